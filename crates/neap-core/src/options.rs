@@ -1,0 +1,327 @@
+//! The one table of options: what it declares is the `Options` struct, the environment variables
+//! `NEAP_<NAME>`, the `--name=value` arguments of `neap run`, `neap options` and `docs/options.md`.
+//!
+//! Invariant: reading options allocates nothing and calls nothing that could (the program's `malloc`
+//! may be the library we are in); every value in an `Options` has passed its validator. Imports
+//! nothing of the crate. Called once at start-up by one thread, before there is a heap.
+
+mod environment;
+mod kinds;
+
+pub use kinds::{
+    Boolean, Bytes, Count, Float, Kind, LogTopics, Milliseconds, OptionalPath, Signal, WatchChoice,
+};
+
+use core::fmt;
+use core::time::Duration;
+
+const MIB: usize = 1 << 20;
+
+/// One row of the table, for everything that prints or sets options by name.
+pub struct Entry {
+    /// Name in lower case: `max_heap`.
+    pub name: &'static str,
+    /// Name of the value's type: `bytes`, `count`, ….
+    pub kind: &'static str,
+    /// What the option does, one or more lines, each beginning with a space.
+    pub meaning: &'static str,
+    /// Writes the default as the user would write it.
+    pub show_default: fn(&mut dyn fmt::Write) -> fmt::Result,
+    /// Writes what values are valid.
+    pub show_valid: fn(&mut dyn fmt::Write) -> fmt::Result,
+    assign: fn(&mut Options, &[u8]) -> Option<()>,
+}
+
+impl Entry {
+    /// Whether `name` means this option; case does not matter, and `-` counts as `_`.
+    pub fn is_named(&self, name: &[u8]) -> bool {
+        name.len() == self.name.len()
+            && self.name.bytes().zip(name).all(|(own, given)| {
+                own == if *given == b'-' { b'_' } else { given.to_ascii_lowercase() }
+            })
+    }
+
+    /// The row of this name.
+    pub fn find(name: &[u8]) -> Option<&'static Entry> {
+        TABLE.iter().find(|entry| entry.is_named(name))
+    }
+}
+
+/// Why an option could not be set. `describe` makes a sentence of it.
+#[derive(Clone, Copy)]
+pub enum OptionError {
+    /// No option has this name; the nearest one, if any is near.
+    UnknownName(Option<&'static Entry>),
+    /// The value does not parse or is out of range.
+    BadValue(&'static Entry),
+}
+
+macro_rules! options {
+    ($(
+        $(#[doc = $meaning:literal])+
+        $name:ident: $kind:ty { default: $default:expr, valid: $valid:expr }
+    )+) => {
+        /// Every option with its value. `Options::DEFAULT` and `Options::from_environment` make one.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct Options {
+            $( $(#[doc = $meaning])+ pub $name: <$kind as Kind>::Value, )+
+        }
+
+        impl Options {
+            /// What holds where nothing is set.
+            pub const DEFAULT: Options = Options { $( $name: $default, )+ };
+        }
+
+        /// The table, in the order of declaration.
+        pub static TABLE: &[Entry] = &[ $( Entry {
+            name: stringify!($name),
+            kind: <$kind as Kind>::NAME,
+            meaning: concat!($( $meaning, "\n", )+),
+            show_default: |out| <$kind as Kind>::show(&$default, out),
+            show_valid: |out| <$kind as Kind>::show_valid(&$valid, out),
+            assign: |options, text| {
+                options.$name = <$kind as Kind>::parse(text, &$valid)?;
+                Some(())
+            },
+        }, )+ ];
+    };
+}
+
+options! {
+    /// Most bytes that the heap may hold; an allocation that would pass it collects, then calls the
+    /// out-of-memory callback. 0: no limit.
+    max_heap: Bytes { default: 0, valid: 0..=usize::MAX }
+    /// How much may be allocated before the next cycle, as a fraction of what was live after the
+    /// last one. Larger: fewer cycles, more memory.
+    growth: Float { default: 1.0, valid: 0.05..=100.0 }
+    /// Bytes that must be allocated before a cycle starts, however small the heap is.
+    min_trigger: Bytes { default: 4 * MIB, valid: 4096..=usize::MAX }
+    /// Threads that mark. 0: as many as the processors that the process may use.
+    markers: Count { default: 0, valid: 0..=64 }
+    /// Real-time signal that stops a thread. 0: the library chooses one.
+    stop_signal: Signal { default: 0, valid: () }
+    /// A pointer to one past the end of an object keeps that object alive. Costs a byte per object.
+    past_end: Boolean { default: false, valid: () }
+    /// How long memory stays empty before it goes back to the system.
+    decay: Milliseconds { default: Duration::from_millis(1000), valid: 0..=86_400_000 }
+    /// Assertion level: 0 none, 1 cheap, 2 internal, 3 expensive (verifies the whole heap).
+    check: Count { default: 0, valid: 0..=3 }
+    /// What to print on standard error while running, a comma-separated list of topics. `cycles`:
+    /// one line per cycle.
+    log: LogTopics { default: LogTopics::NONE, valid: () }
+    /// File that gets a JSON object with the run's figures at exit. `-`: standard error.
+    summary: OptionalPath { default: None, valid: () }
+    /// How the collector learns what the program wrote while it marked. `none`: it stops the world
+    /// for the whole of marking.
+    watch: WatchChoice { default: WatchChoice::None, valid: () }
+    /// Writable segments of the program and its libraries are roots.
+    static_roots: Boolean { default: true, valid: () }
+}
+
+impl Options {
+    /// The defaults, changed by the environment's `NEAP_<NAME>` variables. What is wrong there is
+    /// reported on standard error, once per process, and has no effect.
+    pub fn from_environment() -> Options {
+        let mut options = Options::DEFAULT;
+        options.apply_environment();
+        options
+    }
+
+    /// Sets one option by name, as the environment and `neap run` would. On error nothing changes.
+    pub fn set(&mut self, name: &[u8], value: &[u8]) -> Result<(), OptionError> {
+        let Some(entry) = Entry::find(name) else {
+            return Err(OptionError::UnknownName(nearest(name)));
+        };
+        (entry.assign)(self, value).ok_or(OptionError::BadValue(entry))
+    }
+}
+
+impl OptionError {
+    /// A fixed text, for callers that have no room for what `describe` writes.
+    pub fn text(self) -> &'static str {
+        match self {
+            OptionError::UnknownName(_) => "no option has this name",
+            OptionError::BadValue(_) => "the value is not valid for this option",
+        }
+    }
+
+    /// Writes one line, without a line end, that says what is wrong and what would be right.
+    /// `prefix` stands before every option's name: `NEAP_` (names are then shown in upper case),
+    /// `--`, or nothing.
+    pub fn describe(
+        &self,
+        prefix: &str,
+        name: &[u8],
+        value: &[u8],
+        out: &mut dyn fmt::Write,
+    ) -> fmt::Result {
+        let shown = |name| Shown { prefix, name };
+        match self {
+            OptionError::UnknownName(near) => {
+                write!(out, "{} is not an option", shown(name))?;
+                if let Some(near) = near {
+                    write!(out, " (did you mean {}?)", shown(near.name.as_bytes()))?;
+                }
+                out.write_str("; options are")?;
+                for (index, entry) in TABLE.iter().enumerate() {
+                    out.write_str(if index == 0 { " " } else { ", " })?;
+                    out.write_str(entry.name)?;
+                }
+                Ok(())
+            }
+            OptionError::BadValue(entry) => {
+                let own_name = shown(entry.name.as_bytes());
+                write!(out, "{own_name}={}: want ", value.escape_ascii())?;
+                (entry.show_valid)(out)?;
+                out.write_str("; the default is ")?;
+                (entry.show_default)(out)
+            }
+        }
+    }
+}
+
+/// An option's name as the user writes it in one place.
+struct Shown<'a> {
+    prefix: &'a str,
+    name: &'a [u8],
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.prefix)?;
+        let upper = self.prefix.ends_with('_');
+        for &byte in self.name {
+            let byte = if upper { byte.to_ascii_uppercase() } else { byte };
+            write!(out, "{}", byte.escape_ascii())?;
+        }
+        Ok(())
+    }
+}
+
+/// The option whose name takes the fewest edits, if these are few beside the name's length.
+fn nearest(name: &[u8]) -> Option<&'static Entry> {
+    let (distance, entry) = TABLE
+        .iter()
+        .map(|entry| (edits(entry.name.as_bytes(), name), entry))
+        .min_by_key(|(distance, _)| *distance)?;
+    (distance <= 3 && distance * 2 < entry.name.len()).then_some(entry)
+}
+
+/// Levenshtein distance, case ignored; 'far' for names longer than any option's could be.
+fn edits(left: &[u8], right: &[u8]) -> usize {
+    const LONGEST: usize = 32;
+    if left.len() >= LONGEST || right.len() >= LONGEST {
+        return usize::MAX;
+    }
+    let mut row: [usize; LONGEST] = core::array::from_fn(|column| column);
+    for (line, a) in left.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, b) in right.iter().enumerate() {
+            let changed = diagonal + usize::from(!a.eq_ignore_ascii_case(b));
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, value: &str) -> Result<Options, String> {
+        let mut options = Options::DEFAULT;
+        match options.set(name.as_bytes(), value.as_bytes()) {
+            Ok(()) => Ok(options),
+            Err(error) => {
+                assert_eq!(options, Options::DEFAULT, "a refused value must change nothing");
+                let mut text = String::new();
+                error.describe("NEAP_", name.as_bytes(), value.as_bytes(), &mut text).unwrap();
+                Err(text)
+            }
+        }
+    }
+
+    #[test]
+    fn every_default_is_valid_when_written_out() {
+        for entry in TABLE {
+            let mut text = String::new();
+            (entry.show_default)(&mut text).unwrap();
+            let options = set(entry.name, &text).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(options, Options::DEFAULT, "{} = {text}", entry.name);
+        }
+    }
+
+    #[test]
+    fn names_are_plain_and_every_option_says_what_it_does() {
+        for (index, entry) in TABLE.iter().enumerate() {
+            assert!(entry.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
+            assert!(entry.name.len() < 32, "edits() would never suggest it");
+            assert!(entry.meaning.trim().ends_with('.'), "{}", entry.name);
+            assert!(TABLE[..index].iter().all(|other| other.name != entry.name));
+        }
+    }
+
+    #[test]
+    fn values_by_table() {
+        assert_eq!(set("max_heap", "3MiB").unwrap().max_heap, 3 << 20);
+        assert_eq!(set("MAX-HEAP", "3M").unwrap().max_heap, 3 << 20);
+        assert_eq!(set("growth", "0.5").unwrap().growth, 0.5);
+        assert_eq!(set("markers", "2").unwrap().markers, 2);
+        assert_eq!(set("decay", "250").unwrap().decay, Duration::from_millis(250));
+        assert!(set("past_end", "yes").unwrap().past_end);
+        assert!(!set("static_roots", "0").unwrap().static_roots);
+        assert!(set("log", "cycles").unwrap().log.cycles);
+        assert_eq!(set("summary", "-").unwrap().summary, Some(c"-"));
+        assert_eq!(set("watch", "none").unwrap().watch, WatchChoice::None);
+        assert_eq!(set("stop_signal", "40").unwrap().stop_signal, 40);
+    }
+
+    #[test]
+    fn errors_say_what_would_be_right() {
+        for (name, value, wanted) in [
+            (
+                "max_haep",
+                "1",
+                "NEAP_MAX_HAEP is not an option (did you mean NEAP_MAX_HEAP?); options are max_heap, ",
+            ),
+            ("zzz", "1", "NEAP_ZZZ is not an option; options are max_heap, "),
+            (
+                "growth",
+                "0.01",
+                "NEAP_GROWTH=0.01: want a number from 0.05 to 100; the default is 1",
+            ),
+            ("growth", "nan", "NEAP_GROWTH=nan: want a number from 0.05 to 100; the default is 1"),
+            ("check", "4", "NEAP_CHECK=4: want a whole number from 0 to 3; the default is 0"),
+            ("watch", "x\n", "NEAP_WATCH=x\\n: want one of: none; the default is none"),
+            (
+                "log",
+                "cycles,x",
+                "NEAP_LOG=cycles,x: want none, all, or a comma-separated list of: cycles; the default is none",
+            ),
+            (
+                "min_trigger",
+                "1",
+                "NEAP_MIN_TRIGGER=1: want bytes, at least 4KiB (units K, M, G, T or KiB, MiB, GiB, TiB); the default is 4MiB",
+            ),
+        ] {
+            let text = set(name, value).map(|_| ()).unwrap_err();
+            assert!(text.starts_with(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn edit_distance_by_table() {
+        for (left, right, distance) in [
+            ("", "", 0),
+            ("log", "LOG", 0),
+            ("log", "", 3),
+            ("kitten", "sitting", 3),
+            ("growth", "grwoth", 2),
+        ] {
+            assert_eq!(edits(left.as_bytes(), right.as_bytes()), distance);
+            assert_eq!(edits(right.as_bytes(), left.as_bytes()), distance);
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! The types an option can have: how each is read from text, checked and written back.
+//!
+//! Invariant: `parse(show(value))` gives the value again, and `parse` returns nothing that its
+//! validator refuses. No allocation from the program's `malloc`. Pure, but for `OptionalPath`, which
+//! maps a page to keep its text, since the environment's own bytes may be changed by `setenv`.
+
+use core::ffi::CStr;
+use core::fmt;
+use core::ops::RangeInclusive;
+use core::time::Duration;
+
+/// A type of option: the Rust type of its value, and its text form.
+pub trait Kind {
+    /// What the field in `Options` holds.
+    type Value: Copy;
+    /// What limits the valid values, `()` where the type itself says it all.
+    type Valid;
+    /// The type's name in tables.
+    const NAME: &'static str;
+    /// The value that `text` stands for, if it is valid.
+    fn parse(text: &[u8], valid: &Self::Valid) -> Option<Self::Value>;
+    /// Writes a value as `parse` reads it.
+    fn show(value: &Self::Value, out: &mut dyn fmt::Write) -> fmt::Result;
+    /// Writes what is valid, to follow 'want'.
+    fn show_valid(valid: &Self::Valid, out: &mut dyn fmt::Write) -> fmt::Result;
+}
+
+/// A size in bytes, with binary units.
+pub struct Bytes;
+/// A whole number.
+pub struct Count;
+/// A number with a fraction.
+pub struct Float;
+/// Yes or no.
+pub struct Boolean;
+/// A time in milliseconds.
+pub struct Milliseconds;
+/// A file, or none.
+pub struct OptionalPath;
+/// The number of a real-time signal, or 0.
+pub struct Signal;
+
+const UNITS: [(&str, usize); 4] =
+    [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
+
+fn decimal(text: &[u8]) -> Option<u64> {
+    // str::parse would take a leading '+', which no one means.
+    if !text.first()?.is_ascii_digit() {
+        return None;
+    }
+    core::str::from_utf8(text).ok()?.parse().ok()
+}
+
+impl Kind for Bytes {
+    type Value = usize;
+    type Valid = RangeInclusive<usize>;
+    const NAME: &'static str = "bytes";
+
+    fn parse(text: &[u8], valid: &Self::Valid) -> Option<usize> {
+        let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (number, unit) = text.split_at(digits);
+        let scale = if unit.is_empty() {
+            1
+        } else {
+            let matches = |name: &str| {
+                unit.eq_ignore_ascii_case(name.as_bytes())
+                    || unit.eq_ignore_ascii_case(&name.as_bytes()[..1])
+            };
+            UNITS.iter().find(|(name, _)| matches(name))?.1
+        };
+        let bytes = usize::try_from(decimal(number)?).ok()?.checked_mul(scale)?;
+        valid.contains(&bytes).then_some(bytes)
+    }
+
+    fn show(value: &usize, out: &mut dyn fmt::Write) -> fmt::Result {
+        match UNITS.iter().rev().find(|(_, scale)| *value != 0 && value.is_multiple_of(*scale)) {
+            Some((name, scale)) => write!(out, "{}{name}", value / scale),
+            None => write!(out, "{value}"),
+        }
+    }
+
+    fn show_valid(valid: &Self::Valid, out: &mut dyn fmt::Write) -> fmt::Result {
+        out.write_str("bytes")?;
+        if *valid.start() > 0 {
+            out.write_str(", at least ")?;
+            Self::show(valid.start(), out)?;
+        }
+        if *valid.end() < usize::MAX {
+            out.write_str(", at most ")?;
+            Self::show(valid.end(), out)?;
+        }
+        out.write_str(" (units K, M, G, T or KiB, MiB, GiB, TiB)")
+    }
+}
+
+impl Kind for Count {
+    type Value = u32;
+    type Valid = RangeInclusive<u32>;
+    const NAME: &'static str = "count";
+
+    fn parse(text: &[u8], valid: &Self::Valid) -> Option<u32> {
+        let count = u32::try_from(decimal(text)?).ok()?;
+        valid.contains(&count).then_some(count)
+    }
+
+    fn show(value: &u32, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "{value}")
+    }
+
+    fn show_valid(valid: &Self::Valid, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "a whole number from {} to {}", valid.start(), valid.end())
+    }
+}
+
+impl Kind for Float {
+    type Value = f64;
+    type Valid = RangeInclusive<f64>;
+    const NAME: &'static str = "float";
+
+    fn parse(text: &[u8], valid: &Self::Valid) -> Option<f64> {
+        let number: f64 = core::str::from_utf8(text).ok()?.parse().ok()?;
+        // A range contains no NaN, and its end is finite: no infinity gets through.
+        valid.contains(&number).then_some(number)
+    }
+
+    fn show(value: &f64, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "{value}")
+    }
+
+    fn show_valid(valid: &Self::Valid, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "a number from {} to {}", valid.start(), valid.end())
+    }
+}
+
+impl Kind for Boolean {
+    type Value = bool;
+    type Valid = ();
+    const NAME: &'static str = "bool";
+
+    fn parse(text: &[u8], (): &()) -> Option<bool> {
+        let is_one_of =
+            |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()));
+        if is_one_of(&["1", "true", "yes", "on"]) {
+            Some(true)
+        } else if is_one_of(&["0", "false", "no", "off"]) {
+            Some(false)
+        } else {
+            None
+        }
+    }
+
+    fn show(value: &bool, out: &mut dyn fmt::Write) -> fmt::Result {
+        out.write_str(if *value { "true" } else { "false" })
+    }
+
+    fn show_valid((): &(), out: &mut dyn fmt::Write) -> fmt::Result {
+        out.write_str("true or false (also 1, yes, on; 0, no, off)")
+    }
+}
+
+impl Kind for Milliseconds {
+    type Value = Duration;
+    /// In milliseconds.
+    type Valid = RangeInclusive<u64>;
+    const NAME: &'static str = "milliseconds";
+
+    fn parse(text: &[u8], valid: &Self::Valid) -> Option<Duration> {
+        let milliseconds = decimal(text)?;
+        valid.contains(&milliseconds).then(|| Duration::from_millis(milliseconds))
+    }
+
+    fn show(value: &Duration, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "{}", value.as_millis())
+    }
+
+    fn show_valid(valid: &Self::Valid, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "milliseconds from {} to {}", valid.start(), valid.end())
+    }
+}
+
+impl Kind for Signal {
+    type Value = i32;
+    type Valid = ();
+    const NAME: &'static str = "signal";
+
+    fn parse(text: &[u8], (): &()) -> Option<i32> {
+        let number = i32::try_from(decimal(text)?).ok()?;
+        (number == 0 || (libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&number)).then_some(number)
+    }
+
+    fn show(value: &i32, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "{value}")
+    }
+
+    fn show_valid((): &(), out: &mut dyn fmt::Write) -> fmt::Result {
+        let (first, last) = (libc::SIGRTMIN(), libc::SIGRTMAX());
+        write!(out, "0 or a real-time signal from {first} to {last}")
+    }
+}
+
+impl Kind for OptionalPath {
+    type Value = Option<&'static CStr>;
+    type Valid = ();
+    const NAME: &'static str = "path";
+
+    fn parse(text: &[u8], (): &()) -> Option<Self::Value> {
+        if text.is_empty() {
+            return Some(None);
+        }
+        if text.contains(&0) || text.len() >= libc::PATH_MAX as usize {
+            return None;
+        }
+        keep(text).map(Some)
+    }
+
+    fn show(value: &Self::Value, out: &mut dyn fmt::Write) -> fmt::Result {
+        match value {
+            Some(path) => write!(out, "{}", path.to_bytes().escape_ascii()),
+            None => Ok(()),
+        }
+    }
+
+    fn show_valid((): &(), out: &mut dyn fmt::Write) -> fmt::Result {
+        out.write_str("a file name, or - for standard error, or nothing")
+    }
+}
+
+/// A copy of `text` that stays for the life of the process; `None` where the system has no page.
+fn keep(text: &[u8]) -> Option<&'static CStr> {
+    let length = text.len() + 1;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no other memory.
+    let page = unsafe { libc::mmap(core::ptr::null_mut(), length, access, flags, -1, 0) };
+    if page == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: the mapping is `length` bytes, zeroed, ours alone, and never unmapped.
+    let copy = unsafe { core::slice::from_raw_parts_mut(page.cast::<u8>(), length) };
+    copy[..text.len()].copy_from_slice(text);
+    CStr::from_bytes_with_nul(copy).ok()
+}
+
+/// Declares an enum of which an option holds one.
+macro_rules! choice {
+    ($(#[$attribute:meta])* $name:ident {
+        $( $(#[$doc:meta])* $variant:ident = $text:literal ),+ $(,)?
+    }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $( $(#[$doc])* $variant ),+ }
+
+        impl Kind for $name {
+            type Value = $name;
+            type Valid = ();
+            const NAME: &'static str = "choice";
+
+            fn parse(text: &[u8], (): &()) -> Option<$name> {
+                $( if text.eq_ignore_ascii_case($text.as_bytes()) {
+                    return Some($name::$variant);
+                } )+
+                None
+            }
+
+            fn show(value: &$name, out: &mut dyn fmt::Write) -> fmt::Result {
+                out.write_str(match value { $( $name::$variant => $text ),+ })
+            }
+
+            fn show_valid((): &(), out: &mut dyn fmt::Write) -> fmt::Result {
+                show_words("one of: ", &[$( $text ),+], out)
+            }
+        }
+    };
+}
+
+/// Declares a set of topics of which an option names any number.
+macro_rules! topics {
+    ($(#[$attribute:meta])* $name:ident { $( $(#[$doc:meta])* $topic:ident ),+ $(,)? }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name { $( $(#[$doc])* pub $topic: bool ),+ }
+
+        impl $name {
+            /// No topic.
+            pub const NONE: $name = $name { $( $topic: false ),+ };
+            /// Every topic.
+            pub const ALL: $name = $name { $( $topic: true ),+ };
+        }
+
+        impl Kind for $name {
+            type Value = $name;
+            type Valid = ();
+            const NAME: &'static str = "list";
+
+            fn parse(text: &[u8], (): &()) -> Option<$name> {
+                match text {
+                    b"" | b"none" => return Some($name::NONE),
+                    b"all" => return Some($name::ALL),
+                    _ => {}
+                }
+                let mut topics = $name::NONE;
+                for word in text.split(|byte| *byte == b',') {
+                    $( if word == stringify!($topic).as_bytes() {
+                        topics.$topic = true;
+                        continue;
+                    } )+
+                    return None;
+                }
+                Some(topics)
+            }
+
+            fn show(value: &$name, out: &mut dyn fmt::Write) -> fmt::Result {
+                let mut separator = "";
+                $( if value.$topic {
+                    write!(out, "{separator}{}", stringify!($topic))?;
+                    separator = ",";
+                } )+
+                out.write_str(if separator.is_empty() { "none" } else { "" })
+            }
+
+            fn show_valid((): &(), out: &mut dyn fmt::Write) -> fmt::Result {
+                let opening = "none, all, or a comma-separated list of: ";
+                show_words(opening, &[$( stringify!($topic) ),+], out)
+            }
+        }
+    };
+}
+
+fn show_words(opening: &str, words: &[&str], out: &mut dyn fmt::Write) -> fmt::Result {
+    out.write_str(opening)?;
+    for (index, word) in words.iter().enumerate() {
+        write!(out, "{}{word}", if index == 0 { "" } else { ", " })?;
+    }
+    Ok(())
+}
+
+choice! {
+    /// How the collector learns what the program wrote while it marked.
+    WatchChoice {
+        /// It stops the world for the whole of marking, so there is nothing to learn.
+        None = "none",
+    }
+}
+
+topics! {
+    /// What is printed on standard error while the program runs.
+    LogTopics {
+        /// One line per cycle.
+        cycles,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    choice! { Tide { Neap = "neap", Spring = "spring" } }
+    topics! { Sounds { wind, waves, gulls } }
+
+    #[test]
+    fn bytes_by_table() {
+        let any = 0..=usize::MAX;
+        for (text, value) in [
+            ("0", Some(0)),
+            ("17", Some(17)),
+            ("1k", Some(1 << 10)),
+            ("2KiB", Some(2 << 10)),
+            ("3M", Some(3 << 20)),
+            ("4gib", Some(4 << 30)),
+            ("5T", Some(5 << 40)),
+            ("18446744073709551615", Some(usize::MAX)),
+            ("18446744073709551616", None),
+            ("17592186044416MiB", None), // 2^64
+            ("", None),
+            ("M", None),
+            ("-1", None),
+            ("+1", None),
+            ("1.5M", None),
+            ("1 M", None),
+            ("1MB", None),
+            ("1Mi", None),
+        ] {
+            assert_eq!(Bytes::parse(text.as_bytes(), &any), value, "{text:?}");
+        }
+        assert_eq!(Bytes::parse(b"9", &(10..=20)), None);
+        assert_eq!(Bytes::parse(b"21", &(10..=20)), None);
+        assert_eq!(Bytes::parse(b"20", &(10..=20)), Some(20));
+    }
+
+    #[test]
+    fn bytes_are_shown_in_the_largest_whole_unit() {
+        for value in [0, 1, 1023, 1 << 10, 3 << 20, (3 << 20) + 1, 5 << 40, usize::MAX] {
+            let mut text = String::new();
+            Bytes::show(&value, &mut text).unwrap();
+            assert_eq!(Bytes::parse(text.as_bytes(), &(0..=usize::MAX)), Some(value), "{text}");
+        }
+        let mut text = String::new();
+        Bytes::show(&(4 << 20), &mut text).unwrap();
+        assert_eq!(text, "4MiB");
+    }
+
+    #[test]
+    fn numbers_by_table() {
+        assert_eq!(Count::parse(b"3", &(0..=3)), Some(3));
+        for text in ["4", "", "-1", "+1", "0x1", "1 ", "4294967297"] {
+            assert_eq!(Count::parse(text.as_bytes(), &(0..=3)), None, "{text:?}");
+        }
+        assert_eq!(Float::parse(b"2.5e-1", &(0.05..=100.0)), Some(0.25));
+        for text in ["", "nan", "inf", "-1", "0.04", "100.1", "1,5"] {
+            assert_eq!(Float::parse(text.as_bytes(), &(0.05..=100.0)), None, "{text:?}");
+        }
+        assert_eq!(Milliseconds::parse(b"1500", &(0..=2000)), Some(Duration::from_millis(1500)));
+        assert_eq!(Milliseconds::parse(b"2001", &(0..=2000)), None);
+    }
+
+    #[test]
+    fn signals_are_real_time_or_zero() {
+        let (first, last) = (libc::SIGRTMIN(), libc::SIGRTMAX());
+        for (number, valid) in [
+            (0, true),
+            (first, true),
+            (last, true),
+            (first - 1, false),
+            (last + 1, false),
+            (libc::SIGUSR1, false),
+        ] {
+            let parsed = Signal::parse(number.to_string().as_bytes(), &());
+            assert_eq!(parsed, valid.then_some(number));
+        }
+    }
+
+    #[test]
+    fn booleans_by_table() {
+        for (text, value) in [
+            ("1", Some(true)),
+            ("ON", Some(true)),
+            ("false", Some(false)),
+            ("no", Some(false)),
+            ("", None),
+            ("2", None),
+        ] {
+            assert_eq!(Boolean::parse(text.as_bytes(), &()), value, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn choices_and_topics() {
+        assert_eq!(Tide::parse(b"Spring", &()), Some(Tide::Spring));
+        assert_eq!(Tide::parse(b"ebb", &()), None);
+        let mut text = String::new();
+        Tide::show_valid(&(), &mut text).unwrap();
+        assert_eq!(text, "one of: neap, spring");
+        for (given, shown) in [
+            ("", "none"),
+            ("none", "none"),
+            ("gulls,wind", "wind,gulls"),
+            ("all", "wind,waves,gulls"),
+        ] {
+            let mut text = String::new();
+            Sounds::show(&Sounds::parse(given.as_bytes(), &()).unwrap(), &mut text).unwrap();
+            assert_eq!(text, shown);
+        }
+        for wrong in ["wind,", ",", "wind waves", "rain"] {
+            assert_eq!(Sounds::parse(wrong.as_bytes(), &()), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_copied_and_bounded() {
+        let mut source = *b"summary.json";
+        let kept = OptionalPath::parse(&source, &()).unwrap().unwrap();
+        source.fill(b'x');
+        assert_eq!(kept, c"summary.json");
+        assert_eq!(OptionalPath::parse(b"", &()), Some(None));
+        assert_eq!(OptionalPath::parse(b"a\0b", &()), None);
+        assert_eq!(OptionalPath::parse(&vec![b'a'; libc::PATH_MAX as usize], &()), None);
+    }
+}
