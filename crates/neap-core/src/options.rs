@@ -7,10 +7,10 @@
 
 mod environment;
 mod kinds;
+mod words;
 
-pub use kinds::{
-    Boolean, Bytes, Count, Float, Kind, LogTopics, Milliseconds, OptionalPath, Signal, WatchChoice,
-};
+pub use kinds::{Boolean, Bytes, Count, Float, Kind, Milliseconds, OptionalPath, Signal};
+pub use words::{LogTopics, WatchChoice};
 
 use core::fmt;
 use core::time::Duration;

@@ -2,6 +2,10 @@
 //!
 //! Invariant: no allocation, no lock, no `std::env` (which takes a lock and allocates); `errno` is
 //! kept. Called at start-up by one thread, while no other can change the environment.
+//!
+//! # Safety
+//! Walks `environ` as the C library laid it out, and calls libc's `write`.
+#![allow(unsafe_code)]
 
 use super::{OptionError, Options, nearest};
 use core::ffi::{CStr, c_char};
