@@ -1,0 +1,191 @@
+//! `layers`: modules of neap-core import only what the file LAYERS lets them; front ends see only
+//! what it lets them see of the core.
+//!
+//! Invariant: every path that names a module of the crate from another one is seen: `crate::…`,
+//! `$crate::…`, `super::…` that leaves the module, groups, and paths inside macros. Paths are read
+//! from tokens, so comments and strings do not count. Called by `main`.
+
+use crate::tree::{Finding, Outcome, Tree};
+use paths::Used;
+use std::collections::{BTreeMap, BTreeSet};
+
+mod paths;
+
+const LAYERS: &str = "LAYERS";
+const CORE: &str = "crates/neap-core/src/";
+
+/// What LAYERS says: for each module of the core, and each crate, what it may import. `*` is all.
+#[derive(Default)]
+struct Table {
+    modules: BTreeMap<String, BTreeSet<String>>,
+    crates: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Imports that LAYERS does not allow, modules that it does not know, and lines that it could lose.
+pub fn check(tree: &Tree) -> Outcome {
+    let mut findings = Vec::new();
+    let table = parse(&tree.read(LAYERS)?, &mut findings);
+    let mut seen = BTreeSet::new();
+    for file in tree.files(CORE, &[".rs"])? {
+        let inside = file.path[CORE.len()..].trim_end_matches(".rs");
+        let module: Vec<&str> = inside.split('/').filter(|part| *part != "mod").collect();
+        if module == ["lib"] {
+            continue;
+        }
+        seen.insert(module[0].to_owned());
+        let Some(allowed) = table.modules.get(module[0]) else {
+            let message = format!("{LAYERS} does not say what module `{}` may import", module[0]);
+            findings.push(Finding::file(&file.path, message));
+            continue;
+        };
+        let used = paths::used(&file.text, module.len(), &["crate"])
+            .map_err(|error| format!("{}: {error}", file.path))?;
+        for Used { name, line } in used {
+            let is_module = table.modules.contains_key(&name);
+            if name != module[0] && is_module && !permits(allowed, &name) {
+                let message = format!("`{}` must not import `{name}` ({LAYERS})", module[0]);
+                findings.push(Finding::line(&file.path, line, message));
+            } else if !is_module && !permits(allowed, "*") {
+                let message = format!(
+                    "`crate::{name}` is no module that {LAYERS} knows; import it from where it is"
+                );
+                findings.push(Finding::line(&file.path, line, message));
+            }
+        }
+    }
+    front_ends(tree, &table, &mut findings)?;
+    Ok(findings)
+}
+
+/// Paths `neap_core::X` in the crates that LAYERS lists, and dependence on the core in others.
+fn front_ends(tree: &Tree, table: &Table, findings: &mut Vec<Finding>) -> Result<(), String> {
+    for file in tree.files("", &[".rs"])? {
+        let owner = file.path.trim_start_matches("crates/").split('/').next().unwrap_or_default();
+        if owner == "neap-core" {
+            continue;
+        }
+        let used = paths::used(&file.text, usize::MAX, &["neap_core"])
+            .map_err(|error| format!("{}: {error}", file.path))?;
+        for Used { name, line } in used {
+            if !table.crates.get(owner).is_some_and(|allowed| permits(allowed, &name)) {
+                let message = format!("`{owner}` must not use `neap_core::{name}` ({LAYERS})");
+                findings.push(Finding::line(&file.path, line, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn permits(allowed: &BTreeSet<String>, name: &str) -> bool {
+    allowed.contains("*") || allowed.contains(name)
+}
+
+/// Reads LAYERS: `module: names…`, `group = names…`, `crate NAME: names…`. A module may name only
+/// what stands above it, so that there can be no circle.
+fn parse(text: &str, findings: &mut Vec<Finding>) -> Table {
+    let mut table = Table::default();
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let Some(split) = line.find([':', '=']) else {
+            if !line.is_empty() {
+                let message = "want `module: names`, `group = names` or `crate NAME: names`";
+                findings.push(Finding::line(LAYERS, index + 1, message));
+            }
+            continue;
+        };
+        let (name, names) = (line[..split].trim(), line[split + 1..].split_whitespace());
+        if line[split..].starts_with('=') {
+            groups.insert(name, names.collect());
+            continue;
+        }
+        let expand = |name| groups.get(name).cloned().unwrap_or_else(|| vec![name]);
+        let allowed: BTreeSet<String> = names.flat_map(expand).map(str::to_owned).collect();
+        if let Some(name) = name.strip_prefix("crate ") {
+            table.crates.insert(name.trim().to_owned(), allowed);
+            continue;
+        }
+        for below in &allowed {
+            if below != "*" && !table.modules.contains_key(below) {
+                let message =
+                    format!("`{name}` may name only modules above it, and `{below}` is none");
+                findings.push(Finding::line(LAYERS, index + 1, message));
+            }
+        }
+        table.modules.insert(name.to_owned(), allowed);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::testing::findings;
+
+    const TABLE: (&str, &str) = (
+        LAYERS,
+        "addr:\nsync:\nbase = addr sync # both\nheap: base\nmark: heap base\nruntime: *\ncrate neap-c: api\n",
+    );
+
+    fn with(path: &str, text: &str) -> Vec<String> {
+        findings(check, &[TABLE, (path, text)])
+    }
+
+    #[test]
+    fn imports_downward_pass() {
+        let text = "use crate::heap::{self, Block};\nuse crate::{addr::Address, sync};\nuse super::drain;\n";
+        assert_eq!(with("crates/neap-core/src/mark/scan.rs", text), [""; 0]);
+        let text = "use crate::anything::at_all;\n";
+        assert_eq!(with("crates/neap-core/src/runtime.rs", text), [""; 0]);
+        let text = "use neap_core::api;\nfn f() { neap_core::api::collect() }\n";
+        assert_eq!(with("crates/neap-c/src/lib.rs", text), [""; 0]);
+    }
+
+    #[test]
+    fn imports_upward_fail_however_they_are_written() {
+        for (path, text) in [
+            ("crates/neap-core/src/heap/block.rs", "use crate::mark;\n"),
+            ("crates/neap-core/src/heap/block.rs", "use crate::{addr::Address, mark::drain};\n"),
+            ("crates/neap-core/src/heap/block.rs", "fn f() { crate::mark::drain() }\n"),
+            ("crates/neap-core/src/heap/block.rs", "use super::super::mark;\n"),
+            ("crates/neap-core/src/heap.rs", "use super::mark::drain;\n"),
+            ("crates/neap-core/src/heap/mod.rs", "use super::mark::drain;\n"),
+            ("crates/neap-core/src/heap.rs", "mod tests { use super::super::mark; }\n"),
+            ("crates/neap-core/src/heap.rs", "x!(crate::mark::y);\n"),
+            ("crates/neap-core/src/heap.rs", "macro_rules! m { () => { $crate::mark::y } }\n"),
+        ] {
+            let found = with(path, text);
+            assert_eq!(
+                found,
+                [format!("{path}:1: `heap` must not import `mark` (LAYERS)")],
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_an_import_passes() {
+        let text = "// use crate::mark;\nconst A: &str = \"crate::mark\";\npub(crate) fn f() {}\nmod tests { use super::*; }\n";
+        assert_eq!(with("crates/neap-core/src/heap.rs", text), [""; 0]);
+    }
+
+    #[test]
+    fn unknown_modules_and_front_ends_that_reach_inside_fail() {
+        assert_eq!(with("crates/neap-core/src/new.rs", "").len(), 1);
+        assert_eq!(with("crates/neap-core/src/heap.rs", "use crate::reexported;\n").len(), 1);
+        let found = with("crates/neap-c/src/lib.rs", "\nuse neap_core::heap::Block;\n");
+        assert_eq!(
+            found,
+            ["crates/neap-c/src/lib.rs:2: `neap-c` must not use `neap_core::heap` (LAYERS)"]
+        );
+        assert_eq!(with("bench/src/main.rs", "use neap_core::api;\n").len(), 1);
+    }
+
+    #[test]
+    fn a_table_that_could_hold_a_circle_fails() {
+        let found = findings(check, &[(LAYERS, "a: b\nb: a\nnonsense\n")]);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("LAYERS:1: `a` may name only modules above it"));
+        assert!(found[1].starts_with("LAYERS:3: want"));
+    }
+}

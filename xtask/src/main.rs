@@ -1,0 +1,119 @@
+//! `cargo xtask`: the checks that keep the source tree as CONTRIBUTING.md says, and what is generated
+//! from the source. Each check is one file here, with tests that show it failing on a bad tree.
+//!
+//! Invariant: a check reads, only `options` and `code-index` without `--check` write, and only under
+//! `docs/`. Run by people, by `tools/test.sh` and by nothing else; single-threaded but for
+//! `rust-tests`.
+
+mod code_index;
+mod document;
+mod headers;
+mod layers;
+mod options;
+mod rust_tests;
+mod size;
+mod tags;
+mod tree;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tree::{Outcome, Tree};
+
+/// Checks of the source tree, and documents generated from it.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    /// Top of the source tree, if not the one this was built from.
+    #[arg(long, global = true)]
+    root: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Modules import only what the file LAYERS lets them.
+    Layers,
+    /// No source file is longer than 500 lines, but for those in SIZE_EXCEPTIONS.
+    Size,
+    /// Rule tags that code cites are defined in docs/design; every invariant defined is cited.
+    Tags,
+    /// Every source file opens with a comment that says what it is.
+    Headers,
+    /// Write docs/options.md from the option table.
+    Options {
+        /// Only say whether it is up to date.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Write docs/code-index.md from the opening lines of the source files.
+    CodeIndex {
+        /// Only say whether it is up to date.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Every check, as test results.
+    Ci,
+    /// Run every Rust test, each in a process of its own, as test results.
+    RustTests(rust_tests::Arguments),
+}
+
+type Check = fn(&Tree) -> Outcome;
+
+/// The checks of `ci`, in the order in which they are reported.
+const CHECKS: [(&str, Check); 6] = [
+    ("layers", layers::check),
+    ("size", size::check),
+    ("tags", tags::check),
+    ("headers", headers::check),
+    ("options", options::check),
+    ("code-index", code_index::check),
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let root = arguments.root.unwrap_or_else(|| {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").components().collect()
+    });
+    let tree = Tree::new(root);
+    let passed = match arguments.command {
+        Command::Layers => report(layers::check(&tree)),
+        Command::Size => report(size::check(&tree)),
+        Command::Tags => report(tags::check(&tree)),
+        Command::Headers => report(headers::check(&tree)),
+        Command::Options { check: true } => report(options::check(&tree)),
+        Command::Options { check: false } => report(options::write(&tree)),
+        Command::CodeIndex { check: true } => report(code_index::check(&tree)),
+        Command::CodeIndex { check: false } => report(code_index::write(&tree)),
+        Command::Ci => ci(&tree),
+        Command::RustTests(arguments) => rust_tests::run(&tree, &arguments),
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints what a single check found.
+fn report(outcome: Outcome) -> bool {
+    match outcome {
+        Ok(findings) => {
+            findings.iter().for_each(|finding| eprintln!("{finding}"));
+            findings.is_empty()
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            false
+        }
+    }
+}
+
+/// Runs every check and prints one test result each, what is wrong before it.
+fn ci(tree: &Tree) -> bool {
+    let mut all_passed = true;
+    for (name, check) in CHECKS {
+        let findings = check(tree).unwrap_or_else(|error| vec![error.into()]);
+        findings.iter().for_each(|finding| println!("# {finding}"));
+        println!("{} - xtask {name}", if findings.is_empty() { "ok" } else { "not ok" });
+        all_passed &= findings.is_empty();
+    }
+    all_passed
+}
