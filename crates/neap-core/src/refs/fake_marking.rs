@@ -1,0 +1,87 @@
+//! A marker over a graph of small numbers, for the unit tests of `refs`: obviously right, and slow. Single-threaded.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::c_void;
+
+use super::finalizer::{Finalizer, Order};
+use super::{Marking, Refs};
+
+/// Objects are numbers; an address inside one is given by `place`.
+pub(crate) struct FakeMarking {
+    edges: HashMap<usize, Vec<usize>>,
+    marked: HashSet<usize>,
+    pending: Vec<usize>,
+    containers: HashMap<usize, usize>,
+}
+
+pub(crate) fn finalizer(order: Order, data: usize) -> Finalizer {
+    unsafe extern "C" fn nothing(_object: *mut c_void, _data: *mut c_void) {}
+    Finalizer { function: nothing, data: data as *mut c_void, order }
+}
+
+impl FakeMarking {
+    pub(crate) fn new(edges: &[(usize, usize)]) -> Self {
+        let mut map: HashMap<usize, Vec<usize>> = HashMap::new();
+        for &(from, to) in edges {
+            map.entry(from).or_default().push(to);
+        }
+        Self { edges: map, marked: HashSet::new(), pending: Vec::new(), containers: HashMap::new() }
+    }
+
+    /// The address lies in the object.
+    pub(crate) fn place(&mut self, address: usize, object: usize) {
+        self.containers.insert(address, object);
+    }
+
+    /// One cycle's part of `refs`.
+    pub(crate) fn run(&mut self, refs: &mut Refs, roots: &[usize]) {
+        for &root in roots {
+            self.mark(root);
+        }
+        refs.trace_roots(self);
+        refs.settle(self);
+    }
+
+    pub(crate) fn is_marked_now(&self, object: usize) -> bool {
+        self.marked.contains(&object)
+    }
+
+    fn push_targets(&mut self, object: usize, except: Option<usize>) {
+        for &target in self.edges.get(&object).map_or(&[][..], Vec::as_slice) {
+            if Some(target) != except {
+                self.pending.push(target);
+            }
+        }
+    }
+}
+
+impl Marking for FakeMarking {
+    fn is_marked(&self, object: usize) -> bool {
+        assert!(self.pending.is_empty(), "asked before draining");
+        self.marked.contains(&object)
+    }
+    fn mark(&mut self, object: usize) {
+        self.pending.push(object);
+    }
+    fn mark_word(&mut self, word: usize) {
+        if word != 0 {
+            self.pending.push(word);
+        }
+    }
+    fn mark_contents(&mut self, object: usize) {
+        self.push_targets(object, None);
+    }
+    fn mark_contents_except_self(&mut self, object: usize) {
+        self.push_targets(object, Some(object));
+    }
+    fn drain(&mut self) {
+        while let Some(object) = self.pending.pop() {
+            if self.marked.insert(object) {
+                self.push_targets(object, None);
+            }
+        }
+    }
+    fn container(&self, address: usize) -> Option<usize> {
+        self.containers.get(&address).copied()
+    }
+}

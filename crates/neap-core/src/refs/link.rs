@@ -1,0 +1,280 @@
+//! Disappearing links: words of the program that become zero when an object dies. Short ones before finalizers, long ones after.
+//!
+//! Invariant: a link is registered once per table; it is dropped when it was cleared, or when the object that it lies in died, so a cycle never
+//! writes into memory that changed hands. The link's contents are the program's business (mostly a hidden pointer): the
+//! object is given apart. Registration on any mutator; clearing by the cycle, world stopped.
+
+use super::table::{Entry, Table};
+use super::{Marking, NoMemory, Refs};
+
+/// Which of the two tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// Cleared when nothing but finalizers could still reach the object: finalizers find it zero.
+    Short,
+    /// Cleared when the object is really gone: an object that a finalizer brought back keeps it.
+    Long,
+}
+
+/// Outcome of [`register`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registration {
+    /// The link is new.
+    New,
+    /// The link was registered; it follows the given object now.
+    Updated,
+}
+
+/// Outcome of [`relocate`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relocation {
+    /// The new address is registered in place of the old one.
+    Moved,
+    /// The new address was registered already; nothing changed.
+    Occupied,
+    /// The old address is not registered; nothing changed.
+    NotFound,
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    address: usize,
+    object: usize,
+    next: u32,
+}
+
+impl Entry for Link {
+    fn key(&self) -> usize {
+        self.address
+    }
+    fn next(&self) -> u32 {
+        self.next
+    }
+    fn set_next(&mut self, next: u32) {
+        self.next = next;
+    }
+}
+
+/// One table of links.
+pub(crate) struct Links {
+    table: Table<Link>,
+}
+
+impl Links {
+    pub(crate) const fn new() -> Self {
+        Self { table: Table::new() }
+    }
+
+    pub(crate) fn register(
+        &mut self,
+        address: usize,
+        object: usize,
+    ) -> Result<Registration, NoMemory> {
+        if let Some(link) = self.table.get_mut(address) {
+            link.object = object;
+            return Ok(Registration::Updated);
+        }
+        self.table.insert(Link { address, object, next: 0 })?;
+        Ok(Registration::New)
+    }
+
+    pub(crate) fn unregister(&mut self, address: usize) -> bool {
+        self.table.remove(address).is_some()
+    }
+
+    pub(crate) fn relocate(&mut self, from: usize, to: usize) -> Result<Relocation, NoMemory> {
+        let Some(&link) = self.table.get(from) else { return Ok(Relocation::NotFound) };
+        if from == to {
+            return Ok(Relocation::Moved);
+        }
+        if self.table.get(to).is_some() {
+            return Ok(Relocation::Occupied);
+        }
+        self.table.insert(Link { address: to, ..link })?;
+        self.table.remove(from);
+        Ok(Relocation::Moved)
+    }
+
+    /// Zeroes the links of objects that are not marked.
+    pub(crate) fn clear_dead<M: Marking>(&mut self, marking: &M) {
+        self.table.retain(|link| {
+            let alive = marking.is_marked(link.object);
+            if !alive {
+                // SAFETY: the registration promised a writable word at this address until it is unregistered or the object
+                // it lies in dies; dead objects' memory is still there in this cycle. Nobody runs who could write it too.
+                unsafe { (link.address as *mut usize).write(0) };
+            }
+            alive
+        });
+    }
+
+    /// Forgets links that lie in dead objects.
+    pub(crate) fn drop_dangling<M: Marking>(&mut self, marking: &M) {
+        self.table.retain(|link| match marking.container(link.address) {
+            Some(object) => marking.is_marked(object),
+            None => true,
+        });
+    }
+}
+
+impl Refs {
+    fn links(&mut self, length: Length) -> &mut Links {
+        match length {
+            Length::Short => &mut self.short_links,
+            Length::Long => &mut self.long_links,
+        }
+    }
+}
+
+/// The word at `address` becomes zero when the object that starts at `object` dies.
+///
+/// # Errors
+/// There is no memory for the table.
+///
+/// # Safety
+/// `address` is an aligned, writable word until it is unregistered or, where it lies in an object, until that object dies.
+pub unsafe fn register(
+    length: Length,
+    address: usize,
+    object: usize,
+) -> Result<Registration, NoMemory> {
+    super::with(|refs| refs.links(length).register(address, object))
+}
+
+/// Forgets the link at `address`; false if it is not registered.
+pub fn unregister(length: Length, address: usize) -> bool {
+    super::with(|refs| refs.links(length).unregister(address))
+}
+
+/// The link at `from` is now at `to`; its contents are not copied.
+///
+/// # Errors
+/// There is no memory for the table.
+///
+/// # Safety
+/// As for [`register`], for `to`.
+pub unsafe fn relocate(length: Length, from: usize, to: usize) -> Result<Relocation, NoMemory> {
+    super::with(|refs| refs.links(length).relocate(from, to))
+}
+
+/// How many links are registered.
+pub fn registered(length: Length) -> usize {
+    super::with(|refs| refs.links(length).table.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake_marking::{FakeMarking, finalizer};
+    use super::*;
+    use crate::refs::finalizer::Order;
+
+    /// A word that only addresses touch: read and written through the one pointer.
+    struct Word(*mut usize);
+    impl Word {
+        fn new() -> Self {
+            Self(Box::into_raw(Box::new(!0)))
+        }
+        fn address(&self) -> usize {
+            self.0.expose_provenance()
+        }
+        fn is_cleared(&self) -> bool {
+            // SAFETY: the box lives as long as `self`.
+            unsafe { self.0.read() == 0 }
+        }
+    }
+    impl Drop for Word {
+        fn drop(&mut self) {
+            // SAFETY: it came from Box::into_raw.
+            drop(unsafe { Box::from_raw(self.0) });
+        }
+    }
+
+    #[test]
+    fn clears_links_of_dead_objects_only() {
+        let (mut refs, dead, live) = (Refs::new(), Word::new(), Word::new());
+        refs.short_links.register(dead.address(), 1).unwrap();
+        refs.short_links.register(live.address(), 2).unwrap();
+        FakeMarking::new(&[]).run(&mut refs, &[2]);
+        assert!(dead.is_cleared() && !live.is_cleared());
+        assert_eq!(refs.short_links.table.len(), 1);
+    }
+
+    #[test]
+    fn short_before_finalizers_long_after() {
+        let (mut refs, short, long) = (Refs::new(), Word::new(), Word::new());
+        refs.finalizers.set(1, Some(finalizer(Order::NoOrder, 0))).unwrap();
+        refs.short_links.register(short.address(), 1).unwrap();
+        refs.long_links.register(long.address(), 1).unwrap();
+        FakeMarking::new(&[]).run(&mut refs, &[]);
+        assert!(short.is_cleared() && !long.is_cleared());
+        refs.finalizers.take_ready().unwrap();
+        FakeMarking::new(&[]).run(&mut refs, &[]);
+        assert!(long.is_cleared());
+        assert_eq!(refs.long_links.table.len(), 0);
+    }
+
+    #[test]
+    fn links_to_what_a_finalizer_reaches_follow_the_same_rule() {
+        let (mut refs, short, long) = (Refs::new(), Word::new(), Word::new());
+        refs.finalizers.set(1, Some(finalizer(Order::Topological, 0))).unwrap();
+        refs.short_links.register(short.address(), 2).unwrap();
+        refs.long_links.register(long.address(), 2).unwrap();
+        FakeMarking::new(&[(1, 2)]).run(&mut refs, &[]);
+        assert!(short.is_cleared() && !long.is_cleared());
+    }
+
+    #[test]
+    fn links_in_dead_objects_are_forgotten_untouched() {
+        let (mut refs, short, long) = (Refs::new(), Word::new(), Word::new());
+        refs.short_links.register(short.address(), 2).unwrap();
+        refs.long_links.register(long.address(), 2).unwrap();
+        let mut marking = FakeMarking::new(&[]);
+        marking.place(short.address(), 1);
+        marking.place(long.address(), 1);
+        marking.run(&mut refs, &[2]);
+        assert!(!short.is_cleared() && !long.is_cleared());
+        assert_eq!((refs.short_links.table.len(), refs.long_links.table.len()), (0, 0));
+    }
+
+    #[test]
+    fn links_in_objects_that_a_finalizer_keeps_stay() {
+        let (mut refs, word) = (Refs::new(), Word::new());
+        refs.finalizers.set(1, Some(finalizer(Order::NoOrder, 0))).unwrap();
+        refs.short_links.register(word.address(), 2).unwrap();
+        let mut marking = FakeMarking::new(&[]);
+        marking.place(word.address(), 1);
+        marking.run(&mut refs, &[2]);
+        assert_eq!(refs.short_links.table.len(), 1);
+        FakeMarking::new(&[]).run(&mut refs, &[]);
+        assert!(word.is_cleared());
+    }
+
+    #[test]
+    fn registering_again_updates() {
+        let (mut refs, word) = (Refs::new(), Word::new());
+        let links = &mut refs.short_links;
+        assert_eq!(links.register(word.address(), 1), Ok(Registration::New));
+        assert_eq!(links.register(word.address(), 2), Ok(Registration::Updated));
+        FakeMarking::new(&[]).run(&mut refs, &[2]);
+        assert!(!word.is_cleared());
+        assert!(refs.short_links.unregister(word.address()));
+        assert!(!refs.short_links.unregister(word.address()));
+        FakeMarking::new(&[]).run(&mut refs, &[]);
+        assert!(!word.is_cleared());
+    }
+
+    #[test]
+    fn moving() {
+        let (mut refs, from, to) = (Refs::new(), Word::new(), Word::new());
+        let links = &mut refs.short_links;
+        assert_eq!(links.relocate(from.address(), to.address()), Ok(Relocation::NotFound));
+        links.register(from.address(), 1).unwrap();
+        assert_eq!(links.relocate(from.address(), from.address()), Ok(Relocation::Moved));
+        assert_eq!(links.relocate(from.address(), to.address()), Ok(Relocation::Moved));
+        links.register(from.address(), 1).unwrap();
+        assert_eq!(links.relocate(from.address(), to.address()), Ok(Relocation::Occupied));
+        links.unregister(from.address());
+        FakeMarking::new(&[]).run(&mut refs, &[]);
+        assert!(to.is_cleared() && !from.is_cleared());
+    }
+}

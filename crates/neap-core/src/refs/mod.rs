@@ -1,0 +1,127 @@
+//! What hangs on an object's death: finalizers, disappearing links, toggle references; and the step of a cycle that settles them.
+//!
+//! Invariant: one lock (rank `Refs`) protects all tables, and mutators take it only inside a critical section, in which they are not
+//! stopped. So with the world stopped nobody holds it, and the collector takes it without waiting. Nothing here allocates while the
+//! world is stopped: room in the ready queue is reserved when a finalizer is registered.
+//! Registration is called by mutators on any thread; [`trace_roots`] and [`settle`] by the cycle, world stopped.
+//! The rules of order are in `docs/boehm.md`, "Finalizers" and "Links".
+
+#![allow(unsafe_code)]
+
+pub mod finalizer;
+pub mod link;
+pub(crate) mod order;
+pub(crate) mod table;
+pub mod toggle;
+
+#[cfg(test)]
+mod fake_marking;
+
+use core::cell::UnsafeCell;
+
+use crate::rank::Rank;
+use crate::sync::{Guard, Lock};
+use crate::world::critical;
+
+/// What this module needs of the marker. An `object` is always the start of an allocated object.
+///
+/// Marking may be put off until [`Marking::drain`]; answers of `is_marked` count only after it.
+pub trait Marking {
+    /// Whether the object was found reachable.
+    fn is_marked(&self, object: usize) -> bool;
+    /// Marks the object and all that it reaches.
+    fn mark(&mut self, object: usize);
+    /// Marks what the word points to, interior addresses allowed, and all that it reaches. A word that is no object is ignored.
+    fn mark_word(&mut self, word: usize);
+    /// Marks all that the object reaches, not itself unless it is reached from there.
+    fn mark_contents(&mut self, object: usize);
+    /// As `mark_contents`, but words in the object that point into the object itself do not count.
+    fn mark_contents_except_self(&mut self, object: usize);
+    /// Finishes what the marks so far began.
+    fn drain(&mut self);
+    /// Start of the object that the address lies in; `None` where no object is.
+    fn container(&self, address: usize) -> Option<usize>;
+}
+
+/// There was no memory for the library's own tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoMemory;
+
+/// All tables, as one value so that tests can have their own.
+pub(crate) struct Refs {
+    pub(crate) finalizers: finalizer::Finalizers,
+    pub(crate) short_links: link::Links,
+    pub(crate) long_links: link::Links,
+    pub(crate) toggles: toggle::Toggles,
+}
+
+impl Refs {
+    pub(crate) const fn new() -> Self {
+        Self {
+            finalizers: finalizer::Finalizers::new(),
+            short_links: link::Links::new(),
+            long_links: link::Links::new(),
+            toggles: toggle::Toggles::new(),
+        }
+    }
+
+    /// Marks what the tables themselves keep alive.
+    pub(crate) fn trace_roots<M: Marking>(&self, marking: &mut M) {
+        self.finalizers.trace_roots(marking);
+        self.toggles.trace_roots(marking);
+    }
+
+    /// Decides about everything that marking did not reach. On return every object that is to stay is marked.
+    pub(crate) fn settle<M: Marking>(&mut self, marking: &mut M) {
+        marking.drain();
+        self.short_links.clear_dead(marking);
+        order::settle(&mut self.finalizers, marking);
+        // Only now is known which objects finalizers keep: links inside those stay, links inside dead ones must
+        // go, or a later cycle would write into whatever gets the memory next.
+        self.short_links.drop_dangling(marking);
+        self.toggles.drop_dead(marking);
+        self.long_links.clear_dead(marking);
+        self.long_links.drop_dangling(marking);
+    }
+}
+
+static REFS: Lock<Refs> = Lock::new(Rank::Refs, Refs::new());
+
+/// Runs `f` on the tables, from a mutator.
+fn with<R>(f: impl FnOnce(&mut Refs) -> R) -> R {
+    // The critical section is entered first and left last: a stop that arrives meanwhile waits for it.
+    let _unstopped = critical::enter();
+    f(&mut REFS.lock())
+}
+
+/// Marks the ready queue's objects, all finalizers' data and strong toggle references. In the root phase, world stopped.
+pub fn trace_roots<M: Marking>(marking: &mut M) {
+    REFS.lock().trace_roots(marking);
+}
+
+/// Clears links, queues finalizers of dead objects and marks what they keep. After marking, world stopped.
+pub fn settle<M: Marking>(marking: &mut M) {
+    let mut refs = REFS.lock();
+    refs.settle(marking);
+    refs.finalizers.publish_ready();
+}
+
+/// The guard of [`REFS`] between `before_fork` and `after_fork`.
+struct HeldOverFork(UnsafeCell<Option<Guard<'static, Refs>>>);
+// SAFETY: touched only by the thread that forks, and only while it holds the lock that is inside.
+unsafe impl Sync for HeldOverFork {}
+static HELD_OVER_FORK: HeldOverFork = HeldOverFork(UnsafeCell::new(None));
+
+/// Takes the lock, so that the child finds the tables in order. On the thread that forks.
+pub fn before_fork() {
+    let guard = REFS.lock();
+    // SAFETY: this thread holds the lock, so nobody else is between `before_fork` and `after_fork`.
+    unsafe { *HELD_OVER_FORK.0.get() = Some(guard) };
+}
+
+/// Gives the lock back, in the parent and in the child, on the thread that forked.
+pub fn after_fork() {
+    // SAFETY: as in `before_fork`; the guard is moved out before it is dropped, so the cell is ours until then.
+    let guard = unsafe { (*HELD_OVER_FORK.0.get()).take() };
+    drop(guard);
+}

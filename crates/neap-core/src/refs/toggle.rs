@@ -1,0 +1,132 @@
+//! Toggle references: objects that a callback of the program holds strongly or weakly, anew before every cycle.
+//!
+//! Invariant: a strong one is a root; a weak one is dropped in the cycle that finds its object dead. [`ask`] is called before a cycle, world
+//! running; the rest as in `refs`.
+
+#![allow(unsafe_code)]
+
+use core::ffi::c_void;
+
+use super::{Marking, NoMemory};
+use crate::sys::meta_vec::MetaVec;
+
+/// What a callback says of an object; the values are those of the C interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Status(pub i32);
+impl Status {
+    /// Forget the object.
+    pub const DROP: Self = Self(0);
+    /// Keep it alive.
+    pub const STRONG: Self = Self(1);
+    /// Let it die.
+    pub const WEAK: Self = Self(2);
+}
+
+/// Decides about one object. Must not call into the collector.
+pub type Callback = unsafe extern "C" fn(object: *mut c_void) -> Status;
+
+#[derive(Clone, Copy)]
+struct Toggle {
+    object: usize,
+    strong: bool,
+}
+
+/// All toggle references.
+pub(crate) struct Toggles {
+    list: MetaVec<Toggle>,
+    callback: Option<Callback>,
+}
+
+impl Toggles {
+    pub(crate) const fn new() -> Self {
+        Self { list: MetaVec::new(), callback: None }
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(&mut Toggle) -> bool) {
+        let mut index = 0;
+        while index < self.list.len() {
+            if keep(&mut self.list[index]) {
+                index += 1;
+            } else {
+                self.list.swap_remove(index);
+            }
+        }
+    }
+
+    fn ask(&mut self) {
+        let Some(callback) = self.callback else { return };
+        self.retain(|toggle| {
+            // SAFETY: the object is registered, so it has not been found dead; the callback was given for this.
+            let status = unsafe { callback(toggle.object as *mut c_void) };
+            toggle.strong = status == Status::STRONG;
+            status != Status::DROP
+        });
+    }
+
+    pub(crate) fn trace_roots<M: Marking>(&self, marking: &mut M) {
+        for toggle in self.list.iter().filter(|toggle| toggle.strong) {
+            marking.mark(toggle.object);
+        }
+    }
+
+    pub(crate) fn drop_dead<M: Marking>(&mut self, marking: &M) {
+        self.retain(|toggle| marking.is_marked(toggle.object));
+    }
+}
+
+/// Sets the callback; without one all references stay as they are.
+pub fn set_callback(callback: Option<Callback>) {
+    super::with(|refs| refs.toggles.callback = callback);
+}
+
+/// The callback.
+pub fn callback() -> Option<Callback> {
+    super::with(|refs| refs.toggles.callback)
+}
+
+/// Registers an object; it stays until the callback says so or it dies.
+///
+/// # Errors
+/// There is no memory for the table.
+pub fn add(object: usize, strong: bool) -> Result<(), NoMemory> {
+    super::with(|refs| refs.toggles.list.try_push(Toggle { object, strong }).map_err(|_| NoMemory))
+}
+
+/// Asks the callback about every object. Before a cycle, world running.
+pub fn ask() {
+    super::with(|refs| refs.toggles.ask());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Refs;
+    use super::super::fake_marking::FakeMarking;
+    use super::*;
+
+    /// 1 is dropped, even ones are strong, the rest weak.
+    unsafe extern "C" fn by_number(object: *mut c_void) -> Status {
+        match object as usize {
+            1 => Status::DROP,
+            number if number.is_multiple_of(2) => Status::STRONG,
+            _ => Status::WEAK,
+        }
+    }
+
+    #[test]
+    fn strong_ones_live_weak_ones_die_dropped_ones_are_forgotten() {
+        let mut refs = Refs::new();
+        for object in 1..=5 {
+            refs.toggles.list.push(Toggle { object, strong: true });
+        }
+        refs.toggles.callback = Some(by_number);
+        refs.toggles.ask();
+        let mut marking = FakeMarking::new(&[(4, 6)]);
+        marking.run(&mut refs, &[5]);
+        let mut left: Vec<usize> = refs.toggles.list.iter().map(|toggle| toggle.object).collect();
+        left.sort_unstable();
+        assert_eq!(left, [2, 4, 5]);
+        assert!([2, 4, 6].iter().all(|&object| marking.is_marked_now(object)));
+        assert!(!marking.is_marked_now(1) && !marking.is_marked_now(3));
+    }
+}
