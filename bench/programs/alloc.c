@@ -103,7 +103,10 @@ int main(int argc, char **argv)
     printf("{\"program\": \"alloc\", \"bytes\": %zu, \"threads\": %ld, \"objects\": %" PRIu64 ", \"dirty\": %" PRIu64
            ", \"ns_per_object\": %.3f, \"millions_per_second\": %.3f",
            object_bytes, threads, made, dirty, busy * 1e9 / (double)made, (double)made / (ended - began) * 1e-6);
-#if defined(BENCH_MIMALLOC) || defined(BENCH_NEAP)
+#if defined(BENCH_MIMALLOC)
+    printf(", \"library_version\": \"%d\", \"ok\": %s}\n", mi_version(), ok ? "true" : "false");
+    return ok ? 0 : 1;
+#elif defined(BENCH_NEAP)
     printf(", \"ok\": %s}\n", ok ? "true" : "false");
     return ok ? 0 : 1;
 #else

@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     bool ok = seen == expected;
     printf("{\"program\": \"binary-trees\", \"depth\": %ld, \"threads\": %ld, \"nodes\": %" PRIu64, depth_limit, threads, seen);
 #ifdef BENCH_MIMALLOC
-    printf(", \"ok\": %s}\n", ok ? "true" : "false");
+    printf(", \"library_version\": \"%d\", \"ok\": %s}\n", mi_version(), ok ? "true" : "false");
     return ok ? 0 : 1;
 #else
     return bench_gc_finish(ok);

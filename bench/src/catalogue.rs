@@ -1,0 +1,386 @@
+//! All experiments, with the bars they have to reach. The one place that says what is measured.
+//!
+//! Pure: builds data from a size (`full` or `quick`) and the list of client cases. Called by `main`.
+
+use std::collections::BTreeMap;
+
+use crate::experiment::{Bar, Contestant, Draw, Experiment, Figure, Library, Metric};
+
+/// How much work each experiment does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Size {
+    /// What the bars are about.
+    Full,
+    /// A look at whether everything runs; figures mean little.
+    Quick,
+}
+
+/// All experiments. `clients` are the names of the timed client cases.
+pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
+    let quick = size == Size::Quick;
+    let depth = if quick { "16" } else { "20" };
+    let mut all = vec![
+        binary_trees("binary-trees-1", depth, "1", 0.45),
+        binary_trees("binary-trees-2", depth, "2", 0.4),
+        gcbench(depth),
+        mark(if quick { "1" } else { "20" }),
+    ];
+    let millions = if quick { "5" } else { "50" };
+    all.extend(
+        [("16", 1.0), ("32", 1.0), ("64", 1.0), ("256", 2.0)]
+            .map(|(bytes, bar)| alloc(bytes, millions, bar)),
+    );
+    all.push(resident(if quick { "2" } else { "10" }));
+    all.push(if quick { live("64M", "1") } else { live("1G", "5") });
+    if !clients.is_empty() {
+        all.push(client_cases(clients));
+    }
+    let seconds = if quick { "1" } else { "10" };
+    all.extend(
+        ["200M", "1G", "4G"].map(|live| pauses(live, if quick { "32M" } else { live }, seconds)),
+    );
+    all
+}
+
+/// The experiments of `all` that `names` ask for: each is a whole name or its beginning up to a hyphen. Without names all but the longest.
+pub fn choose(all: Vec<Experiment>, names: &[String]) -> Result<Vec<Experiment>, String> {
+    if names.is_empty() {
+        return Ok(all.into_iter().filter(|experiment| experiment.name != "pauses-4g").collect());
+    }
+    let fits = |experiment: &Experiment, name: &String| {
+        experiment
+            .name
+            .strip_prefix(name.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    if let Some(name) =
+        names.iter().find(|name| !all.iter().any(|experiment| fits(experiment, name)))
+    {
+        let known: Vec<&str> = all.iter().map(|experiment| experiment.name.as_str()).collect();
+        return Err(format!(
+            "no benchmark is called '{name}'; there are {}, and the beginnings of these names",
+            known.join(", ")
+        ));
+    }
+    Ok(all
+        .into_iter()
+        .filter(|experiment| names.iter().any(|name| fits(experiment, name)))
+        .collect())
+}
+
+fn contestant(label: &str, library: Library, program: &str, arguments: &[&str]) -> Contestant {
+    let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+    Contestant {
+        label: label.to_owned(),
+        library,
+        program: program.to_owned(),
+        arguments,
+        environment: BTreeMap::new(),
+    }
+}
+
+fn figure(what: &str, metric: Metric, ours: &str, peer: Option<&str>, bar: Option<Bar>) -> Figure {
+    let draw = Draw::One { ours: ours.to_owned(), peer: peer.map(str::to_owned) };
+    Figure { what: what.to_owned(), metric, draw, bar }
+}
+
+/// The same program on libgc and on Neap.
+fn both(program: &str, arguments: &[&str]) -> Vec<Contestant> {
+    vec![
+        contestant("libgc", Library::Libgc, program, arguments),
+        contestant("neap", Library::Neap, program, arguments),
+    ]
+}
+
+fn experiment(name: &str, contestants: Vec<Contestant>, figures: Vec<Figure>) -> Experiment {
+    Experiment { name: name.to_owned(), contestants, figures, same_output: Vec::new() }
+}
+
+fn binary_trees(name: &str, depth: &str, threads: &str, bar: f64) -> Experiment {
+    let what = format!(
+        "binary-trees, depth {depth}, {threads} thread{}",
+        if threads == "1" { "" } else { "s" }
+    );
+    let mut contestants = both("binary-trees", &[depth, threads]);
+    contestants.push(contestant(
+        "mimalloc",
+        Library::Mimalloc,
+        "binary-trees-mimalloc",
+        &[depth, threads],
+    ));
+    let figures = vec![
+        figure(
+            &format!("{what}: wall time"),
+            Metric::WallSeconds,
+            "neap",
+            Some("libgc"),
+            Some(Bar::AtMost(bar)),
+        ),
+        figure(
+            &format!("{what}: peak memory"),
+            Metric::PeakMb,
+            "neap",
+            Some("libgc"),
+            Some(Bar::AtMost(1.0)),
+        ),
+        figure(
+            &format!("{what}: wall time against malloc and free"),
+            Metric::WallSeconds,
+            "neap",
+            Some("mimalloc"),
+            None,
+        ),
+    ];
+    experiment(name, contestants, figures)
+}
+
+fn gcbench(scale: &str) -> Experiment {
+    let what = format!("GCBench, scale {scale}");
+    let figures = vec![
+        figure(
+            &format!("{what}: wall time"),
+            Metric::WallSeconds,
+            "neap",
+            Some("libgc"),
+            Some(Bar::AtMost(0.6)),
+        ),
+        figure(
+            &format!("{what}: peak memory"),
+            Metric::PeakMb,
+            "neap",
+            Some("libgc"),
+            Some(Bar::AtMost(1.0)),
+        ),
+    ];
+    experiment("gcbench", both("gcbench", &[scale]), figures)
+}
+
+fn mark(millions: &str) -> Experiment {
+    let mut contestants = both("mark", &[millions, "5"]);
+    for contestant in &mut contestants {
+        for variable in ["GC_MARKERS", "NEAP_MARKERS"] {
+            contestant.environment.insert(variable.to_owned(), "1".to_owned());
+        }
+    }
+    let what =
+        format!("marking {millions} million linked 48-byte objects, 1 marker: time per object");
+    experiment(
+        "mark",
+        contestants,
+        vec![figure(&what, Metric::NsPerObject, "neap", Some("libgc"), Some(Bar::AtMost(0.4)))],
+    )
+}
+
+fn alloc(bytes: &str, millions: &str, bar: f64) -> Experiment {
+    let one = [bytes, "1", millions];
+    let two = [bytes, "2", millions];
+    let contestants = vec![
+        contestant("mimalloc", Library::Mimalloc, "alloc-mimalloc", &one),
+        contestant("neap.h", Library::NeapInline, "alloc-neap", &one),
+        contestant("neap", Library::Neap, "alloc", &one),
+        contestant("libgc", Library::Libgc, "alloc", &one),
+        contestant("neap.h, 2 threads", Library::NeapInline, "alloc-neap", &two),
+        contestant("neap, 2 threads", Library::Neap, "alloc", &two),
+    ];
+    let what = format!("allocate and drop {bytes} bytes");
+    let at_most = Some(Bar::AtMost(bar));
+    let twice = Some(Bar::AtLeast(1.8));
+    let figures = vec![
+        figure(
+            &format!("{what}, neap.h: time per object"),
+            Metric::NsPerObject,
+            "neap.h",
+            Some("mimalloc"),
+            at_most,
+        ),
+        figure(
+            &format!("{what}, GC_malloc: time per object"),
+            Metric::NsPerObject,
+            "neap",
+            Some("mimalloc"),
+            at_most,
+        ),
+        figure(
+            &format!("{what}, GC_malloc: time per object"),
+            Metric::NsPerObject,
+            "neap",
+            Some("libgc"),
+            None,
+        ),
+        figure(
+            &format!("{what}, neap.h: rate of 2 threads against 1"),
+            Metric::MillionsPerSecond,
+            "neap.h, 2 threads",
+            Some("neap.h"),
+            twice,
+        ),
+        figure(
+            &format!("{what}, GC_malloc: rate of 2 threads against 1"),
+            Metric::MillionsPerSecond,
+            "neap, 2 threads",
+            Some("neap"),
+            twice,
+        ),
+    ];
+    experiment(&format!("alloc-{bytes}"), contestants, figures)
+}
+
+fn resident(seconds: &str) -> Experiment {
+    let what = "resident memory of a program that allocates and drops small objects";
+    let figures =
+        vec![figure(what, Metric::PeakRssMb, "neap", Some("libgc"), Some(Bar::ValueAtMost(16.0)))];
+    experiment("resident", both("resident", &[seconds]), figures)
+}
+
+fn live(size: &str, seconds: &str) -> Experiment {
+    let what = format!("{size} of small live objects");
+    let figures = vec![
+        figure(
+            &format!("{what}: longest pause"),
+            Metric::LongestPauseMs,
+            "neap",
+            Some("libgc"),
+            Some(Bar::AtMost(0.5)),
+        ),
+        figure(
+            &format!("{what}: operations in a second"),
+            Metric::OperationsPerSecond,
+            "neap",
+            Some("libgc"),
+            None,
+        ),
+        figure(&format!("{what}: peak memory"), Metric::PeakMb, "neap", Some("libgc"), None),
+    ];
+    experiment("live", both("live", &[size, seconds]), figures)
+}
+
+fn pauses(name: &str, size: &str, seconds: &str) -> Experiment {
+    let what = format!("pauses, {size} live");
+    let row = |text: &str, metric| {
+        figure(&format!("{what}: {text}"), metric, "neap", Some("libgc"), None)
+    };
+    let figures = vec![
+        row("longest pause", Metric::LongestPauseMs),
+        row("longest operation", Metric::OperationMaxUs),
+        row("operations in a second (200,000 wanted)", Metric::OperationsPerSecond),
+        row("peak memory", Metric::PeakMb),
+    ];
+    experiment(
+        &format!("pauses-{}", name.to_lowercase()),
+        both("pauses", &[size, "200000", seconds]),
+        figures,
+    )
+}
+
+/// The real programs: each case on both libraries, means over all of them.
+fn client_cases(cases: &[String]) -> Experiment {
+    let mut contestants = Vec::new();
+    let mut figures = Vec::new();
+    let mut pairs = Vec::new();
+    for case in cases {
+        let (ours, peer) = (format!("{case} on neap"), format!("{case} on libgc"));
+        let script = format!("tests/clients/{case}/run");
+        contestants.push(contestant(&peer, Library::Libgc, &script, &[]));
+        contestants.push(contestant(&ours, Library::Neap, &script, &[]));
+        figures.push(figure(
+            &format!("{case}: wall time"),
+            Metric::WallSeconds,
+            &ours,
+            Some(&peer),
+            None,
+        ));
+        figures.push(figure(
+            &format!("{case}: peak memory"),
+            Metric::PeakMb,
+            &ours,
+            Some(&peer),
+            None,
+        ));
+        pairs.push((ours, peer));
+    }
+    let means =
+        [("wall time", Metric::WallSeconds, 0.9, 1.05), ("peak memory", Metric::PeakMb, 1.0, 1.2)];
+    for (text, metric, mean, worst) in means {
+        let row = |what: &str, draw, bar| Figure {
+            what: format!("real clients, {text}: {what}"),
+            metric,
+            draw,
+            bar: Some(Bar::AtMost(bar)),
+        };
+        figures.push(row("geometric mean", Draw::GeometricMean(pairs.clone()), mean));
+        figures.push(row("worst one", Draw::Worst(pairs.clone()), worst));
+    }
+    Experiment { name: "clients".to_owned(), contestants, figures, same_output: pairs }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn cases() -> Vec<String> {
+        vec!["guile-trees".to_owned(), "w3m".to_owned()]
+    }
+
+    #[test]
+    fn figures_refer_to_contestants_that_exist() {
+        for size in [Size::Full, Size::Quick] {
+            for experiment in experiments(size, &cases()) {
+                let labels: BTreeSet<&str> = experiment
+                    .contestants
+                    .iter()
+                    .map(|contestant| contestant.label.as_str())
+                    .collect();
+                assert_eq!(
+                    labels.len(),
+                    experiment.contestants.len(),
+                    "labels of {} are unique",
+                    experiment.name
+                );
+                for figure in &experiment.figures {
+                    let used: Vec<&String> = match &figure.draw {
+                        Draw::One { ours, peer } => std::iter::once(ours).chain(peer).collect(),
+                        Draw::GeometricMean(pairs) | Draw::Worst(pairs) => {
+                            pairs.iter().flat_map(|(ours, peer)| [ours, peer]).collect()
+                        }
+                    };
+                    assert!(
+                        used.iter().all(|label| labels.contains(label.as_str())),
+                        "{}: {}",
+                        experiment.name,
+                        figure.what
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_bar_is_there_once() {
+        let bars = experiments(Size::Full, &cases())
+            .into_iter()
+            .flat_map(|experiment| experiment.figures)
+            .filter(|figure| figure.bar.is_some());
+        // 3 programs with time and memory, mark, 4 sizes of alloc with 4 each, resident, live, 4 of the clients.
+        assert_eq!(bars.count(), 6 + 1 + 16 + 1 + 1 + 4);
+    }
+
+    #[test]
+    fn names_choose() {
+        let names = |wanted: &[&str]| {
+            let wanted: Vec<String> = wanted.iter().map(|&name| name.to_owned()).collect();
+            choose(experiments(Size::Full, &cases()), &wanted).map(|chosen| {
+                chosen.into_iter().map(|experiment| experiment.name).collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(
+            names(&["alloc"]).expect("known"),
+            ["alloc-16", "alloc-32", "alloc-64", "alloc-256"]
+        );
+        assert_eq!(names(&["mark", "binary-trees-2"]).expect("known"), ["binary-trees-2", "mark"]);
+        assert!(!names(&[]).expect("all").contains(&"pauses-4g".to_owned()));
+        assert_eq!(names(&["pauses-4g"]).expect("known"), ["pauses-4g"]);
+        let error = names(&["allo"]).expect_err("unknown");
+        assert!(error.contains("'allo'") && error.contains("gcbench"), "{error}");
+    }
+}

@@ -1,0 +1,191 @@
+//! What an experiment is: who competes, and which figures are drawn from the runs.
+//!
+//! Contestants of one experiment are run in turn, A B A B …, so that a machine which drifts slows both. Plain data; filled in by `catalogue`,
+//! read by `contest` (which runs it) and `report` (which draws the figures).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Which library a contestant runs on.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Library {
+    /// The system's libgc.
+    Libgc,
+    /// Neap's drop-in, put in libgc's place by the library path.
+    Neap,
+    /// Neap through neap.h, linked directly.
+    NeapInline,
+    /// mimalloc, linked directly.
+    Mimalloc,
+}
+
+impl Library {
+    /// How tables call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Libgc => "libgc",
+            Self::Neap => "Neap",
+            Self::NeapInline => "Neap, neap.h",
+            Self::Mimalloc => "mimalloc",
+        }
+    }
+
+    /// Whether it is ours.
+    pub fn is_neap(self) -> bool {
+        matches!(self, Self::Neap | Self::NeapInline)
+    }
+}
+
+/// A program with its arguments on a library.
+#[derive(Clone, Debug)]
+pub struct Contestant {
+    /// Unique within the experiment; figures refer to it.
+    pub label: String,
+    /// The library it runs on.
+    pub library: Library,
+    /// Name in build/bench, or the path of a client's script from the repository's root.
+    pub program: String,
+    /// Arguments.
+    pub arguments: Vec<String>,
+    /// Variables set for this run alone.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Something measured in each run: a field of the program's line, or one that `contest` adds (`wall_seconds`, `peak_mb`, …).
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Wall time of the whole program.
+    WallSeconds,
+    /// Peak resident memory, by the kernel's count.
+    PeakMb,
+    /// The longest stop of the world.
+    LongestPauseMs,
+    /// Nanoseconds for an object (and thread).
+    NsPerObject,
+    /// All threads' objects together.
+    MillionsPerSecond,
+    /// Peak resident memory by the program's own look at itself.
+    PeakRssMb,
+    /// The longest operation of `pauses`.
+    OperationMaxUs,
+    /// Operations made in a second.
+    OperationsPerSecond,
+}
+
+impl Metric {
+    /// The name of its field in a sample.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::WallSeconds => "wall_seconds",
+            Self::PeakMb => "peak_mb",
+            Self::LongestPauseMs => "longest_pause_ms",
+            Self::NsPerObject => "ns_per_object",
+            Self::MillionsPerSecond => "millions_per_second",
+            Self::PeakRssMb => "peak_rss_mb",
+            Self::OperationMaxUs => "operation_us.max",
+            Self::OperationsPerSecond => "operations_per_second",
+        }
+    }
+
+    /// Its unit.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::WallSeconds => "s",
+            Self::PeakMb | Self::PeakRssMb => "MB",
+            Self::LongestPauseMs => "ms",
+            Self::NsPerObject => "ns",
+            Self::MillionsPerSecond => "M/s",
+            Self::OperationMaxUs => "µs",
+            Self::OperationsPerSecond => "1/s",
+        }
+    }
+}
+
+/// What a figure has to be.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bar {
+    /// The ratio of ours to the peer's, at most.
+    AtMost(f64),
+    /// The ratio, at least.
+    AtLeast(f64),
+    /// Our own value in its unit, at most, whatever a peer needs.
+    ValueAtMost(f64),
+}
+
+impl Bar {
+    /// Whether it is reached.
+    pub fn is_met(self, ours: f64, ratio: Option<f64>) -> Option<bool> {
+        match self {
+            Self::AtMost(bar) => ratio.map(|ratio| ratio <= bar),
+            Self::AtLeast(bar) => ratio.map(|ratio| ratio >= bar),
+            Self::ValueAtMost(bar) => Some(ours <= bar),
+        }
+    }
+}
+
+/// How a figure is drawn from the medians of contestants.
+#[derive(Clone, Debug)]
+pub enum Draw {
+    /// Ours against a peer, of which there may be none.
+    One {
+        /// Label of ours.
+        ours: String,
+        /// Label of the peer.
+        peer: Option<String>,
+    },
+    /// The geometric mean of the ratios of pairs (ours, peer).
+    GeometricMean(Vec<(String, String)>),
+    /// The largest ratio of pairs (ours, peer).
+    Worst(Vec<(String, String)>),
+}
+
+/// One row of the table.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// What it says in the table.
+    pub what: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// How.
+    pub draw: Draw,
+    /// Its bar, if it has one.
+    pub bar: Option<Bar>,
+}
+
+/// Contestants run in turn, and the figures drawn from them.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Its name on the command line.
+    pub name: String,
+    /// Who runs, in this order.
+    pub contestants: Vec<Contestant>,
+    /// What comes out.
+    pub figures: Vec<Figure>,
+    /// Contestants with the same output must also agree in every byte of it (real clients).
+    pub same_output: Vec<(String, String)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_by_table() {
+        let table = [
+            (Bar::AtMost(0.45), 3.0, Some(0.45), Some(true)),
+            (Bar::AtMost(0.45), 3.0, Some(0.46), Some(false)),
+            (Bar::AtMost(0.45), 3.0, None, None),
+            (Bar::AtLeast(1.8), 3.0, Some(1.81), Some(true)),
+            (Bar::AtLeast(1.8), 3.0, Some(1.7), Some(false)),
+            (Bar::ValueAtMost(16.0), 15.9, None, Some(true)),
+            (Bar::ValueAtMost(16.0), 16.1, Some(0.1), Some(false)),
+        ];
+        for (bar, ours, ratio, met) in table {
+            assert_eq!(bar.is_met(ours, ratio), met, "{bar:?} {ours} {ratio:?}");
+        }
+    }
+}

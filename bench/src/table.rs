@@ -1,0 +1,265 @@
+//! Prints a record as a table: aligned for a terminal, or Markdown for docs/benchmarks.md.
+//!
+//! Pure: text in, text out. Invariant: both forms have the same rows and columns. Called by `main`.
+
+use crate::experiment::{Bar, Metric};
+use crate::machine::Machine;
+use crate::record::{Record, Row};
+
+const HEADINGS: [&str; 9] =
+    ["what", "peer", "peer's", "ours", "ratio", "bar", "met?", "spread", "note"];
+/// Columns of numbers, aligned to the right.
+const NUMBERS: [bool; 9] = [false, false, true, true, true, true, false, true, false];
+/// A load average above this, before the first run, means that figures were disturbed.
+const BUSY: f64 = 0.5;
+const BEGIN: &str = "<!-- results begin: written by `make bench`, not by hand -->";
+const END: &str = "<!-- results end -->";
+
+/// The table for a terminal.
+pub fn plain(record: &Record) -> String {
+    let rows = cells(record);
+    let widths: Vec<usize> = (0..HEADINGS.len())
+        .map(|column| {
+            rows.iter()
+                .map(|row| row[column].chars().count())
+                .chain([HEADINGS[column].len()])
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let mut text = head(record).join("\n");
+    text.push_str("\n\n");
+    let mut line = |row: &[String]| {
+        let mut padded = Vec::new();
+        for ((cell, width), number) in row.iter().zip(&widths).zip(NUMBERS) {
+            let gap = " ".repeat(width - cell.chars().count());
+            padded.push(if number { gap + cell } else { cell.clone() + &gap });
+        }
+        text.push_str(padded.join("  ").trim_end());
+        text.push('\n');
+    };
+    line(&HEADINGS.map(str::to_owned));
+    for row in &rows {
+        line(row);
+    }
+    text
+}
+
+/// The same in Markdown.
+pub fn markdown(record: &Record) -> String {
+    let mut text = head(record).join("  \n");
+    text.push_str("\n\n| ");
+    text.push_str(&HEADINGS.join(" | "));
+    text.push_str(" |\n|");
+    for number in NUMBERS {
+        text.push_str(if number { " ---: |" } else { " --- |" });
+    }
+    text.push('\n');
+    for row in cells(record) {
+        let row = row.map(|cell| cell.replace('|', "\\|").replace('\n', " "));
+        text.push_str(&format!("| {} |\n", row.join(" | ")));
+    }
+    text
+}
+
+/// `document` with the Markdown between its two marks replaced by that of `record`.
+pub fn into_document(document: &str, record: &Record) -> Result<String, String> {
+    let missing =
+        || format!("the document lacks the lines '{BEGIN}' and '{END}', between which results go");
+    let (before, rest) = document.split_once(BEGIN).ok_or_else(missing)?;
+    let (_, after) = rest.split_once(END).ok_or_else(missing)?;
+    Ok(format!("{before}{BEGIN}\n{}{END}{after}", markdown(record)))
+}
+
+fn head(record: &Record) -> Vec<String> {
+    let Record { date, machine, quick, experiments } = record;
+    let mut head = vec![format!("{date} (UTC). {}.", Machine::line(machine))];
+    if *quick {
+        head.push(
+            "Quick: small sizes. These figures show that everything runs, and nothing else."
+                .to_owned(),
+        );
+    }
+    let runs = experiments
+        .iter()
+        .flat_map(|experiment| &experiment.rows)
+        .map(|row| row.runs)
+        .filter(|runs| *runs > 0)
+        .min();
+    if let Some(runs) = runs {
+        let plural = if runs == 1 { "" } else { "s" };
+        let few =
+            if runs < 5 { ": fewer than the 5 that a figure for the record needs" } else { "" };
+        head.push(format!("Medians of at least {runs} run{plural}{few}."));
+    }
+    let busy: Vec<&str> = experiments
+        .iter()
+        .filter(|experiment| experiment.load_before.is_some_and(|load| load > BUSY))
+        .map(|experiment| experiment.name.as_str())
+        .collect();
+    if !busy.is_empty() {
+        head.push(format!(
+            "Something else was running on the machine before: {}.",
+            busy.join(", ")
+        ));
+    }
+    let variables: std::collections::BTreeSet<String> = experiments
+        .iter()
+        .flat_map(|experiment| &experiment.neap_variables)
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    if !variables.is_empty() {
+        head.push(format!(
+            "Set by the caller: {}.",
+            variables.into_iter().collect::<Vec<_>>().join(" ")
+        ));
+    }
+    let failed = experiments
+        .iter()
+        .flat_map(|experiment| &experiment.rows)
+        .filter(|row| row.ratio.is_none() && row.met.is_none())
+        .count();
+    let barred = || {
+        experiments.iter().flat_map(|experiment| &experiment.rows).filter(|row| row.bar.is_some())
+    };
+    let met = barred().filter(|row| row.met == Some(true)).count();
+    let missing = match failed {
+        0 => String::new(),
+        1 => "; 1 row has no figure".to_owned(),
+        failed => format!("; {failed} rows have no figure"),
+    };
+    head.push(format!("{met} of {} bars met{missing}.", barred().count()));
+    head
+}
+
+fn cells(record: &Record) -> Vec<[String; 9]> {
+    record.experiments.iter().flat_map(|experiment| &experiment.rows).map(row_cells).collect()
+}
+
+fn row_cells(row: &Row) -> [String; 9] {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let value = |value: Option<f64>| or_dash(value.map(|value| with_unit(value, row.metric)));
+    [
+        row.what.clone(),
+        or_dash(row.peer_name.clone()),
+        value(row.peer),
+        value(row.ours),
+        or_dash(row.ratio.map(three_digits)),
+        or_dash(row.bar.map(|bar| bar_text(bar, row.metric))),
+        or_dash(row.met.map(|met| if met { "yes" } else { "NO" }.to_owned())),
+        or_dash(row.spread.map(|spread| format!("{:.0} %", spread * 100.0))),
+        row.note.clone().unwrap_or_default().lines().next().unwrap_or_default().to_owned(),
+    ]
+}
+
+/// A bar as tables show it.
+pub fn bar_text(bar: Bar, metric: Metric) -> String {
+    match bar {
+        Bar::AtMost(bar) => format!("≤ {bar}"),
+        Bar::AtLeast(bar) => format!("≥ {bar}"),
+        Bar::ValueAtMost(bar) => format!("≤ {bar} {}", metric.unit()),
+    }
+}
+
+fn with_unit(value: f64, metric: Metric) -> String {
+    format!("{} {}", three_digits(value), metric.unit())
+}
+
+/// Three significant digits, and never fewer than the digits before the point.
+pub fn three_digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let digits = 2 - value.abs().log10().floor() as i32;
+    format!("{value:.*}", digits.clamp(0, 9) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::example;
+
+    #[test]
+    fn digits_by_table() {
+        let table = [
+            (7.6123, "7.61"),
+            (0.4499, "0.450"),
+            (12345.6, "12346"),
+            (99.94, "99.9"),
+            (0.00123, "0.00123"),
+            (0.0, "0"),
+            (256.4, "256"),
+        ];
+        for (value, text) in table {
+            assert_eq!(three_digits(value), text);
+        }
+    }
+
+    #[test]
+    fn plain_table_is_aligned_and_complete() {
+        let text = plain(&example());
+        let lines: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("what")).collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        let column =
+            |line: &str, what: &str| line.find(what).map(|bytes| line[..bytes].chars().count());
+        assert_eq!(column(lines[0], "peer "), column(lines[1], "libgc"));
+        assert!(
+            lines[1].contains("3.80 s")
+                && lines[1].contains("0.500")
+                && lines[1].contains("NO")
+                && lines[1].contains("≤ 0.45"),
+            "{text}"
+        );
+        assert!(lines[2].contains("yes") && lines[2].contains("3 %"), "{text}");
+        assert!(lines[3].contains('–') && lines[3].ends_with("it crashed"), "{text}");
+        assert!(text.starts_with("2026-01-31 (UTC). Example 1, 2 cores"), "{text}");
+        assert!(text.contains("1 of 3 bars met; 1 row has no figure."), "{text}");
+    }
+
+    #[test]
+    fn few_runs_busy_machine_and_variables_are_said() {
+        let mut record = example();
+        assert!(!plain(&record).contains("fewer than"));
+        record.quick = true;
+        record.experiments[0].rows[0].runs = 1;
+        record.experiments[0].load_before = Some(1.6);
+        record.experiments[0].neap_variables.insert("NEAP_WATCH".to_owned(), "none".to_owned());
+        let text = plain(&record);
+        for part in ["fewer than the 5", "Quick", "before: one", "NEAP_WATCH=none"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn markdown_has_the_same_rows() {
+        let mut record = example();
+        record.experiments[0].rows[0].what = "a|b".to_owned();
+        let text = markdown(&record);
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+        assert_eq!(rows.len(), 2 + 3);
+        assert!(
+            rows[2].starts_with(
+                "| a\\|b | libgc 8.2.2 | 7.60 s | 3.80 s | 0.500 | ≤ 0.45 | NO | 3 % |"
+            ),
+            "{}",
+            rows[2]
+        );
+        assert!(rows.iter().all(|row| row.replace("\\|", "").matches('|').count() == 10), "{text}");
+    }
+
+    #[test]
+    fn results_go_between_the_marks() {
+        let document = format!("# Title\n\n{BEGIN}\nold\n{END}\nafter\n");
+        let once = into_document(&document, &example()).expect("has marks");
+        assert!(
+            once.starts_with("# Title\n")
+                && once.ends_with("after\n")
+                && !once.contains("old")
+                && once.contains("| first")
+        );
+        assert_eq!(into_document(&once, &example()).expect("has marks"), once);
+        assert!(
+            into_document("# Title\n", &example()).expect_err("has none").contains("results begin")
+        );
+    }
+}
