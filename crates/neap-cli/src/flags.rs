@@ -1,0 +1,94 @@
+//! `neap flags`: what a compiler needs, in the manner of pkg-config.
+//!
+//! Invariant: a program built with the flags finds the library at run time without LD_LIBRARY_PATH.
+//! Pure but for looking whether the files are there. Called by `main`.
+
+use crate::Failure;
+use crate::prefix::Prefix;
+use crate::shell::quote;
+use std::path::Path;
+
+/// Which flags.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    /// What compiling needs.
+    pub compile: bool,
+    /// What linking needs.
+    pub link: bool,
+    /// Link `libneap.a` and not `libneap.so`.
+    pub into_program: bool,
+}
+
+/// What the code in `libneap.a` needs from the system: rustc's `native-static-libs`.
+const SYSTEM: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
+
+/// One line of flags. C and C++ need the same.
+pub fn text(prefix: &Prefix, wanted: Wanted) -> Result<String, Failure> {
+    let mut flags = Vec::new();
+    if wanted.compile {
+        let include = prefix.include();
+        check(&include.join("neap.h"))?;
+        flags.push(quote(&format!("-I{}", include.display())));
+    }
+    let libraries = prefix.libraries();
+    if wanted.link && wanted.into_program {
+        let archive = libraries.join("libneap.a");
+        check(&archive)?;
+        flags.push(quote(&archive.display().to_string()));
+        flags.push(SYSTEM.to_owned());
+    } else if wanted.link {
+        check(&libraries.join("libneap.so"))?;
+        flags.push(quote(&format!("-L{}", libraries.display())));
+        flags.push("-lneap".to_owned());
+        flags.push(quote(&format!("-Wl,-rpath,{}", libraries.display())));
+    }
+    Ok(flags.join(" ") + "\n")
+}
+
+fn check(file: &Path) -> Result<(), Failure> {
+    if file.is_file() {
+        return Ok(());
+    }
+    let message = format!("{} is missing: this installation was made without it", file.display());
+    Err(Failure::usage(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Wanted = Wanted { compile: true, link: true, into_program: false };
+
+    fn installed() -> (tempfile::TempDir, String) {
+        let folder = tempfile::TempDir::new().unwrap();
+        for file in ["include/neap.h", "lib/libneap.so", "lib/libneap.a"] {
+            let file = folder.path().join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, "").unwrap();
+        }
+        let path = folder.path().to_str().unwrap().to_owned();
+        (folder, path)
+    }
+
+    #[test]
+    fn flags_by_table() {
+        let (_folder, path) = installed();
+        let prefix = Prefix::at(&path);
+        let shared = format!("-L{path}/lib -lneap -Wl,-rpath,{path}/lib\n");
+        let archive = format!("{path}/lib/libneap.a {SYSTEM}\n");
+        for (wanted, flags) in [
+            (ALL, format!("-I{path}/include {shared}")),
+            (Wanted { link: false, ..ALL }, format!("-I{path}/include\n")),
+            (Wanted { compile: false, ..ALL }, shared),
+            (Wanted { compile: false, into_program: true, ..ALL }, archive),
+        ] {
+            assert_eq!(text(&prefix, wanted), Ok(flags));
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let message = text(&Prefix::at("/nonexistent"), ALL).unwrap_err().to_string();
+        assert!(message.contains("/nonexistent/include/neap.h is missing"), "{message}");
+    }
+}

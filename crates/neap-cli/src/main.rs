@@ -1,0 +1,154 @@
+//! `neap`: runs programs that use libgc on Neap, and says what there is to say about the library.
+//!
+//! Invariant: exit status 2 for what the user can put right here, 127 and 126 for a program that is
+//! not found or cannot be run, as a shell has it; otherwise the program's own. Single-threaded;
+//! nothing here touches the collected heap.
+
+mod flags;
+mod libraries;
+mod option_table;
+mod prefix;
+mod program;
+mod run;
+mod shell;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use std::ffi::OsString;
+use std::fmt;
+use std::process::ExitCode;
+
+/// What ends `neap` early: a message for standard error and an exit status.
+#[derive(Debug, PartialEq)]
+pub struct Failure {
+    message: String,
+    status: u8,
+}
+
+impl Failure {
+    /// Something the user can put right in the command or the installation.
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure { message: message.into(), status: 2 }
+    }
+
+    /// A program that is there and cannot be run.
+    pub fn cannot_run(message: impl Into<String>) -> Failure {
+        Failure { message: message.into(), status: 126 }
+    }
+
+    /// A program that is not there.
+    pub fn not_found(message: impl Into<String>) -> Failure {
+        Failure { message: message.into(), status: 127 }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "neap: {}", self.message)
+    }
+}
+
+fn main() -> ExitCode {
+    let matches = command().get_matches();
+    let outcome = match matches.subcommand() {
+        Some(("run", arguments)) => run::run(arguments),
+        Some(("options", _)) => print(&option_table::text()),
+        Some(("flags", arguments)) => flags(arguments),
+        _ => print(&format!("neap {}\n", env!("CARGO_PKG_VERSION"))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+fn command() -> Command {
+    Command::new("neap")
+        .about("A garbage collector for native programs")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(run_command())
+        .subcommand(
+            Command::new("options").about("Print every option: name, type, default, meaning"),
+        )
+        .subcommand(flags_command())
+        .subcommand(Command::new("version").about("Print the version"))
+}
+
+fn run_command() -> Command {
+    let program = Arg::new("program")
+        .help("The program and its arguments")
+        .value_name("PROGRAM")
+        .required(true)
+        .num_args(1..)
+        .trailing_var_arg(true)
+        .value_parser(value_parser!(OsString));
+    let any = Arg::new("any")
+        .long("any")
+        .help(
+            "Run PROGRAM even if it does not use libgc itself: what it starts may (a shell, make)",
+        )
+        .action(ArgAction::SetTrue);
+    let show = Arg::new("show")
+        .long("show")
+        .help("Print the environment that PROGRAM would get, and why; run nothing")
+        .action(ArgAction::SetTrue);
+    Command::new("run")
+        .about("Run a program that uses Boehm's libgc on Neap")
+        .override_usage("neap run [--OPTION=VALUE …] -- PROGRAM [ARGUMENT …]")
+        .after_help(
+            "Options also come from the environment: --max-heap=1GiB is NEAP_MAX_HEAP=1GiB. \
+             `neap options` explains them.\nThe exit status is PROGRAM's; 2 if it does not use libgc, \
+             127 if it is not found, 126 if it cannot be run.",
+        )
+        .arg(any)
+        .arg(show)
+        .args(option_table::arguments())
+        .arg(program)
+}
+
+fn flags_command() -> Command {
+    let switch = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
+    };
+    let language =
+        Arg::new("language").required(true).value_name("LANGUAGE").value_parser(["c", "c++"]);
+    Command::new("flags")
+        .about("Print what a compiler needs to build programs that use neap.h")
+        .arg(language.help("Language of the program"))
+        .arg(switch("static", "Link the library into the program"))
+        .arg(switch("cflags", "Only what compiling needs").conflicts_with("libs"))
+        .arg(switch("libs", "Only what linking needs"))
+}
+
+fn flags(arguments: &ArgMatches) -> Result<(), Failure> {
+    let prefix = prefix::Prefix::find()?;
+    let wanted = flags::Wanted {
+        compile: !arguments.get_flag("libs"),
+        link: !arguments.get_flag("cflags"),
+        into_program: arguments.get_flag("static"),
+    };
+    print(&flags::text(&prefix, wanted)?)
+}
+
+/// Writes to standard output; a reader that has gone away is no failure.
+fn print(text: &str) -> Result<(), Failure> {
+    use std::io::{ErrorKind, Write};
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::usage(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command().debug_assert();
+    }
+}

@@ -1,0 +1,170 @@
+//! The library's options as `neap options` prints them and as `neap run` takes them.
+//!
+//! Invariant: everything comes from the core's table; a value is refused here with the same words as
+//! the library would warn with. Called by `main` and `run`.
+
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Command};
+use neap_core::options::{Entry, Options, TABLE};
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+
+/// Columns of text beside the table's others, for an ordinary terminal.
+const MEANING_WIDTH: usize = 60;
+
+/// The table for people.
+pub fn text() -> String {
+    let mut rows = vec![["NAME", "TYPE", "DEFAULT"].map(str::to_owned)];
+    let mut meanings = vec!["MEANING".to_owned()];
+    for entry in TABLE {
+        let default = shown(entry.show_default);
+        let default = if default.is_empty() { "(nothing)".into() } else { default };
+        rows.push([entry.name.to_owned(), entry.kind.to_owned(), default]);
+        let words: Vec<&str> = entry.meaning.split_whitespace().collect();
+        let valid = shown(entry.show_valid);
+        meanings.push(format!("{} Valid: {valid}.", words.join(" ")));
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2)];
+    let mut out = String::new();
+    for ([name, kind, default], meaning) in rows.iter().zip(&meanings) {
+        let mut columns =
+            format!("{name:0$}  {kind:1$}  {default:2$}", widths[0], widths[1], widths[2]);
+        for line in wrap(meaning, MEANING_WIDTH) {
+            let _ = writeln!(out, "{columns}  {line}");
+            columns = " ".repeat(columns.len());
+        }
+    }
+    out.push_str(
+        "\nEach is an environment variable, NEAP_ and the name in upper case, and an argument of \
+         `neap run`:\nNEAP_MAX_HEAP=1GiB PROGRAM, or neap run --max-heap=1GiB -- PROGRAM.\n",
+    );
+    out
+}
+
+/// `text` in lines of at most `width` characters, broken at spaces.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is always a last line");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() <= width {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+fn shown(show: fn(&mut dyn Write) -> std::fmt::Result) -> String {
+    let mut out = String::new();
+    show(&mut out).expect("writing to a String does not fail");
+    out
+}
+
+/// One argument `--name=VALUE` for each option; of a repeated one the last counts.
+pub fn arguments() -> Vec<Arg> {
+    let one = |entry: &'static Entry| {
+        let words: Vec<&str> = entry.meaning.split_whitespace().collect();
+        let argument = Arg::new(entry.name)
+            .long(entry.name.replace('_', "-"))
+            .help(words.join(" "))
+            .value_name(entry.kind.to_uppercase())
+            .value_parser(Checked(entry))
+            .overrides_with(entry.name)
+            .require_equals(true)
+            .help_heading("The library's options");
+        let argument = if entry.name.contains('_') { argument.alias(entry.name) } else { argument };
+        if entry.kind == "bool" {
+            argument.num_args(0..=1).default_missing_value("true")
+        } else {
+            argument
+        }
+    };
+    TABLE.iter().map(one).collect()
+}
+
+/// The environment variables that the given arguments stand for.
+pub fn variables(matches: &ArgMatches) -> Vec<(String, OsString)> {
+    let value = |entry: &Entry| matches.get_one::<OsString>(entry.name).cloned();
+    let variable = |entry: &Entry| format!("NEAP_{}", entry.name.to_uppercase());
+    TABLE.iter().filter_map(|entry| Some((variable(entry), value(entry)?))).collect()
+}
+
+/// Refuses what the library would.
+#[derive(Clone)]
+struct Checked(&'static Entry);
+
+impl TypedValueParser for Checked {
+    type Value = OsString;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        _: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<OsString, clap::Error> {
+        match refusal(self.0, value.as_bytes()) {
+            None => Ok(value.to_owned()),
+            Some(text) => {
+                let error = clap::Error::raw(ErrorKind::ValueValidation, text + "\n");
+                Err(error.with_cmd(command))
+            }
+        }
+    }
+}
+
+/// Why the library would not take this value.
+fn refusal(entry: &Entry, value: &[u8]) -> Option<String> {
+    let mut options = Options::DEFAULT;
+    let error = options.set(entry.name.as_bytes(), value).err()?;
+    let mut text = String::new();
+    let described = error.describe("--", entry.name.as_bytes(), value, &mut text);
+    described.expect("writing to a String does not fail");
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Vec<(String, OsString)>, String> {
+        let command = Command::new("x").args(super::arguments()).no_binary_name(true);
+        match command.try_get_matches_from(arguments) {
+            Ok(matches) => Ok(variables(&matches)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn arguments_become_variables() {
+        let variable = |name: &str, value: &str| (name.to_owned(), OsString::from(value));
+        assert_eq!(parse(&[]), Ok(vec![]));
+        assert_eq!(parse(&["--max-heap=1GiB"]), Ok(vec![variable("NEAP_MAX_HEAP", "1GiB")]));
+        assert_eq!(parse(&["--max_heap=1GiB"]), Ok(vec![variable("NEAP_MAX_HEAP", "1GiB")]));
+        assert_eq!(parse(&["--past-end"]), Ok(vec![variable("NEAP_PAST_END", "true")]));
+        assert_eq!(parse(&["--past-end=no"]), Ok(vec![variable("NEAP_PAST_END", "no")]));
+        assert_eq!(parse(&["--check=1", "--check=2"]), Ok(vec![variable("NEAP_CHECK", "2")]));
+    }
+
+    #[test]
+    fn bad_values_are_refused_with_what_would_be_right() {
+        let error = parse(&["--growth=0"]).unwrap_err();
+        assert!(error.contains("--growth=0: want a number from 0.05 to 100"), "{error}");
+        assert!(parse(&["--grwoth=1"]).unwrap_err().contains("--growth"));
+    }
+
+    #[test]
+    fn every_option_is_printed() {
+        let text = text();
+        assert!(text.lines().all(|line| line.len() <= 120), "{text}");
+        for entry in TABLE {
+            assert!(text.contains(&format!("\n{} ", entry.name)), "{}", entry.name);
+        }
+    }
+}
