@@ -21,29 +21,37 @@ struct Table {
     crates: BTreeMap<String, BTreeSet<String>>,
 }
 
+impl Table {
+    /// The entry that `outer::inner` falls under: one of its own, else that of `outer`.
+    fn module(&self, outer: &str, inner: Option<&str>) -> String {
+        let whole = format!("{outer}::{}", inner.unwrap_or_default());
+        if self.modules.contains_key(&whole) { whole } else { outer.to_owned() }
+    }
+}
+
 /// Imports that LAYERS does not allow, modules that it does not know, and lines that it could lose.
 pub fn check(tree: &Tree) -> Outcome {
     let mut findings = Vec::new();
     let table = parse(&tree.read(LAYERS)?, &mut findings);
-    let mut seen = BTreeSet::new();
     for file in tree.files(CORE, &[".rs"])? {
         let inside = file.path[CORE.len()..].trim_end_matches(".rs");
         let module: Vec<&str> = inside.split('/').filter(|part| *part != "mod").collect();
         if module == ["lib"] {
             continue;
         }
-        seen.insert(module[0].to_owned());
-        let Some(allowed) = table.modules.get(module[0]) else {
-            let message = format!("{LAYERS} does not say what module `{}` may import", module[0]);
+        let own = table.module(module[0], module.get(1).copied());
+        let Some(allowed) = table.modules.get(&own) else {
+            let message = format!("{LAYERS} does not say what module `{own}` may import");
             findings.push(Finding::file(&file.path, message));
             continue;
         };
         let used = paths::used(&file.text, module.len(), &["crate"])
             .map_err(|error| format!("{}: {error}", file.path))?;
-        for Used { name, line } in used {
+        for Used { name, inner, line } in used {
+            let name = table.module(&name, inner.as_deref());
             let is_module = table.modules.contains_key(&name);
-            if name != module[0] && is_module && !permits(allowed, &name) {
-                let message = format!("`{}` must not import `{name}` ({LAYERS})", module[0]);
+            if name != own && is_module && !permits(allowed, &name) {
+                let message = format!("`{own}` must not import `{name}` ({LAYERS})");
                 findings.push(Finding::line(&file.path, line, message));
             } else if !is_module && !permits(allowed, "*") {
                 let message = format!(
@@ -66,7 +74,7 @@ fn front_ends(tree: &Tree, table: &Table, findings: &mut Vec<Finding>) -> Result
         }
         let used = paths::used(&file.text, usize::MAX, &["neap_core"])
             .map_err(|error| format!("{}: {error}", file.path))?;
-        for Used { name, line } in used {
+        for Used { name, line, .. } in used {
             if !table.crates.get(owner).is_some_and(|allowed| permits(allowed, &name)) {
                 let message = format!("`{owner}` must not use `neap_core::{name}` ({LAYERS})");
                 findings.push(Finding::line(&file.path, line, message));
@@ -87,7 +95,9 @@ fn parse(text: &str, findings: &mut Vec<Finding>) -> Table {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();
-        let Some(split) = line.find([':', '=']) else {
+        let Some(split) =
+            line.find(": ").or(line.find('=')).or(line.strip_suffix(':').map(str::len))
+        else {
             if !line.is_empty() {
                 let message = "want `module: names`, `group = names` or `crate NAME: names`";
                 findings.push(Finding::line(LAYERS, index + 1, message));
@@ -161,6 +171,23 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_part_of_a_module_can_stand_lower_than_the_rest() {
+        let layers = (LAYERS, "sys::futex:\nsync: sys::futex\nsys: sync sys::futex\n");
+        let check = |path, text| findings(check, &[layers, (path, text)]);
+        let sync = "crates/neap-core/src/sync.rs";
+        assert_eq!(
+            check(sync, "use crate::sys::futex::wait;\nuse crate::sys::{futex};\n"),
+            [""; 0]
+        );
+        assert_eq!(
+            check(sync, "use crate::sys::{futex, map};\n"),
+            [format!("{sync}:1: `sync` must not import `sys` (LAYERS)")]
+        );
+        assert_eq!(check("crates/neap-core/src/sys/map.rs", "use crate::sync::Lock;\n"), [""; 0]);
+        assert_eq!(check("crates/neap-core/src/sys/futex.rs", "use crate::sync::Lock;\n").len(), 1);
     }
 
     #[test]

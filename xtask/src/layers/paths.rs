@@ -6,10 +6,11 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::str::FromStr;
 
-/// A top-level name of a crate, and the line that names it.
+/// A top-level name of a crate with the name in it that is meant, and the line that names it.
 #[derive(Debug, PartialEq)]
 pub struct Used {
     pub name: String,
+    pub inner: Option<String>,
     pub line: usize,
 }
 
@@ -72,22 +73,37 @@ fn path(
 
 /// The name at `at`, or each first name of the group there.
 fn top_names(tokens: &[TokenTree], at: usize, found: &mut Vec<Used>) {
+    for (name, line, after) in first_names(tokens, at) {
+        let follows = if separator(&after, 0) { first_names(&after, 2) } else { Vec::new() };
+        if follows.is_empty() {
+            found.push(Used { name: name.clone(), inner: None, line });
+        }
+        for (inner, line, _) in follows {
+            // `self` in a group means the module itself, and a glob all of it.
+            let inner = Some(inner).filter(|inner| inner != "self" && inner != "*");
+            found.push(Used { name: name.clone(), inner, line });
+        }
+    }
+}
+
+/// A name, its line, and the tokens after it.
+type Named = (String, usize, Vec<TokenTree>);
+
+/// The name at `at`, or those that begin the parts of the group there; `*` for a glob.
+fn first_names(tokens: &[TokenTree], at: usize) -> Vec<Named> {
     match tokens.get(at) {
         Some(TokenTree::Ident(name)) => {
-            found.push(Used { name: name.to_string(), line: name.span().start().line });
+            vec![(name.to_string(), name.span().start().line, tokens[at + 1..].to_vec())]
+        }
+        Some(TokenTree::Punct(mark)) if mark.as_char() == '*' => {
+            vec![("*".into(), mark.span().start().line, Vec::new())]
         }
         Some(TokenTree::Group(group)) => {
             let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-            let is_first = |index: usize| index == 0 || is_mark(&inner[index - 1], ',');
-            (0..inner.len())
-                .filter(|&index| is_first(index))
-                .for_each(|index| top_names(&inner, index, found));
+            let parts = inner.split(|token| is_mark(token, ','));
+            parts.flat_map(|part| first_names(part, 0)).collect()
         }
-        // A glob names nothing in particular; LAYERS cannot judge it, so it counts as itself.
-        Some(TokenTree::Punct(mark)) if mark.as_char() == '*' => {
-            found.push(Used { name: "*".into(), line: mark.span().start().line });
-        }
-        _ => {}
+        _ => Vec::new(),
     }
 }
 
@@ -116,11 +132,16 @@ mod tests {
         used(text, depth, &["crate"]).unwrap().into_iter().map(|used| used.name).collect()
     }
 
+    fn pairs(text: &str) -> Vec<String> {
+        let used = used(text, 1, &["crate"]).unwrap().into_iter();
+        used.map(|used| used.name + "." + used.inner.as_deref().unwrap_or("-")).collect()
+    }
+
     #[test]
     fn paths_by_table() {
         for (text, depth, wanted) in [
             ("use crate::a::b;", 1, vec!["a"]),
-            ("use crate::{a::b, c::{d, e}, f};", 1, vec!["a", "c", "f"]),
+            ("use crate::{a::b, c::{d, e}, f};", 1, vec!["a", "c", "c", "f"]),
             ("use ::crate_of_another::a;", 1, vec![]),
             ("use other::crate_like::a; other::super_like::x()", 1, vec![]),
             ("use super::a;", 1, vec!["a"]),
@@ -140,6 +161,15 @@ mod tests {
         ] {
             assert_eq!(names(text, depth), wanted, "{text}");
         }
+    }
+
+    #[test]
+    fn the_name_inside_is_seen_too() {
+        assert_eq!(pairs("use crate::a;"), ["a.-"]);
+        assert_eq!(pairs("use crate::a::b::c;"), ["a.b"]);
+        assert_eq!(pairs("use crate::a::{b::x, c, self};"), ["a.b", "a.c", "a.-"]);
+        assert_eq!(pairs("use crate::{a::{b, c}, d::*, e::f};"), ["a.b", "a.c", "d.-", "e.f"]);
+        assert_eq!(pairs("let x = crate::a::b(1, crate::c);"), ["a.b", "c.-"]);
     }
 
     #[test]
