@@ -83,7 +83,7 @@ fn enlist(contestant: &Contestant, setting: &Setting) -> ContestantRecord {
     ContestantRecord {
         label: contestant.label.clone(),
         library: contestant.library,
-        version: contestant.library.is_neap().then(|| env!("CARGO_PKG_VERSION").to_owned()),
+        version: None,
         command: std::iter::once(contestant.program.clone())
             .chain(contestant.arguments.clone())
             .collect(),

@@ -9,6 +9,7 @@
 mod catalogue;
 mod contest;
 mod experiment;
+mod grid;
 mod machine;
 mod needs;
 mod process;

@@ -151,6 +151,10 @@ pub mod tests {
             kernel: "6.7.0".to_owned(),
             distribution: "Example".to_owned(),
         };
+        let sample = |wall: f64| {
+            let numbers = [("wall_seconds", wall), ("peak_mb", 10.0), ("longest_pause_ms", 0.25)];
+            numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        };
         let row = |what: &str, ratio: Option<f64>, bar, met| Row {
             what: what.to_owned(),
             metric: Metric::WallSeconds,
@@ -170,7 +174,15 @@ pub mod tests {
             revision: "0123abc".to_owned(),
             load_before: Some(0.1),
             neap_variables: BTreeMap::new(),
-            contestants: Vec::new(),
+            contestants: vec![ContestantRecord {
+                label: "neap".to_owned(),
+                library: Library::Neap,
+                version: Some("0.1.0".to_owned()),
+                command: vec!["one".to_owned()],
+                environment: BTreeMap::new(),
+                samples: [3.0, 1.0, 2.0].map(sample).into(),
+                failure: None,
+            }],
             rows: vec![
                 row("first: wall time", Some(0.5), Some(Bar::AtMost(0.45)), Some(false)),
                 row("second: wall time", Some(0.25), Some(Bar::AtMost(0.45)), Some(true)),

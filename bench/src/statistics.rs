@@ -28,8 +28,11 @@ pub fn largest(values: &[f64]) -> Option<f64> {
     values.iter().copied().max_by(f64::total_cmp)
 }
 
-/// How far the values lie apart: largest less smallest, as a share of the median. It is what a ratio near its bar has to be read with.
+/// How far two or more values lie apart: largest less smallest, as a share of the median. It is what a ratio near its bar has to be read with.
 pub fn spread(values: &[f64]) -> Option<f64> {
+    if values.len() < 2 {
+        return None;
+    }
     let middle = median(values)?;
     let smallest = values.iter().copied().min_by(f64::total_cmp)?;
     (middle != 0.0).then(|| (largest(values).unwrap_or(middle) - smallest) / middle.abs())
@@ -71,7 +74,8 @@ mod tests {
         near(largest(&[1.0, 3.0, 2.0]), 3.0);
         assert_eq!(largest(&[]), None);
         near(spread(&[9.0, 10.0, 11.0]), 0.2);
-        near(spread(&[5.0]), 0.0);
+        near(spread(&[5.0, 5.0]), 0.0);
+        assert_eq!(spread(&[5.0]), None);
         assert_eq!(spread(&[]), None);
         assert_eq!(spread(&[0.0, 0.0]), None);
     }

@@ -1,65 +1,28 @@
-//! Prints a record as a table: aligned for a terminal, or Markdown for docs/benchmarks.md.
+//! Prints a record as tables: aligned for a terminal, or Markdown for docs/benchmarks.md.
 //!
 //! Pure: text in, text out. Invariant: both forms have the same rows and columns. Called by `main`.
 
 use crate::experiment::{Bar, Metric};
+use crate::grid::Grid;
 use crate::machine::Machine;
-use crate::record::{Record, Row};
+use crate::record::{ContestantRecord, Record, Row};
+use crate::statistics::median;
 
-const HEADINGS: [&str; 9] =
-    ["what", "peer", "peer's", "ours", "ratio", "bar", "met?", "spread", "note"];
-/// Columns of numbers, aligned to the right.
-const NUMBERS: [bool; 9] = [false, false, true, true, true, true, false, true, false];
 /// A load average above this, before the first run, means that figures were disturbed.
 const BUSY: f64 = 0.5;
 const BEGIN: &str = "<!-- results begin: written by `make bench`, not by hand -->";
 const END: &str = "<!-- results end -->";
 
-/// The table for a terminal.
+/// The tables for a terminal: ratios, then what each program needed.
 pub fn plain(record: &Record) -> String {
-    let rows = cells(record);
-    let widths: Vec<usize> = (0..HEADINGS.len())
-        .map(|column| {
-            rows.iter()
-                .map(|row| row[column].chars().count())
-                .chain([HEADINGS[column].len()])
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    let mut text = head(record).join("\n");
-    text.push_str("\n\n");
-    let mut line = |row: &[String]| {
-        let mut padded = Vec::new();
-        for ((cell, width), number) in row.iter().zip(&widths).zip(NUMBERS) {
-            let gap = " ".repeat(width - cell.chars().count());
-            padded.push(if number { gap + cell } else { cell.clone() + &gap });
-        }
-        text.push_str(padded.join("  ").trim_end());
-        text.push('\n');
-    };
-    line(&HEADINGS.map(str::to_owned));
-    for row in &rows {
-        line(row);
-    }
-    text
+    let head = head(record).join("\n");
+    format!("{head}\n\n{}\n{}", ratios(record).plain(), programs(record).plain())
 }
 
 /// The same in Markdown.
 pub fn markdown(record: &Record) -> String {
-    let mut text = head(record).join("  \n");
-    text.push_str("\n\n| ");
-    text.push_str(&HEADINGS.join(" | "));
-    text.push_str(" |\n|");
-    for number in NUMBERS {
-        text.push_str(if number { " ---: |" } else { " --- |" });
-    }
-    text.push('\n');
-    for row in cells(record) {
-        let row = row.map(|cell| cell.replace('|', "\\|").replace('\n', " "));
-        text.push_str(&format!("| {} |\n", row.join(" | ")));
-    }
-    text
+    let head = head(record).join("  \n");
+    format!("{head}\n\n{}\n{}", ratios(record).markdown(), programs(record).markdown())
 }
 
 /// `document` with the Markdown between its two marks replaced by that of `record`.
@@ -132,8 +95,63 @@ fn head(record: &Record) -> Vec<String> {
     head
 }
 
-fn cells(record: &Record) -> Vec<[String; 9]> {
-    record.experiments.iter().flat_map(|experiment| &experiment.rows).map(row_cells).collect()
+fn ratios(record: &Record) -> Grid<9> {
+    let columns = [
+        ("what", false),
+        ("peer", false),
+        ("peer's", true),
+        ("ours", true),
+        ("ratio", true),
+        ("bar", true),
+        ("met?", false),
+        ("spread", true),
+        ("note", false),
+    ];
+    let rows = record.experiments.iter().flat_map(|experiment| &experiment.rows);
+    Grid { columns, rows: rows.map(row_cells).collect() }
+}
+
+fn programs(record: &Record) -> Grid<9> {
+    let columns = [
+        ("experiment", false),
+        ("program", false),
+        ("runs", true),
+        ("wall s", true),
+        ("user s", true),
+        ("system s", true),
+        ("peak MB", true),
+        ("collections", true),
+        ("longest pause ms", true),
+    ];
+    let mut rows = Vec::new();
+    for experiment in &record.experiments {
+        rows.extend(
+            experiment
+                .contestants
+                .iter()
+                .map(|contestant| program_cells(&experiment.name, contestant)),
+        );
+    }
+    Grid { columns, rows }
+}
+
+fn program_cells(experiment: &str, contestant: &ContestantRecord) -> [String; 9] {
+    let middle = |field: &str| {
+        let values: Vec<f64> =
+            contestant.samples.iter().filter_map(|sample| sample.get(field).copied()).collect();
+        median(&values).map_or_else(|| "–".to_owned(), three_digits)
+    };
+    [
+        experiment.to_owned(),
+        contestant.label.clone(),
+        contestant.samples.len().to_string(),
+        middle("wall_seconds"),
+        middle("user_seconds"),
+        middle("system_seconds"),
+        middle("peak_mb"),
+        middle("collections"),
+        middle("longest_pause_ms"),
+    ]
 }
 
 fn row_cells(row: &Row) -> [String; 9] {
@@ -198,7 +216,11 @@ mod tests {
     #[test]
     fn plain_table_is_aligned_and_complete() {
         let text = plain(&example());
-        let lines: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("what")).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .skip_while(|line| !line.starts_with("what"))
+            .take_while(|line| !line.is_empty())
+            .collect();
         assert_eq!(lines.len(), 4, "{text}");
         let column =
             |line: &str, what: &str| line.find(what).map(|bytes| line[..bytes].chars().count());
@@ -214,6 +236,15 @@ mod tests {
         assert!(lines[3].contains('–') && lines[3].ends_with("it crashed"), "{text}");
         assert!(text.starts_with("2026-01-31 (UTC). Example 1, 2 cores"), "{text}");
         assert!(text.contains("1 of 3 bars met; 1 row has no figure."), "{text}");
+    }
+
+    #[test]
+    fn programs_are_listed_with_their_medians() {
+        let text = plain(&example());
+        let line =
+            text.lines().find(|line| line.starts_with("one ")).expect("a line for the program");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words, ["one", "neap", "3", "2.00", "–", "–", "10.0", "–", "0.250"]);
     }
 
     #[test]
@@ -235,7 +266,11 @@ mod tests {
         let mut record = example();
         record.experiments[0].rows[0].what = "a|b".to_owned();
         let text = markdown(&record);
-        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+        let rows: Vec<&str> = text
+            .lines()
+            .skip_while(|line| !line.starts_with('|'))
+            .take_while(|line| line.starts_with('|'))
+            .collect();
         assert_eq!(rows.len(), 2 + 3);
         assert!(
             rows[2].starts_with(
