@@ -1,0 +1,122 @@
+//! Addresses and the units the heap counts in, each a type of its own, and all arithmetic between them.
+//!
+//! Invariant: nothing here touches memory; a value says where, never what. Imports nothing of the crate.
+
+use core::ops::Range;
+
+/// log2 of [`GRANULE_BYTES`].
+pub const GRANULE_SHIFT: u32 = 14;
+/// The unit in which a chunk is divided into blocks. Larger: fewer headers, more waste in small programs; smaller: the reverse.
+pub const GRANULE_BYTES: usize = 1 << GRANULE_SHIFT;
+/// log2 of [`CHUNK_BYTES`].
+pub const CHUNK_SHIFT: u32 = 21;
+/// The unit in which the reserved range is committed: one huge page.
+pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
+/// Granules in a chunk.
+pub const CHUNK_GRANULES: usize = CHUNK_BYTES / GRANULE_BYTES;
+/// The system's page; large objects are counted in pages.
+pub const PAGE_BYTES: usize = 4096;
+/// A machine word: what a conservative scan reads.
+pub const WORD_BYTES: usize = size_of::<usize>();
+
+/// An address in the program, not necessarily of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Address(pub usize);
+
+/// A granule, counted from the start of the reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Granule(pub u32);
+
+/// A cell, counted from the start of its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct CellIndex(pub u32);
+
+impl Address {
+    /// The address `bytes` further on.
+    #[inline(always)]
+    pub const fn add(self, bytes: usize) -> Self {
+        Self(self.0.wrapping_add(bytes))
+    }
+    /// How far `self` lies above `start`; wraps when it lies below, which makes it huge.
+    #[inline(always)]
+    pub const fn offset_from(self, start: Self) -> usize {
+        self.0.wrapping_sub(start.0)
+    }
+    /// As a pointer for the caller to dereference.
+    #[inline(always)]
+    pub const fn pointer<T>(self) -> *mut T {
+        self.0 as *mut T
+    }
+}
+
+impl Granule {
+    /// The granule that holds the byte `offset` above the start of the reservation.
+    #[inline(always)]
+    pub const fn containing(offset: usize) -> Self {
+        Self((offset >> GRANULE_SHIFT) as u32)
+    }
+    /// Bytes from the start of the reservation.
+    #[inline(always)]
+    pub const fn offset(self) -> usize {
+        (self.0 as usize) << GRANULE_SHIFT
+    }
+    /// The chunk it lies in, counted from the start of the reservation.
+    #[inline(always)]
+    pub const fn chunk(self) -> usize {
+        self.0 as usize / CHUNK_GRANULES
+    }
+    /// Its place within its chunk.
+    #[inline(always)]
+    pub const fn in_chunk(self) -> usize {
+        self.0 as usize % CHUNK_GRANULES
+    }
+    /// The granule `count` further on.
+    #[inline(always)]
+    pub const fn add(self, count: usize) -> Self {
+        Self(self.0 + count as u32)
+    }
+}
+
+/// `value` rounded up to a multiple of `unit`, a power of two. None where it does not fit.
+#[inline(always)]
+pub const fn round_up(value: usize, unit: usize) -> Option<usize> {
+    match value.checked_add(unit - 1) {
+        Some(sum) => Some(sum & !(unit - 1)),
+        None => None,
+    }
+}
+
+/// The word-aligned part of a range of addresses.
+pub const fn whole_words(range: &Range<usize>) -> Range<usize> {
+    let start = (range.start.wrapping_add(WORD_BYTES - 1)) & !(WORD_BYTES - 1);
+    let end = range.end & !(WORD_BYTES - 1);
+    if end < start { start..start } else { start..end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn granules_and_chunks_divide_the_range() {
+        let granule = Granule::containing(3 * CHUNK_BYTES + 5 * GRANULE_BYTES + 17);
+        assert_eq!((granule.chunk(), granule.in_chunk()), (3, 5));
+        assert_eq!(granule.offset(), 3 * CHUNK_BYTES + 5 * GRANULE_BYTES);
+    }
+
+    #[test]
+    fn rounding_refuses_overflow() {
+        assert_eq!(round_up(1, 4096), Some(4096));
+        assert_eq!(round_up(4096, 4096), Some(4096));
+        assert_eq!(round_up(usize::MAX - 1, 4096), None);
+    }
+
+    #[test]
+    fn whole_words_shrinks_inwards() {
+        assert_eq!(whole_words(&(1..31)), 8..24);
+        assert_eq!(whole_words(&(9..10)), 16..16);
+    }
+}

@@ -1,0 +1,75 @@
+//! Explicit free: a hint that a cell is dead now, checked before it is believed.
+//!
+//! Invariant: a wrong pointer changes nothing and is named for what it is. In a critical section of the thread that frees.
+
+use core::sync::atomic::Ordering::*;
+
+use crate::addr::Address;
+use crate::heap::Heap;
+use crate::heap::header::State;
+
+/// Why a pointer cannot be freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreeError {
+    /// No address of this heap.
+    NotInHeap,
+    /// It points into an object, not to its start.
+    NotAnObjectStart,
+    /// There is no object: it was freed, or collected, before.
+    AlreadyFree,
+}
+
+/// Frees the object that starts at `address`; gives the bytes of its cell.
+pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
+    let cell = heap.cell_at(address.0).ok_or(if heap.contains(address.0) {
+        FreeError::AlreadyFree
+    } else {
+        FreeError::NotInHeap
+    })?;
+    let bits = heap.bits(cell.block);
+    if cell.start != address {
+        return Err(if bits.is_allocated(cell.index) { FreeError::NotAnObjectStart } else { FreeError::AlreadyFree });
+    }
+    if !bits.free(cell.index) {
+        return Err(FreeError::AlreadyFree);
+    }
+    let bytes = cell.bytes();
+    if cell.header.state() == State::Large {
+        heap.inner().free_large(heap, cell.block);
+    } else {
+        // The cell is dirty; a fresh block hands out cells as zeros.
+        cell.header.fresh.store(0, Relaxed);
+        if cell.header.held.load(Relaxed) == 0 {
+            heap.inner().note_free_cell(heap, cell.block);
+        }
+    }
+    heap.state.freed_since_cycle.fetch_add(bytes, Relaxed);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::refill::refill;
+    use super::super::run::tests::local;
+    use super::*;
+    use crate::heap::classes;
+    use crate::heap::kind::Kind;
+    use crate::heap::spaces::SpaceId;
+
+    #[test]
+    fn wrong_pointers_are_named() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let local = local();
+        let id = SpaceId::of(Kind::Leaf, classes::class_of(64));
+        let run = local.run(id).unwrap();
+        refill(&heap, local, run, id, true).unwrap();
+        let cell = run.bump(64);
+        assert_eq!(free(&heap, Address(8)), Err(FreeError::NotInHeap));
+        assert_eq!(free(&heap, Address(cell + 8)), Err(FreeError::NotAnObjectStart));
+        assert_eq!(free(&heap, Address(cell)), Ok(64));
+        assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
+        assert_eq!(free(&heap, heap.base().add(heap.committed() - 8)), Err(FreeError::AlreadyFree));
+        heap.verify().unwrap();
+    }
+}

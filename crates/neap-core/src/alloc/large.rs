@@ -1,0 +1,101 @@
+//! Objects larger than the largest class: pages of their own.
+//!
+//! Invariant: the object reads as zero (unless leaf) before its allocation bit makes it one. Zeroing happens outside the critical section, since it takes as long
+//! as the object is large. Called by the thread that allocates.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::Ordering::*;
+
+use crate::addr::{Address, Granule};
+use crate::heap::kind::Kind;
+use crate::heap::{Heap, Refused};
+
+/// Pages taken for an object that is not one yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Unborn {
+    block: Granule,
+    /// Its first byte.
+    pub start: Address,
+    /// Its pages, in bytes.
+    pub bytes: usize,
+    /// They read as zero.
+    pub fresh: bool,
+}
+
+/// Takes pages for `requested` bytes. In a critical section.
+pub fn take(heap: &Heap, kind: Kind, layout: u32, requested: usize, may_grow: bool) -> Result<Unborn, Refused> {
+    let mut grow = false;
+    loop {
+        let mut inner = heap.inner();
+        match inner.large_block(heap, kind, layout, requested, grow) {
+            Ok((block, fresh)) => {
+                let bytes = heap.header(block).cell_bytes();
+                return Ok(Unborn { block, start: heap.address(block), bytes, fresh });
+            }
+            // Dead memory first: sweep before the heap grows.
+            Err(_) if !inner.is_swept() => {
+                inner.sweep_step(heap);
+            }
+            Err(Refused::System) if may_grow && !grow => grow = true,
+            Err(refused) => return Err(refused),
+        }
+    }
+}
+
+/// Makes the pages an object. In a critical section, after the caller has zeroed them where needed.
+pub fn bear(heap: &Heap, unborn: &Unborn) {
+    heap.bits(unborn.block).set_range(0..1, heap.state.allocate_black.load(Relaxed), true, true);
+    heap.state.allocated_since_cycle.fetch_add(unborn.bytes, Relaxed);
+}
+
+/// Zeroes what may not be zero. Outside the critical section.
+///
+/// # Safety
+/// `unborn` was just taken by this thread.
+pub unsafe fn zero(unborn: &Unborn) {
+    if !unborn.fresh {
+        // SAFETY: the pages are committed, and nobody else knows them.
+        unsafe { unborn.start.pointer::<u8>().write_bytes(0, unborn.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::header::NO_LAYOUT;
+
+    #[test]
+    fn pages_become_an_object_and_are_zero_again_after_reuse() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        for round in 0..2 {
+            let unborn = take(&heap, Kind::Conservative, NO_LAYOUT, 40_000, true).unwrap();
+            assert!(heap.object_at(unborn.start.0).is_none());
+            assert_eq!(unborn.fresh, round == 0);
+            // SAFETY: just taken.
+            unsafe { zero(&unborn) };
+            bear(&heap, &unborn);
+            let cell = heap.object_at(unborn.start.0 + 39_999).unwrap();
+            assert_eq!((cell.start, cell.bytes()), (unborn.start, 40_960));
+            assert!(heap.object_at(unborn.start.0 + 40_000).is_none());
+            // SAFETY: the object is ours.
+            unsafe {
+                let bytes = core::slice::from_raw_parts_mut(unborn.start.pointer::<u8>(), 40_000);
+                assert!(bytes.iter().all(|byte| *byte == 0));
+                bytes.fill(7);
+            }
+            heap.inner().free_large(&heap, cell.block);
+        }
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        for requested in [65 << 20, 1 << 40, isize::MAX as usize, usize::MAX, usize::MAX - 5000] {
+            assert!(take(&heap, Kind::Leaf, NO_LAYOUT, requested, true).is_err());
+        }
+        heap.verify().unwrap();
+    }
+}

@@ -1,0 +1,125 @@
+//! The slow path of a small allocation: the next run of the thread's block, the next block with free cells, a new block.
+//!
+//! Invariant: a run is zeroed (unless leaf) before its allocation bits are set, and marked with them while objects are born marked. Called by its thread in a critical section.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::Ordering::*;
+
+use super::run::{Local, Run};
+use crate::addr::Granule;
+use crate::heap::kind::Scan;
+use crate::heap::spaces::{Search, SpaceId};
+use crate::heap::{Heap, Refused};
+
+/// Gives the run of a space further cells; says how many bytes.
+pub fn refill(heap: &Heap, local: &Local, run: &Run, id: SpaceId, may_grow: bool) -> Result<usize, Refused> {
+    loop {
+        if let Some(block) = run.block() {
+            if let Some(bytes) = next_run(heap, local, run, block) {
+                return Ok(bytes);
+            }
+            heap.header(block).held.store(0, Relaxed);
+            run.set_block(None);
+        }
+        let found = heap.inner().search(heap, id, may_grow);
+        match found {
+            Search::Found(block) => run.set_block(Some(block)),
+            Search::Again => {}
+            Search::None(refused) => return Err(refused),
+        }
+    }
+}
+
+/// Installs the next run of free cells of a block that this thread holds.
+fn next_run(heap: &Heap, local: &Local, run: &Run, block: Granule) -> Option<usize> {
+    let header = heap.header(block);
+    let bits = heap.bits(block);
+    let cells = bits.next_free_run(header.cursor.load(Relaxed), header.cells())?;
+    header.cursor.store(cells.end, Relaxed);
+    let cell_bytes = header.cell_bytes();
+    let start = heap.address(block).add(cells.start as usize * cell_bytes);
+    let bytes = cells.len() * cell_bytes;
+    if header.scan() != Scan::Leaf && header.fresh.load(Relaxed) == 0 {
+        // SAFETY: the cells are free and this thread holds their block.
+        unsafe { start.pointer::<u8>().write_bytes(0, bytes) };
+    }
+    bits.set_range(cells, heap.state.allocate_black.load(Relaxed), true, true);
+    local.install(run, start.0..start.0 + bytes, cell_bytes);
+    heap.state.allocated_since_cycle.fetch_add(bytes, Relaxed);
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::run::tests::local;
+    use super::*;
+    use crate::heap::classes;
+    use crate::heap::kind::Kind;
+
+    fn heap() -> Heap {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        heap
+    }
+
+    #[test]
+    fn cells_are_distinct_zeroed_and_allocated() {
+        let (heap, local) = (heap(), local());
+        let class = classes::class_of(48);
+        let id = SpaceId::of(Kind::Conservative, class);
+        let run = local.run(id).unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..1000 {
+            let mut cell = run.bump(48);
+            if cell == 0 {
+                refill(&heap, local, run, id, true).unwrap();
+                cell = run.bump(48);
+            }
+            assert!(seen.insert(cell));
+            assert_eq!(heap.object_at(cell + 47).unwrap().start.0, cell);
+            // SAFETY: the cell is ours.
+            unsafe {
+                assert_eq!(*(cell as *const [u64; 6]), [0; 6]);
+                *(cell as *mut [u64; 6]) = [!0; 6];
+            }
+        }
+        heap.verify().unwrap();
+    }
+
+    #[test]
+    fn dead_cells_come_back_zeroed_and_held_ones_do_not() {
+        let (heap, local) = (heap(), local());
+        let id = SpaceId::of(Kind::Conservative, classes::class_of(4096));
+        let run = local.run(id).unwrap();
+        refill(&heap, local, run, id, true).unwrap();
+        let (live, dead) = (run.bump(4096), run.bump(4096));
+        // SAFETY: the cells are ours.
+        unsafe { (dead as *mut u8).write_bytes(0xff, 4096) };
+        let rest = run.rest();
+        heap.clear_marks();
+        local.settle(&heap);
+        let cell = heap.object_at(live).unwrap();
+        heap.bits(cell.block).mark::<false>(cell.index);
+        heap.inner().begin_sweep();
+        assert_eq!(run.rest(), rest);
+        while run.bump(4096) != 0 {}
+        refill(&heap, local, run, id, true).unwrap();
+        assert_eq!(run.bump(4096), dead);
+        // SAFETY: the cell is ours again.
+        assert_eq!(unsafe { *(dead as *const [u64; 512]) }, [0; 512]);
+        assert!(heap.object_at(live).is_some());
+    }
+
+    #[test]
+    fn a_retired_threads_cells_are_used_by_others() {
+        let (heap, first, second) = (heap(), local(), local());
+        let id = SpaceId::of(Kind::Leaf, classes::class_of(64));
+        refill(&heap, first, first.run(id).unwrap(), id, true).unwrap();
+        let cell = first.run(id).unwrap().bump(64);
+        first.retire(&heap);
+        refill(&heap, second, second.run(id).unwrap(), id, true).unwrap();
+        assert_eq!(second.run(id).unwrap().bump(64), cell + 64);
+        heap.verify().unwrap();
+    }
+}

@@ -1,0 +1,104 @@
+//! Whether an object can have another size where it is: within its cell, or by taking or giving the granules behind a large one.
+//!
+//! Invariant: the object's contents up to the smaller size stay. In a critical section of the thread that resizes.
+
+#![allow(unsafe_code)]
+
+use crate::addr::{GRANULE_BYTES, PAGE_BYTES, round_up};
+use crate::heap::Heap;
+use crate::heap::header::State;
+use crate::heap::kind::Scan;
+use crate::heap::lookup::Cell;
+use crate::heap::classes::LARGEST_SMALL;
+
+/// Resizes an object in place to hold `requested` bytes; false if it has to move. `[alloc.rule.resize]`: it stays where it is while it
+/// would use at least half of its cell.
+pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
+    let bytes = cell.bytes();
+    if cell.header.state() == State::Small {
+        return requested <= bytes && requested * 2 >= bytes;
+    }
+    let Some(wanted) = round_up(requested, PAGE_BYTES).filter(|_| requested > LARGEST_SMALL) else { return false };
+    let had = cell.header.span() as usize;
+    let wants = wanted.div_ceil(GRANULE_BYTES);
+    let old = cell.header.requested();
+    if wants > had {
+        let mut inner = heap.inner();
+        let more = wants - had;
+        let limit = heap.max_bytes();
+        if (inner.granules.taken() + more) * GRANULE_BYTES > limit {
+            return false;
+        }
+        let Some(fresh) = inner.granules.take_at(cell.block.add(had), more) else { return false };
+        heap.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
+        if !fresh && cell.header.scan() != Scan::Leaf {
+            // SAFETY: the granules behind the object were free and are now this object's.
+            unsafe { heap.address(cell.block.add(had)).pointer::<u8>().write_bytes(0, more * GRANULE_BYTES) };
+        }
+        for index in had..wants {
+            heap.header(cell.block.add(index)).continue_from(index as u32);
+        }
+        cell.header.set_large_span(wants as u32);
+    } else if wants < had {
+        let mut inner = heap.inner();
+        cell.header.set_large_span(wants as u32);
+        for index in wants..had {
+            heap.header(cell.block.add(index)).dissolve();
+        }
+        inner.granules.give_back(cell.block.add(wants), had - wants, heap.state.now_ms());
+    }
+    if requested > old && cell.header.scan() != Scan::Leaf {
+        // What an earlier, larger size left behind the object must not look like pointers.
+        let end = (had.min(wants) * GRANULE_BYTES).min(requested);
+        if end > old {
+            // SAFETY: the bytes belong to the object and nobody uses them yet.
+            unsafe { cell.start.add(old).pointer::<u8>().write_bytes(0, end - old) };
+        }
+    }
+    cell.header.set_large_size(requested, wanted);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::large;
+    use super::*;
+    use crate::heap::header::NO_LAYOUT;
+    use crate::heap::kind::Kind;
+
+    #[test]
+    fn a_large_object_grows_and_shrinks_where_it_is() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let unborn = large::take(&heap, Kind::Conservative, NO_LAYOUT, 40_000, true).unwrap();
+        large::bear(&heap, &unborn);
+        let cell = heap.object_at(unborn.start.0).unwrap();
+        // SAFETY: the object's bytes.
+        unsafe { cell.start.pointer::<u8>().write_bytes(3, 40_000) };
+        assert!(in_place(&heap, &cell, 200_000));
+        heap.verify().unwrap();
+        // SAFETY: as above.
+        let contents = unsafe { core::slice::from_raw_parts(cell.start.pointer::<u8>(), 200_000) };
+        assert!(contents[..40_000].iter().all(|byte| *byte == 3) && contents[40_000..].iter().all(|byte| *byte == 0));
+        assert!(in_place(&heap, &cell, 33_000));
+        heap.verify().unwrap();
+        assert_eq!(cell.bytes(), 36_864);
+        assert!(heap.object_at(cell.start.0 + 33_000).is_none());
+        assert!(in_place(&heap, &cell, 36_000));
+        // SAFETY: as above.
+        assert_eq!(unsafe { *cell.start.add(35_999).pointer::<u8>() }, 0);
+        assert!(!in_place(&heap, &cell, 100) && !in_place(&heap, &cell, usize::MAX));
+    }
+
+    #[test]
+    fn a_neighbour_in_the_way_means_moving() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let [first, _second] = [0, 1].map(|_| {
+            let unborn = large::take(&heap, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
+            large::bear(&heap, &unborn);
+            unborn
+        });
+        assert!(!in_place(&heap, &heap.object_at(first.start.0).unwrap(), 100_000));
+    }
+}

@@ -1,0 +1,251 @@
+//! A run: neighbouring free cells that one thread hands out by moving a cursor. The shape is shared with `neap_inline.h`.
+//!
+//! Invariant `[alloc.inv.run]`: cells from the cursor to the limit are zeroed (unless leaf), have their allocation bits set and belong to the thread, also over a
+//! cycle: a thread stopped between reading and writing the cursor goes on as if nothing had been. Written by its thread; read by others while
+//! it is stopped.
+
+#![allow(unsafe_code)]
+
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
+
+use crate::addr::Granule;
+use crate::heap::Heap;
+use crate::heap::header::NONE;
+use crate::heap::spaces::{FIXED_SPACES, MOST_SPACES, SpaceId};
+use crate::sys::map;
+
+/// One run.
+#[repr(C)]
+pub struct Run {
+    /// The next cell to hand out.
+    pub cursor: AtomicUsize,
+    /// The end of the run.
+    pub limit: AtomicUsize,
+    /// Where the run began, or where its objects were counted last.
+    counted: AtomicUsize,
+    /// The block that further runs come from, [`NONE`] if none.
+    block: AtomicU32,
+    /// Bytes of a cell of the run.
+    cell_bytes: AtomicU32,
+}
+
+impl Run {
+    /// Hands out the next cell, or 0 if the run has none.
+    #[inline(always)]
+    pub fn bump(&self, cell_bytes: usize) -> usize {
+        let cursor = self.cursor.load(Relaxed);
+        let end = cursor + cell_bytes;
+        if end > self.limit.load(Relaxed) {
+            return 0;
+        }
+        self.cursor.store(end, Relaxed);
+        // The cursor has moved before anything is stored into the cell: who stops this thread must know the cell as allocated.
+        compiler_fence(SeqCst);
+        cursor
+    }
+
+    /// The cells not handed out yet.
+    pub fn rest(&self) -> core::ops::Range<usize> {
+        self.cursor.load(Relaxed)..self.limit.load(Relaxed)
+    }
+
+    /// The block that further runs come from.
+    pub fn block(&self) -> Option<Granule> {
+        let block = self.block.load(Relaxed);
+        (block != NONE).then_some(Granule(block))
+    }
+
+    /// Sets or forgets the block that further runs come from.
+    pub fn set_block(&self, block: Option<Granule>) {
+        self.block.store(block.map_or(NONE, |block| block.0), Relaxed);
+    }
+
+    /// Bytes of a cell of the run.
+    pub fn cell_bytes(&self) -> usize {
+        self.cell_bytes.load(Relaxed) as usize
+    }
+}
+
+/// What one thread allocates from: a run for each space, and its counts.
+#[repr(C)]
+pub struct Local {
+    /// Runs of the spaces without layout, by [`SpaceId`].
+    fixed: [Run; FIXED_SPACES],
+    /// Address of the runs of typed spaces; 0 until the first typed object.
+    typed: AtomicUsize,
+    /// Typed runs in use lie below this index.
+    typed_end: AtomicUsize,
+    /// Objects and bytes handed out in runs that are over, and in large objects.
+    objects: AtomicU64,
+    bytes: AtomicU64,
+    /// Bytes to hand out until the thread asks whether to collect; counted down in the slow path.
+    pub unreported: Cell<usize>,
+}
+
+const TYPED_BYTES: usize = (MOST_SPACES - FIXED_SPACES) * size_of::<Run>();
+
+impl Local {
+    /// Makes zeroed memory a thread's runs: none has cells, none has a block.
+    pub fn initialize(&self) {
+        for run in &self.fixed {
+            run.set_block(None);
+        }
+    }
+
+    /// The run of a space without layout.
+    #[inline(always)]
+    pub fn fixed(&self, id: SpaceId) -> &Run {
+        &self.fixed[id.0 as usize]
+    }
+
+    /// The run of any space, None when the system gives no memory for typed ones.
+    #[inline]
+    pub fn run(&self, id: SpaceId) -> Option<&Run> {
+        let index = id.0 as usize;
+        if index < FIXED_SPACES {
+            return Some(&self.fixed[index]);
+        }
+        let mut typed = self.typed.load(Relaxed);
+        if typed == 0 {
+            typed = map::allocate(TYPED_BYTES).ok()?.0;
+            self.typed.store(typed, Relaxed);
+        }
+        let index = index - FIXED_SPACES;
+        // SAFETY: the mapping has room for every space, and zeroed memory is a run without cells.
+        let runs = unsafe { core::slice::from_raw_parts(typed as *const Run, MOST_SPACES - FIXED_SPACES) };
+        for fresh in self.typed_end.load(Relaxed)..=index {
+            runs[fresh].set_block(None);
+            self.typed_end.store(fresh + 1, Relaxed);
+        }
+        Some(&runs[index])
+    }
+
+    /// Calls `f` for every run that was ever used. Called by its thread, or while it is stopped.
+    pub fn for_each_run(&self, mut f: impl FnMut(&Run)) {
+        self.fixed.iter().for_each(&mut f);
+        let typed = self.typed.load(Relaxed);
+        if typed != 0 {
+            // SAFETY: so many runs were made in the mapping.
+            unsafe { core::slice::from_raw_parts(typed as *const Run, self.typed_end.load(Relaxed)) }.iter().for_each(f);
+        }
+    }
+
+    /// Gives a run further cells; counts what its last ones were used for.
+    pub fn install(&self, run: &Run, cells: core::ops::Range<usize>, cell_bytes: usize) {
+        self.count_run(run);
+        run.counted.store(cells.start, Relaxed);
+        run.cell_bytes.store(cell_bytes as u32, Relaxed);
+        run.limit.store(cells.end, Relaxed);
+        run.cursor.store(cells.start, Relaxed);
+    }
+
+    fn count_run(&self, run: &Run) {
+        let cursor = run.cursor.load(Relaxed);
+        let bytes = cursor - run.counted.swap(cursor, Relaxed);
+        if bytes > 0 {
+            self.count((bytes / run.cell_bytes()) as u64, bytes as u64);
+        }
+    }
+
+    /// Counts objects handed out otherwise.
+    pub fn count(&self, objects: u64, bytes: u64) {
+        self.objects.store(self.objects.load(Relaxed) + objects, Relaxed);
+        self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
+    }
+
+    /// Objects and bytes handed out so far. Called from any thread; runs in use are read as they stand.
+    pub fn totals(&self) -> (u64, u64) {
+        let (mut objects, mut bytes) = (self.objects.load(Relaxed), self.bytes.load(Relaxed));
+        self.for_each_run(|run| {
+            let used = run.cursor.load(Relaxed).saturating_sub(run.counted.load(Relaxed));
+            if used > 0 && run.cell_bytes() > 0 {
+                objects += (used / run.cell_bytes()) as u64;
+                bytes += used as u64;
+            }
+        });
+        (objects, bytes)
+    }
+
+    /// Before a cycle, its thread stopped: the cells it still holds are marked, and it forgets its blocks, whose other free cells will be found again.
+    pub fn settle(&self, heap: &Heap) {
+        self.for_each_run(|run| {
+            if let Some(block) = run.block() {
+                heap.header(block).held.store(0, Relaxed);
+                run.set_block(None);
+            }
+            let rest = run.rest();
+            if !rest.is_empty()
+                && let Some(cell) = heap.cell_at(rest.start)
+            {
+                let cells = cell.index.0..cell.index.0 + (rest.len() / run.cell_bytes()) as u32;
+                heap.bits(cell.block).set_range(cells, true, false, true);
+            }
+        });
+    }
+
+    /// The thread ends: its cells are free again and its blocks everybody's.
+    pub fn retire(&self, heap: &Heap) {
+        let mut inner = heap.inner();
+        self.for_each_run(|run| {
+            self.count_run(run);
+            let rest = run.rest();
+            run.limit.store(run.cursor.load(Relaxed), Relaxed);
+            if let Some(block) = run.block() {
+                run.set_block(None);
+                heap.header(block).held.store(0, Relaxed);
+                inner.note_free_cell(heap, block);
+            }
+            if !rest.is_empty()
+                && let Some(cell) = heap.cell_at(rest.start)
+            {
+                let cells = cell.index.0..cell.index.0 + (rest.len() / run.cell_bytes()) as u32;
+                // What comes back was zeroed but its block no longer counts as fresh, so it is zeroed again when handed out.
+                heap.header(cell.block).fresh.store(0, Relaxed);
+                heap.bits(cell.block).set_range(cells, true, true, false);
+                inner.note_free_cell(heap, cell.block);
+            }
+        });
+        drop(inner);
+        let typed = self.typed.swap(0, Relaxed);
+        if typed != 0 {
+            map::release(crate::addr::Address(typed), TYPED_BYTES);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A thread's runs for tests.
+    pub(crate) fn local() -> &'static Local {
+        let memory = map::allocate(size_of::<Local>().next_multiple_of(4096)).unwrap();
+        // SAFETY: zeroed memory of its own, large enough; all fields are valid as zeros.
+        let local = unsafe { &*memory.pointer::<Local>() };
+        local.initialize();
+        local
+    }
+
+    #[test]
+    fn a_run_hands_out_its_cells_and_counts_them() {
+        let local = local();
+        let run = local.run(SpaceId(3)).unwrap();
+        assert_eq!(run.bump(32), 0);
+        local.install(run, 4096..4096 + 96, 32);
+        assert_eq!([run.bump(32), run.bump(32), run.bump(32), run.bump(32)], [4096, 4128, 4160, 0]);
+        assert_eq!(local.totals(), (3, 96));
+        local.install(run, 8192..8192, 32);
+        assert_eq!(local.totals(), (3, 96));
+    }
+
+    #[test]
+    fn typed_runs_are_made_on_demand() {
+        let local = local();
+        let id = SpaceId(FIXED_SPACES as u32 + 5);
+        assert_eq!(local.run(id).unwrap().bump(8), 0);
+        let mut runs = 0;
+        local.for_each_run(|run| runs += run.block().is_none() as usize);
+        assert_eq!(runs, FIXED_SPACES + 6);
+    }
+}

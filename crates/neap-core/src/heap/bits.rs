@@ -1,0 +1,221 @@
+//! Mark bits and allocation bits of a block, side by side outside the heap: word 2i holds 64 mark bits, word 2i+1 the allocation bits
+//! of the same 64 cells, so that a marker that checks one and sets the other touches one cache line.
+//!
+//! Invariant `[heap.inv.bits]`: a cell that is marked is allocated, except while its block waits to be swept. Bits past the last cell are clear.
+//! Mark bits are written by markers, allocation bits by the thread that owns the block's free cells or frees one of them.
+
+#![allow(unsafe_code)]
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::addr::CellIndex;
+
+/// Cells that a granule's bits have room for: 8-byte cells throughout.
+pub const MOST_CELLS: usize = crate::addr::GRANULE_BYTES / 8;
+/// Bytes of bits per granule.
+pub const BITS_BYTES: usize = MOST_CELLS / 64 * 16;
+
+/// The bits of one block.
+#[derive(Clone, Copy)]
+pub struct Bits<'a>(&'a [AtomicU64; BITS_BYTES / 8]);
+
+#[inline(always)]
+const fn place(cell: CellIndex) -> (usize, u64) {
+    (cell.0 as usize / 64 * 2, 1 << (cell.0 % 64))
+}
+
+impl<'a> Bits<'a> {
+    /// # Safety
+    /// `start` is the committed bits of a block's first granule, for as long as `'a`.
+    #[inline(always)]
+    pub unsafe fn at(start: *const AtomicU64) -> Self {
+        // SAFETY: the caller's promise; all access is atomic.
+        Self(unsafe { &*start.cast() })
+    }
+
+    /// The address of the words for `cell`, to prefetch.
+    #[inline(always)]
+    pub fn address_of(self, cell: CellIndex) -> *const AtomicU64 {
+        &raw const self.0[place(cell).0]
+    }
+
+    /// Whether the cell is marked.
+    #[inline(always)]
+    pub fn is_marked(self, cell: CellIndex) -> bool {
+        let (word, bit) = place(cell);
+        self.0[word].load(Relaxed) & bit != 0
+    }
+
+    /// Whether the cell is allocated (or in a run that a thread holds).
+    #[inline(always)]
+    pub fn is_allocated(self, cell: CellIndex) -> bool {
+        let (word, bit) = place(cell);
+        self.0[word + 1].load(Relaxed) & bit != 0
+    }
+
+    /// Marks the cell if it is allocated and not marked yet; says whether it did. With `SHARED`, other markers may do the same.
+    #[inline(always)]
+    pub fn mark<const SHARED: bool>(self, cell: CellIndex) -> bool {
+        let (word, bit) = place(cell);
+        let old = self.0[word].load(Relaxed);
+        if old & bit != 0 || self.0[word + 1].load(Relaxed) & bit == 0 {
+            return false;
+        }
+        if SHARED {
+            self.0[word].fetch_or(bit, Relaxed) & bit == 0
+        } else {
+            self.0[word].store(old | bit, Relaxed);
+            true
+        }
+    }
+
+    /// Sets (`on`) or clears the mark bits, the allocation bits or both of a range of cells, atomically word by word.
+    pub fn set_range(self, cells: Range<u32>, mark: bool, allocated: bool, on: bool) {
+        let mut cell = cells.start;
+        while cell < cells.end {
+            let last = (cell | 63).min(cells.end - 1);
+            let mask = (u64::MAX >> (63 - (last - cell))) << (cell % 64);
+            let word = cell as usize / 64 * 2;
+            for word in (mark.then_some(word)).into_iter().chain(allocated.then_some(word + 1)) {
+                if on {
+                    self.0[word].fetch_or(mask, Relaxed);
+                } else {
+                    self.0[word].fetch_and(!mask, Relaxed);
+                }
+            }
+            cell = last + 1;
+        }
+    }
+
+    /// Clears the allocation bit and the mark bit of a cell; false if it was not allocated.
+    pub fn free(self, cell: CellIndex) -> bool {
+        let (word, bit) = place(cell);
+        let was = self.0[word + 1].fetch_and(!bit, Relaxed) & bit != 0;
+        self.0[word].fetch_and(!bit, Relaxed);
+        was
+    }
+
+    /// Clears all mark bits of a block of `cells` cells.
+    pub fn clear_marks(self, cells: u32) {
+        for word in 0..cells.div_ceil(64) as usize {
+            self.0[word * 2].store(0, Relaxed);
+        }
+    }
+
+    /// Clears everything.
+    pub fn clear(self, cells: u32) {
+        for word in 0..cells.div_ceil(64) as usize * 2 {
+            self.0[word].store(0, Relaxed);
+        }
+    }
+
+    /// Sweeps: what is not marked is free from now on. Gives the number of cells that stay.
+    pub fn sweep(self, cells: u32) -> u32 {
+        let mut live = 0;
+        for word in 0..cells.div_ceil(64) as usize {
+            let marks = self.0[word * 2].load(Relaxed);
+            self.0[word * 2 + 1].store(marks, Relaxed);
+            live += marks.count_ones();
+        }
+        live
+    }
+
+    /// Number of allocated cells.
+    pub fn allocated(self, cells: u32) -> u32 {
+        (0..cells.div_ceil(64) as usize).map(|word| self.0[word * 2 + 1].load(Relaxed).count_ones()).sum()
+    }
+
+    /// Number of marked cells.
+    pub fn marked(self, cells: u32) -> u32 {
+        (0..cells.div_ceil(64) as usize).map(|word| self.0[word * 2].load(Relaxed).count_ones()).sum()
+    }
+
+    /// The next run of free cells at or after `from`.
+    pub fn next_free_run(self, from: u32, cells: u32) -> Option<Range<u32>> {
+        let start = self.next(from, cells, true)?;
+        Some(start..self.next(start, cells, false).unwrap_or(cells))
+    }
+
+    /// The next cell at or after `from` that is free (or not).
+    fn next(self, from: u32, cells: u32, free: bool) -> Option<u32> {
+        let flip = if free { u64::MAX } else { 0 };
+        let mut cell = from;
+        while cell < cells {
+            let word = (self.0[cell as usize / 64 * 2 + 1].load(Relaxed) ^ flip) >> (cell % 64);
+            if word != 0 {
+                let found = cell + word.trailing_zeros();
+                return (found < cells).then_some(found);
+            }
+            cell = (cell | 63) + 1;
+        }
+        None
+    }
+
+    /// The marked cells of word `word` of a block, as a mask.
+    pub fn mark_word(self, word: usize) -> u64 {
+        self.0[word * 2].load(Relaxed)
+    }
+
+    /// The allocated cells of word `word` of a block, as a mask.
+    pub fn allocated_word(self, word: usize) -> u64 {
+        self.0[word * 2 + 1].load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_bits(f: impl FnOnce(Bits<'_>)) {
+        let words = [const { AtomicU64::new(0) }; BITS_BYTES / 8];
+        // SAFETY: the words live through the call.
+        f(unsafe { Bits::at(words.as_ptr()) });
+    }
+
+    #[test]
+    fn free_runs_are_found_between_allocated_cells() {
+        with_bits(|bits| {
+            bits.set_range(0..3, false, true, true);
+            bits.set_range(70..200, false, true, true);
+            assert_eq!(bits.next_free_run(0, 300), Some(3..70));
+            assert_eq!(bits.next_free_run(70, 300), Some(200..300));
+            assert_eq!(bits.next_free_run(70, 200), None);
+            assert_eq!(bits.next_free_run(300, 300), None);
+            assert_eq!(bits.allocated(300), 133);
+        });
+    }
+
+    #[test]
+    fn only_allocated_cells_are_marked_and_only_once() {
+        with_bits(|bits| {
+            assert!(!bits.mark::<false>(CellIndex(5)));
+            bits.set_range(5..6, false, true, true);
+            assert!(bits.mark::<true>(CellIndex(5)));
+            assert!(!bits.mark::<true>(CellIndex(5)) && !bits.mark::<false>(CellIndex(5)));
+            assert!(bits.is_marked(CellIndex(5)) && !bits.is_marked(CellIndex(6)));
+        });
+    }
+
+    #[test]
+    fn sweeping_frees_what_is_not_marked() {
+        with_bits(|bits| {
+            bits.set_range(0..128, false, true, true);
+            bits.set_range(10..74, true, false, true);
+            assert_eq!(bits.sweep(128), 64);
+            assert_eq!(bits.next_free_run(0, 128), Some(0..10));
+            assert_eq!(bits.next_free_run(10, 128), Some(74..128));
+            bits.clear_marks(128);
+            assert_eq!((bits.marked(128), bits.allocated(128)), (0, 64));
+        });
+    }
+
+    #[test]
+    fn freeing_twice_is_noticed() {
+        with_bits(|bits| {
+            bits.set_range(64..65, true, true, true);
+            assert!(bits.free(CellIndex(64)));
+            assert!(!bits.free(CellIndex(64)) && !bits.is_marked(CellIndex(64)));
+        });
+    }
+}

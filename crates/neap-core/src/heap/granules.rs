@@ -1,0 +1,262 @@
+//! Which granules of the committed chunks are free, and which of the free ones still hold memory of the system.
+//!
+//! Invariant `[heap.inv.granules]`: a granule is free here exactly when its header says `Free`. A free granule that is not dirty reads as zero. Pure
+//! bookkeeping under the heap's lock: it makes no system call and touches no object.
+
+use crate::addr::{CHUNK_GRANULES, Granule};
+use crate::sys::meta_vec::{MetaVec, NoMemory};
+
+type Mask = u128;
+const ALL: Mask = Mask::MAX;
+const _: () = assert!(CHUNK_GRANULES == Mask::BITS as usize);
+
+#[derive(Clone, Copy)]
+struct Chunk {
+    free: Mask,
+    /// Touched since the system last gave or took it.
+    dirty: Mask,
+    /// When a granule of it was last freed, in the caller's milliseconds.
+    freed_at_ms: u64,
+}
+
+/// The granules that a request got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The first of them.
+    pub first: Granule,
+    /// All of them read as zero.
+    pub fresh: bool,
+}
+
+/// Requests of up to this many granules have a hint where to begin the search.
+const HINTED: usize = 8;
+
+/// Free granules of all committed chunks.
+pub struct Granules {
+    chunks: MetaVec<Chunk>,
+    /// For requests of n granules: no chunk below this one has n free in a row.
+    hints: [usize; HINTED + 1],
+    taken: usize,
+    dirty_free: usize,
+}
+
+fn mask(from: usize, count: usize) -> Mask {
+    if count == CHUNK_GRANULES { ALL } else { ((1 << count) - 1) << from }
+}
+
+/// The lowest place where `count` bits are set in a row.
+fn fit(free: Mask, count: usize) -> Option<usize> {
+    // Bit i of `runs` says that `have` bits from i on are set; doubling `have` takes log(count) steps.
+    let (mut runs, mut have) = (free, 1);
+    while have < count && runs != 0 {
+        let step = have.min(count - have);
+        runs &= runs >> step;
+        have += step;
+    }
+    (runs != 0).then(|| runs.trailing_zeros() as usize)
+}
+
+impl Granules {
+    /// No chunk yet.
+    pub const fn new() -> Self {
+        Self { chunks: MetaVec::new(), hints: [0; HINTED + 1], taken: 0, dirty_free: 0 }
+    }
+
+    /// Committed chunks.
+    pub fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Granules in use.
+    pub fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// Free granules that still hold memory.
+    pub fn dirty_free(&self) -> usize {
+        self.dirty_free
+    }
+
+    /// Granules that hold memory, in use or not.
+    pub fn resident(&self) -> usize {
+        self.taken + self.dirty_free
+    }
+
+    /// Chunks that must be committed before a request of `count` granules can be met at the end.
+    pub fn chunks_wanted(&self, count: usize) -> usize {
+        let trailing = if count >= CHUNK_GRANULES {
+            self.chunks.iter().rev().take_while(|chunk| chunk.free == ALL).count()
+        } else {
+            0
+        };
+        count.div_ceil(CHUNK_GRANULES) - trailing.min(count / CHUNK_GRANULES)
+    }
+
+    /// Adds a chunk of fresh memory at the end.
+    pub fn add_chunk(&mut self) -> Result<(), NoMemory> {
+        self.chunks.try_push(Chunk { free: ALL, dirty: 0, freed_at_ms: 0 })
+    }
+
+    /// Takes `count` granules in a row, the lowest that fit; None if there are none.
+    pub fn take(&mut self, count: usize) -> Option<Taken> {
+        if count > CHUNK_GRANULES {
+            return self.take_chunks(count);
+        }
+        let from = if count <= HINTED { self.hints[count] } else { 0 };
+        let found = self.chunks[from..].iter().position(|chunk| chunk.free != 0 && fit(chunk.free, count).is_some());
+        let index = found.map_or(self.chunks.len(), |found| from + found);
+        if count <= HINTED {
+            self.hints[count] = index;
+        }
+        let place = fit(self.chunks.get(index)?.free, count)?;
+        let fresh = self.occupy(index, mask(place, count));
+        Some(Taken { first: Granule((index * CHUNK_GRANULES + place) as u32), fresh })
+    }
+
+    fn take_chunks(&mut self, count: usize) -> Option<Taken> {
+        let (whole, rest) = (count / CHUNK_GRANULES, count % CHUNK_GRANULES);
+        let wanted = count.div_ceil(CHUNK_GRANULES);
+        let fits = |chunks: &[Chunk]| {
+            chunks[..whole].iter().all(|chunk| chunk.free == ALL)
+                && chunks[whole..].iter().all(|chunk| chunk.free & mask(0, rest) == mask(0, rest))
+        };
+        let index = self.chunks.windows(wanted).position(fits)?;
+        let mut fresh = true;
+        for place in 0..wanted {
+            fresh &= self.occupy(index + place, if place < whole { ALL } else { mask(0, rest) });
+        }
+        Some(Taken { first: Granule((index * CHUNK_GRANULES) as u32), fresh })
+    }
+
+    fn occupy(&mut self, index: usize, granules: Mask) -> bool {
+        let chunk = &mut self.chunks[index];
+        let dirty = chunk.dirty & granules;
+        chunk.free &= !granules;
+        chunk.dirty |= granules;
+        self.taken += granules.count_ones() as usize;
+        self.dirty_free -= dirty.count_ones() as usize;
+        dirty == 0
+    }
+
+    /// Takes exactly these granules if they are all free: for an object that grows in place. Says whether they are fresh.
+    pub fn take_at(&mut self, first: Granule, count: usize) -> Option<bool> {
+        let (index, place) = (first.chunk(), first.in_chunk());
+        if place + count > CHUNK_GRANULES || index >= self.chunks.len() {
+            return None;
+        }
+        let granules = mask(place, count);
+        (self.chunks[index].free & granules == granules).then(|| self.occupy(index, granules))
+    }
+
+    /// Gives granules back, to be used again as they are.
+    pub fn give_back(&mut self, first: Granule, count: usize, now_ms: u64) {
+        let mut granule = first;
+        let end = first.0 as usize + count;
+        while (granule.0 as usize) < end {
+            let here = (CHUNK_GRANULES - granule.in_chunk()).min(end - granule.0 as usize);
+            let chunk = &mut self.chunks[granule.chunk()];
+            let granules = mask(granule.in_chunk(), here);
+            debug_assert_eq!(chunk.free & granules, 0);
+            chunk.free |= granules;
+            chunk.freed_at_ms = now_ms;
+            self.taken -= here;
+            self.dirty_free += here;
+            for hint in &mut self.hints {
+                *hint = (*hint).min(granule.chunk());
+            }
+            granule = granule.add(here);
+        }
+    }
+
+    /// The next free granules at or after chunk `from` that hold memory and were freed before `before_ms`: they count as clean from now on.
+    /// The caller gives them back to the system before it lets the lock go. Also says the chunk to go on from.
+    pub fn next_to_clean(&mut self, from: usize, before_ms: u64) -> Option<(Granule, usize, usize)> {
+        for index in from..self.chunks.len() {
+            let chunk = &mut self.chunks[index];
+            let idle = chunk.free & chunk.dirty;
+            if idle == 0 || chunk.freed_at_ms > before_ms {
+                continue;
+            }
+            let place = idle.trailing_zeros() as usize;
+            let count = (!(idle >> place)).trailing_zeros().min((CHUNK_GRANULES - place) as u32) as usize;
+            chunk.dirty &= !mask(place, count);
+            self.dirty_free -= count;
+            return Some((Granule((index * CHUNK_GRANULES + place) as u32), count, index));
+        }
+        None
+    }
+
+    /// Whether a granule is free.
+    pub fn is_free(&self, granule: Granule) -> bool {
+        self.chunks[granule.chunk()].free >> granule.in_chunk() & 1 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_chunks(count: usize) -> Granules {
+        let mut granules = Granules::new();
+        (0..count).for_each(|_| granules.add_chunk().unwrap());
+        granules
+    }
+
+    #[test]
+    fn requests_take_the_lowest_fit_and_come_back() {
+        let mut granules = with_chunks(2);
+        assert_eq!(granules.take(100).unwrap().first, Granule(0));
+        assert_eq!(granules.take(100).unwrap().first, Granule(128));
+        assert_eq!(granules.take(28).unwrap().first, Granule(100));
+        assert_eq!(granules.take(29), None);
+        granules.give_back(Granule(0), 100, 5);
+        let again = granules.take(3).unwrap();
+        assert_eq!((again.first, again.fresh), (Granule(0), false));
+        assert_eq!(granules.taken(), 3 + 100 + 28);
+        assert_eq!(granules.dirty_free(), 97);
+    }
+
+    #[test]
+    fn large_requests_span_chunks() {
+        let mut granules = with_chunks(3);
+        let one = granules.take(1).unwrap();
+        let large = granules.take(200).unwrap();
+        assert_eq!((large.first, large.fresh), (Granule(128), true));
+        assert_eq!(granules.take(57).unwrap().first, Granule(1));
+        assert_eq!(granules.take(129), None);
+        assert_eq!((granules.chunks_wanted(129), granules.chunks_wanted(1)), (2, 1));
+        granules.give_back(large.first, 200, 0);
+        assert_eq!(granules.chunks_wanted(300), 1);
+        granules.give_back(one.first, 1, 0);
+        assert_eq!(granules.taken(), 57);
+    }
+
+    #[test]
+    fn old_free_granules_are_cleaned_once() {
+        let mut granules = with_chunks(1);
+        granules.take(10).unwrap();
+        granules.give_back(Granule(2), 3, 100);
+        assert_eq!(granules.next_to_clean(0, 99), None);
+        assert_eq!(granules.next_to_clean(0, 100), Some((Granule(2), 3, 0)));
+        assert_eq!(granules.next_to_clean(0, 100), None);
+        assert_eq!(granules.take(3).unwrap(), Taken { first: Granule(2), fresh: true });
+    }
+
+    #[test]
+    fn fits_are_found_bit_by_bit() {
+        for (free, count, place) in
+            [(0b1011_u128, 2, Some(0)), (0b1101, 2, Some(2)), (0b101, 2, None), (ALL, 128, Some(0)), (ALL << 1, 127, Some(1))]
+        {
+            assert_eq!(fit(free, count), place);
+        }
+    }
+
+    #[test]
+    fn growing_in_place_takes_only_free_neighbours() {
+        let mut granules = with_chunks(1);
+        granules.take(4).unwrap();
+        assert_eq!(granules.take_at(Granule(4), 2), Some(true));
+        assert_eq!(granules.take_at(Granule(5), 2), None);
+        assert_eq!(granules.take_at(Granule(127), 2), None);
+    }
+}

@@ -1,0 +1,320 @@
+//! The header of a block: one cache line per granule, outside the heap, found by arithmetic.
+//!
+//! Invariant `[heap.inv.header]`: a header's shape is complete before its state says that there is a block, and the state says so before any address in
+//! the block reaches a program. The shape changes only under the heap's lock, while no object of the block is reachable.
+
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::*};
+
+use super::kind::Scan;
+use crate::addr::Granule;
+
+/// What a granule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum State {
+    /// No block's.
+    Free = 0,
+    /// The first granule of a block of cells.
+    Small = 1,
+    /// The first granule of a single object with pages of its own.
+    Large = 2,
+    /// A further granule of the block that begins `back` granules before.
+    Continuation = 3,
+}
+
+/// The list that a block is in. Swept and unswept change places at the end of each cycle without touching a header: blocks swept in an even epoch
+/// are the unswept ones of the odd epoch that follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Listed {
+    /// None.
+    No = 0,
+    /// In use, swept in an even epoch; no free cells that are not some thread's.
+    UsedEven = 1,
+    /// The same of an odd epoch.
+    UsedOdd = 2,
+    /// Swept in an even epoch, and known to have free cells that no thread holds.
+    PartialEven = 3,
+    /// The same of an odd epoch.
+    PartialOdd = 4,
+}
+
+/// No block, as a link.
+pub const NONE: u32 = u32::MAX;
+/// No layout.
+pub const NO_LAYOUT: u32 = u32::MAX;
+
+/// One granule's header. Fields are atomics because markers read them while mutators make other blocks; the state orders them.
+#[repr(C, align(64))]
+pub struct Header {
+    state: AtomicU8,
+    scan: AtomicU8,
+    uncollectable: AtomicU8,
+    listed: AtomicU8,
+    /// Granules of the block; of a continuation: how many granules before it the block begins.
+    span: AtomicU32,
+    reciprocal: AtomicU32,
+    /// Cells in the block; 1 for a large object.
+    cells: AtomicU32,
+    /// Bytes of a cell; for a large object its pages.
+    cell_bytes: AtomicUsize,
+    /// Bytes of a large object that the program asked for (past-the-end byte included); larger offsets are no pointers into it.
+    requested: AtomicUsize,
+    layout: AtomicU32,
+    /// The space it belongs to.
+    space: AtomicU32,
+    /// Links of its list, protected by the heap's lock.
+    next: AtomicU32,
+    previous: AtomicU32,
+    /// The cell where the search for the next free run goes on; written by the thread that holds the block.
+    pub cursor: AtomicU32,
+    /// 1 while a thread takes runs from it.
+    pub held: AtomicU8,
+    /// 1 if the block's free cells are known to read as zero; cleared by the heap when it is swept.
+    pub fresh: AtomicU8,
+}
+
+/// What [`Header::form`] makes of a block.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// Small or large.
+    pub state: State,
+    /// How its cells are scanned.
+    pub scan: Scan,
+    /// Whether they live until freed.
+    pub uncollectable: bool,
+    /// Granules.
+    pub granules: u32,
+    /// As in [`super::classes::Class`]; 0 for a large object, whose only cell has index 0.
+    pub reciprocal: u32,
+    /// Cells.
+    pub cells: u32,
+    /// Bytes of a cell.
+    pub cell_bytes: usize,
+    /// Bytes asked for, large objects only.
+    pub requested: usize,
+    /// Layout or [`NO_LAYOUT`].
+    pub layout: u32,
+    /// Space or [`NONE`].
+    pub space: u32,
+    /// Whether its cells read as zero.
+    pub fresh: bool,
+}
+
+macro_rules! readers {
+    ($($(#[$doc:meta])* $name:ident: $type:ty),* $(,)?) => {
+        $($(#[$doc])* #[inline(always)] pub fn $name(&self) -> $type { self.$name.load(Relaxed) })*
+    };
+}
+
+impl Header {
+    readers! {
+        /// ⌈2³² / cell bytes⌉.
+        reciprocal: u32,
+        /// Number of cells.
+        cells: u32,
+        /// Bytes of a cell.
+        cell_bytes: usize,
+        /// Bytes asked for (large objects).
+        requested: usize,
+        /// Layout or [`NO_LAYOUT`].
+        layout: u32,
+        /// Space.
+        space: u32,
+        /// Granules of the block, or how far back it begins.
+        span: u32,
+    }
+
+    /// What the granule is; what it says is seen complete.
+    #[inline(always)]
+    pub fn state(&self) -> State {
+        match self.state.load(Acquire) {
+            0 => State::Free,
+            1 => State::Small,
+            2 => State::Large,
+            _ => State::Continuation,
+        }
+    }
+
+    /// How its cells are scanned.
+    #[inline(always)]
+    pub fn scan(&self) -> Scan {
+        match self.scan.load(Relaxed) {
+            0 => Scan::Leaf,
+            1 => Scan::Conservative,
+            _ => Scan::Typed,
+        }
+    }
+
+    /// Whether its objects live until freed.
+    #[inline(always)]
+    pub fn is_uncollectable(&self) -> bool {
+        self.uncollectable.load(Relaxed) != 0
+    }
+
+    /// Makes it the first granule of a block. Called under the heap's lock.
+    pub fn form(&self, form: &Form) {
+        self.scan.store(form.scan as u8, Relaxed);
+        self.uncollectable.store(form.uncollectable as u8, Relaxed);
+        self.listed.store(Listed::No as u8, Relaxed);
+        self.span.store(form.granules, Relaxed);
+        self.reciprocal.store(form.reciprocal, Relaxed);
+        self.cells.store(form.cells, Relaxed);
+        self.cell_bytes.store(form.cell_bytes, Relaxed);
+        self.requested.store(form.requested, Relaxed);
+        self.layout.store(form.layout, Relaxed);
+        self.space.store(form.space, Relaxed);
+        self.next.store(NONE, Relaxed);
+        self.previous.store(NONE, Relaxed);
+        self.cursor.store(0, Relaxed);
+        self.held.store(0, Relaxed);
+        self.fresh.store(form.fresh as u8, Relaxed);
+        self.state.store(form.state as u8, Release);
+    }
+
+    /// Makes it a further granule of the block that begins `back` granules before.
+    pub fn continue_from(&self, back: u32) {
+        self.span.store(back, Relaxed);
+        self.state.store(State::Continuation as u8, Release);
+    }
+
+    /// Makes it nobody's.
+    pub fn dissolve(&self) {
+        self.state.store(State::Free as u8, Release);
+    }
+
+    /// A large object that grew or shrank within its granules, or whose request became known.
+    pub fn set_large_size(&self, requested: usize, cell_bytes: usize) {
+        self.requested.store(requested, Relaxed);
+        self.cell_bytes.store(cell_bytes, Relaxed);
+    }
+
+    /// A large object that took or gave granules at its end.
+    pub fn set_large_span(&self, granules: u32) {
+        self.span.store(granules, Relaxed);
+    }
+
+    /// The list it is in. Meaningful under the heap's lock; elsewhere a hint.
+    pub fn listed(&self) -> Listed {
+        match self.listed.load(Relaxed) {
+            0 => Listed::No,
+            1 => Listed::UsedEven,
+            2 => Listed::UsedOdd,
+            3 => Listed::PartialEven,
+            _ => Listed::PartialOdd,
+        }
+    }
+}
+
+/// A doubly linked list of blocks through their headers; all use is under the heap's lock.
+#[derive(Clone, Copy, Debug)]
+pub struct List {
+    first: u32,
+    last: u32,
+    kind: Listed,
+}
+
+impl List {
+    /// An empty list whose members say that they are in `kind`.
+    pub const fn new(kind: Listed) -> Self {
+        Self { first: NONE, last: NONE, kind }
+    }
+
+    /// The first block.
+    pub fn first(&self) -> Option<Granule> {
+        (self.first != NONE).then_some(Granule(self.first))
+    }
+
+    /// The block after one of its members.
+    pub fn after<'h>(&self, block: Granule, header: impl Fn(Granule) -> &'h Header) -> Option<Granule> {
+        let next = header(block).next.load(Relaxed);
+        (next != NONE).then_some(Granule(next))
+    }
+
+    /// Appends a block that is in no list.
+    pub fn push<'h>(&mut self, block: Granule, header: impl Fn(Granule) -> &'h Header) {
+        let its = header(block);
+        debug_assert_eq!(its.listed(), Listed::No);
+        its.next.store(NONE, Relaxed);
+        its.previous.store(self.last, Relaxed);
+        its.listed.store(self.kind as u8, Relaxed);
+        match self.last {
+            NONE => self.first = block.0,
+            last => header(Granule(last)).next.store(block.0, Relaxed),
+        }
+        self.last = block.0;
+    }
+
+    /// Takes a member out.
+    pub fn remove<'h>(&mut self, block: Granule, header: impl Fn(Granule) -> &'h Header) {
+        let its = header(block);
+        debug_assert_eq!(its.listed(), self.kind);
+        let (previous, next) = (its.previous.load(Relaxed), its.next.load(Relaxed));
+        match previous {
+            NONE => self.first = next,
+            previous => header(Granule(previous)).next.store(next, Relaxed),
+        }
+        match next {
+            NONE => self.last = previous,
+            next => header(Granule(next)).previous.store(previous, Relaxed),
+        }
+        its.listed.store(Listed::No as u8, Relaxed);
+    }
+
+    /// Takes the first member out.
+    pub fn pop<'h>(&mut self, header: impl Fn(Granule) -> &'h Header) -> Option<Granule> {
+        let first = self.first()?;
+        self.remove(first, header);
+        Some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers() -> Vec<Header> {
+        (0..4)
+            .map(|_| Header {
+                state: AtomicU8::new(0),
+                scan: AtomicU8::new(0),
+                uncollectable: AtomicU8::new(0),
+                listed: AtomicU8::new(0),
+                span: AtomicU32::new(0),
+                reciprocal: AtomicU32::new(0),
+                cells: AtomicU32::new(0),
+                cell_bytes: AtomicUsize::new(0),
+                requested: AtomicUsize::new(0),
+                layout: AtomicU32::new(0),
+                space: AtomicU32::new(0),
+                next: AtomicU32::new(0),
+                previous: AtomicU32::new(0),
+                cursor: AtomicU32::new(0),
+                held: AtomicU8::new(0),
+                fresh: AtomicU8::new(0),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_header_is_a_cache_line() {
+        assert_eq!(size_of::<Header>(), 64);
+    }
+
+    #[test]
+    fn lists_keep_order_and_allow_removal_anywhere() {
+        let headers = headers();
+        let header = |granule: Granule| &headers[granule.0 as usize];
+        let mut list = List::new(Listed::PartialOdd);
+        for index in 0..4 {
+            list.push(Granule(index), header);
+        }
+        list.remove(Granule(2), header);
+        list.remove(Granule(0), header);
+        list.remove(Granule(3), header);
+        assert_eq!(header(Granule(1)).listed(), Listed::PartialOdd);
+        assert_eq!(list.pop(header), Some(Granule(1)));
+        assert_eq!(list.pop(header), None);
+        assert_eq!(header(Granule(1)).listed(), Listed::No);
+    }
+}

@@ -1,0 +1,288 @@
+//! Layouts of typed objects, interned: one record for each different layout of the program, none for each object.
+//!
+//! Invariant: a layout's number and record never change once given out, so markers read records without a lock. Records live as long as the
+//! process. Interning is called from any thread; reading from markers.
+
+#![allow(unsafe_code)]
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+
+use super::classes::CLASSES;
+use super::header::NONE;
+use crate::addr::PAGE_BYTES;
+use crate::rank::Rank;
+use crate::sync::Lock;
+use crate::sys::map;
+use crate::sys::meta_vec::MetaVec;
+
+/// An interned layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct LayoutId(pub u32);
+
+/// Traces one object. The last argument is the marker's tracer; `mark` gives it its type.
+pub type RawTraceFunction = unsafe extern "C" fn(*mut c_void, usize, usize, *mut c_void);
+
+/// How objects of a layout are scanned.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape<'a> {
+    /// The object is an array of elements of `element_words` words; bit i set says that word i of each may be a pointer.
+    Bitmap {
+        /// Words of an element, at least 1.
+        element_words: usize,
+        /// One bit per word of an element, lowest first; missing bits count as clear.
+        bits: &'a [u64],
+    },
+    /// The first `bytes` bytes are scanned conservatively, the rest is not.
+    Prefix {
+        /// Length of the scanned part.
+        bytes: usize,
+    },
+    /// A function does it, on a marker thread or with the world stopped: it reads and reports, and neither allocates nor locks.
+    Function {
+        /// The function.
+        function: RawTraceFunction,
+        /// Handed to it.
+        environment: usize,
+    },
+}
+
+/// Why a layout was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutError {
+    /// An element of no words.
+    Empty,
+    /// More than 2²⁰ words in an element, or more than 65,536 layouts in the program.
+    TooMany,
+    /// The system gave no memory.
+    NoMemory,
+}
+
+const MOST_LAYOUTS: usize = 1 << 16;
+const MOST_WORDS: usize = 1 << 20;
+const POOL_BYTES: usize = 64 << 10;
+
+const BITMAP: u32 = 0;
+const PREFIX: u32 = 1;
+const FUNCTION: u32 = 2;
+
+#[repr(C)]
+struct Record {
+    tag: u32,
+    element_words: u32,
+    /// Bitmap: address of its words. Prefix: bytes. Function: its address.
+    first: usize,
+    /// Function: environment.
+    second: usize,
+    /// The space of this layout and each class, [`NONE`] until one exists; written under the heap's lock.
+    spaces: [AtomicU32; CLASSES],
+}
+
+struct Interning {
+    count: usize,
+    /// Open addressing by hash; 0 empty, else number + 1. A power of two long.
+    table: MetaVec<u32>,
+    pool: usize,
+    pool_left: usize,
+}
+
+/// All layouts.
+pub struct Layouts {
+    records: AtomicUsize,
+    interning: Lock<Interning>,
+}
+
+impl Layouts {
+    /// None yet; maps nothing.
+    pub const fn new() -> Self {
+        let interning = Interning { count: 0, table: MetaVec::new(), pool: 0, pool_left: 0 };
+        Self { records: AtomicUsize::new(0), interning: Lock::new(Rank::Layouts, interning) }
+    }
+
+    /// The number of a shape: the same for the same shape, always.
+    pub fn intern(&self, shape: Shape<'_>) -> Result<LayoutId, LayoutError> {
+        if let Shape::Bitmap { element_words, bits } = shape {
+            if element_words == 0 {
+                return Err(LayoutError::Empty);
+            }
+            if element_words > MOST_WORDS || bits.len() > element_words.div_ceil(64) {
+                return Err(LayoutError::TooMany);
+            }
+        }
+        let mut interning = self.interning.lock();
+        if self.records.load(Relaxed) == 0 {
+            let records = map::allocate(MOST_LAYOUTS * size_of::<Record>()).map_err(|_| LayoutError::NoMemory)?;
+            self.records.store(records.0, Release);
+        }
+        if (interning.count + 1) * 2 > interning.table.len() {
+            self.rehash(&mut interning)?;
+        }
+        let mask = interning.table.len() - 1;
+        let mut place = hash(&shape) & mask;
+        while interning.table[place] != 0 {
+            let id = LayoutId(interning.table[place] - 1);
+            if same(&self.shape(id), &shape) {
+                return Ok(id);
+            }
+            place = (place + 1) & mask;
+        }
+        if interning.count == MOST_LAYOUTS {
+            return Err(LayoutError::TooMany);
+        }
+        let id = LayoutId(interning.count as u32);
+        let record = Self::record_for(&mut interning, shape)?;
+        // SAFETY: the record's place is mapped and nobody knows its number yet.
+        unsafe { (self.records.load(Relaxed) as *mut Record).add(id.0 as usize).write(record) };
+        interning.table[place] = id.0 + 1;
+        interning.count += 1;
+        Ok(id)
+    }
+
+    fn record_for(interning: &mut Interning, shape: Shape<'_>) -> Result<Record, LayoutError> {
+        let (tag, element_words, first, second) = match shape {
+            Shape::Bitmap { element_words, bits } => {
+                (BITMAP, element_words as u32, Self::keep(interning, element_words, bits)?, 0)
+            }
+            Shape::Prefix { bytes } => (PREFIX, 0, bytes, 0),
+            Shape::Function { function, environment } => (FUNCTION, 0, function as usize, environment),
+        };
+        Ok(Record { tag, element_words, first, second, spaces: [const { AtomicU32::new(NONE) }; CLASSES] })
+    }
+
+    /// Copies a bitmap to memory that stays.
+    fn keep(interning: &mut Interning, element_words: usize, bits: &[u64]) -> Result<usize, LayoutError> {
+        let bytes = element_words.div_ceil(64) * 8;
+        if bytes > interning.pool_left {
+            let fresh = bytes.max(POOL_BYTES).next_multiple_of(PAGE_BYTES);
+            interning.pool = map::allocate(fresh).map_err(|_| LayoutError::NoMemory)?.0;
+            interning.pool_left = fresh;
+        }
+        let kept = interning.pool;
+        interning.pool += bytes;
+        interning.pool_left -= bytes;
+        // SAFETY: the pool has `bytes` unused, zeroed bytes at `kept`, and `bits` is no longer than that.
+        unsafe { core::ptr::copy_nonoverlapping(bits.as_ptr(), kept as *mut u64, bits.len()) };
+        Ok(kept)
+    }
+
+    fn rehash(&self, interning: &mut Interning) -> Result<(), LayoutError> {
+        let mut table = MetaVec::new();
+        let length = (interning.table.len() * 2).max(64);
+        table.try_resize(length, 0).map_err(|_| LayoutError::NoMemory)?;
+        for id in 0..interning.count as u32 {
+            let mut place = hash(&self.shape(LayoutId(id))) & (length - 1);
+            while table[place] != 0 {
+                place = (place + 1) & (length - 1);
+            }
+            table[place] = id + 1;
+        }
+        interning.table = table;
+        Ok(())
+    }
+
+    fn record(&self, id: LayoutId) -> &Record {
+        // SAFETY: a number that was given out has a record, which never changes but for atomics.
+        unsafe { &*(self.records.load(Acquire) as *const Record).add(id.0 as usize) }
+    }
+
+    /// What a layout says.
+    #[inline]
+    pub fn shape(&self, id: LayoutId) -> Shape<'_> {
+        let record = self.record(id);
+        match record.tag {
+            BITMAP => {
+                let element_words = record.element_words as usize;
+                // SAFETY: `keep` put so many words there, for ever.
+                let bits = unsafe { core::slice::from_raw_parts(record.first as *const u64, element_words.div_ceil(64)) };
+                Shape::Bitmap { element_words, bits }
+            }
+            PREFIX => Shape::Prefix { bytes: record.first },
+            _ => Shape::Function {
+                // SAFETY: stored from such a function.
+                function: unsafe { core::mem::transmute::<usize, RawTraceFunction>(record.first) },
+                environment: record.second,
+            },
+        }
+    }
+
+    /// Where the space of a layout and class is remembered.
+    #[inline]
+    pub fn space_slot(&self, id: LayoutId, class: usize) -> &AtomicU32 {
+        &self.record(id).spaces[class]
+    }
+
+    /// How many layouts there are.
+    pub fn count(&self) -> usize {
+        self.interning.lock().count
+    }
+
+    /// Holds the lock over a `fork`.
+    pub fn hold_for_fork(&self) -> impl Sized + '_ {
+        self.interning.lock()
+    }
+}
+
+/// A bitmap's words with the missing ones as zeros.
+fn padded<'a>(element_words: usize, bits: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
+    bits.iter().copied().chain(core::iter::repeat(0)).take(element_words.div_ceil(64))
+}
+
+fn same(one: &Shape<'_>, other: &Shape<'_>) -> bool {
+    match (*one, *other) {
+        (Shape::Bitmap { element_words: a, bits: x }, Shape::Bitmap { element_words: b, bits: y }) => {
+            a == b && padded(a, x).eq(padded(b, y))
+        }
+        (Shape::Prefix { bytes: a }, Shape::Prefix { bytes: b }) => a == b,
+        (Shape::Function { function: f, environment: a }, Shape::Function { function: g, environment: b }) => {
+            f as usize == g as usize && a == b
+        }
+        _ => false,
+    }
+}
+
+fn hash(shape: &Shape<'_>) -> usize {
+    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    (match *shape {
+        Shape::Bitmap { element_words, bits } => padded(element_words, bits).fold(mix(1, element_words as u64), mix),
+        Shape::Prefix { bytes } => mix(2, bytes as u64),
+        Shape::Function { function, environment } => mix(mix(3, function as usize as u64), environment as u64),
+    }) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_shapes_have_one_number() {
+        let layouts = Layouts::new();
+        let pair = Shape::Bitmap { element_words: 2, bits: &[0b11] };
+        let first = layouts.intern(pair).unwrap();
+        let other = layouts.intern(Shape::Bitmap { element_words: 2, bits: &[0b01] }).unwrap();
+        assert_ne!(first, other);
+        assert_eq!(layouts.intern(pair).unwrap(), first);
+        let padded = layouts.intern(Shape::Bitmap { element_words: 100, bits: &[1] }).unwrap();
+        assert_eq!(layouts.intern(Shape::Bitmap { element_words: 100, bits: &[1, 0] }).unwrap(), padded);
+        assert!(matches!(layouts.shape(padded), Shape::Bitmap { element_words: 100, bits: [1, 0] }));
+    }
+
+    #[test]
+    fn thousands_of_layouts_stay_apart() {
+        let layouts = Layouts::new();
+        let ids: Vec<_> = (0..5000).map(|bytes| layouts.intern(Shape::Prefix { bytes }).unwrap()).collect();
+        for (bytes, id) in ids.iter().enumerate() {
+            assert_eq!(layouts.intern(Shape::Prefix { bytes }).unwrap(), *id);
+            assert!(matches!(layouts.shape(*id), Shape::Prefix { bytes: kept } if kept == bytes));
+        }
+        assert_eq!(layouts.count(), 5000);
+    }
+
+    #[test]
+    fn impossible_shapes_are_refused() {
+        let layouts = Layouts::new();
+        assert_eq!(layouts.intern(Shape::Bitmap { element_words: 0, bits: &[] }), Err(LayoutError::Empty));
+        assert_eq!(layouts.intern(Shape::Bitmap { element_words: 1, bits: &[1, 1] }), Err(LayoutError::TooMany));
+        assert_eq!(layouts.intern(Shape::Bitmap { element_words: usize::MAX, bits: &[1] }), Err(LayoutError::TooMany));
+    }
+}

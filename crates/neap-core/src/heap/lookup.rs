@@ -1,0 +1,150 @@
+//! From any word to the object it points into: one subtraction, one compare, the block's header, one multiplication.
+//!
+//! Invariant: a word is an object's only if a cell that is allocated contains it; for a large object, only up to the bytes asked for. Safe on
+//! any word at any time, also while other threads make and end blocks: it reads metadata only.
+
+use super::header::{Header, State};
+use super::{Heap, bits::Bits, classes};
+use crate::addr::{Address, CellIndex, Granule};
+
+/// A cell that a word points into.
+#[derive(Clone, Copy)]
+pub struct Cell<'h> {
+    /// Its block's first granule.
+    pub block: Granule,
+    /// Its block's header.
+    pub header: &'h Header,
+    /// Its place in the block.
+    pub index: CellIndex,
+    /// Its first byte.
+    pub start: Address,
+}
+
+impl<'h> Cell<'h> {
+    /// Bytes of the cell.
+    pub fn bytes(&self) -> usize {
+        self.header.cell_bytes()
+    }
+
+    /// The block's bits.
+    pub fn bits(&self, heap: &'h Heap) -> Bits<'h> {
+        heap.bits(self.block)
+    }
+}
+
+impl Heap {
+    /// Whether a word lies in the part of the range that is in use.
+    #[inline(always)]
+    pub fn contains(&self, word: usize) -> bool {
+        Address(word).offset_from(self.base()) < self.committed()
+    }
+
+    /// The cell that a word points into, allocated or not. `[heap.rule.lookup]`
+    #[inline(always)]
+    pub fn cell_at(&self, word: usize) -> Option<Cell<'_>> {
+        let offset = Address(word).offset_from(self.base());
+        if offset >= self.committed() {
+            return None;
+        }
+        let mut block = Granule::containing(offset);
+        let mut header = self.header(block);
+        let state = match header.state() {
+            State::Continuation => {
+                block = Granule(block.0 - header.span());
+                header = self.header(block);
+                header.state()
+            }
+            state => state,
+        };
+        let within = offset - block.offset();
+        match state {
+            State::Small => {}
+            State::Large if within < header.requested() => {}
+            _ => return None,
+        }
+        let index = classes::cell_at(within, header.reciprocal());
+        if index.0 >= header.cells() {
+            return None;
+        }
+        let start = self.address(block).add(index.0 as usize * header.cell_bytes());
+        Some(Cell { block, header, index, start })
+    }
+
+    /// The object that a word points into.
+    #[inline]
+    pub fn object_at(&self, word: usize) -> Option<Cell<'_>> {
+        self.cell_at(word).filter(|cell| self.bits(cell.block).is_allocated(cell.index))
+    }
+
+    /// Whether the object that a word points into is marked; false where there is none.
+    pub fn is_marked(&self, word: usize) -> bool {
+        self.cell_at(word).is_some_and(|cell| self.bits(cell.block).is_marked(cell.index))
+    }
+
+    /// Calls `f` with the first byte of every allocated cell of a block.
+    pub fn for_each_object(&self, block: Granule, header: &Header, mut f: impl FnMut(CellIndex, Address)) {
+        let bits = self.bits(block);
+        for word in 0..header.cells().div_ceil(64) as usize {
+            let mut left = bits.allocated_word(word);
+            while left != 0 {
+                let index = CellIndex(word as u32 * 64 + left.trailing_zeros());
+                left &= left - 1;
+                f(index, self.address(block).add(index.0 as usize * header.cell_bytes()));
+            }
+        }
+    }
+}
+
+/// The plain way to the same answer, for the test that compares them: walks all blocks and divides.
+#[cfg(test)]
+fn object_at_reference(heap: &Heap, word: usize) -> Option<usize> {
+    let mut found = None;
+    heap.for_each_block(|granule, header| {
+        let start = heap.address(granule).0;
+        let bytes = header.cell_bytes();
+        for cell in 0..header.cells() as usize {
+            let cell_start = start + cell * bytes;
+            let end = if header.state() == State::Large { start + header.requested() } else { cell_start + bytes };
+            if (cell_start..end).contains(&word) && heap.bits(granule).is_allocated(CellIndex(cell as u32)) {
+                found = Some(cell_start);
+            }
+        }
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spaces::SpaceId;
+    use super::*;
+    use crate::heap::kind::Kind;
+
+    #[test]
+    fn every_word_finds_the_cell_that_the_reference_finds() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let mut inner = heap.inner();
+        for class in [0, 1, 5, 15, 20, 40, 60, 79] {
+            let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, class), true).unwrap();
+            heap.bits(block).set_range(0..heap.header(block).cells().min(3), false, true, true);
+        }
+        inner.large_block(&heap, Kind::Leaf, super::super::header::NO_LAYOUT, 100_000, true).unwrap();
+        drop(inner);
+        let (base, end) = (heap.base().0, heap.base().0 + heap.committed());
+        let mut seed = 1_u64;
+        let mut hits = 0;
+        for probe in 0..20_000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let word = match probe {
+                0 => base.wrapping_sub(1),
+                1 => end,
+                2 => usize::MAX,
+                _ => base + (seed >> 33) as usize % (2 << 20).min(end - base),
+            };
+            let found = heap.object_at(word).map(|cell| cell.start.0);
+            assert_eq!(found, object_at_reference(&heap, word), "{word:#x}");
+            hits += found.is_some() as u32;
+        }
+        assert!(hits > 500);
+    }
+}

@@ -1,0 +1,231 @@
+//! The heap: one reserved range cut into chunks, granules, blocks and cells, and its metadata beside it, found by arithmetic.
+//!
+//! Invariant `[heap.inv.no-heap-writes]`: nothing here writes to the range itself. Knows nothing of threads or cycles. Readers (lookup, headers, bits) take
+//! no lock; whoever changes which block is where holds [`Heap::inner`].
+
+#![allow(unsafe_code)]
+
+pub mod bits;
+pub mod classes;
+pub mod decay;
+pub mod granules;
+pub mod header;
+pub mod kind;
+pub mod layout;
+pub mod lookup;
+pub mod reserve;
+pub mod spaces;
+pub mod state;
+pub mod verify;
+
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use crate::addr::{Address, CHUNK_BYTES, GRANULE_BYTES, Granule};
+use crate::rank::Rank;
+use crate::sync::{Guard, Lock};
+use crate::sys::map;
+use bits::Bits;
+use header::{Form, Header, State};
+use layout::Layouts;
+use spaces::Inner;
+use state::HeapState;
+
+/// A heap. The process has one (`runtime`); tests make their own.
+pub struct Heap {
+    /// Start of the reservation; 0 until [`Heap::reserve`].
+    base: AtomicUsize,
+    /// Bytes of the reservation.
+    reserved: AtomicUsize,
+    /// Bytes from `base` on that can be touched: whole chunks. Grows only, under the lock.
+    committed: AtomicUsize,
+    /// Start of the headers, one for each granule of the reservation.
+    headers: AtomicUsize,
+    /// Start of the bits, [`bits::BITS_BYTES`] for each granule.
+    bits: AtomicUsize,
+    /// The most bytes that granules in use may take; `usize::MAX` for no limit.
+    max_bytes: AtomicUsize,
+    /// The few words that every layer reads.
+    pub state: HeapState,
+    /// Layouts of typed objects.
+    pub layouts: Layouts,
+    inner: Lock<Inner>,
+}
+
+/// Why the heap did not grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The limit that the user set.
+    Limit,
+    /// The reservation is full or the system gave no memory.
+    System,
+}
+
+impl Heap {
+    /// An empty heap without a range; every lookup says no.
+    pub const fn new() -> Self {
+        Self {
+            base: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
+            committed: AtomicUsize::new(0),
+            headers: AtomicUsize::new(0),
+            bits: AtomicUsize::new(0),
+            max_bytes: AtomicUsize::new(usize::MAX),
+            state: HeapState::new(),
+            layouts: Layouts::new(),
+            inner: Lock::new(Rank::Heap, Inner::new()),
+        }
+    }
+
+    /// Lowest address of the reservation.
+    #[inline(always)]
+    pub fn base(&self) -> Address {
+        Address(self.base.load(Relaxed))
+    }
+
+    /// Bytes from the base on that objects can lie in.
+    #[inline(always)]
+    pub fn committed(&self) -> usize {
+        self.committed.load(Relaxed)
+    }
+
+    /// The header of a granule of the committed range.
+    #[inline(always)]
+    pub fn header(&self, granule: Granule) -> &Header {
+        debug_assert!(granule.offset() < self.committed());
+        // SAFETY: headers of the committed range are mapped, valid when zeroed (a free granule), and never unmapped.
+        unsafe { &*(self.headers.load(Relaxed) as *const Header).add(granule.0 as usize) }
+    }
+
+    /// The bits of the block that begins at `granule`.
+    #[inline(always)]
+    pub fn bits(&self, granule: Granule) -> Bits<'_> {
+        debug_assert!(granule.offset() < self.committed());
+        // SAFETY: bits of the committed range are mapped and never unmapped.
+        unsafe { Bits::at((self.bits.load(Relaxed) + granule.0 as usize * bits::BITS_BYTES) as *const _) }
+    }
+
+    /// The address of a granule's first byte.
+    #[inline(always)]
+    pub fn address(&self, granule: Granule) -> Address {
+        self.base().add(granule.offset())
+    }
+
+    /// The lists of blocks and the free granules.
+    pub fn inner(&self) -> Guard<'_, Inner> {
+        self.inner.lock()
+    }
+
+    /// Sets the hard limit; 0 takes it away.
+    pub fn set_max_bytes(&self, bytes: usize) {
+        self.max_bytes.store(if bytes == 0 { usize::MAX } else { bytes }, Relaxed);
+    }
+
+    /// The hard limit, `usize::MAX` for none.
+    pub fn max_bytes(&self) -> usize {
+        self.max_bytes.load(Relaxed)
+    }
+
+    /// Takes `count` granules that nobody uses, committing further chunks if `may_grow`.
+    pub fn take_granules(&self, inner: &mut Inner, count: usize, may_grow: bool) -> Result<granules::Taken, Refused> {
+        let limit = self.max_bytes.load(Relaxed);
+        let wanted = count.checked_mul(GRANULE_BYTES).ok_or(Refused::System)?;
+        if inner.granules.taken() * GRANULE_BYTES + wanted > limit {
+            return Err(Refused::Limit);
+        }
+        if let Some(taken) = inner.granules.take(count) {
+            self.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
+            return Ok(taken);
+        }
+        if !may_grow {
+            return Err(Refused::System);
+        }
+        if inner.granules.resident() * GRANULE_BYTES + wanted > limit {
+            self.clean(inner, u64::MAX, usize::MAX);
+        }
+        for _ in 0..inner.granules.chunks_wanted(count) {
+            self.commit_chunk(inner)?;
+        }
+        let taken = inner.granules.take(count).ok_or(Refused::System)?;
+        self.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
+        Ok(taken)
+    }
+
+    /// Makes one more chunk and its metadata usable.
+    pub fn commit_chunk(&self, inner: &mut Inner) -> Result<(), Refused> {
+        let end = self.committed();
+        if end + CHUNK_BYTES > self.reserved.load(Relaxed) {
+            return Err(Refused::System);
+        }
+        self.commit_metadata(end).map_err(|_| Refused::System)?;
+        map::commit(self.base().add(end), CHUNK_BYTES).map_err(|_| Refused::System)?;
+        inner.granules.add_chunk().map_err(|_| Refused::System)?;
+        self.committed.store(end + CHUNK_BYTES, Release);
+        Ok(())
+    }
+
+    /// Makes a block of granules that were just taken.
+    pub fn form_block(&self, first: Granule, form: &Form) {
+        self.bits(first).clear(form.cells);
+        for back in 1..form.granules {
+            self.header(first.add(back as usize)).continue_from(back);
+        }
+        self.header(first).form(form);
+    }
+
+    /// Ends a block that is in no list; its granules are free afterwards. Gives the bytes freed.
+    pub fn dissolve_block(&self, inner: &mut Inner, first: Granule) -> usize {
+        let count = self.header(first).span() as usize;
+        for index in 0..count {
+            self.header(first.add(index)).dissolve();
+        }
+        inner.granules.give_back(first, count, self.state.now_ms());
+        count * GRANULE_BYTES
+    }
+
+    /// Gives free memory back to the system that was freed at or before `before_ms`, at most `most` ranges of it; says how many it gave.
+    pub fn clean(&self, inner: &mut Inner, before_ms: u64, most: usize) -> usize {
+        let (mut from, mut cleaned) = (0, 0);
+        while cleaned < most
+            && let Some((first, count, chunk)) = inner.granules.next_to_clean(from, before_ms)
+        {
+            // SAFETY: free granules hold nothing; under the lock nobody takes them meanwhile.
+            unsafe { map::give_back(self.address(first), count * GRANULE_BYTES) };
+            from = chunk;
+            cleaned += 1;
+        }
+        cleaned
+    }
+
+    /// Calls `f` for the first granule of every block. Blocks that are made or end meanwhile may or may not be seen.
+    pub fn for_each_block(&self, mut f: impl FnMut(Granule, &Header)) {
+        let end = Granule::containing(self.committed());
+        let mut granule = Granule(0);
+        while granule < end {
+            let header = self.header(granule);
+            let span = match header.state() {
+                State::Small | State::Large => {
+                    f(granule, header);
+                    header.span().max(1)
+                }
+                State::Free | State::Continuation => 1,
+            };
+            granule = granule.add(span as usize);
+        }
+    }
+
+    /// Unmarks every object: the first step of a full cycle.
+    pub fn clear_marks(&self) {
+        self.for_each_block(|granule, header| self.bits(granule).clear_marks(header.cells()));
+    }
+
+    /// Bytes of metadata that are in use, headers and bits of the committed range.
+    pub fn metadata_bytes(&self) -> usize {
+        self.committed() / GRANULE_BYTES * (size_of::<Header>() + bits::BITS_BYTES)
+    }
+}
+
+impl Default for Heap {
+    fn default() -> Self {
+        Self::new()
+    }
+}

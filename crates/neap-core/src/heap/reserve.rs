@@ -1,0 +1,101 @@
+//! Reserving the heap's range and its metadata: 1 TiB, halved until the system agrees.
+//!
+//! Invariant: the range and its metadata are reserved together or not at all, and stay for the life of the process. Called once at start-up.
+
+use core::sync::atomic::Ordering::*;
+
+use super::header::Header;
+use super::{Heap, bits::BITS_BYTES};
+use crate::addr::{Address, CHUNK_BYTES, CHUNK_GRANULES, GRANULE_BYTES, PAGE_BYTES};
+use crate::sys::map;
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+
+/// What is tried first.
+const LARGEST: usize = 1 << 40;
+/// Below this a heap is of no use.
+const SMALLEST: usize = 4 * CHUNK_BYTES;
+const HEADERS_PER_CHUNK: usize = CHUNK_GRANULES * size_of::<Header>();
+const BITS_PER_CHUNK: usize = CHUNK_GRANULES * BITS_BYTES;
+const _: () = assert!(HEADERS_PER_CHUNK % PAGE_BYTES == 0 && BITS_PER_CHUNK % PAGE_BYTES == 0);
+
+impl Heap {
+    /// Reserves at most `wanted` bytes (0: as much as the system gives) and metadata for them.
+    pub fn reserve(&self, wanted: usize) -> Result<(), Errno> {
+        let mut bytes = if wanted == 0 { LARGEST } else { wanted.clamp(SMALLEST, LARGEST) };
+        // RLIMIT_AS counts reserved space too: leave the program at least half of it.
+        if let Some(limit) = getrlimit(Resource::As).current {
+            bytes = bytes.min(limit as usize / 2);
+        }
+        bytes = bytes.next_multiple_of(CHUNK_BYTES);
+        loop {
+            match self.reserve_exactly(bytes) {
+                Err(error) if bytes / 2 < SMALLEST => return Err(error),
+                Err(_) => bytes = (bytes / 2).next_multiple_of(CHUNK_BYTES),
+                Ok(()) => return Ok(()),
+            }
+        }
+    }
+
+    fn reserve_exactly(&self, bytes: usize) -> Result<(), Errno> {
+        let granules = bytes / GRANULE_BYTES;
+        let (headers_bytes, bits_bytes) = (granules * size_of::<Header>(), granules * BITS_BYTES);
+        let base = map::reserve(bytes, CHUNK_BYTES)?;
+        let metadata = map::reserve(headers_bytes + bits_bytes, CHUNK_BYTES).inspect_err(|_| map::release(base, bytes))?;
+        self.headers.store(metadata.0, Relaxed);
+        self.bits.store(metadata.0 + headers_bytes, Relaxed);
+        self.reserved.store(bytes, Relaxed);
+        self.base.store(base.0, Release);
+        Ok(())
+    }
+
+    /// Makes the metadata of the chunk at `offset` usable.
+    pub(super) fn commit_metadata(&self, offset: usize) -> Result<(), Errno> {
+        let chunk = offset / CHUNK_BYTES;
+        map::commit(Address(self.headers.load(Relaxed) + chunk * HEADERS_PER_CHUNK), HEADERS_PER_CHUNK)?;
+        map::commit(Address(self.bits.load(Relaxed) + chunk * BITS_PER_CHUNK), BITS_PER_CHUNK)
+    }
+
+    /// Bytes of the reservation.
+    pub fn reserved(&self) -> usize {
+        self.reserved.load(Relaxed)
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        let reserved = self.reserved();
+        let granules = reserved / GRANULE_BYTES;
+        map::release(self.base(), reserved);
+        map::release(Address(self.headers.load(Relaxed)), granules * (size_of::<Header>() + BITS_BYTES));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heap_is_reserved_and_its_chunks_committed_one_by_one() {
+        let heap = Heap::new();
+        heap.reserve(0).unwrap();
+        assert!(heap.reserved() >= SMALLEST && heap.base().0 % CHUNK_BYTES == 0);
+        let mut inner = heap.inner();
+        heap.commit_chunk(&mut inner).unwrap();
+        heap.commit_chunk(&mut inner).unwrap();
+        assert_eq!(heap.committed(), 2 * CHUNK_BYTES);
+        // SAFETY: the last byte of the second committed chunk.
+        unsafe { *heap.base().add(2 * CHUNK_BYTES - 1).pointer::<u8>() = 1 };
+    }
+
+    #[test]
+    fn a_small_reservation_ends() {
+        let heap = Heap::new();
+        heap.reserve(SMALLEST).unwrap();
+        let mut inner = heap.inner();
+        for _ in 0..4 {
+            heap.commit_chunk(&mut inner).unwrap();
+        }
+        assert_eq!(heap.commit_chunk(&mut inner), Err(super::super::Refused::System));
+    }
+}

@@ -1,0 +1,458 @@
+//! Spaces: the blocks of one class, kind and layout, and which of them have free cells.
+//!
+//! Invariant `[heap.inv.lists]`: every block is in exactly one list of its space, or in one of the lists of large objects; a block in a list of the
+//! other epoch waits to be swept, its allocation bits still those of before the cycle. All under the heap's lock.
+
+use core::sync::atomic::Ordering::*;
+
+use super::classes::{CLASSES, TABLE};
+use super::granules::Granules;
+use super::header::{Form, List, Listed, NO_LAYOUT, NONE, State};
+use super::kind::{KINDS, Kind, Scan};
+use super::layout::LayoutId;
+use super::{Heap, Refused};
+use crate::addr::{GRANULE_BYTES, Granule, PAGE_BYTES, round_up};
+use crate::sys::meta_vec::{MetaVec, NoMemory};
+
+/// Number of spaces that every heap has: each kind without layout times each class.
+pub const FIXED_SPACES: usize = KINDS * CLASSES;
+/// At most so many spaces in all; typed objects beyond that share the conservative ones.
+pub const MOST_SPACES: usize = 1 << 16;
+/// Blocks swept before the lock is let go. Larger: fewer hand-overs; smaller: shorter waits for other threads.
+const SWEEP_STEP: usize = 32;
+
+/// A space's number: also its index in a thread's runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct SpaceId(pub u32);
+
+impl SpaceId {
+    /// The space of a kind without layout.
+    #[inline(always)]
+    pub const fn of(kind: Kind, class: usize) -> Self {
+        Self((kind as usize * CLASSES + class) as u32)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Space {
+    class: u8,
+    scan: Scan,
+    uncollectable: bool,
+    layout: u32,
+    lists: Lists,
+}
+
+/// The blocks of a space by epoch (index 0 even, 1 odd).
+#[derive(Clone, Copy)]
+struct Lists {
+    used: [List; 2],
+    partial: [List; 2],
+}
+
+impl Lists {
+    const fn new() -> Self {
+        Self {
+            used: [List::new(Listed::UsedEven), List::new(Listed::UsedOdd)],
+            partial: [List::new(Listed::PartialEven), List::new(Listed::PartialOdd)],
+        }
+    }
+
+    fn by_tag(&mut self, tag: Listed) -> &mut List {
+        match tag {
+            Listed::UsedEven => &mut self.used[0],
+            Listed::UsedOdd => &mut self.used[1],
+            Listed::PartialEven => &mut self.partial[0],
+            Listed::PartialOdd => &mut self.partial[1],
+            Listed::No => unreachable!("a block in no list is not looked for"),
+        }
+    }
+}
+
+/// What a search for a block with free cells came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// This one; the caller holds it now.
+    Found(Granule),
+    /// Let the lock go and ask again: there is more to sweep.
+    Again,
+    /// There is none and the heap does not grow.
+    None(Refused),
+}
+
+/// All that the heap's lock protects.
+pub struct Inner {
+    /// Free granules.
+    pub granules: Granules,
+    spaces: MetaVec<Space>,
+    large: Lists,
+    /// 0 or 1: which lists hold swept blocks.
+    epoch: usize,
+    /// Spaces below this one have nothing left to sweep; one past the last means the large objects too.
+    swept_below: usize,
+}
+
+impl Inner {
+    /// No spaces yet; they are made with the first block.
+    pub const fn new() -> Self {
+        Self { granules: Granules::new(), spaces: MetaVec::new(), large: Lists::new(), epoch: 0, swept_below: usize::MAX }
+    }
+
+    fn ensure_fixed(&mut self) -> Result<(), NoMemory> {
+        if self.spaces.is_empty() {
+            self.spaces.try_reserve(FIXED_SPACES)?;
+            for kind in Kind::ALL {
+                for class in 0..CLASSES as u8 {
+                    let (scan, uncollectable) = (kind.scan(), kind.is_uncollectable());
+                    self.spaces.push(Space { class, scan, uncollectable, layout: NO_LAYOUT, lists: Lists::new() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The space of a layout and class; the conservative one when there are too many.
+    pub fn typed_space(&mut self, heap: &Heap, layout: LayoutId, class: usize) -> Result<SpaceId, NoMemory> {
+        self.ensure_fixed()?;
+        let slot = heap.layouts.space_slot(layout, class);
+        match slot.load(Relaxed) {
+            NONE if self.spaces.len() == MOST_SPACES => Ok(SpaceId::of(Kind::Conservative, class)),
+            NONE => {
+                let id = SpaceId(self.spaces.len() as u32);
+                self.spaces.try_push(Space {
+                    class: class as u8,
+                    scan: Scan::Typed,
+                    uncollectable: false,
+                    layout: layout.0,
+                    lists: Lists::new(),
+                })?;
+                slot.store(id.0, Release);
+                Ok(id)
+            }
+            known => Ok(SpaceId(known)),
+        }
+    }
+
+    /// A new block of a space, in its list, held by the caller.
+    pub fn fresh_block(&mut self, heap: &Heap, id: SpaceId, may_grow: bool) -> Result<Granule, Refused> {
+        self.ensure_fixed().map_err(|_| Refused::System)?;
+        let space = self.spaces[id.0 as usize];
+        let class = TABLE[space.class as usize];
+        let taken = heap.take_granules(self, class.granules as usize, may_grow)?;
+        heap.form_block(
+            taken.first,
+            &Form {
+                state: State::Small,
+                scan: space.scan,
+                uncollectable: space.uncollectable,
+                granules: class.granules,
+                reciprocal: class.reciprocal,
+                cells: class.cells,
+                cell_bytes: class.cell_bytes as usize,
+                requested: 0,
+                layout: space.layout,
+                space: id.0,
+                fresh: taken.fresh,
+            },
+        );
+        self.hold(heap, id, taken.first);
+        Ok(taken.first)
+    }
+
+    fn hold(&mut self, heap: &Heap, id: SpaceId, block: Granule) {
+        let header = heap.header(block);
+        header.cursor.store(0, Relaxed);
+        header.held.store(1, Relaxed);
+        let epoch = self.epoch;
+        self.spaces[id.0 as usize].lists.used[epoch].push(block, |granule| heap.header(granule));
+    }
+
+    /// A block of pages of its own for one object of `requested` bytes, not allocated yet. Says whether it reads as zero.
+    pub fn large_block(
+        &mut self,
+        heap: &Heap,
+        kind: Kind,
+        layout: u32,
+        requested: usize,
+        may_grow: bool,
+    ) -> Result<(Granule, bool), Refused> {
+        let cell_bytes = round_up(requested, PAGE_BYTES).ok_or(Refused::System)?;
+        let taken = heap.take_granules(self, cell_bytes.div_ceil(GRANULE_BYTES), may_grow)?;
+        heap.form_block(
+            taken.first,
+            &Form {
+                state: State::Large,
+                scan: if layout == NO_LAYOUT { kind.scan() } else { Scan::Typed },
+                uncollectable: kind.is_uncollectable(),
+                granules: cell_bytes.div_ceil(GRANULE_BYTES) as u32,
+                reciprocal: 0,
+                cells: 1,
+                cell_bytes,
+                requested,
+                layout,
+                space: NONE,
+                fresh: taken.fresh,
+            },
+        );
+        let epoch = self.epoch;
+        self.large.used[epoch].push(taken.first, |granule| heap.header(granule));
+        Ok((taken.first, taken.fresh))
+    }
+
+    /// A block of space `id` with free cells: one known to have some, one that sweeping finds to have some, or a new one.
+    pub fn search(&mut self, heap: &Heap, id: SpaceId, may_grow: bool) -> Search {
+        if self.ensure_fixed().is_err() {
+            return Search::None(Refused::System);
+        }
+        let header = |granule| heap.header(granule);
+        let epoch = self.epoch;
+        if let Some(block) = self.spaces[id.0 as usize].lists.partial[epoch].pop(header) {
+            self.hold(heap, id, block);
+            return Search::Found(block);
+        }
+        for _ in 0..SWEEP_STEP {
+            let lists = &mut self.spaces[id.0 as usize].lists;
+            let Some(block) = lists.partial[1 - epoch].pop(header).or_else(|| lists.used[1 - epoch].pop(header)) else {
+                return self.search_elsewhere(heap, id, may_grow);
+            };
+            let its = heap.header(block);
+            if heap.bits(block).sweep(its.cells()) < its.cells() {
+                its.fresh.store(0, Relaxed);
+                self.hold(heap, id, block);
+                return Search::Found(block);
+            }
+            self.spaces[id.0 as usize].lists.used[epoch].push(block, header);
+        }
+        Search::Again
+    }
+
+    fn search_elsewhere(&mut self, heap: &Heap, id: SpaceId, may_grow: bool) -> Search {
+        match self.fresh_block(heap, id, false) {
+            Ok(block) => Search::Found(block),
+            Err(_) if !self.sweep_step(heap) => Search::Again,
+            Err(Refused::Limit) => Search::None(Refused::Limit),
+            Err(Refused::System) => match self.fresh_block(heap, id, may_grow) {
+                Ok(block) => Search::Found(block),
+                Err(refused) => Search::None(refused),
+            },
+        }
+    }
+
+    /// Sweeps some blocks of any space and frees the empty ones; true when there is nothing left to sweep.
+    pub fn sweep_step(&mut self, heap: &Heap) -> bool {
+        let header = |granule| heap.header(granule);
+        let (now, before) = (self.epoch, 1 - self.epoch);
+        let mut left = SWEEP_STEP;
+        while self.swept_below < self.spaces.len() {
+            let index = self.swept_below;
+            loop {
+                if left == 0 {
+                    return false;
+                }
+                let lists = &mut self.spaces[index].lists;
+                let Some(block) = lists.partial[before].pop(header).or_else(|| lists.used[before].pop(header)) else {
+                    break;
+                };
+                left -= 1;
+                let its = heap.header(block);
+                match heap.bits(block).sweep(its.cells()) {
+                    0 => {
+                        heap.dissolve_block(self, block);
+                    }
+                    live if live == its.cells() => lists.used[now].push(block, header),
+                    _ => {
+                        its.fresh.store(0, Relaxed);
+                        its.cursor.store(0, Relaxed);
+                        lists.partial[now].push(block, header);
+                    }
+                }
+            }
+            self.swept_below += 1;
+        }
+        self.sweep_large(heap, left)
+    }
+
+    fn sweep_large(&mut self, heap: &Heap, most: usize) -> bool {
+        let header = |granule| heap.header(granule);
+        for _ in 0..most {
+            let Some(block) = self.large.used[1 - self.epoch].pop(header) else { return true };
+            if heap.bits(block).sweep(1) == 0 {
+                heap.dissolve_block(self, block);
+            } else {
+                let epoch = self.epoch;
+                self.large.used[epoch].push(block, header);
+            }
+        }
+        false
+    }
+
+    /// Whether every block is swept.
+    pub fn is_swept(&self) -> bool {
+        self.swept_below >= self.spaces.len() && self.large.used[1 - self.epoch].first().is_none()
+    }
+
+    /// The end of a cycle: every block is to be swept by its new mark bits. All were swept by the old ones before.
+    pub fn begin_sweep(&mut self) {
+        debug_assert!(self.is_swept(), "[heap.inv.lists] a cycle begins with everything swept");
+        self.epoch = 1 - self.epoch;
+        self.swept_below = 0;
+    }
+
+    /// A thread lets go of a block that it held: its free cells can be used by others.
+    pub fn release(&mut self, heap: &Heap, block: Granule) {
+        let header = heap.header(block);
+        header.held.store(0, Relaxed);
+        self.note_free_cell(heap, block);
+    }
+
+    /// A block that no thread holds has a free cell: it is listed as partial if it is swept.
+    pub fn note_free_cell(&mut self, heap: &Heap, block: Granule) {
+        let header = heap.header(block);
+        let used = [Listed::UsedEven, Listed::UsedOdd][self.epoch];
+        if header.held.load(Relaxed) == 0 && header.listed() == used {
+            let epoch = self.epoch;
+            let lists = &mut self.spaces[header.space() as usize].lists;
+            lists.used[epoch].remove(block, |granule| heap.header(granule));
+            header.cursor.store(0, Relaxed);
+            lists.partial[epoch].push(block, |granule| heap.header(granule));
+        }
+    }
+
+    /// Ends a large object; gives the bytes freed.
+    pub fn free_large(&mut self, heap: &Heap, block: Granule) -> usize {
+        let tag = heap.header(block).listed();
+        self.large.by_tag(tag).remove(block, |granule| heap.header(granule));
+        heap.dissolve_block(self, block)
+    }
+
+    /// Calls `f` for every block that lives until freed.
+    pub fn for_each_uncollectable(&self, heap: &Heap, mut f: impl FnMut(Granule)) {
+        let header = |granule| heap.header(granule);
+        let fixed = &self.spaces[..self.spaces.len().min(FIXED_SPACES)];
+        let lists = fixed.iter().filter(|space| space.uncollectable).flat_map(|space| &space.lists.used);
+        let partial = fixed.iter().filter(|space| space.uncollectable).flat_map(|space| &space.lists.partial);
+        for list in lists.chain(partial).chain(&self.large.used) {
+            let mut block = list.first();
+            while let Some(here) = block {
+                if heap.header(here).is_uncollectable() {
+                    f(here);
+                }
+                block = list.after(here, header);
+            }
+        }
+    }
+
+    /// Calls `f` with every listed block and the list it is in.
+    pub fn for_each_listed(&self, heap: &Heap, mut f: impl FnMut(Granule, Listed)) {
+        let header = |granule| heap.header(granule);
+        let spaces = self.spaces.iter().map(|space| &space.lists).chain([&self.large]);
+        for list in spaces.flat_map(|lists| lists.used.iter().chain(&lists.partial)) {
+            let mut block = list.first();
+            while let Some(here) = block {
+                f(here, header(here).listed());
+                block = list.after(here, header);
+            }
+        }
+    }
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::addr::CellIndex;
+
+    fn heap() -> Heap {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        heap
+    }
+
+    fn sweep_all(heap: &Heap) {
+        while !heap.inner().sweep_step(heap) {}
+    }
+
+    #[test]
+    fn a_dead_block_is_dissolved_and_a_partial_one_found_again() {
+        let heap = heap();
+        let id = SpaceId::of(Kind::Leaf, 3);
+        let mut inner = heap.inner();
+        let [dead, partial] = [0, 1].map(|_| inner.fresh_block(&heap, id, true).unwrap());
+        for block in [dead, partial] {
+            heap.bits(block).set_range(0..heap.header(block).cells(), false, true, true);
+            heap.header(block).held.store(0, Relaxed);
+        }
+        heap.bits(partial).mark::<false>(CellIndex(7));
+        inner.begin_sweep();
+        drop(inner);
+        sweep_all(&heap);
+        assert_eq!(heap.header(dead).state(), State::Free);
+        let mut inner = heap.inner();
+        assert_eq!(inner.search(&heap, id, true), Search::Found(partial));
+        assert_eq!(heap.bits(partial).next_free_run(0, 100), Some(0..7));
+        drop(inner);
+        heap.verify().unwrap();
+    }
+
+    #[test]
+    fn memory_of_other_spaces_is_swept_before_the_heap_grows() {
+        let heap = heap();
+        let mut inner = heap.inner();
+        let blocks = crate::addr::CHUNK_GRANULES;
+        for _ in 0..blocks {
+            let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), true).unwrap();
+            heap.header(block).held.store(0, Relaxed);
+        }
+        inner.begin_sweep();
+        let mut found = Search::Again;
+        while found == Search::Again {
+            found = inner.search(&heap, SpaceId::of(Kind::Conservative, 9), true);
+        }
+        assert!(matches!(found, Search::Found(_)));
+        assert_eq!(inner.granules.chunks(), 1);
+    }
+
+    #[test]
+    fn large_objects_are_swept_by_their_mark() {
+        let heap = heap();
+        let mut inner = heap.inner();
+        let [live, dead] =
+            [0, 1].map(|_| inner.large_block(&heap, Kind::Conservative, NO_LAYOUT, 50_000, true).unwrap().0);
+        heap.bits(live).set_range(0..1, true, true, true);
+        heap.bits(dead).set_range(0..1, false, true, true);
+        inner.begin_sweep();
+        drop(inner);
+        sweep_all(&heap);
+        assert_eq!((heap.header(live).state(), heap.header(dead).state()), (State::Large, State::Free));
+        assert_eq!(heap.inner().free_large(&heap, live), 4 * GRANULE_BYTES);
+        heap.verify().unwrap();
+    }
+
+    #[test]
+    fn the_limit_is_kept() {
+        let heap = heap();
+        heap.set_max_bytes(3 * GRANULE_BYTES);
+        let mut inner = heap.inner();
+        for _ in 0..3 {
+            inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), true).unwrap();
+        }
+        assert_eq!(inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), true), Err(Refused::Limit));
+    }
+
+    #[test]
+    fn one_space_for_each_layout_and_class() {
+        let heap = heap();
+        let layout = heap.layouts.intern(crate::heap::layout::Shape::Prefix { bytes: 8 }).unwrap();
+        let mut inner = heap.inner();
+        let first = inner.typed_space(&heap, layout, 2).unwrap();
+        assert_eq!(inner.typed_space(&heap, layout, 2).unwrap(), first);
+        assert_ne!(inner.typed_space(&heap, layout, 3).unwrap(), first);
+        let block = inner.fresh_block(&heap, first, true).unwrap();
+        assert_eq!((heap.header(block).scan(), heap.header(block).layout()), (Scan::Typed, layout.0));
+    }
+}

@@ -1,0 +1,70 @@
+//! The few words that every layer reads: the cycle's number, whether objects are born marked, and the heap's own byte counts.
+//!
+//! Invariant: counts are the heap's own, never the system's; each names who writes it. Read from any thread.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Shared words; all access is relaxed, the locks and stops around it order it.
+pub struct HeapState {
+    /// Whether runs are marked as they are handed out; written with the world stopped or under the heap's lock.
+    pub allocate_black: AtomicBool,
+    /// Cycles completed; written by who runs the cycle.
+    pub cycles: AtomicU64,
+    /// Bytes of runs and large objects handed out since the last cycle; added to by mutators, reset by the cycle.
+    pub allocated_since_cycle: AtomicUsize,
+    /// Bytes of cells freed explicitly since the last cycle; as above.
+    pub freed_since_cycle: AtomicUsize,
+    /// Bytes marked by the last cycle; written by the cycle.
+    pub live_bytes: AtomicUsize,
+    /// Most bytes of granules that were in use at once; written under the heap's lock.
+    pub peak_bytes: AtomicUsize,
+    /// The collector's clock in milliseconds, written by its thread and by cycles; coarse, for decay only.
+    now_ms: AtomicU64,
+    /// 1 if an object is given a byte that it did not ask for, so that a pointer past its end keeps it.
+    pub past_end: AtomicUsize,
+}
+
+impl HeapState {
+    /// All zero.
+    pub const fn new() -> Self {
+        Self {
+            allocate_black: AtomicBool::new(false),
+            cycles: AtomicU64::new(0),
+            allocated_since_cycle: AtomicUsize::new(0),
+            freed_since_cycle: AtomicUsize::new(0),
+            live_bytes: AtomicUsize::new(0),
+            peak_bytes: AtomicUsize::new(0),
+            now_ms: AtomicU64::new(0),
+            past_end: AtomicUsize::new(0),
+        }
+    }
+
+    /// The coarse clock.
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms.load(Relaxed)
+    }
+
+    /// Sets the coarse clock.
+    pub fn set_now_ms(&self, now_ms: u64) {
+        self.now_ms.store(now_ms, Relaxed);
+    }
+
+    /// Notes how many bytes of granules are in use now.
+    pub fn note_taken(&self, bytes: usize) {
+        if bytes > self.peak_bytes.load(Relaxed) {
+            self.peak_bytes.store(bytes, Relaxed);
+        }
+    }
+
+    /// Bytes in use as the heap knows without sweeping: what the last cycle marked and what was handed out since.
+    pub fn estimated_bytes(&self) -> usize {
+        (self.live_bytes.load(Relaxed) + self.allocated_since_cycle.load(Relaxed))
+            .saturating_sub(self.freed_since_cycle.load(Relaxed))
+    }
+}
+
+impl Default for HeapState {
+    fn default() -> Self {
+        Self::new()
+    }
+}

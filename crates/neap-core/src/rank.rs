@@ -1,0 +1,78 @@
+//! The lock order as data: a thread that holds a lock may take only locks that stand after it here.
+//!
+//! Invariant: the order has no cycle because it is a list. Debug builds check it on every acquisition, per thread; release builds
+//! compile to nothing. Called by [`crate::sync::Lock`] from any thread.
+
+/// Every lock of the crate, first to be taken first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Rank {
+    /// One cycle at a time; held from the first step of a cycle to its end.
+    Cycle,
+    /// The list of mutators; held while the world is stopped.
+    Registry,
+    /// Registered root ranges and exclusions.
+    Roots,
+    /// Finalizers and links.
+    Refs,
+    /// Interning of layouts.
+    Layouts,
+    /// Blocks, chunks and their lists.
+    Heap,
+    /// The library's own memory.
+    Meta,
+    /// Locks of unit tests, taken one at a time.
+    Test,
+}
+
+#[cfg(debug_assertions)]
+mod held {
+    use super::Rank;
+    use core::cell::Cell;
+    // One bit per rank that this thread holds.
+    std::thread_local! { static HELD: Cell<u32> = const { Cell::new(0) } }
+
+    pub fn acquire(rank: Rank) {
+        HELD.with(|held| {
+            let mask = held.get();
+            assert!(mask >> rank as u32 == 0, "lock order: {rank:?} taken while holding {mask:#b}");
+            held.set(mask | 1 << rank as u32);
+        });
+    }
+    pub fn release(rank: Rank) {
+        HELD.with(|held| held.set(held.get() & !(1 << rank as u32)));
+    }
+}
+
+#[cfg(debug_assertions)]
+pub use held::{acquire, release};
+
+/// Notes that this thread takes a lock of `rank`.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn acquire(_rank: Rank) {}
+
+/// Notes that this thread gives a lock of `rank` back.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn release(_rank: Rank) {}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "lock order")]
+    fn descending_order_is_refused() {
+        acquire(Rank::Heap);
+        acquire(Rank::Registry);
+    }
+
+    #[test]
+    fn ascending_order_is_allowed() {
+        acquire(Rank::Cycle);
+        acquire(Rank::Heap);
+        release(Rank::Heap);
+        release(Rank::Cycle);
+    }
+}

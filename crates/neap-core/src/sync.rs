@@ -1,0 +1,132 @@
+//! Atomics, and the one lock of the crate: a futex word that never calls malloc.
+//!
+//! Invariant: a thread takes locks in the order of [`Rank`], lowest first; debug builds assert it. Called from any thread. Under
+//! `--cfg loom` the atomics are loom's, for the models in `tests/`.
+
+#![allow(unsafe_code)]
+
+#[cfg(loom)]
+pub use loom::sync::atomic;
+
+#[cfg(not(loom))]
+pub use core::sync::atomic;
+
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicU32, Ordering::*};
+
+use crate::rank::{self, Rank};
+use crate::sys::futex;
+
+/// A mutual-exclusion lock that spins briefly, then sleeps in the kernel. Not recursive.
+pub struct Lock<T> {
+    /// 0 free, 1 held, 2 held and somebody may be sleeping.
+    word: AtomicU32,
+    rank: Rank,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached only through a guard, and one guard exists at a time.
+unsafe impl<T: Send> Sync for Lock<T> {}
+
+/// Access to what a [`Lock`] protects; unlocks when dropped.
+pub struct Guard<'a, T>(&'a Lock<T>);
+
+impl<T> Lock<T> {
+    /// A free lock. `rank` says which locks may already be held when it is taken.
+    pub const fn new(rank: Rank, value: T) -> Self {
+        Self { word: AtomicU32::new(0), rank, value: UnsafeCell::new(value) }
+    }
+
+    /// Waits until the lock is free and takes it.
+    #[inline]
+    pub fn lock(&self) -> Guard<'_, T> {
+        rank::acquire(self.rank);
+        if self.word.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
+            self.lock_slow();
+        }
+        Guard(self)
+    }
+
+    /// Takes the lock if it is free now.
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.word.compare_exchange(0, 1, Acquire, Relaxed).ok()?;
+        rank::acquire(self.rank);
+        Some(Guard(self))
+    }
+
+    #[cold]
+    fn lock_slow(&self) {
+        for _ in 0..100 {
+            core::hint::spin_loop();
+            if self.word.load(Relaxed) == 0 && self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
+                return;
+            }
+        }
+        while self.word.swap(2, Acquire) != 0 {
+            futex::wait(&self.word, 2, None);
+        }
+    }
+
+    /// Makes the lock free again whoever held it: for the child of a `fork`, whose other threads are gone.
+    ///
+    /// # Safety
+    /// No guard of this lock is in use in this process.
+    pub unsafe fn reset(&self) {
+        rank::release(self.rank);
+        self.word.store(0, Release);
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    fn drop(&mut self) {
+        rank::release(self.0.rank);
+        if self.0.word.swap(0, Release) == 2 {
+            futex::wake(&self.0.word, 1);
+        }
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the only access there is.
+        unsafe { &*self.0.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard is the only access there is.
+        unsafe { &mut *self.0.value.get() }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_under_contention() {
+        static COUNT: Lock<u64> = Lock::new(Rank::Test, 0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..10_000 {
+                        *COUNT.lock() += 1;
+                    }
+                });
+            }
+        });
+        assert_eq!(*COUNT.lock(), 40_000);
+    }
+
+    #[test]
+    fn try_lock_refuses_a_held_lock() {
+        static LOCK: Lock<()> = Lock::new(Rank::Test, ());
+        let held = LOCK.lock();
+        assert!(LOCK.try_lock().is_none());
+        drop(held);
+        assert!(LOCK.try_lock().is_some());
+    }
+}

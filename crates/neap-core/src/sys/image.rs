@@ -1,0 +1,81 @@
+//! Loaded objects: their writable segments and thread-local modules, by `dl_iterate_phdr`.
+//!
+//! Assumes glibc: `dl_iterate_phdr` holds the loader's list lock over the whole walk, and the lock is recursive. Who stops the world does it
+//! from within the walk's first call, so that no stopped thread can hold that lock and nothing is loaded between listing and stopping.
+
+#![allow(unsafe_code)]
+
+use core::ffi::{c_int, c_void};
+use core::ops::Range;
+
+/// At most this many writable segments of one object are reported; objects have one or two.
+pub const MOST_SEGMENTS: usize = 8;
+
+/// What one loaded object contributes to the roots.
+pub struct Image {
+    segments: [Range<usize>; MOST_SEGMENTS],
+    count: usize,
+    /// The part that is read-only once relocated; empty if none.
+    pub read_only: Range<usize>,
+    /// Its number in each thread's vector of thread-local blocks; 0 if it has none.
+    pub tls_module: usize,
+    /// Bytes of its thread-local block.
+    pub tls_bytes: usize,
+}
+
+impl Image {
+    /// Writable segments as loaded, `read_only` not yet taken out.
+    pub fn segments(&self) -> &[Range<usize>] {
+        &self.segments[..self.count]
+    }
+}
+
+/// Calls `f` for each loaded object while the loader's list is locked.
+pub fn for_each(mut f: impl FnMut(&Image)) {
+    let mut f: &mut dyn FnMut(&Image) = &mut f;
+    // SAFETY: `visit` is given the closure it expects, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut f).cast()) };
+}
+
+unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the loader gives a valid record, and `data` is `for_each`'s closure.
+    let (info, f) = unsafe { (&*info, &mut *data.cast::<&mut dyn FnMut(&Image)>()) };
+    let mut image = Image {
+        segments: [const { 0..0 }; MOST_SEGMENTS],
+        count: 0,
+        read_only: 0..0,
+        tls_module: info.dlpi_tls_modid,
+        tls_bytes: 0,
+    };
+    for index in 0..info.dlpi_phnum as usize {
+        // SAFETY: `dlpi_phdr` has `dlpi_phnum` entries.
+        let header = unsafe { &*info.dlpi_phdr.add(index) };
+        let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+        let range = start..start.wrapping_add(header.p_memsz as usize);
+        match header.p_type {
+            libc::PT_LOAD if header.p_flags & libc::PF_W != 0 && image.count < MOST_SEGMENTS => {
+                image.segments[image.count] = range;
+                image.count += 1;
+            }
+            libc::PT_GNU_RELRO => image.read_only = range,
+            libc::PT_TLS => image.tls_bytes = header.p_memsz as usize,
+            _ => {}
+        }
+    }
+    f(&image);
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_our_own_data() {
+        static mut WORD: usize = 7;
+        let address = &raw const WORD as usize;
+        let mut found = 0;
+        for_each(|image| found += image.segments().iter().filter(|segment| segment.contains(&address)).count());
+        assert_eq!(found, 1);
+    }
+}

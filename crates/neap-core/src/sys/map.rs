@@ -1,0 +1,111 @@
+//! Address ranges: reserving, committing, giving back; naming them in `/proc/self/maps`.
+//!
+//! Assumes: `mmap` of `PROT_NONE` with `MAP_NORESERVE` costs address space only (Linux); `MADV_DONTNEED` on private anonymous memory
+//! makes it read as zero (Linux); naming is Linux ≥ 5.17 and its refusal is of no consequence. Called from any thread.
+
+#![allow(unsafe_code)]
+
+use crate::addr::Address;
+use rustix::io::Errno;
+use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
+
+/// Reserves `bytes` of address space that nothing can touch yet, at a multiple of `alignment`.
+pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
+    let padded = bytes.checked_add(alignment).ok_or(Errno::NOMEM)?;
+    // SAFETY: a new anonymous mapping where the kernel likes aliases nothing.
+    let start = unsafe {
+        mm::mmap_anonymous(core::ptr::null_mut(), padded, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
+    }? as usize;
+    let aligned = (start + alignment - 1) & !(alignment - 1);
+    release(Address(start), aligned - start);
+    release(Address(aligned + bytes), start + padded - aligned - bytes);
+    Ok(Address(aligned))
+}
+
+/// Makes part of a reservation readable and writable; fresh pages read as zero.
+pub fn commit(start: Address, bytes: usize) -> Result<(), Errno> {
+    // SAFETY: the caller names its own reservation; more access to it cannot break anybody's reference.
+    unsafe { mm::mprotect(start.pointer(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }
+}
+
+/// Gives the pages of a committed range back; it stays usable and reads as zero.
+///
+/// # Safety
+/// Nobody needs what the range holds.
+pub unsafe fn give_back(start: Address, bytes: usize) {
+    // SAFETY: the contents are the caller's to drop. Refusal only means that the memory stays resident.
+    let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxDontNeed) };
+}
+
+/// Asks for huge pages over a range; refusal is of no consequence.
+pub fn huge_pages(start: Address, bytes: usize) {
+    // SAFETY: advice that does not change contents.
+    let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxHugepage) };
+}
+
+/// New committed memory, zeroed.
+pub fn allocate(bytes: usize) -> Result<Address, Errno> {
+    // SAFETY: a new anonymous mapping where the kernel likes aliases nothing.
+    unsafe {
+        mm::mmap_anonymous(
+            core::ptr::null_mut(),
+            bytes,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        )
+    }
+    .map(|pointer| Address(pointer as usize))
+}
+
+/// Grows a mapping made by [`allocate`], moving it where it must.
+///
+/// # Safety
+/// The range is such a mapping as a whole, and nobody holds an address into it.
+pub unsafe fn grow(start: Address, bytes: usize, new_bytes: usize) -> Result<Address, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe { mm::mremap(start.pointer(), bytes, new_bytes, mm::MremapFlags::MAYMOVE) }
+        .map(|pointer| Address(pointer as usize))
+}
+
+/// Unmaps a range of ours; an empty one is allowed.
+pub fn release(start: Address, bytes: usize) {
+    if bytes > 0 {
+        // SAFETY: the range is ours and its owner gives it up by calling this.
+        let _ = unsafe { mm::munmap(start.pointer(), bytes) };
+    }
+}
+
+/// Names a mapping for `/proc/self/maps`, where the kernel can.
+pub fn name(start: Address, bytes: usize, name: &'static core::ffi::CStr) {
+    // SAFETY: a prctl that only labels the range; `name` is NUL-terminated and lives for ever.
+    unsafe {
+        const PR_SET_VMA: usize = 0x5356_4d41;
+        libc::syscall(libc::SYS_prctl, PR_SET_VMA, 0usize, start.0, bytes, name.as_ptr());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_memory_is_aligned_and_zero_once_committed() {
+        let start = reserve(1 << 22, 1 << 21).unwrap();
+        assert_eq!(start.0 % (1 << 21), 0);
+        commit(start, 4096).unwrap();
+        // SAFETY: just committed.
+        unsafe {
+            assert_eq!(*start.pointer::<u64>(), 0);
+            *start.pointer::<u64>() = 7;
+            give_back(start, 4096);
+            assert_eq!(*start.pointer::<u64>(), 0);
+        }
+        release(start, 1 << 22);
+    }
+
+    #[test]
+    fn an_absurd_reservation_is_refused() {
+        assert!(reserve(usize::MAX - 4096, 1 << 21).is_err());
+        assert!(reserve(1 << 62, 1 << 21).is_err());
+    }
+}

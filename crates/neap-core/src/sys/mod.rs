@@ -1,0 +1,11 @@
+//! Every system call of the crate. Each file states what it assumes of the kernel; nothing here knows of heaps or cycles.
+
+pub mod futex;
+pub mod image;
+pub mod map;
+pub mod meta_alloc;
+pub mod meta_vec;
+pub mod print;
+pub mod signal;
+pub mod stack_maps;
+pub mod thread;

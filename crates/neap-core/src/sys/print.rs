@@ -1,0 +1,70 @@
+//! Lines on standard error without stdio and without malloc, so that they can be written from anywhere.
+//!
+//! Invariant: one line is one write(2), so lines of several threads do not mix. Called from any thread, also with the world stopped.
+
+use core::fmt::{self, Write};
+
+/// A line under construction in a fixed buffer; what does not fit is cut.
+pub struct Line {
+    buffer: [u8; 1024],
+    length: usize,
+}
+
+impl Line {
+    /// An empty line.
+    pub const fn new() -> Self {
+        Self { buffer: [0; 1024], length: 0 }
+    }
+
+    /// What it holds.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.buffer.len() - self.length;
+        let taken = text.len().min(room);
+        self.buffer[self.length..self.length + taken].copy_from_slice(&text.as_bytes()[..taken]);
+        self.length += taken;
+        Ok(())
+    }
+}
+
+/// Writes `neap: MESSAGE` to standard error.
+pub fn message(arguments: fmt::Arguments<'_>) {
+    let mut line = Line::new();
+    let _ = writeln!(line, "neap: {arguments}");
+    if let Some(last) = line.buffer.last_mut().filter(|_| line.length == 1024) {
+        *last = b'\n';
+    }
+    // Standard error may be closed; there is nobody left to tell.
+    let _ = rustix::io::write(rustix::stdio::stderr(), line.bytes());
+}
+
+/// Writes a message and ends the process, for states that cannot be mended.
+pub fn fatal(arguments: fmt::Arguments<'_>) -> ! {
+    message(arguments);
+    std::process::abort()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_cut_not_refused() {
+        let mut line = Line::new();
+        for _ in 0..200 {
+            write!(line, "0123456789").unwrap();
+        }
+        assert_eq!(line.bytes().len(), 1024);
+    }
+}

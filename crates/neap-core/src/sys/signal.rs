@@ -1,0 +1,100 @@
+//! The stop signal: choosing its number, installing its handler, sending it to one thread.
+//!
+//! Assumes: real-time signals, `tgkill` (Linux ≥ 2.5.75). The handler's frame lies on the interrupted stack and holds the thread's
+//! registers, so scanning that stack from the handler's frame upwards covers them. Called from the start-up and from the thread that stops.
+
+#![allow(unsafe_code)]
+
+use core::ffi::{c_int, c_void};
+
+/// What runs in the stopped thread.
+pub type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+
+/// The number used where the program names none: near the top of the range, where few programs look.
+pub fn default_stop_signal() -> c_int {
+    libc::SIGRTMAX() - 6
+}
+
+/// Installs `handler`; system calls that it interrupts go on by themselves. False if the kernel refuses the number.
+pub fn install(signal: c_int, handler: Handler) -> bool {
+    // SAFETY: a zeroed sigaction is a valid value to fill in, and the handler has the right type for SA_SIGINFO.
+    unsafe {
+        let mut action: libc::sigaction = core::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
+        libc::sigfillset(&mut action.sa_mask);
+        libc::sigaction(signal, &action, core::ptr::null_mut()) == 0
+    }
+}
+
+/// Sends `signal` to one thread of this process. False if there is no such thread.
+pub fn send(thread: i32, signal: c_int) -> bool {
+    // SAFETY: tgkill only sends a signal whose handler is installed.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) == 0 }
+}
+
+/// Blocks every signal in the calling thread, for threads of our own; gives the old mask.
+pub fn block_all() -> libc::sigset_t {
+    // SAFETY: both sets are valid for the calls.
+    unsafe {
+        let mut all: libc::sigset_t = core::mem::zeroed();
+        let mut old: libc::sigset_t = core::mem::zeroed();
+        libc::sigfillset(&mut all);
+        raw_sigmask(libc::SIG_SETMASK, &all, &mut old);
+        old
+    }
+}
+
+/// Puts a mask back.
+pub fn restore(mask: &libc::sigset_t) {
+    // SAFETY: the set is valid.
+    unsafe { raw_sigmask(libc::SIG_SETMASK, mask, core::ptr::null_mut()) };
+}
+
+/// rt_sigprocmask(2) without libc's (which a front end may interpose). 0 or an error number.
+///
+/// # Safety
+/// `set` and `old` are null or valid.
+pub unsafe fn raw_sigmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
+    const KERNEL_SET_BYTES: usize = 8;
+    let mut copy = 0_u64;
+    if !set.is_null() {
+        // glibc's own signals 32 and 33 (cancellation, setuid) must never be blocked.
+        // SAFETY: a sigset_t begins with the kernel's 64 bits.
+        copy = unsafe { *(set as *const u64) } & !(0b11 << 31);
+    }
+    let set = if set.is_null() { core::ptr::null() } else { &raw const copy };
+    // SAFETY: the caller's promise; the kernel writes 8 bytes to `old`.
+    let result = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, set, old, KERNEL_SET_BYTES) };
+    // SAFETY: errno is this thread's.
+    if result == 0 { 0 } else { unsafe { *libc::__errno_location() } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::{AtomicI32, Ordering::*};
+
+    static SEEN: AtomicI32 = AtomicI32::new(0);
+    extern "C" fn handler(signal: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+        SEEN.store(signal, SeqCst);
+    }
+
+    #[test]
+    fn a_sent_signal_arrives_unless_blocked() {
+        let signal = default_stop_signal() - 1;
+        assert!(install(signal, handler));
+        let thread = super::super::thread::current();
+        let mask = block_all();
+        assert!(send(thread, signal));
+        assert_eq!(SEEN.load(SeqCst), 0);
+        restore(&mask);
+        assert_eq!(SEEN.load(SeqCst), signal);
+    }
+
+    #[test]
+    fn impossible_signals_and_threads_are_refused() {
+        assert!(!install(libc::SIGKILL, handler));
+        assert!(!send(i32::MAX, 0));
+    }
+}

@@ -1,0 +1,151 @@
+//! Threads as the kernel and glibc see them: ids, processors, the thread control block, where stacks end.
+//!
+//! Assumes x86-64 and glibc ≥ 2.34: `fs:0` holds the address of the thread control block, whose second word is the vector of
+//! thread-local blocks (`dtv`); a pthread's control block lies at the top of its stack's mapping. Called from any thread.
+
+#![allow(unsafe_code)]
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")))]
+compile_error!("neap-core knows registers and thread control blocks of x86-64 Linux with glibc only; see docs/porting.md");
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The kernel's id of the calling thread.
+pub fn current() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+/// The calling thread's control block.
+#[inline(always)]
+pub fn control_block() -> usize {
+    let block: usize;
+    // SAFETY: reads the first word of the control block, which is its own address (the psABI's TLS variant II).
+    unsafe { core::arch::asm!("mov {}, fs:0", out(reg) block, options(nostack, pure, readonly, preserves_flags)) };
+    block
+}
+
+/// The processors this process may run on, at least 1.
+pub fn processors() -> usize {
+    rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count().max(1) as usize)
+}
+
+/// Bytes of glibc's `struct pthread`, which holds the first pthread_setspecific(3) values; what debuggers read, or a safe minimum.
+pub fn control_block_bytes() -> usize {
+    static BYTES: AtomicUsize = AtomicUsize::new(0);
+    const AT_LEAST: usize = 0x700;
+    match BYTES.load(Relaxed) {
+        0 => {
+            // SAFETY: looks a data symbol up; glibc defines it as a 32-bit size.
+            let bytes = unsafe {
+                let symbol = libc::dlsym(libc::RTLD_DEFAULT, c"_thread_db_sizeof_pthread".as_ptr()) as *const u32;
+                if symbol.is_null() { AT_LEAST } else { *symbol as usize }
+            };
+            BYTES.store(bytes, Relaxed);
+            bytes
+        }
+        bytes => bytes,
+    }
+}
+
+unsafe extern "C" {
+    /// Where ld.so found the main thread's stack to begin.
+    static __libc_stack_end: *const c_void;
+}
+
+/// The highest address of the main thread's stack that program code can use.
+pub fn main_stack_base() -> usize {
+    // SAFETY: ld.so sets it before any of our code runs and never changes it.
+    unsafe { __libc_stack_end as usize }
+}
+
+/// Whether the calling thread is the process's first.
+pub fn is_main() -> bool {
+    current() == rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// The address and length of the calling frame's stack position: an address no live frame of the caller lies below.
+#[inline(always)]
+pub fn stack_pointer() -> usize {
+    let pointer: usize;
+    // SAFETY: copies a register.
+    unsafe { core::arch::asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags)) };
+    pointer
+}
+
+/// Stores the callee-saved registers on the stack and calls `f` with the stack position below them.
+#[inline(never)]
+pub fn with_registers_spilled<R>(f: impl FnOnce(usize) -> R) -> R {
+    let mut saved = [0_usize; 6];
+    // SAFETY: writes six registers to six words.
+    unsafe {
+        core::arch::asm!(
+            "mov [{0}], rbx", "mov [{0} + 8], rbp", "mov [{0} + 16], r12",
+            "mov [{0} + 24], r13", "mov [{0} + 32], r14", "mov [{0} + 40], r15",
+            in(reg) saved.as_mut_ptr(), options(nostack, preserves_flags)
+        );
+    }
+    let result = f(stack_pointer().min(saved.as_ptr() as usize));
+    core::hint::black_box(&saved);
+    result
+}
+
+/// The thread-local block of module `module` (as `dl_iterate_phdr` numbers them) in the thread with this control block, if it has one.
+///
+/// # Safety
+/// The thread exists and is stopped, or is the caller.
+pub unsafe fn thread_local_block(control_block: usize, module: usize) -> Option<usize> {
+    const NOT_YET: usize = usize::MAX;
+    // SAFETY: the second word of the control block points to the vector; the entry before it counts the entries. Entries are two words.
+    unsafe {
+        let vector = *((control_block + 8) as *const *const [usize; 2]);
+        let entries = (*vector.sub(1))[0];
+        if module == 0 || module > entries {
+            return None;
+        }
+        let block = (*vector.add(module))[0];
+        (block != 0 && block != NOT_YET).then_some(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_control_block_tops_a_pthreads_stack() {
+        std::thread::spawn(|| {
+            let here = stack_pointer();
+            assert!(here < control_block() && control_block() - here < 64 << 20);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn registers_are_spilled_above_the_reported_position() {
+        let marker = 0x1234_5678_9abc_usize;
+        let found = with_registers_spilled(|position| position < core::ptr::from_ref(&marker) as usize);
+        assert!(found);
+    }
+
+    #[test]
+    fn processors_and_sizes_are_plausible() {
+        assert!((1..100_000).contains(&processors()));
+        assert!((0x400..0x4000).contains(&control_block_bytes()));
+    }
+
+    #[test]
+    fn a_thread_local_is_in_its_block() {
+        std::thread_local! { static WORD: core::cell::Cell<usize> = const { core::cell::Cell::new(5) } }
+        let address = WORD.with(|word| word.as_ptr() as usize);
+        let mut found = false;
+        super::super::image::for_each(|image| {
+            // SAFETY: our own control block.
+            if let Some(block) = unsafe { thread_local_block(control_block(), image.tls_module) } {
+                found |= (block..block + image.tls_bytes).contains(&address);
+            }
+        });
+        assert!(found);
+    }
+}
