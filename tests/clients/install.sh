@@ -1,0 +1,42 @@
+#!/bin/sh
+# Installs what the client tests need and this machine does not have: the six programs of Debian
+# that use libgc, the C compiler that ECL, Nim and Crystal call, and GNU time for the figures.
+# Called by the set-up script; safe to run again: with everything there it does nothing.
+
+set -eu
+
+packages="guile-3.0 ecl w3m nim crystal neko libgc1 gcc libc6-dev time"
+
+missing=
+for package in $packages; do
+    state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+    [ "$state" = installed ] || missing="$missing $package"
+done
+if [ -z "$missing" ]; then
+    echo "clients: everything is installed"
+    exit 0
+fi
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || {
+        echo "clients: these packages are missing:$missing" >&2
+        echo "clients: install them as root: apt-get install --no-install-recommends$missing" >&2
+        exit 1
+    }
+    as_root="sudo"
+    echo "clients: using sudo to install:$missing"
+else
+    echo "clients: installing:$missing"
+fi
+
+# apt's lists may be absent on a fresh machine; refresh them only when a package is unknown.
+for package in $missing; do
+    if ! apt-cache show "$package" >/dev/null 2>&1; then
+        $as_root apt-get -o DPkg::Lock::Timeout=300 update -q
+        break
+    fi
+done
+# shellcheck disable=SC2086 # the list is words
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -q \
+    --no-install-recommends $missing
