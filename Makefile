@@ -1,0 +1,52 @@
+# Names for the things one does here; what each does is in tools/ and xtask/.
+# `make` alone lists them.
+
+PREFIX ?= /usr/local
+
+.PHONY: help setup build demo test bench soak loom miri sanitize install clean
+
+help:
+	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
+	@echo 'make test       every test of every part (PARTS="rust c" for some of them)'
+	@echo 'make bench      every benchmark, each against its peer (BENCH="…" passes arguments)'
+	@echo 'make build      the release, laid out in build/ as it is installed'
+	@echo 'make install    copy that to PREFIX ($(PREFIX)); DESTDIR is respected'
+	@echo 'make setup      install what is missing on this machine (the others do so too)'
+	@echo 'make soak       torture for a long time (DURATION=600, in seconds)'
+	@echo 'make loom       every interleaving of the lock-free parts'
+	@echo 'make miri       the tests that can run under miri, which finds undefined behaviour'
+	@echo 'make sanitize   tests under the address and thread sanitizers'
+	@echo 'make clean      remove what was built'
+
+setup:
+	@tools/setup.sh all
+
+build:
+	@tools/setup.sh build
+	@tools/build.sh
+
+demo: build
+	@tools/setup.sh clients
+	@tests/clients/demo.sh
+
+test: build
+	@tools/setup.sh all
+	@tools/test.sh $(PARTS)
+
+bench: build
+	@tools/setup.sh all
+	@tools/with-rust.sh cargo run --quiet --release --package neap-bench -- $(BENCH)
+
+soak: build
+	@tools/long.sh soak $(DURATION)
+
+loom miri sanitize:
+	@tools/setup.sh build
+	@tools/long.sh $@
+
+install:
+	@tools/install.sh '$(PREFIX)' '$(DESTDIR)'
+
+clean:
+	@rm -rf build
+	@tools/with-rust.sh cargo clean

@@ -1,0 +1,40 @@
+#!/bin/bash
+# Builds the release and lays it out in build/ as `make install` would: one prefix, movable as a whole.
+# Called by `make build`, and by scripts that need it. Prints where it is, last.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cargo() { tools/with-rust.sh cargo "$@"; }
+
+cargo build --quiet --release --package neap-core --package neap-c --package neap-bdw --package neap-cli
+target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+made=$target/release
+
+# Fails if the library $1 does not call itself $2: programs linked with it would not find it again.
+check_soname() {
+    local soname
+    soname=$(readelf --dynamic "$1" | sed -n 's/.*Library soname: \[\(.*\)\]/\1/p')
+    [ "$soname" = "$2" ] || {
+        echo "build: $1 has soname '$soname', not '$2'" >&2
+        exit 1
+    }
+}
+check_soname "$made/libneap.so" libneap.so.0
+check_soname "$made/libgc.so" libgc.so.1
+
+# Files are replaced, not written over: a program may be running on the old ones.
+place() { install -D --mode="$1" "$2" "build/$3.new" && mv -f "build/$3.new" "build/$3"; }
+
+place 755 "$made/neap" bin/neap
+place 755 "$made/libneap.so" "lib/libneap.so.$version"
+ln -sfn "libneap.so.$version" build/lib/libneap.so.0
+ln -sfn libneap.so.0 build/lib/libneap.so
+place 644 "$made/libneap.a" lib/libneap.a
+place 755 "$made/libgc.so" lib/neap/libgc.so.1
+for header in crates/neap-c/include/*.h*; do
+    place 644 "$header" "include/${header##*/}"
+done
+mkdir -p build/lib/pkgconfig
+sed "s/@VERSION@/$version/" tools/neap.pc.in >build/lib/pkgconfig/neap.pc
+echo "built: $PWD/build"

@@ -1,0 +1,8 @@
+#!/bin/bash
+# Builds the Rust documentation, warnings as errors, and runs the examples in it. Called by
+# tools/test.sh.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+RUSTDOCFLAGS='-D warnings' tools/with-rust.sh cargo doc --quiet --workspace --no-deps --document-private-items
+tools/with-rust.sh cargo test --quiet --package neap-core --doc

@@ -1,0 +1,56 @@
+# Tests of .ci/run: `make test` decides, long tests run as time allows, and none is left out in silence.
+# shellcheck shell=bash disable=SC2154,SC2016 # run.sh sets top and work; quoted scripts are expanded where they run
+
+# A tree whose `make test` runs $1 and whose long tests run the script $2, with the test's name in $1.
+tree_with() {
+    mkdir -p tree/tools tree/.ci
+    cp "$top/.ci/run" tree/.ci/
+    printf 'test:\n\t@%s\n' "$1" >tree/Makefile
+    printf '#!/bin/bash\n%s\n' "$2" >tree/tools/long.sh
+    chmod +x tree/tools/long.sh
+}
+
+# Runs it; status and last line must be as given.
+expect() {
+    local status=$1 wanted=$2 got=0
+    tree/.ci/run >out 2>&1 || got=$?
+    cat out
+    [ "$got" = "$status" ]
+    [ "$(tail -n 1 out)" = "$wanted" ]
+}
+
+test_ci_runs_everything_in_order() {
+    tree_with 'echo 5 passed, 0 failed' 'echo "ran $1"'
+    expect 0 '5 passed, 0 failed'
+    [ "$(grep '^ran' out | tr '\n' ' ')" = 'ran loom ran miri ran sanitize ran soak ' ]
+}
+
+test_ci_fails_with_make_test() {
+    tree_with 'echo 4 passed, 1 failed; exit 1' true
+    expect 1 '4 passed, 1 failed'
+}
+
+test_ci_says_if_there_is_no_count() {
+    tree_with 'echo no rule; exit 1' true
+    expect 1 'make test did not get to its end'
+}
+
+test_ci_fails_with_a_long_test() {
+    tree_with 'echo 5 passed, 0 failed' '[ "$1" != miri ]'
+    expect 1 '5 passed, 0 failed'
+    grep -q '^# miri failed with status 1' out
+}
+
+test_ci_passes_over_what_has_no_tool_and_says_so() {
+    tree_with 'echo 5 passed, 0 failed' '[ "$1" != miri ] || exit 3'
+    expect 0 '5 passed, 0 failed'
+    grep -q '^# miri: not run' out
+}
+
+test_ci_keeps_to_its_budget() {
+    tree_with 'echo 5 passed, 0 failed' 'echo "ran $1"'
+    BUDGET_MINUTES=3 expect 0 '5 passed, 0 failed'
+    [ "$(grep -c '^ran' out)" = 1 ]
+    grep -q '^# loom: not run, [23] minutes are left' out
+    grep -q '^ran soak' out
+}
