@@ -2,6 +2,7 @@
 pub mod addr;
 pub mod alloc;
 pub mod heap;
+pub mod mark;
 mod rank;
 pub mod sync;
 pub mod sys;

@@ -19,6 +19,8 @@ pub enum Rank {
     Layouts,
     /// Blocks, chunks and their lists.
     Heap,
+    /// Objects put aside for the marker that drives the cycle.
+    Aside,
     /// The library's own memory.
     Meta,
     /// Locks of unit tests, taken one at a time.

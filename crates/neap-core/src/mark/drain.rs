@@ -1,0 +1,283 @@
+//! The marker: pops grey words, finds their objects, marks them, and pushes what they point to, with a short queue between that hides memory latency.
+//!
+//! Invariant: an object is scanned by the marker that set its mark bit, once. A word that enters the queue has its object's first line, its block's header and its
+//! mark bits prefetched, and is looked at several entries later (Cher, Hosking, Vitek, "Software prefetching for mark-sweep garbage
+//! collection", ASPLOS 2004). One marker is used by one thread at a time.
+
+#![allow(unsafe_code)]
+
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use core::ffi::c_void;
+use core::sync::atomic::Ordering::*;
+
+use super::entry::Entry;
+use super::scan::scan;
+use super::scan_typed::scan_typed;
+use super::team::Team;
+use super::tracer::Tracer;
+use crate::addr::{Granule, WORD_BYTES, whole_words};
+use crate::heap::Heap;
+use crate::heap::header::State;
+use crate::heap::kind::Scan;
+use crate::heap::layout::{LayoutId, Shape};
+use crate::heap::lookup::Cell;
+use crate::sys::meta_vec::MetaVec;
+
+/// Entries between prefetch and use. Larger: hides longer latencies; smaller: prefetched lines are still there.
+const QUEUE: usize = 16;
+/// Bytes of a large object scanned at once. Larger: less overhead; smaller: more to share, and a shallower stack.
+const SLICE_BYTES: usize = 64 << 10;
+
+/// One marker.
+pub struct Marker<'t> {
+    team: &'t Team,
+    heap: &'t Heap,
+    /// Its place in the team; 0 is the one that drives the cycle.
+    place: usize,
+    stack: MetaVec<usize>,
+    queue: [usize; QUEUE],
+    queued: usize,
+    /// What it marked.
+    pub marked_bytes: usize,
+    /// How many objects it marked.
+    pub marked_objects: usize,
+}
+
+impl<'t> Marker<'t> {
+    /// A marker with nothing to do.
+    pub fn new(team: &'t Team, heap: &'t Heap, place: usize) -> Self {
+        Self {
+            team,
+            heap,
+            place,
+            stack: MetaVec::new(),
+            queue: [0; QUEUE],
+            queued: 0,
+            marked_bytes: 0,
+            marked_objects: 0,
+        }
+    }
+
+    /// The heap it marks.
+    pub fn heap(&self) -> &'t Heap {
+        self.heap
+    }
+
+    /// Keeps a grey word for later.
+    #[inline(always)]
+    fn push(&mut self, entry: usize) {
+        if self.stack.try_push(entry).is_err() {
+            self.team.note_overflow();
+        }
+    }
+
+    /// A word that may point into an object.
+    #[inline]
+    pub fn word(&mut self, word: usize) {
+        if self.heap.contains(word) {
+            self.push(Entry::Word(word).encode());
+        }
+    }
+
+    /// Every aligned word of a range may point into an object.
+    ///
+    /// # Safety
+    /// The range is readable.
+    pub unsafe fn range(&mut self, low: usize, high: usize) {
+        let range = whole_words(&(low..high));
+        let (base, length) = (self.heap.base().0, self.heap.committed());
+        // SAFETY: the caller's promise.
+        unsafe { scan(range.start, range.end, base, length, |word| self.push(word)) };
+    }
+
+    /// Marks until there is nothing left that this marker knows of.
+    pub fn drain(&mut self) {
+        loop {
+            while let Some(entry) = self.stack.pop() {
+                self.prefetch(entry);
+                let due = core::mem::replace(&mut self.queue[self.queued % QUEUE], entry);
+                self.queued = self.queued.wrapping_add(1);
+                if due != 0 {
+                    self.visit(due);
+                }
+                if self.stack.len() > SHARE_ABOVE && self.team.wants_work() {
+                    self.share();
+                }
+            }
+            if !self.visit_oldest() && !self.take_back() {
+                return;
+            }
+        }
+    }
+
+    /// Looks at the oldest queued entry; false if there is none.
+    fn visit_oldest(&mut self) -> bool {
+        for _ in 0..QUEUE {
+            let due = core::mem::take(&mut self.queue[self.queued % QUEUE]);
+            self.queued = self.queued.wrapping_add(1);
+            if due != 0 {
+                self.visit(due);
+                return true;
+            }
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, entry: usize) {
+        if let Entry::Word(word) = Entry::decode(entry) {
+            let granule = Granule::containing(word.wrapping_sub(self.heap.base().0));
+            // SAFETY: prefetching any address is harmless, and these are mapped: entries lie in the committed range.
+            unsafe {
+                _mm_prefetch(word as *const i8, _MM_HINT_T0);
+                _mm_prefetch(core::ptr::from_ref(self.heap.header(granule)).cast(), _MM_HINT_T0);
+                _mm_prefetch(self.heap.bits(granule).address_of(crate::addr::CellIndex(0)).cast(), _MM_HINT_T0);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn visit(&mut self, entry: usize) {
+        match Entry::decode(entry) {
+            Entry::Word(word) => {
+                if let Some(cell) = self.heap.cell_at(word) {
+                    let bits = self.heap.bits(cell.block);
+                    let newly =
+                        if self.team.is_shared() { bits.mark::<true>(cell.index) } else { bits.mark::<false>(cell.index) };
+                    if newly {
+                        self.marked_bytes += cell.bytes();
+                        self.marked_objects += 1;
+                        self.scan_object(&cell);
+                    }
+                }
+            }
+            Entry::Rest(address) => {
+                if let Some(cell) = self.heap.cell_at(address) {
+                    self.scan_from(&cell, address);
+                }
+            }
+        }
+    }
+
+    /// Pushes what a marked object points to.
+    #[inline(always)]
+    pub fn scan_object(&mut self, cell: &Cell<'_>) {
+        match cell.header.scan() {
+            Scan::Leaf => {}
+            Scan::Conservative if cell.header.state() == State::Small => {
+                let (low, base, length) = (cell.start.0, self.heap.base().0, self.heap.committed());
+                // SAFETY: an allocated cell is readable.
+                unsafe { scan(low, low + cell.bytes(), base, length, |word| self.push(word)) };
+            }
+            _ => self.scan_from(cell, cell.start.0),
+        }
+    }
+
+    /// Scans a slice of an object from `from` on and keeps the rest for later.
+    fn scan_from(&mut self, cell: &Cell<'_>, from: usize) {
+        let large = cell.header.state() == State::Large;
+        let bytes = if large { cell.header.requested().next_multiple_of(WORD_BYTES) } else { cell.bytes() };
+        let end = cell.start.0 + bytes.min(cell.bytes());
+        let (base, length) = (self.heap.base().0, self.heap.committed());
+        if cell.header.scan() == Scan::Conservative {
+            let stop = self.slice(from, end, WORD_BYTES);
+            // SAFETY: an allocated cell is readable.
+            unsafe { scan(from, stop, base, length, |word| self.push(word)) };
+            return;
+        }
+        let heap = self.heap;
+        match heap.layouts.shape(LayoutId(cell.header.layout())) {
+            Shape::Bitmap { element_words, bits } => {
+                let stop = self.slice(from, end, element_words * WORD_BYTES);
+                // SAFETY: as above.
+                unsafe { scan_typed(from, stop, element_words, bits, base, length, |word| self.push(word)) };
+            }
+            Shape::Prefix { bytes } => {
+                let end = end.min(cell.start.0 + (bytes & !(WORD_BYTES - 1)));
+                let stop = self.slice(from, end, WORD_BYTES);
+                // SAFETY: as above.
+                unsafe { scan(from.min(end), stop, base, length, |word| self.push(word)) };
+            }
+            Shape::Function { function, environment } if self.place == 0 => {
+                let mut tracer = Tracer::new(self);
+                // SAFETY: the program registered the function for objects of this layout.
+                unsafe {
+                    function(
+                        cell.start.pointer::<c_void>(),
+                        end - cell.start.0,
+                        environment,
+                        (&raw mut tracer).cast::<c_void>(),
+                    );
+                }
+            }
+            // A program's functions run on the thread that drives the cycle: they may rely on its thread-local state.
+            Shape::Function { .. } => self.team.put_aside(cell.start.0),
+        }
+    }
+
+    /// Where a slice that begins at `from` ends; keeps the rest of the object, if there is one.
+    #[inline(always)]
+    fn slice(&mut self, from: usize, end: usize, element_bytes: usize) -> usize {
+        if end.saturating_sub(from) <= SLICE_BYTES {
+            return end;
+        }
+        let stop = from + (SLICE_BYTES / element_bytes).max(1) * element_bytes;
+        if stop < end {
+            self.push(Entry::Rest(stop).encode());
+        }
+        stop.min(end)
+    }
+
+    /// Moves the oldest entries to where other markers can steal them.
+    #[cold]
+    fn share(&mut self) {
+        let deque = self.team.deque(self.place);
+        let mut given = 0;
+        while given < self.stack.len() / 2 && given < SHARE_AT_MOST && deque.push(self.stack[given]) {
+            given += 1;
+        }
+        let length = self.stack.len();
+        let moved = given.min(length - given);
+        self.stack.copy_within(length - moved.., 0);
+        self.stack.truncate(length - given);
+    }
+
+    /// Takes back what was offered and not stolen; false if there is nothing.
+    fn take_back(&mut self) -> bool {
+        match self.team.deque(self.place).pop() {
+            Some(entry) => {
+                self.push(entry);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Works until the whole team is done.
+    pub fn work(&mut self) {
+        self.team.done.become_active();
+        self.work_as_driver();
+    }
+
+    /// The same for a marker that is active already: the driver becomes active before its helpers start, so that they do not leave too early.
+    pub fn work_as_driver(&mut self) {
+        loop {
+            self.drain();
+            self.team.done.become_idle();
+            match self.team.steal(self.place) {
+                Some(entry) => self.push(entry),
+                None => return,
+            }
+        }
+    }
+
+    /// Adds what this marker marked to the heap's count.
+    pub fn report(&mut self) {
+        self.heap.state.live_bytes.fetch_add(core::mem::take(&mut self.marked_bytes), Relaxed);
+    }
+}
+
+/// Entries that a marker keeps for itself.
+const SHARE_ABOVE: usize = 32;
+/// Entries offered at once.
+const SHARE_AT_MOST: usize = 128;

@@ -1,0 +1,26 @@
+//! Making good what a refused mark stack dropped: scan every marked object again until nothing new turns up.
+//!
+//! Invariant: afterwards `[mark.inv.reachable]` holds again. Slow, and reached only when the system gives no memory. Called by the driver, the rest of the team idle.
+
+use super::drain::Marker;
+use super::team::Team;
+use crate::addr::CellIndex;
+use crate::heap::lookup::Cell;
+
+/// Scans marked objects until no grey word was dropped.
+pub fn until_complete(team: &Team, marker: &mut Marker<'_>) {
+    while team.take_overflow() {
+        let heap = marker.heap();
+        heap.for_each_block(|block, header| {
+            for index in 0..header.cells() {
+                let index = CellIndex(index);
+                if heap.bits(block).is_marked(index) {
+                    let start = heap.address(block).add(index.0 as usize * header.cell_bytes());
+                    marker.scan_object(&Cell { block, header, index, start });
+                    // A short stack needs little memory: drain object by object.
+                    marker.drain();
+                }
+            }
+        });
+    }
+}

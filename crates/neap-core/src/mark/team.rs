@@ -1,0 +1,144 @@
+//! The markers of one cycle: their deques, who is active, what was put aside for the driver, whether a mark stack overflowed.
+//!
+//! Invariant: a helper works only between [`Team::begin`] and the moment the team is done; the driver (place 0) leaves last. Used by the marker threads and
+//! by the thread that drives the cycle.
+
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+
+use super::deque::{Deque, Steal};
+use super::done::Done;
+use crate::rank::Rank;
+use crate::sync::Lock;
+use crate::sys::meta_vec::MetaVec;
+
+/// Markers in a team at most.
+pub const MOST_MARKERS: usize = 16;
+
+/// What markers share.
+pub struct Team {
+    deques: [Deque; MOST_MARKERS],
+    /// Markers of this cycle, the driver included.
+    members: AtomicUsize,
+    /// Who has work.
+    pub done: Done,
+    overflowed: AtomicBool,
+    /// Objects that only the driver may scan.
+    aside: Lock<MetaVec<usize>>,
+    /// Entries in `aside`, read without the lock.
+    aside_count: AtomicUsize,
+}
+
+impl Team {
+    /// A team of one.
+    pub fn new() -> Self {
+        Self {
+            deques: core::array::from_fn(|_| Deque::new()),
+            members: AtomicUsize::new(1),
+            done: Done::new(),
+            overflowed: AtomicBool::new(false),
+            aside: Lock::new(Rank::Aside, MetaVec::new()),
+            aside_count: AtomicUsize::new(0),
+        }
+    }
+
+    /// Says how many markers this cycle has. Nobody is working.
+    pub fn begin(&self, members: usize) {
+        self.members.store(members.clamp(1, MOST_MARKERS), Relaxed);
+        self.overflowed.store(false, Relaxed);
+    }
+
+    /// Whether several markers set bits at once.
+    #[inline(always)]
+    pub fn is_shared(&self) -> bool {
+        self.members.load(Relaxed) > 1
+    }
+
+    /// Whether a marker has nothing to do while another has work on offer to give.
+    #[inline(always)]
+    pub fn wants_work(&self) -> bool {
+        self.is_shared() && self.done.active() < self.members.load(Relaxed)
+    }
+
+    /// The deque of a marker.
+    pub fn deque(&self, place: usize) -> &Deque {
+        &self.deques[place]
+    }
+
+    /// Work from any other marker; None when the whole team is done. The driver leaves only when everything put aside is done too.
+    pub fn steal(&self, place: usize) -> Option<usize> {
+        let members = self.members.load(Relaxed);
+        let mut tries = 0_u32;
+        loop {
+            for next in 1..members {
+                let victim = &self.deques[(place + next) % members];
+                if victim.is_empty() {
+                    continue;
+                }
+                self.done.become_active();
+                loop {
+                    match victim.steal() {
+                        Steal::Stolen(entry) => return Some(entry),
+                        Steal::Lost => core::hint::spin_loop(),
+                        Steal::Empty => break,
+                    }
+                }
+                self.done.become_idle();
+            }
+            if place == 0 && self.aside_count.load(Relaxed) > 0 {
+                self.done.become_active();
+                if let Some(object) = self.take_aside() {
+                    return Some(super::entry::Entry::Rest(object).encode());
+                }
+                self.done.become_idle();
+            }
+            if self.done.is_done() && self.aside_count.load(SeqCst) == 0 {
+                return None;
+            }
+            tries += 1;
+            if tries.is_multiple_of(64) {
+                std::thread::yield_now();
+            } else {
+                core::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Keeps an object for the driver. Called by an active marker, so the team is not done before the count is seen.
+    pub fn put_aside(&self, object: usize) {
+        let mut aside = self.aside.lock();
+        self.aside_count.fetch_add(1, SeqCst);
+        if aside.try_push(object).is_err() {
+            self.aside_count.fetch_sub(1, SeqCst);
+            self.note_overflow();
+        }
+    }
+
+    /// An object kept for the driver.
+    pub fn take_aside(&self) -> Option<usize> {
+        if self.aside_count.load(Relaxed) == 0 {
+            return None;
+        }
+        let object = self.aside.lock().pop();
+        if object.is_some() {
+            self.aside_count.fetch_sub(1, SeqCst);
+        }
+        object
+    }
+
+    /// A mark stack got no memory: some grey word was dropped.
+    #[cold]
+    pub fn note_overflow(&self) {
+        self.overflowed.store(true, Relaxed);
+    }
+
+    /// Whether a grey word was dropped since this was asked last.
+    pub fn take_overflow(&self) -> bool {
+        self.overflowed.swap(false, Relaxed)
+    }
+}
+
+impl Default for Team {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,208 @@
+//! The marking check: every object that a marked object points to is marked. For tests and `NEAP_CHECK=3`.
+//!
+//! Called with the world stopped after marking, before anything is swept.
+
+#![allow(unsafe_code)]
+
+use super::scan::scan;
+use crate::addr::CellIndex;
+use crate::heap::Heap;
+use crate::heap::kind::Scan;
+
+/// A marked object and the unmarked one it points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Start of the marked object.
+    pub parent: usize,
+    /// Start of the object that marking missed.
+    pub child: usize,
+}
+
+/// The first violation of `[mark.inv.reachable]`. Conservative objects are checked by their words; typed ones are left out, since a layout may hide pointers.
+pub fn find_lost(heap: &Heap) -> Option<Lost> {
+    let mut lost = None;
+    heap.for_each_block(|block, header| {
+        if header.scan() != Scan::Conservative || lost.is_some() {
+            return;
+        }
+        for index in 0..header.cells() {
+            if !heap.bits(block).is_marked(CellIndex(index)) {
+                continue;
+            }
+            let parent = heap.address(block).0 + index as usize * header.cell_bytes();
+            let bytes = match header.requested() {
+                0 => header.cell_bytes(),
+                requested => requested & !7,
+            };
+            // SAFETY: a marked cell is allocated and so readable.
+            unsafe {
+                scan(parent, parent + bytes, heap.base().0, heap.committed(), |word| {
+                    if let Some(child) = heap.object_at(word).filter(|child| !heap.bits(child.block).is_marked(child.index)) {
+                        lost = Some(Lost { parent, child: child.start.0 });
+                    }
+                });
+            }
+        }
+    });
+    lost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::drain::Marker;
+    use super::super::team::Team;
+    use super::*;
+    use crate::alloc::{large, refill::refill, run::tests::local};
+    use crate::heap::classes;
+    use crate::heap::header::NO_LAYOUT;
+    use crate::heap::kind::Kind;
+    use crate::heap::layout::Shape;
+    use crate::heap::spaces::SpaceId;
+
+    fn heap() -> Heap {
+        let heap = Heap::new();
+        heap.reserve(256 << 20).unwrap();
+        heap
+    }
+
+    fn object(heap: &Heap, local: &crate::alloc::run::Local, id: SpaceId, words: usize) -> *mut usize {
+        let run = local.run(id).unwrap();
+        loop {
+            let cell = run.bump(classes::cell_bytes(classes::class_of(words * 8)));
+            if cell != 0 {
+                return cell as *mut usize;
+            }
+            refill(heap, local, run, id, true).unwrap();
+        }
+    }
+
+    /// A random graph of pairs; gives the objects and which are reachable from the first.
+    fn graph(heap: &Heap, objects: usize) -> (Vec<usize>, Vec<bool>) {
+        let local = local();
+        let id = SpaceId::of(Kind::Conservative, classes::class_of(16));
+        let cells: Vec<_> = (0..objects).map(|_| object(heap, local, id, 2)).collect();
+        let mut seed = 99_u64;
+        let mut edges = vec![[0; 2]; objects];
+        for (from, pair) in edges.iter_mut().enumerate() {
+            for (field, to) in pair.iter_mut().enumerate() {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                *to = (seed >> 33) as usize % (objects * 2);
+                if *to < objects {
+                    // SAFETY: the cell is ours; odd targets are interior pointers.
+                    unsafe { cells[from].add(field).write(cells[*to] as usize + *to % 16) };
+                }
+            }
+        }
+        let mut reachable = vec![false; objects];
+        let mut grey = vec![0];
+        while let Some(from) = grey.pop() {
+            if from < objects && !core::mem::replace(&mut reachable[from], true) {
+                grey.extend(edges[from]);
+            }
+        }
+        (cells.into_iter().map(|cell| cell as usize).collect(), reachable)
+    }
+
+    #[test]
+    fn one_marker_marks_exactly_what_is_reachable() {
+        let heap = heap();
+        let (cells, reachable) = graph(&heap, 20_000);
+        let team = Team::new();
+        let mut marker = Marker::new(&team, &heap, 0);
+        marker.word(cells[0]);
+        marker.work();
+        for (cell, reachable) in cells.iter().zip(&reachable) {
+            assert_eq!(heap.is_marked(*cell), *reachable);
+        }
+        assert_eq!(marker.marked_objects, reachable.iter().filter(|reachable| **reachable).count());
+        assert_eq!(find_lost(&heap), None);
+        let victim = (1..cells.len()).find(|index| reachable[*index]).unwrap();
+        let cell = heap.cell_at(cells[victim]).unwrap();
+        heap.bits(cell.block).set_range(cell.index.0..cell.index.0 + 1, true, false, false);
+        assert_eq!(find_lost(&heap).unwrap().child, cells[victim]);
+    }
+
+    #[test]
+    fn a_team_marks_the_same_and_each_object_once() {
+        let heap = heap();
+        let (cells, reachable) = graph(&heap, 100_000);
+        let team = Team::new();
+        team.begin(3);
+        let marked: usize = std::thread::scope(|scope| {
+            let mut driver = Marker::new(&team, &heap, 0);
+            driver.word(cells[0]);
+            team.done.become_active();
+            let helpers: Vec<_> = (1..3)
+                .map(|place| {
+                    let (team, heap) = (&team, &heap);
+                    scope.spawn(move || {
+                        let mut marker = Marker::new(team, heap, place);
+                        marker.work();
+                        marker.marked_objects
+                    })
+                })
+                .collect();
+            driver.work_as_driver();
+            helpers.into_iter().map(|helper| helper.join().unwrap()).sum::<usize>() + driver.marked_objects
+        });
+        assert_eq!(marked, reachable.iter().filter(|reachable| **reachable).count());
+        assert_eq!(find_lost(&heap), None);
+    }
+
+    #[test]
+    fn layouts_are_obeyed_and_functions_called() {
+        unsafe extern "C" fn second_word(
+            object: *mut core::ffi::c_void,
+            bytes: usize,
+            environment: usize,
+            tracer: *mut core::ffi::c_void,
+        ) {
+            assert_eq!((bytes, environment), (16, 42));
+            // SAFETY: a marker hands its tracer and a readable object.
+            unsafe { (*tracer.cast::<super::super::tracer::Tracer<'_, '_>>()).word(*object.cast::<usize>().add(1)) };
+        }
+        let (heap, local) = (heap(), local());
+        let shapes = [
+            Shape::Bitmap { element_words: 2, bits: &[0b10] },
+            Shape::Prefix { bytes: 8 },
+            Shape::Function { function: second_word, environment: 42 },
+        ];
+        let class = classes::class_of(16);
+        let leaf = SpaceId::of(Kind::Leaf, class);
+        for (shape, scanned) in shapes.into_iter().zip([[false, true], [true, false], [false, true]]) {
+            let layout = heap.layouts.intern(shape).unwrap();
+            let id = heap.inner().typed_space(&heap, layout, class).unwrap();
+            let parent = object(&heap, local, id, 2);
+            let children = [0, 1].map(|_| object(&heap, local, leaf, 2) as usize);
+            // SAFETY: the object is ours.
+            unsafe { parent.cast::<[usize; 2]>().write(children) };
+            let team = Team::new();
+            let mut marker = Marker::new(&team, &heap, 0);
+            marker.word(parent as usize + 3);
+            marker.work();
+            assert_eq!(children.map(|child| heap.is_marked(child)), scanned);
+        }
+    }
+
+    #[test]
+    fn large_objects_are_scanned_to_their_end_in_slices() {
+        let (heap, local) = (heap(), local());
+        let leaf = SpaceId::of(Kind::Leaf, 0);
+        let words = 100_001;
+        let unborn = large::take(&heap, Kind::Conservative, NO_LAYOUT, words * 8, true).unwrap();
+        large::bear(&heap, &unborn);
+        let children: Vec<_> = (0..words)
+            .map(|word| {
+                let child = object(&heap, local, leaf, 1);
+                // SAFETY: the object is ours.
+                unsafe { unborn.start.pointer::<usize>().add(word).write(child as usize) };
+                child as usize
+            })
+            .collect();
+        let team = Team::new();
+        let mut marker = Marker::new(&team, &heap, 0);
+        marker.word(unborn.start.0 + words * 8 - 1);
+        marker.work();
+        assert!(children.iter().all(|child| heap.is_marked(*child)));
+    }
+}
