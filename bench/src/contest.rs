@@ -220,6 +220,9 @@ fn sample(contestant: &Contestant, outcome: &Outcome) -> Sample {
     sample.insert("user_seconds".to_owned(), outcome.user_seconds);
     sample.insert("system_seconds".to_owned(), outcome.system_seconds);
     sample.insert("peak_mb".to_owned(), outcome.peak_mb);
+    if let Some(others) = outcome.other_processors {
+        sample.insert("other_processors".to_owned(), others);
+    }
     sample
 }
 

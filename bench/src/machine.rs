@@ -67,9 +67,23 @@ impl Machine {
     }
 }
 
-/// The load average of the last minute: above about a half, something else is running and figures are worth less.
-pub fn load() -> Option<f64> {
-    fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
+/// Seconds that all processors together have been busy since the machine started, also for other programs and other guests of the host.
+pub fn busy_seconds() -> Option<f64> {
+    busy_of(&fs::read_to_string("/proc/stat").ok()?)
+}
+
+/// The kernel counts in hundredths of a second: user, nice, system, idle, waiting, two kinds of interrupts, stolen by the host.
+fn busy_of(stat: &str) -> Option<f64> {
+    let counts: Vec<f64> = stat
+        .lines()
+        .next()?
+        .strip_prefix("cpu ")?
+        .split_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .ok()?;
+    let busy = counts.get(..8)?.iter().sum::<f64>() - counts[3] - counts[4];
+    Some(busy / 100.0)
 }
 
 /// The value of the first line `name SEPARATOR value`.
@@ -109,6 +123,13 @@ mod tests {
             machine.line(),
             "Intel(R) Xeon(R) CPU @ 2.20GHz, 4 cores, 16 GiB, Linux 6.12.1, Debian"
         );
+    }
+
+    #[test]
+    fn idle_and_waiting_are_not_busy() {
+        assert_eq!(busy_of("cpu  100 20 30 9999 888 4 5 6 77 0\ncpu0 1 2\n"), Some(1.65));
+        assert_eq!(busy_of("cpu  1 2\n"), None);
+        assert_eq!(busy_of(""), None);
     }
 
     #[test]

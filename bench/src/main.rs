@@ -130,7 +130,6 @@ fn measure(arguments: &Arguments, root: &Path, chosen: &[Experiment]) -> Result<
     }
     let neap =
         neap.canonicalize().map_err(|error| format!("cannot find {}: {error}", neap.display()))?;
-    let load_before = machine::load();
     let unavailable = needs::prepare(root, chosen, arguments.install)?;
     for reason in unavailable.values() {
         eprintln!("{reason}");
@@ -158,7 +157,6 @@ fn measure(arguments: &Arguments, root: &Path, chosen: &[Experiment]) -> Result<
         record.put(ExperimentRecord {
             name: experiment.name.clone(),
             revision: revision.clone(),
-            load_before,
             neap_variables: neap_variables(),
             contestants,
             rows,

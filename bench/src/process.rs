@@ -21,6 +21,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::machine::busy_seconds;
+
+/// The kernel counts busy time in hundredths of a second on each processor, so in a shorter run others cannot be told from rounding.
+const SHORTEST_TO_TELL: f64 = 0.5;
+
 /// What to run, and with which surroundings.
 #[derive(Clone, Debug, Default)]
 pub struct Invocation {
@@ -45,6 +50,8 @@ pub struct Outcome {
     pub system_seconds: f64,
     /// Peak resident memory in MB (2^20 bytes, as the other tools print it).
     pub peak_mb: f64,
+    /// How many processors others kept busy meanwhile, on average; nothing for a run too short to tell.
+    pub other_processors: Option<f64>,
     /// Standard output.
     pub output: String,
     /// The last line of output that is a JSON object, if any.
@@ -76,6 +83,7 @@ impl Invocation {
         }
         command.env("NEAP_SUMMARY", file("summary")).envs(&self.environment);
 
+        let busy_before = busy_seconds();
         let began = Instant::now();
         let child = command
             .spawn()
@@ -83,6 +91,7 @@ impl Invocation {
         let (status, usage) = wait_for(child, limit)
             .map_err(|error| format!("{}: {error}", self.program.display()))?;
         let wall_seconds = began.elapsed().as_secs_f64();
+        let busy = busy_seconds().zip(busy_before).map(|(after, before)| after - before);
         let output =
             String::from_utf8_lossy(&fs::read(file("output")).unwrap_or_default()).into_owned();
         if !status.success() {
@@ -94,10 +103,13 @@ impl Invocation {
                 last_lines(&errors, &output)
             ));
         }
+        let (user_seconds, system_seconds) = (seconds(usage.ru_utime), seconds(usage.ru_stime));
+        let others = |busy: f64| ((busy - user_seconds - system_seconds) / wall_seconds).max(0.0);
         Ok(Outcome {
             wall_seconds,
-            user_seconds: seconds(usage.ru_utime),
-            system_seconds: seconds(usage.ru_stime),
+            user_seconds,
+            system_seconds,
+            other_processors: busy.filter(|_| wall_seconds >= SHORTEST_TO_TELL).map(others),
             peak_mb: usage.ru_maxrss as f64 / 1024.0,
             line: last_object(&output),
             output,

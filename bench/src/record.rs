@@ -36,8 +36,6 @@ pub struct ExperimentRecord {
     pub name: String,
     /// The revision of the repository, with `+` when files were changed since.
     pub revision: String,
-    /// Load average of the machine before the first experiment of this call: another program's work shows here.
-    pub load_before: Option<f64>,
     /// `NEAP_*` variables that were set by whoever ran it.
     pub neap_variables: BTreeMap<String, String>,
     /// Who ran.
@@ -152,7 +150,12 @@ pub mod tests {
             distribution: "Example".to_owned(),
         };
         let sample = |wall: f64| {
-            let numbers = [("wall_seconds", wall), ("peak_mb", 10.0), ("longest_pause_ms", 0.25)];
+            let numbers = [
+                ("wall_seconds", wall),
+                ("peak_mb", 10.0),
+                ("longest_pause_ms", 0.25),
+                ("other_processors", 0.01),
+            ];
             numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
         };
         let row = |what: &str, ratio: Option<f64>, bar, met| Row {
@@ -172,7 +175,6 @@ pub mod tests {
         record.put(ExperimentRecord {
             name: "one".to_owned(),
             revision: "0123abc".to_owned(),
-            load_before: Some(0.1),
             neap_variables: BTreeMap::new(),
             contestants: vec![ContestantRecord {
                 label: "neap".to_owned(),

@@ -5,11 +5,11 @@
 use crate::experiment::{Bar, Metric};
 use crate::grid::Grid;
 use crate::machine::Machine;
-use crate::record::{ContestantRecord, Record, Row};
-use crate::statistics::median;
+use crate::record::{ContestantRecord, ExperimentRecord, Record, Row};
+use crate::statistics::{largest, median};
 
-/// A load average above this, before the first run, means that figures were disturbed.
-const BUSY: f64 = 0.5;
+/// More processors than this busy with something else, and figures are worth less.
+const DISTURBED: f64 = 0.1;
 const BEGIN: &str = "<!-- results begin: written by `make bench`, not by hand -->";
 const END: &str = "<!-- results end -->";
 
@@ -55,15 +55,16 @@ fn head(record: &Record) -> Vec<String> {
             if runs < 5 { ": fewer than the 5 that a figure for the record needs" } else { "" };
         head.push(format!("Medians of at least {runs} run{plural}{few}."));
     }
-    let busy: Vec<&str> = experiments
+    let disturbed: Vec<String> = experiments
         .iter()
-        .filter(|experiment| experiment.load_before.is_some_and(|load| load > BUSY))
-        .map(|experiment| experiment.name.as_str())
+        .filter_map(|experiment| Some((experiment, others(experiment)?)))
+        .filter(|(_, others)| *others > DISTURBED)
+        .map(|(experiment, others)| format!("{} ({others:.1})", experiment.name))
         .collect();
-    if !busy.is_empty() {
+    if !disturbed.is_empty() {
+        let names = disturbed.join(", ");
         head.push(format!(
-            "Something else was running on the machine before: {}.",
-            busy.join(", ")
+            "Disturbed: processors that other programs kept busy meanwhile: {names}."
         ));
     }
     let variables: std::collections::BTreeSet<String> = experiments
@@ -93,6 +94,20 @@ fn head(record: &Record) -> Vec<String> {
     };
     head.push(format!("{met} of {} bars met{missing}.", barred().count()));
     head
+}
+
+/// Processors that others kept busy while an experiment ran: the contestant that fared worst, by its median.
+fn others(experiment: &ExperimentRecord) -> Option<f64> {
+    let of = |contestant: &ContestantRecord| {
+        let values: Vec<f64> = contestant
+            .samples
+            .iter()
+            .filter_map(|sample| sample.get("other_processors").copied())
+            .collect();
+        median(&values)
+    };
+    let medians: Vec<f64> = experiment.contestants.iter().filter_map(of).collect();
+    largest(&medians)
 }
 
 fn ratios(record: &Record) -> Grid<9> {
@@ -250,13 +265,15 @@ mod tests {
     #[test]
     fn few_runs_busy_machine_and_variables_are_said() {
         let mut record = example();
-        assert!(!plain(&record).contains("fewer than"));
+        assert!(!plain(&record).contains("fewer than") && !plain(&record).contains("Disturbed"));
         record.quick = true;
         record.experiments[0].rows[0].runs = 1;
-        record.experiments[0].load_before = Some(1.6);
+        for sample in &mut record.experiments[0].contestants[0].samples {
+            sample.insert("other_processors".to_owned(), 0.8);
+        }
         record.experiments[0].neap_variables.insert("NEAP_WATCH".to_owned(), "none".to_owned());
         let text = plain(&record);
-        for part in ["fewer than the 5", "Quick", "before: one", "NEAP_WATCH=none"] {
+        for part in ["fewer than the 5", "Quick", "one (0.8)", "NEAP_WATCH=none"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
