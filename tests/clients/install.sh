@@ -30,13 +30,15 @@ else
     echo "clients: installing:$missing"
 fi
 
-# apt's lists may be absent on a fresh machine; refresh them only when a package is unknown.
-for package in $missing; do
-    if ! apt-cache show "$package" >/dev/null 2>&1; then
-        $as_root apt-get -o DPkg::Lock::Timeout=300 update -q
-        break
-    fi
-done
 # shellcheck disable=SC2086 # the list is words
-$as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -q \
-    --no-install-recommends $missing
+install_missing() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -q \
+        --no-install-recommends $missing
+}
+
+# On a fresh machine apt's lists may be absent or old: then fetch them and try once more.
+install_missing || {
+    echo "clients: that did not work; fetching the package lists and trying again"
+    $as_root apt-get -o DPkg::Lock::Timeout=300 update -q
+    install_missing
+}

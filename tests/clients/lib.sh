@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # What the clients' `run` scripts share; sourced by each of them, never run by itself.
 # Builds happen on the system's own libraries, so that only the client itself runs on the library
 # the caller chose; what was built is kept in build/clients/CASE until the source, the script or
@@ -7,7 +8,8 @@
 #   product NAME SOURCE COMPILER   compile "$path_to_write" "$source" unless $out/NAME is current
 #   launch PROGRAM ARGS...         run the client (replaces the script)
 # Environment: CLIENT_NEAP, path of the `neap` program: start the client by `neap run` with it.
-# Argument: --build stops before the client is started.
+# Argument: --build stops before the client is started. A script whose opening comment says "Timed."
+# is one of the clients whose wall time and peak memory are compared by run.sh and the benchmarks.
 
 set -eu
 
@@ -64,7 +66,7 @@ $(stat -L -c '%n %s %Y %Z' "$(command -v "$3")")"
 
 launch() {
     need "$1"
-    if [ $build_only = yes ]; then
+    if [ "$build_only" = yes ]; then
         exit 0
     fi
     if [ -n "${CLIENT_NEAP-}" ]; then
