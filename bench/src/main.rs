@@ -116,7 +116,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         .experiments
         .iter()
         .flat_map(|experiment| &experiment.rows)
-        .all(|row| row.ours.is_some() || row.ratio.is_some()))
+        .all(|row| row.is_complete()))
 }
 
 /// Runs the chosen experiments. The record is written after each, so that a run broken off leaves what it has.

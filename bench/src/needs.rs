@@ -48,7 +48,7 @@ pub fn prepare(
             continue;
         }
         if install {
-            run_install(&apt_command(&[peer.package], is_root()))?;
+            install_package(peer.package)?;
         }
         if !install || !is_there(peer)? {
             let name = peer.library.name();
@@ -124,14 +124,20 @@ fn make(root: &Path, target: &str) -> Result<(), String> {
     ))
 }
 
-/// The command that installs packages: through sudo for anybody but root.
-fn apt_command(packages: &[&str], root: bool) -> Vec<String> {
-    let sudo: &[&str] = if root { &[] } else { &["sudo"] };
-    sudo.iter()
-        .chain(&["apt-get", "install", "-y", "--no-install-recommends"])
-        .chain(packages)
-        .map(|&word| word.to_owned())
-        .collect()
+/// Installs a package, after fetching the lists of packages where that is what was missing.
+fn install_package(package: &str) -> Result<(), String> {
+    let install = apt_command(&["install", "-y", "--no-install-recommends", package], is_root());
+    if run_install(&install).is_ok() {
+        return Ok(());
+    }
+    run_install(&apt_command(&["update"], is_root()))?;
+    run_install(&install)
+}
+
+/// Debian's package tool: through sudo for anybody but root.
+fn apt_command(arguments: &[&str], root: bool) -> Vec<String> {
+    let words: &[&str] = if root { &["apt-get"] } else { &["sudo", "apt-get"] };
+    words.iter().chain(arguments).map(|&word| word.to_owned()).collect()
 }
 
 fn is_root() -> bool {
@@ -199,14 +205,8 @@ mod tests {
 
     #[test]
     fn only_root_goes_without_sudo() {
-        assert_eq!(
-            apt_command(&["a"], true).join(" "),
-            "apt-get install -y --no-install-recommends a"
-        );
-        assert_eq!(
-            apt_command(&["a", "b"], false).join(" "),
-            "sudo apt-get install -y --no-install-recommends a b"
-        );
+        assert_eq!(apt_command(&["install", "a"], true).join(" "), "apt-get install a");
+        assert_eq!(apt_command(&["update"], false).join(" "), "sudo apt-get update");
     }
 
     #[test]

@@ -90,6 +90,13 @@ pub struct Row {
     pub note: Option<String>,
 }
 
+impl Row {
+    /// Whether everything that was to be compared could be.
+    pub fn is_complete(&self) -> bool {
+        self.ratio.is_some() || (self.peer_name.is_none() && self.ours.is_some())
+    }
+}
+
 impl Record {
     /// An empty one.
     pub fn new(date: String, machine: Machine, quick: bool) -> Self {
@@ -217,6 +224,19 @@ pub mod tests {
         again.name = "two".to_owned();
         record.put(again);
         assert_eq!(record.experiments.len(), 2);
+    }
+
+    #[test]
+    fn a_row_needs_what_it_compares() {
+        let mut row = example().experiments[0].rows[2].clone();
+        row.ours = Some(1.0);
+        assert!(!row.is_complete(), "its peer has no figure");
+        row.peer_name = None;
+        assert!(row.is_complete(), "it has no peer");
+        row.ours = None;
+        assert!(!row.is_complete());
+        row.ratio = Some(1.0);
+        assert!(row.is_complete(), "it is a mean of ratios");
     }
 
     #[test]

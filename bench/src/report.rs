@@ -43,7 +43,7 @@ pub fn draw(figure: &Figure, contestants: &[ContestantRecord]) -> Row {
             let (ratios, problem) = all_ratios(pairs, contestants, figure.metric);
             let values: Vec<f64> = ratios.iter().map(|(_, ratio)| *ratio).collect();
             row.ratio = problem.is_none().then(|| geometric_mean(&values)).flatten();
-            row.note = problem.or_else(|| Some(format!("of {} programs", values.len())));
+            row.note = problem.or_else(|| Some(format!("of {} cases", values.len())));
             row.runs = fewest_runs(pairs, contestants, figure.metric);
         }
         Draw::Worst(pairs) => {
@@ -242,7 +242,7 @@ mod tests {
         assert!((mean.ratio.expect("a mean") - 1.0).abs() < 1e-12);
         assert_eq!(
             (mean.met, mean.note.as_deref(), mean.runs),
-            (Some(false), Some("of 2 programs"), 1)
+            (Some(false), Some("of 2 cases"), 1)
         );
         let worst = draw(&figure(Draw::Worst(pairs()), Bar::AtMost(2.0)), &two_programs());
         assert_eq!(

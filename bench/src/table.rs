@@ -81,7 +81,7 @@ fn head(record: &Record) -> Vec<String> {
     let failed = experiments
         .iter()
         .flat_map(|experiment| &experiment.rows)
-        .filter(|row| row.ratio.is_none() && row.met.is_none())
+        .filter(|row| !row.is_complete())
         .count();
     let barred = || {
         experiments.iter().flat_map(|experiment| &experiment.rows).filter(|row| row.bar.is_some())
