@@ -36,6 +36,9 @@ pub enum Relocation {
     NotFound,
 }
 
+/// As the object of a link: something outside the heap, which never dies. The link is registered all the same.
+pub const IMMORTAL: usize = 0;
+
 #[derive(Clone, Copy)]
 struct Link {
     address: usize,
@@ -98,7 +101,7 @@ impl Links {
     /// Zeroes the links of objects that are not marked.
     pub(crate) fn clear_dead<M: Marking>(&mut self, marking: &M) {
         self.table.retain(|link| {
-            let alive = marking.is_marked(link.object);
+            let alive = link.object == IMMORTAL || marking.is_marked(link.object);
             if !alive {
                 // SAFETY: the registration promised a writable word at this address until it is unregistered or the object
                 // it lies in dies; dead objects' memory is still there in this cycle. Nobody runs who could write it too.
@@ -126,7 +129,7 @@ impl Refs {
     }
 }
 
-/// The word at `address` becomes zero when the object that starts at `object` dies.
+/// The word at `address` becomes zero when the object that starts at `object` dies; [`IMMORTAL`] never does.
 ///
 /// # Errors
 /// There is no memory for the table.
@@ -261,6 +264,15 @@ mod tests {
         assert!(!refs.short_links.unregister(word.address()));
         FakeMarking::new(&[]).run(&mut refs, &[]);
         assert!(!word.is_cleared());
+    }
+
+    #[test]
+    fn links_to_what_never_dies_stay() {
+        let (mut refs, word) = (Refs::new(), Word::new());
+        refs.short_links.register(word.address(), IMMORTAL).unwrap();
+        FakeMarking::new(&[]).run(&mut refs, &[]);
+        assert!(!word.is_cleared());
+        assert!(refs.short_links.unregister(word.address()));
     }
 
     #[test]

@@ -1,0 +1,103 @@
+//! A collection as the program sees it: what is carried over before it, the callbacks during it, and what follows it.
+//!
+//! Invariant: between stop and resume only the program's callbacks run, and these may not allocate. `CycleStart` and `CycleEnd` come with
+//! the world running and nothing locked, on the thread that caused the collection.
+
+use core::ffi::c_int;
+use core::mem::transmute;
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::core_api::{self as api, CycleEvent, toggle};
+use crate::variables::{Callback, GC_dont_gc, GC_gc_no, GC_on_heap_resize, callback_accessors};
+use crate::{collect, debug_header, finalize, roots, start, threads};
+
+static EVENT_CALLBACK: Callback = Callback::none();
+static START_CALLBACK: Callback = Callback::none();
+
+callback_accessors! {
+    GC_set_on_collection_event, GC_get_on_collection_event => EVENT_CALLBACK;
+    GC_set_start_callback, GC_get_start_callback => START_CALLBACK;
+}
+
+/// Events of `gc.h`, by their values there.
+#[derive(Clone, Copy)]
+#[repr(i32)]
+enum Event {
+    Start = 0,
+    MarkStart,
+    MarkEnd,
+    ReclaimStart,
+    ReclaimEnd,
+    End,
+    PreStopWorld,
+    PostStopWorld,
+    PreStartWorld,
+    PostStartWorld,
+}
+
+fn tell(event: Event) {
+    let callback = EVENT_CALLBACK.get();
+    if callback != 0 {
+        // SAFETY: set by GC_set_on_collection_event, whose argument has this type.
+        unsafe { transmute::<usize, extern "C" fn(c_int)>(callback)(event as c_int) };
+    }
+}
+
+/// The core's event callback.
+pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
+    match event {
+        CycleEvent::CycleStart => before_collection(),
+        CycleEvent::BeforeStop => tell(Event::PreStopWorld),
+        CycleEvent::Stopped => tell(Event::PostStopWorld),
+        CycleEvent::MarkStart => {
+            start::publish_heap_range();
+            tell(Event::MarkStart);
+        }
+        CycleEvent::MarkEnd => {
+            debug_header::look_for_leaks();
+            tell(Event::MarkEnd);
+        }
+        CycleEvent::BeforeResume => tell(Event::PreStartWorld),
+        CycleEvent::Resumed => tell(Event::PostStartWorld),
+        CycleEvent::CycleEnd => after_collection(),
+    }
+}
+
+fn before_collection() {
+    roots::apply_no_dls();
+    roots::apply_static_roots_callback();
+    threads::apply_stackbottom();
+    toggle::ask();
+    let callback = START_CALLBACK.get();
+    if callback != 0 {
+        // SAFETY: set by GC_set_start_callback, whose argument has this type.
+        unsafe { transmute::<usize, extern "C" fn()>(callback)() };
+    }
+    tell(Event::Start);
+}
+
+fn after_collection() {
+    GC_gc_no.store(api::statistics().cycles as usize, Relaxed);
+    // Memory is reclaimed as it is asked for again; for the program it is done now.
+    tell(Event::ReclaimStart);
+    tell(Event::ReclaimEnd);
+    tell(Event::End);
+    debug_header::report_leaks();
+    collect::after_collection();
+    finalize::after_collection();
+}
+
+/// The core asks before an automatic collection: the program may have written `GC_dont_gc`, or its stop function may object.
+pub extern "C" fn may_collect() -> bool {
+    GC_dont_gc.load(Relaxed) == 0 && !collect::default_stop_function_objects()
+}
+
+/// The heap has grown to so many bytes.
+pub extern "C" fn on_heap_resize(bytes: usize) {
+    start::publish_heap_range();
+    let callback = GC_on_heap_resize.get();
+    if callback != 0 {
+        // SAFETY: the variable holds functions of this type only.
+        unsafe { transmute::<usize, extern "C" fn(usize)>(callback)(bytes) };
+    }
+}

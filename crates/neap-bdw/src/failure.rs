@@ -1,0 +1,147 @@
+//! Warnings, and ends that a program cannot go on from: each message says what was wrong and what to do.
+//!
+//! Invariant: nothing here allocates, so it works where memory ran out. Called from any thread, world running.
+
+use core::ffi::{c_char, c_void};
+use core::fmt::{self, Write};
+use core::mem::transmute;
+
+use crate::variables::{AbortFunction, Callback, GC_on_abort};
+
+/// A message on the stack: long enough for all of ours, cut off beyond; always ends in NUL.
+pub struct Message {
+    text: [u8; 400],
+    length: usize,
+}
+
+impl Message {
+    pub fn new(arguments: fmt::Arguments<'_>) -> Self {
+        let mut message = Self { text: [0; 400], length: 0 };
+        // Cutting off is not an error here.
+        let _ = message.write_fmt(arguments);
+        message
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.text[..self.length]
+    }
+
+    pub fn pointer(&self) -> *const c_char {
+        self.text.as_ptr().cast()
+    }
+}
+
+impl Write for Message {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let room = self.text.len() - 1 - self.length;
+        let bytes = &part.as_bytes()[..part.len().min(room)];
+        self.text[self.length..self.length + bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len();
+        Ok(())
+    }
+}
+
+/// Writes all of it, as far as the descriptor takes it.
+pub fn write_all(descriptor: i32, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        // SAFETY: the slice is readable.
+        let written = unsafe { libc::write(descriptor, bytes.as_ptr().cast(), bytes.len()) };
+        if written <= 0 {
+            return;
+        }
+        bytes = &bytes[written as usize..];
+    }
+}
+
+/// Says why through `GC_on_abort`, then ends the program as abort(3) does.
+pub fn die(arguments: fmt::Arguments<'_>) -> ! {
+    let message = Message::new(arguments);
+    let callback = GC_on_abort.get();
+    if callback != 0 {
+        // SAFETY: the variable holds functions of this type only.
+        unsafe { transmute::<usize, AbortFunction>(callback)(message.pointer()) };
+    }
+    // SAFETY: ends the process.
+    unsafe { libc::abort() }
+}
+
+/// What `GC_on_abort` is at first.
+pub extern "C" fn print_abort_message(message: *const c_char) {
+    if message.is_null() {
+        return;
+    }
+    // SAFETY: a NUL-terminated text, says gc.h.
+    let text = unsafe { core::ffi::CStr::from_ptr(message) };
+    write_all(2, text.to_bytes());
+    write_all(2, b"\n");
+}
+
+type WarnFunction = extern "C" fn(*mut c_char, usize);
+
+/// The program's warning procedure; none: standard error.
+static WARN_PROCEDURE: Callback = Callback::none();
+
+/// Warns through the program's procedure. `format` may contain one `%` conversion for a word, and must end in NUL.
+pub extern "C" fn warn(format: *const c_char, number: usize) {
+    match WARN_PROCEDURE.get() {
+        0 => print_warning(format.cast_mut(), number),
+        // SAFETY: set by GC_set_warn_proc, whose argument has this type.
+        callback => unsafe {
+            transmute::<usize, WarnFunction>(callback)(format.cast_mut(), number)
+        },
+    }
+}
+
+/// The default warning procedure.
+extern "C" fn print_warning(format: *mut c_char, number: usize) {
+    let mut text = [0_u8; 400];
+    // SAFETY: the format is NUL-terminated and takes one word at most, says gc.h; the buffer's size is given.
+    let length = unsafe { libc::snprintf(text.as_mut_ptr().cast(), text.len(), format, number) };
+    let length = (length.max(0) as usize).min(text.len() - 1);
+    write_all(2, &text[..length]);
+    if text[..length].last() != Some(&b'\n') {
+        write_all(2, b"\n");
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_warn_proc(procedure: *mut c_void) {
+    WARN_PROCEDURE.set(procedure as usize);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_warn_proc() -> *mut c_void {
+    match WARN_PROCEDURE.get() {
+        0 => print_warning as extern "C" fn(*mut c_char, usize) as *mut c_void,
+        procedure => procedure as *mut c_void,
+    }
+}
+
+/// A warning procedure for programs that want none.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_ignore_warn_proc(_format: *mut c_char, _number: usize) {}
+
+/// For a program that cannot go on without memory: says so and exits.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_abort_on_oom() {
+    write_all(2, b"Insufficient memory for the allocation\n");
+    let callback = GC_on_abort.get();
+    if callback != 0 {
+        // SAFETY: the variable holds functions of this type only; gc.h passes null when there is nothing to say.
+        unsafe { transmute::<usize, AbortFunction>(callback)(core::ptr::null()) };
+    }
+    // SAFETY: ends the process.
+    unsafe { libc::exit(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_cut_off_not_overrun() {
+        let message = Message::new(format_args!("{:>500}", "x"));
+        assert_eq!(message.bytes().len(), 399);
+        assert_eq!(Message::new(format_args!("{}-{:#x}", 1, 255)).bytes(), b"1-0xff");
+    }
+}

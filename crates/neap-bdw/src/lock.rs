@@ -1,0 +1,79 @@
+//! The allocation lock of the ABI: recursive, held over code of the program, and no collection while it is held.
+//!
+//! Invariant: the core itself never takes it, so a program may hold it as long as it likes without stopping allocation (memory grows
+//! instead). Collections are held off from inside the lock. Called from any thread, world running.
+
+use core::cell::UnsafeCell;
+use core::ffi::c_void;
+
+use crate::core_api as api;
+
+struct RecursiveLock(UnsafeCell<libc::pthread_mutex_t>);
+// SAFETY: a mutex is made for sharing.
+unsafe impl Sync for RecursiveLock {}
+
+static LOCK: RecursiveLock =
+    RecursiveLock(UnsafeCell::new(libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP));
+
+/// Takes the lock; as often as taken it has to be given back.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_alloc_lock() {
+    // SAFETY: initialised statically.
+    unsafe { libc::pthread_mutex_lock(LOCK.0.get()) };
+    api::hold_collections();
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_alloc_unlock() {
+    api::release_collections();
+    // SAFETY: held by this thread, says gc.h.
+    unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) };
+}
+
+/// Runs `f` with the lock held.
+pub fn with_alloc_lock<R>(f: impl FnOnce() -> R) -> R {
+    GC_alloc_lock();
+    let result = f();
+    GC_alloc_unlock();
+    result
+}
+
+type LockedFunction = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_call_with_alloc_lock(
+    function: LockedFunction,
+    data: *mut c_void,
+) -> *mut c_void {
+    // SAFETY: the program's function with the program's argument.
+    with_alloc_lock(|| unsafe { function(data) })
+}
+
+unsafe extern "C" fn before_fork() {
+    // SAFETY: initialised statically.
+    unsafe { libc::pthread_mutex_lock(LOCK.0.get()) };
+}
+
+unsafe extern "C" fn after_fork_in_parent() {
+    // SAFETY: taken in `before_fork` by this thread.
+    unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) };
+}
+
+unsafe extern "C" fn after_fork_in_child() {
+    // The child's thread has another number than the one that holds the lock: it cannot unlock, only begin anew. What the thread held
+    // before the fork it holds no longer; no program can fork inside the lock and go on in the child as if nothing had been.
+    // SAFETY: this is the only thread of the process.
+    unsafe { LOCK.0.get().write(libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP) };
+}
+
+/// Makes `fork` wait for the lock, so that the child never finds it held by a thread that it does not have.
+pub fn survive_forks() {
+    // SAFETY: handlers that may run at any fork; a refusal (no memory) leaves forks as they are.
+    unsafe {
+        libc::pthread_atfork(
+            Some(before_fork),
+            Some(after_fork_in_parent),
+            Some(after_fork_in_child),
+        )
+    };
+}

@@ -1,0 +1,137 @@
+//! Questions about pointers, and the checking pointer arithmetic of `gc.h`.
+//!
+//! Invariant: nothing is changed; `GC_base`, `GC_size` and `GC_is_heap_ptr` may be called in mark procedures, world stopped.
+//! Called from any thread.
+
+use core::ffi::{c_int, c_void};
+use core::mem::transmute;
+use core::ptr::null_mut;
+
+use crate::core_api as api;
+use crate::failure::die;
+use crate::variables::{GC_same_obj_print_proc, PrintTwoPointers};
+
+/// Start of the object that the pointer lies in, null outside.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_base(pointer: *mut c_void) -> *mut c_void {
+    api::object_at(pointer as usize).map_or(null_mut(), |info| info.start.as_ptr().cast())
+}
+
+/// Bytes of the object, from its start to its end; 0 for what is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_size(object: *const c_void) -> usize {
+    api::object_at(object as usize).map_or(0, |info| info.bytes)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_is_heap_ptr(pointer: *const c_void) -> c_int {
+    api::is_heap_address(pointer as usize).into()
+}
+
+/// All displacements are valid.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_register_displacement(_displacement: usize) {}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_debug_register_displacement(_displacement: usize) {}
+
+/// All displacements are valid: gives the pointer back.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_is_valid_displacement(pointer: *mut c_void) -> *mut c_void {
+    pointer
+}
+
+/// All of stacks, registers and data is visible: gives the pointer back.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_is_visible(pointer: *mut c_void) -> *mut c_void {
+    pointer
+}
+
+/// Checks that both pointers lie in one object (or both in none) and gives the first.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_same_obj(pointer: *mut c_void, other: *mut c_void) -> *mut c_void {
+    let start = |pointer: *mut c_void| api::object_at(pointer as usize).map(|info| info.start);
+    // One past the end of the other's object is as good.
+    if start(pointer) != start(other) && start(pointer.wrapping_byte_sub(1)) != start(other) {
+        let callback = GC_same_obj_print_proc.get();
+        if callback != 0 {
+            // SAFETY: the variable holds functions of this type only.
+            unsafe { transmute::<usize, PrintTwoPointers>(callback)(pointer, other) };
+        }
+    }
+    pointer
+}
+
+pub extern "C" fn die_not_same_object(pointer: *mut c_void, other: *mut c_void) {
+    die(format_args!("GC_same_obj: {pointer:p} and {other:p} are not in the same object"))
+}
+
+pub extern "C" fn die_of_displacement(pointer: *mut c_void) {
+    die(format_args!("GC_is_valid_displacement: {pointer:p} has no valid displacement"))
+}
+
+pub extern "C" fn die_of_invisible(pointer: *mut c_void) {
+    die(format_args!("GC_is_visible: {pointer:p} is not visible to the collector"))
+}
+
+/// Adds to the pointer variable, checks, and gives the new value.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_pre_incr(variable: *mut *mut c_void, bytes: isize) -> *mut c_void {
+    // SAFETY: a pointer variable of the caller, says gc.h.
+    unsafe {
+        let old = *variable;
+        *variable = GC_same_obj(old.wrapping_byte_offset(bytes), old);
+        *variable
+    }
+}
+
+/// Adds to the pointer variable, checks, and gives the old value.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_post_incr(variable: *mut *mut c_void, bytes: isize) -> *mut c_void {
+    // SAFETY: a pointer variable of the caller, says gc.h.
+    unsafe {
+        let old = *variable;
+        *variable = GC_same_obj(old.wrapping_byte_offset(bytes), old);
+        old
+    }
+}
+
+/// Does nothing with its argument, which so stays reachable up to the call.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_noop1(word: usize) {
+    core::hint::black_box(word);
+}
+
+/// Gives its argument back. Stale words below the caller's frame are outside what is scanned, so nothing needs clearing.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_clear_stack(pointer: *mut c_void) -> *mut c_void {
+    pointer
+}
+
+/// Stores a pointer. There is no write barrier to tell.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_ptr_store_and_dirty(to: *mut c_void, value: *const c_void) {
+    // SAFETY: an aligned pointer variable, says gc.h.
+    unsafe { to.cast::<*const c_void>().write(value) };
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_debug_ptr_store_and_dirty(to: *mut c_void, value: *const c_void) {
+    GC_ptr_store_and_dirty(to, value);
+}
+
+/// No write barrier: nothing to note.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_end_stubborn_change(_object: *const c_void) {}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_debug_change_stubborn(_object: *const c_void) {}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_debug_end_stubborn_change(_object: *const c_void) {}
+
+/// The version of the ABI: 8.2.2, as 0xMMmmpp.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_version() -> u32 {
+    0x08_02_02
+}

@@ -1,0 +1,169 @@
+//! Roots: ranges, exclusions, what loaded objects contribute, and the program's own root procedure.
+//!
+//! Invariant: `GC_push_other_roots` is read in every cycle, because programs assign to the variable. `run_root_callback` runs world stopped
+//! and takes no lock; the rest is called from any thread.
+
+use core::ffi::{c_char, c_int, c_void};
+use core::mem::transmute;
+use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::Mutex;
+
+use crate::core_api::{self as api, Tracer};
+use crate::mark_procs;
+use crate::variables::{Callback, GC_no_dls, GC_push_other_roots, PushRoots};
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_add_roots(low: *mut c_void, high: *mut c_void) {
+    if low < high {
+        api::add_roots(low as usize..high as usize);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_remove_roots(low: *mut c_void, high: *mut c_void) {
+    if low < high {
+        api::remove_roots(low as usize..high as usize);
+    }
+}
+
+/// Forgets added roots. Data segments stay roots unless `GC_no_dls` is set too, as in Boehm's collector on this system.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_clear_roots() {
+    api::clear_roots();
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_exclude_static_roots(low: *mut c_void, high: *mut c_void) {
+    if low < high {
+        api::exclude_roots(low as usize..high as usize);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_clear_exclusion_table() {
+    api::clear_exclusions();
+    FILTER.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).excluded.clear();
+}
+
+/// Nothing is registered as a temporary root here: data segments are looked up anew in each cycle.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_is_tmp_root(pointer: *mut c_void) -> c_int {
+    (GC_no_dls.load(Relaxed) == 0 && segment_of(pointer as usize).is_some()).into()
+}
+
+/// The last value of `GC_no_dls` that the core knows.
+static NO_DLS_APPLIED: AtomicI32 = AtomicI32::new(0);
+
+/// Tells the core whether data segments are roots, if that changed.
+pub fn apply_no_dls() {
+    let now = GC_no_dls.load(Relaxed);
+    if NO_DLS_APPLIED.swap(now, Relaxed) != now {
+        api::set_static_roots(now == 0);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_no_dls(value: c_int) {
+    GC_no_dls.store(value, Relaxed);
+    apply_no_dls();
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_no_dls() -> c_int {
+    GC_no_dls.load(Relaxed)
+}
+
+/// What `GC_push_other_roots` is at first: there are none.
+pub extern "C" fn push_no_other_roots() {}
+
+/// The core's root callback.
+pub unsafe extern "C" fn run_root_callback(tracer: &mut Tracer<'_>) {
+    let procedure = GC_push_other_roots.get();
+    if procedure != 0 {
+        // SAFETY: the variable holds functions of this type only.
+        let procedure = unsafe { transmute::<usize, PushRoots>(procedure) };
+        mark_procs::with_root_tracer(tracer, || procedure());
+    }
+}
+
+/// Opens a library. Loaded while a collection runs is as good as any other time: segments are looked up anew in each.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_dlopen(path: *const c_char, mode: c_int) -> *mut c_void {
+    // SAFETY: as dlopen(3).
+    unsafe { libc::dlopen(path, mode) }
+}
+
+type HasStaticRoots = unsafe extern "C" fn(*const c_char, *mut c_void, usize) -> c_int;
+/// The program's say on each loaded object's data.
+static HAS_STATIC_ROOTS: Callback = Callback::none();
+
+/// What the program said of segments so far.
+struct Filter {
+    excluded: Vec<core::ops::Range<usize>>,
+}
+static FILTER: Mutex<Filter> = Mutex::new(Filter { excluded: Vec::new() });
+
+/// Asks the program about each loaded object's writable segments, now and before each collection.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_register_has_static_roots_callback(callback: *mut c_void) {
+    HAS_STATIC_ROOTS.set(callback as usize);
+}
+
+/// Excludes the segments that the program does not want scanned. World running, before a collection.
+pub fn apply_static_roots_callback() {
+    let callback = HAS_STATIC_ROOTS.get();
+    if callback == 0 {
+        return;
+    }
+    // SAFETY: set by GC_register_has_static_roots_callback, whose argument has this type.
+    let callback = unsafe { transmute::<usize, HasStaticRoots>(callback) };
+    let mut filter = FILTER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    each_writable_segment(&mut |name, range| {
+        // SAFETY: the program's function; name and range are the loaded object's.
+        let wanted = unsafe { callback(name, range.start as *mut c_void, range.len()) };
+        if wanted == 0 && !filter.excluded.contains(&range) {
+            api::exclude_roots(range.clone());
+            filter.excluded.push(range);
+        }
+        true
+    });
+}
+
+/// The writable segment of a loaded object that an address lies in.
+fn segment_of(address: usize) -> Option<core::ops::Range<usize>> {
+    let mut found = None;
+    each_writable_segment(&mut |_, range| {
+        if range.contains(&address) {
+            found = Some(range);
+        }
+        found.is_none()
+    });
+    found
+}
+
+type Visit<'a> = &'a mut dyn FnMut(*const c_char, core::ops::Range<usize>) -> bool;
+
+/// Calls `visit` with each loaded object's name and writable segments until it answers false.
+fn each_writable_segment(mut visit: Visit<'_>) {
+    unsafe extern "C" fn step(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        visit: *mut c_void,
+    ) -> c_int {
+        // SAFETY: dl_iterate_phdr gives a valid description, and `visit` is what was passed below.
+        let (info, visit) = unsafe { (&*info, &mut *visit.cast::<Visit<'_>>()) };
+        for index in 0..usize::from(info.dlpi_phnum) {
+            // SAFETY: there are dlpi_phnum headers.
+            let header = unsafe { &*info.dlpi_phdr.add(index) };
+            if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W != 0 {
+                let start = (info.dlpi_addr + header.p_vaddr) as usize;
+                if !visit(info.dlpi_name, start..start + header.p_memsz as usize) {
+                    return 1;
+                }
+            }
+        }
+        0
+    }
+    // SAFETY: the callback matches, and its argument lives through the call.
+    unsafe { libc::dl_iterate_phdr(Some(step), (&raw mut visit).cast()) };
+}

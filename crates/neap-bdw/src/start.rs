@@ -1,0 +1,73 @@
+//! Start-up: what happens when the library is loaded, and what in `GC_init`.
+//!
+//! Invariant: callbacks are installed and `GC_*` variables read before any code of the program runs, so that a program which never calls
+//! `GC_init` finds everything in place at its first allocation. Loading does not initialise the heap.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering::*};
+
+use crate::core_api as api;
+use crate::variables::{GC_greatest_plausible_heap_addr, GC_least_plausible_heap_addr};
+use crate::{alloc, environment, events, failure, finalize, lock, roots, threads};
+
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ON_LOAD: extern "C" fn() = on_load;
+
+/// Called by the dynamic loader, before the program's own constructors.
+#[cfg_attr(test, allow(dead_code))]
+extern "C" fn on_load() {
+    api::set_out_of_memory_callback(Some(alloc::out_of_memory));
+    api::set_root_callback(Some(roots::run_root_callback));
+    api::set_event_callback(Some(events::on_cycle_event));
+    api::set_warning_callback(Some(warn_from_core));
+    api::set_cycle_gate(Some(events::may_collect));
+    api::set_heap_resize_callback(Some(events::on_heap_resize));
+    lock::survive_forks();
+    // SAFETY: a handler that may run at any fork; a refusal (no memory) leaves forks as they are.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    environment::apply();
+}
+
+unsafe extern "C" fn in_child() {
+    finalize::forget_other_threads();
+}
+
+unsafe extern "C" fn warn_from_core(message: *const core::ffi::c_char, number: usize) {
+    failure::warn(message, number);
+}
+
+static DONE: AtomicBool = AtomicBool::new(false);
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_init() {
+    api::initialize();
+    if DONE.swap(true, AcqRel) {
+        return;
+    }
+    threads::publish_stackbottom();
+    publish_heap_range();
+    let wanted = environment::initial_heap();
+    if wanted != 0 && !api::expand(wanted) {
+        failure::warn(c"Neap: GC_INITIAL_HEAP_SIZE: no memory for 0x%lx bytes\n".as_ptr(), wanted);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_is_init_called() -> c_int {
+    api::is_initialized().into()
+}
+
+/// The heap lives as long as the process; objects stay valid for code that runs at exit.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_deinit() {}
+
+/// Narrows the bounds that `GC_MARK_AND_PUSH` compares with. Also called world stopped, before marking.
+pub fn publish_heap_range() {
+    let (low, high) = api::heap_range();
+    if low < high {
+        GC_least_plausible_heap_addr.store(low, Relaxed);
+        GC_greatest_plausible_heap_addr.store(high, Relaxed);
+    }
+}

@@ -1,0 +1,302 @@
+//! Threads: creation, registration, blocked regions, where stacks begin; and the pthread functions that this library stands before.
+//!
+//! Invariant: a thread that the core knows is stopped in every collection unless it is in a blocked region. `pthread_create`,
+//! `pthread_sigmask` and `sigprocmask` are exported so that every thread is known from its start and none can block the stop signal.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use crate::core_api as api;
+use crate::environment;
+use crate::unsupported;
+use crate::variables::{GC_parallel, GC_stackbottom};
+
+const SUCCESS: c_int = 0;
+const DUPLICATE: c_int = 1;
+
+/// `struct GC_stack_base`.
+#[repr(C)]
+pub struct GC_stack_base {
+    base: *mut c_void,
+}
+
+type ThreadStart = extern "C" fn(*mut c_void) -> *mut c_void;
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    start: ThreadStart,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: as pthread_create(3).
+    unsafe { api::pthread_create(thread, attributes, start, argument) }
+}
+
+/// Threads that do not know of the collector are known to it all the same.
+#[cfg(not(test))]
+#[unsafe(no_mangle)]
+pub extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    start: ThreadStart,
+    argument: *mut c_void,
+) -> c_int {
+    GC_pthread_create(thread, attributes, start, argument)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_pthread_join(thread: libc::pthread_t, result: *mut *mut c_void) -> c_int {
+    // SAFETY: as pthread_join(3).
+    unsafe { libc::pthread_join(thread, result) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_pthread_detach(thread: libc::pthread_t) -> c_int {
+    // SAFETY: as pthread_detach(3).
+    unsafe { libc::pthread_detach(thread) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_pthread_cancel(thread: libc::pthread_t) -> c_int {
+    // SAFETY: as pthread_cancel(3).
+    unsafe { libc::pthread_cancel(thread) }
+}
+
+// Unwinds through the caller's frames, which are C: it never passes through one of ours.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn GC_pthread_exit(result: *mut c_void) -> ! {
+    unsafe extern "C-unwind" {
+        fn pthread_exit(result: *mut c_void) -> !;
+    }
+    // SAFETY: as pthread_exit(3).
+    unsafe { pthread_exit(result) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_pthread_sigmask(
+    how: c_int,
+    set: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
+    // SAFETY: as pthread_sigmask(3).
+    unsafe { api::pthread_sigmask(how, set, old) }
+}
+
+#[cfg(not(test))]
+#[unsafe(no_mangle)]
+pub extern "C" fn pthread_sigmask(
+    how: c_int,
+    set: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
+    GC_pthread_sigmask(how, set, old)
+}
+
+/// sigprocmask(2): as pthread_sigmask(3), but errors come in errno.
+#[cfg(not(test))]
+#[unsafe(no_mangle)]
+pub extern "C" fn sigprocmask(
+    how: c_int,
+    set: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
+    match GC_pthread_sigmask(how, set, old) {
+        0 => 0,
+        error => {
+            // SAFETY: the address of this thread's errno.
+            unsafe { *libc::__errno_location() = error };
+            -1
+        }
+    }
+}
+
+/// Nothing to allow: threads may always register.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_allow_register_threads() {}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_register_my_thread(base: *const GC_stack_base) -> c_int {
+    // SAFETY: a structure of the caller, says gc.h.
+    let base = unsafe { (*base).base } as usize;
+    if api::attach_thread(Some(base)) { SUCCESS } else { DUPLICATE }
+}
+
+/// A thread that was not registered is left as it is.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_unregister_my_thread() -> c_int {
+    api::detach_thread();
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_thread_is_registered() -> c_int {
+    api::is_thread_attached().into()
+}
+
+type BaseFunction = unsafe extern "C" fn(*mut GC_stack_base, *mut c_void) -> *mut c_void;
+
+/// Calls the function with the current place on the stack as a base: frames of callers are not scanned if the thread registers with it.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn GC_call_with_stack_base(
+    function: BaseFunction,
+    data: *mut c_void,
+) -> *mut c_void {
+    let mut base = GC_stack_base { base: core::ptr::null_mut() };
+    base.base = (&raw mut base).cast();
+    // SAFETY: the program's function with the program's argument. Not a tail call: `base` lives in this frame.
+    let result = unsafe { function(&mut base, data) };
+    core::hint::black_box(&base);
+    result
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_stack_base(result: *mut GC_stack_base) -> c_int {
+    // SAFETY: a structure of the caller, says gc.h.
+    unsafe { (*result).base = api::stack_base() as *mut c_void };
+    SUCCESS
+}
+
+/// Also gives a handle for `GC_set_stackbottom`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_my_stackbottom(result: *mut GC_stack_base) -> *mut c_void {
+    GC_get_stack_base(result);
+    // SAFETY: no preconditions.
+    unsafe { libc::pthread_self() as *mut c_void }
+}
+
+/// Where the stack that the current thread runs on now begins.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_stackbottom(handle: *mut c_void, base: *const GC_stack_base) {
+    // SAFETY: no preconditions.
+    let this_thread = unsafe { libc::pthread_self() } as *mut c_void;
+    // SAFETY: a structure of the caller, says gc.h.
+    let base = unsafe { (*base).base };
+    if !handle.is_null() && handle != this_thread {
+        unsupported::say_once(unsupported::Feature::StackBottomOfOthers);
+        return;
+    }
+    api::set_stack_base(base as usize);
+    if is_main_thread() {
+        GC_stackbottom.store(base.cast(), Relaxed);
+        STACKBOTTOM_APPLIED.store(base as usize, Relaxed);
+    }
+}
+
+/// The value of `GC_stackbottom` that the core knows.
+static STACKBOTTOM_APPLIED: AtomicUsize = AtomicUsize::new(0);
+
+fn is_main_thread() -> bool {
+    // SAFETY: no preconditions.
+    unsafe { libc::gettid() == libc::getpid() }
+}
+
+/// Shows programs where the main thread's stack begins. On the main thread, at initialisation.
+pub fn publish_stackbottom() {
+    if is_main_thread() && GC_stackbottom.load(Relaxed).is_null() {
+        let base = api::stack_base();
+        GC_stackbottom.store(base as *mut _, Relaxed);
+        STACKBOTTOM_APPLIED.store(base, Relaxed);
+    }
+}
+
+/// A program with one thread that switches stacks writes the variable. Before a collection, on the thread that causes it.
+pub fn apply_stackbottom() {
+    let base = GC_stackbottom.load(Relaxed) as usize;
+    if base != 0 && STACKBOTTOM_APPLIED.load(Relaxed) != base && is_main_thread() {
+        STACKBOTTOM_APPLIED.store(base, Relaxed);
+        api::set_stack_base(base);
+    }
+}
+
+type ThreadFunction = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// Collections do not wait for the function, and it must not touch the heap.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_do_blocking(function: ThreadFunction, data: *mut c_void) -> *mut c_void {
+    // SAFETY: the program's function with the program's argument.
+    api::blocked(|| unsafe { function(data) })
+}
+
+/// Inside `GC_do_blocking`: the function may touch the heap again.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_call_with_gc_active(
+    function: ThreadFunction,
+    data: *mut c_void,
+) -> *mut c_void {
+    // SAFETY: the program's function with the program's argument.
+    api::unblocked(|| unsafe { function(data) })
+}
+
+/// Marking threads are started by the core when they are worth it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_start_mark_threads() {}
+
+/// All marking threads, the collecting one included. What the user set with `NEAP_MARKERS` stands.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_markers_count(count: u32) {
+    if !environment::user_has_set(c"NEAP_MARKERS") && !environment::user_has_set(c"GC_MARKERS") {
+        environment::set_number(b"markers", count as usize);
+        GC_parallel.store((count as c_int - 1).max(0), Relaxed);
+    }
+}
+
+/// A real-time signal is taken over; others are refused, as programs and libraries use them. Before initialisation.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_suspend_signal(signal: c_int) {
+    let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
+    if !api::is_initialized() && real_time.contains(&signal) {
+        environment::set_number(b"stop_signal", signal as usize);
+    }
+}
+
+/// Threads wait for their resumption without a signal.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_thr_restart_signal(_signal: c_int) {}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_suspend_signal() -> c_int {
+    api::stop_signal()
+}
+
+/// The one signal that the collector uses, so that a program which keeps its hands off "both" keeps them off it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_thr_restart_signal() -> c_int {
+    api::stop_signal()
+}
+
+/// The core finds out where a stopped thread's stack pointer is by itself.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_register_altstack(
+    _stack: *mut c_void,
+    _stack_bytes: usize,
+    _alternate: *mut c_void,
+    _alternate_bytes: usize,
+) {
+}
+
+/// Every fork is handled, whatever the value.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_handle_fork(_value: c_int) {}
+
+/// For programs that call these around fork(2): the core does what is needed itself.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_atfork_prepare() {}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_atfork_parent() {}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_atfork_child() {}
+
+/// Stops all other threads of the program until `GC_start_world_external`.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_stop_world_external() {
+    api::stop_world();
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_start_world_external() {
+    api::resume_world();
+}

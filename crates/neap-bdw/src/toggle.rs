@@ -1,0 +1,34 @@
+//! Toggle references of the ABI.
+//!
+//! Invariant: the callback is asked before every collection, world running (`events.rs`). Called from any thread.
+
+use core::ffi::{c_int, c_void};
+use core::mem::transmute;
+
+use crate::core_api::toggle;
+use crate::finalize::object_start;
+
+const NO_MEMORY: c_int = 2;
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_toggleref_func(callback: *mut c_void) {
+    // SAFETY: null or a function of this type, says gc.h; null is None.
+    toggle::set_callback(unsafe { transmute::<*mut c_void, Option<toggle::Callback>>(callback) });
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_toggleref_func() -> *mut c_void {
+    toggle::callback().map_or(core::ptr::null_mut(), |callback| callback as *mut c_void)
+}
+
+/// Does nothing before there is a callback, as gc.h says.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_toggleref_add(object: *mut c_void, is_strong: c_int) -> c_int {
+    if toggle::callback().is_none() {
+        return 0;
+    }
+    match toggle::add(object_start("GC_toggleref_add", object), is_strong != 0) {
+        Ok(()) => 0,
+        Err(_) => NO_MEMORY,
+    }
+}

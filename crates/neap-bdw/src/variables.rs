@@ -1,0 +1,168 @@
+//! Exported data symbols that programs read and write directly, and their setters and getters.
+//!
+//! Invariant: the variable is the only copy of a setting, because programs assign to it without calling anything; whoever needs it reads it
+//! at the moment of use. Those that configure the core are carried over at the start of each cycle (`events.rs`).
+//! Written by any thread, unsynchronised, as `gc.h` allows.
+
+use core::ffi::{c_char, c_int, c_ulong, c_void};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+
+use crate::alloc::return_null;
+use crate::failure::print_abort_message;
+use crate::pointers::{die_not_same_object, die_of_displacement, die_of_invisible};
+use crate::roots::push_no_other_roots;
+
+/// A C function pointer as a variable: atomic, null when there is none.
+#[repr(transparent)]
+pub struct Callback(AtomicUsize);
+
+impl Callback {
+    pub const fn none() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    /// The address, 0 when there is none.
+    pub fn get(&self) -> usize {
+        self.0.load(Relaxed)
+    }
+
+    pub fn set(&self, address: usize) {
+        self.0.store(address, Relaxed);
+    }
+}
+
+/// Variables whose first value is a function: pointers need no relocation arithmetic, so the linker can fill them in.
+#[repr(transparent)]
+pub struct Function<F: Copy>(core::cell::UnsafeCell<F>);
+
+// SAFETY: accessed atomically only, through `slot`.
+unsafe impl<F: Copy> Sync for Function<F> {}
+
+impl<F: Copy> Function<F> {
+    const fn new(function: F) -> Self {
+        assert!(size_of::<F>() == size_of::<usize>());
+        Self(core::cell::UnsafeCell::new(function))
+    }
+
+    fn slot(&self) -> &AtomicUsize {
+        // SAFETY: same size and alignment, and all accesses are atomic.
+        unsafe { AtomicUsize::from_ptr(self.0.get().cast()) }
+    }
+
+    /// The address, 0 where a program has stored null.
+    pub fn get(&self) -> usize {
+        self.slot().load(Relaxed)
+    }
+
+    pub fn set(&self, address: usize) {
+        self.slot().store(address, Relaxed);
+    }
+}
+
+pub type OutOfMemoryFunction = extern "C" fn(usize) -> *mut c_void;
+pub type AbortFunction = extern "C" fn(*const c_char);
+pub type PushRoots = extern "C" fn();
+pub type PrintPointer = extern "C" fn(*mut c_void);
+pub type PrintTwoPointers = extern "C" fn(*mut c_void, *mut c_void);
+
+macro_rules! variables {
+    ($($(#[$meta:meta])* $name:ident: $type:ty = $value:expr;)*) => {
+        $($(#[$meta])* #[unsafe(no_mangle)] pub static $name: $type = $value;)*
+    };
+}
+
+variables! {
+    /// Number of collections so far.
+    GC_gc_no: AtomicUsize = AtomicUsize::new(0);
+    /// Marking threads beside the one that collects.
+    GC_parallel: AtomicI32 = AtomicI32::new(0);
+    GC_oom_fn: Function<OutOfMemoryFunction> = Function::new(return_null);
+    GC_on_heap_resize: Callback = Callback::none();
+    GC_find_leak: AtomicI32 = AtomicI32::new(0);
+    /// Interior pointers always count, whatever the value.
+    GC_all_interior_pointers: AtomicI32 = AtomicI32::new(1);
+    GC_finalize_on_demand: AtomicI32 = AtomicI32::new(0);
+    /// Unordered finalizers work whatever the value.
+    GC_java_finalization: AtomicI32 = AtomicI32::new(1);
+    GC_finalizer_notifier: Callback = Callback::none();
+    /// Non-zero: collections are disabled.
+    GC_dont_gc: AtomicI32 = AtomicI32::new(0);
+    GC_dont_expand: AtomicI32 = AtomicI32::new(0);
+    GC_use_entire_heap: AtomicI32 = AtomicI32::new(0);
+    GC_full_freq: AtomicI32 = AtomicI32::new(19);
+    GC_non_gc_bytes: AtomicUsize = AtomicUsize::new(0);
+    /// Non-zero: the data segments of loaded objects are no roots.
+    GC_no_dls: AtomicI32 = AtomicI32::new(0);
+    GC_free_space_divisor: AtomicUsize = AtomicUsize::new(3);
+    GC_max_retries: AtomicUsize = AtomicUsize::new(0);
+    /// Highest address of the main thread's stack; a program that switches stacks writes it.
+    GC_stackbottom: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+    GC_dont_precollect: AtomicI32 = AtomicI32::new(0);
+    GC_time_limit: AtomicUsize = AtomicUsize::new(999_999);
+    /// Bounds that every object's address lies in. As wide as can be until the heap's range is known.
+    GC_least_plausible_heap_addr: AtomicUsize = AtomicUsize::new(1);
+    GC_greatest_plausible_heap_addr: AtomicUsize = AtomicUsize::new(usize::MAX);
+    GC_push_other_roots: Function<PushRoots> = Function::new(push_no_other_roots);
+    GC_on_abort: Function<AbortFunction> = Function::new(print_abort_message);
+    GC_same_obj_print_proc: Function<PrintTwoPointers> = Function::new(die_not_same_object);
+    GC_is_valid_displacement_print_proc: Function<PrintPointer> = Function::new(die_of_displacement);
+    GC_is_visible_print_proc: Function<PrintPointer> = Function::new(die_of_invisible);
+    /// Kind numbers of `gc_gcj.h`; 0 until `GC_init_gcj_malloc`.
+    GC_gcj_kind: AtomicI32 = AtomicI32::new(0);
+    GC_gcj_debug_kind: AtomicI32 = AtomicI32::new(0);
+    /// Bytes in front of an object of the debugging allocator.
+    GC_debug_header_size: usize = crate::debug_header::HEADER_BYTES;
+}
+
+/// A setter and a getter over one of the variables above, or over a private one.
+macro_rules! accessors {
+    ($($setter:ident, $getter:ident: $type:ty => $variable:path;)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $setter(value: $type) {
+                $variable.store(value as _, core::sync::atomic::Ordering::Relaxed);
+            }
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $getter() -> $type {
+                $variable.load(core::sync::atomic::Ordering::Relaxed) as $type
+            }
+        )*
+    };
+}
+
+/// As `accessors`, for callbacks: pointers in, pointers out, null for none.
+macro_rules! callback_accessors {
+    ($($setter:ident, $getter:ident => $variable:path;)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $setter(callback: *mut core::ffi::c_void) {
+                $variable.set(callback as usize);
+            }
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $getter() -> *mut core::ffi::c_void {
+                $variable.get() as *mut core::ffi::c_void
+            }
+        )*
+    };
+}
+pub(crate) use {accessors, callback_accessors};
+
+accessors! {
+    GC_set_all_interior_pointers, GC_get_all_interior_pointers: c_int => GC_all_interior_pointers;
+    GC_set_finalize_on_demand, GC_get_finalize_on_demand: c_int => GC_finalize_on_demand;
+    GC_set_java_finalization, GC_get_java_finalization: c_int => GC_java_finalization;
+    GC_set_dont_expand, GC_get_dont_expand: c_int => GC_dont_expand;
+    GC_set_full_freq, GC_get_full_freq: c_int => GC_full_freq;
+    GC_set_non_gc_bytes, GC_get_non_gc_bytes: usize => GC_non_gc_bytes;
+    GC_set_max_retries, GC_get_max_retries: usize => GC_max_retries;
+    GC_set_dont_precollect, GC_get_dont_precollect: c_int => GC_dont_precollect;
+    GC_set_time_limit, GC_get_time_limit: c_ulong => GC_time_limit;
+}
+
+callback_accessors! {
+    GC_set_oom_fn, GC_get_oom_fn => GC_oom_fn;
+    GC_set_on_heap_resize, GC_get_on_heap_resize => GC_on_heap_resize;
+    GC_set_finalizer_notifier, GC_get_finalizer_notifier => GC_finalizer_notifier;
+    GC_set_abort_func, GC_get_abort_func => GC_on_abort;
+    GC_set_push_other_roots, GC_get_push_other_roots => GC_push_other_roots;
+}

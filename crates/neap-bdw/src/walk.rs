@@ -1,0 +1,46 @@
+//! Walks over all reachable objects.
+//!
+//! Invariant: the program's procedure runs with the world running and collections held off, on objects that were marked by the last
+//! collection or allocated since; the list is made with the world stopped, in memory reserved before. Called from any thread.
+
+use core::ffi::c_void;
+
+use crate::core_api as api;
+use crate::lock;
+
+type ObjectProcedure = unsafe extern "C" fn(*mut c_void, usize, *mut c_void);
+
+/// Calls the procedure for each object that the last collection found reachable.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_enumerate_reachable_objects_inner(
+    procedure: ObjectProcedure,
+    data: *mut c_void,
+) {
+    lock::with_alloc_lock(|| {
+        let mut objects: Vec<(usize, usize)> = Vec::new();
+        loop {
+            let mut count = 0;
+            let room = objects.capacity();
+            api::with_stopped_world(|| {
+                objects.clear();
+                api::for_each_object(&mut |start, bytes, _kind, marked| {
+                    if marked {
+                        if count < room {
+                            objects.push((start, bytes));
+                        }
+                        count += 1;
+                    }
+                });
+            });
+            if count <= room {
+                break;
+            }
+            objects.clear();
+            objects.reserve(count + count / 8);
+        }
+        for &(start, bytes) in &objects {
+            // SAFETY: the program's procedure; no collection can take the object away meanwhile.
+            unsafe { procedure(start as *mut c_void, bytes, data) };
+        }
+    });
+}

@@ -1,0 +1,73 @@
+/* What the tests of the libgc interface share: checks that say where they failed, and ways to let objects die.
+   A program ends with `return finish();`: status 0 if every check held. Include before gc.h. */
+#define _GNU_SOURCE
+#ifndef GC_THREADS
+#define GC_THREADS
+#endif
+#include <gc.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int failures __attribute__((unused)), checks __attribute__((unused));
+
+#define CHECK(condition)                                                                   \
+    do {                                                                                   \
+        __atomic_add_fetch(&checks, 1, __ATOMIC_RELAXED);                                  \
+        if (!(condition)) {                                                                \
+            __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);                            \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
+        }                                                                                  \
+    } while (0)
+
+#define CHECK_EQUAL(left, right)                                                            \
+    do {                                                                                    \
+        long long left_ = (long long)(left), right_ = (long long)(right);                   \
+        __atomic_add_fetch(&checks, 1, __ATOMIC_RELAXED);                                   \
+        if (left_ != right_) {                                                              \
+            __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);                             \
+            fprintf(stderr, "%s:%d: %s is %lld, expected %lld (%s)\n", __FILE__, __LINE__,  \
+                    #left, left_, right_, #right);                                          \
+        }                                                                                   \
+    } while (0)
+
+static inline int finish(void)
+{
+    if (failures == 0 && checks == 0) {
+        fprintf(stderr, "no check ran\n");
+        return 1;
+    }
+    return failures != 0;
+}
+
+/* Functions that make objects must not be inlined: their frames are where stray pointers stay. */
+#define APART __attribute__((noinline))
+
+/* Overwrites what former calls left on the stack below. */
+static APART void clear_stack(void)
+{
+    volatile char room[1 << 14];
+    memset((void *)room, 0, sizeof room);
+    __asm__ volatile("" : : "r"(room) : "memory");
+}
+
+/* Enough collections for all that is dead to be gone, finalizers run, but for what a stray word on the stack holds. */
+static APART void collect(void)
+{
+    for (int turn = 0; turn < 3; turn++) {
+        clear_stack();
+        GC_gcollect();
+        GC_invoke_finalizers();
+    }
+}
+
+/* How many of 100 objects a conservative stack may keep alive by accident. */
+enum { MANY = 100, STRAY = 5 };
+#define CHECK_NEARLY_ALL(count)                                                             \
+    do {                                                                                    \
+        CHECK((count) >= MANY - STRAY);                                                     \
+        CHECK((count) <= MANY);                                                             \
+    } while (0)

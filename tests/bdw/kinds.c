@@ -1,0 +1,178 @@
+/* Kinds of the program's own: mark procedures, descriptors of every tag, lists of objects, kinds of objects that exist. */
+#include "check.h"
+#include <gc/gc_mark.h>
+#include <gc/gc_inline.h>
+
+static long seen_environment, calls;
+
+/* Objects are {ignored pointer, followed pointer}. */
+static struct GC_ms_entry *second_word(GC_word *object, struct GC_ms_entry *stack,
+                                       struct GC_ms_entry *limit, GC_word environment)
+{
+    __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+    seen_environment = (long)environment;
+    return GC_MARK_AND_PUSH((void *)object[1], stack, limit, (void **)&object[1]);
+}
+
+static GC_hidden_pointer ignored[MANY], followed[MANY];
+static void **holders[MANY];
+
+static APART void make_pair(int index, int kind, size_t first, size_t second, size_t bytes)
+{
+    void **holder = GC_generic_malloc(bytes, kind);
+    void *one = GC_malloc_atomic(32), *two = GC_malloc_atomic(32);
+    if (!holder[0]) /* not where the first word is the descriptor's place */
+        holder[first] = one;
+    holder[second] = two;
+    memset(two, index + 1, 32);
+    ignored[index] = GC_HIDE_POINTER(one);
+    followed[index] = GC_HIDE_POINTER(two);
+    GC_general_register_disappearing_link((void **)&ignored[index], one);
+    GC_general_register_disappearing_link((void **)&followed[index], two);
+    holders[index] = holder;
+}
+
+/* Word `first` of each object must not keep its target alive, word `second` must. */
+static void check_kind(int kind, size_t first, size_t second, size_t bytes, int exact)
+{
+    for (int index = 0; index < MANY; index++)
+        make_pair(index, kind, first, second, bytes);
+    collect();
+    int gone = 0, kept = 0;
+    for (int index = 0; index < MANY; index++) {
+        gone += ignored[index] == 0;
+        kept += followed[index] != 0;
+        unsigned char *target = holders[index][second];
+        CHECK(target[0] == index + 1 && target[31] == index + 1);
+    }
+    CHECK_EQUAL(kept, MANY);
+    if (exact)
+        CHECK_NEARLY_ALL(gone);
+    for (int index = 0; index < MANY; index++) {
+        size_t size = 0;
+        CHECK_EQUAL(GC_get_kind_and_size(holders[index], &size), kind);
+        CHECK(size >= bytes);
+        GC_unregister_disappearing_link((void **)&followed[index]);
+        GC_unregister_disappearing_link((void **)&ignored[index]);
+        holders[index] = NULL;
+    }
+}
+
+struct typed { GC_word descriptor; void *one, *two, *three; };
+
+static APART void per_object(void)
+{
+    /* The descriptor in the object's first word: the first 24 bytes, so not word 3. */
+    unsigned kind = GC_new_kind(GC_new_free_list(), 0 | GC_DS_PER_OBJECT, 0, 1);
+    static struct typed *volatile objects[MANY];
+    static GC_hidden_pointer two[MANY], three[MANY];
+    for (int index = 0; index < MANY; index++) {
+        struct typed *object = GC_generic_malloc(sizeof *object, kind);
+        object->descriptor = 24 | GC_DS_LENGTH;
+        object->two = GC_malloc_atomic(16);
+        object->three = GC_malloc_atomic(16);
+        two[index] = GC_HIDE_POINTER(object->two);
+        three[index] = GC_HIDE_POINTER(object->three);
+        GC_general_register_disappearing_link((void **)&two[index], object->two);
+        GC_general_register_disappearing_link((void **)&three[index], object->three);
+        objects[index] = object;
+    }
+    collect();
+    int kept = 0, gone = 0;
+    for (int index = 0; index < MANY; index++) {
+        kept += two[index] != 0;
+        gone += three[index] == 0;
+        objects[index] = NULL;
+    }
+    CHECK_EQUAL(kept, MANY);
+    CHECK_NEARLY_ALL(gone);
+}
+
+/* Lists of pointer-free objects, as Guile keeps them: linked through their first words, marked by the owner's procedure. */
+static void many(void)
+{
+    for (int kind = 0; kind < 2; kind++) {
+        void *list = NULL;
+        GC_generic_malloc_many(48, kind, &list);
+        int count = 0;
+        for (void *at = list; at; at = GC_NEXT(at)) {
+            CHECK(GC_size(at) >= 48);
+            CHECK_EQUAL(GC_get_kind_and_size(at, NULL), kind);
+            count++;
+        }
+        CHECK(count > 1);
+    }
+}
+
+/* The header's own inline allocator. Four words for three: libgc does not look at the last one. */
+static void inlined(void)
+{
+    static void *lists[GC_TINY_FREELISTS];
+    void **chain = NULL;
+    for (long index = 0; index < 100000; index++) {
+        void **cell;
+        GC_MALLOC_WORDS(cell, 3, lists);
+        cell[0] = (void *)index;
+        cell[1] = chain;
+        if (index % 3 == 0)
+            chain = cell;
+    }
+    long expected = 99999, length = 0;
+    for (void **cell = chain; cell && length < 40000; cell = cell[1], expected -= 3, length++)
+        CHECK_EQUAL((long)cell[0], expected);
+    CHECK_EQUAL(length, 33334);
+}
+
+static int reachable;
+static void count_reachable(void *object, size_t bytes, void *data)
+{
+    CHECK(GC_base(object) == object && bytes > 0);
+    reachable += data == &reachable;
+}
+static void *enumerate(void *nothing)
+{
+    GC_enumerate_reachable_objects_inner(count_reachable, &reachable);
+    return nothing;
+}
+
+int main(void)
+{
+    GC_INIT();
+    unsigned proc = GC_new_proc(second_word);
+    CHECK(proc >= GC_RESERVED_MARK_PROCS);
+    int kind = GC_new_kind(GC_new_free_list(), GC_MAKE_PROC(proc, 77), 0, 1);
+    CHECK(kind > 3);
+    check_kind(kind, 0, 1, 16, 1);
+    CHECK_EQUAL(seen_environment, 77);
+    CHECK(calls >= MANY);
+
+    /* Bitmaps: most significant bit first. */
+    GC_word third_of_four = (GC_word)1 << 61 | GC_DS_BITMAP;
+    check_kind(GC_new_kind(GC_new_free_list(), third_of_four, 0, 1), 3, 2, 32, 1);
+    check_kind(GC_new_kind(GC_new_free_list(), third_of_four, 0, 1), 1, 2, 64, 1);
+    /* A length without the object's size: a prefix. */
+    check_kind(GC_new_kind(GC_new_free_list(), 16 | GC_DS_LENGTH, 0, 1), 2, 1, 32, 1);
+    /* With it: all. */
+    check_kind(GC_new_kind(GC_new_free_list(), 0 | GC_DS_LENGTH, 1, 1), 0, 1, 32, 0);
+    check_kind(1, 0, 1, 16, 0);
+    per_object();
+
+    void *leaf = GC_malloc_atomic(20), *normal = GC_malloc(20);
+    void *fixed = GC_malloc_uncollectable(20), *fixed_leaf = GC_malloc_atomic_uncollectable(20);
+    CHECK_EQUAL(GC_get_kind_and_size(leaf, NULL), 0);
+    CHECK_EQUAL(GC_get_kind_and_size(normal, NULL), 1);
+    CHECK_EQUAL(GC_get_kind_and_size(fixed, NULL), 2);
+    CHECK_EQUAL(GC_get_kind_and_size(fixed_leaf, NULL), 3);
+    CHECK_EQUAL(GC_get_kind_and_size(GC_malloc_kind(20, 0), NULL), 0);
+    CHECK_EQUAL(GC_get_kind_and_size(GC_generic_malloc_uncollectable(20, 1), NULL), 2);
+    many();
+    inlined();
+    static void *volatile held[10];
+    for (int index = 0; index < 10; index++)
+        held[index] = GC_malloc(500);
+    GC_gcollect();
+    GC_call_with_alloc_lock(enumerate, NULL);
+    CHECK(reachable >= 10);
+    CHECK(GC_least_plausible_heap_addr <= normal && GC_greatest_plausible_heap_addr >= normal);
+    return finish();
+}
