@@ -1,8 +1,23 @@
 //! Neap's core: the heap, allocation, marking, the stopped world and the cycle that joins them.
-pub mod addr;
-pub mod alloc;
-pub mod heap;
-pub mod mark;
+//!
+//! For a newcomer, bottom up: [`addr`] and [`sync`] are the words everything is said in; [`sys`] is every system call; [`heap`] is memory and its metadata; [`alloc`]
+//! hands it out; [`mark`] finds what is reachable; [`world`] knows the program's threads and roots; [`refs`] settles finalizers and links; [`cycle`] drives a collection;
+//! [`runtime`] wires it all up; [`api`] is what front ends see. `LAYERS` says who may import whom.
+
+#![deny(unsafe_code)]
+
+mod addr;
+mod alloc;
+pub mod api;
+mod check;
+mod cycle;
+mod heap;
+mod mark;
+pub mod options;
 mod rank;
-pub mod sync;
-pub mod sys;
+mod refs;
+mod runtime;
+mod stats;
+mod sync;
+mod sys;
+mod world;

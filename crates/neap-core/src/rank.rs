@@ -7,6 +7,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Rank {
+    /// The options, before everything else.
+    Options,
     /// One cycle at a time; held from the first step of a cycle to its end.
     Cycle,
     /// The list of mutators; held while the world is stopped.
@@ -24,6 +26,7 @@ pub enum Rank {
     /// The library's own memory.
     Meta,
     /// Locks of unit tests, taken one at a time.
+    #[cfg(test)]
     Test,
 }
 

@@ -48,24 +48,37 @@ impl<T> Lock<T> {
         Guard(self)
     }
 
-    /// Takes the lock if it is free now.
-    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        self.word.compare_exchange(0, 1, Acquire, Relaxed).ok()?;
-        rank::acquire(self.rank);
-        Some(Guard(self))
-    }
-
     #[cold]
     fn lock_slow(&self) {
         for _ in 0..100 {
             core::hint::spin_loop();
-            if self.word.load(Relaxed) == 0 && self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
+            if self.word.load(Relaxed) == 0
+                && self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok()
+            {
                 return;
             }
         }
         while self.word.swap(2, Acquire) != 0 {
             futex::wait(&self.word, 2, None);
         }
+    }
+
+    /// What the lock protects, for a thread that holds it with a forgotten guard.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock, and no other reference to the value is in use.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn already_held(&self) -> &mut T {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.value.get() }
+    }
+
+    /// Unlocks, for a thread that holds it with a forgotten guard.
+    ///
+    /// # Safety
+    /// As for [`Lock::already_held`].
+    pub unsafe fn unlock_forgotten(&self) {
+        drop(Guard(self));
     }
 
     /// Makes the lock free again whoever held it: for the child of a `fork`, whose other threads are gone.
@@ -119,14 +132,5 @@ mod tests {
             }
         });
         assert_eq!(*COUNT.lock(), 40_000);
-    }
-
-    #[test]
-    fn try_lock_refuses_a_held_lock() {
-        static LOCK: Lock<()> = Lock::new(Rank::Test, ());
-        let held = LOCK.lock();
-        assert!(LOCK.try_lock().is_none());
-        drop(held);
-        assert!(LOCK.try_lock().is_some());
     }
 }

@@ -28,7 +28,11 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
     })?;
     let bits = heap.bits(cell.block);
     if cell.start != address {
-        return Err(if bits.is_allocated(cell.index) { FreeError::NotAnObjectStart } else { FreeError::AlreadyFree });
+        return Err(if bits.is_allocated(cell.index) {
+            FreeError::NotAnObjectStart
+        } else {
+            FreeError::AlreadyFree
+        });
     }
     if !bits.free(cell.index) {
         return Err(FreeError::AlreadyFree);

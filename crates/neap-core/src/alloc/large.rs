@@ -24,7 +24,13 @@ pub struct Unborn {
 }
 
 /// Takes pages for `requested` bytes. In a critical section.
-pub fn take(heap: &Heap, kind: Kind, layout: u32, requested: usize, may_grow: bool) -> Result<Unborn, Refused> {
+pub fn take(
+    heap: &Heap,
+    kind: Kind,
+    layout: u32,
+    requested: usize,
+    may_grow: bool,
+) -> Result<Unborn, Refused> {
     let mut grow = false;
     loop {
         let mut inner = heap.inner();

@@ -13,7 +13,13 @@ use crate::heap::spaces::{Search, SpaceId};
 use crate::heap::{Heap, Refused};
 
 /// Gives the run of a space further cells; says how many bytes.
-pub fn refill(heap: &Heap, local: &Local, run: &Run, id: SpaceId, may_grow: bool) -> Result<usize, Refused> {
+pub fn refill(
+    heap: &Heap,
+    local: &Local,
+    run: &Run,
+    id: SpaceId,
+    may_grow: bool,
+) -> Result<usize, Refused> {
     loop {
         if let Some(block) = run.block() {
             if let Some(bytes) = next_run(heap, local, run, block) {

@@ -6,10 +6,10 @@
 
 use crate::addr::{GRANULE_BYTES, PAGE_BYTES, round_up};
 use crate::heap::Heap;
+use crate::heap::classes::LARGEST_SMALL;
 use crate::heap::header::State;
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
-use crate::heap::classes::LARGEST_SMALL;
 
 /// Resizes an object in place to hold `requested` bytes; false if it has to move. `[alloc.rule.resize]`: it stays where it is while it
 /// would use at least half of its cell.
@@ -18,7 +18,9 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     if cell.header.state() == State::Small {
         return requested <= bytes && requested * 2 >= bytes;
     }
-    let Some(wanted) = round_up(requested, PAGE_BYTES).filter(|_| requested > LARGEST_SMALL) else { return false };
+    let Some(wanted) = round_up(requested, PAGE_BYTES).filter(|_| requested > LARGEST_SMALL) else {
+        return false;
+    };
     let had = cell.header.span() as usize;
     let wants = wanted.div_ceil(GRANULE_BYTES);
     let old = cell.header.requested();
@@ -33,7 +35,11 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
         heap.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
         if !fresh && cell.header.scan() != Scan::Leaf {
             // SAFETY: the granules behind the object were free and are now this object's.
-            unsafe { heap.address(cell.block.add(had)).pointer::<u8>().write_bytes(0, more * GRANULE_BYTES) };
+            unsafe {
+                heap.address(cell.block.add(had))
+                    .pointer::<u8>()
+                    .write_bytes(0, more * GRANULE_BYTES)
+            };
         }
         for index in had..wants {
             heap.header(cell.block.add(index)).continue_from(index as u32);
@@ -79,7 +85,10 @@ mod tests {
         heap.verify().unwrap();
         // SAFETY: as above.
         let contents = unsafe { core::slice::from_raw_parts(cell.start.pointer::<u8>(), 200_000) };
-        assert!(contents[..40_000].iter().all(|byte| *byte == 3) && contents[40_000..].iter().all(|byte| *byte == 0));
+        assert!(
+            contents[..40_000].iter().all(|byte| *byte == 3)
+                && contents[40_000..].iter().all(|byte| *byte == 0)
+        );
         assert!(in_place(&heap, &cell, 33_000));
         heap.verify().unwrap();
         assert_eq!(cell.bytes(), 36_864);

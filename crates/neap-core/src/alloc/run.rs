@@ -113,7 +113,8 @@ impl Local {
         }
         let index = index - FIXED_SPACES;
         // SAFETY: the mapping has room for every space, and zeroed memory is a run without cells.
-        let runs = unsafe { core::slice::from_raw_parts(typed as *const Run, MOST_SPACES - FIXED_SPACES) };
+        let runs =
+            unsafe { core::slice::from_raw_parts(typed as *const Run, MOST_SPACES - FIXED_SPACES) };
         for fresh in self.typed_end.load(Relaxed)..=index {
             runs[fresh].set_block(None);
             self.typed_end.store(fresh + 1, Relaxed);
@@ -127,7 +128,11 @@ impl Local {
         let typed = self.typed.load(Relaxed);
         if typed != 0 {
             // SAFETY: so many runs were made in the mapping.
-            unsafe { core::slice::from_raw_parts(typed as *const Run, self.typed_end.load(Relaxed)) }.iter().for_each(f);
+            unsafe {
+                core::slice::from_raw_parts(typed as *const Run, self.typed_end.load(Relaxed))
+            }
+            .iter()
+            .for_each(f);
         }
     }
 

@@ -123,12 +123,16 @@ impl<'a> Bits<'a> {
 
     /// Number of allocated cells.
     pub fn allocated(self, cells: u32) -> u32 {
-        (0..cells.div_ceil(64) as usize).map(|word| self.0[word * 2 + 1].load(Relaxed).count_ones()).sum()
+        (0..cells.div_ceil(64) as usize)
+            .map(|word| self.0[word * 2 + 1].load(Relaxed).count_ones())
+            .sum()
     }
 
     /// Number of marked cells.
     pub fn marked(self, cells: u32) -> u32 {
-        (0..cells.div_ceil(64) as usize).map(|word| self.0[word * 2].load(Relaxed).count_ones()).sum()
+        (0..cells.div_ceil(64) as usize)
+            .map(|word| self.0[word * 2].load(Relaxed).count_ones())
+            .sum()
     }
 
     /// The next run of free cells at or after `from`.

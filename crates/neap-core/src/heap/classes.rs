@@ -58,7 +58,12 @@ const fn shape(class: usize) -> Class {
         let block = granules * GRANULE_BYTES;
         if block / bytes >= FEWEST_CELLS && (block % bytes) * LARGEST_TAIL_FRACTION <= block {
             let reciprocal = (1_u64 << 32).div_ceil(bytes as u64) as u32;
-            return Class { cell_bytes: bytes as u32, reciprocal, cells: (block / bytes) as u32, granules: granules as u32 };
+            return Class {
+                cell_bytes: bytes as u32,
+                reciprocal,
+                cells: (block / bytes) as u32,
+                granules: granules as u32,
+            };
         }
         granules += 1;
     }
@@ -91,7 +96,10 @@ mod tests {
     fn every_size_gets_the_smallest_class_that_holds_it() {
         for bytes in 1..=LARGEST_SMALL {
             let class = class_of(bytes);
-            assert!(cell_bytes(class) >= bytes && (class == 0 || cell_bytes(class - 1) < bytes), "{bytes}");
+            assert!(
+                cell_bytes(class) >= bytes && (class == 0 || cell_bytes(class - 1) < bytes),
+                "{bytes}"
+            );
             assert!(bytes <= 8 || (cell_bytes(class) - bytes) * 8 <= bytes.max(56), "{bytes}");
         }
         assert_eq!((class_of(0), class_of(LARGEST_SMALL)), (0, CLASSES - 1));
@@ -111,7 +119,10 @@ mod tests {
     fn the_reciprocal_divides_exactly() {
         for class in &TABLE {
             for offset in 0..class.granules as usize * GRANULE_BYTES {
-                assert_eq!(cell_at(offset, class.reciprocal).0 as usize, offset / class.cell_bytes as usize);
+                assert_eq!(
+                    cell_at(offset, class.reciprocal).0 as usize,
+                    offset / class.cell_bytes as usize
+                );
             }
         }
     }
@@ -119,7 +130,10 @@ mod tests {
     #[test]
     fn blocks_are_small_and_nearly_full() {
         for class in &TABLE {
-            assert!(class.granules <= 16 && class.cells as usize <= super::super::bits::MOST_CELLS, "{class:?}");
+            assert!(
+                class.granules <= 16 && class.cells as usize <= super::super::bits::MOST_CELLS,
+                "{class:?}"
+            );
         }
     }
 }

@@ -21,7 +21,9 @@ mod tests {
 
     #[test]
     fn memory_is_due_once_it_is_old_enough() {
-        for (now, decay, due) in [(500, 1000, None), (1000, 1000, Some(0)), (5000, 1000, Some(4000)), (7, 0, Some(7))] {
+        for (now, decay, due) in
+            [(500, 1000, None), (1000, 1000, Some(0)), (5000, 1000, Some(4000)), (7, 0, Some(7))]
+        {
             assert_eq!(due_before(now, decay), due);
         }
     }

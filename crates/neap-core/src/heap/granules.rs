@@ -103,7 +103,9 @@ impl Granules {
             return self.take_chunks(count);
         }
         let from = if count <= HINTED { self.hints[count] } else { 0 };
-        let found = self.chunks[from..].iter().position(|chunk| chunk.free != 0 && fit(chunk.free, count).is_some());
+        let found = self.chunks[from..]
+            .iter()
+            .position(|chunk| chunk.free != 0 && fit(chunk.free, count).is_some());
         let index = found.map_or(self.chunks.len(), |found| from + found);
         if count <= HINTED {
             self.hints[count] = index;
@@ -170,7 +172,11 @@ impl Granules {
 
     /// The next free granules at or after chunk `from` that hold memory and were freed before `before_ms`: they count as clean from now on.
     /// The caller gives them back to the system before it lets the lock go. Also says the chunk to go on from.
-    pub fn next_to_clean(&mut self, from: usize, before_ms: u64) -> Option<(Granule, usize, usize)> {
+    pub fn next_to_clean(
+        &mut self,
+        from: usize,
+        before_ms: u64,
+    ) -> Option<(Granule, usize, usize)> {
         for index in from..self.chunks.len() {
             let chunk = &mut self.chunks[index];
             let idle = chunk.free & chunk.dirty;
@@ -178,7 +184,8 @@ impl Granules {
                 continue;
             }
             let place = idle.trailing_zeros() as usize;
-            let count = (!(idle >> place)).trailing_zeros().min((CHUNK_GRANULES - place) as u32) as usize;
+            let count =
+                (!(idle >> place)).trailing_zeros().min((CHUNK_GRANULES - place) as u32) as usize;
             chunk.dirty &= !mask(place, count);
             self.dirty_free -= count;
             return Some((Granule((index * CHUNK_GRANULES + place) as u32), count, index));
@@ -244,9 +251,13 @@ mod tests {
 
     #[test]
     fn fits_are_found_bit_by_bit() {
-        for (free, count, place) in
-            [(0b1011_u128, 2, Some(0)), (0b1101, 2, Some(2)), (0b101, 2, None), (ALL, 128, Some(0)), (ALL << 1, 127, Some(1))]
-        {
+        for (free, count, place) in [
+            (0b1011_u128, 2, Some(0)),
+            (0b1101, 2, Some(2)),
+            (0b101, 2, None),
+            (ALL, 128, Some(0)),
+            (ALL << 1, 127, Some(1)),
+        ] {
             assert_eq!(fit(free, count), place);
         }
     }

@@ -226,7 +226,11 @@ impl List {
     }
 
     /// The block after one of its members.
-    pub fn after<'h>(&self, block: Granule, header: impl Fn(Granule) -> &'h Header) -> Option<Granule> {
+    pub fn after<'h>(
+        &self,
+        block: Granule,
+        header: impl Fn(Granule) -> &'h Header,
+    ) -> Option<Granule> {
         let next = header(block).next.load(Relaxed);
         (next != NONE).then_some(Granule(next))
     }

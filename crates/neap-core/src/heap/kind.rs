@@ -33,7 +33,8 @@ pub const KINDS: usize = 4;
 
 impl Kind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; KINDS] = [Self::Conservative, Self::Leaf, Self::Uncollectable, Self::UncollectableLeaf];
+    pub const ALL: [Self; KINDS] =
+        [Self::Conservative, Self::Leaf, Self::Uncollectable, Self::UncollectableLeaf];
 
     /// How its objects are scanned.
     pub const fn scan(self) -> Scan {

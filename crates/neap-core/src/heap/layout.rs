@@ -112,7 +112,8 @@ impl Layouts {
         }
         let mut interning = self.interning.lock();
         if self.records.load(Relaxed) == 0 {
-            let records = map::allocate(MOST_LAYOUTS * size_of::<Record>()).map_err(|_| LayoutError::NoMemory)?;
+            let records = map::allocate(MOST_LAYOUTS * size_of::<Record>())
+                .map_err(|_| LayoutError::NoMemory)?;
             self.records.store(records.0, Release);
         }
         if (interning.count + 1) * 2 > interning.table.len() {
@@ -145,13 +146,25 @@ impl Layouts {
                 (BITMAP, element_words as u32, Self::keep(interning, element_words, bits)?, 0)
             }
             Shape::Prefix { bytes } => (PREFIX, 0, bytes, 0),
-            Shape::Function { function, environment } => (FUNCTION, 0, function as usize, environment),
+            Shape::Function { function, environment } => {
+                (FUNCTION, 0, function as usize, environment)
+            }
         };
-        Ok(Record { tag, element_words, first, second, spaces: [const { AtomicU32::new(NONE) }; CLASSES] })
+        Ok(Record {
+            tag,
+            element_words,
+            first,
+            second,
+            spaces: [const { AtomicU32::new(NONE) }; CLASSES],
+        })
     }
 
     /// Copies a bitmap to memory that stays.
-    fn keep(interning: &mut Interning, element_words: usize, bits: &[u64]) -> Result<usize, LayoutError> {
+    fn keep(
+        interning: &mut Interning,
+        element_words: usize,
+        bits: &[u64],
+    ) -> Result<usize, LayoutError> {
         let bytes = element_words.div_ceil(64) * 8;
         if bytes > interning.pool_left {
             let fresh = bytes.max(POOL_BYTES).next_multiple_of(PAGE_BYTES);
@@ -194,7 +207,12 @@ impl Layouts {
             BITMAP => {
                 let element_words = record.element_words as usize;
                 // SAFETY: `keep` put so many words there, for ever.
-                let bits = unsafe { core::slice::from_raw_parts(record.first as *const u64, element_words.div_ceil(64)) };
+                let bits = unsafe {
+                    core::slice::from_raw_parts(
+                        record.first as *const u64,
+                        element_words.div_ceil(64),
+                    )
+                };
                 Shape::Bitmap { element_words, bits }
             }
             PREFIX => Shape::Prefix { bytes: record.first },
@@ -221,6 +239,15 @@ impl Layouts {
     pub fn hold_for_fork(&self) -> impl Sized + '_ {
         self.interning.lock()
     }
+
+    /// Makes the lock free after a `fork`.
+    ///
+    /// # Safety
+    /// The caller held it over the fork and forgot its guard.
+    pub unsafe fn unlock_after_fork(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.interning.reset() };
+    }
 }
 
 /// A bitmap's words with the missing ones as zeros.
@@ -230,23 +257,30 @@ fn padded<'a>(element_words: usize, bits: &'a [u64]) -> impl Iterator<Item = u64
 
 fn same(one: &Shape<'_>, other: &Shape<'_>) -> bool {
     match (*one, *other) {
-        (Shape::Bitmap { element_words: a, bits: x }, Shape::Bitmap { element_words: b, bits: y }) => {
-            a == b && padded(a, x).eq(padded(b, y))
-        }
+        (
+            Shape::Bitmap { element_words: a, bits: x },
+            Shape::Bitmap { element_words: b, bits: y },
+        ) => a == b && padded(a, x).eq(padded(b, y)),
         (Shape::Prefix { bytes: a }, Shape::Prefix { bytes: b }) => a == b,
-        (Shape::Function { function: f, environment: a }, Shape::Function { function: g, environment: b }) => {
-            f as usize == g as usize && a == b
-        }
+        (
+            Shape::Function { function: f, environment: a },
+            Shape::Function { function: g, environment: b },
+        ) => f as usize == g as usize && a == b,
         _ => false,
     }
 }
 
 fn hash(shape: &Shape<'_>) -> usize {
-    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let mix =
+        |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     (match *shape {
-        Shape::Bitmap { element_words, bits } => padded(element_words, bits).fold(mix(1, element_words as u64), mix),
+        Shape::Bitmap { element_words, bits } => {
+            padded(element_words, bits).fold(mix(1, element_words as u64), mix)
+        }
         Shape::Prefix { bytes } => mix(2, bytes as u64),
-        Shape::Function { function, environment } => mix(mix(3, function as usize as u64), environment as u64),
+        Shape::Function { function, environment } => {
+            mix(mix(3, function as usize as u64), environment as u64)
+        }
     }) as usize
 }
 
@@ -263,14 +297,21 @@ mod tests {
         assert_ne!(first, other);
         assert_eq!(layouts.intern(pair).unwrap(), first);
         let padded = layouts.intern(Shape::Bitmap { element_words: 100, bits: &[1] }).unwrap();
-        assert_eq!(layouts.intern(Shape::Bitmap { element_words: 100, bits: &[1, 0] }).unwrap(), padded);
-        assert!(matches!(layouts.shape(padded), Shape::Bitmap { element_words: 100, bits: [1, 0] }));
+        assert_eq!(
+            layouts.intern(Shape::Bitmap { element_words: 100, bits: &[1, 0] }).unwrap(),
+            padded
+        );
+        assert!(matches!(
+            layouts.shape(padded),
+            Shape::Bitmap { element_words: 100, bits: [1, 0] }
+        ));
     }
 
     #[test]
     fn thousands_of_layouts_stay_apart() {
         let layouts = Layouts::new();
-        let ids: Vec<_> = (0..5000).map(|bytes| layouts.intern(Shape::Prefix { bytes }).unwrap()).collect();
+        let ids: Vec<_> =
+            (0..5000).map(|bytes| layouts.intern(Shape::Prefix { bytes }).unwrap()).collect();
         for (bytes, id) in ids.iter().enumerate() {
             assert_eq!(layouts.intern(Shape::Prefix { bytes }).unwrap(), *id);
             assert!(matches!(layouts.shape(*id), Shape::Prefix { bytes: kept } if kept == bytes));
@@ -281,8 +322,17 @@ mod tests {
     #[test]
     fn impossible_shapes_are_refused() {
         let layouts = Layouts::new();
-        assert_eq!(layouts.intern(Shape::Bitmap { element_words: 0, bits: &[] }), Err(LayoutError::Empty));
-        assert_eq!(layouts.intern(Shape::Bitmap { element_words: 1, bits: &[1, 1] }), Err(LayoutError::TooMany));
-        assert_eq!(layouts.intern(Shape::Bitmap { element_words: usize::MAX, bits: &[1] }), Err(LayoutError::TooMany));
+        assert_eq!(
+            layouts.intern(Shape::Bitmap { element_words: 0, bits: &[] }),
+            Err(LayoutError::Empty)
+        );
+        assert_eq!(
+            layouts.intern(Shape::Bitmap { element_words: 1, bits: &[1, 1] }),
+            Err(LayoutError::TooMany)
+        );
+        assert_eq!(
+            layouts.intern(Shape::Bitmap { element_words: usize::MAX, bits: &[1] }),
+            Err(LayoutError::TooMany)
+        );
     }
 }

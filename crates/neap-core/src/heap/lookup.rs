@@ -82,7 +82,12 @@ impl Heap {
     }
 
     /// Calls `f` with the first byte of every allocated cell of a block.
-    pub fn for_each_object(&self, block: Granule, header: &Header, mut f: impl FnMut(CellIndex, Address)) {
+    pub fn for_each_object(
+        &self,
+        block: Granule,
+        header: &Header,
+        mut f: impl FnMut(CellIndex, Address),
+    ) {
         let bits = self.bits(block);
         for word in 0..header.cells().div_ceil(64) as usize {
             let mut left = bits.allocated_word(word);
@@ -104,8 +109,14 @@ fn object_at_reference(heap: &Heap, word: usize) -> Option<usize> {
         let bytes = header.cell_bytes();
         for cell in 0..header.cells() as usize {
             let cell_start = start + cell * bytes;
-            let end = if header.state() == State::Large { start + header.requested() } else { cell_start + bytes };
-            if (cell_start..end).contains(&word) && heap.bits(granule).is_allocated(CellIndex(cell as u32)) {
+            let end = if header.state() == State::Large {
+                start + header.requested()
+            } else {
+                cell_start + bytes
+            };
+            if (cell_start..end).contains(&word)
+                && heap.bits(granule).is_allocated(CellIndex(cell as u32))
+            {
                 found = Some(cell_start);
             }
         }
@@ -128,7 +139,9 @@ mod tests {
             let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, class), true).unwrap();
             heap.bits(block).set_range(0..heap.header(block).cells().min(3), false, true, true);
         }
-        inner.large_block(&heap, Kind::Leaf, super::super::header::NO_LAYOUT, 100_000, true).unwrap();
+        inner
+            .large_block(&heap, Kind::Leaf, super::super::header::NO_LAYOUT, 100_000, true)
+            .unwrap();
         drop(inner);
         let (base, end) = (heap.base().0, heap.base().0 + heap.committed());
         let mut seed = 1_u64;

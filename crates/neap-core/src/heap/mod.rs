@@ -101,7 +101,9 @@ impl Heap {
     pub fn bits(&self, granule: Granule) -> Bits<'_> {
         debug_assert!(granule.offset() < self.committed());
         // SAFETY: bits of the committed range are mapped and never unmapped.
-        unsafe { Bits::at((self.bits.load(Relaxed) + granule.0 as usize * bits::BITS_BYTES) as *const _) }
+        unsafe {
+            Bits::at((self.bits.load(Relaxed) + granule.0 as usize * bits::BITS_BYTES) as *const _)
+        }
     }
 
     /// The address of a granule's first byte.
@@ -126,7 +128,12 @@ impl Heap {
     }
 
     /// Takes `count` granules that nobody uses, committing further chunks if `may_grow`.
-    pub fn take_granules(&self, inner: &mut Inner, count: usize, may_grow: bool) -> Result<granules::Taken, Refused> {
+    pub fn take_granules(
+        &self,
+        inner: &mut Inner,
+        count: usize,
+        may_grow: bool,
+    ) -> Result<granules::Taken, Refused> {
         let limit = self.max_bytes.load(Relaxed);
         let wanted = count.checked_mul(GRANULE_BYTES).ok_or(Refused::System)?;
         if inner.granules.taken() * GRANULE_BYTES + wanted > limit {
@@ -221,6 +228,20 @@ impl Heap {
     /// Bytes of metadata that are in use, headers and bits of the committed range.
     pub fn metadata_bytes(&self) -> usize {
         self.committed() / GRANULE_BYTES * (size_of::<Header>() + bits::BITS_BYTES)
+    }
+}
+
+/// The process's heap.
+pub static HEAP: Heap = Heap::new();
+
+impl Heap {
+    /// Makes the lock free in the child of a `fork`.
+    ///
+    /// # Safety
+    /// The caller held it over the fork and forgot its guard.
+    pub unsafe fn unlock_after_fork(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.reset() };
     }
 }
 

@@ -41,7 +41,10 @@ impl Heap {
         let granules = bytes / GRANULE_BYTES;
         let (headers_bytes, bits_bytes) = (granules * size_of::<Header>(), granules * BITS_BYTES);
         let base = map::reserve(bytes, CHUNK_BYTES)?;
-        let metadata = map::reserve(headers_bytes + bits_bytes, CHUNK_BYTES).inspect_err(|_| map::release(base, bytes))?;
+        let metadata = map::reserve(headers_bytes + bits_bytes, CHUNK_BYTES)
+            .inspect_err(|_| map::release(base, bytes))?;
+        map::name(base, bytes, c"neap heap");
+        map::name(metadata, headers_bytes + bits_bytes, c"neap metadata");
         self.headers.store(metadata.0, Relaxed);
         self.bits.store(metadata.0 + headers_bytes, Relaxed);
         self.reserved.store(bytes, Relaxed);
@@ -52,7 +55,10 @@ impl Heap {
     /// Makes the metadata of the chunk at `offset` usable.
     pub(super) fn commit_metadata(&self, offset: usize) -> Result<(), Errno> {
         let chunk = offset / CHUNK_BYTES;
-        map::commit(Address(self.headers.load(Relaxed) + chunk * HEADERS_PER_CHUNK), HEADERS_PER_CHUNK)?;
+        map::commit(
+            Address(self.headers.load(Relaxed) + chunk * HEADERS_PER_CHUNK),
+            HEADERS_PER_CHUNK,
+        )?;
         map::commit(Address(self.bits.load(Relaxed) + chunk * BITS_PER_CHUNK), BITS_PER_CHUNK)
     }
 
@@ -67,7 +73,10 @@ impl Drop for Heap {
         let reserved = self.reserved();
         let granules = reserved / GRANULE_BYTES;
         map::release(self.base(), reserved);
-        map::release(Address(self.headers.load(Relaxed)), granules * (size_of::<Header>() + BITS_BYTES));
+        map::release(
+            Address(self.headers.load(Relaxed)),
+            granules * (size_of::<Header>() + BITS_BYTES),
+        );
     }
 }
 

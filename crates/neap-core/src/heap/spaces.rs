@@ -95,7 +95,13 @@ pub struct Inner {
 impl Inner {
     /// No spaces yet; they are made with the first block.
     pub const fn new() -> Self {
-        Self { granules: Granules::new(), spaces: MetaVec::new(), large: Lists::new(), epoch: 0, swept_below: usize::MAX }
+        Self {
+            granules: Granules::new(),
+            spaces: MetaVec::new(),
+            large: Lists::new(),
+            epoch: 0,
+            swept_below: usize::MAX,
+        }
     }
 
     fn ensure_fixed(&mut self) -> Result<(), NoMemory> {
@@ -104,7 +110,13 @@ impl Inner {
             for kind in Kind::ALL {
                 for class in 0..CLASSES as u8 {
                     let (scan, uncollectable) = (kind.scan(), kind.is_uncollectable());
-                    self.spaces.push(Space { class, scan, uncollectable, layout: NO_LAYOUT, lists: Lists::new() });
+                    self.spaces.push(Space {
+                        class,
+                        scan,
+                        uncollectable,
+                        layout: NO_LAYOUT,
+                        lists: Lists::new(),
+                    });
                 }
             }
         }
@@ -112,7 +124,12 @@ impl Inner {
     }
 
     /// The space of a layout and class; the conservative one when there are too many.
-    pub fn typed_space(&mut self, heap: &Heap, layout: LayoutId, class: usize) -> Result<SpaceId, NoMemory> {
+    pub fn typed_space(
+        &mut self,
+        heap: &Heap,
+        layout: LayoutId,
+        class: usize,
+    ) -> Result<SpaceId, NoMemory> {
         self.ensure_fixed()?;
         let slot = heap.layouts.space_slot(layout, class);
         match slot.load(Relaxed) {
@@ -134,7 +151,12 @@ impl Inner {
     }
 
     /// A new block of a space, in its list, held by the caller.
-    pub fn fresh_block(&mut self, heap: &Heap, id: SpaceId, may_grow: bool) -> Result<Granule, Refused> {
+    pub fn fresh_block(
+        &mut self,
+        heap: &Heap,
+        id: SpaceId,
+        may_grow: bool,
+    ) -> Result<Granule, Refused> {
         self.ensure_fixed().map_err(|_| Refused::System)?;
         let space = self.spaces[id.0 as usize];
         let class = TABLE[space.class as usize];
@@ -212,7 +234,9 @@ impl Inner {
         }
         for _ in 0..SWEEP_STEP {
             let lists = &mut self.spaces[id.0 as usize].lists;
-            let Some(block) = lists.partial[1 - epoch].pop(header).or_else(|| lists.used[1 - epoch].pop(header)) else {
+            let Some(block) =
+                lists.partial[1 - epoch].pop(header).or_else(|| lists.used[1 - epoch].pop(header))
+            else {
                 return self.search_elsewhere(heap, id, may_grow);
             };
             let its = heap.header(block);
@@ -250,7 +274,9 @@ impl Inner {
                     return false;
                 }
                 let lists = &mut self.spaces[index].lists;
-                let Some(block) = lists.partial[before].pop(header).or_else(|| lists.used[before].pop(header)) else {
+                let Some(block) =
+                    lists.partial[before].pop(header).or_else(|| lists.used[before].pop(header))
+                else {
                     break;
                 };
                 left -= 1;
@@ -329,8 +355,10 @@ impl Inner {
     pub fn for_each_uncollectable(&self, heap: &Heap, mut f: impl FnMut(Granule)) {
         let header = |granule| heap.header(granule);
         let fixed = &self.spaces[..self.spaces.len().min(FIXED_SPACES)];
-        let lists = fixed.iter().filter(|space| space.uncollectable).flat_map(|space| &space.lists.used);
-        let partial = fixed.iter().filter(|space| space.uncollectable).flat_map(|space| &space.lists.partial);
+        let lists =
+            fixed.iter().filter(|space| space.uncollectable).flat_map(|space| &space.lists.used);
+        let partial =
+            fixed.iter().filter(|space| space.uncollectable).flat_map(|space| &space.lists.partial);
         for list in lists.chain(partial).chain(&self.large.used) {
             let mut block = list.first();
             while let Some(here) = block {
@@ -421,14 +449,18 @@ mod tests {
     fn large_objects_are_swept_by_their_mark() {
         let heap = heap();
         let mut inner = heap.inner();
-        let [live, dead] =
-            [0, 1].map(|_| inner.large_block(&heap, Kind::Conservative, NO_LAYOUT, 50_000, true).unwrap().0);
+        let [live, dead] = [0, 1].map(|_| {
+            inner.large_block(&heap, Kind::Conservative, NO_LAYOUT, 50_000, true).unwrap().0
+        });
         heap.bits(live).set_range(0..1, true, true, true);
         heap.bits(dead).set_range(0..1, false, true, true);
         inner.begin_sweep();
         drop(inner);
         sweep_all(&heap);
-        assert_eq!((heap.header(live).state(), heap.header(dead).state()), (State::Large, State::Free));
+        assert_eq!(
+            (heap.header(live).state(), heap.header(dead).state()),
+            (State::Large, State::Free)
+        );
         assert_eq!(heap.inner().free_large(&heap, live), 4 * GRANULE_BYTES);
         heap.verify().unwrap();
     }
@@ -453,6 +485,9 @@ mod tests {
         assert_eq!(inner.typed_space(&heap, layout, 2).unwrap(), first);
         assert_ne!(inner.typed_space(&heap, layout, 3).unwrap(), first);
         let block = inner.fresh_block(&heap, first, true).unwrap();
-        assert_eq!((heap.header(block).scan(), heap.header(block).layout()), (Scan::Typed, layout.0));
+        assert_eq!(
+            (heap.header(block).scan(), heap.header(block).layout()),
+            (Scan::Typed, layout.0)
+        );
     }
 }

@@ -49,7 +49,8 @@ impl Heap {
                 if inner.granules.is_free(further) {
                     return Err(Broken { rule: "heap.inv.granules", granule: further });
                 }
-                if index > 0 && (its.state() != State::Continuation || its.span() as usize != index) {
+                if index > 0 && (its.state() != State::Continuation || its.span() as usize != index)
+                {
                     return Err(Broken { rule: "heap.inv.header", granule: further });
                 }
             }

@@ -131,7 +131,10 @@ impl<'t> Marker<'t> {
             unsafe {
                 _mm_prefetch(word as *const i8, _MM_HINT_T0);
                 _mm_prefetch(core::ptr::from_ref(self.heap.header(granule)).cast(), _MM_HINT_T0);
-                _mm_prefetch(self.heap.bits(granule).address_of(crate::addr::CellIndex(0)).cast(), _MM_HINT_T0);
+                _mm_prefetch(
+                    self.heap.bits(granule).address_of(crate::addr::CellIndex(0)).cast(),
+                    _MM_HINT_T0,
+                );
             }
         }
     }
@@ -142,11 +145,13 @@ impl<'t> Marker<'t> {
             Entry::Word(word) => {
                 if let Some(cell) = self.heap.cell_at(word) {
                     let bits = self.heap.bits(cell.block);
-                    let newly =
-                        if self.team.is_shared() { bits.mark::<true>(cell.index) } else { bits.mark::<false>(cell.index) };
+                    let newly = if self.team.is_shared() {
+                        bits.mark::<true>(cell.index)
+                    } else {
+                        bits.mark::<false>(cell.index)
+                    };
                     if newly {
-                        self.marked_bytes += cell.bytes();
-                        self.marked_objects += 1;
+                        self.count(cell.bytes());
                         self.scan_object(&cell);
                     }
                 }
@@ -173,10 +178,27 @@ impl<'t> Marker<'t> {
         }
     }
 
+    /// The same without the words that point into `own`, for a finalizer that ignores its object's pointers to itself.
+    pub fn scan_object_except(&mut self, cell: &Cell<'_>, own: core::ops::Range<usize>) {
+        let mut kept = self.stack.len();
+        self.scan_object(cell);
+        while kept < self.stack.len() {
+            match Entry::decode(self.stack[kept]) {
+                Entry::Word(word) if own.contains(&word) => _ = self.stack.swap_remove(kept),
+                Entry::Rest(from) if own.contains(&from) => {
+                    self.stack.swap_remove(kept);
+                    self.scan_from(cell, from);
+                }
+                _ => kept += 1,
+            }
+        }
+    }
+
     /// Scans a slice of an object from `from` on and keeps the rest for later.
     fn scan_from(&mut self, cell: &Cell<'_>, from: usize) {
         let large = cell.header.state() == State::Large;
-        let bytes = if large { cell.header.requested().next_multiple_of(WORD_BYTES) } else { cell.bytes() };
+        let bytes =
+            if large { cell.header.requested().next_multiple_of(WORD_BYTES) } else { cell.bytes() };
         let end = cell.start.0 + bytes.min(cell.bytes());
         let (base, length) = (self.heap.base().0, self.heap.committed());
         if cell.header.scan() == Scan::Conservative {
@@ -190,7 +212,11 @@ impl<'t> Marker<'t> {
             Shape::Bitmap { element_words, bits } => {
                 let stop = self.slice(from, end, element_words * WORD_BYTES);
                 // SAFETY: as above.
-                unsafe { scan_typed(from, stop, element_words, bits, base, length, |word| self.push(word)) };
+                unsafe {
+                    scan_typed(from, stop, element_words, bits, base, length, |word| {
+                        self.push(word)
+                    })
+                };
             }
             Shape::Prefix { bytes } => {
                 let end = end.min(cell.start.0 + (bytes & !(WORD_BYTES - 1)));
@@ -233,7 +259,8 @@ impl<'t> Marker<'t> {
     fn share(&mut self) {
         let deque = self.team.deque(self.place);
         let mut given = 0;
-        while given < self.stack.len() / 2 && given < SHARE_AT_MOST && deque.push(self.stack[given]) {
+        while given < self.stack.len() / 2 && given < SHARE_AT_MOST && deque.push(self.stack[given])
+        {
             given += 1;
         }
         let length = self.stack.len();
@@ -269,6 +296,13 @@ impl<'t> Marker<'t> {
                 None => return,
             }
         }
+    }
+
+    /// Counts an object of `bytes` bytes as marked by this marker.
+    #[inline(always)]
+    pub fn count(&mut self, bytes: usize) {
+        self.marked_bytes += bytes;
+        self.marked_objects += 1;
     }
 
     /// Adds what this marker marked to the heap's count.

@@ -36,7 +36,9 @@ mod tests {
 
     #[test]
     fn entries_survive_coding() {
-        for entry in [Entry::Word(1), Entry::Word((1 << 47) - 1), Entry::Rest(8), Entry::Rest((1 << 47) - 8)] {
+        for entry in
+            [Entry::Word(1), Entry::Word((1 << 47) - 1), Entry::Rest(8), Entry::Rest((1 << 47) - 8)]
+        {
             assert_eq!(Entry::decode(entry.encode()), entry);
         }
     }

@@ -14,7 +14,13 @@ use crate::addr::WORD_BYTES;
 /// # Safety
 /// The range is readable for the duration of the call.
 #[inline(always)]
-pub unsafe fn scan(low: usize, high: usize, base: usize, length: usize, mut found: impl FnMut(usize)) {
+pub unsafe fn scan(
+    low: usize,
+    high: usize,
+    base: usize,
+    length: usize,
+    mut found: impl FnMut(usize),
+) {
     debug_assert!(low.is_multiple_of(WORD_BYTES) && high.is_multiple_of(WORD_BYTES));
     let mut at = low as *const AtomicUsize;
     let end = high as *const AtomicUsize;
@@ -45,14 +51,18 @@ mod tests {
         for length in [0, 1, 2, 3, 7, 64, 1000] {
             let words: Vec<usize> = (0..length)
                 .map(|_| {
-                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    seed = seed
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1_442_695_040_888_963_407);
                     0x1000 + (seed >> 40) as usize % 0x3000 - 0x800
                 })
                 .collect();
             let mut found = Vec::new();
             let low = words.as_ptr() as usize;
             // SAFETY: the slice is readable.
-            unsafe { scan(low, low + words.len() * WORD_BYTES, 0x1000, 0x2000, |word| found.push(word)) };
+            unsafe {
+                scan(low, low + words.len() * WORD_BYTES, 0x1000, 0x2000, |word| found.push(word))
+            };
             assert_eq!(found, scan_reference(&words, 0x1000, 0x2000));
         }
     }

@@ -53,7 +53,9 @@ mod tests {
         let mut found = Vec::new();
         // SAFETY: the slice is readable.
         unsafe {
-            scan_typed(low, low + size_of_val(words), element_words, bits, 1, 1000, |word| found.push(word));
+            scan_typed(low, low + size_of_val(words), element_words, bits, 1, 1000, |word| {
+                found.push(word)
+            });
         }
         found
     }

@@ -47,6 +47,16 @@ impl Team {
         self.overflowed.store(false, Relaxed);
     }
 
+    /// The helpers have left: the driver marks alone from here on.
+    pub fn alone(&self) {
+        self.members.store(1, Relaxed);
+    }
+
+    /// Markers of this cycle.
+    pub fn members(&self) -> usize {
+        self.members.load(Relaxed)
+    }
+
     /// Whether several markers set bits at once.
     #[inline(always)]
     pub fn is_shared(&self) -> bool {

@@ -37,7 +37,10 @@ pub fn find_lost(heap: &Heap) -> Option<Lost> {
             // SAFETY: a marked cell is allocated and so readable.
             unsafe {
                 scan(parent, parent + bytes, heap.base().0, heap.committed(), |word| {
-                    if let Some(child) = heap.object_at(word).filter(|child| !heap.bits(child.block).is_marked(child.index)) {
+                    if let Some(child) = heap
+                        .object_at(word)
+                        .filter(|child| !heap.bits(child.block).is_marked(child.index))
+                    {
                         lost = Some(Lost { parent, child: child.start.0 });
                     }
                 });
@@ -65,7 +68,12 @@ mod tests {
         heap
     }
 
-    fn object(heap: &Heap, local: &crate::alloc::run::Local, id: SpaceId, words: usize) -> *mut usize {
+    fn object(
+        heap: &Heap,
+        local: &crate::alloc::run::Local,
+        id: SpaceId,
+        words: usize,
+    ) -> *mut usize {
         let run = local.run(id).unwrap();
         loop {
             let cell = run.bump(classes::cell_bytes(classes::class_of(words * 8)));
@@ -85,7 +93,9 @@ mod tests {
         let mut edges = vec![[0; 2]; objects];
         for (from, pair) in edges.iter_mut().enumerate() {
             for (field, to) in pair.iter_mut().enumerate() {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                seed = seed
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 *to = (seed >> 33) as usize % (objects * 2);
                 if *to < objects {
                     // SAFETY: the cell is ours; odd targets are interior pointers.
@@ -143,7 +153,8 @@ mod tests {
                 })
                 .collect();
             driver.work_as_driver();
-            helpers.into_iter().map(|helper| helper.join().unwrap()).sum::<usize>() + driver.marked_objects
+            helpers.into_iter().map(|helper| helper.join().unwrap()).sum::<usize>()
+                + driver.marked_objects
         });
         assert_eq!(marked, reachable.iter().filter(|reachable| **reachable).count());
         assert_eq!(find_lost(&heap), None);
@@ -159,7 +170,10 @@ mod tests {
         ) {
             assert_eq!((bytes, environment), (16, 42));
             // SAFETY: a marker hands its tracer and a readable object.
-            unsafe { (*tracer.cast::<super::super::tracer::Tracer<'_, '_>>()).word(*object.cast::<usize>().add(1)) };
+            unsafe {
+                (*tracer.cast::<super::super::tracer::Tracer<'_, '_>>())
+                    .word(*object.cast::<usize>().add(1))
+            };
         }
         let (heap, local) = (heap(), local());
         let shapes = [
@@ -169,7 +183,9 @@ mod tests {
         ];
         let class = classes::class_of(16);
         let leaf = SpaceId::of(Kind::Leaf, class);
-        for (shape, scanned) in shapes.into_iter().zip([[false, true], [true, false], [false, true]]) {
+        for (shape, scanned) in
+            shapes.into_iter().zip([[false, true], [true, false], [false, true]])
+        {
             let layout = heap.layouts.intern(shape).unwrap();
             let id = heap.inner().typed_space(&heap, layout, class).unwrap();
             let parent = object(&heap, local, id, 2);

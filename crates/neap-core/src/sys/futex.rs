@@ -8,9 +8,12 @@ use rustix::time::Timespec;
 
 /// Sleeps while `word` is `expected`, at most `timeout_ns`; may wake for no reason, so the caller looks again. False: timed out.
 pub fn wait(word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool {
-    let timeout =
-        timeout_ns.map(|ns| Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ });
-    futex::wait(word, Flags::PRIVATE, expected, timeout.as_ref()) != Err(rustix::io::Errno::TIMEDOUT)
+    let timeout = timeout_ns.map(|ns| Timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as _,
+    });
+    futex::wait(word, Flags::PRIVATE, expected, timeout.as_ref())
+        != Err(rustix::io::Errno::TIMEDOUT)
 }
 
 /// Wakes at most `count` of those who sleep on `word`.

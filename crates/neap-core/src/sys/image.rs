@@ -75,7 +75,9 @@ mod tests {
         static mut WORD: usize = 7;
         let address = &raw const WORD as usize;
         let mut found = 0;
-        for_each(|image| found += image.segments().iter().filter(|segment| segment.contains(&address)).count());
+        for_each(|image| {
+            found += image.segments().iter().filter(|segment| segment.contains(&address)).count()
+        });
         assert_eq!(found, 1);
     }
 }

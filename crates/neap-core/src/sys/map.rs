@@ -14,7 +14,12 @@ pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
     let padded = bytes.checked_add(alignment).ok_or(Errno::NOMEM)?;
     // SAFETY: a new anonymous mapping where the kernel likes aliases nothing.
     let start = unsafe {
-        mm::mmap_anonymous(core::ptr::null_mut(), padded, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
+        mm::mmap_anonymous(
+            core::ptr::null_mut(),
+            padded,
+            ProtFlags::empty(),
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        )
     }? as usize;
     let aligned = (start + alignment - 1) & !(alignment - 1);
     release(Address(start), aligned - start);
@@ -35,12 +40,6 @@ pub fn commit(start: Address, bytes: usize) -> Result<(), Errno> {
 pub unsafe fn give_back(start: Address, bytes: usize) {
     // SAFETY: the contents are the caller's to drop. Refusal only means that the memory stays resident.
     let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxDontNeed) };
-}
-
-/// Asks for huge pages over a range; refusal is of no consequence.
-pub fn huge_pages(start: Address, bytes: usize) {
-    // SAFETY: advice that does not change contents.
-    let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxHugepage) };
 }
 
 /// New committed memory, zeroed.

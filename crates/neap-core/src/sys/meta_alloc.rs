@@ -29,8 +29,10 @@ struct Pools {
     slab_end: usize,
 }
 
-static POOLS: Lock<Pools> =
-    Lock::new(Rank::Meta, Pools { free: [0; (LARGEST_SHIFT - SMALLEST_SHIFT + 1) as usize], slab: 0, slab_end: 0 });
+static POOLS: Lock<Pools> = Lock::new(
+    Rank::Meta,
+    Pools { free: [0; (LARGEST_SHIFT - SMALLEST_SHIFT + 1) as usize], slab: 0, slab_end: 0 },
+);
 /// Bytes mapped for small pieces and for large ones; statistics only.
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
@@ -42,6 +44,15 @@ pub fn mapped_bytes() -> usize {
 /// Holds the lock over a `fork`, so that the child finds the pools in order.
 pub fn hold_for_fork() -> impl Sized {
     POOLS.lock()
+}
+
+/// Makes the lock free after a `fork`.
+///
+/// # Safety
+/// The caller held it over the fork and forgot its guard.
+pub unsafe fn unlock_after_fork() {
+    // SAFETY: the caller's promise.
+    unsafe { POOLS.reset() };
 }
 
 fn shift_of(layout: Layout) -> u32 {
@@ -83,7 +94,8 @@ unsafe impl GlobalAlloc for MetaAllocator {
             let Ok(slab) = map::allocate(SLAB_BYTES) else { return null_mut() };
             MAPPED.fetch_add(SLAB_BYTES, Relaxed);
             // A mapping is page-aligned; pieces larger than a page need their own alignment made up inside it.
-            pools.slab = (slab.0 + bytes.min(SLAB_BYTES / 2) - 1) & !(bytes.min(SLAB_BYTES / 2) - 1);
+            pools.slab =
+                (slab.0 + bytes.min(SLAB_BYTES / 2) - 1) & !(bytes.min(SLAB_BYTES / 2) - 1);
             pools.slab_end = slab.0 + SLAB_BYTES;
             let start = pools.slab;
             pools.slab = start + bytes;
@@ -147,6 +159,8 @@ mod tests {
     #[test]
     fn absurd_sizes_give_null() {
         // SAFETY: a valid layout.
-        assert!(unsafe { MetaAllocator.alloc(Layout::from_size_align(1 << 61, 8).unwrap()) }.is_null());
+        assert!(
+            unsafe { MetaAllocator.alloc(Layout::from_size_align(1 << 61, 8).unwrap()) }.is_null()
+        );
     }
 }

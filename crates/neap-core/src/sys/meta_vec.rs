@@ -121,21 +121,6 @@ impl<T: Copy> MetaVec<T> {
         self.length = length;
         Ok(())
     }
-
-    /// The elements.
-    pub fn as_slice(&self) -> &[T] {
-        self
-    }
-
-    /// The elements, for changing.
-    pub fn as_mut_slice(&mut self) -> &mut [T] {
-        self
-    }
-
-    /// Bytes of memory it holds.
-    pub fn footprint(&self) -> usize {
-        self.mapped_bytes()
-    }
 }
 
 impl<T: Copy> Default for MetaVec<T> {
@@ -180,9 +165,9 @@ mod tests {
         assert_eq!(vector.swap_remove(0), 0);
         assert_eq!((vector[0], vector.len()), (9_998, 9_998));
         vector.truncate(3);
-        assert_eq!(vector.as_slice(), [9_998, 1, 2]);
+        assert_eq!(vector[..], [9_998, 1, 2]);
         vector.try_resize(5, 7).unwrap();
-        assert_eq!(vector.as_slice(), [9_998, 1, 2, 7, 7]);
+        assert_eq!(vector[..], [9_998, 1, 2, 7, 7]);
         vector.clear();
         assert_eq!(vector.pop(), None);
     }
@@ -193,6 +178,6 @@ mod tests {
         vector.push(1_u64);
         assert_eq!(vector.try_reserve(usize::MAX / 8), Err(NoMemory));
         assert_eq!(vector.try_reserve(1 << 58), Err(NoMemory));
-        assert_eq!(vector.as_slice(), [1]);
+        assert_eq!(vector[..], [1]);
     }
 }

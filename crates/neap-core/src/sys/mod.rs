@@ -5,6 +5,7 @@ pub mod image;
 pub mod map;
 pub mod meta_alloc;
 pub mod meta_vec;
+pub mod own_thread;
 pub mod print;
 pub mod signal;
 pub mod stack_maps;

@@ -55,7 +55,11 @@ pub fn restore(mask: &libc::sigset_t) {
 ///
 /// # Safety
 /// `set` and `old` are null or valid.
-pub unsafe fn raw_sigmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
+pub unsafe fn raw_sigmask(
+    how: c_int,
+    set: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
     const KERNEL_SET_BYTES: usize = 8;
     let mut copy = 0_u64;
     if !set.is_null() {
@@ -65,7 +69,8 @@ pub unsafe fn raw_sigmask(how: c_int, set: *const libc::sigset_t, old: *mut libc
     }
     let set = if set.is_null() { core::ptr::null() } else { &raw const copy };
     // SAFETY: the caller's promise; the kernel writes 8 bytes to `old`.
-    let result = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, set, old, KERNEL_SET_BYTES) };
+    let result =
+        unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, set, old, KERNEL_SET_BYTES) };
     // SAFETY: errno is this thread's.
     if result == 0 { 0 } else { unsafe { *libc::__errno_location() } }
 }

@@ -7,12 +7,17 @@ use rustix::fs::{Mode, OFlags};
 
 /// The mapping that contains `address`, None if there is none or `/proc` is not there.
 pub fn mapping_of(address: usize) -> Option<Range<usize>> {
-    let file = rustix::fs::open(c"/proc/self/maps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let file =
+        rustix::fs::open(c"/proc/self/maps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .ok()?;
     let mut parser = Parser::default();
     let mut buffer = [0_u8; 4096];
     loop {
         let read = rustix::io::read(&file, &mut buffer).ok().filter(|read| *read > 0)?;
-        if let Some(found) = buffer[..read].iter().find_map(|byte| parser.feed(*byte).filter(|range| range.contains(&address))) {
+        if let Some(found) = buffer[..read]
+            .iter()
+            .find_map(|byte| parser.feed(*byte).filter(|range| range.contains(&address)))
+        {
             return Some(found);
         }
     }
@@ -36,7 +41,9 @@ impl Parser {
                 self.skipping = true;
                 return Some(self.start..self.number);
             }
-            digit => self.number = self.number << 4 | (digit as char).to_digit(16).unwrap_or(0) as usize,
+            digit => {
+                self.number = self.number << 4 | (digit as char).to_digit(16).unwrap_or(0) as usize
+            }
         }
         None
     }
@@ -57,7 +64,10 @@ mod tests {
     #[test]
     fn parses_lines() {
         let mut parser = Parser::default();
-        let found: Vec<_> = b"1000-2000 rw-p 0 f-f 0\nab-cd r\n".iter().filter_map(|byte| parser.feed(*byte)).collect();
+        let found: Vec<_> = b"1000-2000 rw-p 0 f-f 0\nab-cd r\n"
+            .iter()
+            .filter_map(|byte| parser.feed(*byte))
+            .collect();
         assert_eq!(found, [0x1000..0x2000, 0xab..0xcd]);
     }
 }

@@ -6,7 +6,9 @@
 #![allow(unsafe_code)]
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")))]
-compile_error!("neap-core knows registers and thread control blocks of x86-64 Linux with glibc only; see docs/porting.md");
+compile_error!(
+    "neap-core knows registers and thread control blocks of x86-64 Linux with glibc only; see docs/porting.md"
+);
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -21,7 +23,9 @@ pub fn current() -> i32 {
 pub fn control_block() -> usize {
     let block: usize;
     // SAFETY: reads the first word of the control block, which is its own address (the psABI's TLS variant II).
-    unsafe { core::arch::asm!("mov {}, fs:0", out(reg) block, options(nostack, pure, readonly, preserves_flags)) };
+    unsafe {
+        core::arch::asm!("mov {}, fs:0", out(reg) block, options(nostack, pure, readonly, preserves_flags))
+    };
     block
 }
 
@@ -38,7 +42,8 @@ pub fn control_block_bytes() -> usize {
         0 => {
             // SAFETY: looks a data symbol up; glibc defines it as a 32-bit size.
             let bytes = unsafe {
-                let symbol = libc::dlsym(libc::RTLD_DEFAULT, c"_thread_db_sizeof_pthread".as_ptr()) as *const u32;
+                let symbol = libc::dlsym(libc::RTLD_DEFAULT, c"_thread_db_sizeof_pthread".as_ptr())
+                    as *const u32;
                 if symbol.is_null() { AT_LEAST } else { *symbol as usize }
             };
             BYTES.store(bytes, Relaxed);
@@ -69,13 +74,15 @@ pub fn is_main() -> bool {
 pub fn stack_pointer() -> usize {
     let pointer: usize;
     // SAFETY: copies a register.
-    unsafe { core::arch::asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        core::arch::asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags))
+    };
     pointer
 }
 
-/// Stores the callee-saved registers on the stack and calls `f` with the stack position below them.
-#[inline(never)]
-pub fn with_registers_spilled<R>(f: impl FnOnce(usize) -> R) -> R {
+/// The registers that a called function keeps for its caller, as they are now.
+#[inline(always)]
+pub fn callee_saved_registers() -> [usize; 6] {
     let mut saved = [0_usize; 6];
     // SAFETY: writes six registers to six words.
     unsafe {
@@ -85,6 +92,13 @@ pub fn with_registers_spilled<R>(f: impl FnOnce(usize) -> R) -> R {
             in(reg) saved.as_mut_ptr(), options(nostack, preserves_flags)
         );
     }
+    saved
+}
+
+/// Stores the callee-saved registers on the stack and calls `f` with the stack position below them.
+#[inline(never)]
+pub fn with_registers_spilled<R>(f: impl FnOnce(usize) -> R) -> R {
+    let saved = core::hint::black_box(callee_saved_registers());
     let result = f(stack_pointer().min(saved.as_ptr() as usize));
     core::hint::black_box(&saved);
     result
@@ -125,7 +139,8 @@ mod tests {
     #[test]
     fn registers_are_spilled_above_the_reported_position() {
         let marker = 0x1234_5678_9abc_usize;
-        let found = with_registers_spilled(|position| position < core::ptr::from_ref(&marker) as usize);
+        let found =
+            with_registers_spilled(|position| position < core::ptr::from_ref(&marker) as usize);
         assert!(found);
     }
 

@@ -1,0 +1,460 @@
+//! The only surface that front ends use.
+//!
+//! Threads: every function may be called from any thread unless it says otherwise. A thread that nobody attached is attached by the first call that needs it to be; the
+//! first such call of the process starts the collector. Sizes are bytes. Nothing here panics.
+
+#![allow(unsafe_code)]
+
+use core::ffi::c_void;
+use core::ops::Range;
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering::*;
+
+use crate::addr::whole_words;
+use crate::cycle::{collector, events, root_callback};
+use crate::heap::HEAP;
+use crate::heap::classes::{LARGEST_SMALL, cell_bytes, class_of};
+use crate::heap::header::NO_LAYOUT;
+use crate::heap::layout::{self, RawTraceFunction};
+use crate::runtime::{self, allocate as allocation};
+use crate::sys::thread;
+use crate::world::{attach, blocked as regions, current, registry, roots, stacks, stop};
+
+pub use crate::alloc::free::FreeError;
+pub use crate::cycle::events::{AfterCycle, CycleEvent, CycleGate, EventCallback};
+pub use crate::cycle::root_callback::RootCallback;
+pub use crate::heap::kind::Kind;
+pub use crate::heap::layout::{LayoutError, LayoutId};
+pub use crate::mark::tracer::Tracer;
+pub use crate::options;
+pub use crate::refs::finalizer::{Finalizer, Order};
+pub use crate::refs::{finalizer, link, toggle};
+pub use crate::runtime::allocate::OutOfMemoryCallback;
+pub use crate::runtime::interpose::{pthread_create, pthread_sigmask};
+pub use crate::runtime::summary::{Statistics, statistics};
+pub use crate::runtime::{initialize, is_initialized, set_option};
+pub use crate::sys::meta_alloc::MetaAllocator;
+pub use crate::sys::print::{fatal, message};
+
+/// Traces one object: `object` is the start of its cell, `bytes` the bytes that are its own. Called by the thread that drives the cycle, world stopped: reads and
+/// reports, and neither allocates nor locks.
+pub type TraceFunction = unsafe extern "C" fn(
+    object: *mut c_void,
+    bytes: usize,
+    environment: usize,
+    tracer: &mut Tracer<'_, '_>,
+);
+
+/// How objects of a layout are scanned.
+pub enum Shape<'a> {
+    /// Bit i set: word i may be a pointer. The object is an array of elements of `element_words` words, each as the bitmap says; missing bits count as clear.
+    Bitmap {
+        /// Words of an element, at least 1.
+        element_words: usize,
+        /// One bit per word, lowest first.
+        bits: &'a [u64],
+    },
+    /// The first `bytes` bytes are scanned conservatively, the rest is not.
+    Prefix {
+        /// Length of the scanned part.
+        bytes: usize,
+    },
+    /// A function does it.
+    Function {
+        /// The function.
+        function: TraceFunction,
+        /// Handed to it.
+        environment: usize,
+    },
+}
+
+/// The number of a shape, the same each time.
+pub fn layout(shape: Shape<'_>) -> Result<LayoutId, LayoutError> {
+    HEAP.layouts.intern(match shape {
+        Shape::Bitmap { element_words, bits } => layout::Shape::Bitmap { element_words, bits },
+        Shape::Prefix { bytes } => layout::Shape::Prefix { bytes },
+        Shape::Function { function, environment } => {
+            // SAFETY: the two types differ in naming the tracer behind the last pointer only.
+            let function =
+                unsafe { core::mem::transmute::<TraceFunction, RawTraceFunction>(function) };
+            layout::Shape::Function { function, environment }
+        }
+    })
+}
+
+/// An object of `bytes` bytes. Null when there is no memory and the out-of-memory callback gave none.
+#[inline(always)]
+pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
+    allocation::allocate(bytes, kind)
+}
+
+/// The same at a multiple of `alignment`, a power of two up to 4096; null for other alignments.
+pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
+    allocation::allocate_aligned(bytes, alignment, kind)
+}
+
+/// A zeroed object that is scanned as `layout` says.
+#[inline]
+pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
+    allocation::allocate_typed(bytes, layout)
+}
+
+/// As realloc(3): keeps kind and layout; null `object` allocates a conservative one, 0 bytes frees. What is gained is zero where the kind is scanned and the object moved.
+///
+/// # Safety
+/// `object` is null or an object's start, and nobody uses the old address after success.
+pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    unsafe { allocation::reallocate(object, bytes) }
+}
+
+/// Frees an object now. A wrong pointer is named for what it is, and nothing happens.
+///
+/// # Safety
+/// Nobody uses the object afterwards.
+pub unsafe fn free(object: *mut u8) -> Result<(), FreeError> {
+    allocation::free(object).map(|_| ())
+}
+
+/// What is known of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectInfo {
+    /// Its first byte.
+    pub start: NonNull<u8>,
+    /// Bytes of its cell.
+    pub bytes: usize,
+    /// Its kind; typed objects count as conservative.
+    pub kind: Kind,
+    /// Its layout, if it is typed.
+    pub layout: Option<LayoutId>,
+}
+
+/// The object that an address lies in.
+pub fn object_at(word: usize) -> Option<ObjectInfo> {
+    let cell = HEAP.object_at(word)?;
+    let layout = cell.header.layout();
+    Some(ObjectInfo {
+        start: NonNull::new(cell.start.pointer())?,
+        bytes: cell.bytes(),
+        kind: Kind::from_parts(cell.header.scan(), cell.header.is_uncollectable()),
+        layout: (layout != NO_LAYOUT).then_some(LayoutId(layout)),
+    })
+}
+
+/// Whether an address lies in the heap, in an object or not.
+pub fn is_heap_address(word: usize) -> bool {
+    HEAP.contains(word)
+}
+
+/// The lowest address that an object can have and one past the highest, as the heap is now.
+pub fn heap_range() -> Range<usize> {
+    HEAP.base().0..HEAP.base().0 + HEAP.committed()
+}
+
+/// Bytes of the cell that a request of `bytes` gets.
+pub fn cell_bytes_for(bytes: usize) -> usize {
+    let wanted = bytes.saturating_add(HEAP.state.past_end.load(Relaxed)).max(1);
+    if wanted <= LARGEST_SMALL {
+        cell_bytes(class_of(wanted))
+    } else {
+        wanted.checked_next_multiple_of(crate::addr::PAGE_BYTES).unwrap_or(usize::MAX)
+    }
+}
+
+/// Whether the last cycle, or the one under way, marked the object; false where there is none.
+pub fn is_marked(object: usize) -> bool {
+    HEAP.is_marked(object)
+}
+
+/// Sets or clears an object's mark bit: only under [`with_stopped_world`] or in an event callback between `Stopped` and `BeforeResume`.
+pub fn set_marked(object: usize, on: bool) {
+    if let Some(cell) = HEAP.object_at(object) {
+        HEAP.bits(cell.block).set_range(cell.index.0..cell.index.0 + 1, true, false, on);
+    }
+}
+
+/// Calls `f` with start, bytes, kind and mark of every object: only under [`with_stopped_world`] or in an event callback between `Stopped` and `BeforeResume`. Cells
+/// of runs that threads hold are among them.
+pub fn for_each_object(mut f: impl FnMut(usize, usize, Kind, bool)) {
+    HEAP.for_each_block(|block, header| {
+        let kind = Kind::from_parts(header.scan(), header.is_uncollectable());
+        HEAP.for_each_object(block, header, |index, start| {
+            f(start.0, header.cell_bytes(), kind, HEAP.bits(block).is_marked(index));
+        });
+    });
+}
+
+/// Every aligned word of the range is a root from now on. False without memory.
+pub fn add_roots(range: Range<usize>) -> bool {
+    initialize();
+    roots::add(whole_words(&range))
+}
+
+/// The range is no registered root any more.
+pub fn remove_roots(range: Range<usize>) {
+    initialize();
+    roots::remove(whole_words(&range));
+}
+
+/// Nothing is a registered root any more; the writable segments of loaded objects stay roots.
+pub fn clear_roots() {
+    initialize();
+    roots::clear();
+}
+
+/// Part of a loaded object's data that is no root.
+pub fn exclude_roots(range: Range<usize>) {
+    initialize();
+    roots::exclude(range);
+}
+
+/// Forgets what [`exclude_roots`] was told.
+pub fn clear_exclusions() {
+    initialize();
+    roots::clear_exclusions();
+}
+
+/// Whether the writable segments of loaded objects are roots. Overrides the option.
+pub fn set_static_roots(on: bool) {
+    initialize();
+    roots::set_static(on);
+}
+
+/// Called in every cycle, world stopped, to name further roots. Must not allocate or lock.
+pub fn set_root_callback(callback: Option<RootCallback>) {
+    root_callback::set(callback);
+}
+
+/// Attaches the calling thread; false if it was. `stack_base` is its stack's highest address, found out when None.
+pub fn attach_thread(stack_base: Option<usize>) -> bool {
+    initialize();
+    attach::attach(stack_base.map(|base| 0..base))
+}
+
+/// Detaches the calling thread, which must not use objects until it is attached again; false if it was not attached.
+pub fn detach_thread() -> bool {
+    attach::detach()
+}
+
+/// Whether the calling thread is attached.
+pub fn is_thread_attached() -> bool {
+    current::get().is_some()
+}
+
+/// Where the calling thread's own word lies relative to its thread pointer: it holds the address of the thread's runs, or 0. For the inline fast path.
+pub fn thread_word_offset() -> isize {
+    current::offset()
+}
+
+/// The highest address of the calling thread's stack.
+pub fn stack_base() -> usize {
+    runtime::mutator().stack_base.load(Relaxed)
+}
+
+/// Says where the calling thread's stack ends now: for programs that switch stacks by themselves.
+pub fn set_stack_base(base: usize) {
+    let mutator = runtime::mutator();
+    mutator.stack_low.store(0, Relaxed);
+    mutator.stack_base.store(base, Relaxed);
+}
+
+/// Runs `f` in a region in which this thread is not stopped. `f` must not touch the heap.
+pub fn blocked<R>(f: impl FnOnce() -> R) -> R {
+    regions::blocked(runtime::mutator(), f)
+}
+
+/// Inside [`blocked`]: runs `f` as an ordinary mutator again.
+pub fn unblocked<R>(f: impl FnOnce() -> R) -> R {
+    regions::unblocked(runtime::mutator(), f)
+}
+
+/// The signal that stops a thread.
+pub fn stop_signal() -> i32 {
+    initialize();
+    stop::signal_number()
+}
+
+/// Runs `f` with every other mutator stopped. `f` must not allocate, nor take locks of the program.
+pub fn with_stopped_world<R>(f: impl FnOnce() -> R) -> R {
+    let mutator = runtime::mutator();
+    collector::hold();
+    let mut registry = registry::lock();
+    let stopped = stop::stop(&mut registry, mutator);
+    let result = f();
+    stop::resume(stopped);
+    drop(registry);
+    collector::release();
+    result
+}
+
+/// No cycle runs until as many calls of [`release_collections`] on this thread; other threads go on running. While it holds, this thread's own cycles are refused.
+pub fn hold_collections() {
+    initialize();
+    collector::hold();
+}
+
+/// Ends a [`hold_collections`] of this thread.
+pub fn release_collections() {
+    initialize();
+    collector::release();
+}
+
+/// Runs `f` between [`hold_collections`] and [`release_collections`].
+pub fn with_collections_held<R>(f: impl FnOnce() -> R) -> R {
+    hold_collections();
+    let result = f();
+    release_collections();
+    result
+}
+
+/// A full collection, complete on return. False if collections are disabled or this thread holds them off.
+pub fn collect() -> bool {
+    initialize();
+    collector::collect(collector::Reason::Explicit)
+}
+
+/// A collection if enough was allocated for one; whether it ran.
+pub fn collect_if_due() -> bool {
+    initialize();
+    collector::is_due() && collector::collect(collector::Reason::Allocated)
+}
+
+/// As [`collect`], and gives empty memory back to the system at once.
+pub fn collect_and_release() -> bool {
+    let collected = collect();
+    release_memory();
+    collected
+}
+
+/// Finishes the sweep and gives every empty block's memory back to the system.
+pub fn release_memory() {
+    let mutator = runtime::mutator();
+    let mut more = true;
+    while more {
+        let _critical = mutator.critical();
+        let mut inner = HEAP.inner();
+        more = !inner.sweep_step(&HEAP);
+        if !more {
+            HEAP.clean(&mut inner, u64::MAX, usize::MAX);
+        }
+    }
+}
+
+/// Undoes one [`disable`].
+pub fn enable() {
+    collector::enable();
+}
+
+/// No collections until as many calls of [`enable`].
+pub fn disable() {
+    collector::disable();
+}
+
+/// Whether collections are disabled.
+pub fn is_disabled() -> bool {
+    collector::is_disabled()
+}
+
+/// Makes the heap at least `bytes` larger now; false if the limit or the system refuses.
+pub fn expand(bytes: usize) -> bool {
+    let _critical = runtime::mutator().critical();
+    let mut inner = HEAP.inner();
+    let room = HEAP.max_bytes().saturating_sub(HEAP.committed());
+    bytes <= room
+        && (0..bytes.div_ceil(crate::addr::CHUNK_BYTES))
+            .all(|_| HEAP.commit_chunk(&mut inner).is_ok())
+}
+
+/// The hard limit on blocks in use; 0 for none.
+pub fn set_max_heap(bytes: usize) {
+    initialize();
+    HEAP.set_max_bytes(bytes);
+    collector::configure(|collector| collector.settings.max_bytes = HEAP.max_bytes());
+}
+
+/// The hard limit; `usize::MAX` for none.
+pub fn max_heap() -> usize {
+    HEAP.max_bytes()
+}
+
+/// Bytes that may be allocated per live byte before the next cycle; below 0.05 counts as 0.05.
+pub fn set_growth(factor: f64) {
+    initialize();
+    collector::configure(|collector| collector.settings.growth = factor.max(0.05));
+}
+
+/// What [`set_growth`] or the option set.
+pub fn growth() -> f64 {
+    initialize();
+    let mut growth = 0.0;
+    collector::configure(|collector| growth = collector.settings.growth);
+    growth
+}
+
+/// Told of each step of each cycle; see [`CycleEvent`].
+pub fn set_event_callback(callback: Option<EventCallback>) {
+    events::set_event(callback);
+}
+
+/// Called when a cycle is over, on the thread that drove it, after `CycleEnd`; may run any code.
+pub fn set_after_cycle(callback: Option<AfterCycle>) {
+    events::set_after(callback);
+}
+
+/// Asked before a cycle that the program did not ask for; false puts it off.
+pub fn set_cycle_gate(gate: Option<CycleGate>) {
+    events::set_gate(gate);
+}
+
+/// Called with the bytes asked for when there is no memory; what it gives is what the allocation gives.
+pub fn set_out_of_memory_callback(callback: Option<OutOfMemoryCallback>) {
+    allocation::set_out_of_memory(callback);
+}
+
+/// A stack that is no thread's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct StackHandle(*const stacks::Stack);
+
+impl StackHandle {
+    /// No stack: the thread's own.
+    pub const OWN: Self = Self(core::ptr::null());
+
+    /// Whether it is [`Self::OWN`].
+    pub fn is_own(self) -> bool {
+        self.0.is_null()
+    }
+}
+
+/// Declares memory that the program will use as a stack; [`StackHandle::OWN`] when there is no memory or the range is empty.
+pub fn stack_create(range: Range<usize>) -> StackHandle {
+    initialize();
+    StackHandle(stacks::create(range).map_or(core::ptr::null(), core::ptr::from_ref))
+}
+
+/// The calling thread is about to leave the stack that it runs on and go on in `to`. Takes no lock.
+///
+/// # Safety
+/// The switch follows at once, `to` is not retired, and no other thread runs on it.
+pub unsafe fn stack_switch(to: StackHandle) {
+    // SAFETY: the caller's promise.
+    stacks::switch(runtime::mutator(), unsafe { to.0.as_ref() });
+}
+
+/// Forgets a declared stack.
+///
+/// # Safety
+/// Nobody runs on it or switches to it afterwards.
+pub unsafe fn stack_retire(stack: StackHandle) {
+    // SAFETY: the caller's promise.
+    if let Some(stack) = unsafe { stack.0.as_ref() } {
+        // SAFETY: as above.
+        unsafe { stacks::retire(stack) };
+    }
+}
+
+/// The position of the calling thread on its stack, for callers that have to name it.
+#[inline(always)]
+pub fn stack_position() -> usize {
+    thread::stack_pointer()
+}

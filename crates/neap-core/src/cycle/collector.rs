@@ -1,0 +1,174 @@
+//! The way in to a cycle: who wants one waits here for the collector's lock, and drives the cycle on its own thread.
+//!
+//! Invariant: the lock is waited for outside critical sections, so a thread that waits can be stopped by the cycle it waits for. A thread that holds collections off
+//! has the lock, and never waits for it again.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+
+use super::{background, events, full, markers, phase::Phase, trigger::Settings};
+use crate::heap::HEAP;
+use crate::rank::Rank;
+use crate::sync::Lock;
+use crate::world::attach;
+use crate::world::mutator::Mutator;
+use crate::world::roots::Images;
+
+/// What the driver of a cycle owns.
+pub struct Collector {
+    /// Where the cycle is.
+    pub phase: Phase,
+    /// Roots of loaded objects, listed for each stop.
+    pub images: Images,
+    /// What the user set.
+    pub settings: Settings,
+    /// Marking threads at most, the driver included.
+    pub markers: usize,
+}
+
+static COLLECTOR: Lock<Collector> = Lock::new(
+    Rank::Cycle,
+    Collector {
+        phase: Phase::Idle,
+        images: Images::new(),
+        settings: Settings { growth: 1.0, min_trigger: 4 << 20, max_bytes: usize::MAX },
+        markers: 1,
+    },
+);
+/// Bytes handed out since the last cycle at which the next one is due; written by the collector.
+static DUE_AT: AtomicUsize = AtomicUsize::new(4 << 20);
+/// How often collections were disabled more than enabled.
+static DISABLED: AtomicU32 = AtomicU32::new(0);
+
+/// Why a cycle is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Enough was allocated.
+    Allocated,
+    /// Memory was refused.
+    NoMemory,
+    /// The program asked.
+    Explicit,
+}
+
+/// Whether enough was allocated for a cycle. Read after every refill.
+#[inline(always)]
+pub fn is_due() -> bool {
+    HEAP.state.allocated_since_cycle.load(Relaxed) >= DUE_AT.load(Relaxed)
+}
+
+/// Runs a cycle on this thread, or waits for the one that runs; false if none was run because collections are disabled or held off by this thread, or
+/// because another thread's has just made this one unnecessary. Outside critical sections.
+pub fn collect(reason: Reason) -> bool {
+    let mutator = attach::current();
+    if is_disabled() || mutator.holds.load(Relaxed) > 0 {
+        return false;
+    }
+    if reason == Reason::Allocated && !events::may_begin() {
+        postpone();
+        return false;
+    }
+    let mut collector = COLLECTOR.lock();
+    if reason == Reason::Allocated && !is_due() {
+        return false;
+    }
+    mutator.holds.store(1, Relaxed);
+    full::run(&mut collector, mutator);
+    mutator.holds.store(0, Relaxed);
+    drop(collector);
+    background::wake();
+    events::after_cycle();
+    true
+}
+
+/// A large object of `bytes` bytes is about to be allocated: if that passes the trigger, the cycle is due before it.
+pub fn note_coming(bytes: usize) {
+    let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
+    if allocated.saturating_add(bytes) > DUE_AT.load(Relaxed) {
+        let _ = DUE_AT.fetch_min(allocated.max(1), Relaxed);
+    }
+}
+
+/// The next cycle is due after as much again: the program does not want one now.
+fn postpone() {
+    DUE_AT.store(HEAP.state.allocated_since_cycle.load(Relaxed) + (1 << 20), Relaxed);
+}
+
+/// Sets the trigger after a cycle or a change of settings; gives it.
+pub(super) fn set_due(settings: &Settings) -> usize {
+    let due = settings.threshold(HEAP.state.live_bytes.load(Relaxed));
+    DUE_AT.store(due, Relaxed);
+    due
+}
+
+/// Changes the settings.
+pub fn configure(change: impl FnOnce(&mut Collector)) {
+    held(attach::current(), |collector| {
+        change(collector);
+        set_due(&collector.settings);
+    });
+}
+
+/// Runs `f` on the collector, which no cycle uses meanwhile. Not for a thread that holds collections off.
+fn held<R>(mutator: &Mutator, f: impl FnOnce(&mut Collector) -> R) -> R {
+    if mutator.holds.load(Relaxed) > 0 {
+        // SAFETY: this thread holds the lock already, by `hold`, and runs no cycle.
+        return f(unsafe { COLLECTOR.already_held() });
+    }
+    f(&mut COLLECTOR.lock())
+}
+
+/// From now until [`release`], no cycle runs. Nests. While this thread holds, its own requests for cycles are refused.
+pub fn hold() {
+    let mutator = attach::current();
+    if mutator.holds.load(Relaxed) == 0 {
+        core::mem::forget(COLLECTOR.lock());
+    }
+    mutator.holds.store(mutator.holds.load(Relaxed) + 1, Relaxed);
+}
+
+/// Ends a [`hold`] of this thread; one that was never begun is ignored.
+pub fn release() {
+    let mutator = attach::current();
+    let Some(holds) = mutator.holds.load(Relaxed).checked_sub(1) else { return };
+    mutator.holds.store(holds, Relaxed);
+    if holds == 0 {
+        // SAFETY: `hold` took the lock on this thread and forgot its guard.
+        unsafe { COLLECTOR.unlock_forgotten() };
+    }
+}
+
+/// Allows collections again; one more call than [`disable`] changes nothing.
+pub fn enable() {
+    let _ = DISABLED.fetch_update(AcqRel, Acquire, |count| count.checked_sub(1));
+}
+
+/// No collections until as many calls of [`enable`].
+pub fn disable() {
+    DISABLED.fetch_add(1, AcqRel);
+}
+
+/// Whether collections are disabled.
+pub fn is_disabled() -> bool {
+    DISABLED.load(Acquire) > 0
+}
+
+/// Takes the lock over a `fork`; a thread that holds collections off has it already.
+pub fn hold_for_fork() {
+    hold();
+}
+
+/// Ends [`hold_for_fork`], in the parent and in the child.
+///
+/// # Safety
+/// This thread took it.
+pub unsafe fn unlock_after_fork() {
+    release();
+}
+
+/// In the child of a `fork`: the library's threads are gone.
+pub fn after_fork() {
+    markers::after_fork();
+    background::after_fork();
+}

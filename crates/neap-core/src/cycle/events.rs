@@ -1,0 +1,82 @@
+//! What the program is told of cycles: one callback for each step, one when a cycle is over and anything may be done, one that may put a cycle off.
+//!
+//! Invariant: between `Stopped` and `BeforeResume` the callback runs with the world stopped and must not allocate or lock; `CycleStart` and the after-cycle callback run with the
+//! world running and no lock held. On the thread that drives the cycle.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+/// A step of a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CycleEvent {
+    /// A cycle begins; the world runs.
+    CycleStart = 0,
+    /// The world is about to be stopped.
+    BeforeStop = 1,
+    /// It is.
+    Stopped = 2,
+    /// Marking begins.
+    MarkStart = 3,
+    /// Everything reachable is marked; finalizers and links are not settled yet.
+    MarkEnd = 4,
+    /// The world is about to be resumed.
+    BeforeResume = 5,
+    /// It is.
+    Resumed = 6,
+    /// The cycle is over; the world runs and no lock is held.
+    CycleEnd = 7,
+}
+
+/// Told of each step.
+pub type EventCallback = unsafe extern "C" fn(CycleEvent);
+/// Called after a cycle; may run any code.
+pub type AfterCycle = unsafe extern "C" fn();
+/// Asked before a cycle that the program did not ask for; false puts it off.
+pub type CycleGate = unsafe extern "C" fn() -> bool;
+
+static EVENT: AtomicUsize = AtomicUsize::new(0);
+static AFTER: AtomicUsize = AtomicUsize::new(0);
+static GATE: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the callback for steps.
+pub fn set_event(callback: Option<EventCallback>) {
+    EVENT.store(callback.map_or(0, |callback| callback as usize), Release);
+}
+
+/// Sets the callback for the end of cycles.
+pub fn set_after(callback: Option<AfterCycle>) {
+    AFTER.store(callback.map_or(0, |callback| callback as usize), Release);
+}
+
+/// Sets the gate.
+pub fn set_gate(gate: Option<CycleGate>) {
+    GATE.store(gate.map_or(0, |gate| gate as usize), Release);
+}
+
+/// Tells of a step.
+pub fn tell(event: CycleEvent) {
+    let callback = EVENT.load(Acquire);
+    if callback != 0 {
+        // SAFETY: stored from such a function; its contract is the program's to keep.
+        unsafe { core::mem::transmute::<usize, EventCallback>(callback)(event) };
+    }
+}
+
+/// The cycle is over.
+pub fn after_cycle() {
+    tell(CycleEvent::CycleEnd);
+    let callback = AFTER.load(Acquire);
+    if callback != 0 {
+        // SAFETY: stored from such a function.
+        unsafe { core::mem::transmute::<usize, AfterCycle>(callback)() };
+    }
+}
+
+/// Whether a cycle that the program did not ask for may begin.
+pub fn may_begin() -> bool {
+    let gate = GATE.load(Acquire);
+    // SAFETY: stored from such a function.
+    gate == 0 || unsafe { core::mem::transmute::<usize, CycleGate>(gate)() }
+}

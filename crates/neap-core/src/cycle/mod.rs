@@ -1,0 +1,16 @@
+//! A cycle: what starts one, its phases, its driver, the threads that help.
+//!
+//! Invariant: one cycle at a time, driven by the thread that holds the collector's lock, a mutator like any other. [`collector`] is the way in.
+
+pub mod background;
+pub mod collector;
+pub mod events;
+pub mod full;
+pub mod markers;
+pub mod phase;
+pub mod report;
+pub mod root_callback;
+pub mod settle;
+pub mod trigger;
+
+pub use collector::{after_fork, hold_for_fork, unlock_after_fork};

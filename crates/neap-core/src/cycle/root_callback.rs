@@ -1,0 +1,28 @@
+//! The program's own roots: a function that names them in every cycle.
+//!
+//! Invariant: called once in each cycle with the world stopped, on the thread that drives it.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use crate::mark::tracer::Tracer;
+
+/// Names roots to the tracer; must not allocate or lock.
+pub type RootCallback = unsafe extern "C" fn(&mut Tracer<'_, '_>);
+
+static CALLBACK: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the function.
+pub fn set(callback: Option<RootCallback>) {
+    CALLBACK.store(callback.map_or(0, |callback| callback as usize), Release);
+}
+
+/// Calls it.
+pub fn call(tracer: &mut Tracer<'_, '_>) {
+    let callback = CALLBACK.load(Acquire);
+    if callback != 0 {
+        // SAFETY: stored from such a function; its contract is the program's to keep.
+        unsafe { core::mem::transmute::<usize, RootCallback>(callback)(tracer) };
+    }
+}

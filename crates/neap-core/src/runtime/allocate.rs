@@ -1,0 +1,214 @@
+//! Allocation as the program sees it: the bump, and behind it refilling, collecting, and what to do when there is no memory.
+//!
+//! Invariant: gives null only after a full cycle freed too little and the out-of-memory callback gave nothing. Called by mutators; the first call starts the collector and attaches the thread.
+
+#![allow(unsafe_code)]
+
+use core::ffi::c_void;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use super::mutator;
+use crate::addr::Address;
+use crate::alloc::free::FreeError;
+use crate::alloc::{free, large, refill, resize};
+use crate::cycle::collector::{self, Reason};
+use crate::heap::classes::{self, LARGEST_SMALL, TABLE};
+use crate::heap::header::NO_LAYOUT;
+use crate::heap::kind::{Kind, Scan};
+use crate::heap::layout::LayoutId;
+use crate::heap::spaces::SpaceId;
+use crate::heap::{HEAP, Refused};
+use crate::world::current;
+use crate::world::mutator::Mutator;
+
+/// Called with the bytes asked for when there is no memory; what it gives is given to who asked.
+pub type OutOfMemoryCallback = unsafe extern "C" fn(usize) -> *mut c_void;
+static OUT_OF_MEMORY: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the out-of-memory callback.
+pub fn set_out_of_memory(callback: Option<OutOfMemoryCallback>) {
+    OUT_OF_MEMORY.store(callback.map_or(0, |callback| callback as usize), Release);
+}
+
+/// What is to be allocated.
+#[derive(Clone, Copy)]
+struct Request {
+    /// Bytes asked for, the past-the-end byte included.
+    bytes: usize,
+    kind: Kind,
+    layout: u32,
+}
+
+/// Bytes to reserve for a request of `bytes`; None where no object can be so large.
+#[inline(always)]
+fn with_past_end(bytes: usize) -> Option<usize> {
+    let bytes = bytes.checked_add(HEAP.state.past_end.load(Relaxed))?;
+    (bytes <= isize::MAX as usize).then_some(bytes)
+}
+
+/// An object of `bytes` bytes; null when there is no memory.
+#[inline(always)]
+pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
+    if let Some(mutator) = current::get()
+        && let Some(wanted) = with_past_end(bytes)
+        && wanted <= LARGEST_SMALL
+    {
+        let class = classes::class_of(wanted);
+        let run = mutator.local.fixed(SpaceId::of(kind, class));
+        let cell = run.bump(TABLE[class].cell_bytes as usize);
+        if cell != 0 {
+            return cell as *mut u8;
+        }
+    }
+    slow(bytes, kind, NO_LAYOUT)
+}
+
+/// An object of a layout; null when there is no memory.
+#[inline]
+pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
+    if let Some(mutator) = current::get()
+        && let Some(wanted) = with_past_end(bytes)
+        && wanted <= LARGEST_SMALL
+    {
+        let class = classes::class_of(wanted);
+        let space = HEAP.layouts.space_slot(layout, class).load(Acquire);
+        if space != crate::heap::header::NONE
+            && let Some(run) = mutator.local.run(SpaceId(space))
+        {
+            let cell = run.bump(TABLE[class].cell_bytes as usize);
+            if cell != 0 {
+                return cell as *mut u8;
+            }
+        }
+    }
+    slow(bytes, Kind::Conservative, layout.0)
+}
+
+/// An object at a multiple of `alignment`, a power of two up to a page; null otherwise.
+pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
+    if !alignment.is_power_of_two() || alignment > crate::addr::PAGE_BYTES {
+        return null_mut();
+    }
+    // A multiple of the alignment gets cells that are one, in blocks that begin at one. The past-the-end byte would break that: round it in.
+    match with_past_end(bytes.max(1)).and_then(|bytes| crate::addr::round_up(bytes, alignment)) {
+        Some(rounded) => allocate(rounded - HEAP.state.past_end.load(Relaxed), kind),
+        None => null_mut(),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn slow(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
+    let mutator = mutator();
+    let Some(wanted) = with_past_end(bytes) else { return out_of_memory(bytes) };
+    let request = Request { bytes: wanted, kind, layout };
+    if wanted > LARGEST_SMALL && HEAP.state.allocated_since_cycle.load(Relaxed) > 0 {
+        collector::note_coming(wanted);
+    }
+    if collector::is_due() {
+        collector::collect(Reason::Allocated);
+    }
+    if let Ok(cell) = attempt(mutator, request) {
+        return cell;
+    }
+    collector::collect(Reason::NoMemory);
+    attempt(mutator, request).unwrap_or_else(|_| out_of_memory(bytes))
+}
+
+fn attempt(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused> {
+    if request.bytes > LARGEST_SMALL {
+        attempt_large(mutator, request)
+    } else {
+        attempt_small(mutator, request)
+    }
+}
+
+fn attempt_small(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused> {
+    let class = classes::class_of(request.bytes);
+    let _critical = mutator.critical();
+    let id = if request.layout == NO_LAYOUT {
+        SpaceId::of(request.kind, class)
+    } else {
+        let mut inner = HEAP.inner();
+        inner.typed_space(&HEAP, LayoutId(request.layout), class).map_err(|_| Refused::System)?
+    };
+    let run = mutator.local.run(id).ok_or(Refused::System)?;
+    let cell_bytes = TABLE[class].cell_bytes as usize;
+    loop {
+        let cell = run.bump(cell_bytes);
+        if cell != 0 {
+            return Ok(cell as *mut u8);
+        }
+        refill::refill(&HEAP, &mutator.local, run, id, true)?;
+    }
+}
+
+fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused> {
+    let critical = mutator.critical();
+    let unborn = large::take(&HEAP, request.kind, request.layout, request.bytes, true)?;
+    drop(critical);
+    if request.layout != NO_LAYOUT || request.kind.scan() != Scan::Leaf {
+        // SAFETY: just taken by this thread.
+        unsafe { large::zero(&unborn) };
+    }
+    let _critical = mutator.critical();
+    large::bear(&HEAP, &unborn);
+    mutator.local.count(1, unborn.bytes as u64);
+    Ok(unborn.start.pointer())
+}
+
+#[cold]
+fn out_of_memory(bytes: usize) -> *mut u8 {
+    let callback = OUT_OF_MEMORY.load(Acquire);
+    if callback == 0 {
+        return null_mut();
+    }
+    // SAFETY: stored from such a function.
+    unsafe { core::mem::transmute::<usize, OutOfMemoryCallback>(callback)(bytes) }.cast()
+}
+
+/// Frees the object that starts at `object`; a wrong pointer changes nothing.
+pub fn free(object: *mut u8) -> Result<usize, FreeError> {
+    let _critical = mutator().critical();
+    free::free(&HEAP, Address(object as usize))
+}
+
+/// As realloc(3), keeping kind and layout. A pointer that is no object's start is refused with null.
+///
+/// # Safety
+/// `object` is null or nobody uses the old address afterwards.
+pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
+    if object.is_null() {
+        return allocate(bytes, Kind::Conservative);
+    }
+    if bytes == 0 {
+        let _ = free(object);
+        return null_mut();
+    }
+    let mutator = mutator();
+    let critical = mutator.critical();
+    let Some(cell) = HEAP.object_at(object as usize).filter(|cell| cell.start.0 == object as usize)
+    else {
+        return null_mut();
+    };
+    let Some(wanted) = with_past_end(bytes) else { return null_mut() };
+    if resize::in_place(&HEAP, &cell, wanted) {
+        return object;
+    }
+    let kind = Kind::from_parts(cell.header.scan(), cell.header.is_uncollectable());
+    let layout = cell.header.layout();
+    let had = if cell.header.requested() > 0 { cell.header.requested() } else { cell.bytes() };
+    drop(critical);
+    let moved = if layout == NO_LAYOUT {
+        allocate(bytes, kind)
+    } else {
+        allocate_typed(bytes, LayoutId(layout))
+    };
+    if !moved.is_null() {
+        // SAFETY: both objects hold that many bytes, and the new one is fresh.
+        unsafe { core::ptr::copy_nonoverlapping(object, moved, had.min(bytes)) };
+        let _ = free(object);
+    }
+    moved
+}

@@ -1,0 +1,67 @@
+//! `fork()` at any moment: the parent takes every lock of the collector first, so the child finds everything in order and its other threads' mutators gone.
+//!
+//! Invariant: between prepare and parent or child no cycle runs, no thread is in a critical section with a lock, and nothing is half done. Runs as `pthread_atfork` handlers
+//! on the forking thread.
+
+#![allow(unsafe_code)]
+
+use core::mem::forget;
+
+use crate::heap::HEAP;
+use crate::sys::meta_alloc;
+use crate::world::{attach, current, registry, roots, stop};
+use crate::{cycle, refs};
+
+/// Registers the handlers. Called once, at start-up.
+pub fn initialize() {
+    // SAFETY: three functions of the right type, which stay loaded as long as this library.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+}
+
+extern "C" fn prepare() {
+    cycle::hold_for_fork();
+    forget(registry::lock());
+    forget(roots::hold_for_fork());
+    refs::before_fork();
+    forget(HEAP.layouts.hold_for_fork());
+    forget(HEAP.inner());
+    forget(meta_alloc::hold_for_fork());
+}
+
+/// Gives all locks back, in the reverse order.
+///
+/// # Safety
+/// This thread took them in `prepare`.
+unsafe fn release() {
+    // SAFETY: the caller's promise, for each of them.
+    unsafe {
+        meta_alloc::unlock_after_fork();
+        HEAP.unlock_after_fork();
+        HEAP.layouts.unlock_after_fork();
+        refs::after_fork();
+        roots::unlock_after_fork();
+        registry::unlock_after_fork();
+        cycle::unlock_after_fork();
+    }
+}
+
+extern "C" fn parent() {
+    // SAFETY: `prepare` ran on this thread.
+    unsafe { release() };
+}
+
+extern "C" fn child() {
+    // SAFETY: `prepare` ran on this thread, the only one there is.
+    unsafe { release() };
+    stop::after_fork();
+    let own = current::get();
+    if let Some(own) = own {
+        own.thread
+            .store(crate::sys::thread::current() as u32, core::sync::atomic::Ordering::Relaxed);
+    }
+    let mut registry = registry::lock();
+    attach::forget_all_but(&mut registry, own, &HEAP);
+    drop(registry);
+    cycle::after_fork();
+    super::summary::after_fork();
+}

@@ -1,0 +1,133 @@
+//! Start-up: reads the options, reserves the heap, installs the stop signal and the fork handlers. Wires the layers together.
+//!
+//! Invariant: [`initialize`] does its work once, on the first thread that needs the collector; everybody else waits for it. After it, the calling thread is attached.
+
+pub mod allocate;
+mod fork;
+pub mod interpose;
+pub mod summary;
+
+use core::sync::atomic::{AtomicU32, Ordering::*};
+
+use crate::addr::GRANULE_BYTES;
+use crate::cycle::{background, collector, markers, report};
+use crate::heap::HEAP;
+use crate::options::Options;
+use crate::rank::Rank;
+use crate::sync::Lock;
+use crate::sys::{futex, print, thread};
+use crate::world::{attach, current, roots, stop};
+use crate::{check, options};
+
+/// 0 not begun, 1 under way, 2 done.
+static STATE: AtomicU32 = AtomicU32::new(0);
+/// What is in force; set before the start by `set_option`.
+static OPTIONS: Lock<Option<Options>> = Lock::new(Rank::Options, None);
+
+/// Whether [`initialize`] has finished.
+#[inline(always)]
+pub fn is_initialized() -> bool {
+    STATE.load(Acquire) == 2
+}
+
+/// Starts the collector if nobody has yet.
+#[inline]
+pub fn initialize() {
+    if !is_initialized() {
+        initialize_once();
+    }
+}
+
+#[cold]
+fn initialize_once() {
+    if STATE.compare_exchange(0, 1, AcqRel, Acquire).is_err() {
+        while STATE.load(Acquire) == 1 {
+            futex::wait(&STATE, 1, None);
+        }
+        return;
+    }
+    let options = options();
+    apply_at_start(&options);
+    STATE.store(2, Release);
+    futex::wake(&STATE, i32::MAX as u32);
+    attach::attach(None);
+    apply(&options);
+    summary::install(options.summary);
+}
+
+/// What cannot change later.
+fn apply_at_start(options: &Options) {
+    check::set_level(options.check as u8);
+    // Room for fragmentation above the limit, which counts granules in use.
+    let wanted = if options.max_heap == 0 { 0 } else { options.max_heap.saturating_mul(2) };
+    if let Err(error) = HEAP.reserve(wanted) {
+        print::fatal(format_args!(
+            "cannot reserve address space for the heap ({error}); raise the limit on address space (ulimit -v) or lower NEAP_MAX_HEAP"
+        ));
+    }
+    HEAP.state.past_end.store(options.past_end as usize, Relaxed);
+    attach::initialize();
+    if !stop::install(options.stop_signal) {
+        print::fatal(format_args!(
+            "the kernel refuses signal {}; choose another with NEAP_STOP_SIGNAL (34 to 64)",
+            options.stop_signal
+        ));
+    }
+    fork::initialize();
+}
+
+/// What can.
+fn apply(options: &Options) {
+    HEAP.set_max_bytes(options.max_heap.next_multiple_of(GRANULE_BYTES));
+    roots::set_static(options.static_roots);
+    background::set_decay_ms(options.decay.as_millis() as u64);
+    report::LOG_CYCLES.store(options.log.cycles, Relaxed);
+    let markers =
+        if options.markers == 0 { thread::processors() } else { options.markers as usize };
+    collector::configure(|collector| {
+        collector.settings.growth = options.growth;
+        collector.settings.min_trigger = options.min_trigger;
+        collector.settings.max_bytes = HEAP.max_bytes();
+        collector.markers = markers.min(crate::mark::team::MOST_MARKERS);
+    });
+    markers::team();
+}
+
+/// The options in force: what the program set over what the environment says.
+pub fn options() -> Options {
+    *OPTIONS.lock().get_or_insert_with(Options::from_environment)
+}
+
+/// Sets an option by name. What only the start-up reads is refused after it.
+pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
+    const AT_START: [&[u8]; 4] = [b"stop_signal", b"past_end", b"check", b"summary"];
+    let started = STATE.load(Acquire) != 0;
+    if started
+        && AT_START
+            .iter()
+            .any(|fixed| options::Entry::find(name).is_some_and(|entry| entry.is_named(fixed)))
+    {
+        return Err(
+            "this option must be set before the collector starts, that is before the first allocation",
+        );
+    }
+    let mut options = options();
+    options.set(name, value).map_err(|error| error.text())?;
+    *OPTIONS.lock() = Some(options);
+    if started {
+        apply(&options);
+    }
+    Ok(())
+}
+
+/// The calling thread has a mutator; starts the collector and attaches the thread if need be.
+#[inline(always)]
+pub fn mutator() -> &'static crate::world::mutator::Mutator {
+    match current::get() {
+        Some(mutator) => mutator,
+        None => {
+            initialize();
+            attach::current()
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `NEAP_SUMMARY`: one JSON object with the run's figures, written when the process ends; and the figures themselves.
+//!
+//! Invariant: written at most once per process, by the thread that calls exit(3). A file that cannot be written is reported and nothing else happens.
+
+#![allow(unsafe_code)]
+
+use core::ffi::CStr;
+use core::fmt::Write;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+
+use crate::addr::GRANULE_BYTES;
+use crate::cycle::report::{CYCLES, PAUSES};
+use crate::heap::HEAP;
+use crate::sys::{meta_alloc, print};
+use crate::world::registry;
+use rustix::fs::{Mode, OFlags};
+
+/// The run's figures. Bytes and nanoseconds; counts since the process began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Statistics {
+    /// Cycles completed.
+    pub cycles: u64,
+    /// Of those, minor ones.
+    pub minor_cycles: u64,
+    /// Stops of the world.
+    pub pause_count: u64,
+    /// The longest stop.
+    pub pause_max_ns: u64,
+    /// 99 of 100 stops were no longer.
+    pub pause_p99_ns: u64,
+    /// Half of the stops were no longer.
+    pub pause_p50_ns: u64,
+    /// All stops together.
+    pub pause_total_ns: u64,
+    /// Most bytes of blocks in use at once.
+    pub peak_bytes: u64,
+    /// Bytes of objects that the last cycle found live.
+    pub live_bytes: u64,
+    /// Bytes of the heap that hold memory of the system.
+    pub committed_bytes: u64,
+    /// Of those, bytes in no block.
+    pub free_bytes: u64,
+    /// Bytes of headers, bits and the collector's own tables.
+    pub metadata_bytes: u64,
+    /// Bytes of cells handed out.
+    pub allocated_bytes: u64,
+    /// Objects handed out.
+    pub allocated_objects: u64,
+    /// Bytes handed out to threads since the last cycle.
+    pub allocated_since_cycle: u64,
+    /// Bytes freed explicitly since the last cycle.
+    pub freed_since_cycle: u64,
+    /// Bytes of address space in use by the heap that were given back to the system.
+    pub unmapped_bytes: u64,
+}
+
+/// The figures now. From any thread, outside critical sections.
+pub fn statistics() -> Statistics {
+    let (allocated_objects, allocated_bytes) = registry::lock().totals();
+    let critical = crate::world::current::get().map(|mutator| mutator.critical());
+    let inner = HEAP.inner();
+    let resident = inner.granules.resident() * GRANULE_BYTES;
+    let free = inner.granules.dirty_free() * GRANULE_BYTES;
+    drop(inner);
+    drop(critical);
+    Statistics {
+        cycles: CYCLES.load(Relaxed),
+        minor_cycles: 0,
+        pause_count: PAUSES.count(),
+        pause_max_ns: PAUSES.max(),
+        pause_p99_ns: PAUSES.percentile(0.99),
+        pause_p50_ns: PAUSES.percentile(0.5),
+        pause_total_ns: PAUSES.total(),
+        peak_bytes: HEAP.state.peak_bytes.load(Relaxed) as u64,
+        live_bytes: HEAP.state.live_bytes.load(Relaxed) as u64,
+        committed_bytes: resident as u64,
+        free_bytes: free as u64,
+        metadata_bytes: (HEAP.metadata_bytes() + meta_alloc::mapped_bytes()) as u64,
+        allocated_bytes,
+        allocated_objects,
+        allocated_since_cycle: HEAP.state.allocated_since_cycle.load(Relaxed) as u64,
+        freed_since_cycle: HEAP.state.freed_since_cycle.load(Relaxed) as u64,
+        unmapped_bytes: (HEAP.committed() - resident) as u64,
+    }
+}
+
+static PATH: AtomicPtr<core::ffi::c_char> = AtomicPtr::new(core::ptr::null_mut());
+/// The process that was asked for a summary: a forked child has its own, which it writes too, to the same place.
+static WRITTEN: AtomicU32 = AtomicU32::new(0);
+
+/// Has the summary written at exit. Called once, at start-up.
+pub fn install(path: Option<&'static CStr>) {
+    if let Some(path) = path {
+        PATH.store(path.as_ptr().cast_mut(), Release);
+        // SAFETY: a function of the right type that stays loaded.
+        unsafe { libc::atexit(at_exit) };
+    }
+}
+
+extern "C" fn at_exit() {
+    let path = PATH.load(Acquire);
+    if path.is_null() || WRITTEN.swap(1, AcqRel) != 0 {
+        return;
+    }
+    let mut line = print::Line::new();
+    let _ = write(&statistics(), &mut line);
+    // SAFETY: stored from a string that lives for ever.
+    let path = unsafe { CStr::from_ptr(path) };
+    let written = if path == c"-" {
+        rustix::io::write(rustix::stdio::stderr(), line.bytes())
+    } else {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::from(0o644))
+            .and_then(|file| rustix::io::write(file, line.bytes()))
+    };
+    if let Err(error) = written {
+        print::message(format_args!(
+            "cannot write NEAP_SUMMARY to {}: {error}",
+            path.to_string_lossy()
+        ));
+    }
+}
+
+/// In the child of a `fork`: what it inherits of the parent's summary is its own to write.
+pub fn after_fork() {
+    WRITTEN.store(0, Relaxed);
+}
+
+fn write(s: &Statistics, out: &mut impl Write) -> core::fmt::Result {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    writeln!(
+        out,
+        "{{\"version\":\"{}\",\"watch\":\"none\",\"cycles\":{},\"minor_cycles\":{},\
+         \"pauses_ms\":{{\"count\":{},\"max\":{:.4},\"p99\":{:.4},\"p50\":{:.4},\"total\":{:.4}}},\
+         \"heap\":{{\"peak_bytes\":{},\"live_bytes\":{},\"committed_bytes\":{},\"metadata_bytes\":{}}},\
+         \"allocated_bytes\":{},\"allocated_objects\":{}}}",
+        env!("CARGO_PKG_VERSION"),
+        s.cycles,
+        s.minor_cycles,
+        s.pause_count,
+        ms(s.pause_max_ns),
+        ms(s.pause_p99_ns),
+        ms(s.pause_p50_ns),
+        ms(s.pause_total_ns),
+        s.peak_bytes,
+        s.live_bytes,
+        s.committed_bytes,
+        s.metadata_bytes,
+        s.allocated_bytes,
+        s.allocated_objects,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_figures_fit_a_line_and_the_object_is_balanced() {
+        // SAFETY: a struct of integers; any bytes are a value.
+        let largest: Statistics =
+            unsafe { core::mem::transmute([u64::MAX; size_of::<Statistics>() / 8]) };
+        let mut line = print::Line::new();
+        write(&largest, &mut line).unwrap();
+        let text = core::str::from_utf8(line.bytes()).unwrap();
+        assert!(
+            text.ends_with("}\n") && text.matches('{').count() == text.matches('}').count(),
+            "{text}"
+        );
+    }
+}

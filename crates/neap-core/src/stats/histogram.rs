@@ -1,0 +1,111 @@
+//! A histogram of durations: eight buckets to each doubling of nanoseconds, so that a percentile is at most an eighth off.
+//!
+//! Invariant: counts only grow. Written by one thread at a time, read by any; a reader may miss what is being added.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const STEPS: usize = 8;
+const BUCKETS: usize = 40 * STEPS;
+
+/// Durations in nanoseconds.
+pub struct Histogram {
+    counts: [AtomicU64; BUCKETS],
+    count: AtomicU64,
+    total: AtomicU64,
+    max: AtomicU64,
+}
+
+fn bucket(ns: u64) -> usize {
+    let ns = ns.max(STEPS as u64);
+    let doubling = 63 - ns.leading_zeros() as usize;
+    ((doubling - 3) * STEPS + (ns >> (doubling - 3)) as usize % STEPS).min(BUCKETS - 1)
+}
+
+/// The largest duration of a bucket.
+fn upper(bucket: usize) -> u64 {
+    ((STEPS + bucket % STEPS + 1) as u64) << (bucket / STEPS)
+}
+
+impl Histogram {
+    /// Nothing counted.
+    pub const fn new() -> Self {
+        Self {
+            counts: [const { AtomicU64::new(0) }; BUCKETS],
+            count: AtomicU64::new(0),
+            total: AtomicU64::new(0),
+            max: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts one duration.
+    pub fn add(&self, ns: u64) {
+        self.counts[bucket(ns)].fetch_add(1, Relaxed);
+        self.count.fetch_add(1, Relaxed);
+        self.total.fetch_add(ns, Relaxed);
+        self.max.fetch_max(ns, Relaxed);
+    }
+
+    /// How many were counted.
+    pub fn count(&self) -> u64 {
+        self.count.load(Relaxed)
+    }
+
+    /// Their sum.
+    pub fn total(&self) -> u64 {
+        self.total.load(Relaxed)
+    }
+
+    /// The longest.
+    pub fn max(&self) -> u64 {
+        self.max.load(Relaxed)
+    }
+
+    /// A duration that `part` (0 to 1) of all do not exceed, rounded up to its bucket's end but never beyond the longest.
+    pub fn percentile(&self, part: f64) -> u64 {
+        let wanted = (self.count() as f64 * part).ceil() as u64;
+        let mut seen = 0;
+        for (index, count) in self.counts.iter().enumerate() {
+            seen += count.load(Relaxed);
+            if seen >= wanted && seen > 0 {
+                return upper(index).min(self.max());
+            }
+        }
+        self.max()
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_an_eighth_off_at_most() {
+        let histogram = Histogram::new();
+        for ns in 1..=1000 {
+            histogram.add(ns * 1000);
+        }
+        assert_eq!(
+            (histogram.count(), histogram.max(), histogram.total()),
+            (1000, 1_000_000, 500_500_000)
+        );
+        for (part, exact) in [(0.5, 500_000.0), (0.99, 990_000.0), (1.0, 1_000_000.0)] {
+            let found = histogram.percentile(part) as f64;
+            assert!(found >= exact && found <= exact * 1.125, "{part}: {found}");
+        }
+    }
+
+    #[test]
+    fn extremes_have_buckets() {
+        let histogram = Histogram::new();
+        assert_eq!(histogram.percentile(0.5), 0);
+        histogram.add(0);
+        histogram.add(u64::MAX / 4);
+        assert_eq!(histogram.percentile(1.0), u64::MAX / 4);
+    }
+}

@@ -1,0 +1,3 @@
+//! What is counted, by whom is said at each counter. Written by all layers, reads none.
+
+pub mod histogram;

@@ -1,0 +1,86 @@
+//! Threads of the library's own, and libc's `pthread_create` behind the one that a front end may export.
+//!
+//! Assumes: `dlsym(RTLD_NEXT)` from this library finds libc's. A thread made here has every signal blocked. Called from program threads, outside stops.
+
+#![allow(unsafe_code)]
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use super::{print, signal};
+
+/// What a thread runs.
+pub type Start = extern "C" fn(*mut c_void) -> *mut c_void;
+/// pthread_create(3).
+pub type PthreadCreate = unsafe extern "C" fn(
+    *mut libc::pthread_t,
+    *const libc::pthread_attr_t,
+    Start,
+    *mut c_void,
+) -> c_int;
+
+/// Enough for a marker: its deep structures are outside the stack.
+const STACK_BYTES: usize = 256 << 10;
+
+/// libc's function of this name, never our own.
+pub fn real_pthread_create() -> PthreadCreate {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    let mut real = REAL.load(Relaxed);
+    if real == 0 {
+        // SAFETY: looks a symbol up.
+        real = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) } as usize;
+        if real == 0 {
+            print::fatal(format_args!(
+                "libc has no pthread_create behind ours; is the program linked statically?"
+            ));
+        }
+        REAL.store(real, Relaxed);
+    }
+    // SAFETY: libc's pthread_create has this type.
+    unsafe { core::mem::transmute::<usize, PthreadCreate>(real) }
+}
+
+/// Starts a detached thread with all signals blocked. False if the system refuses.
+pub fn start(function: Start, argument: *mut c_void) -> bool {
+    let mask = signal::block_all();
+    // SAFETY: the attribute object is initialized before and destroyed after its use.
+    let started = unsafe {
+        let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
+        let mut thread = 0;
+        libc::pthread_attr_init(&mut attributes);
+        libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        libc::pthread_attr_setstacksize(&mut attributes, STACK_BYTES);
+        let result = real_pthread_create()(&mut thread, &attributes, function, argument);
+        libc::pthread_attr_destroy(&mut attributes);
+        result == 0
+    };
+    signal::restore(&mask);
+    started
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicU32;
+
+    #[test]
+    fn runs_with_signals_blocked() {
+        static SEEN: AtomicU32 = AtomicU32::new(0);
+        extern "C" fn look(_: *mut c_void) -> *mut c_void {
+            // SAFETY: reads this thread's mask.
+            let blocked = unsafe {
+                let mut mask: libc::sigset_t = core::mem::zeroed();
+                signal::raw_sigmask(libc::SIG_BLOCK, core::ptr::null(), &mut mask);
+                libc::sigismember(&mask, libc::SIGTERM) == 1
+            };
+            SEEN.store(1 + blocked as u32, Release);
+            super::super::futex::wake(&SEEN, 1);
+            core::ptr::null_mut()
+        }
+        assert!(start(look, core::ptr::null_mut()));
+        while SEEN.load(Acquire) == 0 {
+            super::super::futex::wait(&SEEN, 0, Some(1_000_000_000));
+        }
+        assert_eq!(SEEN.load(Relaxed), 2);
+    }
+}

@@ -1,0 +1,127 @@
+//! Attaching a thread: making it a mutator, finding its stack; detaching it, explicitly or when it ends.
+//!
+//! Invariant: a thread allocates only while attached; its first allocation attaches it whoever made it. A thread that ends is detached by a pthread key's
+//! destructor, and attached again should a later destructor allocate.
+
+#![allow(unsafe_code)]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ffi::c_void;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU32, Ordering::*};
+
+use super::mutator::Mutator;
+use super::{current, registry};
+use crate::heap::{HEAP, Heap};
+use crate::sys::meta_alloc::MetaAllocator;
+use crate::sys::{print, stack_maps, thread};
+
+const LAYOUT: Layout = Layout::new::<Mutator>();
+/// The pthread key plus one; 0 until it is made.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Makes the key whose destructor detaches threads. Called once, at start-up.
+pub fn initialize() {
+    let mut key = 0;
+    // SAFETY: `key` is valid; the destructor has the right type.
+    if unsafe { libc::pthread_key_create(&mut key, Some(end_of_thread)) } == 0 {
+        KEY.store(key + 1, Relaxed);
+    }
+}
+
+unsafe extern "C" fn end_of_thread(_: *mut c_void) {
+    detach();
+}
+
+/// The calling thread's mutator; attaches it if need be. The runtime is initialized.
+#[inline]
+pub fn current() -> &'static Mutator {
+    match current::get() {
+        Some(mutator) => mutator,
+        None => {
+            attach(None);
+            current::get()
+                .unwrap_or_else(|| print::fatal(format_args!("no memory for a new thread's runs")))
+        }
+    }
+}
+
+/// Attaches the calling thread; false if it was attached already. `stack`: its lowest address (0: unknown) and its base, found out when None.
+pub fn attach(stack: Option<Range<usize>>) -> bool {
+    if current::get().is_some() {
+        return false;
+    }
+    let stack = stack.unwrap_or_else(find_stack);
+    // SAFETY: the layout has a size.
+    let memory = unsafe { MetaAllocator.alloc_zeroed(LAYOUT) };
+    if memory.is_null() {
+        print::fatal(format_args!("no memory for a new thread's runs"));
+    }
+    // SAFETY: zeroed memory of the right size and alignment is a valid mutator, and it stays until `detach`.
+    let mutator = unsafe { &*memory.cast::<Mutator>() };
+    mutator.local.initialize();
+    mutator.thread.store(thread::current() as u32, Relaxed);
+    mutator.control_block.store(thread::control_block(), Relaxed);
+    mutator.stack_low.store(stack.start, Relaxed);
+    mutator.stack_base.store(stack.end, Relaxed);
+    let mut registry = registry::lock();
+    current::set(memory as usize);
+    registry.add(mutator);
+    drop(registry);
+    if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
+        // SAFETY: the key exists; its value only says that there is something to detach.
+        unsafe { libc::pthread_setspecific(key, memory.cast()) };
+    }
+    true
+}
+
+/// Detaches the calling thread; false if it was not attached.
+pub fn detach() -> bool {
+    let Some(mutator) = current::get() else { return false };
+    let critical = mutator.critical();
+    mutator.local.retire(&HEAP);
+    drop(critical);
+    let mut registry = registry::lock();
+    registry.remove(mutator);
+    current::set(0);
+    drop(registry);
+    forget(mutator);
+    if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
+        // SAFETY: the key exists.
+        unsafe { libc::pthread_setspecific(key, core::ptr::null()) };
+    }
+    true
+}
+
+/// Gives a mutator's memory back; nobody knows it any more.
+fn forget(mutator: &Mutator) {
+    // SAFETY: it was allocated with this layout by `attach`, and is in no list.
+    unsafe { MetaAllocator.dealloc(core::ptr::from_ref(mutator).cast_mut().cast(), LAYOUT) };
+}
+
+/// In the child of a `fork`: ends the mutators of threads that do not exist there.
+pub fn forget_all_but(registry: &mut registry::Registry, own: Option<&Mutator>, heap: &Heap) {
+    for mutator in registry.iter() {
+        if own.is_none_or(|own| !core::ptr::eq(mutator, own)) {
+            registry.remove(mutator);
+            mutator.local.retire(heap);
+            forget(mutator);
+        }
+    }
+}
+
+/// The calling thread's stack, from what glibc tells about the first thread and from where it puts the control block of the others.
+fn find_stack() -> Range<usize> {
+    let here = thread::stack_pointer();
+    if thread::is_main() {
+        // It grows downwards as it is used: its lowest address is not fixed.
+        return 0..thread::main_stack_base();
+    }
+    let top = thread::control_block() + thread::control_block_bytes();
+    match stack_maps::mapping_of(here) {
+        // The control block lies in the same mapping, above us: an ordinary pthread.
+        Some(mapping) if mapping.contains(&(top - 1)) && here < top => mapping.start..top,
+        Some(mapping) => mapping,
+        None => 0..top,
+    }
+}

@@ -1,0 +1,50 @@
+//! Blocked regions: the thread waits for something else and touches no heap, so a stop neither signals it nor waits for it.
+//!
+//! Invariant `[world.inv.blocked]`: a mutator leaves its region only while no stop is under way. It says *running* and then reads the epoch; who stops the world makes
+//! the epoch odd and then reads what the mutator says. All four are sequentially consistent, so one of the two sees the other: either the mutator
+//! goes back to waiting, or it is asked by signal like any running thread.
+
+use core::sync::atomic::Ordering::*;
+
+use super::mutator::{Activity, Mutator};
+use super::stop;
+use crate::sys::thread;
+
+/// Runs `f` in a blocked region of the calling thread.
+pub fn blocked<R>(mutator: &Mutator, f: impl FnOnce() -> R) -> R {
+    if mutator.activity() == Activity::Blocked {
+        return f();
+    }
+    thread::with_registers_spilled(|position| {
+        mutator.position.store(position, Relaxed);
+        mutator.set_activity(Activity::Blocked);
+        let result = f();
+        leave(mutator);
+        result
+    })
+}
+
+/// Inside a blocked region, runs `f` as an ordinary mutator; the part of the stack that the region protected stays protected.
+pub fn unblocked<R>(mutator: &Mutator, f: impl FnOnce() -> R) -> R {
+    if mutator.activity() == Activity::Running {
+        return f();
+    }
+    let position = mutator.position.load(Relaxed);
+    leave(mutator);
+    let result = f();
+    mutator.position.store(position, Relaxed);
+    mutator.set_activity(Activity::Blocked);
+    result
+}
+
+fn leave(mutator: &Mutator) {
+    loop {
+        mutator.set_activity(Activity::Running);
+        let Some(epoch) = stop::under_way().filter(|epoch| mutator.obeyed.load(Relaxed) != *epoch)
+        else {
+            return;
+        };
+        mutator.set_activity(Activity::Blocked);
+        stop::wait_for_resume(epoch);
+    }
+}

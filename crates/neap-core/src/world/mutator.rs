@@ -1,0 +1,104 @@
+//! A mutator: one thread of the program as the collector knows it.
+//!
+//! Invariant: lives from attach to detach; the stack position and registers are valid while it is stopped or blocked. Fields say who writes them.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
+
+use super::stop;
+use crate::alloc::run::Local;
+
+/// What a mutator is doing, as far as stopping it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Activity {
+    /// Runs the program: has to be stopped by a signal.
+    Running = 0,
+    /// Is in a region where it touches no heap: counts as stopped.
+    Blocked = 1,
+}
+
+/// One attached thread. Its memory is zeroed when made; zero is a valid start for every field.
+#[repr(C)]
+pub struct Mutator {
+    /// What it allocates from; at offset 0, where `neap_inline.h` looks.
+    pub local: Local,
+    /// The kernel's id; written once.
+    pub thread: AtomicU32,
+    /// The thread control block, written once.
+    pub control_block: AtomicUsize,
+    /// One past the highest address of its stack; written by itself.
+    pub stack_base: AtomicUsize,
+    /// Lowest address of its stack, 0 if not known; written by itself.
+    pub stack_low: AtomicUsize,
+    /// Where it stood on its own stack when it left it for another; 0 if it never did. Written by itself.
+    pub own_position: AtomicUsize,
+    /// Callee-saved registers at that moment.
+    pub own_registers: [AtomicUsize; 6],
+    /// The stack that it runs on if that is not its own; address of a `stacks::Stack`. Written by itself.
+    pub stack: AtomicUsize,
+    /// Where it stands while stopped or blocked; everything live lies above. Written by itself.
+    pub position: AtomicUsize,
+    /// The stop it has obeyed last. Written by itself.
+    pub obeyed: AtomicU32,
+    activity: AtomicU32,
+    /// Critical sections it is in. Written by itself, in and outside the stop signal's handler.
+    critical: AtomicU32,
+    /// A stop was asked for in a critical section. As above.
+    stop_pending: AtomicBool,
+    /// Links of the registry, protected by its lock.
+    pub next: AtomicUsize,
+    /// As above.
+    pub previous: AtomicUsize,
+    /// Depth of collections that this thread holds off. Written by itself.
+    pub holds: AtomicU32,
+}
+
+impl Mutator {
+    /// What it is doing.
+    pub fn activity(&self) -> Activity {
+        match self.activity.load(SeqCst) {
+            0 => Activity::Running,
+            _ => Activity::Blocked,
+        }
+    }
+
+    /// Says what it is doing; ordered before and after everything else.
+    pub fn set_activity(&self, activity: Activity) {
+        self.activity.store(activity as u32, SeqCst);
+    }
+
+    /// From here on a stop waits until the guard is dropped. Called by its own thread; nests.
+    #[inline]
+    pub fn critical(&self) -> Critical<'_> {
+        self.critical.store(self.critical.load(Relaxed) + 1, Relaxed);
+        // The handler runs on this thread, so the compiler is all that must be kept from reordering.
+        compiler_fence(SeqCst);
+        Critical(self)
+    }
+
+    /// In the stop signal's handler: whether the stop must wait; if so it is remembered.
+    pub fn defers_stop(&self) -> bool {
+        let defers = self.critical.load(Relaxed) > 0;
+        if defers {
+            self.stop_pending.store(true, Relaxed);
+        }
+        defers
+    }
+}
+
+/// A critical section of a mutator; see [`Mutator::critical`].
+pub struct Critical<'m>(&'m Mutator);
+
+impl Drop for Critical<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        compiler_fence(SeqCst);
+        let depth = self.0.critical.load(Relaxed) - 1;
+        self.0.critical.store(depth, Relaxed);
+        compiler_fence(SeqCst);
+        if depth == 0 && self.0.stop_pending.load(Relaxed) {
+            self.0.stop_pending.store(false, Relaxed);
+            stop::obey(self.0);
+        }
+    }
+}

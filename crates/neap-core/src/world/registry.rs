@@ -1,0 +1,106 @@
+//! The list of mutators and of stacks that are no thread's own.
+//!
+//! Invariant: who stops the world holds this lock from before the first signal until after the resume, so no thread is attached or detached meanwhile. Waiting for it
+//! is allowed outside critical sections only.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::Ordering::*;
+
+use super::mutator::Mutator;
+use super::stacks::Stack;
+use crate::rank::Rank;
+use crate::sync::{Guard, Lock};
+
+/// The lists.
+pub struct Registry {
+    first: usize,
+    count: usize,
+    pub(super) first_stack: usize,
+    /// Objects and bytes that detached threads allocated.
+    pub retired: (u64, u64),
+}
+
+static REGISTRY: Lock<Registry> =
+    Lock::new(Rank::Registry, Registry { first: 0, count: 0, first_stack: 0, retired: (0, 0) });
+
+/// Takes the lock.
+pub fn lock() -> Guard<'static, Registry> {
+    REGISTRY.lock()
+}
+
+/// Makes the lock free in the child of a `fork`.
+///
+/// # Safety
+/// The caller held it over the fork and forgot its guard.
+pub unsafe fn unlock_after_fork() {
+    // SAFETY: the caller's promise.
+    unsafe { REGISTRY.reset() };
+}
+
+impl Registry {
+    /// Adds a mutator.
+    pub fn add(&mut self, mutator: &'static Mutator) {
+        let address = core::ptr::from_ref(mutator) as usize;
+        mutator.next.store(self.first, Relaxed);
+        mutator.previous.store(0, Relaxed);
+        if let Some(first) = at(self.first) {
+            first.previous.store(address, Relaxed);
+        }
+        self.first = address;
+        self.count += 1;
+    }
+
+    /// Takes a mutator out.
+    pub fn remove(&mut self, mutator: &Mutator) {
+        let (next, previous) = (mutator.next.load(Relaxed), mutator.previous.load(Relaxed));
+        match at(previous) {
+            Some(previous) => previous.next.store(next, Relaxed),
+            None => self.first = next,
+        }
+        if let Some(next) = at(next) {
+            next.previous.store(previous, Relaxed);
+        }
+        self.count -= 1;
+        let (objects, bytes) = mutator.local.totals();
+        self.retired = (self.retired.0 + objects, self.retired.1 + bytes);
+    }
+
+    /// The mutators. One may be removed while it is the current item.
+    pub fn iter(&self) -> impl Iterator<Item = &'static Mutator> + use<> {
+        let mut next = self.first;
+        core::iter::from_fn(move || {
+            let mutator = at(next)?;
+            next = mutator.next.load(Relaxed);
+            Some(mutator)
+        })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The stacks that are no thread's own.
+    pub fn stacks(&self) -> impl Iterator<Item = &'static Stack> + use<> {
+        let mut next = self.first_stack;
+        core::iter::from_fn(move || {
+            // SAFETY: 0 or a stack in the list, which lives until it is retired under this lock.
+            let stack = unsafe { (next as *const Stack).as_ref() }?;
+            next = stack.next();
+            Some(stack)
+        })
+    }
+
+    /// Objects and bytes allocated so far by all threads.
+    pub fn totals(&self) -> (u64, u64) {
+        self.iter()
+            .map(|mutator| mutator.local.totals())
+            .fold(self.retired, |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+}
+
+fn at(address: usize) -> Option<&'static Mutator> {
+    // SAFETY: 0 or a mutator in the list, which lives until it is taken out under this lock.
+    unsafe { (address as *const Mutator).as_ref() }
+}

@@ -1,0 +1,269 @@
+//! Where roots are besides the stacks: ranges that the program registered, writable segments of loaded objects, thread-local storage.
+//!
+//! Invariant `[world.inv.roots]`: the list of loaded objects is taken while the loader's lock is held, and the world is stopped under the same hold, so the list is complete for that stop.
+//! Ranges are registered under the lock of this file, in a critical section.
+
+#![allow(unsafe_code)]
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering::*};
+
+use super::mutator::{Activity, Mutator};
+use super::registry::Registry;
+use super::{Stopped, critical};
+use crate::rank::Rank;
+use crate::sync::Lock;
+use crate::sys::image::{self, Image};
+use crate::sys::meta_vec::MetaVec;
+use crate::sys::{stack_maps, thread};
+
+/// An address range that `MetaVec` can hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Span {
+    start: usize,
+    end: usize,
+}
+
+struct Ranges {
+    registered: MetaVec<Span>,
+    excluded: MetaVec<Span>,
+}
+
+static RANGES: Lock<Ranges> =
+    Lock::new(Rank::Roots, Ranges { registered: MetaVec::new(), excluded: MetaVec::new() });
+static STATIC_ROOTS: AtomicBool = AtomicBool::new(true);
+
+/// Removes `hole` from every span of `spans`.
+fn cut(spans: &mut MetaVec<Span>, hole: Span) {
+    let mut index = 0;
+    while index < spans.len() {
+        let span = spans[index];
+        if span.end <= hole.start || span.start >= hole.end {
+            index += 1;
+            continue;
+        }
+        spans.swap_remove(index);
+        for rest in
+            [Span { start: span.start, end: hole.start }, Span { start: hole.end, end: span.end }]
+        {
+            if rest.start < rest.end {
+                spans.push(rest);
+            }
+        }
+        // The pieces at the end are looked at again and found clear of the hole.
+    }
+}
+
+/// Registers a range as roots; what of it is registered already stays registered once. False without memory.
+pub fn add(range: Range<usize>) -> bool {
+    let _critical = critical::enter();
+    let mut ranges = RANGES.lock();
+    let span = Span { start: range.start, end: range.end };
+    if span.start >= span.end {
+        return true;
+    }
+    if ranges.registered.try_reserve(2).is_err() {
+        return false;
+    }
+    cut(&mut ranges.registered, span);
+    ranges.registered.try_push(span).is_ok()
+}
+
+/// Takes a range out of the registered roots.
+pub fn remove(range: Range<usize>) {
+    let _critical = critical::enter();
+    cut(&mut RANGES.lock().registered, Span { start: range.start, end: range.end });
+}
+
+/// Takes all registered roots out.
+pub fn clear() {
+    let _critical = critical::enter();
+    RANGES.lock().registered.clear();
+}
+
+/// A range of loaded objects' data that is no root.
+pub fn exclude(range: Range<usize>) {
+    let _critical = critical::enter();
+    let _ = RANGES.lock().excluded.try_push(Span { start: range.start, end: range.end });
+}
+
+/// Forgets all exclusions.
+pub fn clear_exclusions() {
+    let _critical = critical::enter();
+    RANGES.lock().excluded.clear();
+}
+
+/// Whether writable segments of loaded objects are roots.
+pub fn set_static(on: bool) {
+    STATIC_ROOTS.store(on, Relaxed);
+}
+
+/// Holds the lock over a `fork`.
+pub fn hold_for_fork() -> impl Sized {
+    RANGES.lock()
+}
+
+/// Makes the lock free in the child of a `fork`.
+///
+/// # Safety
+/// The caller held it over the fork and forgot its guard.
+pub unsafe fn unlock_after_fork() {
+    // SAFETY: the caller's promise.
+    unsafe { RANGES.reset() };
+}
+
+/// A thread-local module: its number and the bytes of its block.
+#[derive(Clone, Copy)]
+struct Module {
+    number: usize,
+    bytes: usize,
+}
+
+/// The loaded objects' part of the roots, listed anew for each stop; its memory is kept for the next.
+pub struct Images {
+    spans: MetaVec<Span>,
+    modules: MetaVec<Module>,
+}
+
+impl Images {
+    /// An empty list.
+    pub const fn new() -> Self {
+        Self { spans: MetaVec::new(), modules: MetaVec::new() }
+    }
+
+    /// Lists the loaded objects; `first` runs once, under the loader's lock, before the list is taken.
+    pub fn list(&mut self, first: impl FnOnce()) {
+        self.spans.clear();
+        self.modules.clear();
+        let mut first = Some(first);
+        image::for_each(|image| {
+            if let Some(first) = first.take() {
+                first();
+            }
+            self.note(image);
+        });
+        if let Some(first) = first.take() {
+            first();
+        }
+    }
+
+    fn note(&mut self, image: &Image) {
+        if image.tls_module != 0 && image.tls_bytes > 0 {
+            self.modules.push(Module { number: image.tls_module, bytes: image.tls_bytes });
+        }
+        let read_only = &image.read_only;
+        for segment in image.segments().iter().filter(|_| STATIC_ROOTS.load(Relaxed)) {
+            // What is read-only after relocation points to no object.
+            for part in [
+                segment.start..segment.end.min(read_only.start.max(segment.start)),
+                segment.start.max(read_only.end.min(segment.end))..segment.end,
+            ] {
+                let part = if read_only.is_empty() { segment.clone() } else { part };
+                if !part.is_empty() {
+                    self.spans.push(Span { start: part.start, end: part.end });
+                }
+                if read_only.is_empty() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` for each range of registered and static roots.
+    pub fn for_each(&mut self, _: &Stopped, mut visit: impl FnMut(Range<usize>)) {
+        let ranges = RANGES.lock();
+        for hole in ranges.excluded.iter().chain(ranges.registered.iter()) {
+            cut(&mut self.spans, *hole);
+        }
+        for span in self.spans.iter().chain(ranges.registered.iter()) {
+            visit(span.start..span.end);
+        }
+    }
+
+    /// Calls `visit` for each range that belongs to a stopped mutator: stacks, registers, thread-local storage.
+    pub fn of_mutator(
+        &self,
+        registry: &Registry,
+        mutator: &Mutator,
+        _: &Stopped,
+        mut visit: impl FnMut(Range<usize>),
+    ) {
+        let position = mutator.position.load(Acquire);
+        let base = mutator.stack_base.load(Relaxed);
+        let own = mutator.stack_low.load(Relaxed)..base;
+        let on_declared = registry.stacks().find(|stack| stack.range().contains(&position));
+        if let Some(stack) = on_declared {
+            visit(position..stack.range().end);
+            visit(mutator.own_position.load(Relaxed).max(own.start)..base);
+            visit(span_of(&mutator.own_registers));
+        } else if own.contains(&position) {
+            visit(position..base);
+        } else {
+            // An alternate signal stack, or a stack that nobody declared: all of it, and all of the thread's own.
+            if let Some(mapping) = stack_maps::mapping_of(position) {
+                visit(position..mapping.end);
+            }
+            if let Some(mapping) = stack_maps::mapping_of(base - 1) {
+                visit(mapping.start.max(own.start)..base);
+            }
+        }
+        let block = mutator.control_block.load(Relaxed);
+        if !own.contains(&block) {
+            visit(block..block + thread::control_block_bytes());
+        }
+        for module in self.modules.iter() {
+            // SAFETY: the thread is stopped, or blocked outside the heap, and exists.
+            if let Some(start) = unsafe { thread::thread_local_block(block, module.number) }
+                && !(own.contains(&start) && start >= position)
+            {
+                visit(start..start + module.bytes);
+            }
+        }
+        debug_assert!(matches!(mutator.activity(), Activity::Running | Activity::Blocked));
+    }
+}
+
+fn span_of(registers: &[core::sync::atomic::AtomicUsize; 6]) -> Range<usize> {
+    let start = registers.as_ptr() as usize;
+    start..start + size_of_val(registers)
+}
+
+impl Default for Images {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cutting_leaves_what_lies_around_the_hole() {
+        let mut spans = MetaVec::new();
+        spans.push(Span { start: 10, end: 20 });
+        spans.push(Span { start: 30, end: 40 });
+        cut(&mut spans, Span { start: 15, end: 32 });
+        let mut left: Vec<_> = spans.iter().map(|span| (span.start, span.end)).collect();
+        left.sort();
+        assert_eq!(left, [(10, 15), (32, 40)]);
+        cut(&mut spans, Span { start: 12, end: 13 });
+        assert_eq!(spans.len(), 3);
+        cut(&mut spans, Span { start: 0, end: 100 });
+        assert!(spans.is_empty());
+    }
+
+    #[test]
+    fn our_own_data_is_listed_once() {
+        static mut WORD: usize = 3;
+        let address = &raw const WORD as usize;
+        let mut images = Images::new();
+        let mut stopped = 0;
+        images.list(|| stopped += 1);
+        assert_eq!(stopped, 1);
+        assert_eq!(
+            images.spans.iter().filter(|span| (span.start..span.end).contains(&address)).count(),
+            1
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! Stacks that are no thread's own: fibers, coroutines, `makecontext`. Each knows where it was left; a switch takes no lock.
+//!
+//! Invariant `[world.inv.stacks]`: every stack is scanned from where it was left last, and the one that a thread stands on from where it was stopped as well. So the moment between
+//! [`switch`] and the actual change needs no care.
+
+#![allow(unsafe_code)]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use super::mutator::Mutator;
+use super::registry;
+use crate::sys::meta_alloc::MetaAllocator;
+use crate::sys::thread;
+
+/// One stack.
+pub struct Stack {
+    low: usize,
+    high: usize,
+    /// Where it was left; `high` while it is fresh. Written by the thread that switches.
+    position: AtomicUsize,
+    /// Callee-saved registers when it was left: the program's switch may keep them where nothing is scanned.
+    registers: [AtomicUsize; 6],
+    next: AtomicUsize,
+    previous: AtomicUsize,
+}
+
+const LAYOUT: Layout = Layout::new::<Stack>();
+
+impl Stack {
+    /// Its addresses.
+    pub fn range(&self) -> Range<usize> {
+        self.low..self.high
+    }
+
+    /// The part that was in use when it was left.
+    pub fn left(&self) -> Range<usize> {
+        self.position.load(Relaxed)..self.high
+    }
+
+    /// The registers kept with it.
+    pub fn registers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.registers.iter().map(|register| register.load(Relaxed))
+    }
+
+    pub(super) fn next(&self) -> usize {
+        self.next.load(Relaxed)
+    }
+}
+
+/// Declares a stack; None when there is no memory.
+pub fn create(range: Range<usize>) -> Option<&'static Stack> {
+    // SAFETY: the layout has a size.
+    let memory = unsafe { MetaAllocator.alloc(LAYOUT) }.cast::<Stack>();
+    if memory.is_null() || range.is_empty() {
+        return None;
+    }
+    let mut registry = registry::lock();
+    let first = registry.first_stack;
+    // SAFETY: fresh memory for one stack, valid once written.
+    let stack = unsafe {
+        memory.write(Stack {
+            low: range.start,
+            high: range.end,
+            position: AtomicUsize::new(range.end),
+            registers: [const { AtomicUsize::new(0) }; 6],
+            next: AtomicUsize::new(first),
+            previous: AtomicUsize::new(0),
+        });
+        &*memory
+    };
+    if let Some(first) = at(first) {
+        first.previous.store(memory as usize, Relaxed);
+    }
+    registry.first_stack = memory as usize;
+    Some(stack)
+}
+
+fn at(address: usize) -> Option<&'static Stack> {
+    // SAFETY: 0 or a stack that is not retired yet.
+    unsafe { (address as *const Stack).as_ref() }
+}
+
+/// The calling thread is about to leave the stack that it runs on for `to` (None: its own). What `to` remembers of where it was left stays: scanning
+/// from there finds at least what is live.
+pub fn switch(mutator: &Mutator, to: Option<&'static Stack>) {
+    let (position, registers) = match at(mutator.stack.load(Relaxed)) {
+        Some(stack) => (&stack.position, &stack.registers),
+        None => (&mutator.own_position, &mutator.own_registers),
+    };
+    for (kept, register) in registers.iter().zip(thread::callee_saved_registers()) {
+        kept.store(register, Relaxed);
+    }
+    position.store(thread::stack_pointer(), Relaxed);
+    mutator.stack.store(to.map_or(0, |stack| core::ptr::from_ref(stack) as usize), Relaxed);
+}
+
+/// Forgets a stack that nobody runs on.
+///
+/// # Safety
+/// Nobody switches to it afterwards.
+pub unsafe fn retire(stack: &'static Stack) {
+    let mut registry = registry::lock();
+    let (next, previous) = (stack.next.load(Relaxed), stack.previous.load(Relaxed));
+    match at(previous) {
+        Some(previous) => previous.next.store(next, Relaxed),
+        None => registry.first_stack = next,
+    }
+    if let Some(next) = at(next) {
+        next.previous.store(previous, Relaxed);
+    }
+    drop(registry);
+    // SAFETY: allocated with this layout by `create`, and in no list.
+    unsafe { MetaAllocator.dealloc(core::ptr::from_ref(stack).cast_mut().cast(), LAYOUT) };
+}

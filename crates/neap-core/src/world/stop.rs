@@ -1,0 +1,148 @@
+//! Stopping and resuming the mutators by one real-time signal.
+//!
+//! Invariant: the epoch is odd from the first request until the resume. A running mutator obeys in the signal's handler, or at the end of its critical section; a blocked
+//! one is not asked, and cannot leave its region while the epoch is odd (`blocked` has the argument). Everything here between the request and the
+//! resume is a system call or plain memory: no malloc, no lock that a mutator may hold.
+
+#![allow(unsafe_code)]
+
+use core::ffi::{c_int, c_void};
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
+
+use super::mutator::{Activity, Mutator};
+use super::registry::Registry;
+use super::{Stopped, current};
+use crate::sys::{futex, print, signal, thread};
+
+/// Odd while the world is stopped or being stopped. Written by who stops it.
+static EPOCH: AtomicU32 = AtomicU32::new(0);
+/// Mutators that obeyed the current request; who stops the world sleeps on it.
+static OBEYED: AtomicU32 = AtomicU32::new(0);
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+/// After so long without an answer the request is repeated, since a signal can be lost to a thread that is only just starting.
+const REPEAT_NS: u64 = 100_000_000;
+/// After so many repeats the thread is named on standard error.
+const WARN_AFTER: u32 = 100;
+
+/// The signal in use; 0 before [`install`].
+pub fn signal_number() -> c_int {
+    SIGNAL.load(Relaxed)
+}
+
+/// Installs the handler for `number` (0: the default). False if the kernel refuses.
+pub fn install(number: c_int) -> bool {
+    let number = if number == 0 { signal::default_stop_signal() } else { number };
+    SIGNAL.store(number, Relaxed);
+    signal::install(number, handler)
+}
+
+extern "C" fn handler(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+    // SAFETY: errno is this thread's; what we interrupt may be about to read it.
+    let errno = unsafe { *libc::__errno_location() };
+    if let Some(mutator) = current::get()
+        && !mutator.defers_stop()
+    {
+        obey(mutator);
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Stands still if the world is being stopped. In the handler the interrupted registers lie in the signal frame above us; elsewhere the ones that a
+/// caller expects kept are spilled here.
+pub fn obey(mutator: &Mutator) {
+    thread::with_registers_spilled(|position| {
+        let epoch = EPOCH.load(SeqCst);
+        if epoch.is_multiple_of(2) || mutator.obeyed.load(Relaxed) == epoch {
+            return;
+        }
+        mutator.position.store(position, Relaxed);
+        // Release: who stopped us reads our stack and runs after seeing this.
+        mutator.obeyed.store(epoch, Release);
+        OBEYED.fetch_add(1, Release);
+        futex::wake(&OBEYED, 1);
+        wait_for_resume(epoch);
+    });
+}
+
+/// Sleeps until the stop numbered `epoch` is over.
+pub(super) fn wait_for_resume(epoch: u32) {
+    while EPOCH.load(Acquire) == epoch {
+        futex::wait(&EPOCH, epoch, None);
+    }
+}
+
+/// The number of the stop that is under way, if one is.
+pub(super) fn under_way() -> Option<u32> {
+    let epoch = EPOCH.load(SeqCst);
+    (!epoch.is_multiple_of(2)).then_some(epoch)
+}
+
+/// Stops every mutator but `own`. The registry stays locked by the caller until the resume.
+pub fn stop(registry: &mut Registry, own: &Mutator) -> Stopped {
+    OBEYED.store(0, Relaxed);
+    let epoch = EPOCH.fetch_add(1, SeqCst) + 1;
+    let mut asked = 0;
+    for mutator in registry.iter() {
+        if !core::ptr::eq(mutator, own) && mutator.activity() == Activity::Running {
+            if ask(mutator) {
+                asked += 1;
+            } else {
+                registry.remove(mutator);
+            }
+        }
+    }
+    let mut repeats = 0;
+    while OBEYED.load(Acquire) < asked {
+        let seen = OBEYED.load(Acquire);
+        if seen < asked && !futex::wait(&OBEYED, seen, Some(REPEAT_NS)) {
+            repeats += 1;
+            asked = repeat(registry, own, epoch, repeats);
+        }
+    }
+    Stopped(PhantomData)
+}
+
+fn ask(mutator: &Mutator) -> bool {
+    signal::send(mutator.thread.load(Relaxed) as i32, signal_number())
+}
+
+/// Asks those again who have not answered; gives how many answers there must be in all.
+#[cold]
+fn repeat(registry: &mut Registry, own: &Mutator, epoch: u32, repeats: u32) -> u32 {
+    let mut answers = OBEYED.load(Acquire);
+    for mutator in registry.iter() {
+        let answered = mutator.obeyed.load(Acquire) == epoch;
+        if core::ptr::eq(mutator, own) || answered || mutator.activity() == Activity::Blocked {
+            continue;
+        }
+        if !ask(mutator) {
+            registry.remove(mutator);
+            continue;
+        }
+        answers += 1;
+        if repeats == WARN_AFTER {
+            print::message(format_args!(
+                "thread {} has not stopped for {} s; does it block signal {}? Leave that signal out of its mask, or choose another with NEAP_STOP_SIGNAL.",
+                mutator.thread.load(Relaxed),
+                REPEAT_NS * WARN_AFTER as u64 / 1_000_000_000,
+                signal_number()
+            ));
+        }
+    }
+    answers
+}
+
+/// Lets the world run again.
+pub fn resume(_: Stopped) {
+    EPOCH.fetch_add(1, SeqCst);
+    futex::wake(&EPOCH, i32::MAX as u32);
+}
+
+/// In the child of a `fork`, whose only thread is the caller.
+pub fn after_fork() {
+    let epoch = EPOCH.load(Relaxed);
+    EPOCH.store(epoch + epoch % 2, Relaxed);
+}
