@@ -74,7 +74,9 @@
 (unless (zerop *unwanted*) (fail 'cancelled-finalizer-ran *unwanted*))
 (format t "cancelled finalizers did not run~%")
 
-;;; The living may go as well.
+;;; The living may go as well; the list is emptied in place, so that a pointer to it that is left on
+;;; the stack holds nothing more.
+(fill *kept* nil)
 (setf *kept* nil)
 (unless (collect-until (lambda () (>= *ran* (- *total* (floor *total* 10)))))
   (fail 'rest-ran *ran*))

@@ -60,7 +60,12 @@
           (reverse kept) (iota (length kept) 0 4))
 (format #t "pointers: finalized once each, the living ones not~%")
 
-;; The rest may go as well.
+;; The rest may go as well; the list is emptied in place, so that a pointer to it that is left on
+;; the stack holds nothing more.
+(let forget! ((items kept))
+  (unless (null? items)
+    (set-car! items #f)
+    (forget! (cdr items))))
 (set! kept '())
 (unless (collect-until (lambda () (>= (atomic-box-ref ran) (- total (quotient total 10)))))
   (fail 'rest-ran (atomic-box-ref ran)))
