@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-compilers=(gcc g++ libc6-dev make pkg-config)
+compilers=(gcc g++ libc6-dev make pkg-config ca-certificates)
 rust=(rustc-web cargo-web rustfmt-web rust-web-clippy)
 peers=(libgc-dev libmimalloc-dev shellcheck)
 

@@ -70,7 +70,7 @@ test_without_root_or_sudo_it_says_what_to_run() {
 
 test_an_old_rust_of_the_distribution_is_not_removed_unasked() {
     machine 0 1.63.0
-    printf '%s\n' rustc cargo gcc g++ libc6-dev make pkg-config >installed
+    printf '%s\n' rustc cargo gcc g++ libc6-dev make pkg-config ca-certificates >installed
     local status=0
     setup build >out 2>&1 || status=$?
     [ "$status" = 2 ]

@@ -6,6 +6,7 @@
 
 use crate::tree::Tree;
 use clap::Args;
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -125,8 +126,9 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
         pause = (pause * 2).min(Duration::from_millis(20));
     };
     // The whole group: a grandchild with our pipes open would keep us waiting for their end.
-    let group = format!("-{}", child.id());
-    let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+    // An error means that there is no one left.
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let _ = group.map(|group| kill_process_group(group, Signal::KILL));
     if status.is_none() {
         let _ = child.wait();
     }
