@@ -8,17 +8,17 @@
 use core::ffi::c_void;
 use core::ops::Range;
 use core::ptr::NonNull;
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::addr::whole_words;
 use crate::cycle::{collector, events, root_callback};
 use crate::heap::HEAP;
-use crate::heap::classes::{LARGEST_SMALL, cell_bytes, class_of};
+use crate::heap::classes::{self, LARGEST_SMALL};
 use crate::heap::header::NO_LAYOUT;
 use crate::heap::layout::{self, RawTraceFunction};
 use crate::runtime::{self, allocate as allocation};
 use crate::sys::thread;
-use crate::world::{attach, blocked as regions, current, registry, roots, stacks, stop};
+use crate::world::{attach, blocked as regions, current, roots, stacks, stop};
 
 pub use crate::alloc::free::FreeError;
 pub use crate::cycle::events::{AfterCycle, CycleEvent, CycleGate, EventCallback};
@@ -29,9 +29,10 @@ pub use crate::mark::tracer::Tracer;
 pub use crate::options;
 pub use crate::refs::finalizer::{Finalizer, Order};
 pub use crate::refs::{finalizer, link, toggle};
-pub use crate::runtime::allocate::OutOfMemoryCallback;
+pub use crate::runtime::allocate::{HeapResizeCallback, OutOfMemoryCallback};
 pub use crate::runtime::interpose::{pthread_create, pthread_sigmask};
 pub use crate::runtime::summary::{Statistics, statistics};
+pub use crate::runtime::warning::WarningCallback;
 pub use crate::runtime::{initialize, is_initialized, set_option};
 pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message};
@@ -42,7 +43,7 @@ pub type TraceFunction = unsafe extern "C" fn(
     object: *mut c_void,
     bytes: usize,
     environment: usize,
-    tracer: &mut Tracer<'_, '_>,
+    tracer: &mut Tracer<'_>,
 );
 
 /// How objects of a layout are scanned.
@@ -152,22 +153,22 @@ pub fn heap_range() -> Range<usize> {
 }
 
 /// Bytes of the cell that a request of `bytes` gets.
-pub fn cell_bytes_for(bytes: usize) -> usize {
+pub fn cell_bytes(bytes: usize) -> usize {
     let wanted = bytes.saturating_add(HEAP.state.past_end.load(Relaxed)).max(1);
     if wanted <= LARGEST_SMALL {
-        cell_bytes(class_of(wanted))
+        classes::cell_bytes(classes::class_of(wanted))
     } else {
         wanted.checked_next_multiple_of(crate::addr::PAGE_BYTES).unwrap_or(usize::MAX)
     }
 }
 
 /// Whether the last cycle, or the one under way, marked the object; false where there is none.
-pub fn is_marked(object: usize) -> bool {
+pub fn mark_bit(object: usize) -> bool {
     HEAP.is_marked(object)
 }
 
 /// Sets or clears an object's mark bit: only under [`with_stopped_world`] or in an event callback between `Stopped` and `BeforeResume`.
-pub fn set_marked(object: usize, on: bool) {
+pub fn set_mark_bit(object: usize, on: bool) {
     if let Some(cell) = HEAP.object_at(object) {
         HEAP.bits(cell.block).set_range(cell.index.0..cell.index.0 + 1, true, false, on);
     }
@@ -274,16 +275,21 @@ pub fn stop_signal() -> i32 {
     stop::signal_number()
 }
 
-/// Runs `f` with every other mutator stopped. `f` must not allocate, nor take locks of the program.
+/// Stops every other mutator until [`resume_world`] on this thread. In between, no allocation and no lock of the program. Does not nest.
+pub fn stop_world() {
+    runtime::external_stop::stop();
+}
+
+/// Ends [`stop_world`]; ignored without one.
+pub fn resume_world() {
+    runtime::external_stop::resume();
+}
+
+/// Runs `f` between [`stop_world`] and [`resume_world`].
 pub fn with_stopped_world<R>(f: impl FnOnce() -> R) -> R {
-    let mutator = runtime::mutator();
-    collector::hold();
-    let mut registry = registry::lock();
-    let stopped = stop::stop(&mut registry, mutator);
+    stop_world();
     let result = f();
-    stop::resume(stopped);
-    drop(registry);
-    collector::release();
+    resume_world();
     result
 }
 
@@ -409,6 +415,26 @@ pub fn set_cycle_gate(gate: Option<CycleGate>) {
 /// Called with the bytes asked for when there is no memory; what it gives is what the allocation gives.
 pub fn set_out_of_memory_callback(callback: Option<OutOfMemoryCallback>) {
     allocation::set_out_of_memory(callback);
+}
+
+/// Called with a message, NUL-terminated, and a number that belongs to it, when something is wrong that the program may want to know: memory was refused.
+pub fn set_warning_callback(callback: Option<WarningCallback>) {
+    runtime::warning::set(callback);
+}
+
+/// Called with the heap's new size in bytes after it grew, on the thread that made it grow, outside locks.
+pub fn set_heap_resize_callback(callback: Option<HeapResizeCallback>) {
+    allocation::set_heap_resize(callback);
+}
+
+/// Whether cycles start by themselves; explicit ones run either way.
+pub fn set_automatic(on: bool) {
+    collector::set_automatic(on);
+}
+
+/// A variable that the program keeps its first thread's current stack base in: while it is not 0, that is where the stack of that thread ends.
+pub fn set_main_stack_base_source(source: &'static AtomicUsize) {
+    roots::set_main_stack_base_source(source);
 }
 
 /// A stack that is no thread's own.

@@ -80,15 +80,6 @@ impl<T> Lock<T> {
     pub unsafe fn unlock_forgotten(&self) {
         drop(Guard(self));
     }
-
-    /// Makes the lock free again whoever held it: for the child of a `fork`, whose other threads are gone.
-    ///
-    /// # Safety
-    /// No guard of this lock is in use in this process.
-    pub unsafe fn reset(&self) {
-        rank::release(self.rank);
-        self.word.store(0, Release);
-    }
 }
 
 impl<T> Drop for Guard<'_, T> {

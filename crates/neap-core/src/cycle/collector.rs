@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 use super::{background, events, full, markers, phase::Phase, trigger::Settings};
 use crate::heap::HEAP;
@@ -41,6 +41,9 @@ static DUE_AT: AtomicUsize = AtomicUsize::new(4 << 20);
 /// How often collections were disabled more than enabled.
 static DISABLED: AtomicU32 = AtomicU32::new(0);
 
+/// Whether cycles start by themselves.
+static AUTOMATIC: AtomicBool = AtomicBool::new(true);
+
 /// Why a cycle is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -65,7 +68,7 @@ pub fn collect(reason: Reason) -> bool {
     if is_disabled() || mutator.holds.load(Relaxed) > 0 {
         return false;
     }
-    if reason == Reason::Allocated && !events::may_begin() {
+    if reason != Reason::Explicit && !(AUTOMATIC.load(Relaxed) && events::may_begin()) {
         postpone();
         return false;
     }
@@ -147,6 +150,11 @@ pub fn enable() {
 /// No collections until as many calls of [`enable`].
 pub fn disable() {
     DISABLED.fetch_add(1, AcqRel);
+}
+
+/// Whether cycles start by themselves.
+pub fn set_automatic(on: bool) {
+    AUTOMATIC.store(on, Relaxed);
 }
 
 /// Whether collections are disabled.

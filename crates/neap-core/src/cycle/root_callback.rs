@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 use crate::mark::tracer::Tracer;
 
 /// Names roots to the tracer; must not allocate or lock.
-pub type RootCallback = unsafe extern "C" fn(&mut Tracer<'_, '_>);
+pub type RootCallback = unsafe extern "C" fn(&mut Tracer<'_>);
 
 static CALLBACK: AtomicUsize = AtomicUsize::new(0);
 
@@ -19,7 +19,7 @@ pub fn set(callback: Option<RootCallback>) {
 }
 
 /// Calls it.
-pub fn call(tracer: &mut Tracer<'_, '_>) {
+pub fn call(tracer: &mut Tracer<'_>) {
     let callback = CALLBACK.load(Acquire);
     if callback != 0 {
         // SAFETY: stored from such a function; its contract is the program's to keep.

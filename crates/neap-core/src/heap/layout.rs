@@ -244,9 +244,9 @@ impl Layouts {
     ///
     /// # Safety
     /// The caller held it over the fork and forgot its guard.
-    pub unsafe fn unlock_after_fork(&self) {
+    pub unsafe fn unlock_forgotten(&self) {
         // SAFETY: the caller's promise.
-        unsafe { self.interning.reset() };
+        unsafe { self.interning.unlock_forgotten() };
     }
 }
 

@@ -239,9 +239,9 @@ impl Heap {
     ///
     /// # Safety
     /// The caller held it over the fork and forgot its guard.
-    pub unsafe fn unlock_after_fork(&self) {
+    pub unsafe fn unlock_forgotten(&self) {
         // SAFETY: the caller's promise.
-        unsafe { self.inner.reset() };
+        unsafe { self.inner.unlock_forgotten() };
     }
 }
 

@@ -6,21 +6,41 @@
 
 use super::drain::Marker;
 
-/// Takes words that may point to objects.
-pub struct Tracer<'m, 't> {
-    marker: &'m mut Marker<'t>,
+/// What takes the reports: a marker, whatever team it is in.
+trait Grey {
+    fn word(&mut self, word: usize);
+    /// # Safety
+    /// The range is readable.
+    unsafe fn range(&mut self, low: usize, high: usize);
+    fn is_marked(&self, word: usize) -> bool;
 }
 
-impl<'m, 't> Tracer<'m, 't> {
+impl Grey for Marker<'_> {
+    fn word(&mut self, word: usize) {
+        Marker::word(self, word);
+    }
+    unsafe fn range(&mut self, low: usize, high: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { Marker::range(self, low, high) };
+    }
+    fn is_marked(&self, word: usize) -> bool {
+        self.heap().is_marked(word)
+    }
+}
+
+/// Takes words that may point to objects.
+pub struct Tracer<'m>(&'m mut (dyn Grey + 'm));
+
+impl<'m> Tracer<'m> {
     /// A tracer that reports to `marker`.
-    pub fn new(marker: &'m mut Marker<'t>) -> Self {
-        Self { marker }
+    pub fn new(marker: &'m mut Marker<'_>) -> Self {
+        Self(marker)
     }
 
     /// The word may be a pointer, interior allowed.
     #[inline]
     pub fn word(&mut self, word: usize) {
-        self.marker.word(word);
+        self.0.word(word);
     }
 
     /// Every aligned word in `[low, high)` may be a pointer.
@@ -29,11 +49,11 @@ impl<'m, 't> Tracer<'m, 't> {
     /// The range is readable.
     pub unsafe fn range(&mut self, low: usize, high: usize) {
         // SAFETY: the caller's promise.
-        unsafe { self.marker.range(low, high) };
+        unsafe { self.0.range(low, high) };
     }
 
     /// Whether the object that `word` points into is marked already; false where there is none.
     pub fn is_marked(&self, word: usize) -> bool {
-        self.marker.heap().is_marked(word)
+        self.0.is_marked(word)
     }
 }

@@ -171,7 +171,7 @@ mod tests {
             assert_eq!((bytes, environment), (16, 42));
             // SAFETY: a marker hands its tracer and a readable object.
             unsafe {
-                (*tracer.cast::<super::super::tracer::Tracer<'_, '_>>())
+                (*tracer.cast::<super::super::tracer::Tracer<'_>>())
                     .word(*object.cast::<usize>().add(1))
             };
         }

@@ -8,7 +8,7 @@ use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::mutator;
+use super::{mutator, warning};
 use crate::addr::Address;
 use crate::alloc::free::FreeError;
 use crate::alloc::{free, large, refill, resize};
@@ -25,6 +25,27 @@ use crate::world::mutator::Mutator;
 /// Called with the bytes asked for when there is no memory; what it gives is given to who asked.
 pub type OutOfMemoryCallback = unsafe extern "C" fn(usize) -> *mut c_void;
 static OUT_OF_MEMORY: AtomicUsize = AtomicUsize::new(0);
+
+/// Called with the heap's bytes after it grew.
+pub type HeapResizeCallback = unsafe extern "C" fn(usize);
+static HEAP_RESIZE: AtomicUsize = AtomicUsize::new(0);
+/// What the resize callback was told last.
+static TOLD_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the callback for a heap that grew.
+pub fn set_heap_resize(callback: Option<HeapResizeCallback>) {
+    HEAP_RESIZE.store(callback.map_or(0, |callback| callback as usize), Release);
+}
+
+/// Tells the program that the heap grew, if it did since it was told last.
+fn tell_heap_size() {
+    let callback = HEAP_RESIZE.load(Acquire);
+    let bytes = HEAP.committed();
+    if callback != 0 && TOLD_BYTES.swap(bytes, Relaxed) != bytes {
+        // SAFETY: stored from such a function.
+        unsafe { core::mem::transmute::<usize, HeapResizeCallback>(callback)(bytes) };
+    }
+}
 
 /// Sets the out-of-memory callback.
 pub fn set_out_of_memory(callback: Option<OutOfMemoryCallback>) {
@@ -109,11 +130,12 @@ fn slow(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
     if collector::is_due() {
         collector::collect(Reason::Allocated);
     }
-    if let Ok(cell) = attempt(mutator, request) {
-        return cell;
+    let mut attempted = attempt(mutator, request);
+    if attempted.is_err() && collector::collect(Reason::NoMemory) {
+        attempted = attempt(mutator, request);
     }
-    collector::collect(Reason::NoMemory);
-    attempt(mutator, request).unwrap_or_else(|_| out_of_memory(bytes))
+    tell_heap_size();
+    attempted.unwrap_or_else(|_| out_of_memory(bytes))
 }
 
 fn attempt(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused> {
@@ -160,6 +182,7 @@ fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
 
 #[cold]
 fn out_of_memory(bytes: usize) -> *mut u8 {
+    warning::warn(c"no memory for an allocation of so many bytes; is NEAP_MAX_HEAP or a limit of the system too low?", bytes);
     let callback = OUT_OF_MEMORY.load(Acquire);
     if callback == 0 {
         return null_mut();

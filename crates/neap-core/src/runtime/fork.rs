@@ -35,12 +35,12 @@ extern "C" fn prepare() {
 unsafe fn release() {
     // SAFETY: the caller's promise, for each of them.
     unsafe {
-        meta_alloc::unlock_after_fork();
-        HEAP.unlock_after_fork();
-        HEAP.layouts.unlock_after_fork();
+        meta_alloc::unlock_forgotten();
+        HEAP.unlock_forgotten();
+        HEAP.layouts.unlock_forgotten();
         refs::after_fork();
-        roots::unlock_after_fork();
-        registry::unlock_after_fork();
+        roots::unlock_forgotten();
+        registry::unlock_forgotten();
         cycle::unlock_after_fork();
     }
 }

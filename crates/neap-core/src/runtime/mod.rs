@@ -3,9 +3,11 @@
 //! Invariant: [`initialize`] does its work once, on the first thread that needs the collector; everybody else waits for it. After it, the calling thread is attached.
 
 pub mod allocate;
+pub mod external_stop;
 mod fork;
 pub mod interpose;
 pub mod summary;
+pub mod warning;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 

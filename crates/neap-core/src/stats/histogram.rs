@@ -67,7 +67,8 @@ impl Histogram {
         for (index, count) in self.counts.iter().enumerate() {
             seen += count.load(Relaxed);
             if seen >= wanted && seen > 0 {
-                return upper(index).min(self.max());
+                // The last bucket has no end.
+                return if index == BUCKETS - 1 { self.max() } else { upper(index).min(self.max()) };
             }
         }
         self.max()

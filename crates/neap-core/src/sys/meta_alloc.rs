@@ -50,9 +50,9 @@ pub fn hold_for_fork() -> impl Sized {
 ///
 /// # Safety
 /// The caller held it over the fork and forgot its guard.
-pub unsafe fn unlock_after_fork() {
+pub unsafe fn unlock_forgotten() {
     // SAFETY: the caller's promise.
-    unsafe { POOLS.reset() };
+    unsafe { POOLS.unlock_forgotten() };
 }
 
 fn shift_of(layout: Layout) -> u32 {

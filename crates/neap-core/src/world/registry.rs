@@ -29,13 +29,13 @@ pub fn lock() -> Guard<'static, Registry> {
     REGISTRY.lock()
 }
 
-/// Makes the lock free in the child of a `fork`.
+/// Unlocks what this thread holds with a forgotten guard.
 ///
 /// # Safety
-/// The caller held it over the fork and forgot its guard.
-pub unsafe fn unlock_after_fork() {
+/// The calling thread took the lock and forgot its guard.
+pub unsafe fn unlock_forgotten() {
     // SAFETY: the caller's promise.
-    unsafe { REGISTRY.reset() };
+    unsafe { REGISTRY.unlock_forgotten() };
 }
 
 impl Registry {

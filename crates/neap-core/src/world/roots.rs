@@ -6,9 +6,9 @@
 #![allow(unsafe_code)]
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
-use super::mutator::{Activity, Mutator};
+use super::mutator::Mutator;
 use super::registry::Registry;
 use super::{Stopped, critical};
 use crate::rank::Rank;
@@ -98,6 +98,36 @@ pub fn set_static(on: bool) {
     STATIC_ROOTS.store(on, Relaxed);
 }
 
+/// Where the program keeps the first thread's current stack base; 0 if nowhere.
+static MAIN_STACK_BASE: AtomicUsize = AtomicUsize::new(0);
+
+/// From now on, while `source` is not 0, it says where the first thread's stack ends.
+pub fn set_main_stack_base_source(source: &'static AtomicUsize) {
+    MAIN_STACK_BASE.store(core::ptr::from_ref(source) as usize, Release);
+}
+
+/// The stack that a mutator says is its own, as far as the program does not say otherwise.
+fn own_stack(mutator: &Mutator) -> Range<usize> {
+    let own = mutator.stack_low.load(Relaxed)..mutator.stack_base.load(Relaxed);
+    // SAFETY: 0, or a variable that lives for ever.
+    let source = unsafe { (MAIN_STACK_BASE.load(Acquire) as *const AtomicUsize).as_ref() };
+    match source.map(|source| source.load(Relaxed)) {
+        Some(base) if base != 0 && mutator.thread.load(Relaxed) == std::process::id() => 0..base,
+        _ => own,
+    }
+}
+
+/// A stack whose lowest address is not known is believed to reach this far down; further, the kernel is asked.
+const BELIEVED_BYTES: usize = 8 << 20;
+
+/// Whether `position` lies on the stack `own`.
+fn is_on(own: &Range<usize>, position: usize) -> bool {
+    own.contains(&position)
+        && (own.start != 0
+            || own.end - position <= BELIEVED_BYTES
+            || stack_maps::mapping_of(position).is_some_and(|mapping| mapping.end >= own.end))
+}
+
 /// Holds the lock over a `fork`.
 pub fn hold_for_fork() -> impl Sized {
     RANGES.lock()
@@ -107,9 +137,9 @@ pub fn hold_for_fork() -> impl Sized {
 ///
 /// # Safety
 /// The caller held it over the fork and forgot its guard.
-pub unsafe fn unlock_after_fork() {
+pub unsafe fn unlock_forgotten() {
     // SAFETY: the caller's promise.
-    unsafe { RANGES.reset() };
+    unsafe { RANGES.unlock_forgotten() };
 }
 
 /// A thread-local module: its number and the bytes of its block.
@@ -189,14 +219,14 @@ impl Images {
         mut visit: impl FnMut(Range<usize>),
     ) {
         let position = mutator.position.load(Acquire);
-        let base = mutator.stack_base.load(Relaxed);
-        let own = mutator.stack_low.load(Relaxed)..base;
+        let own = own_stack(mutator);
+        let base = own.end;
         let on_declared = registry.stacks().find(|stack| stack.range().contains(&position));
         if let Some(stack) = on_declared {
             visit(position..stack.range().end);
             visit(mutator.own_position.load(Relaxed).max(own.start)..base);
             visit(span_of(&mutator.own_registers));
-        } else if own.contains(&position) {
+        } else if is_on(&own, position) {
             visit(position..base);
         } else {
             // An alternate signal stack, or a stack that nobody declared: all of it, and all of the thread's own.
@@ -219,11 +249,10 @@ impl Images {
                 visit(start..start + module.bytes);
             }
         }
-        debug_assert!(matches!(mutator.activity(), Activity::Running | Activity::Blocked));
     }
 }
 
-fn span_of(registers: &[core::sync::atomic::AtomicUsize; 6]) -> Range<usize> {
+fn span_of(registers: &[AtomicUsize; 6]) -> Range<usize> {
     let start = registers.as_ptr() as usize;
     start..start + size_of_val(registers)
 }

@@ -1,0 +1,41 @@
+//! Stopping the world for the program itself, between two calls instead of around one.
+//!
+//! Invariant: between [`stop`] and [`resume`] the calling thread holds the collector off and has the registry's lock.
+
+#![allow(unsafe_code)]
+
+use core::cell::UnsafeCell;
+use core::mem::forget;
+
+use crate::cycle::collector;
+use crate::world::{Stopped, registry, stop as world};
+
+struct Token(UnsafeCell<Option<Stopped>>);
+// SAFETY: touched only by the thread that has the registry's lock.
+unsafe impl Sync for Token {}
+static TOKEN: Token = Token(UnsafeCell::new(None));
+
+/// Stops every mutator but the caller.
+pub fn stop() {
+    let mutator = super::mutator();
+    collector::hold();
+    let mut registry = registry::lock();
+    let stopped = world::stop(&mut registry, mutator);
+    // SAFETY: this thread has the registry's lock.
+    unsafe { *TOKEN.0.get() = Some(stopped) };
+    forget(registry);
+}
+
+/// Lets them go on; ignored if this thread holds nothing.
+pub fn resume() {
+    if super::mutator().holds.load(core::sync::atomic::Ordering::Relaxed) == 0 {
+        return;
+    }
+    // SAFETY: this thread holds collections off, so if there is a token, it put it there and has the registry's lock.
+    if let Some(stopped) = unsafe { (*TOKEN.0.get()).take() } {
+        world::resume(stopped);
+        // SAFETY: `stop` forgot the guard on this thread.
+        unsafe { registry::unlock_forgotten() };
+        collector::release();
+    }
+}
