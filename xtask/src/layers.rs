@@ -18,6 +18,8 @@ const CORE: &str = "crates/neap-core/src/";
 #[derive(Default)]
 struct Table {
     modules: BTreeMap<String, BTreeSet<String>>,
+    /// What their tests may import besides.
+    tests: BTreeMap<String, BTreeSet<String>>,
     crates: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -47,10 +49,12 @@ pub fn check(tree: &Tree) -> Outcome {
         };
         let used = paths::used(&file.text, module.len(), &["crate"])
             .map_err(|error| format!("{}: {error}", file.path))?;
-        for Used { name, inner, line } in used {
+        for Used { name, inner, line, in_test } in used {
             let name = table.module(&name, inner.as_deref());
             let is_module = table.modules.contains_key(&name);
-            if name != own && is_module && !permits(allowed, &name) {
+            let for_test =
+                in_test && table.tests.get(&own).is_some_and(|more| permits(more, &name));
+            if name != own && is_module && !permits(allowed, &name) && !for_test {
                 let message = format!("`{own}` must not import `{name}` ({LAYERS})");
                 findings.push(Finding::line(&file.path, line, message));
             } else if !is_module && !permits(allowed, "*") {
@@ -88,8 +92,8 @@ fn permits(allowed: &BTreeSet<String>, name: &str) -> bool {
     allowed.contains("*") || allowed.contains(name)
 }
 
-/// Reads LAYERS: `module: names…`, `group = names…`, `crate NAME: names…`. A module may name only
-/// what stands above it, so that there can be no circle.
+/// Reads LAYERS: `module: names…`, `test MODULE: names…`, `group = names…`, `crate NAME: names…`. A
+/// module may name only what stands above it, so that there can be no circle.
 fn parse(text: &str, findings: &mut Vec<Finding>) -> Table {
     let mut table = Table::default();
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -122,7 +126,10 @@ fn parse(text: &str, findings: &mut Vec<Finding>) -> Table {
                 findings.push(Finding::line(LAYERS, index + 1, message));
             }
         }
-        table.modules.insert(name.to_owned(), allowed);
+        match name.strip_prefix("test ") {
+            Some(name) => table.tests.insert(name.trim().to_owned(), allowed),
+            None => table.modules.insert(name.to_owned(), allowed),
+        };
     }
     table
 }
@@ -188,6 +195,14 @@ mod tests {
         );
         assert_eq!(check("crates/neap-core/src/sys/map.rs", "use crate::sync::Lock;\n"), [""; 0]);
         assert_eq!(check("crates/neap-core/src/sys/futex.rs", "use crate::sync::Lock;\n").len(), 1);
+    }
+
+    #[test]
+    fn tests_can_be_let_import_more() {
+        let layers = (LAYERS, "alloc:\nmark:\ntest mark: alloc\n");
+        let check = |text| findings(check, &[layers, ("crates/neap-core/src/mark/scan.rs", text)]);
+        assert_eq!(check("#[cfg(test)] mod tests { use crate::alloc; }\n"), [""; 0]);
+        assert_eq!(check("use crate::alloc;\n#[cfg(test)] mod tests {}\n").len(), 1);
     }
 
     #[test]

@@ -12,36 +12,74 @@ pub struct Used {
     pub name: String,
     pub inner: Option<String>,
     pub line: usize,
+    /// Under `#[cfg(test)]`.
+    pub in_test: bool,
 }
 
 /// The names that follow one of `roots`, or enough `super`s to leave a module `depth` below the top.
 pub fn used(text: &str, depth: usize, roots: &[&str]) -> Result<Vec<Used>, String> {
     let tokens = TokenStream::from_str(text).map_err(|error| format!("not Rust: {error}"))?;
     let mut found = Vec::new();
-    walk(tokens, depth, roots, &mut found);
+    let outer = Place { depth, in_test: false };
+    walk(tokens, outer, roots, &mut found);
     Ok(found)
 }
 
-fn walk(tokens: TokenStream, depth: usize, roots: &[&str], found: &mut Vec<Used>) {
+/// Where in a file's modules the walk is.
+#[derive(Clone, Copy)]
+struct Place {
+    depth: usize,
+    in_test: bool,
+}
+
+fn walk(tokens: TokenStream, outer: Place, roots: &[&str], found: &mut Vec<Used>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut outer = outer;
+    // What holds for the item being read, from its attributes to its `;` or its braces.
+    let mut place = outer;
     let mut at = 0;
     while at < tokens.len() {
         match &tokens[at] {
             TokenTree::Group(group) => {
+                let is_brace = group.delimiter() == Delimiter::Brace;
                 let opens_module = at >= 2
-                    && group.delimiter() == Delimiter::Brace
+                    && is_brace
                     && is_word(&tokens[at - 2], "mod")
                     && matches!(tokens[at - 1], TokenTree::Ident(_));
-                let inner = if opens_module { depth.saturating_add(1) } else { depth };
+                let deeper = usize::from(opens_module);
+                let inner = Place { depth: place.depth.saturating_add(deeper), ..place };
                 walk(group.stream(), inner, roots, found);
+                if is_brace {
+                    place = outer;
+                } else if is_test_attribute(&tokens, at) {
+                    place.in_test = true;
+                    outer.in_test |= is_mark(&tokens[at - 1], '!');
+                }
                 at += 1;
             }
             TokenTree::Ident(_) if !follows_separator(&tokens, at) => {
-                at = path(&tokens, at, depth, roots, found);
+                let first = found.len();
+                at = path(&tokens, at, place.depth, roots, found);
+                found[first..].iter_mut().for_each(|used| used.in_test = place.in_test);
+            }
+            TokenTree::Punct(mark) => {
+                if mark.as_char() == ';' {
+                    place = outer;
+                }
+                at += 1;
             }
             _ => at += 1,
         }
     }
+}
+
+/// Whether the group at `at` makes `#[cfg(test)]`, `#![cfg(test)]` or `#[cfg(all(test, …))]`.
+fn is_test_attribute(tokens: &[TokenTree], at: usize) -> bool {
+    let TokenTree::Group(group) = &tokens[at] else { return false };
+    let follows_hash = at >= 1 && is_mark(&tokens[at - 1], '#')
+        || at >= 2 && is_mark(&tokens[at - 1], '!') && is_mark(&tokens[at - 2], '#');
+    let text: String = group.stream().to_string().split_whitespace().collect();
+    follows_hash && (text == "cfg(test)" || text.starts_with("cfg(all(test,"))
 }
 
 /// Reads the path that begins at `at`; gives where to go on.
@@ -76,12 +114,12 @@ fn top_names(tokens: &[TokenTree], at: usize, found: &mut Vec<Used>) {
     for (name, line, after) in first_names(tokens, at) {
         let follows = if separator(&after, 0) { first_names(&after, 2) } else { Vec::new() };
         if follows.is_empty() {
-            found.push(Used { name: name.clone(), inner: None, line });
+            found.push(Used { name: name.clone(), inner: None, line, in_test: false });
         }
         for (inner, line, _) in follows {
             // `self` in a group means the module itself, and a glob all of it.
             let inner = Some(inner).filter(|inner| inner != "self" && inner != "*");
-            found.push(Used { name: name.clone(), inner, line });
+            found.push(Used { name: name.clone(), inner, line, in_test: false });
         }
     }
 }
@@ -170,6 +208,22 @@ mod tests {
         assert_eq!(pairs("use crate::a::{b::x, c, self};"), ["a.b", "a.c", "a.-"]);
         assert_eq!(pairs("use crate::{a::{b, c}, d::*, e::f};"), ["a.b", "a.c", "d.-", "e.f"]);
         assert_eq!(pairs("let x = crate::a::b(1, crate::c);"), ["a.b", "c.-"]);
+    }
+
+    #[test]
+    fn code_for_tests_is_told_from_the_rest() {
+        for (text, wanted) in [
+            ("#[cfg(test)] mod t { fn f() { crate::a } } use crate::b;", vec![true, false]),
+            ("#[cfg(test)] use crate::a; use crate::b;", vec![true, false]),
+            ("#[cfg(all(test, not(loom)))] pub(crate) mod t { use crate::a; }", vec![true]),
+            ("#![cfg(test)] use crate::a; mod t { use crate::b; }", vec![true, true]),
+            ("#[cfg(not(test))] use crate::a;", vec![false]),
+            ("#[cfg(any(test, x))] use crate::a;", vec![false]),
+            ("#[cfg(test)] #[allow(y)] fn f() {} fn g() { crate::a }", vec![false]),
+        ] {
+            let used = used(text, 1, &["crate"]).unwrap();
+            assert_eq!(used.iter().map(|used| used.in_test).collect::<Vec<_>>(), wanted, "{text}");
+        }
     }
 
     #[test]
