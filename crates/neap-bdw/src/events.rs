@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::core_api::{self as api, CycleEvent, toggle};
 use crate::variables::{Callback, GC_dont_gc, GC_gc_no, GC_on_heap_resize, callback_accessors};
-use crate::{collect, debug_header, finalize, roots, start, threads};
+use crate::{collect, debug_header, finalize, roots, start};
 
 static EVENT_CALLBACK: Callback = Callback::none();
 static START_CALLBACK: Callback = Callback::none();
@@ -66,7 +66,6 @@ pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
 fn before_collection() {
     roots::apply_no_dls();
     roots::apply_static_roots_callback();
-    threads::apply_stackbottom();
     toggle::ask();
     let callback = START_CALLBACK.get();
     if callback != 0 {

@@ -22,8 +22,10 @@ pub const UNCOLLECTABLE_PTRFREE: c_int = 3;
 const TYPED: c_int = 4;
 const FIRST_OWN: usize = 5;
 const MAX_KINDS: usize = 64;
+/// A prefix that covers every object.
+const ALL_BYTES: usize = 1 << 46;
 
-/// How objects of an own kind are allocated: `LayoutId + 1`, or one of these.
+/// How objects of an own kind are allocated: `LayoutId + 1`, or one of these. Pointer-free ones have no layout to tell them from kind 0.
 const WAY_CONSERVATIVE: u32 = u32::MAX;
 const WAY_LEAF: u32 = u32::MAX - 1;
 const WAY_ZEROED_LEAF: u32 = u32::MAX - 2;
@@ -64,19 +66,24 @@ pub extern "C" fn GC_new_kind(
         die(format_args!("GC_new_kind: more than {} kinds", MAX_KINDS - FIRST_OWN));
     }
     let way = match (descriptor & TAGS, descriptor) {
-        (TAG_LENGTH, _) if add_size != 0 => WAY_CONSERVATIVE,
+        // Longer than any object, so all of it; and each kind's own length, so that the layout tells the kind.
+        (TAG_LENGTH, _) if add_size != 0 => typed(Shape::Prefix { bytes: ALL_BYTES + index * 8 }),
         (TAG_LENGTH, 0) if clear != 0 => WAY_ZEROED_LEAF,
         (TAG_LENGTH, 0) => WAY_LEAF,
-        _ => match api::layout(Shape::Function { function: trace, environment: index }) {
-            Ok(LayoutId(id)) if id < WAY_ZEROED_LEAF - 1 => id + 1,
-            // More than asked is scanned, which `gc_mark.h` says is always right.
-            _ => WAY_CONSERVATIVE,
-        },
+        _ => typed(Shape::Function { function: trace, environment: index }),
     };
     KINDS[index].descriptor.store(descriptor, Relaxed);
     KINDS[index].way.store(way, Relaxed);
     COUNT.store(index + 1, Release);
     index as u32
+}
+
+/// The way of a layout. Where there can be no more layouts more than asked is scanned, which `gc_mark.h` says is always right.
+fn typed(shape: Shape<'_>) -> u32 {
+    match api::layout(shape) {
+        Ok(LayoutId(id)) if id < WAY_ZEROED_LEAF - 1 => id + 1,
+        _ => WAY_CONSERVATIVE,
+    }
 }
 
 #[unsafe(no_mangle)]

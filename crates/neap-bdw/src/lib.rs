@@ -40,5 +40,5 @@ mod walk;
 
 /// The library's own memory never comes from the program's malloc, which may be what we are called from.
 #[global_allocator]
-static ALLOCATOR: neap_core::sys::meta_alloc::MetaAllocator =
-    neap_core::sys::meta_alloc::MetaAllocator;
+static ALLOCATOR: neap_core::api::MetaAllocator =
+    neap_core::api::MetaAllocator;

@@ -135,6 +135,7 @@ pub extern "C" fn GC_push_conditional(bottom: *mut c_void, top: *mut c_void, _al
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_push_finalizer_structures() {}
 
+/// In a root callback, what that callback marks itself may not show yet.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_marked(object: *const c_void) -> c_int {
     on_root_tracer(|tracer| tracer.is_marked(object as usize))

@@ -84,8 +84,8 @@ pub extern "C" fn GC_dump_named(name: *const c_char) {
 /// The address range of the heap: there is one.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_dump_regions() {
-    let (low, high) = api::heap_range();
-    print(format_args!("heap addresses: {low:#x} to {high:#x}\n"));
+    let range = api::heap_range();
+    print(format_args!("heap addresses: {:#x} to {:#x}\n", range.start, range.end));
 }
 
 #[unsafe(no_mangle)]

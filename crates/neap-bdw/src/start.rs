@@ -7,7 +7,9 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use crate::core_api as api;
-use crate::variables::{GC_greatest_plausible_heap_addr, GC_least_plausible_heap_addr};
+use crate::variables::{
+    GC_greatest_plausible_heap_addr, GC_least_plausible_heap_addr, GC_stackbottom,
+};
 use crate::{alloc, environment, events, failure, finalize, lock, roots, threads};
 
 #[cfg(not(test))]
@@ -24,6 +26,7 @@ extern "C" fn on_load() {
     api::set_warning_callback(Some(warn_from_core));
     api::set_cycle_gate(Some(events::may_collect));
     api::set_heap_resize_callback(Some(events::on_heap_resize));
+    api::set_main_stack_base_source(&GC_stackbottom);
     lock::survive_forks();
     // SAFETY: a handler that may run at any fork; a refusal (no memory) leaves forks as they are.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
@@ -65,9 +68,9 @@ pub extern "C" fn GC_deinit() {}
 
 /// Narrows the bounds that `GC_MARK_AND_PUSH` compares with. Also called world stopped, before marking.
 pub fn publish_heap_range() {
-    let (low, high) = api::heap_range();
-    if low < high {
-        GC_least_plausible_heap_addr.store(low, Relaxed);
-        GC_greatest_plausible_heap_addr.store(high, Relaxed);
+    let range = api::heap_range();
+    if !range.is_empty() {
+        GC_least_plausible_heap_addr.store(range.start, Relaxed);
+        GC_greatest_plausible_heap_addr.store(range.end, Relaxed);
     }
 }

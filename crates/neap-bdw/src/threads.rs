@@ -3,8 +3,9 @@
 //! Invariant: a thread that the core knows is stopped in every collection unless it is in a blocked region. `pthread_create`,
 //! `pthread_sigmask` and `sigprocmask` are exported so that every thread is known from its start and none can block the stop signal.
 
+use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering::*};
+use core::sync::atomic::Ordering::Relaxed;
 
 use crate::core_api as api;
 use crate::environment;
@@ -63,14 +64,17 @@ pub extern "C" fn GC_pthread_cancel(thread: libc::pthread_t) -> c_int {
     unsafe { libc::pthread_cancel(thread) }
 }
 
-// Unwinds through the caller's frames, which are C: it never passes through one of ours.
+/// pthread_exit(3). It unwinds the caller's frames, so there must be none of ours between: a jump, not a call.
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn GC_pthread_exit(result: *mut c_void) -> ! {
-    unsafe extern "C-unwind" {
+#[unsafe(naked)]
+pub extern "C" fn GC_pthread_exit() {
+    unsafe extern "C" {
         fn pthread_exit(result: *mut c_void) -> !;
     }
-    // SAFETY: as pthread_exit(3).
-    unsafe { pthread_exit(result) }
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!("jmp {}@PLT", sym pthread_exit);
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!("b {}", sym pthread_exit);
 }
 
 #[unsafe(no_mangle)]
@@ -151,11 +155,31 @@ pub extern "C" fn GC_call_with_stack_base(
     result
 }
 
+/// `GC_UNIMPLEMENTED` where the system does not say.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_stack_base(result: *mut GC_stack_base) -> c_int {
+    const UNIMPLEMENTED: c_int = 3;
+    let base =
+        if api::is_thread_attached() { Some(api::stack_base()) } else { base_from_the_system() };
+    let Some(base) = base else { return UNIMPLEMENTED };
     // SAFETY: a structure of the caller, says gc.h.
-    unsafe { (*result).base = api::stack_base() as *mut c_void };
+    unsafe { (*result).base = base as *mut c_void };
     SUCCESS
+}
+
+/// The highest address of this thread's stack. For threads that are not registered, and stay so: asking the core would register them.
+fn base_from_the_system() -> Option<usize> {
+    let mut attributes = core::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+    let (mut low, mut bytes) = (core::ptr::null_mut(), 0);
+    // SAFETY: pthread_getattr_np fills the attributes unless it fails, and they are destroyed once.
+    unsafe {
+        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let known = libc::pthread_attr_getstack(attributes.as_ptr(), &mut low, &mut bytes) == 0;
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        known.then(|| low as usize + bytes)
+    }
 }
 
 /// Also gives a handle for `GC_set_stackbottom`.
@@ -179,13 +203,9 @@ pub extern "C" fn GC_set_stackbottom(handle: *mut c_void, base: *const GC_stack_
     }
     api::set_stack_base(base as usize);
     if is_main_thread() {
-        GC_stackbottom.store(base.cast(), Relaxed);
-        STACKBOTTOM_APPLIED.store(base as usize, Relaxed);
+        GC_stackbottom.store(base as usize, Relaxed);
     }
 }
-
-/// The value of `GC_stackbottom` that the core knows.
-static STACKBOTTOM_APPLIED: AtomicUsize = AtomicUsize::new(0);
 
 fn is_main_thread() -> bool {
     // SAFETY: no preconditions.
@@ -194,19 +214,8 @@ fn is_main_thread() -> bool {
 
 /// Shows programs where the main thread's stack begins. On the main thread, at initialisation.
 pub fn publish_stackbottom() {
-    if is_main_thread() && GC_stackbottom.load(Relaxed).is_null() {
-        let base = api::stack_base();
-        GC_stackbottom.store(base as *mut _, Relaxed);
-        STACKBOTTOM_APPLIED.store(base, Relaxed);
-    }
-}
-
-/// A program with one thread that switches stacks writes the variable. Before a collection, on the thread that causes it.
-pub fn apply_stackbottom() {
-    let base = GC_stackbottom.load(Relaxed) as usize;
-    if base != 0 && STACKBOTTOM_APPLIED.load(Relaxed) != base && is_main_thread() {
-        STACKBOTTOM_APPLIED.store(base, Relaxed);
-        api::set_stack_base(base);
+    if is_main_thread() && GC_stackbottom.load(Relaxed) == 0 {
+        GC_stackbottom.store(api::stack_base(), Relaxed);
     }
 }
 

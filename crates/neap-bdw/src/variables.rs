@@ -5,7 +5,7 @@
 //! Written by any thread, unsynchronised, as `gc.h` allows.
 
 use core::ffi::{c_char, c_int, c_ulong, c_void};
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
 
 use crate::alloc::return_null;
 use crate::failure::print_abort_message;
@@ -95,8 +95,8 @@ variables! {
     GC_no_dls: AtomicI32 = AtomicI32::new(0);
     GC_free_space_divisor: AtomicUsize = AtomicUsize::new(3);
     GC_max_retries: AtomicUsize = AtomicUsize::new(0);
-    /// Highest address of the main thread's stack; a program that switches stacks writes it.
-    GC_stackbottom: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+    /// Highest address of the main thread's stack; a program that switches stacks writes it, and the core reads it at each stop.
+    GC_stackbottom: AtomicUsize = AtomicUsize::new(0);
     GC_dont_precollect: AtomicI32 = AtomicI32::new(0);
     GC_time_limit: AtomicUsize = AtomicUsize::new(999_999);
     /// Bounds that every object's address lies in. As wide as can be until the heap's range is known.

@@ -1,0 +1,85 @@
+/* The debugging allocator behind GC_DEBUG: its header, its reports (read back from standard error), its finalizers. */
+#define GC_DEBUG
+#include "check.h"
+#include <gc/gc_mark.h>
+
+static int finalized;
+static void *expected_data = &finalized;
+static void finalize(void *object, void *data)
+{
+    CHECK(strcmp(object, "debug object") == 0);
+    CHECK(data == expected_data);
+    finalized++;
+}
+
+static APART void make(void)
+{
+    for (int index = 0; index < MANY; index++) {
+        char *object = GC_MALLOC(30);
+        strcpy(object, "debug object");
+        GC_finalization_proc old = finalize;
+        void *data = &old;
+        GC_REGISTER_FINALIZER(object, finalize, expected_data, &old, &data);
+        CHECK(old == 0 && data == NULL);
+        GC_REGISTER_FINALIZER_IGNORE_SELF(object, finalize, expected_data, &old, &data);
+        CHECK(old == finalize && data == expected_data);
+    }
+}
+
+/* What a function writes to standard error. */
+static char report[4000];
+static void capture(void (*function)(void))
+{
+    int saved = dup(2), ends[2];
+    CHECK_EQUAL(pipe(ends), 0);
+    dup2(ends[1], 2);
+    function();
+    dup2(saved, 2);
+    close(ends[1]);
+    ssize_t length = read(ends[0], report, sizeof report - 1);
+    report[length > 0 ? length : 0] = 0;
+    close(ends[0]);
+    close(saved);
+}
+
+static void overrun(void)
+{
+    char *volatile object = GC_MALLOC(24);
+    memset(object, 'x', 25 + 7);
+    GC_FREE(object);
+}
+
+int main(void)
+{
+    GC_INIT();
+    char *object = GC_MALLOC(100);
+    CHECK((char *)GC_base(object) == object - GC_get_debug_header_size());
+    CHECK(GC_USR_PTR_FROM_BASE(GC_base(object)) == (void *)object);
+    CHECK_EQUAL(GC_debug_header_size, GC_get_debug_header_size());
+    for (int index = 0; index < 100; index++)
+        CHECK(object[index] == 0);
+    memset(object, 7, 100);
+    object = GC_REALLOC(object, 1000);
+    for (int index = 0; index < 100; index++)
+        CHECK(object[index] == 7);
+    object = GC_REALLOC(object, 50);
+    CHECK(object[49] == 7);
+    GC_FREE(object);
+    GC_FREE(NULL);
+    CHECK(GC_REALLOC(GC_MALLOC_ATOMIC(10), 0) == NULL);
+    CHECK(strcmp(GC_STRDUP("text"), "text") == 0);
+    CHECK(strcmp(GC_STRNDUP("text", 2), "te") == 0);
+    GC_FREE(GC_MALLOC_UNCOLLECTABLE(10));
+    GC_FREE(GC_MALLOC_ATOMIC_UNCOLLECTABLE(10));
+    CHECK(GC_MALLOC_IGNORE_OFF_PAGE(100000) != NULL);
+    CHECK(GC_debug_malloc_replacement(10) != NULL);
+
+    make();
+    collect();
+    CHECK_NEARLY_ALL(finalized);
+
+    capture(overrun);
+    CHECK(strstr(report, "debugging.c") != NULL);
+    fprintf(stderr, "%s", failures ? report : "");
+    return finish();
+}

@@ -1,0 +1,77 @@
+/* fork at any moment: parent and child go on allocating and collecting, with threads about. */
+#include "check.h"
+#include <pthread.h>
+#include <sys/wait.h>
+
+struct cell { struct cell *next; long value; };
+static volatile int stop;
+
+static APART struct cell *list(long length)
+{
+    struct cell *first = NULL;
+    for (long value = 0; value < length; value++) {
+        struct cell *cell = GC_malloc(sizeof *cell);
+        cell->value = value;
+        cell->next = first;
+        first = cell;
+    }
+    return first;
+}
+
+static int holds(struct cell *cell, long length)
+{
+    for (; cell; cell = cell->next)
+        if (cell->value != --length)
+            return 0;
+    return length == 0;
+}
+
+static void *churn(void *argument)
+{
+    static void *link;
+    while (!stop) {
+        void *object = list(100);
+        GC_general_register_disappearing_link(&link, object);
+        GC_unregister_disappearing_link(&link);
+    }
+    return argument;
+}
+
+static void *nothing(void *argument)
+{
+    return argument;
+}
+
+int main(void)
+{
+    GC_set_handle_fork(1);
+    GC_INIT();
+    pthread_t threads[2];
+    for (int index = 0; index < 2; index++)
+        CHECK_EQUAL(pthread_create(&threads[index], NULL, churn, NULL), 0);
+    struct cell *kept = list(5000);
+    for (int round = 0; round < 40; round++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            int good = holds(kept, 5000);
+            for (int turn = 0; turn < 3; turn++) {
+                good &= holds(list(20000), 20000);
+                GC_gcollect();
+            }
+            good &= GC_call_with_alloc_lock(nothing, &good) == &good;
+            good &= holds(kept, 5000);
+            _exit(good ? 0 : 1);
+        }
+        CHECK(holds(list(2000), 2000));
+        int status = -1;
+        CHECK_EQUAL(waitpid(child, &status, 0), child);
+        CHECK_EQUAL(status, 0);
+    }
+    stop = 1;
+    for (int index = 0; index < 2; index++)
+        CHECK_EQUAL(pthread_join(threads[index], NULL), 0);
+    GC_gcollect();
+    CHECK(holds(kept, 5000));
+    return finish();
+}
