@@ -11,6 +11,7 @@ use super::{background, events, full, markers, phase::Phase, trigger::Settings};
 use crate::heap::HEAP;
 use crate::rank::Rank;
 use crate::sync::Lock;
+use crate::sys::thread;
 use crate::world::attach;
 use crate::world::mutator::Mutator;
 use crate::world::roots::Images;
@@ -64,6 +65,14 @@ pub fn is_due() -> bool {
 /// Runs a cycle on this thread, or waits for the one that runs; false if none was run because collections are disabled or held off by this thread, or
 /// because another thread's has just made this one unnecessary. Outside critical sections.
 pub fn collect(reason: Reason) -> bool {
+    thread::with_registers_spilled(|position| collect_from(position, reason))
+}
+
+/// What a cycle leaves on the stack of its driver is overwritten this far down.
+const CLEARED_BYTES: usize = 16 << 10;
+
+/// The same for a caller that has spilled its registers above `position`: nothing below it is the program's.
+pub fn collect_from(position: usize, reason: Reason) -> bool {
     let mutator = attach::current();
     if is_disabled() || mutator.holds.load(Relaxed) > 0 {
         return false;
@@ -77,7 +86,9 @@ pub fn collect(reason: Reason) -> bool {
         return false;
     }
     mutator.holds.store(1, Relaxed);
+    mutator.position.store(position, Relaxed);
     full::run(&mut collector, mutator);
+    thread::clear_stack_below::<CLEARED_BYTES>();
     mutator.holds.store(0, Relaxed);
     drop(collector);
     background::wake();

@@ -23,7 +23,7 @@ use crate::mark::drain::Marker;
 use crate::mark::team::Team;
 use crate::mark::tracer::Tracer;
 use crate::mark::{rescan, verify};
-use crate::sys::{print, thread};
+use crate::sys::print;
 use crate::world::mutator::Mutator;
 use crate::world::registry::{self, Registry};
 use crate::world::{Stopped, stop};
@@ -32,19 +32,12 @@ use crate::{check, refs};
 /// Marking that is expected to take less than helpers need to wake up is done alone.
 const PARALLEL_ABOVE_BYTES: usize = 2 << 20;
 
-/// Runs the cycle. The caller holds the collector's lock and no other.
-pub fn run(collector: &mut Collector, mutator: &Mutator) {
-    thread::with_registers_spilled(|position| {
-        mutator.position.store(position, Relaxed);
-        cycle(collector, mutator);
-    });
-}
-
 fn nanoseconds(since: Instant) -> u64 {
     since.elapsed().as_nanos() as u64
 }
 
-fn cycle(collector: &mut Collector, mutator: &Mutator) {
+/// Runs the cycle. The caller holds the collector's lock and no other, and `mutator`, the caller's own, has its position on the stack noted.
+pub fn run(collector: &mut Collector, mutator: &Mutator) {
     let mut record = CycleRecord { number: CYCLES.load(Relaxed) + 1, ..CycleRecord::default() };
     tell(CycleEvent::CycleStart);
     collector.step(Step::Begin);

@@ -11,8 +11,8 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering::*;
 
 use super::entry::Entry;
-use super::scan::scan;
 use super::scan_typed::scan_typed;
+use super::stack::Stack;
 use super::team::Team;
 use super::tracer::Tracer;
 use crate::addr::{Granule, WORD_BYTES, whole_words};
@@ -21,7 +21,6 @@ use crate::heap::header::State;
 use crate::heap::kind::Scan;
 use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::Cell;
-use crate::sys::meta_vec::MetaVec;
 
 /// Entries between prefetch and use. Larger: hides longer latencies; smaller: prefetched lines are still there.
 const QUEUE: usize = 16;
@@ -34,7 +33,7 @@ pub struct Marker<'t> {
     heap: &'t Heap,
     /// Its place in the team; 0 is the one that drives the cycle.
     place: usize,
-    stack: MetaVec<usize>,
+    stack: Stack,
     queue: [usize; QUEUE],
     queued: usize,
     /// What it marked.
@@ -50,7 +49,7 @@ impl<'t> Marker<'t> {
             team,
             heap,
             place,
-            stack: MetaVec::new(),
+            stack: Stack::new(),
             queue: [0; QUEUE],
             queued: 0,
             marked_bytes: 0,
@@ -66,7 +65,7 @@ impl<'t> Marker<'t> {
     /// Keeps a grey word for later.
     #[inline(always)]
     fn push(&mut self, entry: usize) {
-        if self.stack.try_push(entry).is_err() {
+        if self.stack.push(entry).is_err() {
             self.team.note_overflow();
         }
     }
@@ -85,9 +84,20 @@ impl<'t> Marker<'t> {
     /// The range is readable.
     pub unsafe fn range(&mut self, low: usize, high: usize) {
         let range = whole_words(&(low..high));
-        let (base, length) = (self.heap.base().0, self.heap.committed());
         // SAFETY: the caller's promise.
-        unsafe { scan(range.start, range.end, base, length, |word| self.push(word)) };
+        unsafe { self.push_from(range.start, range.end) };
+    }
+
+    /// Pushes the words of a range that lie in the heap.
+    ///
+    /// # Safety
+    /// The range is readable and its ends are multiples of a word.
+    #[inline(always)]
+    unsafe fn push_from(&mut self, low: usize, high: usize) {
+        // SAFETY: the caller's promise.
+        if unsafe { self.stack.push_from(low, high, self.heap.base().0, self.heap.committed()) }.is_err() {
+            self.team.note_overflow();
+        }
     }
 
     /// Marks until there is nothing left that this marker knows of.
@@ -170,9 +180,8 @@ impl<'t> Marker<'t> {
         match cell.header.scan() {
             Scan::Leaf => {}
             Scan::Conservative if cell.header.state() == State::Small => {
-                let (low, base, length) = (cell.start.0, self.heap.base().0, self.heap.committed());
                 // SAFETY: an allocated cell is readable.
-                unsafe { scan(low, low + cell.bytes(), base, length, |word| self.push(word)) };
+                unsafe { self.push_from(cell.start.0, cell.start.0 + cell.bytes()) };
             }
             _ => self.scan_from(cell, cell.start.0),
         }
@@ -183,10 +192,10 @@ impl<'t> Marker<'t> {
         let mut kept = self.stack.len();
         self.scan_object(cell);
         while kept < self.stack.len() {
-            match Entry::decode(self.stack[kept]) {
-                Entry::Word(word) if own.contains(&word) => _ = self.stack.swap_remove(kept),
+            match Entry::decode(self.stack.entries()[kept]) {
+                Entry::Word(word) if own.contains(&word) => _ = self.stack.entries().swap_remove(kept),
                 Entry::Rest(from) if own.contains(&from) => {
-                    self.stack.swap_remove(kept);
+                    self.stack.entries().swap_remove(kept);
                     self.scan_from(cell, from);
                 }
                 _ => kept += 1,
@@ -195,6 +204,7 @@ impl<'t> Marker<'t> {
     }
 
     /// Scans a slice of an object from `from` on and keeps the rest for later.
+    #[inline(never)]
     fn scan_from(&mut self, cell: &Cell<'_>, from: usize) {
         let large = cell.header.state() == State::Large;
         let bytes =
@@ -204,7 +214,7 @@ impl<'t> Marker<'t> {
         if cell.header.scan() == Scan::Conservative {
             let stop = self.slice(from, end, WORD_BYTES);
             // SAFETY: an allocated cell is readable.
-            unsafe { scan(from, stop, base, length, |word| self.push(word)) };
+            unsafe { self.push_from(from, stop) };
             return;
         }
         let heap = self.heap;
@@ -222,7 +232,7 @@ impl<'t> Marker<'t> {
                 let end = end.min(cell.start.0 + (bytes & !(WORD_BYTES - 1)));
                 let stop = self.slice(from, end, WORD_BYTES);
                 // SAFETY: as above.
-                unsafe { scan(from.min(end), stop, base, length, |word| self.push(word)) };
+                unsafe { self.push_from(from.min(stop), stop) };
             }
             Shape::Function { function, environment } if self.place == 0 => {
                 let mut tracer = Tracer::new(self);
@@ -259,14 +269,11 @@ impl<'t> Marker<'t> {
     fn share(&mut self) {
         let deque = self.team.deque(self.place);
         let mut given = 0;
-        while given < self.stack.len() / 2 && given < SHARE_AT_MOST && deque.push(self.stack[given])
+        while given < self.stack.len() / 2 && given < SHARE_AT_MOST && deque.push(self.stack.entries()[given])
         {
             given += 1;
         }
-        let length = self.stack.len();
-        let moved = given.min(length - given);
-        self.stack.copy_within(length - moved.., 0);
-        self.stack.truncate(length - given);
+        self.stack.drop_oldest(given);
     }
 
     /// Takes back what was offered and not stolen; false if there is nothing.

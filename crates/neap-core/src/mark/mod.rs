@@ -10,6 +10,7 @@ pub mod entry;
 pub mod rescan;
 pub mod scan;
 pub mod scan_typed;
+pub mod stack;
 pub mod team;
 pub mod tracer;
 pub mod verify;

@@ -9,29 +9,37 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::addr::WORD_BYTES;
 
-/// Calls `found` for each word of `[low, high)` that is at least `base` and less than `base + length`. Both ends are multiples of a word.
+/// Calls `each` for every word of `[low, high)`. Both ends are multiples of a word.
 ///
 /// # Safety
 /// The range is readable for the duration of the call.
 #[inline(always)]
-pub unsafe fn scan(
-    low: usize,
-    high: usize,
-    base: usize,
-    length: usize,
-    mut found: impl FnMut(usize),
-) {
+pub unsafe fn scan_each(low: usize, high: usize, mut each: impl FnMut(usize)) {
     debug_assert!(low.is_multiple_of(WORD_BYTES) && high.is_multiple_of(WORD_BYTES));
     let mut at = low as *const AtomicUsize;
     let end = high as *const AtomicUsize;
     while at < end {
-        // SAFETY: the caller's range is readable, and `at` is in it and aligned.
-        let word = unsafe { (*at).load(Relaxed) };
-        if word.wrapping_sub(base) < length {
-            found(word);
+        // SAFETY: the caller's range is readable, and `at` is in it and aligned; one past the end at most after it.
+        unsafe {
+            each((*at).load(Relaxed));
+            at = at.add(1);
         }
-        // SAFETY: at most one past the end.
-        at = unsafe { at.add(1) };
+    }
+}
+
+/// Calls `found` for each word of `[low, high)` that is at least `base` and less than `base + length`. Both ends are multiples of a word.
+///
+/// # Safety
+/// As [`scan_each`].
+#[inline(always)]
+pub unsafe fn scan(low: usize, high: usize, base: usize, length: usize, mut found: impl FnMut(usize)) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        scan_each(low, high, |word| {
+            if word.wrapping_sub(base) < length {
+                found(word);
+            }
+        });
     }
 }
 

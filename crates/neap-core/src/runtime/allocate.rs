@@ -19,6 +19,7 @@ use crate::heap::kind::{Kind, Scan};
 use crate::heap::layout::LayoutId;
 use crate::heap::spaces::SpaceId;
 use crate::heap::{HEAP, Refused};
+use crate::sys::thread;
 use crate::world::current;
 use crate::world::mutator::Mutator;
 
@@ -118,9 +119,19 @@ pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
     }
 }
 
+/// What the slow path clears of the stack below it each time. Larger: fewer dead objects kept by stale words; smaller: quicker refills.
+const CLEARED_BYTES: usize = 1 << 10;
+
+/// The thread's stack is scanned from here on, should a cycle run: what the collector's own frames hold is none of the program's.
 #[cold]
 #[inline(never)]
 fn slow(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
+    let object = thread::with_registers_spilled(|position| slow_from(position, bytes, kind, layout));
+    thread::clear_stack_below::<CLEARED_BYTES>();
+    object
+}
+
+fn slow_from(position: usize, bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
     let mutator = mutator();
     let Some(wanted) = with_past_end(bytes) else { return out_of_memory(bytes) };
     let request = Request { bytes: wanted, kind, layout };
@@ -128,10 +139,10 @@ fn slow(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
         collector::note_coming(wanted);
     }
     if collector::is_due() {
-        collector::collect(Reason::Allocated);
+        collector::collect_from(position, Reason::Allocated);
     }
     let mut attempted = attempt(mutator, request);
-    if attempted.is_err() && collector::collect(Reason::NoMemory) {
+    if attempted.is_err() && collector::collect_from(position, Reason::NoMemory) {
         attempted = attempt(mutator, request);
     }
     tell_heap_size();

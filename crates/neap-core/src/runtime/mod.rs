@@ -54,6 +54,9 @@ fn initialize_once() {
     futex::wake(&STATE, i32::MAX as u32);
     attach::attach(None);
     apply(&options);
+    // In a program that the collector is linked into statically, the heap's own words would keep what lies at the heap's start.
+    let heap = core::ptr::from_ref(&HEAP) as usize;
+    roots::exclude(heap..heap + size_of_val(&HEAP));
     summary::install(options.summary);
 }
 

@@ -15,6 +15,8 @@ pub const MOST_SEGMENTS: usize = 8;
 pub struct Image {
     segments: [Range<usize>; MOST_SEGMENTS],
     count: usize,
+    /// Whether it is the program itself, not a library.
+    pub is_program: bool,
     /// The part that is read-only once relocated; empty if none.
     pub read_only: Range<usize>,
     /// Its number in each thread's vector of thread-local blocks; 0 if it has none.
@@ -43,6 +45,8 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     let mut image = Image {
         segments: [const { 0..0 }; MOST_SEGMENTS],
         count: 0,
+        // SAFETY: null or a string; the program's name is the empty one.
+        is_program: info.dlpi_name.is_null() || unsafe { *info.dlpi_name == 0 },
         read_only: 0..0,
         tls_module: info.dlpi_tls_modid,
         tls_bytes: 0,

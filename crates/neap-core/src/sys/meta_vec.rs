@@ -76,6 +76,23 @@ impl<T: Copy> MetaVec<T> {
         Ok(())
     }
 
+    /// One past the last element: where the next ones may be written, as many as were reserved.
+    #[inline(always)]
+    pub fn end(&mut self) -> *mut T {
+        // SAFETY: at most one past the mapping, or the dangling start of none.
+        unsafe { self.start.as_ptr().add(self.length) }
+    }
+
+    /// Makes the elements end at `end`.
+    ///
+    /// # Safety
+    /// `end` lies between the first element and the end of what was reserved, and everything before it was written.
+    #[inline(always)]
+    pub unsafe fn set_end(&mut self, end: *mut T) {
+        // SAFETY: the caller's promise: both are in the same mapping.
+        self.length = unsafe { end.offset_from(self.start.as_ptr()) } as usize;
+    }
+
     /// Appends; the caller has reserved room.
     ///
     /// # Panics

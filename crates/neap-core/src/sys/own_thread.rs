@@ -1,6 +1,6 @@
 //! Threads of the library's own, and libc's `pthread_create` behind the one that a front end may export.
 //!
-//! Assumes: `dlsym(RTLD_NEXT)` from this library finds libc's. A thread made here has every signal blocked. Called from program threads, outside stops.
+//! Assumes: glibc is `libc.so.6`. A thread made here has every signal blocked. Called from program threads, outside stops.
 
 #![allow(unsafe_code)]
 
@@ -27,11 +27,16 @@ pub fn real_pthread_create() -> PthreadCreate {
     static REAL: AtomicUsize = AtomicUsize::new(0);
     let mut real = REAL.load(Relaxed);
     if real == 0 {
-        // SAFETY: looks a symbol up.
-        real = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) } as usize;
+        // From libc itself: in the order of the search it may stand before this library as well as behind it.
+        // SAFETY: looks a loaded library and a symbol up.
+        real = unsafe {
+            let libc = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            let from = if libc.is_null() { libc::RTLD_NEXT } else { libc };
+            libc::dlsym(from, c"pthread_create".as_ptr()) as usize
+        };
         if real == 0 {
             print::fatal(format_args!(
-                "libc has no pthread_create behind ours; is the program linked statically?"
+                "no pthread_create in libc.so.6; is the program linked statically against libc?"
             ));
         }
         REAL.store(real, Relaxed);

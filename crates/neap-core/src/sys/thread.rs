@@ -104,6 +104,13 @@ pub fn with_registers_spilled<R>(f: impl FnOnce(usize) -> R) -> R {
     result
 }
 
+/// Overwrites `BYTES` of the stack below the caller with zeros: what finished calls left there must not look like pointers when later frames lie over it.
+#[inline(never)]
+pub fn clear_stack_below<const BYTES: usize>() {
+    let mut below = [0_u8; BYTES];
+    core::hint::black_box(below.as_mut_ptr());
+}
+
 /// The thread-local block of module `module` (as `dl_iterate_phdr` numbers them) in the thread with this control block, if it has one.
 ///
 /// # Safety

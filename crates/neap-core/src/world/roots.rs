@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use super::mutator::Mutator;
 use super::registry::Registry;
 use super::{Stopped, critical};
+use crate::heap::HEAP;
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::image::{self, Image};
@@ -180,6 +181,11 @@ impl Images {
     fn note(&mut self, image: &Image) {
         if image.tls_module != 0 && image.tls_bytes > 0 {
             self.modules.push(Module { number: image.tls_module, bytes: image.tls_bytes });
+        }
+        // A library that the collector is in has the heap's address in its data, and nothing of the program's.
+        let own = core::ptr::from_ref(&HEAP) as usize;
+        if !image.is_program && image.segments().iter().any(|segment| segment.contains(&own)) {
+            return;
         }
         let read_only = &image.read_only;
         for segment in image.segments().iter().filter(|_| STATIC_ROOTS.load(Relaxed)) {

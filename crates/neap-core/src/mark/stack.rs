@@ -1,0 +1,104 @@
+//! A marker's own stack of entries: pushes without a check where room was made before.
+//!
+//! Invariant: entries from start to top were written; room that was reserved stays until the next reservation. Used by one thread at a time.
+
+#![allow(unsafe_code)]
+
+use crate::sys::meta_vec::{MetaVec, NoMemory};
+
+/// Entries, the last one pushed on top.
+pub struct Stack {
+    entries: MetaVec<usize>,
+}
+
+impl Stack {
+    /// An empty stack; maps nothing.
+    pub const fn new() -> Self {
+        Self { entries: MetaVec::new() }
+    }
+
+    /// How many entries there are.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Pushes one entry.
+    #[inline(always)]
+    pub fn push(&mut self, entry: usize) -> Result<(), NoMemory> {
+        self.entries.try_push(entry)
+    }
+
+    /// Takes the top entry off.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<usize> {
+        self.entries.pop()
+    }
+
+    /// Pushes those words of a range that lie in `[base, base + length)`, storing each and moving on only past those that do: whether a word is a pointer cannot be
+    /// predicted, so there is no branch on it.
+    ///
+    /// # Safety
+    /// `[low, high)` is readable, both ends multiples of a word.
+    #[inline(always)]
+    pub unsafe fn push_from(&mut self, low: usize, high: usize, base: usize, length: usize) -> Result<(), NoMemory> {
+        self.entries.try_reserve((high - low) / size_of::<usize>())?;
+        // SAFETY: room for every word of the range was just made; the caller's range is readable.
+        unsafe {
+            let mut top = self.entries.end();
+            super::scan::scan_each(low, high, |word| {
+                *top = word;
+                top = top.add((word.wrapping_sub(base) < length) as usize);
+            });
+            self.entries.set_end(top);
+        }
+        Ok(())
+    }
+
+    /// Takes the `count` oldest entries out, after they were handed on.
+    pub fn drop_oldest(&mut self, count: usize) {
+        let length = self.entries.len();
+        let moved = count.min(length - count);
+        self.entries.copy_within(length - moved.., 0);
+        self.entries.truncate(length - count);
+    }
+
+    /// The entries, for looking through.
+    pub fn entries(&mut self) -> &mut MetaVec<usize> {
+        &mut self.entries
+    }
+}
+
+impl Default for Stack {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_in_the_range_stay() {
+        let words = [5_usize, 100, 0, 150, 199, 200, usize::MAX];
+        let mut stack = Stack::new();
+        let low = words.as_ptr() as usize;
+        // SAFETY: the array is readable.
+        unsafe { stack.push_from(low, low + size_of_val(&words), 100, 100) }.unwrap();
+        assert_eq!(stack.len(), 3);
+        assert_eq!([stack.pop(), stack.pop(), stack.pop(), stack.pop()], [Some(199), Some(150), Some(100), None]);
+    }
+
+    #[test]
+    fn the_oldest_are_dropped() {
+        for (entries, dropped) in [(10_usize, 3_usize), (10, 7), (4, 4), (5, 0)] {
+            let mut stack = Stack::new();
+            (0..entries).for_each(|entry| stack.push(entry).unwrap());
+            stack.drop_oldest(dropped);
+            let mut left: Vec<_> = core::iter::from_fn(|| stack.pop()).collect();
+            left.sort();
+            assert_eq!(left, (dropped..entries).collect::<Vec<_>>());
+        }
+    }
+}
