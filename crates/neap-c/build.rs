@@ -1,0 +1,7 @@
+//! Gives the shared library the name that programs are linked with, and keeps it loaded: its threads and signal handler outlive a `dlclose`.
+
+fn main() {
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libneap.so.0");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    println!("cargo::rerun-if-changed=build.rs");
+}

@@ -1,0 +1,348 @@
+/* neap.h: the C interface of Neap, a garbage collector for native programs. Works from C (C89 with <stdint.h> on) and C++.
+ *
+ * Nothing has to be initialised: the first call starts the collector. Compile and link with what `neap flags c` or `pkg-config neap` print.
+ *
+ *     #include <neap.h>
+ *     struct node *node = neap_alloc(sizeof *node);      // zeroed; freed when nothing points to it any more
+ *
+ * What keeps an object alive: a pointer to any of its bytes, in another live object that is scanned, in a thread's stack, registers or
+ * thread-local storage (`__thread`, pthread_setspecific), in the writable data of the program and its loaded libraries, or in registered
+ * roots. Not: a pointer that only memory from malloc or mmap holds (register it, or use an uncollectable object), a pointer that is
+ * stored unaligned or in another form, or one just past the object's end (the option `past_end` makes that count).
+ *
+ * Conventions. Sizes are bytes. A function that returns int for a yes or no returns 1 or 0. A function that returns a pointer returns null
+ * on failure and sets errno (ENOMEM, or EINVAL for a wrong argument). Wrong use changes nothing, returns an error, and is told on standard
+ * error, or to the callback of neap_set_misuse_callback.
+ *
+ * Threads. Every function may be called from any thread unless it says otherwise. None may be called from a signal handler. While the world
+ * is stopped (in trace functions, root callbacks, neap_with_stopped_world, and where an event says so) only the functions that say so
+ * may be called, and no lock may be taken that another thread could hold, malloc's included.
+ */
+#ifndef NEAP_H
+#define NEAP_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NEAP_VERSION_MAJOR 0
+#define NEAP_VERSION_MINOR 1
+#define NEAP_VERSION_PATCH 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define NEAP_ALLOCATES(sizes) __attribute__((__malloc__, __warn_unused_result__, __alloc_size__ sizes))
+#else
+#define NEAP_ALLOCATES(sizes)
+#endif
+
+/* The version of the library in use, "MAJOR.MINOR.PATCH". */
+const char *neap_version(void);
+
+/* Starts the collector and attaches the calling thread. Never needed; useful to have the cost at a known moment. If the system refuses
+ * address space or the signal, the process ends with a message that says what to change. */
+void neap_init(void);
+
+/* ---- Outcomes ---- */
+
+typedef enum neap_status {
+    NEAP_OK = 0,
+    NEAP_NOT_IN_HEAP = 1,          /* not an address of the collected heap */
+    NEAP_NOT_AN_OBJECT_START = 2,  /* inside an object, where its start is wanted */
+    NEAP_ALREADY_FREE = 3,         /* no object is there (any more) */
+    NEAP_BAD_ARGUMENT = 4,
+    NEAP_NO_MEMORY = 5,            /* none for the library's own tables; nothing has changed */
+    NEAP_NOT_FOUND = 6,            /* nothing is registered there */
+    NEAP_OCCUPIED = 7              /* something else is registered there */
+} neap_status;
+
+/* The status in words; for any value. */
+const char *neap_status_text(int status);
+
+/* Told of wrong use instead of standard error; null: standard error, where the first ten messages of a process appear. The text lives over the
+ * call. It is called on the thread that made the mistake, world running, and may end the process, as glibc does on a wrong free. */
+typedef void neap_misuse_callback(int status, const char *text, void *environment);
+neap_status neap_set_misuse_callback(neap_misuse_callback *callback, void *environment);
+
+/* ---- Allocation ---- */
+
+/* What an object holds, and how long it lives. */
+typedef enum neap_kind {
+    NEAP_CONSERVATIVE = 0,       /* any word may be a pointer; zeroed */
+    NEAP_LEAF = 1,               /* no pointers: never scanned, not zeroed */
+    NEAP_UNCOLLECTABLE = 2,      /* as conservative, but lives until neap_free, and what it points to lives as well */
+    NEAP_UNCOLLECTABLE_LEAF = 3  /* as leaf, but lives until neap_free */
+} neap_kind;
+
+/* A new object of at least so many bytes; 0 bytes give an object of its own, too. Aligned to 16 if the size is a multiple of 16, else to 8.
+ * Null when the limit or the system gives no memory after a collection, and the out-of-memory callback gave none; or for more than
+ * PTRDIFF_MAX bytes. The first allocation of a thread attaches it. neap_alloc and neap_alloc_leaf are inline with gcc and clang
+ * (neap_inline.h); define NEAP_NO_INLINE before including this file to have calls. */
+void *neap_alloc(size_t bytes) NEAP_ALLOCATES((1));
+void *neap_alloc_leaf(size_t bytes) NEAP_ALLOCATES((1));
+void *neap_alloc_leaf_zeroed(size_t bytes) NEAP_ALLOCATES((1));
+void *neap_alloc_uncollectable(size_t bytes) NEAP_ALLOCATES((1));
+void *neap_alloc_uncollectable_leaf(size_t bytes) NEAP_ALLOCATES((1));
+/* The same, the kind an argument. */
+void *neap_alloc_kind(size_t bytes, int kind) NEAP_ALLOCATES((1));
+/* As calloc(3): zeroed whatever the kind; null where the product overflows. */
+void *neap_alloc_array(size_t count, size_t bytes, int kind) NEAP_ALLOCATES((1, 2));
+/* At a multiple of `alignment`, a power of two up to 4096. */
+void *neap_alloc_aligned(size_t bytes, size_t alignment, int kind) NEAP_ALLOCATES((1));
+
+/* How many bytes a request of so many takes: what neap_usable_size will say. */
+size_t neap_good_size(size_t bytes);
+
+/* As realloc(3): keeps kind and layout, and contents up to the smaller size; what is gained is unspecified. Null `object`: as neap_alloc. 0 bytes: as
+ * neap_free, returns null. On failure the object is as it was. */
+void *neap_realloc(void *object, size_t bytes);
+
+/* Frees an object now. Needed for uncollectable ones only; for others a hint that saves the collector work. Null is fine. The caller promises
+ * that nobody uses the object any more. A finalizer of the object is not run. */
+neap_status neap_free(void *object);
+
+/* Bytes of the object that starts here, at least what was asked for; 0 if none does. */
+size_t neap_usable_size(const void *object);
+
+/* The start of the object that the address lies in; null if in none. May be called with the world stopped. */
+void *neap_base(const void *address);
+
+/* Whether the address lies in the heap, in an object or not. May be called with the world stopped. */
+int neap_is_heap_address(const void *address);
+
+typedef uint32_t neap_layout;
+
+typedef struct neap_object_info {
+    void *start;
+    size_t bytes;         /* as neap_usable_size */
+    int kind;             /* of enum neap_kind; typed objects are NEAP_CONSERVATIVE */
+    neap_layout layout;   /* NEAP_NO_LAYOUT if it is not typed */
+} neap_object_info;
+
+/* What is known of the object that the address lies in; 0 if in none. `info` may be null. May be called with the world stopped. */
+int neap_object_at(const void *address, neap_object_info *info);
+
+/* Calls `visitor` for every object, and for cells that threads hold ready. Only inside neap_with_stopped_world, or from the event callback where
+ * the world is stopped; so `visitor` may not allocate or lock. */
+typedef void neap_visitor(void *object, size_t bytes, int kind, void *environment);
+void neap_for_each_object(neap_visitor *visitor, void *environment);
+
+/* ---- Layouts: typed objects, of which only named words are pointers ---- */
+
+#define NEAP_NO_LAYOUT UINT32_MAX
+
+/* A layout is made once for each type and lives for ever; the same arguments give the same number. NEAP_NO_LAYOUT on failure (errno says
+ * why): a process can have 65,536. Words are 8 bytes. */
+
+/* The object is an array of elements of so many words; bit i % 64 of bits[i / 64] says whether word i of an element may be a pointer. */
+neap_layout neap_layout_bitmap(size_t element_words, const uint64_t *bits);
+/* The first `bytes` bytes are scanned conservatively, the rest is not. */
+neap_layout neap_layout_prefix(size_t bytes);
+
+/* A function names the pointers. It runs in every cycle that reaches an object of the layout, with the world stopped, on the thread that drives the cycle; `bytes` is
+ * the object's size. It sees zeroed objects as well. It may call neap_trace_*, and what else says that it may be called with the world stopped. */
+typedef struct neap_tracer neap_tracer;
+typedef void neap_trace_function(void *object, size_t bytes, void *environment, neap_tracer *tracer);
+neap_layout neap_layout_function(neap_trace_function *function, void *environment);
+/* The word may be a pointer to an object; any value is fine. */
+void neap_trace_word(neap_tracer *tracer, const void *word);
+/* Every aligned word from `low` up to, not including, `high` may be a pointer. The range is readable. */
+void neap_trace_range(neap_tracer *tracer, const void *low, const void *high);
+/* Whether the object that the address lies in was reached already in this cycle. */
+int neap_trace_is_marked(const neap_tracer *tracer, const void *object);
+
+/* A zeroed object that is scanned as the layout says. */
+void *neap_alloc_typed(size_t bytes, neap_layout layout) NEAP_ALLOCATES((1));
+
+/* ---- Roots ---- */
+
+/* Every aligned word from `low` up to, not including, `high` is a root until it is removed; the memory stays readable as long. */
+neap_status neap_roots_add(const void *low, const void *high);
+/* What lies in the range is no registered root any more; of a longer range the rest stays. */
+neap_status neap_roots_remove(const void *low, const void *high);
+/* No range is a registered root any more. */
+void neap_roots_clear(void);
+/* Part of the data of a loaded object that is not to be scanned, such as a large table without pointers. */
+neap_status neap_roots_exclude(const void *low, const void *high);
+/* Whether the writable data of loaded objects are roots; they are (option `static_roots`). */
+void neap_set_static_roots(int on);
+/* Called in every cycle with the world stopped, on the thread that drives it, to name further roots with neap_trace_*. One at a time; null: none. */
+typedef void neap_root_callback(neap_tracer *tracer, void *environment);
+neap_status neap_set_root_callback(neap_root_callback *callback, void *environment);
+
+/* ---- Threads ---- */
+
+/* Threads need no care: those made with pthread_create are attached before they run, others by their first allocation, and all are detached
+ * when they end. A thread that holds pointers but has never allocated or attached, in a program that pthread_create of this library does not see,
+ * has to attach. Attached threads are stopped by a signal (option `stop_signal`): pthread_sigmask and sigprocmask leave it unblocked. */
+
+/* Attaches the calling thread; 0 if it was. */
+int neap_thread_attach(void);
+/* Detaches it; 0 if it was not attached. It must not use objects until it attaches or allocates again. */
+int neap_thread_detach(void);
+int neap_thread_is_attached(void);
+
+/* Runs `function` in a blocked region: the thread is not stopped, and collections do not wait for it. For calls that wait, or that must not be
+ * interrupted by the signal. In it the thread reads and writes no object and calls nothing of this file but neap_unblocked; what its stack holds above
+ * this call stays alive. `function` returns: it is not left by longjmp or an exception. */
+typedef void *neap_function(void *argument);
+void *neap_blocked(neap_function *function, void *argument);
+/* Inside neap_blocked: runs `function` as an ordinary thread again, as for a callback into the program. Elsewhere just runs it. */
+void *neap_unblocked(neap_function *function, void *argument);
+
+/* pthread_create(3), pthread_sigmask(3) as this library exports them, by names of their own: for programs whose pthread_create is another's, and
+ * for programs with a libneap.a that was built without them. */
+int neap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument);
+int neap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
+/* The signal that stops threads. */
+int neap_stop_signal(void);
+
+/* ---- Stacks that the program makes: fibers, coroutines, makecontext ---- */
+
+typedef struct neap_stack neap_stack;
+
+/* Declares memory as a stack. It is scanned from where it was left last. Null on failure. */
+neap_stack *neap_stack_create(void *low, size_t bytes);
+/* The calling thread leaves the stack that it runs on and goes on in `to` (null: the one it was started on): call it right before the switch
+ * itself. No lock. A stack is run by one thread at a time, which need not be the same always. */
+void neap_stack_switch(neap_stack *to);
+/* Forgets a stack that nobody runs on or will switch to; its memory is the program's. Null is fine. */
+void neap_stack_retire(neap_stack *stack);
+
+/* ---- Collections ---- */
+
+/* A full collection, complete on return. 0 if none ran: collections are disabled, or held off by this thread. */
+int neap_collect(void);
+/* A collection if enough was allocated for one; whether it ran. For programs that have a good moment. */
+int neap_collect_if_due(void);
+/* As neap_collect, and gives empty memory back to the system at once; otherwise it goes back after a while (option `decay`). */
+int neap_collect_and_release(void);
+/* The latter alone. */
+void neap_release_memory(void);
+/* Makes the heap so much larger now, so that it need not grow later; 0 if the limit or the system refuses. */
+int neap_expand(size_t bytes);
+
+/* No collections until as many calls of neap_enable; the heap grows meanwhile. */
+void neap_disable(void);
+void neap_enable(void);
+int neap_is_disabled(void);
+/* Whether collections start by themselves, or only when asked for or when memory runs out. They do. */
+void neap_set_automatic(int on);
+
+/* No cycle runs until as many calls of neap_release_collections by this thread. Other threads run, but one that needs a cycle waits; so keep it short. */
+void neap_hold_collections(void);
+void neap_release_collections(void);
+
+/* Runs `function` with every other attached thread stopped (those in blocked regions go on). It may not allocate or take locks. */
+void *neap_with_stopped_world(neap_function *function, void *argument);
+
+/* Called with the bytes asked for when there is no memory; the allocation returns what it returns, so null, or memory kept for this. It may collect nothing itself, but may
+ * free objects for later, or end the process. World running, no lock held. */
+typedef void *neap_out_of_memory_callback(size_t bytes, void *environment);
+neap_status neap_set_out_of_memory_callback(neap_out_of_memory_callback *callback, void *environment);
+
+/* Sets an option as NEAP_<NAME> would: names and values are those of `neap options`. Null, or what is wrong, as text that lives for ever. Some
+ * options count only before the collector starts; the text says so. */
+const char *neap_option_set(const char *name, const char *value);
+
+/* ---- Finalizers and links ---- */
+
+/* Which other objects hold a finalizer back. */
+typedef enum neap_order {
+    NEAP_ORDER_TOPOLOGICAL = 0,  /* not while another finalizable object reaches it; objects on a cycle are never finalized */
+    NEAP_ORDER_IGNORE_SELF = 1,  /* the same, but pointers from the object to itself are no cycle */
+    NEAP_ORDER_NONE = 2,         /* as soon as it is unreachable, in any order */
+    NEAP_ORDER_UNREACHABLE = 3   /* as topological, and not while an object with an unordered finalizer reaches it */
+} neap_order;
+
+/* Called once after the object was found dead; it may do anything, make the object live again or set its finalizer anew included. World
+ * running, no lock held. */
+typedef void neap_finalizer(void *object, void *data);
+
+/* Sets the finalizer of the object that starts at `object`, in place of the one it had; null function: none. `data` is kept alive, so it must
+ * not point to the object, or that never dies. */
+neap_status neap_finalizer_set(void *object, neap_finalizer *function, void *data, int order);
+
+/* Finalizers run after a cycle on the thread that drove it: on any thread that allocates, then, possibly while it holds locks. A program whose finalizers
+ * take locks switches that off and calls neap_finalizers_run where it holds none. */
+void neap_finalizers_set_automatic(int on);
+/* How many are ready to run. */
+size_t neap_finalizers_ready(void);
+/* Runs what is ready; returns how many ran. */
+size_t neap_finalizers_run(void);
+/* Runs every finalizer, of live objects as well; for the end of a program. Returns how many ran. */
+size_t neap_finalizers_run_all(void);
+
+typedef enum neap_link_length {
+    NEAP_LINK_SHORT = 0,  /* becomes null when nothing but finalizers could reach the object: they find it null */
+    NEAP_LINK_LONG = 1    /* becomes null when the object is gone: one that a finalizer brought back keeps it */
+} neap_link_length;
+
+/* The word at `link` becomes null when the object that starts at `object` dies. What the word holds is the program's business: store neap_hide(object), since the
+ * pointer itself would keep the object alive where the word is scanned. The word stays writable until the link is unregistered or was cleared; a link that lies
+ * in an object ends with that object. Registering again follows the new object. */
+neap_status neap_link_register(void **link, const void *object, int length);
+neap_status neap_link_unregister(void **link, int length);
+/* The link is at `to` now; the contents are not copied. */
+neap_status neap_link_move(void **from, void **to, int length);
+/* The object of a link that holds a hidden pointer, or null; no collection comes between reading and returning. */
+void *neap_link_read(void *const *link);
+
+#define neap_hide(pointer) ((void *)~(uintptr_t)(pointer))
+#define neap_reveal(hidden) ((void *)~(uintptr_t)(hidden))
+
+/* ---- What happens inside ---- */
+
+/* Counts since the process began; nanoseconds and bytes. The struct grows at its end in later versions. */
+typedef struct neap_statistics {
+    uint64_t cycles;
+    uint64_t minor_cycles;
+    uint64_t pause_count;            /* stops of the world */
+    uint64_t pause_max_ns;
+    uint64_t pause_p99_ns;
+    uint64_t pause_p50_ns;
+    uint64_t pause_total_ns;
+    uint64_t peak_bytes;             /* most bytes of blocks in use at once */
+    uint64_t live_bytes;             /* what the last cycle found live */
+    uint64_t committed_bytes;        /* of the heap, holding memory of the system */
+    uint64_t free_bytes;             /* of those, in no block */
+    uint64_t metadata_bytes;         /* the collector's own */
+    uint64_t allocated_bytes;        /* of cells handed out */
+    uint64_t allocated_objects;
+    uint64_t allocated_since_cycle;  /* bytes handed out to threads since the last cycle */
+    uint64_t freed_since_cycle;      /* bytes freed explicitly since then */
+} neap_statistics;
+
+/* Fills `statistics`, of which the caller says the size (sizeof): fields that the library does not know are 0. Returns the size it knows. Not with
+ * the world stopped. */
+size_t neap_statistics_read(neap_statistics *statistics, size_t bytes);
+
+/* Steps of a cycle, in their order, on the thread that drives it. */
+typedef enum neap_event {
+    NEAP_EVENT_CYCLE_START = 0,    /* the world runs */
+    NEAP_EVENT_BEFORE_STOP = 1,    /* it is about to be stopped; may not allocate or lock */
+    NEAP_EVENT_STOPPED = 2,        /* it is; here and in the next three nothing may be allocated or locked */
+    NEAP_EVENT_MARK_START = 3,
+    NEAP_EVENT_MARK_END = 4,       /* everything reachable is marked; finalizers and links are not settled */
+    NEAP_EVENT_BEFORE_RESUME = 5,
+    NEAP_EVENT_RESUMED = 6,        /* the world runs; may not allocate */
+    NEAP_EVENT_CYCLE_END = 7       /* the world runs, no lock is held, anything may be called */
+} neap_event;
+typedef void neap_event_callback(int event, void *environment);
+neap_status neap_set_event_callback(neap_event_callback *callback, void *environment);
+
+/* Asked before a cycle that the program did not ask for, world running; 0 puts it off a while. */
+typedef int neap_cycle_gate(void *environment);
+neap_status neap_set_cycle_gate(neap_cycle_gate *gate, void *environment);
+
+#ifdef __cplusplus
+}
+#endif
+
+#include "neap_inline.h"
+
+#endif

@@ -1,0 +1,108 @@
+/* neap_inline.h: neap_alloc and neap_alloc_leaf as inline functions: a bump and a compare, no call, no lock, no atomic read-modify-write. Included by neap.h.
+ *
+ * A thread has a run of free cells for each kind and size class: from `cursor` up to `limit`. Its runs lie where its own word points: a word at
+ * the same offset from the thread pointer in every thread, 0 while the thread is not attached. Invariant: what is computed here of classes, cells and
+ * runs is what the library of the same soname computes; tests/c/layout_matches.c compares them. The number in neap_inline_1 is that of this layout.
+ *
+ * Functions are called by any thread, about its own runs. The library may stop the thread between any two instructions and read its runs: so the cursor
+ * is written in one piece, and before anything is stored into the cell. */
+#ifndef NEAP_INLINE_H
+#define NEAP_INLINE_H
+
+#if defined(__GNUC__) && defined(__x86_64__) && defined(__LP64__) && !defined(NEAP_NO_INLINE)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The offset of the thread's word. Set by the library; of a word that is always 0 where allocation may not be inline. */
+extern ptrdiff_t neap_inline_1;
+
+/* What the library shares of a run. */
+struct neap_run {
+    uintptr_t cursor;
+    uintptr_t limit;
+    uint64_t library[2];
+};
+
+enum {
+    NEAP_INLINE_CLASSES = 80,           /* size classes of a kind */
+    NEAP_INLINE_LARGEST = 32 << 10,     /* the largest size that has a class */
+    NEAP_INLINE_FINE = 128              /* up to here classes are 8 bytes apart, from there on eight to each doubling */
+};
+
+/* The functions of the library, under names that their inline forms can call. */
+void *neap_alloc_call(size_t bytes) __asm__("neap_alloc");
+void *neap_alloc_leaf_call(size_t bytes) __asm__("neap_alloc_leaf");
+
+/* Always inlined, and the address is that of the library's function. */
+#define NEAP_INLINE extern __inline__ __attribute__((__gnu_inline__, __always_inline__, __artificial__))
+
+/* Class and cell size of a size from 0 to NEAP_INLINE_LARGEST; both fold to constants where the size is one. */
+NEAP_INLINE size_t neap_inline_class(size_t bytes)
+{
+    size_t below = bytes - (bytes != 0);
+    unsigned doubling;
+    if (bytes <= NEAP_INLINE_FINE)
+        return below / 8;
+    doubling = 63u - (unsigned)__builtin_clzl(below);
+    return NEAP_INLINE_FINE / 8 + (size_t)(doubling - 7) * 8 + ((below >> (doubling - 3)) & 7);
+}
+
+NEAP_INLINE size_t neap_inline_cell(size_t bytes)
+{
+    size_t below = bytes - (bytes != 0);
+    unsigned shift;
+    if (bytes <= NEAP_INLINE_FINE)
+        return (below | 7) + 1;
+    shift = 60u - (unsigned)__builtin_clzl(below);
+    return ((below >> shift) + 1) << shift;
+}
+
+/* The calling thread's runs, or null. The assembly is volatile because the word changes in calls that the compiler does not see. */
+NEAP_INLINE struct neap_run *neap_inline_runs(void)
+{
+    struct neap_run *runs;
+    __asm__ volatile("movq %%fs:(%1), %0" : "=r"(runs) : "r"(__atomic_load_n(&neap_inline_1, __ATOMIC_RELAXED)));
+    return runs;
+}
+
+/* A cell from the thread's run, or what `call` gives where there is none to have without the library. */
+NEAP_INLINE void *neap_inline_bump(size_t bytes, size_t kind, void *(*call)(size_t))
+{
+    struct neap_run *run;
+    uintptr_t cursor, end;
+    if (__builtin_expect(bytes > NEAP_INLINE_LARGEST, 0))
+        return call(bytes);
+    run = neap_inline_runs();
+    if (__builtin_expect(run == 0, 0))
+        return call(bytes);
+    run += kind * NEAP_INLINE_CLASSES + neap_inline_class(bytes);
+    cursor = __atomic_load_n(&run->cursor, __ATOMIC_RELAXED);
+    end = cursor + neap_inline_cell(bytes);
+    if (__builtin_expect(end > __atomic_load_n(&run->limit, __ATOMIC_RELAXED), 0))
+        return call(bytes);
+    __atomic_store_n(&run->cursor, end, __ATOMIC_RELAXED);
+    /* Whoever stops the thread must know the cell as allocated before anything is in it. */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return (void *)cursor;
+}
+
+NEAP_INLINE void *neap_alloc(size_t bytes)
+{
+    return neap_inline_bump(bytes, 0 /* NEAP_CONSERVATIVE */, neap_alloc_call);
+}
+
+NEAP_INLINE void *neap_alloc_leaf(size_t bytes)
+{
+    return neap_inline_bump(bytes, 1 /* NEAP_LEAF */, neap_alloc_leaf_call);
+}
+
+#undef NEAP_INLINE
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+#endif

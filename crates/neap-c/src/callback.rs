@@ -1,0 +1,99 @@
+//! A function of the program together with its environment, replaced as one: whoever calls it meanwhile gets the old pair or the new, never half of each.
+//!
+//! Invariant: a pair never changes and is never freed, so reading takes no lock, also with the world stopped; the same pair is kept once, so that a program
+//! which switches between callbacks does not grow. Called from any thread; `set` with the world running.
+
+use core::ffi::c_void;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering::*};
+use std::alloc::{Layout, alloc};
+
+use crate::status::Status;
+
+struct Pair {
+    function: usize,
+    environment: usize,
+    next: *mut Pair,
+}
+
+/// All pairs ever set, newest first.
+static PAIRS: AtomicPtr<Pair> = AtomicPtr::new(null_mut());
+
+/// Where one callback is kept.
+pub struct Slot(AtomicPtr<Pair>);
+
+impl Slot {
+    /// No callback.
+    pub const fn new() -> Self {
+        Self(AtomicPtr::new(null_mut()))
+    }
+
+    /// Sets the callback; function 0 for none.
+    pub fn set(&self, function: usize, environment: *mut c_void) -> Status {
+        if function == 0 {
+            self.0.store(null_mut(), Release);
+            return Status::Ok;
+        }
+        let pair = intern(function, environment as usize);
+        if pair.is_null() {
+            return Status::NoMemory;
+        }
+        self.0.store(pair, Release);
+        Status::Ok
+    }
+
+    /// Function and environment, if a callback is set.
+    pub fn get(&self) -> Option<(usize, *mut c_void)> {
+        // SAFETY: null or a pair, which lives for ever.
+        let pair = unsafe { self.0.load(Acquire).as_ref() }?;
+        Some((pair.function, pair.environment as *mut c_void))
+    }
+}
+
+fn intern(function: usize, environment: usize) -> *mut Pair {
+    let mut first = PAIRS.load(Acquire);
+    let mut pair = first;
+    // SAFETY: null or a pair, which lives for ever; so are those it leads to.
+    while let Some(known) = unsafe { pair.as_ref() } {
+        if known.function == function && known.environment == environment {
+            return pair;
+        }
+        pair = known.next;
+    }
+    // SAFETY: the layout has a size.
+    let fresh = unsafe { alloc(Layout::new::<Pair>()) }.cast::<Pair>();
+    if fresh.is_null() {
+        return fresh;
+    }
+    loop {
+        // SAFETY: memory for one pair that nobody else knows yet.
+        unsafe { fresh.write(Pair { function, environment, next: first }) };
+        match PAIRS.compare_exchange(first, fresh, AcqRel, Acquire) {
+            Ok(_) => return fresh,
+            Err(newer) => first = newer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_is_kept_once_and_replaced_as_one() {
+        let slot = Slot::new();
+        assert!(slot.get().is_none());
+        for turn in 0..1000_usize {
+            assert_eq!(slot.set(1 + turn % 2, (8 * (turn % 2)) as *mut c_void), Status::Ok);
+            assert_eq!(slot.get(), Some((1 + turn % 2, (8 * (turn % 2)) as *mut c_void)));
+        }
+        let (mut pairs, mut pair) = (0, PAIRS.load(Acquire));
+        // SAFETY: as in `intern`.
+        while let Some(known) = unsafe { pair.as_ref() } {
+            (pairs, pair) = (pairs + 1, known.next);
+        }
+        assert_eq!(pairs, 2);
+        assert_eq!(slot.set(0, null_mut()), Status::Ok);
+        assert!(slot.get().is_none());
+    }
+}

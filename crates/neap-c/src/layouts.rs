@@ -1,0 +1,107 @@
+//! Layouts of typed objects, and what a layout's own trace function can say.
+//!
+//! Invariant: a number is passed on to the core only if it was given out here, so a wrong one is told and not followed. Trace functions run
+//! with the world stopped; the rest is called from any thread.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use neap_core::api::{self, LayoutError, LayoutId, Shape, Tracer};
+
+use crate::status::{Status, misuse, set_errno};
+
+const NO_LAYOUT: u32 = u32::MAX;
+/// One past the largest number given out.
+static END: AtomicU32 = AtomicU32::new(0);
+
+/// The layout of this number, if one was given out.
+#[inline(always)]
+pub fn known(number: u32) -> Option<LayoutId> {
+    (number < END.load(Relaxed)).then_some(LayoutId(number))
+}
+
+fn intern(shape: Shape<'_>) -> u32 {
+    match api::layout(shape) {
+        Ok(LayoutId(number)) => {
+            END.fetch_max(number + 1, Relaxed);
+            number
+        }
+        Err(LayoutError::NoMemory) => {
+            set_errno(libc::ENOMEM);
+            NO_LAYOUT
+        }
+        Err(LayoutError::Empty) => refused(format_args!("a layout's element has no words")),
+        Err(LayoutError::TooMany) => refused(format_args!(
+            "a layout was refused: its element has more than 1048576 words, or the program has 65536 layouts already (make each layout once, not once per object)"
+        )),
+    }
+}
+
+#[cold]
+fn refused(why: core::fmt::Arguments<'_>) -> u32 {
+    misuse(Status::BadArgument, why);
+    set_errno(libc::EINVAL);
+    NO_LAYOUT
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_layout_bitmap(element_words: usize, bits: *const u64) -> u32 {
+    let length = element_words.div_ceil(64);
+    if bits.is_null() || element_words == 0 || element_words > 1 << 20 {
+        return refused(format_args!(
+            "neap_layout_bitmap needs 1 to 1048576 words and one bit for each, not {element_words} words at {bits:p}"
+        ));
+    }
+    // SAFETY: neap.h asks for a bit for each word.
+    let bits = unsafe { core::slice::from_raw_parts(bits, length) };
+    if !element_words.is_multiple_of(64) && bits[length - 1] >> (element_words % 64) != 0 {
+        return refused(format_args!(
+            "the bitmap of a layout of {element_words} words has bits for words beyond them"
+        ));
+    }
+    intern(Shape::Bitmap { element_words, bits })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_layout_prefix(bytes: usize) -> u32 {
+    intern(Shape::Prefix { bytes })
+}
+
+/// As C sees it: the environment is a pointer, the tracer opaque.
+type TraceFunction = unsafe extern "C" fn(*mut c_void, usize, *mut c_void, *mut Tracer<'_>);
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_layout_function(
+    function: Option<TraceFunction>,
+    environment: *mut c_void,
+) -> u32 {
+    let Some(function) = function else {
+        return refused(format_args!("neap_layout_function was given no function"));
+    };
+    // SAFETY: the two types differ in how they name an integer and a pointer of the same size.
+    let function = unsafe { core::mem::transmute::<TraceFunction, api::TraceFunction>(function) };
+    intern(Shape::Function { function, environment: environment as usize })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_trace_word(tracer: &mut Tracer<'_>, word: *const c_void) {
+    tracer.word(word as usize);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_trace_range(
+    tracer: &mut Tracer<'_>,
+    low: *const c_void,
+    high: *const c_void,
+) {
+    let (low, high) = ((low as usize).next_multiple_of(8), high as usize & !7);
+    if low < high {
+        // SAFETY: neap.h asks for a readable range.
+        unsafe { tracer.range(low, high) };
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_trace_is_marked(tracer: &Tracer<'_>, object: *const c_void) -> c_int {
+    tracer.is_marked(object as usize).into()
+}

@@ -1,0 +1,41 @@
+//! `libneap`: the C interface that `neap.h` declares and documents. One file per part of the header.
+//!
+//! Nothing here collects: every function checks what it is given, says what is wrong with it, and translates to `neap_core::api`. Invariant: no
+//! function panics, and none takes a lock that a callback of the program could meet again. Functions are called from any thread of the program.
+//!
+//! # Safety
+//! Exported functions are declared safe because C calls them: what `neap.h` asks of their arguments is what the `SAFETY` comments cite.
+
+#![allow(unsafe_code)]
+
+mod alloc;
+mod callback;
+mod control;
+mod finalizers;
+mod inline;
+#[cfg(all(feature = "interpose", not(test)))]
+mod interpose;
+mod layouts;
+mod links;
+mod objects;
+mod observe;
+mod roots;
+mod stacks;
+mod status;
+mod threads;
+
+/// The library's own memory never comes from the program's malloc, which may be what we are called from.
+#[global_allocator]
+static ALLOCATOR: neap_core::api::MetaAllocator = neap_core::api::MetaAllocator;
+
+/// Run by the dynamic loader before the program's constructors; the number puts it first among those of a program that libneap.a is part of.
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array.00000")]
+static ON_LOAD: extern "C" fn() = on_load;
+
+#[cfg_attr(test, allow(dead_code))]
+extern "C" fn on_load() {
+    inline::on_load();
+    finalizers::on_load();
+}

@@ -1,0 +1,129 @@
+//! What is asked of objects that are there: free, realloc, size, base, kind, and all of them one after the other.
+//!
+//! Invariant: a pointer is looked up before it is believed; a wrong one changes nothing, is told, and gives an error. Called from any thread.
+
+use core::ffi::{c_int, c_void};
+use core::fmt;
+use core::ptr::null_mut;
+
+use neap_core::api::{self, Kind, ObjectInfo};
+
+use crate::alloc::{neap_alloc, refused};
+use crate::status::{Status, misuse, set_errno};
+
+/// Why a pointer that is no object's start is none, and what the caller may have done.
+fn tell(status: Status, what: fmt::Arguments<'_>, pointer: *const c_void) -> Status {
+    match status {
+        Status::NotInHeap => misuse(
+            status,
+            format_args!(
+                "{what} of {pointer:p}, which is no address of the collected heap: memory from malloc or elsewhere goes back where it came from"
+            ),
+        ),
+        Status::NotAnObjectStart => {
+            let start =
+                api::object_at(pointer as usize).map_or(0, |info| info.start.as_ptr() as usize);
+            misuse(
+                status,
+                format_args!(
+                    "{what} of {pointer:p}, which lies inside the object that starts at {start:#x}: pass its start (neap_base gives it)"
+                ),
+            )
+        }
+        _ => misuse(
+            status,
+            format_args!(
+                "{what} of {pointer:p}, where there is no object (any more): it was freed before, or collected because nothing the collector sees pointed to it"
+            ),
+        ),
+    }
+}
+
+/// The object that starts at `pointer`, or why there is none.
+pub fn object_starting_at(pointer: *const c_void) -> Result<ObjectInfo, Status> {
+    match api::object_at(pointer as usize) {
+        Some(info) if info.start.as_ptr() as usize == pointer as usize => Ok(info),
+        Some(_) => Err(Status::NotAnObjectStart),
+        None if api::is_heap_address(pointer as usize) => Err(Status::AlreadyFree),
+        None => Err(Status::NotInHeap),
+    }
+}
+
+/// The same, telling what is wrong.
+pub fn object_or_tell(pointer: *const c_void, what: &str) -> Result<ObjectInfo, Status> {
+    object_starting_at(pointer).map_err(|status| tell(status, format_args!("{what}"), pointer))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_free(object: *mut c_void) -> Status {
+    if object.is_null() {
+        return Status::Ok;
+    }
+    // SAFETY: neap.h asks that nobody uses the object afterwards.
+    match unsafe { api::free(object.cast()) } {
+        Ok(()) => Status::Ok,
+        Err(error) => tell(error.into(), format_args!("neap_free"), object),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_realloc(object: *mut c_void, bytes: usize) -> *mut c_void {
+    if object.is_null() {
+        return neap_alloc(bytes);
+    }
+    if object_or_tell(object, "neap_realloc").is_err() {
+        set_errno(libc::EINVAL);
+        return null_mut();
+    }
+    // SAFETY: it is an object's start, and neap.h asks that nobody uses the old address after success.
+    let moved = unsafe { api::reallocate(object.cast(), bytes) };
+    if moved.is_null() && bytes > 0 { refused(bytes) } else { moved.cast() }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_usable_size(object: *const c_void) -> usize {
+    object_starting_at(object).map_or(0, |info| info.bytes)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_base(address: *const c_void) -> *mut c_void {
+    api::object_at(address as usize).map_or(null_mut(), |info| info.start.as_ptr().cast())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_is_heap_address(address: *const c_void) -> c_int {
+    api::is_heap_address(address as usize).into()
+}
+
+/// `neap_object_info`.
+#[repr(C)]
+pub struct Info {
+    start: *mut c_void,
+    bytes: usize,
+    kind: c_int,
+    layout: u32,
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_object_at(address: *const c_void, info: Option<&mut Info>) -> c_int {
+    let Some(found) = api::object_at(address as usize) else { return 0 };
+    if let Some(info) = info {
+        *info = Info {
+            start: found.start.as_ptr().cast(),
+            bytes: found.bytes,
+            kind: found.kind as c_int,
+            layout: found.layout.map_or(u32::MAX, |layout| layout.0),
+        };
+    }
+    1
+}
+
+type Visitor = unsafe extern "C" fn(*mut c_void, usize, c_int, *mut c_void);
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_for_each_object(visitor: Visitor, environment: *mut c_void) {
+    api::for_each_object(|start, bytes, kind: Kind, _| {
+        // SAFETY: the caller's function, for which neap.h says when it is called.
+        unsafe { visitor(start as *mut c_void, bytes, kind as c_int, environment) };
+    });
+}

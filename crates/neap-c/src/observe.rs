@@ -1,0 +1,105 @@
+//! Statistics and the steps of cycles.
+//!
+//! Invariant: the struct only grows at its end, and no more of it is written than the caller has room for, so old programs run on new libraries and the other way
+//! round. Statistics from any thread with the world running; the event callback on the thread that drives the cycle.
+
+use core::ffi::{c_int, c_void};
+
+use neap_core::api::{self, CycleEvent};
+
+use crate::callback::Slot;
+use crate::status::Status;
+
+/// `neap_statistics`, as neap.h explains it.
+#[repr(C)]
+struct Statistics {
+    cycles: u64,
+    minor_cycles: u64,
+    pause_count: u64,
+    pause_max_ns: u64,
+    pause_p99_ns: u64,
+    pause_p50_ns: u64,
+    pause_total_ns: u64,
+    peak_bytes: u64,
+    live_bytes: u64,
+    committed_bytes: u64,
+    free_bytes: u64,
+    metadata_bytes: u64,
+    allocated_bytes: u64,
+    allocated_objects: u64,
+    allocated_since_cycle: u64,
+    freed_since_cycle: u64,
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_statistics_read(statistics: *mut c_void, bytes: usize) -> usize {
+    api::initialize();
+    let now = api::statistics();
+    let known = Statistics {
+        cycles: now.cycles,
+        minor_cycles: now.minor_cycles,
+        pause_count: now.pause_count,
+        pause_max_ns: now.pause_max_ns,
+        pause_p99_ns: now.pause_p99_ns,
+        pause_p50_ns: now.pause_p50_ns,
+        pause_total_ns: now.pause_total_ns,
+        peak_bytes: now.peak_bytes,
+        live_bytes: now.live_bytes,
+        committed_bytes: now.committed_bytes,
+        free_bytes: now.free_bytes,
+        metadata_bytes: now.metadata_bytes,
+        allocated_bytes: now.allocated_bytes,
+        allocated_objects: now.allocated_objects,
+        allocated_since_cycle: now.allocated_since_cycle,
+        freed_since_cycle: now.freed_since_cycle,
+    };
+    let copied = bytes.min(size_of::<Statistics>());
+    if !statistics.is_null() {
+        let to = statistics.cast::<u8>();
+        // SAFETY: neap.h asks for room of so many bytes.
+        unsafe {
+            to.write_bytes(0, bytes);
+            to.copy_from_nonoverlapping((&raw const known).cast(), copied);
+        }
+    }
+    size_of::<Statistics>()
+}
+
+type EventCallback = unsafe extern "C" fn(c_int, *mut c_void);
+static EVENT: Slot = Slot::new();
+
+unsafe extern "C" fn tell(event: CycleEvent) {
+    if let Some((callback, environment)) = EVENT.get() {
+        // SAFETY: stored from such a function; neap.h says when it is called.
+        unsafe {
+            core::mem::transmute::<usize, EventCallback>(callback)(event as c_int, environment);
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_set_event_callback(
+    callback: Option<EventCallback>,
+    environment: *mut c_void,
+) -> Status {
+    let status = EVENT.set(callback.map_or(0, |callback| callback as usize), environment);
+    api::set_event_callback(Some(tell));
+    status
+}
+
+type CycleGate = unsafe extern "C" fn(*mut c_void) -> c_int;
+static GATE: Slot = Slot::new();
+
+unsafe extern "C" fn may_begin() -> bool {
+    GATE.get().is_none_or(|(gate, environment)| {
+        // SAFETY: stored from such a function.
+        unsafe { core::mem::transmute::<usize, CycleGate>(gate)(environment) != 0 }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_set_cycle_gate(gate: Option<CycleGate>, environment: *mut c_void) -> Status {
+    let status = GATE.set(gate.map_or(0, |gate| gate as usize), environment);
+    api::set_cycle_gate(Some(may_begin));
+    status
+}
