@@ -18,7 +18,9 @@ static void zeroed_and_apart(void)
         CHECK(first && second && first != second);
         CHECK(is_zero(first, bytes) && is_zero(second, bytes));
         CHECK(GC_size(first) >= bytes);
-        CHECK_EQUAL((uintptr_t)first % 8, 0);
+        CHECK_EQUAL((uintptr_t)first % (bytes > 8 ? 16 : 8), 0);
+        if (bytes)
+            CHECK_EQUAL((uintptr_t)GC_malloc_atomic(bytes) % (bytes > 8 ? 16 : 8), 0);
         memset(first, 0xFF, bytes);
         CHECK(is_zero(second, bytes));
         GC_free(first);

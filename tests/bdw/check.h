@@ -5,6 +5,7 @@
 #define GC_THREADS
 #endif
 #include <gc.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,7 +43,9 @@ static inline int on_neap(void)
 
 static inline int finish(void)
 {
-    if (failures == 0 && checks == 0) {
+    /* The library that run.sh means: only libgc has this symbol. */
+    CHECK(on_neap() == (dlsym(RTLD_DEFAULT, "GC_arrays") == NULL));
+    if (failures == 0 && checks <= 1) {
         fprintf(stderr, "no check ran\n");
         return 1;
     }

@@ -40,5 +40,4 @@ mod walk;
 
 /// The library's own memory never comes from the program's malloc, which may be what we are called from.
 #[global_allocator]
-static ALLOCATOR: neap_core::api::MetaAllocator =
-    neap_core::api::MetaAllocator;
+static ALLOCATOR: neap_core::api::MetaAllocator = neap_core::api::MetaAllocator;

@@ -51,8 +51,10 @@ pub extern "C" fn GC_is_visible(pointer: *mut c_void) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_same_obj(pointer: *mut c_void, other: *mut c_void) -> *mut c_void {
     let start = |pointer: *mut c_void| api::object_at(pointer as usize).map(|info| info.start);
+    let expected = start(other);
     // One past the end of the other's object is as good.
-    if start(pointer) != start(other) && start(pointer.wrapping_byte_sub(1)) != start(other) {
+    let at_end = expected.is_some() && start(pointer.wrapping_byte_sub(1)) == expected;
+    if start(pointer) != expected && !at_end {
         let callback = GC_same_obj_print_proc.get();
         if callback != 0 {
             // SAFETY: the variable holds functions of this type only.

@@ -1,0 +1,173 @@
+#!/bin/bash
+# Tests of the libgc interface: C and C++ programs on gc.h, each run on Debian's libgc and on Neap, wrong use, and the exported symbols.
+# Prints TAP lines: `ok - bdw/NAME` or `not ok - bdw/NAME`; what a failing program said comes before it, in lines that begin with #.
+# usage: tests/bdw/run.sh [--library PATH] [NAME...]
+#   --library PATH  test this libgc.so.1 (a file, or a directory that holds it) instead of build/lib/neap/libgc.so.1
+#   NAME            run only these programs (alloc, threads, ..., misuse, symbols)
+# NEAP_* and GC_* of the environment reach the programs. Exit status: 0 all passed, 1 some did not, 2 nothing to test.
+set -uo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+library=$root/build/lib/neap/libgc.so.1
+only=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --library)
+        [ $# -ge 2 ] || { echo "run.sh: --library needs a path" >&2; exit 2; }
+        library=$2
+        shift 2
+        ;;
+    -*) sed -n '4,6s/^# //p' "$0" >&2; exit 2 ;;
+    *) only+=("$1"); shift ;;
+    esac
+done
+[ -d "$library" ] && library=$library/libgc.so.1
+if [ ! -e "$library" ]; then
+    echo "run.sh: there is no $library; run 'make build' first" >&2
+    exit 2
+fi
+if ! [ -e /usr/include/gc/gc.h ] && ! [ -e /usr/local/include/gc/gc.h ]; then
+    echo "run.sh: gc.h is missing; install libgc-dev ('make setup' does)" >&2
+    exit 2
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# The directory that programs find the library in under its soname.
+mkdir "$work/lib"
+ln -s "$(realpath "$library")" "$work/lib/libgc.so.1"
+passed=0
+failed=0
+
+wanted() {
+    [ ${#only[@]} = 0 ] && return
+    local name
+    for name in "${only[@]}"; do [ "$name" = "$1" ] && return; done
+    return 1
+}
+
+# report NAME STATUS FILE: a TAP line; what is in FILE goes before it if the status is not 0.
+report() {
+    if [ "$2" = 0 ]; then
+        echo "ok - bdw/$1"
+        passed=$((passed + 1))
+    else
+        head -20 "$3" | cut -c1-300 | sed 's/^/#   /'
+        echo "not ok - bdw/$1 (status $2)"
+        failed=$((failed + 1))
+    fi
+}
+
+compile() { # compile SOURCE OUTPUT LIBRARIES...
+    local source=$1 output=$2
+    shift 2
+    case $source in
+    *.cc) "${CXX:-c++}" -O1 -g -Wno-deprecated-declarations "$source" -o "$output" "$@" ;;
+    *) "${CC:-cc}" -O1 -g -Wall -Wextra -Wno-deprecated-declarations "$source" -o "$output" "$@" ;;
+    esac
+}
+
+# both NAME PROGRAM ARGUMENTS...: runs it on each library. The time limit is for programs that hang.
+both() {
+    local name=$1 status
+    shift
+    timeout 120 "$@" >"$work/log" 2>&1
+    report "$name on libgc" $? "$work/log"
+    BDW_ON_NEAP=1 LD_LIBRARY_PATH=$work/lib timeout 120 "$@" >"$work/log" 2>&1
+    report "$name on neap" $? "$work/log"
+}
+
+for source in alloc finalizers links kinds typed roots collect debugging runtimes threads stacks fork environment; do
+    wanted $source || continue
+    if compile "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$work/log"; then
+        both $source "$work/$source"
+    else
+        report "$source: compile" 1 "$work/log"
+    fi
+done
+
+if wanted classes; then
+    if compile "$here/classes.cc" "$work/classes" -lgccpp -lgc 2>"$work/log"; then
+        both classes "$work/classes"
+    else
+        report "classes: compile" 1 "$work/log"
+    fi
+fi
+
+if wanted loaded; then
+    if compile "$here/plugin.c" "$work/plugin.so" -shared -fPIC 2>"$work/log" &&
+        compile "$here/loaded.c" "$work/loaded" -ldl 2>>"$work/log"; then
+        both loaded "$work/loaded" "$work/plugin.so"
+    else
+        report "loaded: compile" 1 "$work/log"
+    fi
+fi
+
+# A program linked against our library instead of libgc, position-dependent: its references to data become copies.
+if wanted linked; then
+    mkdir -p "$work/link"
+    ln -sf "$(realpath "$library")" "$work/link/libgc.so"
+    {
+        compile "$here/collect.c" "$work/linked" -no-pie -L"$work/link" -lgc -lpthread &&
+            BDW_ON_NEAP=1 LD_LIBRARY_PATH=$work/lib timeout 120 "$work/linked"
+    } >"$work/log" 2>&1
+    report "linked against neap" $? "$work/log"
+fi
+
+# Wrong use: the program has to end by abort(3), and say which function was used wrongly.
+if wanted misuse; then
+    if compile "$here/misuse.c" "$work/misuse" -lgc 2>"$work/log"; then
+        while read -r case function; do
+            LD_LIBRARY_PATH=$work/lib timeout 60 "$work/misuse" "$case" >"$work/log" 2>&1
+            status=$?
+            if [ $status = 134 ] && grep -q "^$function" "$work/log"; then status=0; fi
+            report "misuse $case" $status "$work/log"
+        done 2>/dev/null <<'CASES'
+double-free GC_free(0x
+interior-free GC_free(0x
+foreign-free GC_free(0x
+malloc-free GC_free(0x
+interior-realloc GC_realloc(0x
+foreign-realloc GC_realloc(0x
+debug-double-free GC_free(0x
+large-double-free GC_free(0x
+unaligned-link GC_general_register_disappearing_link(0x
+no-such-kind GC_generic_malloc:
+gcj-before-init GC_gcj_malloc:
+kinds-without-end GC_new_kind:
+not-the-same-object GC_same_obj:
+CASES
+    else
+        report "misuse: compile" 1 "$work/log"
+    fi
+fi
+
+exported() { # exported LIBRARY: what it defines, as in symbols.txt
+    nm -D --defined-only "$1" | awk '{ print ($2 == "T" || $2 == "W" ? "function" : "data"), $3 }' | LC_ALL=C sort -k2
+}
+
+if wanted symbols; then
+    list=$root/crates/neap-bdw/symbols.txt
+    diff <(grep -v '^#' "$list") <(exported "$library") >"$work/log"
+    report "symbols are those of symbols.txt" $? "$work/log"
+    # Everything that Debian's library has, but for what symbols.txt says it leaves out.
+    theirs=$(ldconfig -p | awk '/libgc\.so\.1 / { print $NF; exit }')
+    if [ -n "$theirs" ]; then
+        omitted=$(sed -n '/^#/p' "$list" | grep -o 'GC_[a-z_]*')
+        comm -13 <(exported "$library" | awk '{print $2}' | LC_ALL=C sort) \
+            <(exported "$theirs" | awk '{print $2}' | grep '^GC_' | LC_ALL=C sort) |
+            grep -vxF "$omitted" >"$work/log"
+        [ ! -s "$work/log" ]
+        report "symbols of libgc are all there" $? "$work/log"
+    else
+        echo "ok - bdw/symbols of libgc are all there # SKIP libgc1 is not installed"
+    fi
+    objdump -p "$library" 2>/dev/null | grep -q 'SONAME *libgc\.so\.1$'
+    report "soname is libgc.so.1" $? /dev/null
+fi
+
+if [ $((passed + failed)) = 0 ]; then
+    echo "run.sh: no such test: ${only[*]}" >&2
+    exit 2
+fi
+[ $failed = 0 ]
