@@ -29,7 +29,7 @@ demo: build
 	@tools/setup.sh clients
 	@tests/clients/demo.sh
 
-test: build
+test:
 	@tools/setup.sh all
 	@tools/test.sh $(PARTS)
 

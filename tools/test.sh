@@ -4,16 +4,19 @@
 # A part is a command that prints a line `ok - NAME` or `not ok - NAME` for each test (what it has to
 # say about a failure goes before that, in lines that begin with `#`); `ok - NAME # SKIP REASON` is
 # neither a pass nor a failure. A part that prints no result, or that fails without one that says so,
-# counts as one failure. The last line is `N passed, M failed`. Called by `make test`.
+# counts as one failure. The last line is `N passed, M failed`. Parts that test what is built have it
+# built first; if that fails, each of them is one failure. Called by `make test`.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 # The tests' own options, not those of whoever runs them.
 unset "${!NEAP_@}"
 
 parts=(format lint source rust doc tools c bdw torture clients)
+need_build=" tools c bdw torture clients "
 
 run_part() {
     case $1 in
+    build) tools/one.sh "the release can be built" tools/build.sh ;;
     format) tools/one.sh "cargo fmt" tools/with-rust.sh cargo fmt --all --check ;;
     lint) tools/one.sh "cargo clippy" \
         tools/with-rust.sh cargo clippy --quiet --workspace --all-targets -- -D warnings ;;
@@ -36,8 +39,10 @@ fail() {
     failed=$((failed + 1))
 }
 
-for part in "${@:-${parts[@]}}"; do
-    start=$SECONDS
+# Runs the part $1, and counts what it says; leaves how it ended in $status.
+run_counted() {
+    local part=$1 start=$SECONDS
+    local part_passed part_failed part_skipped name
     echo "# part $part"
     run_part "$part" 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
@@ -55,6 +60,20 @@ for part in "${@:-${parts[@]}}"; do
     fi
     echo "# part $part: $part_passed passed, $part_failed failed, $part_skipped skipped," \
         "$((SECONDS - start)) s"
+}
+
+asked=("${@:-${parts[@]}}")
+built=unknown
+for part in "${asked[@]}"; do
+    if [ "$built" = unknown ] && [ "${need_build/ $part /}" != "$need_build" ]; then
+        run_counted build
+        built=$([ "$status" = 0 ] && echo yes || echo no)
+    fi
+    if [ "$built" = no ] && [ "${need_build/ $part /}" != "$need_build" ]; then
+        fail "$part: there is nothing to test, since it could not be built"
+        continue
+    fi
+    run_counted "$part"
 done
 
 for name in ${failures[@]+"${failures[@]}"}; do

@@ -66,6 +66,22 @@ test_nothing_but_skipped_tests_is_no_success() {
     expect '0 passed, 0 failed' 1 a
 }
 
+test_what_is_built_is_built_first_and_once() {
+    tree_with c 'echo ok - one' bdw 'echo ok - two' other 'echo ok - three'
+    printf '#!/bin/sh\necho built >>builds\n' >tools/build.sh
+    expect '1 passed, 0 failed' 0 other
+    [ ! -e builds ]
+    expect '4 passed, 0 failed' 0 other c bdw
+    [ "$(cat builds)" = built ]
+}
+
+test_what_cannot_be_built_fails_what_needs_it() {
+    tree_with c 'echo ok - one' bdw 'echo ok - two' other 'echo ok - three'
+    printf '#!/bin/sh\necho no; exit 1\n' >tools/build.sh
+    expect '1 passed, 3 failed' 1 c other bdw
+    grep -q '^# no' out
+}
+
 test_options_of_whoever_runs_the_tests_do_not_reach_them() {
     # shellcheck disable=SC2016 # the part's shell expands it
     tree_with a 'test -z "$NEAP_GROWTH" && echo ok - one'
