@@ -20,6 +20,8 @@ static ON_LOAD: extern "C" fn() = on_load;
 /// Called by the dynamic loader, before the program's own constructors.
 #[cfg_attr(test, allow(dead_code))]
 extern "C" fn on_load() {
+    // As with libgc, whose programs store into small objects through larger, more aligned types (ECL's union of all objects).
+    api::align_all_objects();
     api::set_out_of_memory_callback(Some(alloc::out_of_memory));
     api::set_root_callback(Some(roots::run_root_callback));
     api::set_event_callback(Some(events::on_cycle_event));

@@ -152,11 +152,17 @@ pub fn heap_range() -> Range<usize> {
     HEAP.base().0..HEAP.base().0 + HEAP.committed()
 }
 
+/// Every object larger than a word lies at a multiple of 16 from now on. Without it only those do whose size is one. For programs that store to objects through
+/// types that are larger and more aligned than what they asked for.
+pub fn align_all_objects() {
+    HEAP.state.align_all.store(1, Relaxed);
+}
+
 /// Bytes of the cell that a request of `bytes` gets.
 pub fn cell_bytes(bytes: usize) -> usize {
     let wanted = bytes.saturating_add(HEAP.state.past_end.load(Relaxed)).max(1);
     if wanted <= LARGEST_SMALL {
-        classes::cell_bytes(classes::class_of(wanted))
+        classes::cell_bytes(allocation::class_for(wanted))
     } else {
         wanted.checked_next_multiple_of(crate::addr::PAGE_BYTES).unwrap_or(usize::MAX)
     }

@@ -42,6 +42,14 @@ pub const fn class_of(bytes: usize) -> usize {
     FINE_CLASSES + (doubling as usize - 7) * 8 + step
 }
 
+/// The same; with `align_all` of 1, a class above the first has cells of a multiple of 16 bytes.
+#[inline(always)]
+pub const fn class_with(bytes: usize, align_all: usize) -> usize {
+    let class = class_of(bytes);
+    // Fine classes alternate: odd ones are the multiples of 16. Coarse ones all are.
+    if bytes <= FINE_LIMIT { class | (align_all & (class != 0) as usize) } else { class }
+}
+
 /// Bytes of a cell of `class`.
 pub const fn cell_bytes(class: usize) -> usize {
     if class < FINE_CLASSES {
@@ -103,6 +111,16 @@ mod tests {
             assert!(bytes <= 8 || (cell_bytes(class) - bytes) * 8 <= bytes.max(56), "{bytes}");
         }
         assert_eq!((class_of(0), class_of(LARGEST_SMALL)), (0, CLASSES - 1));
+    }
+
+    #[test]
+    fn all_cells_but_the_smallest_can_be_aligned() {
+        for bytes in 0..=LARGEST_SMALL {
+            let cell = cell_bytes(class_with(bytes, 1));
+            assert!(cell >= bytes && (bytes <= 8 || cell.is_multiple_of(16)), "{bytes}");
+            assert_eq!(class_with(bytes, 0), class_of(bytes));
+        }
+        assert_eq!(cell_bytes(class_with(17, 1)), 32);
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct HeapState {
     now_ms: AtomicU64,
     /// 1 if an object is given a byte that it did not ask for, so that a pointer past its end keeps it.
     pub past_end: AtomicUsize,
+    /// 1 if every object larger than a word lies at a multiple of 16, whatever its size.
+    pub align_all: AtomicUsize,
 }
 
 impl HeapState {
@@ -36,6 +38,7 @@ impl HeapState {
             peak_bytes: AtomicUsize::new(0),
             now_ms: AtomicU64::new(0),
             past_end: AtomicUsize::new(0),
+            align_all: AtomicUsize::new(0),
         }
     }
 

@@ -69,6 +69,12 @@ fn with_past_end(bytes: usize) -> Option<usize> {
     (bytes <= isize::MAX as usize).then_some(bytes)
 }
 
+/// The class for so many bytes, as the front end wants objects aligned.
+#[inline(always)]
+pub fn class_for(bytes: usize) -> usize {
+    classes::class_with(bytes, HEAP.state.align_all.load(Relaxed))
+}
+
 /// An object of `bytes` bytes; null when there is no memory.
 #[inline(always)]
 pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
@@ -76,7 +82,7 @@ pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
         && let Some(wanted) = with_past_end(bytes)
         && wanted <= LARGEST_SMALL
     {
-        let class = classes::class_of(wanted);
+        let class = class_for(wanted);
         let run = mutator.local.fixed(SpaceId::of(kind, class));
         let cell = run.bump(TABLE[class].cell_bytes as usize);
         if cell != 0 {
@@ -93,7 +99,7 @@ pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
         && let Some(wanted) = with_past_end(bytes)
         && wanted <= LARGEST_SMALL
     {
-        let class = classes::class_of(wanted);
+        let class = class_for(wanted);
         let space = HEAP.layouts.space_slot(layout, class).load(Acquire);
         if space != crate::heap::header::NONE
             && let Some(run) = mutator.local.run(SpaceId(space))
@@ -158,7 +164,7 @@ fn attempt(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused> {
 }
 
 fn attempt_small(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused> {
-    let class = classes::class_of(request.bytes);
+    let class = class_for(request.bytes);
     let _critical = mutator.critical();
     let id = if request.layout == NO_LAYOUT {
         SpaceId::of(request.kind, class)
