@@ -8,6 +8,14 @@ static APART void garbage(long bytes)
         ((volatile char *)GC_malloc(64))[0] = 1;
 }
 
+static APART void leak(void)
+{
+    for (int index = 0; index < 10; index++) {
+        GC_debug_malloc(100, "environment.c", index);
+        GC_debug_free(GC_debug_malloc(100, "freed.c", index));
+    }
+}
+
 static int look(const char *what)
 {
     if (!strcmp(what, "initial")) {
@@ -38,6 +46,22 @@ static int look(const char *what)
     } else if (!strcmp(what, "leak")) {
         GC_INIT();
         CHECK_EQUAL(GC_get_find_leak(), 1);
+        int ends[2], saved = dup(2);
+        CHECK_EQUAL(pipe(ends), 0);
+        dup2(ends[1], 2);
+        leak();
+        clear_stack();
+        GC_gcollect();
+        GC_gcollect();
+        dup2(saved, 2);
+        close(ends[1]);
+        static char report[60000];
+        size_t length = 0;
+        for (ssize_t got; (got = read(ends[0], report + length, sizeof report - 1 - length)) > 0;)
+            length += got;
+        CHECK(strstr(report, "eaked") != NULL);
+        CHECK(strstr(report, "environment.c") != NULL);
+        CHECK(strstr(report, "freed.c") == NULL);
     } else {
         char *first = GC_malloc(10); /* nothing came before it */
         CHECK(first != NULL && GC_is_init_called());

@@ -240,6 +240,40 @@ static void masks(void)
     CHECK_EQUAL(pthread_join(thread, NULL), 0);
 }
 
+/* What a thread returned is alive until somebody joins it, however it ended. */
+static void *exits_with_a_list(void *argument)
+{
+    (void)argument;
+    pthread_exit(list(1000));
+}
+
+static void results(void)
+{
+    pthread_t threads[40];
+    for (int index = 0; index < 40; index++)
+        CHECK_EQUAL(pthread_create(&threads[index], NULL, index % 2 ? exits_with_a_list : list_of_1000, NULL), 0);
+    usleep(200000);
+    clear_stack();
+    for (int round = 0; round < 3; round++) {
+        GC_gcollect();
+        for (int index = 0; index < 100000; index++)
+            memset(GC_malloc(sizeof(struct cell)), 0xEE, sizeof(struct cell));
+    }
+    for (int index = 0; index < 40; index++) {
+        void *result = NULL;
+        CHECK_EQUAL(pthread_join(threads[index], &result), 0);
+        /* libgc does not keep what is given to pthread_exit. */
+        if (on_neap() || index % 2 == 0)
+            verify(result, 1000);
+    }
+    for (int index = 0; index < 40; index++) {
+        pthread_t thread;
+        CHECK_EQUAL(pthread_create(&thread, NULL, index % 2 ? exits_with_a_list : list_of_1000, NULL), 0);
+        CHECK_EQUAL(pthread_detach(thread), 0);
+    }
+    CHECK(pthread_join(pthread_self(), NULL) != 0);
+}
+
 static void *exits(void *argument)
 {
     verify(list(10), 10);
@@ -268,6 +302,7 @@ int main(void)
     lock();
     masks();
     many_short_ones();
+    results();
     struct GC_stack_base base;
     CHECK(GC_get_my_stackbottom(&base) != NULL && base.mem_base > (void *)&base);
     CHECK(GC_get_suspend_signal() > 0 && GC_get_thr_restart_signal() > 0);

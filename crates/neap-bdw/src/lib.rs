@@ -31,6 +31,7 @@ mod roots;
 mod settings;
 mod start;
 mod statistics;
+mod thread_results;
 mod threads;
 mod toggle;
 mod typed;

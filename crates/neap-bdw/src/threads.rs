@@ -9,6 +9,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::core_api as api;
 use crate::environment;
+use crate::thread_results::{self, ThreadStart, keep_exit_value};
 use crate::unsupported;
 use crate::variables::{GC_parallel, GC_stackbottom};
 
@@ -21,10 +22,21 @@ pub struct GC_stack_base {
     base: *mut c_void,
 }
 
-type ThreadStart = extern "C" fn(*mut c_void) -> *mut c_void;
-
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    start: ThreadStart,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: as pthread_create(3).
+    unsafe { thread_results::create(thread, attributes, start, argument) }
+}
+
+/// Threads that do not know of the collector are known to it all the same. They are joined by pthread_join(3), so what they return is not kept.
+#[cfg(not(test))]
+#[unsafe(no_mangle)]
+pub extern "C" fn pthread_create(
     thread: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
     start: ThreadStart,
@@ -34,37 +46,13 @@ pub extern "C" fn GC_pthread_create(
     unsafe { api::pthread_create(thread, attributes, start, argument) }
 }
 
-/// Threads that do not know of the collector are known to it all the same.
-#[cfg(not(test))]
-#[unsafe(no_mangle)]
-pub extern "C" fn pthread_create(
-    thread: *mut libc::pthread_t,
-    attributes: *const libc::pthread_attr_t,
-    start: ThreadStart,
-    argument: *mut c_void,
-) -> c_int {
-    GC_pthread_create(thread, attributes, start, argument)
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_pthread_join(thread: libc::pthread_t, result: *mut *mut c_void) -> c_int {
-    // SAFETY: as pthread_join(3).
-    unsafe { libc::pthread_join(thread, result) }
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_pthread_detach(thread: libc::pthread_t) -> c_int {
-    // SAFETY: as pthread_detach(3).
-    unsafe { libc::pthread_detach(thread) }
-}
-
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_pthread_cancel(thread: libc::pthread_t) -> c_int {
     // SAFETY: as pthread_cancel(3).
     unsafe { libc::pthread_cancel(thread) }
 }
 
-/// pthread_exit(3). It unwinds the caller's frames, so there must be none of ours between: a jump, not a call.
+/// pthread_exit(3), after the value was noted. It unwinds the caller's frames, so there must be none of ours between: a jump, not a call.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub extern "C" fn GC_pthread_exit() {
@@ -72,9 +60,23 @@ pub extern "C" fn GC_pthread_exit() {
         fn pthread_exit(result: *mut c_void) -> !;
     }
     #[cfg(target_arch = "x86_64")]
-    naked_asm!("jmp {}@PLT", sym pthread_exit);
+    naked_asm!(
+        "push rdi",
+        "call {keep}",
+        "pop rdi",
+        "jmp {exit}@PLT",
+        keep = sym keep_exit_value,
+        exit = sym pthread_exit,
+    );
     #[cfg(target_arch = "aarch64")]
-    naked_asm!("b {}", sym pthread_exit);
+    naked_asm!(
+        "stp x0, x30, [sp, #-16]!",
+        "bl {keep}",
+        "ldp x0, x30, [sp], #16",
+        "b {exit}",
+        keep = sym keep_exit_value,
+        exit = sym pthread_exit,
+    );
 }
 
 #[unsafe(no_mangle)]
