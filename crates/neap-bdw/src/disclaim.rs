@@ -37,10 +37,16 @@ pub extern "C" fn GC_register_disclaim_proc(
     IN_USE.store(true, Release);
 }
 
+/// Whether any kind has a procedure.
+#[inline]
+pub fn in_use() -> bool {
+    IN_USE.load(Relaxed)
+}
+
 /// Registers a new object with its kind's procedure, if it has one.
 #[inline]
 pub fn watch_object(object: *mut c_void, kind: c_int) -> *mut c_void {
-    if IN_USE.load(Relaxed) { watch_object_slowly(object, kind) } else { object }
+    if in_use() { watch_object_slowly(object, kind) } else { object }
 }
 
 #[cold]

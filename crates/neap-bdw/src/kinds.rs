@@ -4,6 +4,7 @@
 //! appended and never change. Read without a lock, from any thread and in trace functions.
 
 use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use std::sync::Mutex;
@@ -190,24 +191,53 @@ pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> 
 const MANY_BYTES: usize = 4096;
 const MANY_OBJECTS: usize = MANY_BYTES / size_of::<usize>();
 
-/// Some objects of one size, linked through their first words, zero but for that.
+/// Some objects of one size, linked through their first words, zero but for that if they are scanned.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_generic_malloc_many(bytes: usize, kind: c_int, result: *mut *mut c_void) {
     let bytes = bytes.max(size_of::<usize>());
-    let wanted = (MANY_BYTES / bytes).max(1);
-    // Pointer-free objects do not keep each other alive by their links: this array on the stack does, until the caller has the list.
-    let mut objects = [null_mut::<c_void>(); MANY_OBJECTS];
-    let mut count = 0;
-    while count < wanted {
-        let object = GC_generic_malloc(bytes, kind);
+    let count = (MANY_BYTES / bytes).max(1);
+    // The kinds that language runtimes take by the million get loops of their own, with the core's fast path inside.
+    match kind {
+        NORMAL if !disclaim::in_use() => link_scanned(bytes, count, result),
+        PTRFREE if !disclaim::in_use() => {
+            link_any(count, result, || api::allocate(bytes, Kind::Leaf).cast())
+        }
+        _ => link_any(count, result, || GC_generic_malloc(bytes, kind)),
+    }
+}
+
+/// A list of conservative objects: each keeps the next alive, and the first is on our stack.
+fn link_scanned(bytes: usize, count: usize, result: *mut *mut c_void) {
+    let allocate = || api::allocate(bytes, Kind::Conservative).cast::<*mut u8>();
+    let first = allocate();
+    let mut last = first;
+    for _ in 1..count {
+        if last.is_null() {
+            break;
+        }
+        let object = allocate();
+        // SAFETY: each object has a word, and nobody else knows it yet.
+        unsafe { last.write(object.cast()) };
+        last = object;
+    }
+    // SAFETY: the caller's variable, says gc_inline.h.
+    unsafe { result.write_volatile(first.cast()) };
+    // The first object stays in this frame up to here: another thread may have collected meanwhile.
+    core::hint::black_box(first);
+}
+
+/// A list of objects that do not keep each other alive by their links.
+#[inline(always)]
+fn link_any(count: usize, result: *mut *mut c_void, allocate: impl Fn() -> *mut c_void) {
+    // Alive by this array on the stack, until the caller has the list.
+    let mut objects = [const { MaybeUninit::<*mut c_void>::uninit() }; MANY_OBJECTS];
+    let mut next = null_mut();
+    for slot in &mut objects[..count] {
+        let object = allocate();
         if object.is_null() {
             break;
         }
-        objects[count] = object;
-        count += 1;
-    }
-    let mut next = null_mut();
-    for &object in objects[..count].iter().rev() {
+        slot.write(object);
         // SAFETY: each object has a word, and nobody else knows it yet.
         unsafe { object.cast::<*mut c_void>().write(next) };
         next = object;
