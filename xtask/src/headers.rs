@@ -6,7 +6,7 @@
 use crate::tree::{Finding, Outcome, SourceFile, Tree};
 
 /// Fewer letters than this say nothing.
-const FEWEST_LETTERS: usize = 20;
+const FEWEST_LETTERS: usize = 12;
 
 /// Every ending that the check knows.
 pub const ENDINGS: [&str; 7] = [".rs", ".c", ".h", ".hpp", ".cpp", ".sh", ".py"];

@@ -72,7 +72,7 @@ pub fn check(tree: &Tree) -> Outcome {
 /// Paths `neap_core::X` in the crates that LAYERS lists, and dependence on the core in others.
 fn front_ends(tree: &Tree, table: &Table, findings: &mut Vec<Finding>) -> Result<(), String> {
     for file in tree.files("", &[".rs"])? {
-        let owner = file.path.trim_start_matches("crates/").split('/').next().unwrap_or_default();
+        let owner = owner(tree, &file.path);
         if owner == "neap-core" {
             continue;
         }
@@ -86,6 +86,18 @@ fn front_ends(tree: &Tree, table: &Table, findings: &mut Vec<Finding>) -> Result
         }
     }
     Ok(())
+}
+
+/// The name of the folder of the crate that a file belongs to.
+fn owner<'a>(tree: &Tree, path: &'a str) -> &'a str {
+    let mut folder = path;
+    while let Some((outer, _)) = folder.rsplit_once('/') {
+        if tree.locate(outer).join("Cargo.toml").exists() {
+            return outer.rsplit('/').next().unwrap_or(outer);
+        }
+        folder = outer;
+    }
+    ""
 }
 
 fn permits(allowed: &BTreeSet<String>, name: &str) -> bool {
@@ -145,7 +157,12 @@ mod tests {
     );
 
     fn with(path: &str, text: &str) -> Vec<String> {
-        findings(check, &[TABLE, (path, text)])
+        let crates = ["crates/neap-core", "crates/neap-c", "bench", "tests/deep"];
+        let manifests = crates.map(|folder| format!("{folder}/Cargo.toml"));
+        let mut files: Vec<(&str, &str)> =
+            manifests.iter().map(|path| (path.as_str(), "")).collect();
+        files.extend([TABLE, (path, text)]);
+        findings(check, &files)
     }
 
     #[test]
@@ -221,6 +238,8 @@ mod tests {
             ["crates/neap-c/src/lib.rs:2: `neap-c` must not use `neap_core::heap` (LAYERS)"]
         );
         assert_eq!(with("bench/src/main.rs", "use neap_core::api;\n").len(), 1);
+        let found = with("tests/deep/src/main.rs", "use neap_core::api;\n");
+        assert!(found[0].contains("`deep` must not use `neap_core::api`"), "{found:?}");
     }
 
     #[test]
