@@ -16,7 +16,15 @@ use crate::heap::lookup::Cell;
 pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     let bytes = cell.bytes();
     if cell.header.state() == State::Small {
-        return requested <= bytes && requested * 2 >= bytes;
+        let fits = requested <= bytes && requested * 2 >= bytes;
+        if fits && cell.header.scan() != Scan::Leaf {
+            // What lies behind the object is scanned with it, and is the object's again when it grows.
+            // SAFETY: the rest of the cell is nobody else's.
+            unsafe {
+                cell.start.add(requested).pointer::<u8>().write_bytes(0, bytes - requested);
+            }
+        }
+        return fits;
     }
     let Some(wanted) = round_up(requested, PAGE_BYTES).filter(|_| requested > LARGEST_SMALL) else {
         return false;
@@ -67,10 +75,14 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::large;
+    use super::super::run::tests::local;
+    use super::super::{large, refill::refill};
     use super::*;
+    use crate::addr::Address;
+    use crate::heap::classes;
     use crate::heap::header::NO_LAYOUT;
     use crate::heap::kind::Kind;
+    use crate::heap::spaces::SpaceId;
 
     #[test]
     fn a_large_object_grows_and_shrinks_where_it_is() {
@@ -97,6 +109,25 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { *cell.start.add(35_999).pointer::<u8>() }, 0);
         assert!(!in_place(&heap, &cell, 100) && !in_place(&heap, &cell, usize::MAX));
+    }
+
+    #[test]
+    fn behind_a_small_object_that_shrank_there_are_zeros() {
+        let (heap, local) = (Heap::new(), local());
+        heap.reserve(64 << 20).unwrap();
+        for (kind, left) in [(Kind::Conservative, 0), (Kind::Leaf, 3)] {
+            let id = SpaceId::of(kind, classes::class_of(48));
+            let run = local.run(id).unwrap();
+            refill(&heap, local, run, id, true).unwrap();
+            let object = Address(run.bump(48));
+            let cell = heap.object_at(object.0).unwrap();
+            // SAFETY: the object's own bytes.
+            let bytes = unsafe { core::slice::from_raw_parts_mut(object.pointer::<u8>(), 48) };
+            bytes.fill(3);
+            assert!(in_place(&heap, &cell, 29) && in_place(&heap, &cell, 48));
+            assert!(bytes[..29].iter().all(|byte| *byte == 3));
+            assert!(bytes[29..].iter().all(|byte| *byte == left));
+        }
     }
 
     #[test]
