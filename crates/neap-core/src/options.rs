@@ -10,7 +10,7 @@ mod kinds;
 mod words;
 
 pub use kinds::{Boolean, Bytes, Count, Float, Kind, Milliseconds, OptionalPath, Signal};
-pub use words::{LogTopics, WatchChoice};
+pub use words::{HugePages, LogTopics, WatchChoice};
 
 use core::fmt;
 use core::time::Duration;
@@ -114,6 +114,8 @@ options! {
     /// How the collector learns what the program wrote while it marked. `none`: it stops the world
     /// for the whole of marking.
     watch: WatchChoice { default: WatchChoice::None, valid: () }
+    /// Which of the heap's memory is asked to be huge pages, which make marking large heaps faster. `auto`: what lies above the first 32 MiB.
+    huge_pages: HugePages { default: HugePages::Auto, valid: () }
     /// Writable segments of the program and its libraries are roots.
     static_roots: Boolean { default: true, valid: () }
 }

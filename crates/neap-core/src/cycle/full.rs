@@ -30,7 +30,7 @@ use crate::world::{Stopped, stop};
 use crate::{check, refs};
 
 /// Marking that is expected to take less than helpers need to wake up is done alone.
-const PARALLEL_ABOVE_BYTES: usize = 2 << 20;
+const PARALLEL_ABOVE_BYTES: usize = 1 << 20;
 
 fn nanoseconds(since: Instant) -> u64 {
     since.elapsed().as_nanos() as u64
@@ -44,7 +44,7 @@ pub fn run(collector: &mut Collector, mutator: &Mutator) {
     let began = Instant::now();
     sweep::finish(&HEAP);
     HEAP.clear_marks();
-    let wanted = HEAP.state.estimated_bytes() > PARALLEL_ABOVE_BYTES && collector.markers > 1;
+    let wanted = HEAP.state.expected_live_bytes() > PARALLEL_ABOVE_BYTES && collector.markers > 1;
     let helpers = if wanted { markers::ensure(collector.markers - 1) } else { 0 };
     let team = markers::team();
     tell(CycleEvent::BeforeStop);

@@ -165,6 +165,9 @@ impl Heap {
         }
         self.commit_metadata(end).map_err(|_| Refused::System)?;
         map::commit(self.base().add(end), CHUNK_BYTES).map_err(|_| Refused::System)?;
+        if end >= self.state.huge_pages_above.load(Relaxed) {
+            map::huge_pages(self.base().add(end), CHUNK_BYTES);
+        }
         inner.granules.add_chunk().map_err(|_| Refused::System)?;
         self.committed.store(end + CHUNK_BYTES, Release);
         Ok(())

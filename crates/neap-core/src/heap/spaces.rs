@@ -189,7 +189,7 @@ impl Inner {
         self.spaces[id.0 as usize].lists.used[epoch].push(block, |granule| heap.header(granule));
     }
 
-    /// A block of pages of its own for one object of `requested` bytes, not allocated yet. Says whether it reads as zero.
+    /// A block of pages of its own for one object of `requested` bytes, which is neither allocated nor in a list yet: no sweep meets it. Says whether it reads as zero.
     pub fn large_block(
         &mut self,
         heap: &Heap,
@@ -216,9 +216,14 @@ impl Inner {
                 fresh: taken.fresh,
             },
         );
-        let epoch = self.epoch;
-        self.large.used[epoch].push(taken.first, |granule| heap.header(granule));
         Ok((taken.first, taken.fresh))
+    }
+
+    /// Makes a block from [`Inner::large_block`] an object: from now on it is swept like all others.
+    pub fn bear_large(&mut self, heap: &Heap, block: Granule) {
+        let epoch = self.epoch;
+        self.large.used[epoch].push(block, |granule| heap.header(granule));
+        heap.bits(block).set_range(0..1, heap.state.allocate_black.load(Relaxed), true, true);
     }
 
     /// A block of space `id` with free cells: one known to have some, one that sweeping finds to have some, or a new one.

@@ -22,6 +22,8 @@ pub struct HeapState {
     now_ms: AtomicU64,
     /// 1 if an object is given a byte that it did not ask for, so that a pointer past its end keeps it.
     pub past_end: AtomicUsize,
+    /// Chunks from this many bytes of heap on are advised to be huge pages; `usize::MAX` for none. A small heap would pay for memory that it does not use.
+    pub huge_pages_above: AtomicUsize,
     /// 1 if every object larger than a word lies at a multiple of 16, whatever its size.
     pub align_all: AtomicUsize,
 }
@@ -38,6 +40,7 @@ impl HeapState {
             peak_bytes: AtomicUsize::new(0),
             now_ms: AtomicU64::new(0),
             past_end: AtomicUsize::new(0),
+            huge_pages_above: AtomicUsize::new(usize::MAX),
             align_all: AtomicUsize::new(0),
         }
     }
@@ -59,10 +62,12 @@ impl HeapState {
         }
     }
 
-    /// Bytes in use as the heap knows without sweeping: what the last cycle marked and what was handed out since.
-    pub fn estimated_bytes(&self) -> usize {
-        (self.live_bytes.load(Relaxed) + self.allocated_since_cycle.load(Relaxed))
-            .saturating_sub(self.freed_since_cycle.load(Relaxed))
+    /// Bytes that the next cycle may find live: what the last one did; before the first, all that was handed out.
+    pub fn expected_live_bytes(&self) -> usize {
+        match self.cycles.load(Relaxed) {
+            0 => self.allocated_since_cycle.load(Relaxed),
+            _ => self.live_bytes.load(Relaxed),
+        }
     }
 }
 

@@ -107,6 +107,16 @@ choice! {
     }
 }
 
+choice! {
+    /// Which of the heap's memory is asked to be huge pages.
+    HugePages {
+        /// What lies above the size at which a heap gains by them.
+        Auto = "auto",
+        /// None.
+        Never = "never",
+    }
+}
+
 topics! {
     /// What is printed on standard error while the program runs.
     LogTopics {

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 use crate::addr::GRANULE_BYTES;
 use crate::cycle::{background, collector, markers, report};
 use crate::heap::HEAP;
-use crate::options::Options;
+use crate::options::{HugePages, Options};
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::{futex, print, thread};
@@ -60,6 +60,9 @@ fn initialize_once() {
     summary::install(options.summary);
 }
 
+/// Above this size a heap is made of huge pages where the user leaves the choice to us. Smaller: marking gains earlier; larger: small programs stay small.
+const HUGE_PAGES_ABOVE: usize = 32 << 20;
+
 /// What cannot change later.
 fn apply_at_start(options: &Options) {
     check::set_level(options.check as u8);
@@ -70,7 +73,14 @@ fn apply_at_start(options: &Options) {
             "cannot reserve address space for the heap ({error}); raise the limit on address space (ulimit -v) or lower NEAP_MAX_HEAP"
         ));
     }
+    if options.huge_pages == HugePages::Auto {
+        HEAP.state.huge_pages_above.store(HUGE_PAGES_ABOVE, Relaxed);
+    }
     HEAP.state.past_end.store(options.past_end as usize, Relaxed);
+    if options.past_end {
+        // A byte more than a multiple of 16 would get cells that are none.
+        HEAP.state.align_all.store(1, Relaxed);
+    }
     attach::initialize();
     if !stop::install(options.stop_signal) {
         print::fatal(format_args!(
@@ -105,7 +115,7 @@ pub fn options() -> Options {
 
 /// Sets an option by name. What only the start-up reads is refused after it.
 pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
-    const AT_START: [&[u8]; 4] = [b"stop_signal", b"past_end", b"check", b"summary"];
+    const AT_START: [&[u8]; 5] = [b"stop_signal", b"past_end", b"check", b"summary", b"huge_pages"];
     let started = STATE.load(Acquire) != 0;
     if started
         && AT_START

@@ -42,6 +42,12 @@ pub unsafe fn give_back(start: Address, bytes: usize) {
     let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxDontNeed) };
 }
 
+/// Asks for huge pages over a range; refusal is of no consequence.
+pub fn huge_pages(start: Address, bytes: usize) {
+    // SAFETY: advice that does not change contents.
+    let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxHugepage) };
+}
+
 /// New committed memory, zeroed.
 pub fn allocate(bytes: usize) -> Result<Address, Errno> {
     // SAFETY: a new anonymous mapping where the kernel likes aliases nothing.

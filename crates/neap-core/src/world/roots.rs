@@ -244,13 +244,14 @@ impl Images {
             }
         }
         let block = mutator.control_block.load(Relaxed);
-        if !own.contains(&block) {
+        let scanned = |address: &usize| own.contains(address) && *address >= position;
+        if !scanned(&block) {
             visit(block..block + thread::control_block_bytes());
         }
         for module in self.modules.iter() {
             // SAFETY: the thread is stopped, or blocked outside the heap, and exists.
             if let Some(start) = unsafe { thread::thread_local_block(block, module.number) }
-                && !(own.contains(&start) && start >= position)
+                && !scanned(&start)
             {
                 visit(start..start + module.bytes);
             }
