@@ -1,0 +1,224 @@
+//! The audit: everything that the shadow says is reachable is checked in full; everything else has to be gone after two
+//! collections.
+//!
+//! A conservative collector cannot promise the second without exception: a stale word on a stack or in a register may
+//! keep an object, and all that it points to. So what is left over is counted by its *heads*, the fewest objects
+//! from which all of it can be reached: each takes a stale word of its own. The bound on heads is [`MOST_HEADS`] for the
+//! thread that audits; a dead child of a dead parent that is still there must be there too.
+//! Called by who holds the graph, outside blocked regions.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::failure;
+use crate::graph::Graph;
+use crate::hidden::pattern;
+use crate::node::Index;
+use crate::{ensure, options};
+use neap_core::api::{self, finalizer};
+
+/// Heads that stale words may keep at one audit. A worker's frames hold some dozens of words that may be stale; measured, it is
+/// nearly always below 6.
+pub const MOST_HEADS: usize = 16;
+/// Collections of an audit at most: finalizable objects that wait for each other die one by one.
+const MOST_COLLECTIONS: usize = 12;
+
+/// What an audit found.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Findings {
+    /// Unreachable nodes shown to be gone.
+    pub gone: usize,
+    /// Unreachable ones still there.
+    pub left: usize,
+    /// Heads of these.
+    pub heads: usize,
+}
+
+impl Graph {
+    /// Which nodes can be reached, by the shadow.
+    fn reachable(&self) -> Vec<bool> {
+        let mut reached = vec![false; self.nodes.len()];
+        let mut grey: Vec<Index> = self.pinned.clone();
+        for place in self.places.iter().flatten() {
+            grey.extend(place.edges.iter().flatten().map(|edge| edge.target));
+        }
+        while let Some(index) = grey.pop() {
+            if !core::mem::replace(&mut reached[index as usize], true) {
+                let node = self.node(index);
+                grey.extend(node.slots.iter().filter_map(|slot| slot.edge).map(|edge| edge.target));
+            }
+        }
+        reached
+    }
+
+    /// Checks every reachable object and pointer; notes what is dead.
+    pub fn sweep_check(&mut self, random: &mut fastrand::Rng) {
+        let reached = self.reachable();
+        for (index, reached) in reached.iter().enumerate() {
+            match (&self.nodes[index], reached) {
+                (Some(node), true) => {
+                    ensure!(!node.dead, "the shadow is wrong: {} lives again", node.describe());
+                    self.check_known(node, random.usize(0..node.bytes));
+                    self.check(index as Index, true, random);
+                }
+                (Some(_), false) => self.node_mut(index as Index).dead = true,
+                (None, _) => {}
+            }
+        }
+        for place in self.places.iter().flatten() {
+            for (slot, edge) in place.edges.iter().enumerate() {
+                let (found, wanted) =
+                    (place.word(slot).load(Relaxed), edge.map_or(0, |edge| self.resolve(edge)));
+                ensure!(found == wanted, "a root holds {found:#x}, not {wanted:#x}");
+            }
+        }
+    }
+
+    /// Whether a dead node's object is still there. `None` where it cannot be told.
+    fn is_there(&self, index: Index) -> Option<bool> {
+        let node = self.node(index);
+        if let Some(link) = &node.link {
+            return Some(link.load(Relaxed) != 0);
+        }
+        // A leaf's memory keeps what it held when it belongs to another object.
+        if !node.shape.is_scanned() || node.bytes < 8 || !node.is_pattern(0) {
+            return None;
+        }
+        let address = node.address.reveal();
+        // A dead object is an object until its block is swept: the mark tells them apart.
+        let known = api::mark_bit(address)
+            && api::object_at(address).is_some_and(|info| {
+                info.start.as_ptr() as usize == address && node.shape.is_of(&info)
+            });
+        Some(known && node.word(0).load(Relaxed) == pattern(options::get().seed, node.id, 0))
+    }
+
+    /// The whole audit; `most_heads` is the bound on what is left over. `None` if collections are disabled, by another thread.
+    pub fn audit(&mut self, random: &mut fastrand::Rng, most_heads: usize) -> Option<Findings> {
+        self.sweep_check(random);
+        if !collect_twice() {
+            return None;
+        }
+        let mut findings = Findings::default();
+        let dead: Vec<Index> = (0..self.nodes.len() as Index)
+            .filter(|index| self.nodes[*index as usize].as_ref().is_some_and(|node| node.dead))
+            .collect();
+        let left: Vec<Index> =
+            dead.iter().copied().filter(|index| self.is_there(*index) == Some(true)).collect();
+        for &parent in &left {
+            self.check_children(parent);
+        }
+        let heads = self.heads(&left);
+        findings.gone = dead.len() - left.len();
+        findings.left = left.len();
+        findings.heads = heads.len();
+        if heads.len() > most_heads {
+            let shown: Vec<String> =
+                heads.iter().take(8).map(|head| self.node(*head).describe()).collect();
+            failure::fail(format_args!(
+                "leak: {} unreachable objects are left after two collections, from {} heads; stale words explain {most_heads}. Heads: {}",
+                left.len(),
+                heads.len(),
+                shown.join(", ")
+            ));
+        }
+        self.forget_gone(&dead);
+        Some(findings)
+    }
+
+    /// What a dead object that is still there points to must be there: it was marked with it.
+    fn check_children(&self, parent: Index) {
+        let node = self.node(parent);
+        for edge in node.slots.iter().filter_map(|slot| slot.edge) {
+            let child = self.node(edge.target);
+            // In this order: another thread's cycle in between may end both.
+            ensure!(
+                self.is_there(edge.target) != Some(false) || self.is_there(parent) != Some(true),
+                "lost: {} was kept, and its child {} was not",
+                node.describe(),
+                child.describe()
+            );
+        }
+    }
+
+    /// Removes the dead that are gone, and those of whom nothing can be told unless one that is left points to them.
+    fn forget_gone(&mut self, dead: &[Index]) {
+        let mut kept = vec![false; self.nodes.len()];
+        let mut grey: Vec<Index> =
+            dead.iter().copied().filter(|index| self.is_there(*index) == Some(true)).collect();
+        while let Some(index) = grey.pop() {
+            if !core::mem::replace(&mut kept[index as usize], true) {
+                let node = self.node(index);
+                grey.extend(node.slots.iter().filter_map(|slot| slot.edge).map(|edge| edge.target));
+            }
+        }
+        for &index in dead.iter().filter(|index| !kept[**index as usize]) {
+            self.remove(index);
+        }
+    }
+
+    /// The fewest nodes of `left` from which all of it can be reached: one of each source of the condensed graph.
+    fn heads(&self, left: &[Index]) -> Vec<Index> {
+        let inside: std::collections::HashSet<Index> = left.iter().copied().collect();
+        let children = |index: Index| {
+            let slots = &self.node(index).slots;
+            slots.iter().filter_map(|slot| slot.edge).map(|edge| edge.target)
+        };
+        // Those left may be joined through nodes of which nothing can be told, so these are walked too.
+        let mut seen = vec![false; self.nodes.len()];
+        let mut finished = Vec::new();
+        for &start in left {
+            let mut stack = vec![(start, false)];
+            while let Some((index, done)) = stack.pop() {
+                if done {
+                    finished.push(index);
+                } else if !core::mem::replace(&mut seen[index as usize], true) {
+                    stack.push((index, true));
+                    stack.extend(
+                        children(index)
+                            .filter(|child| !seen[*child as usize])
+                            .map(|child| (child, false)),
+                    );
+                }
+            }
+        }
+        // In the reverse order of finishing, whoever is not reached yet is a head.
+        seen.fill(false);
+        let mut heads = Vec::new();
+        for &start in finished.iter().rev() {
+            if seen[start as usize] || !inside.contains(&start) {
+                continue;
+            }
+            heads.push(start);
+            let mut grey = vec![start];
+            while let Some(index) = grey.pop() {
+                if !core::mem::replace(&mut seen[index as usize], true) {
+                    grey.extend(children(index).filter(|child| !seen[*child as usize]));
+                }
+            }
+        }
+        heads
+    }
+}
+
+/// Overwrites the stack below, where earlier calls left words.
+#[inline(never)]
+fn clear_stack_below() {
+    let mut words = [0_usize; 4096];
+    core::hint::black_box(&mut words);
+}
+
+/// Collects twice, and on while finalizers become ready; false if a collection was refused.
+fn collect_twice() -> bool {
+    let mut quiet = 0;
+    for _ in 0..MOST_COLLECTIONS {
+        clear_stack_below();
+        if !api::collect() {
+            return false;
+        }
+        quiet = if finalizer::run_ready() == 0 { quiet + 1 } else { 0 };
+        if quiet == 2 {
+            break;
+        }
+    }
+    true
+}
