@@ -34,13 +34,18 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
             FreeError::AlreadyFree
         });
     }
-    if !bits.free(cell.index) {
-        return Err(FreeError::AlreadyFree);
-    }
     let bytes = cell.bytes();
     if cell.header.state() == State::Large {
-        heap.inner().free_large(heap, cell.block);
+        // Under the lock from the first look on: a sweep that met it between would end the block first.
+        let mut inner = heap.inner();
+        if !bits.free(cell.index) {
+            return Err(FreeError::AlreadyFree);
+        }
+        inner.free_large(heap, cell.block);
     } else {
+        if !bits.free(cell.index) {
+            return Err(FreeError::AlreadyFree);
+        }
         // The cell is dirty; a fresh block hands out cells as zeros.
         cell.header.fresh.store(0, Relaxed);
         if cell.header.held.load(Relaxed) == 0 {

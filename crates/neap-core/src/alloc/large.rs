@@ -51,7 +51,7 @@ pub fn take(
 
 /// Makes the pages an object. In a critical section, after the caller has zeroed them where needed.
 pub fn bear(heap: &Heap, unborn: &Unborn) {
-    heap.bits(unborn.block).set_range(0..1, heap.state.allocate_black.load(Relaxed), true, true);
+    heap.inner().bear_large(heap, unborn.block);
     heap.state.allocated_since_cycle.fetch_add(unborn.bytes, Relaxed);
 }
 

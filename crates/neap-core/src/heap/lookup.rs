@@ -139,9 +139,10 @@ mod tests {
             let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, class), true).unwrap();
             heap.bits(block).set_range(0..heap.header(block).cells().min(3), false, true, true);
         }
-        inner
+        let (large, _) = inner
             .large_block(&heap, Kind::Leaf, super::super::header::NO_LAYOUT, 100_000, true)
             .unwrap();
+        inner.bear_large(&heap, large);
         drop(inner);
         let (base, end) = (heap.base().0, heap.base().0 + heap.committed());
         let mut seed = 1_u64;

@@ -454,11 +454,12 @@ mod tests {
     fn large_objects_are_swept_by_their_mark() {
         let heap = heap();
         let mut inner = heap.inner();
-        let [live, dead] = [0, 1].map(|_| {
+        let [live, dead, unborn] = [0, 1, 2].map(|_| {
             inner.large_block(&heap, Kind::Conservative, NO_LAYOUT, 50_000, true).unwrap().0
         });
-        heap.bits(live).set_range(0..1, true, true, true);
-        heap.bits(dead).set_range(0..1, false, true, true);
+        inner.bear_large(&heap, live);
+        inner.bear_large(&heap, dead);
+        heap.bits(live).set_range(0..1, true, false, true);
         inner.begin_sweep();
         drop(inner);
         sweep_all(&heap);
@@ -466,6 +467,7 @@ mod tests {
             (heap.header(live).state(), heap.header(dead).state()),
             (State::Large, State::Free)
         );
+        assert_eq!(heap.header(unborn).state(), State::Large);
         assert_eq!(heap.inner().free_large(&heap, live), 4 * GRANULE_BYTES);
         heap.verify().unwrap();
     }

@@ -95,7 +95,9 @@ impl<'t> Marker<'t> {
     #[inline(always)]
     unsafe fn push_from(&mut self, low: usize, high: usize) {
         // SAFETY: the caller's promise.
-        if unsafe { self.stack.push_from(low, high, self.heap.base().0, self.heap.committed()) }.is_err() {
+        if unsafe { self.stack.push_from(low, high, self.heap.base().0, self.heap.committed()) }
+            .is_err()
+        {
             self.team.note_overflow();
         }
     }
@@ -193,7 +195,9 @@ impl<'t> Marker<'t> {
         self.scan_object(cell);
         while kept < self.stack.len() {
             match Entry::decode(self.stack.entries()[kept]) {
-                Entry::Word(word) if own.contains(&word) => _ = self.stack.entries().swap_remove(kept),
+                Entry::Word(word) if own.contains(&word) => {
+                    _ = self.stack.entries().swap_remove(kept)
+                }
                 Entry::Rest(from) if own.contains(&from) => {
                     self.stack.entries().swap_remove(kept);
                     self.scan_from(cell, from);
@@ -269,7 +273,9 @@ impl<'t> Marker<'t> {
     fn share(&mut self) {
         let deque = self.team.deque(self.place);
         let mut given = 0;
-        while given < self.stack.len() / 2 && given < SHARE_AT_MOST && deque.push(self.stack.entries()[given])
+        while given < self.stack.len() / 2
+            && given < SHARE_AT_MOST
+            && deque.push(self.stack.entries()[given])
         {
             given += 1;
         }

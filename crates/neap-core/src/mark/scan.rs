@@ -32,7 +32,13 @@ pub unsafe fn scan_each(low: usize, high: usize, mut each: impl FnMut(usize)) {
 /// # Safety
 /// As [`scan_each`].
 #[inline(always)]
-pub unsafe fn scan(low: usize, high: usize, base: usize, length: usize, mut found: impl FnMut(usize)) {
+pub unsafe fn scan(
+    low: usize,
+    high: usize,
+    base: usize,
+    length: usize,
+    mut found: impl FnMut(usize),
+) {
     // SAFETY: the caller's promise.
     unsafe {
         scan_each(low, high, |word| {

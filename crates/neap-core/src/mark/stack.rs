@@ -41,7 +41,13 @@ impl Stack {
     /// # Safety
     /// `[low, high)` is readable, both ends multiples of a word.
     #[inline(always)]
-    pub unsafe fn push_from(&mut self, low: usize, high: usize, base: usize, length: usize) -> Result<(), NoMemory> {
+    pub unsafe fn push_from(
+        &mut self,
+        low: usize,
+        high: usize,
+        base: usize,
+        length: usize,
+    ) -> Result<(), NoMemory> {
         self.entries.try_reserve((high - low) / size_of::<usize>())?;
         // SAFETY: room for every word of the range was just made; the caller's range is readable.
         unsafe {
@@ -87,7 +93,10 @@ mod tests {
         // SAFETY: the array is readable.
         unsafe { stack.push_from(low, low + size_of_val(&words), 100, 100) }.unwrap();
         assert_eq!(stack.len(), 3);
-        assert_eq!([stack.pop(), stack.pop(), stack.pop(), stack.pop()], [Some(199), Some(150), Some(100), None]);
+        assert_eq!(
+            [stack.pop(), stack.pop(), stack.pop(), stack.pop()],
+            [Some(199), Some(150), Some(100), None]
+        );
     }
 
     #[test]

@@ -132,7 +132,8 @@ const CLEARED_BYTES: usize = 1 << 10;
 #[cold]
 #[inline(never)]
 fn slow(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
-    let object = thread::with_registers_spilled(|position| slow_from(position, bytes, kind, layout));
+    let object =
+        thread::with_registers_spilled(|position| slow_from(position, bytes, kind, layout));
     thread::clear_stack_below::<CLEARED_BYTES>();
     object
 }

@@ -6,7 +6,7 @@
 
 use core::ffi::CStr;
 use core::fmt::Write;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 
 use crate::addr::GRANULE_BYTES;
 use crate::cycle::report::{CYCLES, PAUSES};
@@ -86,8 +86,10 @@ pub fn statistics() -> Statistics {
 }
 
 static PATH: AtomicPtr<core::ffi::c_char> = AtomicPtr::new(core::ptr::null_mut());
-/// The process that was asked for a summary: a forked child has its own, which it writes too, to the same place.
+/// 1 once the summary is written.
 static WRITTEN: AtomicU32 = AtomicU32::new(0);
+/// Whether this process was forked from the one that began: its file then has its number behind the name.
+static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Has the summary written at exit. Called once, at start-up.
 pub fn install(path: Option<&'static CStr>) {
@@ -110,8 +112,13 @@ extern "C" fn at_exit() {
     let written = if path == c"-" {
         rustix::io::write(rustix::stdio::stderr(), line.bytes())
     } else {
+        let mut name = print::Line::new();
+        let _ = write!(name, "{}", path.to_string_lossy());
+        if FORKED.load(Relaxed) {
+            let _ = write!(name, ".{}", std::process::id());
+        }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
-        rustix::fs::open(path, flags, Mode::from(0o644))
+        rustix::fs::open(name.bytes(), flags, Mode::from(0o644))
             .and_then(|file| rustix::io::write(file, line.bytes()))
     };
     if let Err(error) = written {
@@ -122,9 +129,10 @@ extern "C" fn at_exit() {
     }
 }
 
-/// In the child of a `fork`: what it inherits of the parent's summary is its own to write.
+/// In the child of a `fork`: it writes a summary of its own, beside its parent's.
 pub fn after_fork() {
     WRITTEN.store(0, Relaxed);
+    FORKED.store(true, Relaxed);
 }
 
 fn write(s: &Statistics, out: &mut impl Write) -> core::fmt::Result {

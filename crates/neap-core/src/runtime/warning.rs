@@ -24,6 +24,8 @@ pub fn warn(message: &'static CStr, number: usize) {
     match CALLBACK.load(Acquire) {
         0 => print::message(format_args!("{} ({number})", message.to_str().unwrap_or("warning"))),
         // SAFETY: stored from such a function.
-        callback => unsafe { core::mem::transmute::<usize, WarningCallback>(callback)(message.as_ptr(), number) },
+        callback => unsafe {
+            core::mem::transmute::<usize, WarningCallback>(callback)(message.as_ptr(), number)
+        },
     }
 }

@@ -68,7 +68,11 @@ impl Histogram {
             seen += count.load(Relaxed);
             if seen >= wanted && seen > 0 {
                 // The last bucket has no end.
-                return if index == BUCKETS - 1 { self.max() } else { upper(index).min(self.max()) };
+                return if index == BUCKETS - 1 {
+                    self.max()
+                } else {
+                    upper(index).min(self.max())
+                };
             }
         }
         self.max()
