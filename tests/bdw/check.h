@@ -73,6 +73,24 @@ static APART __attribute__((unused)) void collect(void)
     }
 }
 
+/* What a function writes to a file descriptor, up to 60,000 bytes. */
+static APART __attribute__((unused)) const char *capture(int descriptor, void (*function)(void))
+{
+    static char text[60001];
+    FILE *file = tmpfile();
+    int saved = dup(descriptor);
+    fflush(NULL);
+    dup2(fileno(file), descriptor);
+    function();
+    fflush(NULL);
+    dup2(saved, descriptor);
+    close(saved);
+    ssize_t length = pread(fileno(file), text, sizeof text - 1, 0);
+    text[length > 0 ? length : 0] = 0;
+    fclose(file);
+    return text;
+}
+
 /* How many of 100 objects a conservative stack may keep alive by accident. */
 enum { MANY = 100, STRAY = 5 };
 #define CHECK_NEARLY_ALL(count)                                                             \

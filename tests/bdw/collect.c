@@ -139,8 +139,23 @@ static void figures(void)
     CHECK(GC_get_heap_size() + GC_get_unmapped_bytes() >= before + (8 << 20));
 }
 
+/* Collections while 150 MB of garbage are made beside 15 MB of live memory. */
+static APART GC_word collections(GC_word divisor)
+{
+    static void *volatile live[15] __attribute__((used));
+    for (int index = 0; index < 15; index++)
+        live[index] = GC_malloc(1 << 20);
+    GC_set_free_space_divisor(divisor);
+    GC_gcollect();
+    GC_word before = GC_get_gc_no();
+    garbage(150 << 20);
+    return GC_get_gc_no() - before;
+}
+
 static void settings(void)
 {
+    GC_word few = collections(1), many = collections(12);
+    CHECK(many > few);
     GC_set_free_space_divisor(5);
     CHECK_EQUAL(GC_get_free_space_divisor(), 5);
     GC_set_free_space_divisor(3);

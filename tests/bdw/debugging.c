@@ -26,22 +26,6 @@ static APART void make(void)
     }
 }
 
-/* What a function writes to standard error. */
-static char report[4000];
-static void capture(void (*function)(void))
-{
-    int saved = dup(2), ends[2];
-    CHECK_EQUAL(pipe(ends), 0);
-    dup2(ends[1], 2);
-    function();
-    dup2(saved, 2);
-    close(ends[1]);
-    ssize_t length = read(ends[0], report, sizeof report - 1);
-    report[length > 0 ? length : 0] = 0;
-    close(ends[0]);
-    close(saved);
-}
-
 static void overrun(void)
 {
     char *volatile object = GC_MALLOC(24);
@@ -78,7 +62,7 @@ int main(void)
     collect();
     CHECK_NEARLY_ALL(finalized);
 
-    capture(overrun);
+    const char *report = capture(2, overrun);
     CHECK(strstr(report, "debugging.c") != NULL);
     fprintf(stderr, "%s", failures ? report : "");
     return finish();

@@ -8,12 +8,26 @@ static APART void garbage(long bytes)
         ((volatile char *)GC_malloc(64))[0] = 1;
 }
 
+static void start_and_collect(void)
+{
+    GC_INIT();
+    GC_gcollect();
+}
+
 static APART void leak(void)
 {
     for (int index = 0; index < 10; index++) {
         GC_debug_malloc(100, "environment.c", index);
         GC_debug_free(GC_debug_malloc(100, "freed.c", index));
     }
+}
+
+static void leak_and_collect(void)
+{
+    leak();
+    clear_stack();
+    GC_gcollect();
+    GC_gcollect();
 }
 
 static int look(const char *what)
@@ -46,22 +60,23 @@ static int look(const char *what)
     } else if (!strcmp(what, "leak")) {
         GC_INIT();
         CHECK_EQUAL(GC_get_find_leak(), 1);
-        int ends[2], saved = dup(2);
-        CHECK_EQUAL(pipe(ends), 0);
-        dup2(ends[1], 2);
-        leak();
-        clear_stack();
-        GC_gcollect();
-        GC_gcollect();
-        dup2(saved, 2);
-        close(ends[1]);
-        static char report[60000];
-        size_t length = 0;
-        for (ssize_t got; (got = read(ends[0], report + length, sizeof report - 1 - length)) > 0;)
-            length += got;
+        const char *report = capture(2, leak_and_collect);
         CHECK(strstr(report, "eaked") != NULL);
         CHECK(strstr(report, "environment.c") != NULL);
         CHECK(strstr(report, "freed.c") == NULL);
+    } else if (!strcmp(what, "statistics")) {
+        CHECK(strlen(capture(2, start_and_collect)) > 0);
+    } else if (!strcmp(what, "regularly")) {
+        CHECK(strlen(capture(1, start_and_collect)) > 0);
+    } else if (!strcmp(what, "quiet")) {
+        CHECK_EQUAL(strlen(capture(1, start_and_collect)), 0);
+        CHECK_EQUAL(strlen(capture(2, start_and_collect)), 0);
+    } else if (!strcmp(what, "unmap")) {
+        GC_INIT();
+        CHECK_EQUAL(GC_get_force_unmap_on_gcollect(), 1);
+        garbage(30 << 20);
+        GC_gcollect();
+        CHECK(GC_get_unmapped_bytes() > 0 || !on_neap()); /* libgc keeps a heap this small */
     } else {
         char *first = GC_malloc(10); /* nothing came before it */
         CHECK(first != NULL && GC_is_init_called());
@@ -99,5 +114,9 @@ int main(int count, char **arguments)
     run(arguments[0], "divisor", "GC_FREE_SPACE_DIVISOR=7");
     run(arguments[0], "markers", "GC_MARKERS=2");
     run(arguments[0], "leak", "GC_FIND_LEAK=1");
+    run(arguments[0], "quiet", NULL);
+    run(arguments[0], "statistics", "GC_PRINT_STATS=1");
+    run(arguments[0], "regularly", "GC_DUMP_REGULARLY=1");
+    run(arguments[0], "unmap", "GC_FORCE_UNMAP_ON_GCOLLECT=1");
     return finish();
 }

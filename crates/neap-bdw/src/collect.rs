@@ -112,18 +112,24 @@ pub extern "C" fn GC_set_max_heap_size(bytes: usize) {
     }
 }
 
-/// Boehm's collector collects when about heap/divisor bytes were allocated, 3 by default. The core's growth at the default divisor is its own
-/// default, and changes in proportion. A growth that the user set with `NEAP_GROWTH` stands.
+/// Boehm's collector collects when about heap/divisor bytes were allocated, 3 by default. The core's growth at that divisor is its own default,
+/// 1, and changes in proportion. A growth that the user set with `NEAP_GROWTH` stands.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_free_space_divisor(divisor: usize) {
     const DEFAULT_DIVISOR: f64 = 3.0;
     if divisor == 0 {
         return;
     }
-    let former = GC_free_space_divisor.swap(divisor, Relaxed).max(1);
-    if !environment::user_has_set(c"NEAP_GROWTH") {
-        let at_default = api::growth() * former as f64 / DEFAULT_DIVISOR;
-        api::set_growth((at_default * DEFAULT_DIVISOR / divisor as f64).clamp(0.05, 100.0));
+    GC_free_space_divisor.store(divisor, Relaxed);
+    if environment::user_has_set(c"NEAP_GROWTH") {
+        return;
+    }
+    let growth = (DEFAULT_DIVISOR / divisor as f64).clamp(0.05, 100.0);
+    if api::is_initialized() {
+        api::set_growth(growth);
+    } else {
+        // As an option, so that the environment's reading does not initialise the heap.
+        environment::set_growth(growth);
     }
 }
 

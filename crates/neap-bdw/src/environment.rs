@@ -58,6 +58,11 @@ pub fn set_number(option: &[u8], number: usize) {
     set(option, Message::new(format_args!("{number}")).bytes());
 }
 
+/// Sets the option that says how far the heap grows between collections.
+pub fn set_growth(growth: f64) {
+    set(b"growth", Message::new(format_args!("{growth:.4}")).bytes());
+}
+
 fn set(option: &[u8], value: &[u8]) {
     if let Err(reason) = api::set_option(option, value) {
         let option = core::str::from_utf8(option).unwrap_or_default();
