@@ -20,4 +20,5 @@ mod runtime;
 mod stats;
 mod sync;
 mod sys;
+mod watch;
 mod world;

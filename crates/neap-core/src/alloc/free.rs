@@ -35,6 +35,17 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
         });
     }
     let bytes = cell.bytes();
+    if heap.state.allocate_black.load(Relaxed) {
+        // Marking is under way, and a marker may be reading the object: that it is dead is a hint which the next cycle finds out by itself, unless the object
+        // lives until it is freed.
+        if !bits.is_allocated(cell.index) {
+            return Err(FreeError::AlreadyFree);
+        }
+        if cell.header.is_uncollectable() {
+            heap.inner().put_off_free(address);
+        }
+        return Ok(bytes);
+    }
     if cell.header.state() == State::Large {
         // Under the lock from the first look on: a sweep that met it between would end the block first.
         let mut inner = heap.inner();

@@ -39,7 +39,11 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
         if (inner.granules.taken() + more) * GRANULE_BYTES > limit {
             return false;
         }
-        let Some(fresh) = inner.granules.take_at(cell.block.add(had), more) else { return false };
+        let Some(fresh) =
+            inner.granules.take_at(cell.block.add(had), more, cell.header.scan().content())
+        else {
+            return false;
+        };
         heap.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
         if !fresh && cell.header.scan() != Scan::Leaf {
             // SAFETY: the granules behind the object were free and are now this object's.

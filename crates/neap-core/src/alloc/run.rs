@@ -201,7 +201,9 @@ impl Local {
                 heap.header(block).held.store(0, Relaxed);
                 inner.note_free_cell(heap, block);
             }
+            // While marking is under way the cells are marked, and stay until the next cycle.
             if !rest.is_empty()
+                && !heap.state.allocate_black.load(Relaxed)
                 && let Some(cell) = heap.cell_at(rest.start)
             {
                 let cells = cell.index.0..cell.index.0 + (rest.len() / run.cell_bytes()) as u32;

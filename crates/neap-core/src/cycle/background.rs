@@ -1,4 +1,4 @@
-//! The collector's own thread: finishes sweeps while the program runs, and gives memory back to the system when it has lain unused long enough.
+//! The collector's own thread: marks while the program runs, finishes sweeps, and gives memory back to the system when it has lain unused long enough.
 //!
 //! Invariant: it holds the heap's lock for a step at a time and is no mutator; the program is right without it, only larger and slower. Started by the first
 //! cycle, and again by the first cycle of a forked child.
@@ -7,6 +7,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::time::Instant;
 
+use super::steps;
 use crate::heap::{HEAP, decay};
 use crate::sys::{futex, own_thread};
 
@@ -21,14 +22,16 @@ pub fn set_decay_ms(decay_ms: u64) {
     DECAY_MS.store(decay_ms, Relaxed);
 }
 
-/// There is something to sweep or to give back. Outside stops, on a thread of the program.
-pub fn wake() {
+/// There is something to do. Outside stops, on a thread of the program. False if the thread cannot be started.
+pub fn wake() -> bool {
     WAKES.fetch_add(1, Release);
-    if !RUNNING.swap(true, AcqRel) {
-        RUNNING.store(own_thread::start(run, core::ptr::null_mut()), Release);
-    } else {
+    if RUNNING.swap(true, AcqRel) {
         futex::wake(&WAKES, 1);
+        return true;
     }
+    let started = own_thread::start(run, core::ptr::null_mut());
+    RUNNING.store(started, Release);
+    started
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
@@ -42,6 +45,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
     loop {
         let seen = WAKES.load(Acquire);
         now_ms();
+        steps::drive();
         while !HEAP.inner().sweep_step(&HEAP) {}
         let decay_ms = DECAY_MS.load(Relaxed);
         if let Some(before) = decay::due_before(now_ms(), decay_ms) {

@@ -7,7 +7,9 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
-use super::{background, events, full, markers, phase::Phase, trigger::Settings};
+use super::phase::Phase;
+use super::trigger::{Settings, after_floating, concurrent_start, stall_at};
+use super::{background, events, full, markers, steps};
 use crate::heap::HEAP;
 use crate::rank::Rank;
 use crate::sync::Lock;
@@ -28,7 +30,7 @@ pub struct Collector {
     pub markers: usize,
 }
 
-static COLLECTOR: Lock<Collector> = Lock::new(
+pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
     Rank::Cycle,
     Collector {
         phase: Phase::Idle,
@@ -39,6 +41,8 @@ static COLLECTOR: Lock<Collector> = Lock::new(
 );
 /// Bytes handed out since the last cycle at which the next one is due; written by the collector.
 static DUE_AT: AtomicUsize = AtomicUsize::new(4 << 20);
+/// Bytes handed out since the last cycle beyond which threads wait for the one under way; written by the collector.
+static STALL_AT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// How often collections were disabled more than enabled.
 static DISABLED: AtomicU32 = AtomicU32::new(0);
 
@@ -71,6 +75,14 @@ pub fn collect(reason: Reason) -> bool {
 /// What a cycle leaves on the stack of its driver is overwritten this far down.
 const CLEARED_BYTES: usize = 16 << 10;
 
+/// See [`CLEARED_BYTES`].
+pub(super) fn clear_stack() {
+    thread::clear_stack_below::<CLEARED_BYTES>();
+}
+
+/// Heaps that are expected to hold less live than this are marked with the world stopped: that takes less time than a second stop.
+const SMALL_BYTES: usize = 256 << 10;
+
 /// The same for a caller that has spilled its registers above `position`: nothing below it is the program's.
 pub fn collect_from(position: usize, reason: Reason) -> bool {
     let mutator = attach::current();
@@ -81,19 +93,48 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
         postpone();
         return false;
     }
+    if steps::enabled() && HEAP.state.expected_live_bytes() >= SMALL_BYTES {
+        return concurrently(position, reason);
+    }
     let mut collector = COLLECTOR.lock();
     if reason == Reason::Allocated && !is_due() {
         return false;
     }
+    if collector.phase != Phase::Idle {
+        drop(collector);
+        return steps::run_cycle(position);
+    }
     mutator.holds.store(1, Relaxed);
     mutator.position.store(position, Relaxed);
     full::run(&mut collector, mutator);
-    thread::clear_stack_below::<CLEARED_BYTES>();
+    clear_stack();
     mutator.holds.store(0, Relaxed);
     drop(collector);
     background::wake();
     events::after_cycle();
     true
+}
+
+/// Has the collector's thread begin a cycle; who asked for one waits for its end, who only allocated enough goes on unless it allocates faster than the cycle marks.
+fn concurrently(position: usize, reason: Reason) -> bool {
+    if reason != Reason::Allocated {
+        return steps::run_cycle(position);
+    }
+    let allocated = || HEAP.state.allocated_since_cycle.load(Relaxed);
+    if allocated() >= STALL_AT.load(Relaxed) {
+        return steps::run_until(position, || allocated() < STALL_AT.load(Relaxed));
+    }
+    steps::request(false);
+    false
+}
+
+/// In the slow path of an allocation: takes a step of the cycle under way, or begins one if it is due.
+#[inline]
+pub fn poll(position: usize) {
+    steps::take_offered(position);
+    if is_due() {
+        collect_from(position, Reason::Allocated);
+    }
 }
 
 /// A large object of `bytes` bytes is about to be allocated: if that passes the trigger, the cycle is due before it.
@@ -110,8 +151,17 @@ fn postpone() {
 }
 
 /// Sets the trigger after a cycle or a change of settings; gives it.
-pub(super) fn set_due(settings: &Settings) -> usize {
-    let due = settings.threshold(HEAP.state.live_bytes.load(Relaxed));
+pub(super) fn set_due(collector: &Collector) -> usize {
+    let born_marked = HEAP.state.born_marked_bytes.load(Relaxed);
+    let marked = HEAP.state.live_bytes.load(Relaxed).saturating_sub(born_marked);
+    let threshold = after_floating(collector.settings.threshold(marked), born_marked);
+    let concurrent = steps::enabled() && HEAP.state.expected_live_bytes() >= SMALL_BYTES;
+    let due = if concurrent {
+        concurrent_start(threshold, steps::allocated_during_last())
+    } else {
+        threshold
+    };
+    STALL_AT.store(stall_at(threshold), Relaxed);
     DUE_AT.store(due, Relaxed);
     due
 }
@@ -120,7 +170,7 @@ pub(super) fn set_due(settings: &Settings) -> usize {
 pub fn configure(change: impl FnOnce(&mut Collector)) {
     held(attach::current(), |collector| {
         change(collector);
-        set_due(&collector.settings);
+        set_due(collector);
     });
 }
 
@@ -190,4 +240,5 @@ pub unsafe fn unlock_after_fork() {
 pub fn after_fork() {
     markers::after_fork();
     background::after_fork();
+    steps::after_fork();
 }

@@ -55,6 +55,11 @@ pub fn set_gate(gate: Option<CycleGate>) {
     GATE.store(gate.map_or(0, |gate| gate as usize), Release);
 }
 
+/// Whether there is a callback for steps.
+pub fn are_told() -> bool {
+    EVENT.load(Relaxed) != 0
+}
+
 /// Tells of a step.
 pub fn tell(event: CycleEvent) {
     let callback = EVENT.load(Acquire);

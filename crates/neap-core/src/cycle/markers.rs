@@ -85,8 +85,13 @@ extern "C" fn help(place: *mut c_void) -> *mut c_void {
     }
 }
 
-/// In the child of a `fork`: there are no helpers.
+/// In the child of a `fork`: there are no helpers, and whatever the team was doing is over.
 pub fn after_fork() {
     HELPERS.store(0, Relaxed);
     GATE.store(0, Relaxed);
+    let team = TEAM.load(Acquire) as *mut Team;
+    if !team.is_null() {
+        // SAFETY: the child has one thread, and it is not marking; what the old value owns stays mapped, since a lock in it may be held for ever.
+        unsafe { team.write(Team::new()) };
+    }
 }

@@ -4,6 +4,7 @@
 
 pub mod background;
 pub mod collector;
+pub mod concurrent;
 pub mod events;
 pub mod full;
 pub mod markers;
@@ -11,6 +12,8 @@ pub mod phase;
 pub mod report;
 pub mod root_callback;
 pub mod settle;
+pub mod steps;
+pub mod stopped;
 pub mod trigger;
 
 pub use collector::{after_fork, hold_for_fork, unlock_after_fork};

@@ -16,11 +16,31 @@ pub static DRIVER_NS: AtomicU64 = AtomicU64::new(0);
 /// Whether each cycle prints a line.
 pub static LOG_CYCLES: AtomicBool = AtomicBool::new(false);
 
+/// How a cycle was run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// With the world stopped throughout.
+    #[default]
+    Stopped,
+    /// With the world running between two short stops.
+    Concurrent,
+}
+
 /// What one cycle did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CycleRecord {
     /// Its number, from 1.
     pub number: u64,
+    /// How it was run.
+    pub kind: Kind,
+    /// The first stop of a concurrent cycle; 0 otherwise.
+    pub first_ns: u64,
+    /// Rounds of asking for written pages and scanning them again, world running.
+    pub rounds: usize,
+    /// Pages scanned again, world running.
+    pub preclean_pages: usize,
+    /// Pages scanned again in the last stop.
+    pub remark_pages: usize,
     /// Finishing the last sweep and clearing marks, world running.
     pub arm_ns: u64,
     /// From the first stop signal until every thread stood.
@@ -31,7 +51,7 @@ pub struct CycleRecord {
     pub mark_ns: u64,
     /// Settling finalizers and links.
     pub settle_ns: u64,
-    /// The whole stop.
+    /// The whole stop; of a concurrent cycle the last one.
     pub pause_ns: u64,
     /// Markers at work.
     pub markers: usize,
@@ -50,15 +70,23 @@ pub struct CycleRecord {
 impl CycleRecord {
     /// Counts the cycle, and prints its line if that was asked for. With the world running.
     pub fn publish(&self) {
+        if self.kind == Kind::Concurrent {
+            PAUSES.add(self.first_ns);
+        }
         PAUSES.add(self.pause_ns);
         DRIVER_NS.fetch_add(self.arm_ns + self.pause_ns, Relaxed);
         CYCLES.store(self.number, Relaxed);
         if LOG_CYCLES.load(Relaxed) {
             let us = |ns: u64| ns / 1000;
             print::message(format_args!(
-                "cycle={} kind=full pause_us={} stopping_us={} roots_us={} mark_us={} settle_us={} arm_us={} markers={} threads={} allocated_kib={} live_kib={} committed_kib={} next_kib={}",
+                "cycle={} kind={} pause_us={} first_us={} rounds={} preclean_pages={} remark_pages={} stopping_us={} roots_us={} mark_us={} settle_us={} arm_us={} markers={} threads={} allocated_kib={} live_kib={} committed_kib={} next_kib={}",
                 self.number,
+                if self.kind == Kind::Concurrent { "concurrent" } else { "full" },
                 us(self.pause_ns),
+                us(self.first_ns),
+                self.rounds,
+                self.preclean_pages,
+                self.remark_pages,
                 us(self.stopping_ns),
                 us(self.roots_ns),
                 us(self.mark_ns),

@@ -18,6 +18,11 @@ pub fn set(callback: Option<RootCallback>) {
     CALLBACK.store(callback.map_or(0, |callback| callback as usize), Release);
 }
 
+/// Whether there is one.
+pub fn is_set() -> bool {
+    CALLBACK.load(Relaxed) != 0
+}
+
 /// Calls it.
 pub fn call(tracer: &mut Tracer<'_>) {
     let callback = CALLBACK.load(Acquire);

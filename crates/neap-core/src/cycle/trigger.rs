@@ -23,6 +23,24 @@ impl Settings {
     }
 }
 
+/// What is left of a threshold for allocation after `born_marked` bytes were allocated during the cycle and kept unseen: most of them are garbage, and the heap is meant to hold the threshold above
+/// what is live, not above what was kept. At least a quarter of it, so that cycles do not follow each other without a pause.
+pub fn after_floating(threshold: usize, born_marked: usize) -> usize {
+    threshold.saturating_sub(born_marked).max(threshold / 4)
+}
+
+/// How much may be allocated before a concurrent cycle begins, so that it ends about when the threshold is reached: what was allocated while the last one ran, and a quarter more, is kept free for this one, but
+/// never more than three quarters of the threshold, nor less than an eighth.
+pub fn concurrent_start(threshold: usize, allocated_during_last: usize) -> usize {
+    let reserve = allocated_during_last.saturating_add(allocated_during_last / 4);
+    threshold - reserve.clamp(threshold / 8, threshold / 4 * 3)
+}
+
+/// Beyond this much allocation a thread waits for the cycle that is under way: the heap does not grow without bound because marking is slow.
+pub fn stall_at(threshold: usize) -> usize {
+    threshold.saturating_add(threshold / 4)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +64,23 @@ mod tests {
         ] {
             assert_eq!(settings.threshold(live), threshold, "{settings:?} {live}");
         }
+    }
+
+    #[test]
+    fn a_concurrent_cycle_begins_as_early_as_the_last_one_needed() {
+        for (threshold, during, start) in [
+            (80 * MIB, 0, 70 * MIB),
+            (80 * MIB, 16 * MIB, 60 * MIB),
+            (80 * MIB, 500 * MIB, 20 * MIB),
+            (80 * MIB, usize::MAX, 20 * MIB),
+        ] {
+            assert_eq!(concurrent_start(threshold, during), start);
+        }
+        assert_eq!(stall_at(80 * MIB), 100 * MIB);
+        assert_eq!(
+            [0, 30 * MIB, 500 * MIB].map(|kept| after_floating(80 * MIB, kept)),
+            [80 * MIB, 50 * MIB, 20 * MIB]
+        );
     }
 
     #[test]

@@ -10,13 +10,38 @@ type Mask = u128;
 const ALL: Mask = Mask::MAX;
 const _: () = assert!(CHUNK_GRANULES == Mask::BITS as usize);
 
+/// What the objects of a chunk hold: pointer-free ones are kept apart, so that they need no watching.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Content {
+    /// Objects that are scanned.
+    Scanned = 0,
+    /// Pointer-free objects.
+    Leaf = 1,
+}
+
 #[derive(Clone, Copy)]
 struct Chunk {
     free: Mask,
+    /// What the granules in use hold; of a free chunk, what they held last.
+    content: Content,
+    /// Whether the write watch knows the chunk.
+    registered: bool,
     /// Touched since the system last gave or took it.
     dirty: Mask,
     /// When a granule of it was last freed, in the caller's milliseconds.
     freed_at_ms: u64,
+}
+
+impl Chunk {
+    /// Whether granules of `content` may be taken from it.
+    fn suits(&self, content: Content) -> bool {
+        self.free != 0 && (self.content == content || self.free == ALL)
+    }
+
+    fn is_scanned(&self) -> bool {
+        self.content == Content::Scanned && self.free != ALL
+    }
 }
 
 /// The granules that a request got.
@@ -34,8 +59,8 @@ const HINTED: usize = 8;
 /// Free granules of all committed chunks.
 pub struct Granules {
     chunks: MetaVec<Chunk>,
-    /// For requests of n granules: no chunk below this one has n free in a row.
-    hints: [usize; HINTED + 1],
+    /// For requests of n granules of a content: no chunk below this one has n free in a row.
+    hints: [[usize; HINTED + 1]; 2],
     taken: usize,
     dirty_free: usize,
 }
@@ -59,7 +84,7 @@ fn fit(free: Mask, count: usize) -> Option<usize> {
 impl Granules {
     /// No chunk yet.
     pub const fn new() -> Self {
-        Self { chunks: MetaVec::new(), hints: [0; HINTED + 1], taken: 0, dirty_free: 0 }
+        Self { chunks: MetaVec::new(), hints: [[0; HINTED + 1]; 2], taken: 0, dirty_free: 0 }
     }
 
     /// Committed chunks.
@@ -94,45 +119,59 @@ impl Granules {
 
     /// Adds a chunk of fresh memory at the end.
     pub fn add_chunk(&mut self) -> Result<(), NoMemory> {
-        self.chunks.try_push(Chunk { free: ALL, dirty: 0, freed_at_ms: 0 })
+        self.chunks.try_push(Chunk {
+            free: ALL,
+            content: Content::Scanned,
+            registered: false,
+            dirty: 0,
+            freed_at_ms: 0,
+        })
     }
 
-    /// Takes `count` granules in a row, the lowest that fit; None if there are none.
-    pub fn take(&mut self, count: usize) -> Option<Taken> {
+    /// Takes `count` granules in a row for a content, the lowest that fit; None if there are none.
+    pub fn take(&mut self, count: usize, content: Content) -> Option<Taken> {
         if count > CHUNK_GRANULES {
-            return self.take_chunks(count);
+            return self.take_chunks(count, content);
         }
-        let from = if count <= HINTED { self.hints[count] } else { 0 };
+        let hints = &mut self.hints[content as usize];
+        let from = if count <= HINTED { hints[count] } else { 0 };
         let found = self.chunks[from..]
             .iter()
-            .position(|chunk| chunk.free != 0 && fit(chunk.free, count).is_some());
+            .position(|chunk| chunk.suits(content) && fit(chunk.free, count).is_some());
         let index = found.map_or(self.chunks.len(), |found| from + found);
         if count <= HINTED {
-            self.hints[count] = index;
+            hints[count] = index;
         }
         let place = fit(self.chunks.get(index)?.free, count)?;
-        let fresh = self.occupy(index, mask(place, count));
+        let fresh = self.occupy(index, mask(place, count), content);
         Some(Taken { first: Granule((index * CHUNK_GRANULES + place) as u32), fresh })
     }
 
-    fn take_chunks(&mut self, count: usize) -> Option<Taken> {
+    fn take_chunks(&mut self, count: usize, content: Content) -> Option<Taken> {
         let (whole, rest) = (count / CHUNK_GRANULES, count % CHUNK_GRANULES);
         let wanted = count.div_ceil(CHUNK_GRANULES);
         let fits = |chunks: &[Chunk]| {
             chunks[..whole].iter().all(|chunk| chunk.free == ALL)
-                && chunks[whole..].iter().all(|chunk| chunk.free & mask(0, rest) == mask(0, rest))
+                && chunks[whole..].iter().all(|chunk| {
+                    chunk.suits(content) && chunk.free & mask(0, rest) == mask(0, rest)
+                })
         };
         let index = self.chunks.windows(wanted).position(fits)?;
         let mut fresh = true;
         for place in 0..wanted {
-            fresh &= self.occupy(index + place, if place < whole { ALL } else { mask(0, rest) });
+            fresh &= self.occupy(
+                index + place,
+                if place < whole { ALL } else { mask(0, rest) },
+                content,
+            );
         }
         Some(Taken { first: Granule((index * CHUNK_GRANULES) as u32), fresh })
     }
 
-    fn occupy(&mut self, index: usize, granules: Mask) -> bool {
+    fn occupy(&mut self, index: usize, granules: Mask, content: Content) -> bool {
         let chunk = &mut self.chunks[index];
         let dirty = chunk.dirty & granules;
+        chunk.content = content;
         chunk.free &= !granules;
         chunk.dirty |= granules;
         self.taken += granules.count_ones() as usize;
@@ -141,13 +180,55 @@ impl Granules {
     }
 
     /// Takes exactly these granules if they are all free: for an object that grows in place. Says whether they are fresh.
-    pub fn take_at(&mut self, first: Granule, count: usize) -> Option<bool> {
+    pub fn take_at(&mut self, first: Granule, count: usize, content: Content) -> Option<bool> {
         let (index, place) = (first.chunk(), first.in_chunk());
         if place + count > CHUNK_GRANULES || index >= self.chunks.len() {
             return None;
         }
         let granules = mask(place, count);
-        (self.chunks[index].free & granules == granules).then(|| self.occupy(index, granules))
+        let chunk = &self.chunks[index];
+        (chunk.suits(content) && chunk.free & granules == granules)
+            .then(|| self.occupy(index, granules, content))
+    }
+
+    /// Calls `f` with each longest row of chunks in use by scanned objects, as first chunk and count; `register` comes first with each row that the watch does not know yet, and says
+    /// whether it does now.
+    pub fn for_each_scanned(
+        &mut self,
+        mut register: impl FnMut(usize, usize) -> bool,
+        mut f: impl FnMut(usize, usize),
+    ) {
+        self.rows(
+            |chunk| chunk.is_scanned() && !chunk.registered,
+            |chunks, first, count| {
+                if register(first, count) {
+                    chunks[first..first + count]
+                        .iter_mut()
+                        .for_each(|chunk| chunk.registered = true);
+                }
+            },
+        );
+        self.rows(Chunk::is_scanned, |_, first, count| f(first, count));
+    }
+
+    fn rows(
+        &mut self,
+        belongs: impl Fn(&Chunk) -> bool,
+        mut f: impl FnMut(&mut [Chunk], usize, usize),
+    ) {
+        let mut first = 0;
+        while first < self.chunks.len() {
+            let count = self.chunks[first..].iter().take_while(|chunk| belongs(chunk)).count();
+            if count > 0 {
+                f(&mut self.chunks, first, count);
+            }
+            first += count + 1;
+        }
+    }
+
+    /// The watch knows no chunk any more: it was closed, or did not survive a `fork`.
+    pub fn forget_registrations(&mut self) {
+        self.chunks.iter_mut().for_each(|chunk| chunk.registered = false);
     }
 
     /// Gives granules back, to be used again as they are.
@@ -163,7 +244,7 @@ impl Granules {
             chunk.freed_at_ms = now_ms;
             self.taken -= here;
             self.dirty_free += here;
-            for hint in &mut self.hints {
+            for hint in self.hints.iter_mut().flatten() {
                 *hint = (*hint).min(granule.chunk());
             }
             granule = granule.add(here);
@@ -201,6 +282,7 @@ impl Granules {
 
 #[cfg(test)]
 mod tests {
+    use super::Content::*;
     use super::*;
 
     fn with_chunks(count: usize) -> Granules {
@@ -212,12 +294,12 @@ mod tests {
     #[test]
     fn requests_take_the_lowest_fit_and_come_back() {
         let mut granules = with_chunks(2);
-        assert_eq!(granules.take(100).unwrap().first, Granule(0));
-        assert_eq!(granules.take(100).unwrap().first, Granule(128));
-        assert_eq!(granules.take(28).unwrap().first, Granule(100));
-        assert_eq!(granules.take(29), None);
+        assert_eq!(granules.take(100, Scanned).unwrap().first, Granule(0));
+        assert_eq!(granules.take(100, Scanned).unwrap().first, Granule(128));
+        assert_eq!(granules.take(28, Scanned).unwrap().first, Granule(100));
+        assert_eq!(granules.take(29, Scanned), None);
         granules.give_back(Granule(0), 100, 5);
-        let again = granules.take(3).unwrap();
+        let again = granules.take(3, Scanned).unwrap();
         assert_eq!((again.first, again.fresh), (Granule(0), false));
         assert_eq!(granules.taken(), 3 + 100 + 28);
         assert_eq!(granules.dirty_free(), 97);
@@ -226,11 +308,11 @@ mod tests {
     #[test]
     fn large_requests_span_chunks() {
         let mut granules = with_chunks(3);
-        let one = granules.take(1).unwrap();
-        let large = granules.take(200).unwrap();
+        let one = granules.take(1, Scanned).unwrap();
+        let large = granules.take(200, Scanned).unwrap();
         assert_eq!((large.first, large.fresh), (Granule(128), true));
-        assert_eq!(granules.take(57).unwrap().first, Granule(1));
-        assert_eq!(granules.take(129), None);
+        assert_eq!(granules.take(57, Scanned).unwrap().first, Granule(1));
+        assert_eq!(granules.take(129, Scanned), None);
         assert_eq!((granules.chunks_wanted(129), granules.chunks_wanted(1)), (2, 1));
         granules.give_back(large.first, 200, 0);
         assert_eq!(granules.chunks_wanted(300), 1);
@@ -241,12 +323,12 @@ mod tests {
     #[test]
     fn old_free_granules_are_cleaned_once() {
         let mut granules = with_chunks(1);
-        granules.take(10).unwrap();
+        granules.take(10, Scanned).unwrap();
         granules.give_back(Granule(2), 3, 100);
         assert_eq!(granules.next_to_clean(0, 99), None);
         assert_eq!(granules.next_to_clean(0, 100), Some((Granule(2), 3, 0)));
         assert_eq!(granules.next_to_clean(0, 100), None);
-        assert_eq!(granules.take(3).unwrap(), Taken { first: Granule(2), fresh: true });
+        assert_eq!(granules.take(3, Scanned).unwrap(), Taken { first: Granule(2), fresh: true });
     }
 
     #[test]
@@ -265,9 +347,40 @@ mod tests {
     #[test]
     fn growing_in_place_takes_only_free_neighbours() {
         let mut granules = with_chunks(1);
-        granules.take(4).unwrap();
-        assert_eq!(granules.take_at(Granule(4), 2), Some(true));
-        assert_eq!(granules.take_at(Granule(5), 2), None);
-        assert_eq!(granules.take_at(Granule(127), 2), None);
+        granules.take(4, Scanned).unwrap();
+        assert_eq!(granules.take_at(Granule(4), 2, Scanned), Some(true));
+        assert_eq!(granules.take_at(Granule(5), 2, Scanned), None);
+        assert_eq!(granules.take_at(Granule(127), 2, Scanned), None);
+    }
+
+    #[test]
+    fn pointer_free_granules_keep_to_their_own_chunks() {
+        let mut granules = with_chunks(4);
+        assert_eq!(granules.take(1, Scanned).unwrap().first, Granule(0));
+        assert_eq!(granules.take(1, Leaf).unwrap().first, Granule(128));
+        assert_eq!(granules.take(1, Scanned).unwrap().first, Granule(1));
+        assert_eq!(granules.take(100, Scanned).unwrap().first, Granule(2));
+        assert_eq!(granules.take(100, Scanned).unwrap().first, Granule(256));
+        let mut seen = Vec::new();
+        granules.for_each_scanned(
+            |first, count| (first, count) == (0, 1),
+            |first, count| seen.push((first, count)),
+        );
+        assert_eq!(seen, [(0, 1), (2, 1)]);
+        let mut asked = Vec::new();
+        granules.for_each_scanned(
+            |first, _| {
+                asked.push(first);
+                true
+            },
+            |_, _| {},
+        );
+        assert_eq!(asked, [2], "what the watch knows is not registered again");
+        granules.give_back(Granule(128), 1, 0);
+        assert_eq!(
+            granules.take(28, Scanned).unwrap().first,
+            Granule(128),
+            "a free chunk is anybody's"
+        );
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Pure. Called from any thread.
 
+use super::granules::Content;
+
 /// How the cells of a block are scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -12,6 +14,16 @@ pub enum Scan {
     Conservative = 1,
     /// As the block's layout says.
     Typed = 2,
+}
+
+impl Scan {
+    /// Which chunks such objects lie in.
+    pub const fn content(self) -> Content {
+        match self {
+            Self::Leaf => Content::Leaf,
+            Self::Conservative | Self::Typed => Content::Scanned,
+        }
+    }
 }
 
 /// What an object holds and how long it lives, for the kinds that need no layout.

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 use super::classes::CLASSES;
 use super::header::NONE;
@@ -90,6 +90,8 @@ struct Interning {
 /// All layouts.
 pub struct Layouts {
     records: AtomicUsize,
+    /// Whether there is one with a function; set under the lock, never cleared.
+    functions: AtomicBool,
     interning: Lock<Interning>,
 }
 
@@ -97,7 +99,11 @@ impl Layouts {
     /// None yet; maps nothing.
     pub const fn new() -> Self {
         let interning = Interning { count: 0, table: MetaVec::new(), pool: 0, pool_left: 0 };
-        Self { records: AtomicUsize::new(0), interning: Lock::new(Rank::Layouts, interning) }
+        Self {
+            records: AtomicUsize::new(0),
+            functions: AtomicBool::new(false),
+            interning: Lock::new(Rank::Layouts, interning),
+        }
     }
 
     /// The number of a shape: the same for the same shape, always.
@@ -111,6 +117,9 @@ impl Layouts {
             }
         }
         let mut interning = self.interning.lock();
+        if matches!(shape, Shape::Function { .. }) {
+            self.functions.store(true, Relaxed);
+        }
         if self.records.load(Relaxed) == 0 {
             let records = map::allocate(MOST_LAYOUTS * size_of::<Record>())
                 .map_err(|_| LayoutError::NoMemory)?;
@@ -228,6 +237,11 @@ impl Layouts {
     #[inline]
     pub fn space_slot(&self, id: LayoutId, class: usize) -> &AtomicU32 {
         &self.record(id).spaces[class]
+    }
+
+    /// Whether a layout calls a function of the program.
+    pub fn has_functions(&self) -> bool {
+        self.functions.load(Relaxed)
     }
 
     /// How many layouts there are.

@@ -26,6 +26,7 @@ use crate::sync::{Guard, Lock};
 use crate::sys::map;
 use bits::Bits;
 use header::{Form, Header, State};
+use kind::Scan;
 use layout::Layouts;
 use spaces::Inner;
 use state::HeapState;
@@ -132,6 +133,7 @@ impl Heap {
         &self,
         inner: &mut Inner,
         count: usize,
+        scan: Scan,
         may_grow: bool,
     ) -> Result<granules::Taken, Refused> {
         let limit = self.max_bytes.load(Relaxed);
@@ -139,7 +141,7 @@ impl Heap {
         if inner.granules.taken() * GRANULE_BYTES + wanted > limit {
             return Err(Refused::Limit);
         }
-        if let Some(taken) = inner.granules.take(count) {
+        if let Some(taken) = inner.granules.take(count, scan.content()) {
             self.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
             return Ok(taken);
         }
@@ -152,7 +154,7 @@ impl Heap {
         for _ in 0..inner.granules.chunks_wanted(count) {
             self.commit_chunk(inner)?;
         }
-        let taken = inner.granules.take(count).ok_or(Refused::System)?;
+        let taken = inner.granules.take(count, scan.content()).ok_or(Refused::System)?;
         self.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
         Ok(taken)
     }

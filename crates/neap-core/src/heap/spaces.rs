@@ -11,7 +11,7 @@ use super::header::{Form, List, Listed, NO_LAYOUT, NONE, State};
 use super::kind::{KINDS, Kind, Scan};
 use super::layout::LayoutId;
 use super::{Heap, Refused};
-use crate::addr::{GRANULE_BYTES, Granule, PAGE_BYTES, round_up};
+use crate::addr::{Address, GRANULE_BYTES, Granule, PAGE_BYTES, round_up};
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 
 /// Number of spaces that every heap has: each kind without layout times each class.
@@ -86,6 +86,8 @@ pub struct Inner {
     pub granules: Granules,
     spaces: MetaVec<Space>,
     large: Lists,
+    /// Objects freed while marking was under way.
+    put_off: MetaVec<Address>,
     /// 0 or 1: which lists hold swept blocks.
     epoch: usize,
     /// Spaces below this one have nothing left to sweep; one past the last means the large objects too.
@@ -99,6 +101,7 @@ impl Inner {
             granules: Granules::new(),
             spaces: MetaVec::new(),
             large: Lists::new(),
+            put_off: MetaVec::new(),
             epoch: 0,
             swept_below: usize::MAX,
         }
@@ -160,7 +163,7 @@ impl Inner {
         self.ensure_fixed().map_err(|_| Refused::System)?;
         let space = self.spaces[id.0 as usize];
         let class = TABLE[space.class as usize];
-        let taken = heap.take_granules(self, class.granules as usize, may_grow)?;
+        let taken = heap.take_granules(self, class.granules as usize, space.scan, may_grow)?;
         heap.form_block(
             taken.first,
             &Form {
@@ -199,12 +202,13 @@ impl Inner {
         may_grow: bool,
     ) -> Result<(Granule, bool), Refused> {
         let cell_bytes = round_up(requested, PAGE_BYTES).ok_or(Refused::System)?;
-        let taken = heap.take_granules(self, cell_bytes.div_ceil(GRANULE_BYTES), may_grow)?;
+        let scan = if layout == NO_LAYOUT { kind.scan() } else { Scan::Typed };
+        let taken = heap.take_granules(self, cell_bytes.div_ceil(GRANULE_BYTES), scan, may_grow)?;
         heap.form_block(
             taken.first,
             &Form {
                 state: State::Large,
-                scan: if layout == NO_LAYOUT { kind.scan() } else { Scan::Typed },
+                scan,
                 uncollectable: kind.is_uncollectable(),
                 granules: cell_bytes.div_ceil(GRANULE_BYTES) as u32,
                 reciprocal: 0,
@@ -346,6 +350,21 @@ impl Inner {
             lists.used[epoch].remove(block, |granule| heap.header(granule));
             header.cursor.store(0, Relaxed);
             lists.partial[epoch].push(block, |granule| heap.header(granule));
+        }
+    }
+
+    /// Remembers an object that was freed while a marker may be reading it; its cell is free when [`Inner::free_put_off`] is called.
+    pub fn put_off_free(&mut self, object: Address) {
+        // Without memory for the list the object stays allocated: wasted, not wrong.
+        let _ = self.put_off.try_push(object);
+    }
+
+    /// Frees what was put off. The sweep of this cycle gives the cells out again.
+    pub fn free_put_off(&mut self, heap: &Heap) {
+        while let Some(object) = self.put_off.pop() {
+            if let Some(cell) = heap.object_at(object.0) {
+                heap.bits(cell.block).free(cell.index);
+            }
         }
     }
 

@@ -16,6 +16,10 @@ pub struct HeapState {
     pub freed_since_cycle: AtomicUsize,
     /// Bytes marked by the last cycle; written by the cycle.
     pub live_bytes: AtomicUsize,
+    /// Bytes marked so far by the cycle under way; added to by markers.
+    pub marked_bytes: AtomicUsize,
+    /// Bytes that were born marked during the last cycle, live or not; written by the cycle.
+    pub born_marked_bytes: AtomicUsize,
     /// Most bytes of granules that were in use at once; written under the heap's lock.
     pub peak_bytes: AtomicUsize,
     /// The collector's clock in milliseconds, written by its thread and by cycles; coarse, for decay only.
@@ -37,6 +41,8 @@ impl HeapState {
             allocated_since_cycle: AtomicUsize::new(0),
             freed_since_cycle: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
+            marked_bytes: AtomicUsize::new(0),
+            born_marked_bytes: AtomicUsize::new(0),
             peak_bytes: AtomicUsize::new(0),
             now_ms: AtomicU64::new(0),
             past_end: AtomicUsize::new(0),

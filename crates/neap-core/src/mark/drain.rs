@@ -88,6 +88,12 @@ impl<'t> Marker<'t> {
         unsafe { self.push_from(range.start, range.end) };
     }
 
+    /// Pushes the words of part of a conservative object that lie in the heap; both ends are multiples of a word.
+    pub fn rescan_part(&mut self, low: usize, high: usize) {
+        // SAFETY: part of an allocated cell.
+        unsafe { self.push_from(low, high) };
+    }
+
     /// Pushes the words of a range that lie in the heap.
     ///
     /// # Safety
@@ -238,7 +244,9 @@ impl<'t> Marker<'t> {
                 // SAFETY: as above.
                 unsafe { self.push_from(from.min(stop), stop) };
             }
-            Shape::Function { function, environment } if self.place == 0 => {
+            Shape::Function { function, environment }
+                if self.place == 0 && self.team.runs_functions() =>
+            {
                 let mut tracer = Tracer::new(self);
                 // SAFETY: the program registered the function for objects of this layout.
                 unsafe {
@@ -250,7 +258,7 @@ impl<'t> Marker<'t> {
                     );
                 }
             }
-            // A program's functions run on the thread that drives the cycle: they may rely on its thread-local state.
+            // A program's functions run on a thread of the program that drives a stop: they may rely on its thread-local state.
             Shape::Function { .. } => self.team.put_aside(cell.start.0),
         }
     }
@@ -320,7 +328,7 @@ impl<'t> Marker<'t> {
 
     /// Adds what this marker marked to the heap's count.
     pub fn report(&mut self) {
-        self.heap.state.live_bytes.fetch_add(core::mem::take(&mut self.marked_bytes), Relaxed);
+        self.heap.state.marked_bytes.fetch_add(core::mem::take(&mut self.marked_bytes), Relaxed);
     }
 }
 

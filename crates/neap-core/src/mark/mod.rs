@@ -14,3 +14,4 @@ pub mod stack;
 pub mod team;
 pub mod tracer;
 pub mod verify;
+pub mod written;

@@ -22,6 +22,8 @@ pub struct Team {
     /// Who has work.
     pub done: Done,
     overflowed: AtomicBool,
+    /// Whether the world runs while the team marks.
+    concurrent: AtomicBool,
     /// Objects that only the driver may scan.
     aside: Lock<MetaVec<usize>>,
     /// Entries in `aside`, read without the lock.
@@ -36,20 +38,26 @@ impl Team {
             members: AtomicUsize::new(1),
             done: Done::new(),
             overflowed: AtomicBool::new(false),
+            concurrent: AtomicBool::new(false),
             aside: Lock::new(Rank::Aside, MetaVec::new()),
             aside_count: AtomicUsize::new(0),
         }
     }
 
-    /// Says how many markers this cycle has. Nobody is working.
-    pub fn begin(&self, members: usize) {
+    /// Says how many markers there are, and whether the world runs meanwhile. Nobody is working.
+    pub fn begin(&self, members: usize, concurrent: bool) {
         self.members.store(members.clamp(1, MOST_MARKERS), Relaxed);
-        self.overflowed.store(false, Relaxed);
+        self.concurrent.store(concurrent, Relaxed);
     }
 
-    /// The helpers have left: the driver marks alone from here on.
+    /// Whether the program's own trace functions are called now: by the driver, with the world stopped.
+    pub fn runs_functions(&self) -> bool {
+        !self.concurrent.load(Relaxed)
+    }
+
+    /// The helpers have left: the driver marks alone from here on, the world stopped.
     pub fn alone(&self) {
-        self.members.store(1, Relaxed);
+        self.begin(1, false);
     }
 
     /// Markers of this cycle.
@@ -57,16 +65,16 @@ impl Team {
         self.members.load(Relaxed)
     }
 
-    /// Whether several markers set bits at once.
+    /// Whether bits are set by others at the same time: by other markers, or by threads that are handed marked runs.
     #[inline(always)]
     pub fn is_shared(&self) -> bool {
-        self.members.load(Relaxed) > 1
+        self.members.load(Relaxed) > 1 || self.concurrent.load(Relaxed)
     }
 
     /// Whether a marker has nothing to do while another has work on offer to give.
     #[inline(always)]
     pub fn wants_work(&self) -> bool {
-        self.is_shared() && self.done.active() < self.members.load(Relaxed)
+        self.done.active() < self.members.load(Relaxed)
     }
 
     /// The deque of a marker.
@@ -94,14 +102,16 @@ impl Team {
                 }
                 self.done.become_idle();
             }
-            if place == 0 && self.aside_count.load(Relaxed) > 0 {
+            let aside = self.runs_functions() && self.aside_count.load(SeqCst) > 0;
+            if place == 0 && aside {
                 self.done.become_active();
                 if let Some(object) = self.take_aside() {
                     return Some(super::entry::Entry::Rest(object).encode());
                 }
                 self.done.become_idle();
             }
-            if self.done.is_done() && self.aside_count.load(SeqCst) == 0 {
+            if self.done.is_done() && !(self.runs_functions() && self.aside_count.load(SeqCst) > 0)
+            {
                 return None;
             }
             tries += 1;

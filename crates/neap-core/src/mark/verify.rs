@@ -137,7 +137,7 @@ mod tests {
         let heap = heap();
         let (cells, reachable) = graph(&heap, 100_000);
         let team = Team::new();
-        team.begin(3);
+        team.begin(3, false);
         let marked: usize = std::thread::scope(|scope| {
             let mut driver = Marker::new(&team, &heap, 0);
             driver.word(cells[0]);

@@ -104,6 +104,8 @@ choice! {
     WatchChoice {
         /// It stops the world for the whole of marking, so there is nothing to learn.
         None = "none",
+        /// From the kernel: userfaultfd's asynchronous write protection, read by `PAGEMAP_SCAN` (Linux 6.7).
+        Pagemap = "pagemap",
     }
 }
 

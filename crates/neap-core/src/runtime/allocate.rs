@@ -145,9 +145,7 @@ fn slow_from(position: usize, bytes: usize, kind: Kind, layout: u32) -> *mut u8 
     if wanted > LARGEST_SMALL && HEAP.state.allocated_since_cycle.load(Relaxed) > 0 {
         collector::note_coming(wanted);
     }
-    if collector::is_due() {
-        collector::collect_from(position, Reason::Allocated);
-    }
+    collector::poll(position);
     let mut attempted = attempt(mutator, request);
     if attempted.is_err() && collector::collect_from(position, Reason::NoMemory) {
         attempted = attempt(mutator, request);

@@ -20,7 +20,7 @@ pub fn stop() {
     let mutator = super::mutator();
     collector::hold();
     let mut registry = registry::lock();
-    let stopped = world::stop(&mut registry, mutator);
+    let stopped = world::stop(&mut registry, Some(mutator));
     // SAFETY: this thread has the registry's lock.
     unsafe { *TOKEN.0.get() = Some(stopped) };
     forget(registry);

@@ -12,9 +12,9 @@ pub mod warning;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use crate::addr::GRANULE_BYTES;
-use crate::cycle::{background, collector, markers, report};
+use crate::cycle::{background, collector, markers, report, steps};
 use crate::heap::HEAP;
-use crate::options::{HugePages, Options};
+use crate::options::{HugePages, Options, WatchChoice};
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::{futex, print, thread};
@@ -54,6 +54,7 @@ fn initialize_once() {
     futex::wake(&STATE, i32::MAX as u32);
     attach::attach(None);
     apply(&options);
+    open_watch(&options);
     // In a program that the collector is linked into statically, the heap's own words would keep what lies at the heap's start.
     let heap = core::ptr::from_ref(&HEAP) as usize;
     roots::exclude(heap..heap + size_of_val(&HEAP));
@@ -108,6 +109,15 @@ fn apply(options: &Options) {
     markers::team();
 }
 
+/// Opens the watch that was asked for; where the system refuses, cycles stop the world, and that is said.
+fn open_watch(options: &Options) {
+    if options.watch == WatchChoice::Pagemap && !steps::enable() {
+        print::message(format_args!(
+            "the pagemap watch does not work here (it needs Linux 6.7 and userfaultfd); cycles stop the world instead"
+        ));
+    }
+}
+
 /// The options in force: what the program set over what the environment says.
 pub fn options() -> Options {
     *OPTIONS.lock().get_or_insert_with(Options::from_environment)
@@ -115,7 +125,8 @@ pub fn options() -> Options {
 
 /// Sets an option by name. What only the start-up reads is refused after it.
 pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
-    const AT_START: [&[u8]; 5] = [b"stop_signal", b"past_end", b"check", b"summary", b"huge_pages"];
+    const AT_START: [&[u8]; 6] =
+        [b"stop_signal", b"past_end", b"check", b"summary", b"huge_pages", b"watch"];
     let started = STATE.load(Acquire) != 0;
     if started
         && AT_START

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 
 use crate::addr::GRANULE_BYTES;
 use crate::cycle::report::{CYCLES, PAUSES};
+use crate::cycle::steps;
 use crate::heap::HEAP;
 use crate::sys::{meta_alloc, print};
 use crate::world::registry;
@@ -139,11 +140,12 @@ fn write(s: &Statistics, out: &mut impl Write) -> core::fmt::Result {
     let ms = |ns: u64| ns as f64 / 1e6;
     writeln!(
         out,
-        "{{\"version\":\"{}\",\"watch\":\"none\",\"cycles\":{},\"minor_cycles\":{},\
+        "{{\"version\":\"{}\",\"watch\":\"{}\",\"cycles\":{},\"minor_cycles\":{},\
          \"pauses_ms\":{{\"count\":{},\"max\":{:.4},\"p99\":{:.4},\"p50\":{:.4},\"total\":{:.4}}},\
          \"heap\":{{\"peak_bytes\":{},\"live_bytes\":{},\"committed_bytes\":{},\"metadata_bytes\":{}}},\
          \"allocated_bytes\":{},\"allocated_objects\":{}}}",
         env!("CARGO_PKG_VERSION"),
+        if steps::enabled() { "pagemap" } else { "none" },
         s.cycles,
         s.minor_cycles,
         s.pause_count,

@@ -10,3 +10,4 @@ pub mod print;
 pub mod signal;
 pub mod stack_maps;
 pub mod thread;
+pub mod write_watch;

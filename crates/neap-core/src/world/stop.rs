@@ -80,13 +80,13 @@ pub(super) fn under_way() -> Option<u32> {
     (!epoch.is_multiple_of(2)).then_some(epoch)
 }
 
-/// Stops every mutator but `own`. The registry stays locked by the caller until the resume.
-pub fn stop(registry: &mut Registry, own: &Mutator) -> Stopped {
+/// Stops every mutator but `own`, the caller if it is one. The registry stays locked by the caller until the resume.
+pub fn stop(registry: &mut Registry, own: Option<&Mutator>) -> Stopped {
     OBEYED.store(0, Relaxed);
     let epoch = EPOCH.fetch_add(1, SeqCst) + 1;
     let mut asked = 0;
     for mutator in registry.iter() {
-        if !core::ptr::eq(mutator, own) && mutator.activity() == Activity::Running {
+        if !is(own, mutator) && mutator.activity() == Activity::Running {
             if ask(mutator) {
                 asked += 1;
             } else {
@@ -105,17 +105,21 @@ pub fn stop(registry: &mut Registry, own: &Mutator) -> Stopped {
     Stopped(PhantomData)
 }
 
+fn is(own: Option<&Mutator>, mutator: &Mutator) -> bool {
+    own.is_some_and(|own| core::ptr::eq(own, mutator))
+}
+
 fn ask(mutator: &Mutator) -> bool {
     signal::send(mutator.thread.load(Relaxed) as i32, signal_number())
 }
 
 /// Asks those again who have not answered; gives how many answers there must be in all.
 #[cold]
-fn repeat(registry: &mut Registry, own: &Mutator, epoch: u32, repeats: u32) -> u32 {
+fn repeat(registry: &mut Registry, own: Option<&Mutator>, epoch: u32, repeats: u32) -> u32 {
     let mut answers = OBEYED.load(Acquire);
     for mutator in registry.iter() {
         let answered = mutator.obeyed.load(Acquire) == epoch;
-        if core::ptr::eq(mutator, own) || answered || mutator.activity() == Activity::Blocked {
+        if is(own, mutator) || answered || mutator.activity() == Activity::Blocked {
             continue;
         }
         if !ask(mutator) {

@@ -1,0 +1,233 @@
+//! Who takes which step of a concurrent cycle: the collector's thread arms and marks, and offers each stop to the first mutator that comes by the slow path of its allocation.
+//!
+//! Invariant `[cycle.inv.offer]`: a step is taken once, under the collector's lock, by whoever finds it still offered there. A stop belongs to a mutator because the program's own trace functions may need their thread's
+//! state; where the program has none, the collector's thread takes it itself after a moment, so that an idle program does not keep a cycle open.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
+
+use super::collector::{self, COLLECTOR};
+use super::concurrent::{Concurrent, background_helpers};
+use super::phase::{Phase, Step};
+use super::report::CYCLES;
+use super::{background, events, markers, root_callback};
+use crate::heap::HEAP;
+use crate::sys::{futex, map, print};
+use crate::watch::choose;
+use crate::watch::pagemap::Pagemap;
+use crate::world::attach;
+
+const NOTHING: u32 = 0;
+const FIRST_STOP: u32 = 1;
+const REMARK: u32 = 2;
+
+/// The step on offer.
+static OFFERED: AtomicU32 = AtomicU32::new(NOTHING);
+/// Counts steps offered and taken; who waits for a cycle sleeps on it.
+static PROGRESS: AtomicU32 = AtomicU32::new(0);
+/// Somebody waits for a cycle, due or not.
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+/// From the beginning of a cycle to its end.
+static UNDER_WAY: AtomicBool = AtomicBool::new(false);
+/// A cycle ended on the collector's thread: the next mutator tells the program.
+static TELL_END: AtomicBool = AtomicBool::new(false);
+/// Address of the [`Concurrent`]; 0 where cycles stop the world.
+static CONCURRENT: AtomicUsize = AtomicUsize::new(0);
+
+/// How long a step waits for a mutator.
+const OFFER_NS: u64 = 2_000_000;
+/// Who waits for a cycle looks this often whether it still has to.
+const LOOK_NS: u64 = 20_000_000;
+
+/// Opens the watch. False if the system does not allow it.
+pub fn enable() -> bool {
+    if !choose::pagemap_works() {
+        return false;
+    }
+    let Some(watch) = Pagemap::open() else { return false };
+    let bytes = size_of::<Concurrent>().next_multiple_of(crate::addr::PAGE_BYTES);
+    let Ok(memory) = map::allocate(bytes) else { return false };
+    // SAFETY: fresh memory, large enough and page-aligned; nobody knows it yet.
+    unsafe { memory.pointer::<Concurrent>().write(Concurrent::new(watch)) };
+    CONCURRENT.store(memory.0, Release);
+    true
+}
+
+/// Whether cycles run concurrently.
+#[inline(always)]
+pub fn enabled() -> bool {
+    CONCURRENT.load(Acquire) != 0
+}
+
+/// # Safety
+/// The caller owns the cycle's state: it is the collector's thread while nothing is offered, or it took the offered step under the collector's lock.
+unsafe fn state() -> &'static mut Concurrent {
+    // SAFETY: the caller's promise; stored once by `enable`.
+    unsafe { &mut *(CONCURRENT.load(Acquire) as *mut Concurrent) }
+}
+
+/// Wakes the thread that runs cycles, unless it is at it: it begins one if one is due, or if somebody waits for one. False if there is no thread.
+pub fn request(forced: bool) -> bool {
+    if UNDER_WAY.load(Acquire) {
+        return true;
+    }
+    if forced {
+        REQUESTED.store(true, Release);
+    }
+    background::wake()
+}
+
+/// Takes the step on offer, if there is one. On a mutator, outside critical sections, its registers spilled above `position`.
+#[inline]
+pub fn take_offered(position: usize) {
+    let step = OFFERED.load(Acquire);
+    if step != NOTHING {
+        take(step, Some(position));
+    }
+    if TELL_END.load(Relaxed) && TELL_END.swap(false, AcqRel) {
+        events::after_cycle();
+    }
+}
+
+#[cold]
+fn take(step: u32, position: Option<usize>) {
+    let mutator = position.map(|_| attach::current());
+    if mutator.is_some_and(|mutator| mutator.holds.load(Relaxed) > 0) {
+        return;
+    }
+    let mut collector = COLLECTOR.lock();
+    if OFFERED.load(Acquire) != step {
+        return;
+    }
+    if let (Some(mutator), Some(position)) = (mutator, position) {
+        mutator.holds.store(1, Relaxed);
+        mutator.position.store(position, Relaxed);
+    }
+    // SAFETY: the step is still on offer, under the lock.
+    let concurrent = unsafe { state() };
+    if step == FIRST_STOP {
+        concurrent.first_stop(&mut collector, mutator);
+    } else {
+        concurrent.remark(&mut collector, mutator);
+        TELL_END.store(true, Release);
+    }
+    collector::clear_stack();
+    OFFERED.store(NOTHING, Release);
+    progress();
+    if let Some(mutator) = mutator {
+        mutator.holds.store(0, Relaxed);
+    }
+}
+
+fn progress() {
+    PROGRESS.fetch_add(1, AcqRel);
+    futex::wake(&PROGRESS, i32::MAX as u32);
+}
+
+/// Offers a step and waits until it is taken. On the collector's thread.
+fn offer(step: u32) {
+    OFFERED.store(step, Release);
+    progress();
+    loop {
+        let seen = PROGRESS.load(Acquire);
+        if OFFERED.load(Acquire) == NOTHING {
+            return;
+        }
+        if !futex::wait(&PROGRESS, seen, Some(OFFER_NS)) && !program_takes_part() {
+            take(step, None);
+        }
+    }
+}
+
+/// Whether a stop calls the program: its functions may rely on the thread that they run on.
+fn program_takes_part() -> bool {
+    HEAP.layouts.has_functions() || events::are_told() || root_callback::is_set()
+}
+
+/// Runs a cycle if one was requested. On the collector's thread.
+pub fn drive() {
+    if !enabled() || !(REQUESTED.swap(false, AcqRel) || collector::is_due()) {
+        return;
+    }
+    let mut collector = COLLECTOR.lock();
+    if collector.phase != Phase::Idle || collector::is_disabled() {
+        return;
+    }
+    let helpers = markers::ensure(background_helpers(&collector));
+    collector.step(Step::Begin);
+    UNDER_WAY.store(true, Release);
+    // Who asked for this one while it was about to begin anyway does not want another.
+    REQUESTED.store(false, Release);
+    drop(collector);
+    run_steps(helpers);
+    UNDER_WAY.store(false, Release);
+    progress();
+}
+
+fn run_steps(helpers: usize) {
+    // SAFETY: this is the collector's thread, and nothing is offered.
+    if !unsafe { state() }.arm() {
+        print::message(format_args!(
+            "the system no longer watches pages; cycles stop the world from now on"
+        ));
+        CONCURRENT.store(0, Release);
+        COLLECTOR.lock().phase = Phase::Idle;
+        return;
+    }
+    offer(FIRST_STOP);
+    // SAFETY: as above.
+    unsafe { state() }.mark(helpers);
+    offer(REMARK);
+}
+
+/// Waits for the end of a cycle that begins after this call, taking steps as they are offered; false if collections were disabled meanwhile. On a mutator that holds nothing.
+pub fn run_cycle(position: usize) -> bool {
+    let begun = (COLLECTOR.lock().phase != Phase::Idle) as u64;
+    let wanted = CYCLES.load(Acquire) + 1 + begun;
+    run_until(position, || CYCLES.load(Acquire) >= wanted)
+}
+
+/// The same until `enough` says so.
+pub fn run_until(position: usize, enough: impl Fn() -> bool) -> bool {
+    loop {
+        let seen = PROGRESS.load(Acquire);
+        if enough() {
+            take_offered(position);
+            return true;
+        }
+        if collector::is_disabled() || !enabled() {
+            return false;
+        }
+        if OFFERED.load(Acquire) != NOTHING {
+            take_offered(position);
+        } else if request(true) {
+            futex::wait(&PROGRESS, seen, Some(LOOK_NS));
+        } else {
+            return false;
+        }
+    }
+}
+
+/// Bytes allocated while the last cycle ran.
+pub fn allocated_during_last() -> usize {
+    // SAFETY: called under the collector's lock, at the end of a step or before any.
+    if enabled() { unsafe { state() }.allocated_during_last } else { 0 }
+}
+
+/// In the child of a `fork`: a cycle that was under way is given up; its marks mean nothing and the next cycle clears them.
+pub fn after_fork() {
+    OFFERED.store(NOTHING, Relaxed);
+    REQUESTED.store(false, Relaxed);
+    UNDER_WAY.store(false, Relaxed);
+    let was_enabled = CONCURRENT.swap(0, AcqRel) != 0;
+    HEAP.state.allocate_black.store(false, Relaxed);
+    let mut inner = HEAP.inner();
+    inner.granules.forget_registrations();
+    inner.free_put_off(&HEAP);
+    drop(inner);
+    COLLECTOR.lock().phase = Phase::Idle;
+    if was_enabled {
+        enable();
+    }
+}

@@ -1,0 +1,168 @@
+//! What every stop of a cycle has in common: stopping under the loader's lock, reading roots, ending the cycle, resuming.
+//!
+//! Invariant `[cycle.rule.stop]`: between stop and resume nothing allocates from malloc, and no lock is taken but those that no mutator holds then. Called by the thread that drives the stop: a mutator, or the
+//! collector's own thread when no mutator comes by.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::Ordering::*;
+use std::time::Instant;
+
+use super::collector::{Collector, set_due};
+use super::events::{CycleEvent, tell};
+use super::phase::Step;
+use super::report::CycleRecord;
+use super::root_callback;
+use super::settle::Settling;
+use crate::addr::{CellIndex, GRANULE_BYTES};
+use crate::heap::HEAP;
+use crate::heap::lookup::Cell;
+use crate::mark::drain::Marker;
+use crate::mark::team::Team;
+use crate::mark::tracer::Tracer;
+use crate::mark::verify;
+use crate::sync::Guard;
+use crate::sys::print;
+use crate::world::mutator::Mutator;
+use crate::world::registry::{self, Registry};
+use crate::world::{Stopped, stop};
+use crate::{check, refs};
+
+/// Nanoseconds that have passed.
+pub fn nanoseconds(since: Instant) -> u64 {
+    since.elapsed().as_nanos() as u64
+}
+
+/// A stopped world and what holds it so.
+pub struct Stop {
+    /// The mutators.
+    pub registry: Guard<'static, Registry>,
+    /// The proof.
+    pub token: Stopped,
+    /// When the first signal was sent.
+    pub began: Instant,
+    /// How long it took until all stood.
+    pub stopping_ns: u64,
+}
+
+impl Stop {
+    /// Stops every mutator but `own`, and lists the loaded objects in the same moment.
+    pub fn begin(collector: &mut Collector, own: Option<&Mutator>) -> Self {
+        tell(CycleEvent::BeforeStop);
+        let mut registry = registry::lock();
+        let mut stopped = None;
+        // The signals are sent from within the loader's lock, and the clock of the stop starts there.
+        collector.images.list(|| {
+            let began = Instant::now();
+            stopped = Some((stop::stop(&mut registry, own), began));
+        });
+        let Some((token, began)) = stopped else {
+            print::fatal(format_args!("the loader listed no object"))
+        };
+        collector.step(Step::Stopped);
+        tell(CycleEvent::Stopped);
+        Self { registry, token, began, stopping_ns: nanoseconds(began) }
+    }
+
+    /// Lets the world run; gives the length of the stop.
+    pub fn end(self) -> u64 {
+        tell(CycleEvent::BeforeResume);
+        stop::resume(self.token);
+        let pause_ns = nanoseconds(self.began);
+        drop(self.registry);
+        tell(CycleEvent::Resumed);
+        pause_ns
+    }
+
+    /// The cycle is complete: blocks are handed to the sweep, counts begin anew. `record` gets what is known now.
+    pub fn finish_cycle(&self, collector: &mut Collector, record: &mut CycleRecord) {
+        verify_marks(&self.token);
+        record.live_bytes =
+            HEAP.state.marked_bytes.load(Relaxed) + HEAP.state.born_marked_bytes.load(Relaxed);
+        HEAP.state.live_bytes.store(record.live_bytes, Relaxed);
+        record.allocated_bytes = HEAP.state.allocated_since_cycle.load(Relaxed);
+        record.mutators = self.registry.count();
+        let mut inner = HEAP.inner();
+        inner.begin_sweep();
+        record.committed_bytes = inner.granules.resident() * GRANULE_BYTES;
+        drop(inner);
+        HEAP.state.allocate_black.store(false, Relaxed);
+        HEAP.state.allocated_since_cycle.store(0, Relaxed);
+        HEAP.state.freed_since_cycle.store(0, Relaxed);
+        HEAP.state.cycles.store(record.number, Relaxed);
+        record.next_bytes = set_due(collector);
+        collector.step(Step::Finished);
+    }
+}
+
+/// Settles the threads' runs and reads every root.
+pub fn read_roots<'t>(
+    collector: &mut Collector,
+    stop: &Stop,
+    team: &'t Team,
+    marker: &mut Marker<'t>,
+) {
+    let Stop { registry, token: stopped, .. } = stop;
+    for mutator in registry.iter() {
+        mutator.local.settle(&HEAP);
+        collector.images.of_mutator(registry, mutator, stopped, |range| {
+            // SAFETY: a stopped thread's stack, registers and thread-local blocks are mapped and readable.
+            unsafe { marker.range(range.start, range.end) };
+        });
+    }
+    for stack in registry.stacks() {
+        let left = stack.left();
+        // SAFETY: a declared stack is readable until it is retired, which needs the registry's lock.
+        unsafe { marker.range(left.start, left.end) };
+        stack.registers().for_each(|register| marker.word(register));
+    }
+    collector.images.for_each(stopped, |range| {
+        // SAFETY: writable segments of loaded objects, and ranges that the program vouches for.
+        unsafe { marker.range(range.start, range.end) };
+    });
+    refs::trace_roots(&mut Settling::new(team, &HEAP, marker));
+    root_callback::call(&mut Tracer::new(marker));
+}
+
+/// Objects that live until freed are roots themselves.
+pub fn mark_uncollectable(marker: &mut Marker<'_>) {
+    HEAP.inner().for_each_uncollectable(&HEAP, |block| {
+        let header = HEAP.header(block);
+        HEAP.for_each_object(block, header, |index: CellIndex, start| {
+            if HEAP.bits(block).mark::<true>(index) {
+                marker.count(header.cell_bytes());
+                marker.scan_object(&Cell { block, header, index, start });
+            }
+        });
+    });
+}
+
+/// `NEAP_CHECK`: 2 checks the heap's structure, 3 also every marked object's pointers.
+fn verify_marks(_: &Stopped) {
+    if check::level() >= 2
+        && let Err(broken) = HEAP.verify()
+    {
+        print::fatal(format_args!("NEAP_CHECK: {broken}"));
+    }
+    if check::level() >= 3
+        && let Some(lost) = verify::find_lost(&HEAP)
+    {
+        print::fatal(format_args!(
+            "NEAP_CHECK: object {:#x} is marked, and its child {:#x} is not",
+            lost.parent, lost.child
+        ));
+    }
+}
+
+impl Collector {
+    /// Advances the phase machine.
+    pub fn step(&mut self, step: Step) {
+        match self.phase.after(step) {
+            Some(next) => self.phase = next,
+            None => print::fatal(format_args!(
+                "[cycle.inv.phases] {step:?} is not allowed in {:?}",
+                self.phase
+            )),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Scanning again what lies on written pages: the marked objects there may point to what marking has not seen.
+//!
+//! Invariant: every word of a marked object on the pages is looked at after the pages were armed again (`[watch.inv.rearm-before-scan]`). What is not marked yet will be scanned
+//! as a whole should it be marked. Called by the marker that owns the cycle's grey stack.
+
+use core::ops::Range;
+
+use super::drain::Marker;
+use crate::addr::{Address, CellIndex, Granule};
+use crate::heap::header::{Header, State};
+use crate::heap::kind::Scan;
+use crate::heap::lookup::Cell;
+
+impl Marker<'_> {
+    /// Scans the marked objects on the pages of `range`, which lies in the heap; large conservative ones and small ones only where they lie on it.
+    pub fn rescan(&mut self, range: &Range<usize>) {
+        let heap = self.heap();
+        let end = Granule::containing(range.end - 1 - heap.base().0);
+        let mut granule = Granule::containing(range.start - heap.base().0);
+        while granule <= end {
+            let mut block = granule;
+            let mut header = heap.header(block);
+            if header.state() == State::Continuation {
+                block = Granule(block.0 - header.span());
+                header = heap.header(block);
+            }
+            let span = match header.state() {
+                State::Small | State::Large => header.span().max(1) as usize,
+                State::Free | State::Continuation => {
+                    granule = granule.add(1);
+                    continue;
+                }
+            };
+            if header.scan() != Scan::Leaf {
+                self.rescan_block(block, header, range);
+            }
+            granule = block.add(span).max(granule.add(1));
+        }
+    }
+
+    fn rescan_block(&mut self, block: Granule, header: &Header, range: &Range<usize>) {
+        let heap = self.heap();
+        let start = heap.address(block).0;
+        let cell_bytes = header.cell_bytes();
+        let low = range.start.saturating_sub(start) / cell_bytes;
+        let high = (range.end - start).div_ceil(cell_bytes).min(header.cells() as usize);
+        let bits = heap.bits(block);
+        for index in low..high {
+            let index = CellIndex(index as u32);
+            if !bits.is_marked(index) {
+                continue;
+            }
+            let cell = Cell {
+                block,
+                header,
+                index,
+                start: Address(start + index.0 as usize * cell_bytes),
+            };
+            if header.scan() == Scan::Conservative {
+                let end = cell.start.0 + cell.bytes();
+                self.rescan_part(cell.start.0.max(range.start), end.min(range.end));
+            } else {
+                self.scan_object(&cell);
+            }
+        }
+    }
+}

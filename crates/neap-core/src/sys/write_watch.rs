@@ -1,0 +1,165 @@
+//! The kernel's write watch: userfaultfd in asynchronous write-protect mode, read and re-armed by the `PAGEMAP_SCAN` ioctl.
+//!
+//! Assumes Linux ≥ 6.7, found out by doing (`watch::choose`). Seen on 6.18: a registered page that was never armed reads as written; `MADV_DONTNEED` makes pages read as
+//! written; a scan over memory that is not registered fails under `CHECK_WPASYNC` and would silently report nothing without it; a child of `fork` has
+//! no watch. Writes by the kernel on the program's behalf (`read`, `recv`) count as writes. Called by the collector's thread and by who stops the world.
+
+#![allow(unsafe_code)]
+
+use core::ops::Range;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::UserfaultfdFlags;
+
+/// An open watch.
+pub struct WriteWatch {
+    faults: OwnedFd,
+    pagemap: OwnedFd,
+}
+
+/// A range of written pages, as the kernel writes it.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Region {
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+    categories: u64,
+}
+
+#[repr(C)]
+struct ApiArgument {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct RegisterArgument {
+    start: u64,
+    length: u64,
+    mode: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct ScanArgument {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    regions: u64,
+    regions_length: u64,
+    most_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_any_of_mask: u64,
+    return_mask: u64,
+}
+
+const fn read_write(group: u64, number: u64, bytes: usize) -> libc::c_ulong {
+    3 << 30 | (bytes as u64) << 16 | group << 8 | number
+}
+
+const API: u64 = 0xAA;
+const UFFDIO_API: libc::c_ulong = read_write(API, 0x3f, size_of::<ApiArgument>());
+const UFFDIO_REGISTER: libc::c_ulong = read_write(API, 0x00, size_of::<RegisterArgument>());
+const PAGEMAP_SCAN: libc::c_ulong = read_write(b'f' as u64, 16, size_of::<ScanArgument>());
+const FEATURE_WP_UNPOPULATED: u64 = 1 << 13;
+const FEATURE_WP_ASYNC: u64 = 1 << 15;
+const REGISTER_MODE_WP: u64 = 1 << 1;
+const SCAN_WP_MATCHING: u64 = 1;
+const SCAN_CHECK_WPASYNC: u64 = 2;
+const PAGE_IS_WRITTEN: u64 = 1 << 1;
+
+/// # Safety
+/// `argument` is what the request takes.
+unsafe fn ioctl<T>(
+    file: &OwnedFd,
+    request: libc::c_ulong,
+    argument: &mut T,
+) -> Result<usize, Errno> {
+    // SAFETY: the caller's promise. A system call of its own: libc's `ioctl` may be interposed.
+    let result = unsafe {
+        libc::syscall(libc::SYS_ioctl, file.as_raw_fd(), request, core::ptr::from_mut(argument))
+    };
+    if result < 0 {
+        // SAFETY: errno is this thread's.
+        return Err(Errno::from_raw_os_error(unsafe { *libc::__errno_location() }));
+    }
+    Ok(result as usize)
+}
+
+impl WriteWatch {
+    /// Opens a watch as an ordinary user may.
+    pub fn open() -> Result<Self, Errno> {
+        const USER_MODE_ONLY: UserfaultfdFlags = UserfaultfdFlags::from_bits_retain(1);
+        // SAFETY: the descriptor only ever watches ranges that `register` names.
+        let faults = unsafe {
+            rustix::mm::userfaultfd(
+                UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK | USER_MODE_ONLY,
+            )
+        }?;
+        let mut api = ApiArgument {
+            api: API,
+            features: FEATURE_WP_ASYNC | FEATURE_WP_UNPOPULATED,
+            ioctls: 0,
+        };
+        // SAFETY: the argument of UFFDIO_API.
+        unsafe { ioctl(&faults, UFFDIO_API, &mut api) }?;
+        let pagemap = rustix::fs::open(
+            c"/proc/self/pagemap",
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        Ok(Self { faults, pagemap })
+    }
+
+    /// Has the kernel watch a range of whole pages.
+    pub fn register(&self, range: &Range<usize>) -> Result<(), Errno> {
+        let mut argument = RegisterArgument {
+            start: range.start as u64,
+            length: range.len() as u64,
+            mode: REGISTER_MODE_WP,
+            ioctls: 0,
+        };
+        // SAFETY: the argument of UFFDIO_REGISTER; with WP_ASYNC no fault ever waits for us.
+        unsafe { ioctl(&self.faults, UFFDIO_REGISTER, &mut argument) }.map(|_| ())
+    }
+
+    /// Calls `written` for each range of pages written since they were armed last, and arms them again in the same step: a write that is not reported now will be the next time.
+    pub fn take_written(
+        &self,
+        range: &Range<usize>,
+        regions: &mut [Region],
+        mut written: impl FnMut(Range<usize>),
+    ) -> Result<(), Errno> {
+        let mut start = range.start;
+        while start < range.end {
+            let mut argument = ScanArgument {
+                size: size_of::<ScanArgument>() as u64,
+                flags: SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC,
+                start: start as u64,
+                end: range.end as u64,
+                walk_end: 0,
+                regions: regions.as_mut_ptr() as u64,
+                regions_length: regions.len() as u64,
+                most_pages: 0,
+                category_inverted: 0,
+                category_mask: PAGE_IS_WRITTEN,
+                category_any_of_mask: 0,
+                return_mask: PAGE_IS_WRITTEN,
+            };
+            // SAFETY: the argument of PAGEMAP_SCAN; the kernel writes at most `regions_length` regions.
+            let count = unsafe { ioctl(&self.pagemap, PAGEMAP_SCAN, &mut argument) }?;
+            for region in &regions[..count] {
+                written(region.start as usize..region.end as usize);
+            }
+            start = argument.walk_end as usize;
+        }
+        Ok(())
+    }
+}

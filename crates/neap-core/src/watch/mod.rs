@@ -1,0 +1,20 @@
+//! Learning what the program wrote while marking was under way.
+//!
+//! Contract `[watch.inv.rearm-before-scan]`: [`Watch::take_written`] reports a page and arms it again in one step, before the caller reads the page. So a store that the caller's reading misses comes
+//! after the arming, and is reported the next time. A page that was never armed counts as written.
+
+pub mod choose;
+pub mod pagemap;
+
+use core::ops::Range;
+
+/// A way to learn which pages were written.
+pub trait Watch {
+    /// Begins to watch a range of whole chunks. False if the system refuses: the range then counts as written for ever.
+    fn register(&mut self, range: &Range<usize>) -> bool;
+
+    /// Calls `written` for every range of pages in `range` that was written since it was armed last, and arms it again. False if the system refuses; then everything
+    /// counts as written.
+    fn take_written(&mut self, range: &Range<usize>, written: &mut dyn FnMut(Range<usize>))
+    -> bool;
+}
