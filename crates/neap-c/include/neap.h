@@ -97,12 +97,12 @@ void *neap_alloc_aligned(size_t bytes, size_t alignment, int kind) NEAP_ALLOCATE
 /* How many bytes a request of so many takes: what neap_usable_size will say. */
 size_t neap_good_size(size_t bytes);
 
-/* As realloc(3): keeps kind and layout, and contents up to the smaller size; what is gained is unspecified. Null `object`: as neap_alloc. 0 bytes: as
+/* As realloc(3): keeps kind, layout and finalizer, and contents up to the smaller size; what is gained is unspecified. Null `object`: as neap_alloc. 0 bytes: as
  * neap_free, returns null. On failure the object is as it was. */
 void *neap_realloc(void *object, size_t bytes);
 
 /* Frees an object now. Needed for uncollectable ones only; for others a hint that saves the collector work. Null is fine. The caller promises
- * that nobody uses the object any more. A finalizer of the object is not run. */
+ * that nobody uses the object any more. A finalizer of the object is not run; links to it have to be unregistered before. */
 neap_status neap_free(void *object);
 
 /* Bytes of the object that starts here, at least what was asked for; 0 if none does. */
