@@ -128,6 +128,7 @@ int main(void)
         CHECK_EQUAL(neap_free(marks[i]), NEAP_OK);
 
     /* 64 MiB come and go. */
+    CHECK(neap_collect_and_release());
     size_t small = resident_bytes();
     static void **volatile list;
     for (int i = 0; i < 64 * 1024; i++) {

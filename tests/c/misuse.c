@@ -12,6 +12,12 @@ static void note(int status, const char *text, void *environment)
     snprintf(last_text, sizeof last_text, "%s", text);
 }
 
+/* That there is no memory for what nobody can have is not what is tested. */
+static void warn(const char *text, size_t number, void *environment)
+{
+    (void)text, (void)number, (void)environment;
+}
+
 /* One more message came, with this status and these words. */
 static void was_told(int line, int status, const char *words)
 {
@@ -61,6 +67,7 @@ int main(void)
 {
     volatile size_t zero = 0;
     CHECK_EQUAL(neap_set_misuse_callback(note, &told), NEAP_OK);
+    CHECK_EQUAL(neap_set_warning_callback(warn, NULL), NEAP_OK);
     char *object = neap_alloc(64), local[16];
     memset(object, 7, 64);
     void *from_malloc = malloc(64);

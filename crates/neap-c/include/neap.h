@@ -68,6 +68,11 @@ const char *neap_status_text(int status);
 typedef void neap_misuse_callback(int status, const char *text, void *environment);
 neap_status neap_set_misuse_callback(neap_misuse_callback *callback, void *environment);
 
+/* Told what a program may want to know, such as that memory ran out, instead of standard error (the same ten lines); null: standard error. The text lives for ever and ends
+ * with what the number means. World running, on the thread that met the trouble. */
+typedef void neap_warning_callback(const char *text, size_t number, void *environment);
+neap_status neap_set_warning_callback(neap_warning_callback *callback, void *environment);
+
 /* ---- Allocation ---- */
 
 /* What an object holds, and how long it lives. */
@@ -197,7 +202,9 @@ void *neap_unblocked(neap_function *function, void *argument);
 /* pthread_create(3), pthread_sigmask(3) as this library exports them, by names of their own: for programs whose pthread_create is another's, and
  * for programs with a libneap.a that was built without them. */
 int neap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument);
+#if !defined(__STRICT_ANSI__) || defined(_POSIX_C_SOURCE)
 int neap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
+#endif
 /* The signal that stops threads. */
 int neap_stop_signal(void);
 
