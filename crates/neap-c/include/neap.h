@@ -34,8 +34,9 @@
 extern "C" {
 #endif
 
+/* Not `malloc`: the out-of-memory callback may give memory that the program knows already. */
 #if defined(__GNUC__)
-#define NEAP_ALLOCATES(sizes) __attribute__((__malloc__, __warn_unused_result__, __alloc_size__ sizes))
+#define NEAP_ALLOCATES(sizes) __attribute__((__warn_unused_result__, __alloc_size__ sizes))
 #else
 #define NEAP_ALLOCATES(sizes)
 #endif
