@@ -16,7 +16,10 @@ int main(void)
 
     /* The byte past the end belongs to each object now, inline allocation or not. */
     for (int i = 0; i < 1000; i++) {
+        /* The smaller ones fill the runs from which the others would be taken without the byte. */
+        char *smaller = neap_alloc(20), *smaller_leaf = neap_alloc_leaf(60);
         char *object = neap_alloc(24), *leaf = neap_alloc_leaf(64);
+        CHECK(smaller != NULL && smaller_leaf != NULL);
         CHECK(neap_base(object + 24) == object);
         CHECK(neap_base(leaf + 64) == leaf);
     }

@@ -43,7 +43,7 @@ fn tell(status: Status, what: fmt::Arguments<'_>, pointer: *const c_void) -> Sta
 /// The object that starts at `pointer`, or why there is none.
 pub fn object_starting_at(pointer: *const c_void) -> Result<ObjectInfo, Status> {
     match api::object_at(pointer as usize) {
-        Some(info) if info.start.as_ptr() as usize == pointer as usize => Ok(info),
+        Some(info) if core::ptr::eq(info.start.as_ptr().cast(), pointer) => Ok(info),
         Some(_) => Err(Status::NotAnObjectStart),
         None if api::is_heap_address(pointer as usize) => Err(Status::AlreadyFree),
         None => Err(Status::NotInHeap),
