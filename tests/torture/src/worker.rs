@@ -30,6 +30,7 @@ pub struct Worker {
     pub random: fastrand::Rng,
     /// Its own objects.
     pub graph: Graph,
+    #[allow(clippy::vec_box)] // a fiber's context knows its address
     fibers: Vec<Box<Fiber>>,
     /// Forks between the first process and this one.
     pub generation: u32,
