@@ -52,13 +52,14 @@ torture=$target/release/neap-torture
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 failed=0
+limit=120
 
 # Runs a command within a time limit; the result NAME is ok if it ends with STATUS.
 # result NAME STATUS COMMAND…
 result() {
     local name=$1 wanted=$2
     shift 2
-    timeout --kill-after=5 120 "$@" >"$log" 2>&1
+    timeout --kill-after=5 "$limit" "$@" >"$log" 2>&1
     local status=$?
     if [ "$status" = "$wanted" ]; then
         echo "ok - torture/$name"
@@ -110,9 +111,11 @@ if [ "$seconds" != 0 ] || [ "$runs" != 0 ]; then
     exit
 fi
 
+limit=20
 for case_name in $("$torture" cases); do
     result "$case_name" 0 "$torture" case "$case_name"
 done
+limit=120
 for watch in $watches; do
     for way in "${!ways[@]}"; do
         run_way "$way" $((seed + way)) "$watch"
