@@ -93,3 +93,15 @@ test_a_libgc_program_runs_on_an_installation() {
     [ "$shown" = 45 ]
     grep -q '"cycles"' summary.json
 }
+
+test_every_figure_that_is_printed_is_explained() {
+    "$top/tools/install.sh" "$work/prefix"
+    echo '(let loop ((i 0)) (if (< i 1000000) (begin (make-vector 10 i) (loop (+ i 1)))))' >program.scm
+    prefix/bin/neap run --log=cycles --summary=summary.json -- guile --no-auto-compile program.scm 2>log
+    grep -o ' [a-z_]*=' log | tr -d ' =' | sort -u >fields
+    grep -o '"[a-z0-9_]*":' summary.json | tr -d '":' | sort -u >>fields
+    [ "$(wc -l <fields)" -gt 20 ]
+    while read -r field; do
+        grep -q "\`$field\`" "$top/docs/figures.md"
+    done <fields
+}

@@ -34,8 +34,9 @@
 extern "C" {
 #endif
 
+/* Not `malloc`: the out-of-memory callback may give memory that the program knows already. */
 #if defined(__GNUC__)
-#define NEAP_ALLOCATES(sizes) __attribute__((__malloc__, __warn_unused_result__, __alloc_size__ sizes))
+#define NEAP_ALLOCATES(sizes) __attribute__((__warn_unused_result__, __alloc_size__ sizes))
 #else
 #define NEAP_ALLOCATES(sizes)
 #endif
@@ -68,6 +69,11 @@ const char *neap_status_text(int status);
 typedef void neap_misuse_callback(int status, const char *text, void *environment);
 neap_status neap_set_misuse_callback(neap_misuse_callback *callback, void *environment);
 
+/* Told what a program may want to know, such as that memory ran out, instead of standard error (the same ten lines); null: standard error. The text lives for ever and ends
+ * with what the number means. World running, on the thread that met the trouble. */
+typedef void neap_warning_callback(const char *text, size_t number, void *environment);
+neap_status neap_set_warning_callback(neap_warning_callback *callback, void *environment);
+
 /* ---- Allocation ---- */
 
 /* What an object holds, and how long it lives. */
@@ -97,12 +103,12 @@ void *neap_alloc_aligned(size_t bytes, size_t alignment, int kind) NEAP_ALLOCATE
 /* How many bytes a request of so many takes: what neap_usable_size will say. */
 size_t neap_good_size(size_t bytes);
 
-/* As realloc(3): keeps kind and layout, and contents up to the smaller size; what is gained is unspecified. Null `object`: as neap_alloc. 0 bytes: as
+/* As realloc(3): keeps kind, layout and finalizer, and contents up to the smaller size; what is gained is unspecified. Null `object`: as neap_alloc. 0 bytes: as
  * neap_free, returns null. On failure the object is as it was. */
 void *neap_realloc(void *object, size_t bytes);
 
 /* Frees an object now. Needed for uncollectable ones only; for others a hint that saves the collector work. Null is fine. The caller promises
- * that nobody uses the object any more. A finalizer of the object is not run. */
+ * that nobody uses the object any more. A finalizer of the object is not run; links to it have to be unregistered before. */
 neap_status neap_free(void *object);
 
 /* Bytes of the object that starts here, at least what was asked for; 0 if none does. */
@@ -197,7 +203,9 @@ void *neap_unblocked(neap_function *function, void *argument);
 /* pthread_create(3), pthread_sigmask(3) as this library exports them, by names of their own: for programs whose pthread_create is another's, and
  * for programs with a libneap.a that was built without them. */
 int neap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument);
+#if !defined(__STRICT_ANSI__) || defined(_POSIX_C_SOURCE)
 int neap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
+#endif
 /* The signal that stops threads. */
 int neap_stop_signal(void);
 

@@ -11,6 +11,8 @@ use neap_core::api::{self, Finalizer, Order, finalizer};
 use crate::objects::object_or_tell;
 use crate::status::{Status, misuse};
 
+/// Whether any finalizer was ever set: programs without them pay nothing at free.
+static USED: AtomicBool = AtomicBool::new(false);
 static AUTOMATIC: AtomicBool = AtomicBool::new(true);
 /// The thread that runs finalizers unasked, 0 if none does.
 static RUNNER: AtomicUsize = AtomicUsize::new(0);
@@ -43,6 +45,27 @@ unsafe extern "C" fn after_cycle() {
     }
 }
 
+/// Removes the finalizer of an object that is about to be freed or moved.
+pub fn take(object: *mut c_void) -> Option<Finalizer> {
+    if !USED.load(Relaxed) {
+        return None;
+    }
+    // Removing takes no memory.
+    finalizer::set(object as usize, None).unwrap_or(None)
+}
+
+/// Gives an object the finalizer that [`take`] removed.
+pub fn put_back(object: *mut c_void, finalizer: Option<Finalizer>) {
+    if let Some(finalizer) = finalizer
+        && finalizer::set(object as usize, Some(finalizer)).is_err()
+    {
+        misuse(
+            Status::NoMemory,
+            format_args!("no memory for the finalizer of {object:p}, which will not run"),
+        );
+    }
+}
+
 fn order_of(number: c_int) -> Option<Order> {
     match number {
         0 => Some(Order::Topological),
@@ -72,6 +95,7 @@ pub extern "C" fn neap_finalizer_set(
             format_args!("{order} is no order of finalizers: use one of enum neap_order"),
         );
     };
+    USED.store(true, Relaxed);
     let new = function.map(|function| Finalizer { function, data, order });
     match finalizer::set(object as usize, new) {
         Ok(_) => Status::Ok,

@@ -38,4 +38,5 @@ static ON_LOAD: extern "C" fn() = on_load;
 extern "C" fn on_load() {
     inline::on_load();
     finalizers::on_load();
+    observe::on_load();
 }

@@ -9,6 +9,7 @@ use core::ptr::null_mut;
 use neap_core::api::{self, Kind, ObjectInfo};
 
 use crate::alloc::{neap_alloc, refused};
+use crate::finalizers;
 use crate::status::{Status, misuse, set_errno};
 
 /// Why a pointer that is no object's start is none, and what the caller may have done.
@@ -42,7 +43,7 @@ fn tell(status: Status, what: fmt::Arguments<'_>, pointer: *const c_void) -> Sta
 /// The object that starts at `pointer`, or why there is none.
 pub fn object_starting_at(pointer: *const c_void) -> Result<ObjectInfo, Status> {
     match api::object_at(pointer as usize) {
-        Some(info) if info.start.as_ptr() as usize == pointer as usize => Ok(info),
+        Some(info) if core::ptr::eq(info.start.as_ptr().cast(), pointer) => Ok(info),
         Some(_) => Err(Status::NotAnObjectStart),
         None if api::is_heap_address(pointer as usize) => Err(Status::AlreadyFree),
         None => Err(Status::NotInHeap),
@@ -59,6 +60,7 @@ pub extern "C" fn neap_free(object: *mut c_void) -> Status {
     if object.is_null() {
         return Status::Ok;
     }
+    finalizers::take(object);
     // SAFETY: neap.h asks that nobody uses the object afterwards.
     match unsafe { api::free(object.cast()) } {
         Ok(()) => Status::Ok,
@@ -75,8 +77,12 @@ pub extern "C" fn neap_realloc(object: *mut c_void, bytes: usize) -> *mut c_void
         set_errno(libc::EINVAL);
         return null_mut();
     }
+    let finalizer = finalizers::take(object);
     // SAFETY: it is an object's start, and neap.h asks that nobody uses the old address after success.
     let moved = unsafe { api::reallocate(object.cast(), bytes) };
+    if bytes > 0 {
+        finalizers::put_back(if moved.is_null() { object } else { moved.cast() }, finalizer);
+    }
     if moved.is_null() && bytes > 0 { refused(bytes) } else { moved.cast() }
 }
 

@@ -1,14 +1,14 @@
-//! Statistics and the steps of cycles.
+//! Statistics, warnings and the steps of cycles.
 //!
 //! Invariant: the struct only grows at its end, and no more of it is written than the caller has room for, so old programs run on new libraries and the other way
 //! round. Statistics from any thread with the world running; the event callback on the thread that drives the cycle.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 
 use neap_core::api::{self, CycleEvent};
 
 use crate::callback::Slot;
-use crate::status::Status;
+use crate::status::{Status, line};
 
 /// `neap_statistics`, as neap.h explains it.
 #[repr(C)]
@@ -102,4 +102,34 @@ pub extern "C" fn neap_set_cycle_gate(gate: Option<CycleGate>, environment: *mut
     let status = GATE.set(gate.map_or(0, |gate| gate as usize), environment);
     api::set_cycle_gate(Some(may_begin));
     status
+}
+
+type WarningCallback = unsafe extern "C" fn(*const c_char, usize, *mut c_void);
+static WARNING: Slot = Slot::new();
+
+/// At load: warnings come here.
+pub fn on_load() {
+    api::set_warning_callback(Some(warn));
+}
+
+unsafe extern "C" fn warn(text: *const c_char, number: usize) {
+    match WARNING.get() {
+        // SAFETY: stored from such a function; the text lives for ever.
+        Some((callback, environment)) => unsafe {
+            core::mem::transmute::<usize, WarningCallback>(callback)(text, number, environment);
+        },
+        None => {
+            // SAFETY: the core hands over a C string.
+            let text = unsafe { CStr::from_ptr(text) };
+            line(format_args!("{} ({number})", text.to_str().unwrap_or("warning")));
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_set_warning_callback(
+    callback: Option<WarningCallback>,
+    environment: *mut c_void,
+) -> Status {
+    WARNING.set(callback.map_or(0, |callback| callback as usize), environment)
 }

@@ -96,14 +96,17 @@ pub fn misuse(status: Status, what: fmt::Arguments<'_>) -> Status {
         }
         return status;
     }
+    line(what);
+    status
+}
+
+/// A line on standard error, unless there were many.
+pub fn line(what: fmt::Arguments<'_>) {
     match MESSAGES.fetch_add(1, Relaxed) + 1 {
         ..MOST_MESSAGES => api::message(what),
         MOST_MESSAGES => api::message(format_args!("{what} (further messages are left out)")),
-        _ => {
-            MESSAGES.store(MOST_MESSAGES, Relaxed);
-        }
+        _ => MESSAGES.store(MOST_MESSAGES, Relaxed),
     }
-    status
 }
 
 /// Sets errno, as functions do that report by null.

@@ -139,6 +139,7 @@ impl Fiber {
     }
 
     /// Ends it. Its place is out of the graph.
+    #[allow(clippy::boxed_local)] // its context knows its address
     pub fn end(mut self: Box<Self>) {
         self.task = Task::End;
         self.switch_to();

@@ -147,7 +147,7 @@ impl Node {
 
     /// Fails unless fresh memory is zero where it must be.
     pub fn check_zero(&self, from: usize) {
-        for at in from.next_multiple_of(8) / 8..self.bytes / 8 {
+        for at in from.div_ceil(8)..self.bytes / 8 {
             let found = self.word(at).load(Relaxed);
             if found != 0 {
                 fail!("not zeroed: word {at} of the new {} holds {found:#x}", self.describe());

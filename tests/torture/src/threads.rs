@@ -51,9 +51,16 @@ fn live(start: Start) {
     REFUSED.fetch_add(worker.refused as usize, Relaxed);
     let graph = worker.finish();
     core::hint::black_box(&slots);
-    // In a forked child the list may be locked for ever.
-    if graph.len() > 0 && start.generation == 0 {
+    keep(graph, start.generation);
+}
+
+/// Keeps what is left of a graph; its links are registered, so it must not be dropped.
+fn keep(graph: Graph, generation: u32) {
+    if generation == 0 {
         LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(graph);
+    } else {
+        // In a forked child the list may be locked for ever.
+        core::mem::forget(graph);
     }
 }
 

@@ -30,6 +30,7 @@ pub struct Worker {
     pub random: fastrand::Rng,
     /// Its own objects.
     pub graph: Graph,
+    #[allow(clippy::vec_box)] // a fiber's context knows its address
     fibers: Vec<Box<Fiber>>,
     /// Forks between the first process and this one.
     pub generation: u32,
@@ -73,6 +74,8 @@ impl Worker {
         }
     }
 
+    /// Not inlined, here and below: a frame that is gone keeps no stale words.
+    #[inline(never)]
     fn operation(&mut self) {
         self.operations += 1;
         note_position(self.number, self.operations);
@@ -136,8 +139,7 @@ impl Worker {
             if graph.bytes > options::get().live_bytes {
                 objects::let_go(graph, &mut self.random);
             }
-            // Every thread may have stale words of this one.
-            graph.audit(&mut self.random, MOST_HEADS * 2 * options::get().threads as usize);
+            graph.audit(&mut self.random, MOST_HEADS);
         }
     }
 
@@ -163,9 +165,7 @@ impl Worker {
 
     /// Has the own graph audited.
     pub fn audit(&mut self) {
-        // A fiber's stack has stale words of its own.
-        let most_heads = MOST_HEADS * (1 + self.fibers.len());
-        self.graph.audit(&mut self.random, most_heads);
+        self.graph.audit(&mut self.random, MOST_HEADS);
     }
 
     fn memory_was_refused(&mut self) {
@@ -222,6 +222,7 @@ impl Worker {
 }
 
 /// One operation on a graph; false if memory was refused.
+#[inline(never)]
 fn graph_operation(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
     match random.u32(0..1000) {
         0..400 => return objects::create(graph, random),

@@ -4,6 +4,8 @@
 
 #![allow(unsafe_code)]
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use crate::addr::{GRANULE_BYTES, PAGE_BYTES, round_up};
 use crate::heap::Heap;
 use crate::heap::classes::LARGEST_SMALL;
@@ -15,14 +17,15 @@ use crate::heap::lookup::Cell;
 /// would use at least half of its cell.
 pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     let bytes = cell.bytes();
+    // The byte that the program did not ask for is not the object's own.
+    let past_end = heap.state.past_end.load(Relaxed).min(requested);
     if cell.header.state() == State::Small {
         let fits = requested <= bytes && requested * 2 >= bytes;
         if fits && cell.header.scan() != Scan::Leaf {
             // What lies behind the object is scanned with it, and is the object's again when it grows.
+            let own = requested - past_end;
             // SAFETY: the rest of the cell is nobody else's.
-            unsafe {
-                cell.start.add(requested).pointer::<u8>().write_bytes(0, bytes - requested);
-            }
+            unsafe { cell.start.add(own).pointer::<u8>().write_bytes(0, bytes - own) };
         }
         return fits;
     }
@@ -31,7 +34,7 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     };
     let had = cell.header.span() as usize;
     let wants = wanted.div_ceil(GRANULE_BYTES);
-    let old = cell.header.requested();
+    let old = cell.header.requested() - past_end;
     if wants > had {
         let mut inner = heap.inner();
         let more = wants - had;

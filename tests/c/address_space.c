@@ -1,0 +1,71 @@
+/* Little address space (RLIMIT_AS): the collector starts with less, allocates what there is, and then says no without losing anything; with too little it ends
+   with a message that says what to do. */
+#include "check.h"
+#include <sys/resource.h>
+
+static void limit(size_t mebibytes)
+{
+    struct rlimit limit = {mebibytes << 20, mebibytes << 20};
+    if (setrlimit(RLIMIT_AS, &limit) != 0)
+        _exit(7);
+}
+
+static void fill_up(void)
+{
+    void **head = NULL;
+    long count = 0;
+    for (;; count++) {
+        void **node = neap_alloc(4000);
+        if (node == NULL)
+            break;
+        node[0] = head;
+        node[1] = (void *)count;
+        head = node;
+        if (count > 200000)
+            _exit(8);
+    }
+    CHECK_EQUAL(errno, ENOMEM);
+    CHECK(count > 1000);
+    CHECK(neap_collect());
+    for (; head != NULL; head = head[0])
+        if (head[1] != (void *)--count) {
+            CHECK(!"contents");
+            break;
+        }
+    CHECK_EQUAL(count, 0);
+    clear_stack();
+    CHECK(neap_collect());
+    churn(4000, 10000);
+}
+
+int main(void)
+{
+    for (size_t mebibytes = 128; mebibytes <= 512; mebibytes *= 2) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            limit(mebibytes);
+            fill_up();
+            _exit(finish());
+        }
+        CHECK(succeeded(child));
+    }
+    int ends[2], status;
+    char text[1000];
+    CHECK_EQUAL(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit none = {0, 0};
+        dup2(ends[1], 2);
+        setrlimit(RLIMIT_CORE, &none);
+        limit(8);
+        neap_init();
+        _exit(0);
+    }
+    close(ends[1]);
+    ssize_t length = read(ends[0], text, sizeof text - 1);
+    text[length > 0 ? length : 0] = 0;
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    CHECK(strstr(text, "ulimit -v") != NULL);
+    return finish();
+}

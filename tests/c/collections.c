@@ -1,0 +1,152 @@
+/* Collections: on request, disabled, held off, automatic or not, gated, with the world stopped; memory goes back to the system; the heap expands. */
+#include "check.h"
+#include <pthread.h>
+#include <time.h>
+
+static uint64_t cycles(void)
+{
+    neap_statistics statistics;
+    neap_statistics_read(&statistics, sizeof statistics);
+    return statistics.cycles;
+}
+
+/* Allocates enough for several automatic cycles, if they run. */
+static APART uint64_t cycles_of_churning(void)
+{
+    uint64_t before = cycles();
+    churn(64, 1000000);
+    return cycles() - before;
+}
+
+static int answer, asked;
+static int gate(void *environment)
+{
+    CHECK(environment == &answer);
+    __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
+    return answer;
+}
+
+static long counter, stop, in_world;
+static void *counts(void *argument)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+        __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED);
+    return argument;
+}
+
+static void *marks[10];
+
+static void visit(void *object, size_t bytes, int kind, void *environment)
+{
+    for (int i = 0; i < 10; i++)
+        if (object == marks[i] && kind == NEAP_UNCOLLECTABLE && bytes >= 56)
+            ++*(int *)environment;
+}
+
+static void *stands_still(void *argument)
+{
+    struct timespec moment = {0, 20000000};
+    long before = __atomic_load_n(&counter, __ATOMIC_RELAXED);
+    nanosleep(&moment, NULL);
+    in_world = __atomic_load_n(&counter, __ATOMIC_RELAXED) - before;
+    neap_for_each_object(visit, argument);
+    return argument;
+}
+
+static void *waits_for_cycle(void *argument)
+{
+    CHECK(neap_collect());
+    __atomic_store_n((int *)argument, 1, __ATOMIC_RELAXED);
+    return argument;
+}
+
+int main(void)
+{
+    neap_init();
+    uint64_t before = cycles();
+    CHECK(neap_collect());
+    CHECK_EQUAL(cycles(), before + 1);
+    CHECK(!neap_collect_if_due());
+    CHECK(cycles_of_churning() > 2);
+
+    neap_disable();
+    neap_disable();
+    neap_enable();
+    CHECK(neap_is_disabled());
+    CHECK(!neap_collect());
+    CHECK_EQUAL(cycles_of_churning(), 0);
+    neap_enable();
+    CHECK(!neap_is_disabled());
+    CHECK(neap_collect());
+
+    neap_set_automatic(0);
+    CHECK_EQUAL(cycles_of_churning(), 0);
+    CHECK(neap_collect());
+    neap_set_automatic(1);
+    CHECK(cycles_of_churning() > 2);
+
+    CHECK_EQUAL(neap_set_cycle_gate(gate, &answer), NEAP_OK);
+    CHECK_EQUAL(cycles_of_churning(), 0);
+    CHECK(asked > 0);
+    CHECK(neap_collect());
+    answer = 1;
+    CHECK(cycles_of_churning() > 2);
+    CHECK_EQUAL(neap_set_cycle_gate(NULL, NULL), NEAP_OK);
+
+    /* Held off by this thread, others wait; nested. */
+    pthread_t thread;
+    static int done;
+    neap_hold_collections();
+    neap_hold_collections();
+    CHECK(!neap_collect());
+    CHECK_EQUAL(pthread_create(&thread, NULL, waits_for_cycle, &done), 0);
+    usleep(50000);
+    neap_release_collections();
+    CHECK_EQUAL(__atomic_load_n(&done, __ATOMIC_RELAXED), 0);
+    CHECK(!neap_collect());
+    neap_release_collections();
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    CHECK_EQUAL(done, 1);
+    CHECK(neap_collect());
+
+    /* The world stands still. */
+    int found = 0;
+    for (int i = 0; i < 10; i++)
+        marks[i] = neap_alloc_uncollectable(56);
+    CHECK_EQUAL(pthread_create(&thread, NULL, counts, NULL), 0);
+    while (__atomic_load_n(&counter, __ATOMIC_RELAXED) == 0)
+        usleep(100);
+    CHECK(neap_with_stopped_world(stands_still, &found) == &found);
+    CHECK_EQUAL(in_world, 0);
+    CHECK_EQUAL(found, 10);
+    long now = counter;
+    usleep(50000);
+    CHECK(__atomic_load_n(&counter, __ATOMIC_RELAXED) > now);
+    stop = 1;
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    for (int i = 0; i < 10; i++)
+        CHECK_EQUAL(neap_free(marks[i]), NEAP_OK);
+
+    /* 64 MiB come and go. */
+    CHECK(neap_collect_and_release());
+    size_t small = resident_bytes();
+    static void **volatile list;
+    for (int i = 0; i < 64 * 1024; i++) {
+        void **node = neap_alloc(1024);
+        memset(node + 1, 1, 1016);
+        *node = (void *)list;
+        list = node;
+    }
+    CHECK(resident_bytes() > small + (50 << 20));
+    list = NULL;
+    clear_stack();
+    CHECK(neap_collect_and_release());
+    neap_release_memory();
+    if (resident_bytes() > small + (16 << 20))
+        fprintf(stderr, "%zu KiB before, %zu after\n", small >> 10, resident_bytes() >> 10);
+    CHECK(resident_bytes() < small + (16 << 20));
+
+    CHECK(neap_expand(8 << 20));
+    CHECK(!neap_expand((size_t)1 << 60));
+    return finish();
+}

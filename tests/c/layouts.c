@@ -1,0 +1,91 @@
+/* Typed objects: only the words that the layout names keep anything alive, for each shape, small objects and large ones. */
+#include "check.h"
+
+enum { WORDS = 8 };
+static void **holders[MANY];
+
+/* Puts two watched objects into each holder: word `named` and word `other`. */
+static APART void fill(int named, int other)
+{
+    for (int i = 0; i < MANY; i++) {
+        void *kept = neap_alloc(32), *dropped = neap_alloc(32);
+        watch(i, kept);
+        watch(MANY + i, dropped);
+        holders[i][named] = kept;
+        holders[i][other] = dropped;
+    }
+}
+
+static APART void check_layout(neap_layout layout, size_t bytes, int named, int other)
+{
+    CHECK(layout != NEAP_NO_LAYOUT);
+    for (int i = 0; i < MANY; i++) {
+        neap_object_info info;
+        holders[i] = neap_alloc_typed(bytes, layout);
+        for (size_t k = 0; k < bytes / 8; k++)
+            if (holders[i][k] != NULL) {
+                CHECK(!"zeroed");
+                break;
+            }
+        CHECK(neap_object_at(holders[i], &info) && info.layout == layout);
+    }
+    fill(named, other);
+    collect();
+    CHECK_ALL_ALIVE(0);
+    CHECK_DEAD(MANY);
+    churn(32, 10000);
+    for (int i = 0; i < MANY; i++) {
+        /* realloc keeps the layout. */
+        neap_object_info info;
+        holders[i] = neap_realloc(holders[i], bytes * 2);
+        CHECK(neap_object_at(holders[i], &info) && info.layout == layout);
+        holders[i][other] = NULL;
+        CHECK(neap_base(holders[i][named]) == holders[i][named]);
+    }
+    collect();
+    CHECK_ALL_ALIVE(0);
+    memset(holders, 0, sizeof holders);
+    collect();
+    CHECK_DEAD(0);
+}
+
+static int calls, environment;
+
+/* Names the second word only. */
+static void trace_second(void *object, size_t bytes, void *argument, neap_tracer *tracer)
+{
+    void **words = object;
+    if (argument == &environment && bytes >= 16)
+        neap_trace_word(tracer, words[1]);
+    __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+}
+
+/* Names the words from the fourth on. */
+static void trace_rest(void *object, size_t bytes, void *argument, neap_tracer *tracer)
+{
+    (void)argument;
+    if (bytes >= 32)
+        neap_trace_range(tracer, (void **)object + 3, (char *)object + bytes);
+    if (!neap_trace_is_marked(tracer, object))
+        __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
+}
+
+int main(void)
+{
+    uint64_t second = 2, long_bits[3] = {0, 0, 1};
+    neap_layout bitmap = neap_layout_bitmap(4, &second);
+    CHECK_EQUAL(bitmap, neap_layout_bitmap(4, &second));
+    CHECK(bitmap != neap_layout_bitmap(5, &second));
+    check_layout(bitmap, 8 * WORDS, 1, 2);
+    check_layout(bitmap, 8 * WORDS, 5, 4);
+    check_layout(bitmap, 100000, 4 * 3000 + 1, 4 * 3000 + 2);
+    check_layout(neap_layout_bitmap(130, long_bits), 8 * 130, 128, 127);
+    check_layout(neap_layout_prefix(16), 8 * WORDS, 1, 2);
+    check_layout(neap_layout_prefix(80000), 100000, 9999, 10000);
+    check_layout(neap_layout_function(trace_second, &environment), 8 * WORDS, 1, 2);
+    check_layout(neap_layout_function(trace_second, &environment), 100000, 1, 7000);
+    check_layout(neap_layout_function(trace_rest, NULL), 8 * WORDS, 3, 2);
+    CHECK(calls > 0);
+    CHECK(neap_layout_function(trace_rest, NULL) != neap_layout_function(trace_rest, &calls));
+    return finish();
+}

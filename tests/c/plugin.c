@@ -1,0 +1,9 @@
+/* A library that dlopen_roots.c opens: its data, initialised and not, and its thread-local storage hold pointers. */
+#include <stddef.h>
+void *plugin_data[100] = {(void *)1};
+void *plugin_zeroed[100];
+static __thread void *plugin_local[100];
+void **plugin_thread_local(void)
+{
+    return plugin_local;
+}

@@ -1,0 +1,117 @@
+#!/bin/bash
+# Builds and runs the tests of the C interface against what `make build` laid out, each in a process of its own, and
+# prints a result line for each. Usage: tests/c/run.sh [NAME …]: only these programs. PREFIX=DIR tests another
+# installation. Called by tools/test.sh.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+
+prefix=$(realpath "${PREFIX:-build}")
+out=$(realpath -m "${OUT:-build/c}")
+mkdir -p "$out"
+only=("$@")
+failed=0
+warnings="-Wall -Wextra -Werror"
+link="-L$prefix/lib -Wl,-rpath,$prefix/lib -lneap -pthread -ldl"
+# What `neap flags --static` adds.
+link_static="$prefix/lib/libneap.a -lgcc_s -lutil -lrt -lpthread -lm -ldl -lc"
+
+wanted() {
+    [ ${#only[@]} = 0 ] && return 0
+    local name
+    for name in "${only[@]}"; do [ "$name" = "$1" ] && return 0; done
+    return 1
+}
+
+# result NAME COMMAND…: one result; says what the command said if it failed.
+result() {
+    local name=$1 status
+    shift
+    timeout 120 "$@" >"$out/output" 2>&1
+    status=$?
+    if [ "$status" = 0 ]; then
+        echo "ok - c/$name"
+    else
+        head -n 30 "$out/output" | sed 's/^/# /'
+        [ "$status" != 124 ] || echo "# did not end within 120 s"
+        echo "# ended with status $status: $*"
+        echo "not ok - c/$name"
+        failed=1
+    fi
+}
+
+# build SOURCE PROGRAM FLAGS…: compiles and links; a failure is a result.
+build() {
+    local source=$1 program=$2 compiler="cc -std=gnu11"
+    shift 2
+    [[ $source != *.cpp ]] || compiler="c++ -std=c++11"
+    # shellcheck disable=SC2086
+    if ! $compiler -g $warnings -I"$prefix/include" "tests/c/$source" -o "$out/$program" "$@" \
+        >"$out/output" 2>&1; then
+        head -n 30 "$out/output" | sed 's/^/# /'
+        echo "not ok - c/$program (does not compile)"
+        failed=1
+        return 1
+    fi
+}
+
+# test_program NAME [ARGUMENT…]: runs tests/c/NAME as it is, with every internal check, and with the byte past the end.
+test_program() {
+    local name=${1%.*}
+    shift
+    result "$name" "$out/$name" "$@"
+    result "$name, check=3" env NEAP_CHECK=3 NEAP_MIN_TRIGGER=64K "$out/$name" "$@"
+    result "$name, past_end" env NEAP_PAST_END=1 "$out/$name" "$@"
+}
+
+for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c threads.c blocked.c fork.c fibers.c \
+    finalizers.c links.c collections.c observe.c signals.c max_heap.c address_space.c options.c cxx.cpp; do
+    wanted "${source%.*}" || continue
+    # shellcheck disable=SC2086
+    build "$source" "${source%.*}" -O2 $link || continue
+    case $source in
+    # What they measure is what the options change.
+    layout_matches.c | options.c | address_space.c) result "${source%.*}" "$out/${source%.*}" ;;
+    *) test_program "$source" ;;
+    esac
+done
+
+if wanted dlopen_roots; then
+    # shellcheck disable=SC2086
+    cc -g $warnings -shared -fPIC tests/c/plugin.c -o "$out/plugin.so" &&
+        build dlopen_roots.c dlopen_roots -O2 $link && test_program dlopen_roots "$out/plugin.so"
+fi
+
+# Without optimisation, without inline allocation, position-independent in the strict way, and with the static library.
+for source in alloc.c threads.c fork.c thread_roots.c cxx.cpp; do
+    name=${source%.*}
+    wanted "$name" || continue
+    # shellcheck disable=SC2086
+    {
+        build "$source" "$name-O0" -O0 $link && result "$name, -O0" "$out/$name-O0"
+        build "$source" "$name-calls" -O2 -DNEAP_NO_INLINE $link && result "$name, calls" "$out/$name-calls"
+        build "$source" "$name-fixed" -O2 -fno-pie -no-pie $link && result "$name, no PIE" "$out/$name-fixed"
+        build "$source" "$name-static" -O2 $link_static && result "$name, libneap.a" "$out/$name-static"
+    }
+done
+
+# The headers alone, in every language they promise.
+if wanted headers; then
+    for standard in gnu89 c99 c11 gnu17; do
+        echo '#include <neap.h>
+              void *make(void) { return neap_alloc(24); }' >"$out/header.c"
+        result "headers, -std=$standard" cc "-std=$standard" -O1 -Wall -Wextra -pedantic -Werror -I"$prefix/include" \
+            -c "$out/header.c" -o "$out/header.o"
+    done
+    for standard in c++11 c++14 c++17 c++20; do
+        echo '#include <neap.h>
+              #include <neap.hpp>
+              void *make() { return neap::make<int>(24); }' >"$out/header.cpp"
+        result "headers, -std=$standard" c++ "-std=$standard" -O1 -Wall -Wextra -pedantic -Wold-style-cast -Werror \
+            -I"$prefix/include" -c "$out/header.cpp" -o "$out/header.o"
+    done
+fi
+
+wanted symbols && result symbols tests/c/symbols.sh "$prefix"
+wanted inline && result inline tests/c/inline.sh "$prefix" "$out"
+wanted soname && result "soname" sh -c "readelf -d '$prefix/lib/libneap.so' | grep -q 'soname: \[libneap.so.0\]'"
+exit "$failed"

@@ -1,0 +1,17 @@
+#!/bin/bash
+# The library exports what neap.h and neap_inline.h declare, the pthread functions that it stands before, and nothing else. Usage: symbols.sh PREFIX
+set -euo pipefail
+export LC_ALL=C
+prefix=${1:?want PREFIX}
+
+# Preprocessed, so that comments and macros are no declarations; types end in `;` as well, so only names before `(`.
+declared=$(echo '#include <neap.h>' | cc -DNEAP_NO_INLINE -I"$prefix/include" -E -P -xc - |
+    tr -d '\n' | tr ';' '\n' | grep -v typedef | grep -o '\bneap_[a-z_0-9]* *(' | tr -d ' (' | sort -u)
+exported=$(nm -D --defined-only "$prefix/lib/libneap.so" | awk '{ print $3 }' | sed 's/@.*//' | sort -u)
+expected=$(printf '%s\n' "$declared" neap_inline_1 pthread_create pthread_sigmask sigprocmask | sort -u)
+if ! difference=$(diff <(echo "$expected") <(echo "$exported")); then
+    echo "declared (<) and exported (>) differ:"
+    echo "$difference"
+    exit 1
+fi
+[ "$(echo "$declared" | wc -l)" -gt 50 ]

@@ -1,0 +1,141 @@
+#!/bin/bash
+# Torture: random programs against a shadow of what they keep, refusals and misuse, each a process of its
+# own. Prints test results as CONTRIBUTING.md says. Called by tools/test.sh; `make soak` uses --seconds.
+#
+# The seeds of the ordinary run are fixed; --seconds and --runs take new ones. A failed run says how to repeat it:
+# with one thread it does the same again; with several, threads meet otherwise each time.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+unset "${!NEAP_@}"
+
+usage() {
+    cat <<'EOF'
+usage: tests/torture/run.sh [--seconds N | --runs N] [--seed N]
+  --seconds N  go on for so long, with random seeds
+  --runs N     so many short runs, with random seeds
+  --seed N     the first seed (10)
+EOF
+}
+
+seconds=0 runs=0 seed=10
+while [ $# -gt 0 ]; do
+    case "$1" in
+    --seconds | --runs | --seed)
+        case "${2:-}" in
+        '' | *[!0-9]*)
+            echo "run.sh: $1 wants a whole number" >&2
+            exit 2
+            ;;
+        esac
+        declare "${1#--}=$2"
+        shift 2
+        ;;
+    --help | -h)
+        usage
+        exit 0
+        ;;
+    *)
+        echo "run.sh: unknown argument '$1'" >&2
+        usage >&2
+        exit 2
+        ;;
+    esac
+done
+
+tools/with-rust.sh cargo build --quiet --release --package neap-torture || {
+    echo "not ok - torture can be built"
+    exit 1
+}
+target=$(tools/with-rust.sh cargo metadata --format-version 1 --no-deps |
+    sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+torture=$target/release/neap-torture
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+failed=0
+limit=120
+
+# Runs a command within a time limit; the result NAME is ok if it ends with STATUS.
+# result NAME STATUS COMMAND…
+result() {
+    local name=$1 wanted=$2
+    shift 2
+    timeout --kill-after=5 "$limit" "$@" >"$log" 2>&1
+    local status=$?
+    if [ "$status" = "$wanted" ]; then
+        echo "ok - torture/$name"
+    else
+        head -n 60 "$log" | cut -c 1-300 | sed 's/^/# /'
+        echo "# ended with status $status: $*"
+        echo "not ok - torture/$name"
+        failed=$((failed + 1))
+    fi
+}
+
+# Ways to run, a name and arguments each.
+ways=(
+    "alone --threads 1 --operations 20000"
+    "alone-checked --threads 1 --operations 6000 --neap check=3 --neap min_trigger=4096"
+    "two --threads 2 --operations 20000 --neap check=1"
+    "four-checked --threads 4 --operations 5000 --neap check=3 --neap min_trigger=4096"
+    "markers --threads 3 --operations 8000 --neap markers=4 --neap check=3 --collections 100"
+    "one-marker --threads 2 --operations 8000 --neap markers=1 --neap growth=0.05 --neap check=2"
+    "threads --threads 3 --operations 3000 --spawns 100"
+    "forks --threads 2 --operations 5000 --forks 40 --neap check=3"
+    "fibers --threads 2 --operations 6000 --fibers 600 --neap check=3"
+    "finalizers --threads 2 --operations 6000 --finalizers 60 --neap check=3"
+    "tiny-heap --threads 2 --operations 8000 --neap max_heap=6MiB --live-bytes 2000000 --largest 200000 --neap check=2"
+    "large-objects --threads 2 --operations 2000 --largest 50331648 --live-bytes 150000000"
+    "past-end --threads 2 --operations 6000 --neap past_end=1 --neap check=3"
+    "no-decay --threads 2 --operations 6000 --neap decay=0 --collections 100 --neap check=2"
+)
+
+# Runs way number $1 with seed $2 under the watch $3.
+run_way() {
+    local way
+    read -ra way <<<"${ways[$1]}"
+    local name=${way[0]}
+    [ "$watches" = "$3" ] || name=$name-$3
+    result "$name (seed $2)" 0 "$torture" run --seed "$2" "${way[@]:1}" --neap "watch=$3"
+}
+
+watches=$("$torture" watches)
+if [ "$seconds" != 0 ] || [ "$runs" != 0 ]; then
+    done=0
+    while [ "$SECONDS" -lt "$seconds" ] || [ "$done" -lt "$runs" ]; do
+        for watch in $watches; do
+            run_way $((done % ${#ways[@]})) $((RANDOM << 15 | RANDOM)) "$watch"
+        done
+        done=$((done + 1))
+    done
+    [ "$failed" = 0 ]
+    exit
+fi
+
+limit=20
+for case_name in $("$torture" cases); do
+    result "$case_name" 0 "$torture" case "$case_name"
+done
+limit=120
+for watch in $watches; do
+    for way in "${!ways[@]}"; do
+        run_way "$way" $((seed + way)) "$watch"
+    done
+done
+# That faults are found: these have to fail, and for the right reason.
+for sabotage in lost stale leak; do
+    for number in 1 2; do
+        result "finds-$sabotage (seed $number)" 1 "$torture" run --seed "$number" --threads 1 \
+            --operations 20000 --sabotage "$sabotage"
+        case $sabotage in
+        lost) wanted='torture: \(lost\|stale contents\):' ;;
+        stale) wanted='torture: stale contents:' ;;
+        leak) wanted='torture: leak:' ;;
+        esac
+        if ! grep -q "$wanted" "$log"; then
+            sed 's/^/# /' "$log"
+            echo "not ok - torture/finds-$sabotage, and says so (seed $number)"
+            failed=$((failed + 1))
+        fi
+    done
+done
+[ "$failed" = 0 ]
