@@ -371,7 +371,7 @@ pub fn is_disabled() -> bool {
 pub fn expand(bytes: usize) -> bool {
     let _critical = runtime::mutator().critical();
     let mut inner = HEAP.inner();
-    let room = HEAP.max_bytes().saturating_sub(HEAP.committed());
+    let room = HEAP.max_bytes().min(HEAP.reserved()).saturating_sub(HEAP.committed());
     bytes <= room
         && (0..bytes.div_ceil(crate::addr::CHUNK_BYTES))
             .all(|_| HEAP.commit_chunk(&mut inner).is_ok())

@@ -46,23 +46,20 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
         }
         return Ok(bytes);
     }
+    // Under the lock from the first look on: a sweep of this block would otherwise come between looking and freeing.
+    let mut inner = heap.inner();
+    if !bits.is_allocated(cell.index) {
+        return Err(FreeError::AlreadyFree);
+    }
+    // The cell is dirty; a fresh block hands out cells as zeros.
+    cell.header.fresh.store(0, Relaxed);
+    bits.free(cell.index);
     if cell.header.state() == State::Large {
-        // Under the lock from the first look on: a sweep that met it between would end the block first.
-        let mut inner = heap.inner();
-        if !bits.free(cell.index) {
-            return Err(FreeError::AlreadyFree);
-        }
         inner.free_large(heap, cell.block);
     } else {
-        if !bits.free(cell.index) {
-            return Err(FreeError::AlreadyFree);
-        }
-        // The cell is dirty; a fresh block hands out cells as zeros.
-        cell.header.fresh.store(0, Relaxed);
-        if cell.header.held.load(Relaxed) == 0 {
-            heap.inner().note_free_cell(heap, cell.block);
-        }
+        inner.note_free_cell(heap, cell.block);
     }
+    drop(inner);
     heap.state.freed_since_cycle.fetch_add(bytes, Relaxed);
     Ok(bytes)
 }

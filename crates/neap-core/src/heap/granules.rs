@@ -274,6 +274,12 @@ impl Granules {
         None
     }
 
+    /// Takes back what [`Granules::next_to_clean`] said of these granules: the system did not take their memory.
+    pub fn keep_dirty(&mut self, first: Granule, count: usize) {
+        self.chunks[first.chunk()].dirty |= mask(first.in_chunk(), count);
+        self.dirty_free += count;
+    }
+
     /// Whether a granule is free.
     pub fn is_free(&self, granule: Granule) -> bool {
         self.chunks[granule.chunk()].free >> granule.in_chunk() & 1 != 0
@@ -328,6 +334,8 @@ mod tests {
         assert_eq!(granules.next_to_clean(0, 99), None);
         assert_eq!(granules.next_to_clean(0, 100), Some((Granule(2), 3, 0)));
         assert_eq!(granules.next_to_clean(0, 100), None);
+        granules.keep_dirty(Granule(2), 3);
+        assert_eq!(granules.next_to_clean(0, 100), Some((Granule(2), 3, 0)));
         assert_eq!(granules.take(3, Scanned).unwrap(), Taken { first: Granule(2), fresh: true });
     }
 

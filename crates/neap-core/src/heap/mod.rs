@@ -201,7 +201,10 @@ impl Heap {
             && let Some((first, count, chunk)) = inner.granules.next_to_clean(from, before_ms)
         {
             // SAFETY: free granules hold nothing; under the lock nobody takes them meanwhile.
-            unsafe { map::give_back(self.address(first), count * GRANULE_BYTES) };
+            if !unsafe { map::give_back(self.address(first), count * GRANULE_BYTES) } {
+                inner.granules.keep_dirty(first, count);
+                break;
+            }
             from = chunk;
             cleaned += 1;
         }

@@ -36,6 +36,8 @@ pub struct Marker<'t> {
     stack: Stack,
     queue: [usize; QUEUE],
     queued: usize,
+    /// Whether objects are marked before they are kept.
+    cautious: bool,
     /// What it marked.
     pub marked_bytes: usize,
     /// How many objects it marked.
@@ -52,6 +54,7 @@ impl<'t> Marker<'t> {
             stack: Stack::new(),
             queue: [0; QUEUE],
             queued: 0,
+            cautious: false,
             marked_bytes: 0,
             marked_objects: 0,
         }
@@ -65,9 +68,34 @@ impl<'t> Marker<'t> {
     /// Keeps a grey word for later.
     #[inline(always)]
     fn push(&mut self, entry: usize) {
+        if self.cautious {
+            return self.push_marked(entry);
+        }
         if self.stack.push(entry).is_err() {
             self.team.note_overflow();
         }
+    }
+
+    /// Marks the object first and keeps only that it is to be scanned: should there be no room even for that, the next pass over all marked objects scans it.
+    #[cold]
+    fn push_marked(&mut self, entry: usize) {
+        let mut entry = entry;
+        if let Entry::Word(word) = Entry::decode(entry) {
+            let Some(cell) = self.heap.cell_at(word) else { return };
+            if !self.heap.bits(cell.block).mark::<true>(cell.index) {
+                return;
+            }
+            self.count(cell.bytes());
+            entry = Entry::Rest(cell.start.0).encode();
+        }
+        if self.stack.push(entry).is_err() {
+            self.team.note_overflow();
+        }
+    }
+
+    /// From here on, or no longer, objects are marked before they are kept: see [`super::rescan`].
+    pub fn set_cautious(&mut self, on: bool) {
+        self.cautious = on;
     }
 
     /// A word that may point into an object.
@@ -100,6 +128,13 @@ impl<'t> Marker<'t> {
     /// The range is readable and its ends are multiples of a word.
     #[inline(always)]
     unsafe fn push_from(&mut self, low: usize, high: usize) {
+        if self.cautious {
+            let (base, length) = (self.heap.base().0, self.heap.committed());
+            // SAFETY: the caller's promise.
+            return unsafe {
+                super::scan::scan(low, high, base, length, |word| self.push_marked(word))
+            };
+        }
         // SAFETY: the caller's promise.
         if unsafe { self.stack.push_from(low, high, self.heap.base().0, self.heap.committed()) }
             .is_err()

@@ -1,6 +1,7 @@
 //! Making good what a refused mark stack dropped: scan every marked object again until nothing new turns up.
 //!
-//! Invariant: afterwards `[mark.inv.reachable]` holds again. Slow, and reached only when the system gives no memory. Called by the driver, the rest of the team idle.
+//! Invariant: afterwards `[mark.inv.reachable]` holds again. A pass marks each object it finds at once, room or no room, so every pass but the last marks something and there is
+//! an end to them. Slow, and reached only when the system gives no memory. Called by the driver, the rest of the team idle.
 
 use super::drain::Marker;
 use super::team::Team;
@@ -10,6 +11,7 @@ use crate::heap::lookup::Cell;
 /// Scans marked objects until no grey word was dropped.
 pub fn until_complete(team: &Team, marker: &mut Marker<'_>) {
     while team.take_overflow() {
+        marker.set_cautious(true);
         let heap = marker.heap();
         heap.for_each_block(|block, header| {
             for index in 0..header.cells() {
@@ -22,5 +24,6 @@ pub fn until_complete(team: &Team, marker: &mut Marker<'_>) {
                 }
             }
         });
+        marker.set_cautious(false);
     }
 }

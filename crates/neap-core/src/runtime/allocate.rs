@@ -237,7 +237,11 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
     }
     let kind = Kind::from_parts(cell.header.scan(), cell.header.is_uncollectable());
     let layout = cell.header.layout();
-    let had = if cell.header.requested() > 0 { cell.header.requested() } else { cell.bytes() };
+    // A large object's added byte is nobody's: it may hold what an earlier, larger size left there.
+    let had = match cell.header.requested() {
+        0 => cell.bytes(),
+        requested => requested - HEAP.state.past_end.load(Relaxed),
+    };
     drop(critical);
     let moved = if layout == NO_LAYOUT {
         allocate(bytes, kind)

@@ -67,11 +67,9 @@ const HUGE_PAGES_ABOVE: usize = 32 << 20;
 /// What cannot change later.
 fn apply_at_start(options: &Options) {
     check::set_level(options.check as u8);
-    // Room for fragmentation above the limit, which counts granules in use.
-    let wanted = if options.max_heap == 0 { 0 } else { options.max_heap.saturating_mul(2) };
-    if let Err(error) = HEAP.reserve(wanted) {
+    if let Err(error) = HEAP.reserve(0) {
         print::fatal(format_args!(
-            "cannot reserve address space for the heap ({error}); raise the limit on address space (ulimit -v) or lower NEAP_MAX_HEAP"
+            "cannot reserve address space for the heap ({error}); raise the limit on address space (ulimit -v)"
         ));
     }
     if options.huge_pages == HugePages::Auto {
@@ -105,6 +103,11 @@ fn apply(options: &Options) {
         collector.settings.min_trigger = options.min_trigger;
         collector.settings.max_bytes = HEAP.max_bytes();
         collector.markers = markers.min(crate::mark::team::MOST_MARKERS);
+        if !collector.images.reserve() {
+            print::fatal(format_args!(
+                "no memory for the list of loaded objects; raise the limit on address space (ulimit -v)"
+            ));
+        }
     });
     markers::team();
 }

@@ -33,13 +33,13 @@ pub fn commit(start: Address, bytes: usize) -> Result<(), Errno> {
     unsafe { mm::mprotect(start.pointer(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }
 }
 
-/// Gives the pages of a committed range back; it stays usable and reads as zero.
+/// Gives the pages of a committed range back; it stays usable and reads as zero. False if the system refuses, as it does for locked memory: then nothing has changed.
 ///
 /// # Safety
 /// Nobody needs what the range holds.
-pub unsafe fn give_back(start: Address, bytes: usize) {
-    // SAFETY: the contents are the caller's to drop. Refusal only means that the memory stays resident.
-    let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxDontNeed) };
+pub unsafe fn give_back(start: Address, bytes: usize) -> bool {
+    // SAFETY: the contents are the caller's to drop.
+    unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxDontNeed) }.is_ok()
 }
 
 /// Asks for huge pages over a range; refusal is of no consequence.
@@ -102,7 +102,7 @@ mod tests {
         unsafe {
             assert_eq!(*start.pointer::<u64>(), 0);
             *start.pointer::<u64>() = 7;
-            give_back(start, 4096);
+            assert!(give_back(start, 4096));
             assert_eq!(*start.pointer::<u64>(), 0);
         }
         release(start, 1 << 22);

@@ -150,6 +150,9 @@ struct Module {
     bytes: usize,
 }
 
+/// Segments and modules that are listed without asking for memory: more than any program loads.
+const LISTED_AHEAD: usize = 1 << 14;
+
 /// The loaded objects' part of the roots, listed anew for each stop; its memory is kept for the next.
 pub struct Images {
     spans: MetaVec<Span>,
@@ -160,6 +163,12 @@ impl Images {
     /// An empty list.
     pub const fn new() -> Self {
         Self { spans: MetaVec::new(), modules: MetaVec::new() }
+    }
+
+    /// Makes room ahead, so that a cycle which a refusal of memory caused finds it. False if it is refused now.
+    pub fn reserve(&mut self) -> bool {
+        self.spans.try_reserve(LISTED_AHEAD).is_ok()
+            && self.modules.try_reserve(LISTED_AHEAD).is_ok()
     }
 
     /// Lists the loaded objects; `first` runs once, under the loader's lock, before the list is taken.
