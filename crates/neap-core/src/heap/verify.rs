@@ -57,8 +57,7 @@ impl Heap {
             self.verify_bits(granule)?;
             used += span;
             // A large block is in no list until it is an object.
-            blocks += (header.state() == State::Small || self.bits(granule).allocated_word(0) != 0)
-                as usize;
+            blocks += (header.state() == State::Small || header.listed() != Listed::No) as usize;
             granule = granule.add(span);
         }
         if used != inner.granules.taken() {
