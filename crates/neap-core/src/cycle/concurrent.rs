@@ -5,6 +5,8 @@
 //! getting better) · *remark* (a mutator that comes by: roots and the last written pages once more, the program's own trace functions, references, hand blocks to the sweep).
 //! Why nothing is lost is argued in `docs/concurrency.md`. Explicit free is a hint until the end of the cycle, except for objects that live until freed.
 
+#![allow(unsafe_code)]
+
 use core::sync::atomic::Ordering::*;
 use std::time::Instant;
 
@@ -46,8 +48,6 @@ pub struct Concurrent {
     began_at: usize,
     /// Bytes allocated while the last cycle ran.
     pub allocated_during_last: usize,
-    /// The grey stack's owner; at place 0 of the team in every phase.
-    marker: Marker<'static>,
 }
 
 impl Concurrent {
@@ -60,7 +60,6 @@ impl Concurrent {
             black_from: 0,
             began_at: 0,
             allocated_during_last: 0,
-            marker: Marker::new(markers::team(), &HEAP, 0),
         }
     }
 
@@ -75,17 +74,14 @@ impl Concurrent {
         self.began_at = HEAP.state.allocated_since_cycle.load(Relaxed);
         sweep::finish(&HEAP);
         HEAP.clear_marks();
-        let armed = self.take_written(|_, _| {});
+        let armed = self.take_written(|_| {});
         self.record.arm_ns = nanoseconds(began);
         armed
     }
 
     /// Asks for the pages of scanned objects written since they were armed last, and arms them again.
-    fn take_written(
-        &mut self,
-        mut each: impl FnMut(&mut Marker<'static>, core::ops::Range<usize>),
-    ) -> bool {
-        let Self { watch, rows, marker, .. } = self;
+    fn take_written(&mut self, mut each: impl FnMut(core::ops::Range<usize>)) -> bool {
+        let Self { watch, rows, .. } = self;
         let base = HEAP.base().0;
         let range = |first: usize, count: usize| {
             let start = base + first * CHUNK_BYTES;
@@ -100,9 +96,7 @@ impl Concurrent {
                 }
             },
         );
-        rows.iter().all(|(first, count)| {
-            watch.take_written(&range(*first, *count), &mut |written| each(marker, written))
-        })
+        rows.iter().all(|(first, count)| watch.take_written(&range(*first, *count), &mut each))
     }
 
     /// The first stop. `own` is the calling mutator, if it is one.
@@ -116,7 +110,8 @@ impl Concurrent {
         HEAP.state.marked_bytes.store(0, Relaxed);
         self.black_from = HEAP.state.allocated_since_cycle.load(Relaxed);
         HEAP.state.allocate_black.store(true, Relaxed);
-        read_roots(collector, &stop, team, &mut self.marker);
+        // SAFETY: this thread drives the stop, under the collector's lock.
+        read_roots(collector, &stop, team, unsafe { markers::driver() });
         collector.step(Step::RootsRead);
         self.record.first_ns = stop.end();
     }
@@ -125,12 +120,14 @@ impl Concurrent {
     pub fn mark(&mut self, helpers: usize) {
         let began = Instant::now();
         let team = markers::team();
-        mark_uncollectable(&mut self.marker);
-        work(team, &mut self.marker, helpers);
+        // SAFETY: this is the collector's thread, and no step is on offer.
+        let marker = unsafe { markers::driver() };
+        mark_uncollectable(marker);
+        work(team, marker, helpers);
         let mut last = usize::MAX;
         for _ in 0..MOST_ROUNDS {
-            let pages = self.preclean();
-            work(team, &mut self.marker, helpers);
+            let pages = self.preclean(marker);
+            work(team, marker, helpers);
             self.record.rounds += 1;
             self.record.preclean_pages += pages;
             if pages <= FEW_PAGES || pages > last / 4 * 3 {
@@ -142,10 +139,10 @@ impl Concurrent {
         self.record.mark_ns = nanoseconds(began);
     }
 
-    fn preclean(&mut self) -> usize {
+    fn preclean(&mut self, marker: &mut Marker<'_>) -> usize {
         let mut pages = 0;
         // A refusal leaves pages that count as written: the last stop scans everything then.
-        let _ = self.take_written(|marker, written| {
+        let _ = self.take_written(|written| {
             pages += written.len() / PAGE_BYTES;
             marker.rescan(&written);
         });
@@ -157,10 +154,12 @@ impl Concurrent {
         let stop = Stop::begin(collector, own);
         let team = markers::team();
         team.alone();
+        // SAFETY: this thread drives the stop, under the collector's lock.
+        let marker = unsafe { markers::driver() };
         let phase = Instant::now();
-        read_roots(collector, &stop, team, &mut self.marker);
+        read_roots(collector, &stop, team, marker);
         let mut pages = 0;
-        let complete = self.take_written(|marker, written| {
+        let complete = self.take_written(|written| {
             pages += written.len() / PAGE_BYTES;
             marker.rescan(&written);
         });
@@ -169,13 +168,13 @@ impl Concurrent {
             team.note_overflow();
         }
         self.record.roots_ns = nanoseconds(phase);
-        work(team, &mut self.marker, 0);
-        rescan::until_complete(team, &mut self.marker);
+        work(team, marker, 0);
+        rescan::until_complete(team, marker);
         collector.step(Step::Drained);
         tell(CycleEvent::MarkEnd);
         let phase = Instant::now();
-        refs::settle(&mut Settling::new(team, &HEAP, &mut self.marker));
-        self.marker.report();
+        refs::settle(&mut Settling::new(team, &HEAP, marker));
+        marker.report();
         self.record.settle_ns = nanoseconds(phase);
         let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
         HEAP.state.born_marked_bytes.store(allocated.saturating_sub(self.black_from), Relaxed);

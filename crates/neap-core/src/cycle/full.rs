@@ -3,6 +3,8 @@
 //! The steps: finish the last sweep and clear the mark bits, world running · stop · let each thread keep the cells of its runs · read roots · mark in parallel · settle
 //! references · hand the blocks to the sweep · resume. What is allocated between clearing and stopping is unmarked like everything else.
 
+#![allow(unsafe_code)]
+
 use core::sync::atomic::Ordering::*;
 use std::time::Instant;
 
@@ -49,20 +51,21 @@ pub fn run(collector: &mut Collector, mutator: &Mutator) {
     team.begin(1 + helpers, false);
     HEAP.state.marked_bytes.store(0, Relaxed);
     HEAP.state.born_marked_bytes.store(0, Relaxed);
-    let mut marker = Marker::new(team, &HEAP, 0);
-    read_roots(collector, &stop, team, &mut marker);
-    mark_uncollectable(&mut marker);
+    // SAFETY: this thread drives the stop, under the collector's lock.
+    let marker = unsafe { markers::driver() };
+    read_roots(collector, &stop, team, marker);
+    mark_uncollectable(marker);
     collector.step(Step::RootsRead);
     record.roots_ns = nanoseconds(phase);
 
     let phase = Instant::now();
-    mark(team, &mut marker, helpers);
+    mark(team, marker, helpers);
     collector.step(Step::Drained);
     record.mark_ns = nanoseconds(phase);
     tell(CycleEvent::MarkEnd);
 
     let phase = Instant::now();
-    refs::settle(&mut Settling::new(team, &HEAP, &mut marker));
+    refs::settle(&mut Settling::new(team, &HEAP, marker));
     marker.report();
     record.settle_ns = nanoseconds(phase);
     stop.finish_cycle(collector, &mut record);

@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
@@ -20,25 +21,63 @@ static GATE: AtomicU32 = AtomicU32::new(0);
 static CALLS: AtomicU32 = AtomicU32::new(0);
 /// Helper threads that exist.
 static HELPERS: AtomicUsize = AtomicUsize::new(0);
-/// Address of the team, outside the library's data: its deques hold words that must not be taken for roots.
-static TEAM: AtomicUsize = AtomicUsize::new(0);
+/// Address of the [`Kept`], outside the library's data: it holds words that must not be taken for roots.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
 
-/// The team; the first call makes it.
-pub fn team() -> &'static Team {
-    if TEAM.load(Acquire) == 0 {
-        let memory = map::allocate(size_of::<Team>().next_multiple_of(crate::addr::PAGE_BYTES))
-            .unwrap_or_else(|_| print::fatal(format_args!("no memory for the markers' deques")));
-        // SAFETY: fresh memory, large enough and page-aligned.
-        unsafe { memory.pointer::<Team>().write(Team::new()) };
-        TEAM.store(memory.0, Release);
+/// What must be there before the first cycle, in memory of its own.
+struct Kept {
+    team: Team,
+    /// The marker of place 0, with its stack's memory, kept from cycle to cycle: a cycle that a refusal of memory caused has room to mark.
+    driver: UnsafeCell<Marker<'static>>,
+}
+
+/// Entries of the driver's stack that are there from the beginning.
+const KEPT_ENTRIES: usize = 1 << 16;
+
+/// Makes the team and the driver's marker. Called once, at start-up.
+pub fn prepare() {
+    let memory = map::allocate(size_of::<Kept>().next_multiple_of(crate::addr::PAGE_BYTES));
+    let Ok(memory) = memory else {
+        print::fatal(format_args!("no memory for the markers' deques"))
+    };
+    let kept = memory.pointer::<Kept>();
+    // SAFETY: fresh memory, large enough and page-aligned; the team stays where it is and is written before the marker that points to it.
+    let reserved = unsafe {
+        (&raw mut (*kept).team).write(Team::new());
+        let mut driver = Marker::new(&(*kept).team, &HEAP, 0);
+        let reserved = driver.reserve(KEPT_ENTRIES);
+        (&raw mut (*kept).driver).write(UnsafeCell::new(driver));
+        reserved
+    };
+    if !reserved {
+        print::fatal(format_args!(
+            "no memory for the mark stack; raise the limit on address space (ulimit -v)"
+        ));
     }
-    // SAFETY: stored once, after it was written; never freed.
-    unsafe { &*(TEAM.load(Acquire) as *const Team) }
+    KEPT.store(memory.0, Release);
+}
+
+fn kept() -> &'static Kept {
+    // SAFETY: stored once, by `prepare`, after it was written; never freed.
+    unsafe { &*(KEPT.load(Acquire) as *const Kept) }
+}
+
+/// The team.
+pub fn team() -> &'static Team {
+    &kept().team
+}
+
+/// The marker of place 0.
+///
+/// # Safety
+/// The caller owns the cycle: it drives a stop under the collector's lock, or is the collector's thread while no step is on offer. It keeps no other reference.
+pub unsafe fn driver() -> &'static mut Marker<'static> {
+    // SAFETY: the caller's promise.
+    unsafe { &mut *kept().driver.get() }
 }
 
 /// Makes sure that so many helpers exist, as far as the system allows; gives how many do. Not while the world is stopped.
 pub fn ensure(helpers: usize) -> usize {
-    team();
     while HELPERS.load(Relaxed) < helpers.min(MOST_MARKERS - 1) {
         let place = HELPERS.load(Relaxed) + 1;
         if !own_thread::start(help, place as *mut c_void) {
@@ -89,9 +128,12 @@ extern "C" fn help(place: *mut c_void) -> *mut c_void {
 pub fn after_fork() {
     HELPERS.store(0, Relaxed);
     GATE.store(0, Relaxed);
-    let team = TEAM.load(Acquire) as *mut Team;
-    if !team.is_null() {
-        // SAFETY: the child has one thread, and it is not marking; what the old value owns stays mapped, since a lock in it may be held for ever.
-        unsafe { team.write(Team::new()) };
+    let kept = KEPT.load(Acquire) as *mut Kept;
+    if !kept.is_null() {
+        // SAFETY: the child has one thread, and it is not marking. What the old team owns stays mapped: a lock in it may be held for ever.
+        unsafe {
+            (&raw mut (*kept).team).write(Team::new());
+            driver().forget_work();
+        }
     }
 }

@@ -11,6 +11,7 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering::*;
 
 use super::entry::Entry;
+use super::scan::scan;
 use super::scan_typed::scan_typed;
 use super::stack::Stack;
 use super::team::Team;
@@ -36,8 +37,6 @@ pub struct Marker<'t> {
     stack: Stack,
     queue: [usize; QUEUE],
     queued: usize,
-    /// Whether objects are marked before they are kept.
-    cautious: bool,
     /// What it marked.
     pub marked_bytes: usize,
     /// How many objects it marked.
@@ -54,7 +53,6 @@ impl<'t> Marker<'t> {
             stack: Stack::new(),
             queue: [0; QUEUE],
             queued: 0,
-            cautious: false,
             marked_bytes: 0,
             marked_objects: 0,
         }
@@ -65,37 +63,39 @@ impl<'t> Marker<'t> {
         self.heap
     }
 
+    /// Makes room for so many grey words; false if the system refuses.
+    pub fn reserve(&mut self, entries: usize) -> bool {
+        self.stack.entries().try_reserve(entries).is_ok()
+    }
+
+    /// Forgets everything that is grey, and what was counted.
+    pub fn forget_work(&mut self) {
+        self.stack.entries().clear();
+        self.queue = [0; QUEUE];
+        (self.marked_bytes, self.marked_objects) = (0, 0);
+    }
+
     /// Keeps a grey word for later.
     #[inline(always)]
     fn push(&mut self, entry: usize) {
-        if self.cautious {
-            return self.push_marked(entry);
-        }
         if self.stack.push(entry).is_err() {
-            self.team.note_overflow();
-        }
-    }
-
-    /// Marks the object first and keeps only that it is to be scanned: should there be no room even for that, the next pass over all marked objects scans it.
-    #[cold]
-    fn push_marked(&mut self, entry: usize) {
-        let mut entry = entry;
-        if let Entry::Word(word) = Entry::decode(entry) {
-            let Some(cell) = self.heap.cell_at(word) else { return };
-            if !self.heap.bits(cell.block).mark::<true>(cell.index) {
-                return;
+            match Entry::decode(entry) {
+                Entry::Word(word) => self.mark_without_room(word),
+                // Its object is marked: the pass over all marked objects scans it.
+                Entry::Rest(_) => self.team.note_overflow(),
             }
-            self.count(cell.bytes());
-            entry = Entry::Rest(cell.start.0).encode();
-        }
-        if self.stack.push(entry).is_err() {
-            self.team.note_overflow();
         }
     }
 
-    /// From here on, or no longer, objects are marked before they are kept: see [`super::rescan`].
-    pub fn set_cautious(&mut self, on: bool) {
-        self.cautious = on;
+    /// Where the stack has no room: marks the object at once, and notes that it is still to be scanned. The pass over all marked objects does that.
+    #[cold]
+    fn mark_without_room(&mut self, word: usize) {
+        if let Some(cell) = self.heap.cell_at(word)
+            && self.heap.bits(cell.block).mark::<true>(cell.index)
+        {
+            self.count(cell.bytes());
+            self.team.note_overflow();
+        }
     }
 
     /// A word that may point into an object.
@@ -128,18 +128,11 @@ impl<'t> Marker<'t> {
     /// The range is readable and its ends are multiples of a word.
     #[inline(always)]
     unsafe fn push_from(&mut self, low: usize, high: usize) {
-        if self.cautious {
-            let (base, length) = (self.heap.base().0, self.heap.committed());
-            // SAFETY: the caller's promise.
-            return unsafe {
-                super::scan::scan(low, high, base, length, |word| self.push_marked(word))
-            };
-        }
+        let (base, length) = (self.heap.base().0, self.heap.committed());
         // SAFETY: the caller's promise.
-        if unsafe { self.stack.push_from(low, high, self.heap.base().0, self.heap.committed()) }
-            .is_err()
-        {
-            self.team.note_overflow();
+        if unsafe { self.stack.push_from(low, high, base, length) }.is_err() {
+            // SAFETY: as above.
+            unsafe { scan(low, high, base, length, |word| self.mark_without_room(word)) };
         }
     }
 
@@ -305,10 +298,9 @@ impl<'t> Marker<'t> {
             return end;
         }
         let stop = from + (SLICE_BYTES / element_bytes).max(1) * element_bytes;
-        if stop < end {
-            self.push(Entry::Rest(stop).encode());
-        }
-        stop.min(end)
+        let kept = stop < end && self.stack.push(Entry::Rest(stop).encode()).is_ok();
+        // Without room for the rest there are no slices.
+        if kept { stop } else { end }
     }
 
     /// Moves the oldest entries to where other markers can steal them.

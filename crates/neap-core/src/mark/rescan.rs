@@ -1,7 +1,6 @@
 //! Making good what a refused mark stack dropped: scan every marked object again until nothing new turns up.
 //!
-//! Invariant: afterwards `[mark.inv.reachable]` holds again. A pass marks each object it finds at once, room or no room, so every pass but the last marks something and there is
-//! an end to them. Slow, and reached only when the system gives no memory. Called by the driver, the rest of the team idle.
+//! Invariant: afterwards `[mark.inv.reachable]` holds again. What finds no room is marked at once, so every pass but the last marks something and there is an end to them. Slow, and reached only when the system gives no memory. Called by the driver, the rest of the team idle.
 
 use super::drain::Marker;
 use super::team::Team;
@@ -11,7 +10,6 @@ use crate::heap::lookup::Cell;
 /// Scans marked objects until no grey word was dropped.
 pub fn until_complete(team: &Team, marker: &mut Marker<'_>) {
     while team.take_overflow() {
-        marker.set_cautious(true);
         let heap = marker.heap();
         heap.for_each_block(|block, header| {
             for index in 0..header.cells() {
@@ -24,6 +22,5 @@ pub fn until_complete(team: &Team, marker: &mut Marker<'_>) {
                 }
             }
         });
-        marker.set_cautious(false);
     }
 }

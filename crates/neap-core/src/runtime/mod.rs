@@ -81,6 +81,7 @@ fn apply_at_start(options: &Options) {
         HEAP.state.align_all.store(1, Relaxed);
     }
     attach::initialize();
+    markers::prepare();
     if !stop::install(options.stop_signal) {
         print::fatal(format_args!(
             "the kernel refuses signal {}; choose another with NEAP_STOP_SIGNAL (34 to 64)",
@@ -109,7 +110,6 @@ fn apply(options: &Options) {
             ));
         }
     });
-    markers::team();
 }
 
 /// Opens the watch that was asked for; where the system refuses, cycles stop the world, and that is said.
