@@ -8,8 +8,12 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 use super::phase::Phase;
-use super::trigger::{Settings, after_floating, concurrent_start, stall_at};
+use super::trigger::{
+    FAIR_SHARE, Settings, after_floating, concurrent_start, is_growing, stall_at,
+};
 use super::{background, events, full, markers, steps};
+use std::time::Instant;
+
 use crate::heap::HEAP;
 use crate::rank::Rank;
 use crate::sync::Lock;
@@ -28,6 +32,12 @@ pub struct Collector {
     pub settings: Settings,
     /// Marking threads at most, the driver included.
     pub markers: usize,
+    /// The share of its time that the program lately spent in stops.
+    pub share: f64,
+    /// Bytes that the cycle before the last marked.
+    pub live_before: usize,
+    /// When the last cycle ended.
+    pub ended: Option<Instant>,
 }
 
 pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
@@ -37,6 +47,9 @@ pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
         images: Images::new(),
         settings: Settings { growth: 1.0, min_trigger: 4 << 20, max_bytes: usize::MAX },
         markers: 1,
+        share: FAIR_SHARE,
+        live_before: 0,
+        ended: None,
     },
 );
 /// Bytes handed out since the last cycle at which the next one is due; written by the collector.
@@ -154,7 +167,14 @@ fn postpone() {
 pub(super) fn set_due(collector: &Collector) -> usize {
     let born_marked = HEAP.state.born_marked_bytes.load(Relaxed);
     let marked = HEAP.state.live_bytes.load(Relaxed).saturating_sub(born_marked);
-    let threshold = after_floating(collector.settings.threshold(marked), born_marked);
+    let threshold = after_floating(
+        collector.settings.threshold(
+            marked,
+            collector.share,
+            is_growing(marked, collector.live_before),
+        ),
+        born_marked,
+    );
     let concurrent = steps::enabled() && HEAP.state.expected_live_bytes() >= SMALL_BYTES;
     let due = if concurrent {
         concurrent_start(threshold, steps::allocated_during_last())

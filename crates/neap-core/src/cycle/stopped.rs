@@ -14,6 +14,7 @@ use super::phase::Step;
 use super::report::CycleRecord;
 use super::root_callback;
 use super::settle::Settling;
+use super::trigger::smoothed_share;
 use crate::addr::{CellIndex, GRANULE_BYTES};
 use crate::heap::HEAP;
 use crate::heap::lookup::Cell;
@@ -77,6 +78,7 @@ impl Stop {
     /// The cycle is complete: blocks are handed to the sweep, counts begin anew. `record` gets what is known now.
     pub fn finish_cycle(&self, collector: &mut Collector, record: &mut CycleRecord) {
         verify_marks(&self.token);
+        collector.live_before = HEAP.state.live_bytes.load(Relaxed);
         record.live_bytes =
             HEAP.state.marked_bytes.load(Relaxed) + HEAP.state.born_marked_bytes.load(Relaxed);
         HEAP.state.live_bytes.store(record.live_bytes, Relaxed);
@@ -90,6 +92,10 @@ impl Stop {
         HEAP.state.allocated_since_cycle.store(0, Relaxed);
         HEAP.state.freed_since_cycle.store(0, Relaxed);
         HEAP.state.cycles.store(record.number, Relaxed);
+        let stopped_ns = nanoseconds(self.began) + record.first_ns;
+        let elapsed_ns = collector.ended.map_or(0, nanoseconds);
+        collector.share = smoothed_share(collector.share, stopped_ns, elapsed_ns);
+        collector.ended = Some(Instant::now());
         record.next_bytes = set_due(collector);
         collector.step(Step::Finished);
     }

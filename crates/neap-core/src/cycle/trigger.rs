@@ -13,11 +13,39 @@ pub struct Settings {
     pub max_bytes: usize,
 }
 
+/// The share of the time that a program may spend in stops before its heap is given more room than the user's growth says, and below which it gets less.
+pub const FAIR_SHARE: f64 = 0.25;
+/// The growth factor is multiplied by no less and no more than this.
+const ADAPTION: (f64, f64) = (0.75, 2.0);
+/// A heap whose live part is that much larger than a cycle before is growing.
+const GROWING: f64 = 1.25;
+
+/// The growth factor for a program that lately spent `share` (0 to 1) of its time in stops: memory is spent where it buys time. In the spirit of Kirisame, Shenoy and Panchekha,
+/// "Optimal heap limits for reducing browser memory use" (OOPSLA 2022), where the room also grows with what collecting costs. A heap that is still growing gets no more
+/// than the user said: its size is about to be the program's peak.
+pub fn adapted_growth(growth: f64, share: f64, growing: bool) -> f64 {
+    let most = if growing { 1.0 } else { ADAPTION.1 };
+    growth * (share / FAIR_SHARE).clamp(ADAPTION.0, most)
+}
+
+/// Whether a heap with `live_bytes` now and `before` a cycle ago is growing.
+pub fn is_growing(live_bytes: usize, before: usize) -> bool {
+    live_bytes as f64 > before as f64 * GROWING
+}
+
+/// The share with a new cycle taken in: half of it is the last cycle's.
+pub fn smoothed_share(share: f64, stopped_ns: u64, elapsed_ns: u64) -> f64 {
+    let now =
+        if elapsed_ns == 0 { share } else { (stopped_ns as f64 / elapsed_ns as f64).min(1.0) };
+    (share + now) / 2.0
+}
+
 impl Settings {
-    /// How many bytes may be allocated after a cycle that found `live_bytes` live, before the next one begins. Near the hard limit it is half of what is
+    /// How many bytes may be allocated after a cycle that found `live_bytes` live, in a program that spends `share` of its time in stops, before the next one begins; `growing` says that the live part grew. Near the hard limit it is half of what is
     /// left, so that several cycles try before the limit refuses.
-    pub fn threshold(&self, live_bytes: usize) -> usize {
-        let wanted = ((live_bytes as f64 * self.growth) as usize).max(self.min_trigger);
+    pub fn threshold(&self, live_bytes: usize, share: f64, growing: bool) -> usize {
+        let growth = adapted_growth(self.growth, share, growing);
+        let wanted = ((live_bytes as f64 * growth) as usize).max(self.min_trigger);
         let room = self.max_bytes.saturating_sub(live_bytes);
         wanted.min((room / 2).max(self.min_trigger.min(room)).max(64 << 10))
     }
@@ -62,7 +90,11 @@ mod tests {
             (tight, 62 * MIB, 2 * MIB),
             (tight, 80 * MIB, 64 << 10),
         ] {
-            assert_eq!(settings.threshold(live), threshold, "{settings:?} {live}");
+            assert_eq!(
+                settings.threshold(live, FAIR_SHARE, false),
+                threshold,
+                "{settings:?} {live}"
+            );
         }
     }
 
@@ -84,11 +116,28 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_stops_much_gets_more_room_and_one_that_stops_little_less() {
+        for (share, growth, while_growing) in
+            [(0.0, 0.75, 0.75), (0.2, 0.8, 0.8), (0.25, 1.0, 1.0), (0.4, 1.6, 1.0), (0.9, 2.0, 1.0)]
+        {
+            assert!((adapted_growth(1.0, share, false) - growth).abs() < 1e-9, "{share}");
+            assert!((adapted_growth(1.0, share, true) - while_growing).abs() < 1e-9, "{share}");
+        }
+        assert!(is_growing(130, 100) && !is_growing(120, 100) && is_growing(1, 0));
+        let mut share = 0.0;
+        for _ in 0..20 {
+            share = smoothed_share(share, 30, 100);
+        }
+        assert!((share - 0.3).abs() < 1e-3);
+        assert_eq!(smoothed_share(0.5, 10, 0), 0.5);
+    }
+
+    #[test]
     fn a_program_with_a_steady_live_size_keeps_to_its_growth() {
         let settings = Settings { growth: 1.0, min_trigger: 4 * MIB, max_bytes: usize::MAX };
         let (mut heap, live) = (0, 30 * MIB);
         for _ in 0..10 {
-            heap = live + settings.threshold(live);
+            heap = live + settings.threshold(live, FAIR_SHARE, false);
         }
         assert_eq!(heap, 60 * MIB);
     }

@@ -3,8 +3,14 @@
 //! Invariant: a word is an object's only if a cell that is allocated contains it; for a large object, only up to the bytes asked for. Safe on
 //! any word at any time, also while other threads make and end blocks: it reads metadata only.
 
+#![allow(unsafe_code)]
+
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::bits::{BITS_BYTES, Bits};
 use super::header::{Header, State};
-use super::{Heap, bits::Bits, classes};
+use super::{Heap, classes};
 use crate::addr::{Address, CellIndex, Granule};
 
 /// A cell that a word points into.
@@ -25,25 +31,41 @@ impl<'h> Cell<'h> {
     pub fn bytes(&self) -> usize {
         self.header.cell_bytes()
     }
-
-    /// The block's bits.
-    pub fn bits(&self, heap: &'h Heap) -> Bits<'h> {
-        heap.bits(self.block)
-    }
 }
 
-impl Heap {
-    /// Whether a word lies in the part of the range that is in use.
+/// Where the heap and its metadata were when it was taken: plain words that a loop keeps in registers. A heap that has grown since has more to see, never less.
+#[derive(Clone, Copy)]
+pub struct View<'h> {
+    /// Lowest address.
+    pub base: Address,
+    /// Bytes that objects can lie in.
+    pub length: usize,
+    headers: *const Header,
+    bits: usize,
+    heap: PhantomData<&'h Heap>,
+}
+
+impl<'h> View<'h> {
+    /// The header of a granule that lies in the view.
     #[inline(always)]
-    pub fn contains(&self, word: usize) -> bool {
-        Address(word).offset_from(self.base()) < self.committed()
+    pub fn header(&self, granule: Granule) -> &'h Header {
+        debug_assert!(granule.offset() < self.length);
+        // SAFETY: as `Heap::header`.
+        unsafe { &*self.headers.add(granule.0 as usize) }
+    }
+
+    /// The bits of the block that begins at `granule`.
+    #[inline(always)]
+    pub fn bits(&self, granule: Granule) -> Bits<'h> {
+        // SAFETY: as `Heap::bits`.
+        unsafe { Bits::at((self.bits + granule.0 as usize * BITS_BYTES) as *const _) }
     }
 
     /// The cell that a word points into, allocated or not. `[heap.rule.lookup]`
     #[inline(always)]
-    pub fn cell_at(&self, word: usize) -> Option<Cell<'_>> {
-        let offset = Address(word).offset_from(self.base());
-        if offset >= self.committed() {
+    pub fn cell_at(&self, word: usize) -> Option<Cell<'h>> {
+        let offset = Address(word).offset_from(self.base);
+        if offset >= self.length {
             return None;
         }
         let mut block = Granule::containing(offset);
@@ -66,8 +88,34 @@ impl Heap {
         if index.0 >= header.cells() {
             return None;
         }
-        let start = self.address(block).add(index.0 as usize * header.cell_bytes());
+        let start = self.base.add(block.offset() + index.0 as usize * header.cell_bytes());
         Some(Cell { block, header, index, start })
+    }
+}
+
+impl Heap {
+    /// Whether a word lies in the part of the range that is in use.
+    #[inline(always)]
+    pub fn contains(&self, word: usize) -> bool {
+        Address(word).offset_from(self.base()) < self.committed()
+    }
+
+    /// The heap as it is now, for many lookups in a row.
+    #[inline(always)]
+    pub fn view(&self) -> View<'_> {
+        View {
+            base: self.base(),
+            length: self.committed(),
+            headers: self.headers.load(Relaxed) as *const Header,
+            bits: self.bits.load(Relaxed),
+            heap: PhantomData,
+        }
+    }
+
+    /// The cell that a word points into, allocated or not.
+    #[inline(always)]
+    pub fn cell_at(&self, word: usize) -> Option<Cell<'_>> {
+        self.view().cell_at(word)
     }
 
     /// The object that a word points into.

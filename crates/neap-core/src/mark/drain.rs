@@ -16,15 +16,17 @@ use super::scan_typed::scan_typed;
 use super::stack::Stack;
 use super::team::Team;
 use super::tracer::Tracer;
-use crate::addr::{Granule, WORD_BYTES, whole_words};
+use crate::addr::{CellIndex, Granule, WORD_BYTES, whole_words};
 use crate::heap::Heap;
 use crate::heap::header::State;
 use crate::heap::kind::Scan;
 use crate::heap::layout::{LayoutId, Shape};
-use crate::heap::lookup::Cell;
+use crate::heap::lookup::{Cell, View};
 
 /// Entries between prefetch and use. Larger: hides longer latencies; smaller: prefetched lines are still there.
 const QUEUE: usize = 16;
+/// An object of middling size that begins in one cache line ends in the next: that far from its start is prefetched too. Larger: serves larger objects; smaller: fetches less for nothing.
+const REACH_BYTES: usize = 40;
 /// Bytes of a large object scanned at once. Larger: less overhead; smaller: more to share, and a shallower stack.
 const SLICE_BYTES: usize = 64 << 10;
 
@@ -39,8 +41,6 @@ pub struct Marker<'t> {
     queued: usize,
     /// What it marked.
     pub marked_bytes: usize,
-    /// How many objects it marked.
-    pub marked_objects: usize,
 }
 
 impl<'t> Marker<'t> {
@@ -54,7 +54,6 @@ impl<'t> Marker<'t> {
             queue: [0; QUEUE],
             queued: 0,
             marked_bytes: 0,
-            marked_objects: 0,
         }
     }
 
@@ -72,7 +71,7 @@ impl<'t> Marker<'t> {
     pub fn forget_work(&mut self) {
         self.stack.entries().clear();
         self.queue = [0; QUEUE];
-        (self.marked_bytes, self.marked_objects) = (0, 0);
+        self.marked_bytes = 0;
     }
 
     /// Keeps a grey word for later.
@@ -138,31 +137,40 @@ impl<'t> Marker<'t> {
 
     /// Marks until there is nothing left that this marker knows of.
     pub fn drain(&mut self) {
+        if self.team.is_shared() { self.drain_as::<true>() } else { self.drain_as::<false>() }
+    }
+
+    fn drain_as<const SHARED: bool>(&mut self) {
+        let view = self.heap.view();
         loop {
             while let Some(entry) = self.stack.pop() {
-                self.prefetch(entry);
+                Self::prefetch(&view, entry);
                 let due = core::mem::replace(&mut self.queue[self.queued % QUEUE], entry);
                 self.queued = self.queued.wrapping_add(1);
                 if due != 0 {
-                    self.visit(due);
+                    self.visit::<SHARED>(&view, due);
                 }
-                if self.stack.len() > SHARE_ABOVE && self.team.wants_work() {
+                if SHARED
+                    && self.queued.is_multiple_of(SHARE_EVERY)
+                    && self.stack.len() > SHARE_ABOVE
+                    && self.team.wants_work()
+                {
                     self.share();
                 }
             }
-            if !self.visit_oldest() && !self.take_back() {
+            if !self.visit_oldest::<SHARED>(&view) && !self.take_back() {
                 return;
             }
         }
     }
 
     /// Looks at the oldest queued entry; false if there is none.
-    fn visit_oldest(&mut self) -> bool {
+    fn visit_oldest<const SHARED: bool>(&mut self, view: &View<'_>) -> bool {
         for _ in 0..QUEUE {
             let due = core::mem::take(&mut self.queue[self.queued % QUEUE]);
             self.queued = self.queued.wrapping_add(1);
             if due != 0 {
-                self.visit(due);
+                self.visit::<SHARED>(view, due);
                 return true;
             }
         }
@@ -170,43 +178,51 @@ impl<'t> Marker<'t> {
     }
 
     #[inline(always)]
-    fn prefetch(&self, entry: usize) {
+    fn prefetch(view: &View<'_>, entry: usize) {
         if let Entry::Word(word) = Entry::decode(entry) {
-            let granule = Granule::containing(word.wrapping_sub(self.heap.base().0));
-            // SAFETY: prefetching any address is harmless, and these are mapped: entries lie in the committed range.
+            let granule = Granule::containing(word.wrapping_sub(view.base.0));
+            // SAFETY: prefetching any address is harmless.
             unsafe {
                 _mm_prefetch(word as *const i8, _MM_HINT_T0);
-                _mm_prefetch(core::ptr::from_ref(self.heap.header(granule)).cast(), _MM_HINT_T0);
-                _mm_prefetch(
-                    self.heap.bits(granule).address_of(crate::addr::CellIndex(0)).cast(),
-                    _MM_HINT_T0,
-                );
+                _mm_prefetch(word.wrapping_add(REACH_BYTES) as *const i8, _MM_HINT_T0);
+                if word.wrapping_sub(view.base.0) < view.length {
+                    _mm_prefetch(core::ptr::from_ref(view.header(granule)).cast(), _MM_HINT_T0);
+                    _mm_prefetch(view.bits(granule).address_of(CellIndex(0)).cast(), _MM_HINT_T0);
+                }
             }
         }
     }
 
     #[inline(always)]
-    fn visit(&mut self, entry: usize) {
-        match Entry::decode(entry) {
-            Entry::Word(word) => {
-                if let Some(cell) = self.heap.cell_at(word) {
-                    let bits = self.heap.bits(cell.block);
-                    let newly = if self.team.is_shared() {
-                        bits.mark::<true>(cell.index)
-                    } else {
-                        bits.mark::<false>(cell.index)
-                    };
-                    if newly {
-                        self.count(cell.bytes());
-                        self.scan_object(&cell);
-                    }
+    fn visit<const SHARED: bool>(&mut self, view: &View<'_>, entry: usize) {
+        let Entry::Word(word) = Entry::decode(entry) else {
+            return self.visit_rest(entry);
+        };
+        let Some(cell) = view.cell_at(word) else { return };
+        if !view.bits(cell.block).mark::<SHARED>(cell.index) {
+            return;
+        }
+        let bytes = cell.bytes();
+        self.marked_bytes += bytes;
+        match cell.header.scan() {
+            Scan::Leaf => {}
+            Scan::Conservative if cell.header.state() == State::Small => {
+                let (low, high) = (cell.start.0, cell.start.0 + bytes);
+                // SAFETY: an allocated cell is readable.
+                if unsafe { self.stack.push_from(low, high, view.base.0, view.length) }.is_err() {
+                    self.scan_object(&cell);
                 }
             }
-            Entry::Rest(address) => {
-                if let Some(cell) = self.heap.cell_at(address) {
-                    self.scan_from(&cell, address);
-                }
-            }
+            _ => self.scan_from(&cell, cell.start.0),
+        }
+    }
+
+    #[cold]
+    fn visit_rest(&mut self, entry: usize) {
+        if let Entry::Rest(address) = Entry::decode(entry)
+            && let Some(cell) = self.heap.cell_at(address)
+        {
+            self.scan_from(&cell, address);
         }
     }
 
@@ -350,7 +366,6 @@ impl<'t> Marker<'t> {
     #[inline(always)]
     pub fn count(&mut self, bytes: usize) {
         self.marked_bytes += bytes;
-        self.marked_objects += 1;
     }
 
     /// Adds what this marker marked to the heap's count.
@@ -359,6 +374,8 @@ impl<'t> Marker<'t> {
     }
 }
 
+/// Entries between looks whether somebody wants work. Larger: less to look; smaller: sooner shared.
+const SHARE_EVERY: usize = 64;
 /// Entries that a marker keeps for itself.
 const SHARE_ABOVE: usize = 32;
 /// Entries offered at once.

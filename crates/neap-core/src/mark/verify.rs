@@ -124,7 +124,10 @@ mod tests {
         for (cell, reachable) in cells.iter().zip(&reachable) {
             assert_eq!(heap.is_marked(*cell), *reachable);
         }
-        assert_eq!(marker.marked_objects, reachable.iter().filter(|reachable| **reachable).count());
+        assert_eq!(
+            marker.marked_bytes / 16,
+            reachable.iter().filter(|reachable| **reachable).count()
+        );
         assert_eq!(find_lost(&heap), None);
         let victim = (1..cells.len()).find(|index| reachable[*index]).unwrap();
         let cell = heap.cell_at(cells[victim]).unwrap();
@@ -148,13 +151,13 @@ mod tests {
                     scope.spawn(move || {
                         let mut marker = Marker::new(team, heap, place);
                         marker.work();
-                        marker.marked_objects
+                        marker.marked_bytes / 16
                     })
                 })
                 .collect();
             driver.work_as_driver();
             helpers.into_iter().map(|helper| helper.join().unwrap()).sum::<usize>()
-                + driver.marked_objects
+                + driver.marked_bytes / 16
         });
         assert_eq!(marked, reachable.iter().filter(|reachable| **reachable).count());
         assert_eq!(find_lost(&heap), None);
