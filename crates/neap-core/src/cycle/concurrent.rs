@@ -135,17 +135,20 @@ impl Concurrent {
             }
             last = pages;
         }
-        self.record.markers = 1 + helpers;
+        self.record.markers = team.members();
         self.record.mark_ns = nanoseconds(began);
     }
 
     fn preclean(&mut self, marker: &mut Marker<'_>) -> usize {
         let mut pages = 0;
-        // A refusal leaves pages that count as written: the last stop scans everything then.
-        let _ = self.take_written(|written| {
+        let complete = self.take_written(|written| {
             pages += written.len() / PAGE_BYTES;
             marker.rescan(&written);
         });
+        if !complete {
+            // What was armed before the refusal would be missed: the last stop scans everything.
+            markers::team().note_overflow();
+        }
         pages
     }
 

@@ -17,15 +17,20 @@ pub struct Settings {
 pub const FAIR_SHARE: f64 = 0.25;
 /// The growth factor is multiplied by no less and no more than this.
 const ADAPTION: (f64, f64) = (0.75, 2.0);
+/// A heap with this much live gets no more than the user's growth says, however much it stops; smaller ones more, as the square root of how much smaller they are.
+const LARGE_BYTES: f64 = 200e6;
+/// What it is multiplied by while the heap grows. Larger: fewer cycles on the way up; smaller: a lower peak.
+const WHILE_GROWING: f64 = 0.5;
 /// A heap whose live part is that much larger than a cycle before is growing.
 const GROWING: f64 = 1.25;
 
 /// The growth factor for a program that lately spent `share` (0 to 1) of its time in stops: memory is spent where it buys time. In the spirit of Kirisame, Shenoy and Panchekha,
-/// "Optimal heap limits for reducing browser memory use" (OOPSLA 2022), where the room also grows with what collecting costs. A heap that is still growing gets no more
-/// than the user said: its size is about to be the program's peak.
-pub fn adapted_growth(growth: f64, share: f64, growing: bool) -> f64 {
-    let most = if growing { 1.0 } else { ADAPTION.1 };
-    growth * (share / FAIR_SHARE).clamp(ADAPTION.0, most)
+/// "Optimal heap limits for reducing browser memory use" (OOPSLA 2022), where the room also grows with what collecting costs and with the square root of what is live. A heap that is still growing gets half:
+/// its size is about to be the program's peak.
+pub fn adapted_growth(growth: f64, live_bytes: usize, share: f64, growing: bool) -> f64 {
+    let most = (LARGE_BYTES / live_bytes.max(1) as f64).sqrt().clamp(1.0, ADAPTION.1);
+    let wanted = (share / FAIR_SHARE).clamp(ADAPTION.0, most);
+    growth * if growing { WHILE_GROWING } else { wanted }
 }
 
 /// Whether a heap with `live_bytes` now and `before` a cycle ago is growing.
@@ -44,7 +49,7 @@ impl Settings {
     /// How many bytes may be allocated after a cycle that found `live_bytes` live, in a program that spends `share` of its time in stops, before the next one begins; `growing` says that the live part grew. Near the hard limit it is half of what is
     /// left, so that several cycles try before the limit refuses.
     pub fn threshold(&self, live_bytes: usize, share: f64, growing: bool) -> usize {
-        let growth = adapted_growth(self.growth, share, growing);
+        let growth = adapted_growth(self.growth, live_bytes, share, growing);
         let wanted = ((live_bytes as f64 * growth) as usize).max(self.min_trigger);
         let room = self.max_bytes.saturating_sub(live_bytes);
         wanted.min((room / 2).max(self.min_trigger.min(room)).max(64 << 10))
@@ -117,11 +122,17 @@ mod tests {
 
     #[test]
     fn a_program_that_stops_much_gets_more_room_and_one_that_stops_little_less() {
-        for (share, growth, while_growing) in
-            [(0.0, 0.75, 0.75), (0.2, 0.8, 0.8), (0.25, 1.0, 1.0), (0.4, 1.6, 1.0), (0.9, 2.0, 1.0)]
+        for (share, growth) in [(0.0, 0.75), (0.2, 0.8), (0.25, 1.0), (0.4, 1.6), (0.9, 2.0)] {
+            assert!(
+                (adapted_growth(1.0, 50_000_000, share, false) - growth).abs() < 1e-9,
+                "{share}"
+            );
+            assert_eq!(adapted_growth(2.0, 50_000_000, share, true), 1.0);
+        }
+        for (live_bytes, most) in
+            [(0, 2.0), (128_000_000, 1.25), (200_000_000, 1.0), (4_000_000_000, 1.0)]
         {
-            assert!((adapted_growth(1.0, share, false) - growth).abs() < 1e-9, "{share}");
-            assert!((adapted_growth(1.0, share, true) - while_growing).abs() < 1e-9, "{share}");
+            assert!((adapted_growth(1.0, live_bytes, 0.9, false) - most).abs() < 1e-9);
         }
         assert!(is_growing(130, 100) && !is_growing(120, 100) && is_growing(1, 0));
         let mut share = 0.0;

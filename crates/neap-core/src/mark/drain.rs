@@ -221,7 +221,9 @@ impl<'t> Marker<'t> {
     fn visit_rest(&mut self, entry: usize) {
         if let Entry::Rest(address) = Entry::decode(entry)
             && let Some(cell) = self.heap.cell_at(address)
+            && cell.header.scan() != Scan::Leaf
         {
+            // What a resize took from the object meanwhile may be another's by now: then that one is scanned from here on, which is too much and not wrong.
             self.scan_from(&cell, address);
         }
     }

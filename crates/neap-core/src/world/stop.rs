@@ -116,10 +116,14 @@ fn ask(mutator: &Mutator) -> bool {
 /// Asks those again who have not answered; gives how many answers there must be in all.
 #[cold]
 fn repeat(registry: &mut Registry, own: Option<&Mutator>, epoch: u32, repeats: u32) -> u32 {
-    let mut answers = OBEYED.load(Acquire);
+    let mut answers = 0;
     for mutator in registry.iter() {
-        let answered = mutator.obeyed.load(Acquire) == epoch;
-        if is(own, mutator) || answered || mutator.activity() == Activity::Blocked {
+        // Counted one by one, each once: who answers while we count is counted here or has yet to add itself.
+        if mutator.obeyed.load(Acquire) == epoch {
+            answers += 1;
+            continue;
+        }
+        if is(own, mutator) || mutator.activity() == Activity::Blocked {
             continue;
         }
         if !ask(mutator) {
