@@ -104,7 +104,8 @@ options! {
     past_end: Boolean { default: false, valid: () }
     /// How long memory stays empty before it goes back to the system.
     decay: Milliseconds { default: Duration::from_millis(1000), valid: 0..=86_400_000 }
-    /// Assertion level: 0 none, 1 cheap, 2 internal, 3 expensive (verifies the whole heap).
+    /// How much the collector checks of itself in every cycle, ending the process when a rule is broken: 0 nothing, 1 the
+    /// heap's structure at the end, 2 at the beginning too, 3 also the pointers of every marked object.
     check: Count { default: 0, valid: 0..=3 }
     /// What to print on standard error while running, a comma-separated list of topics. `cycles`:
     /// one line per cycle.

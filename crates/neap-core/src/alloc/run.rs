@@ -115,9 +115,10 @@ impl Local {
         // SAFETY: the mapping has room for every space, and zeroed memory is a run without cells.
         let runs =
             unsafe { core::slice::from_raw_parts(typed as *const Run, MOST_SPACES - FIXED_SPACES) };
-        for fresh in self.typed_end.load(Relaxed)..=index {
-            runs[fresh].set_block(None);
-            self.typed_end.store(fresh + 1, Relaxed);
+        let end = self.typed_end.load(Relaxed);
+        if index >= end {
+            runs[end..=index].iter().for_each(|fresh| fresh.set_block(None));
+            self.typed_end.store(index + 1, Relaxed);
         }
         Some(&runs[index])
     }

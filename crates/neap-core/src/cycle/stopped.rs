@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::collector::{Collector, set_due};
 use super::events::{CycleEvent, tell};
-use super::phase::Step;
+use super::phase::{Phase, Step};
 use super::report::CycleRecord;
 use super::root_callback;
 use super::settle::Settling;
@@ -61,6 +61,10 @@ impl Stop {
             print::fatal(format_args!("the loader listed no object"))
         };
         collector.step(Step::Stopped);
+        // Before marking everything is swept, so the structure is checked in its other state too.
+        if collector.phase == Phase::Roots {
+            verify_heap(2);
+        }
         tell(CycleEvent::Stopped);
         Self { registry, token, began, stopping_ns: nanoseconds(began) }
     }
@@ -143,13 +147,18 @@ pub fn mark_uncollectable(marker: &mut Marker<'_>) {
     });
 }
 
-/// `NEAP_CHECK`: 2 checks the heap's structure, 3 also every marked object's pointers.
-fn verify_marks(_: &Stopped) {
-    if check::level() >= 2
+/// Ends the process if a rule of the heap's structure is broken; from `level` on.
+fn verify_heap(level: u8) {
+    if check::level() >= level
         && let Err(broken) = HEAP.verify()
     {
         print::fatal(format_args!("NEAP_CHECK: {broken}"));
     }
+}
+
+/// `NEAP_CHECK`: 1 checks the heap's structure, 3 also every marked object's pointers.
+fn verify_marks(_: &Stopped) {
+    verify_heap(1);
     if check::level() >= 3
         && let Some(lost) = verify::find_lost(&HEAP)
     {

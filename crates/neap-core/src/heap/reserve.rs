@@ -17,7 +17,9 @@ const LARGEST: usize = 1 << 40;
 const SMALLEST: usize = 4 * CHUNK_BYTES;
 const HEADERS_PER_CHUNK: usize = CHUNK_GRANULES * size_of::<Header>();
 const BITS_PER_CHUNK: usize = CHUNK_GRANULES * BITS_BYTES;
-const _: () = assert!(HEADERS_PER_CHUNK % PAGE_BYTES == 0 && BITS_PER_CHUNK % PAGE_BYTES == 0);
+const _: () = assert!(
+    HEADERS_PER_CHUNK.is_multiple_of(PAGE_BYTES) && BITS_PER_CHUNK.is_multiple_of(PAGE_BYTES)
+);
 
 impl Heap {
     /// Reserves at most `wanted` bytes (0: as much as the system gives) and metadata for them.
@@ -88,7 +90,7 @@ mod tests {
     fn a_heap_is_reserved_and_its_chunks_committed_one_by_one() {
         let heap = Heap::new();
         heap.reserve(0).unwrap();
-        assert!(heap.reserved() >= SMALLEST && heap.base().0 % CHUNK_BYTES == 0);
+        assert!(heap.reserved() >= SMALLEST && heap.base().0.is_multiple_of(CHUNK_BYTES));
         let mut inner = heap.inner();
         heap.commit_chunk(&mut inner).unwrap();
         heap.commit_chunk(&mut inner).unwrap();
