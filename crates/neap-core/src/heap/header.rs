@@ -273,6 +273,42 @@ impl List {
     }
 }
 
+/// The blocks of a space by epoch (index 0 even, 1 odd).
+#[derive(Clone, Copy)]
+pub struct Lists {
+    /// Without free cells that are not some thread's.
+    pub used: [List; 2],
+    /// With free cells that no thread holds.
+    pub partial: [List; 2],
+}
+
+impl Lists {
+    /// All empty.
+    pub const fn new() -> Self {
+        Self {
+            used: [List::new(Listed::UsedEven), List::new(Listed::UsedOdd)],
+            partial: [List::new(Listed::PartialEven), List::new(Listed::PartialOdd)],
+        }
+    }
+
+    /// The list whose members say `tag`.
+    pub fn by_tag(&mut self, tag: Listed) -> &mut List {
+        match tag {
+            Listed::UsedEven => &mut self.used[0],
+            Listed::UsedOdd => &mut self.used[1],
+            Listed::PartialEven => &mut self.partial[0],
+            Listed::PartialOdd => &mut self.partial[1],
+            Listed::No => unreachable!("a block in no list is not looked for"),
+        }
+    }
+}
+
+impl Default for Lists {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::classes::{CLASSES, TABLE};
 use super::granules::Granules;
-use super::header::{Form, List, Listed, NO_LAYOUT, NONE, State};
+use super::header::{Form, Listed, Lists, NO_LAYOUT, NONE, State};
 use super::kind::{KINDS, Kind, Scan};
 use super::layout::LayoutId;
 use super::{Heap, Refused};
@@ -41,32 +41,6 @@ struct Space {
     uncollectable: bool,
     layout: u32,
     lists: Lists,
-}
-
-/// The blocks of a space by epoch (index 0 even, 1 odd).
-#[derive(Clone, Copy)]
-struct Lists {
-    used: [List; 2],
-    partial: [List; 2],
-}
-
-impl Lists {
-    const fn new() -> Self {
-        Self {
-            used: [List::new(Listed::UsedEven), List::new(Listed::UsedOdd)],
-            partial: [List::new(Listed::PartialEven), List::new(Listed::PartialOdd)],
-        }
-    }
-
-    fn by_tag(&mut self, tag: Listed) -> &mut List {
-        match tag {
-            Listed::UsedEven => &mut self.used[0],
-            Listed::UsedOdd => &mut self.used[1],
-            Listed::PartialEven => &mut self.partial[0],
-            Listed::PartialOdd => &mut self.partial[1],
-            Listed::No => unreachable!("a block in no list is not looked for"),
-        }
-    }
 }
 
 /// What a search for a block with free cells came to.
