@@ -53,7 +53,7 @@ static APART void check_list(struct node *head, long count)
 int main(void)
 {
     CHECK_EQUAL(neap_set_warning_callback(warn, &warnings), NEAP_OK);
-    /* The address space is reserved by what the limit is at the start. */
+    /* The limit in force at the start does not bound what can be set later. */
     CHECK(neap_option_set("max_heap", "64MiB") == NULL);
     neap_init();
     CHECK(neap_option_set("max_heap", "16MiB") == NULL);

@@ -92,9 +92,11 @@ options! {
     /// out-of-memory callback. 0: no limit.
     max_heap: Bytes { default: 0, valid: 0..=usize::MAX }
     /// How much may be allocated before the next cycle, as a fraction of what was live after the
-    /// last one. Larger: fewer cycles, more memory.
+    /// last one. Larger: fewer cycles, more memory. The collector takes it times 0.75 to 2, by how
+    /// much of its time the program spends in stops, and times 0.5 while the heap grows.
     growth: Float { default: 1.0, valid: 0.05..=100.0 }
-    /// Bytes that must be allocated before a cycle starts, however small the heap is.
+    /// Bytes that must be allocated before a cycle starts, however small the heap is, for each of the
+    /// program's threads up to four.
     min_trigger: Bytes { default: 4 * MIB, valid: 4096..=usize::MAX }
     /// Threads that mark. 0: as many as the processors that the process may use.
     markers: Count { default: 0, valid: 0..=64 }
@@ -103,7 +105,7 @@ options! {
     /// A pointer to one past the end of an object keeps that object alive. Costs a byte per object.
     past_end: Boolean { default: false, valid: () }
     /// How long memory stays empty before it goes back to the system.
-    decay: Milliseconds { default: Duration::from_millis(1000), valid: 0..=86_400_000 }
+    decay: Milliseconds { default: Duration::from_millis(4000), valid: 0..=86_400_000 }
     /// How much the collector checks of itself in every cycle, ending the process when a rule is broken: 0 nothing, 1 the
     /// heap's structure at the end, 2 at the beginning too, 3 also the pointers of every marked object.
     check: Count { default: 0, valid: 0..=3 }

@@ -50,7 +50,8 @@ impl<T> Lock<T> {
 
     #[cold]
     fn lock_slow(&self) {
-        for _ in 0..100 {
+        // Holders keep it for a fraction of a microsecond: sleeping and waking cost more than a long spin.
+        for _ in 0..2000 {
             core::hint::spin_loop();
             if self.word.load(Relaxed) == 0
                 && self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok()

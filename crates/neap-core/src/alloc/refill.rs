@@ -52,7 +52,7 @@ fn next_run(heap: &Heap, local: &Local, run: &Run, block: Granule) -> Option<usi
     }
     bits.set_range(cells, heap.state.allocate_black.load(Relaxed), true, true);
     local.install(run, start.0..start.0 + bytes, cell_bytes);
-    heap.state.allocated_since_cycle.fetch_add(bytes, Relaxed);
+    local.report(heap, bytes);
     Some(bytes)
 }
 

@@ -79,10 +79,12 @@ pub struct Local {
     /// Objects and bytes handed out in runs that are over, and in large objects.
     objects: AtomicU64,
     bytes: AtomicU64,
-    /// Bytes to hand out until the thread asks whether to collect; counted down in the slow path.
-    pub unreported: Cell<usize>,
+    /// Bytes of runs that the heap's count does not hold yet. Written by its thread.
+    unreported: Cell<usize>,
 }
 
+/// Bytes that a thread reports at once. Larger: less traffic between processors; smaller: a more exact trigger.
+const REPORTED_AT_ONCE: usize = 64 << 10;
 const TYPED_BYTES: usize = (MOST_SPACES - FIXED_SPACES) * size_of::<Run>();
 
 impl Local {
@@ -144,6 +146,17 @@ impl Local {
         run.cell_bytes.store(cell_bytes as u32, Relaxed);
         run.limit.store(cells.end, Relaxed);
         run.cursor.store(cells.start, Relaxed);
+    }
+
+    /// Reports bytes handed out to the heap's count, which all threads share: now and then, not for each run.
+    pub fn report(&self, heap: &Heap, bytes: usize) {
+        let unreported = self.unreported.get() + bytes;
+        if unreported < REPORTED_AT_ONCE {
+            self.unreported.set(unreported);
+        } else {
+            self.unreported.set(0);
+            heap.state.allocated_since_cycle.fetch_add(unreported, Relaxed);
+        }
     }
 
     fn count_run(&self, run: &Run) {

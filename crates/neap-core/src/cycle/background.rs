@@ -15,7 +15,7 @@ use crate::sys::{futex, own_thread};
 static WAKES: AtomicU32 = AtomicU32::new(0);
 static RUNNING: AtomicBool = AtomicBool::new(false);
 /// How long memory lies unused before it goes back, milliseconds.
-static DECAY_MS: AtomicU64 = AtomicU64::new(1000);
+static DECAY_MS: AtomicU64 = AtomicU64::new(4000);
 
 /// Sets the time after which unused memory goes back.
 pub fn set_decay_ms(decay_ms: u64) {

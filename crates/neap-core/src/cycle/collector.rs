@@ -36,6 +36,8 @@ pub struct Collector {
     pub share: f64,
     /// Bytes that the cycle before the last marked.
     pub live_before: usize,
+    /// Threads of the program at the last cycle.
+    pub mutators: usize,
     /// When the last cycle ended.
     pub ended: Option<Instant>,
 }
@@ -49,6 +51,7 @@ pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
         markers: 1,
         share: FAIR_SHARE,
         live_before: 0,
+        mutators: 1,
         ended: None,
     },
 );
@@ -172,6 +175,7 @@ pub(super) fn set_due(collector: &Collector) -> usize {
             marked,
             collector.share,
             is_growing(marked, collector.live_before),
+            collector.mutators,
         ),
         born_marked,
     );

@@ -11,8 +11,6 @@ use crate::sys::print;
 pub static PAUSES: Histogram = Histogram::new();
 /// Full cycles completed.
 pub static CYCLES: AtomicU64 = AtomicU64::new(0);
-/// Time spent in cycles by the threads that drove them, nanoseconds.
-pub static DRIVER_NS: AtomicU64 = AtomicU64::new(0);
 /// Whether each cycle prints a line.
 pub static LOG_CYCLES: AtomicBool = AtomicBool::new(false);
 
@@ -74,7 +72,6 @@ impl CycleRecord {
             PAUSES.add(self.first_ns);
         }
         PAUSES.add(self.pause_ns);
-        DRIVER_NS.fetch_add(self.arm_ns + self.pause_ns, Relaxed);
         CYCLES.store(self.number, Relaxed);
         if LOG_CYCLES.load(Relaxed) {
             let us = |ns: u64| ns / 1000;

@@ -88,6 +88,7 @@ impl Stop {
         HEAP.state.live_bytes.store(record.live_bytes, Relaxed);
         record.allocated_bytes = HEAP.state.allocated_since_cycle.load(Relaxed);
         record.mutators = self.registry.count();
+        collector.mutators = record.mutators;
         let mut inner = HEAP.inner();
         inner.begin_sweep();
         record.committed_bytes = inner.granules.resident() * GRANULE_BYTES;

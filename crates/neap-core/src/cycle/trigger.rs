@@ -7,7 +7,7 @@
 pub struct Settings {
     /// Bytes allocated per live byte before the next cycle. Larger: fewer cycles, more memory.
     pub growth: f64,
-    /// Bytes allocated before a cycle at least. Larger: fewer cycles in small programs, more memory.
+    /// Bytes allocated before a cycle at least, for each of up to four threads. Larger: fewer cycles in small programs, more memory.
     pub min_trigger: usize,
     /// The hard limit on the heap, `usize::MAX` for none.
     pub max_bytes: usize,
@@ -19,6 +19,8 @@ pub const FAIR_SHARE: f64 = 0.25;
 const ADAPTION: (f64, f64) = (0.75, 2.0);
 /// A heap with this much live gets no more than the user's growth says, however much it stops; smaller ones more, as the square root of how much smaller they are.
 const LARGE_BYTES: f64 = 200e6;
+/// The floor is multiplied by the number of the program's threads, up to this: each of them allocates, and stopping them all costs more.
+const HIGHEST_FLOOR: usize = 4;
 /// What it is multiplied by while the heap grows. Larger: fewer cycles on the way up; smaller: a lower peak.
 const WHILE_GROWING: f64 = 0.5;
 /// A heap whose live part is that much larger than a cycle before is growing.
@@ -46,11 +48,18 @@ pub fn smoothed_share(share: f64, stopped_ns: u64, elapsed_ns: u64) -> f64 {
 }
 
 impl Settings {
-    /// How many bytes may be allocated after a cycle that found `live_bytes` live, in a program that spends `share` of its time in stops, before the next one begins; `growing` says that the live part grew. Near the hard limit it is half of what is
+    /// How many bytes may be allocated after a cycle that found `live_bytes` live, in a program that spends `share` of its time in stops, before the next one begins; `growing` says that the live part grew, `mutators` how many threads allocate. Near the hard limit it is half of what is
     /// left, so that several cycles try before the limit refuses.
-    pub fn threshold(&self, live_bytes: usize, share: f64, growing: bool) -> usize {
+    pub fn threshold(
+        &self,
+        live_bytes: usize,
+        share: f64,
+        growing: bool,
+        mutators: usize,
+    ) -> usize {
         let growth = adapted_growth(self.growth, live_bytes, share, growing);
-        let wanted = ((live_bytes as f64 * growth) as usize).max(self.min_trigger);
+        let floor = self.min_trigger.saturating_mul(mutators.clamp(1, HIGHEST_FLOOR));
+        let wanted = ((live_bytes as f64 * growth) as usize).max(floor);
         let room = self.max_bytes.saturating_sub(live_bytes);
         wanted.min((room / 2).max(self.min_trigger.min(room)).max(64 << 10))
     }
@@ -96,7 +105,7 @@ mod tests {
             (tight, 80 * MIB, 64 << 10),
         ] {
             assert_eq!(
-                settings.threshold(live, FAIR_SHARE, false),
+                settings.threshold(live, FAIR_SHARE, false, 1),
                 threshold,
                 "{settings:?} {live}"
             );
@@ -118,6 +127,16 @@ mod tests {
             [0, 30 * MIB, 500 * MIB].map(|kept| after_floating(80 * MIB, kept)),
             [80 * MIB, 50 * MIB, 20 * MIB]
         );
+    }
+
+    #[test]
+    fn threads_raise_the_floor() {
+        let settings = Settings { growth: 1.0, min_trigger: 4 * MIB, max_bytes: usize::MAX };
+        for (mutators, floor) in [(0, 4), (1, 4), (2, 8), (100, 16)] {
+            assert_eq!(settings.threshold(0, 0.0, false, mutators), floor * MIB, "{mutators}");
+        }
+        let absurd = Settings { min_trigger: usize::MAX, ..settings };
+        assert!(absurd.threshold(0, 0.0, false, 2) >= usize::MAX / 2);
     }
 
     #[test]
@@ -148,7 +167,7 @@ mod tests {
         let settings = Settings { growth: 1.0, min_trigger: 4 * MIB, max_bytes: usize::MAX };
         let (mut heap, live) = (0, 30 * MIB);
         for _ in 0..10 {
-            heap = live + settings.threshold(live, FAIR_SHARE, false);
+            heap = live + settings.threshold(live, FAIR_SHARE, false, 1);
         }
         assert_eq!(heap, 60 * MIB);
     }

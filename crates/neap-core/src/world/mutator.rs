@@ -38,6 +38,8 @@ pub struct Mutator {
     pub stack: AtomicUsize,
     /// Where it stands while stopped or blocked; everything live lies above. Written by itself.
     pub position: AtomicUsize,
+    /// The stop it was last asked to obey. Written by who stops the world.
+    pub asked: AtomicU32,
     /// The stop it has obeyed last. Written by itself.
     pub obeyed: AtomicU32,
     activity: AtomicU32,

@@ -55,7 +55,9 @@ extern "C" fn handler(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
 pub fn obey(mutator: &Mutator) {
     thread::with_registers_spilled(|position| {
         let epoch = EPOCH.load(SeqCst);
-        if epoch.is_multiple_of(2) || mutator.obeyed.load(Relaxed) == epoch {
+        // Only who was asked in this stop answers: a signal that an earlier one left behind must not stand for another thread's answer.
+        let asked = mutator.asked.load(Acquire) == epoch;
+        if epoch.is_multiple_of(2) || !asked || mutator.obeyed.load(Relaxed) == epoch {
             return;
         }
         mutator.position.store(position, Relaxed);
@@ -67,8 +69,22 @@ pub fn obey(mutator: &Mutator) {
     });
 }
 
+/// Looks so often before it sleeps, some twenty microseconds: where little is live a stop takes no longer, and waking costs as much again.
+const SPINS: u32 = 1000;
+
+/// Waits a moment for `condition` to end.
+fn spin_while(condition: impl Fn() -> bool) {
+    for _ in 0..SPINS {
+        if !condition() {
+            return;
+        }
+        core::hint::spin_loop();
+    }
+}
+
 /// Sleeps until the stop numbered `epoch` is over.
 pub(super) fn wait_for_resume(epoch: u32) {
+    spin_while(|| EPOCH.load(Acquire) == epoch);
     while EPOCH.load(Acquire) == epoch {
         futex::wait(&EPOCH, epoch, None);
     }
@@ -87,19 +103,22 @@ pub fn stop(registry: &mut Registry, own: Option<&Mutator>) -> Stopped {
     let mut asked = 0;
     for mutator in registry.iter() {
         if !is(own, mutator) && mutator.activity() == Activity::Running {
-            if ask(mutator) {
+            if ask(mutator, epoch) {
                 asked += 1;
             } else {
                 registry.remove(mutator);
             }
         }
     }
-    let mut repeats = 0;
-    while OBEYED.load(Acquire) < asked {
+    spin_while(|| OBEYED.load(Acquire) < asked);
+    loop {
         let seen = OBEYED.load(Acquire);
-        if seen < asked && !futex::wait(&OBEYED, seen, Some(REPEAT_NS)) {
-            repeats += 1;
-            asked = repeat(registry, own, epoch, repeats);
+        if seen >= asked {
+            break;
+        }
+        if !futex::wait(&OBEYED, seen, Some(REPEAT_NS)) {
+            wait_one_by_one(registry, own, epoch);
+            break;
         }
     }
     Stopped(PhantomData)
@@ -109,38 +128,43 @@ fn is(own: Option<&Mutator>, mutator: &Mutator) -> bool {
     own.is_some_and(|own| core::ptr::eq(own, mutator))
 }
 
-fn ask(mutator: &Mutator) -> bool {
+fn ask(mutator: &Mutator, epoch: u32) -> bool {
+    mutator.asked.store(epoch, Release);
     signal::send(mutator.thread.load(Relaxed) as i32, signal_number())
 }
 
-/// Asks those again who have not answered; gives how many answers there must be in all.
+/// The slow way to the same end, once an answer is late: asks again whoever neither stands nor is blocked, until there is nobody left. Numbers of answers say nothing any more, since
+/// a thread may have blocked after it was asked.
 #[cold]
-fn repeat(registry: &mut Registry, own: Option<&Mutator>, epoch: u32, repeats: u32) -> u32 {
-    let mut answers = 0;
-    for mutator in registry.iter() {
-        // Counted one by one, each once: who answers while we count is counted here or has yet to add itself.
-        if mutator.obeyed.load(Acquire) == epoch {
-            answers += 1;
-            continue;
+fn wait_one_by_one(registry: &mut Registry, own: Option<&Mutator>, epoch: u32) {
+    for repeats in 1_u32.. {
+        let seen = OBEYED.load(Acquire);
+        let mut missing = false;
+        for mutator in registry.iter() {
+            let stands =
+                mutator.obeyed.load(Acquire) == epoch || mutator.activity() == Activity::Blocked;
+            if is(own, mutator) || stands {
+                continue;
+            }
+            if !ask(mutator, epoch) {
+                registry.remove(mutator);
+                continue;
+            }
+            missing = true;
+            if repeats == WARN_AFTER {
+                print::message(format_args!(
+                    "thread {} has not stopped for {} s; does it block signal {}? Leave that signal out of its mask, or choose another with NEAP_STOP_SIGNAL.",
+                    mutator.thread.load(Relaxed),
+                    REPEAT_NS * WARN_AFTER as u64 / 1_000_000_000,
+                    signal_number()
+                ));
+            }
         }
-        if is(own, mutator) || mutator.activity() == Activity::Blocked {
-            continue;
+        if !missing {
+            return;
         }
-        if !ask(mutator) {
-            registry.remove(mutator);
-            continue;
-        }
-        answers += 1;
-        if repeats == WARN_AFTER {
-            print::message(format_args!(
-                "thread {} has not stopped for {} s; does it block signal {}? Leave that signal out of its mask, or choose another with NEAP_STOP_SIGNAL.",
-                mutator.thread.load(Relaxed),
-                REPEAT_NS * WARN_AFTER as u64 / 1_000_000_000,
-                signal_number()
-            ));
-        }
+        futex::wait(&OBEYED, seen, Some(REPEAT_NS));
     }
-    answers
 }
 
 /// Lets the world run again.
