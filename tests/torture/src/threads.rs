@@ -102,8 +102,10 @@ fn begin_attached(start: Start) -> Option<Thread> {
         }
         api::pthread_create(&mut thread, core::ptr::null(), begin, argument.cast())
     };
-    ensure!(result == 0, "pthread_create: error {result}");
-    Some(Thread::Attached(thread))
+    // The thread's beginning is an object too, and may be refused like any other.
+    let refused = result == libc::EAGAIN && options::get().neap_value("max_heap").is_some();
+    ensure!(result == 0 || refused, "pthread_create: error {result}");
+    (!refused).then_some(Thread::Attached(thread))
 }
 
 /// Begins a worker's thread in one of the two ways.
