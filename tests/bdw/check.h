@@ -13,27 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int failures __attribute__((unused)), checks __attribute__((unused));
-
-#define CHECK(condition)                                                                   \
-    do {                                                                                   \
-        __atomic_add_fetch(&checks, 1, __ATOMIC_RELAXED);                                  \
-        if (!(condition)) {                                                                \
-            __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);                            \
-            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
-        }                                                                                  \
-    } while (0)
-
-#define CHECK_EQUAL(left, right)                                                            \
-    do {                                                                                    \
-        long long left_ = (long long)(left), right_ = (long long)(right);                   \
-        __atomic_add_fetch(&checks, 1, __ATOMIC_RELAXED);                                   \
-        if (left_ != right_) {                                                              \
-            __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);                             \
-            fprintf(stderr, "%s:%d: %s is %lld, expected %lld (%s)\n", __FILE__, __LINE__,  \
-                    #left, left_, right_, #right);                                          \
-        }                                                                                   \
-    } while (0)
+#include "../checks.h"
 
 /* Whether it is Neap that runs us (run.sh says so). */
 static inline int on_neap(void)
