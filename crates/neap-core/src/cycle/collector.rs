@@ -34,8 +34,10 @@ pub struct Collector {
     pub markers: usize,
     /// The share of its time that the program lately spent in stops.
     pub share: f64,
-    /// Bytes that the cycle before the last marked.
-    pub live_before: usize,
+    /// Bytes that the last cycle marked, without what was born marked meanwhile.
+    pub marked: usize,
+    /// The same of the cycle before.
+    pub marked_before: usize,
     /// Threads of the program at the last cycle.
     pub mutators: usize,
     /// When the last cycle ended.
@@ -50,7 +52,8 @@ pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
         settings: Settings { growth: 1.0, min_trigger: 4 << 20, max_bytes: usize::MAX },
         markers: 1,
         share: FAIR_SHARE,
-        live_before: 0,
+        marked: 0,
+        marked_before: 0,
         mutators: 1,
         ended: None,
     },
@@ -169,12 +172,12 @@ fn postpone() {
 /// Sets the trigger after a cycle or a change of settings; gives it.
 pub(super) fn set_due(collector: &Collector) -> usize {
     let born_marked = HEAP.state.born_marked_bytes.load(Relaxed);
-    let marked = HEAP.state.live_bytes.load(Relaxed).saturating_sub(born_marked);
+    let marked = collector.marked;
     let threshold = after_floating(
         collector.settings.threshold(
             marked,
             collector.share,
-            is_growing(marked, collector.live_before),
+            is_growing(marked, collector.marked_before),
             collector.mutators,
         ),
         born_marked,

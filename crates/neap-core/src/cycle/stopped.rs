@@ -82,9 +82,9 @@ impl Stop {
     /// The cycle is complete: blocks are handed to the sweep, counts begin anew. `record` gets what is known now.
     pub fn finish_cycle(&self, collector: &mut Collector, record: &mut CycleRecord) {
         verify_marks(&self.token);
-        collector.live_before = HEAP.state.live_bytes.load(Relaxed);
-        record.live_bytes =
-            HEAP.state.marked_bytes.load(Relaxed) + HEAP.state.born_marked_bytes.load(Relaxed);
+        collector.marked_before = collector.marked;
+        collector.marked = HEAP.state.marked_bytes.load(Relaxed);
+        record.live_bytes = collector.marked + HEAP.state.born_marked_bytes.load(Relaxed);
         HEAP.state.live_bytes.store(record.live_bytes, Relaxed);
         record.allocated_bytes = HEAP.state.allocated_since_cycle.load(Relaxed);
         record.mutators = self.registry.count();
