@@ -1,12 +1,13 @@
 //! `cargo xtask`: the checks that keep the source tree as CONTRIBUTING.md says, and what is generated
 //! from the source. Each check is one file here, with tests that show it failing on a bad tree.
 //!
-//! Invariant: a check reads, only `options` and `code-index` without `--check` write, and only under
+//! Invariant: a check reads, only `options`, `events` and `code-index` without `--check` write, and only under
 //! `docs/`. Run by people, by `tools/test.sh` and by nothing else; single-threaded but for
 //! `rust-tests`.
 
 mod code_index;
 mod document;
+mod events;
 mod headers;
 mod layers;
 mod options;
@@ -47,6 +48,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write docs/events.md from the declaration of figures and steps.
+    Events {
+        /// Only say whether it is up to date.
+        #[arg(long)]
+        check: bool,
+    },
     /// Write docs/code-index.md from the opening lines of the source files.
     CodeIndex {
         /// Only say whether it is up to date.
@@ -62,12 +69,13 @@ enum Command {
 type Check = fn(&Tree) -> Outcome;
 
 /// The checks of `ci`, in the order in which they are reported.
-const CHECKS: [(&str, Check); 6] = [
+const CHECKS: [(&str, Check); 7] = [
     ("layers", layers::check),
     ("size", size::check),
     ("tags", tags::check),
     ("headers", headers::check),
     ("options", options::check),
+    ("events", events::check),
     ("code-index", code_index::check),
 ];
 
@@ -84,6 +92,8 @@ fn main() -> ExitCode {
         Command::Headers => report(headers::check(&tree)),
         Command::Options { check: true } => report(options::check(&tree)),
         Command::Options { check: false } => report(options::write(&tree)),
+        Command::Events { check: true } => report(events::check(&tree)),
+        Command::Events { check: false } => report(events::write(&tree)),
         Command::CodeIndex { check: true } => report(code_index::check(&tree)),
         Command::CodeIndex { check: false } => report(code_index::write(&tree)),
         Command::Ci => ci(&tree),

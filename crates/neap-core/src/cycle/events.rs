@@ -7,27 +7,10 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-/// A step of a cycle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum CycleEvent {
-    /// A cycle begins; the world runs.
-    CycleStart = 0,
-    /// The world is about to be stopped.
-    BeforeStop = 1,
-    /// It is.
-    Stopped = 2,
-    /// Marking begins.
-    MarkStart = 3,
-    /// Everything reachable is marked; finalizers and links are not settled yet.
-    MarkEnd = 4,
-    /// The world is about to be resumed.
-    BeforeResume = 5,
-    /// It is.
-    Resumed = 6,
-    /// The cycle is over; the world runs and no lock is held.
-    CycleEnd = 7,
-}
+pub use neap_record::CycleEvent;
+
+use crate::stats::events as rings;
+use crate::sys::clock;
 
 /// Told of each step.
 pub type EventCallback = unsafe extern "C" fn(CycleEvent);
@@ -62,6 +45,9 @@ pub fn are_told() -> bool {
 
 /// Tells of a step.
 pub fn tell(event: CycleEvent) {
+    if rings::are_wanted() {
+        rings::note_step(event, clock::now_ns());
+    }
     let callback = EVENT.load(Acquire);
     if callback != 0 {
         // SAFETY: stored from such a function; its contract is the program's to keep.

@@ -4,8 +4,9 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use crate::stats::events;
 use crate::stats::histogram::Histogram;
-use crate::sys::print;
+use crate::sys::{clock, print};
 
 /// Every stop of the world, from the first signal to the resume.
 pub static PAUSES: Histogram = Histogram::new();
@@ -66,6 +67,31 @@ pub struct CycleRecord {
 }
 
 impl CycleRecord {
+    /// The cycle as recordings and metrics know it; it ends now.
+    fn figures(&self) -> neap_record::Cycle {
+        neap_record::Cycle {
+            number: self.number,
+            ended_ns: clock::now_ns(),
+            concurrent: u64::from(self.kind == Kind::Concurrent),
+            first_ns: self.first_ns,
+            pause_ns: self.pause_ns,
+            stopping_ns: self.stopping_ns,
+            roots_ns: self.roots_ns,
+            mark_ns: self.mark_ns,
+            settle_ns: self.settle_ns,
+            arm_ns: self.arm_ns,
+            rounds: self.rounds as u64,
+            preclean_pages: self.preclean_pages as u64,
+            remark_pages: self.remark_pages as u64,
+            markers: self.markers as u64,
+            mutators: self.mutators as u64,
+            allocated_bytes: self.allocated_bytes as u64,
+            live_bytes: self.live_bytes as u64,
+            committed_bytes: self.committed_bytes as u64,
+            next_bytes: self.next_bytes as u64,
+        }
+    }
+
     /// Counts the cycle, and prints its line if that was asked for. With the world running.
     pub fn publish(&self) {
         if self.kind == Kind::Concurrent {
@@ -73,6 +99,9 @@ impl CycleRecord {
         }
         PAUSES.add(self.pause_ns);
         CYCLES.store(self.number, Relaxed);
+        if events::are_wanted() {
+            events::note_cycle(&self.figures());
+        }
         if LOG_CYCLES.load(Relaxed) {
             let us = |ns: u64| ns / 1000;
             print::message(format_args!(

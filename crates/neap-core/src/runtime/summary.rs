@@ -16,45 +16,7 @@ use crate::sys::{meta_alloc, print};
 use crate::world::registry;
 use rustix::fs::{Mode, OFlags};
 
-/// The run's figures. Bytes and nanoseconds; counts since the process began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Statistics {
-    /// Cycles completed.
-    pub cycles: u64,
-    /// Of those, minor ones.
-    pub minor_cycles: u64,
-    /// Stops of the world.
-    pub pause_count: u64,
-    /// The longest stop.
-    pub pause_max_ns: u64,
-    /// 99 of 100 stops were no longer.
-    pub pause_p99_ns: u64,
-    /// Half of the stops were no longer.
-    pub pause_p50_ns: u64,
-    /// All stops together.
-    pub pause_total_ns: u64,
-    /// Most bytes of blocks in use at once.
-    pub peak_bytes: u64,
-    /// Bytes of objects that the last cycle found live.
-    pub live_bytes: u64,
-    /// Bytes of the heap that hold memory of the system.
-    pub committed_bytes: u64,
-    /// Of those, bytes in no block.
-    pub free_bytes: u64,
-    /// Bytes of headers, bits and the collector's own tables.
-    pub metadata_bytes: u64,
-    /// Bytes of cells handed out.
-    pub allocated_bytes: u64,
-    /// Objects handed out.
-    pub allocated_objects: u64,
-    /// Bytes handed out to threads since the last cycle.
-    pub allocated_since_cycle: u64,
-    /// Bytes freed explicitly since the last cycle.
-    pub freed_since_cycle: u64,
-    /// Bytes of address space in use by the heap that were given back to the system.
-    pub unmapped_bytes: u64,
-}
+pub use neap_record::Statistics;
 
 /// The figures now. From any thread, outside critical sections.
 pub fn statistics() -> Statistics {
@@ -168,9 +130,7 @@ mod tests {
 
     #[test]
     fn the_largest_figures_fit_a_line_and_the_object_is_balanced() {
-        // SAFETY: a struct of integers; any bytes are a value.
-        let largest: Statistics =
-            unsafe { core::mem::transmute([u64::MAX; size_of::<Statistics>() / 8]) };
+        let largest = Statistics::from_values(&[u64::MAX; Statistics::COUNT]);
         let mut line = print::Line::new();
         write(&largest, &mut line).unwrap();
         let text = core::str::from_utf8(line.bytes()).unwrap();

@@ -1,3 +1,4 @@
 //! What is counted, by whom is said at each counter. Written by all layers, reads none.
 
+pub mod events;
 pub mod histogram;
