@@ -116,6 +116,8 @@ options! {
     summary: OptionalPath { default: None, valid: () }
     /// How the collector learns what the program wrote while it marked. `none`: it stops the world
     /// for the whole of marking. `pagemap`: it marks while the program runs and asks the kernel.
+    /// `fork`: a child process marks a snapshot while the program runs. `auto`: the first of
+    /// `pagemap`, `fork` and `none` that works here; `neap doctor` says which that is.
     watch: WatchChoice { default: WatchChoice::None, valid: () }
     /// Which of the heap's memory is asked to be huge pages, which make marking large heaps faster. `auto`: what lies above the first 32 MiB.
     huge_pages: HugePages { default: HugePages::Auto, valid: () }
@@ -299,7 +301,11 @@ mod tests {
             ),
             ("growth", "nan", "NEAP_GROWTH=nan: want a number from 0.05 to 100; the default is 1"),
             ("check", "4", "NEAP_CHECK=4: want a whole number from 0 to 3; the default is 0"),
-            ("watch", "x\n", "NEAP_WATCH=x\\n: want one of: none, pagemap; the default is none"),
+            (
+                "watch",
+                "x\n",
+                "NEAP_WATCH=x\\n: want one of: none, auto, pagemap, fork; the default is none",
+            ),
             (
                 "log",
                 "cycles,x",

@@ -216,6 +216,8 @@ pub fn hold() {
     if mutator.holds.load(Relaxed) == 0 {
         core::mem::forget(COLLECTOR.lock());
     }
+    // Hidden pointers are read while cycles are held off.
+    HEAP.state.note_revealed();
     mutator.holds.store(mutator.holds.load(Relaxed) + 1, Relaxed);
 }
 

@@ -194,7 +194,8 @@ pub fn background_helpers(collector: &Collector) -> usize {
     (collector.markers / 2).saturating_sub(1)
 }
 
-fn work(team: &Team, marker: &mut Marker<'_>, helpers: usize) {
+/// Marks until nothing is left, with so many helpers. The driver.
+pub fn work(team: &Team, marker: &mut Marker<'_>, helpers: usize) {
     team.done.become_active();
     if helpers > 0 {
         markers::open();

@@ -88,6 +88,11 @@ pub fn ensure(helpers: usize) -> usize {
     HELPERS.load(Relaxed)
 }
 
+/// Helpers that exist.
+pub fn existing() -> usize {
+    HELPERS.load(Relaxed)
+}
+
 /// Opens the gate and wakes helpers.
 pub fn open() {
     GATE.fetch_or(OPEN, Release);

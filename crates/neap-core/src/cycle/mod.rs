@@ -3,6 +3,7 @@
 //! Invariant: one cycle at a time, driven by the thread that holds the collector's lock, a mutator like any other. [`collector`] is the way in.
 
 pub mod background;
+pub mod by_fork;
 pub mod collector;
 pub mod concurrent;
 pub mod events;
@@ -15,5 +16,6 @@ pub mod settle;
 pub mod steps;
 pub mod stopped;
 pub mod trigger;
+pub mod way;
 
 pub use collector::{after_fork, hold_for_fork, unlock_after_fork};

@@ -21,8 +21,21 @@ pub enum Kind {
     /// With the world stopped throughout.
     #[default]
     Stopped,
-    /// With the world running between two short stops.
+    /// With the world running between two short stops, under a write watch.
     Concurrent,
+    /// The same, marked by a child process.
+    Fork,
+}
+
+impl Kind {
+    /// The word for it in what is printed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stopped => "full",
+            Self::Concurrent => "concurrent",
+            Self::Fork => "fork",
+        }
+    }
 }
 
 /// What one cycle did.
@@ -94,7 +107,7 @@ impl CycleRecord {
 
     /// Counts the cycle, and prints its line if that was asked for. With the world running.
     pub fn publish(&self) {
-        if self.kind == Kind::Concurrent {
+        if self.first_ns > 0 {
             PAUSES.add(self.first_ns);
         }
         PAUSES.add(self.pause_ns);
@@ -107,7 +120,7 @@ impl CycleRecord {
             print::message(format_args!(
                 "cycle={} kind={} pause_us={} first_us={} rounds={} preclean_pages={} remark_pages={} stopping_us={} roots_us={} mark_us={} settle_us={} arm_us={} markers={} threads={} allocated_kib={} live_kib={} committed_kib={} next_kib={}",
                 self.number,
-                if self.kind == Kind::Concurrent { "concurrent" } else { "full" },
+                self.kind.name(),
                 us(self.pause_ns),
                 us(self.first_ns),
                 self.rounds,

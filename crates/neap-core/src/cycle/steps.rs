@@ -8,14 +8,16 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 use super::collector::{self, COLLECTOR};
-use super::concurrent::{Concurrent, background_helpers};
+use super::concurrent::background_helpers;
 use super::phase::{Phase, Step};
 use super::report::CYCLES;
+use super::way::Way;
 use super::{background, events, markers, root_callback};
+use crate::addr::{Address, PAGE_BYTES};
 use crate::heap::HEAP;
+use crate::heap::state::Snapshot;
 use crate::sys::{futex, map, print};
-use crate::watch::choose;
-use crate::watch::pagemap::Pagemap;
+use crate::watch::choose::Watching;
 use crate::world::attach;
 
 const NOTHING: u32 = 0;
@@ -32,7 +34,7 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
 /// A cycle ended on the collector's thread: the next mutator tells the program.
 static TELL_END: AtomicBool = AtomicBool::new(false);
-/// Address of the [`Concurrent`]; 0 where cycles stop the world.
+/// Address of the [`Way`]; 0 where cycles stop the world.
 static CONCURRENT: AtomicUsize = AtomicUsize::new(0);
 
 /// How long a step waits for a mutator.
@@ -40,16 +42,13 @@ const OFFER_NS: u64 = 2_000_000;
 /// Who waits for a cycle looks this often whether it still has to.
 const LOOK_NS: u64 = 20_000_000;
 
-/// Opens the watch. False if the system does not allow it.
-pub fn enable() -> bool {
-    if !choose::pagemap_works() {
-        return false;
-    }
-    let Some(watch) = Pagemap::open() else { return false };
-    let bytes = size_of::<Concurrent>().next_multiple_of(crate::addr::PAGE_BYTES);
+/// Cycles are run beside the program from now on, if this way of watching has such. False if the system does not allow it.
+pub fn enable(watching: Watching) -> bool {
+    let Some(way) = Way::open(watching) else { return watching == Watching::None };
+    let bytes = size_of::<Way>().next_multiple_of(PAGE_BYTES);
     let Ok(memory) = map::allocate(bytes) else { return false };
     // SAFETY: fresh memory, large enough and page-aligned; nobody knows it yet.
-    unsafe { memory.pointer::<Concurrent>().write(Concurrent::new(watch)) };
+    unsafe { memory.pointer::<Way>().write(way) };
     CONCURRENT.store(memory.0, Release);
     true
 }
@@ -60,11 +59,18 @@ pub fn enabled() -> bool {
     CONCURRENT.load(Acquire) != 0
 }
 
+/// What is in use.
+pub fn watching() -> Watching {
+    let way = CONCURRENT.load(Acquire) as *const Way;
+    // SAFETY: stored by `enable`; which way it is never changes.
+    unsafe { way.as_ref() }.map_or(Watching::None, Way::watching)
+}
+
 /// # Safety
 /// The caller owns the cycle's state: it is the collector's thread while nothing is offered, or it took the offered step under the collector's lock.
-unsafe fn state() -> &'static mut Concurrent {
+unsafe fn state() -> &'static mut Way {
     // SAFETY: the caller's promise; stored once by `enable`.
-    unsafe { &mut *(CONCURRENT.load(Acquire) as *mut Concurrent) }
+    unsafe { &mut *(CONCURRENT.load(Acquire) as *mut Way) }
 }
 
 /// Wakes the thread that runs cycles, unless it is at it: it begins one if one is due, or if somebody waits for one. False if there is no thread.
@@ -212,7 +218,7 @@ pub fn run_until(position: usize, enough: impl Fn() -> bool) -> bool {
 /// Bytes allocated while the last cycle ran.
 pub fn allocated_during_last() -> usize {
     // SAFETY: called under the collector's lock, at the end of a step or before any.
-    if enabled() { unsafe { state() }.allocated_during_last } else { 0 }
+    if enabled() { unsafe { state() }.allocated_during_last() } else { 0 }
 }
 
 /// In the child of a `fork`: a cycle that was under way is given up; its marks mean nothing and the next cycle clears them.
@@ -220,14 +226,20 @@ pub fn after_fork() {
     OFFERED.store(NOTHING, Relaxed);
     REQUESTED.store(false, Relaxed);
     UNDER_WAY.store(false, Relaxed);
-    let was_enabled = CONCURRENT.swap(0, AcqRel) != 0;
+    let watching = watching();
+    let old = CONCURRENT.swap(0, AcqRel) as *mut Way;
+    if !old.is_null() {
+        // SAFETY: the child has one thread, which is not using it. What it has open is the parent's business; the child only lets go of it.
+        unsafe { old.drop_in_place() };
+        map::release(Address(old as usize), size_of::<Way>().next_multiple_of(PAGE_BYTES));
+    }
+    HEAP.state.set_snapshot(Snapshot::None);
     HEAP.state.allocate_black.store(false, Relaxed);
     let mut inner = HEAP.inner();
     inner.granules.forget_registrations();
     inner.free_put_off(&HEAP);
     drop(inner);
     COLLECTOR.lock().phase = Phase::Idle;
-    if was_enabled {
-        enable();
-    }
+    // Where the child is refused what its parent was allowed, its cycles stop the world.
+    let _ = enable(watching);
 }

@@ -161,6 +161,13 @@ impl<'a> Bits<'a> {
         self.0[word * 2].load(Relaxed)
     }
 
+    /// Marks the cells of a mask in word `word` of a block, beside others who mark.
+    pub fn add_marks(self, word: usize, mask: u64) {
+        if mask != 0 {
+            self.0[word * 2].fetch_or(mask, Relaxed);
+        }
+    }
+
     /// The allocated cells of word `word` of a block, as a mask.
     pub fn allocated_word(self, word: usize) -> u64 {
         self.0[word * 2 + 1].load(Relaxed)

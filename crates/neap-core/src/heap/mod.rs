@@ -14,6 +14,7 @@ pub mod kind;
 pub mod layout;
 pub mod lookup;
 pub mod reserve;
+pub mod sent_marks;
 pub mod spaces;
 pub mod state;
 pub mod verify;

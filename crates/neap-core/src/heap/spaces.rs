@@ -120,6 +120,8 @@ impl Inner {
                     layout: layout.0,
                     lists: Lists::new(),
                 })?;
+                // It has nothing to sweep.
+                self.swept_below += (self.swept_below == id.0 as usize) as usize;
                 slot.store(id.0, Release);
                 Ok(id)
             }
@@ -481,7 +483,11 @@ mod tests {
         let heap = heap();
         let layout = heap.layouts.intern(crate::heap::layout::Shape::Prefix { bytes: 8 }).unwrap();
         let mut inner = heap.inner();
+        inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), true).unwrap();
+        inner.begin_sweep();
+        while !inner.sweep_step(&heap) {}
         let first = inner.typed_space(&heap, layout, 2).unwrap();
+        assert!(inner.is_swept());
         assert_eq!(inner.typed_space(&heap, layout, 2).unwrap(), first);
         assert_ne!(inner.typed_space(&heap, layout, 3).unwrap(), first);
         let block = inner.fresh_block(&heap, first, true).unwrap();

@@ -2,7 +2,19 @@
 //!
 //! Invariant: counts are the heap's own, never the system's; each names who writes it. Read from any thread.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// What a cycle that marks a snapshot has to know of the time since: an object that was unreachable in it stays so, unless a weak reference brought it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Snapshot {
+    /// There is none.
+    None = 0,
+    /// It was taken, and no hidden pointer was read since.
+    Taken = 1,
+    /// One was read.
+    Revealed = 2,
+}
 
 /// Shared words; all access is relaxed, the locks and stops around it order it.
 pub struct HeapState {
@@ -24,6 +36,8 @@ pub struct HeapState {
     pub peak_bytes: AtomicUsize,
     /// The collector's clock in milliseconds, written by its thread and by cycles; coarse, for decay only.
     now_ms: AtomicU64,
+    /// Whether what is alive is being decided from a snapshot, and whether a hidden pointer was read meanwhile; see [`Snapshot`].
+    snapshot: AtomicU32,
     /// 1 if an object is given a byte that it did not ask for, so that a pointer past its end keeps it.
     pub past_end: AtomicUsize,
     /// Chunks from this many bytes of heap on are advised to be huge pages; `usize::MAX` for none. A small heap would pay for memory that it does not use.
@@ -45,10 +59,30 @@ impl HeapState {
             born_marked_bytes: AtomicUsize::new(0),
             peak_bytes: AtomicUsize::new(0),
             now_ms: AtomicU64::new(0),
+            snapshot: AtomicU32::new(Snapshot::None as u32),
             past_end: AtomicUsize::new(0),
             huge_pages_above: AtomicUsize::new(usize::MAX),
             align_all: AtomicUsize::new(0),
         }
+    }
+
+    /// Says where a cycle with a snapshot stands. With the world stopped.
+    pub fn set_snapshot(&self, snapshot: Snapshot) {
+        self.snapshot.store(snapshot as u32, Relaxed);
+    }
+
+    /// A pointer that marking does not follow is about to become one that it does: by reading a weak reference, or what the program hides itself. Before the
+    /// read, by who keeps cycles from settling references meanwhile.
+    #[inline]
+    pub fn note_revealed(&self) {
+        if self.snapshot.load(Relaxed) == Snapshot::Taken as u32 {
+            self.snapshot.store(Snapshot::Revealed as u32, Relaxed);
+        }
+    }
+
+    /// Whether [`HeapState::note_revealed`] was called since the snapshot was taken.
+    pub fn was_revealed(&self) -> bool {
+        self.snapshot.load(Relaxed) == Snapshot::Revealed as u32
     }
 
     /// The coarse clock.

@@ -104,8 +104,12 @@ choice! {
     WatchChoice {
         /// It stops the world for the whole of marking, so there is nothing to learn.
         None = "none",
+        /// The first of `pagemap`, `fork` and `none` that works here.
+        Auto = "auto",
         /// From the kernel: userfaultfd's asynchronous write protection, read by `PAGEMAP_SCAN` (Linux 6.7).
         Pagemap = "pagemap",
+        /// It need not: a child process marks a snapshot.
+        Fork = "fork",
     }
 }
 

@@ -111,6 +111,14 @@ impl Links {
         });
     }
 
+    /// Whether a link follows an object that is not marked.
+    pub(crate) fn any_dies<M: Marking>(&self, marking: &M) -> bool {
+        self.table
+            .entries()
+            .iter()
+            .any(|link| link.object != IMMORTAL && !marking.is_marked(link.object))
+    }
+
     /// Forgets links that lie in dead objects.
     pub(crate) fn drop_dangling<M: Marking>(&mut self, marking: &M) {
         self.table.retain(|link| match marking.container(link.address) {

@@ -106,6 +106,12 @@ pub fn settle<M: Marking>(marking: &mut M) {
     refs.finalizers.publish_ready();
 }
 
+/// Whether a weak reference leads to an object that is not marked. After marking, world stopped.
+pub fn any_weak_dies<M: Marking>(marking: &M) -> bool {
+    let refs = REFS.lock();
+    refs.short_links.any_dies(marking) || refs.long_links.any_dies(marking)
+}
+
 /// The guard of [`REFS`] between `before_fork` and `after_fork`.
 struct HeldOverFork(UnsafeCell<Option<Guard<'static, Refs>>>);
 // SAFETY: touched only by the thread that forks, and only while it holds the lock that is inside.

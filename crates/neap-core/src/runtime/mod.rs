@@ -14,10 +14,11 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 use crate::addr::GRANULE_BYTES;
 use crate::cycle::{background, collector, markers, report, steps};
 use crate::heap::HEAP;
-use crate::options::{HugePages, Options, WatchChoice};
+use crate::options::{HugePages, Options};
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::{futex, print, thread};
+use crate::watch::choose::choose;
 use crate::world::{attach, current, roots, stop};
 use crate::{check, options};
 
@@ -114,11 +115,14 @@ fn apply(options: &Options) {
 
 /// Opens the watch that was asked for; where the system refuses, cycles stop the world, and that is said.
 fn open_watch(options: &Options) {
-    if options.watch == WatchChoice::Pagemap && !steps::enable() {
-        print::message(format_args!(
-            "the pagemap watch does not work here (it needs Linux 6.7 and userfaultfd); cycles stop the world instead"
-        ));
-    }
+    let refused = match choose(options.watch) {
+        Ok(watching) if steps::enable(watching) => return,
+        Ok(watching) | Err(watching) => watching,
+    };
+    print::message(format_args!(
+        "the {} watch does not work here; cycles stop the world instead (neap doctor says why; NEAP_WATCH=auto takes what works)",
+        refused.name()
+    ));
 }
 
 /// The options in force: what the program set over what the environment says.

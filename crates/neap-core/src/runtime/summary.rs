@@ -107,7 +107,7 @@ fn write(s: &Statistics, out: &mut impl Write) -> core::fmt::Result {
          \"heap\":{{\"peak_bytes\":{},\"live_bytes\":{},\"committed_bytes\":{},\"metadata_bytes\":{}}},\
          \"allocated_bytes\":{},\"allocated_objects\":{}}}",
         env!("CARGO_PKG_VERSION"),
-        if steps::enabled() { "pagemap" } else { "none" },
+        steps::watching().name(),
         s.cycles,
         s.minor_cycles,
         s.pause_count,

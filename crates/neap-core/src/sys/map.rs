@@ -62,6 +62,20 @@ pub fn allocate(bytes: usize) -> Result<Address, Errno> {
     .map(|pointer| Address(pointer as usize))
 }
 
+/// New committed memory, zeroed, that a child of `fork` shares with this process. Pages are taken as they are touched.
+pub fn allocate_shared(bytes: usize) -> Result<Address, Errno> {
+    // SAFETY: a new anonymous mapping where the kernel likes aliases nothing.
+    unsafe {
+        mm::mmap_anonymous(
+            core::ptr::null_mut(),
+            bytes,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED | MapFlags::NORESERVE,
+        )
+    }
+    .map(|pointer| Address(pointer as usize))
+}
+
 /// Grows a mapping made by [`allocate`], moving it where it must.
 ///
 /// # Safety

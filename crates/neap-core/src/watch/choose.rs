@@ -1,6 +1,6 @@
-//! Choosing a watch: by doing, never by kernel version.
+//! Choosing how the collector learns what the program wrote: by doing, never by kernel version.
 //!
-//! Called at start-up, and in a forked child.
+//! Invariant: what is chosen was seen to work in this process, or is `none`. Called at start-up, and by `neap doctor` through the surface.
 
 #![allow(unsafe_code)]
 
@@ -9,7 +9,64 @@ use core::ops::Range;
 use super::Watch;
 use super::pagemap::Pagemap;
 use crate::addr::PAGE_BYTES;
-use crate::sys::map;
+use crate::options::WatchChoice;
+use crate::sys::{child, map};
+
+/// What is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watching {
+    /// Nothing: the world is stopped for the whole of marking.
+    None,
+    /// The kernel's write watch.
+    Pagemap,
+    /// A child process that marks a snapshot.
+    Fork,
+}
+
+impl Watching {
+    /// In the order in which `auto` tries them.
+    pub const IN_ORDER: [Watching; 3] = [Watching::Pagemap, Watching::Fork, Watching::None];
+
+    /// The word for it, as in `NEAP_WATCH`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pagemap => "pagemap",
+            Self::Fork => "fork",
+        }
+    }
+
+    /// Whether it does here what it should: tries it out.
+    pub fn works(self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Pagemap => pagemap_works(),
+            Self::Fork => child::works(),
+        }
+    }
+
+    /// What `choice` asks for; None for `auto`.
+    const fn asked(choice: WatchChoice) -> Option<Self> {
+        match choice {
+            WatchChoice::Auto => None,
+            WatchChoice::None => Some(Self::None),
+            WatchChoice::Pagemap => Some(Self::Pagemap),
+            WatchChoice::Fork => Some(Self::Fork),
+        }
+    }
+}
+
+/// What is to be used: what was asked for, or with `auto` the first that works. An error names what was asked for and does not work.
+pub fn choose(choice: WatchChoice) -> Result<Watching, Watching> {
+    match Watching::asked(choice) {
+        Some(asked) if asked.works() => Ok(asked),
+        Some(asked) => Err(asked),
+        None => Ok(Watching::IN_ORDER
+            .into_iter()
+            .find(|watching| watching.works())
+            .unwrap_or(Watching::None)),
+    }
+}
 
 /// Whether the `pagemap` watch does what it should here: registers two pages, arms them, writes one, and asks.
 pub fn pagemap_works() -> bool {
@@ -40,4 +97,22 @@ fn try_out(range: &Range<usize>) -> Option<bool> {
     let clean = counted(&mut watch)? == 0;
     touch(range.start);
     Some(clean && counted(&mut watch)? == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_chosen_works_and_the_words_are_those_of_the_option() {
+        for watching in Watching::IN_ORDER {
+            let mut options = crate::options::Options::DEFAULT;
+            assert!(options.set(b"watch", watching.name().as_bytes()).is_ok());
+            match choose(options.watch) {
+                Ok(chosen) => assert_eq!(chosen, watching),
+                Err(refused) => assert!(refused == watching && !watching.works()),
+            }
+        }
+        assert!(choose(WatchChoice::Auto).unwrap().works());
+    }
 }

@@ -1,0 +1,80 @@
+//! The ways to run a cycle beside the program: which steps they have is the same, what the steps do is not.
+//!
+//! Invariant: the steps come in the order arm, first stop, mark, last stop; `steps` sees to that and says who may call which.
+
+use super::by_fork::ByFork;
+use super::collector::Collector;
+use super::concurrent::Concurrent;
+use crate::watch::choose::Watching;
+use crate::watch::pagemap::Pagemap;
+use crate::world::mutator::Mutator;
+
+/// A way, with what it keeps from step to step.
+pub enum Way {
+    /// Marking under a write watch.
+    Watched(Concurrent),
+    /// Marking in a child process.
+    Forked(ByFork),
+}
+
+impl Way {
+    /// What goes with a way of watching; None where the system refuses, or where cycles stop the world.
+    pub fn open(watching: Watching) -> Option<Self> {
+        match watching {
+            Watching::None => None,
+            Watching::Pagemap => Some(Self::Watched(Concurrent::new(Pagemap::open()?))),
+            Watching::Fork => Some(Self::Forked(ByFork::new())),
+        }
+    }
+
+    /// The way of watching that this one belongs to.
+    pub fn watching(&self) -> Watching {
+        match self {
+            Self::Watched(_) => Watching::Pagemap,
+            Self::Forked(_) => Watching::Fork,
+        }
+    }
+
+    /// Before the first stop, world running, on the collector's thread. False if the system refuses: then there is no cycle.
+    pub fn arm(&mut self) -> bool {
+        match self {
+            Self::Watched(concurrent) => concurrent.arm(),
+            Self::Forked(by_fork) => {
+                by_fork.arm();
+                true
+            }
+        }
+    }
+
+    /// The first stop. `own` is the calling mutator, if it is one.
+    pub fn first_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
+        match self {
+            Self::Watched(concurrent) => concurrent.first_stop(collector, own),
+            Self::Forked(by_fork) => by_fork.first_stop(collector, own),
+        }
+    }
+
+    /// Everything between the stops, on the collector's thread.
+    pub fn mark(&mut self, helpers: usize) {
+        match self {
+            Self::Watched(concurrent) => concurrent.mark(helpers),
+            Self::Forked(by_fork) => by_fork.mark(),
+        }
+    }
+
+    /// The last stop. `own` as in [`Self::first_stop`].
+    pub fn remark(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
+        match self {
+            Self::Watched(concurrent) => concurrent.remark(collector, own),
+            Self::Forked(by_fork) => by_fork.remark(collector, own),
+        }
+    }
+
+    /// Bytes allocated while the last cycle ran.
+    pub fn allocated_during_last(&self) -> usize {
+        match self {
+            Self::Watched(concurrent) => concurrent.allocated_during_last,
+            Self::Forked(by_fork) => by_fork.allocated_during_last,
+        }
+    }
+}

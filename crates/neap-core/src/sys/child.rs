@@ -1,0 +1,202 @@
+//! A bare child of the process: a copy of its memory with the calling thread alone, that nobody but us hears of.
+//!
+//! Assumes `clone` with `CLONE_PIDFD` (Linux ≥ 5.2) and `waitid(P_PIDFD)` (5.4), found out by doing ([`works`]). The exit signal is 0: the program gets no SIGCHLD, and none of its `wait`s sees the child
+//! unless it asks for `__WALL` or `__WCLONE`. No fork handler runs. The child has every signal blocked and no open file: it keeps no pipe or socket of the program's open. In it
+//! only what is safe in a signal handler may be called. Called with the world stopped, and by the collector's thread.
+
+#![allow(unsafe_code)]
+
+use core::ffi::{c_int, c_void};
+use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
+use rustix::io::Errno;
+
+use super::{map, signal};
+use crate::addr::Address;
+
+/// A child that has not been reaped.
+pub struct Child {
+    process: OwnedFd,
+}
+
+/// Enough for a marker: its deep structures are outside the stack.
+const STACK_BYTES: usize = 256 << 10;
+
+/// The result of a system call that says -1 on error.
+fn result(value: libc::c_long) -> Result<libc::c_long, Errno> {
+    if value < 0 {
+        // SAFETY: errno is this thread's.
+        return Err(Errno::from_raw_os_error(unsafe { *libc::__errno_location() }));
+    }
+    Ok(value)
+}
+
+/// Makes the child; `None` is what the child itself gets.
+///
+/// # Safety
+/// Where this gives `None`, only what is safe in a signal handler may be called, no lock may be taken that a thread of the parent can hold, and the end is [`exit`].
+pub unsafe fn make() -> Result<Option<Child>, Errno> {
+    let mut process: c_int = -1;
+    let mask = signal::block_all();
+    // SAFETY: without CLONE_VM the child runs on its own copy of this stack; the kernel writes the descriptor to `process`.
+    let made = result(unsafe {
+        libc::syscall(libc::SYS_clone, libc::CLONE_PIDFD as u64, 0_usize, &raw mut process, 0, 0)
+    });
+    if made == Ok(0) {
+        // SAFETY: the child has descriptors and a name of its own. Where the kernel refuses, files stay open until it exits.
+        unsafe {
+            libc::syscall(libc::SYS_close_range, 0_u32, u32::MAX, 0_u32);
+            libc::syscall(libc::SYS_prctl, libc::PR_SET_NAME, c"neap-mark".as_ptr(), 0, 0, 0);
+        }
+        return Ok(None);
+    }
+    signal::restore(&mask);
+    made?;
+    // SAFETY: the kernel just gave us this descriptor.
+    Ok(Some(Child { process: unsafe { OwnedFd::from_raw_fd(process) } }))
+}
+
+/// Ends the calling child, whatever threads it has.
+pub fn exit(code: u8) -> ! {
+    loop {
+        // SAFETY: ends the process; nothing runs on the way.
+        unsafe { libc::syscall(libc::SYS_exit_group, c_int::from(code)) };
+    }
+}
+
+/// Starts a thread in a child made by [`make`]; it shares the thread-local storage of its maker, so it may use none. False if the system refuses.
+///
+/// # Safety
+/// The caller is such a child, and `function` neither returns before the child's end matters nor uses thread-local storage.
+pub unsafe fn start_thread(
+    function: extern "C" fn(*mut c_void) -> c_int,
+    argument: *mut c_void,
+) -> bool {
+    let Ok(stack) = map::allocate(STACK_BYTES) else { return false };
+    let flags = libc::CLONE_VM
+        | libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_THREAD
+        | libc::CLONE_SYSVSEM;
+    // SAFETY: the stack is the new thread's alone, and grows downwards from its end.
+    unsafe {
+        libc::clone(function, stack.add(STACK_BYTES).pointer::<c_void>(), flags, argument) > 0
+    }
+}
+
+impl Child {
+    /// Waits until the child has ended, and takes it off the kernel's list.
+    pub fn wait(self) {
+        const P_PIDFD: libc::c_long = 3;
+        loop {
+            // SAFETY: waitid(2) on our own descriptor; no information is asked for.
+            let waited = result(unsafe {
+                libc::syscall(
+                    libc::SYS_waitid,
+                    P_PIDFD,
+                    self.process.as_raw_fd(),
+                    0_usize,
+                    libc::WEXITED | libc::__WALL,
+                    0_usize,
+                )
+            });
+            // A program that waits for anything with `__WALL` may have been faster: then there is no such child.
+            if waited != Err(Errno::INTR) {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether children can be made here, and waited for: makes one.
+pub fn works() -> bool {
+    let Ok(answer) = map::allocate_shared(crate::addr::PAGE_BYTES) else { return false };
+    // SAFETY: the child does nothing but store a word and exit.
+    let works = unsafe {
+        match make() {
+            Ok(None) => {
+                answer.pointer::<u32>().write_volatile(1);
+                exit(0)
+            }
+            Ok(Some(child)) => {
+                child.wait();
+                answer.pointer::<u32>().read_volatile() == 1
+            }
+            Err(_) => false,
+        }
+    };
+    map::release(Address(answer.0), crate::addr::PAGE_BYTES);
+    works
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::{AtomicU32, Ordering::*};
+
+    #[test]
+    fn a_child_sees_the_past_and_is_heard_only_through_shared_memory() {
+        let shared = map::allocate_shared(crate::addr::PAGE_BYTES).unwrap();
+        // SAFETY: zeroed memory that stays mapped.
+        let told = unsafe { &*shared.pointer::<AtomicU32>() };
+        static OWN: AtomicU32 = AtomicU32::new(7);
+        let go = &raw const OWN;
+        // SAFETY: the child stores to memory and exits.
+        let made = unsafe { make() }.unwrap();
+        let Some(child) = made else {
+            // SAFETY: a static.
+            told.store(unsafe { (*go).load(Relaxed) }, Relaxed);
+            OWN.store(9, Relaxed);
+            exit(0)
+        };
+        OWN.store(8, Relaxed);
+        child.wait();
+        assert_eq!((told.load(Relaxed), OWN.load(Relaxed)), (7, 8));
+    }
+
+    #[test]
+    fn the_programs_waits_do_not_see_it() {
+        let shared = map::allocate_shared(crate::addr::PAGE_BYTES).unwrap();
+        // SAFETY: zeroed memory that stays mapped.
+        let may_end = unsafe { &*shared.pointer::<AtomicU32>() };
+        // SAFETY: the child only waits for a word.
+        let Some(child) = unsafe { make() }.unwrap() else {
+            while may_end.load(Acquire) == 0 {
+                core::hint::spin_loop();
+            }
+            exit(0)
+        };
+        // SAFETY: waits for any child without blocking.
+        let waited = unsafe { libc::waitpid(-1, core::ptr::null_mut(), libc::WNOHANG) };
+        may_end.store(1, Release);
+        assert_eq!(waited, -1, "there is no child to wait for");
+        child.wait();
+    }
+
+    #[test]
+    fn threads_of_a_child_share_its_memory() {
+        extern "C" fn add(count: *mut c_void) -> c_int {
+            // SAFETY: the caller's counter.
+            unsafe { &*count.cast::<AtomicU32>() }.fetch_add(1, SeqCst);
+            0
+        }
+        let shared = map::allocate_shared(crate::addr::PAGE_BYTES).unwrap();
+        // SAFETY: zeroed memory that stays mapped.
+        let count = unsafe { &*shared.pointer::<AtomicU32>() };
+        // SAFETY: the child calls nothing but the system.
+        let Some(child) = unsafe { make() }.unwrap() else {
+            for _ in 0..3 {
+                // SAFETY: as above; the threads use no thread-local storage.
+                if !unsafe { start_thread(add, shared.pointer()) } {
+                    exit(1);
+                }
+            }
+            while count.load(SeqCst) < 3 {
+                core::hint::spin_loop();
+            }
+            exit(0)
+        };
+        child.wait();
+        assert_eq!(count.load(Relaxed), 3);
+    }
+}
