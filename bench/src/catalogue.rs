@@ -35,6 +35,8 @@ pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
     );
     all.push(resident(if quick { "2" } else { "10" }));
     all.push(if quick { live("64M", "1") } else { live("1G", "5") });
+    all.push(patterns());
+    all.extend(workloads());
     all.push(client_cases(clients));
     let seconds = if quick { "1" } else { "10" };
     all.extend(
@@ -273,6 +275,70 @@ fn pauses(name: &str, size: &str, seconds: &str) -> Experiment {
     )
 }
 
+/// The requests of five programs of 2010, replayed: what is wasted, as a part of what their collector wasted.
+fn patterns() -> Experiment {
+    let replay = |label: &str, library, program: &str, mode: &str| {
+        contestant(label, library, program, &["patterns-2010.json", "all", mode])
+    };
+    let contestants = vec![
+        replay("libgc", Library::Libgc, "replay", "conservative"),
+        replay("neap.h", Library::NeapInline, "replay-neap", "conservative"),
+        replay("neap", Library::Neap, "replay", "conservative"),
+        replay("libgc, typed", Library::Libgc, "replay", "typed"),
+        replay("neap.h, typed", Library::NeapInline, "replay-neap", "typed"),
+    ];
+    let what = "five patterns of 2010 replayed";
+    let figures = vec![
+        figure(
+            &format!("{what}: waste, part of the conservative collector's then"),
+            Metric::WastedPart,
+            "neap.h",
+            Some("libgc"),
+            Some(Bar::ValueAtMost(0.2)),
+        ),
+        figure(
+            &format!("{what}, GC_malloc: the same"),
+            Metric::WastedPart,
+            "neap",
+            Some("libgc"),
+            None,
+        ),
+        figure(
+            &format!("{what}, typed: waste, part of the precise collector's then"),
+            Metric::WastedPart,
+            "neap.h, typed",
+            Some("libgc, typed"),
+            Some(Bar::ValueAtMost(0.16)),
+        ),
+        figure(&format!("{what}: wall time"), Metric::WallSeconds, "neap.h", Some("libgc"), None),
+    ];
+    experiment("patterns", contestants, figures)
+}
+
+/// The programs behind four of these patterns, written anew.
+fn workloads() -> Vec<Experiment> {
+    ["bh", "bigarr", "mcore", "voronoi"]
+        .map(|program| {
+            let mut contestants = both(program, &[]);
+            contestants.push(contestant(
+                "neap.h",
+                Library::NeapInline,
+                &format!("{program}-neap"),
+                &[],
+            ));
+            let row = |text: &str, metric, ours: &str| {
+                figure(&format!("{program}: {text}"), metric, ours, Some("libgc"), None)
+            };
+            let figures = vec![
+                row("wall time", Metric::WallSeconds, "neap"),
+                row("peak memory", Metric::PeakMb, "neap"),
+                row("wasted, neap.h", Metric::WastedMb, "neap.h"),
+            ];
+            experiment(program, contestants, figures)
+        })
+        .into()
+}
+
 /// The real programs: each case on both libraries, means over all of them.
 fn client_cases(cases: &[String]) -> Experiment {
     let mut contestants = Vec::new();
@@ -385,8 +451,8 @@ mod tests {
             .into_iter()
             .flat_map(|experiment| experiment.figures)
             .filter(|figure| figure.bar.is_some());
-        // 3 programs with time and memory, mark, 4 sizes of alloc with 4 each, resident, live, 4 of the clients.
-        assert_eq!(bars.count(), 6 + 1 + 16 + 1 + 1 + 4);
+        // 3 programs with time and memory, mark, 4 sizes of alloc with 4 each, resident, live, 2 of the patterns, 4 of the clients.
+        assert_eq!(bars.count(), 6 + 1 + 16 + 1 + 1 + 2 + 4);
     }
 
     #[test]

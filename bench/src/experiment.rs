@@ -73,6 +73,10 @@ pub enum Metric {
     OperationMaxUs,
     /// Operations made in a second.
     OperationsPerSecond,
+    /// What `replay` wasted, as a part of what the collector of the pattern file did.
+    WastedPart,
+    /// Bytes of cells less bytes asked for.
+    WastedMb,
 }
 
 impl Metric {
@@ -87,6 +91,8 @@ impl Metric {
             Self::PeakRssMb => "peak_rss_mb",
             Self::OperationMaxUs => "operation_us.max",
             Self::OperationsPerSecond => "operations_per_second",
+            Self::WastedPart => "wasted_part_of_2010",
+            Self::WastedMb => "wasted_mb",
         }
     }
 
@@ -100,6 +106,8 @@ impl Metric {
             Self::MillionsPerSecond => "M/s",
             Self::OperationMaxUs => "µs",
             Self::OperationsPerSecond => "1/s",
+            Self::WastedPart => "",
+            Self::WastedMb => "MB (10^6)",
         }
     }
 }

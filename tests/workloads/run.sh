@@ -1,0 +1,74 @@
+#!/bin/bash
+# Tests of the workloads: each, small, on neap.h and on the libgc ABI with Neap's library, conservative and typed; each checks its own result. And that `replay`
+# makes exactly the requests of its pattern file, by its own count and the library's. Usage: tests/workloads/run.sh. PREFIX=DIR tests another installation.
+# Called by tools/test.sh.
+# shellcheck disable=SC2317 # functions are called by bash -c
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+
+prefix=$(realpath "${PREFIX:-build}")
+out=$(realpath -m "${OUT:-build/workloads}")
+mkdir -p "$out/lib"
+failed=0
+
+# result NAME COMMAND…: one result; says what the command said if it failed.
+result() {
+    local name=$1 status
+    shift
+    timeout 120 "$@" >"$out/output" 2>&1
+    status=$?
+    if [ "$status" = 0 ]; then
+        echo "ok - workloads/$name"
+    else
+        head -n 20 "$out/output" | cut -c1-300 | sed 's/^/# /'
+        echo "not ok - workloads/$name (status $status)"
+        failed=1
+    fi
+}
+
+result "they build" make --no-print-directory -C bench workloads "OUT=$out" "PREFIX=$prefix" || exit 1
+
+for mode in conservative typed; do
+    for check in 0 3; do
+        result "bh, $mode, check=$check" env NEAP_CHECK=$check "$out/bh-neap" 500 4 $mode
+        result "bigarr, $mode, check=$check" env NEAP_CHECK=$check "$out/bigarr-neap" 20 20000 $mode
+        result "voronoi, $mode, check=$check" env NEAP_CHECK=$check "$out/voronoi-neap" 4000 $mode
+    done
+    result "bh, $mode, libgc ABI" env LD_LIBRARY_PATH="$prefix/lib/neap" "$out/bh" 500 4 $mode
+    result "bigarr, $mode, libgc ABI" env LD_LIBRARY_PATH="$prefix/lib/neap" "$out/bigarr" 20 20000 $mode
+    result "voronoi, $mode, libgc ABI" env LD_LIBRARY_PATH="$prefix/lib/neap" "$out/voronoi" 4000 $mode
+    result "replay of all patterns, $mode" "$out/replay-neap" patterns-2010.json all $mode
+done
+result "mcore" "$out/mcore-neap" 4 79
+result "mcore, libgc ABI" env LD_LIBRARY_PATH="$prefix/lib/neap" "$out/mcore" 4 79
+
+# What the library counts is what the pattern file says: replay checks its own count, this one the library's, less the few objects that are replay's own.
+counted() {
+    NEAP_SUMMARY=$out/summary "$out/replay-neap" patterns-2010.json voronoi >"$out/line" || return 1
+    local objects
+    objects=$(sed -n 's/.*"allocated_objects":\([0-9]*\).*/\1/p' "$out/summary")
+    echo "the library counted $objects objects, the file has 1309638"
+    [ "$objects" -ge 1309638 ] && [ "$objects" -le 1309648 ]
+}
+export out
+export -f counted
+result "the library counts the pattern's objects" bash -c counted
+
+# Bad patterns and arguments are refused with a message that says what is wrong.
+refused() {
+    local wanted=$1 said
+    shift
+    said=$("$@" 2>&1) && {
+        echo "was not refused: $said"
+        return 1
+    }
+    echo "$said"
+    [[ $said == *"$wanted"* ]]
+}
+export -f refused
+printf '{"programs": {"x": {"requested": {"bins": [{"bin": 16, "objects": 2, "bytes": 33}]}}}}' >"$out/wrong.json"
+result "a bin that cannot be is refused" bash -c "refused 'a bin whose bytes' '$out/replay-neap' '$out/wrong.json' all"
+printf '{"programs": {"x": 3' >"$out/cut.json"
+result "a file that is cut is refused" bash -c "refused 'want an object' '$out/replay-neap' '$out/cut.json' all"
+result "an unknown program is refused" bash -c "refused \"no program 'none'\" '$out/replay-neap' patterns-2010.json none"
+exit "$failed"
