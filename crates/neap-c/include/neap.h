@@ -303,6 +303,55 @@ void *neap_link_read(void *const *link);
 #define neap_hide(pointer) ((void *)~(uintptr_t)(pointer))
 #define neap_reveal(hidden) ((void *)~(uintptr_t)(hidden))
 
+/* ---- Handles, ephemerons, domains ---- */
+
+/* A handle refers to an object from anywhere: it is a number, so it may lie in any memory, and the object is reached through it only. No function here takes a
+ * lock. Numbers are not used again: a handle that was freed, or never was one, gives an error. 0 is no handle. */
+typedef uint64_t neap_handle;
+
+typedef enum neap_handle_kind {
+    NEAP_HANDLE_STRONG = 1,     /* keeps the object alive */
+    NEAP_HANDLE_PINNED = 2,     /* the same; says that the object's address is in use elsewhere (no object moves) */
+    NEAP_HANDLE_WEAK = 3,       /* gives null when nothing but finalizers could reach the object */
+    NEAP_HANDLE_WEAK_LONG = 4,  /* gives null when the object is gone: one that a finalizer brought back stays */
+    NEAP_HANDLE_EPHEMERON = 5   /* what neap_ephemeron_alloc makes */
+} neap_handle_kind;
+
+/* A handle of one of the first four kinds to an object, or to none (null) yet; 0 and errno on failure. A handle is freed by neap_handle_free, also one whose object died; an object that
+ * is freed by neap_free has no handles left. */
+neap_handle neap_handle_alloc(const void *object, int kind);
+neap_status neap_handle_free(neap_handle handle);
+/* The object; null if it has none or the object died. What it returns is alive, however near a collection is. May wait a moment for a collection if the handle is NEAP_HANDLE_WEAK_LONG. */
+void *neap_handle_get(neap_handle handle);
+/* Makes it refer to another object, or to none. */
+neap_status neap_handle_set(neap_handle handle, const void *object);
+/* The same if it refers to `expected`; NEAP_OCCUPIED if it does not. */
+neap_status neap_handle_compare_and_set(neap_handle handle, const void *expected, const void *object);
+/* One of enum neap_handle_kind; 0 if it is no handle. */
+int neap_handle_kind_of(neap_handle handle);
+
+/* An ephemeron is a key and a value: the value stays alive as long as the ephemeron is not freed and the key is alive otherwise than through the value. When nothing but finalizers could
+ * reach the key, both are null from then on. `value` may be null. */
+typedef neap_handle neap_ephemeron;
+neap_ephemeron neap_ephemeron_alloc(const void *key, const void *value);
+neap_status neap_ephemeron_free(neap_ephemeron ephemeron);
+/* The value; also the key, where `key` is not null. */
+void *neap_ephemeron_get(neap_ephemeron ephemeron, void **key);
+/* Gives it another value; NEAP_NOT_FOUND if the key died. */
+neap_status neap_ephemeron_set(neap_ephemeron ephemeron, const void *value);
+/* The same if the value is `expected`; NEAP_OCCUPIED if it is not. */
+neap_status neap_ephemeron_compare_and_set(neap_ephemeron ephemeron, const void *expected, const void *value);
+
+/* A domain is a set of handles and ephemerons that are freed together: those of a plug-in, a request, a script. NEAP_DEFAULT_DOMAIN is always open. */
+typedef uint64_t neap_domain;
+#define NEAP_DEFAULT_DOMAIN ((neap_domain)0)
+/* 0 and errno on failure; 65,536 can be open at once. */
+neap_domain neap_domain_open(void);
+/* Frees all its handles; says how many, where `freed` is not null. Other threads may allocate and free handles in it meanwhile: what they allocate is refused, or freed too. */
+neap_status neap_domain_close(neap_domain domain, size_t *freed);
+neap_handle neap_handle_alloc_in(neap_domain domain, const void *object, int kind);
+neap_ephemeron neap_ephemeron_alloc_in(neap_domain domain, const void *key, const void *value);
+
 /* ---- What happens inside ---- */
 
 /* Counts since the process began; nanoseconds and bytes. The struct grows at its end in later versions. */

@@ -12,6 +12,7 @@ mod alloc;
 mod callback;
 mod control;
 mod finalizers;
+mod handles;
 mod inline;
 #[cfg(all(feature = "interpose", not(test)))]
 mod interpose;

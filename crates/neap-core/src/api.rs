@@ -5,6 +5,8 @@
 
 #![allow(unsafe_code)]
 
+pub mod handles;
+
 use core::ffi::c_void;
 use core::ops::Range;
 use core::ptr::NonNull;

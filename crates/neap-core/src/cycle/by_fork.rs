@@ -227,6 +227,7 @@ impl ByFork {
     ) {
         let helpers = markers::existing().min(self.markers.saturating_sub(1));
         HEAP.clear_marks();
+        refs::process::forget_scanned();
         HEAP.state.marked_bytes.store(0, Relaxed);
         HEAP.state.born_marked_bytes.store(0, Relaxed);
         team.begin(1 + helpers, false);

@@ -123,6 +123,7 @@ impl Concurrent {
         // SAFETY: this is the collector's thread, and no step is on offer.
         let marker = unsafe { markers::driver() };
         mark_uncollectable(marker);
+        refs::process::trace_strong(&mut Settling::new(team, &HEAP, marker));
         work(team, marker, helpers);
         let mut last = usize::MAX;
         for _ in 0..MOST_ROUNDS {

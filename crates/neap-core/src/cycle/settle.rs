@@ -29,6 +29,14 @@ impl Marking for Settling<'_, '_> {
         self.heap.is_marked(object)
     }
 
+    fn prefetch_header(&self, object: usize) {
+        self.heap.prefetch_header(object);
+    }
+
+    fn prefetch_marks(&self, object: usize) {
+        self.heap.prefetch_marks(object);
+    }
+
     fn mark(&mut self, object: usize) {
         self.marker.word(object);
     }

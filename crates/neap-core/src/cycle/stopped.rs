@@ -131,7 +131,13 @@ pub fn read_roots<'t>(
         // SAFETY: writable segments of loaded objects, and ranges that the program vouches for.
         unsafe { marker.range(range.start, range.end) };
     });
-    refs::trace_roots(&mut Settling::new(team, &HEAP, marker));
+    let settling = &mut Settling::new(team, &HEAP, marker);
+    refs::trace_roots(settling);
+    // Where this process marks while the world runs, strong handles are read then.
+    let runs = HEAP.state.allocate_black.load(Relaxed) && !HEAP.state.has_snapshot();
+    if collector.phase != Phase::Roots || !runs {
+        refs::process::trace_strong(settling);
+    }
     root_callback::call(&mut Tracer::new(marker));
 }
 

@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -127,6 +128,27 @@ impl Heap {
     /// Whether the object that a word points into is marked; false where there is none.
     pub fn is_marked(&self, word: usize) -> bool {
         self.cell_at(word).is_some_and(|cell| self.bits(cell.block).is_marked(cell.index))
+    }
+
+    /// Has the header of the granule that a word lies in fetched.
+    #[inline(always)]
+    pub fn prefetch_header(&self, word: usize) {
+        let offset = Address(word).offset_from(self.base());
+        if offset < self.committed() {
+            let header = core::ptr::from_ref(self.header(Granule::containing(offset)));
+            // SAFETY: prefetching any address is harmless.
+            unsafe { _mm_prefetch(header.cast(), _MM_HINT_T0) };
+        }
+    }
+
+    /// Has the mark bit of the cell that a word points into fetched.
+    #[inline(always)]
+    pub fn prefetch_marks(&self, word: usize) {
+        if let Some(cell) = self.cell_at(word) {
+            let bits = self.bits(cell.block).address_of(cell.index);
+            // SAFETY: prefetching any address is harmless.
+            unsafe { _mm_prefetch(bits.cast(), _MM_HINT_T0) };
+        }
     }
 
     /// Calls `f` with the first byte of every allocated cell of a block.

@@ -16,10 +16,24 @@ pub enum Snapshot {
     Revealed = 2,
 }
 
+/// What [`HeapState::settling`] says: how far a cycle is with deciding about what marking did not reach.
+pub mod settling {
+    /// No cycle is at it.
+    pub const NO: u32 = 0;
+    /// Marks are final for all but finalizable objects; who reads a weak reference to an unmarked object gets null.
+    pub const SHORT: u32 = 1;
+    /// What finalizable objects keep is being marked; references that track resurrection are undecided.
+    pub const FINALIZERS: u32 = 2;
+    /// All marks are final.
+    pub const LONG: u32 = 3;
+}
+
 /// Shared words; all access is relaxed, the locks and stops around it order it.
 pub struct HeapState {
     /// Whether runs are marked as they are handed out; written with the world stopped or under the heap's lock.
     pub allocate_black: AtomicBool,
+    /// One of [`settling`]. Written by the cycle: set before the world resumes after the last stop, cleared when all references are settled.
+    pub settling: AtomicU32,
     /// Cycles completed; written by who runs the cycle.
     pub cycles: AtomicU64,
     /// Bytes of runs and large objects handed out since the last cycle; added to by mutators, reset by the cycle.
@@ -51,6 +65,7 @@ impl HeapState {
     pub const fn new() -> Self {
         Self {
             allocate_black: AtomicBool::new(false),
+            settling: AtomicU32::new(settling::NO),
             cycles: AtomicU64::new(0),
             allocated_since_cycle: AtomicUsize::new(0),
             freed_since_cycle: AtomicUsize::new(0),
@@ -69,6 +84,11 @@ impl HeapState {
     /// Says where a cycle with a snapshot stands. With the world stopped.
     pub fn set_snapshot(&self, snapshot: Snapshot) {
         self.snapshot.store(snapshot as u32, Relaxed);
+    }
+
+    /// Whether a snapshot is being marked.
+    pub fn has_snapshot(&self) -> bool {
+        self.snapshot.load(Relaxed) != Snapshot::None as u32
     }
 
     /// A pointer that marking does not follow is about to become one that it does: by reading a weak reference, or what the program hides itself. Before the

@@ -8,20 +8,31 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod buckets;
+pub mod domain;
+pub(crate) mod ephemeron;
 pub mod finalizer;
+pub mod handle;
 pub mod link;
 pub(crate) mod order;
+pub mod process;
+pub(crate) mod segment;
+pub mod slot;
 pub(crate) mod table;
+pub mod thread;
 pub mod toggle;
+pub(crate) mod weak;
 
 #[cfg(test)]
 mod fake_marking;
 
 use core::cell::UnsafeCell;
 
+use crate::heap::state::settling;
 use crate::rank::Rank;
 use crate::sync::{Guard, Lock};
 use crate::world::critical;
+use crate::world::mutator::Mutator;
 
 /// What this module needs of the marker. An `object` is always the start of an allocated object.
 ///
@@ -39,6 +50,10 @@ pub trait Marking {
     fn mark_contents_except_self(&mut self, object: usize);
     /// Finishes what the marks so far began.
     fn drain(&mut self);
+    /// Has the header of the object's block fetched: it will be asked about soon.
+    fn prefetch_header(&self, _object: usize) {}
+    /// The same for its mark, once the header is there.
+    fn prefetch_marks(&self, _object: usize) {}
     /// Start of the object that the address lies in; `None` where no object is.
     fn container(&self, address: usize) -> Option<usize>;
 }
@@ -73,15 +88,21 @@ impl Refs {
 
     /// Decides about everything that marking did not reach. On return every object that is to stay is marked.
     pub(crate) fn settle<M: Marking>(&mut self, marking: &mut M) {
+        process::set_settling(settling::SHORT);
         marking.drain();
+        process::settle_short(marking);
         self.short_links.clear_dead(marking);
+        process::set_settling(settling::FINALIZERS);
         order::settle(&mut self.finalizers, marking);
         // Only now is known which objects finalizers keep: links inside those stay, links inside dead ones must
         // go, or a later cycle would write into whatever gets the memory next.
         self.short_links.drop_dangling(marking);
+        process::set_settling(settling::LONG);
         self.toggles.drop_dead(marking);
+        process::settle_long(marking);
         self.long_links.clear_dead(marking);
         self.long_links.drop_dangling(marking);
+        process::set_settling(settling::NO);
     }
 }
 
@@ -109,7 +130,18 @@ pub fn settle<M: Marking>(marking: &mut M) {
 /// Whether a weak reference leads to an object that is not marked. After marking, world stopped.
 pub fn any_weak_dies<M: Marking>(marking: &M) -> bool {
     let refs = REFS.lock();
-    refs.short_links.any_dies(marking) || refs.long_links.any_dies(marking)
+    refs.short_links.any_dies(marking)
+        || refs.long_links.any_dies(marking)
+        || process::any_weak_dies(marking)
+}
+
+/// A thread ends: gives up what handles keep for it. By itself, or in the child of a `fork` by the only thread.
+pub fn detach(mutator: &Mutator) {
+    let _unstopped = mutator.critical();
+    process::detach(mutator);
+    if let Some(record) = thread::existing(mutator) {
+        record.leave(mutator);
+    }
 }
 
 /// The guard of [`REFS`] between `before_fork` and `after_fork`.
@@ -130,4 +162,5 @@ pub fn after_fork() {
     // SAFETY: as in `before_fork`; the guard is moved out before it is dropped, so the cell is ours until then.
     let guard = unsafe { (*HELD_OVER_FORK.0.get()).take() };
     drop(guard);
+    process::forget_scanned();
 }

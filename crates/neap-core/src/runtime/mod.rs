@@ -82,6 +82,7 @@ fn apply_at_start(options: &Options) {
         HEAP.state.align_all.store(1, Relaxed);
     }
     attach::initialize();
+    attach::set_detach_hook(crate::refs::detach);
     markers::prepare();
     if !stop::install(options.stop_signal) {
         print::fatal(format_args!(

@@ -8,13 +8,29 @@
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::c_void;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use super::mutator::Mutator;
 use super::{current, registry};
 use crate::heap::{HEAP, Heap};
 use crate::sys::meta_alloc::MetaAllocator;
 use crate::sys::{print, stack_maps, thread};
+
+/// What upper layers do when a thread ends, a `fn(&Mutator)`; 0 for nothing.
+static ON_DETACH: AtomicUsize = AtomicUsize::new(0);
+
+/// Has `hook` called for every mutator that ends, by its own thread, or in the child of a `fork` by the only one. Called once, at start-up.
+pub fn set_detach_hook(hook: fn(&Mutator)) {
+    ON_DETACH.store(hook as usize, Release);
+}
+
+fn call_detach_hook(mutator: &Mutator) {
+    let hook = ON_DETACH.load(Acquire);
+    if hook != 0 {
+        // SAFETY: stored from such a function.
+        unsafe { core::mem::transmute::<usize, fn(&Mutator)>(hook)(mutator) };
+    }
+}
 
 const LAYOUT: Layout = Layout::new::<Mutator>();
 /// The pthread key plus one; 0 until it is made.
@@ -78,6 +94,7 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
 /// Detaches the calling thread; false if it was not attached.
 pub fn detach() -> bool {
     let Some(mutator) = current::get() else { return false };
+    call_detach_hook(mutator);
     let critical = mutator.critical();
     mutator.local.retire(&HEAP);
     drop(critical);
@@ -103,6 +120,7 @@ fn forget(mutator: &Mutator) {
 pub fn forget_all_but(registry: &mut registry::Registry, own: Option<&Mutator>, heap: &Heap) {
     for mutator in registry.iter() {
         if own.is_none_or(|own| !core::ptr::eq(mutator, own)) {
+            call_detach_hook(mutator);
             registry.remove(mutator);
             mutator.local.retire(heap);
             forget(mutator);

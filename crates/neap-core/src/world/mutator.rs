@@ -53,6 +53,8 @@ pub struct Mutator {
     pub previous: AtomicUsize,
     /// Depth of collections that this thread holds off. Written by itself.
     pub holds: AtomicU32,
+    /// What handles and monitors keep for the thread, an address; 0 until it is made. Written by itself.
+    pub references: AtomicUsize,
 }
 
 impl Mutator {

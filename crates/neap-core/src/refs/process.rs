@@ -1,0 +1,305 @@
+//! The handles of the process, in terms of objects, and what a cycle does with them.
+//!
+//! Invariant `[refs.inv.read]`: a read of a weak handle has the object's address in a register before it looks at the phase of the cycle and then at the slot again. If a stop came before
+//! that, the slot has changed or the mark says whether the object lives; if one comes later, the address is a root. So it gives an object that lives, or null.
+//! Writes happen in critical sections, so a stop never sees a slot written whose segment is not known to be. Called from any thread; the cycle's part by the cycle.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::Ordering::*;
+
+use super::domain::{DomainId, Space};
+use super::handle::{Compared, Handle, HandleError};
+use super::segment::{Class, Segment};
+use super::slot::{Kind, Word};
+use super::{Marking, ephemeron, thread, weak};
+use crate::heap::HEAP;
+use crate::heap::state::settling;
+use crate::sys::futex;
+use crate::world::attach;
+use crate::world::mutator::Mutator;
+
+/// All slots of the process.
+#[cfg(not(loom))]
+pub(crate) static SPACE: Space = Space::new();
+/// As above; loom's atomics are not made at compile time. No model uses it.
+#[cfg(loom)]
+pub(crate) static SPACE: std::sync::LazyLock<Space> = std::sync::LazyLock::new(Space::new);
+
+/// How long a reader sleeps before it looks again whether a cycle has decided.
+const LOOK_NS: u64 = 1_000_000;
+
+/// The object that a target names; 0 for none.
+#[inline(always)]
+pub(crate) fn object(target: u64) -> usize {
+    match target {
+        0 => 0,
+        target => HEAP.base().0 + (target as usize - 1) * 8,
+    }
+}
+
+/// What names an object in a slot; None if the address is no multiple of 8 in the heap. Zero names none.
+#[inline(always)]
+pub(crate) fn target(object: usize) -> Option<u64> {
+    let offset = object.wrapping_sub(HEAP.base().0);
+    if offset < HEAP.committed() && offset.is_multiple_of(8) {
+        Some(offset as u64 / 8 + 1)
+    } else {
+        (object == 0).then_some(0)
+    }
+}
+
+/// What went wrong, as far as this module can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// See [`HandleError`].
+    Handle(HandleError),
+    /// The address is none of an object.
+    NotAnObject,
+}
+
+impl From<HandleError> for Error {
+    fn from(error: HandleError) -> Self {
+        Self::Handle(error)
+    }
+}
+
+fn target_or_error(object: usize) -> Result<u64, Error> {
+    target(object).ok_or(Error::NotAnObject)
+}
+
+/// Has the address in a register here, where the stack scan of a stop sees it.
+#[inline(always)]
+fn pin(object: usize) -> usize {
+    let mut address = object;
+    // SAFETY: no instruction. Not `nomem`, so that no load moves across it either.
+    unsafe {
+        core::arch::asm!("/* {0} */", inout(reg) address, options(nostack, preserves_flags));
+    }
+    address
+}
+
+#[inline(always)]
+fn in_cache<R>(f: impl FnOnce(&super::handle::Cache) -> Result<R, Error>) -> Result<R, Error> {
+    let mutator = attach::current();
+    let _critical = mutator.critical();
+    let record = thread::of(mutator).ok_or(HandleError::NoMemory)?;
+    f(&record.cache)
+}
+
+/// A new handle of `kind`, which is none of ephemerons, to an object or (0) to none.
+#[inline]
+pub fn allocate(domain: DomainId, kind: Kind, object: usize) -> Result<Handle, Error> {
+    let target = target_or_error(object)?;
+    if kind == Kind::Ephemeron {
+        return Err(HandleError::WrongKind.into());
+    }
+    in_cache(|cache| Ok(SPACE.allocate(cache, domain, kind, target, 0)?))
+}
+
+/// A new ephemeron.
+pub fn allocate_ephemeron(domain: DomainId, key: usize, value: usize) -> Result<Handle, Error> {
+    let (key, value) = (target_or_error(key)?, target_or_error(value)?);
+    if key == 0 {
+        return Err(Error::NotAnObject);
+    }
+    in_cache(|cache| Ok(SPACE.allocate(cache, domain, Kind::Ephemeron, key, value)?))
+}
+
+/// Frees a handle of any kind.
+#[inline]
+pub fn free(handle: Handle) -> Result<(), Error> {
+    in_cache(|cache| Ok(SPACE.free_handle(cache, handle)?))
+}
+
+/// The kind of a handle.
+pub fn kind(handle: Handle) -> Result<Kind, Error> {
+    Ok(SPACE.kind(handle)?)
+}
+
+/// What a reader may do with the object that a weak slot names, while a cycle may be settling.
+#[derive(PartialEq, Eq)]
+enum Verdict {
+    Lives,
+    Dead,
+    /// The cycle has not decided yet.
+    Wait(u32),
+}
+
+/// `phase` was read after the object's address was in a register.
+#[inline(always)]
+fn verdict(kind: Kind, phase: u32, object: usize) -> Verdict {
+    if phase == settling::NO || kind.is_strong() || object == 0 || HEAP.is_marked(object) {
+        return Verdict::Lives;
+    }
+    if kind == Kind::WeakLong && phase != settling::LONG {
+        return Verdict::Wait(phase);
+    }
+    Verdict::Dead
+}
+
+/// The object of a handle, or 0: it is null, or its object died. Takes no lock; during the short time in which a cycle decides about resurrected objects, a handle that tracks them waits.
+#[inline]
+pub fn get(handle: Handle) -> Result<usize, Error> {
+    loop {
+        let (segment, index, word) = SPACE.look_up(handle)?;
+        if word.kind() == Kind::Ephemeron {
+            return Err(HandleError::WrongKind.into());
+        }
+        let address = pin(object(word.target()));
+        if !word.kind().is_strong() {
+            HEAP.state.note_revealed();
+        }
+        let phase = HEAP.state.settling.load(Acquire);
+        if segment.slot(index).load(Acquire) != word.0 {
+            continue;
+        }
+        match verdict(word.kind(), phase, address) {
+            Verdict::Lives => return Ok(address),
+            Verdict::Dead => return Ok(0),
+            Verdict::Wait(phase) => wait_for_cycle(phase),
+        }
+    }
+}
+
+#[cold]
+fn wait_for_cycle(phase: u32) {
+    futex::wait(&HEAP.state.settling, phase, Some(LOOK_NS));
+}
+
+/// Key and value of an ephemeron; two zeros if the key died.
+pub fn get_ephemeron(handle: Handle) -> Result<(usize, usize), Error> {
+    loop {
+        let pair = ephemeron::look_up(&SPACE, handle)?;
+        let key = pin(object(pair.key.target()));
+        let value = pin(object(pair.value.target()));
+        HEAP.state.note_revealed();
+        let phase = HEAP.state.settling.load(Acquire);
+        if !pair.is_unchanged() || pair.value.generation() != pair.key.generation() {
+            continue;
+        }
+        if key == 0 || verdict(Kind::Ephemeron, phase, key) == Verdict::Dead {
+            return Ok((0, 0));
+        }
+        return Ok((key, value));
+    }
+}
+
+/// Makes the handle refer to another object, or to none.
+pub fn set(handle: Handle, object: usize) -> Result<(), Error> {
+    let target = target_or_error(object)?;
+    let _critical = attach::current().critical();
+    SPACE.set(handle, target)?;
+    Ok(())
+}
+
+/// The same if it refers to `expected`; whether it did. An object that died is not what anybody expects.
+pub fn compare_and_set(handle: Handle, expected: usize, object: usize) -> Result<bool, Error> {
+    let (expected, target) = (target_or_error(expected)?, target_or_error(object)?);
+    let _critical = attach::current().critical();
+    Ok(SPACE.compare_and_set(handle, expected, target)? == Compared::Set)
+}
+
+/// Gives an ephemeron another value; false if its key died.
+pub fn set_ephemeron(handle: Handle, value: usize) -> Result<bool, Error> {
+    let value = target_or_error(value)?;
+    let _critical = attach::current().critical();
+    Ok(ephemeron::set(&SPACE, handle, None, value)?.is_some())
+}
+
+/// The same if the value is `expected`; whether it was.
+pub fn compare_and_set_ephemeron(
+    handle: Handle,
+    expected: usize,
+    value: usize,
+) -> Result<bool, Error> {
+    let (expected, value) = (target_or_error(expected)?, target_or_error(value)?);
+    let _critical = attach::current().critical();
+    Ok(ephemeron::set(&SPACE, handle, Some(expected), value)? == Some(expected))
+}
+
+/// Opens a domain; None without memory, or when 65,536 are open.
+pub fn open_domain() -> Option<DomainId> {
+    let _critical = attach::current().critical();
+    SPACE.open()
+}
+
+/// Closes a domain and frees all its handles; gives how many. None if it is not open.
+pub fn close_domain(domain: DomainId) -> Option<usize> {
+    let _critical = attach::current().critical();
+    SPACE.close(domain)
+}
+
+/// The calling thread, or one that a `fork` left behind, ends: others may allocate from its segments.
+pub fn detach(mutator: &Mutator) {
+    if let Some(record) = thread::existing(mutator) {
+        record.cache.leave_all(&SPACE);
+    }
+}
+
+/// Marks what strong handles refer to, of segments that this cycle has not scanned since they were written to. The cycle calls it with the world running, so that
+/// the last stop finds few such segments; or only in a stop.
+pub fn trace_strong<M: Marking>(marking: &mut M) {
+    let cycle = HEAP.state.cycles.load(Relaxed) + 1;
+    for segment in SPACE.buckets.of_class(Class::Strong) {
+        // Acquire: what was written before it was set is seen; what is written later sets it again.
+        let dirty = segment.dirty.load(Relaxed) != 0 && segment.dirty.swap(0, AcqRel) != 0;
+        if !dirty && segment.scanned_in.load(Relaxed) == cycle {
+            continue;
+        }
+        segment.scanned_in.store(cycle, Relaxed);
+        for index in segment.used() {
+            let word = Word(segment.slot(index).load(Acquire));
+            if word.kind().is_strong() && word.target() != 0 {
+                marking.mark(object(word.target()));
+            }
+        }
+    }
+}
+
+/// Whether a weak handle or an ephemeron leads to an object that is not marked. After marking, world stopped.
+pub(crate) fn any_weak_dies<M: Marking>(marking: &M) -> bool {
+    let dies = |segment: &Segment, index: u32, kind: fn(Kind) -> bool| {
+        let word = Word(segment.slot(index).load(Relaxed));
+        kind(word.kind()) && word.target() != 0 && !marking.is_marked(object(word.target()))
+    };
+    let weak = |kind| matches!(kind, Kind::Weak | Kind::WeakLong);
+    let any = |class, dies: &dyn Fn(&Segment, u32) -> bool| {
+        SPACE
+            .buckets
+            .of_class(class)
+            .any(|segment| segment.used().any(|index| dies(segment, index)))
+    };
+    any(Class::Weak, &|segment, index| dies(segment, index, weak))
+        || any(Class::Pair, &|segment, index| {
+            dies(segment, index, |kind| kind == Kind::Ephemeron)
+                || dies(segment, index + 1, |kind| kind == Kind::Value)
+        })
+}
+
+/// What the cycle has scanned counts no more: marking begins anew, in the child of a `fork`, or because a snapshot did not do.
+pub fn forget_scanned() {
+    for segment in SPACE.buckets.of_class(Class::Strong) {
+        segment.dirty.store(1, Relaxed);
+    }
+}
+
+/// Follows ephemerons until nothing more is reached, then decides about those that are left, and about weak handles. When all marking is done, before finalizers.
+pub(crate) fn settle_short<M: Marking>(marking: &mut M) {
+    while ephemeron::propagate(&SPACE, marking, &object) {
+        marking.drain();
+    }
+    ephemeron::expire(&SPACE, marking, &object);
+    weak::expire(&SPACE, Kind::Weak, marking, &object);
+}
+
+/// Decides about handles that track resurrection, when finalizers have marked what they keep.
+pub(crate) fn settle_long<M: Marking>(marking: &mut M) {
+    weak::expire(&SPACE, Kind::WeakLong, marking, &object);
+}
+
+/// Says how far settling is, and wakes who waits for it. By the cycle.
+pub fn set_settling(phase: u32) {
+    HEAP.state.settling.store(phase, Release);
+    futex::wake(&HEAP.state.settling, i32::MAX as u32);
+}
