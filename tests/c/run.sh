@@ -81,6 +81,16 @@ if wanted dlopen_roots; then
         build dlopen_roots.c dlopen_roots -O2 $link && test_program dlopen_roots "$out/plugin.so"
 fi
 
+if wanted prefork; then
+    # shellcheck disable=SC2086
+    build prefork.c prefork -O2 $link && {
+        test_program prefork.c
+        result "prefork, watched" env NEAP_WATCH=pagemap "$out/prefork"
+        result "prefork, option on-fork" env NEAP_PREFORK=on-fork "$out/prefork" on-fork
+        result "prefork, option on-fork, watched" env NEAP_PREFORK=on-fork NEAP_WATCH=pagemap "$out/prefork" on-fork
+    }
+fi
+
 # Without optimisation, without inline allocation, position-independent in the strict way, and with the static library.
 for source in alloc.c threads.c fork.c thread_roots.c cxx.cpp; do
     name=${source%.*}

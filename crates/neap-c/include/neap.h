@@ -248,6 +248,18 @@ void neap_release_collections(void);
 /* Runs `function` with every other attached thread stopped (those in blocked regions go on). It may not allocate or take locks. */
 void *neap_with_stopped_world(neap_function *function, void *argument);
 
+/* ---- Programs that fork ---- */
+
+/* Before forking workers: collects, and makes permanent what lives then. Children go on sharing its memory, since nothing is marked, swept or allocated there any more; what
+ * they allocate comes from fresh pages. Call it again before forking again: what became garbage since the last time is found then. 0 if nothing was done because collections are
+ * disabled, or held off by this thread. The option `prefork` does it at every fork. */
+int neap_prefork(void);
+/* The permanent part alone: what lives now lives until it is freed or neap_unfreeze is called, and later collections neither mark nor sweep it. They do read it. Its finalizers
+ * do not run and its links are not cleared. What is allocated afterwards is not permanent. 0 as above. */
+int neap_freeze(void);
+/* Makes all permanent objects ordinary ones; the next collection finds out which of them live. 0 if this thread holds collections off. */
+int neap_unfreeze(void);
+
 /* Called with the bytes asked for when there is no memory; the allocation returns what it returns, so null, or memory kept for this. It may collect nothing itself, but may
  * free objects for later, or end the process. World running, no lock held. */
 typedef void *neap_out_of_memory_callback(size_t bytes, void *environment);

@@ -20,6 +20,7 @@ mod layouts;
 mod links;
 mod objects;
 mod observe;
+mod prefork;
 mod roots;
 mod stacks;
 mod status;

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 pub mod handles;
+mod prefork;
 
 use core::ffi::c_void;
 use core::ops::Range;
@@ -38,6 +39,7 @@ pub use crate::runtime::warning::WarningCallback;
 pub use crate::runtime::{initialize, is_initialized, set_option};
 pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message};
+pub use prefork::{freeze, frozen_bytes, prefork, unfreeze};
 
 /// Traces one object: `object` is the start of its cell, `bytes` the bytes that are its own. Called by the thread that drives the cycle, world stopped: reads and
 /// reports, and neither allocates nor locks.

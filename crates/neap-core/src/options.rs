@@ -10,7 +10,7 @@ mod kinds;
 mod words;
 
 pub use kinds::{Boolean, Bytes, Count, Float, Kind, Milliseconds, OptionalPath, Signal};
-pub use words::{HugePages, LogTopics, WatchChoice};
+pub use words::{HugePages, LogTopics, Prefork, WatchChoice};
 
 use core::fmt;
 use core::time::Duration;
@@ -121,6 +121,9 @@ options! {
     watch: WatchChoice { default: WatchChoice::None, valid: () }
     /// Which of the heap's memory is asked to be huge pages, which make marking large heaps faster. `auto`: what lies above the first 32 MiB.
     huge_pages: HugePages { default: HugePages::Auto, valid: () }
+    /// What to do when the program forks. `on-fork`: as neap_prefork(), if much was allocated since the last time; collects, and makes what lives
+    /// then permanent, so that children go on sharing its memory. `never`: nothing.
+    prefork: Prefork { default: Prefork::Never, valid: () }
     /// Writable segments of the program and its libraries are roots.
     static_roots: Boolean { default: true, valid: () }
 }

@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use crate::addr::{Address, Granule};
 use crate::heap::kind::Kind;
@@ -23,9 +23,10 @@ pub struct Unborn {
     pub fresh: bool,
 }
 
-/// Takes pages for `requested` bytes. In a critical section.
+/// Takes pages for `requested` bytes, and notes them in `note`, the thread's own, until they are an object: where another thread forks meanwhile, the child gives them back. In a critical section.
 pub fn take(
     heap: &Heap,
+    note: &AtomicU32,
     kind: Kind,
     layout: u32,
     requested: usize,
@@ -37,6 +38,7 @@ pub fn take(
         match inner.large_block(heap, kind, layout, requested, grow) {
             Ok((block, fresh)) => {
                 let bytes = heap.header(block).cell_bytes();
+                note.store(block.0 + 1, Relaxed);
                 return Ok(Unborn { block, start: heap.address(block), bytes, fresh });
             }
             // Dead memory first: sweep before the heap grows.
@@ -50,9 +52,19 @@ pub fn take(
 }
 
 /// Makes the pages an object. In a critical section, after the caller has zeroed them where needed.
-pub fn bear(heap: &Heap, unborn: &Unborn) {
-    heap.inner().bear_large(heap, unborn.block);
+pub fn bear(heap: &Heap, note: &AtomicU32, unborn: &Unborn) {
+    let mut inner = heap.inner();
+    inner.bear_large(heap, unborn.block);
+    note.store(0, Relaxed);
+    drop(inner);
     heap.state.allocated_since_cycle.fetch_add(unborn.bytes, Relaxed);
+}
+
+/// Gives back the pages that a thread, which is gone, had taken and noted.
+pub fn forget_unborn(heap: &Heap, note: &AtomicU32) {
+    if let Some(block) = note.swap(0, Relaxed).checked_sub(1) {
+        heap.dissolve_block(&mut heap.inner(), Granule(block));
+    }
 }
 
 /// Zeroes what may not be zero. Outside the critical section.
@@ -76,12 +88,13 @@ mod tests {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         for round in 0..2 {
-            let unborn = take(&heap, Kind::Conservative, NO_LAYOUT, 40_000, true).unwrap();
+            let note = AtomicU32::new(0);
+            let unborn = take(&heap, &note, Kind::Conservative, NO_LAYOUT, 40_000, true).unwrap();
             assert!(heap.object_at(unborn.start.0).is_none());
             assert_eq!(unborn.fresh, round == 0);
             // SAFETY: just taken.
             unsafe { zero(&unborn) };
-            bear(&heap, &unborn);
+            bear(&heap, &note, &unborn);
             let cell = heap.object_at(unborn.start.0 + 39_999).unwrap();
             assert_eq!((cell.start, cell.bytes()), (unborn.start, 40_960));
             assert!(heap.object_at(unborn.start.0 + 40_000).is_none());
@@ -96,11 +109,30 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_never_became_an_object_come_back() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let note = AtomicU32::new(0);
+        let unborn = take(&heap, &note, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
+        assert_eq!(heap.inner().granules.taken(), 3);
+        forget_unborn(&heap, &note);
+        assert_eq!(heap.inner().granules.taken(), 0);
+        let born = take(&heap, &note, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
+        assert_eq!(born.start, unborn.start);
+        bear(&heap, &note, &born);
+        forget_unborn(&heap, &note);
+        assert!(heap.object_at(born.start.0).is_some(), "an object is nobody's note any more");
+        heap.verify().unwrap();
+    }
+
+    #[test]
     fn absurd_sizes_are_refused() {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         for requested in [65 << 20, 1 << 40, isize::MAX as usize, usize::MAX, usize::MAX - 5000] {
-            assert!(take(&heap, Kind::Leaf, NO_LAYOUT, requested, true).is_err());
+            assert!(
+                take(&heap, &AtomicU32::new(0), Kind::Leaf, NO_LAYOUT, requested, true).is_err()
+            );
         }
         heap.verify().unwrap();
     }

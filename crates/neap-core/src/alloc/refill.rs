@@ -25,7 +25,8 @@ pub fn refill(
             if let Some(bytes) = next_run(heap, local, run, block) {
                 return Ok(bytes);
             }
-            heap.header(block).held.store(0, Relaxed);
+            // Release: who finds the block let go finds the bits of its runs set.
+            heap.header(block).held.store(0, Release);
             run.set_block(None);
         }
         let found = heap.inner().search(heap, id, may_grow);

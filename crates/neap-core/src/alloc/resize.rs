@@ -91,12 +91,16 @@ mod tests {
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
 
+    /// Where the thread notes pages that are no object yet.
+    static NOTE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
+
     #[test]
     fn a_large_object_grows_and_shrinks_where_it_is() {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
-        let unborn = large::take(&heap, Kind::Conservative, NO_LAYOUT, 40_000, true).unwrap();
-        large::bear(&heap, &unborn);
+        let unborn =
+            large::take(&heap, &NOTE, Kind::Conservative, NO_LAYOUT, 40_000, true).unwrap();
+        large::bear(&heap, &NOTE, &unborn);
         let cell = heap.object_at(unborn.start.0).unwrap();
         // SAFETY: the object's bytes.
         unsafe { cell.start.pointer::<u8>().write_bytes(3, 40_000) };
@@ -142,8 +146,8 @@ mod tests {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         let [first, _second] = [0, 1].map(|_| {
-            let unborn = large::take(&heap, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
-            large::bear(&heap, &unborn);
+            let unborn = large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
+            large::bear(&heap, &NOTE, &unborn);
             unborn
         });
         assert!(!in_place(&heap, &heap.object_at(first.start.0).unwrap(), 100_000));

@@ -203,8 +203,8 @@ impl Local {
         });
     }
 
-    /// The thread ends: its cells are free again and its blocks everybody's.
-    pub fn retire(&self, heap: &Heap) {
+    /// Gives up the cells that it holds and the blocks they come from: they are free, and everybody's. Called by its thread in a critical section, or when there is no such thread any more.
+    pub fn let_go(&self, heap: &Heap) {
         let mut inner = heap.inner();
         self.for_each_run(|run| {
             self.count_run(run);
@@ -215,10 +215,11 @@ impl Local {
                 heap.header(block).held.store(0, Relaxed);
                 inner.note_free_cell(heap, block);
             }
-            // While marking is under way the cells are marked, and stay until the next cycle.
+            // While marking is under way the cells are marked, and stay until the next cycle; in a frozen block until it is unfrozen, since no one would get them.
             if !rest.is_empty()
                 && !heap.state.allocate_black.load(Relaxed)
                 && let Some(cell) = heap.cell_at(rest.start)
+                && !cell.header.is_frozen()
             {
                 let cells = cell.index.0..cell.index.0 + (rest.len() / run.cell_bytes()) as u32;
                 // What comes back was zeroed but its block no longer counts as fresh, so it is zeroed again when handed out.
@@ -227,7 +228,11 @@ impl Local {
                 inner.note_free_cell(heap, cell.block);
             }
         });
-        drop(inner);
+    }
+
+    /// The thread ends: as [`Local::let_go`], and its typed runs are given back.
+    pub fn retire(&self, heap: &Heap) {
+        self.let_go(heap);
         let typed = self.typed.swap(0, Relaxed);
         if typed != 0 {
             map::release(crate::addr::Address(typed), TYPED_BYTES);
@@ -268,5 +273,33 @@ pub(crate) mod tests {
         let mut runs = 0;
         local.for_each_run(|run| runs += run.block().is_none() as usize);
         assert_eq!(runs, FIXED_SPACES + 6);
+    }
+
+    #[test]
+    fn what_was_let_go_before_freezing_is_no_longer_allocated_from() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let (local, stale) = (local(), local());
+        let id = SpaceId(7);
+        let allocate = |local: &Local| {
+            let run = local.run(id).unwrap();
+            if run.rest().is_empty() {
+                super::super::refill::refill(&heap, local, run, id, true).unwrap();
+            }
+            run.bump(run.cell_bytes())
+        };
+        let (first, other) = (allocate(local), allocate(stale));
+        local.let_go(&heap);
+        heap.inner().freeze(&heap);
+        assert!(heap.object_at(first).unwrap().header.is_frozen());
+        assert!(!heap.object_at(other).unwrap().header.is_frozen(), "another thread's block");
+        let next = allocate(local);
+        assert!(!heap.object_at(next).unwrap().header.is_frozen());
+        heap.verify().unwrap();
+        stale.let_go(&heap);
+        heap.inner().freeze(&heap);
+        stale.retire(&heap);
+        assert!(heap.object_at(other).is_some());
+        heap.verify().unwrap();
     }
 }

@@ -112,6 +112,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
         postpone();
         return false;
     }
+    steps::reopen();
     if steps::enabled() && HEAP.state.expected_live_bytes() >= SMALL_BYTES {
         return concurrently(position, reason);
     }
@@ -169,15 +170,18 @@ fn postpone() {
     DUE_AT.store(HEAP.state.allocated_since_cycle.load(Relaxed) + (1 << 20), Relaxed);
 }
 
+/// A frozen byte counts for the trigger as this part of a live one: cycles read it, in the order of addresses, and neither mark nor sweep it. Larger: a child of a server collects sooner and has less memory of its own; smaller: fewer cycles.
+const FROZEN_WEIGHS: usize = 4;
+
 /// Sets the trigger after a cycle or a change of settings; gives it.
 pub(super) fn set_due(collector: &Collector) -> usize {
     let born_marked = HEAP.state.born_marked_bytes.load(Relaxed);
-    let marked = collector.marked;
+    let marked = collector.marked + HEAP.state.frozen_bytes.load(Relaxed) / FROZEN_WEIGHS;
     let threshold = after_floating(
         collector.settings.threshold(
             marked,
             collector.share,
-            is_growing(marked, collector.marked_before),
+            is_growing(collector.marked, collector.marked_before),
             collector.mutators,
         ),
         born_marked,

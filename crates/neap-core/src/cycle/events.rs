@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 pub use neap_record::CycleEvent;
 
@@ -55,8 +55,23 @@ pub fn tell(event: CycleEvent) {
     }
 }
 
+/// Callers of [`later`] that are at it.
+static QUIET: AtomicU32 = AtomicU32::new(0);
+/// The end of a cycle was not told.
+static MISSED: AtomicBool = AtomicBool::new(false);
+
+/// Runs `f`; the end of a cycle meanwhile is not told, since the program is not in a place where anything may be done. True if there was one: whoever comes by an allocation next has to be told.
+pub fn later(f: impl FnOnce()) -> bool {
+    QUIET.fetch_add(1, AcqRel);
+    f();
+    QUIET.fetch_sub(1, AcqRel) == 1 && MISSED.swap(false, AcqRel)
+}
+
 /// The cycle is over.
 pub fn after_cycle() {
+    if QUIET.load(Acquire) > 0 {
+        return MISSED.store(true, Release);
+    }
     tell(CycleEvent::CycleEnd);
     let callback = AFTER.load(Acquire);
     if callback != 0 {

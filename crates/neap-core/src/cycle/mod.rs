@@ -7,6 +7,7 @@ pub mod by_fork;
 pub mod collector;
 pub mod concurrent;
 pub mod events;
+pub mod freeze;
 pub mod full;
 pub mod markers;
 pub mod phase;

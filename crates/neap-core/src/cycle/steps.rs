@@ -37,6 +37,10 @@ static TELL_END: AtomicBool = AtomicBool::new(false);
 /// Address of the [`Way`]; 0 where cycles stop the world.
 static CONCURRENT: AtomicUsize = AtomicUsize::new(0);
 
+const STATE_BYTES: usize = size_of::<Way>().next_multiple_of(PAGE_BYTES);
+/// In a forked child before its first cycle: the parent's way of watching, as a number; 0 for none.
+static INHERITED: AtomicU32 = AtomicU32::new(Watching::None as u32);
+
 /// How long a step waits for a mutator.
 const OFFER_NS: u64 = 2_000_000;
 /// Who waits for a cycle looks this often whether it still has to.
@@ -45,8 +49,7 @@ const LOOK_NS: u64 = 20_000_000;
 /// Cycles are run beside the program from now on, if this way of watching has such. False if the system does not allow it.
 pub fn enable(watching: Watching) -> bool {
     let Some(way) = Way::open(watching) else { return watching == Watching::None };
-    let bytes = size_of::<Way>().next_multiple_of(PAGE_BYTES);
-    let Ok(memory) = map::allocate(bytes) else { return false };
+    let Ok(memory) = map::allocate(STATE_BYTES) else { return false };
     // SAFETY: fresh memory, large enough and page-aligned; nobody knows it yet.
     unsafe { memory.pointer::<Way>().write(way) };
     CONCURRENT.store(memory.0, Release);
@@ -59,11 +62,14 @@ pub fn enabled() -> bool {
     CONCURRENT.load(Acquire) != 0
 }
 
-/// What is in use.
+/// What is in use, or will be from the first cycle on.
 pub fn watching() -> Watching {
     let way = CONCURRENT.load(Acquire) as *const Way;
     // SAFETY: stored by `enable`; which way it is never changes.
-    unsafe { way.as_ref() }.map_or(Watching::None, Way::watching)
+    match unsafe { way.as_ref() } {
+        Some(way) => way.watching(),
+        None => Watching::from_number(INHERITED.load(Relaxed)),
+    }
 }
 
 /// # Safety
@@ -151,6 +157,11 @@ fn program_takes_part() -> bool {
     HEAP.layouts.has_functions() || events::are_told() || root_callback::is_set()
 }
 
+/// The end of a cycle was not told: the next mutator that comes by tells it.
+pub fn tell_end() {
+    TELL_END.store(true, Release);
+}
+
 /// Runs a cycle if one was requested. On the collector's thread.
 pub fn drive() {
     if !enabled() || !(REQUESTED.swap(false, AcqRel) || collector::is_due()) {
@@ -226,12 +237,12 @@ pub fn after_fork() {
     OFFERED.store(NOTHING, Relaxed);
     REQUESTED.store(false, Relaxed);
     UNDER_WAY.store(false, Relaxed);
-    let watching = watching();
+    INHERITED.store(watching() as u32, Relaxed);
     let old = CONCURRENT.swap(0, AcqRel) as *mut Way;
     if !old.is_null() {
         // SAFETY: the child has one thread, which is not using it. What it has open is the parent's business; the child only lets go of it.
         unsafe { old.drop_in_place() };
-        map::release(Address(old as usize), size_of::<Way>().next_multiple_of(PAGE_BYTES));
+        map::release(Address(old as usize), STATE_BYTES);
     }
     HEAP.state.set_snapshot(Snapshot::None);
     HEAP.state.allocate_black.store(false, Relaxed);
@@ -240,6 +251,12 @@ pub fn after_fork() {
     inner.free_put_off(&HEAP);
     drop(inner);
     COLLECTOR.lock().phase = Phase::Idle;
-    // Where the child is refused what its parent was allowed, its cycles stop the world.
-    let _ = enable(watching);
+}
+
+/// In a child of `fork`: watches as its parent did, now that there is to be a cycle. A child that never collects does without; one that is refused what its parent was allowed stops the world.
+pub fn reopen() {
+    const NONE: u32 = Watching::None as u32;
+    if INHERITED.load(Relaxed) != NONE {
+        let _ = enable(Watching::from_number(INHERITED.swap(NONE, AcqRel)));
+    }
 }

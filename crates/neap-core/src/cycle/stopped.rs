@@ -84,7 +84,8 @@ impl Stop {
         verify_marks(&self.token, record.kind);
         collector.marked_before = collector.marked;
         collector.marked = HEAP.state.marked_bytes.load(Relaxed);
-        record.live_bytes = collector.marked + HEAP.state.born_marked_bytes.load(Relaxed);
+        let frozen = HEAP.state.frozen_bytes.load(Relaxed);
+        record.live_bytes = collector.marked + frozen + HEAP.state.born_marked_bytes.load(Relaxed);
         HEAP.state.live_bytes.store(record.live_bytes, Relaxed);
         record.allocated_bytes = HEAP.state.allocated_since_cycle.load(Relaxed);
         record.mutators = self.registry.count();
@@ -141,8 +142,9 @@ pub fn read_roots<'t>(
     root_callback::call(&mut Tracer::new(marker));
 }
 
-/// Objects that live until freed are roots themselves.
+/// Objects that live until freed are roots themselves, and so are frozen ones.
 pub fn mark_uncollectable(marker: &mut Marker<'_>) {
+    marker.scan_frozen();
     HEAP.inner().for_each_uncollectable(&HEAP, |block| {
         let header = HEAP.header(block);
         HEAP.for_each_object(block, header, |index: CellIndex, start| {

@@ -121,6 +121,19 @@ impl<'a> Bits<'a> {
         live
     }
 
+    /// Marks what is allocated; gives the number of such cells. Writes only what changes: the memory may be shared with other processes.
+    pub fn mark_allocated(self, cells: u32) -> u32 {
+        let mut live = 0;
+        for word in 0..cells.div_ceil(64) as usize {
+            let allocated = self.0[word * 2 + 1].load(Relaxed);
+            if self.0[word * 2].load(Relaxed) != allocated {
+                self.0[word * 2].store(allocated, Relaxed);
+            }
+            live += allocated.count_ones();
+        }
+        live
+    }
+
     /// Number of allocated cells.
     pub fn allocated(self, cells: u32) -> u32 {
         (0..cells.div_ceil(64) as usize)
@@ -218,6 +231,17 @@ mod tests {
             assert_eq!(bits.next_free_run(10, 128), Some(74..128));
             bits.clear_marks(128);
             assert_eq!((bits.marked(128), bits.allocated(128)), (0, 64));
+        });
+    }
+
+    #[test]
+    fn marking_all_that_is_allocated_unmarks_the_rest() {
+        with_bits(|bits| {
+            bits.set_range(3..70, false, true, true);
+            bits.set_range(100..101, true, true, true);
+            assert_eq!(bits.mark_allocated(128), 68);
+            assert_eq!((bits.marked(128), bits.allocated(128)), (68, 68));
+            assert!(bits.is_marked(CellIndex(69)) && !bits.is_marked(CellIndex(70)));
         });
     }
 

@@ -226,9 +226,12 @@ impl Granules {
         }
     }
 
-    /// The watch knows no chunk any more: it was closed, or did not survive a `fork`.
+    /// The watch knows no chunk any more: it was closed, or did not survive a `fork`. Free memory counts as freed long ago, since a child's clock begins anew.
     pub fn forget_registrations(&mut self) {
-        self.chunks.iter_mut().for_each(|chunk| chunk.registered = false);
+        for chunk in self.chunks.iter_mut() {
+            chunk.registered = false;
+            chunk.freed_at_ms = 0;
+        }
     }
 
     /// Gives granules back, to be used again as they are.

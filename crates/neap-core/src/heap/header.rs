@@ -37,6 +37,8 @@ pub enum Listed {
     PartialEven = 3,
     /// The same of an odd epoch.
     PartialOdd = 4,
+    /// Its objects live until they are freed or unfrozen; no free cell of it is handed out.
+    Frozen = 5,
 }
 
 /// No block, as a link.
@@ -201,8 +203,15 @@ impl Header {
             1 => Listed::UsedEven,
             2 => Listed::UsedOdd,
             3 => Listed::PartialEven,
-            _ => Listed::PartialOdd,
+            4 => Listed::PartialOdd,
+            _ => Listed::Frozen,
         }
+    }
+
+    /// Whether its objects are permanent. Settled while a cycle is under way.
+    #[inline]
+    pub fn is_frozen(&self) -> bool {
+        self.listed.load(Relaxed) == Listed::Frozen as u8
     }
 }
 
@@ -298,7 +307,9 @@ impl Lists {
             Listed::UsedOdd => &mut self.used[1],
             Listed::PartialEven => &mut self.partial[0],
             Listed::PartialOdd => &mut self.partial[1],
-            Listed::No => unreachable!("a block in no list is not looked for"),
+            Listed::No | Listed::Frozen => {
+                unreachable!("a block in no list of its space is not looked for there")
+            }
         }
     }
 }

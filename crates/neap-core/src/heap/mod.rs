@@ -8,10 +8,12 @@
 pub mod bits;
 pub mod classes;
 pub mod decay;
+pub mod frozen;
 pub mod granules;
 pub mod header;
 pub mod kind;
 pub mod layout;
+pub mod listed;
 pub mod lookup;
 pub mod reserve;
 pub mod sent_marks;
@@ -170,6 +172,8 @@ impl Heap {
         map::commit(self.base().add(end), CHUNK_BYTES).map_err(|_| Refused::System)?;
         if end >= self.state.huge_pages_above.load(Relaxed) {
             map::huge_pages(self.base().add(end), CHUNK_BYTES);
+        } else if end < self.state.small_pages_below.load(Relaxed) {
+            map::small_pages(self.base().add(end), CHUNK_BYTES);
         }
         inner.granules.add_chunk().map_err(|_| Refused::System)?;
         self.committed.store(end + CHUNK_BYTES, Release);
@@ -229,9 +233,13 @@ impl Heap {
         }
     }
 
-    /// Unmarks every object: the first step of a full cycle.
+    /// Unmarks every object that is not frozen: the first step of a full cycle.
     pub fn clear_marks(&self) {
-        self.for_each_block(|granule, header| self.bits(granule).clear_marks(header.cells()));
+        self.for_each_block(|granule, header| {
+            if !header.is_frozen() {
+                self.bits(granule).clear_marks(header.cells());
+            }
+        });
     }
 
     /// Bytes of metadata that are in use, headers and bits of the committed range.

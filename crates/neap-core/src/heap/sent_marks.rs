@@ -19,7 +19,8 @@ pub fn send(heap: &Heap, out: &mut [u64]) -> Option<usize> {
     heap.for_each_block(|block, header| {
         let bits = heap.bits(block);
         let words = header.cells().div_ceil(64) as usize;
-        if !fits || (0..words).all(|word| bits.mark_word(word) == 0) {
+        // Frozen blocks have theirs on both sides.
+        if !fits || header.is_frozen() || (0..words).all(|word| bits.mark_word(word) == 0) {
             return;
         }
         let Some(record) = out.get_mut(at..at + 1 + words) else {

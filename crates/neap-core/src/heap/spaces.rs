@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::classes::{CLASSES, TABLE};
 use super::granules::Granules;
-use super::header::{Form, Listed, Lists, NO_LAYOUT, NONE, State};
+use super::header::{Form, List, Listed, Lists, NO_LAYOUT, NONE, State};
 use super::kind::{KINDS, Kind, Scan};
 use super::layout::LayoutId;
 use super::{Heap, Refused};
@@ -35,12 +35,12 @@ impl SpaceId {
 }
 
 #[derive(Clone, Copy)]
-struct Space {
+pub(super) struct Space {
     class: u8,
     scan: Scan,
-    uncollectable: bool,
+    pub(super) uncollectable: bool,
     layout: u32,
-    lists: Lists,
+    pub(super) lists: Lists,
 }
 
 /// What a search for a block with free cells came to.
@@ -58,12 +58,14 @@ pub enum Search {
 pub struct Inner {
     /// Free granules.
     pub granules: Granules,
-    spaces: MetaVec<Space>,
-    large: Lists,
+    pub(super) spaces: MetaVec<Space>,
+    pub(super) large: Lists,
+    /// Blocks of permanent objects, of whatever space; large ones too.
+    pub(super) frozen: List,
     /// Objects freed while marking was under way.
     put_off: MetaVec<Address>,
     /// 0 or 1: which lists hold swept blocks.
-    epoch: usize,
+    pub(super) epoch: usize,
     /// Spaces below this one have nothing left to sweep; one past the last means the large objects too.
     swept_below: usize,
 }
@@ -75,6 +77,7 @@ impl Inner {
             granules: Granules::new(),
             spaces: MetaVec::new(),
             large: Lists::new(),
+            frozen: List::new(Listed::Frozen),
             put_off: MetaVec::new(),
             epoch: 0,
             swept_below: usize::MAX,
@@ -346,41 +349,12 @@ impl Inner {
 
     /// Ends a large object; gives the bytes freed.
     pub fn free_large(&mut self, heap: &Heap, block: Granule) -> usize {
-        let tag = heap.header(block).listed();
-        self.large.by_tag(tag).remove(block, |granule| heap.header(granule));
+        let list = match heap.header(block).listed() {
+            Listed::Frozen => &mut self.frozen,
+            tag => self.large.by_tag(tag),
+        };
+        list.remove(block, |granule| heap.header(granule));
         heap.dissolve_block(self, block)
-    }
-
-    /// Calls `f` for every block that lives until freed.
-    pub fn for_each_uncollectable(&self, heap: &Heap, mut f: impl FnMut(Granule)) {
-        let header = |granule| heap.header(granule);
-        let fixed = &self.spaces[..self.spaces.len().min(FIXED_SPACES)];
-        let lists =
-            fixed.iter().filter(|space| space.uncollectable).flat_map(|space| &space.lists.used);
-        let partial =
-            fixed.iter().filter(|space| space.uncollectable).flat_map(|space| &space.lists.partial);
-        for list in lists.chain(partial).chain(&self.large.used) {
-            let mut block = list.first();
-            while let Some(here) = block {
-                if heap.header(here).is_uncollectable() {
-                    f(here);
-                }
-                block = list.after(here, header);
-            }
-        }
-    }
-
-    /// Calls `f` with every listed block and the list it is in.
-    pub fn for_each_listed(&self, heap: &Heap, mut f: impl FnMut(Granule, Listed)) {
-        let header = |granule| heap.header(granule);
-        let spaces = self.spaces.iter().map(|space| &space.lists).chain([&self.large]);
-        for list in spaces.flat_map(|lists| lists.used.iter().chain(&lists.partial)) {
-            let mut block = list.first();
-            while let Some(here) = block {
-                f(here, header(here).listed());
-                block = list.after(here, header);
-            }
-        }
     }
 }
 

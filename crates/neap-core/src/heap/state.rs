@@ -56,6 +56,10 @@ pub struct HeapState {
     pub past_end: AtomicUsize,
     /// Chunks from this many bytes of heap on are advised to be huge pages; `usize::MAX` for none. A small heap would pay for memory that it does not use.
     pub huge_pages_above: AtomicUsize,
+    /// Chunks below this many bytes of heap are advised not to be huge pages: in a process that forks, a word written would copy, or allocate, all of one. Set under the heap's lock.
+    pub small_pages_below: AtomicUsize,
+    /// Bytes of cells that hold frozen objects, as counted when they were frozen; written under the heap's lock.
+    pub frozen_bytes: AtomicUsize,
     /// 1 if every object larger than a word lies at a multiple of 16, whatever its size.
     pub align_all: AtomicUsize,
 }
@@ -77,6 +81,8 @@ impl HeapState {
             snapshot: AtomicU32::new(Snapshot::None as u32),
             past_end: AtomicUsize::new(0),
             huge_pages_above: AtomicUsize::new(usize::MAX),
+            small_pages_below: AtomicUsize::new(0),
+            frozen_bytes: AtomicUsize::new(0),
             align_all: AtomicUsize::new(0),
         }
     }

@@ -74,6 +74,11 @@ impl<'t> Marker<'t> {
         self.marked_bytes = 0;
     }
 
+    /// Grey words on its stack.
+    pub fn pending(&self) -> usize {
+        self.stack.len()
+    }
+
     /// Keeps a grey word for later.
     #[inline(always)]
     fn push(&mut self, entry: usize) {

@@ -7,6 +7,7 @@ pub mod deque;
 pub mod done;
 pub mod drain;
 pub mod entry;
+pub mod frozen;
 pub mod rescan;
 pub mod scan;
 pub mod scan_typed;

@@ -113,6 +113,9 @@ mod tests {
         (cells.into_iter().map(|cell| cell as usize).collect(), reachable)
     }
 
+    /// Where the thread notes pages that are no object yet.
+    static NOTE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
+
     #[test]
     fn one_marker_marks_exactly_what_is_reachable() {
         let heap = heap();
@@ -208,8 +211,9 @@ mod tests {
         let (heap, local) = (heap(), local());
         let leaf = SpaceId::of(Kind::Leaf, 0);
         let words = 100_001;
-        let unborn = large::take(&heap, Kind::Conservative, NO_LAYOUT, words * 8, true).unwrap();
-        large::bear(&heap, &unborn);
+        let unborn =
+            large::take(&heap, &NOTE, Kind::Conservative, NO_LAYOUT, words * 8, true).unwrap();
+        large::bear(&heap, &NOTE, &unborn);
         let children: Vec<_> = (0..words)
             .map(|word| {
                 let child = object(&heap, local, leaf, 1);

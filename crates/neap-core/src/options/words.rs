@@ -100,6 +100,16 @@ fn show_words(opening: &str, words: &[&str], out: &mut dyn fmt::Write) -> fmt::R
 }
 
 choice! {
+    /// What happens before the program forks.
+    Prefork {
+        /// Nothing more than that the child's heap will be in order.
+        Never = "never",
+        /// What is alive is made permanent, so that children go on sharing it.
+        OnFork = "on-fork",
+    }
+}
+
+choice! {
     /// How the collector learns what the program wrote while it marked.
     WatchChoice {
         /// It stops the world for the whole of marking, so there is nothing to learn.

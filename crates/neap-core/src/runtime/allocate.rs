@@ -184,14 +184,15 @@ fn attempt_small(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
 
 fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused> {
     let critical = mutator.critical();
-    let unborn = large::take(&HEAP, request.kind, request.layout, request.bytes, true)?;
+    let note = &mutator.unborn;
+    let unborn = large::take(&HEAP, note, request.kind, request.layout, request.bytes, true)?;
     drop(critical);
     if request.layout != NO_LAYOUT || request.kind.scan() != Scan::Leaf {
         // SAFETY: just taken by this thread.
         unsafe { large::zero(&unborn) };
     }
     let _critical = mutator.critical();
-    large::bear(&HEAP, &unborn);
+    large::bear(&HEAP, note, &unborn);
     mutator.local.count(1, unborn.bytes as u64);
     Ok(unborn.start.pointer())
 }

@@ -7,6 +7,7 @@
 
 use core::mem::forget;
 
+use super::prefork;
 use crate::heap::HEAP;
 use crate::sys::meta_alloc;
 use crate::world::{attach, current, registry, roots, stop};
@@ -19,6 +20,8 @@ pub fn initialize() {
 }
 
 extern "C" fn prepare() {
+    prefork::before_fork();
+    super::hold_options_for_fork();
     cycle::hold_for_fork();
     forget(registry::lock());
     forget(roots::hold_for_fork());
@@ -42,6 +45,7 @@ unsafe fn release() {
         roots::unlock_forgotten();
         registry::unlock_forgotten();
         cycle::unlock_after_fork();
+        super::unlock_options_after_fork();
     }
 }
 

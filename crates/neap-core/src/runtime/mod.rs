@@ -2,10 +2,13 @@
 //!
 //! Invariant: [`initialize`] does its work once, on the first thread that needs the collector; everybody else waits for it. After it, the calling thread is attached.
 
+#![allow(unsafe_code)]
+
 pub mod allocate;
 pub mod external_stop;
 mod fork;
 pub mod interpose;
+pub mod prefork;
 pub mod summary;
 pub mod warning;
 
@@ -14,7 +17,7 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 use crate::addr::GRANULE_BYTES;
 use crate::cycle::{background, collector, markers, report, steps};
 use crate::heap::HEAP;
-use crate::options::{HugePages, Options};
+use crate::options::{HugePages, Options, Prefork};
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::{futex, print, thread};
@@ -99,6 +102,7 @@ fn apply(options: &Options) {
     roots::set_static(options.static_roots);
     background::set_decay_ms(options.decay.as_millis() as u64);
     report::LOG_CYCLES.store(options.log.cycles, Relaxed);
+    prefork::set_on_fork(options.prefork == Prefork::OnFork);
     let markers =
         if options.markers == 0 { thread::processors() } else { options.markers as usize };
     collector::configure(|collector| {
@@ -129,6 +133,20 @@ fn open_watch(options: &Options) {
 /// The options in force: what the program set over what the environment says.
 pub fn options() -> Options {
     *OPTIONS.lock().get_or_insert_with(Options::from_environment)
+}
+
+/// Holds the lock over a `fork`.
+fn hold_options_for_fork() {
+    core::mem::forget(OPTIONS.lock());
+}
+
+/// Ends [`hold_options_for_fork`], in the parent and in the child.
+///
+/// # Safety
+/// This thread took it.
+unsafe fn unlock_options_after_fork() {
+    // SAFETY: the caller's promise.
+    unsafe { OPTIONS.unlock_forgotten() };
 }
 
 /// Sets an option by name. What only the start-up reads is refused after it.

@@ -48,6 +48,12 @@ pub fn huge_pages(start: Address, bytes: usize) {
     let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxHugepage) };
 }
 
+/// Asks for ordinary pages over a range, now and later; huge ones that are there stay until they are written after a `fork`, and are then divided. Refusal is of no consequence.
+pub fn small_pages(start: Address, bytes: usize) {
+    // SAFETY: advice that does not change contents.
+    let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxNoHugepage) };
+}
+
 /// New committed memory, zeroed.
 pub fn allocate(bytes: usize) -> Result<Address, Errno> {
     // SAFETY: a new anonymous mapping where the kernel likes aliases nothing.

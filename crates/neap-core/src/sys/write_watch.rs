@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+use core::mem::ManuallyDrop;
 use core::ops::Range;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -14,8 +15,34 @@ use rustix::mm::UserfaultfdFlags;
 
 /// An open watch.
 pub struct WriteWatch {
-    faults: OwnedFd,
-    pagemap: OwnedFd,
+    faults: OwnDescriptor,
+    pagemap: OwnDescriptor,
+}
+
+/// A descriptor of ours in a program that may close it behind our back, and open its own under the same number (daemons close all they find). Closed when dropped if it still is ours.
+struct OwnDescriptor {
+    file: ManuallyDrop<OwnedFd>,
+    /// Device and inode of what was opened.
+    identity: Option<(u64, u64)>,
+}
+
+impl OwnDescriptor {
+    fn new(file: OwnedFd) -> Self {
+        Self { identity: identity(&file), file: ManuallyDrop::new(file) }
+    }
+}
+
+fn identity(file: &OwnedFd) -> Option<(u64, u64)> {
+    rustix::fs::fstat(file).ok().map(|status| (status.st_dev, status.st_ino))
+}
+
+impl Drop for OwnDescriptor {
+    fn drop(&mut self) {
+        if self.identity.is_some() && self.identity == identity(&self.file) {
+            // SAFETY: dropped once, here, and not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.file) };
+        }
+    }
 }
 
 /// A range of written pages, as the kernel writes it.
@@ -115,7 +142,7 @@ impl WriteWatch {
             OFlags::RDONLY | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
-        Ok(Self { faults, pagemap })
+        Ok(Self { faults: OwnDescriptor::new(faults), pagemap: OwnDescriptor::new(pagemap) })
     }
 
     /// Has the kernel watch a range of whole pages.
@@ -127,7 +154,7 @@ impl WriteWatch {
             ioctls: 0,
         };
         // SAFETY: the argument of UFFDIO_REGISTER; with WP_ASYNC no fault ever waits for us.
-        unsafe { ioctl(&self.faults, UFFDIO_REGISTER, &mut argument) }.map(|_| ())
+        unsafe { ioctl(&self.faults.file, UFFDIO_REGISTER, &mut argument) }.map(|_| ())
     }
 
     /// Calls `written` for each range of pages written since they were armed last, and arms them again in the same step: a write that is not reported now will be the next time.
@@ -154,12 +181,37 @@ impl WriteWatch {
                 return_mask: PAGE_IS_WRITTEN,
             };
             // SAFETY: the argument of PAGEMAP_SCAN; the kernel writes at most `regions_length` regions.
-            let count = unsafe { ioctl(&self.pagemap, PAGEMAP_SCAN, &mut argument) }?;
+            let count = unsafe { ioctl(&self.pagemap.file, PAGEMAP_SCAN, &mut argument) }?;
             for region in &regions[..count] {
                 written(region.start as usize..region.end as usize);
             }
             start = argument.walk_end as usize;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_descriptor_is_closed_unless_the_number_is_the_programs_by_now() {
+        let open = || OwnedFd::from(std::fs::File::open("/proc/self/status").unwrap());
+        let number = open().as_raw_fd();
+        drop(OwnDescriptor::new(open()));
+        // SAFETY: asks whether a number is open.
+        assert!(unsafe { libc::fcntl(number, libc::F_GETFD) } < 0, "it was ours: closed");
+        let ours = OwnDescriptor::new(open());
+        let theirs = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        // SAFETY: both numbers are open; the program's file takes the place of ours, as after closing all and opening anew.
+        unsafe { libc::dup2(theirs.as_raw_fd(), ours.file.as_raw_fd()) };
+        let number = ours.file.as_raw_fd();
+        drop(ours);
+        // SAFETY: as above, and closes what this test opened.
+        unsafe {
+            assert!(libc::fcntl(number, libc::F_GETFD) >= 0, "it was not: left alone");
+            libc::close(number);
+        }
     }
 }

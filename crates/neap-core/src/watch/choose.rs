@@ -36,6 +36,11 @@ impl Watching {
         }
     }
 
+    /// The one of this number, as `as` gives it.
+    pub fn from_number(number: u32) -> Self {
+        Self::IN_ORDER.into_iter().find(|watching| *watching as u32 == number).unwrap_or(Self::None)
+    }
+
     /// Whether it does here what it should: tries it out.
     pub fn works(self) -> bool {
         match self {

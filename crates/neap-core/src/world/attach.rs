@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use super::mutator::Mutator;
 use super::{current, registry};
+use crate::alloc::large;
 use crate::heap::{HEAP, Heap};
 use crate::sys::meta_alloc::MetaAllocator;
 use crate::sys::{print, stack_maps, thread};
@@ -122,6 +123,7 @@ pub fn forget_all_but(registry: &mut registry::Registry, own: Option<&Mutator>, 
         if own.is_none_or(|own| !core::ptr::eq(mutator, own)) {
             call_detach_hook(mutator);
             registry.remove(mutator);
+            large::forget_unborn(heap, &mutator.unborn);
             mutator.local.retire(heap);
             forget(mutator);
         }

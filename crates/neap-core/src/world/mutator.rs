@@ -55,6 +55,8 @@ pub struct Mutator {
     pub holds: AtomicU32,
     /// What handles and monitors keep for the thread, an address; 0 until it is made. Written by itself.
     pub references: AtomicUsize,
+    /// The first granule, plus one, of a large block that it has taken and not made an object yet; 0 for none. Written by itself under the heap's lock; read in a child of `fork` where it does not exist.
+    pub unborn: AtomicU32,
 }
 
 impl Mutator {
@@ -78,6 +80,11 @@ impl Mutator {
         // The handler runs on this thread, so the compiler is all that must be kept from reordering.
         compiler_fence(SeqCst);
         Critical(self)
+    }
+
+    /// Whether it is in the program's code: in no critical section, and not holding collections off. Asked by its own thread.
+    pub fn is_at_ease(&self) -> bool {
+        self.critical.load(Relaxed) == 0 && self.holds.load(Relaxed) == 0
     }
 
     /// In the stop signal's handler: whether the stop must wait; if so it is remembered.

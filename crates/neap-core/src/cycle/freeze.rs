@@ -1,0 +1,71 @@
+//! Freezing what is alive and unfreezing it, between cycles.
+//!
+//! Invariant: done under the collector's lock with no cycle under way, so that no marker and no sweep ever sees a block change sides. On a mutator, outside critical sections.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::collector::{self, COLLECTOR, Reason, set_due};
+use super::phase::Phase;
+use crate::heap::HEAP;
+use crate::world::attach;
+
+/// Attempts to find a moment between cycles. More than one is needed only where other threads collect all the time.
+const ATTEMPTS: usize = 16;
+
+/// Collects, and makes permanent what lives then. False if nothing was frozen, because collections are disabled or held off by this thread.
+pub fn freeze() -> bool {
+    for _ in 0..ATTEMPTS {
+        if !collector::collect(Reason::Explicit) {
+            return false;
+        }
+        let mutator = attach::current();
+        let frozen = between_cycles(|| {
+            let _critical = mutator.critical();
+            // Its blocks would be left out, and its next objects come to lie among the frozen ones.
+            mutator.local.let_go(&HEAP);
+            let mut inner = HEAP.inner();
+            while !inner.sweep_step(&HEAP) {}
+            inner.freeze(&HEAP);
+        });
+        if frozen {
+            return true;
+        }
+    }
+    false
+}
+
+/// Makes every frozen object an ordinary one. False if this thread holds collections off, or others collect all the time.
+pub fn unfreeze() -> bool {
+    let mutator = attach::current();
+    if mutator.holds.load(Relaxed) > 0 {
+        return false;
+    }
+    (0..ATTEMPTS).any(|_| {
+        between_cycles(|| {
+            let _critical = mutator.critical();
+            HEAP.inner().unfreeze(&HEAP);
+        }) || !collector::collect(Reason::Explicit)
+    })
+}
+
+/// Runs `f` if no cycle is under way, and sets the trigger anew.
+fn between_cycles(f: impl FnOnce()) -> bool {
+    collector::hold();
+    // SAFETY: `hold` took the lock on this thread; the reference ends before `release`.
+    let collector = unsafe { COLLECTOR.already_held() };
+    let idle = collector.phase == Phase::Idle;
+    if idle {
+        f();
+        collector.marked = HEAP
+            .state
+            .live_bytes
+            .load(Relaxed)
+            .saturating_sub(HEAP.state.frozen_bytes.load(Relaxed));
+        collector.marked_before = collector.marked;
+        set_due(collector);
+    }
+    collector::release();
+    idle
+}

@@ -1,0 +1,173 @@
+//! Frozen blocks: their objects are permanent, and nothing about them changes any more, so that forked children go on sharing them.
+//!
+//! Invariant `[heap.inv.frozen]`: a frozen block is in the list of frozen blocks and in no other, and what was allocated in it when it was frozen is marked and
+//! stays so. No cycle clears its marks, no sweep meets it, and its free cells are handed out to nobody. Called under the heap's lock while no cycle is under way.
+
+use core::sync::atomic::Ordering::*;
+
+use super::Heap;
+use super::header::{List, State};
+use super::spaces::Inner;
+
+impl Inner {
+    /// Freezes every block that holds objects and that no thread takes cells from; all are swept. Gives the bytes that are frozen now.
+    pub fn freeze(&mut self, heap: &Heap) -> usize {
+        debug_assert!(self.is_swept(), "[heap.inv.frozen] allocation bits say what is alive");
+        let epoch = self.epoch;
+        for space in 0..self.spaces.len() {
+            let lists = self.spaces[space].lists;
+            for list in [lists.used[epoch], lists.partial[epoch]] {
+                self.freeze_list(heap, list);
+            }
+        }
+        self.freeze_list(heap, self.large.used[epoch]);
+        heap.state.frozen_bytes.load(Relaxed)
+    }
+
+    /// Freezes the blocks of a list as it is now.
+    fn freeze_list(&mut self, heap: &Heap, list: List) {
+        let header = |granule| heap.header(granule);
+        let mut next = list.first();
+        while let Some(block) = next {
+            next = list.after(block, header);
+            let its = header(block);
+            // Acquire: who let go of the block has set the bits of the cells that it took before.
+            if its.held.load(Acquire) != 0 {
+                continue;
+            }
+            let tag = its.listed();
+            let own = match its.state() {
+                State::Large => &mut self.large,
+                _ => &mut self.spaces[its.space() as usize].lists,
+            };
+            own.by_tag(tag).remove(block, header);
+            let live = heap.bits(block).mark_allocated(its.cells()) as usize;
+            if live == 0 {
+                heap.dissolve_block(self, block);
+                continue;
+            }
+            self.frozen.push(block, header);
+            heap.state.frozen_bytes.fetch_add(live * its.cell_bytes(), Relaxed);
+        }
+    }
+
+    /// Makes every frozen block one like others: the next cycle finds out what of it is alive.
+    pub fn unfreeze(&mut self, heap: &Heap) {
+        let header = |granule| heap.header(granule);
+        let epoch = self.epoch;
+        while let Some(block) = self.frozen.pop(header) {
+            let its = header(block);
+            if its.state() == State::Large {
+                self.large.used[epoch].push(block, header);
+                continue;
+            }
+            let lists = &mut self.spaces[its.space() as usize].lists;
+            if heap.bits(block).allocated(its.cells()) == its.cells() {
+                lists.used[epoch].push(block, header);
+            } else {
+                its.fresh.store(0, Relaxed);
+                its.cursor.store(0, Relaxed);
+                lists.partial[epoch].push(block, header);
+            }
+        }
+        heap.state.frozen_bytes.store(0, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::addr::{CellIndex, Granule};
+    use crate::heap::header::{Listed, NO_LAYOUT};
+    use crate::heap::kind::Kind;
+    use crate::heap::spaces::{Search, SpaceId};
+
+    const SPACE: SpaceId = SpaceId::of(Kind::Conservative, 7);
+
+    fn heap() -> Heap {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        heap
+    }
+
+    /// A block with its first `live` cells allocated, that no thread holds.
+    fn block(heap: &Heap, live: u32) -> Granule {
+        let block = heap.inner().fresh_block(heap, SPACE, true).unwrap();
+        heap.bits(block).set_range(0..live, false, true, true);
+        heap.inner().release(heap, block);
+        block
+    }
+
+    fn large(heap: &Heap) -> Granule {
+        let mut inner = heap.inner();
+        let (block, _) = inner.large_block(heap, Kind::Leaf, NO_LAYOUT, 50_000, true).unwrap();
+        inner.bear_large(heap, block);
+        block
+    }
+
+    fn cycle_without_roots(heap: &Heap) {
+        while !heap.inner().sweep_step(heap) {}
+        heap.clear_marks();
+        heap.inner().begin_sweep();
+        while !heap.inner().sweep_step(heap) {}
+        heap.verify().unwrap();
+    }
+
+    #[test]
+    fn what_is_frozen_outlives_cycles_that_do_not_reach_it_and_what_is_not_does_not() {
+        let heap = heap();
+        let (kept, vast) = (block(&heap, 5), large(&heap));
+        let bytes = heap.header(kept).cell_bytes();
+        assert_eq!(heap.inner().freeze(&heap), 5 * bytes + 53_248);
+        let after = block(&heap, 3);
+        (0..3).for_each(|_| cycle_without_roots(&heap));
+        assert_eq!(heap.bits(kept).allocated(heap.header(kept).cells()), 5);
+        assert_eq!((heap.header(kept).is_frozen(), heap.header(vast).is_frozen()), (true, true));
+        assert_eq!(heap.header(after).state(), State::Free);
+        heap.inner().unfreeze(&heap);
+        heap.verify().unwrap();
+        cycle_without_roots(&heap);
+        assert_eq!(heap.inner().granules.taken(), 0);
+    }
+
+    #[test]
+    fn free_cells_of_frozen_blocks_are_handed_out_only_when_they_are_unfrozen() {
+        let heap = heap();
+        let (partial, full) = (block(&heap, 5), block(&heap, heap_cells()));
+        heap.inner().freeze(&heap);
+        assert!(
+            matches!(heap.inner().search(&heap, SPACE, true), Search::Found(other) if other != partial)
+        );
+        heap.inner().unfreeze(&heap);
+        assert_eq!(heap.header(full).listed(), Listed::UsedEven);
+        assert_eq!(heap.inner().search(&heap, SPACE, true), Search::Found(partial));
+        assert!(heap.bits(partial).is_marked(CellIndex(4)));
+    }
+
+    /// Cells of a block of [`SPACE`].
+    fn heap_cells() -> u32 {
+        crate::heap::classes::TABLE[7].cells
+    }
+
+    #[test]
+    fn a_frozen_large_object_can_be_freed() {
+        let heap = heap();
+        let (first, second) = (large(&heap), large(&heap));
+        heap.inner().freeze(&heap);
+        heap.inner().free_large(&heap, first);
+        heap.verify().unwrap();
+        assert_eq!(heap.header(first).state(), State::Free);
+        assert!(heap.header(second).is_frozen());
+    }
+
+    #[test]
+    fn a_block_that_a_thread_holds_is_left_alone_and_an_empty_one_goes() {
+        let heap = heap();
+        let held = heap.inner().fresh_block(&heap, SPACE, true).unwrap();
+        let empty = block(&heap, 0);
+        assert_eq!(heap.inner().freeze(&heap), 0);
+        assert_eq!(heap.header(held).listed(), Listed::UsedEven);
+        assert_eq!(heap.header(empty).state(), State::Free);
+        heap.verify().unwrap();
+    }
+}

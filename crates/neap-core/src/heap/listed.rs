@@ -1,0 +1,66 @@
+//! Walking the lists of blocks.
+//!
+//! Invariant: nothing is changed. Called under the heap's lock, which whoever holds an [`Inner`] has.
+
+use super::Heap;
+use super::header::Listed;
+use super::spaces::{FIXED_SPACES, Inner};
+use crate::addr::Granule;
+
+impl Inner {
+    /// Calls `f` for every block that lives until freed, but for frozen ones.
+    pub fn for_each_uncollectable(&self, heap: &Heap, mut f: impl FnMut(Granule)) {
+        let header = |granule| heap.header(granule);
+        let fixed = &self.spaces[..self.spaces.len().min(FIXED_SPACES)];
+        let lists =
+            fixed.iter().filter(|space| space.uncollectable).flat_map(|space| &space.lists.used);
+        let partial =
+            fixed.iter().filter(|space| space.uncollectable).flat_map(|space| &space.lists.partial);
+        for list in lists.chain(partial).chain(&self.large.used) {
+            let mut block = list.first();
+            while let Some(here) = block {
+                if heap.header(here).is_uncollectable() {
+                    f(here);
+                }
+                block = list.after(here, header);
+            }
+        }
+    }
+
+    /// Calls `f` with every listed block and the list it is in.
+    pub fn for_each_listed(&self, heap: &Heap, mut f: impl FnMut(Granule, Listed)) {
+        let header = |granule| heap.header(granule);
+        let spaces = self.spaces.iter().map(|space| &space.lists).chain([&self.large]);
+        let lists = spaces.flat_map(|lists| lists.used.iter().chain(&lists.partial));
+        for list in lists.chain([&self.frozen]) {
+            let mut block = list.first();
+            while let Some(here) = block {
+                f(here, header(here).listed());
+                block = list.after(here, header);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::kind::Kind;
+    use crate::heap::spaces::SpaceId;
+
+    #[test]
+    fn every_block_is_met_once_and_only_uncollectable_ones_are_asked_for() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let mut inner = heap.inner();
+        let plain = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 3), true).unwrap();
+        let lasting = inner.fresh_block(&heap, SpaceId::of(Kind::Uncollectable, 9), true).unwrap();
+        let mut met = Vec::new();
+        inner.for_each_uncollectable(&heap, |block| met.push(block));
+        assert_eq!(met, [lasting]);
+        met.clear();
+        inner.for_each_listed(&heap, |block, _| met.push(block));
+        met.sort();
+        assert_eq!(met, [plain, lasting]);
+    }
+}
