@@ -383,9 +383,7 @@ pub fn expand(bytes: usize) -> bool {
 
 /// The hard limit on blocks in use; 0 for none.
 pub fn set_max_heap(bytes: usize) {
-    initialize();
-    HEAP.set_max_bytes(bytes);
-    collector::configure(|collector| collector.settings.max_bytes = HEAP.max_bytes());
+    runtime::set_max_heap(crate::options::Limit::of(bytes));
 }
 
 /// The hard limit; `usize::MAX` for none.

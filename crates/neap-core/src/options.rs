@@ -7,9 +7,11 @@
 
 mod environment;
 mod kinds;
+mod limit;
 mod words;
 
 pub use kinds::{Boolean, Bytes, Count, Float, Kind, Milliseconds, OptionalPath, Signal};
+pub use limit::{Limit, MemoryLimit};
 pub use words::{HugePages, LogTopics, Prefork, WatchChoice};
 
 use core::fmt;
@@ -89,8 +91,13 @@ macro_rules! options {
 
 options! {
     /// Most bytes that the heap may hold; an allocation that would pass it collects, then calls the
-    /// out-of-memory callback. 0: no limit.
-    max_heap: Bytes { default: 0, valid: 0..=usize::MAX }
+    /// out-of-memory callback. `cgroup`: what the limits of the process's control groups leave for the heap
+    /// beside everything else there, looked at again as the heap grows. `none` or 0: no limit.
+    max_heap: MemoryLimit { default: Limit::Cgroup, valid: () }
+    /// From here on memory is worth more than time: the collector runs more often as the heap nears it, but takes no more
+    /// than half of the processors' time, so the heap may pass it. `cgroup`: four fifths of what the control groups leave, or what they
+    /// call soft or high if that is less.
+    soft_limit: MemoryLimit { default: Limit::Cgroup, valid: () }
     /// How much may be allocated before the next cycle, as a fraction of what was live after the
     /// last one. Larger: fewer cycles, more memory. The collector takes it times 0.75 to 2, by how
     /// much of its time the program spends in stops, and times 0.5 while the heap grows.
@@ -275,8 +282,9 @@ mod tests {
 
     #[test]
     fn values_by_table() {
-        assert_eq!(set("max_heap", "3MiB").unwrap().max_heap, 3 << 20);
-        assert_eq!(set("MAX-HEAP", "3M").unwrap().max_heap, 3 << 20);
+        assert_eq!(set("max_heap", "3MiB").unwrap().max_heap, Limit::Bytes(3 << 20));
+        assert_eq!(set("MAX-HEAP", "3M").unwrap().max_heap, Limit::Bytes(3 << 20));
+        assert_eq!(set("soft_limit", "none").unwrap().soft_limit, Limit::None);
         assert_eq!(set("growth", "0.5").unwrap().growth, 0.5);
         assert_eq!(set("markers", "2").unwrap().markers, 2);
         assert_eq!(set("decay", "250").unwrap().decay, Duration::from_millis(250));

@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::time::Instant;
 
-use super::steps;
+use super::{limits, steps};
 use crate::heap::{HEAP, decay};
 use crate::sys::{futex, own_thread};
 
@@ -47,7 +47,8 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         now_ms();
         steps::drive();
         while !HEAP.inner().sweep_step(&HEAP) {}
-        let decay_ms = DECAY_MS.load(Relaxed);
+        let over = limits::look_if_old(now_ms());
+        let decay_ms = if over { 0 } else { DECAY_MS.load(Relaxed) };
         if let Some(before) = decay::due_before(now_ms(), decay_ms) {
             while HEAP.clean(&mut HEAP.inner(), before, decay::STEP_RANGES) == decay::STEP_RANGES {}
         }

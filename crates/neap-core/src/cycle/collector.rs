@@ -7,11 +7,12 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
+use super::pacer::Pacer;
 use super::phase::Phase;
 use super::trigger::{
     FAIR_SHARE, Settings, after_floating, concurrent_start, is_growing, stall_at,
 };
-use super::{background, events, full, markers, steps};
+use super::{background, events, full, limits, markers, steps};
 use std::time::Instant;
 
 use crate::heap::HEAP;
@@ -32,6 +33,10 @@ pub struct Collector {
     pub settings: Settings,
     /// Marking threads at most, the driver included.
     pub markers: usize,
+    /// Processors that the process may use.
+    pub processors: usize,
+    /// What cycles cost the program lately.
+    pub pacer: Pacer,
     /// The share of its time that the program lately spent in stops.
     pub share: f64,
     /// Bytes that the last cycle marked, without what was born marked meanwhile.
@@ -49,8 +54,15 @@ pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
     Collector {
         phase: Phase::Idle,
         images: Images::new(),
-        settings: Settings { growth: 1.0, min_trigger: 4 << 20, max_bytes: usize::MAX },
+        settings: Settings {
+            growth: 1.0,
+            min_trigger: 4 << 20,
+            max_bytes: usize::MAX,
+            soft_bytes: usize::MAX,
+        },
         markers: 1,
+        processors: 1,
+        pacer: Pacer::new(),
         share: FAIR_SHARE,
         marked: 0,
         marked_before: 0,
@@ -113,6 +125,9 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
         return false;
     }
     steps::reopen();
+    if reason == Reason::Explicit {
+        limits::note_explicit();
+    }
     if steps::enabled() && HEAP.state.expected_live_bytes() >= SMALL_BYTES {
         return concurrently(position, reason);
     }
@@ -176,13 +191,25 @@ const FROZEN_WEIGHS: usize = 4;
 /// Sets the trigger after a cycle or a change of settings; gives it.
 pub(super) fn set_due(collector: &Collector) -> usize {
     let born_marked = HEAP.state.born_marked_bytes.load(Relaxed);
-    let marked = collector.marked + HEAP.state.frozen_bytes.load(Relaxed) / FROZEN_WEIGHS;
+    let frozen = HEAP.state.frozen_bytes.load(Relaxed);
+    let marked = collector.marked + frozen / FROZEN_WEIGHS;
+    // They change as the program goes on, while the rest is only set; what is frozen takes of them in full.
+    let beside = |limit: usize| match limit {
+        usize::MAX => limit,
+        limit => limit.saturating_sub(frozen - frozen / FROZEN_WEIGHS),
+    };
+    let settings = Settings {
+        max_bytes: beside(HEAP.max_bytes()),
+        soft_bytes: beside(limits::soft_bytes()),
+        ..collector.settings
+    };
     let threshold = after_floating(
-        collector.settings.threshold(
+        settings.threshold(
             marked,
             collector.share,
             is_growing(collector.marked, collector.marked_before),
             collector.mutators,
+            collector.pacer.least_bytes(),
         ),
         born_marked,
     );
@@ -274,4 +301,5 @@ pub fn after_fork() {
     markers::after_fork();
     background::after_fork();
     steps::after_fork();
+    limits::after_fork();
 }

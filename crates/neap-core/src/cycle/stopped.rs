@@ -10,6 +10,8 @@ use std::time::Instant;
 
 use super::collector::{Collector, set_due};
 use super::events::{CycleEvent, tell};
+use super::limits;
+use super::pacer::Cycle;
 use super::phase::{Phase, Step};
 use super::report::{CycleRecord, Kind};
 use super::root_callback;
@@ -101,6 +103,23 @@ impl Stop {
         let stopped_ns = nanoseconds(self.began) + record.first_ns;
         let elapsed_ns = collector.ended.map_or(0, nanoseconds);
         collector.share = smoothed_share(collector.share, stopped_ns, elapsed_ns);
+        let running_ns =
+            record.arm_ns + if record.kind == Kind::Stopped { 0 } else { record.mark_ns };
+        let refuse = collector.pacer.note(&Cycle {
+            elapsed_ns: elapsed_ns.max(stopped_ns),
+            stopped_ns,
+            running_ns,
+            workers: record.markers,
+            processors: collector.processors,
+            allocated_bytes: record.allocated_bytes,
+            live_bytes: record.live_bytes,
+            limit_bytes: HEAP.max_bytes(),
+        });
+        if limits::was_explicit() {
+            collector.pacer.forget_strain();
+        } else if refuse {
+            limits::refuse_next();
+        }
         collector.ended = Some(Instant::now());
         record.next_bytes = set_due(collector);
         collector.step(Step::Finished);

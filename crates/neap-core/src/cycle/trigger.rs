@@ -11,6 +11,8 @@ pub struct Settings {
     pub min_trigger: usize,
     /// The hard limit on the heap, `usize::MAX` for none.
     pub max_bytes: usize,
+    /// From here on memory is worth more than time, `usize::MAX` for none.
+    pub soft_bytes: usize,
 }
 
 /// The share of the time that a program may spend in stops before its heap is given more room than the user's growth says, and below which it gets less.
@@ -47,8 +49,12 @@ pub fn smoothed_share(share: f64, stopped_ns: u64, elapsed_ns: u64) -> f64 {
     (share + now) / 2.0
 }
 
+/// No threshold is smaller.
+const SMALLEST: usize = 64 << 10;
+
 impl Settings {
-    /// How many bytes may be allocated after a cycle that found `live_bytes` live, in a program that spends `share` of its time in stops, before the next one begins; `growing` says that the live part grew, `mutators` how many threads allocate. Near the hard limit it is half of what is
+    /// How many bytes may be allocated after a cycle that found `live_bytes` live, in a program that spends `share` of its time in stops, before the next one begins; `growing` says that the live part grew, `mutators` how many threads allocate,
+    /// `least` what they allocate in the time that a cycle costs. The heap is not to grow beyond the soft limit, but cycles are not to take more than half of the time. Near the hard limit it is half of what is
     /// left, so that several cycles try before the limit refuses.
     pub fn threshold(
         &self,
@@ -56,12 +62,15 @@ impl Settings {
         share: f64,
         growing: bool,
         mutators: usize,
+        least: usize,
     ) -> usize {
         let growth = adapted_growth(self.growth, live_bytes, share, growing);
         let floor = self.min_trigger.saturating_mul(mutators.clamp(1, HIGHEST_FLOOR));
         let wanted = ((live_bytes as f64 * growth) as usize).max(floor);
+        let below_soft = self.soft_bytes.saturating_sub(live_bytes);
         let room = self.max_bytes.saturating_sub(live_bytes);
-        wanted.min((room / 2).max(self.min_trigger.min(room)).max(64 << 10))
+        let below_hard = (room / 2).max(self.min_trigger.max(least).min(room));
+        wanted.min(below_soft.max(least).max(self.min_trigger)).min(below_hard).max(SMALLEST)
     }
 }
 
@@ -91,8 +100,14 @@ mod tests {
 
     #[test]
     fn thresholds_by_table() {
-        let free = Settings { growth: 1.0, min_trigger: 4 * MIB, max_bytes: usize::MAX };
+        let free = Settings {
+            growth: 1.0,
+            min_trigger: 4 * MIB,
+            max_bytes: usize::MAX,
+            soft_bytes: usize::MAX,
+        };
         let tight = Settings { max_bytes: 64 * MIB, ..free };
+        let soft = Settings { soft_bytes: 64 * MIB, ..free };
         let half = Settings { growth: 0.5, ..free };
         for (settings, live, threshold) in [
             (free, 0, 4 * MIB),
@@ -103,9 +118,12 @@ mod tests {
             (tight, 50 * MIB, 7 * MIB),
             (tight, 62 * MIB, 2 * MIB),
             (tight, 80 * MIB, 64 << 10),
+            (soft, 20 * MIB, 20 * MIB),
+            (soft, 50 * MIB, 14 * MIB),
+            (soft, 80 * MIB, 4 * MIB),
         ] {
             assert_eq!(
-                settings.threshold(live, FAIR_SHARE, false, 1),
+                settings.threshold(live, FAIR_SHARE, false, 1, 0),
                 threshold,
                 "{settings:?} {live}"
             );
@@ -131,12 +149,17 @@ mod tests {
 
     #[test]
     fn threads_raise_the_floor() {
-        let settings = Settings { growth: 1.0, min_trigger: 4 * MIB, max_bytes: usize::MAX };
+        let settings = Settings {
+            growth: 1.0,
+            min_trigger: 4 * MIB,
+            max_bytes: usize::MAX,
+            soft_bytes: usize::MAX,
+        };
         for (mutators, floor) in [(0, 4), (1, 4), (2, 8), (100, 16)] {
-            assert_eq!(settings.threshold(0, 0.0, false, mutators), floor * MIB, "{mutators}");
+            assert_eq!(settings.threshold(0, 0.0, false, mutators, 0), floor * MIB, "{mutators}");
         }
         let absurd = Settings { min_trigger: usize::MAX, ..settings };
-        assert!(absurd.threshold(0, 0.0, false, 2) >= usize::MAX / 2);
+        assert!(absurd.threshold(0, 0.0, false, 2, 0) >= usize::MAX / 2);
     }
 
     #[test]
@@ -163,11 +186,37 @@ mod tests {
     }
 
     #[test]
+    fn limits_leave_the_program_half_of_the_time() {
+        let free =
+            Settings { growth: 1.0, min_trigger: MIB, max_bytes: usize::MAX, soft_bytes: 64 * MIB };
+        let both = Settings { max_bytes: 80 * MIB, ..free };
+        for (settings, live, least, threshold) in [
+            (free, 60 * MIB, 10 * MIB, 10 * MIB),
+            (free, 60 * MIB, 100 * MIB, 60 * MIB),
+            (free, 20 * MIB, 100 * MIB, 20 * MIB),
+            (both, 60 * MIB, 10 * MIB, 10 * MIB),
+            (both, 60 * MIB, 15 * MIB, 15 * MIB),
+            (both, 60 * MIB, 100 * MIB, 20 * MIB),
+        ] {
+            assert_eq!(
+                settings.threshold(live, FAIR_SHARE, false, 1, least),
+                threshold,
+                "{live} {least}"
+            );
+        }
+    }
+
+    #[test]
     fn a_program_with_a_steady_live_size_keeps_to_its_growth() {
-        let settings = Settings { growth: 1.0, min_trigger: 4 * MIB, max_bytes: usize::MAX };
+        let settings = Settings {
+            growth: 1.0,
+            min_trigger: 4 * MIB,
+            max_bytes: usize::MAX,
+            soft_bytes: usize::MAX,
+        };
         let (mut heap, live) = (0, 30 * MIB);
         for _ in 0..10 {
-            heap = live + settings.threshold(live, FAIR_SHARE, false, 1);
+            heap = live + settings.threshold(live, FAIR_SHARE, false, 1, 0);
         }
         assert_eq!(heap, 60 * MIB);
     }

@@ -55,6 +55,9 @@ pub struct Heap {
     inner: Lock<Inner>,
 }
 
+/// Bytes of metadata for each granule in use, at most.
+pub const METADATA_BYTES: usize = size_of::<Header>() + bits::BITS_BYTES;
+
 /// Why the heap did not grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -145,21 +148,31 @@ impl Heap {
             return Err(Refused::Limit);
         }
         if let Some(taken) = inner.granules.take(count, scan.content()) {
-            self.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
+            self.note_taken(inner, limit);
             return Ok(taken);
         }
         if !may_grow {
             return Err(Refused::System);
         }
-        if inner.granules.resident() * GRANULE_BYTES + wanted > limit {
-            self.clean(inner, u64::MAX, usize::MAX);
-        }
         for _ in 0..inner.granules.chunks_wanted(count) {
             self.commit_chunk(inner)?;
         }
         let taken = inner.granules.take(count, scan.content()).ok_or(Refused::System)?;
-        self.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
+        self.note_taken(inner, limit);
         Ok(taken)
+    }
+
+    /// Granules were taken that nobody has touched yet: what is kept beside them goes back to the system as far as the limit wants it.
+    fn note_taken(&self, inner: &mut Inner, limit: usize) {
+        self.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
+        while inner.granules.resident() * GRANULE_BYTES > limit
+            && self.clean(inner, u64::MAX, decay::STEP_RANGES) > 0
+        {}
+    }
+
+    /// Bytes of the heap that hold memory of the system, or will once they are touched, and of its metadata.
+    pub fn resident_bytes(&self, inner: &Inner) -> usize {
+        inner.granules.resident() * (GRANULE_BYTES + METADATA_BYTES)
     }
 
     /// Makes one more chunk and its metadata usable.
@@ -244,7 +257,7 @@ impl Heap {
 
     /// Bytes of metadata that are in use, headers and bits of the committed range.
     pub fn metadata_bytes(&self) -> usize {
-        self.committed() / GRANULE_BYTES * (size_of::<Header>() + bits::BITS_BYTES)
+        self.committed() / GRANULE_BYTES * METADATA_BYTES
     }
 }
 

@@ -48,6 +48,8 @@ pub struct HeapState {
     pub born_marked_bytes: AtomicUsize,
     /// Most bytes of granules that were in use at once; written under the heap's lock.
     pub peak_bytes: AtomicUsize,
+    /// Bytes of granules in use when some were taken last; written under the heap's lock.
+    pub taken_bytes: AtomicUsize,
     /// The collector's clock in milliseconds, written by its thread and by cycles; coarse, for decay only.
     now_ms: AtomicU64,
     /// Whether what is alive is being decided from a snapshot, and whether a hidden pointer was read meanwhile; see [`Snapshot`].
@@ -77,6 +79,7 @@ impl HeapState {
             marked_bytes: AtomicUsize::new(0),
             born_marked_bytes: AtomicUsize::new(0),
             peak_bytes: AtomicUsize::new(0),
+            taken_bytes: AtomicUsize::new(0),
             now_ms: AtomicU64::new(0),
             snapshot: AtomicU32::new(Snapshot::None as u32),
             past_end: AtomicUsize::new(0),
@@ -123,6 +126,7 @@ impl HeapState {
 
     /// Notes how many bytes of granules are in use now.
     pub fn note_taken(&self, bytes: usize) {
+        self.taken_bytes.store(bytes, Relaxed);
         if bytes > self.peak_bytes.load(Relaxed) {
             self.peak_bytes.store(bytes, Relaxed);
         }

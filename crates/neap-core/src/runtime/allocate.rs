@@ -13,6 +13,7 @@ use crate::addr::Address;
 use crate::alloc::free::FreeError;
 use crate::alloc::{free, large, refill, resize};
 use crate::cycle::collector::{self, Reason};
+use crate::cycle::limits;
 use crate::heap::classes::{self, LARGEST_SMALL, TABLE};
 use crate::heap::header::NO_LAYOUT;
 use crate::heap::kind::{Kind, Scan};
@@ -145,9 +146,16 @@ fn slow_from(position: usize, bytes: usize, kind: Kind, layout: u32) -> *mut u8 
     if wanted > LARGEST_SMALL && HEAP.state.allocated_since_cycle.load(Relaxed) > 0 {
         collector::note_coming(wanted);
     }
+    limits::look_if_grown();
+    if limits::is_refused() {
+        return out_of_memory(bytes);
+    }
     collector::poll(position);
     let mut attempted = attempt(mutator, request);
     if attempted.is_err() && collector::collect_from(position, Reason::NoMemory) {
+        attempted = attempt(mutator, request);
+    }
+    if attempted == Err(Refused::Limit) && limits::look_before_refusal() {
         attempted = attempt(mutator, request);
     }
     tell_heap_size();
@@ -199,7 +207,7 @@ fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
 
 #[cold]
 fn out_of_memory(bytes: usize) -> *mut u8 {
-    warning::warn(c"no memory for an allocation of so many bytes; is NEAP_MAX_HEAP or a limit of the system too low?", bytes);
+    warning::warn(c"no memory for an allocation of so many bytes; is NEAP_MAX_HEAP, the limit of a control group, or a limit of the system too low?", bytes);
     let callback = OUT_OF_MEMORY.load(Acquire);
     if callback == 0 {
         return null_mut();

@@ -14,10 +14,9 @@ pub mod warning;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use crate::addr::GRANULE_BYTES;
-use crate::cycle::{background, collector, markers, report, steps};
+use crate::cycle::{background, collector, limits, markers, report, steps};
 use crate::heap::HEAP;
-use crate::options::{HugePages, Options, Prefork};
+use crate::options::{HugePages, Limit, Options, Prefork};
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::{futex, print, thread};
@@ -98,17 +97,17 @@ fn apply_at_start(options: &Options) {
 
 /// What can.
 fn apply(options: &Options) {
-    HEAP.set_max_bytes(options.max_heap.next_multiple_of(GRANULE_BYTES));
+    limits::configure(options.max_heap, options.soft_limit);
     roots::set_static(options.static_roots);
     background::set_decay_ms(options.decay.as_millis() as u64);
     report::LOG_CYCLES.store(options.log.cycles, Relaxed);
     prefork::set_on_fork(options.prefork == Prefork::OnFork);
-    let markers =
-        if options.markers == 0 { thread::processors() } else { options.markers as usize };
+    let processors = thread::processors();
+    let markers = if options.markers == 0 { processors } else { options.markers as usize };
     collector::configure(|collector| {
         collector.settings.growth = options.growth;
         collector.settings.min_trigger = options.min_trigger;
-        collector.settings.max_bytes = HEAP.max_bytes();
+        collector.processors = processors;
         collector.markers = markers.min(crate::mark::team::MOST_MARKERS);
         if !collector.images.reserve() {
             print::fatal(format_args!(
@@ -147,6 +146,16 @@ fn hold_options_for_fork() {
 unsafe fn unlock_options_after_fork() {
     // SAFETY: the caller's promise.
     unsafe { OPTIONS.unlock_forgotten() };
+}
+
+/// Sets the hard limit, as `max_heap` would.
+pub fn set_max_heap(limit: Limit) {
+    let mut options = options();
+    options.max_heap = limit;
+    *OPTIONS.lock() = Some(options);
+    if is_initialized() {
+        apply(&options);
+    }
 }
 
 /// Sets an option by name. What only the start-up reads is refused after it.

@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::addr::Address;
+use crate::addr::{Address, PAGE_BYTES};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
@@ -92,6 +92,23 @@ pub unsafe fn grow(start: Address, bytes: usize, new_bytes: usize) -> Result<Add
         .map(|pointer| Address(pointer as usize))
 }
 
+/// How many bytes of a mapped range hold memory now, in whole pages; `vector` is room for a byte a page, of as many pages as are asked about at once. None if the system does not say.
+pub fn resident_bytes(start: Address, bytes: usize, vector: &mut [u8]) -> Option<usize> {
+    let mut resident = 0;
+    for from in (0..bytes).step_by(vector.len() * PAGE_BYTES) {
+        let piece = (bytes - from).min(vector.len() * PAGE_BYTES);
+        // SAFETY: the vector has a byte for each page of the piece; the range is only asked about.
+        let answered =
+            unsafe { libc::mincore(start.add(from).pointer(), piece, vector.as_mut_ptr()) };
+        if answered != 0 {
+            return None;
+        }
+        let pages = &vector[..piece.div_ceil(PAGE_BYTES)];
+        resident += pages.iter().filter(|page| **page & 1 != 0).count() * PAGE_BYTES;
+    }
+    Some(resident)
+}
+
 /// Unmaps a range of ours; an empty one is allowed.
 pub fn release(start: Address, bytes: usize) {
     if bytes > 0 {
@@ -126,6 +143,21 @@ mod tests {
             assert_eq!(*start.pointer::<u64>(), 0);
         }
         release(start, 1 << 22);
+    }
+
+    #[test]
+    fn touched_pages_are_counted() {
+        let start = reserve(1 << 22, 1 << 21).unwrap();
+        commit(start, 1 << 22).unwrap();
+        let mut vector = [0; 100];
+        assert_eq!(resident_bytes(start, 1 << 22, &mut vector), Some(0));
+        for page in [0, 5, 99, 100, 1023] {
+            // SAFETY: committed, and nobody else's.
+            unsafe { *start.add(page * PAGE_BYTES).pointer::<u8>() = 1 };
+        }
+        assert_eq!(resident_bytes(start, 1 << 22, &mut vector), Some(5 * PAGE_BYTES));
+        release(start, 1 << 22);
+        assert_eq!(resident_bytes(start, 1 << 22, &mut vector), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Every system call of the crate. Each file states what it assumes of the kernel; nothing here knows of heaps or cycles.
 
+pub mod cgroup;
 pub mod child;
 pub mod clock;
 pub mod futex;

@@ -1,0 +1,109 @@
+#!/bin/bash
+# Tests of limits on memory, of giving memory back, and of writes by the kernel: programs on gc.h, run on Neap and, where it shows something, on Debian's libgc beside it. Prints a result line for each
+# (CONTRIBUTING.md); what lies in brackets was measured. Called by tools/test.sh.
+# usage: tests/limits/run.sh [NAME…]: only these groups (leak, cgroup). PREFIX=DIR tests another installation than build/.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+
+prefix=$(realpath "${PREFIX:-build}")
+library=$prefix/lib/neap
+out=$(realpath -m "${OUT:-build/limits}")
+mkdir -p "$out"
+groups=("$@")
+failed=0
+
+if ! [ -e "$library/libgc.so.1" ]; then
+    echo "run.sh: there is no $library/libgc.so.1; run 'make build' first" >&2
+    exit 2
+fi
+
+wanted() { [ ${#groups[@]} = 0 ] || [[ " ${groups[*]} " == *" $1 "* ]]; }
+
+# report NAME STATUS: a result line; what the program said comes first if it failed.
+report() {
+    if [ "$2" = 0 ]; then
+        echo "ok - limits/$1"
+    else
+        head -n 20 "$out/output" | cut -c1-300 | sed 's/^/# /'
+        echo "# ended with status $2"
+        echo "not ok - limits/$1"
+        failed=1
+    fi
+}
+
+said() { tail -n 1 "$out/output"; }
+
+build() {
+    cc -O2 -g -Wall -Wextra -Werror "tests/limits/$1.c" -o "$out/$1" "${@:2}" -lgc -lpthread >"$out/output" 2>&1 && return
+    report "$1 (does not compile)" 1
+    return 1
+}
+
+# neap WATCH ASSIGNMENT… PROGRAM ARGUMENT…: runs a program on Neap.
+neap() { env LD_LIBRARY_PATH="$library" "NEAP_WATCH=$1" timeout 60 env "${@:2}" >"$out/output" 2>&1; }
+
+# A memory control group of our own with a limit of $1 bytes, and its parent with $2 if given; its directory is in $group. False if this machine does not let us.
+make_group() {
+    local top limit
+    if [ -e /sys/fs/cgroup/memory/memory.limit_in_bytes ]; then
+        top=/sys/fs/cgroup/memory limit=memory.limit_in_bytes
+    elif grep -qs memory /sys/fs/cgroup/cgroup.subtree_control; then
+        top=/sys/fs/cgroup limit=memory.max
+    else
+        return 1
+    fi
+    outer=$top/neap-test-$$
+    group=$outer/inner
+    mkdir "$outer" 2>/dev/null || return 1
+    if [ "$limit" = memory.max ]; then echo +memory >"$outer/cgroup.subtree_control"; fi 2>/dev/null
+    mkdir "$group" && echo "$1" >"$group/$limit" && echo "${2:-$1}" >"$outer/$limit" && return
+    remove_group
+    return 1
+} 2>/dev/null
+
+remove_group() { rmdir "$group" "$outer" 2>/dev/null; }
+
+# in_group COMMAND…: runs it in the group.
+in_group() { (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@" >"$out/output" 2>&1) 2>/dev/null; }
+
+# On Neap, in the group. The library's own warning of the refused allocation goes to standard error first.
+neap_in_group() { in_group env LD_LIBRARY_PATH="$library" "NEAP_WATCH=$1" timeout 60 env "${@:2}"; }
+
+if wanted leak && build leak; then
+    for watch in none pagemap; do
+        for arguments in "0" "10 0 3"; do
+            # shellcheck disable=SC2086
+            neap $watch NEAP_MAX_HEAP=64MiB "$out/leak" $arguments
+            report "leak $arguments, max_heap=64MiB, $watch [$(said)]" $?
+        done
+    done
+fi
+
+if wanted cgroup && build leak; then
+    if make_group 64M 1G; then
+        # The inner limit; the outer one, tighter; memory that is not the heap's.
+        for watch in none pagemap; do
+            for arguments in "0" "0 100" "10 0 3"; do
+                # shellcheck disable=SC2086
+                neap_in_group $watch "$out/leak" $arguments
+                report "leak $arguments, in a control group of 64 MiB, $watch [$(said)]" $?
+            done
+        done
+        neap_in_group none NEAP_MAX_HEAP=16MiB "$out/leak"
+        status=$?
+        kept=$(said | sed 's/.*"kept_mib": \([0-9]*\).*/\1/')
+        [ $status = 0 ] && [ "$kept" -le 16 ]
+        report "leak, max_heap=16MiB wins over the control group [$(said)]" $?
+        { in_group timeout 60 "$out/leak"; } 2>/dev/null
+        echo "# on Debian's libgc the same program ends with status $? in that group (137: the kernel killed it)"
+        remove_group
+    else
+        echo "ok - limits/leak in a control group # SKIP no memory control group can be made here"
+    fi
+    if make_group 1G 64M; then
+        neap_in_group none "$out/leak"
+        report "leak, in a control group whose parent has 64 MiB [$(said)]" $?
+        remove_group
+    fi
+fi
+exit "$failed"
