@@ -11,8 +11,8 @@ cd "$(dirname "$0")/.." || exit
 # The tests' own options, not those of whoever runs them.
 unset "${!NEAP_@}"
 
-parts=(format lint source rust doc tools c bdw limits workloads torture clients)
-need_build=" tools c bdw limits workloads torture clients "
+parts=(format lint source rust doc tools c bdw limits workloads torture watches clients)
+need_build=" tools c bdw limits workloads torture watches clients "
 
 run_part() {
     case $1 in

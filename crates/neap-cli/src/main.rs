@@ -4,6 +4,7 @@
 //! not found or cannot be run, as a shell has it; otherwise the program's own. Single-threaded;
 //! nothing here touches the collected heap.
 
+mod doctor;
 mod flags;
 mod libraries;
 mod option_table;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
     let outcome = match matches.subcommand() {
         Some(("run", arguments)) => run::run(arguments),
         Some(("options", _)) => print(&option_table::text()),
+        Some(("doctor", _)) => print(&doctor::text()),
         Some(("flags", arguments)) => flags(arguments),
         _ => print(&format!("neap {}\n", env!("CARGO_PKG_VERSION"))),
     };
@@ -73,6 +75,10 @@ fn command() -> Command {
         .subcommand(run_command())
         .subcommand(
             Command::new("options").about("Print every option: name, type, default, meaning"),
+        )
+        .subcommand(
+            Command::new("doctor")
+                .about("Print what this machine allows, what would be used, and what to change"),
         )
         .subcommand(flags_command())
         .subcommand(Command::new("version").about("Print the version"))

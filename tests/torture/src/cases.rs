@@ -3,9 +3,9 @@
 //!
 //! Invariant: after the refusal the collector works on, and what was alive still is. Called by `main`.
 
+mod by_fork;
 mod limits;
 mod misuse;
-mod seccomp;
 
 use crate::failure;
 use crate::hidden::pattern;
@@ -15,14 +15,23 @@ use std::process::ExitCode;
 
 type Case = (&'static str, fn());
 
-/// The names of all cases.
+fn all() -> impl Iterator<Item = &'static Case> {
+    limits::CASES.iter().chain(misuse::CASES).chain(by_fork::CASES)
+}
+
+/// The names of those that take long.
+pub fn long_names() -> impl Iterator<Item = &'static str> {
+    by_fork::LONG.iter().map(|case| case.0)
+}
+
+/// The names of the others.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    limits::CASES.iter().chain(misuse::CASES).map(|case| case.0)
+    all().map(|case| case.0)
 }
 
 /// Runs the case of this name.
 pub fn run(name: &str) -> ExitCode {
-    let Some(case) = limits::CASES.iter().chain(misuse::CASES).find(|case| case.0 == name) else {
+    let Some(case) = all().chain(by_fork::LONG).find(|case| case.0 == name) else {
         eprintln!("there is no case {name:?}; `neap-torture cases` lists them");
         return ExitCode::from(2);
     };

@@ -22,8 +22,10 @@ mod node;
 mod objects;
 mod options;
 mod places;
+mod seccomp;
 mod shape;
 mod threads;
+mod under;
 mod who;
 mod worker;
 
@@ -51,7 +53,13 @@ enum Command {
         name: String,
     },
     /// The names of the cases.
-    Cases,
+    Cases {
+        /// Of those that take long.
+        #[arg(long)]
+        long: bool,
+    },
+    /// Becomes another program, with system calls refused.
+    Under(under::Options),
     /// The collector's watches, one a line: `--neap watch=NAME`.
     Watches,
 }
@@ -60,20 +68,24 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run(options) => run(options),
         Command::Case { name } => return cases::run(&name),
-        Command::Cases => cases::names().for_each(|name| println!("{name}")),
+        Command::Cases { long: true } => {
+            cases::long_names().for_each(|name| println!("{name}"));
+        }
+        Command::Cases { long: false } => cases::names().for_each(|name| println!("{name}")),
+        Command::Under(options) => return under::run(&options),
         Command::Watches => println!("{}", watches().join("\n")),
     }
     ExitCode::SUCCESS
 }
 
-/// The names that the option `watch` takes.
+/// The names that the option `watch` takes, but for `auto`, which is one of the others.
 fn watches() -> Vec<String> {
     let mut text = String::new();
     if let Some(entry) = api::options::Entry::find(b"watch") {
         let _ = (entry.show_valid)(&mut text);
     }
     let names = text.rsplit(':').next().unwrap_or_default();
-    names.split(',').map(|name| name.trim().to_string()).collect()
+    names.split(',').map(|name| name.trim().to_string()).filter(|name| name != "auto").collect()
 }
 
 fn run(given: options::Options) {

@@ -89,14 +89,15 @@ impl Concurrent {
         };
         rows.clear();
         HEAP.inner().granules.for_each_scanned(
-            |first, count| watch.register(&range(first, count)),
+            |first, count| watch.register(&range(first, count)).is_ok(),
             |first, count| {
                 for piece in (first..first + count).step_by(ARM_CHUNKS) {
                     rows.push((piece, ARM_CHUNKS.min(first + count - piece)));
                 }
             },
         );
-        rows.iter().all(|(first, count)| watch.take_written(&range(*first, *count), &mut each))
+        rows.iter()
+            .all(|(first, count)| watch.take_written(&range(*first, *count), &mut each).is_ok())
     }
 
     /// The first stop. `own` is the calling mutator, if it is one.

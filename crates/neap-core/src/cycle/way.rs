@@ -22,7 +22,7 @@ impl Way {
     pub fn open(watching: Watching) -> Option<Self> {
         match watching {
             Watching::None => None,
-            Watching::Pagemap => Some(Self::Watched(Concurrent::new(Pagemap::open()?))),
+            Watching::Pagemap => Some(Self::Watched(Concurrent::new(Pagemap::open().ok()?))),
             Watching::Fork => Some(Self::Forked(ByFork::new())),
         }
     }

@@ -119,14 +119,17 @@ fn apply(options: &Options) {
 
 /// Opens the watch that was asked for; where the system refuses, cycles stop the world, and that is said.
 fn open_watch(options: &Options) {
-    let refused = match choose(options.watch) {
-        Ok(watching) if steps::enable(watching) => return,
-        Ok(watching) | Err(watching) => watching,
-    };
-    print::message(format_args!(
-        "the {} watch does not work here; cycles stop the world instead (neap doctor says why; NEAP_WATCH=auto takes what works)",
-        refused.name()
-    ));
+    match choose(options.watch) {
+        Ok(watching) if steps::enable(watching) => {}
+        Ok(watching) => print::message(format_args!(
+            "no memory for the {} watch; cycles stop the world instead",
+            watching.name()
+        )),
+        Err((watching, refusal)) => print::message(format_args!(
+            "the {} watch does not work here ({refusal}); cycles stop the world instead. NEAP_WATCH=auto takes what works, `neap doctor` says what that is",
+            watching.name()
+        )),
+    }
 }
 
 /// The options in force: what the program set over what the environment says.

@@ -1,21 +1,24 @@
 //! A bare child of the process: a copy of its memory with the calling thread alone, that nobody but us hears of.
 //!
-//! Assumes `clone` with `CLONE_PIDFD` (Linux ≥ 5.2) and `waitid(P_PIDFD)` (5.4), found out by doing ([`works`]). The exit signal is 0: the program gets no SIGCHLD, and none of its `wait`s sees the child
+//! Assumes `clone` with `CLONE_PIDFD` (Linux ≥ 5.2) and `waitid(P_PIDFD)` (5.4), found out by doing ([`try_out`]). The exit signal is 0: the program gets no SIGCHLD, and none of its `wait`s sees the child
 //! unless it asks for `__WALL` or `__WCLONE`. No fork handler runs. The child has every signal blocked and no open file: it keeps no pipe or socket of the program's open. In it
 //! only what is safe in a signal handler may be called. Called with the world stopped, and by the collector's thread.
 
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicU32, Ordering::*};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 
+use super::refusal::Refusal;
 use super::{map, signal};
-use crate::addr::Address;
 
 /// A child that has not been reaped.
 pub struct Child {
     process: OwnedFd,
+    /// Its number, which stays its own until it is waited for.
+    number: libc::c_long,
 }
 
 /// Enough for a marker: its deep structures are outside the stack.
@@ -34,7 +37,7 @@ fn result(value: libc::c_long) -> Result<libc::c_long, Errno> {
 ///
 /// # Safety
 /// Where this gives `None`, only what is safe in a signal handler may be called, no lock may be taken that a thread of the parent can hold, and the end is [`exit`].
-pub unsafe fn make() -> Result<Option<Child>, Errno> {
+pub unsafe fn make() -> Result<Option<Child>, Refusal> {
     let mut process: c_int = -1;
     let mask = signal::block_all();
     // SAFETY: without CLONE_VM the child runs on its own copy of this stack; the kernel writes the descriptor to `process`.
@@ -50,9 +53,9 @@ pub unsafe fn make() -> Result<Option<Child>, Errno> {
         return Ok(None);
     }
     signal::restore(&mask);
-    made?;
+    let number = made.map_err(|error| Refusal::new("clone", error))?;
     // SAFETY: the kernel just gave us this descriptor.
-    Ok(Some(Child { process: unsafe { OwnedFd::from_raw_fd(process) } }))
+    Ok(Some(Child { process: unsafe { OwnedFd::from_raw_fd(process) }, number }))
 }
 
 /// Ends the calling child, whatever threads it has.
@@ -87,52 +90,56 @@ pub unsafe fn start_thread(
 impl Child {
     /// Waits until the child has ended, and takes it off the kernel's list.
     pub fn wait(self) {
+        let _ = self.try_wait();
+    }
+
+    fn try_wait(&self) -> Result<(), Refusal> {
+        const P_PID: libc::c_long = 1;
         const P_PIDFD: libc::c_long = 3;
+        let mut by = (P_PIDFD, libc::c_long::from(self.process.as_raw_fd()));
         loop {
-            // SAFETY: waitid(2) on our own descriptor; no information is asked for.
+            let options = libc::WEXITED | libc::__WALL;
+            // SAFETY: waitid(2) for our own child; no information is asked for.
             let waited = result(unsafe {
-                libc::syscall(
-                    libc::SYS_waitid,
-                    P_PIDFD,
-                    self.process.as_raw_fd(),
-                    0_usize,
-                    libc::WEXITED | libc::__WALL,
-                    0_usize,
-                )
+                libc::syscall(libc::SYS_waitid, by.0, by.1, 0_usize, options, 0_usize)
             });
-            // A program that waits for anything with `__WALL` may have been faster: then there is no such child.
-            if waited != Err(Errno::INTR) {
-                return;
+            match waited {
+                Err(Errno::INTR) => {}
+                // The program closed what it did not open, or put something else in its place.
+                Err(Errno::BADF | Errno::INVAL) if by.0 == P_PIDFD => by = (P_PID, self.number),
+                // A program that waits for anything with `__WALL` may have been faster: then there is no such child.
+                Ok(_) | Err(Errno::CHILD) => return Ok(()),
+                Err(error) => return Err(Refusal::new("waitid", error)),
             }
         }
     }
 }
 
-/// Whether children can be made here, and waited for: makes one.
-pub fn works() -> bool {
-    let Ok(answer) = map::allocate_shared(crate::addr::PAGE_BYTES) else { return false };
+/// Makes a child that says one word, and waits for it.
+pub fn try_out() -> Result<(), Refusal> {
+    let answer = map::allocate_shared(crate::addr::PAGE_BYTES)
+        .map_err(|error| Refusal::new("mmap", error))?;
+    // SAFETY: zeroed memory that stays mapped until the child has ended.
+    let word = unsafe { &*answer.pointer::<AtomicU32>() };
     // SAFETY: the child does nothing but store a word and exit.
-    let works = unsafe {
-        match make() {
-            Ok(None) => {
-                answer.pointer::<u32>().write_volatile(1);
-                exit(0)
-            }
-            Ok(Some(child)) => {
-                child.wait();
-                answer.pointer::<u32>().read_volatile() == 1
-            }
-            Err(_) => false,
+    let tried = match unsafe { make() } {
+        Ok(None) => {
+            word.store(1, Release);
+            exit(0)
         }
+        Ok(Some(child)) => child.try_wait().and_then(|()| match word.load(Acquire) {
+            1 => Ok(()),
+            _ => Err(Refusal::wrong("clone")),
+        }),
+        Err(refusal) => Err(refusal),
     };
-    map::release(Address(answer.0), crate::addr::PAGE_BYTES);
-    works
+    map::release(answer, crate::addr::PAGE_BYTES);
+    tried
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::sync::atomic::{AtomicU32, Ordering::*};
 
     #[test]
     fn a_child_sees_the_past_and_is_heard_only_through_shared_memory() {

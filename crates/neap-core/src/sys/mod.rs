@@ -10,6 +10,7 @@ pub mod meta_alloc;
 pub mod meta_vec;
 pub mod own_thread;
 pub mod print;
+pub mod refusal;
 pub mod signal;
 pub mod stack_maps;
 pub mod thread;

@@ -13,6 +13,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::UserfaultfdFlags;
 
+use super::refusal::Refusal;
+
 /// An open watch.
 pub struct WriteWatch {
     faults: OwnDescriptor,
@@ -122,31 +124,34 @@ unsafe fn ioctl<T>(
 
 impl WriteWatch {
     /// Opens a watch as an ordinary user may.
-    pub fn open() -> Result<Self, Errno> {
+    pub fn open() -> Result<Self, Refusal> {
         const USER_MODE_ONLY: UserfaultfdFlags = UserfaultfdFlags::from_bits_retain(1);
         // SAFETY: the descriptor only ever watches ranges that `register` names.
         let faults = unsafe {
             rustix::mm::userfaultfd(
                 UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK | USER_MODE_ONLY,
             )
-        }?;
+        }
+        .map_err(|error| Refusal::new("userfaultfd", error))?;
         let mut api = ApiArgument {
             api: API,
             features: FEATURE_WP_ASYNC | FEATURE_WP_UNPOPULATED,
             ioctls: 0,
         };
         // SAFETY: the argument of UFFDIO_API.
-        unsafe { ioctl(&faults, UFFDIO_API, &mut api) }?;
+        unsafe { ioctl(&faults, UFFDIO_API, &mut api) }
+            .map_err(|error| Refusal::new("UFFDIO_API", error))?;
         let pagemap = rustix::fs::open(
             c"/proc/self/pagemap",
             OFlags::RDONLY | OFlags::CLOEXEC,
             Mode::empty(),
-        )?;
+        )
+        .map_err(|error| Refusal::new("/proc/self/pagemap", error))?;
         Ok(Self { faults: OwnDescriptor::new(faults), pagemap: OwnDescriptor::new(pagemap) })
     }
 
     /// Has the kernel watch a range of whole pages.
-    pub fn register(&self, range: &Range<usize>) -> Result<(), Errno> {
+    pub fn register(&self, range: &Range<usize>) -> Result<(), Refusal> {
         let mut argument = RegisterArgument {
             start: range.start as u64,
             length: range.len() as u64,
@@ -154,7 +159,9 @@ impl WriteWatch {
             ioctls: 0,
         };
         // SAFETY: the argument of UFFDIO_REGISTER; with WP_ASYNC no fault ever waits for us.
-        unsafe { ioctl(&self.faults.file, UFFDIO_REGISTER, &mut argument) }.map(|_| ())
+        unsafe { ioctl(&self.faults.file, UFFDIO_REGISTER, &mut argument) }
+            .map(|_| ())
+            .map_err(|error| Refusal::new("UFFDIO_REGISTER", error))
     }
 
     /// Calls `written` for each range of pages written since they were armed last, and arms them again in the same step: a write that is not reported now will be the next time.
@@ -163,7 +170,7 @@ impl WriteWatch {
         range: &Range<usize>,
         regions: &mut [Region],
         mut written: impl FnMut(Range<usize>),
-    ) -> Result<(), Errno> {
+    ) -> Result<(), Refusal> {
         let mut start = range.start;
         while start < range.end {
             let mut argument = ScanArgument {
@@ -181,7 +188,8 @@ impl WriteWatch {
                 return_mask: PAGE_IS_WRITTEN,
             };
             // SAFETY: the argument of PAGEMAP_SCAN; the kernel writes at most `regions_length` regions.
-            let count = unsafe { ioctl(&self.pagemap.file, PAGEMAP_SCAN, &mut argument) }?;
+            let count = unsafe { ioctl(&self.pagemap.file, PAGEMAP_SCAN, &mut argument) }
+                .map_err(|error| Refusal::new("PAGEMAP_SCAN", error))?;
             for region in &regions[..count] {
                 written(region.start as usize..region.end as usize);
             }

@@ -1,6 +1,6 @@
 //! Choosing how the collector learns what the program wrote: by doing, never by kernel version.
 //!
-//! Invariant: what is chosen was seen to work in this process, or is `none`. Called at start-up, and by `neap doctor` through the surface.
+//! Invariant: what is chosen was seen to work in this process, or is `none`. Called at start-up, and by `neap doctor`.
 
 #![allow(unsafe_code)]
 
@@ -10,6 +10,7 @@ use super::Watch;
 use super::pagemap::Pagemap;
 use crate::addr::PAGE_BYTES;
 use crate::options::WatchChoice;
+use crate::sys::refusal::Refusal;
 use crate::sys::{child, map};
 
 /// What is in use.
@@ -24,6 +25,8 @@ pub enum Watching {
 }
 
 impl Watching {
+    /// All there are, those that `auto` tries first.
+    pub const ALL: [Watching; 3] = [Watching::Pagemap, Watching::Fork, Watching::None];
     /// In the order in which `auto` tries them.
     pub const IN_ORDER: [Watching; 3] = [Watching::Pagemap, Watching::Fork, Watching::None];
 
@@ -38,15 +41,26 @@ impl Watching {
 
     /// The one of this number, as `as` gives it.
     pub fn from_number(number: u32) -> Self {
-        Self::IN_ORDER.into_iter().find(|watching| *watching as u32 == number).unwrap_or(Self::None)
+        Self::ALL.into_iter().find(|watching| *watching as u32 == number).unwrap_or(Self::None)
     }
 
-    /// Whether it does here what it should: tries it out.
-    pub fn works(self) -> bool {
+    /// What it is, in a line.
+    pub const fn meaning(self) -> &'static str {
         match self {
-            Self::None => true,
-            Self::Pagemap => pagemap_works(),
-            Self::Fork => child::works(),
+            Self::None => "stops the world for the whole of marking",
+            Self::Pagemap => {
+                "marks while the program runs; the kernel keeps account of written pages"
+            }
+            Self::Fork => "a child process marks a snapshot while the program runs",
+        }
+    }
+
+    /// Tries out whether it does here what it should.
+    pub fn try_out(self) -> Result<(), Refusal> {
+        match self {
+            Self::None => Ok(()),
+            Self::Pagemap => over_two_pages(&mut Pagemap::open()?, "PAGEMAP_SCAN"),
+            Self::Fork => child::try_out(),
         }
     }
 
@@ -61,47 +75,46 @@ impl Watching {
     }
 }
 
-/// What is to be used: what was asked for, or with `auto` the first that works. An error names what was asked for and does not work.
-pub fn choose(choice: WatchChoice) -> Result<Watching, Watching> {
+/// What is to be used: what was asked for, or with `auto` the first that works. An error says what was asked for and why it does not work.
+pub fn choose(choice: WatchChoice) -> Result<Watching, (Watching, Refusal)> {
     match Watching::asked(choice) {
-        Some(asked) if asked.works() => Ok(asked),
-        Some(asked) => Err(asked),
+        Some(asked) => asked.try_out().map(|()| asked).map_err(|refusal| (asked, refusal)),
         None => Ok(Watching::IN_ORDER
             .into_iter()
-            .find(|watching| watching.works())
+            .find(|watching| watching.try_out().is_ok())
             .unwrap_or(Watching::None)),
     }
 }
 
-/// Whether the `pagemap` watch does what it should here: registers two pages, arms them, writes one, and asks.
-pub fn pagemap_works() -> bool {
-    let Ok(start) = map::allocate(2 * PAGE_BYTES) else { return false };
+/// Whether a watch tells written pages from others: has it watch two pages, writes one, and asks. `call` is what is to blame where it does not.
+fn over_two_pages(watch: &mut dyn Watch, call: &'static str) -> Result<(), Refusal> {
+    let start = map::allocate(2 * PAGE_BYTES).map_err(|error| Refusal::new("mmap", error))?;
     let range = start.0..start.0 + 2 * PAGE_BYTES;
-    let works = try_out(&range).unwrap_or(false);
+    let tried = one_of_two(watch, &range);
     map::release(start, 2 * PAGE_BYTES);
-    works
+    match tried? {
+        true => Ok(()),
+        false => Err(Refusal::wrong(call)),
+    }
 }
 
-fn try_out(range: &Range<usize>) -> Option<bool> {
-    let mut watch = Pagemap::open()?;
+fn one_of_two(watch: &mut dyn Watch, range: &Range<usize>) -> Result<bool, Refusal> {
     let touch = |address: usize| {
         // SAFETY: the caller's two pages are mapped and ours.
         unsafe { (address as *mut u8).write_volatile(1) };
     };
     touch(range.start);
     touch(range.start + PAGE_BYTES);
-    if !watch.register(range) {
-        return None;
-    }
+    watch.register(range)?;
     let mut count = 0;
-    let mut counted = |watch: &mut Pagemap| {
+    let mut counted = |watch: &mut dyn Watch| {
         count = 0;
-        watch.take_written(range, &mut |found| count += found.len() / PAGE_BYTES).then_some(count)
+        watch.take_written(range, &mut |found| count += found.len() / PAGE_BYTES).map(|()| count)
     };
-    counted(&mut watch)?;
-    let clean = counted(&mut watch)? == 0;
+    counted(watch)?;
+    let clean = counted(watch)? == 0;
     touch(range.start);
-    Some(clean && counted(&mut watch)? == 1)
+    Ok(clean && counted(watch)? == 1)
 }
 
 #[cfg(test)]
@@ -110,14 +123,14 @@ mod tests {
 
     #[test]
     fn what_is_chosen_works_and_the_words_are_those_of_the_option() {
-        for watching in Watching::IN_ORDER {
+        for watching in Watching::ALL {
             let mut options = crate::options::Options::DEFAULT;
             assert!(options.set(b"watch", watching.name().as_bytes()).is_ok());
             match choose(options.watch) {
                 Ok(chosen) => assert_eq!(chosen, watching),
-                Err(refused) => assert!(refused == watching && !watching.works()),
+                Err((refused, _)) => assert!(refused == watching && watching.try_out().is_err()),
             }
         }
-        assert!(choose(WatchChoice::Auto).unwrap().works());
+        assert!(choose(WatchChoice::Auto).unwrap().try_out().is_ok());
     }
 }

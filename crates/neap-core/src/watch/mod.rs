@@ -4,17 +4,24 @@
 //! after the arming, and is reported the next time. A page that was never armed counts as written.
 
 pub mod choose;
+#[cfg(test)]
+mod contract;
 pub mod pagemap;
 
 use core::ops::Range;
 
+use crate::sys::refusal::Refusal;
+
 /// A way to learn which pages were written.
 pub trait Watch {
-    /// Begins to watch a range of whole chunks. False if the system refuses: the range then counts as written for ever.
-    fn register(&mut self, range: &Range<usize>) -> bool;
+    /// Begins to watch a range of whole chunks. An error where the system refuses: the range then counts as written for ever.
+    fn register(&mut self, range: &Range<usize>) -> Result<(), Refusal>;
 
-    /// Calls `written` for every range of pages in `range` that was written since it was armed last, and arms it again. False if the system refuses; then everything
+    /// Calls `written` for every range of pages in `range` that was written since it was armed last, and arms it again. An error where the system refuses; then everything
     /// counts as written.
-    fn take_written(&mut self, range: &Range<usize>, written: &mut dyn FnMut(Range<usize>))
-    -> bool;
+    fn take_written(
+        &mut self,
+        range: &Range<usize>,
+        written: &mut dyn FnMut(Range<usize>),
+    ) -> Result<(), Refusal>;
 }

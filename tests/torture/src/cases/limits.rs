@@ -2,9 +2,9 @@
 //!
 //! Invariant: as for all cases. Called by `cases`, on the main thread of a new process.
 
-use super::seccomp::{self, Call};
 use super::{Case, List, fill, set_option};
 use crate::ensure;
+use crate::seccomp::{self, Call};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use neap_core::api::{self, Kind, Shape};
@@ -192,7 +192,7 @@ fn address_space_limited_later() {
 
 fn mmap_refused() {
     let mut list = List::new(1000);
-    seccomp::refuse(Call::Mmap);
+    seccomp::refuse(Call::Mmap, libc::ENOMEM);
     // The reservation is there: objects can still be had, as far as their metadata reaches.
     for _ in 0..100_000 {
         if !list.push() {
@@ -208,7 +208,7 @@ fn mmap_refused() {
 
 fn mprotect_refused() {
     let mut list = List::new(1000);
-    seccomp::refuse(Call::Mprotect);
+    seccomp::refuse(Call::Mprotect, libc::ENOMEM);
     let _ = fill(1 << 20, 1000);
     while list.length < 3_000_000 && list.push() {}
     ensure!(list.length > 1000, "nothing could be allocated");
@@ -232,7 +232,7 @@ fn mark_stack_refused() {
             tree.add(index).write(leaf as usize);
         }
     }
-    seccomp::refuse(Call::Mmap);
+    seccomp::refuse(Call::Mmap, libc::ENOMEM);
     ensure!(api::collect() && api::collect(), "no collection");
     for index in 0..width {
         // SAFETY: as above.
@@ -253,7 +253,7 @@ fn madvise_refused() {
     set_option("decay", "0");
     let list = List::new(1000);
     fill(10_000, 1000);
-    seccomp::refuse(Call::Madvise);
+    seccomp::refuse(Call::Madvise, libc::ENOMEM);
     for _ in 0..3 {
         ensure!(api::collect_and_release(), "no collection");
         // Memory that did not go back must be zeroed before it is used again.

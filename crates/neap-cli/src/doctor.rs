@@ -1,0 +1,98 @@
+//! `neap doctor`: what this machine allows, what a program started here would use, why, and what to change.
+//!
+//! Invariant: everything it says was tried out in this process a moment ago. Single-threaded. Called by `main`.
+
+use neap_core::probe;
+use std::fmt::Write;
+
+/// Where the kernel says which memory it gives huge pages.
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+/// The whole report.
+pub fn text() -> String {
+    let tried = probe::watches();
+    let width = tried.iter().map(|watch| watch.name.len()).max().unwrap_or(0);
+    let mut out = String::from("Ways to collect beside the running program (NEAP_WATCH):\n");
+    for watch in &tried {
+        let works = if watch.refused.is_none() { "works  " } else { "refused" };
+        let asked = if watch.automatic { "" } else { " (by request only)" };
+        let _ = writeln!(out, "  {:width$}  {works}  {}{asked}", watch.name, watch.meaning);
+        if let Some(why) = &watch.refused {
+            let _ = writeln!(out, "  {:width$}           {why}.", "");
+        }
+    }
+    out.push('\n');
+    out.push_str(&chosen(&tried, probe::chosen()));
+    out.push_str(&huge_pages(&std::fs::read_to_string(HUGE_PAGES).unwrap_or_default()));
+    out
+}
+
+/// What would be used, and why.
+fn chosen(tried: &[probe::Tried], chosen: Result<&str, &str>) -> String {
+    let asked = std::env::var("NEAP_WATCH").ok();
+    let best = tried
+        .iter()
+        .find(|watch| watch.automatic && watch.refused.is_none())
+        .map_or("none", |watch| watch.name);
+    match (chosen, asked) {
+        (Ok(name), Some(asked)) if asked != "auto" => {
+            format!(
+                "A program started here uses {name}, since NEAP_WATCH={asked}; NEAP_WATCH=auto would take {best}.\n"
+            )
+        }
+        (Ok(name), Some(_)) => {
+            format!(
+                "A program started here uses {name}: with NEAP_WATCH=auto, the first of those above that works.\n"
+            )
+        }
+        (Ok(name), None) => {
+            format!(
+                "A program started here uses {name}, the default; NEAP_WATCH=auto would take {best}.\n"
+            )
+        }
+        (Err(name), _) => format!(
+            "A program started here stops the world, since NEAP_WATCH={name} is refused; NEAP_WATCH=auto would take {best}.\n"
+        ),
+    }
+}
+
+/// What the kernel's setting means for the heap. `enabled` is the file's text, with the word in force in brackets.
+fn huge_pages(enabled: &str) -> String {
+    let word = enabled.split(['[', ']']).nth(1).unwrap_or("");
+    match word {
+        "always" | "madvise" => {
+            format!(
+                "Huge pages are allowed ({HUGE_PAGES}: {word}); NEAP_HUGE_PAGES says what the heap asks for.\n"
+            )
+        }
+        "never" => format!(
+            "Huge pages are switched off, and large heaps are marked more slowly than need be. To change: echo madvise > {HUGE_PAGES}\n"
+        ),
+        _ => format!("Whether there are huge pages is not known: {HUGE_PAGES} cannot be read.\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_names_every_watch_and_what_is_used() {
+        let text = text();
+        for name in ["pagemap", "fork", "none"] {
+            assert!(text.contains(&format!("\n  {name} ")), "{text}");
+        }
+        assert!(text.contains("A program started here "), "{text}");
+    }
+
+    #[test]
+    fn settings_of_huge_pages_by_table() {
+        for (enabled, wanted) in [
+            ("always [madvise] never\n", "are allowed"),
+            ("always madvise [never]\n", "echo madvise"),
+            ("", "not known"),
+        ] {
+            assert!(huge_pages(enabled).contains(wanted), "{enabled}");
+        }
+    }
+}
