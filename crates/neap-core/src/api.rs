@@ -252,9 +252,9 @@ pub fn is_thread_attached() -> bool {
     current::get().is_some()
 }
 
-/// Where the calling thread's own word lies relative to its thread pointer: it holds the address of the thread's runs, or 0. For the inline fast path.
+/// Where the word for the inline fast path lies relative to the calling thread's pointer: it holds the address of the thread's runs, or 0 where each object has to be asked for.
 pub fn thread_word_offset() -> isize {
-    current::offset()
+    current::runs_offset()
 }
 
 /// The highest address of the calling thread's stack.

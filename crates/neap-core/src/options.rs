@@ -29,6 +29,8 @@ pub struct Entry {
     pub meaning: &'static str,
     /// Writes the default as the user would write it.
     pub show_default: fn(&mut dyn fmt::Write) -> fmt::Result,
+    /// Writes the value that it has there.
+    pub show: fn(&Options, &mut dyn fmt::Write) -> fmt::Result,
     /// Writes what values are valid.
     pub show_valid: fn(&mut dyn fmt::Write) -> fmt::Result,
     assign: fn(&mut Options, &[u8]) -> Option<()>,
@@ -80,6 +82,7 @@ macro_rules! options {
             kind: <$kind as Kind>::NAME,
             meaning: concat!($( $meaning, "\n", )+),
             show_default: |out| <$kind as Kind>::show(&$default, out),
+            show: |options, out| <$kind as Kind>::show(&options.$name, out),
             show_valid: |out| <$kind as Kind>::show_valid(&$valid, out),
             assign: |options, text| {
                 options.$name = <$kind as Kind>::parse(text, &$valid)?;
@@ -121,6 +124,9 @@ options! {
     log: LogTopics { default: LogTopics::NONE, valid: () }
     /// File that gets a JSON object with the run's figures at exit. `-`: standard error.
     summary: OptionalPath { default: None, valid: () }
+    /// File that gets a recording of what the program asks of its memory and what cycles do, for `neap report`. `%p` in the name stands for the process's id; a forked child
+    /// records to a file of its own, with its id behind the name.
+    stats: OptionalPath { default: None, valid: () }
     /// How the collector learns what the program wrote while it marked. `none`: it stops the world
     /// for the whole of marking. `pagemap`: it marks while the program runs and asks the kernel.
     /// `fork`: a child process marks a snapshot while the program runs. `auto`: the first of

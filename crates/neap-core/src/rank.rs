@@ -11,6 +11,8 @@ pub enum Rank {
     Options,
     /// One cycle at a time; held from the first step of a cycle to its end.
     Cycle,
+    /// The recording of the process.
+    Recorder,
     /// The list of mutators; held while the world is stopped.
     Registry,
     /// Registered root ranges and exclusions.
@@ -23,6 +25,8 @@ pub enum Rank {
     Heap,
     /// Objects put aside for the marker that drives the cycle.
     Aside,
+    /// A thread's counts of large requests.
+    Tally,
     /// The library's own memory.
     Meta,
     /// Locks of unit tests, taken one at a time.

@@ -135,7 +135,8 @@ figures! {
         number: Count Gauge,
         /// When it ended, since the process's recording began.
         ended_ns: Nanoseconds Gauge,
-        /// 0: with the world stopped throughout. 1: with the world running between two short stops.
+        /// 0: with the world stopped throughout. 1: with the world running between two short stops,
+        /// under a write watch. 2: the same, marked by a child process.
         concurrent: Count Gauge,
         /// The first stop of a concurrent cycle; 0 otherwise.
         first_ns: Nanoseconds Gauge,
@@ -179,9 +180,9 @@ figures! {
         live_objects: Count Gauge,
         /// Bytes of their cells.
         live_bytes: Bytes Gauge,
-        /// Cells in blocks of the class.
+        /// Cells in those blocks of the class that hold something live.
         cells: Count Gauge,
-        /// Bytes of those blocks.
+        /// Bytes of those blocks; what is not live in them is fragmentation.
         block_bytes: Bytes Gauge,
     }
 }

@@ -85,7 +85,11 @@ impl CycleRecord {
         neap_record::Cycle {
             number: self.number,
             ended_ns: clock::now_ns(),
-            concurrent: u64::from(self.kind == Kind::Concurrent),
+            concurrent: match self.kind {
+                Kind::Stopped => 0,
+                Kind::Concurrent => 1,
+                Kind::Fork => 2,
+            },
             first_ns: self.first_ns,
             pause_ns: self.pause_ns,
             stopping_ns: self.stopping_ns,

@@ -100,6 +100,7 @@ impl Stop {
         HEAP.state.allocated_since_cycle.store(0, Relaxed);
         HEAP.state.freed_since_cycle.store(0, Relaxed);
         HEAP.state.cycles.store(record.number, Relaxed);
+        HEAP.state.marks.store(record.number * 2, Release);
         let stopped_ns = nanoseconds(self.began) + record.first_ns;
         let elapsed_ns = collector.ended.map_or(0, nanoseconds);
         collector.share = smoothed_share(collector.share, stopped_ns, elapsed_ns);

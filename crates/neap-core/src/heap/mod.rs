@@ -248,6 +248,7 @@ impl Heap {
 
     /// Unmarks every object that is not frozen: the first step of a full cycle.
     pub fn clear_marks(&self) {
+        self.state.marks.fetch_or(1, AcqRel);
         self.for_each_block(|granule, header| {
             if !header.is_frozen() {
                 self.bits(granule).clear_marks(header.cells());

@@ -34,6 +34,8 @@ pub struct HeapState {
     pub allocate_black: AtomicBool,
     /// One of [`settling`]. Written by the cycle: set before the world resumes after the last stop, cleared when all references are settled.
     pub settling: AtomicU32,
+    /// Twice the number of the cycle that made the mark bits what they are; odd from the moment the next one clears them. Written by the cycle.
+    pub marks: AtomicU64,
     /// Cycles completed; written by who runs the cycle.
     pub cycles: AtomicU64,
     /// Bytes of runs and large objects handed out since the last cycle; added to by mutators, reset by the cycle.
@@ -72,6 +74,7 @@ impl HeapState {
         Self {
             allocate_black: AtomicBool::new(false),
             settling: AtomicU32::new(settling::NO),
+            marks: AtomicU64::new(0),
             cycles: AtomicU64::new(0),
             allocated_since_cycle: AtomicUsize::new(0),
             freed_since_cycle: AtomicUsize::new(0),

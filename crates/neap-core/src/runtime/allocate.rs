@@ -8,7 +8,7 @@ use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::{mutator, warning};
+use super::{mutator, recorded, warning};
 use crate::addr::Address;
 use crate::alloc::free::FreeError;
 use crate::alloc::{free, large, refill, resize};
@@ -20,6 +20,7 @@ use crate::heap::kind::{Kind, Scan};
 use crate::heap::layout::LayoutId;
 use crate::heap::spaces::SpaceId;
 use crate::heap::{HEAP, Refused};
+use crate::observe::recorder;
 use crate::sys::thread;
 use crate::world::current;
 use crate::world::mutator::Mutator;
@@ -79,25 +80,46 @@ pub fn class_for(bytes: usize) -> usize {
 /// An object of `bytes` bytes; null when there is no memory.
 #[inline(always)]
 pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
-    if let Some(mutator) = current::get()
-        && let Some(wanted) = with_past_end(bytes)
-        && wanted <= LARGEST_SMALL
-    {
-        let class = class_for(wanted);
-        let run = mutator.local.fixed(SpaceId::of(kind, class));
-        let cell = run.bump(TABLE[class].cell_bytes as usize);
-        if cell != 0 {
-            return cell as *mut u8;
-        }
+    let Some(mutator) = current::with_runs() else {
+        return recorded::allocate(bytes, bytes, kind);
+    };
+    let cell = from_run(mutator, bytes, kind);
+    if cell != 0 {
+        return cell as *mut u8;
     }
     slow(bytes, kind, NO_LAYOUT)
+}
+
+/// The next cell of the thread's run for a request; 0 if it has none.
+#[inline(always)]
+pub fn from_run(mutator: &Mutator, bytes: usize, kind: Kind) -> usize {
+    match with_past_end(bytes) {
+        Some(wanted) if wanted <= LARGEST_SMALL => {
+            let class = class_for(wanted);
+            let run = mutator.local.fixed(SpaceId::of(kind, class));
+            run.bump(TABLE[class].cell_bytes as usize)
+        }
+        _ => 0,
+    }
 }
 
 /// An object of a layout; null when there is no memory.
 #[inline]
 pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
-    if let Some(mutator) = current::get()
-        && let Some(wanted) = with_past_end(bytes)
+    let Some(mutator) = current::with_runs() else {
+        return recorded::allocate_typed(bytes, layout);
+    };
+    let cell = from_typed_run(mutator, bytes, layout);
+    if cell != 0 {
+        return cell as *mut u8;
+    }
+    slow(bytes, Kind::Conservative, layout.0)
+}
+
+/// As [`from_run`], for an object of a layout.
+#[inline(always)]
+pub fn from_typed_run(mutator: &Mutator, bytes: usize, layout: LayoutId) -> usize {
+    if let Some(wanted) = with_past_end(bytes)
         && wanted <= LARGEST_SMALL
     {
         let class = class_for(wanted);
@@ -105,13 +127,10 @@ pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
         if space != crate::heap::header::NONE
             && let Some(run) = mutator.local.run(SpaceId(space))
         {
-            let cell = run.bump(TABLE[class].cell_bytes as usize);
-            if cell != 0 {
-                return cell as *mut u8;
-            }
+            return run.bump(TABLE[class].cell_bytes as usize);
         }
     }
-    slow(bytes, Kind::Conservative, layout.0)
+    0
 }
 
 /// An object at a multiple of `alignment`, a power of two up to a page; null otherwise.
@@ -121,7 +140,14 @@ pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
     }
     // A multiple of the alignment gets cells that are one, in blocks that begin at one. The past-the-end byte would break that: round it in.
     match with_past_end(bytes.max(1)).and_then(|bytes| crate::addr::round_up(bytes, alignment)) {
-        Some(rounded) => allocate(rounded - HEAP.state.past_end.load(Relaxed), kind),
+        Some(rounded) => {
+            let rounded = rounded - HEAP.state.past_end.load(Relaxed);
+            if recorder::is_on() {
+                recorded::allocate(bytes, rounded, kind)
+            } else {
+                allocate(rounded, kind)
+            }
+        }
         None => null_mut(),
     }
 }
@@ -132,7 +158,7 @@ const CLEARED_BYTES: usize = 1 << 10;
 /// The thread's stack is scanned from here on, should a cycle run: what the collector's own frames hold is none of the program's.
 #[cold]
 #[inline(never)]
-fn slow(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
+pub fn slow(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
     let object =
         thread::with_registers_spilled(|position| slow_from(position, bytes, kind, layout));
     thread::clear_stack_below::<CLEARED_BYTES>();
@@ -242,6 +268,9 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
     };
     let Some(wanted) = with_past_end(bytes) else { return null_mut() };
     if resize::in_place(&HEAP, &cell, wanted) {
+        if recorder::is_on() {
+            recorder::note_resized();
+        }
         return object;
     }
     let kind = Kind::from_parts(cell.header.scan(), cell.header.is_uncollectable());

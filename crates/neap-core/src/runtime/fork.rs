@@ -7,8 +7,11 @@
 
 use core::mem::forget;
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use super::prefork;
 use crate::heap::HEAP;
+use crate::observe::recorder;
 use crate::sys::meta_alloc;
 use crate::world::{attach, current, registry, roots, stop};
 use crate::{cycle, refs};
@@ -23,6 +26,7 @@ extern "C" fn prepare() {
     prefork::before_fork();
     super::hold_options_for_fork();
     cycle::hold_for_fork();
+    forget(recorder::hold_for_fork());
     forget(registry::lock());
     forget(roots::hold_for_fork());
     refs::before_fork();
@@ -44,6 +48,7 @@ unsafe fn release() {
         refs::after_fork();
         roots::unlock_forgotten();
         registry::unlock_forgotten();
+        recorder::unlock_forgotten();
         cycle::unlock_after_fork();
         super::unlock_options_after_fork();
     }
@@ -60,12 +65,12 @@ extern "C" fn child() {
     stop::after_fork();
     let own = current::get();
     if let Some(own) = own {
-        own.thread
-            .store(crate::sys::thread::current() as u32, core::sync::atomic::Ordering::Relaxed);
+        own.thread.store(crate::sys::thread::current() as u32, Relaxed);
     }
     let mut registry = registry::lock();
     attach::forget_all_but(&mut registry, own, &HEAP);
     drop(registry);
     cycle::after_fork();
     super::summary::after_fork();
+    recorder::after_fork(own.map_or(0, |own| own.tally.load(Relaxed)));
 }

@@ -9,6 +9,7 @@ pub mod external_stop;
 mod fork;
 pub mod interpose;
 pub mod prefork;
+mod recorded;
 pub mod summary;
 pub mod warning;
 
@@ -16,6 +17,7 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use crate::cycle::{background, collector, limits, markers, report, steps};
 use crate::heap::HEAP;
+use crate::observe::recorder::{self, Sources};
 use crate::options::{HugePages, Limit, Options, Prefork};
 use crate::rank::Rank;
 use crate::sync::Lock;
@@ -85,6 +87,12 @@ fn apply_at_start(options: &Options) {
     }
     attach::initialize();
     attach::set_detach_hook(crate::refs::detach);
+    if let Some(file) = options.stats {
+        attach::count_requests(recorder::end_of_thread);
+        let watch = || steps::watching().name();
+        let sources = Sources { statistics: summary::statistics, watch, options: *options };
+        recorder::begin(file, sources);
+    }
     markers::prepare();
     if !stop::install(options.stop_signal) {
         print::fatal(format_args!(
@@ -163,8 +171,8 @@ pub fn set_max_heap(limit: Limit) {
 
 /// Sets an option by name. What only the start-up reads is refused after it.
 pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
-    const AT_START: [&[u8]; 6] =
-        [b"stop_signal", b"past_end", b"check", b"summary", b"huge_pages", b"watch"];
+    const AT_START: [&[u8]; 7] =
+        [b"stop_signal", b"past_end", b"check", b"summary", b"huge_pages", b"watch", b"stats"];
     let started = STATE.load(Acquire) != 0;
     if started
         && AT_START

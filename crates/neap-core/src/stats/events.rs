@@ -3,9 +3,11 @@
 //! Invariant: writing takes no lock and waits for nobody, so it may happen with the world stopped; what is read is whole or counted as lost. Written by the threads that drive cycles,
 //! while anybody has asked for it; each reader keeps a place of its own. Times are nanoseconds of the monotonic clock.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*, fence};
 
 use neap_record::{Cycle, CycleEvent};
+
+use crate::sys::futex;
 
 /// Rings of so many entries: what comes in the time that a reader sleeps should fit.
 const SLOTS: usize = 512;
@@ -35,6 +37,11 @@ pub struct Place {
     next: u64,
     /// Entries that were overwritten before they were read.
     pub lost: u64,
+}
+
+impl Place {
+    /// Before the first entry.
+    pub const START: Self = Self { next: 0, lost: 0 };
 }
 
 impl<const WORDS: usize> Ring<WORDS> {
@@ -101,6 +108,13 @@ impl<const WORDS: usize> Default for Ring<WORDS> {
 pub static STEPS: Ring<2> = Ring::new();
 /// Cycles; `ended_ns` is by the monotonic clock.
 pub static CYCLES: Ring<{ Cycle::COUNT }> = Ring::new();
+/// Counts reasons for a reader to look, which may sleep on it.
+pub static WAKES: AtomicU32 = AtomicU32::new(0);
+/// When readers were woken last.
+static WOKEN_NS: AtomicU64 = AtomicU64::new(0);
+/// A reader is woken at most so often, unless the ring fills. Smaller: system calls in programs with many short cycles; larger: fewer cycles whose heap can be looked at.
+const WAKE_NS: u64 = 10_000_000;
+
 /// Whether anybody reads the rings. Set before the first cycle or at any time, never cleared.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
@@ -123,6 +137,14 @@ pub fn note_step(step: CycleEvent, now_ns: u64) {
 /// A cycle is over.
 pub fn note_cycle(cycle: &Cycle) {
     CYCLES.push(&cycle.values());
+    let last = WOKEN_NS.load(Relaxed);
+    // A cycle has eight steps: the smaller ring is a quarter full.
+    let fills = cycle.number.is_multiple_of(SLOTS as u64 / 32);
+    if fills || cycle.ended_ns >= last + WAKE_NS {
+        WOKEN_NS.store(cycle.ended_ns, Relaxed);
+        WAKES.fetch_add(1, Release);
+        futex::wake(&WAKES, i32::MAX as u32);
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::c_void;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 use super::mutator::Mutator;
 use super::{current, registry};
@@ -36,6 +36,17 @@ fn call_detach_hook(mutator: &Mutator) {
 const LAYOUT: Layout = Layout::new::<Mutator>();
 /// The pthread key plus one; 0 until it is made.
 static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Whether threads ask for each object, so that requests can be counted, and do not take cells of their runs by themselves.
+static ASK_BEFORE_RUNS: AtomicBool = AtomicBool::new(false);
+/// A `fn(usize)` that is given the tally of a thread that ends; 0 for none.
+static TALLY_END: AtomicUsize = AtomicUsize::new(0);
+
+/// Every thread attached from now on counts its requests, and `at_end` is given what it counted in. Called at start-up.
+pub fn count_requests(at_end: fn(usize)) {
+    TALLY_END.store(at_end as usize, Release);
+    ASK_BEFORE_RUNS.store(true, Relaxed);
+}
 
 /// Makes the key whose destructor detaches threads. Called once, at start-up.
 pub fn initialize() {
@@ -83,6 +94,7 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
     mutator.stack_base.store(stack.end, Relaxed);
     let mut registry = registry::lock();
     current::set(memory as usize);
+    current::set_with_runs(if ASK_BEFORE_RUNS.load(Relaxed) { 0 } else { memory as usize });
     registry.add(mutator);
     drop(registry);
     if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
@@ -99,9 +111,16 @@ pub fn detach() -> bool {
     let critical = mutator.critical();
     mutator.local.retire(&HEAP);
     drop(critical);
+    let tally = mutator.tally.swap(0, Relaxed);
+    let at_end = TALLY_END.load(Acquire);
+    if tally != 0 && at_end != 0 {
+        // SAFETY: stored from such a function.
+        unsafe { core::mem::transmute::<usize, fn(usize)>(at_end)(tally) };
+    }
     let mut registry = registry::lock();
     registry.remove(mutator);
     current::set(0);
+    current::set_with_runs(0);
     drop(registry);
     forget(mutator);
     if let Some(key) = KEY.load(Relaxed).checked_sub(1) {

@@ -1,7 +1,7 @@
-//! Which mutator the calling thread is: one thread-local word, in the initial-exec model, so that reading it is two instructions.
+//! Which mutator the calling thread is: a thread-local word, in the initial-exec model, so that reading it is two instructions; and a second one, for allocation that nobody has to be told of.
 //!
-//! Invariant: the word is 0 or the address of a mutator that lives as long as the thread is attached. Rust cannot name the model, hence the assembly. The
-//! word is the library's whole demand on static thread-local space, so the library can also be opened with `dlopen`.
+//! Invariant: the word is 0 or the address of a mutator that lives as long as the thread is attached. Rust cannot name the model, hence the assembly. The two
+//! words are the library's whole demand on static thread-local space, so the library can also be opened with `dlopen`.
 
 #![allow(unsafe_code)]
 
@@ -16,12 +16,32 @@ core::arch::global_asm!(
     ".balign 8",
     "neap_thread_word:",
     ".zero 8",
+    ".globl neap_runs_word",
+    ".hidden neap_runs_word",
+    ".type neap_runs_word, @object",
+    ".size neap_runs_word, 8",
+    "neap_runs_word:",
+    ".zero 8",
     ".popsection",
 );
 
-/// Where the word lies relative to the thread pointer; the same in every thread. What `neap_inline.h` adds to `fs`.
+/// Where the word of [`with_runs`] lies relative to the thread pointer; the same in every thread. What `neap_inline.h` adds to `fs`.
 #[inline(always)]
-pub fn offset() -> isize {
+pub fn runs_offset() -> isize {
+    let offset: isize;
+    // SAFETY: loads the word's offset, which the dynamic linker put into the global offset table.
+    unsafe {
+        core::arch::asm!(
+            "mov {}, qword ptr [rip + neap_runs_word@GOTTPOFF]",
+            out(reg) offset,
+            options(pure, readonly, nostack, preserves_flags)
+        );
+    }
+    offset
+}
+
+#[inline(always)]
+fn offset() -> isize {
     let offset: isize;
     // SAFETY: loads the word's offset, which the dynamic linker put into the global offset table.
     unsafe {
@@ -47,6 +67,32 @@ pub fn get() -> Option<&'static Mutator> {
     }
     // SAFETY: 0 or a mutator that lives while its thread is attached.
     unsafe { address.as_ref() }
+}
+
+/// The calling thread's mutator, if it may hand out cells of its runs without telling anybody: not while requests are recorded.
+#[inline(always)]
+pub fn with_runs() -> Option<&'static Mutator> {
+    let address: *const Mutator;
+    // SAFETY: reads this thread's word.
+    unsafe {
+        core::arch::asm!(
+            "mov {}, qword ptr fs:[{}]", out(reg) address, in(reg) runs_offset(),
+            options(readonly, nostack, preserves_flags)
+        );
+    }
+    // SAFETY: as for `get`.
+    unsafe { address.as_ref() }
+}
+
+/// Makes `mutator` (0: none) what [`with_runs`] gives the calling thread: none, or its own.
+pub fn set_with_runs(mutator: usize) {
+    // SAFETY: writes this thread's word.
+    unsafe {
+        core::arch::asm!(
+            "mov qword ptr fs:[{}], {}", in(reg) runs_offset(), in(reg) mutator,
+            options(nostack, preserves_flags)
+        );
+    }
 }
 
 /// Makes `mutator` (0: none) the calling thread's.

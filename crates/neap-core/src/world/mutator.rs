@@ -51,6 +51,8 @@ pub struct Mutator {
     pub next: AtomicUsize,
     /// As above.
     pub previous: AtomicUsize,
+    /// Address of what counts its requests (`observe::tally`); 0 if nothing does. Written by itself.
+    pub tally: AtomicUsize,
     /// Depth of collections that this thread holds off. Written by itself.
     pub holds: AtomicU32,
     /// What handles and monitors keep for the thread, an address; 0 until it is made. Written by itself.

@@ -1,0 +1,9 @@
+//! What leaves the process: recordings, profiles, metrics.
+//!
+//! Invariant: reads the rest of the collector and changes nothing there; off, it costs nothing. Runs on a thread of the library's own wherever it can.
+
+pub mod census;
+mod output;
+pub mod record_file;
+pub mod recorder;
+pub mod tally;

@@ -1,0 +1,196 @@
+//! Where a recording's chunks go: a buffer of fixed size, and from there to the file of this process.
+//!
+//! Invariant: memory is bounded by the buffer; while the file refuses, what is in the buffer is kept and tried again. Under the recorder's lock. Never calls malloc.
+
+#![allow(unsafe_code)]
+
+use core::ffi::CStr;
+use core::fmt::Write;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use neap_record::{Full, Writer};
+use rustix::io::Errno;
+
+use super::record_file::{Path, RecordFile};
+use crate::addr::Address;
+use crate::sys::{map, print};
+
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// The way to the file.
+pub struct Output {
+    /// What the user gave, and the folder it counts from. None: nothing is recorded, or no more.
+    given: Option<&'static CStr>,
+    folder: Path,
+    /// Whether this process was forked from the one that began.
+    forked: bool,
+    file: Option<RecordFile>,
+    /// The file was refused for good, which has been said.
+    refused: bool,
+    /// Address and bytes in use of the buffer; 0: none yet.
+    buffer: usize,
+    filled: usize,
+}
+
+impl Output {
+    /// To nowhere.
+    pub const fn new() -> Self {
+        Self {
+            given: None,
+            folder: Path::new(),
+            forked: false,
+            file: None,
+            refused: false,
+            buffer: 0,
+            filled: 0,
+        }
+    }
+
+    /// To a file, from the folder that the process is in now.
+    pub fn begin(&mut self, file: &'static CStr) {
+        self.given = Some(file);
+        let mut bytes = [0_u8; 4096];
+        // SAFETY: the buffer is as long as is said.
+        let found = unsafe { libc::getcwd(bytes.as_mut_ptr().cast(), bytes.len()) };
+        if !found.is_null() {
+            self.folder.push(CStr::from_bytes_until_nul(&bytes).unwrap_or_default().to_bytes());
+        }
+    }
+
+    /// Whether there is a file to come, and it was not refused.
+    pub fn is_open(&self) -> bool {
+        self.given.is_some() && !self.refused
+    }
+
+    /// Whether anything was ever encoded.
+    pub fn has_begun(&self) -> bool {
+        self.buffer != 0
+    }
+
+    /// Nothing is recorded from here on.
+    pub fn finish(&mut self) {
+        self.given = None;
+        if let Some(file) = self.file.take() {
+            file.close();
+        }
+    }
+
+    /// In the child of a `fork`: what is in the buffer and the file is the parent's.
+    pub fn after_fork(&mut self) {
+        self.forked = true;
+        self.refused = false;
+        if let Some(file) = self.file.take() {
+            file.close();
+        }
+        if self.buffer != 0 {
+            map::release(Address(self.buffer), BUFFER_BYTES);
+            (self.buffer, self.filled) = (0, 0);
+        }
+    }
+
+    fn map_buffer(&mut self) -> bool {
+        if self.buffer == 0 {
+            let Ok(buffer) = map::allocate(BUFFER_BYTES) else { return false };
+            map::name(buffer, BUFFER_BYTES, c"neap: recording");
+            (self.buffer, self.filled) = (buffer.0, 0);
+        }
+        true
+    }
+
+    /// Has `encode` write to the buffer, which is written to the file and used again as often as it is full; false if the file is refused.
+    pub fn encode(&mut self, mut encode: impl FnMut(&mut Writer<'_>) -> Result<(), Full>) -> bool {
+        if self.refused || !self.map_buffer() {
+            return false;
+        }
+        loop {
+            let before = self.filled;
+            // SAFETY: the buffer is mapped, and the lock is held.
+            let bytes =
+                unsafe { core::slice::from_raw_parts_mut(self.buffer as *mut u8, BUFFER_BYTES) };
+            let mut out = Writer::new(bytes, before);
+            let result = encode(&mut out);
+            self.filled = out.length();
+            if result.is_ok() {
+                return true;
+            }
+            // What fits no empty buffer never will.
+            if self.filled == 0 || !self.flush() {
+                return false;
+            }
+        }
+    }
+
+    /// Makes room while there is time; false if the file refuses.
+    pub fn flush_when_half_full(&mut self) -> bool {
+        self.filled < BUFFER_BYTES / 2 || self.flush()
+    }
+
+    /// Writes the buffer to the file; false if that is refused: then the buffer is kept.
+    pub fn flush(&mut self) -> bool {
+        if self.filled == 0 {
+            return true;
+        }
+        if self.file.is_none() && !self.open() {
+            return false;
+        }
+        // SAFETY: the buffer is mapped, and the lock is held.
+        let bytes = unsafe { core::slice::from_raw_parts(self.buffer as *const u8, self.filled) };
+        let Some(file) = self.file.as_mut() else { return false };
+        match file.append(bytes) {
+            Ok(()) => {
+                self.filled = 0;
+                true
+            }
+            Err(Errno::BADF) => {
+                self.refuse(
+                    "the program closed its descriptor; what was recorded so far is in the file",
+                );
+                false
+            }
+            Err(error) => {
+                self.say_once(error);
+                false
+            }
+        }
+    }
+
+    fn say_once(&mut self, error: Errno) {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        if !SAID.swap(true, Relaxed) {
+            let given = self.given.unwrap_or_default().to_string_lossy();
+            print::message(format_args!(
+                "NEAP_STATS={given}: cannot write ({error}); what was recorded so far is in the file, and writing is tried again"
+            ));
+        }
+    }
+
+    fn refuse(&mut self, why: &str) {
+        self.refused = true;
+        let given = self.given.unwrap_or_default().to_string_lossy();
+        print::message(format_args!("NEAP_STATS={given}: {why}"));
+        if let Some(file) = self.file.take() {
+            file.close();
+        }
+    }
+
+    fn open(&mut self) -> bool {
+        let Some(given) = self.given else { return false };
+        let mut path = Path::of(given.to_bytes(), self.folder.as_bytes(), self.forked);
+        let mut opened = RecordFile::open(&path);
+        if matches!(opened, Err(Errno::AGAIN)) {
+            // Another process records to it: this one takes a name of its own.
+            path = Path::of(given.to_bytes(), self.folder.as_bytes(), true);
+            opened = RecordFile::open(&path);
+        }
+        match opened {
+            Ok(file) => self.file = Some(file),
+            Err(Errno::INVAL) => self.refuse("not a file; name one that can be made"),
+            Err(error) => {
+                let mut why = print::Line::new();
+                let _ = write!(why, "cannot open it ({error}); nothing is recorded");
+                self.refuse(core::str::from_utf8(why.bytes()).unwrap_or("cannot open it"));
+            }
+        }
+        self.file.is_some()
+    }
+}

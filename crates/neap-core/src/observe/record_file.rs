@@ -1,0 +1,245 @@
+//! The file of a recording: opened for one process, written behind what is there, given up where that is refused.
+//!
+//! Invariant: no file but the recording is ever written to, even if the program closes descriptors that are not its own; a refused write leaves whole chunks in the file and what was to be written
+//! in memory, and may be tried again; no write raises a signal in the program. One thread at a time, under the recorder's lock. Never calls malloc.
+
+#![allow(unsafe_code)]
+
+use core::fmt::Write;
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, FlockOperation, Mode, OFlags};
+use rustix::io::{self, Errno};
+
+use crate::sys::{print, signal};
+
+/// The descriptor is put above this, out of the way of programs that count on low ones.
+const LOWEST_DESCRIPTOR: i32 = 500;
+const LONGEST_PATH: usize = 4096;
+
+/// A path with room for every path that the system takes.
+#[derive(Clone, Copy)]
+pub struct Path {
+    bytes: [u8; LONGEST_PATH],
+    length: usize,
+}
+
+impl Path {
+    /// No path.
+    pub const fn new() -> Self {
+        Self { bytes: [0; LONGEST_PATH], length: 0 }
+    }
+
+    /// Appends what fits.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let taken = bytes.len().min(LONGEST_PATH - 1 - self.length);
+        self.bytes[self.length..self.length + taken].copy_from_slice(&bytes[..taken]);
+        self.length += taken;
+    }
+
+    /// What it is.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// What the user gave, from the folder that the process is in, `%p` replaced by its id; `.ID` behind it if `own` says that the name is another process's.
+    pub fn of(given: &[u8], folder: &[u8], own: bool) -> Self {
+        let mut number = print::Line::new();
+        let _ = write!(number, "{}", std::process::id());
+        let mut path = Self::new();
+        if !given.starts_with(b"/") && !folder.is_empty() {
+            path.push(folder);
+            path.push(b"/");
+        }
+        let mut rest = given;
+        let mut named = false;
+        while let Some(at) = rest.windows(2).position(|pair| pair == b"%p") {
+            path.push(&rest[..at]);
+            path.push(number.bytes());
+            rest = &rest[at + 2..];
+            named = true;
+        }
+        path.push(rest);
+        if own && !named {
+            path.push(b".");
+            path.push(number.bytes());
+        }
+        path
+    }
+}
+
+impl Write for Path {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        self.push(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// An open recording.
+pub struct RecordFile {
+    file: OwnedFd,
+    /// Device and inode: what the descriptor must still mean.
+    identity: (u64, u64),
+    /// Bytes of whole chunks.
+    length: u64,
+}
+
+impl RecordFile {
+    /// Opens a file for this process and empties it; `Errno::AGAIN` if another living process records to it.
+    pub fn open(path: &Path) -> Result<Self, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let low = fs::open(path.as_bytes(), flags, Mode::from(0o644))?;
+        let file = io::fcntl_dupfd_cloexec(&low, LOWEST_DESCRIPTOR).unwrap_or(low);
+        if !fs::FileType::from_raw_mode(fs::fstat(&file)?.st_mode).is_file() {
+            return Err(Errno::INVAL);
+        }
+        fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        fs::ftruncate(&file, 0)?;
+        let identity = identity(&file)?;
+        Ok(Self { file, identity, length: 0 })
+    }
+
+    /// Writes all of `bytes`, which are whole chunks, or nothing.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+        if identity(&self.file) != Ok(self.identity) {
+            return Err(Errno::BADF);
+        }
+        let result = without_file_size_signal(|| {
+            let mut at = 0;
+            while at < bytes.len() {
+                match io::pwrite(&self.file, &bytes[at..], self.length + at as u64) {
+                    Ok(0) => return Err(Errno::NOSPC),
+                    Ok(written) => at += written,
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        });
+        match result {
+            Ok(()) => self.length += bytes.len() as u64,
+            // A reader tells a cut chunk from a whole one, should even this be refused.
+            Err(_) => drop(fs::ftruncate(&self.file, self.length)),
+        }
+        result
+    }
+
+    /// Forgets the descriptor without closing it, if it is the program's by now.
+    pub fn close(self) {
+        if identity(&self.file) != Ok(self.identity) {
+            core::mem::forget(self.file);
+        }
+    }
+}
+
+fn identity(file: impl AsFd) -> Result<(u64, u64), Errno> {
+    fs::fstat(file).map(|status| (status.st_dev, status.st_ino))
+}
+
+/// Runs `write` so that passing a limit on file sizes is an error, and no signal.
+fn without_file_size_signal(write: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    let mask = signal::block_all();
+    let result = write();
+    if result == Err(Errno::FBIG) {
+        // SAFETY: the set is made before its use, and no information is asked for.
+        unsafe {
+            let mut raised: libc::sigset_t = core::mem::zeroed();
+            libc::sigemptyset(&mut raised);
+            libc::sigaddset(&mut raised, libc::SIGXFSZ);
+            let now: libc::timespec = core::mem::zeroed();
+            libc::sigtimedwait(&raised, core::ptr::null_mut(), &now);
+        }
+    }
+    signal::restore(&mask);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(name: &str) -> Path {
+        let folder = std::env::temp_dir();
+        let given = format!("{}/neap-record-file-{name}-%p", folder.display());
+        Path::of(given.as_bytes(), b"", false)
+    }
+
+    fn read(path: &Path) -> Vec<u8> {
+        let name = std::str::from_utf8(path.as_bytes()).unwrap();
+        std::fs::read(name).unwrap()
+    }
+
+    fn remove(path: &Path) {
+        std::fs::remove_file(std::str::from_utf8(path.as_bytes()).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn names_by_table() {
+        let id = std::process::id();
+        for (given, folder, own, wanted) in [
+            ("a", "/x", false, "/x/a".to_owned()),
+            ("/a", "/x", true, format!("/a.{id}")),
+            ("/a%p.b", "/x", true, format!("/a{id}.b")),
+            ("%p", "", false, format!("{id}")),
+        ] {
+            let path = Path::of(given.as_bytes(), folder.as_bytes(), own);
+            assert_eq!(path.as_bytes(), wanted.as_bytes());
+        }
+        assert_eq!(Path::of(&[b'x'; 9000], b"/", false).as_bytes().len(), LONGEST_PATH - 1);
+    }
+
+    #[test]
+    fn a_file_has_one_writer_and_is_emptied_for_the_next() {
+        let path = path("one");
+        let mut first = RecordFile::open(&path).unwrap();
+        first.append(b"abc").unwrap();
+        first.append(b"def").unwrap();
+        assert_eq!(read(&path), b"abcdef");
+        assert_eq!(RecordFile::open(&path).err(), Some(Errno::AGAIN));
+        assert_eq!(read(&path), b"abcdef");
+        first.close();
+        RecordFile::open(&path).unwrap().append(b"x").unwrap();
+        assert_eq!(read(&path), b"x");
+        remove(&path);
+    }
+
+    #[test]
+    fn a_descriptor_that_became_another_files_is_left_alone() {
+        let (path, other) = (path("mine"), path("theirs"));
+        let mut file = RecordFile::open(&path).unwrap();
+        let name = std::str::from_utf8(other.as_bytes()).unwrap();
+        std::fs::write(name, b"theirs").unwrap();
+        let theirs = std::fs::OpenOptions::new().write(true).open(name).unwrap();
+        let mut descriptor = file.file;
+        rustix::io::dup2(&theirs, &mut descriptor).unwrap();
+        file.file = descriptor;
+        assert_eq!(file.append(b"no"), Err(Errno::BADF));
+        assert_eq!(read(&other), b"theirs");
+        remove(&path);
+        remove(&other);
+    }
+
+    #[test]
+    fn a_refused_write_leaves_what_was_there() {
+        let path = path("limit");
+        let mut file = RecordFile::open(&path).unwrap();
+        file.append(b"whole").unwrap();
+        let limit = libc::rlimit { rlim_cur: 8, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: sets a limit of this process, which is the test's own.
+        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
+        assert_eq!(file.append(b"too long"), Err(Errno::FBIG));
+        assert_eq!(read(&path), b"whole");
+        let free = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: as above.
+        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &free) };
+        file.append(b" again").unwrap();
+        assert_eq!(read(&path), b"whole again");
+        remove(&path);
+    }
+
+    #[test]
+    fn devices_are_refused() {
+        let path = Path::of(b"/dev/full", b"", false);
+        assert_eq!(RecordFile::open(&path).err(), Some(Errno::INVAL));
+    }
+}

@@ -1,0 +1,434 @@
+//! `NEAP_STATS`: what the program asks of its memory and what cycles do, written to a file by a thread of its own.
+//!
+//! Invariant `[stats.inv.once]`: each request and each cycle is written at most once, and once unless the process ends without exit(3) or the file is refused. Memory is bounded: a buffer,
+//! a tally for each thread that lives, rings of cycles. The lock is taken by the recorder's thread, by threads that begin or end, at exit and over `fork`; its holder may wait for the
+//! registry's lock, and nobody who stops the world waits for it. A child of `fork` records to a file of its own, from the fork on.
+
+#![allow(unsafe_code)]
+
+use core::ffi::{CStr, c_void};
+use core::fmt::Write;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+
+use neap_record::chunks::{Conditions, Process, Shape as Told};
+use neap_record::{Cycle, MAGIC, Statistics};
+use rustix::fs::{self, Mode, OFlags};
+
+use super::census::Taken;
+use super::output::Output;
+use super::record_file::Path;
+use super::tally::Tally;
+use crate::addr::PAGE_BYTES;
+use crate::heap::HEAP;
+use crate::heap::classes::TABLE;
+use crate::heap::layout::{LayoutId, Shape};
+use crate::options;
+use crate::rank::Rank;
+use crate::stats::events::{self, Place};
+use crate::sync::Lock;
+use crate::sys::{clock, futex, own_thread, print, thread};
+
+/// How often requests are written. Larger: a smaller file; smaller: less is lost when the program crashes.
+const INTERVAL_NS: u64 = 500_000_000;
+/// Between two censuses at least: they cost time in proportion to the heap's blocks.
+const CENSUS_NS: u64 = 10_000_000;
+
+/// What the layers above know and the recorder asks for.
+#[derive(Clone, Copy)]
+pub struct Sources {
+    /// The process's figures.
+    pub statistics: fn() -> Statistics,
+    /// How the collector learns what the program writes.
+    pub watch: fn() -> &'static str,
+    /// Options in force.
+    pub options: options::Options,
+}
+
+struct Recorder {
+    sources: Option<Sources>,
+    out: Output,
+    began_ns: u64,
+    /// First of the tallies of threads that live, and of those that are free.
+    tallies: usize,
+    free: usize,
+    /// Threads so far.
+    threads: u64,
+    /// Layouts that were told.
+    layouts: usize,
+    cycles: Place,
+    steps: Place,
+    census: Taken,
+    /// The cycle whose census was taken last, and when.
+    census_of: u64,
+    census_ns: u64,
+}
+
+static RECORDER: Lock<Recorder> = Lock::new(
+    Rank::Recorder,
+    Recorder {
+        sources: None,
+        out: Output::new(),
+        began_ns: 0,
+        tallies: 0,
+        free: 0,
+        threads: 0,
+        layouts: 0,
+        cycles: Place::START,
+        steps: Place::START,
+        census: Taken::new(),
+        census_of: 0,
+        census_ns: 0,
+    },
+);
+/// Whether the process records. Written once at start-up, before the first thread is attached.
+static ON: AtomicBool = AtomicBool::new(false);
+static RUNNING: AtomicBool = AtomicBool::new(false);
+/// Bytes of cells that requests for an alignment took beyond their size.
+static PADDING: AtomicU64 = AtomicU64::new(0);
+static RESIZED: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the process records.
+#[inline]
+pub fn is_on() -> bool {
+    ON.load(Relaxed)
+}
+
+/// Begins to record to a file. Called once, at start-up, by one thread.
+pub fn begin(file: &'static CStr, sources: Sources) {
+    let mut recorder = RECORDER.lock();
+    recorder.out.begin(file);
+    recorder.sources = Some(sources);
+    recorder.began_ns = clock::now_ns();
+    drop(recorder);
+    events::want();
+    ON.store(true, Release);
+    // SAFETY: a function of the right type that stays loaded.
+    unsafe { libc::atexit(at_exit) };
+}
+
+/// Makes sure that the recorder's thread runs: after start-up, and in a forked child that does something worth recording.
+#[inline]
+pub fn ensure_running() {
+    if !RUNNING.load(Relaxed) && !RUNNING.swap(true, AcqRel) {
+        let started = own_thread::start(run, core::ptr::null_mut());
+        RUNNING.store(started, Release);
+    }
+}
+
+extern "C" fn run(_: *mut c_void) -> *mut c_void {
+    // The first bytes of a recording are there at once: even a program that crashes early leaves a file.
+    let mut next_ns = 0;
+    loop {
+        let seen = events::WAKES.load(Acquire);
+        let now = clock::now_ns();
+        RECORDER.lock().tick(now, now >= next_ns);
+        if now >= next_ns {
+            next_ns = now + INTERVAL_NS;
+        }
+        futex::wait(&events::WAKES, seen, Some(next_ns.saturating_sub(clock::now_ns()).max(1)));
+    }
+}
+
+extern "C" fn at_exit() {
+    let mut recorder = RECORDER.lock();
+    recorder.tick(clock::now_ns(), true);
+    recorder.finish();
+}
+
+/// A tally for the calling thread; None when there is no memory. Outside critical sections.
+#[cold]
+pub fn tally() -> Option<&'static Tally> {
+    let mut recorder = RECORDER.lock();
+    // SAFETY: the list holds tallies.
+    let tally = match unsafe { Tally::at(recorder.free) } {
+        Some(tally) => {
+            // SAFETY: under the lock.
+            recorder.free = unsafe { (*tally.entry.get()).next };
+            tally
+        }
+        None => Tally::map()?,
+    };
+    recorder.adopt(tally);
+    drop(recorder);
+    ensure_running();
+    Some(tally)
+}
+
+/// The thread of a tally ends: what it counted is written, and the tally is free for another. Called by that thread, outside critical sections.
+pub fn end_of_thread(address: usize) {
+    let mut recorder = RECORDER.lock();
+    // SAFETY: the mutator's tally.
+    let Some(ended) = (unsafe { Tally::at(address) }) else { return };
+    let at_ns = recorder.since_began(clock::now_ns());
+    recorder.write_tally(ended, at_ns);
+    // SAFETY: under the lock.
+    let after = unsafe { (*ended.entry.get()).next };
+    if recorder.tallies == address {
+        recorder.tallies = after;
+    } else {
+        let before = recorder.tallies_in_use().find(|tally| {
+            // SAFETY: as above.
+            unsafe { (*tally.entry.get()).next == address }
+        });
+        if let Some(before) = before {
+            // SAFETY: as above.
+            unsafe { (*before.entry.get()).next = after };
+        }
+    }
+    // SAFETY: as above.
+    unsafe { (*ended.entry.get()).next = recorder.free };
+    recorder.free = address;
+}
+
+/// Counts bytes that an alignment costs.
+pub fn note_padding(bytes: usize) {
+    PADDING.fetch_add(bytes as u64, Relaxed);
+}
+
+/// Counts an object that was resized where it was.
+pub fn note_resized() {
+    RESIZED.fetch_add(1, Relaxed);
+}
+
+impl Recorder {
+    fn since_began(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.began_ns)
+    }
+
+    fn tallies_in_use(&self) -> impl Iterator<Item = &'static Tally> + use<> {
+        // SAFETY: the list holds tallies, and the caller has the lock.
+        let first = unsafe { Tally::at(self.tallies) };
+        core::iter::successors(first, |tally| {
+            // SAFETY: as above.
+            unsafe { Tally::at((*tally.entry.get()).next) }
+        })
+    }
+
+    fn adopt(&mut self, tally: &'static Tally) {
+        self.threads += 1;
+        tally.thread.store(thread::current() as u32, Relaxed);
+        let entry = super::tally::Entry { next: self.tallies, number: self.threads, told: false };
+        // SAFETY: under the lock.
+        unsafe { *tally.entry.get() = entry };
+        self.tallies = tally.address();
+    }
+
+    /// Writes what is new; requests only if `counts`.
+    fn tick(&mut self, now_ns: u64, counts: bool) {
+        if !self.out.is_open() || !self.begin_file() || !self.out.flush_when_half_full() {
+            return;
+        }
+        self.write_cycles();
+        if now_ns >= self.census_ns + CENSUS_NS {
+            self.write_census(now_ns);
+        }
+        if counts {
+            let at_ns = self.since_began(now_ns);
+            self.write_layouts();
+            for tally in self.tallies_in_use() {
+                self.write_tally(tally, at_ns);
+            }
+            self.write_statistics(at_ns);
+            self.out.flush();
+        }
+    }
+
+    /// Writes what a recording begins with, once.
+    fn begin_file(&mut self) -> bool {
+        if self.out.has_begun() {
+            return true;
+        }
+        let Some(sources) = self.sources else { return false };
+        let mut command = [0; 4096];
+        let read = read_whole(c"/proc/self/cmdline", &mut command);
+        let process = Process {
+            id: u64::from(std::process::id()),
+            parent: rustix::process::getppid()
+                .map_or(0, |parent| parent.as_raw_nonzero().get() as u64),
+            began_unix_ns: clock::unix_ns().saturating_sub(self.since_began(clock::now_ns())),
+            page_bytes: PAGE_BYTES as u64,
+            command: &command[..read],
+            watch: (sources.watch)().as_bytes(),
+            version: env!("CARGO_PKG_VERSION").as_bytes(),
+            sample_bytes: 0,
+        };
+        let began = self.out.encode(|out| {
+            if out.length() == 0 {
+                out.raw(&MAGIC);
+            }
+            out.process(&process, TABLE.iter().map(|class| class.cell_bytes))
+        });
+        for entry in options::TABLE {
+            let mut value = print::Line::new();
+            let _ = (entry.show)(&sources.options, &mut value);
+            self.out.encode(|out| out.option(entry.name.as_bytes(), value.bytes()));
+        }
+        began
+    }
+
+    fn write_cycles(&mut self) {
+        let mut cycles = self.cycles;
+        while let Some(values) = events::CYCLES.take(&mut cycles) {
+            let mut cycle = Cycle::from_values(&values);
+            cycle.ended_ns = self.since_began(cycle.ended_ns);
+            if !self.out.encode(|out| out.cycle(&cycle)) {
+                return;
+            }
+            self.cycles = cycles;
+        }
+        let mut batch = [(0, 0); 64];
+        loop {
+            let (mut steps, mut count) = (self.steps, 0);
+            while count < batch.len()
+                && let Some([step, at_ns]) = events::STEPS.take(&mut steps)
+            {
+                batch[count] = (step, self.since_began(at_ns));
+                count += 1;
+            }
+            if count == 0 || !self.out.encode(|out| out.steps(batch[..count].iter().copied())) {
+                break;
+            }
+            self.steps = steps;
+        }
+    }
+
+    fn write_census(&mut self, now_ns: u64) {
+        let cycle = HEAP.state.cycles.load(Acquire);
+        if cycle == self.census_of || !self.census.take(&HEAP) {
+            return;
+        }
+        self.census_of = cycle;
+        self.census_ns = now_ns;
+        let census = &self.census;
+        self.out.encode(|out| out.census(cycle, census.entries()));
+        let filled = &census.filled[..census.stretches];
+        self.out.encode(|out| out.map(cycle, census.stretch_bytes as u64, filled));
+    }
+
+    fn write_layouts(&mut self) {
+        while self.layouts < HEAP.layouts.count() {
+            let number = self.layouts;
+            let told = match HEAP.layouts.shape(LayoutId(number as u32)) {
+                Shape::Bitmap { element_words, bits } => Told::Bitmap {
+                    element_words: element_words as u64,
+                    pointer_words: bits.iter().map(|word| u64::from(word.count_ones())).sum(),
+                },
+                Shape::Prefix { bytes } => Told::Prefix { bytes: bytes as u64 },
+                Shape::Function { .. } => Told::Function,
+            };
+            if !self.out.encode(|out| out.layout(number as u64, told)) {
+                return;
+            }
+            self.layouts += 1;
+        }
+    }
+
+    fn write_tally(&mut self, tally: &Tally, at_ns: u64) {
+        if !self.out.is_open() || !self.begin_file() {
+            return;
+        }
+        // SAFETY: under the lock.
+        let entry = unsafe { &mut *tally.entry.get() };
+        if !entry.told {
+            let id = tally.thread.load(Relaxed);
+            let mut path = Path::new();
+            let _ = write!(path, "/proc/self/task/{id}/comm\0");
+            let mut name = [0; 32];
+            let read = match CStr::from_bytes_with_nul(path.as_bytes()) {
+                Ok(path) => read_whole(path, &mut name),
+                Err(_) => 0,
+            };
+            let name = name[..read].trim_ascii_end();
+            entry.told =
+                self.out.encode(|out| out.thread(at_ns, entry.number, u64::from(id), name));
+        }
+        if entry.told {
+            self.out.encode(|out| tally.encode(out, at_ns, entry.number));
+        }
+    }
+
+    fn write_statistics(&mut self, at_ns: u64) {
+        let Some(sources) = self.sources else { return };
+        let conditions = Conditions {
+            past_end: HEAP.state.past_end.load(Relaxed) as u64,
+            align_all: HEAP.state.align_all.load(Relaxed) as u64,
+            padding_bytes: PADDING.load(Relaxed),
+            resized_in_place: RESIZED.load(Relaxed),
+            lost: self.cycles.lost + self.steps.lost,
+        };
+        let statistics = (sources.statistics)();
+        self.out.encode(|out| out.statistics(at_ns, &conditions, &statistics));
+    }
+
+    /// The process ends.
+    fn finish(&mut self) {
+        let at_ns = self.since_began(clock::now_ns());
+        if self.out.has_begun() && self.out.encode(|out| out.end(at_ns)) {
+            self.out.flush();
+        }
+        self.out.finish();
+    }
+}
+
+/// Reads a small file of the kernel's; gives what fits.
+fn read_whole(path: &CStr, to: &mut [u8]) -> usize {
+    let mut length = 0;
+    if let Ok(file) = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+        while length < to.len() {
+            match rustix::io::read(&file, &mut to[length..]) {
+                Ok(0) | Err(_) => break,
+                Ok(read) => length += read,
+            }
+        }
+    }
+    length
+}
+
+/// Holds the lock over a `fork`.
+pub fn hold_for_fork() -> impl Sized {
+    RECORDER.lock()
+}
+
+/// Makes the lock free after a `fork`.
+///
+/// # Safety
+/// The caller held it over the fork and forgot its guard.
+pub unsafe fn unlock_forgotten() {
+    // SAFETY: the caller's promise.
+    unsafe { RECORDER.unlock_forgotten() };
+}
+
+/// In the child of a `fork`, whose only thread has `own` as its tally (0: none): the parent's file, thread and counts are the parent's.
+pub fn after_fork(own: usize) {
+    if !is_on() {
+        return;
+    }
+    RUNNING.store(false, Relaxed);
+    let mut recorder = RECORDER.lock();
+    if !recorder.out.is_open() {
+        return;
+    }
+    recorder.out.after_fork();
+    let mut next = recorder.tallies;
+    // SAFETY: the list holds tallies, whose threads do not exist here but for this one.
+    while let Some(tally) = unsafe { Tally::at(next) } {
+        // SAFETY: under the lock.
+        next = unsafe { (*tally.entry.get()).next };
+        if tally.address() != own {
+            tally.unmap();
+        }
+    }
+    recorder.tallies = 0;
+    recorder.threads = 0;
+    recorder.layouts = 0;
+    recorder.began_ns = clock::now_ns();
+    recorder.cycles = events::CYCLES.end();
+    recorder.steps = events::STEPS.end();
+    // SAFETY: the calling thread's tally.
+    if let Some(own) = unsafe { Tally::at(own) } {
+        own.forget_counts();
+        recorder.adopt(own);
+    }
+    PADDING.store(0, Relaxed);
+    RESIZED.store(0, Relaxed);
+}
