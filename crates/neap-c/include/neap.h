@@ -58,7 +58,9 @@ typedef enum neap_status {
     NEAP_BAD_ARGUMENT = 4,
     NEAP_NO_MEMORY = 5,            /* none for the library's own tables; nothing has changed */
     NEAP_NOT_FOUND = 6,            /* nothing is registered there */
-    NEAP_OCCUPIED = 7              /* something else is registered there */
+    NEAP_OCCUPIED = 7,             /* something else is registered there */
+    NEAP_TIMED_OUT = 8,            /* the time is over */
+    NEAP_NOT_OWNER = 9             /* the thread is not in the monitor */
 } neap_status;
 
 /* The status in words; for any value. */
@@ -363,6 +365,26 @@ neap_domain neap_domain_open(void);
 neap_status neap_domain_close(neap_domain domain, size_t *freed);
 neap_handle neap_handle_alloc_in(neap_domain domain, const void *object, int kind);
 neap_ephemeron neap_ephemeron_alloc_in(neap_domain domain, const void *key, const void *value);
+
+/* ---- Monitors ---- */
+
+/* Every object has a monitor, in which one thread is at a time: a lock that is entered again by its thread, and a condition. It costs nothing until it is entered, 4 bytes beside the
+ * heap then, and more when threads meet in it; it goes with its object. An object whose monitor a thread is in stays alive. Waiting threads do not hold up collections. A thread
+ * that ends leaves what it is in, and that is told as wrong use. In the child of a fork the forking thread is in what it was in, and nobody in anything else. */
+neap_status neap_monitor_enter(const void *object);
+/* NEAP_TIMED_OUT if another thread is in it, now, or for all of so many nanoseconds. */
+neap_status neap_monitor_try_enter(const void *object);
+neap_status neap_monitor_enter_timed(const void *object, uint64_t nanoseconds);
+/* NEAP_NOT_OWNER, here and below, if the calling thread is not in it. */
+neap_status neap_monitor_exit(const void *object);
+/* Leaves it, however often it was entered, waits to be notified, and enters it again as often. May return for no reason: look again at what you wait for. */
+neap_status neap_monitor_wait(const void *object);
+/* The same; NEAP_TIMED_OUT after so many nanoseconds, and the thread is in the monitor again then too. */
+neap_status neap_monitor_wait_timed(const void *object, uint64_t nanoseconds);
+/* Lets one thread that waits go on once the caller has left, or all. */
+neap_status neap_monitor_notify(const void *object, int all);
+/* How many monitors have more than their lock word. */
+size_t neap_monitors_inflated(void);
 
 /* ---- What happens inside ---- */
 

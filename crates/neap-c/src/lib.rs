@@ -18,6 +18,7 @@ mod inline;
 mod interpose;
 mod layouts;
 mod links;
+mod monitors;
 mod objects;
 mod observe;
 mod prefork;
@@ -40,5 +41,6 @@ static ON_LOAD: extern "C" fn() = on_load;
 extern "C" fn on_load() {
     inline::on_load();
     finalizers::on_load();
+    monitors::on_load();
     observe::on_load();
 }

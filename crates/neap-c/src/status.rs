@@ -23,9 +23,11 @@ pub enum Status {
     NoMemory = 5,
     NotFound = 6,
     Occupied = 7,
+    TimedOut = 8,
+    NotOwner = 9,
 }
 
-const TEXTS: [&CStr; 8] = [
+const TEXTS: [&CStr; 10] = [
     c"no error",
     c"not an address of the collected heap",
     c"an address inside an object, not its start",
@@ -34,6 +36,8 @@ const TEXTS: [&CStr; 8] = [
     c"no memory",
     c"nothing is registered there",
     c"something else is registered there",
+    c"the time is over",
+    c"the thread is not in the monitor",
 ];
 
 impl From<FreeError> for Status {
@@ -125,7 +129,7 @@ mod tests {
             // SAFETY: a static string.
             assert_eq!(unsafe { CStr::from_ptr(neap_status_text(index as c_int)) }, *text);
         }
-        assert_eq!(Status::Occupied as usize, TEXTS.len() - 1);
+        assert_eq!(Status::NotOwner as usize, TEXTS.len() - 1);
         for wrong in [-1, TEXTS.len() as c_int] {
             // SAFETY: as above.
             assert_eq!(unsafe { CStr::from_ptr(neap_status_text(wrong)) }, c"not a status of Neap");

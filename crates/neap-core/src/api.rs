@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 pub mod handles;
+pub mod monitors;
 mod prefork;
 
 use core::ffi::c_void;

@@ -13,7 +13,10 @@ pub mod domain;
 pub(crate) mod ephemeron;
 pub mod finalizer;
 pub mod handle;
+pub mod inflated;
 pub mod link;
+pub mod lock_word;
+pub mod monitor;
 pub(crate) mod order;
 pub mod process;
 pub(crate) mod segment;
@@ -100,6 +103,7 @@ impl Refs {
         process::set_settling(settling::LONG);
         self.toggles.drop_dead(marking);
         process::settle_long(marking);
+        monitor::settle(marking);
         self.long_links.clear_dead(marking);
         self.long_links.drop_dangling(marking);
         process::set_settling(settling::NO);
@@ -115,15 +119,17 @@ fn with<R>(f: impl FnOnce(&mut Refs) -> R) -> R {
     f(&mut REFS.lock())
 }
 
-/// Marks the ready queue's objects, all finalizers' data and strong toggle references. In the root phase, world stopped.
+/// Marks the ready queue's objects, all finalizers' data, strong toggle references and objects whose monitors are held. In the root phase, world stopped.
 pub fn trace_roots<M: Marking>(marking: &mut M) {
     REFS.lock().trace_roots(marking);
+    monitor::trace_held(marking);
 }
 
 /// Clears links, queues finalizers of dead objects and marks what they keep. After marking, world stopped.
 pub fn settle<M: Marking>(marking: &mut M) {
     let mut refs = REFS.lock();
     refs.settle(marking);
+    monitor::deflate_idle();
     refs.finalizers.publish_ready();
 }
 
@@ -137,6 +143,7 @@ pub fn any_weak_dies<M: Marking>(marking: &M) -> bool {
 
 /// A thread ends: gives up what handles keep for it. By itself, or in the child of a `fork` by the only thread.
 pub fn detach(mutator: &Mutator) {
+    monitor::detach(mutator);
     let _unstopped = mutator.critical();
     process::detach(mutator);
     if let Some(record) = thread::existing(mutator) {

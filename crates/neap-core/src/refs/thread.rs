@@ -1,20 +1,25 @@
-//! What a thread keeps for handles: the segments that it owns.
+//! What a thread keeps for handles and monitors: the segments that it owns, the monitors that it is in.
 //!
 //! Invariant: a record is one thread's from its first use until the thread detaches, and then the next one's; it is never given back, so the list of all records can be walked at any time.
+//! Its monitors change in critical sections only, so a stopped world sees them whole.
 
 #![allow(unsafe_code)]
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 use super::handle::Cache;
 use crate::sys::meta_alloc::MetaAllocator;
+use crate::sys::meta_vec::MetaVec;
 use crate::world::mutator::Mutator;
 
-/// A thread's record.
+/// A thread's record. `repr(C)`, so that zeroed memory can be made one field by field.
 pub struct ThreadRefs {
     /// The segments that it owns.
     pub cache: Cache,
+    /// Objects whose monitors it is in, the last entered last. Used by the thread, and by who has the world stopped.
+    held: UnsafeCell<MetaVec<usize>>,
     /// 1 while it is some thread's.
     in_use: AtomicU32,
     /// The next record of the list. Written once.
@@ -65,8 +70,11 @@ fn add() -> Option<&'static ThreadRefs> {
     if memory.is_null() {
         return None;
     }
-    // SAFETY: fresh memory for one record, for which all zero is right.
-    let record = unsafe { &*memory };
+    // SAFETY: fresh memory for one record: all zero is right for everything but the list of monitors, which is written here.
+    let record = unsafe {
+        (&raw mut (*memory).held).write(UnsafeCell::new(MetaVec::new()));
+        &*memory
+    };
     record.in_use.store(1, Relaxed);
     let mut first = FIRST.load(Relaxed);
     loop {
@@ -89,5 +97,16 @@ impl ThreadRefs {
     pub fn leave(&self, mutator: &Mutator) {
         mutator.references.store(0, Relaxed);
         self.in_use.store(0, Release);
+    }
+
+    /// The monitors that the thread is in.
+    ///
+    /// # Safety
+    /// The caller is the record's thread, in a critical section, or has the world stopped; and keeps no other reference to the list.
+    #[allow(clippy::mut_from_ref)]
+    #[inline(always)]
+    pub unsafe fn held(&self) -> &mut MetaVec<usize> {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.held.get() }
     }
 }

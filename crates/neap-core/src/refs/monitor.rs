@@ -1,0 +1,470 @@
+//! Monitors: every object can be locked, recursively, waited on and notified. A thin lock word beside the heap; an inflated monitor once threads meet or wait.
+//!
+//! Invariant `[refs.inv.monitor]`: an object whose monitor a thread is in is on that thread's list, which is a root; list and lock word change together in a critical section, so a stop
+//! sees both or neither. A thread that sleeps for an inflated monitor is counted among its users, in the critical section in which it found the lock word to lead there, and an
+//! inflated monitor is given up only in a stop, idle and without users, or when its object is dead. So nobody sleeps on one that became another's.
+//! Called from any thread; waiting is done in blocked regions, which no stop waits for.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use std::time::Instant;
+
+use super::Marking;
+use super::inflated::{Inflated, Records};
+use super::lock_word::{self, Lock, MOST_THIN};
+use super::process::target;
+use super::thread::{self, ThreadRefs};
+use crate::sys::{futex, print};
+use crate::world::mutator::Mutator;
+use crate::world::{attach, blocked};
+
+static RECORDS: Records = Records::new();
+
+/// Why an operation on a monitor did nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MonitorError {
+    /// The address is none of an object.
+    NotAnObject,
+    /// There is no memory for the monitor.
+    NoMemory,
+    /// The calling thread is not in it.
+    NotOwner,
+}
+
+/// Looks so often at a thin lock that another thread holds before it is inflated. As the inflated one's.
+const SPINS: u32 = 200;
+/// Idle monitors that are deflated in one stop at most: a stop should be short.
+const DEFLATED_AT_ONCE: usize = 1000;
+/// For ever, as a time.
+const EVER_NS: u64 = u64::MAX >> 2;
+
+/// How long an operation may wait: since when, and nanoseconds.
+#[derive(Clone, Copy)]
+struct Deadline(Option<(Instant, u64)>);
+
+impl Deadline {
+    fn new(timeout_ns: Option<u64>) -> Self {
+        Self(timeout_ns.map(|ns| (Instant::now(), ns)))
+    }
+
+    /// Nanoseconds that are left; None if none are.
+    fn left(&self) -> Option<u64> {
+        let Some((began, allowed)) = self.0 else { return Some(EVER_NS) };
+        let passed = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        allowed.checked_sub(passed).filter(|left| *left > 0)
+    }
+}
+
+/// The calling thread, and the object's lock word.
+struct Place {
+    mutator: &'static Mutator,
+    record: &'static ThreadRefs,
+    word: &'static AtomicU32,
+    object: usize,
+}
+
+#[inline(always)]
+fn place(object: usize) -> Result<Place, MonitorError> {
+    if target(object).is_none_or(|target| target == 0) {
+        return Err(MonitorError::NotAnObject);
+    }
+    let mutator = attach::current();
+    let (Some(record), Some(word)) = (thread::of(mutator), lock_word::of(object)) else {
+        return Err(MonitorError::NoMemory);
+    };
+    Ok(Place { mutator, record, word, object })
+}
+
+impl Place {
+    #[inline(always)]
+    fn thread(&self) -> u32 {
+        self.mutator.thread.load(Relaxed)
+    }
+
+    #[inline(always)]
+    fn lock(&self) -> Lock {
+        Lock::from_word(self.word.load(Acquire))
+    }
+
+    #[inline(always)]
+    fn change(&self, from: Lock, to: Lock) -> bool {
+        self.word.compare_exchange(from.word(), to.word(), AcqRel, Relaxed).is_ok()
+    }
+
+    /// Makes room on the list of monitors that the thread is in. In a critical section.
+    #[inline(always)]
+    fn reserve(&self) -> Result<(), MonitorError> {
+        // SAFETY: this thread's record, in a critical section.
+        unsafe { self.record.held() }.try_reserve(1).map_err(|_| MonitorError::NoMemory)
+    }
+
+    /// The thread is in the monitor. There is room on the list. In the same critical section as the change that made it so.
+    #[inline(always)]
+    fn note_entered(&self) {
+        // SAFETY: this thread's record, in a critical section.
+        unsafe { self.record.held() }.push(self.object);
+    }
+
+    /// The thread is out. As above.
+    #[inline(always)]
+    fn note_left(&self) {
+        // SAFETY: as above.
+        let held = unsafe { self.record.held() };
+        if let Some(position) = held.iter().rposition(|object| *object == self.object) {
+            held.swap_remove(position);
+        }
+    }
+
+    /// Enters if that needs no waiting. In a critical section.
+    #[inline(always)]
+    fn try_enter(&self) -> Result<bool, MonitorError> {
+        loop {
+            match self.lock() {
+                Lock::Free => {
+                    self.reserve()?;
+                    if self.change(Lock::Free, Lock::Thin { thread: self.thread(), depth: 1 }) {
+                        self.note_entered();
+                        return Ok(true);
+                    }
+                }
+                Lock::Thin { thread, depth } if thread == self.thread() => {
+                    let again = Lock::Thin { thread, depth: depth + 1 };
+                    if depth == MOST_THIN {
+                        self.inflate()?;
+                    } else if self.change(Lock::Thin { thread, depth }, again) {
+                        return Ok(true);
+                    }
+                }
+                Lock::Thin { .. } => return Ok(false),
+                Lock::Inflated(number) => {
+                    let monitor = RECORDS.get(number);
+                    if monitor.owner.load(Relaxed) == self.thread() {
+                        monitor.depth.store(monitor.depth.load(Relaxed) + 1, Relaxed);
+                        return Ok(true);
+                    }
+                    self.reserve()?;
+                    if !monitor.try_lock() {
+                        return Ok(false);
+                    }
+                    self.entered(monitor, 1);
+                    return Ok(true);
+                }
+            }
+        }
+    }
+
+    /// The thread has locked an inflated monitor.
+    #[inline(always)]
+    fn entered(&self, monitor: &Inflated, depth: u32) {
+        monitor.owner.store(self.thread(), Relaxed);
+        monitor.depth.store(depth, Relaxed);
+        self.note_entered();
+    }
+
+    /// Inflates the monitor, whoever is in it, unless that was done. In a critical section.
+    #[cold]
+    fn inflate(&self) -> Result<&'static Inflated, MonitorError> {
+        let mut spare = None;
+        loop {
+            let lock = self.lock();
+            if let Lock::Inflated(number) = lock {
+                spare.into_iter().for_each(|spare| RECORDS.give_back(spare));
+                return Ok(RECORDS.get(number));
+            }
+            let number = match spare {
+                Some(number) => number,
+                None => RECORDS.take(self.object).ok_or(MonitorError::NoMemory)?,
+            };
+            let monitor = RECORDS.get(number);
+            match lock {
+                Lock::Thin { thread, depth } => monitor.adopt(thread, depth),
+                _ => monitor.release_for_reuse(),
+            }
+            if self.change(lock, Lock::Inflated(number)) {
+                return Ok(monitor);
+            }
+            spare = Some(number);
+        }
+    }
+
+    /// Waits for an inflated monitor, of which the calling thread is counted as a user, and enters it `depth` times. False if the time is over. In no critical section.
+    fn wait_for(
+        &self,
+        monitor: &Inflated,
+        deadline: Deadline,
+        depth: u32,
+    ) -> Result<bool, MonitorError> {
+        let sleep = |word: &AtomicU32, expected: u32, ns: u64| {
+            blocked::blocked(self.mutator, || {
+                futex::wait(word, expected, Some(ns));
+            });
+        };
+        // The object is this thread's argument and used below, so its frame keeps it while it is not on the list.
+        let locked = monitor.lock(|| deadline.left(), sleep);
+        let _critical = self.mutator.critical();
+        monitor.users.fetch_sub(1, SeqCst);
+        if !locked {
+            return Ok(false);
+        }
+        if let Err(error) = self.reserve() {
+            monitor.unlock();
+            return Err(error);
+        }
+        self.entered(monitor, depth);
+        Ok(true)
+    }
+
+    #[cold]
+    fn enter_slowly(&self, timeout_ns: Option<u64>) -> Result<bool, MonitorError> {
+        let deadline = Deadline::new(timeout_ns);
+        for _ in 0..SPINS {
+            if !matches!(self.lock(), Lock::Thin { .. }) {
+                break;
+            }
+            core::hint::spin_loop();
+        }
+        let monitor = {
+            let _critical = self.mutator.critical();
+            if self.try_enter()? {
+                return Ok(true);
+            }
+            let monitor = self.inflate()?;
+            monitor.users.fetch_add(1, SeqCst);
+            monitor
+        };
+        self.wait_for(monitor, deadline, 1)
+    }
+}
+
+/// Enters the monitor of the object that starts at `object`, once more if the thread is in it. False if another thread was in it for all of `timeout_ns`; None waits for ever, 0 not at all.
+#[inline]
+pub fn enter(object: usize, timeout_ns: Option<u64>) -> Result<bool, MonitorError> {
+    let place = place(object)?;
+    let entered = {
+        let _critical = place.mutator.critical();
+        place.try_enter()?
+    };
+    if entered || timeout_ns == Some(0) { Ok(entered) } else { place.enter_slowly(timeout_ns) }
+}
+
+/// Leaves it, as often as it was entered.
+#[inline]
+pub fn exit(object: usize) -> Result<(), MonitorError> {
+    let place = place(object)?;
+    let _critical = place.mutator.critical();
+    loop {
+        let lock = place.lock();
+        match lock {
+            Lock::Thin { thread, depth } if thread == place.thread() => {
+                let less =
+                    if depth == 1 { Lock::Free } else { Lock::Thin { thread, depth: depth - 1 } };
+                if place.change(lock, less) {
+                    if depth == 1 {
+                        place.note_left();
+                    }
+                    return Ok(());
+                }
+            }
+            Lock::Inflated(number) => {
+                let monitor = owned(&place, number)?;
+                let depth = monitor.depth.load(Relaxed);
+                monitor.depth.store(depth - 1, Relaxed);
+                if depth == 1 {
+                    leave(&place, monitor);
+                }
+                return Ok(());
+            }
+            _ => return Err(MonitorError::NotOwner),
+        }
+    }
+}
+
+/// The inflated monitor, if the calling thread is in it.
+fn owned(place: &Place, number: u32) -> Result<&'static Inflated, MonitorError> {
+    let monitor = RECORDS.get(number);
+    if monitor.owner.load(Relaxed) == place.thread() {
+        Ok(monitor)
+    } else {
+        Err(MonitorError::NotOwner)
+    }
+}
+
+fn leave(place: &Place, monitor: &Inflated) {
+    monitor.owner.store(0, Relaxed);
+    place.note_left();
+    monitor.unlock();
+}
+
+/// Leaves the monitor, waits to be notified, and enters it as often as before. False if `timeout_ns` went by; it is entered all the same. May return true without a notification.
+pub fn wait(object: usize, timeout_ns: Option<u64>) -> Result<bool, MonitorError> {
+    let place = place(object)?;
+    let deadline = Deadline::new(timeout_ns);
+    let (monitor, depth, sequence) = {
+        let _critical = place.mutator.critical();
+        match place.lock() {
+            Lock::Thin { thread, .. } if thread != place.thread() => {
+                return Err(MonitorError::NotOwner);
+            }
+            Lock::Free => return Err(MonitorError::NotOwner),
+            _ => {}
+        }
+        let monitor = place.inflate()?;
+        if monitor.owner.load(Relaxed) != place.thread() {
+            return Err(MonitorError::NotOwner);
+        }
+        monitor.users.fetch_add(1, SeqCst);
+        let found = (monitor, monitor.depth.load(Relaxed), monitor.sequence.load(SeqCst));
+        leave(&place, monitor);
+        found
+    };
+    let mut notified = true;
+    while monitor.sequence.load(SeqCst) == sequence {
+        let Some(ns) = deadline.left() else {
+            notified = false;
+            break;
+        };
+        blocked::blocked(place.mutator, || futex::wait(&monitor.sequence, sequence, Some(ns)));
+    }
+    // There was room on the list before, and nothing else was entered since.
+    place.wait_for(monitor, Deadline(None), depth)?;
+    Ok(notified)
+}
+
+/// Lets one thread that waits go on once the caller has left the monitor, or all.
+pub fn notify(object: usize, all: bool) -> Result<(), MonitorError> {
+    let place = place(object)?;
+    let _critical = place.mutator.critical();
+    match place.lock() {
+        // Who waits has inflated it.
+        Lock::Thin { thread, .. } if thread == place.thread() => Ok(()),
+        Lock::Inflated(number) => {
+            owned(&place, number)?.notify(all);
+            Ok(())
+        }
+        _ => Err(MonitorError::NotOwner),
+    }
+}
+
+/// Told of a monitor that a thread was in when it ended, with the kernel's id of the thread.
+pub type ForgottenCallback = fn(object: usize, thread: u32);
+static ON_FORGOTTEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets who is told; a line on standard error otherwise.
+pub fn set_forgotten_callback(callback: ForgottenCallback) {
+    ON_FORGOTTEN.store(callback as usize, Release);
+}
+
+fn tell_forgotten(object: usize, thread: u32) {
+    match ON_FORGOTTEN.load(Acquire) {
+        0 => print::message(format_args!(
+            "thread {thread} ended in the monitor of the object at {object:#x}; it is left for it"
+        )),
+        // SAFETY: stored from such a function.
+        callback => unsafe {
+            core::mem::transmute::<usize, ForgottenCallback>(callback)(object, thread);
+        },
+    }
+}
+
+/// The calling thread ends: what it forgot to leave is told and left for it.
+pub fn detach(mutator: &Mutator) {
+    let Some(record) = thread::existing(mutator) else { return };
+    let last = || {
+        let _critical = mutator.critical();
+        // SAFETY: this thread's record, in a critical section.
+        unsafe { record.held() }.last().copied()
+    };
+    while let Some(object) = last() {
+        tell_forgotten(object, mutator.thread.load(Relaxed));
+        while last() == Some(object) && exit(object).is_ok() {}
+    }
+}
+
+/// Marks the objects whose monitors somebody is in. World stopped.
+pub(crate) fn trace_held<M: Marking>(marking: &mut M) {
+    for record in thread::all() {
+        // SAFETY: the world is stopped.
+        for &object in unsafe { record.held() }.iter() {
+            marking.mark(object);
+        }
+    }
+}
+
+/// Gives up the monitors of dead objects. When all marks are final; the world may run, since nobody reaches these objects.
+pub(crate) fn settle<M: Marking>(marking: &M) {
+    for number in RECORDS.all() {
+        let object = RECORDS.get(number).object.load(Acquire);
+        if object != 0 && !marking.is_marked(object) {
+            give_up(number, object);
+        }
+    }
+}
+
+/// Where the last stop ended looking for idle monitors.
+static NEXT_IDLE: AtomicU32 = AtomicU32::new(0);
+
+/// Deflates some idle monitors. World stopped.
+pub fn deflate_idle() {
+    let all = RECORDS.all();
+    let (mut deflated, mut looked) = (0, 0);
+    let mut number = NEXT_IDLE.load(Relaxed);
+    while deflated < DEFLATED_AT_ONCE && looked < all.len().min(DEFLATED_AT_ONCE * 4) {
+        number = if number < all.end { number } else { 0 };
+        let monitor = RECORDS.get(number);
+        let object = monitor.object.load(Relaxed);
+        if object != 0 && !monitor.is_busy() && monitor.users.load(Relaxed) == 0 {
+            give_up(number, object);
+            deflated += 1;
+        }
+        looked += 1;
+        number += 1;
+    }
+    NEXT_IDLE.store(number, Relaxed);
+}
+
+fn give_up(number: u32, object: usize) {
+    // The word leads elsewhere if the object was freed by name and its cell is another's.
+    if let Some(word) = lock_word::of(object) {
+        let _ = word.compare_exchange(Lock::Inflated(number).word(), 0, AcqRel, Relaxed);
+    }
+    RECORDS.give_back(number);
+}
+
+/// How many monitors are inflated.
+pub fn inflated() -> usize {
+    RECORDS.all().filter(|number| RECORDS.get(*number).object.load(Relaxed) != 0).count()
+}
+
+/// In the child of a `fork`: the only thread, whose mutator is `own`, is in its monitors under its new id; nobody is in any other, or waits.
+pub fn after_fork(own: Option<&Mutator>) {
+    let mine = own.and_then(thread::existing);
+    for record in
+        thread::all().filter(|record| !mine.is_some_and(|mine| core::ptr::eq(mine, *record)))
+    {
+        // SAFETY: no other thread exists.
+        let held = unsafe { record.held() };
+        held.iter().for_each(|object| rewrite(*object, 0));
+        held.clear();
+    }
+    for number in RECORDS.all() {
+        RECORDS.get(number).after_fork(0);
+    }
+    if let (Some(record), Some(own)) = (mine, own) {
+        // SAFETY: this thread's record, and no stop can come.
+        for &object in unsafe { record.held() }.iter() {
+            rewrite(object, own.thread.load(Relaxed));
+        }
+    }
+}
+
+/// Makes a thread (0: none) the one that is in the monitor of the object.
+fn rewrite(object: usize, thread: u32) {
+    let Some(word) = lock_word::of(object) else { return };
+    match Lock::from_word(word.load(Relaxed)) {
+        Lock::Thin { .. } if thread == 0 => word.store(0, Relaxed),
+        Lock::Thin { depth, .. } => word.store(Lock::Thin { thread, depth }.word(), Relaxed),
+        Lock::Inflated(number) => RECORDS.get(number).after_fork(thread),
+        Lock::Free => {}
+    }
+}
