@@ -1,4 +1,4 @@
-//! Handles, ephemerons and domains.
+//! Handles, ephemerons and domains: alloc, get, set, free, and what is told of wrong use.
 //!
 //! Invariant: a handle that is no handle (any more) changes nothing, and is told. Called from any thread; no lock is taken.
 
