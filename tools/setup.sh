@@ -14,6 +14,8 @@ cd "$(dirname "$0")/.."
 compilers=(gcc g++ libc6-dev make pkg-config ca-certificates)
 rust=(rustc-web cargo-web rustfmt-web rust-web-clippy)
 peers=(libgc-dev libmimalloc-dev shellcheck)
+# Readers of the formats that Neap writes.
+readers=(python3-prometheus-client bpftrace bsdutils)
 
 say() { echo "setup: $*" >&2; }
 
@@ -101,7 +103,7 @@ clients) tests/clients/install.sh ;;
 all)
     set_up_build
     # shellcheck disable=SC2046
-    install $(missing "${peers[@]}")
+    install $(missing "${peers[@]}" "${readers[@]}")
     tests/clients/install.sh
     ;;
 *)

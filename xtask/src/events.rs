@@ -5,7 +5,7 @@
 use crate::document;
 use crate::tree::{Outcome, Tree};
 use neap_record::chunks::KIND_NAMES;
-use neap_record::{Census, Cycle, CycleEvent, Figure, Statistics};
+use neap_record::{Census, Cycle, CycleEvent, Figure, Live, Statistics};
 use std::fmt::Write;
 
 const PATH: &str = "docs/events.md";
@@ -29,6 +29,7 @@ fn text() -> String {
          belongs to one moment or one cycle.\n",
     );
     section(&mut out, "The process", Statistics::FIGURES);
+    section(&mut out, "A running process", Live::FIGURES);
     section(&mut out, "A cycle", Cycle::FIGURES);
     section(&mut out, "A size class after a cycle", Census::FIGURES);
     out.push_str("\n## Steps of a cycle\n\n| number | name | meaning |\n| --- | --- | --- |\n");

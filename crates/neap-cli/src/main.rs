@@ -7,11 +7,15 @@
 mod doctor;
 mod flags;
 mod libraries;
+mod live;
+mod metrics;
 mod option_table;
 mod prefix;
 mod program;
 mod run;
+mod run_top;
 mod shell;
+mod top;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::ffi::OsString;
@@ -51,10 +55,15 @@ impl fmt::Display for Failure {
 fn main() -> ExitCode {
     let matches = command().get_matches();
     let outcome = match matches.subcommand() {
-        Some(("run", arguments)) => run::run(arguments),
+        Some(("run", arguments)) => match run::run(arguments) {
+            Ok(status) => return ExitCode::from(status),
+            Err(failure) => Err(failure),
+        },
         Some(("options", _)) => print(&option_table::text()),
         Some(("doctor", _)) => print(&doctor::text()),
         Some(("flags", arguments)) => flags(arguments),
+        Some(("top", arguments)) => top::run(arguments),
+        Some(("metrics", arguments)) => metrics::run(arguments),
         _ => print(&format!("neap {}\n", env!("CARGO_PKG_VERSION"))),
     };
     match outcome {
@@ -81,6 +90,8 @@ fn command() -> Command {
                 .about("Print what this machine allows, what would be used, and what to change"),
         )
         .subcommand(flags_command())
+        .subcommand(top::command())
+        .subcommand(metrics::command())
         .subcommand(Command::new("version").about("Print the version"))
 }
 
@@ -102,6 +113,11 @@ fn run_command() -> Command {
         .long("show")
         .help("Print the environment that PROGRAM would get, and why; run nothing")
         .action(ArgAction::SetTrue);
+    let top = Arg::new("top")
+        .long("top")
+        .help("Show the program's heap while it runs, as `neap top` does; its input is empty")
+        .conflicts_with("show")
+        .action(ArgAction::SetTrue);
     Command::new("run")
         .about("Run a program that uses Boehm's libgc on Neap")
         .override_usage("neap run [--OPTION=VALUE …] -- PROGRAM [ARGUMENT …]")
@@ -112,6 +128,7 @@ fn run_command() -> Command {
         )
         .arg(any)
         .arg(show)
+        .arg(top)
         .args(option_table::arguments())
         .arg(program)
 }

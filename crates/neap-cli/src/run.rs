@@ -6,12 +6,12 @@
 //! creation is one of them), as for libraries that are needed by other libraries or opened later.
 //!
 //! Invariant: `execve` replaces this process, so that signals, terminal and exit status are the
-//! program's own. Single-threaded. Called by `main`.
+//! program's own; not so with `--top`, where the program is a child. Single-threaded. Called by `main`.
 
 use crate::libraries::{LIBGC, Refusal, Uses, exports, uses};
 use crate::prefix::Prefix;
 use crate::shell::quote;
-use crate::{Failure, option_table, program};
+use crate::{Failure, option_table, program, run_top};
 use clap::ArgMatches;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -24,8 +24,8 @@ const PRELOAD: &str = "LD_PRELOAD";
 /// A function that Neap defines in the C library's place.
 const INTERPOSED: &str = "pthread_create";
 
-/// Runs the program that the command line names; returns only if it cannot.
-pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+/// Runs the program that the command line names, in this one's place; returns if it cannot, if it only had to show, or, with `--top`, with the program's exit status.
+pub fn run(matches: &ArgMatches) -> Result<u8, Failure> {
     let mut words = matches.get_many::<OsString>("program").into_iter().flatten();
     let name = words.next().ok_or_else(|| Failure::usage("no PROGRAM to run"))?;
     let prefix = Prefix::find()?;
@@ -37,9 +37,14 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     variables.extend(loader_variables(&prefix, why_preload.is_some())?);
     if matches.get_flag("show") {
         show(&variables, why_preload);
-        return Ok(());
+        return Ok(0);
     }
-    let error = Command::new(&file).arg0(name).args(words).envs(variables).exec();
+    let mut command = Command::new(&file);
+    command.arg0(name).args(words).envs(variables);
+    if matches.get_flag("top") {
+        return run_top::run(command);
+    }
+    let error = command.exec();
     Err(Failure::cannot_run(format!("{}: {error}", file.display())))
 }
 

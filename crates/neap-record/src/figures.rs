@@ -187,6 +187,30 @@ figures! {
     }
 }
 
+figures! {
+    /// What the live page of a running process says, at any moment. `neap top` and `neap metrics` read it.
+    Live {
+        /// Bytes handed out: runs of cells to threads, and large objects. Threads count theirs in steps of 64 KiB.
+        handed_out_bytes: Bytes Counter,
+        /// Bytes of blocks in use.
+        used_bytes: Bytes Gauge,
+        /// Bytes of the heap's address range that were made usable.
+        reserved_bytes: Bytes Gauge,
+        /// Threads of the program that the collector knows.
+        threads: Count Gauge,
+        /// Cycles completed.
+        cycles: Count Counter,
+        /// The phase of the cycle under way: 0 idle, 1 arm, 2 roots, 3 mark, 4 remark, 5 settle.
+        phase: Count Gauge,
+        /// Stops of the world.
+        pause_count: Count Counter,
+        /// All stops together.
+        pause_total_ns: Nanoseconds Counter,
+        /// The longest stop.
+        pause_max_ns: Nanoseconds Gauge,
+    }
+}
+
 impl Cycle {
     /// Bytes that the cycle found dead, of what had been live after the one before and was allocated since.
     pub fn yield_bytes(&self, live_before: u64) -> u64 {
@@ -200,7 +224,12 @@ mod tests {
 
     #[test]
     fn names_say_their_unit_and_values_come_back() {
-        for figure in Cycle::FIGURES.iter().chain(Statistics::FIGURES).chain(Census::FIGURES) {
+        for figure in Cycle::FIGURES
+            .iter()
+            .chain(Statistics::FIGURES)
+            .chain(Census::FIGURES)
+            .chain(Live::FIGURES)
+        {
             assert_eq!(
                 figure.name.ends_with("_ns"),
                 figure.unit == Unit::Nanoseconds,

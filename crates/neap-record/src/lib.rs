@@ -10,11 +10,12 @@ pub mod chunks;
 pub mod decode;
 pub mod figures;
 pub mod frame;
+pub mod live;
 pub mod number;
 pub mod steps;
 
 pub use chunks::{KIND_NAMES, KINDS, TYPED};
 pub use decode::{NotARecording, Recording};
-pub use figures::{Census, Cycle, Figure, Nature, Statistics, Unit};
+pub use figures::{Census, Cycle, Figure, Live, Nature, Statistics, Unit};
 pub use frame::{Full, MAGIC, Tag, Writer};
 pub use steps::CycleEvent;

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 use crate::addr::{Address, Granule};
 use crate::heap::kind::Kind;
 use crate::heap::{Heap, Refused};
+use crate::stats::live;
 
 /// Pages taken for an object that is not one yet.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +59,7 @@ pub fn bear(heap: &Heap, note: &AtomicU32, unborn: &Unborn) {
     note.store(0, Relaxed);
     drop(inner);
     heap.state.allocated_since_cycle.fetch_add(unborn.bytes, Relaxed);
+    live::note_handed_out(unborn.bytes);
 }
 
 /// Gives back the pages that a thread, which is gone, had taken and noted.

@@ -13,6 +13,7 @@ use crate::addr::Granule;
 use crate::heap::Heap;
 use crate::heap::header::NONE;
 use crate::heap::spaces::{FIXED_SPACES, MOST_SPACES, SpaceId};
+use crate::stats::live;
 use crate::sys::map;
 
 /// One run.
@@ -156,6 +157,7 @@ impl Local {
         } else {
             self.unreported.set(0);
             heap.state.allocated_since_cycle.fetch_add(unreported, Relaxed);
+            live::note_handed_out(unreported);
         }
     }
 

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 pub use neap_record::CycleEvent;
 
-use crate::stats::events as rings;
+use crate::stats::{events as rings, probes};
 use crate::sys::clock;
 
 /// Told of each step.
@@ -45,6 +45,7 @@ pub fn are_told() -> bool {
 
 /// Tells of a step.
 pub fn tell(event: CycleEvent) {
+    probes::step(event);
     if rings::are_wanted() {
         rings::note_step(event, clock::now_ns());
     }

@@ -53,6 +53,15 @@ impl Phase {
 mod tests {
     use super::*;
 
+    #[test]
+    fn readers_of_the_live_page_know_every_phase_by_its_name() {
+        use Phase::*;
+        for phase in [Idle, Arm, Roots, Mark, Remark, Settle] {
+            let name = format!("{phase:?}").to_lowercase();
+            assert_eq!(neap_record::live::PHASES[phase as usize], name);
+        }
+    }
+
     const STEPS: [Step; 5] =
         [Step::Begin, Step::Stopped, Step::RootsRead, Step::Drained, Step::Finished];
 

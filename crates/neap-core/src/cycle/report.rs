@@ -4,8 +4,8 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::stats::events;
 use crate::stats::histogram::Histogram;
+use crate::stats::{events, live, probes};
 use crate::sys::{clock, print};
 
 /// Every stop of the world, from the first signal to the resume.
@@ -111,13 +111,18 @@ impl CycleRecord {
 
     /// Counts the cycle, and prints its line if that was asked for. With the world running.
     pub fn publish(&self) {
-        if self.first_ns > 0 {
-            PAUSES.add(self.first_ns);
+        for stop_ns in [self.first_ns, self.pause_ns] {
+            if stop_ns > 0 {
+                PAUSES.add(stop_ns);
+                live::note_stop(stop_ns);
+            }
         }
-        PAUSES.add(self.pause_ns);
         CYCLES.store(self.number, Relaxed);
+        let figures = self.figures();
+        live::note_cycle(&figures);
+        probes::cycle(&figures);
         if events::are_wanted() {
-            events::note_cycle(&self.figures());
+            events::note_cycle(&figures);
         }
         if LOG_CYCLES.load(Relaxed) {
             let us = |ns: u64| ns / 1000;

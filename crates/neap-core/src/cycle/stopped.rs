@@ -24,6 +24,7 @@ use crate::mark::drain::Marker;
 use crate::mark::team::Team;
 use crate::mark::tracer::Tracer;
 use crate::mark::verify;
+use crate::stats::live;
 use crate::sync::Guard;
 use crate::sys::print;
 use crate::world::mutator::Mutator;
@@ -204,7 +205,10 @@ impl Collector {
     /// Advances the phase machine.
     pub fn step(&mut self, step: Step) {
         match self.phase.after(step) {
-            Some(next) => self.phase = next,
+            Some(next) => {
+                self.phase = next;
+                live::set_phase(next as u64);
+            }
             None => print::fatal(format_args!(
                 "[cycle.inv.phases] {step:?} is not allowed in {:?}",
                 self.phase

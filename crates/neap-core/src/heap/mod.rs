@@ -25,6 +25,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::addr::{Address, CHUNK_BYTES, GRANULE_BYTES, Granule};
 use crate::rank::Rank;
+use crate::stats::live;
 use crate::sync::{Guard, Lock};
 use crate::sys::map;
 use bits::Bits;
@@ -190,6 +191,7 @@ impl Heap {
         }
         inner.granules.add_chunk().map_err(|_| Refused::System)?;
         self.committed.store(end + CHUNK_BYTES, Release);
+        live::set_reserved(end + CHUNK_BYTES);
         Ok(())
     }
 
@@ -209,6 +211,7 @@ impl Heap {
             self.header(first.add(index)).dissolve();
         }
         inner.granules.give_back(first, count, self.state.now_ms());
+        live::set_used(inner.granules.taken() * GRANULE_BYTES);
         count * GRANULE_BYTES
     }
 

@@ -4,6 +4,8 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use crate::stats::live;
+
 /// What a cycle that marks a snapshot has to know of the time since: an object that was unreachable in it stays so, unless a weak reference brought it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -130,6 +132,7 @@ impl HeapState {
     /// Notes how many bytes of granules are in use now.
     pub fn note_taken(&self, bytes: usize) {
         self.taken_bytes.store(bytes, Relaxed);
+        live::set_used(bytes);
         if bytes > self.peak_bytes.load(Relaxed) {
             self.peak_bytes.store(bytes, Relaxed);
         }

@@ -11,6 +11,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::prefork;
 use crate::heap::HEAP;
+use crate::observe::live_page;
 use crate::observe::recorder;
 use crate::sys::meta_alloc;
 use crate::world::{attach, current, registry, roots, stop};
@@ -62,6 +63,7 @@ extern "C" fn parent() {
 extern "C" fn child() {
     // SAFETY: `prepare` ran on this thread, the only one there is.
     unsafe { release() };
+    live_page::after_fork();
     stop::after_fork();
     let own = current::get();
     if let Some(own) = own {

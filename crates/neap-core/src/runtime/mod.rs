@@ -17,6 +17,7 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use crate::cycle::{background, collector, limits, markers, report, steps};
 use crate::heap::HEAP;
+use crate::observe::live_page;
 use crate::observe::recorder::{self, Sources};
 use crate::options::{HugePages, Limit, Options, Prefork};
 use crate::rank::Rank;
@@ -101,6 +102,7 @@ fn apply_at_start(options: &Options) {
         ));
     }
     fork::initialize();
+    live_page::install();
 }
 
 /// What can.

@@ -4,8 +4,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const STEPS: usize = 8;
-const BUCKETS: usize = 40 * STEPS;
+use neap_record::live::{BUCKETS, bucket, upper};
 
 /// Durations in nanoseconds.
 pub struct Histogram {
@@ -13,17 +12,6 @@ pub struct Histogram {
     count: AtomicU64,
     total: AtomicU64,
     max: AtomicU64,
-}
-
-fn bucket(ns: u64) -> usize {
-    let ns = ns.max(STEPS as u64);
-    let doubling = 63 - ns.leading_zeros() as usize;
-    ((doubling - 3) * STEPS + (ns >> (doubling - 3)) as usize % STEPS).min(BUCKETS - 1)
-}
-
-/// The largest duration of a bucket.
-fn upper(bucket: usize) -> u64 {
-    ((STEPS + bucket % STEPS + 1) as u64) << (bucket / STEPS)
 }
 
 impl Histogram {

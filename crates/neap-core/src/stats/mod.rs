@@ -2,3 +2,5 @@
 
 pub mod events;
 pub mod histogram;
+pub mod live;
+pub mod probes;

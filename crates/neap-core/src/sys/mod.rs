@@ -11,6 +11,7 @@ pub mod meta_vec;
 pub mod own_thread;
 pub mod print;
 pub mod refusal;
+pub mod shared_page;
 pub mod signal;
 pub mod stack_maps;
 pub mod thread;

@@ -10,6 +10,7 @@ use core::sync::atomic::Ordering::*;
 use super::mutator::Mutator;
 use super::stacks::Stack;
 use crate::rank::Rank;
+use crate::stats::live;
 use crate::sync::{Guard, Lock};
 
 /// The lists.
@@ -49,6 +50,7 @@ impl Registry {
         }
         self.first = address;
         self.count += 1;
+        live::set_threads(self.count);
     }
 
     /// Takes a mutator out.
@@ -62,6 +64,7 @@ impl Registry {
             next.previous.store(previous, Relaxed);
         }
         self.count -= 1;
+        live::set_threads(self.count);
         let (objects, bytes) = mutator.local.totals();
         self.retired = (self.retired.0 + objects, self.retired.1 + bytes);
     }

@@ -1,0 +1,90 @@
+//! A running process as its live page shows it.
+//!
+//! Invariant: reads only; the process notices nothing. What is wrong is said with what to do. Called by `top` and `metrics`.
+
+use crate::Failure;
+use neap_record::live::{PAGE_NAME, Page};
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+
+/// A process that runs on Neap.
+pub struct Process {
+    /// Its number.
+    pub id: u32,
+    /// What it was started as, without folders.
+    pub name: String,
+    page: File,
+}
+
+impl Process {
+    /// Finds a process's page.
+    pub fn open(id: u32) -> Result<Process, Failure> {
+        let name = match fs::read_to_string(format!("/proc/{id}/comm")) {
+            Ok(name) => name.trim_end().to_owned(),
+            Err(_) => return Err(Failure::usage(format!("there is no process {id}"))),
+        };
+        let files = fs::read_dir(format!("/proc/{id}/fd")).map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied => Failure::usage(format!(
+                "process {id} ({name}) is not yours to look at; try as its user or as root"
+            )),
+            _ => Failure::usage(format!("process {id} ({name}): {error}")),
+        })?;
+        let mut pages: Vec<(File, Page)> = files
+            .flatten()
+            .filter(|file| {
+                fs::read_link(file.path())
+                    .is_ok_and(|target| target.to_string_lossy().contains(PAGE_NAME))
+            })
+            .filter_map(|file| {
+                let file = File::open(file.path()).ok()?;
+                let page = read(&file)?;
+                Some((file, page))
+            })
+            .collect();
+        // A process may hold pages of others open, as of its parent; its own names it. In a container the number is another one.
+        let own = pages.iter().position(|(_, page)| page.process == u64::from(id)).unwrap_or(0);
+        if pages.is_empty() {
+            return Err(Failure::usage(format!(
+                "process {id} ({name}) does not run on Neap, or has not allocated anything yet; `neap run -- PROGRAM` starts a program that uses libgc on it"
+            )));
+        }
+        Ok(Process { id, name, page: pages.swap_remove(own).0 })
+    }
+
+    /// What its page says now; None once it is gone.
+    pub fn look(&self) -> Option<Page> {
+        let status = fs::read_to_string(format!("/proc/{}/stat", self.id)).ok()?;
+        // The state is the word behind the name, which is in parentheses and may hold any character.
+        let state = status.rsplit_once(") ")?.1.chars().next()?;
+        if matches!(state, 'Z' | 'X') { None } else { read(&self.page) }
+    }
+}
+
+fn read(file: &File) -> Option<Page> {
+    // A cycle may be just being written: a moment later it is not.
+    let mut last = None;
+    for _ in 0..10 {
+        let mut bytes = [0; neap_record::live::PAGE_BYTES];
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        let page = Page::decode(&bytes).ok()?;
+        if page.cycle.is_some() {
+            return Some(page);
+        }
+        last = Some(page);
+        std::thread::yield_now();
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_are_not_there_or_not_on_neap_are_named() {
+        let message = |id| Process::open(id).err().unwrap().to_string();
+        assert_eq!(message(u32::MAX), format!("neap: there is no process {}", u32::MAX));
+        assert!(message(std::process::id()).contains("does not run on Neap"));
+    }
+}

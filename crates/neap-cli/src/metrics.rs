@@ -1,0 +1,274 @@
+//! `neap metrics`: a running process's figures as OpenMetrics text: printed, kept in a file (for node_exporter's textfile collector), or served on a Unix socket.
+//!
+//! Invariant: names, units and meanings come from the declaration in neap-record: `used_bytes` is `neap_used_bytes`, nanoseconds become seconds, a counter gets `_total`, a figure of the last cycle
+//! `neap_cycle_`; the stops are one histogram, `neap_pause_seconds`. A file is replaced whole. Called by `main`.
+
+use crate::Failure;
+use crate::live::Process;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use neap_record::live::{Page, upper};
+use neap_record::{Cycle, Figure, Live, Nature, Unit};
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Figures of [`Live`] that the histogram holds.
+const IN_HISTOGRAM: [&str; 2] = ["pause_count", "pause_total_ns"];
+
+/// Figures of [`Cycle`] that say nothing about a process that is looked at from outside: `cycles` counts them, and times are the reader's.
+const LEFT_OUT: [&str; 2] = ["number", "ended_ns"];
+
+/// The command line.
+pub fn command() -> Command {
+    let path = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("PATH").value_parser(value_parser!(PathBuf)).help(help)
+    };
+    Command::new("metrics")
+        .about("Print the figures of a running process as OpenMetrics text")
+        .after_help(
+            "docs/events.md has the names, units and meanings. `curl --unix-socket PATH http://neap/metrics` reads a socket.",
+        )
+        .arg(Arg::new("pid").value_name("PID").required(true).value_parser(value_parser!(u32)))
+        .arg(path("file", "Write to this file instead, again every --every seconds, until the process ends"))
+        .arg(
+            path("socket", "Serve on a Unix socket of this name, until the process ends")
+                .conflicts_with("file"),
+        )
+        .arg(
+            Arg::new("every")
+                .long("every")
+                .value_name("SECONDS")
+                .help("Time between two writings of the file")
+                .default_value("10")
+                .value_parser(value_parser!(u64).range(1..=86400)),
+        )
+}
+
+/// Does what the command line says.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let process = Process::open(*matches.get_one::<u32>("pid").expect("it is required"))?;
+    let every = Duration::from_secs(*matches.get_one::<u64>("every").expect("it has a default"));
+    if let Some(path) = matches.get_one::<PathBuf>("file") {
+        while let Some(page) = process.look() {
+            replace(path, &text(&page, process.id))
+                .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+            std::thread::sleep(every);
+        }
+        return Ok(());
+    }
+    if let Some(path) = matches.get_one::<PathBuf>("socket") {
+        return serve(&process, path);
+    }
+    match process.look() {
+        Some(page) => crate::print(&text(&page, process.id)),
+        None => Err(Failure::usage(format!("process {} has just ended", process.id))),
+    }
+}
+
+/// Writes beside the file first, so that a reader finds the old text or the new.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    std::fs::write(&beside, text)?;
+    std::fs::rename(&beside, path).inspect_err(|_| {
+        let _ = std::fs::remove_file(&beside);
+    })
+}
+
+/// Answers every connection with the text, until the process ends.
+fn serve(process: &Process, path: &Path) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        let hint = match error.kind() {
+            ErrorKind::AddrInUse => {
+                "; something is there already: remove it, or choose another name"
+            }
+            _ => "",
+        };
+        Failure::usage(format!("{}: {error}{hint}", path.display()))
+    };
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let result = loop {
+        let Some(page) = process.look() else { break Ok(()) };
+        match listener.accept() {
+            // A reader that goes away or says nothing is its own affair.
+            Ok((stream, _)) => drop(answer(stream, &text(&page, process.id))),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Err(error) => break Err(failed(error)),
+        }
+    };
+    let _ = std::fs::remove_file(path);
+    result
+}
+
+fn answer(mut stream: UnixStream, text: &str) -> std::io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(1)))?;
+    let mut request = Vec::new();
+    let mut part = [0; 1024];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < 16 << 10 {
+        match stream.read(&mut part)? {
+            0 => break,
+            count => request.extend_from_slice(&part[..count]),
+        }
+    }
+    let found = [&b"GET /metrics "[..], b"GET / "].iter().any(|known| request.starts_with(known));
+    let (status, kind, body) = if found {
+        ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", text)
+    } else {
+        ("404 Not Found", "text/plain", "GET /metrics\n")
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// The figures as OpenMetrics text.
+fn text(page: &Page, process: u32) -> String {
+    let mut out = String::new();
+    let labels = format!("{{pid=\"{process}\"}}");
+    for (figure, value) in Live::FIGURES.iter().zip(page.live.values()) {
+        if !IN_HISTOGRAM.contains(&figure.name) {
+            family(&mut out, "neap_", figure, value, &labels);
+        }
+    }
+    for (figure, value) in Cycle::FIGURES.iter().zip(page.cycle.unwrap_or_default().values()) {
+        if !LEFT_OUT.contains(&figure.name) {
+            family(&mut out, "neap_cycle_", figure, value, &labels);
+        }
+    }
+    stops(&mut out, page, process);
+    out.push_str("# EOF\n");
+    out
+}
+
+/// One figure: its name, unit, meaning and value.
+fn family(out: &mut String, prefix: &str, figure: &Figure, value: u64, labels: &str) {
+    let (name, value) = match figure.unit {
+        Unit::Nanoseconds => {
+            (figure.name.trim_end_matches("_ns").to_owned() + "_seconds", seconds(value))
+        }
+        _ => (figure.name.to_owned(), value.to_string()),
+    };
+    let unit = match figure.unit {
+        Unit::Nanoseconds => "seconds",
+        Unit::Bytes if name.ends_with("_bytes") => "bytes",
+        _ => "",
+    };
+    let (kind, suffix) = match figure.nature {
+        Nature::Counter => ("counter", "_total"),
+        Nature::Gauge => ("gauge", ""),
+    };
+    let _ = writeln!(out, "# TYPE {prefix}{name} {kind}");
+    if !unit.is_empty() {
+        let _ = writeln!(out, "# UNIT {prefix}{name} {unit}");
+    }
+    let meaning: Vec<&str> = figure.meaning.split_whitespace().collect();
+    let _ = writeln!(out, "# HELP {prefix}{name} {}", meaning.join(" "));
+    let _ = writeln!(out, "{prefix}{name}{suffix}{labels} {value}");
+}
+
+/// The stops: a bucket for each doubling.
+fn stops(out: &mut String, page: &Page, process: u32) {
+    out.push_str(
+        "# TYPE neap_pause_seconds histogram\n# UNIT neap_pause_seconds seconds\n\
+         # HELP neap_pause_seconds Stops of the world, by their length.\n",
+    );
+    let mut count = 0;
+    for (bucket, stops) in page.stops.iter().enumerate() {
+        count += stops;
+        // From a microsecond to half a minute; what is shorter or longer is in the next or the last.
+        let limit = upper(bucket);
+        if limit.is_power_of_two() && (1 << 10..=1 << 35).contains(&limit) {
+            let limit = seconds(limit);
+            let _ = writeln!(
+                out,
+                "neap_pause_seconds_bucket{{pid=\"{process}\",le=\"{limit}\"}} {count}"
+            );
+        }
+    }
+    let _ = writeln!(out, "neap_pause_seconds_bucket{{pid=\"{process}\",le=\"+Inf\"}} {count}");
+    let _ = writeln!(out, "neap_pause_seconds_count{{pid=\"{process}\"}} {count}");
+    let sum = seconds(page.live.pause_total_ns);
+    let _ = writeln!(out, "neap_pause_seconds_sum{{pid=\"{process}\"}} {sum}");
+}
+
+/// Nanoseconds as seconds, without a trace of rounding.
+fn seconds(ns: u64) -> String {
+    let text = format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+    let short = text.trim_end_matches('0');
+    if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use neap_record::live::{BUCKETS, bucket};
+
+    fn page() -> Page {
+        let live = Live { used_bytes: 77, cycles: 4, pause_total_ns: 5_000_001, ..Live::default() };
+        let cycle = Cycle { mark_ns: 1_500, ..Cycle::default() };
+        let mut stops = vec![0; BUCKETS];
+        stops[bucket(3_000)] = 2;
+        stops[bucket(u64::MAX)] = 1;
+        Page { live, cycle: Some(cycle), stops, ..Page::default() }
+    }
+
+    #[test]
+    fn the_text_says_what_the_page_says() {
+        let text = text(&page(), 12);
+        for line in [
+            "# TYPE neap_used_bytes gauge",
+            "# UNIT neap_used_bytes bytes",
+            "# HELP neap_used_bytes Bytes of blocks in use.",
+            "neap_used_bytes{pid=\"12\"} 77",
+            "neap_cycles_total{pid=\"12\"} 4",
+            "neap_cycle_mark_seconds{pid=\"12\"} 0.0000015",
+            "neap_pause_seconds_bucket{pid=\"12\",le=\"0.000002048\"} 0",
+            "neap_pause_seconds_bucket{pid=\"12\",le=\"0.000004096\"} 2",
+            "neap_pause_seconds_bucket{pid=\"12\",le=\"34.359738368\"} 2",
+            "neap_pause_seconds_bucket{pid=\"12\",le=\"+Inf\"} 3",
+            "neap_pause_seconds_count{pid=\"12\"} 3",
+            "neap_pause_seconds_sum{pid=\"12\"} 0.005000001",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(text.ends_with("\n# EOF\n"));
+    }
+
+    #[test]
+    fn every_figure_is_there_once() {
+        let text = text(&page(), 1);
+        let families: Vec<&str> =
+            text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+        assert_eq!(
+            families.len(),
+            Live::COUNT - IN_HISTOGRAM.len() + Cycle::COUNT - LEFT_OUT.len() + 1
+        );
+        let mut names: Vec<_> = families.iter().map(|line| line.split(' ').next()).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), families.len());
+    }
+
+    #[test]
+    fn readers_of_a_socket_get_an_answer_that_says_what_it_is() {
+        for (request, wanted) in
+            [("GET /metrics HTTP/1.1\r\n\r\n", "200 OK"), ("POST / HTTP/1.1\r\n\r\n", "404")]
+        {
+            let (mut client, server) = UnixStream::pair().unwrap();
+            client.write_all(request.as_bytes()).unwrap();
+            answer(server, "body\n# EOF\n").unwrap();
+            let mut said = String::new();
+            client.read_to_string(&mut said).unwrap();
+            assert!(said.contains(wanted), "{said}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `neap run --top`: runs the program as a child and shows it as `neap top` does, with the last lines of its output below.
+//!
+//! Invariant: nothing of the program's output is lost, and its two streams stay apart: what it writes to the terminal is kept while the view is shown and written out after it, then as it comes; what
+//! goes to a file or pipe goes there as ever. The exit status is the program's, 128 and the number if a signal ended it. Called by `run`.
+
+use crate::Failure;
+use crate::live::Process;
+use crate::top::{self, Ended};
+use std::fs::File;
+use std::io::{IsTerminal, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a program may take until it allocates for the first time before the view is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The end of the output that is shown.
+const TAIL_BYTES: u64 = 16 << 10;
+
+/// One of the program's streams: kept in a file without a name until it may be written out.
+struct Stream {
+    kept: File,
+    /// Bytes kept so far; None once they are written out as they come.
+    length: Option<u64>,
+}
+
+/// A stream and the thread that reads it.
+struct Reader {
+    stream: Arc<Mutex<Stream>>,
+    thread: JoinHandle<()>,
+    is_error: bool,
+}
+
+/// Runs the program and gives its exit status.
+pub fn run(mut command: Command) -> Result<u8, Failure> {
+    if !std::io::stdout().is_terminal() {
+        return Err(Failure::usage(
+            "--top draws on the terminal, and standard output is none; run `neap top PID` in another terminal instead",
+        ));
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    if std::io::stderr().is_terminal() {
+        command.stderr(Stdio::piped());
+    }
+    let program = command.get_program().to_string_lossy().into_owned();
+    let mut child =
+        command.spawn().map_err(|error| Failure::cannot_run(format!("{program}: {error}")))?;
+    let mut readers = Vec::new();
+    if let Some(output) = child.stdout.take() {
+        readers.push(reader(output, false)?);
+    }
+    if let Some(errors) = child.stderr.take() {
+        readers.push(reader(errors, true)?);
+    }
+    let watched = watch(&mut child, &readers);
+    for reader in &readers {
+        release(reader);
+    }
+    let status =
+        child.wait().map_err(|error| Failure::cannot_run(format!("{program}: {error}")))?;
+    for reader in readers {
+        // A thread that panicked has said so.
+        let _ = reader.thread.join();
+    }
+    watched?;
+    Ok(match status.signal() {
+        Some(signal) => 128 + signal as u8,
+        None => status.code().unwrap_or(1) as u8,
+    })
+}
+
+/// Shows the program until it ends or the user has seen enough.
+fn watch(child: &mut Child, readers: &[Reader]) -> Result<(), Failure> {
+    let began = Instant::now();
+    let process = loop {
+        if let Ok(process) = Process::open(child.id()) {
+            break process;
+        }
+        let ended = child.try_wait().map_err(|error| Failure::usage(error.to_string()))?.is_some();
+        if ended || began.elapsed() > PATIENCE {
+            // Too short to be seen, or it does not use the collector: its output says the rest.
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let interval = Duration::from_millis(250);
+    let ended = top::on_terminal(|terminal| {
+        top::watch(terminal, &process, interval, None, &mut |most| tail(readers, most))
+    })?;
+    if ended == Ended::Asked {
+        eprintln!("neap: process {} goes on; its output follows", process.id);
+    }
+    Ok(())
+}
+
+fn reader(mut source: impl Read + Send + 'static, is_error: bool) -> Result<Reader, Failure> {
+    let kept = tempfile::tempfile()
+        .map_err(|error| Failure::usage(format!("no temporary file for the output: {error}")))?;
+    let stream = Arc::new(Mutex::new(Stream { kept, length: Some(0) }));
+    let shared = Arc::clone(&stream);
+    let thread = std::thread::spawn(move || {
+        let mut part = vec![0; 64 << 10];
+        while let Ok(count @ 1..) = source.read(&mut part) {
+            let mut stream = shared.lock().expect("no holder panics");
+            match stream.length {
+                // A full disk: better out of place than lost.
+                Some(length) if stream.kept.write_all_at(&part[..count], length).is_ok() => {
+                    stream.length = Some(length + count as u64);
+                }
+                _ => write_out(&part[..count], is_error),
+            }
+        }
+    });
+    Ok(Reader { stream, thread, is_error })
+}
+
+fn write_out(bytes: &[u8], is_error: bool) {
+    // A terminal that is gone takes nothing; the program's status still counts.
+    let _ = if is_error {
+        std::io::stderr().write_all(bytes)
+    } else {
+        std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush())
+    };
+}
+
+/// Writes out what was kept, and everything further as it comes.
+fn release(reader: &Reader) {
+    let mut stream = reader.stream.lock().expect("no holder panics");
+    let length = stream.length.take().unwrap_or(0);
+    let mut at = 0;
+    let mut part = vec![0; 64 << 10];
+    while at < length {
+        let wanted = part.len().min((length - at) as usize);
+        match stream.kept.read_at(&mut part[..wanted], at) {
+            Ok(count @ 1..) => {
+                write_out(&part[..count], reader.is_error);
+                at += count as u64;
+            }
+            _ => break,
+        }
+    }
+}
+
+/// The last lines of the streams, standard output before standard error, without what would move the cursor.
+fn tail(readers: &[Reader], most: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for reader in readers {
+        let stream = reader.stream.lock().expect("no holder panics");
+        let length = stream.length.unwrap_or(0);
+        let mut bytes = vec![0; length.min(TAIL_BYTES) as usize];
+        if stream.kept.read_exact_at(&mut bytes, length - length.min(TAIL_BYTES)).is_ok() {
+            let text = String::from_utf8_lossy(&bytes);
+            let clean = |line: &str| line.chars().filter(|sign| !sign.is_control()).collect();
+            let all: Vec<String> = text.lines().map(clean).collect();
+            lines.extend_from_slice(&all[all.len().saturating_sub(most)..]);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_kept_and_its_last_lines_are_shown() {
+        let text = (0..1000).map(|line| format!("line {line}\x1b[2J\n")).collect::<String>();
+        let reader = reader(std::io::Cursor::new(text), false).unwrap();
+        while !reader.thread.is_finished() {
+            std::thread::yield_now();
+        }
+        assert_eq!(tail(&[reader], 2), ["line 998[2J", "line 999[2J"]);
+    }
+}

@@ -1,0 +1,157 @@
+//! `neap top`: a running process's heap, allocation, cycles, stops and threads, drawn anew at an interval.
+//!
+//! Invariant: the terminal is given back as it was, also when the process ends or something fails. Without a terminal, or with `--batch`, figures are lines of text. Called by `main` and `run`.
+
+mod draw;
+mod figures;
+mod history;
+
+use crate::Failure;
+use crate::live::Process;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use history::History;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// The command line.
+pub fn command() -> Command {
+    let interval = Arg::new("interval")
+        .long("interval")
+        .value_name("SECONDS")
+        .help("Time between two looks")
+        .default_value("0.5")
+        .value_parser(|text: &str| match text.parse::<f64>() {
+            Ok(seconds) if (0.01..=3600.0).contains(&seconds) => {
+                Ok(Duration::from_secs_f64(seconds))
+            }
+            _ => Err("want seconds from 0.01 to 3600"),
+        });
+    Command::new("top")
+        .about("Watch the heap of a running process: size, allocation, cycles, stops, threads")
+        .after_help("Keys: q ends. Looking costs the process nothing.")
+        .arg(Arg::new("pid").value_name("PID").required(true).value_parser(value_parser!(u32)))
+        .arg(interval)
+        .arg(
+            Arg::new("batch")
+                .long("batch")
+                .help("Print lines of text instead of drawing on the terminal")
+                .action(ArgAction::SetTrue),
+        )
+        .arg(
+            Arg::new("count")
+                .long("count")
+                .value_name("N")
+                .help("End after so many looks")
+                .value_parser(value_parser!(u64).range(1..)),
+        )
+}
+
+/// Watches the process that the command line names.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let id = *matches.get_one::<u32>("pid").expect("it is required");
+    let process = Process::open(id)?;
+    let interval = *matches.get_one::<Duration>("interval").expect("it has a default");
+    let count = matches.get_one::<u64>("count").copied();
+    if matches.get_flag("batch") || !std::io::stdout().is_terminal() {
+        return batch(&process, interval, count);
+    }
+    on_terminal(|terminal| {
+        watch(terminal, &process, interval, count, &mut |_| Vec::new()).map(|_| ())
+    })?;
+    if process.look().is_none() {
+        println!("neap: process {} ({}) has ended", process.id, process.name);
+    }
+    Ok(())
+}
+
+/// Runs `f` with the terminal ready to be drawn on.
+pub fn on_terminal<R>(
+    f: impl FnOnce(&mut DefaultTerminal) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let mut terminal = ratatui::try_init().map_err(no_terminal)?;
+    let result = f(&mut terminal);
+    ratatui::restore();
+    result
+}
+
+fn no_terminal(error: std::io::Error) -> Failure {
+    Failure::usage(format!("the terminal: {error}; --batch prints lines of text instead"))
+}
+
+/// Why watching ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The user said so.
+    Asked,
+    /// The process is gone.
+    Gone,
+    /// As many looks as were wanted.
+    Counted,
+}
+
+/// Draws until the process ends or the user says so. `output` gives the lines of the program's output to show below, for a number of them that have room.
+pub fn watch(
+    terminal: &mut DefaultTerminal,
+    process: &Process,
+    interval: Duration,
+    count: Option<u64>,
+    output: &mut dyn FnMut(usize) -> Vec<String>,
+) -> Result<Ended, Failure> {
+    let began = Instant::now();
+    let mut history = History::new(process);
+    let mut looks = 0;
+    loop {
+        let Some(page) = process.look() else { return Ok(Ended::Gone) };
+        history.add(began.elapsed(), page);
+        terminal
+            .draw(|frame| {
+                let lines = output(usize::from(frame.area().height));
+                draw::draw(frame, &history, &lines);
+            })
+            .map_err(no_terminal)?;
+        looks += 1;
+        if count == Some(looks) {
+            return Ok(Ended::Counted);
+        }
+        let next = Instant::now() + interval;
+        while let Some(left) = next.checked_duration_since(Instant::now()) {
+            if event::poll(left).map_err(no_terminal)?
+                && is_end(&event::read().map_err(no_terminal)?)
+            {
+                return Ok(Ended::Asked);
+            }
+        }
+    }
+}
+
+fn is_end(event: &Event) -> bool {
+    let Event::Key(key) = event else { return false };
+    let interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+    key.kind == KeyEventKind::Press
+        && (interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
+}
+
+/// Lines of text, a block of them for each look.
+fn batch(process: &Process, interval: Duration, count: Option<u64>) -> Result<(), Failure> {
+    let began = Instant::now();
+    let mut history = History::new(process);
+    let mut looks = 0;
+    while let Some(page) = process.look() {
+        history.add(began.elapsed(), page);
+        let mut text = history.title() + "\n";
+        for (name, value) in figures::rows(&history) {
+            text += &format!("{name:12}{value}\n");
+        }
+        if std::io::stdout().write_all((text + "\n").as_bytes()).is_err() {
+            return Ok(());
+        }
+        looks += 1;
+        if count == Some(looks) {
+            return Ok(());
+        }
+        std::thread::sleep(interval);
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! A history in words: the rows that both the drawn and the printed view show. Pure.
+
+use super::history::History;
+use neap_record::live::PHASES;
+
+/// Bytes with a unit, three digits.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = if unit == 0 || value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// A duration with a unit, three digits.
+pub fn duration(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000 => (ns as f64, "ns"),
+        1_000..1_000_000 => (ns as f64 / 1e3, "µs"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    let digits = if ns < 1000 || value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+/// Name and value of each row.
+pub fn rows(history: &History) -> Vec<(&'static str, String)> {
+    let page = history.now();
+    let live = page.live;
+    let cycle = page.cycle.unwrap_or_default();
+    let rate = |rate: Option<f64>, show: &dyn Fn(f64) -> String| rate.map_or("…".into(), show);
+    let allocation = rate(history.rate(|page| page.live.handed_out_bytes), &|value| {
+        format!("{}/s", bytes(value as u64))
+    });
+    let cycles = rate(history.rate(|page| page.live.cycles), &|value| format!("{value:.1}/s"));
+    let stopped =
+        rate(history.rate(|page| page.live.pause_total_ns), &|ns| format!("{:.2} %", ns / 1e7));
+    let phase = PHASES.get(live.phase as usize).copied().unwrap_or("unknown");
+    let part = |part| page.percentile(None, part).map_or("–".into(), duration);
+    let recent = |part| page.percentile(Some(history.first()), part).map_or("–".into(), duration);
+    vec![
+        (
+            "heap",
+            format!(
+                "{} in blocks, {} live after the last cycle, {} of address range",
+                bytes(live.used_bytes),
+                bytes(cycle.live_bytes),
+                bytes(live.reserved_bytes)
+            ),
+        ),
+        ("allocation", format!("{allocation}, {} since the start", bytes(live.handed_out_bytes))),
+        (
+            "cycles",
+            format!(
+                "{}, {cycles}, phase {phase}, next after {}",
+                live.cycles,
+                bytes(cycle.next_bytes)
+            ),
+        ),
+        (
+            "stops",
+            format!(
+                "{}, median {}, 99 % {}, longest {}; {stopped} of the time",
+                live.pause_count,
+                part(0.5),
+                part(0.99),
+                duration(live.pause_max_ns)
+            ),
+        ),
+        (
+            "stops here",
+            format!("median {}, longest {} since the first look", recent(0.5), recent(1.0)),
+        ),
+        (
+            "last cycle",
+            format!(
+                "{}: stopped {}, roots {}, marking {} on {}, references {}",
+                if cycle.concurrent == 1 { "concurrent" } else { "stopped" },
+                duration(cycle.first_ns + cycle.pause_ns),
+                duration(cycle.roots_ns),
+                duration(cycle.mark_ns),
+                if cycle.markers == 1 {
+                    "1 marker".into()
+                } else {
+                    format!("{} markers", cycle.markers)
+                },
+                duration(cycle.settle_ns)
+            ),
+        ),
+        ("threads", live.threads.to_string()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::tests::history;
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_a_unit() {
+        for (count, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "0.98 KiB"),
+            (10 << 10, "10.0 KiB"),
+            (48 << 20, "48.0 MiB"),
+            (900 << 30, "900 GiB"),
+            (u64::MAX, "16384 PiB"),
+        ] {
+            assert_eq!(bytes(count), text);
+        }
+        for (ns, text) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1500, "1.50 µs"),
+            (23_400_000, "23.4 ms"),
+            (5_000_000_000, "5.00 s"),
+        ] {
+            assert_eq!(duration(ns), text);
+        }
+    }
+
+    #[test]
+    fn rows_say_what_the_page_says() {
+        let rows = rows(&history(&[0, 1 << 20]));
+        let row = |name| &rows.iter().find(|(found, _)| *found == name).unwrap().1;
+        assert_eq!(
+            row("heap"),
+            "48.0 MiB in blocks, 20.0 MiB live after the last cycle, 64.0 MiB of address range"
+        );
+        assert!(
+            row("allocation").starts_with("1.00 MiB/s, 1.00 MiB since"),
+            "{}",
+            row("allocation")
+        );
+        assert!(row("cycles").contains("phase mark"), "{}", row("cycles"));
+        assert!(
+            row("stops").starts_with("6, median 4") && row("stops").contains("longest 900 µs"),
+            "{}",
+            row("stops")
+        );
+        assert!(row("stops here").starts_with("median –"), "{}", row("stops here"));
+        assert_eq!(row("threads"), "3");
+    }
+}

@@ -1,0 +1,53 @@
+//! The live page that `neap top` and `neap metrics` read: a shared page for the words of `stats/live.rs`.
+//!
+//! Invariant: a process writes to its own page only, but for the moment between a `fork` and its handler. Once at start-up, and in the child of each `fork`; never fails, since without
+//! a shared page the words stay private.
+
+#![allow(unsafe_code)]
+
+use core::cell::Cell;
+
+use crate::stats::live::{self, Words};
+use crate::sys::{clock, shared_page};
+
+struct Own(Cell<Option<shared_page::SharedPage>>);
+// SAFETY: touched by the one thread of the start-up, and by the one thread of a forked child.
+unsafe impl Sync for Own {}
+static SHARED: Own = Own(Cell::new(None));
+
+/// Makes the page. At start-up.
+pub fn install() {
+    let Some(page) = shared_page::create(c"neap-live") else { return };
+    SHARED.0.set(Some(page));
+    // SAFETY: a page of zeroed memory that is never unmapped; words are atomic and of its size.
+    let words = unsafe { &*page.start.pointer::<Words>() };
+    live::use_page(words, u64::from(std::process::id()), clock::unix_ns());
+}
+
+/// In the child of a `fork`, which has one thread: a page of its own in place of its parent's, if there was one.
+pub fn after_fork() {
+    let Some(parents) = SHARED.0.take() else { return };
+    shared_page::close(parents);
+    install();
+    if SHARED.0.get().is_none() {
+        live::use_own_page();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use neap_record::live::{PAGE_NAME, Page};
+
+    #[test]
+    fn the_page_is_found_among_the_open_files() {
+        install();
+        let found = std::fs::read_dir("/proc/self/fd").unwrap().flatten().find(|file| {
+            std::fs::read_link(file.path())
+                .is_ok_and(|name| name.to_string_lossy().contains(PAGE_NAME))
+        });
+        live::set_threads(5);
+        let page = Page::decode(&std::fs::read(found.unwrap().path()).unwrap()).unwrap();
+        assert_eq!((page.process, page.live.threads), (u64::from(std::process::id()), 5));
+    }
+}

@@ -1,0 +1,94 @@
+//! A page that other processes can read: a memfd, kept open under a high number so that its memory is found among the process's open files.
+//!
+//! Assumes memfd_create (Linux 3.17); where it is refused there is no such page. The number is above what programs count on, close-on-exec, and may be closed by a program that closes everything: the
+//! page stays. On the thread that starts the collector, and in the child of a `fork`.
+
+#![allow(unsafe_code)]
+
+use core::ffi::{CStr, c_int};
+
+use rustix::fs::{self, MemfdFlags};
+use rustix::mm::{self, MapFlags, ProtFlags};
+
+use crate::addr::{Address, PAGE_BYTES};
+
+/// Numbers from here on are tried first; shells keep their own files up there too.
+const HIGH_NUMBERS: [c_int; 2] = [1000, 200];
+
+/// A page and the file that it is found by.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedPage {
+    /// Its memory, zeroed, for ever.
+    pub start: Address,
+    /// The file's number.
+    number: c_int,
+    /// The file itself, to be told from another one that has the number since.
+    inode: u64,
+}
+
+/// Makes a page; None where the system refuses.
+pub fn create(name: &CStr) -> Option<SharedPage> {
+    let file = fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).ok()?;
+    fs::ftruncate(&file, PAGE_BYTES as u64).ok()?;
+    // SAFETY: a new mapping where the kernel likes aliases nothing; its file is one page long and stays so.
+    let start = unsafe {
+        mm::mmap(
+            core::ptr::null_mut(),
+            PAGE_BYTES,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED,
+            &file,
+            0,
+        )
+    }
+    .ok()?;
+    // Nobody else may write to it, or make it shorter under us.
+    let seals = fs::SealFlags::SHRINK | fs::SealFlags::GROW | fs::SealFlags::FUTURE_WRITE;
+    let _ = fs::fcntl_add_seals(&file, seals);
+    let inode = fs::fstat(&file).ok()?.st_ino;
+    let kept = HIGH_NUMBERS
+        .into_iter()
+        .find_map(|lowest| rustix::io::fcntl_dupfd_cloexec(&file, lowest).ok())
+        .unwrap_or(file);
+    let number = std::os::fd::IntoRawFd::into_raw_fd(kept);
+    Some(SharedPage { start: Address(start as usize), number, inode })
+}
+
+/// Closes the file of a page, if it is still the one under the number: in a child of `fork`, whose parent's page it is.
+pub fn close(page: SharedPage) {
+    // SAFETY: borrowed for a question only; a number that is not open is answered with an error.
+    let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(page.number) };
+    if fs::fstat(file).is_ok_and(|status| status.st_ino == page.inode) {
+        // SAFETY: the file is ours, and nobody else knows its number.
+        unsafe { rustix::io::close(page.number) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_open(page: SharedPage) -> bool {
+        std::fs::read_link(format!("/proc/self/fd/{}", page.number))
+            .is_ok_and(|name| name.to_string_lossy().contains("neap-test"))
+    }
+
+    #[test]
+    fn what_is_written_is_read_through_the_file() {
+        let page = create(c"neap-test").unwrap();
+        assert!(page.number >= 200 && is_open(page));
+        // SAFETY: the page is ours.
+        unsafe { page.start.pointer::<u64>().write_volatile(0x1234) };
+        let file = format!("/proc/self/fd/{}", page.number);
+        let bytes = std::fs::read(&file).unwrap();
+        assert_eq!(bytes.len(), PAGE_BYTES);
+        assert_eq!(u64::from_ne_bytes(*bytes.first_chunk().unwrap()), 0x1234);
+        // Others can read it, and neither write nor cut it.
+        use std::io::Write;
+        let writer = std::fs::OpenOptions::new().write(true).open(&file);
+        assert!(writer.is_err() || writer.unwrap().write(b"x").is_err());
+        close(page);
+        assert!(!is_open(page));
+        close(page);
+    }
+}

@@ -1,0 +1,72 @@
+/* client.c: what the tests of `neap top`, `metrics`, traces and snapshots look at: a program with a known graph that allocates steadily until its input ends.
+ *
+ * The graph: a static list of 1,000 typed nodes of 24 bytes, each with a text of 100 bytes of its own; and a ring of three objects that nothing points to, so that no view may show it.
+ * Prints "ready" when the graph stands. `client fork` does all this in a child of fork(), and prints the child's number; `client snapshot FILE` writes a heap snapshot and ends. */
+#include <neap.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NODES = 1000, TEXT_BYTES = 100 };
+
+struct node {
+    struct node *next;
+    char *text;
+    size_t number;
+};
+
+static struct node *list;
+static void *volatile newest;
+
+static void make_graph(void)
+{
+    uint64_t pointers = 3;
+    neap_layout layout = neap_layout_bitmap(3, &pointers);
+    for (size_t i = 0; i < NODES; i++) {
+        struct node *node = neap_alloc_typed(sizeof *node, layout);
+        node->text = neap_alloc_leaf(TEXT_BYTES);
+        snprintf(node->text, TEXT_BYTES, "text %zu", i);
+        node->number = i;
+        node->next = list;
+        list = node;
+    }
+}
+
+/* Out of line, so that nothing of it stays on the stack. */
+__attribute__((noinline)) static void make_garbage(void)
+{
+    void **first = neap_alloc(4096), **second = neap_alloc(4096), **third = neap_alloc(4096);
+    first[0] = second;
+    second[0] = third;
+    third[0] = first;
+}
+
+__attribute__((noinline)) static void overwrite_stack(void)
+{
+    volatile char room[8192];
+    memset((char *)room, 0, sizeof room);
+}
+
+int main(int argc, char **argv)
+{
+    make_garbage();
+    make_graph();
+    overwrite_stack();
+    const char *what = argc > 1 ? argv[1] : "";
+    pid_t child = 0;
+    if (strcmp(what, "fork") == 0 && (child = fork()) != 0) {
+        waitpid(child, NULL, 0);
+        return 0;
+    }
+    printf("ready %d\n", (int)getpid());
+    fflush(stdout);
+    for (struct pollfd input = {0, POLLIN, 0}; poll(&input, 1, 1) == 0;)
+        for (int i = 0; i < 2000; i++)
+            newest = neap_alloc(64);
+    for (struct node *node = list; node != NULL; node = node->next)
+        if (strncmp(node->text, "text ", 5) != 0)
+            return 1;
+    return 0;
+}

@@ -1,0 +1,172 @@
+#!/bin/bash
+# Tests of what a running program shows of its memory: the live page by `neap top` and `neap metrics`, probes. Usage: tests/observe/run.sh. PREFIX=DIR tests another
+# installation. Called by tools/test.sh.
+# shellcheck disable=SC2317,SC2016 # functions are called by name; backquotes are Markdown's
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+
+prefix=$(realpath "${PREFIX:-build}")
+out=$(realpath -m "${OUT:-build/observe}")
+mkdir -p "$out"
+neap=$prefix/bin/neap
+failed=0
+client=
+
+# result NAME COMMAND…: one result; says what the command said if it failed.
+result() {
+    local name=$1 status
+    shift
+    "$@" >"$out/output" 2>&1
+    status=$?
+    if [ "$status" = 0 ]; then
+        echo "ok - observe/$name"
+    else
+        head -n 30 "$out/output" | cut -c1-200 | sed 's/^/# /'
+        echo "not ok - observe/$name (status $status)"
+        failed=1
+    fi
+}
+
+skip() { echo "ok - observe/$1 # SKIP $2"; }
+
+# start ARGUMENT…: starts the client; its process is $client, its input stays open until stop.
+start() {
+    coproc CLIENT { exec env "${environment[@]}" "$out/client" "$@"; }
+    read -r -t 60 word client <&"${CLIENT[0]}" && [ "$word" = ready ]
+}
+stop() {
+    local process=$CLIENT_PID
+    eval "exec ${CLIENT[1]}>&-"
+    wait "$process"
+}
+environment=(NEAP_MIN_TRIGGER=256K)
+
+cc -O1 -g -Wall -Wextra -Werror -I"$prefix/include" tests/observe/client.c -o "$out/client" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" \
+    -lneap -pthread >"$out/output" 2>&1 || {
+    sed 's/^/# /' "$out/output"
+    echo "not ok - observe/the client builds"
+    exit 1
+}
+
+# Rows of a look, and figures that move: bytes are handed out and cycles run while somebody looks.
+top_shows_figures() {
+    timeout 30 "$neap" top --batch --count 3 --interval 0.3 "$client" | tee "$out/top" || return 1
+    grep -q "^neap top: process $client (client)" "$out/top" &&
+        [ "$(grep -c '^threads *1$' "$out/top")" = 3 ] && grep -q '^allocation  *[0-9.]* [KM]iB/s' "$out/top" &&
+        [ "$(sed -n 's/^cycles *\([0-9]*\),.*/\1/p' "$out/top" | sort -nu | wc -l)" -gt 1 ]
+}
+top_draws() {
+    timeout 30 script -qec "stty cols 110 rows 30; '$neap' top --count 3 --interval 0.2 $client" "$out/typescript" </dev/null >/dev/null || return 1
+    # What was drawn, without the positions.
+    sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g' "$out/typescript" >"$out/drawn"
+    cat "$out/drawn"
+    grep -aq "until the next cycle" "$out/drawn" && grep -aq "stopped, *to" "$out/drawn" && grep -aq $'\x1b\[?1049l' "$out/typescript"
+}
+top_says_what_is_wrong() {
+    local said
+    said=$("$neap" top $$ 2>&1) && return 1
+    [[ $said == *"does not run on Neap"* ]] || return 1
+    said=$("$neap" top 4194304 2>&1) && return 1
+    [[ $said == *"there is no process 4194304"* ]]
+}
+metrics_agree_with_the_process() {
+    "$neap" metrics "$client" | tee "$out/metrics" || return 1
+    [ "$(tail -n 1 "$out/metrics")" = "# EOF" ] && grep -q "^neap_threads{pid=\"$client\"} 1$" "$out/metrics" &&
+        [ "$(sed -n 's/^neap_cycles_total{.*} //p' "$out/metrics")" -gt 0 ]
+}
+# The reference parser of OpenMetrics takes it.
+metrics_parse() {
+    python3 - "$out/metrics" <<'END'
+import sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+families = {family.name: family for family in text_string_to_metric_families(open(sys.argv[1]).read())}
+stops = families["neap_pause_seconds"]
+assert stops.type == "histogram" and stops.unit == "seconds", stops
+count = [sample.value for sample in stops.samples if sample.name == "neap_pause_seconds_count"]
+assert count[0] >= families["neap_cycles"].samples[0].value > 0, stops
+assert families["neap_used_bytes"].samples[0].value > 1000 * 100
+print(len(families), "families")
+END
+}
+metrics_file() {
+    timeout 2 "$neap" metrics --file "$out/file.prom" --every 1 "$client"
+    [ "$(tail -n 1 "$out/file.prom")" = "# EOF" ] && [ -z "$(ls "$out"/file.prom.* 2>/dev/null)" ]
+}
+metrics_socket() {
+    rm -f "$out/socket"
+    "$neap" metrics --socket "$out/socket" "$client" &
+    local server=$! status=1 turns=100
+    until [ -S "$out/socket" ] || [ $((turns--)) = 0 ]; do sleep 0.05; done
+    python3 - "$out/socket" <<'END'
+import socket, sys
+reader = socket.socket(socket.AF_UNIX)
+reader.settimeout(10)
+reader.connect(sys.argv[1])
+reader.sendall(b"GET /metrics HTTP/1.1\r\nHost: neap\r\n\r\n")
+said = b""
+while part := reader.recv(65536):
+    said += part
+assert said.startswith(b"HTTP/1.1 200 OK") and b"openmetrics-text" in said and said.endswith(b"# EOF\n"), said
+END
+    status=$?
+    kill "$server"
+    wait "$server" 2>/dev/null
+    return "$status"
+}
+
+if start; then
+    result "top prints the figures of a running process" top_shows_figures
+    result "top draws on a terminal and gives it back" top_draws
+    result "metrics are the process's" metrics_agree_with_the_process
+    if python3 -c 'import prometheus_client.openmetrics.parser' 2>/dev/null; then
+        result "metrics are OpenMetrics" metrics_parse
+    else
+        skip "metrics are OpenMetrics" "python3-prometheus-client is not installed"
+    fi
+    result "metrics in a file" metrics_file
+    result "metrics on a socket" metrics_socket
+    result "the client was not disturbed" stop
+else
+    echo "not ok - observe/the client starts"
+    failed=1
+fi
+result "top says what is wrong" top_says_what_is_wrong
+
+# A child of fork() has a page of its own.
+forked() {
+    "$neap" top --batch --count 2 --interval 0.2 "$client" | grep "process $client"
+}
+if start fork; then
+    result "a forked child has its own page" forked
+    stop
+fi
+
+if [ -r "$prefix/lib/libneap.so" ]; then
+    list() { bpftrace -l "usdt:$1:*"; }
+    notes() { readelf -n "$1" | sed -n 's/^ *Name: //p' | sort -u; }
+    wanted=$(sed -n '/^## Steps/,/^## Kinds/s/^| [0-9]* | `\([a-z_]*\)`.*/\1/p' docs/events.md)
+    probes() {
+        local found name
+        found=$(notes "$1")
+        echo "$found"
+        for name in cycle cycle_start before_stop stopped mark_start mark_end resumed; do
+            grep -qx "$name" <<<"$found" || { echo "there is no probe $name"; return 1; }
+        done
+        # Nothing is there that is not documented.
+        for name in $found; do [ "$name" = cycle ] || grep -qx "$name" <<<"$wanted" || return 1; done
+    }
+    listed() {
+        list "$1" | tee "$out/listed" || return 1
+        grep -q ":neap:cycle$" "$out/listed" && grep -q ":neap:stopped$" "$out/listed"
+    }
+    for library in "$prefix/lib/libneap.so" "$prefix/lib/neap/libgc.so.1"; do
+        library=$(realpath "$library")
+        result "probes of $(basename "$library")" probes "$library"
+        if command -v bpftrace >/dev/null && [ "$(id -u)" = 0 ]; then
+            result "bpftrace lists the probes of $(basename "$library")" listed "$library"
+        else
+            skip "bpftrace lists the probes of $(basename "$library")" "it needs bpftrace and root"
+        fi
+    done
+fi
+exit "$failed"
