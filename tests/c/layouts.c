@@ -70,6 +70,35 @@ static void trace_rest(void *object, size_t bytes, void *argument, neap_tracer *
         __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
 }
 
+/* Labels tell apart what is scanned alike. */
+static APART void check_labels(neap_layout bitmap)
+{
+    neap_layout leaf = neap_layout_leaf(), whole = neap_layout_prefix(SIZE_MAX);
+    neap_layout one = neap_layout_labelled(leaf, 1), two = neap_layout_labelled(leaf, 2);
+    CHECK(leaf != one && one != two && two == neap_layout_labelled(one, 2) && neap_layout_labelled(two, 0) == leaf);
+    CHECK_EQUAL(neap_layout_label(leaf), 0);
+    CHECK_EQUAL(neap_layout_label(two), 2);
+    CHECK_EQUAL(neap_layout_label(NEAP_NO_LAYOUT), 0);
+    check_layout(neap_layout_labelled(bitmap, 77), 8 * WORDS, 1, 2);
+    for (int large = 0; large < 2; large++) {
+        void ***pairs[2] = {neap_alloc(8 * MANY), neap_alloc(8 * MANY)};
+        for (int i = 0; i < MANY; i++)
+            for (int k = 0; k < 2; k++) {
+                neap_object_info info;
+                pairs[k][i] = neap_alloc_typed(large ? 50000 : 48, neap_layout_labelled(k ? leaf : whole, 9));
+                CHECK(neap_object_at(pairs[k][i], &info) && neap_layout_label(info.layout) == 9);
+                CHECK_EQUAL(info.kind, k ? NEAP_LEAF : NEAP_CONSERVATIVE);
+                pairs[k][i][5] = neap_alloc(32);
+                watch(k * MANY + i, pairs[k][i][5]);
+            }
+        collect();
+        CHECK_ALL_ALIVE(0);
+        CHECK_DEAD(MANY);
+        for (int i = 0; i < MANY; i++)
+            CHECK(pairs[0][i] != NULL && pairs[1][i] != NULL);
+    }
+}
+
 int main(void)
 {
     uint64_t second = 2, long_bits[3] = {0, 0, 1};
@@ -85,6 +114,7 @@ int main(void)
     check_layout(neap_layout_function(trace_second, &environment), 8 * WORDS, 1, 2);
     check_layout(neap_layout_function(trace_second, &environment), 100000, 1, 7000);
     check_layout(neap_layout_function(trace_rest, NULL), 8 * WORDS, 3, 2);
+    check_labels(bitmap);
     CHECK(calls > 0);
     CHECK(neap_layout_function(trace_rest, NULL) != neap_layout_function(trace_rest, &calls));
     return finish();

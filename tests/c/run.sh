@@ -63,7 +63,7 @@ test_program() {
     result "$name, past_end" env NEAP_PAST_END=1 "$out/$name" "$@"
 }
 
-for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c threads.c blocked.c fork.c fibers.c \
+for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c host.c threads.c blocked.c fork.c fibers.c \
     finalizers.c handles.c links.c monitors.c collections.c observe.c signals.c max_heap.c address_space.c options.c cxx.cpp; do
     wanted "${source%.*}" || continue
     # shellcheck disable=SC2086

@@ -109,6 +109,10 @@ size_t neap_good_size(size_t bytes);
  * neap_free, returns null. On failure the object is as it was. */
 void *neap_realloc(void *object, size_t bytes);
 
+/* Makes an object at least so long without moving it: returns the bytes that it has now, 0 if that cannot be. What it gained reads as zero
+ * unless it is a leaf. */
+size_t neap_resize_in_place(void *object, size_t bytes);
+
 /* Frees an object now. Needed for uncollectable ones only; for others a hint that saves the collector work. Null is fine. The caller promises
  * that nobody uses the object any more. A finalizer of the object is not run; links to it have to be unregistered before. */
 neap_status neap_free(void *object);
@@ -134,6 +138,10 @@ typedef struct neap_object_info {
 /* What is known of the object that the address lies in; 0 if in none. `info` may be null. May be called with the world stopped. */
 int neap_object_at(const void *address, neap_object_info *info);
 
+/* Whether the cycle that has stopped the world reached the object that the address lies in; 0 if in none. Between NEAP_EVENT_MARK_END and
+ * NEAP_EVENT_BEFORE_RESUME. */
+int neap_is_marked(const void *address);
+
 /* Calls `visitor` for every object, and for cells that threads hold ready. Only inside neap_with_stopped_world, or from the event callback where
  * the world is stopped; so `visitor` may not allocate or lock. */
 typedef void neap_visitor(void *object, size_t bytes, int kind, void *environment);
@@ -150,6 +158,13 @@ void neap_for_each_object(neap_visitor *visitor, void *environment);
 neap_layout neap_layout_bitmap(size_t element_words, const uint64_t *bits);
 /* The first `bytes` bytes are scanned conservatively, the rest is not. */
 neap_layout neap_layout_prefix(size_t bytes);
+
+/* Nothing is scanned, and objects are not zeroed: as NEAP_LEAF. A prefix of SIZE_MAX bytes is the opposite: as NEAP_CONSERVATIVE. Both are there to be labelled. */
+neap_layout neap_layout_leaf(void);
+/* A layout that is scanned like another, under a label of the program's own (0: none). It tells apart objects that are scanned alike, at no cost per object. */
+neap_layout neap_layout_labelled(neap_layout layout, uint32_t label);
+/* The label of a layout, 0 for NEAP_NO_LAYOUT. */
+uint32_t neap_layout_label(neap_layout layout);
 
 /* A function names the pointers. It runs in every cycle that reaches an object of the layout, with the world stopped, on the thread that drives the cycle; `bytes` is
  * the object's size. It sees zeroed objects as well. It may call neap_trace_*, and what else says that it may be called with the world stopped. */
@@ -222,6 +237,33 @@ neap_stack *neap_stack_create(void *low, size_t bytes);
 void neap_stack_switch(neap_stack *to);
 /* Forgets a stack that nobody runs on or will switch to; its memory is the program's. Null is fine. */
 void neap_stack_retire(neap_stack *stack);
+
+/* ---- The world of a host: a language's runtime that stops its threads itself ---- */
+
+/* Names a range of roots, as the function that was handed it. */
+typedef void neap_range_visitor(const void *low, const void *high, void *visitor);
+
+/* What a host supplies; none may be null. All are called on the thread that drives a cycle, unless they say otherwise, and may not allocate from this library. */
+typedef struct neap_world {
+    /* Stops the host's threads, but not the caller. Each of them asks neap_world_may_stop in its signal handler. */
+    void (*stop)(void *environment);
+    /* Lets them go on. */
+    void (*resume)(void *environment);
+    /* Names to `visit` the host's roots, and the stacks, registers and thread-local storage of its threads, the caller's included. World stopped. */
+    void (*roots)(neap_range_visitor *visit, void *visitor, void *environment);
+    /* Stops the calling thread, which neap_world_may_stop let go on: such as by raising the host's signal once more. */
+    void (*stop_late)(void *environment);
+    /* Whether the calling thread is the host's, and so can stop the others; cycles are left to such threads. Any thread. */
+    int (*is_own_thread)(void *environment);
+    void *environment;
+} neap_world;
+
+/* From the next stop on the world is the host's. Threads of this library that the host does not know are stopped by its own signal as before, after the host's. Once in a process,
+ * before other threads of the host use this library. */
+neap_status neap_set_world(const neap_world *world);
+/* In the host's signal handler, the only place for it: whether this thread may stop where it stands. If not, the handler returns without having stopped it, and `stop_late` is
+ * called on this thread as soon as it may. */
+int neap_world_may_stop(void);
 
 /* ---- Collections ---- */
 

@@ -21,7 +21,11 @@ pub fn known(number: u32) -> Option<LayoutId> {
 }
 
 fn intern(shape: Shape<'_>) -> u32 {
-    match api::layout(shape) {
+    given(api::layout(shape))
+}
+
+fn given(layout: Result<LayoutId, LayoutError>) -> u32 {
+    match layout {
         Ok(LayoutId(number)) => {
             END.fetch_max(number + 1, Relaxed);
             number
@@ -65,6 +69,24 @@ pub extern "C" fn neap_layout_bitmap(element_words: usize, bits: *const u64) -> 
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_layout_prefix(bytes: usize) -> u32 {
     intern(Shape::Prefix { bytes })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_layout_leaf() -> u32 {
+    intern(Shape::Leaf)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_layout_labelled(layout: u32, label: u32) -> u32 {
+    match known(layout) {
+        Some(layout) => given(api::layouts::relabelled(layout, label)),
+        None => refused(format_args!("neap_layout_labelled of {layout}, which is no layout")),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_layout_label(layout: u32) -> u32 {
+    known(layout).map_or(0, api::layouts::label)
 }
 
 /// As C sees it: the environment is a pointer, the tracer opaque.

@@ -26,6 +26,7 @@ mod roots;
 mod stacks;
 mod status;
 mod threads;
+mod world;
 
 /// The library's own memory never comes from the program's malloc, which may be what we are called from.
 #[global_allocator]

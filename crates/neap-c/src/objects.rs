@@ -56,6 +56,14 @@ pub fn object_or_tell(pointer: *const c_void, what: &str) -> Result<ObjectInfo, 
 }
 
 #[unsafe(no_mangle)]
+pub extern "C" fn neap_resize_in_place(object: *mut c_void, bytes: usize) -> usize {
+    match object_or_tell(object, "neap_resize_in_place") {
+        Ok(info) => api::objects::resize_in_place(info.start, bytes).unwrap_or(0),
+        Err(_) => 0,
+    }
+}
+
+#[unsafe(no_mangle)]
 pub extern "C" fn neap_free(object: *mut c_void) -> Status {
     if object.is_null() {
         return Status::Ok;
@@ -132,4 +140,9 @@ pub extern "C" fn neap_for_each_object(visitor: Visitor, environment: *mut c_voi
         // SAFETY: the caller's function, for which neap.h says when it is called.
         unsafe { visitor(start as *mut c_void, bytes, kind as c_int, environment) };
     });
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_is_marked(address: *const c_void) -> c_int {
+    api::mark_bit(address as usize).into()
 }

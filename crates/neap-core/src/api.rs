@@ -24,6 +24,10 @@ use crate::runtime::{self, allocate as allocation};
 use crate::sys::thread;
 use crate::world::{attach, blocked as regions, current, roots, stacks, stop};
 
+pub mod layouts;
+pub mod objects;
+pub mod world;
+
 pub use crate::alloc::free::FreeError;
 pub use crate::cycle::events::{AfterCycle, CycleEvent, CycleGate, EventCallback};
 pub use crate::cycle::root_callback::RootCallback;
@@ -40,6 +44,7 @@ pub use crate::runtime::warning::WarningCallback;
 pub use crate::runtime::{initialize, is_initialized, set_option};
 pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message};
+pub use objects::{for_each_object, mark_bit, set_mark_bit};
 pub use prefork::{freeze, frozen_bytes, prefork, unfreeze};
 
 /// Traces one object: `object` is the start of its cell, `bytes` the bytes that are its own. Called by the thread that drives the cycle, world stopped: reads and
@@ -65,6 +70,8 @@ pub enum Shape<'a> {
         /// Length of the scanned part.
         bytes: usize,
     },
+    /// Nothing is scanned; such objects are not zeroed.
+    Leaf,
     /// A function does it.
     Function {
         /// The function.
@@ -76,7 +83,13 @@ pub enum Shape<'a> {
 
 /// The number of a shape, the same each time.
 pub fn layout(shape: Shape<'_>) -> Result<LayoutId, LayoutError> {
-    HEAP.layouts.intern(match shape {
+    layouts::labelled(shape, 0)
+}
+
+/// As the heap has it.
+fn raw_shape(shape: Shape<'_>) -> layout::Shape<'_> {
+    match shape {
+        Shape::Leaf => layout::Shape::Leaf,
         Shape::Bitmap { element_words, bits } => layout::Shape::Bitmap { element_words, bits },
         Shape::Prefix { bytes } => layout::Shape::Prefix { bytes },
         Shape::Function { function, environment } => {
@@ -85,7 +98,7 @@ pub fn layout(shape: Shape<'_>) -> Result<LayoutId, LayoutError> {
                 unsafe { core::mem::transmute::<TraceFunction, RawTraceFunction>(function) };
             layout::Shape::Function { function, environment }
         }
-    })
+    }
 }
 
 /// An object of `bytes` bytes. Null when there is no memory and the out-of-memory callback gave none.
@@ -171,29 +184,6 @@ pub fn cell_bytes(bytes: usize) -> usize {
     } else {
         wanted.checked_next_multiple_of(crate::addr::PAGE_BYTES).unwrap_or(usize::MAX)
     }
-}
-
-/// Whether the last cycle, or the one under way, marked the object; false where there is none.
-pub fn mark_bit(object: usize) -> bool {
-    HEAP.is_marked(object)
-}
-
-/// Sets or clears an object's mark bit: only under [`with_stopped_world`] or in an event callback between `Stopped` and `BeforeResume`.
-pub fn set_mark_bit(object: usize, on: bool) {
-    if let Some(cell) = HEAP.object_at(object) {
-        HEAP.bits(cell.block).set_range(cell.index.0..cell.index.0 + 1, true, false, on);
-    }
-}
-
-/// Calls `f` with start, bytes, kind and mark of every object: only under [`with_stopped_world`] or in an event callback between `Stopped` and `BeforeResume`. Cells
-/// of runs that threads hold are among them.
-pub fn for_each_object(mut f: impl FnMut(usize, usize, Kind, bool)) {
-    HEAP.for_each_block(|block, header| {
-        let kind = Kind::from_parts(header.scan(), header.is_uncollectable());
-        HEAP.for_each_object(block, header, |index, start| {
-            f(start.0, header.cell_bytes(), kind, HEAP.bits(block).is_marked(index));
-        });
-    });
 }
 
 /// Every aligned word of the range is a root from now on. False without memory.

@@ -19,9 +19,9 @@ use crate::heap::HEAP;
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::thread;
-use crate::world::attach;
 use crate::world::mutator::Mutator;
 use crate::world::roots::Images;
+use crate::world::{self, attach};
 
 /// What the driver of a cycle owns.
 pub struct Collector {
@@ -117,10 +117,11 @@ const SMALL_BYTES: usize = 256 << 10;
 /// The same for a caller that has spilled its registers above `position`: nothing below it is the program's.
 pub fn collect_from(position: usize, reason: Reason) -> bool {
     let mutator = attach::current();
-    if is_disabled() || mutator.holds.load(Relaxed) > 0 {
+    if is_disabled() || mutator.holds.load(Relaxed) > 0 || !world::the().may_be_stopped_here() {
         return false;
     }
-    if reason != Reason::Explicit && !(AUTOMATIC.load(Relaxed) && events::may_begin()) {
+    let refused = reason == Reason::Allocated && !AUTOMATIC.load(Relaxed);
+    if refused || (reason != Reason::Explicit && !events::may_begin()) {
         postpone();
         return false;
     }

@@ -18,7 +18,7 @@ use crate::heap::HEAP;
 use crate::heap::state::Snapshot;
 use crate::sys::{futex, map, print};
 use crate::watch::choose::Watching;
-use crate::world::attach;
+use crate::world::{self, attach, host};
 
 const NOTHING: u32 = 0;
 const FIRST_STOP: u32 = 1;
@@ -105,7 +105,9 @@ pub fn take_offered(position: usize) {
 #[cold]
 fn take(step: u32, position: Option<usize>) {
     let mutator = position.map(|_| attach::current());
-    if mutator.is_some_and(|mutator| mutator.holds.load(Relaxed) > 0) {
+    if mutator.is_some_and(|mutator| mutator.holds.load(Relaxed) > 0)
+        || !world::the().may_be_stopped_here()
+    {
         return;
     }
     let mut collector = COLLECTOR.lock();
@@ -154,7 +156,10 @@ fn offer(step: u32) {
 
 /// Whether a stop calls the program: its functions may rely on the thread that they run on.
 fn program_takes_part() -> bool {
-    HEAP.layouts.has_functions() || events::are_told() || root_callback::is_set()
+    host::get().is_some()
+        || HEAP.layouts.has_functions()
+        || events::are_told()
+        || root_callback::is_set()
 }
 
 /// The end of a cycle was not told: the next mutator that comes by tells it.

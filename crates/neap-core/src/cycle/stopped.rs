@@ -29,7 +29,7 @@ use crate::sync::Guard;
 use crate::sys::print;
 use crate::world::mutator::Mutator;
 use crate::world::registry::{self, Registry};
-use crate::world::{Stopped, stop};
+use crate::world::{self, Stopped, current};
 use crate::{check, refs};
 
 /// Nanoseconds that have passed.
@@ -55,11 +55,18 @@ impl Stop {
         tell(CycleEvent::BeforeStop);
         let mut registry = registry::lock();
         let mut stopped = None;
-        // The signals are sent from within the loader's lock, and the clock of the stop starts there.
-        collector.images.list(|| {
+        let world = world::the();
+        let mut stop = || {
             let began = Instant::now();
-            stopped = Some((stop::stop(&mut registry, own), began));
-        });
+            stopped = Some((world.stop(&mut registry, own), began));
+        };
+        // The signals are sent from within the loader's lock where the world allows it, and the clock of the stop starts there.
+        if world.stops_under_loader_lock() {
+            collector.images.list(stop);
+        } else {
+            collector.images.list(|| {});
+            stop();
+        }
         let Some((token, began)) = stopped else {
             print::fatal(format_args!("the loader listed no object"))
         };
@@ -75,7 +82,7 @@ impl Stop {
     /// Lets the world run; gives the length of the stop.
     pub fn end(self) -> u64 {
         tell(CycleEvent::BeforeResume);
-        stop::resume(self.token);
+        world::the().resume(self.token);
         let pause_ns = nanoseconds(self.began);
         drop(self.registry);
         tell(CycleEvent::Resumed);
@@ -136,8 +143,16 @@ pub fn read_roots<'t>(
     marker: &mut Marker<'t>,
 ) {
     let Stop { registry, token: stopped, .. } = stop;
+    let world = world::the();
+    world.for_each_root(current::get(), stopped, &mut |range| {
+        // SAFETY: the world's promise: what it names is readable while the world is stopped.
+        unsafe { marker.range(range.start, range.end) };
+    });
     for mutator in registry.iter() {
         mutator.local.settle(&HEAP);
+        if world.names_roots_of(mutator, stopped) {
+            continue;
+        }
         collector.images.of_mutator(registry, mutator, stopped, |range| {
             // SAFETY: a stopped thread's stack, registers and thread-local blocks are mapped and readable.
             unsafe { marker.range(range.start, range.end) };

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 use super::classes::CLASSES;
 use super::header::NONE;
+use super::kind::Scan;
 use crate::addr::PAGE_BYTES;
 use crate::rank::Rank;
 use crate::sync::Lock;
@@ -39,6 +40,8 @@ pub enum Shape<'a> {
         /// Length of the scanned part.
         bytes: usize,
     },
+    /// No word is a pointer; such objects are not zeroed.
+    Leaf,
     /// A function does it, on a marker thread or with the world stopped: it reads and reports, and neither allocates nor locks.
     Function {
         /// The function.
@@ -66,10 +69,13 @@ const POOL_BYTES: usize = 64 << 10;
 const BITMAP: u32 = 0;
 const PREFIX: u32 = 1;
 const FUNCTION: u32 = 2;
+const LEAF: u32 = 3;
 
 #[repr(C)]
 struct Record {
     tag: u32,
+    /// What the program told apart layouts of one shape by; 0 without.
+    label: u32,
     element_words: u32,
     /// Bitmap: address of its words. Prefix: bytes. Function: its address.
     first: usize,
@@ -108,6 +114,11 @@ impl Layouts {
 
     /// The number of a shape: the same for the same shape, always.
     pub fn intern(&self, shape: Shape<'_>) -> Result<LayoutId, LayoutError> {
+        self.intern_labelled(shape, 0)
+    }
+
+    /// The number of a shape under a label: the program's own mark on objects that are scanned alike. It costs nothing per object, for it is the layout that has it.
+    pub fn intern_labelled(&self, shape: Shape<'_>, label: u32) -> Result<LayoutId, LayoutError> {
         if let Shape::Bitmap { element_words, bits } = shape {
             if element_words == 0 {
                 return Err(LayoutError::Empty);
@@ -129,10 +140,10 @@ impl Layouts {
             self.rehash(&mut interning)?;
         }
         let mask = interning.table.len() - 1;
-        let mut place = hash(&shape) & mask;
+        let mut place = hash(&shape, label) & mask;
         while interning.table[place] != 0 {
             let id = LayoutId(interning.table[place] - 1);
-            if same(&self.shape(id), &shape) {
+            if self.label(id) == label && same(&self.shape(id), &shape) {
                 return Ok(id);
             }
             place = (place + 1) & mask;
@@ -141,7 +152,7 @@ impl Layouts {
             return Err(LayoutError::TooMany);
         }
         let id = LayoutId(interning.count as u32);
-        let record = Self::record_for(&mut interning, shape)?;
+        let record = Self::record_for(&mut interning, shape, label)?;
         // SAFETY: the record's place is mapped and nobody knows its number yet.
         unsafe { (self.records.load(Relaxed) as *mut Record).add(id.0 as usize).write(record) };
         interning.table[place] = id.0 + 1;
@@ -149,18 +160,24 @@ impl Layouts {
         Ok(id)
     }
 
-    fn record_for(interning: &mut Interning, shape: Shape<'_>) -> Result<Record, LayoutError> {
+    fn record_for(
+        interning: &mut Interning,
+        shape: Shape<'_>,
+        label: u32,
+    ) -> Result<Record, LayoutError> {
         let (tag, element_words, first, second) = match shape {
             Shape::Bitmap { element_words, bits } => {
                 (BITMAP, element_words as u32, Self::keep(interning, element_words, bits)?, 0)
             }
             Shape::Prefix { bytes } => (PREFIX, 0, bytes, 0),
+            Shape::Leaf => (LEAF, 0, 0, 0),
             Shape::Function { function, environment } => {
                 (FUNCTION, 0, function as usize, environment)
             }
         };
         Ok(Record {
             tag,
+            label,
             element_words,
             first,
             second,
@@ -193,7 +210,8 @@ impl Layouts {
         let length = (interning.table.len() * 2).max(64);
         table.try_resize(length, 0).map_err(|_| LayoutError::NoMemory)?;
         for id in 0..interning.count as u32 {
-            let mut place = hash(&self.shape(LayoutId(id))) & (length - 1);
+            let known = LayoutId(id);
+            let mut place = hash(&self.shape(known), self.label(known)) & (length - 1);
             while table[place] != 0 {
                 place = (place + 1) & (length - 1);
             }
@@ -225,11 +243,27 @@ impl Layouts {
                 Shape::Bitmap { element_words, bits }
             }
             PREFIX => Shape::Prefix { bytes: record.first },
+            LEAF => Shape::Leaf,
             _ => Shape::Function {
                 // SAFETY: stored from such a function.
                 function: unsafe { core::mem::transmute::<usize, RawTraceFunction>(record.first) },
                 environment: record.second,
             },
+        }
+    }
+
+    /// The label that a layout was made under.
+    #[inline]
+    pub fn label(&self, id: LayoutId) -> u32 {
+        self.record(id).label
+    }
+
+    /// How a block of a layout is scanned: as the layout says, unless that is all of it or nothing.
+    pub fn scan(&self, id: LayoutId) -> Scan {
+        match self.shape(id) {
+            Shape::Leaf => Scan::Leaf,
+            Shape::Prefix { bytes: usize::MAX } => Scan::Conservative,
+            _ => Scan::Typed,
         }
     }
 
@@ -276,6 +310,7 @@ fn same(one: &Shape<'_>, other: &Shape<'_>) -> bool {
             Shape::Bitmap { element_words: b, bits: y },
         ) => a == b && padded(a, x).eq(padded(b, y)),
         (Shape::Prefix { bytes: a }, Shape::Prefix { bytes: b }) => a == b,
+        (Shape::Leaf, Shape::Leaf) => true,
         (
             Shape::Function { function: f, environment: a },
             Shape::Function { function: g, environment: b },
@@ -284,18 +319,20 @@ fn same(one: &Shape<'_>, other: &Shape<'_>) -> bool {
     }
 }
 
-fn hash(shape: &Shape<'_>) -> usize {
+fn hash(shape: &Shape<'_>, label: u32) -> usize {
     let mix =
         |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    (match *shape {
+    let sum = match *shape {
         Shape::Bitmap { element_words, bits } => {
             padded(element_words, bits).fold(mix(1, element_words as u64), mix)
         }
         Shape::Prefix { bytes } => mix(2, bytes as u64),
+        Shape::Leaf => mix(4, 0),
         Shape::Function { function, environment } => {
             mix(mix(3, function as usize as u64), environment as u64)
         }
-    }) as usize
+    };
+    mix(sum, label as u64) as usize
 }
 
 #[cfg(test)]
@@ -319,6 +356,22 @@ mod tests {
             layouts.shape(padded),
             Shape::Bitmap { element_words: 100, bits: [1, 0] }
         ));
+    }
+
+    #[test]
+    fn labels_tell_layouts_of_one_shape_apart() {
+        let layouts = Layouts::new();
+        let [plain, one, two] =
+            [0, 1, 2].map(|label| layouts.intern_labelled(Shape::Leaf, label).unwrap());
+        assert!(plain != one && one != two);
+        assert_eq!(layouts.intern_labelled(Shape::Leaf, 2).unwrap(), two);
+        assert_eq!([plain, one, two].map(|layout| layouts.label(layout)), [0, 1, 2]);
+        let whole = layouts.intern(Shape::Prefix { bytes: usize::MAX }).unwrap();
+        let part = layouts.intern(Shape::Prefix { bytes: 8 }).unwrap();
+        assert_eq!(
+            [one, whole, part].map(|layout| layouts.scan(layout)),
+            [Scan::Leaf, Scan::Conservative, Scan::Typed]
+        );
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl Inner {
                 let id = SpaceId(self.spaces.len() as u32);
                 self.spaces.try_push(Space {
                     class: class as u8,
-                    scan: Scan::Typed,
+                    scan: heap.layouts.scan(layout),
                     uncollectable: false,
                     layout: layout.0,
                     lists: Lists::new(),
@@ -181,7 +181,10 @@ impl Inner {
         may_grow: bool,
     ) -> Result<(Granule, bool), Refused> {
         let cell_bytes = round_up(requested, PAGE_BYTES).ok_or(Refused::System)?;
-        let scan = if layout == NO_LAYOUT { kind.scan() } else { Scan::Typed };
+        let scan = match layout {
+            NO_LAYOUT => kind.scan(),
+            layout => heap.layouts.scan(LayoutId(layout)),
+        };
         let taken = heap.take_granules(self, cell_bytes.div_ceil(GRANULE_BYTES), scan, may_grow)?;
         heap.form_block(
             taken.first,

@@ -289,6 +289,7 @@ impl<'t> Marker<'t> {
                     })
                 };
             }
+            Shape::Leaf => {}
             Shape::Prefix { bytes } => {
                 let end = end.min(cell.start.0 + (bytes & !(WORD_BYTES - 1)));
                 let stop = self.slice(from, end, WORD_BYTES);

@@ -314,6 +314,7 @@ impl Recorder {
                     pointer_words: bits.iter().map(|word| u64::from(word.count_ones())).sum(),
                 },
                 Shape::Prefix { bytes } => Told::Prefix { bytes: bytes as u64 },
+                Shape::Leaf => Told::Prefix { bytes: 0 },
                 Shape::Function { .. } => Told::Function,
             };
             if !self.out.encode(|out| out.layout(number as u64, told)) {

@@ -221,7 +221,11 @@ fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
     let note = &mutator.unborn;
     let unborn = large::take(&HEAP, note, request.kind, request.layout, request.bytes, true)?;
     drop(critical);
-    if request.layout != NO_LAYOUT || request.kind.scan() != Scan::Leaf {
+    let scan = match request.layout {
+        NO_LAYOUT => request.kind.scan(),
+        layout => HEAP.layouts.scan(LayoutId(layout)),
+    };
+    if scan != Scan::Leaf {
         // SAFETY: just taken by this thread.
         unsafe { large::zero(&unborn) };
     }
@@ -292,4 +296,16 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
         let _ = free(object);
     }
     moved
+}
+
+/// Makes the object that starts at `object` at least `bytes` long where it is; the bytes that it has now, None if it cannot be, or is none.
+pub fn resize_in_place(object: *mut u8, bytes: usize) -> Option<usize> {
+    let wanted = with_past_end(bytes)?;
+    let _critical = mutator().critical();
+    let cell = HEAP.object_at(object as usize).filter(|cell| cell.start.0 == object as usize)?;
+    // Within its cell nothing has to change, not even when it uses less than half of it.
+    if wanted > cell.bytes() && !resize::in_place(&HEAP, &cell, wanted) {
+        return None;
+    }
+    HEAP.object_at(object as usize).map(|cell| cell.bytes())
 }

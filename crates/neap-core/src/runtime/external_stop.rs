@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 use core::mem::forget;
 
 use crate::cycle::collector;
-use crate::world::{Stopped, registry, stop as world};
+use crate::world::{self, Stopped, registry};
 
 struct Token(UnsafeCell<Option<Stopped>>);
 // SAFETY: touched only by the thread that has the registry's lock.
@@ -20,7 +20,7 @@ pub fn stop() {
     let mutator = super::mutator();
     collector::hold();
     let mut registry = registry::lock();
-    let stopped = world::stop(&mut registry, Some(mutator));
+    let stopped = world::the().stop(&mut registry, Some(mutator));
     // SAFETY: this thread has the registry's lock.
     unsafe { *TOKEN.0.get() = Some(stopped) };
     forget(registry);
@@ -33,7 +33,7 @@ pub fn resume() {
     }
     // SAFETY: this thread holds collections off, so if there is a token, it put it there and has the registry's lock.
     if let Some(stopped) = unsafe { (*TOKEN.0.get()).take() } {
-        world::resume(stopped);
+        world::the().resume(stopped);
         // SAFETY: `stop` forgot the guard on this thread.
         unsafe { registry::unlock_forgotten() };
         collector::release();

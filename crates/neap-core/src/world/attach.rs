@@ -11,7 +11,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 use super::mutator::Mutator;
-use super::{current, registry};
+use super::{current, host, registry};
 use crate::alloc::large;
 use crate::heap::{HEAP, Heap};
 use crate::sys::meta_alloc::MetaAllocator;
@@ -80,6 +80,7 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
         return false;
     }
     let stack = stack.unwrap_or_else(find_stack);
+    let undisturbed = host::undisturbed();
     // SAFETY: the layout has a size.
     let memory = unsafe { MetaAllocator.alloc_zeroed(LAYOUT) };
     if memory.is_null() {
@@ -92,6 +93,8 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
     mutator.control_block.store(thread::control_block(), Relaxed);
     mutator.stack_low.store(stack.start, Relaxed);
     mutator.stack_base.store(stack.end, Relaxed);
+    // Waiting for the registry, a thread has to be able to stand still.
+    drop(undisturbed);
     let mut registry = registry::lock();
     current::set(memory as usize);
     current::set_with_runs(if ASK_BEFORE_RUNS.load(Relaxed) { 0 } else { memory as usize });
@@ -121,6 +124,7 @@ pub fn detach() -> bool {
     registry.remove(mutator);
     current::set(0);
     current::set_with_runs(0);
+    let _undisturbed = host::undisturbed();
     drop(registry);
     forget(mutator);
     if let Some(key) = KEY.load(Relaxed).checked_sub(1) {

@@ -7,6 +7,7 @@ pub mod attach;
 pub mod blocked;
 pub mod critical;
 pub mod current;
+pub mod host;
 pub mod mutator;
 pub mod registry;
 pub mod roots;
@@ -14,6 +15,40 @@ pub mod stacks;
 pub mod stop;
 
 use core::marker::PhantomData;
+use core::ops::Range;
 
-/// The world is stopped for as long as this exists. Only [`stop::stop`] makes one, and [`stop::resume`] takes it.
+use mutator::Mutator;
+use registry::Registry;
+
+/// How mutators are stopped, and who knows their roots. The threads of a POSIX process ([`stop::Posix`]) unless a host brought its own ([`host::Host`]).
+pub trait World: Sync {
+    /// Whether the loader's lock is held while the world is being stopped, so that no object is loaded between the list of them and the stop. A host that asks for the loader's
+    /// lock while it holds the lock of its own threads cannot allow that.
+    fn stops_under_loader_lock(&self) -> bool;
+    /// Whether the calling thread can stop this world. One that cannot leaves cycles to others.
+    fn may_be_stopped_here(&self) -> bool;
+    /// Stops every mutator but `own`, the caller if it is one, outside critical sections. The registry stays locked by the caller until the resume.
+    fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Stopped;
+    /// Lets the world run again.
+    fn resume(&self, stopped: Stopped);
+    /// Whether [`World::for_each_root`] names the mutator's stack, registers and thread-local storage.
+    fn names_roots_of(&self, mutator: &Mutator, stopped: &Stopped) -> bool;
+    /// Calls `visit` with each range of roots that the world itself knows; `own` is the caller.
+    fn for_each_root(
+        &self,
+        own: Option<&Mutator>,
+        stopped: &Stopped,
+        visit: &mut dyn FnMut(Range<usize>),
+    );
+}
+
+/// The world of this process.
+pub fn the() -> &'static dyn World {
+    match host::get() {
+        Some(host) => host,
+        None => &stop::Posix,
+    }
+}
+
+/// The world is stopped for as long as this exists. Only [`World::stop`] makes one, and [`World::resume`] takes it.
 pub struct Stopped(PhantomData<*const ()>);

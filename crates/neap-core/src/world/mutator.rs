@@ -2,7 +2,7 @@
 //!
 //! Invariant: lives from attach to detach; the stack position and registers are valid while it is stopped or blocked. Fields say who writes them.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
 
 use super::stop;
 use crate::alloc::run::Local;
@@ -15,6 +15,16 @@ pub enum Activity {
     Running = 0,
     /// Is in a region where it touches no heap: counts as stopped.
     Blocked = 1,
+}
+
+/// Who asks a thread to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Asker {
+    /// The signal of this library.
+    Signal = 1,
+    /// The world's host, by a signal of its own.
+    Host = 2,
 }
 
 /// One attached thread. Its memory is zeroed when made; zero is a valid start for every field.
@@ -45,8 +55,8 @@ pub struct Mutator {
     activity: AtomicU32,
     /// Critical sections it is in. Written by itself, in and outside the stop signal's handler.
     critical: AtomicU32,
-    /// A stop was asked for in a critical section. As above.
-    stop_pending: AtomicBool,
+    /// Who asked for a stop in a critical section: bits of [`Asker`]. As above.
+    stop_pending: AtomicU8,
     /// Links of the registry, protected by its lock.
     pub next: AtomicUsize,
     /// As above.
@@ -89,11 +99,11 @@ impl Mutator {
         self.critical.load(Relaxed) == 0 && self.holds.load(Relaxed) == 0
     }
 
-    /// In the stop signal's handler: whether the stop must wait; if so it is remembered.
-    pub fn defers_stop(&self) -> bool {
+    /// In a stop signal's handler: whether the stop must wait; if so it is remembered who asked.
+    pub fn defers_stop(&self, asker: Asker) -> bool {
         let defers = self.critical.load(Relaxed) > 0;
         if defers {
-            self.stop_pending.store(true, Relaxed);
+            self.stop_pending.fetch_or(asker as u8, Relaxed);
         }
         defers
     }
@@ -109,9 +119,8 @@ impl Drop for Critical<'_> {
         let depth = self.0.critical.load(Relaxed) - 1;
         self.0.critical.store(depth, Relaxed);
         compiler_fence(SeqCst);
-        if depth == 0 && self.0.stop_pending.load(Relaxed) {
-            self.0.stop_pending.store(false, Relaxed);
-            stop::obey(self.0);
+        if depth == 0 && self.0.stop_pending.load(Relaxed) != 0 {
+            stop::obey_late(self.0, self.0.stop_pending.swap(0, Relaxed));
         }
     }
 }

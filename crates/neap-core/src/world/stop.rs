@@ -8,11 +8,12 @@
 
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
+use core::ops::Range;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 
-use super::mutator::{Activity, Mutator};
+use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
-use super::{Stopped, current};
+use super::{Stopped, World, current, host};
 use crate::sys::{futex, print, signal, thread};
 
 /// Odd while the world is stopped or being stopped. Written by who stops it.
@@ -42,7 +43,7 @@ extern "C" fn handler(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
     // SAFETY: errno is this thread's; what we interrupt may be about to read it.
     let errno = unsafe { *libc::__errno_location() };
     if let Some(mutator) = current::get()
-        && !mutator.defers_stop()
+        && !mutator.defers_stop(Asker::Signal)
     {
         obey(mutator);
     }
@@ -67,6 +68,18 @@ pub fn obey(mutator: &Mutator) {
         futex::wake(&OBEYED, 1);
         wait_for_resume(epoch);
     });
+}
+
+/// Obeys a stop that was put off until the end of a critical section; `askers` are bits of [`Asker`].
+pub(super) fn obey_late(mutator: &Mutator, askers: u8) {
+    if askers & Asker::Signal as u8 != 0 {
+        obey(mutator);
+    }
+    if askers & Asker::Host as u8 != 0
+        && let Some(host) = host::get()
+    {
+        host.stop_late();
+    }
 }
 
 /// Looks so often before it sleeps, some twenty microseconds: where little is live a stop takes no longer, and waking costs as much again.
@@ -96,13 +109,48 @@ pub(super) fn under_way() -> Option<u32> {
     (!epoch.is_multiple_of(2)).then_some(epoch)
 }
 
-/// Stops every mutator but `own`, the caller if it is one. The registry stays locked by the caller until the resume.
-pub fn stop(registry: &mut Registry, own: Option<&Mutator>) -> Stopped {
+/// The threads of a POSIX process, stopped by the signal.
+pub struct Posix;
+
+impl World for Posix {
+    fn stops_under_loader_lock(&self) -> bool {
+        true
+    }
+
+    fn may_be_stopped_here(&self) -> bool {
+        true
+    }
+
+    fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Stopped {
+        let epoch = begin();
+        stop_the_rest(registry, own, epoch);
+        Stopped(PhantomData)
+    }
+
+    fn resume(&self, _: Stopped) {
+        end();
+    }
+
+    fn names_roots_of(&self, _: &Mutator, _: &Stopped) -> bool {
+        false
+    }
+
+    fn for_each_root(&self, _: Option<&Mutator>, _: &Stopped, _: &mut dyn FnMut(Range<usize>)) {}
+}
+
+/// The number of the stop that begins now.
+pub(super) fn begin() -> u32 {
     OBEYED.store(0, Relaxed);
-    let epoch = EPOCH.fetch_add(1, SeqCst) + 1;
+    EPOCH.fetch_add(1, SeqCst) + 1
+}
+
+/// Stops by signal whoever runs and has not obeyed this stop in another way.
+pub(super) fn stop_the_rest(registry: &mut Registry, own: Option<&Mutator>, epoch: u32) {
     let mut asked = 0;
     for mutator in registry.iter() {
-        if !is(own, mutator) && mutator.activity() == Activity::Running {
+        let stands =
+            mutator.activity() == Activity::Blocked || mutator.obeyed.load(Acquire) == epoch;
+        if !is(own, mutator) && !stands {
             if ask(mutator, epoch) {
                 asked += 1;
             } else {
@@ -121,7 +169,6 @@ pub fn stop(registry: &mut Registry, own: Option<&Mutator>) -> Stopped {
             break;
         }
     }
-    Stopped(PhantomData)
 }
 
 fn is(own: Option<&Mutator>, mutator: &Mutator) -> bool {
@@ -167,8 +214,8 @@ fn wait_one_by_one(registry: &mut Registry, own: Option<&Mutator>, epoch: u32) {
     }
 }
 
-/// Lets the world run again.
-pub fn resume(_: Stopped) {
+/// The stop is over: whoever obeyed the signal goes on.
+pub(super) fn end() {
     EPOCH.fetch_add(1, SeqCst);
     futex::wake(&EPOCH, i32::MAX as u32);
 }

@@ -1,0 +1,27 @@
+//! Labels of layouts: the program's own mark on objects that are scanned alike.
+//!
+//! Invariant: a layout and its label never change, so both are read without a lock. Called from any thread.
+
+use super::{LayoutError, LayoutId, Shape, raw_shape};
+use crate::heap::HEAP;
+use crate::world::critical;
+
+/// The number of a shape under a label, the same each time; 0 is no label.
+pub fn labelled(shape: Shape<'_>, label: u32) -> Result<LayoutId, LayoutError> {
+    crate::runtime::initialize();
+    // The library's own memory is taken under a lock that a stopped thread must not hold.
+    let _critical = critical::enter();
+    HEAP.layouts.intern_labelled(raw_shape(shape), label)
+}
+
+/// A layout of the same shape under another label.
+pub fn relabelled(layout: LayoutId, label: u32) -> Result<LayoutId, LayoutError> {
+    crate::runtime::initialize();
+    let _critical = critical::enter();
+    HEAP.layouts.intern_labelled(HEAP.layouts.shape(layout), label)
+}
+
+/// The label of a layout that was given out.
+pub fn label(layout: LayoutId) -> u32 {
+    HEAP.layouts.label(layout)
+}

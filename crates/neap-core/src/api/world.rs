@@ -1,0 +1,25 @@
+//! The world of a host: for programs whose language stops its threads itself.
+//!
+//! Invariant: once a host is set it stays. [`may_stop`] is the one function that is called from a signal handler.
+
+pub use crate::world::host::{Host, Visit};
+
+use crate::cycle::collector;
+use crate::runtime;
+use crate::world::host;
+
+/// Has a host stop its threads and name their roots, from the next stop on. False if the world is a host's already. To be called while the host's other threads
+/// do not use the collector yet.
+pub fn set_host(host: &'static Host) -> bool {
+    runtime::initialize();
+    // No stop is under way while collections are held.
+    collector::hold();
+    let set = host::set(host);
+    collector::release();
+    set
+}
+
+/// In a host's signal handler: whether this thread may stop where it stands; if not, `stop_late` is called on it as soon as it may.
+pub fn may_stop() -> bool {
+    Host::may_stop()
+}

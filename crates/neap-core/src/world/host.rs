@@ -1,0 +1,184 @@
+//! The world of a host that stops its threads itself, such as a language's runtime: four functions of the host, and the threads that it does not know stopped by signal as in any process.
+//!
+//! Invariant `[world.rule.host]`: the host's stop reaches its threads at any instruction, so in its signal handler it asks [`Host::may_stop`] first. A thread in a critical section is let go on and
+//! stops itself when the section ends; a thread that has no mutator yet, or none any more, and takes a lock of the collector other than the registry's blocks every signal over that ([`undisturbed`]).
+//! Set once; its functions are called by the thread that drives a stop, the late stop by the thread that was asked.
+
+#![allow(unsafe_code)]
+
+use core::ffi::c_void;
+use core::marker::PhantomData;
+use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use super::mutator::{Asker, Mutator};
+use super::registry::Registry;
+use super::{Stopped, World, current, stop};
+use crate::sys::signal;
+
+/// Told of a range of roots: lowest address, one past the highest, and what the host was handed for it.
+pub type Visit = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void);
+
+/// What a host supplies.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Host {
+    /// Stops the host's threads but the caller's.
+    pub stop: unsafe extern "C" fn(*mut c_void),
+    /// Lets them go on.
+    pub resume: unsafe extern "C" fn(*mut c_void),
+    /// Names the roots of the host and of all its threads, the caller's included.
+    pub roots: unsafe extern "C" fn(Visit, *mut c_void, *mut c_void),
+    /// The calling thread, which was let go on by [`Host::may_stop`], stops now.
+    pub stop_late: unsafe extern "C" fn(*mut c_void),
+    /// Whether the calling thread is one of the host's, which can stop the others.
+    pub is_own_thread: unsafe extern "C" fn(*mut c_void) -> core::ffi::c_int,
+    /// Handed to each of them.
+    pub environment: *mut c_void,
+}
+
+// SAFETY: functions that may be called from any thread, and a pointer that only they use.
+unsafe impl Sync for Host {}
+
+/// Address of the host's [`Host`], which is never freed; 0 if there is none.
+static HOST: AtomicUsize = AtomicUsize::new(0);
+
+/// The host, if the world is one's.
+#[inline]
+pub fn get() -> Option<&'static Host> {
+    // SAFETY: 0 or what `set` was given.
+    unsafe { (HOST.load(Acquire) as *const Host).as_ref() }
+}
+
+/// The world is this host's from now on; false if it is one's already. While no stop is under way and none can begin.
+pub fn set(host: &'static Host) -> bool {
+    HOST.compare_exchange(0, core::ptr::from_ref(host) as usize, AcqRel, Acquire).is_ok()
+}
+
+impl Host {
+    /// In the host's signal handler: whether the thread may be stopped where it stands. If not, it is asked to stop late, as soon as it may.
+    pub fn may_stop() -> bool {
+        let Some(mutator) = current::get() else { return true };
+        if mutator.defers_stop(Asker::Host) {
+            return false;
+        }
+        if let Some(epoch) = stop::under_way() {
+            // Release: who stops the world reads our runs after seeing this.
+            mutator.obeyed.store(epoch, Release);
+        }
+        true
+    }
+
+    pub(super) fn stop_late(&self) {
+        // SAFETY: the host's own function, on a thread that it asked to stop.
+        unsafe { (self.stop_late)(self.environment) };
+    }
+}
+
+impl World for Host {
+    fn stops_under_loader_lock(&self) -> bool {
+        false
+    }
+
+    fn may_be_stopped_here(&self) -> bool {
+        // SAFETY: the host's own function.
+        unsafe { (self.is_own_thread)(self.environment) != 0 }
+    }
+
+    fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Stopped {
+        let epoch = stop::begin();
+        // SAFETY: the host's own function, on one of its threads.
+        unsafe { (self.stop)(self.environment) };
+        stop::stop_the_rest(registry, own, epoch);
+        Stopped(PhantomData)
+    }
+
+    fn resume(&self, _: Stopped) {
+        stop::end();
+        // SAFETY: the host's own function, on the thread that stopped the others.
+        unsafe { (self.resume)(self.environment) };
+    }
+
+    fn names_roots_of(&self, mutator: &Mutator, _: &Stopped) -> bool {
+        let is_own = current::get().is_some_and(|own| core::ptr::eq(own, mutator));
+        let epoch = stop::under_way().unwrap_or(0);
+        is_own || (mutator.obeyed.load(Relaxed) == epoch && mutator.asked.load(Relaxed) != epoch)
+    }
+
+    fn for_each_root(
+        &self,
+        own: Option<&Mutator>,
+        _: &Stopped,
+        visit: &mut dyn FnMut(Range<usize>),
+    ) {
+        // What lies below the position on the caller's stack is the collector's own.
+        let position = own.map_or(0, |own| own.position.load(Relaxed));
+        let mut named = |range: Range<usize>| {
+            let start = if range.contains(&position) { position } else { range.start };
+            visit(start..range.end);
+        };
+        let mut visitor: &mut dyn FnMut(Range<usize>) = &mut named;
+        // SAFETY: the host's own function, between its stop and its resume; `tell` gets back what we hand over, which lives that long.
+        unsafe { (self.roots)(tell, (&raw mut visitor).cast(), self.environment) };
+    }
+}
+
+unsafe extern "C" fn tell(low: *const c_void, high: *const c_void, visitor: *mut c_void) {
+    let (low, high) = ((low as usize).next_multiple_of(8), high as usize & !7);
+    if low < high {
+        // SAFETY: `for_each_root` handed this over, and is still running.
+        unsafe { (*visitor.cast::<&mut dyn FnMut(Range<usize>)>())(low..high) };
+    }
+}
+
+/// Until the guard is dropped no signal reaches this thread, if the world is a host's.
+pub(super) fn undisturbed() -> Option<Undisturbed> {
+    get().map(|_| Undisturbed(signal::block_all()))
+}
+
+/// See [`undisturbed`].
+pub(super) struct Undisturbed(libc::sigset_t);
+
+impl Drop for Undisturbed {
+    fn drop(&mut self) {
+        signal::restore(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" fn nothing(_: *mut c_void) {}
+    unsafe extern "C" fn yes(_: *mut c_void) -> core::ffi::c_int {
+        1
+    }
+    unsafe extern "C" fn two_ranges(visit: Visit, visitor: *mut c_void, _: *mut c_void) {
+        // SAFETY: what we were handed; nobody reads the ranges.
+        unsafe {
+            visit(0x1003 as *const c_void, 0x1026 as *const c_void, visitor);
+            visit(0x2000 as *const c_void, 0x2000 as *const c_void, visitor);
+        }
+    }
+
+    #[test]
+    fn roots_are_named_in_whole_words_and_empty_ranges_left_out() {
+        let host = Host {
+            stop: nothing,
+            resume: nothing,
+            roots: two_ranges,
+            stop_late: nothing,
+            is_own_thread: yes,
+            environment: core::ptr::null_mut(),
+        };
+        let mut seen = Vec::new();
+        host.for_each_root(None, &Stopped(PhantomData), &mut |range| seen.push(range));
+        assert_eq!(seen, [0x1008..0x1020]);
+        assert!(host.may_be_stopped_here());
+    }
+
+    #[test]
+    fn signals_wait_only_where_a_host_could_send_them() {
+        assert!(undisturbed().is_none());
+    }
+}

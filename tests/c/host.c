@@ -1,0 +1,170 @@
+/* A host that stops its own threads: objects that only their stacks hold live, threads that the host does not know are stopped as well, and a thread in the
+ * middle of the library is not stopped before it is out of it. */
+#include "check.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <time.h>
+
+enum { HOSTED = 3, ROUNDS = 300 };
+
+struct hosted {
+    pthread_t id;
+    char *base, *_Atomic position;
+};
+static struct hosted hosted[HOSTED + 1];
+static _Atomic int known, stops, late, ended;
+static atomic_bool done;
+static _Thread_local struct hosted *self;
+static sem_t standing;
+static _Atomic unsigned epoch;
+static void *host_root;
+static int environment;
+
+static void stand(int number)
+{
+    (void)number;
+    int kept_errno = errno;
+    if (neap_world_may_stop()) {
+        unsigned stop = epoch;
+        /* The frame of the signal holds the registers, and lies above this one. */
+        self->position = __builtin_frame_address(0);
+        sem_post(&standing);
+        while (epoch == stop)
+            nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    } else
+        atomic_fetch_add(&late, 1);
+    errno = kept_errno;
+}
+
+static void stop(void *argument)
+{
+    CHECK(argument == &environment);
+    atomic_fetch_add(&stops, 1);
+    int asked = 0;
+    for (int i = 0; i < known; i++)
+        if (&hosted[i] != self && pthread_kill(hosted[i].id, SIGUSR1) == 0)
+            asked++;
+    while (asked > 0)
+        if (sem_wait(&standing) == 0)
+            asked--;
+}
+
+static void resume(void *argument)
+{
+    (void)argument;
+    epoch++;
+}
+
+static void roots(neap_range_visitor *visit, void *visitor, void *argument)
+{
+    (void)argument;
+    self->position = __builtin_frame_address(0);
+    for (int i = 0; i < known; i++)
+        visit(hosted[i].position, hosted[i].base, visitor);
+    visit(&host_root, &host_root + 1, visitor);
+}
+
+static void stop_late(void *argument)
+{
+    (void)argument;
+    pthread_kill(pthread_self(), SIGUSR1);
+}
+
+static int is_own_thread(void *argument)
+{
+    (void)argument;
+    return self != NULL;
+}
+
+static APART void **list(int length)
+{
+    void **first = NULL;
+    for (int i = 0; i < length; i++) {
+        void **node = neap_alloc(2 * sizeof(void *));
+        node[0] = first;
+        node[1] = (void *)(intptr_t)(i << 1 | 1);
+        first = node;
+    }
+    return first;
+}
+
+static APART int length(void **node)
+{
+    int count = 0;
+    for (; node != NULL; node = node[0])
+        count++;
+    return count;
+}
+
+static void work(int rounds)
+{
+    for (int round = 0; round < rounds; round++) {
+        void **kept = list(200);
+        for (int i = 0; i < 2000; i++)
+            *(char *)neap_alloc(16 + 8 * (i % 60)) = 1;
+        CHECK_EQUAL(length(kept), 200);
+    }
+}
+
+static void *hosted_thread(void *argument)
+{
+    self = argument;
+    self->base = (char *)__builtin_frame_address(0) + 64;
+    self->position = self->base;
+    atomic_fetch_add(&known, 1);
+    while (known <= HOSTED)
+        sched_yield();
+    work(ROUNDS);
+    atomic_fetch_add(&ended, 1);
+    while (!done)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return NULL;
+}
+
+static void *foreign_thread(void *argument)
+{
+    (void)argument;
+    /* A thread that cannot stop the host's leaves cycles to those that can. */
+    CHECK(!neap_collect());
+    work(ROUNDS);
+    return NULL;
+}
+
+int main(void)
+{
+    neap_world world = {stop, resume, roots, stop_late, is_own_thread, &environment};
+    sem_init(&standing, 0, 0);
+    struct sigaction action = {.sa_handler = stand, .sa_flags = SA_RESTART};
+    sigfillset(&action.sa_mask);
+    sigaction(SIGUSR1, &action, NULL);
+    neap_set_misuse_callback(NULL, NULL);
+    CHECK_EQUAL(neap_set_world(&world), NEAP_OK);
+    self = &hosted[0];
+    hosted[0].id = pthread_self();
+    hosted[0].base = (char *)__builtin_frame_address(0) + 64;
+    hosted[0].position = hosted[0].base;
+    known = 1;
+    host_root = list(1000);
+    for (int i = 1; i <= HOSTED; i++) {
+        CHECK_EQUAL(pthread_create(&hosted[i].id, NULL, hosted_thread, &hosted[i]), 0);
+        while (known <= i)
+            sched_yield();
+    }
+    pthread_t foreign;
+    CHECK_EQUAL(pthread_create(&foreign, NULL, foreign_thread, NULL), 0);
+    int before = stops;
+    while (ended < HOSTED) {
+        CHECK(neap_collect());
+        work(1);
+    }
+    CHECK(stops > before + 10);
+    CHECK_EQUAL(pthread_join(foreign, NULL), 0);
+    CHECK_EQUAL(length(host_root), 1000);
+    done = 1;
+    for (int i = 1; i <= HOSTED; i++)
+        pthread_join(hosted[i].id, NULL);
+    fprintf(stderr, "%d stops, %d of them late for a thread\n", stops, late);
+    return finish();
+}
