@@ -2,6 +2,8 @@
 //!
 //! Pure: builds data from a size (`full` or `quick`) and the list of client cases. Called by `main`.
 
+mod handles;
+
 use std::collections::BTreeMap;
 
 use crate::experiment::{Bar, Contestant, Draw, Experiment, Figure, Library, Metric};
@@ -37,6 +39,7 @@ pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
     all.push(if quick { live("64M", "1") } else { live("1G", "5") });
     all.push(patterns());
     all.extend(workloads());
+    all.extend(handles::experiments(quick));
     all.push(client_cases(clients));
     let seconds = if quick { "1" } else { "10" };
     all.extend(
@@ -451,8 +454,9 @@ mod tests {
             .into_iter()
             .flat_map(|experiment| experiment.figures)
             .filter(|figure| figure.bar.is_some());
-        // 3 programs with time and memory, mark, 4 sizes of alloc with 4 each, resident, live, 2 of the patterns, 4 of the clients.
-        assert_eq!(bars.count(), 6 + 1 + 16 + 1 + 1 + 2 + 4);
+        // 3 programs with time and memory, mark, 4 sizes of alloc with 4 each, resident, live, 2 of the patterns, 4 of the clients; 3 kinds of handles with 5 each, weak
+        // references, monitors with 1 and 2 threads.
+        assert_eq!(bars.count(), 6 + 1 + 16 + 1 + 1 + 2 + 4 + 15 + 1 + 2);
     }
 
     #[test]

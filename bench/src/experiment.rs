@@ -19,6 +19,8 @@ pub enum Library {
     NeapInline,
     /// mimalloc, linked directly.
     Mimalloc,
+    /// The same program in C#, on Mono.
+    Mono,
 }
 
 impl Library {
@@ -29,6 +31,7 @@ impl Library {
             Self::Neap => "Neap",
             Self::NeapInline => "Neap, neap.h",
             Self::Mimalloc => "mimalloc",
+            Self::Mono => "Mono",
         }
     }
 

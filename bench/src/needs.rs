@@ -28,6 +28,51 @@ const PEERS: [Peer; 2] = [
     },
 ];
 
+/// A runtime with a compiler of its own.
+struct Runtime {
+    library: Library,
+    /// Commands that have to run with `--version`.
+    commands: &'static [&'static str],
+    packages: &'static [&'static str],
+    /// What builds its programs.
+    target: &'static str,
+}
+
+const RUNTIMES: [Runtime; 1] = [Runtime {
+    library: Library::Mono,
+    commands: &["mono", "mcs"],
+    packages: &["mono-runtime", "mono-mcs"],
+    target: "mono",
+}];
+
+impl Runtime {
+    fn is_there(&self) -> bool {
+        self.commands.iter().all(|command| {
+            Command::new(command)
+                .arg("--version")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success())
+        })
+    }
+
+    /// Builds its programs; why it cannot take part, if it cannot.
+    fn prepare(&self, root: &Path, install: bool) -> Result<Option<String>, String> {
+        if !self.is_there() && install {
+            self.packages.iter().try_for_each(|package| install_package(package))?;
+        }
+        if !self.is_there() {
+            let (name, packages) = (self.library.name(), self.packages.join(" "));
+            return Ok(Some(format!(
+                "{name} is not installed: packages {packages} (--install installs them)"
+            )));
+        }
+        make(root, self.target).map(|()| None)
+    }
+}
+
 /// Builds what the experiments need. Answers the libraries that cannot take part, by name, with the reason.
 pub fn prepare(
     root: &Path,
@@ -70,6 +115,11 @@ pub fn prepare(
     make(root, "libgc")?;
     if uses(Library::Mimalloc) && !unavailable.contains_key(Library::Mimalloc.name()) {
         make(root, "mimalloc")?;
+    }
+    for runtime in RUNTIMES.iter().filter(|runtime| uses(runtime.library)) {
+        if let Some(reason) = runtime.prepare(root, install)? {
+            unavailable.insert(runtime.library.name(), reason);
+        }
     }
     if uses(Library::NeapInline) {
         let missing = ["include/neap.h", "lib/libneap.so"]
@@ -201,6 +251,20 @@ mod tests {
         let peer =
             Peer { library: Library::Libgc, header: "stdio.h", link: "-lc", package: "none" };
         assert_eq!(is_there(&peer), Ok(true));
+    }
+
+    #[test]
+    fn a_runtime_that_does_not_exist_is_missed() {
+        let runtime = |commands| Runtime {
+            library: Library::Mono,
+            commands,
+            packages: &["none"],
+            target: "none",
+        };
+        assert!(!runtime(&["no-such-command-here"]).is_there());
+        assert!(!runtime(&["sh", "false"]).is_there());
+        let reason = runtime(&["false"]).prepare(Path::new("/"), false);
+        assert!(reason.is_ok_and(|reason| reason.is_some_and(|reason| reason.contains("none"))));
     }
 
     #[test]
