@@ -132,6 +132,8 @@ options! {
     /// `fork`: a child process marks a snapshot while the program runs. `auto`: the first of
     /// `pagemap`, `fork` and `none` that works here; `neap doctor` says which that is.
     watch: WatchChoice { default: WatchChoice::None, valid: () }
+    /// Between full cycles there are minor ones, which look only at what was allocated or written since the last cycle, as long as they pay. Only where the program runs while it is marked.
+    minor_cycles: Boolean { default: true, valid: () }
     /// Which of the heap's memory is asked to be huge pages, which make marking large heaps faster. `auto`: what lies above the first 32 MiB.
     huge_pages: HugePages { default: HugePages::Auto, valid: () }
     /// What to do when the program forks. `on-fork`: as neap_prefork(), if much was allocated since the last time; collects, and makes what lives

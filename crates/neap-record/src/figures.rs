@@ -135,10 +135,10 @@ figures! {
         number: Count Gauge,
         /// When it ended, since the process's recording began.
         ended_ns: Nanoseconds Gauge,
-        /// 0: with the world stopped throughout. 1: with the world running between two short stops,
-        /// under a write watch. 2: the same, marked by a child process.
+        /// 0: with the world stopped throughout. 1: with the world running but for one short stop,
+        /// under a write watch. 2: with two, marked by a child process. 3: as 1, and a minor cycle.
         concurrent: Count Gauge,
-        /// The first stop of a concurrent cycle; 0 otherwise.
+        /// The longest stop for roots, of one thread or of all, of a concurrent cycle; 0 otherwise.
         first_ns: Nanoseconds Gauge,
         /// The whole stop; of a concurrent cycle the last one.
         pause_ns: Nanoseconds Gauge,

@@ -35,7 +35,7 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
         });
     }
     let bytes = cell.bytes();
-    if heap.state.allocate_black.load(Relaxed) {
+    if heap.state.marking.load(Relaxed) {
         // Marking is under way, and a marker may be reading the object: that it is dead is a hint which the next cycle finds out by itself, unless the object
         // lives until it is freed.
         if !bits.is_allocated(cell.index) {

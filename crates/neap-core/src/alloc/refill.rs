@@ -51,7 +51,11 @@ fn next_run(heap: &Heap, local: &Local, run: &Run, block: Granule) -> Option<usi
         // SAFETY: the cells are free and this thread holds their block.
         unsafe { start.pointer::<u8>().write_bytes(0, bytes) };
     }
-    bits.set_range(cells, heap.state.allocate_black.load(Relaxed), true, true);
+    let black = heap.state.is_born_marked(header.is_uncollectable());
+    if black {
+        heap.note_marked(block, header);
+    }
+    bits.set_range(cells, black, true, true);
     local.install(run, start.0..start.0 + bytes, cell_bytes);
     local.report(heap, bytes);
     Some(bytes)
@@ -108,6 +112,7 @@ mod tests {
         local.settle(&heap);
         let cell = heap.object_at(live).unwrap();
         heap.bits(cell.block).mark::<false>(cell.index);
+        heap.note_marked(cell.block, cell.header);
         heap.inner().begin_sweep();
         assert_eq!(run.rest(), rest);
         while run.bump(4096) != 0 {}

@@ -59,6 +59,7 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
         for index in had..wants {
             heap.header(cell.block.add(index)).continue_from(index as u32);
         }
+        inner.granules.disarm(cell.block, wants);
         cell.header.set_large_span(wants as u32);
     } else if wants < had {
         let mut inner = heap.inner();

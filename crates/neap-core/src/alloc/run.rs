@@ -200,6 +200,7 @@ impl Local {
                 && let Some(cell) = heap.cell_at(rest.start)
             {
                 let cells = cell.index.0..cell.index.0 + (rest.len() / run.cell_bytes()) as u32;
+                heap.note_marked(cell.block, cell.header);
                 heap.bits(cell.block).set_range(cells, true, false, true);
             }
         });
@@ -217,9 +218,9 @@ impl Local {
                 heap.header(block).held.store(0, Relaxed);
                 inner.note_free_cell(heap, block);
             }
-            // While marking is under way the cells are marked, and stay until the next cycle; in a frozen block until it is unfrozen, since no one would get them.
+            // While marking is under way the cells stay as they are, and the sweep finds them; in a frozen block until it is unfrozen, since no one would get them.
             if !rest.is_empty()
-                && !heap.state.allocate_black.load(Relaxed)
+                && !heap.state.marking.load(Relaxed)
                 && let Some(cell) = heap.cell_at(rest.start)
                 && !cell.header.is_frozen()
             {

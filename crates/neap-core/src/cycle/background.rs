@@ -47,6 +47,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         now_ms();
         steps::drive();
         while !HEAP.inner().sweep_step(&HEAP) {}
+        steps::swept();
         let over = limits::look_if_old(now_ms());
         let decay_ms = if over { 0 } else { DECAY_MS.load(Relaxed) };
         if let Some(before) = decay::due_before(now_ms(), decay_ms) {

@@ -15,6 +15,7 @@ use std::time::Instant;
 use super::collector::Collector;
 use super::concurrent::{background_helpers, work};
 use super::events::{CycleEvent, tell};
+use super::generation::Generation;
 use super::markers;
 use super::phase::Step;
 use super::report::{CYCLES, CycleRecord, Kind};
@@ -120,6 +121,7 @@ impl ByFork {
         self.record = CycleRecord {
             number: CYCLES.load(Relaxed) + 1,
             kind: Kind::Fork,
+            live_before_bytes: HEAP.state.live_bytes.load(Relaxed),
             ..CycleRecord::default()
         };
         self.answered = false;
@@ -132,6 +134,7 @@ impl ByFork {
 
     /// The first stop. `own` is the calling mutator, if it is one.
     pub fn first_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
+        collector.step(Step::Armed);
         tell(CycleEvent::CycleStart);
         let stop = Stop::begin(collector, own);
         self.record.stopping_ns = stop.stopping_ns;
@@ -141,6 +144,7 @@ impl ByFork {
         team.begin(1, true);
         HEAP.state.marked_bytes.store(0, Relaxed);
         self.black_from = HEAP.state.allocated_since_cycle.load(Relaxed);
+        HEAP.state.marking.store(true, Relaxed);
         HEAP.state.allocate_black.store(true, Relaxed);
         HEAP.state.set_snapshot(Snapshot::Taken);
         self.markers = collector.markers;
@@ -187,6 +191,7 @@ impl ByFork {
 
     /// The last stop; ends the cycle. `own` as in [`Self::first_stop`].
     pub fn remark(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
+        collector.step(Step::Stopped);
         let stop = Stop::begin(collector, own);
         let team = markers::team();
         team.alone();
@@ -212,7 +217,7 @@ impl ByFork {
         self.record.settle_ns = nanoseconds(phase);
         self.allocated_during_last = allocated.saturating_sub(self.began_at);
         HEAP.inner().free_put_off(&HEAP);
-        stop.finish_cycle(collector, &mut self.record);
+        stop.finish_cycle(collector, Generation::Full, &mut self.record);
         self.record.pause_ns = stop.end();
         self.record.publish();
     }
@@ -233,10 +238,9 @@ impl ByFork {
         team.begin(1 + helpers, false);
         read_roots(collector, stop, team, marker);
         mark_uncollectable(marker);
-        work(team, marker, helpers);
+        self.record.markers = 1 + work(team, marker);
         team.alone();
         rescan::until_complete(team, marker);
-        self.record.markers = 1 + helpers;
     }
 }
 
@@ -256,6 +260,7 @@ static HELPERS_DONE: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn help(place: *mut c_void) -> c_int {
     let mut marker = Marker::new(markers::team(), &HEAP, place as usize);
+    markers::team().enter();
     marker.work();
     marker.report();
     // Its stack is not unmapped: it is the thread's own until the process is gone.

@@ -7,6 +7,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
+use super::generation::{Generation, Generations, Yield};
 use super::pacer::Pacer;
 use super::phase::Phase;
 use super::trigger::{
@@ -43,6 +44,12 @@ pub struct Collector {
     pub marked: usize,
     /// The same of the cycle before.
     pub marked_before: usize,
+    /// What the next cycle's kind rests on.
+    pub generations: Generations,
+    /// Whether there are minor cycles.
+    pub minor: bool,
+    /// The kind of the last cycle.
+    last: Generation,
     /// Threads of the program at the last cycle.
     pub mutators: usize,
     /// When the last cycle ended.
@@ -66,6 +73,9 @@ pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
         share: FAIR_SHARE,
         marked: 0,
         marked_before: 0,
+        generations: Generations::new(),
+        minor: true,
+        last: Generation::Full,
         mutators: 1,
         ended: None,
     },
@@ -158,7 +168,7 @@ fn concurrently(position: usize, reason: Reason) -> bool {
     }
     let allocated = || HEAP.state.allocated_since_cycle.load(Relaxed);
     if allocated() >= STALL_AT.load(Relaxed) {
-        return steps::run_until(position, || allocated() < STALL_AT.load(Relaxed));
+        return steps::run_until(position, false, || allocated() < STALL_AT.load(Relaxed));
     }
     steps::request(false);
     false
@@ -189,31 +199,59 @@ fn postpone() {
 /// A frozen byte counts for the trigger as this part of a live one: cycles read it, in the order of addresses, and neither mark nor sweep it. Larger: a child of a server collects sooner and has less memory of its own; smaller: fewer cycles.
 const FROZEN_WEIGHS: usize = 4;
 
+impl Collector {
+    /// Bytes that may be allocated after a full cycle.
+    fn threshold(&self) -> usize {
+        let frozen = HEAP.state.frozen_bytes.load(Relaxed);
+        // They change as the program goes on, while the rest is only set; what is frozen takes of them in full.
+        let beside = |limit: usize| match limit {
+            usize::MAX => limit,
+            limit => limit.saturating_sub(frozen - frozen / FROZEN_WEIGHS),
+        };
+        let settings = Settings {
+            max_bytes: beside(HEAP.max_bytes()),
+            soft_bytes: beside(limits::soft_bytes()),
+            ..self.settings
+        };
+        let wanted = settings.threshold(
+            self.marked + frozen / FROZEN_WEIGHS,
+            self.share,
+            is_growing(self.marked, self.marked_before),
+            self.mutators,
+            self.pacer.least_bytes(),
+        );
+        after_floating(wanted, HEAP.state.born_marked_bytes.load(Relaxed))
+    }
+
+    /// A cycle ended, and this is what it came to.
+    pub(super) fn yielded(&mut self, generation: Generation, yielded: Yield) {
+        self.last = generation;
+        let live = HEAP.state.live_bytes.load(Relaxed);
+        match generation {
+            Generation::Full => self.generations.after_full(yielded, live, self.threshold()),
+            Generation::Minor => self.generations.after_minor(yielded),
+        }
+    }
+
+    /// The kind of the next cycle that the program does not ask for. A program's own trace functions may reach what no watch sees, so there everything is marked anew.
+    pub(super) fn next_generation(&self) -> Generation {
+        if !self.minor || !steps::has_minor_cycles() || HEAP.layouts.has_functions() {
+            return Generation::Full;
+        }
+        self.generations.next(HEAP.state.live_bytes.load(Relaxed))
+    }
+}
+
 /// Sets the trigger after a cycle or a change of settings; gives it.
 pub(super) fn set_due(collector: &Collector) -> usize {
-    let born_marked = HEAP.state.born_marked_bytes.load(Relaxed);
-    let frozen = HEAP.state.frozen_bytes.load(Relaxed);
-    let marked = collector.marked + frozen / FROZEN_WEIGHS;
-    // They change as the program goes on, while the rest is only set; what is frozen takes of them in full.
-    let beside = |limit: usize| match limit {
-        usize::MAX => limit,
-        limit => limit.saturating_sub(frozen - frozen / FROZEN_WEIGHS),
+    let live = HEAP.state.live_bytes.load(Relaxed);
+    let threshold = match collector.last {
+        Generation::Full => collector.threshold(),
+        Generation::Minor => {
+            let room = collector.generations.room_after_minor(live);
+            room.max(collector.settings.min_trigger).min(collector.threshold())
+        }
     };
-    let settings = Settings {
-        max_bytes: beside(HEAP.max_bytes()),
-        soft_bytes: beside(limits::soft_bytes()),
-        ..collector.settings
-    };
-    let threshold = after_floating(
-        settings.threshold(
-            marked,
-            collector.share,
-            is_growing(collector.marked, collector.marked_before),
-            collector.mutators,
-            collector.pacer.least_bytes(),
-        ),
-        born_marked,
-    );
     let concurrent = steps::enabled() && HEAP.state.expected_live_bytes() >= SMALL_BYTES;
     let due = if concurrent {
         concurrent_start(threshold, steps::allocated_during_last())

@@ -1,8 +1,9 @@
-//! A full cycle with the world running: two short stops, between them marking in the background under a write watch.
+//! A cycle with the world running: roots read thread by thread, marking in the background under a write watch, one short stop at the end. Full or minor: a minor one keeps the mark bits, and what was written since the last cycle stands for
+//! all that is marked.
 //!
-//! The steps and who takes them: *arm* (the collector's thread: finish the last sweep, clear marks, register and arm the chunks of scanned objects) · *first stop* (a mutator that comes by: stacks, static data; from
-//! here on runs are handed out marked) · *mark* and *preclean* (the collector's thread and helpers: follow grey words; ask for written pages and scan their marked objects again, until few are left or it stops
-//! getting better) · *remark* (a mutator that comes by: roots and the last written pages once more, the program's own trace functions, references, hand blocks to the sweep).
+//! The steps and who takes them: *arm* (the collector's thread: finish the last sweep; full: clear marks, arm what they named; minor: scan the marked objects on written pages) · *roots* (the collector's thread, one mutator stopped at a
+//! time; from here on runs are handed out marked) · *mark* and *preclean* (the collector's thread, helpers, and mutators that would have to wait: follow grey words; ask for written pages and scan their marked objects again, until few are left or it stops
+//! getting better) · *remark* (who drives the stop: roots and the last written pages once more, the program's own trace functions, references, hand blocks to the sweep).
 //! Why nothing is lost is argued in `docs/concurrency.md`. Explicit free is a hint until the end of the cycle, except for objects that live until freed.
 
 #![allow(unsafe_code)]
@@ -10,22 +11,22 @@
 use core::sync::atomic::Ordering::*;
 use std::time::Instant;
 
-use super::collector::Collector;
+use super::collector::{COLLECTOR, Collector};
 use super::events::{CycleEvent, tell};
+use super::generation::Generation;
 use super::markers;
 use super::phase::Step;
 use super::report::{CYCLES, CycleRecord, Kind};
 use super::settle::Settling;
-use super::stopped::{Stop, mark_uncollectable, nanoseconds, read_roots};
-use crate::addr::{CHUNK_BYTES, PAGE_BYTES};
+use super::stopped::{Stop, mark_uncollectable, nanoseconds, read_roots, read_roots_running};
+use super::watched::{Choice, Unwatched, Watched};
+use crate::addr::PAGE_BYTES;
 use crate::alloc::sweep;
 use crate::heap::HEAP;
 use crate::mark::drain::Marker;
 use crate::mark::rescan;
-use crate::mark::team::Team;
+use crate::mark::team::{MOST_MARKERS, Team};
 use crate::refs;
-use crate::sys::meta_vec::MetaVec;
-use crate::watch::Watch;
 use crate::watch::pagemap::Pagemap;
 use crate::world::mutator::Mutator;
 
@@ -33,161 +34,218 @@ use crate::world::mutator::Mutator;
 const FEW_PAGES: usize = 64;
 /// Rounds at most.
 const MOST_ROUNDS: usize = 8;
-/// Chunks armed by one system call: the page table's lock is held that long.
-const ARM_CHUNKS: usize = 4;
+/// Where at least this part of what is allocated stays, new blocks are armed at once, and not scanned a second time when they are.
+const MOSTLY_STAYS: f64 = 0.5;
 
 /// What a concurrent cycle keeps between its steps; protected by the collector's lock while the world may step, used by the collector's thread alone between.
 pub struct Concurrent {
-    watch: Pagemap,
-    /// First chunk and count of each row of chunks to ask about.
-    rows: MetaVec<(usize, usize)>,
+    watched: Watched,
     record: CycleRecord,
+    generation: Generation,
     /// Bytes allocated when objects began to be born marked.
     black_from: usize,
     /// Bytes allocated when the cycle began.
     began_at: usize,
     /// Bytes allocated while the last cycle ran.
     pub allocated_during_last: usize,
+    /// The part of what was allocated that stayed at the last cycle.
+    stayed: f64,
+    /// The watch refused something: the last stop scans every marked object.
+    incomplete: bool,
 }
 
 impl Concurrent {
     /// With an open watch.
     pub fn new(watch: Pagemap) -> Self {
         Self {
-            watch,
-            rows: MetaVec::new(),
+            watched: Watched::new(watch),
             record: CycleRecord::default(),
+            generation: Generation::Full,
             black_from: 0,
             began_at: 0,
             allocated_during_last: 0,
+            stayed: 1.0,
+            incomplete: false,
         }
     }
 
-    /// Before the first stop, world running, on the collector's thread. False if the system refuses to watch: then there is no cycle.
-    pub fn arm(&mut self) -> bool {
+    /// All blocks are swept: what is free now need not be watched. World running, on the collector's thread.
+    pub fn swept(&mut self) {
+        self.watched.disarm_free();
+    }
+
+    /// World running, on the collector's thread. An error where the system refuses to watch: then there is no cycle.
+    pub fn arm(&mut self, generation: Generation) -> Result<(), Unwatched> {
         let began = Instant::now();
+        self.generation = generation;
+        self.incomplete = false;
         self.record = CycleRecord {
             number: CYCLES.load(Relaxed) + 1,
-            kind: Kind::Concurrent,
+            kind: match generation {
+                Generation::Full => Kind::Concurrent,
+                Generation::Minor => Kind::Minor,
+            },
+            live_before_bytes: HEAP.state.live_bytes.load(Relaxed),
             ..CycleRecord::default()
         };
         self.began_at = HEAP.state.allocated_since_cycle.load(Relaxed);
         sweep::finish(&HEAP);
-        HEAP.clear_marks();
-        let armed = self.take_written(|_| {});
-        self.record.arm_ns = nanoseconds(began);
-        armed
-    }
-
-    /// Asks for the pages of scanned objects written since they were armed last, and arms them again.
-    fn take_written(&mut self, mut each: impl FnMut(core::ops::Range<usize>)) -> bool {
-        let Self { watch, rows, .. } = self;
-        let base = HEAP.base().0;
-        let range = |first: usize, count: usize| {
-            let start = base + first * CHUNK_BYTES;
-            start..start + count * CHUNK_BYTES
-        };
-        rows.clear();
-        HEAP.inner().granules.for_each_scanned(
-            |first, count| watch.register(&range(first, count)).is_ok(),
-            |first, count| {
-                for piece in (first..first + count).step_by(ARM_CHUNKS) {
-                    rows.push((piece, ARM_CHUNKS.min(first + count - piece)));
-                }
-            },
-        );
-        rows.iter()
-            .all(|(first, count)| watch.take_written(&range(*first, *count), &mut each).is_ok())
-    }
-
-    /// The first stop. `own` is the calling mutator, if it is one.
-    pub fn first_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
-        tell(CycleEvent::CycleStart);
-        let stop = Stop::begin(collector, own);
-        self.record.stopping_ns = stop.stopping_ns;
-        tell(CycleEvent::MarkStart);
-        let team = markers::team();
-        team.begin(1 + background_helpers(collector), true);
         HEAP.state.marked_bytes.store(0, Relaxed);
-        self.black_from = HEAP.state.allocated_since_cycle.load(Relaxed);
-        HEAP.state.allocate_black.store(true, Relaxed);
+        markers::team().begin(MOST_MARKERS, true);
+        let choice = if self.stayed > MOSTLY_STAYS { Choice::All } else { Choice::Marked };
+        match generation {
+            Generation::Full => {
+                self.watched.arm(choice, |_| {})?;
+                HEAP.clear_marks();
+            }
+            Generation::Minor => {
+                HEAP.state.marks.fetch_or(1, AcqRel);
+                HEAP.state.marking.store(true, Relaxed);
+                // SAFETY: this is the collector's thread, and no step is on offer.
+                let marker = unsafe { markers::driver() };
+                let mut pages = 0;
+                self.watched.arm(choice, |written| {
+                    pages += written.len() / PAGE_BYTES;
+                    marker.rescan(&written);
+                })?;
+                self.record.remembered_pages = pages;
+            }
+        }
+        self.record.arm_ns = nanoseconds(began);
+        Ok(())
+    }
+
+    /// Reads the roots with one thread stopped at a time. On the collector's thread.
+    pub fn first_roots(&mut self, collector: &mut Collector) {
+        collector.step(Step::Armed);
+        HEAP.state.marking.store(true, Relaxed);
+        self.read_roots(collector);
+        collector.step(Step::RootsRead);
+    }
+
+    fn read_roots(&mut self, collector: &mut Collector) {
+        // SAFETY: this is the collector's thread, and no step is on offer.
+        let marker = unsafe { markers::driver() };
+        let longest_ns = read_roots_running(collector, markers::team(), marker);
+        self.record.first_ns = self.record.first_ns.max(longest_ns);
+    }
+
+    /// Reads the roots in a short stop, for a program that names some itself. `own` is the calling mutator.
+    pub fn first_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
+        collector.step(Step::Armed);
+        let stop = Stop::begin(collector, own);
+        HEAP.state.marking.store(true, Relaxed);
         // SAFETY: this thread drives the stop, under the collector's lock.
-        read_roots(collector, &stop, team, unsafe { markers::driver() });
+        read_roots(collector, &stop, markers::team(), unsafe { markers::driver() });
         collector.step(Step::RootsRead);
         self.record.first_ns = stop.end();
     }
 
     /// Marks until only the last stop is left to do, world running, on the collector's thread.
-    pub fn mark(&mut self, helpers: usize) {
+    pub fn mark(&mut self) {
         let began = Instant::now();
         let team = markers::team();
         // SAFETY: this is the collector's thread, and no step is on offer.
         let marker = unsafe { markers::driver() };
         mark_uncollectable(marker);
         refs::process::trace_strong(&mut Settling::new(team, &HEAP, marker));
-        work(team, marker, helpers);
+        self.record.markers = 1 + work(team, marker);
         let mut last = usize::MAX;
         for _ in 0..MOST_ROUNDS {
-            let pages = self.preclean(marker);
-            work(team, marker, helpers);
-            self.record.rounds += 1;
-            self.record.preclean_pages += pages;
-            if pages <= FEW_PAGES || pages > last / 4 * 3 {
+            let found = self.preclean();
+            if found <= FEW_PAGES || found > last / 4 * 3 {
                 break;
             }
-            last = pages;
+            last = found;
         }
-        self.record.markers = team.members();
         self.record.mark_ns = nanoseconds(began);
     }
 
-    fn preclean(&mut self, marker: &mut Marker<'_>) -> usize {
-        let mut pages = 0;
-        let complete = self.take_written(|written| {
-            pages += written.len() / PAGE_BYTES;
-            marker.rescan(&written);
+    /// One round: scans the marked objects on written pages, reads the roots again and follows what is grey. Says how much that was, in pages written or marked. World running, on the collector's thread while no step is on offer.
+    ///
+    /// What is allocated before the end of the first round is marked if it is reached, like everything else; what comes later is born marked, so that there is an end to it.
+    pub fn preclean(&mut self) -> usize {
+        let before = HEAP.state.marked_bytes.load(Relaxed);
+        // SAFETY: the caller's promise.
+        let marker = unsafe { markers::driver() };
+        let pages = self.watched.preclean(marker).unwrap_or_else(|Unwatched| {
+            self.incomplete = true;
+            0
         });
-        if !complete {
-            // What was armed before the refusal would be missed: the last stop scans everything.
-            markers::team().note_overflow();
+        self.read_roots(&mut COLLECTOR.lock());
+        work(markers::team(), marker);
+        marker.report();
+        self.record.rounds += 1;
+        self.record.preclean_pages += pages;
+        let marked = HEAP.state.marked_bytes.load(Relaxed) - before;
+        let found = pages + marked / PAGE_BYTES;
+        if found > FEW_PAGES && !HEAP.state.allocate_black.swap(true, Relaxed) {
+            self.black_from = HEAP.state.allocated_since_cycle.load(Relaxed);
         }
-        pages
+        found
     }
 
-    /// The last stop; ends the cycle. `own` as in [`Self::first_stop`].
+    /// The last stop; ends the cycle. `own` is the calling mutator, if it is one.
     pub fn remark(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
+        collector.step(Step::Stopped);
+        tell(CycleEvent::CycleStart);
         let stop = Stop::begin(collector, own);
+        tell(CycleEvent::MarkStart);
+        self.record.stopping_ns = stop.stopping_ns;
         let team = markers::team();
         team.alone();
         // SAFETY: this thread drives the stop, under the collector's lock.
         let marker = unsafe { markers::driver() };
         let phase = Instant::now();
         read_roots(collector, &stop, team, marker);
-        let mut pages = 0;
-        let complete = self.take_written(|written| {
-            pages += written.len() / PAGE_BYTES;
-            marker.rescan(&written);
-        });
-        self.record.remark_pages = pages;
-        if !complete {
+        self.record.roots_ns = nanoseconds(phase);
+        let phase = Instant::now();
+        match self.watched.remark(marker) {
+            Ok(pages) => self.record.remark_pages = pages,
+            Err(Unwatched) => self.incomplete = true,
+        }
+        self.record.ask_ns = nanoseconds(phase);
+        if self.incomplete {
             team.note_overflow();
         }
-        self.record.roots_ns = nanoseconds(phase);
-        work(team, marker, 0);
+        let phase = Instant::now();
+        marker.work();
         rescan::until_complete(team, marker);
+        self.record.remark_ns = nanoseconds(phase);
         collector.step(Step::Drained);
         tell(CycleEvent::MarkEnd);
         let phase = Instant::now();
         refs::settle(&mut Settling::new(team, &HEAP, marker));
         marker.report();
         self.record.settle_ns = nanoseconds(phase);
-        let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
-        HEAP.state.born_marked_bytes.store(allocated.saturating_sub(self.black_from), Relaxed);
-        self.allocated_during_last = allocated.saturating_sub(self.began_at);
+        self.count();
         HEAP.inner().free_put_off(&HEAP);
-        stop.finish_cycle(collector, &mut self.record);
+        stop.finish_cycle(collector, self.generation, &mut self.record);
         self.record.pause_ns = stop.end();
         self.record.publish();
+    }
+
+    /// What was marked and what was born marked.
+    fn count(&mut self) {
+        let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
+        let born = match HEAP.state.allocate_black.load(Relaxed) {
+            true => allocated.saturating_sub(self.black_from),
+            false => 0,
+        };
+        HEAP.state.born_marked_bytes.store(born, Relaxed);
+        self.allocated_during_last = allocated.saturating_sub(self.began_at);
+        let marked = HEAP.state.marked_bytes.load(Relaxed);
+        let before = match self.generation {
+            Generation::Full => self.record.live_before_bytes,
+            Generation::Minor => 0,
+        };
+        // Of a full cycle's marks those beyond what lived before stand for what is new.
+        self.stayed = (marked.saturating_sub(before) + born) as f64 / allocated.max(1) as f64;
+        if self.generation == Generation::Minor {
+            let freed = HEAP.state.freed_since_cycle.load(Relaxed);
+            let kept = self.record.live_before_bytes.saturating_sub(freed);
+            HEAP.state.marked_bytes.store(marked + kept, Relaxed);
+        }
     }
 }
 
@@ -196,14 +254,10 @@ pub fn background_helpers(collector: &Collector) -> usize {
     (collector.markers / 2).saturating_sub(1)
 }
 
-/// Marks until nothing is left, with so many helpers. The driver.
-pub fn work(team: &Team, marker: &mut Marker<'_>, helpers: usize) {
+/// Follows grey words with whoever comes to help; says how many helpers did at once, at most.
+pub fn work(team: &Team, marker: &mut Marker<'_>) -> usize {
     team.done.become_active();
-    if helpers > 0 {
-        markers::open();
-    }
+    markers::open();
     marker.work_as_driver();
-    if helpers > 0 {
-        markers::shut();
-    }
+    markers::shut()
 }

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use super::collector::Collector;
 use super::events::{CycleEvent, tell};
+use super::generation::Generation;
 use super::markers;
 use super::phase::Step;
 use super::report::{CYCLES, CycleRecord, Kind};
@@ -31,6 +32,7 @@ pub fn run(collector: &mut Collector, mutator: &Mutator) {
     let mut record = CycleRecord {
         number: CYCLES.load(Relaxed) + 1,
         kind: Kind::Stopped,
+        live_before_bytes: HEAP.state.live_bytes.load(Relaxed),
         ..CycleRecord::default()
     };
     tell(CycleEvent::CycleStart);
@@ -44,6 +46,7 @@ pub fn run(collector: &mut Collector, mutator: &Mutator) {
     record.arm_ns = nanoseconds(began);
     record.markers = 1 + helpers;
 
+    collector.step(Step::Armed);
     let stop = Stop::begin(collector, Some(mutator));
     record.stopping_ns = stop.stopping_ns;
     let phase = Instant::now();
@@ -68,7 +71,7 @@ pub fn run(collector: &mut Collector, mutator: &Mutator) {
     refs::settle(&mut Settling::new(team, &HEAP, marker));
     marker.report();
     record.settle_ns = nanoseconds(phase);
-    stop.finish_cycle(collector, &mut record);
+    stop.finish_cycle(collector, Generation::Full, &mut record);
     record.pause_ns = stop.end();
     record.publish();
 }

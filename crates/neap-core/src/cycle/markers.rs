@@ -1,7 +1,7 @@
-//! The marker threads: they sleep between cycles and join the driver's team while its gate is open.
+//! The marker threads: they sleep between cycles and join the driver's team while its gate is open. So do threads of the program that would have to wait for the cycle: guests.
 //!
 //! Invariant `[cycle.inv.gate]`: a helper works on a team only between passing the open gate and leaving; the driver shuts the gate when marking is done and waits until everybody has left.
-//! A helper that wakes too late finds the gate shut and sleeps again, so a late wake-up costs the stop nothing.
+//! A helper that wakes too late finds the gate shut and sleeps again, so a late wake-up costs the stop nothing. Helpers have the team's places from 1 on, guests those from the last one down.
 
 #![allow(unsafe_code)]
 
@@ -29,7 +29,16 @@ struct Kept {
     team: Team,
     /// The marker of place 0, with its stack's memory, kept from cycle to cycle: a cycle that a refusal of memory caused has room to mark.
     driver: UnsafeCell<Marker<'static>>,
+    /// Markers of guests, made when first needed; each belongs to whoever has its bit of [`SEATS`].
+    guests: [UnsafeCell<Option<Marker<'static>>>; GUESTS],
 }
+
+/// Threads of the program that mark at the same time, at most.
+const GUESTS: usize = 4;
+/// A bit for each guest's place that is taken.
+static SEATS: AtomicU32 = AtomicU32::new(0);
+/// The most helpers and guests that were inside at once since the gate was opened.
+static MOST_INSIDE: AtomicU32 = AtomicU32::new(0);
 
 /// Entries of the driver's stack that are there from the beginning.
 const KEPT_ENTRIES: usize = 1 << 16;
@@ -47,6 +56,7 @@ pub fn prepare() {
         let mut driver = Marker::new(&(*kept).team, &HEAP, 0);
         let reserved = driver.reserve(KEPT_ENTRIES);
         (&raw mut (*kept).driver).write(UnsafeCell::new(driver));
+        (&raw mut (*kept).guests).write([const { UnsafeCell::new(None) }; GUESTS]);
         reserved
     };
     if !reserved {
@@ -78,7 +88,7 @@ pub unsafe fn driver() -> &'static mut Marker<'static> {
 
 /// Makes sure that so many helpers exist, as far as the system allows; gives how many do. Not while the world is stopped.
 pub fn ensure(helpers: usize) -> usize {
-    while HELPERS.load(Relaxed) < helpers.min(MOST_MARKERS - 1) {
+    while HELPERS.load(Relaxed) < helpers.min(MOST_MARKERS - 1 - GUESTS) {
         let place = HELPERS.load(Relaxed) + 1;
         if !own_thread::start(help, place as *mut c_void) {
             break;
@@ -95,18 +105,37 @@ pub fn existing() -> usize {
 
 /// Opens the gate and wakes helpers.
 pub fn open() {
+    MOST_INSIDE.store(0, Relaxed);
     GATE.fetch_or(OPEN, Release);
-    CALLS.fetch_add(1, Release);
-    futex::wake(&CALLS, u32::MAX >> 1);
+    if HELPERS.load(Relaxed) > 0 {
+        CALLS.fetch_add(1, Release);
+        futex::wake(&CALLS, u32::MAX >> 1);
+    }
 }
 
-/// Shuts the gate and waits until every helper has left.
-pub fn shut() {
+/// Shuts the gate and waits until every helper has left; says how many were there at once, at most.
+pub fn shut() -> usize {
     let mut inside = GATE.fetch_and(!OPEN, AcqRel) & !OPEN;
     while inside != 0 {
         core::hint::spin_loop();
         inside = GATE.load(Acquire);
     }
+    MOST_INSIDE.load(Relaxed) as usize
+}
+
+/// Passes the gate if it is open.
+fn enter() -> bool {
+    let inside = GATE.fetch_update(AcqRel, Acquire, |gate| (gate & OPEN != 0).then_some(gate + 1));
+    if let Ok(before) = inside {
+        MOST_INSIDE.fetch_max((before & !OPEN) + 1, Relaxed);
+        team().enter();
+    }
+    inside.is_ok()
+}
+
+fn leave() {
+    team().leave();
+    GATE.fetch_sub(1, Release);
 }
 
 extern "C" fn help(place: *mut c_void) -> *mut c_void {
@@ -116,28 +145,51 @@ extern "C" fn help(place: *mut c_void) -> *mut c_void {
     loop {
         futex::wait(&CALLS, seen, None);
         seen = CALLS.load(Acquire);
-        let entered = GATE
-            .fetch_update(AcqRel, Acquire, |gate| (gate & OPEN != 0).then_some(gate + 1))
-            .is_ok();
-        if entered {
+        if enter() {
             if place < team().members() {
                 marker.work();
                 marker.report();
             }
-            GATE.fetch_sub(1, Release);
+            leave();
         }
     }
+}
+
+/// Marks with the team until it is done, if it is at work with the world running; false if there was nothing to help with. On a mutator in a critical section: who stops the world waits for it.
+pub fn assist() -> bool {
+    let free = SEATS.fetch_update(AcqRel, Acquire, |seats| {
+        let seat = (!seats).trailing_zeros();
+        (seat < GUESTS as u32).then_some(seats | 1 << seat)
+    });
+    let Ok(before) = free else { return false };
+    let seat = (!before).trailing_zeros() as usize;
+    let place = MOST_MARKERS - 1 - seat;
+    let entered = enter();
+    if entered {
+        if place < team().members() {
+            // SAFETY: this thread has the seat's bit.
+            let guest = unsafe { &mut *kept().guests[seat].get() };
+            let marker = guest.get_or_insert_with(|| Marker::new(team(), &HEAP, place));
+            marker.work();
+            marker.report();
+        }
+        leave();
+    }
+    SEATS.fetch_and(!(1 << seat), Release);
+    entered
 }
 
 /// In the child of a `fork`: there are no helpers, and whatever the team was doing is over.
 pub fn after_fork() {
     HELPERS.store(0, Relaxed);
     GATE.store(0, Relaxed);
+    SEATS.store(0, Relaxed);
     let kept = KEPT.load(Acquire) as *mut Kept;
     if !kept.is_null() {
         // SAFETY: the child has one thread, and it is not marking. What the old team owns stays mapped: a lock in it may be held for ever.
         unsafe {
             (&raw mut (*kept).team).write(Team::new());
+            (&raw mut (*kept).guests).write([const { UnsafeCell::new(None) }; GUESTS]);
             driver().forget_work();
         }
     }

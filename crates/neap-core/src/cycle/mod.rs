@@ -9,6 +9,7 @@ pub mod concurrent;
 pub mod events;
 pub mod freeze;
 pub mod full;
+pub mod generation;
 pub mod limits;
 pub mod markers;
 pub mod pacer;
@@ -19,6 +20,7 @@ pub mod settle;
 pub mod steps;
 pub mod stopped;
 pub mod trigger;
+pub mod watched;
 pub mod way;
 
 pub use collector::{after_fork, hold_for_fork, unlock_after_fork};

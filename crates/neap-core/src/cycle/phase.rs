@@ -7,15 +7,15 @@
 pub enum Phase {
     /// No cycle; the last one's blocks may still be swept.
     Idle,
-    /// Finishing the last sweep, clearing mark bits, arming the watch; the world runs.
+    /// Finishing the last sweep, clearing mark bits unless the cycle is a minor one, arming the watch; the world runs.
     Arm,
-    /// The world is stopped; roots are read.
+    /// Roots are read: the world is stopped, or one of its threads at a time.
     Roots,
     /// Grey words are followed: with the world still stopped, or running and watched.
     Mark,
-    /// The world is stopped again: roots and written pages are read once more.
+    /// The world is stopped for good: roots and written pages are read once more.
     Remark,
-    /// Finalizers and links are settled, the world stopped.
+    /// Finalizers and links are settled.
     Settle,
 }
 
@@ -24,10 +24,12 @@ pub enum Phase {
 pub enum Step {
     /// A cycle is wanted.
     Begin,
-    /// The world was stopped.
-    Stopped,
+    /// All is swept and armed; the world was stopped, or its threads will be one by one.
+    Armed,
     /// All roots were read.
     RootsRead,
+    /// The world was stopped.
+    Stopped,
     /// No grey word is left, and the world is stopped.
     Drained,
     /// References are settled; blocks are handed to the sweep and the world runs.
@@ -39,7 +41,7 @@ impl Phase {
     pub const fn after(self, step: Step) -> Option<Self> {
         match (self, step) {
             (Self::Idle, Step::Begin) => Some(Self::Arm),
-            (Self::Arm, Step::Stopped) => Some(Self::Roots),
+            (Self::Arm, Step::Armed) => Some(Self::Roots),
             (Self::Roots, Step::RootsRead) => Some(Self::Mark),
             (Self::Mark, Step::Stopped) => Some(Self::Remark),
             (Self::Mark | Self::Remark, Step::Drained) => Some(Self::Settle),
@@ -62,8 +64,8 @@ mod tests {
         }
     }
 
-    const STEPS: [Step; 5] =
-        [Step::Begin, Step::Stopped, Step::RootsRead, Step::Drained, Step::Finished];
+    const STEPS: [Step; 6] =
+        [Step::Begin, Step::Armed, Step::RootsRead, Step::Stopped, Step::Drained, Step::Finished];
 
     /// Every way from `phase` back to idle.
     fn ways(phase: Phase, so_far: &mut Vec<Step>, all: &mut Vec<Vec<Step>>) {
@@ -85,8 +87,8 @@ mod tests {
         use Step::*;
         let mut all = Vec::new();
         ways(Phase::Idle, &mut Vec::new(), &mut all);
-        let concurrent = vec![Begin, Stopped, RootsRead, Stopped, Drained, Finished];
-        let stopped = vec![Begin, Stopped, RootsRead, Drained, Finished];
+        let concurrent = vec![Begin, Armed, RootsRead, Stopped, Drained, Finished];
+        let stopped = vec![Begin, Armed, RootsRead, Drained, Finished];
         assert_eq!(all, [concurrent, stopped]);
     }
 }

@@ -10,8 +10,10 @@ use crate::sys::{clock, print};
 
 /// Every stop of the world, from the first signal to the resume.
 pub static PAUSES: Histogram = Histogram::new();
-/// Full cycles completed.
+/// Cycles completed.
 pub static CYCLES: AtomicU64 = AtomicU64::new(0);
+/// Of those, minor ones.
+pub static MINOR_CYCLES: AtomicU64 = AtomicU64::new(0);
 /// Whether each cycle prints a line.
 pub static LOG_CYCLES: AtomicBool = AtomicBool::new(false);
 
@@ -21,9 +23,11 @@ pub enum Kind {
     /// With the world stopped throughout.
     #[default]
     Stopped,
-    /// With the world running between two short stops, under a write watch.
+    /// With the world running but for one short stop, under a write watch.
     Concurrent,
-    /// The same, marked by a child process.
+    /// The same, what is marked staying so.
+    Minor,
+    /// With the world running between two short stops, marked by a child process.
     Fork,
 }
 
@@ -33,6 +37,7 @@ impl Kind {
         match self {
             Self::Stopped => "full",
             Self::Concurrent => "concurrent",
+            Self::Minor => "minor",
             Self::Fork => "fork",
         }
     }
@@ -45,8 +50,10 @@ pub struct CycleRecord {
     pub number: u64,
     /// How it was run.
     pub kind: Kind,
-    /// The first stop of a concurrent cycle; 0 otherwise.
+    /// The longest stop of a thread for its roots, or the first stop of the world, in a concurrent cycle; 0 otherwise.
     pub first_ns: u64,
+    /// Pages written since the last cycle, of a minor one.
+    pub remembered_pages: usize,
     /// Rounds of asking for written pages and scanning them again, world running.
     pub rounds: usize,
     /// Pages scanned again, world running.
@@ -61,6 +68,10 @@ pub struct CycleRecord {
     pub roots_ns: u64,
     /// Following grey words.
     pub mark_ns: u64,
+    /// Asking for written pages in the last stop, and reading what is on them.
+    pub ask_ns: u64,
+    /// Following grey words in the last stop.
+    pub remark_ns: u64,
     /// Settling finalizers and links.
     pub settle_ns: u64,
     /// The whole stop; of a concurrent cycle the last one.
@@ -71,6 +82,8 @@ pub struct CycleRecord {
     pub mutators: usize,
     /// Bytes handed out since the cycle before.
     pub allocated_bytes: usize,
+    /// Bytes that the cycle before found live.
+    pub live_before_bytes: usize,
     /// Bytes found live.
     pub live_bytes: usize,
     /// Bytes of the heap in use or kept for use.
@@ -89,6 +102,7 @@ impl CycleRecord {
                 Kind::Stopped => 0,
                 Kind::Concurrent => 1,
                 Kind::Fork => 2,
+                Kind::Minor => 3,
             },
             first_ns: self.first_ns,
             pause_ns: self.pause_ns,
@@ -117,6 +131,9 @@ impl CycleRecord {
                 live::note_stop(stop_ns);
             }
         }
+        if self.kind == Kind::Minor {
+            MINOR_CYCLES.fetch_add(1, Relaxed);
+        }
         CYCLES.store(self.number, Relaxed);
         let figures = self.figures();
         live::note_cycle(&figures);
@@ -127,16 +144,19 @@ impl CycleRecord {
         if LOG_CYCLES.load(Relaxed) {
             let us = |ns: u64| ns / 1000;
             print::message(format_args!(
-                "cycle={} kind={} pause_us={} first_us={} rounds={} preclean_pages={} remark_pages={} stopping_us={} roots_us={} mark_us={} settle_us={} arm_us={} markers={} threads={} allocated_kib={} live_kib={} committed_kib={} next_kib={}",
+                "cycle={} kind={} pause_us={} first_us={} remembered_pages={} rounds={} preclean_pages={} remark_pages={} stopping_us={} roots_us={} ask_us={} remark_us={} mark_us={} settle_us={} arm_us={} markers={} threads={} allocated_kib={} live_kib={} committed_kib={} next_kib={}",
                 self.number,
                 self.kind.name(),
                 us(self.pause_ns),
                 us(self.first_ns),
+                self.remembered_pages,
                 self.rounds,
                 self.preclean_pages,
                 self.remark_pages,
                 us(self.stopping_ns),
                 us(self.roots_ns),
+                us(self.ask_ns),
+                us(self.remark_ns),
                 us(self.mark_ns),
                 us(self.settle_ns),
                 us(self.arm_ns),

@@ -1,14 +1,15 @@
-//! Who takes which step of a concurrent cycle: the collector's thread arms and marks, and offers each stop to the first mutator that comes by the slow path of its allocation.
+//! Who takes which step of a concurrent cycle: the collector's thread takes all of them, but where the program takes part in a stop it offers that one to the first mutator that comes by the slow path of its allocation.
 //!
-//! Invariant `[cycle.inv.offer]`: a step is taken once, under the collector's lock, by whoever finds it still offered there. A stop belongs to a mutator because the program's own trace functions may need their thread's
-//! state; where the program has none, the collector's thread takes it itself after a moment, so that an idle program does not keep a cycle open.
+//! Invariant `[cycle.inv.offer]`: a step is taken once, under the collector's lock, by whoever finds it still offered there. A stop in which the program's own functions are called belongs to a mutator because they may need their thread's
+//! state. While nobody comes, the collector's thread goes on scanning what is written, so that the stop stays short however late it is.
 
 #![allow(unsafe_code)]
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
-use super::collector::{self, COLLECTOR};
+use super::collector::{self, COLLECTOR, Collector};
 use super::concurrent::background_helpers;
+use super::generation::{Generation, Generations};
 use super::phase::{Phase, Step};
 use super::report::CYCLES;
 use super::way::Way;
@@ -41,8 +42,9 @@ const STATE_BYTES: usize = size_of::<Way>().next_multiple_of(PAGE_BYTES);
 /// In a forked child before its first cycle: the parent's way of watching, as a number; 0 for none.
 static INHERITED: AtomicU32 = AtomicU32::new(Watching::None as u32);
 
-/// How long a step waits for a mutator.
+/// How long the last stop waits for a mutator before the pages written meanwhile are scanned once more; twice as long each time after.
 const OFFER_NS: u64 = 2_000_000;
+const LONGEST_OFFER_NS: u64 = 100_000_000;
 /// Who waits for a cycle looks this often whether it still has to.
 const LOOK_NS: u64 = 20_000_000;
 
@@ -139,19 +141,32 @@ fn progress() {
     futex::wake(&PROGRESS, i32::MAX as u32);
 }
 
-/// Offers a step and waits until it is taken. On the collector's thread.
-fn offer(step: u32) {
+/// Has a step taken: by a mutator if the program takes part in it, otherwise here and now. `meanwhile` runs now and then while nobody comes, with nothing on offer. On the collector's thread.
+fn have_taken(step: u32, takes_part: bool, mut meanwhile: impl FnMut()) {
     OFFERED.store(step, Release);
+    if !takes_part {
+        return take(step, None);
+    }
+    let mut wait_ns = OFFER_NS;
     progress();
     loop {
         let seen = PROGRESS.load(Acquire);
         if OFFERED.load(Acquire) == NOTHING {
             return;
         }
-        if !futex::wait(&PROGRESS, seen, Some(OFFER_NS)) && !program_takes_part() {
-            take(step, None);
+        if !futex::wait(&PROGRESS, seen, Some(wait_ns)) && withdraw(step) {
+            meanwhile();
+            wait_ns = (wait_ns * 2).min(LONGEST_OFFER_NS);
+            OFFERED.store(step, Release);
+            progress();
         }
     }
+}
+
+/// Takes an offer back; false if somebody took the step.
+fn withdraw(step: u32) -> bool {
+    let _collector = COLLECTOR.lock();
+    OFFERED.compare_exchange(step, NOTHING, AcqRel, Relaxed).is_ok()
 }
 
 /// Whether a stop calls the program: its functions may rely on the thread that they run on.
@@ -169,49 +184,80 @@ pub fn tell_end() {
 
 /// Runs a cycle if one was requested. On the collector's thread.
 pub fn drive() {
-    if !enabled() || !(REQUESTED.swap(false, AcqRel) || collector::is_due()) {
+    let forced = REQUESTED.swap(false, AcqRel);
+    if !enabled() || !(forced || collector::is_due()) {
         return;
     }
     let mut collector = COLLECTOR.lock();
     if collector.phase != Phase::Idle || collector::is_disabled() {
         return;
     }
-    let helpers = markers::ensure(background_helpers(&collector));
+    markers::ensure(background_helpers(&collector));
+    let generation = if forced { Generation::Full } else { collector.next_generation() };
     collector.step(Step::Begin);
     UNDER_WAY.store(true, Release);
     // Who asked for this one while it was about to begin anyway does not want another.
     REQUESTED.store(false, Release);
     drop(collector);
-    run_steps(helpers);
+    run_steps(generation);
     UNDER_WAY.store(false, Release);
     progress();
 }
 
-fn run_steps(helpers: usize) {
+fn run_steps(generation: Generation) {
     // SAFETY: this is the collector's thread, and nothing is offered.
-    if !unsafe { state() }.arm() {
+    if unsafe { state() }.arm(generation).is_err() {
         print::message(format_args!(
             "the system no longer watches pages; cycles stop the world from now on"
         ));
+        let mut collector = COLLECTOR.lock();
         CONCURRENT.store(0, Release);
-        COLLECTOR.lock().phase = Phase::Idle;
+        give_up(&mut collector);
         return;
     }
-    offer(FIRST_STOP);
     // SAFETY: as above.
-    unsafe { state() }.mark(helpers);
-    offer(REMARK);
+    let in_a_stop = root_callback::is_set() || !world::the().stops_one_by_one();
+    // SAFETY: as above.
+    if in_a_stop || !unsafe { state() }.first_roots(&mut COLLECTOR.lock()) {
+        have_taken(FIRST_STOP, program_takes_part(), || {});
+    }
+    // SAFETY: as above.
+    unsafe { state() }.mark();
+    have_taken(REMARK, program_takes_part(), || {
+        // SAFETY: as above: the offer was taken back.
+        unsafe { state() }.keep_up();
+    });
+}
+
+/// Ends a cycle that cannot go on; the next one is full.
+fn give_up(collector: &mut Collector) {
+    HEAP.state.set_snapshot(Snapshot::None);
+    HEAP.state.marking.store(false, Relaxed);
+    HEAP.state.allocate_black.store(false, Relaxed);
+    HEAP.inner().free_put_off(&HEAP);
+    // SAFETY: nobody marks: this is the collector's thread with nothing on offer, or the only one of a forked child.
+    unsafe { markers::driver() }.forget_work();
+    collector.generations = Generations::new();
+    collector.phase = Phase::Idle;
+}
+
+/// All blocks are swept. On the collector's thread, between cycles.
+pub fn swept() {
+    if enabled() {
+        // SAFETY: this is the collector's thread, and nothing is offered.
+        unsafe { state() }.swept();
+    }
 }
 
 /// Waits for the end of a cycle that begins after this call, taking steps as they are offered; false if collections were disabled meanwhile. On a mutator that holds nothing.
 pub fn run_cycle(position: usize) -> bool {
     let begun = (COLLECTOR.lock().phase != Phase::Idle) as u64;
     let wanted = CYCLES.load(Acquire) + 1 + begun;
-    run_until(position, || CYCLES.load(Acquire) >= wanted)
+    run_until(position, true, || CYCLES.load(Acquire) >= wanted)
 }
 
-/// The same until `enough` says so.
-pub fn run_until(position: usize, enough: impl Fn() -> bool) -> bool {
+/// The same until `enough` says so; with `forced` the cycle that begins is a full one.
+pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bool {
     loop {
         let seen = PROGRESS.load(Acquire);
         if enough() {
@@ -223,12 +269,26 @@ pub fn run_until(position: usize, enough: impl Fn() -> bool) -> bool {
         }
         if OFFERED.load(Acquire) != NOTHING {
             take_offered(position);
-        } else if request(true) {
+        } else if assist() {
+            // Marking is done, or others do the rest.
+        } else if request(forced) {
             futex::wait(&PROGRESS, seen, Some(LOOK_NS));
         } else {
             return false;
         }
     }
+}
+
+/// Marks with the collector's thread instead of waiting for it. In a critical section: a stop for something else waits until this round of marking is done.
+fn assist() -> bool {
+    let _critical = attach::current().critical();
+    markers::assist()
+}
+
+/// Whether marks of one cycle can serve the next. Under the collector's lock.
+pub fn has_minor_cycles() -> bool {
+    // SAFETY: as above, under the lock.
+    enabled() && unsafe { state() }.has_minor_cycles()
 }
 
 /// Bytes allocated while the last cycle ran.
@@ -249,13 +309,12 @@ pub fn after_fork() {
         unsafe { old.drop_in_place() };
         map::release(Address(old as usize), STATE_BYTES);
     }
-    HEAP.state.set_snapshot(Snapshot::None);
-    HEAP.state.allocate_black.store(false, Relaxed);
-    let mut inner = HEAP.inner();
-    inner.granules.forget_registrations();
-    inner.free_put_off(&HEAP);
-    drop(inner);
-    COLLECTOR.lock().phase = Phase::Idle;
+    HEAP.inner().granules.forget_registrations();
+    let mut collector = COLLECTOR.lock();
+    if collector.phase != Phase::Idle {
+        HEAP.clear_unnoted_marks();
+    }
+    give_up(&mut collector);
 }
 
 /// In a child of `fork`: watches as its parent did, now that there is to be a cycle. A child that never collects does without; one that is refused what its parent was allowed stops the world.

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use super::collector::{Collector, set_due};
 use super::events::{CycleEvent, tell};
+use super::generation::{Generation, Yield};
 use super::limits;
 use super::pacer::Cycle;
 use super::phase::{Phase, Step};
@@ -26,10 +27,12 @@ use crate::mark::tracer::Tracer;
 use crate::mark::verify;
 use crate::stats::live;
 use crate::sync::Guard;
+use crate::sys::meta_vec::MetaVec;
 use crate::sys::print;
 use crate::world::mutator::Mutator;
 use crate::world::registry::{self, Registry};
-use crate::world::{self, Stopped, current};
+use crate::world::roots::Images;
+use crate::world::{self, Standing, Stopped, current, stop};
 use crate::{check, refs};
 
 /// Nanoseconds that have passed.
@@ -70,7 +73,6 @@ impl Stop {
         let Some((token, began)) = stopped else {
             print::fatal(format_args!("the loader listed no object"))
         };
-        collector.step(Step::Stopped);
         // Before marking everything is swept, so the structure is checked in its other state too.
         if collector.phase == Phase::Roots {
             verify_heap(2);
@@ -90,7 +92,12 @@ impl Stop {
     }
 
     /// The cycle is complete: blocks are handed to the sweep, counts begin anew. `record` gets what is known now.
-    pub fn finish_cycle(&self, collector: &mut Collector, record: &mut CycleRecord) {
+    pub fn finish_cycle(
+        &self,
+        collector: &mut Collector,
+        generation: Generation,
+        record: &mut CycleRecord,
+    ) {
         verify_marks(&self.token, record.kind);
         collector.marked_before = collector.marked;
         collector.marked = HEAP.state.marked_bytes.load(Relaxed);
@@ -104,16 +111,19 @@ impl Stop {
         inner.begin_sweep();
         record.committed_bytes = inner.granules.resident() * GRANULE_BYTES;
         drop(inner);
+        HEAP.state.marking.store(false, Relaxed);
         HEAP.state.allocate_black.store(false, Relaxed);
         HEAP.state.allocated_since_cycle.store(0, Relaxed);
         HEAP.state.freed_since_cycle.store(0, Relaxed);
         HEAP.state.cycles.store(record.number, Relaxed);
         HEAP.state.marks.store(record.number * 2, Release);
         let stopped_ns = nanoseconds(self.began) + record.first_ns;
-        let elapsed_ns = collector.ended.map_or(0, nanoseconds);
-        collector.share = smoothed_share(collector.share, stopped_ns, elapsed_ns);
         let running_ns =
             record.arm_ns + if record.kind == Kind::Stopped { 0 } else { record.mark_ns };
+        // Work in the background costs the program as much as a stop, on another processor.
+        let work_ns = stopped_ns + if record.kind == Kind::Stopped { 0 } else { running_ns };
+        let elapsed_ns = collector.ended.map_or(0, nanoseconds);
+        collector.share = smoothed_share(collector.share, work_ns, elapsed_ns);
         let refuse = collector.pacer.note(&Cycle {
             elapsed_ns: elapsed_ns.max(stopped_ns),
             stopped_ns,
@@ -130,6 +140,9 @@ impl Stop {
             limits::refuse_next();
         }
         collector.ended = Some(Instant::now());
+        let held = record.live_before_bytes + record.allocated_bytes;
+        let freed_bytes = held.saturating_sub(record.live_bytes);
+        collector.yielded(generation, Yield { freed_bytes, work_ns });
         record.next_bytes = set_due(collector);
         collector.step(Step::Finished);
     }
@@ -150,20 +163,11 @@ pub fn read_roots<'t>(
     });
     for mutator in registry.iter() {
         mutator.local.settle(&HEAP);
-        if world.names_roots_of(mutator, stopped) {
-            continue;
+        if !world.names_roots_of(mutator, stopped) {
+            read_mutator(&collector.images, registry, mutator, stopped.standing(), marker);
         }
-        collector.images.of_mutator(registry, mutator, stopped, |range| {
-            // SAFETY: a stopped thread's stack, registers and thread-local blocks are mapped and readable.
-            unsafe { marker.range(range.start, range.end) };
-        });
     }
-    for stack in registry.stacks() {
-        let left = stack.left();
-        // SAFETY: a declared stack is readable until it is retired, which needs the registry's lock.
-        unsafe { marker.range(left.start, left.end) };
-        stack.registers().for_each(|register| marker.word(register));
-    }
+    read_stacks(registry, marker);
     collector.images.for_each(stopped, |range| {
         // SAFETY: writable segments of loaded objects, and ranges that the program vouches for.
         unsafe { marker.range(range.start, range.end) };
@@ -171,20 +175,73 @@ pub fn read_roots<'t>(
     let settling = &mut Settling::new(team, &HEAP, marker);
     refs::trace_roots(settling);
     // Where this process marks while the world runs, strong handles are read then.
-    let runs = HEAP.state.allocate_black.load(Relaxed) && !HEAP.state.has_snapshot();
+    let runs = HEAP.state.marking.load(Relaxed) && !HEAP.state.has_snapshot();
     if collector.phase != Phase::Roots || !runs {
         refs::process::trace_strong(settling);
     }
     root_callback::call(&mut Tracer::new(marker));
 }
 
-/// Objects that live until freed are roots themselves, and so are frozen ones.
+/// Reads a mutator's roots.
+fn read_mutator(
+    images: &Images,
+    registry: &Registry,
+    mutator: &Mutator,
+    standing: &Standing,
+    marker: &mut Marker<'_>,
+) {
+    images.of_mutator(registry, mutator, standing, |range| {
+        // SAFETY: the stack, registers and thread-local blocks of a thread that stands are mapped and readable.
+        unsafe { marker.range(range.start, range.end) };
+    });
+}
+
+/// Reads the stacks that are no thread's own and that nobody runs on.
+fn read_stacks(registry: &Registry, marker: &mut Marker<'_>) {
+    for stack in registry.stacks() {
+        let left = stack.left();
+        // SAFETY: a declared stack is readable until it is retired, which needs the registry's lock.
+        unsafe { marker.range(left.start, left.end) };
+        stack.registers().for_each(|register| marker.word(register));
+    }
+}
+
+/// The same roots, but for those that the program names itself, with one mutator stopped at a time, as far as the world has such stops; gives the longest of them. On the collector's thread.
+pub fn read_roots_running<'t>(
+    collector: &mut Collector,
+    team: &'t Team,
+    marker: &mut Marker<'t>,
+) -> u64 {
+    let images = &mut collector.images;
+    images.for_each_running(|range| {
+        // SAFETY: writable segments of loaded objects, which the loader keeps meanwhile, and ranges that the program vouches for.
+        unsafe { marker.range(range.start, range.end) };
+    });
+    let mut registry = registry::lock();
+    let mut longest_ns = 0;
+    for mutator in registry.iter().filter(|_| world::the().stops_one_by_one()) {
+        let began = Instant::now();
+        let standing = stop::stop_one(&mut registry, mutator);
+        read_mutator(images, &registry, mutator, &standing, marker);
+        stop::resume_one(standing);
+        longest_ns = longest_ns.max(nanoseconds(began));
+    }
+    read_stacks(&registry, marker);
+    drop(registry);
+    refs::trace_roots(&mut Settling::new(team, &HEAP, marker));
+    longest_ns
+}
+
+/// Objects that live until freed are roots themselves, and so are frozen ones. Those that are marked already were scanned, or were born marked.
 pub fn mark_uncollectable(marker: &mut Marker<'_>) {
     marker.scan_frozen();
-    HEAP.inner().for_each_uncollectable(&HEAP, |block| {
+    let mut blocks = MetaVec::new();
+    HEAP.inner().for_each_uncollectable(&HEAP, |block| blocks.push(block));
+    blocks.iter().copied().for_each(|block| {
         let header = HEAP.header(block);
         HEAP.for_each_object(block, header, |index: CellIndex, start| {
             if HEAP.bits(block).mark::<true>(index) {
+                HEAP.note_marked(block, header);
                 marker.count(header.cell_bytes());
                 marker.scan_object(&Cell { block, header, index, start });
             }

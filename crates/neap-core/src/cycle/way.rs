@@ -1,10 +1,12 @@
 //! The ways to run a cycle beside the program: which steps they have is the same, what the steps do is not.
 //!
-//! Invariant: the steps come in the order arm, first stop, mark, last stop; `steps` sees to that and says who may call which.
+//! Invariant: the steps come in the order arm, roots or first stop, mark, last stop; `steps` sees to that and says who may call which.
 
 use super::by_fork::ByFork;
 use super::collector::Collector;
 use super::concurrent::Concurrent;
+use super::generation::Generation;
+use super::watched::Unwatched;
 use crate::watch::choose::Watching;
 use crate::watch::pagemap::Pagemap;
 use crate::world::mutator::Mutator;
@@ -35,15 +37,28 @@ impl Way {
         }
     }
 
-    /// Before the first stop, world running, on the collector's thread. False if the system refuses: then there is no cycle.
-    pub fn arm(&mut self) -> bool {
+    /// Before the roots, world running, on the collector's thread. An error where the system refuses: then there is no cycle.
+    pub fn arm(&mut self, generation: Generation) -> Result<(), Unwatched> {
         match self {
-            Self::Watched(concurrent) => concurrent.arm(),
+            Self::Watched(concurrent) => concurrent.arm(generation),
             Self::Forked(by_fork) => {
                 by_fork.arm();
-                true
+                Ok(())
             }
         }
+    }
+
+    /// Whether marks of one cycle can serve the next: what was written since is known.
+    pub fn has_minor_cycles(&self) -> bool {
+        matches!(self, Self::Watched(_))
+    }
+
+    /// Reads the roots with the world running, on the collector's thread; false for a way that needs a stop for them.
+    pub fn first_roots(&mut self, collector: &mut Collector) -> bool {
+        if let Self::Watched(concurrent) = self {
+            concurrent.first_roots(collector);
+        }
+        matches!(self, Self::Watched(_))
     }
 
     /// The first stop. `own` is the calling mutator, if it is one.
@@ -54,11 +69,25 @@ impl Way {
         }
     }
 
-    /// Everything between the stops, on the collector's thread.
-    pub fn mark(&mut self, helpers: usize) {
+    /// Everything between the roots and the last stop, on the collector's thread.
+    pub fn mark(&mut self) {
         match self {
-            Self::Watched(concurrent) => concurrent.mark(helpers),
+            Self::Watched(concurrent) => concurrent.mark(),
             Self::Forked(by_fork) => by_fork.mark(),
+        }
+    }
+
+    /// The last stop is late: what was written meanwhile is looked at now. On the collector's thread.
+    pub fn keep_up(&mut self) {
+        if let Self::Watched(concurrent) = self {
+            concurrent.preclean();
+        }
+    }
+
+    /// All blocks are swept. On the collector's thread, between cycles.
+    pub fn swept(&mut self) {
+        if let Self::Watched(concurrent) = self {
+            concurrent.swept();
         }
     }
 

@@ -150,16 +150,22 @@ impl<'a> Bits<'a> {
 
     /// The next run of free cells at or after `from`.
     pub fn next_free_run(self, from: u32, cells: u32) -> Option<Range<u32>> {
-        let start = self.next(from, cells, true)?;
-        Some(start..self.next(start, cells, false).unwrap_or(cells))
+        let start = self.next::<1>(from, cells, false)?;
+        Some(start..self.next::<1>(start, cells, true).unwrap_or(cells))
     }
 
-    /// The next cell at or after `from` that is free (or not).
-    fn next(self, from: u32, cells: u32, free: bool) -> Option<u32> {
-        let flip = if free { u64::MAX } else { 0 };
+    /// The next run of marked cells at or after `from`, of those before `cells`.
+    pub fn next_marked_run(self, from: u32, cells: u32) -> Option<Range<u32>> {
+        let start = self.next::<0>(from, cells, true)?;
+        Some(start..self.next::<0>(start, cells, false).unwrap_or(cells))
+    }
+
+    /// The next cell at or after `from` whose bit is `on`: its mark bit (`WHICH` 0) or allocation bit (1).
+    fn next<const WHICH: usize>(self, from: u32, cells: u32, on: bool) -> Option<u32> {
+        let flip = if on { 0 } else { u64::MAX };
         let mut cell = from;
         while cell < cells {
-            let word = (self.0[cell as usize / 64 * 2 + 1].load(Relaxed) ^ flip) >> (cell % 64);
+            let word = (self.0[cell as usize / 64 * 2 + WHICH].load(Relaxed) ^ flip) >> (cell % 64);
             if word != 0 {
                 let found = cell + word.trailing_zeros();
                 return (found < cells).then_some(found);

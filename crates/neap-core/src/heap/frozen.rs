@@ -46,6 +46,7 @@ impl Inner {
                 heap.dissolve_block(self, block);
                 continue;
             }
+            heap.note_marked(block, its);
             self.frozen.push(block, header);
             heap.state.frozen_bytes.fetch_add(live * its.cell_bytes(), Relaxed);
         }

@@ -3,6 +3,8 @@
 //! Invariant `[heap.inv.granules]`: a granule is free here exactly when its header says `Free`. A free granule that is not dirty reads as zero. Pure
 //! bookkeeping under the heap's lock: it makes no system call and touches no object.
 
+pub mod watched;
+
 use crate::addr::{CHUNK_GRANULES, Granule};
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 
@@ -27,6 +29,8 @@ struct Chunk {
     content: Content,
     /// Whether the write watch knows the chunk.
     registered: bool,
+    /// Granules whose writes the watch reports; all others count as written. See [`watched`].
+    armed: Mask,
     /// Touched since the system last gave or took it.
     dirty: Mask,
     /// When a granule of it was last freed, in the caller's milliseconds.
@@ -123,6 +127,7 @@ impl Granules {
             free: ALL,
             content: Content::Scanned,
             registered: false,
+            armed: 0,
             dirty: 0,
             freed_at_ms: 0,
         })
@@ -174,6 +179,9 @@ impl Granules {
         chunk.content = content;
         chunk.free &= !granules;
         chunk.dirty |= granules;
+        if granules.count_ones() > 1 {
+            chunk.armed &= !granules;
+        }
         self.taken += granules.count_ones() as usize;
         self.dirty_free -= dirty.count_ones() as usize;
         dirty == 0
@@ -189,49 +197,6 @@ impl Granules {
         let chunk = &self.chunks[index];
         (chunk.suits(content) && chunk.free & granules == granules)
             .then(|| self.occupy(index, granules, content))
-    }
-
-    /// Calls `f` with each longest row of chunks in use by scanned objects, as first chunk and count; `register` comes first with each row that the watch does not know yet, and says
-    /// whether it does now.
-    pub fn for_each_scanned(
-        &mut self,
-        mut register: impl FnMut(usize, usize) -> bool,
-        mut f: impl FnMut(usize, usize),
-    ) {
-        self.rows(
-            |chunk| chunk.is_scanned() && !chunk.registered,
-            |chunks, first, count| {
-                if register(first, count) {
-                    chunks[first..first + count]
-                        .iter_mut()
-                        .for_each(|chunk| chunk.registered = true);
-                }
-            },
-        );
-        self.rows(Chunk::is_scanned, |_, first, count| f(first, count));
-    }
-
-    fn rows(
-        &mut self,
-        belongs: impl Fn(&Chunk) -> bool,
-        mut f: impl FnMut(&mut [Chunk], usize, usize),
-    ) {
-        let mut first = 0;
-        while first < self.chunks.len() {
-            let count = self.chunks[first..].iter().take_while(|chunk| belongs(chunk)).count();
-            if count > 0 {
-                f(&mut self.chunks, first, count);
-            }
-            first += count + 1;
-        }
-    }
-
-    /// The watch knows no chunk any more: it was closed, or did not survive a `fork`. Free memory counts as freed long ago, since a child's clock begins anew.
-    pub fn forget_registrations(&mut self) {
-        for chunk in self.chunks.iter_mut() {
-            chunk.registered = false;
-            chunk.freed_at_ms = 0;
-        }
     }
 
     /// Gives granules back, to be used again as they are.
@@ -271,6 +236,8 @@ impl Granules {
             let count =
                 (!(idle >> place)).trailing_zeros().min((CHUNK_GRANULES - place) as u32) as usize;
             chunk.dirty &= !mask(place, count);
+            // What comes back from the system reads as written.
+            chunk.armed &= !mask(place, count);
             self.dirty_free -= count;
             return Some((Granule((index * CHUNK_GRANULES + place) as u32), count, index));
         }
@@ -372,21 +339,6 @@ mod tests {
         assert_eq!(granules.take(1, Scanned).unwrap().first, Granule(1));
         assert_eq!(granules.take(100, Scanned).unwrap().first, Granule(2));
         assert_eq!(granules.take(100, Scanned).unwrap().first, Granule(256));
-        let mut seen = Vec::new();
-        granules.for_each_scanned(
-            |first, count| (first, count) == (0, 1),
-            |first, count| seen.push((first, count)),
-        );
-        assert_eq!(seen, [(0, 1), (2, 1)]);
-        let mut asked = Vec::new();
-        granules.for_each_scanned(
-            |first, _| {
-                asked.push(first);
-                true
-            },
-            |_, _| {},
-        );
-        assert_eq!(asked, [2], "what the watch knows is not registered again");
         granules.give_back(Granule(128), 1, 0);
         assert_eq!(
             granules.take(28, Scanned).unwrap().first,

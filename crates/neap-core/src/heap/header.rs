@@ -74,6 +74,8 @@ pub struct Header {
     pub held: AtomicU8,
     /// 1 if the block's free cells are known to read as zero; cleared by the heap when it is swept.
     pub fresh: AtomicU8,
+    /// 1 if a cell of it may be marked; see [`super::marked_blocks`].
+    pub(super) has_marks: AtomicU8,
 }
 
 /// What [`Header::form`] makes of a block.
@@ -171,6 +173,7 @@ impl Header {
         self.cursor.store(0, Relaxed);
         self.held.store(0, Relaxed);
         self.fresh.store(form.fresh as u8, Relaxed);
+        self.has_marks.store(0, Relaxed);
         self.state.store(form.state as u8, Release);
     }
 
@@ -343,6 +346,7 @@ mod tests {
                 cursor: AtomicU32::new(0),
                 held: AtomicU8::new(0),
                 fresh: AtomicU8::new(0),
+                has_marks: AtomicU8::new(0),
             })
             .collect()
     }

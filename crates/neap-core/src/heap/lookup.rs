@@ -11,6 +11,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::bits::{BITS_BYTES, Bits};
 use super::header::{Header, State};
+use super::marked_blocks::MarkedBlocks;
 use super::{Heap, classes};
 use crate::addr::{Address, CellIndex, Granule};
 
@@ -43,6 +44,7 @@ pub struct View<'h> {
     pub length: usize,
     headers: *const Header,
     bits: usize,
+    pub(super) marked_blocks: MarkedBlocks,
     heap: PhantomData<&'h Heap>,
 }
 
@@ -109,6 +111,7 @@ impl Heap {
             length: self.committed(),
             headers: self.headers.load(Relaxed) as *const Header,
             bits: self.bits.load(Relaxed),
+            marked_blocks: MarkedBlocks(self.marked_blocks.load(Relaxed)),
             heap: PhantomData,
         }
     }

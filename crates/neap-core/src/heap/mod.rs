@@ -15,6 +15,7 @@ pub mod kind;
 pub mod layout;
 pub mod listed;
 pub mod lookup;
+pub mod marked_blocks;
 pub mod reserve;
 pub mod sent_marks;
 pub mod spaces;
@@ -47,6 +48,8 @@ pub struct Heap {
     headers: AtomicUsize,
     /// Start of the bits, [`bits::BITS_BYTES`] for each granule.
     bits: AtomicUsize,
+    /// Start of the bits of [`marked_blocks`].
+    marked_blocks: AtomicUsize,
     /// The most bytes that granules in use may take; `usize::MAX` for no limit.
     max_bytes: AtomicUsize,
     /// The few words that every layer reads.
@@ -77,6 +80,7 @@ impl Heap {
             committed: AtomicUsize::new(0),
             headers: AtomicUsize::new(0),
             bits: AtomicUsize::new(0),
+            marked_blocks: AtomicUsize::new(0),
             max_bytes: AtomicUsize::new(usize::MAX),
             state: HeapState::new(),
             layouts: Layouts::new(),
@@ -207,6 +211,7 @@ impl Heap {
     /// Ends a block that is in no list; its granules are free afterwards. Gives the bytes freed.
     pub fn dissolve_block(&self, inner: &mut Inner, first: Granule) -> usize {
         let count = self.header(first).span() as usize;
+        self.forget_marked(first);
         for index in 0..count {
             self.header(first.add(index)).dissolve();
         }
@@ -249,19 +254,10 @@ impl Heap {
         }
     }
 
-    /// Unmarks every object that is not frozen: the first step of a full cycle.
-    pub fn clear_marks(&self) {
-        self.state.marks.fetch_or(1, AcqRel);
-        self.for_each_block(|granule, header| {
-            if !header.is_frozen() {
-                self.bits(granule).clear_marks(header.cells());
-            }
-        });
-    }
-
     /// Bytes of metadata that are in use, headers and bits of the committed range.
     pub fn metadata_bytes(&self) -> usize {
         self.committed() / GRANULE_BYTES * METADATA_BYTES
+            + self.committed() / CHUNK_BYTES * marked_blocks::BYTES_PER_CHUNK
     }
 }
 

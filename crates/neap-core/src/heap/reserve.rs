@@ -5,7 +5,7 @@
 use core::sync::atomic::Ordering::*;
 
 use super::header::Header;
-use super::{Heap, bits::BITS_BYTES};
+use super::{Heap, bits::BITS_BYTES, marked_blocks};
 use crate::addr::{Address, CHUNK_BYTES, CHUNK_GRANULES, GRANULE_BYTES, PAGE_BYTES};
 use crate::sys::map;
 use rustix::io::Errno;
@@ -20,6 +20,12 @@ const BITS_PER_CHUNK: usize = CHUNK_GRANULES * BITS_BYTES;
 const _: () = assert!(
     HEADERS_PER_CHUNK.is_multiple_of(PAGE_BYTES) && BITS_PER_CHUNK.is_multiple_of(PAGE_BYTES)
 );
+
+/// Bytes of metadata for a range of so many bytes, whole pages.
+fn metadata_bytes(range: usize) -> usize {
+    let chunk = HEADERS_PER_CHUNK + BITS_PER_CHUNK + marked_blocks::BYTES_PER_CHUNK;
+    (range / CHUNK_BYTES * chunk).next_multiple_of(PAGE_BYTES)
+}
 
 impl Heap {
     /// Reserves at most `wanted` bytes (0: as much as the system gives) and metadata for them.
@@ -42,13 +48,15 @@ impl Heap {
     fn reserve_exactly(&self, bytes: usize) -> Result<(), Errno> {
         let granules = bytes / GRANULE_BYTES;
         let (headers_bytes, bits_bytes) = (granules * size_of::<Header>(), granules * BITS_BYTES);
+        let metadata_bytes = metadata_bytes(bytes);
         let base = map::reserve(bytes, CHUNK_BYTES)?;
-        let metadata = map::reserve(headers_bytes + bits_bytes, CHUNK_BYTES)
-            .inspect_err(|_| map::release(base, bytes))?;
+        let metadata =
+            map::reserve(metadata_bytes, CHUNK_BYTES).inspect_err(|_| map::release(base, bytes))?;
         map::name(base, bytes, c"neap heap");
-        map::name(metadata, headers_bytes + bits_bytes, c"neap metadata");
+        map::name(metadata, metadata_bytes, c"neap metadata");
         self.headers.store(metadata.0, Relaxed);
         self.bits.store(metadata.0 + headers_bytes, Relaxed);
+        self.marked_blocks.store(metadata.0 + headers_bytes + bits_bytes, Relaxed);
         self.reserved.store(bytes, Relaxed);
         self.base.store(base.0, Release);
         Ok(())
@@ -61,7 +69,12 @@ impl Heap {
             Address(self.headers.load(Relaxed) + chunk * HEADERS_PER_CHUNK),
             HEADERS_PER_CHUNK,
         )?;
-        map::commit(Address(self.bits.load(Relaxed) + chunk * BITS_PER_CHUNK), BITS_PER_CHUNK)
+        map::commit(Address(self.bits.load(Relaxed) + chunk * BITS_PER_CHUNK), BITS_PER_CHUNK)?;
+        let marked = chunk * marked_blocks::BYTES_PER_CHUNK;
+        if marked.is_multiple_of(PAGE_BYTES) {
+            map::commit(Address(self.marked_blocks.load(Relaxed) + marked), PAGE_BYTES)?;
+        }
+        Ok(())
     }
 
     /// Bytes of the reservation.
@@ -73,12 +86,8 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         let reserved = self.reserved();
-        let granules = reserved / GRANULE_BYTES;
         map::release(self.base(), reserved);
-        map::release(
-            Address(self.headers.load(Relaxed)),
-            granules * (size_of::<Header>() + BITS_BYTES),
-        );
+        map::release(Address(self.headers.load(Relaxed)), metadata_bytes(reserved));
     }
 }
 

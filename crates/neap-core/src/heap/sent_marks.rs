@@ -43,6 +43,7 @@ pub fn receive(heap: &Heap, mut words: &[u64]) {
         let (marks, next) = rest.split_at(*first as u32 as usize);
         debug_assert!(marks.len() == heap.header(block).cells().div_ceil(64) as usize);
         let bits = heap.bits(block);
+        heap.note_marked(block, heap.header(block));
         for (word, mask) in marks.iter().enumerate() {
             bits.add_marks(word, *mask);
         }

@@ -209,7 +209,12 @@ impl Inner {
     pub fn bear_large(&mut self, heap: &Heap, block: Granule) {
         let epoch = self.epoch;
         self.large.used[epoch].push(block, |granule| heap.header(granule));
-        heap.bits(block).set_range(0..1, heap.state.allocate_black.load(Relaxed), true, true);
+        let header = heap.header(block);
+        let black = heap.state.is_born_marked(header.is_uncollectable());
+        if black {
+            heap.note_marked(block, header);
+        }
+        heap.bits(block).set_range(0..1, black, true, true);
     }
 
     /// A block of space `id` with free cells: one known to have some, one that sweeping finds to have some, or a new one.
@@ -393,6 +398,7 @@ mod tests {
             heap.header(block).held.store(0, Relaxed);
         }
         heap.bits(partial).mark::<false>(CellIndex(7));
+        heap.note_marked(partial, heap.header(partial));
         inner.begin_sweep();
         drop(inner);
         sweep_all(&heap);

@@ -32,7 +32,9 @@ pub mod settling {
 
 /// Shared words; all access is relaxed, the locks and stops around it order it.
 pub struct HeapState {
-    /// Whether runs are marked as they are handed out; written with the world stopped or under the heap's lock.
+    /// Whether markers read objects while the program runs, so that memory must not be taken from under them; as below.
+    pub marking: AtomicBool,
+    /// Whether all runs are marked as they are handed out; written with the world stopped or under the heap's lock.
     pub allocate_black: AtomicBool,
     /// One of [`settling`]. Written by the cycle: set before the world resumes after the last stop, cleared when all references are settled.
     pub settling: AtomicU32,
@@ -74,6 +76,7 @@ impl HeapState {
     /// All zero.
     pub const fn new() -> Self {
         Self {
+            marking: AtomicBool::new(false),
             allocate_black: AtomicBool::new(false),
             settling: AtomicU32::new(settling::NO),
             marks: AtomicU64::new(0),
@@ -117,6 +120,12 @@ impl HeapState {
     /// Whether [`HeapState::note_revealed`] was called since the snapshot was taken.
     pub fn was_revealed(&self) -> bool {
         self.snapshot.load(Relaxed) == Snapshot::Revealed as u32
+    }
+
+    /// Whether an object is born marked now; one that lives until freed is, as soon as markers are at work, since it is a root.
+    #[inline]
+    pub fn is_born_marked(&self, uncollectable: bool) -> bool {
+        self.allocate_black.load(Relaxed) || (uncollectable && self.marking.load(Relaxed))
     }
 
     /// The coarse clock.

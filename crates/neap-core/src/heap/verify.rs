@@ -49,6 +49,9 @@ impl Heap {
                 if inner.granules.is_free(further) {
                     return Err(Broken { rule: "heap.inv.granules", granule: further });
                 }
+                if inner.granules.is_armed(further) != inner.granules.is_armed(granule) {
+                    return Err(Broken { rule: "heap.inv.armed", granule });
+                }
                 if index > 0 && (its.state() != State::Continuation || its.span() as usize != index)
                 {
                     return Err(Broken { rule: "heap.inv.header", granule: further });
@@ -81,6 +84,10 @@ impl Heap {
     fn verify_bits(&self, block: Granule) -> Result<(), Broken> {
         let cells = self.header(block).cells();
         let bits = self.bits(block);
+        let noted = self.marked_in_chunk(block.chunk()) >> block.in_chunk() & 1 != 0;
+        if bits.marked(cells) > 0 && !noted {
+            return Err(Broken { rule: "heap.inv.marked-blocks", granule: block });
+        }
         for word in 0..cells.div_ceil(64) as usize {
             let valid = match cells as usize - word * 64 {
                 more if more >= 64 => u64::MAX,
@@ -108,6 +115,8 @@ mod tests {
         let block = heap.inner().fresh_block(&heap, SpaceId::of(Kind::Leaf, 15), true).unwrap();
         assert_eq!(heap.verify(), Ok(()));
         heap.bits(block).set_range(5..6, true, false, true);
+        assert_eq!(heap.verify().unwrap_err().rule, "heap.inv.marked-blocks");
+        heap.note_marked(block, heap.header(block));
         assert_eq!(heap.verify().unwrap_err().rule, "heap.inv.bits");
         heap.bits(block).set_range(5..6, true, false, false);
         heap.header(block).dissolve();

@@ -97,6 +97,7 @@ impl<'t> Marker<'t> {
         if let Some(cell) = self.heap.cell_at(word)
             && self.heap.bits(cell.block).mark::<true>(cell.index)
         {
+            self.heap.note_marked(cell.block, cell.header);
             self.count(cell.bytes());
             self.team.note_overflow();
         }
@@ -207,6 +208,7 @@ impl<'t> Marker<'t> {
         if !view.bits(cell.block).mark::<SHARED>(cell.index) {
             return;
         }
+        view.note_marked(cell.block, cell.header);
         let bytes = cell.bytes();
         self.marked_bytes += bytes;
         match cell.header.scan() {

@@ -19,6 +19,8 @@ pub struct Team {
     deques: [Deque; MOST_MARKERS],
     /// Markers of this cycle, the driver included.
     members: AtomicUsize,
+    /// Markers at it now, the driver included.
+    present: AtomicUsize,
     /// Who has work.
     pub done: Done,
     overflowed: AtomicBool,
@@ -36,6 +38,7 @@ impl Team {
         Self {
             deques: core::array::from_fn(|_| Deque::new()),
             members: AtomicUsize::new(1),
+            present: AtomicUsize::new(1),
             done: Done::new(),
             overflowed: AtomicBool::new(false),
             concurrent: AtomicBool::new(false),
@@ -44,9 +47,10 @@ impl Team {
         }
     }
 
-    /// Says how many markers there are, and whether the world runs meanwhile. Nobody is working.
+    /// Says how many markers there are at most, and whether the world runs meanwhile. Nobody is working.
     pub fn begin(&self, members: usize, concurrent: bool) {
         self.members.store(members.clamp(1, MOST_MARKERS), Relaxed);
+        self.present.store(1, Relaxed);
         self.concurrent.store(concurrent, Relaxed);
     }
 
@@ -71,10 +75,20 @@ impl Team {
         self.members.load(Relaxed) > 1 || self.concurrent.load(Relaxed)
     }
 
+    /// A marker besides the driver has come.
+    pub fn enter(&self) {
+        self.present.fetch_add(1, Relaxed);
+    }
+
+    /// It has left.
+    pub fn leave(&self) {
+        self.present.fetch_sub(1, Relaxed);
+    }
+
     /// Whether a marker has nothing to do while another has work on offer to give.
     #[inline(always)]
     pub fn wants_work(&self) -> bool {
-        self.done.active() < self.members.load(Relaxed)
+        self.done.active() < self.present.load(Relaxed)
     }
 
     /// The deque of a marker.

@@ -6,7 +6,7 @@
 use core::ops::Range;
 
 use super::drain::Marker;
-use crate::addr::{Address, CellIndex, Granule};
+use crate::addr::{Address, CellIndex, GRANULE_BYTES, Granule};
 use crate::heap::header::{Header, State};
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
@@ -32,12 +32,15 @@ impl Marker<'_> {
                 }
             };
             if header.scan() != Scan::Leaf {
-                self.rescan_block(block, header, range);
+                let end = heap.address(block).0 + span * GRANULE_BYTES;
+                let within = range.start..range.end.min(end);
+                self.rescan_block(block, header, &within);
             }
             granule = block.add(span).max(granule.add(1));
         }
     }
 
+    /// The marked objects of a block, as far as they reach into `range`. Neighbouring conservative objects are read in one go.
     fn rescan_block(&mut self, block: Granule, header: &Header, range: &Range<usize>) {
         let heap = self.heap();
         let start = heap.address(block).0;
@@ -45,22 +48,18 @@ impl Marker<'_> {
         let low = range.start.saturating_sub(start) / cell_bytes;
         let high = (range.end - start).div_ceil(cell_bytes).min(header.cells() as usize);
         let bits = heap.bits(block);
-        for index in low..high {
-            let index = CellIndex(index as u32);
-            if !bits.is_marked(index) {
+        let mut from = low as u32;
+        while let Some(cells) = bits.next_marked_run(from, high as u32) {
+            from = cells.end;
+            if header.scan() == Scan::Conservative {
+                let [first, end] =
+                    [cells.start, cells.end].map(|cell| start + cell as usize * cell_bytes);
+                self.rescan_part(first.max(range.start), end.min(range.end));
                 continue;
             }
-            let cell = Cell {
-                block,
-                header,
-                index,
-                start: Address(start + index.0 as usize * cell_bytes),
-            };
-            if header.scan() == Scan::Conservative {
-                let end = cell.start.0 + cell.bytes();
-                self.rescan_part(cell.start.0.max(range.start), end.min(range.end));
-            } else {
-                self.scan_object(&cell);
+            for index in cells.map(CellIndex) {
+                let start = Address(start + index.0 as usize * cell_bytes);
+                self.scan_object(&Cell { block, header, index, start });
             }
         }
     }

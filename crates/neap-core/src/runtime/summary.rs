@@ -9,7 +9,7 @@ use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 
 use crate::addr::GRANULE_BYTES;
-use crate::cycle::report::{CYCLES, PAUSES};
+use crate::cycle::report::{CYCLES, MINOR_CYCLES, PAUSES};
 use crate::cycle::steps;
 use crate::heap::HEAP;
 use crate::sys::{meta_alloc, print};
@@ -29,7 +29,7 @@ pub fn statistics() -> Statistics {
     drop(critical);
     Statistics {
         cycles: CYCLES.load(Relaxed),
-        minor_cycles: 0,
+        minor_cycles: MINOR_CYCLES.load(Relaxed),
         pause_count: PAUSES.count(),
         pause_max_ns: PAUSES.max(),
         pause_p99_ns: PAUSES.percentile(0.99),

@@ -58,6 +58,15 @@ pub struct Region {
     categories: u64,
 }
 
+/// What happens to the pages that are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// They are armed again.
+    Arm,
+    /// They stay as they are, and will be reported again.
+    Leave,
+}
+
 #[repr(C)]
 struct ApiArgument {
     api: u64,
@@ -71,6 +80,13 @@ struct RegisterArgument {
     length: u64,
     mode: u64,
     ioctls: u64,
+}
+
+#[repr(C)]
+struct ProtectArgument {
+    start: u64,
+    length: u64,
+    mode: u64,
 }
 
 #[repr(C)]
@@ -96,6 +112,7 @@ const fn read_write(group: u64, number: u64, bytes: usize) -> libc::c_ulong {
 const API: u64 = 0xAA;
 const UFFDIO_API: libc::c_ulong = read_write(API, 0x3f, size_of::<ApiArgument>());
 const UFFDIO_REGISTER: libc::c_ulong = read_write(API, 0x00, size_of::<RegisterArgument>());
+const UFFDIO_WRITEPROTECT: libc::c_ulong = read_write(API, 0x06, size_of::<ProtectArgument>());
 const PAGEMAP_SCAN: libc::c_ulong = read_write(b'f' as u64, 16, size_of::<ScanArgument>());
 const FEATURE_WP_UNPOPULATED: u64 = 1 << 13;
 const FEATURE_WP_ASYNC: u64 = 1 << 15;
@@ -164,10 +181,19 @@ impl WriteWatch {
             .map_err(|error| Refusal::new("UFFDIO_REGISTER", error))
     }
 
-    /// Calls `written` for each range of pages written since they were armed last, and arms them again in the same step: a write that is not reported now will be the next time.
-    pub fn take_written(
+    /// Has the pages of a registered range count as written until they are armed again, so that a first write to them costs no fault.
+    pub fn disarm(&self, range: &Range<usize>) -> Result<(), Errno> {
+        let mut argument =
+            ProtectArgument { start: range.start as u64, length: range.len() as u64, mode: 0 };
+        // SAFETY: the argument of UFFDIO_WRITEPROTECT.
+        unsafe { ioctl(&self.faults.file, UFFDIO_WRITEPROTECT, &mut argument) }.map(|_| ())
+    }
+
+    /// Calls `written` for each range of pages written since they were armed last. With [`Then::Arm`] they are armed again in the same step: a write that is not reported now will be the next time.
+    pub fn written(
         &self,
         range: &Range<usize>,
+        then: Then,
         regions: &mut [Region],
         mut written: impl FnMut(Range<usize>),
     ) -> Result<(), Refusal> {
@@ -175,7 +201,7 @@ impl WriteWatch {
         while start < range.end {
             let mut argument = ScanArgument {
                 size: size_of::<ScanArgument>() as u64,
-                flags: SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC,
+                flags: SCAN_CHECK_WPASYNC | if then == Then::Arm { SCAN_WP_MATCHING } else { 0 },
                 start: start as u64,
                 end: range.end as u64,
                 walk_end: 0,

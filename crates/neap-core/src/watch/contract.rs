@@ -72,6 +72,32 @@ fn a_part_of_the_range_can_be_asked_about() {
 }
 
 #[test]
+fn asking_without_arming_changes_nothing() {
+    with_each(|watch, range| {
+        watch.register(&range).unwrap();
+        written(watch, &range);
+        store(range.start + 10 * PAGE_BYTES);
+        for _ in 0..2 {
+            let mut seen = 0;
+            watch.written(&range, &mut |found| seen += found.len() / PAGE_BYTES).unwrap();
+            assert_eq!(seen, 1);
+        }
+        assert_eq!(written(watch, &range), [10]);
+    });
+}
+
+#[test]
+fn what_is_disarmed_counts_as_written() {
+    with_each(|watch, range| {
+        watch.register(&range).unwrap();
+        written(watch, &range);
+        watch.disarm(&(range.start + 5 * PAGE_BYTES..range.start + 7 * PAGE_BYTES));
+        assert_eq!(written(watch, &range), [5, 6]);
+        assert_eq!(written(watch, &range), []);
+    });
+}
+
+#[test]
 fn writes_by_the_kernel_are_reported() {
     with_each(|watch, range| {
         watch.register(&range).unwrap();

@@ -17,9 +17,19 @@ pub trait Watch {
     /// Begins to watch a range of whole chunks. An error where the system refuses: the range then counts as written for ever.
     fn register(&mut self, range: &Range<usize>) -> Result<(), Refusal>;
 
+    /// The pages of a range count as written until they are armed again, and writing to them costs nothing.
+    fn disarm(&mut self, range: &Range<usize>);
+
     /// Calls `written` for every range of pages in `range` that was written since it was armed last, and arms it again. An error where the system refuses; then everything
     /// counts as written.
     fn take_written(
+        &mut self,
+        range: &Range<usize>,
+        written: &mut dyn FnMut(Range<usize>),
+    ) -> Result<(), Refusal>;
+
+    /// The same without arming anything, so that every page is reported again the next time. With the world stopped, when nobody writes, it is the quicker question.
+    fn written(
         &mut self,
         range: &Range<usize>,
         written: &mut dyn FnMut(Range<usize>),

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::Watch;
 use crate::sys::meta_vec::MetaVec;
 use crate::sys::refusal::Refusal;
-use crate::sys::write_watch::{Region, WriteWatch};
+use crate::sys::write_watch::{Region, Then, WriteWatch};
 
 /// Written ranges that one system call reports at most.
 const REGIONS: usize = 1 << 12;
@@ -36,11 +36,24 @@ impl Watch for Pagemap {
         self.watch.register(range)
     }
 
+    fn disarm(&mut self, range: &Range<usize>) {
+        // If the system refuses, the pages stay armed: a fault more, and what is asked about is more exact than it need be.
+        let _ = self.watch.disarm(range);
+    }
+
     fn take_written(
         &mut self,
         range: &Range<usize>,
         written: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), Refusal> {
-        self.watch.take_written(range, &mut self.regions, written)
+        self.watch.written(range, Then::Arm, &mut self.regions, written)
+    }
+
+    fn written(
+        &mut self,
+        range: &Range<usize>,
+        written: &mut dyn FnMut(Range<usize>),
+    ) -> Result<(), Refusal> {
+        self.watch.written(range, Then::Leave, &mut self.regions, written)
     }
 }

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use super::mutator::{Asker, Mutator};
 use super::registry::Registry;
-use super::{Stopped, World, current, stop};
+use super::{Standing, Stopped, World, current, stop};
 use crate::sys::signal;
 
 /// Told of a range of roots: lowest address, one past the highest, and what the host was handed for it.
@@ -90,7 +90,11 @@ impl World for Host {
         // SAFETY: the host's own function, on one of its threads.
         unsafe { (self.stop)(self.environment) };
         stop::stop_the_rest(registry, own, epoch);
-        Stopped(PhantomData)
+        Stopped(Standing(PhantomData))
+    }
+
+    fn stops_one_by_one(&self) -> bool {
+        false
     }
 
     fn resume(&self, _: Stopped) {
@@ -172,7 +176,7 @@ mod tests {
             environment: core::ptr::null_mut(),
         };
         let mut seen = Vec::new();
-        host.for_each_root(None, &Stopped(PhantomData), &mut |range| seen.push(range));
+        host.for_each_root(None, &Stopped(Standing(PhantomData)), &mut |range| seen.push(range));
         assert_eq!(seen, [0x1008..0x1020]);
         assert!(host.may_be_stopped_here());
     }

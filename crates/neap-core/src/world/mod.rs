@@ -29,6 +29,8 @@ pub trait World: Sync {
     fn may_be_stopped_here(&self) -> bool;
     /// Stops every mutator but `own`, the caller if it is one, outside critical sections. The registry stays locked by the caller until the resume.
     fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Stopped;
+    /// Whether [`stop::stop_one`] can stop a mutator while the others run.
+    fn stops_one_by_one(&self) -> bool;
     /// Lets the world run again.
     fn resume(&self, stopped: Stopped);
     /// Whether [`World::for_each_root`] names the mutator's stack, registers and thread-local storage.
@@ -51,4 +53,14 @@ pub fn the() -> &'static dyn World {
 }
 
 /// The world is stopped for as long as this exists. Only [`World::stop`] makes one, and [`World::resume`] takes it.
-pub struct Stopped(PhantomData<*const ()>);
+pub struct Stopped(Standing);
+
+/// The mutator at hand stands for as long as this exists: alone, by [`stop::stop_one`] until [`stop::resume_one`], or with the whole world.
+pub struct Standing(PhantomData<*const ()>);
+
+impl Stopped {
+    /// Each mutator of a stopped world stands.
+    pub fn standing(&self) -> &Standing {
+        &self.0
+    }
+}

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use super::mutator::Mutator;
 use super::registry::Registry;
-use super::{Stopped, critical};
+use super::{Standing, Stopped, critical};
 use crate::heap::HEAP;
 use crate::rank::Rank;
 use crate::sync::Lock;
@@ -215,7 +215,22 @@ impl Images {
     }
 
     /// Calls `visit` for each range of registered and static roots.
-    pub fn for_each(&mut self, _: &Stopped, mut visit: impl FnMut(Range<usize>)) {
+    pub fn for_each(&mut self, _: &Stopped, visit: impl FnMut(Range<usize>)) {
+        self.visit(visit);
+    }
+
+    /// The same with the world running: within the loader's lock, so that nothing listed is unloaded meanwhile.
+    pub fn for_each_running(&mut self, mut visit: impl FnMut(Range<usize>)) {
+        let mut first = true;
+        image::for_each(|_| {
+            if core::mem::take(&mut first) {
+                self.list(|| {});
+                self.visit(&mut visit);
+            }
+        });
+    }
+
+    fn visit(&mut self, mut visit: impl FnMut(Range<usize>)) {
         let ranges = RANGES.lock();
         for hole in ranges.excluded.iter().chain(ranges.registered.iter()) {
             cut(&mut self.spans, *hole);
@@ -225,12 +240,12 @@ impl Images {
         }
     }
 
-    /// Calls `visit` for each range that belongs to a stopped mutator: stacks, registers, thread-local storage.
+    /// Calls `visit` for each range that belongs to a mutator that stands: stacks, registers, thread-local storage.
     pub fn of_mutator(
         &self,
         registry: &Registry,
         mutator: &Mutator,
-        _: &Stopped,
+        _: &Standing,
         mut visit: impl FnMut(Range<usize>),
     ) {
         let position = mutator.position.load(Acquire);

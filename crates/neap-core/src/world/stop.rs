@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 
 use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
-use super::{Stopped, World, current, host};
+use super::{Standing, Stopped, World, current, host};
 use crate::sys::{futex, print, signal, thread};
 
 /// Odd while the world is stopped or being stopped. Written by who stops it.
@@ -124,7 +124,11 @@ impl World for Posix {
     fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Stopped {
         let epoch = begin();
         stop_the_rest(registry, own, epoch);
-        Stopped(PhantomData)
+        Stopped(Standing(PhantomData))
+    }
+
+    fn stops_one_by_one(&self) -> bool {
+        true
     }
 
     fn resume(&self, _: Stopped) {
@@ -146,11 +150,29 @@ pub(super) fn begin() -> u32 {
 
 /// Stops by signal whoever runs and has not obeyed this stop in another way.
 pub(super) fn stop_the_rest(registry: &mut Registry, own: Option<&Mutator>, epoch: u32) {
+    let wanted = |mutator: &Mutator| !own.is_some_and(|own| core::ptr::eq(own, mutator));
+    stop_those(registry, wanted, epoch);
+}
+
+/// Stops one mutator, which is not the caller; the others go on, but for what waits for the end of any stop. The registry stays locked until [`resume_one`]. Where [`World::stops_one_by_one`].
+pub fn stop_one(registry: &mut Registry, mutator: &Mutator) -> Standing {
+    let epoch = begin();
+    stop_those(registry, |other| core::ptr::eq(other, mutator), epoch);
+    Standing(PhantomData)
+}
+
+/// Lets the mutator of [`stop_one`] run again.
+pub fn resume_one(_: Standing) {
+    end();
+}
+
+/// Stops by signal those of the mutators that `wanted` chooses which run and have not obeyed this stop in another way.
+fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch: u32) {
     let mut asked = 0;
     for mutator in registry.iter() {
         let stands =
             mutator.activity() == Activity::Blocked || mutator.obeyed.load(Acquire) == epoch;
-        if !is(own, mutator) && !stands {
+        if wanted(mutator) && !stands {
             if ask(mutator, epoch) {
                 asked += 1;
             } else {
@@ -165,14 +187,10 @@ pub(super) fn stop_the_rest(registry: &mut Registry, own: Option<&Mutator>, epoc
             break;
         }
         if !futex::wait(&OBEYED, seen, Some(REPEAT_NS)) {
-            wait_one_by_one(registry, own, epoch);
+            wait_one_by_one(registry, wanted, epoch);
             break;
         }
     }
-}
-
-fn is(own: Option<&Mutator>, mutator: &Mutator) -> bool {
-    own.is_some_and(|own| core::ptr::eq(own, mutator))
 }
 
 fn ask(mutator: &Mutator, epoch: u32) -> bool {
@@ -183,14 +201,14 @@ fn ask(mutator: &Mutator, epoch: u32) -> bool {
 /// The slow way to the same end, once an answer is late: asks again whoever neither stands nor is blocked, until there is nobody left. Numbers of answers say nothing any more, since
 /// a thread may have blocked after it was asked.
 #[cold]
-fn wait_one_by_one(registry: &mut Registry, own: Option<&Mutator>, epoch: u32) {
+fn wait_one_by_one(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch: u32) {
     for repeats in 1_u32.. {
         let seen = OBEYED.load(Acquire);
         let mut missing = false;
         for mutator in registry.iter() {
             let stands =
                 mutator.obeyed.load(Acquire) == epoch || mutator.activity() == Activity::Blocked;
-            if is(own, mutator) || stands {
+            if !wanted(mutator) || stands {
                 continue;
             }
             if !ask(mutator, epoch) {

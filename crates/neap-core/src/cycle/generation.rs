@@ -1,0 +1,191 @@
+//! Minor or full: which kind the next cycle is, from what the last ones yielded.
+//!
+//! Pure. A minor cycle keeps the mark bits: what is marked counts as live without being looked at, and what was written since the last cycle is the remembered set (A. Demers, M. Weiser, B. Hayes, H. Boehm, D. Bobrow, S. Shenker, "Combining
+//! generational and conservative garbage collection: framework and implementations", POPL 1990). It is worth its while as long as it gives back memory at less work than a full one would, and as long as what it wrongly keeps
+//! does not eat up the room between cycles.
+
+/// How a cycle goes about what is marked already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Generation {
+    /// Everything is marked anew.
+    #[default]
+    Full,
+    /// What is marked stays marked.
+    Minor,
+}
+
+/// What a cycle came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Yield {
+    /// Bytes that the cycle gave back.
+    pub freed_bytes: usize,
+    /// Time that the collector spent on it, on all threads, nanoseconds.
+    pub work_ns: u64,
+}
+
+impl Yield {
+    /// Bytes per nanosecond.
+    fn rate(&self) -> f64 {
+        self.freed_bytes as f64 / self.work_ns.max(1) as f64
+    }
+}
+
+/// What the choice rests on. Owned by who ends a cycle.
+#[derive(Clone, Copy, Debug)]
+pub struct Generations {
+    /// Bytes that the heap may hold until a full cycle is due; set by the last full cycle.
+    limit: usize,
+    /// Bytes that could be allocated after the last full cycle.
+    room: usize,
+    /// Bytes per nanosecond of the last full cycle, 0 before the first.
+    full_rate: f64,
+    /// Smoothed bytes per nanosecond of minor cycles, 0 before the first.
+    minor_rate: f64,
+    /// Full cycles to go before minor ones are tried again.
+    barred: u32,
+    /// How many full cycles they are barred for the next time they do not pay.
+    bar: u32,
+}
+
+/// A minor cycle needs this part of the room that a full one left. Larger: more full cycles; smaller: more cycles in all.
+const LEAST_ROOM: f64 = 0.5;
+/// Minor cycles that do not pay are left out for this many full cycles at first, and for twice as many each time after.
+const FIRST_BAR: u32 = 4;
+const LONGEST_BAR: u32 = 64;
+
+impl Generations {
+    /// Before the first cycle.
+    pub const fn new() -> Self {
+        Self { limit: 0, room: 0, full_rate: 0.0, minor_rate: 0.0, barred: 0, bar: FIRST_BAR }
+    }
+
+    /// A full cycle ended: `live` bytes stay, and `threshold` may be allocated before the next one.
+    pub fn after_full(&mut self, yielded: Yield, live: usize, threshold: usize) {
+        self.full_rate = yielded.rate();
+        self.limit = live.saturating_add(threshold);
+        self.room = threshold;
+        self.barred = self.barred.saturating_sub(1);
+    }
+
+    /// A minor cycle ended.
+    pub fn after_minor(&mut self, yielded: Yield) {
+        let rate = yielded.rate();
+        self.minor_rate =
+            if self.minor_rate == 0.0 { rate } else { (self.minor_rate + rate) / 2.0 };
+        if self.minor_rate < self.full_rate {
+            self.barred = self.bar;
+            self.bar = (self.bar * 2).min(LONGEST_BAR);
+            self.minor_rate = 0.0;
+        } else if self.minor_rate > self.full_rate * 2.0 {
+            self.bar = FIRST_BAR;
+        }
+    }
+
+    /// What may be allocated when `live` bytes stay after a minor cycle: what is left below the limit that the last full cycle set.
+    pub fn room_after_minor(&self, live: usize) -> usize {
+        self.limit.saturating_sub(live)
+    }
+
+    /// The next cycle's kind, when `live` bytes stayed after the last one.
+    pub fn next(&self, live: usize) -> Generation {
+        let room = self.room_after_minor(live);
+        if self.limit == 0 || self.barred > 0 || (room as f64) < self.room as f64 * LEAST_ROOM {
+            Generation::Full
+        } else {
+            Generation::Minor
+        }
+    }
+}
+
+impl Default for Generations {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Generation::*;
+    use super::*;
+
+    const MB: usize = 1_000_000;
+
+    /// A program of `live` bytes of which each cycle finds `survive` of 100 new ones alive, and full cycles free what minor ones wrongly kept. Marking takes a nanosecond for two bytes that are looked at.
+    /// Gives the kinds of the cycles.
+    fn simulate(live: usize, survive: usize, cycles: usize) -> Vec<Generation> {
+        let mut generations = Generations::new();
+        let mut kinds = Vec::new();
+        let (mut held, mut room) = (live, live);
+        for _ in 0..cycles {
+            let kind = generations.next(held);
+            kinds.push(kind);
+            let new = room * survive / 100;
+            match kind {
+                Full => {
+                    let freed_bytes = held + room - live;
+                    generations.after_full(
+                        Yield { freed_bytes, work_ns: (live / 2) as u64 },
+                        live,
+                        live,
+                    );
+                    (held, room) = (live, live);
+                }
+                Minor => {
+                    generations.after_minor(Yield {
+                        freed_bytes: room - new,
+                        work_ns: (new / 2 + 1000) as u64,
+                    });
+                    held += new;
+                    room = generations.room_after_minor(held);
+                }
+            }
+        }
+        kinds
+    }
+
+    #[test]
+    fn what_dies_young_is_collected_by_minor_cycles() {
+        let kinds = simulate(100 * MB, 2, 100);
+        let full = kinds.iter().filter(|kind| **kind == Full).count();
+        assert_eq!(kinds[0], Full);
+        assert!((2..10).contains(&full), "{full}");
+    }
+
+    #[test]
+    fn where_most_survives_minor_cycles_are_left_out() {
+        let kinds = simulate(100 * MB, 70, 200);
+        let minor = kinds.iter().filter(|kind| **kind == Minor).count();
+        assert!(minor < 20, "{minor}");
+    }
+
+    #[test]
+    fn minor_cycles_never_take_more_room_than_a_full_one_gave() {
+        let mut generations = Generations::new();
+        generations.after_full(Yield { freed_bytes: MB, work_ns: 1000 }, 10 * MB, 8 * MB);
+        for (live, kind, room) in [(10, Minor, 8), (13, Minor, 5), (15, Full, 3), (30, Full, 0)] {
+            assert_eq!(
+                (generations.next(live * MB), generations.room_after_minor(live * MB)),
+                (kind, room * MB)
+            );
+        }
+    }
+
+    #[test]
+    fn the_bar_grows_while_they_do_not_pay() {
+        let mut generations = Generations::new();
+        let bad = Yield { freed_bytes: 1, work_ns: 1000 };
+        let good = Yield { freed_bytes: 9000, work_ns: 1000 };
+        let mut waited = Vec::new();
+        for _ in 0..4 {
+            generations.after_full(good, MB, MB);
+            generations.after_minor(bad);
+            let mut count = 0;
+            while generations.next(MB) == Full {
+                generations.after_full(good, MB, MB);
+                count += 1;
+            }
+            waited.push(count);
+        }
+        assert_eq!(waited, [4, 8, 16, 32]);
+    }
+}

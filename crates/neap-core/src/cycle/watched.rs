@@ -1,0 +1,175 @@
+//! The heap under the write watch: which pages are armed, and scanning again what was written.
+//!
+//! Invariant: as the watch's, `[watch.inv.rearm-before-scan]`; what the watch does not report on counts as written, `[heap.inv.armed]`. Used by the collector's thread while the world runs, and by who drives a stop.
+
+use core::ops::Range;
+
+use crate::addr::{CHUNK_BYTES, CHUNK_GRANULES, GRANULE_BYTES, Granule, PAGE_BYTES};
+use crate::heap::HEAP;
+use crate::heap::granules::watched::{Row, for_each_row};
+use crate::mark::drain::Marker;
+use crate::sys::meta_vec::MetaVec;
+use crate::watch::Watch;
+use crate::watch::pagemap::Pagemap;
+
+/// Which blocks are armed besides those that are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Those with marked objects: what is allocated and dies soon is never armed.
+    Marked,
+    /// All of them: most of what was allocated is expected to stay.
+    All,
+}
+
+/// The system refused to watch; everything counts as written from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unwatched;
+
+/// An open watch on the heap, and room for questions to it.
+pub struct Watched {
+    watch: Pagemap,
+    /// Address ranges to ask about, kept from one question to the next.
+    rows: MetaVec<(usize, usize)>,
+}
+
+impl Watched {
+    /// With an open watch.
+    pub fn new(watch: Pagemap) -> Self {
+        Self { watch, rows: MetaVec::new() }
+    }
+
+    /// Arms the chosen blocks and, again, all that are armed; calls `written` for what was written since it was armed last, what never was armed included. World running.
+    pub fn arm(
+        &mut self,
+        choice: Choice,
+        mut written: impl FnMut(Range<usize>),
+    ) -> Result<(), Unwatched> {
+        self.register();
+        let Self { watch, rows } = self;
+        rows.clear();
+        let mut carried = 0;
+        let chosen = |chunk: usize, unarmed: u128| match choice {
+            Choice::All => unarmed,
+            Choice::Marked => {
+                let firsts = HEAP.marked_in_chunk(chunk) & unarmed;
+                HEAP.granules_of_blocks(chunk, firsts, &mut carried)
+            }
+        };
+        HEAP.inner().granules.arm(chosen, |row| rows.push(address_range(row)));
+        let armed = rows
+            .iter()
+            .all(|(start, end)| watch.take_written(&(*start..*end), &mut written).is_ok());
+        if !armed {
+            HEAP.inner().granules.forget_registrations();
+        }
+        armed.then_some(()).ok_or(Unwatched)
+    }
+
+    /// Has the watch know all chunks of scanned objects, as far as the system agrees.
+    fn register(&mut self) {
+        let rows = &mut self.rows;
+        rows.clear();
+        HEAP.inner().granules.for_each_unregistered(|first, count| rows.push((first, count)));
+        for (first, count) in rows.iter().copied() {
+            let start = HEAP.base().0 + first * CHUNK_BYTES;
+            // Outside the heap's lock: the system call waits for every page fault of the process.
+            if self.watch.register(&(start..start + count * CHUNK_BYTES)).is_ok() {
+                HEAP.inner().granules.note_registered(first, count);
+            }
+        }
+    }
+
+    /// Has the watch forget free memory, so that allocating there causes no page faults. World running.
+    pub fn disarm_free(&mut self) {
+        let Self { watch, rows } = self;
+        rows.clear();
+        HEAP.inner().granules.disarm_free(|row| rows.push(address_range(row)));
+        rows.iter().for_each(|(start, end)| watch.disarm(&(*start..*end)));
+    }
+
+    /// Scans the marked objects on written pages again, and says how many pages that were. World running.
+    pub fn preclean(&mut self, marker: &mut Marker<'_>) -> Result<usize, Unwatched> {
+        let mut pages = 0;
+        self.arm(Choice::Marked, |written| {
+            pages += written.len() / PAGE_BYTES;
+            marker.rescan(&written);
+        })?;
+        Ok(pages)
+    }
+
+    /// The same with the world stopped, arming nothing: what is reported now will be reported to the next cycle too.
+    pub fn remark(&mut self, marker: &mut Marker<'_>) -> Result<usize, Unwatched> {
+        let base = HEAP.base().0;
+        let Self { watch, rows } = self;
+        let inner = HEAP.inner();
+        rows.clear();
+        inner.granules.for_each_watched(|first, count| {
+            let start = base + first * CHUNK_BYTES;
+            rows.push((start, start + count * CHUNK_BYTES));
+        });
+        let mut pages = 0;
+        let mut rescan = |range: Range<usize>| {
+            pages += range.len() / PAGE_BYTES;
+            marker.rescan(&range);
+        };
+        let answered = rows.iter().all(|(start, end)| {
+            let range = *start..*end;
+            watch
+                .written(&range, &mut |written| {
+                    // Of what never was armed only blocks with marked objects matter: they follow below.
+                    let [first, last] =
+                        [written.start, written.end - 1].map(|at| Granule::containing(at - base));
+                    for chunk in first.chunk()..=last.chunk() {
+                        let (armed, _) = inner.granules.scanned_in_chunk(chunk);
+                        for_each_row(armed & in_chunk(chunk, first, last), |place, count| {
+                            let row = address_range(row(chunk, place, count));
+                            rescan(row.0.max(written.start)..row.1.min(written.end));
+                        });
+                    }
+                })
+                .is_ok()
+        });
+        for chunk in 0..inner.granules.chunks() {
+            let (_, unarmed) = inner.granules.scanned_in_chunk(chunk);
+            for_each_row(HEAP.marked_in_chunk(chunk) & unarmed, |place, count| {
+                for index in place..place + count {
+                    let block = Granule((chunk * CHUNK_GRANULES + index) as u32);
+                    let count = HEAP.header(block).span() as usize;
+                    let (start, end) = address_range(Row { first: block, count });
+                    rescan(start..end);
+                }
+            });
+        }
+        answered.then_some(pages).ok_or(Unwatched)
+    }
+}
+
+fn row(chunk: usize, place: usize, count: usize) -> Row {
+    Row { first: Granule((chunk * CHUNK_GRANULES + place) as u32), count }
+}
+
+fn address_range(row: Row) -> (usize, usize) {
+    let start = HEAP.address(row.first).0;
+    (start, start + row.count * GRANULE_BYTES)
+}
+
+/// The granules of a chunk from `first` to `last`, which may lie in others.
+fn in_chunk(chunk: usize, first: Granule, last: Granule) -> u128 {
+    let from = if first.chunk() == chunk { first.in_chunk() } else { 0 };
+    let to = if last.chunk() == chunk { last.in_chunk() } else { CHUNK_GRANULES - 1 };
+    (u128::MAX >> (CHUNK_GRANULES - 1 - (to - from))) << from
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn granules_between_two_ends() {
+        let granule = |chunk: usize, place: usize| row(chunk, place, 1).first;
+        assert_eq!(in_chunk(3, granule(3, 2), granule(3, 4)), 0b11100);
+        assert_eq!(in_chunk(3, granule(2, 9), granule(3, 1)), 0b11);
+        assert_eq!(in_chunk(3, granule(3, 126), granule(4, 0)), 0b11 << 126);
+        assert_eq!(in_chunk(3, granule(1, 7), granule(5, 7)), u128::MAX);
+    }
+}

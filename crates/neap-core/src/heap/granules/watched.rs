@@ -1,0 +1,256 @@
+//! Which granules the write watch reports on: those that held marked objects when a cycle last asked. What was taken into use since is not armed and counts as written, so a program
+//! that allocates new blocks pays for no page faults.
+//!
+//! Invariant `[heap.inv.armed]`: an armed granule's writes are all reported, until its memory goes back to the system; and of a block either all granules are armed or none. Under the heap's lock.
+
+use super::{ALL, Chunk, Granules, Mask};
+use crate::addr::{CHUNK_GRANULES, Granule};
+
+/// Chunks in one row at most: the page table's locks are held so long.
+const ROW_CHUNKS: usize = 4;
+
+/// Neighbouring granules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The first of them.
+    pub first: Granule,
+    /// How many.
+    pub count: usize,
+}
+
+impl Chunk {
+    /// Granules in use by objects that are scanned.
+    fn scanned(&self) -> Mask {
+        if self.is_scanned() { !self.free } else { 0 }
+    }
+}
+
+/// `wanted` with gaps of one or two granules closed, to save system calls; longer ones are left alone, so a block in a gap is armed as a whole or not at all.
+fn closed(wanted: Mask) -> Mask {
+    let one = wanted << 1 & wanted >> 1;
+    let first_of_two = wanted << 1 & wanted >> 2 & !(wanted >> 1);
+    wanted | one | first_of_two | (first_of_two & !wanted) << 1
+}
+
+impl Granules {
+    /// Rows of chunks with scanned objects that the watch does not know yet.
+    pub fn for_each_unregistered(&self, mut f: impl FnMut(usize, usize)) {
+        let mut first = 0;
+        while first < self.chunks.len() {
+            let unknown = |chunk: &&Chunk| chunk.is_scanned() && !chunk.registered;
+            let count = self.chunks[first..].iter().take_while(unknown).count();
+            if count > 0 {
+                f(first, count);
+            }
+            first += count + 1;
+        }
+    }
+
+    /// The watch knows these chunks now.
+    pub fn note_registered(&mut self, first: usize, count: usize) {
+        self.chunks[first..first + count].iter_mut().for_each(|chunk| chunk.registered = true);
+    }
+
+    /// The watch knows no chunk any more: it was closed, or did not survive a `fork`. Free memory counts as freed long ago, since a child's clock begins anew.
+    pub fn forget_registrations(&mut self) {
+        for chunk in self.chunks.iter_mut() {
+            (chunk.registered, chunk.armed) = (false, 0);
+            chunk.freed_at_ms = 0;
+        }
+    }
+
+    /// Calls `f` with rows that hold all granules in use by scanned objects which are armed, or which `chosen` takes from those of a chunk that are not: whole blocks. They count as armed from now on, so the caller arms
+    /// them before anything depends on it. Chunks that the watch does not know are left out.
+    pub fn arm(&mut self, mut chosen: impl FnMut(usize, Mask) -> Mask, mut f: impl FnMut(Row)) {
+        let mut row: Option<Row> = None;
+        for index in 0..self.chunks.len() {
+            let chunk = &mut self.chunks[index];
+            if !chunk.registered {
+                continue;
+            }
+            let scanned = chunk.scanned();
+            let unarmed = scanned & !chunk.armed;
+            let rows = closed((scanned & chunk.armed) | (chosen(index, unarmed) & unarmed));
+            chunk.armed |= rows;
+            for_each_row(rows, |place, count| {
+                let first = Granule((index * CHUNK_GRANULES + place) as u32);
+                match &mut row {
+                    Some(last)
+                        if last.first.add(last.count) == first
+                            && last.count + count <= ROW_CHUNKS * CHUNK_GRANULES =>
+                    {
+                        last.count += count
+                    }
+                    _ => {
+                        if let Some(done) = row.replace(Row { first, count }) {
+                            f(done);
+                        }
+                    }
+                }
+            });
+        }
+        if let Some(last) = row {
+            f(last);
+        }
+    }
+
+    /// Calls `f` with first chunk and count of rows of chunks in which something is armed.
+    pub fn for_each_watched(&self, mut f: impl FnMut(usize, usize)) {
+        let mut first = 0;
+        while first < self.chunks.len() {
+            let watched = |chunk: &&Chunk| chunk.registered && chunk.armed != 0;
+            let count = self.chunks[first..].iter().take_while(watched).count();
+            for piece in (first..first + count).step_by(ROW_CHUNKS) {
+                f(piece, ROW_CHUNKS.min(first + count - piece));
+            }
+            first += count + 1;
+        }
+    }
+
+    /// Calls `f` with rows of free granules that are armed; they count as written from now on, and the caller has the watch forget them too, so that their next use costs no page faults.
+    pub fn disarm_free(&mut self, mut f: impl FnMut(Row)) {
+        for (index, chunk) in self.chunks.iter_mut().enumerate() {
+            let idle = chunk.free & chunk.armed;
+            chunk.armed &= !idle;
+            for_each_row(idle, |place, count| {
+                f(Row { first: Granule((index * CHUNK_GRANULES + place) as u32), count });
+            });
+        }
+    }
+
+    /// These granules count as written from now on: a block of some that were armed and some that were not.
+    pub fn disarm(&mut self, first: Granule, count: usize) {
+        for granule in (0..count).map(|index| first.add(index)) {
+            self.chunks[granule.chunk()].armed &= !(1 << granule.in_chunk());
+        }
+    }
+
+    /// Whether the watch reports on a granule.
+    pub fn is_armed(&self, granule: Granule) -> bool {
+        self.chunks[granule.chunk()].armed >> granule.in_chunk() & 1 != 0
+    }
+
+    /// Of a chunk: the granules in use by scanned objects, those of them whose writes are reported, and those that count as written.
+    pub fn scanned_in_chunk(&self, chunk: usize) -> (Mask, Mask) {
+        let chunk = &self.chunks[chunk];
+        let scanned = chunk.scanned();
+        (scanned & chunk.armed, scanned & !chunk.armed)
+    }
+}
+
+/// Calls `f` with place and length of each row of set bits.
+pub fn for_each_row(bits: Mask, mut f: impl FnMut(usize, usize)) {
+    let mut left = bits;
+    while left != 0 {
+        let place = left.trailing_zeros() as usize;
+        let count =
+            (!(left >> place)).trailing_zeros().min((CHUNK_GRANULES - place) as u32) as usize;
+        f(place, count);
+        left &= if place + count == CHUNK_GRANULES { 0 } else { ALL << (place + count) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Content::*;
+    use super::*;
+
+    fn rows(granules: &mut Granules, chosen: Mask) -> Vec<(u32, usize)> {
+        let mut rows = Vec::new();
+        granules.arm(|_, _| chosen, |row| rows.push((row.first.0, row.count)));
+        rows
+    }
+
+    fn registered(granules: &mut Granules) {
+        let mut asked = Vec::new();
+        granules.for_each_unregistered(|first, count| asked.push((first, count)));
+        for (first, count) in asked {
+            granules.note_registered(first, count);
+        }
+    }
+
+    #[test]
+    fn only_chosen_granules_in_use_are_armed_and_stay_so() {
+        let mut granules = Granules::new();
+        (0..3).for_each(|_| granules.add_chunk().unwrap());
+        granules.take(100, Scanned).unwrap();
+        assert_eq!(rows(&mut granules, ALL), [], "nothing is registered yet");
+        registered(&mut granules);
+        assert_eq!(rows(&mut granules, 0), []);
+        assert_eq!(
+            rows(&mut granules, 0b11 << 98 | 0b1001),
+            [(0, 4), (98, 2)],
+            "small gaps are closed"
+        );
+        assert_eq!(rows(&mut granules, 1 << 50), [(0, 4), (50, 1), (98, 2)]);
+        assert_eq!(granules.scanned_in_chunk(0).0.count_ones(), 7);
+        granules.give_back(Granule(50), 1, 7);
+        assert_eq!(rows(&mut granules, 0), [(0, 4), (98, 2)]);
+        granules.take(1, Scanned).unwrap();
+        assert_eq!(
+            rows(&mut granules, 0),
+            [(0, 4), (50, 1), (98, 2)],
+            "what is used again is still reported on"
+        );
+        granules.give_back(Granule(50), 1, 7);
+        granules.next_to_clean(0, 7).unwrap();
+        granules.take(1, Scanned).unwrap();
+        assert_eq!(rows(&mut granules, 0), [(0, 4), (98, 2)], "what the system gave anew is not");
+        granules.disarm(Granule(2), 97);
+        assert_eq!(rows(&mut granules, 0), [(0, 2), (99, 1)]);
+        granules.give_back(Granule(0), 100, 7);
+        granules.take(100, Scanned).unwrap();
+        assert_eq!(rows(&mut granules, 0), [], "a new block of several granules is not");
+        assert_eq!(rows(&mut granules, 1), [(0, 1)]);
+        granules.give_back(Granule(0), 100, 7);
+        let mut idle = Vec::new();
+        for _ in 0..2 {
+            granules.disarm_free(|row| idle.push((row.first.0, row.count)));
+        }
+        assert_eq!(idle, [(0, 1)]);
+        granules.forget_registrations();
+        assert_eq!(rows(&mut granules, ALL), []);
+    }
+
+    #[test]
+    fn rows_go_on_over_chunks_and_are_not_too_long() {
+        let mut granules = Granules::new();
+        (0..8).for_each(|_| granules.add_chunk().unwrap());
+        granules.take(6 * CHUNK_GRANULES, Scanned).unwrap();
+        granules.take(5, Leaf).unwrap();
+        registered(&mut granules);
+        assert_eq!(rows(&mut granules, ALL), [(0, 4 * CHUNK_GRANULES), (512, 2 * CHUNK_GRANULES)]);
+        let mut watched = Vec::new();
+        granules.for_each_watched(|first, count| watched.push((first, count)));
+        assert_eq!(watched, [(0, 4), (4, 2)]);
+    }
+
+    #[test]
+    fn gaps_are_closed_whole_or_not_at_all() {
+        for (wanted, expected) in [
+            (0b1001, 0b1111),
+            (0b10001, 0b10001),
+            (0b100001, 0b100001),
+            (0b100_1000_0101, 0b111_1000_0111),
+            (1 << 127 | 1 << 124, 0b1111 << 124),
+            (1 << 126, 1 << 126),
+            (ALL, ALL),
+        ] {
+            assert_eq!(closed(wanted), expected, "{wanted:b}");
+        }
+    }
+
+    #[test]
+    fn rows_of_bits() {
+        for (bits, expected) in [
+            (0, vec![]),
+            (ALL, vec![(0, 128)]),
+            (0b1011, vec![(0, 2), (3, 1)]),
+            (1 << 127 | 1, vec![(0, 1), (127, 1)]),
+        ] {
+            let mut rows = Vec::new();
+            for_each_row(bits, |place, count| rows.push((place, count)));
+            assert_eq!(rows, expected);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Which blocks hold marked objects: a bit for each granule that begins one, so that what a cycle has to scan again is found without looking at every block.
+//!
+//! Invariant `[heap.inv.marked-blocks]`: when a cell of a block is marked, the block's flag and bit are set, or being set by the thread that marked it; both are read as certain with the world
+//! stopped and the markers done. The flag in the header, which a marker has at hand, keeps the shared bits from being written for each object. Set by markers and by threads that are handed marked runs, cleared under the heap's lock or while nothing is marked.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicU64, Ordering::*};
+
+use super::Heap;
+use super::header::Header;
+use super::lookup::View;
+use crate::addr::{CHUNK_GRANULES, Granule};
+
+/// Bytes of bits for a chunk.
+pub(super) const BYTES_PER_CHUNK: usize = CHUNK_GRANULES / 8;
+const WORDS_PER_CHUNK: usize = BYTES_PER_CHUNK / 8;
+
+/// The bits of all chunks, outside the heap.
+#[derive(Clone, Copy)]
+pub(super) struct MarkedBlocks(pub(super) usize);
+
+impl MarkedBlocks {
+    #[inline(always)]
+    fn word(self, granule: Granule) -> &'static AtomicU64 {
+        // SAFETY: the bits of committed granules are mapped, valid when zeroed, and never unmapped.
+        unsafe { &*(self.0 as *const AtomicU64).add(granule.0 as usize / 64) }
+    }
+
+    #[cold]
+    fn set(self, block: Granule) {
+        self.word(block).fetch_or(1 << (block.0 % 64), Relaxed);
+    }
+
+    fn clear(self, block: Granule) {
+        self.word(block).fetch_and(!(1 << (block.0 % 64)), Relaxed);
+    }
+
+    fn of_chunk(self, chunk: usize) -> u128 {
+        let first = Granule((chunk * CHUNK_GRANULES) as u32);
+        let low = self.word(first).load(Relaxed) as u128;
+        let high = self.word(first.add(CHUNK_GRANULES / WORDS_PER_CHUNK)).load(Relaxed) as u128;
+        low | high << 64
+    }
+
+    /// See [`Heap::note_marked`].
+    #[inline(always)]
+    fn note(self, block: Granule, header: &Header) {
+        if header.has_marks.load(Relaxed) == 0 {
+            header.has_marks.store(1, Relaxed);
+            self.set(block);
+        }
+    }
+}
+
+impl View<'_> {
+    /// See [`Heap::note_marked`].
+    #[inline(always)]
+    pub fn note_marked(&self, block: Granule, header: &Header) {
+        self.marked_blocks.note(block, header);
+    }
+}
+
+impl Heap {
+    /// A cell of the block was marked, or is about to be.
+    #[inline(always)]
+    pub fn note_marked(&self, block: Granule, header: &Header) {
+        MarkedBlocks(self.marked_blocks.load(Relaxed)).note(block, header);
+    }
+
+    /// The granules of a chunk that begin blocks with marked objects.
+    pub fn marked_in_chunk(&self, chunk: usize) -> u128 {
+        MarkedBlocks(self.marked_blocks.load(Relaxed)).of_chunk(chunk)
+    }
+
+    /// All granules of the blocks of a chunk that `firsts` are the first ones of; those of the last block in the following chunks are `carried` to their calls.
+    pub fn granules_of_blocks(&self, chunk: usize, firsts: u128, carried: &mut usize) -> u128 {
+        let here =
+            |count: usize| if count >= CHUNK_GRANULES { u128::MAX } else { (1 << count) - 1 };
+        let mut granules = here(*carried);
+        *carried = carried.saturating_sub(CHUNK_GRANULES);
+        let mut left = firsts;
+        while left != 0 {
+            let place = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let span =
+                self.header(Granule((chunk * CHUNK_GRANULES + place) as u32)).span() as usize;
+            granules |= here(span) << place;
+            *carried += (place + span).saturating_sub(CHUNK_GRANULES);
+        }
+        granules
+    }
+
+    /// No cell of the block is marked.
+    pub(super) fn forget_marked(&self, block: Granule) {
+        if self.header(block).has_marks.swap(0, Relaxed) != 0 {
+            MarkedBlocks(self.marked_blocks.load(Relaxed)).clear(block);
+        }
+    }
+
+    /// Unmarks every object where a cycle was cut off: between a mark and its note, in a forked child.
+    pub fn clear_unnoted_marks(&self) {
+        self.for_each_block(|block, header| {
+            if !header.is_frozen() {
+                self.bits(block).clear_marks(header.cells());
+                self.forget_marked(block);
+            }
+        });
+    }
+
+    /// Unmarks every object that is not frozen: the first step of a full cycle, while nothing is marked.
+    pub fn clear_marks(&self) {
+        self.state.marks.fetch_or(1, AcqRel);
+        self.for_each_block(|block, header| {
+            if header.has_marks.load(Relaxed) != 0 && !header.is_frozen() {
+                self.bits(block).clear_marks(header.cells());
+                self.forget_marked(block);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::addr::CellIndex;
+    use crate::heap::kind::Kind;
+    use crate::heap::spaces::SpaceId;
+
+    #[test]
+    fn a_block_is_noted_with_its_first_mark_and_forgotten_with_its_last() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let mut inner = heap.inner();
+        let id = SpaceId::of(Kind::Conservative, 3);
+        let blocks = [0; 100].map(|_| inner.fresh_block(&heap, id, true).unwrap());
+        drop(inner);
+        for block in [blocks[3], blocks[70], blocks[99]] {
+            heap.bits(block).set_range(0..4, false, true, true);
+            heap.bits(block).mark::<true>(CellIndex(2));
+            heap.note_marked(block, heap.header(block));
+            heap.view().note_marked(block, heap.header(block));
+        }
+        let bit = |block: Granule| 1_u128 << block.in_chunk();
+        assert_eq!(heap.marked_in_chunk(0), bit(blocks[3]) | bit(blocks[70]) | bit(blocks[99]));
+        let mut inner = heap.inner();
+        heap.dissolve_block(&mut inner, blocks[70]);
+        drop(inner);
+        assert_eq!(heap.marked_in_chunk(0), bit(blocks[3]) | bit(blocks[99]));
+        assert_eq!(heap.granules_of_blocks(0, bit(blocks[3]), &mut 2), bit(blocks[3]) | 0b11);
+        heap.clear_marks();
+        assert_eq!(
+            (heap.marked_in_chunk(0), heap.bits(blocks[3]).is_marked(CellIndex(2))),
+            (0, false)
+        );
+    }
+}
