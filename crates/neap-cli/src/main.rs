@@ -12,6 +12,7 @@ mod metrics;
 mod option_table;
 mod prefix;
 mod program;
+mod report;
 mod run;
 mod run_top;
 mod shell;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         },
         Some(("options", _)) => print(&option_table::text()),
         Some(("doctor", _)) => print(&doctor::text()),
+        Some(("report", arguments)) => report::run(arguments).and_then(|text| print(&text)),
         Some(("flags", arguments)) => flags(arguments),
         Some(("top", arguments)) => top::run(arguments),
         Some(("metrics", arguments)) => metrics::run(arguments),
@@ -89,6 +91,7 @@ fn command() -> Command {
             Command::new("doctor")
                 .about("Print what this machine allows, what would be used, and what to change"),
         )
+        .subcommand(report::command())
         .subcommand(flags_command())
         .subcommand(top::command())
         .subcommand(metrics::command())

@@ -8,7 +8,7 @@
 
 use core::ffi::{CStr, c_void};
 use core::fmt::Write;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::*};
 
 use neap_record::chunks::{Conditions, Process, Shape as Told};
 use neap_record::{Cycle, MAGIC, Statistics};
@@ -80,8 +80,11 @@ static RECORDER: Lock<Recorder> = Lock::new(
         census_ns: 0,
     },
 );
-/// Whether the process records. Written once at start-up, before the first thread is attached.
-static ON: AtomicBool = AtomicBool::new(false);
+/// Whether the process records: one of the three below. Written once at start-up, before the first thread is attached.
+static DECISION: AtomicU8 = AtomicU8::new(OPEN);
+const OPEN: u8 = 0;
+const OFF: u8 = 1;
+const ON: u8 = 2;
 static RUNNING: AtomicBool = AtomicBool::new(false);
 /// Bytes of cells that requests for an alignment took beyond their size.
 static PADDING: AtomicU64 = AtomicU64::new(0);
@@ -90,7 +93,18 @@ static RESIZED: AtomicU64 = AtomicU64::new(0);
 /// Whether the process records.
 #[inline]
 pub fn is_on() -> bool {
-    ON.load(Relaxed)
+    DECISION.load(Relaxed) == ON
+}
+
+/// Whether it is decided that the process does not record.
+#[inline]
+pub fn is_off() -> bool {
+    DECISION.load(Relaxed) == OFF
+}
+
+/// The process does not record. Called once, at start-up, instead of [`begin`].
+pub fn decline() {
+    DECISION.store(OFF, Release);
 }
 
 /// Begins to record to a file. Called once, at start-up, by one thread.
@@ -101,7 +115,7 @@ pub fn begin(file: &'static CStr, sources: Sources) {
     recorder.began_ns = clock::now_ns();
     drop(recorder);
     events::want();
-    ON.store(true, Release);
+    DECISION.store(ON, Release);
     // SAFETY: a function of the right type that stays loaded.
     unsafe { libc::atexit(at_exit) };
 }

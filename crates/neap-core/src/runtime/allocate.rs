@@ -80,14 +80,13 @@ pub fn class_for(bytes: usize) -> usize {
 /// An object of `bytes` bytes; null when there is no memory.
 #[inline(always)]
 pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
-    let Some(mutator) = current::with_runs() else {
-        return recorded::allocate(bytes, bytes, kind);
-    };
-    let cell = from_run(mutator, bytes, kind);
-    if cell != 0 {
-        return cell as *mut u8;
+    if let Some(mutator) = current::with_runs() {
+        let cell = from_run(mutator, bytes, kind);
+        if cell != 0 {
+            return cell as *mut u8;
+        }
     }
-    slow(bytes, kind, NO_LAYOUT)
+    without_cell(bytes, kind, NO_LAYOUT)
 }
 
 /// The next cell of the thread's run for a request; 0 if it has none.
@@ -106,14 +105,13 @@ pub fn from_run(mutator: &Mutator, bytes: usize, kind: Kind) -> usize {
 /// An object of a layout; null when there is no memory.
 #[inline]
 pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
-    let Some(mutator) = current::with_runs() else {
-        return recorded::allocate_typed(bytes, layout);
-    };
-    let cell = from_typed_run(mutator, bytes, layout);
-    if cell != 0 {
-        return cell as *mut u8;
+    if let Some(mutator) = current::with_runs() {
+        let cell = from_typed_run(mutator, bytes, layout);
+        if cell != 0 {
+            return cell as *mut u8;
+        }
     }
-    slow(bytes, Kind::Conservative, layout.0)
+    without_cell(bytes, Kind::Conservative, layout.0)
 }
 
 /// As [`from_run`], for an object of a layout.
@@ -149,6 +147,19 @@ pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
             }
         }
         None => null_mut(),
+    }
+}
+
+/// Where requests are recorded, every one comes here; else those for which the run has no cell. One way out of the fast path, so that it is the same code either way.
+#[cold]
+#[inline(never)]
+fn without_cell(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
+    if recorder::is_off() {
+        slow(bytes, kind, layout)
+    } else if layout == NO_LAYOUT {
+        recorded::allocate(bytes, bytes, kind)
+    } else {
+        recorded::allocate_typed(bytes, LayoutId(layout))
     }
 }
 

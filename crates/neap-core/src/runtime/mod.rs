@@ -93,6 +93,8 @@ fn apply_at_start(options: &Options) {
         let watch = || steps::watching().name();
         let sources = Sources { statistics: summary::statistics, watch, options: *options };
         recorder::begin(file, sources);
+    } else {
+        recorder::decline();
     }
     markers::prepare();
     if !stop::install(options.stop_signal) {

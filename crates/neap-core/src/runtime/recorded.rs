@@ -1,7 +1,7 @@
 //! Allocation while requests are recorded: each is counted before its cell is taken.
 //!
 //! Invariant `[stats.inv.requests]`: while the process records, no thread finds its runs by the word that inline allocation reads, so every request comes here; and who does not record never does, but for a
-//! thread's first request. Called by mutators, as `allocate`.
+//! process's first request. Called by mutators, as `allocate`.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +18,7 @@ use crate::world::current;
 use crate::world::mutator::Mutator;
 
 /// An object for a request of `bytes` that takes as much room as one of `reserved`.
-#[inline(never)]
+#[inline]
 pub fn allocate(bytes: usize, reserved: usize, kind: Kind) -> *mut u8 {
     if let Some((mutator, tally)) = counting() {
         tally.count(kind, bytes);
@@ -37,7 +37,7 @@ pub fn allocate(bytes: usize, reserved: usize, kind: Kind) -> *mut u8 {
 }
 
 /// An object of a layout.
-#[inline(never)]
+#[inline]
 pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
     if let Some((mutator, tally)) = counting() {
         tally.count_typed(layout, bytes);

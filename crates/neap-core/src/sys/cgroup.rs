@@ -93,6 +93,7 @@ pub struct Reader {
 
 impl Reader {
     /// Finds the memory controller; None where the process is under none. `process` is `/proc/self`.
+    #[allow(clippy::mut_from_ref, reason = "what it gives lies in a mapping of its own")]
     pub fn open(process: &'static str) -> Option<&'static mut Reader> {
         let bytes = size_of::<Reader>().next_multiple_of(PAGE_BYTES);
         let memory = map::allocate(bytes).ok()?;

@@ -1,0 +1,57 @@
+//! Tables for spreadsheets and plotting programs, one after the other, each with a line of names: requests by size, cycles.
+//!
+//! Invariant: names are those of the declaration in `neap-record`; values are whole numbers, so nothing needs quoting. Pure.
+
+use crate::cost::Cells;
+use neap_record::{Cycle, KIND_NAMES, Recording};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Requests by size and kind: one line for each.
+pub fn requests(recording: &Recording) -> String {
+    let cells = Cells::of(recording);
+    let mut rows: BTreeMap<(u64, usize), u64> = BTreeMap::new();
+    for (&(_, kind, size), &count) in &recording.counts {
+        *rows.entry((size, kind)).or_default() += count;
+    }
+    let mut out = String::from("size_bytes,kind,objects,requested_bytes,allocated_bytes\n");
+    for ((size, kind), count) in rows {
+        let cell = cells.cell(size).1;
+        let _ = writeln!(
+            out,
+            "{size},{},{count},{},{}",
+            KIND_NAMES[kind],
+            size.saturating_mul(count),
+            cell.saturating_mul(count)
+        );
+    }
+    out
+}
+
+/// Cycles: one line for each.
+pub fn cycles(recording: &Recording) -> String {
+    let names: Vec<&str> = Cycle::FIGURES.iter().map(|figure| figure.name).collect();
+    let mut out = names.join(",") + "\n";
+    for cycle in &recording.cycles {
+        let values: Vec<String> = cycle.values().iter().map(u64::to_string).collect();
+        let _ = writeln!(out, "{}", values.join(","));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::sample;
+
+    #[test]
+    fn lines_have_as_many_fields_as_names() {
+        let recording = sample();
+        for (table, lines) in [(requests(&recording), 5), (cycles(&recording), 3)] {
+            let fields: Vec<usize> = table.lines().map(|line| line.split(',').count()).collect();
+            assert_eq!(fields.len(), lines);
+            assert!(fields.iter().all(|count| *count == fields[0]));
+        }
+        assert!(requests(&recording).contains("\n24,conservative,15,360,360\n"));
+    }
+}

@@ -1,0 +1,257 @@
+//! The figures of one recording that every report shows.
+//!
+//! Invariant: sums are over all threads; rows of each table add up to the total. Pure.
+
+use crate::cost::{Cells, Cost, power_of_two};
+use neap_record::chunks::Shape;
+use neap_record::{Cycle, KINDS, Recording, Statistics, TYPED};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Kinds that are not scanned, by number.
+const LEAVES: [usize; 2] = [1, 3];
+/// Bytes of a type pointer kept with each scanned object, in the comparison.
+pub const TYPE_POINTER_BYTES: u64 = 8;
+
+/// What the same requests would cost in bins of powers of two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PowersOfTwo {
+    /// As they are.
+    pub conservative: Cost,
+    /// With a type pointer at the end of each scanned object.
+    pub with_type_pointers: Cost,
+}
+
+/// Requests for objects of one layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayoutRow {
+    /// Its number.
+    pub number: u64,
+    /// What it says; None if the recording ends before that.
+    pub shape: Option<Shape>,
+    /// Requests.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of these objects that marking never looks at, each object once.
+    pub not_scanned: u64,
+}
+
+/// Stops, sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stops {
+    sorted: Vec<u64>,
+}
+
+impl Stops {
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.sorted.len() as u64
+    }
+
+    /// All together.
+    pub fn total(&self) -> u64 {
+        self.sorted.iter().sum()
+    }
+
+    /// The longest.
+    pub fn max(&self) -> u64 {
+        self.sorted.last().copied().unwrap_or(0)
+    }
+
+    /// The shortest that so many hundredths do not exceed.
+    pub fn percentile(&self, hundredths: usize) -> u64 {
+        let rank = (self.sorted.len() * hundredths).div_ceil(100);
+        self.sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+    }
+}
+
+/// Committed memory after a cycle, by what it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The cycle.
+    pub cycle: u64,
+    /// Memory of the system in the heap.
+    pub committed: u64,
+    /// Cells of live objects.
+    pub live: u64,
+    /// Free cells and ends of blocks that hold something live.
+    pub fragmentation: u64,
+    /// Everything else: room to allocate before the next cycle.
+    pub room: u64,
+}
+
+/// The figures.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// All requests.
+    pub total: Cost,
+    /// By kind.
+    pub kinds: [Cost; KINDS],
+    /// Requests for objects that are scanned.
+    pub scanned: Cost,
+    /// Requests for objects that are not.
+    pub not_scanned: Cost,
+    /// Different sizes.
+    pub different_sizes: usize,
+    /// By bins of powers of two; None for whole pages, which come last.
+    pub bins: Vec<(Option<u64>, Cost)>,
+    /// By Neap's cells; None for large objects, which come last.
+    pub classes: Vec<(Option<u64>, Cost)>,
+    /// By thread.
+    pub threads: Vec<(u64, Cost)>,
+    /// By size, for tables of the largest.
+    pub sizes: BTreeMap<u64, Cost>,
+    /// The comparison.
+    pub powers_of_two: PowersOfTwo,
+    /// By layout.
+    pub layouts: Vec<LayoutRow>,
+    /// Bytes that requests for an alignment took beyond what their sizes take; part of no row.
+    pub padding: u64,
+    /// Every stop of the world.
+    pub stops: Stops,
+    /// Bytes that cycles found dead.
+    pub yielded: u64,
+    /// After the last cycle whose heap was looked at.
+    pub memory: Option<Memory>,
+    /// The process's own figures at the end.
+    pub statistics: Statistics,
+    /// How long the recording is.
+    pub length_ns: u64,
+}
+
+impl Summary {
+    /// Of a recording.
+    pub fn of(recording: &Recording) -> Self {
+        let mut summary = Self {
+            padding: recording.conditions.padding_bytes,
+            statistics: recording.statistics.last().map_or_else(Statistics::default, |last| last.1),
+            stops: stops(&recording.cycles),
+            yielded: yielded(&recording.cycles),
+            memory: memories(recording).last().copied(),
+            length_ns: length(recording),
+            layouts: layouts(recording),
+            ..Self::default()
+        };
+        summary.count(recording);
+        summary
+    }
+
+    fn count(&mut self, recording: &Recording) {
+        let cells = Cells::of(recording);
+        let mut bins: BTreeMap<u64, Cost> = BTreeMap::new();
+        let mut classes: BTreeMap<u64, Cost> = BTreeMap::new();
+        let mut threads: BTreeMap<u64, Cost> = BTreeMap::new();
+        let mut sizes = BTreeSet::new();
+        for (&(thread, kind, size), &count) in &recording.counts {
+            let (class, cell) = cells.cell(size);
+            let (bin, bin_cell) = power_of_two(size);
+            let is_leaf = LEAVES.contains(&kind);
+            let part = if is_leaf { &mut self.not_scanned } else { &mut self.scanned };
+            for cost in [
+                &mut self.total,
+                &mut self.kinds[kind],
+                part,
+                bins.entry(bin.unwrap_or(u64::MAX)).or_default(),
+                classes.entry(class.map_or(u64::MAX, |_| cell)).or_default(),
+                threads.entry(thread).or_default(),
+                self.sizes.entry(size).or_default(),
+            ] {
+                cost.add(size, count, cell);
+            }
+            self.powers_of_two.conservative.add(size, count, bin_cell);
+            let pointer = if is_leaf { 0 } else { TYPE_POINTER_BYTES };
+            let typed_cell = power_of_two(size.saturating_add(pointer)).1;
+            self.powers_of_two.with_type_pointers.add(size, count, typed_cell);
+            sizes.insert(size);
+        }
+        self.different_sizes = sizes.len();
+        let rows = |map: BTreeMap<u64, Cost>| {
+            map.into_iter().map(|(bin, cost)| ((bin != u64::MAX).then_some(bin), cost)).collect()
+        };
+        self.bins = rows(bins);
+        self.classes = rows(classes);
+        self.threads = threads.into_iter().collect();
+    }
+
+    /// Bytes of typed objects that marking never looks at.
+    pub fn words_saved(&self) -> u64 {
+        self.layouts.iter().map(|row| row.not_scanned / 8).sum()
+    }
+
+    /// What a layout costs for each object: what the library counted for all cells, less what sizes and alignments explain, divided by the typed objects. None without typed
+    /// objects, and where the library counted something else than requests (objects in flight when the process was killed).
+    pub fn bytes_per_typed_object(&self) -> Option<f64> {
+        let typed = self.kinds[TYPED].objects;
+        let counted = self.statistics.allocated_bytes;
+        let explained = self.total.allocated + self.padding;
+        let same_objects = self.statistics.allocated_objects == self.total.objects;
+        (typed > 0 && same_objects).then(|| (counted as f64 - explained as f64) / typed as f64)
+    }
+}
+
+fn stops(cycles: &[Cycle]) -> Stops {
+    let mut sorted: Vec<u64> = cycles
+        .iter()
+        .flat_map(|cycle| [(cycle.concurrent != 0).then_some(cycle.first_ns), Some(cycle.pause_ns)])
+        .flatten()
+        .collect();
+    sorted.sort_unstable();
+    Stops { sorted }
+}
+
+fn yielded(cycles: &[Cycle]) -> u64 {
+    let before = core::iter::once(0).chain(cycles.iter().map(|cycle| cycle.live_bytes));
+    cycles.iter().zip(before).map(|(cycle, before)| cycle.yield_bytes(before)).sum()
+}
+
+fn length(recording: &Recording) -> u64 {
+    let last = [
+        recording.ended_ns,
+        recording.cycles.last().map(|cycle| cycle.ended_ns),
+        recording.moments.last().map(|moment| moment.at_ns),
+        recording.statistics.last().map(|statistics| statistics.0),
+    ];
+    last.into_iter().flatten().max().unwrap_or(0)
+}
+
+fn layouts(recording: &Recording) -> Vec<LayoutRow> {
+    let row = |(&number, &(objects, bytes)): (&u64, &(u64, u64))| {
+        let shape = recording.shapes.get(&number).copied();
+        let not_scanned = match shape {
+            Some(Shape::Bitmap { element_words, pointer_words }) => {
+                let clear = element_words.saturating_sub(pointer_words);
+                (u128::from(bytes) * u128::from(clear) / u128::from(element_words.max(1))) as u64
+            }
+            Some(Shape::Prefix { bytes: prefix }) => {
+                bytes.saturating_sub(prefix.saturating_mul(objects))
+            }
+            Some(Shape::Function) | None => 0,
+        };
+        LayoutRow { number, shape, objects, bytes, not_scanned }
+    };
+    recording.layouts.iter().map(row).collect()
+}
+
+/// Committed memory after each cycle whose heap was looked at.
+pub fn memories(recording: &Recording) -> Vec<Memory> {
+    let mut found: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for (cycle, _, _, census) in &recording.census {
+        let sums = found.entry(*cycle).or_default();
+        sums.0 += census.live_bytes;
+        sums.1 += census.block_bytes;
+    }
+    let committed: BTreeMap<u64, u64> =
+        recording.cycles.iter().map(|cycle| (cycle.number, cycle.committed_bytes)).collect();
+    found
+        .into_iter()
+        .filter_map(|(cycle, (live, blocks))| {
+            // Blocks made since the cycle count as committed too.
+            let committed = (*committed.get(&cycle)?).max(blocks);
+            let fragmentation = blocks.saturating_sub(live);
+            Some(Memory { cycle, committed, live, fragmentation, room: committed - blocks })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+pub mod tests;

@@ -1,0 +1,251 @@
+//! The summary for a terminal.
+//!
+//! Pure.
+
+use crate::cost::Cost;
+use crate::summary::Summary;
+use crate::units::{bytes, count, duration, percent};
+use neap_record::chunks::Shape;
+use neap_record::{KIND_NAMES, Recording};
+use std::fmt::Write;
+
+/// Rows of the tables that could be longer.
+const MOST_ROWS: usize = 20;
+
+/// The whole of it.
+pub fn text(recording: &Recording) -> String {
+    let summary = Summary::of(recording);
+    let mut out = String::new();
+    head(&mut out, recording, &summary);
+    requests(&mut out, &summary);
+    table(&mut out, "requests by bin (powers of two)", "bin", &bin_rows(&summary.bins, "pages"));
+    table(&mut out, "requests by Neap's cells", "cell", &bin_rows(&summary.classes, "large"));
+    threads(&mut out, recording, &summary);
+    layouts(&mut out, &summary);
+    cycles(&mut out, recording, &summary);
+    out
+}
+
+fn head(out: &mut String, recording: &Recording, summary: &Summary) {
+    let process = &recording.process;
+    let _ = writeln!(out, "program      {}", process.command.join(" "));
+    let _ = writeln!(
+        out,
+        "process      {}, Neap {}, watch {}, {}",
+        process.id,
+        process.version,
+        process.watch,
+        match recording.ended_ns {
+            Some(_) => format!("ran {}", duration(summary.length_ns)),
+            None => format!(
+                "did not end in order: recorded up to {} from its start",
+                duration(summary.length_ns)
+            ),
+        }
+    );
+    for problem in &recording.problems {
+        let _ = writeln!(out, "problem      {problem}");
+    }
+    if recording.conditions.lost > 0 {
+        let lost = count(recording.conditions.lost);
+        let _ = writeln!(
+            out,
+            "problem      {lost} steps of cycles came faster than they could be written, and are missing"
+        );
+    }
+}
+
+fn requests(out: &mut String, summary: &Summary) {
+    let total = &summary.total;
+    let _ = writeln!(out, "\nrequests");
+    let line = |out: &mut String, name: &str, cost: &Cost| {
+        let _ = writeln!(
+            out,
+            "  {name:<18} {:>15} objects {:>12} requested {:>12} allocated {:>12} wasted ({})",
+            count(cost.objects),
+            bytes(cost.requested),
+            bytes(cost.allocated),
+            bytes(cost.wasted()),
+            percent(cost.wasted(), cost.allocated),
+        );
+    };
+    line(out, "all", total);
+    line(out, "scanned", &summary.scanned);
+    line(out, "not scanned", &summary.not_scanned);
+    for (name, cost) in KIND_NAMES.iter().zip(&summary.kinds) {
+        if cost.objects > 0 {
+            line(out, &format!("- {name}"), cost);
+        }
+    }
+    let _ = writeln!(out, "  different sizes    {:>15}", count(summary.different_sizes as u64));
+    if summary.padding > 0 {
+        let _ = writeln!(out, "  for alignment      {:>15} more allocated", bytes(summary.padding));
+    }
+    let _ = writeln!(out, "the same requests in powers of two up to 4 KiB, then pages");
+    line(out, "as they are", &summary.powers_of_two.conservative);
+    line(out, "with type pointers", &summary.powers_of_two.with_type_pointers);
+}
+
+fn bin_rows(bins: &[(Option<u64>, Cost)], last: &str) -> Vec<(String, Cost)> {
+    bins.iter().map(|(bin, cost)| (bin.map_or(last.to_owned(), count), *cost)).collect()
+}
+
+fn table(out: &mut String, title: &str, first: &str, rows: &[(String, Cost)]) {
+    let _ = writeln!(
+        out,
+        "\n{title}\n  {first:>10} {:>15} {:>12} {:>12} {:>12} {:>8}",
+        "objects", "requested", "allocated", "wasted", ""
+    );
+    for (name, cost) in rows {
+        let _ = writeln!(
+            out,
+            "  {name:>10} {:>15} {:>12} {:>12} {:>12} {:>8}",
+            count(cost.objects),
+            bytes(cost.requested),
+            bytes(cost.allocated),
+            bytes(cost.wasted()),
+            percent(cost.wasted(), cost.allocated),
+        );
+    }
+}
+
+fn threads(out: &mut String, recording: &Recording, summary: &Summary) {
+    if summary.threads.len() < 2 {
+        return;
+    }
+    let mut rows = summary.threads.clone();
+    rows.sort_by_key(|(_, cost)| core::cmp::Reverse(cost.requested));
+    let more = rows.len().saturating_sub(MOST_ROWS);
+    let _ = writeln!(out, "\nrequests by thread");
+    for (number, cost) in rows.iter().take(MOST_ROWS) {
+        let thread = recording.threads.get(number);
+        let name = thread.map_or("", |thread| thread.name.as_str());
+        let id = thread.map_or(0, |thread| thread.id);
+        let _ = writeln!(
+            out,
+            "  {name:<16} {id:>8} {:>15} objects {:>12}",
+            count(cost.objects),
+            bytes(cost.requested)
+        );
+    }
+    if more > 0 {
+        let _ = writeln!(out, "  and {} more", count(more as u64));
+    }
+}
+
+fn layouts(out: &mut String, summary: &Summary) {
+    if summary.layouts.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\ntyped objects by layout");
+    let mut rows = summary.layouts.clone();
+    rows.sort_by_key(|row| core::cmp::Reverse(row.bytes));
+    for row in rows.iter().take(MOST_ROWS) {
+        let shape = match row.shape {
+            Some(Shape::Bitmap { element_words, pointer_words }) => {
+                format!("{pointer_words} of {element_words} words scanned")
+            }
+            Some(Shape::Prefix { bytes }) => format!("first {bytes} bytes scanned"),
+            Some(Shape::Function) => "scanned by a function".to_owned(),
+            None => "not described".to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "  layout {:<6} {shape:<28} {:>15} objects {:>12}, of it never scanned {:>12}",
+            row.number,
+            count(row.objects),
+            bytes(row.bytes),
+            bytes(row.not_scanned),
+        );
+    }
+    let more = rows.len().saturating_sub(MOST_ROWS);
+    if more > 0 {
+        let _ = writeln!(out, "  and {} more", count(more as u64));
+    }
+    let saved = count(summary.words_saved());
+    match summary.bytes_per_typed_object() {
+        Some(cost) => {
+            let _ = writeln!(
+                out,
+                "  a layout cost {cost:.2} bytes an object, and saved scanning {saved} words"
+            );
+        }
+        None => {
+            let _ = writeln!(out, "  layouts saved scanning {saved} words");
+        }
+    }
+}
+
+fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
+    let stops = &summary.stops;
+    let cycles = recording.cycles.len() as u64;
+    let _ = writeln!(out, "\ncycles");
+    if cycles == 0 {
+        let _ = writeln!(out, "  none");
+        return;
+    }
+    let concurrent = recording.cycles.iter().filter(|cycle| cycle.concurrent != 0).count() as u64;
+    let sum = |of: fn(&neap_record::Cycle) -> u64| recording.cycles.iter().map(of).sum::<u64>();
+    let rescanned = sum(|cycle| cycle.preclean_pages + cycle.remark_pages);
+    let _ = writeln!(
+        out,
+        "  cycles             {:>12}, of them concurrent {}",
+        count(cycles),
+        count(concurrent)
+    );
+    let _ = writeln!(
+        out,
+        "  stops              {:>12}, longest {}, 99 of 100 at most {}, half at most {}, all together {} ({} of the run)",
+        count(stops.count()),
+        duration(stops.max()),
+        duration(stops.percentile(99)),
+        duration(stops.percentile(50)),
+        duration(stops.total()),
+        percent(stops.total(), summary.length_ns),
+    );
+    let _ = writeln!(out, "  marking            {:>12}", duration(sum(|cycle| cycle.mark_ns)));
+    let _ = writeln!(out, "  marked             {:>12}", bytes(sum(|cycle| cycle.live_bytes)));
+    let _ = writeln!(out, "  found dead         {:>12}", bytes(summary.yielded));
+    let _ = writeln!(out, "  pages rescanned    {:>12}", count(rescanned));
+    if let Some(memory) = summary.memory {
+        let _ = writeln!(
+            out,
+            "  memory, cycle {:<4} {:>12} committed: {} live, {} fragmentation, {} room; live and fragmentation are {:.2} of live",
+            memory.cycle,
+            bytes(memory.committed),
+            bytes(memory.live),
+            bytes(memory.fragmentation),
+            bytes(memory.room),
+            (memory.live + memory.fragmentation) as f64 / memory.live.max(1) as f64,
+        );
+    }
+    let _ = writeln!(out, "  most in use        {:>12}", bytes(summary.statistics.peak_bytes));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::sample;
+
+    #[test]
+    fn says_what_matters() {
+        let text = text(&sample());
+        for wanted in [
+            "program      prog a b",
+            "ran 1.00 s",
+            "different sizes                  4",
+            "a layout cost 0.00 bytes an object, and saved scanning 12 words",
+            "1 of 4 words scanned",
+            "of them concurrent 1",
+            "longest 2.00 ms",
+            "544 B fragmentation",
+        ] {
+            assert!(text.contains(wanted), "{wanted} is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn an_empty_recording_is_no_failure() {
+        assert!(text(&Recording::default()).contains("did not end in order"));
+    }
+}

@@ -1,0 +1,162 @@
+#!/bin/bash
+# Records programs whose requests are known, and compares what `neap report` says; ends them in every way. Prints a
+# result line for each test. PREFIX=DIR tests another installation than build/. Called by tools/test.sh.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+
+prefix=$(realpath "${PREFIX:-build}")
+out=$(realpath -m "${OUT:-build/stats}")
+rm -rf "$out"
+mkdir -p "$out"
+neap=$prefix/bin/neap
+failed=0
+
+# result NAME COMMAND…: one result; says what the command said if it failed.
+result() {
+    local name=$1 status
+    shift
+    "$@" >"$out/output" 2>&1
+    status=$?
+    if [ "$status" = 0 ]; then
+        echo "ok - stats/$name"
+    else
+        head -n 30 "$out/output" | sed 's/^/# /'
+        echo "# ended with status $status: $*"
+        echo "not ok - stats/$name"
+        failed=1
+    fi
+}
+
+# field FILE PATH: a field of the report's JSON, such as requested.objects.
+field() {
+    "$neap" report "$1" --json | python3 -c '
+import json, sys
+value = json.load(sys.stdin)
+for name in sys.argv[1].split("."):
+    value = value[int(name) if isinstance(value, list) else name]
+print(json.dumps(value))' "$2"
+}
+
+# is FILE PATH VALUE: whether a field has this value.
+is() {
+    local found
+    found=$(field "$1" "$2") || return 1
+    [ "$found" = "$3" ] || {
+        echo "$2 is $found, not $3"
+        return 1
+    }
+}
+
+# count FILE KIND SIZE: requests of this kind and size.
+count() {
+    "$neap" report "$1" --csv requests | awk -F, -v kind="$2" -v size="$3" '$1 == size && $2 == kind { print $3 }'
+}
+
+# counts FILE: what requests.c makes before it ends.
+counts() {
+    local kind size wanted found
+    while read -r kind size wanted; do
+        found=$(count "$1" "$kind" "$size")
+        [ "$found" = "$wanted" ] || {
+            echo "$kind of $size bytes: ${found:-none}, not $wanted"
+            return 1
+        }
+    done <<END
+conservative 24 4000
+leaf 5000 40
+leaf 1000001 1
+leaf 100 1
+uncollectable 77 1
+typed 64 100
+END
+}
+
+program() { NEAP_STATS=$1 "$out/requests" "${@:2}"; }
+
+in_order() {
+    program "$out/in-order" && counts "$out/in-order" &&
+        is "$out/in-order" problems '[]' && is "$out/in-order" padding_bytes 24 &&
+        is "$out/in-order" bytes_per_typed_object 0.0 && is "$out/in-order" words_not_scanned 600 &&
+        is "$out/in-order" lost_events 0 && is "$out/in-order" statistics.cycles 2 &&
+        [ "$(field "$out/in-order" cycles | tr , '\n' | grep -c '"number"')" = 2 ] &&
+        "$neap" report "$out/in-order" | grep -q '24 B more allocated'
+}
+
+crash() {
+    program "$out/crash" crash
+    [ $? = 137 ] && counts "$out/crash" && is "$out/crash" process.ended_ns null
+}
+
+fork() {
+    program "$out/fork" fork && counts "$out/fork" && [ "$(count "$out/fork" conservative 40)" = "" ] &&
+        [ "$(count "$out/fork" conservative 48)" = 1 ] || return 1
+    local child
+    child=$(echo "$out"/fork.*)
+    [ "$(count "$child" conservative 40)" = 500 ] && [ "$(count "$child" conservative 24)" = "" ] &&
+        is "$child" problems '[]'
+}
+
+# A descriptor that the program closed, and that is its own file's by now.
+closed() {
+    program "$out/closed" close "$out/own" 2>"$out/said" || return 1
+    [ "$(cat "$out/own")" = own ]
+}
+
+# The file stays right, and the program goes on, where the disk is full.
+full() {
+    (
+        ulimit -f 1
+        program "$out/full" 2>"$out/said"
+    ) || return 1
+    "$neap" report "$out/full" >/dev/null && [ "$(stat -c %s "$out/full")" -le 1024 ]
+}
+
+# Two at once with one name: each has a file.
+together() {
+    program "$out/together" crash &
+    sleep 0.5
+    program "$out/together" && wait
+    counts "$out/together" && counts "$(echo "$out"/together.*)"
+}
+
+refused() {
+    program "$out/no/such/folder" 2>"$out/said" && grep -q 'nothing is recorded' "$out/said"
+}
+
+page() {
+    local browser
+    "$neap" report "$out/in-order" --html "$out/page.html" || return 1
+    browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || return 1
+    # No name resolves: the page has to do without a network.
+    timeout 50 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$out/browser" \
+        --host-resolver-rules="MAP * ~NOTFOUND" --virtual-time-budget=3000 --window-size=1300,2200 \
+        --screenshot="$out/page.png" --dump-dom "file://$out/page.html" >"$out/page.dom" 2>"$out/browser.log"
+    grep -q 'data-ready="1[0-9]"' "$out/page.dom" || {
+        echo "the page did not draw everything"
+        tail -n 20 "$out/browser.log"
+        return 1
+    }
+    ! grep -q 'data-marks="0"' "$out/page.dom" || return 1
+    # A page that draws nothing has a picture of a few kilobytes.
+    [ "$(stat -c %s "$out/page.png")" -gt 50000 ]
+}
+
+compare() {
+    "$neap" report "$out/in-order" "$out/crash" | grep -q '^objects requested .* 1.000$' &&
+        "$neap" report "$out/in-order" "$out/crash" --json | grep -q '"a": 4146'
+}
+
+cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$prefix/include" tests/stats/requests.c \
+    -o "$out/requests" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || {
+    echo "not ok - stats/requests.c (does not compile)"
+    exit 1
+}
+for test in in_order crash fork closed full together refused compare; do
+    result "$test" "$test"
+done
+if command -v chromium chromium-browser google-chrome >/dev/null; then
+    result page page
+else
+    echo "ok - stats/page # SKIP no Chromium"
+fi
+exit "$failed"
