@@ -39,6 +39,11 @@ fn objects(function: usize) -> bool {
     function != 0 && unsafe { transmute::<usize, StopFunction>(function)() } != 0
 }
 
+/// Whether the program has set a stop function.
+pub fn has_stop_function() -> bool {
+    STOP_FUNCTION.get() != 0
+}
+
 /// Whether the default stop function says no.
 pub fn default_stop_function_objects() -> bool {
     objects(STOP_FUNCTION.get())

@@ -8,7 +8,9 @@ use core::mem::transmute;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::core_api::{self as api, CycleEvent, toggle};
-use crate::variables::{Callback, GC_dont_gc, GC_gc_no, GC_on_heap_resize, callback_accessors};
+use crate::variables::{
+    Callback, GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors,
+};
 use crate::{collect, debug_header, finalize, roots, start};
 
 static EVENT_CALLBACK: Callback = Callback::none();
@@ -89,6 +91,17 @@ fn after_collection() {
 /// The core asks before an automatic collection: the program may have written `GC_dont_gc`, or its stop function may object.
 pub extern "C" fn may_collect() -> bool {
     GC_dont_gc.load(Relaxed) == 0 && !collect::default_stop_function_objects()
+}
+
+/// Whether a function that the program set is called before, in or about a collection: then no collection runs on a thread that is not the program's. Functions that mark objects are the core's to
+/// know.
+pub fn program_takes_part() -> bool {
+    EVENT_CALLBACK.get() != 0
+        || START_CALLBACK.get() != 0
+        || collect::has_stop_function()
+        || roots::has_callbacks()
+        || toggle::callback().is_some()
+        || GC_find_leak.load(Relaxed) != 0
 }
 
 /// The heap has grown to so many bytes.

@@ -86,6 +86,13 @@ pub unsafe extern "C" fn run_root_callback(tracer: &mut Tracer<'_>) {
     }
 }
 
+/// Whether the program has a function that names roots, or one that chooses among the static ones.
+pub fn has_callbacks() -> bool {
+    let procedure = GC_push_other_roots.get();
+    HAS_STATIC_ROOTS.get() != 0
+        || (procedure != 0 && procedure != push_no_other_roots as *const () as usize)
+}
+
 /// Opens a library. Loaded while a collection runs is as good as any other time: segments are looked up anew in each.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_dlopen(path: *const c_char, mode: c_int) -> *mut c_void {

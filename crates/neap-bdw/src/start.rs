@@ -26,6 +26,7 @@ extern "C" fn on_load() {
     api::set_root_callback(Some(roots::run_root_callback));
     api::set_event_callback(Some(events::on_cycle_event));
     api::set_warning_callback(Some(warn_from_core));
+    api::set_takes_part(events::program_takes_part);
     api::set_cycle_gate(Some(events::may_collect));
     api::set_heap_resize_callback(Some(events::on_heap_resize));
     api::set_main_stack_base_source(&GC_stackbottom);

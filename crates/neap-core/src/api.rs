@@ -29,7 +29,7 @@ pub mod objects;
 pub mod world;
 
 pub use crate::alloc::free::FreeError;
-pub use crate::cycle::events::{AfterCycle, CycleEvent, CycleGate, EventCallback};
+pub use crate::cycle::events::{AfterCycle, CycleEvent, CycleGate, EventCallback, set_takes_part};
 pub use crate::cycle::root_callback::RootCallback;
 pub use crate::heap::kind::Kind;
 pub use crate::heap::layout::{LayoutError, LayoutId};

@@ -7,15 +7,26 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::time::Instant;
 
-use super::{limits, steps};
+use super::idle::{Idle, Now, Verdict};
+use super::report::CYCLES;
+use super::{collector, limits, steps};
+use crate::addr::GRANULE_BYTES;
 use crate::heap::{HEAP, decay};
-use crate::sys::{futex, own_thread};
+use crate::sys::{clock, futex, own_thread};
 
 /// Counts reasons to wake; the thread sleeps on it.
 static WAKES: AtomicU32 = AtomicU32::new(0);
 static RUNNING: AtomicBool = AtomicBool::new(false);
 /// How long memory lies unused before it goes back, milliseconds.
 static DECAY_MS: AtomicU64 = AtomicU64::new(4000);
+
+/// How long a program is quiet before it is collected, milliseconds; 0 for never.
+static IDLE_MS: AtomicU64 = AtomicU64::new(0);
+
+/// Sets the time after which a quiet program is collected; 0 for never.
+pub fn set_idle_ms(idle_ms: u64) {
+    IDLE_MS.store(idle_ms, Relaxed);
+}
 
 /// Sets the time after which unused memory goes back.
 pub fn set_decay_ms(decay_ms: u64) {
@@ -42,6 +53,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         HEAP.state.set_now_ms(now);
         now
     };
+    let mut idle = Idle::new();
     loop {
         let seen = WAKES.load(Acquire);
         now_ms();
@@ -49,13 +61,37 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         while !HEAP.inner().sweep_step(&HEAP) {}
         steps::swept();
         let over = limits::look_if_old(now_ms());
-        let decay_ms = if over { 0 } else { DECAY_MS.load(Relaxed) };
+        let (collected, idle_ms) = look_idle(&mut idle, &now_ms);
+        let decay_ms = if over || collected { 0 } else { DECAY_MS.load(Relaxed) };
         if let Some(before) = decay::due_before(now_ms(), decay_ms) {
             while HEAP.clean(&mut HEAP.inner(), before, decay::STEP_RANGES) == decay::STEP_RANGES {}
         }
         let dirty = HEAP.inner().granules.dirty_free();
-        let sleep_ms = decay::next_look_ms(decay_ms, dirty);
+        let sleep_ms = [decay::next_look_ms(decay_ms, dirty), idle_ms].into_iter().flatten().min();
         futex::wait(&WAKES, seen, sleep_ms.map(|ms| ms * 1_000_000));
+    }
+}
+
+/// Collects if the program is idle and it is time: whether it did, and when to look again.
+fn look_idle(idle: &mut Idle, now_ms: &impl Fn() -> u64) -> (bool, Option<u64>) {
+    let now = || Now {
+        ms: now_ms(),
+        cycles: CYCLES.load(Relaxed),
+        allocated_bytes: HEAP.state.allocated_since_cycle.load(Relaxed),
+        resident_bytes: HEAP.inner().granules.resident() * GRANULE_BYTES,
+        program_ns: clock::others_processor_ns(),
+    };
+    let before = now();
+    match idle.look(&before, IDLE_MS.load(Relaxed)) {
+        Verdict::Sleep => (false, None),
+        Verdict::Wait(ms) => (false, Some(ms)),
+        Verdict::Collect => {
+            let collected = collector::collect_idle();
+            let took_ms = now_ms() - before.ms;
+            while !HEAP.inner().sweep_step(&HEAP) {}
+            steps::swept();
+            (collected, Some(idle.collected(&now(), took_ms)))
+        }
     }
 }
 

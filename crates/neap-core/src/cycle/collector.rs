@@ -152,12 +152,34 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     }
     mutator.holds.store(1, Relaxed);
     mutator.position.store(position, Relaxed);
-    full::run(&mut collector, mutator);
+    full::run(&mut collector, Some(mutator));
     clear_stack();
     mutator.holds.store(0, Relaxed);
     drop(collector);
     background::wake();
     events::after_cycle();
+    true
+}
+
+/// A cycle for a program that is idle, on the collector's thread: false if the program does not want one, or has functions that are called in cycles and rely on its own threads.
+pub fn collect_idle() -> bool {
+    if is_disabled()
+        || !AUTOMATIC.load(Relaxed)
+        || steps::program_takes_part()
+        || !events::may_begin()
+    {
+        return false;
+    }
+    if steps::enabled() {
+        steps::drive_unasked();
+        return true;
+    }
+    let mut collector = COLLECTOR.lock();
+    if collector.phase != Phase::Idle {
+        return false;
+    }
+    full::run(&mut collector, None);
+    steps::tell_end();
     true
 }
 

@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 pub use neap_record::CycleEvent;
 
+use super::root_callback;
 use crate::stats::{events as rings, probes};
 use crate::sys::clock;
 
@@ -38,9 +39,23 @@ pub fn set_gate(gate: Option<CycleGate>) {
     GATE.store(gate.map_or(0, |gate| gate as usize), Release);
 }
 
-/// Whether there is a callback for steps.
-pub fn are_told() -> bool {
-    EVENT.load(Relaxed) != 0
+/// Says whether the program itself takes part in cycles, where a front end has callbacks of its own all the time.
+pub type TakesPart = fn() -> bool;
+
+static TAKES_PART: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets who says so.
+pub fn set_takes_part(asked: TakesPart) {
+    TAKES_PART.store(asked as usize, Release);
+}
+
+/// Whether functions of the program are called in a cycle, which may rely on the thread that they run on.
+pub fn program_takes_part() -> bool {
+    match TAKES_PART.load(Acquire) {
+        0 => EVENT.load(Relaxed) != 0 || GATE.load(Relaxed) != 0 || root_callback::is_set(),
+        // SAFETY: stored from such a function.
+        asked => unsafe { core::mem::transmute::<usize, TakesPart>(asked)() },
+    }
 }
 
 /// Tells of a step.

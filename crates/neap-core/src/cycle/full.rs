@@ -27,8 +27,8 @@ use crate::world::mutator::Mutator;
 /// Marking that is expected to take less than helpers need to wake up is done alone.
 const PARALLEL_ABOVE_BYTES: usize = 1 << 20;
 
-/// Runs the cycle. The caller holds the collector's lock and no other, and `mutator`, the caller's own, has its position on the stack noted.
-pub fn run(collector: &mut Collector, mutator: &Mutator) {
+/// Runs the cycle. The caller holds the collector's lock and no other, and `own`, its mutator if it is one, has its position on the stack noted.
+pub fn run(collector: &mut Collector, own: Option<&Mutator>) {
     let mut record = CycleRecord {
         number: CYCLES.load(Relaxed) + 1,
         kind: Kind::Stopped,
@@ -47,7 +47,7 @@ pub fn run(collector: &mut Collector, mutator: &Mutator) {
     record.markers = 1 + helpers;
 
     collector.step(Step::Armed);
-    let stop = Stop::begin(collector, Some(mutator));
+    let stop = Stop::begin(collector, own);
     record.stopping_ns = stop.stopping_ns;
     let phase = Instant::now();
     tell(CycleEvent::MarkStart);

@@ -10,6 +10,7 @@ pub mod events;
 pub mod freeze;
 pub mod full;
 pub mod generation;
+pub mod idle;
 pub mod limits;
 pub mod markers;
 pub mod pacer;

@@ -170,16 +170,19 @@ fn withdraw(step: u32) -> bool {
 }
 
 /// Whether a stop calls the program: its functions may rely on the thread that they run on.
-fn program_takes_part() -> bool {
-    host::get().is_some()
-        || HEAP.layouts.has_functions()
-        || events::are_told()
-        || root_callback::is_set()
+pub fn program_takes_part() -> bool {
+    host::get().is_some() || HEAP.layouts.has_functions() || events::program_takes_part()
 }
 
 /// The end of a cycle was not told: the next mutator that comes by tells it.
 pub fn tell_end() {
     TELL_END.store(true, Release);
+}
+
+/// Runs a cycle that nobody asked for. On the collector's thread.
+pub fn drive_unasked() {
+    REQUESTED.store(true, Release);
+    drive();
 }
 
 /// Runs a cycle if one was requested. On the collector's thread.

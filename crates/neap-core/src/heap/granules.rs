@@ -250,6 +250,11 @@ impl Granules {
         self.dirty_free += count;
     }
 
+    /// Whether nothing of a chunk is in use or holds memory.
+    pub fn is_clean(&self, chunk: usize) -> bool {
+        self.chunks[chunk].free == ALL && self.chunks[chunk].dirty == 0
+    }
+
     /// Whether a granule is free.
     pub fn is_free(&self, granule: Granule) -> bool {
         self.chunks[granule.chunk()].free >> granule.in_chunk() & 1 != 0
@@ -304,9 +309,13 @@ mod tests {
         assert_eq!(granules.next_to_clean(0, 99), None);
         assert_eq!(granules.next_to_clean(0, 100), Some((Granule(2), 3, 0)));
         assert_eq!(granules.next_to_clean(0, 100), None);
+        assert!(!granules.is_clean(0));
         granules.keep_dirty(Granule(2), 3);
         assert_eq!(granules.next_to_clean(0, 100), Some((Granule(2), 3, 0)));
         assert_eq!(granules.take(3, Scanned).unwrap(), Taken { first: Granule(2), fresh: true });
+        granules.give_back(Granule(0), 10, 0);
+        while granules.next_to_clean(0, 100).is_some() {}
+        assert!(granules.is_clean(0));
     }
 
     #[test]

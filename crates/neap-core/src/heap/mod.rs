@@ -231,6 +231,9 @@ impl Heap {
                 inner.granules.keep_dirty(first, count);
                 break;
             }
+            if inner.granules.is_clean(chunk) {
+                self.clean_bits(chunk);
+            }
             from = chunk;
             cleaned += 1;
         }

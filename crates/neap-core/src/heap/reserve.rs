@@ -77,6 +77,13 @@ impl Heap {
         Ok(())
     }
 
+    /// Gives the bits of a chunk back that holds nothing: a block that is formed there clears its own before they are looked at. Under the lock.
+    pub(super) fn clean_bits(&self, chunk: usize) {
+        let bits = Address(self.bits.load(Relaxed) + chunk * BITS_PER_CHUNK);
+        // SAFETY: no block, no bits. If the system refuses, they stay as they are.
+        let _ = unsafe { map::give_back(bits, BITS_PER_CHUNK) };
+    }
+
     /// Bytes of the reservation.
     pub fn reserved(&self) -> usize {
         self.reserved.load(Relaxed)

@@ -34,7 +34,7 @@ use core::cell::UnsafeCell;
 use crate::heap::state::settling;
 use crate::rank::Rank;
 use crate::sync::{Guard, Lock};
-use crate::world::critical;
+use crate::world::current;
 use crate::world::mutator::Mutator;
 
 /// What this module needs of the marker. An `object` is always the start of an allocated object.
@@ -112,10 +112,10 @@ impl Refs {
 
 static REFS: Lock<Refs> = Lock::new(Rank::Refs, Refs::new());
 
-/// Runs `f` on the tables, from a mutator.
+/// Runs `f` on the tables, from a mutator, or from the collector's thread, which is none and must not become one: it is never stopped.
 fn with<R>(f: impl FnOnce(&mut Refs) -> R) -> R {
     // The critical section is entered first and left last: a stop that arrives meanwhile waits for it.
-    let _unstopped = critical::enter();
+    let _unstopped = current::get().map(|mutator| mutator.critical());
     f(&mut REFS.lock())
 }
 

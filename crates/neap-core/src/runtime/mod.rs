@@ -112,6 +112,7 @@ fn apply(options: &Options) {
     limits::configure(options.max_heap, options.soft_limit);
     roots::set_static(options.static_roots);
     background::set_decay_ms(options.decay.as_millis() as u64);
+    background::set_idle_ms(options.idle.as_millis() as u64);
     report::LOG_CYCLES.store(options.log.cycles, Relaxed);
     prefork::set_on_fork(options.prefork == Prefork::OnFork);
     let processors = thread::processors();

@@ -18,6 +18,12 @@ pub fn unix_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
+/// Processor time that the threads of the process have taken, but for the calling one.
+pub fn others_processor_ns() -> u64 {
+    let own = nanoseconds(clock_gettime(ClockId::ThreadCPUTime));
+    nanoseconds(clock_gettime(ClockId::ProcessCPUTime)).saturating_sub(own)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
