@@ -20,14 +20,14 @@ fi
 
 wanted() { [ ${#groups[@]} = 0 ] || [[ " ${groups[*]} " == *" $1 "* ]]; }
 
-# report NAME STATUS: a result line; what the program said comes first if it failed.
+# report STATUS NAME: a result line with what the program said last; all that it said comes first if it failed.
 report() {
-    if [ "$2" = 0 ]; then
-        echo "ok - limits/$1"
+    if [ "$1" = 0 ]; then
+        echo "ok - limits/$2 [$(said)]"
     else
         head -n 20 "$out/output" | cut -c1-300 | sed 's/^/# /'
-        echo "# ended with status $2"
-        echo "not ok - limits/$1"
+        echo "# ended with status $1"
+        echo "not ok - limits/$2"
         failed=1
     fi
 }
@@ -36,7 +36,7 @@ said() { tail -n 1 "$out/output"; }
 
 build() {
     cc -O2 -g -Wall -Wextra -Werror "tests/limits/$1.c" -o "$out/$1" "${@:2}" -lgc -lpthread >"$out/output" 2>&1 && return
-    report "$1 (does not compile)" 1
+    report 1 "$1 (does not compile)"
     return 1
 }
 
@@ -75,7 +75,7 @@ if wanted leak && build leak; then
         for arguments in "0" "10 0 3"; do
             # shellcheck disable=SC2086
             neap $watch NEAP_MAX_HEAP=64MiB "$out/leak" $arguments
-            report "leak $arguments, max_heap=64MiB, $watch [$(said)]" $?
+            report $? "leak $arguments, max_heap=64MiB, $watch"
         done
     done
 fi
@@ -87,14 +87,14 @@ if wanted cgroup && build leak; then
             for arguments in "0" "0 100" "10 0 3"; do
                 # shellcheck disable=SC2086
                 neap_in_group $watch "$out/leak" $arguments
-                report "leak $arguments, in a control group of 64 MiB, $watch [$(said)]" $?
+                report $? "leak $arguments, in a control group of 64 MiB, $watch"
             done
         done
         neap_in_group none NEAP_MAX_HEAP=16MiB "$out/leak"
         status=$?
         kept=$(said | sed 's/.*"kept_mib": \([0-9]*\).*/\1/')
         [ $status = 0 ] && [ "$kept" -le 16 ]
-        report "leak, max_heap=16MiB wins over the control group [$(said)]" $?
+        report $? "leak, max_heap=16MiB wins over the control group"
         { in_group timeout 60 "$out/leak"; } 2>/dev/null
         echo "# on Debian's libgc the same program ends with status $? in that group (137: the kernel killed it)"
         remove_group
@@ -103,7 +103,7 @@ if wanted cgroup && build leak; then
     fi
     if make_group 1G 64M; then
         neap_in_group none "$out/leak"
-        report "leak, in a control group whose parent has 64 MiB [$(said)]" $?
+        report $? "leak, in a control group whose parent has 64 MiB"
         remove_group
     fi
 fi
@@ -123,7 +123,7 @@ if wanted shrink && build shrink; then
         wait "${jobs[index]}"
         status=$?
         cp "$out/shrink-$((index + 1))" "$out/output"
-        report "shrink from $mib MB and idle, ${names[index]} [$(said)]" $status
+        report $status "shrink from $mib MB and idle, ${names[index]}"
     done
 fi
 
@@ -138,7 +138,7 @@ if wanted kernel-writes && build kernel_writes; then
             echo "ok - limits/$way into watched pages # SKIP the kernel does not offer io_uring here"
             continue
         fi
-        report "$way into watched pages, pagemap [$(said)]" $status
+        report $status "$way into watched pages, pagemap"
         echo "# the same on Debian's libgc, incremental (status 3: it refused with EFAULT): $peer"
     done
 fi

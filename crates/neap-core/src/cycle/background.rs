@@ -81,15 +81,15 @@ fn look_idle(idle: &mut Idle, now_ms: &impl Fn() -> u64) -> (bool, Option<u64>) 
         resident_bytes: HEAP.inner().granules.resident() * GRANULE_BYTES,
         program_ns: clock::others_processor_ns(),
     };
-    let before = now();
-    match idle.look(&before, IDLE_MS.load(Relaxed)) {
+    match idle.look(&now(), IDLE_MS.load(Relaxed)) {
         Verdict::Sleep => (false, None),
         Verdict::Wait(ms) => (false, Some(ms)),
         Verdict::Collect => {
+            let began_ns = clock::own_processor_ns();
             let collected = collector::collect_idle();
-            let took_ms = now_ms() - before.ms;
             while !HEAP.inner().sweep_step(&HEAP) {}
             steps::swept();
+            let took_ms = (clock::own_processor_ns() - began_ns) / 1_000_000;
             (collected, Some(idle.collected(&now(), took_ms)))
         }
     }

@@ -38,7 +38,7 @@ const STILL_NS: u64 = 3_000;
 /// Cycles of an idle program are no further apart than this.
 const LONGEST_MS: u64 = 120_000;
 /// And take no more than this part of the time, but for the first one.
-const COST_PART: u64 = 50;
+const COST_PART: u64 = 10;
 
 /// What is remembered from look to look.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ impl Idle {
         Verdict::Wait(self.wait_ms)
     }
 
-    /// The cycle that [`Verdict::Collect`] asked for is over, or could not be run; `now` is from after it, `took_ms` how long it was under way.
+    /// The cycle that [`Verdict::Collect`] asked for is over, or could not be run; `now` is from after it, `took_ms` the processor time that it took.
     pub fn collected(&mut self, now: &Now, took_ms: u64) -> u64 {
         (self.cycles, self.allocated_bytes) = (now.cycles, now.allocated_bytes);
         self.settled_ns = Some(now.program_ns);
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(idle.look(&Now { ms: 6200, ..after }, AFTER), Wait(8000));
         let ran = Now { ms: 14_200, program_ns: STILL_NS, ..after };
         assert_eq!(idle.look(&ran, AFTER), Collect);
-        assert_eq!(idle.collected(&ran, 1000), 50_000, "a costly cycle is not repeated soon");
+        assert_eq!(idle.collected(&ran, 5000), 50_000, "a costly cycle is not repeated soon");
         assert_eq!(idle.look(&Now { ms: 64_200, ..ran }, AFTER), Wait(100_000));
         assert_eq!(idle.look(&Now { ms: 164_200, ..ran }, AFTER), Wait(LONGEST_MS));
     }

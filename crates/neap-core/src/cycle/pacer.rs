@@ -50,7 +50,7 @@ const STRAINED_SHARE: f64 = 0.9;
 /// The same for a program that keeps more from cycle to cycle: it will not come out of it.
 const LEAKING_SHARE: f64 = 0.4;
 /// It may go on like that for so long. Longer: programs that come out of it by themselves are spared; shorter: the others end sooner.
-const STRAINED_NS: u64 = 1_000_000_000;
+const STRAINED_NS: u64 = 500_000_000;
 /// And for at least so many cycles.
 const STRAINED_CYCLES: u32 = 4;
 

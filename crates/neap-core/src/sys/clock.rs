@@ -18,9 +18,14 @@ pub fn unix_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
+/// Processor time that the calling thread has taken.
+pub fn own_processor_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+}
+
 /// Processor time that the threads of the process have taken, but for the calling one.
 pub fn others_processor_ns() -> u64 {
-    let own = nanoseconds(clock_gettime(ClockId::ThreadCPUTime));
+    let own = own_processor_ns();
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime)).saturating_sub(own)
 }
 
