@@ -455,8 +455,8 @@ mod tests {
             .flat_map(|experiment| experiment.figures)
             .filter(|figure| figure.bar.is_some());
         // 3 programs with time and memory, mark, 4 sizes of alloc with 4 each, resident, live, 2 of the patterns, 4 of the clients; 3 kinds of handles with 5 each, weak
-        // references, monitors with 1 and 2 threads.
-        assert_eq!(bars.count(), 6 + 1 + 16 + 1 + 1 + 2 + 4 + 15 + 1 + 2);
+        // references and what they add to stops, monitors with 1 and 2 threads.
+        assert_eq!(bars.count(), 6 + 1 + 16 + 1 + 1 + 2 + 4 + 15 + 1 + 1 + 2);
     }
 
     #[test]

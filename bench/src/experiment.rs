@@ -80,6 +80,8 @@ pub enum Metric {
     WastedPart,
     /// Bytes of cells less bytes asked for.
     WastedMb,
+    /// What something adds to the sum of a cycle's stops.
+    AddedStopsMs,
 }
 
 impl Metric {
@@ -96,6 +98,7 @@ impl Metric {
             Self::OperationsPerSecond => "operations_per_second",
             Self::WastedPart => "wasted_part_of_2010",
             Self::WastedMb => "wasted_mb",
+            Self::AddedStopsMs => "added_stops_ms",
         }
     }
 
@@ -104,7 +107,7 @@ impl Metric {
         match self {
             Self::WallSeconds => "s",
             Self::PeakMb | Self::PeakRssMb => "MB",
-            Self::LongestPauseMs => "ms",
+            Self::LongestPauseMs | Self::AddedStopsMs => "ms",
             Self::NsPerObject => "ns",
             Self::MillionsPerSecond => "M/s",
             Self::OperationMaxUs => "µs",

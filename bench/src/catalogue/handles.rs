@@ -10,6 +10,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
     let mut all: Vec<Experiment> =
         ["weak", "strong", "pinned"].map(|kind| handles(kind, quick)).into();
     all.push(weak_stress(quick));
+    all.push(weak_pause(quick));
     all.push(monitors(quick));
     all
 }
@@ -53,6 +54,17 @@ fn weak_stress(quick: bool) -> Experiment {
     let what = "weak reference stress, 4 threads: wall time";
     let figures = vec![figure(what, Metric::WallSeconds, "neap", Some("mono"), half)];
     experiment("weak-stress", contestants, figures)
+}
+
+fn weak_pause(quick: bool) -> Experiment {
+    let (thousands, cycles) = if quick { ("100", "5") } else { ("1000", "15") };
+    let mut pagemap = ours("neap, pagemap", "weak-pause-neap", &[thousands, cycles]);
+    pagemap.environment.insert("NEAP_WATCH".to_owned(), "pagemap".to_owned());
+    let what =
+        format!("stops of a cycle, added by {thousands},000 weak handles, half of them dying");
+    let most = Some(Bar::ValueAtMost(0.2));
+    let figures = vec![figure(&what, Metric::AddedStopsMs, "neap, pagemap", None, most)];
+    experiment("weak-pause", vec![pagemap], figures)
 }
 
 fn monitors(quick: bool) -> Experiment {

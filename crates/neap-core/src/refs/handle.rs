@@ -77,11 +77,10 @@ pub struct Cache {
 
 impl Cache {
     /// Without a segment.
-    #[cfg(any(test, loom))]
-    pub fn new() -> Self {
+    pub const fn new() -> Self {
         Self {
-            keys: core::array::from_fn(|_| AtomicUsize::new(0)),
-            segments: core::array::from_fn(|_| AtomicUsize::new(0)),
+            keys: [const { AtomicUsize::new(0) }; OWNED],
+            segments: [const { AtomicUsize::new(0) }; OWNED],
         }
     }
 

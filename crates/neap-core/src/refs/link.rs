@@ -4,6 +4,9 @@
 //! writes into memory that changed hands. The link's contents are the program's business (mostly a hidden pointer): the
 //! object is given apart. Registration on any mutator; clearing by the cycle, world stopped.
 
+use super::handle::Handle;
+use super::held_slots::HeldSlots;
+use super::slot::Kind;
 use super::table::{Entry, Table};
 use super::{Marking, NoMemory, Refs};
 
@@ -36,13 +39,17 @@ pub enum Relocation {
     NotFound,
 }
 
+/// In place of a handle: the link follows nothing that dies.
+const NO_HANDLE: Handle = Handle(0);
+
 /// As the object of a link: something outside the heap, which never dies. The link is registered all the same.
 pub const IMMORTAL: usize = 0;
 
 #[derive(Clone, Copy)]
 struct Link {
     address: usize,
-    object: usize,
+    /// Weak handle to the object.
+    handle: Handle,
     next: u32,
 }
 
@@ -61,28 +68,49 @@ impl Entry for Link {
 /// One table of links.
 pub(crate) struct Links {
     table: Table<Link>,
+    /// The kind of its handles.
+    kind: Kind,
 }
 
 impl Links {
-    pub(crate) const fn new() -> Self {
-        Self { table: Table::new() }
+    /// Empty; `kind` is that of a handle that becomes null when the links do.
+    pub(crate) const fn new(kind: Kind) -> Self {
+        Self { table: Table::new(), kind }
+    }
+
+    fn handle(&self, slots: &HeldSlots, object: usize) -> Result<Handle, NoMemory> {
+        if object == IMMORTAL { Ok(NO_HANDLE) } else { slots.allocate(self.kind, object) }
     }
 
     pub(crate) fn register(
         &mut self,
+        slots: &HeldSlots,
         address: usize,
         object: usize,
     ) -> Result<Registration, NoMemory> {
-        if let Some(link) = self.table.get_mut(address) {
-            link.object = object;
+        if let Some(&Link { handle, .. }) = self.table.get(address) {
+            if handle != NO_HANDLE && object != IMMORTAL {
+                slots.set(handle, object);
+                return Ok(Registration::Updated);
+            }
+            let new = self.handle(slots, object)?;
+            release(slots, handle);
+            if let Some(link) = self.table.get_mut(address) {
+                link.handle = new;
+            }
             return Ok(Registration::Updated);
         }
-        self.table.insert(Link { address, object, next: 0 })?;
-        Ok(Registration::New)
+        let handle = self.handle(slots, object)?;
+        let inserted = self.table.insert(Link { address, handle, next: 0 });
+        if inserted.is_err() {
+            release(slots, handle);
+        }
+        inserted.map(|()| Registration::New)
     }
 
-    pub(crate) fn unregister(&mut self, address: usize) -> bool {
-        self.table.remove(address).is_some()
+    pub(crate) fn unregister(&mut self, slots: &HeldSlots, address: usize) -> bool {
+        let removed = self.table.remove(address);
+        removed.inspect(|link| release(slots, link.handle)).is_some()
     }
 
     pub(crate) fn relocate(&mut self, from: usize, to: usize) -> Result<Relocation, NoMemory> {
@@ -98,11 +126,12 @@ impl Links {
         Ok(Relocation::Moved)
     }
 
-    /// Zeroes the links of objects that are not marked.
-    pub(crate) fn clear_dead<M: Marking>(&mut self, marking: &M) {
+    /// Zeroes the links whose handles have expired.
+    pub(crate) fn clear_dead(&mut self, slots: &HeldSlots) {
         self.table.retain(|link| {
-            let alive = link.object == IMMORTAL || marking.is_marked(link.object);
+            let alive = link.handle == NO_HANDLE || slots.object(link.handle) != 0;
             if !alive {
+                release(slots, link.handle);
                 // SAFETY: the registration promised a writable word at this address until it is unregistered or the object
                 // it lies in dies; dead objects' memory is still there in this cycle. Nobody runs who could write it too.
                 unsafe { (link.address as *mut usize).write(0) };
@@ -111,28 +140,30 @@ impl Links {
         });
     }
 
-    /// Whether a link follows an object that is not marked.
-    pub(crate) fn any_dies<M: Marking>(&self, marking: &M) -> bool {
-        self.table
-            .entries()
-            .iter()
-            .any(|link| link.object != IMMORTAL && !marking.is_marked(link.object))
-    }
-
     /// Forgets links that lie in dead objects.
-    pub(crate) fn drop_dangling<M: Marking>(&mut self, marking: &M) {
-        self.table.retain(|link| match marking.container(link.address) {
-            Some(object) => marking.is_marked(object),
-            None => true,
+    pub(crate) fn drop_dangling<M: Marking>(&mut self, slots: &HeldSlots, marking: &M) {
+        self.table.retain(|link| {
+            let lies_in_dead =
+                marking.container(link.address).is_some_and(|object| !marking.is_marked(object));
+            if lies_in_dead {
+                release(slots, link.handle);
+            }
+            !lies_in_dead
         });
     }
 }
 
+fn release(slots: &HeldSlots, handle: Handle) {
+    if handle != NO_HANDLE {
+        slots.free(handle);
+    }
+}
+
 impl Refs {
-    fn links(&mut self, length: Length) -> &mut Links {
+    fn links(&mut self, length: Length) -> (&mut Links, &HeldSlots) {
         match length {
-            Length::Short => &mut self.short_links,
-            Length::Long => &mut self.long_links,
+            Length::Short => (&mut self.short_links, &self.slots),
+            Length::Long => (&mut self.long_links, &self.slots),
         }
     }
 }
@@ -149,12 +180,18 @@ pub unsafe fn register(
     address: usize,
     object: usize,
 ) -> Result<Registration, NoMemory> {
-    super::with(|refs| refs.links(length).register(address, object))
+    super::with(|refs| {
+        let (links, slots) = refs.links(length);
+        links.register(slots, address, object)
+    })
 }
 
 /// Forgets the link at `address`; false if it is not registered.
 pub fn unregister(length: Length, address: usize) -> bool {
-    super::with(|refs| refs.links(length).unregister(address))
+    super::with(|refs| {
+        let (links, slots) = refs.links(length);
+        links.unregister(slots, address)
+    })
 }
 
 /// The link at `from` is now at `to`; its contents are not copied.
@@ -165,12 +202,12 @@ pub fn unregister(length: Length, address: usize) -> bool {
 /// # Safety
 /// As for [`register`], for `to`.
 pub unsafe fn relocate(length: Length, from: usize, to: usize) -> Result<Relocation, NoMemory> {
-    super::with(|refs| refs.links(length).relocate(from, to))
+    super::with(|refs| refs.links(length).0.relocate(from, to))
 }
 
 /// How many links are registered.
 pub fn registered(length: Length) -> usize {
-    super::with(|refs| refs.links(length).table.len())
+    super::with(|refs| refs.links(length).0.table.len())
 }
 
 #[cfg(test)]
@@ -203,8 +240,8 @@ mod tests {
     #[test]
     fn clears_links_of_dead_objects_only() {
         let (mut refs, dead, live) = (Refs::new(), Word::new(), Word::new());
-        refs.short_links.register(dead.address(), 1).unwrap();
-        refs.short_links.register(live.address(), 2).unwrap();
+        refs.short_links.register(&refs.slots, dead.address(), 1).unwrap();
+        refs.short_links.register(&refs.slots, live.address(), 2).unwrap();
         FakeMarking::new(&[]).run(&mut refs, &[2]);
         assert!(dead.is_cleared() && !live.is_cleared());
         assert_eq!(refs.short_links.table.len(), 1);
@@ -214,8 +251,8 @@ mod tests {
     fn short_before_finalizers_long_after() {
         let (mut refs, short, long) = (Refs::new(), Word::new(), Word::new());
         refs.finalizers.set(1, Some(finalizer(Order::NoOrder, 0))).unwrap();
-        refs.short_links.register(short.address(), 1).unwrap();
-        refs.long_links.register(long.address(), 1).unwrap();
+        refs.short_links.register(&refs.slots, short.address(), 1).unwrap();
+        refs.long_links.register(&refs.slots, long.address(), 1).unwrap();
         FakeMarking::new(&[]).run(&mut refs, &[]);
         assert!(short.is_cleared() && !long.is_cleared());
         refs.finalizers.take_ready().unwrap();
@@ -228,8 +265,8 @@ mod tests {
     fn links_to_what_a_finalizer_reaches_follow_the_same_rule() {
         let (mut refs, short, long) = (Refs::new(), Word::new(), Word::new());
         refs.finalizers.set(1, Some(finalizer(Order::Topological, 0))).unwrap();
-        refs.short_links.register(short.address(), 2).unwrap();
-        refs.long_links.register(long.address(), 2).unwrap();
+        refs.short_links.register(&refs.slots, short.address(), 2).unwrap();
+        refs.long_links.register(&refs.slots, long.address(), 2).unwrap();
         FakeMarking::new(&[(1, 2)]).run(&mut refs, &[]);
         assert!(short.is_cleared() && !long.is_cleared());
     }
@@ -237,8 +274,8 @@ mod tests {
     #[test]
     fn links_in_dead_objects_are_forgotten_untouched() {
         let (mut refs, short, long) = (Refs::new(), Word::new(), Word::new());
-        refs.short_links.register(short.address(), 2).unwrap();
-        refs.long_links.register(long.address(), 2).unwrap();
+        refs.short_links.register(&refs.slots, short.address(), 2).unwrap();
+        refs.long_links.register(&refs.slots, long.address(), 2).unwrap();
         let mut marking = FakeMarking::new(&[]);
         marking.place(short.address(), 1);
         marking.place(long.address(), 1);
@@ -251,7 +288,7 @@ mod tests {
     fn links_in_objects_that_a_finalizer_keeps_stay() {
         let (mut refs, word) = (Refs::new(), Word::new());
         refs.finalizers.set(1, Some(finalizer(Order::NoOrder, 0))).unwrap();
-        refs.short_links.register(word.address(), 2).unwrap();
+        refs.short_links.register(&refs.slots, word.address(), 2).unwrap();
         let mut marking = FakeMarking::new(&[]);
         marking.place(word.address(), 1);
         marking.run(&mut refs, &[2]);
@@ -263,13 +300,13 @@ mod tests {
     #[test]
     fn registering_again_updates() {
         let (mut refs, word) = (Refs::new(), Word::new());
-        let links = &mut refs.short_links;
-        assert_eq!(links.register(word.address(), 1), Ok(Registration::New));
-        assert_eq!(links.register(word.address(), 2), Ok(Registration::Updated));
+        let (links, slots) = (&mut refs.short_links, &refs.slots);
+        assert_eq!(links.register(slots, word.address(), 1), Ok(Registration::New));
+        assert_eq!(links.register(slots, word.address(), 2), Ok(Registration::Updated));
         FakeMarking::new(&[]).run(&mut refs, &[2]);
         assert!(!word.is_cleared());
-        assert!(refs.short_links.unregister(word.address()));
-        assert!(!refs.short_links.unregister(word.address()));
+        assert!(refs.short_links.unregister(&refs.slots, word.address()));
+        assert!(!refs.short_links.unregister(&refs.slots, word.address()));
         FakeMarking::new(&[]).run(&mut refs, &[]);
         assert!(!word.is_cleared());
     }
@@ -277,23 +314,23 @@ mod tests {
     #[test]
     fn links_to_what_never_dies_stay() {
         let (mut refs, word) = (Refs::new(), Word::new());
-        refs.short_links.register(word.address(), IMMORTAL).unwrap();
+        refs.short_links.register(&refs.slots, word.address(), IMMORTAL).unwrap();
         FakeMarking::new(&[]).run(&mut refs, &[]);
         assert!(!word.is_cleared());
-        assert!(refs.short_links.unregister(word.address()));
+        assert!(refs.short_links.unregister(&refs.slots, word.address()));
     }
 
     #[test]
     fn moving() {
         let (mut refs, from, to) = (Refs::new(), Word::new(), Word::new());
-        let links = &mut refs.short_links;
+        let (links, slots) = (&mut refs.short_links, &refs.slots);
         assert_eq!(links.relocate(from.address(), to.address()), Ok(Relocation::NotFound));
-        links.register(from.address(), 1).unwrap();
+        links.register(slots, from.address(), 1).unwrap();
         assert_eq!(links.relocate(from.address(), from.address()), Ok(Relocation::Moved));
         assert_eq!(links.relocate(from.address(), to.address()), Ok(Relocation::Moved));
-        links.register(from.address(), 1).unwrap();
+        links.register(slots, from.address(), 1).unwrap();
         assert_eq!(links.relocate(from.address(), to.address()), Ok(Relocation::Occupied));
-        links.unregister(from.address());
+        links.unregister(slots, from.address());
         FakeMarking::new(&[]).run(&mut refs, &[]);
         assert!(to.is_cleared() && !from.is_cleared());
     }

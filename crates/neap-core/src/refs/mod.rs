@@ -13,6 +13,7 @@ pub mod domain;
 pub(crate) mod ephemeron;
 pub mod finalizer;
 pub mod handle;
+pub(crate) mod held_slots;
 pub mod inflated;
 pub mod link;
 pub mod lock_word;
@@ -33,6 +34,8 @@ use core::cell::UnsafeCell;
 
 use crate::heap::state::settling;
 use crate::rank::Rank;
+use crate::refs::held_slots::HeldSlots;
+use crate::refs::slot::Kind;
 use crate::sync::{Guard, Lock};
 use crate::world::current;
 use crate::world::mutator::Mutator;
@@ -68,17 +71,32 @@ pub struct NoMemory;
 /// All tables, as one value so that tests can have their own.
 pub(crate) struct Refs {
     pub(crate) finalizers: finalizer::Finalizers,
+    /// What links and toggle references refer to their objects by.
+    pub(crate) slots: HeldSlots,
     pub(crate) short_links: link::Links,
     pub(crate) long_links: link::Links,
     pub(crate) toggles: toggle::Toggles,
 }
 
 impl Refs {
+    /// Empty.
+    #[cfg(not(loom))]
     pub(crate) const fn new() -> Self {
+        Self::with(HeldSlots::new())
+    }
+
+    /// Empty.
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Self::with(HeldSlots::new())
+    }
+
+    const fn with(slots: HeldSlots) -> Self {
         Self {
             finalizers: finalizer::Finalizers::new(),
-            short_links: link::Links::new(),
-            long_links: link::Links::new(),
+            slots,
+            short_links: link::Links::new(Kind::Weak),
+            long_links: link::Links::new(Kind::WeakLong),
             toggles: toggle::Toggles::new(),
         }
     }
@@ -86,31 +104,39 @@ impl Refs {
     /// Marks what the tables themselves keep alive.
     pub(crate) fn trace_roots<M: Marking>(&self, marking: &mut M) {
         self.finalizers.trace_roots(marking);
-        self.toggles.trace_roots(marking);
+        self.slots.trace_strong(marking);
     }
 
     /// Decides about everything that marking did not reach. On return every object that is to stay is marked.
     pub(crate) fn settle<M: Marking>(&mut self, marking: &mut M) {
         process::set_settling(settling::SHORT);
         marking.drain();
+        process::follow_ephemerons(marking);
         process::settle_short(marking);
-        self.short_links.clear_dead(marking);
+        self.slots.expire(Kind::Weak, marking);
+        self.short_links.clear_dead(&self.slots);
         process::set_settling(settling::FINALIZERS);
         order::settle(&mut self.finalizers, marking);
         // Only now is known which objects finalizers keep: links inside those stay, links inside dead ones must
         // go, or a later cycle would write into whatever gets the memory next.
-        self.short_links.drop_dangling(marking);
+        self.short_links.drop_dangling(&self.slots, marking);
         process::set_settling(settling::LONG);
-        self.toggles.drop_dead(marking);
         process::settle_long(marking);
         monitor::settle(marking);
-        self.long_links.clear_dead(marking);
-        self.long_links.drop_dangling(marking);
+        self.slots.expire(Kind::WeakLong, marking);
+        self.toggles.drop_dead(&self.slots);
+        self.long_links.clear_dead(&self.slots);
+        self.long_links.drop_dangling(&self.slots, marking);
         process::set_settling(settling::NO);
     }
 }
 
+#[cfg(not(loom))]
 static REFS: Lock<Refs> = Lock::new(Rank::Refs, Refs::new());
+/// As above; loom's atomics are not made at compile time. No model uses it.
+#[cfg(loom)]
+static REFS: std::sync::LazyLock<Lock<Refs>> =
+    std::sync::LazyLock::new(|| Lock::new(Rank::Refs, Refs::new()));
 
 /// Runs `f` on the tables, from a mutator, or from the collector's thread, which is none and must not become one: it is never stopped.
 fn with<R>(f: impl FnOnce(&mut Refs) -> R) -> R {
@@ -135,10 +161,7 @@ pub fn settle<M: Marking>(marking: &mut M) {
 
 /// Whether a weak reference leads to an object that is not marked. After marking, world stopped.
 pub fn any_weak_dies<M: Marking>(marking: &M) -> bool {
-    let refs = REFS.lock();
-    refs.short_links.any_dies(marking)
-        || refs.long_links.any_dies(marking)
-        || process::any_weak_dies(marking)
+    REFS.lock().slots.any_dies(marking) || process::any_weak_dies(marking)
 }
 
 /// A thread ends: gives up what handles keep for it. By itself, or in the child of a `fork` by the only thread.

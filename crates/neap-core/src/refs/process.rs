@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::domain::{DomainId, Space};
 use super::handle::{Compared, Handle, HandleError};
-use super::segment::{Class, Segment};
+use super::segment::Class;
 use super::slot::{Kind, Word};
 use super::{Marking, ephemeron, thread, weak};
 use crate::heap::HEAP;
@@ -259,22 +259,9 @@ pub fn trace_strong<M: Marking>(marking: &mut M) {
 
 /// Whether a weak handle or an ephemeron leads to an object that is not marked. After marking, world stopped.
 pub(crate) fn any_weak_dies<M: Marking>(marking: &M) -> bool {
-    let dies = |segment: &Segment, index: u32, kind: fn(Kind) -> bool| {
-        let word = Word(segment.slot(index).load(Relaxed));
-        kind(word.kind()) && word.target() != 0 && !marking.is_marked(object(word.target()))
-    };
-    let weak = |kind| matches!(kind, Kind::Weak | Kind::WeakLong);
-    let any = |class, dies: &dyn Fn(&Segment, u32) -> bool| {
-        SPACE
-            .buckets
-            .of_class(class)
-            .any(|segment| segment.used().any(|index| dies(segment, index)))
-    };
-    any(Class::Weak, &|segment, index| dies(segment, index, weak))
-        || any(Class::Pair, &|segment, index| {
-            dies(segment, index, |kind| kind == Kind::Ephemeron)
-                || dies(segment, index + 1, |kind| kind == Kind::Value)
-        })
+    [Class::Weak, Class::Pair]
+        .into_iter()
+        .any(|class| weak::any_dies(&SPACE, class, marking, &object))
 }
 
 /// What the cycle has scanned counts no more: marking begins anew, in the child of a `fork`, or because a snapshot did not do.
@@ -284,18 +271,22 @@ pub fn forget_scanned() {
     }
 }
 
-/// Follows ephemerons until nothing more is reached, then decides about those that are left, and about weak handles. When all marking is done, before finalizers.
-pub(crate) fn settle_short<M: Marking>(marking: &mut M) {
+/// Follows ephemerons until nothing more is reached. When all marking is done, before the world resumes: it marks.
+pub(crate) fn follow_ephemerons<M: Marking>(marking: &mut M) {
     while ephemeron::propagate(&SPACE, marking, &object) {
         marking.drain();
     }
-    ephemeron::expire(&SPACE, marking, &object);
-    weak::expire(&SPACE, Kind::Weak, marking, &object);
 }
 
-/// Decides about handles that track resurrection, when finalizers have marked what they keep.
-pub(crate) fn settle_long<M: Marking>(marking: &mut M) {
-    weak::expire(&SPACE, Kind::WeakLong, marking, &object);
+/// Decides about ephemerons and weak handles. After [`follow_ephemerons`], before finalizers; the world may run once [`set_settling`] was told `SHORT`.
+pub(crate) fn settle_short<M: Marking>(marking: &M) {
+    ephemeron::expire(&SPACE, marking, &object);
+    weak::expire(&SPACE, Class::Weak, Kind::Weak, marking, &object);
+}
+
+/// Decides about handles that track resurrection, when finalizers have marked what they keep. As above, with `LONG`.
+pub(crate) fn settle_long<M: Marking>(marking: &M) {
+    weak::expire(&SPACE, Class::Weak, Kind::WeakLong, marking, &object);
 }
 
 /// Says how far settling is, and wakes who waits for it. By the cycle.

@@ -7,7 +7,10 @@
 
 use core::ffi::c_void;
 
-use super::{Marking, NoMemory};
+use super::NoMemory;
+use super::handle::Handle;
+use super::held_slots::HeldSlots;
+use super::slot::Kind;
 use crate::sys::meta_vec::MetaVec;
 
 /// What a callback says of an object; the values are those of the C interface.
@@ -26,16 +29,14 @@ impl Status {
 /// Decides about one object. Must not call into the collector.
 pub type Callback = unsafe extern "C" fn(object: *mut c_void) -> Status;
 
-#[derive(Clone, Copy)]
-struct Toggle {
-    object: usize,
-    strong: bool,
+/// All toggle references: handles that change between strong and weak.
+pub(crate) struct Toggles {
+    list: MetaVec<Handle>,
+    callback: Option<Callback>,
 }
 
-/// All toggle references.
-pub(crate) struct Toggles {
-    list: MetaVec<Toggle>,
-    callback: Option<Callback>,
+const fn kind(strong: bool) -> Kind {
+    if strong { Kind::Strong } else { Kind::WeakLong }
 }
 
 impl Toggles {
@@ -43,35 +44,43 @@ impl Toggles {
         Self { list: MetaVec::new(), callback: None }
     }
 
-    fn retain(&mut self, mut keep: impl FnMut(&mut Toggle) -> bool) {
+    /// Frees the handles that `keep` refuses.
+    fn retain(&mut self, slots: &HeldSlots, mut keep: impl FnMut(Handle) -> bool) {
         let mut index = 0;
         while index < self.list.len() {
-            if keep(&mut self.list[index]) {
+            let handle = self.list[index];
+            if keep(handle) {
                 index += 1;
             } else {
+                slots.free(handle);
                 self.list.swap_remove(index);
             }
         }
     }
 
-    fn ask(&mut self) {
+    fn add(&mut self, slots: &HeldSlots, object: usize, strong: bool) -> Result<(), NoMemory> {
+        self.list.try_reserve(1).map_err(|_| NoMemory)?;
+        // Weak ones begin strong too: a slot stays where it was made, whatever it becomes.
+        let handle = slots.allocate(Kind::Strong, object)?;
+        slots.change_kind(handle, kind(strong));
+        self.list.push(handle);
+        Ok(())
+    }
+
+    fn ask(&mut self, slots: &HeldSlots) {
         let Some(callback) = self.callback else { return };
-        self.retain(|toggle| {
+        self.retain(slots, |handle| {
+            let object = slots.object(handle);
             // SAFETY: the object is registered, so it has not been found dead; the callback was given for this.
-            let status = unsafe { callback(toggle.object as *mut c_void) };
-            toggle.strong = status == Status::STRONG;
+            let status = unsafe { callback(object as *mut c_void) };
+            slots.change_kind(handle, kind(status == Status::STRONG));
             status != Status::DROP
         });
     }
 
-    pub(crate) fn trace_roots<M: Marking>(&self, marking: &mut M) {
-        for toggle in self.list.iter().filter(|toggle| toggle.strong) {
-            marking.mark(toggle.object);
-        }
-    }
-
-    pub(crate) fn drop_dead<M: Marking>(&mut self, marking: &M) {
-        self.retain(|toggle| marking.is_marked(toggle.object));
+    /// Forgets those whose objects died.
+    pub(crate) fn drop_dead(&mut self, slots: &HeldSlots) {
+        self.retain(slots, |handle| slots.object(handle) != 0);
     }
 }
 
@@ -90,12 +99,12 @@ pub fn callback() -> Option<Callback> {
 /// # Errors
 /// There is no memory for the table.
 pub fn add(object: usize, strong: bool) -> Result<(), NoMemory> {
-    super::with(|refs| refs.toggles.list.try_push(Toggle { object, strong }).map_err(|_| NoMemory))
+    super::with(|refs| refs.toggles.add(&refs.slots, object, strong))
 }
 
 /// Asks the callback about every object. Before a cycle, world running.
 pub fn ask() {
-    super::with(|refs| refs.toggles.ask());
+    super::with(|refs| refs.toggles.ask(&refs.slots));
 }
 
 #[cfg(test)]
@@ -117,13 +126,14 @@ mod tests {
     fn strong_ones_live_weak_ones_die_dropped_ones_are_forgotten() {
         let mut refs = Refs::new();
         for object in 1..=5 {
-            refs.toggles.list.push(Toggle { object, strong: true });
+            refs.toggles.add(&refs.slots, object, true).unwrap();
         }
         refs.toggles.callback = Some(by_number);
-        refs.toggles.ask();
+        refs.toggles.ask(&refs.slots);
         let mut marking = FakeMarking::new(&[(4, 6)]);
         marking.run(&mut refs, &[5]);
-        let mut left: Vec<usize> = refs.toggles.list.iter().map(|toggle| toggle.object).collect();
+        let mut left: Vec<usize> =
+            refs.toggles.list.iter().map(|handle| refs.slots.object(*handle)).collect();
         left.sort_unstable();
         assert_eq!(left, [2, 4, 5]);
         assert!([2, 4, 6].iter().all(|&object| marking.is_marked_now(object)));

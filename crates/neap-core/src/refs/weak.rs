@@ -95,16 +95,17 @@ impl Batch {
     }
 }
 
-/// Makes the handles of `kind` null whose objects are not marked. `object` gives the object that a target names.
+/// Makes the handles of `kind` in segments of `class` null whose objects are not marked. `object` gives the object that a target names.
 pub(crate) fn expire<M: Marking>(
     space: &Space,
+    class: Class,
     kind: Kind,
     marking: &M,
     object: &impl Fn(u64) -> usize,
 ) -> Expired {
     let mut sum = Expired::default();
     let mut batch = Batch::new();
-    for segment in space.buckets.of_class(Class::Weak) {
+    for segment in space.buckets.of_class(class) {
         batch.fill(segment, kind);
         sum.seen += batch.len();
         batch.with_marks(marking, object, |index, word, marked| {
@@ -114,6 +115,25 @@ pub(crate) fn expire<M: Marking>(
         });
     }
     sum
+}
+
+/// Whether a weak handle in segments of `class`, or part of an ephemeron, refers to an object that is not marked. World stopped.
+pub(crate) fn any_dies<M: Marking>(
+    space: &Space,
+    class: Class,
+    marking: &M,
+    object: &impl Fn(u64) -> usize,
+) -> bool {
+    let dies = |segment: &Segment, index: u32| {
+        let word = Word(segment.slot(index).load(Relaxed));
+        let refers = word.kind() != Kind::Free && !word.kind().is_strong() && word.target() != 0;
+        refers && !marking.is_marked(object(word.target()))
+    };
+    space.buckets.of_class(class).any(|segment| {
+        segment
+            .used()
+            .any(|index| dies(segment, index) || class == Class::Pair && dies(segment, index + 1))
+    })
 }
 
 #[cfg(all(test, not(loom)))]
@@ -142,7 +162,7 @@ mod tests {
         }
         marking.drain();
         let object = |target: u64| target as usize;
-        let short = expire(&space, Kind::Weak, &marking, &object);
+        let short = expire(&space, Class::Weak, Kind::Weak, &marking, &object);
         assert_eq!(short, Expired { seen: 1500, expired: 1000 });
         for (number, &handle) in (1..).zip(&handles) {
             let alive = number % 3 == 0 || number % 4 == 0;
@@ -150,7 +170,7 @@ mod tests {
         }
         marking.mark(4);
         marking.drain();
-        let long = expire(&space, Kind::WeakLong, &marking, &object);
+        let long = expire(&space, Class::Weak, Kind::WeakLong, &marking, &object);
         assert_eq!(long, Expired { seen: 500, expired: 500 - 166 - 1 });
         assert_eq!((target(&space, handles[3]), target(&space, handles[7])), (4, 0));
         for handle in handles {
@@ -164,7 +184,7 @@ mod tests {
         let handle = space.allocate(&cache, DomainId::DEFAULT, Kind::Weak, 5, 0).unwrap();
         let mut marking = FakeMarking::new(&[]);
         marking.drain();
-        expire(&space, Kind::Weak, &marking, &|target| target as usize);
+        expire(&space, Class::Weak, Kind::Weak, &marking, &|target| target as usize);
         assert_eq!(space.set(handle, 6), Ok(0));
         assert_eq!(target(&space, handle), 6);
     }
