@@ -174,6 +174,7 @@ pub fn read_roots<'t>(
     });
     let settling = &mut Settling::new(team, &HEAP, marker);
     refs::trace_roots(settling);
+    refs::monitor::trace_held(settling, stopped);
     // Where this process marks while the world runs, strong handles are read then.
     let runs = HEAP.state.marking.load(Relaxed) && !HEAP.state.has_snapshot();
     if collector.phase != Phase::Roots || !runs {

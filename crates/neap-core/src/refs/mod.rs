@@ -145,10 +145,9 @@ fn with<R>(f: impl FnOnce(&mut Refs) -> R) -> R {
     f(&mut REFS.lock())
 }
 
-/// Marks the ready queue's objects, all finalizers' data, strong toggle references and objects whose monitors are held. In the root phase, world stopped.
+/// Marks the ready queue's objects, all finalizers' data and strong toggle references. In the root phase, world stopped or running.
 pub fn trace_roots<M: Marking>(marking: &mut M) {
     REFS.lock().trace_roots(marking);
-    monitor::trace_held(marking);
 }
 
 /// Clears links, queues finalizers of dead objects and marks what they keep. After marking, world stopped.

@@ -17,7 +17,7 @@ use super::process::target;
 use super::thread::{self, ThreadRefs};
 use crate::sys::{futex, print};
 use crate::world::mutator::Mutator;
-use crate::world::{attach, blocked};
+use crate::world::{Stopped, attach, blocked};
 
 static RECORDS: Records = Records::new();
 
@@ -381,8 +381,8 @@ pub fn detach(mutator: &Mutator) {
     }
 }
 
-/// Marks the objects whose monitors somebody is in. World stopped.
-pub(crate) fn trace_held<M: Marking>(marking: &mut M) {
+/// Marks the objects whose monitors somebody is in.
+pub(crate) fn trace_held<M: Marking>(marking: &mut M, _: &Stopped) {
     for record in thread::all() {
         // SAFETY: the world is stopped.
         for &object in unsafe { record.held() }.iter() {
