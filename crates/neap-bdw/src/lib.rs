@@ -29,6 +29,7 @@ mod pointers;
 mod printing;
 mod roots;
 mod settings;
+mod signals;
 mod start;
 mod statistics;
 mod thread_results;

@@ -38,7 +38,7 @@ pub use crate::options;
 pub use crate::refs::finalizer::{Finalizer, Order};
 pub use crate::refs::{finalizer, link, toggle};
 pub use crate::runtime::allocate::{HeapResizeCallback, OutOfMemoryCallback};
-pub use crate::runtime::interpose::{pthread_create, pthread_sigmask};
+pub use crate::runtime::interpose::{pthread_create, pthread_sigmask, sigaction, signal};
 pub use crate::runtime::summary::{Statistics, statistics};
 pub use crate::runtime::warning::WarningCallback;
 pub use crate::runtime::{initialize, is_initialized, set_option};

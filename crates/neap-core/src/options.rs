@@ -133,7 +133,8 @@ options! {
     stats: OptionalPath { default: None, valid: () }
     /// How the collector learns what the program wrote while it marked. `none`: it stops the world
     /// for the whole of marking. `pagemap`: it marks while the program runs and asks the kernel.
-    /// `fork`: a child process marks a snapshot while the program runs. `auto`: the first of
+    /// `fork`: a child process marks a snapshot while the program runs. `mprotect`: as `pagemap`, but
+    /// by faults; system calls that write into objects with pointers fail. `auto`: the first of
     /// `pagemap`, `fork` and `none` that works here; `neap doctor` says which that is.
     watch: WatchChoice { default: WatchChoice::None, valid: () }
     /// Between full cycles there are minor ones, which look only at what was allocated or written since the last cycle, as long as they pay. Only where the program runs while it is marked.
@@ -327,7 +328,7 @@ mod tests {
             (
                 "watch",
                 "x\n",
-                "NEAP_WATCH=x\\n: want one of: none, auto, pagemap, fork; the default is none",
+                "NEAP_WATCH=x\\n: want one of: none, auto, pagemap, fork, mprotect; the default is none",
             ),
             (
                 "log",

@@ -29,6 +29,8 @@ pub enum Rank {
     Tally,
     /// The library's own memory.
     Meta,
+    /// What the program wants done about faults.
+    Fault,
     /// Locks of unit tests, taken one at a time.
     #[cfg(test)]
     Test,

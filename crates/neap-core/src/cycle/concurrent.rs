@@ -27,7 +27,8 @@ use crate::mark::drain::Marker;
 use crate::mark::rescan;
 use crate::mark::team::{MOST_MARKERS, Team};
 use crate::refs;
-use crate::watch::pagemap::Pagemap;
+use crate::watch::AnyWatch;
+use crate::watch::choose::Watching;
 use crate::world::mutator::Mutator;
 
 /// Written pages that are not worth another round: scanning them in the stop takes about a tenth of a millisecond.
@@ -56,7 +57,7 @@ pub struct Concurrent {
 
 impl Concurrent {
     /// With an open watch.
-    pub fn new(watch: Pagemap) -> Self {
+    pub fn new(watch: AnyWatch) -> Self {
         Self {
             watched: Watched::new(watch),
             record: CycleRecord::default(),
@@ -67,6 +68,11 @@ impl Concurrent {
             stayed: 1.0,
             incomplete: false,
         }
+    }
+
+    /// The way of watching.
+    pub fn watching(&self) -> Watching {
+        self.watched.watching()
     }
 
     /// All blocks are swept: what is free now need not be watched. World running, on the collector's thread.

@@ -9,8 +9,8 @@ use crate::heap::HEAP;
 use crate::heap::granules::watched::{Row, for_each_row};
 use crate::mark::drain::Marker;
 use crate::sys::meta_vec::MetaVec;
-use crate::watch::Watch;
-use crate::watch::pagemap::Pagemap;
+use crate::watch::choose::Watching;
+use crate::watch::{AnyWatch, Watch};
 
 /// Which blocks are armed besides those that are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,15 +27,20 @@ pub struct Unwatched;
 
 /// An open watch on the heap, and room for questions to it.
 pub struct Watched {
-    watch: Pagemap,
+    watch: AnyWatch,
     /// Address ranges to ask about, kept from one question to the next.
     rows: MetaVec<(usize, usize)>,
 }
 
 impl Watched {
     /// With an open watch.
-    pub fn new(watch: Pagemap) -> Self {
+    pub fn new(watch: AnyWatch) -> Self {
         Self { watch, rows: MetaVec::new() }
+    }
+
+    /// The way of watching.
+    pub fn watching(&self) -> Watching {
+        self.watch.watching()
     }
 
     /// Arms the chosen blocks and, again, all that are armed; calls `written` for what was written since it was armed last, what never was armed included. World running.

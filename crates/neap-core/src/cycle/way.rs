@@ -7,8 +7,8 @@ use super::collector::Collector;
 use super::concurrent::Concurrent;
 use super::generation::Generation;
 use super::watched::Unwatched;
+use crate::watch::AnyWatch;
 use crate::watch::choose::Watching;
-use crate::watch::pagemap::Pagemap;
 use crate::world::mutator::Mutator;
 
 /// A way, with what it keeps from step to step.
@@ -24,7 +24,9 @@ impl Way {
     pub fn open(watching: Watching) -> Option<Self> {
         match watching {
             Watching::None => None,
-            Watching::Pagemap => Some(Self::Watched(Concurrent::new(Pagemap::open().ok()?))),
+            Watching::Pagemap | Watching::Mprotect => {
+                Some(Self::Watched(Concurrent::new(AnyWatch::open(watching)?)))
+            }
             Watching::Fork => Some(Self::Forked(ByFork::new())),
         }
     }
@@ -32,7 +34,7 @@ impl Way {
     /// The way of watching that this one belongs to.
     pub fn watching(&self) -> Watching {
         match self {
-            Self::Watched(_) => Watching::Pagemap,
+            Self::Watched(concurrent) => concurrent.watching(),
             Self::Forked(_) => Watching::Fork,
         }
     }

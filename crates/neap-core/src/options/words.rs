@@ -120,6 +120,8 @@ choice! {
         Pagemap = "pagemap",
         /// It need not: a child process marks a snapshot.
         Fork = "fork",
+        /// From faults: pages are read-only, and a handler of SIGSEGV notes the first write to each.
+        Mprotect = "mprotect",
     }
 }
 

@@ -1,5 +1,5 @@
 //! Functions of libc that the front ends export in its stead: `pthread_create`, so that threads are mutators from their first instruction, and
-//! `pthread_sigmask`, so that nobody blocks the stop signal.
+//! `pthread_sigmask`, so that nobody blocks the stop signal; `sigaction` and `signal`, so that a handler of faults of ours stays where it is.
 //!
 //! Invariant: each does what libc's does and no more than that is visible. Called by program threads.
 
@@ -13,7 +13,7 @@ use crate::alloc::free;
 use crate::heap::HEAP;
 use crate::heap::kind::Kind;
 use crate::sys::own_thread::{Start, real_pthread_create};
-use crate::sys::signal;
+use crate::sys::{fault, signal};
 use crate::world::{attach, stop};
 
 /// What the new thread needs to know; lies in an uncollectable object, so that the argument is a root until the thread can be scanned.
@@ -59,7 +59,41 @@ pub unsafe fn pthread_create(
     result
 }
 
-/// As pthread_sigmask(3), but never blocks the stop signal.
+/// As sigaction(2); what the program wants done about faults is kept beside our own handler, where there is one.
+///
+/// # Safety
+/// `new` and `old` are null or valid.
+pub unsafe fn sigaction(
+    number: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    if number == libc::SIGSEGV
+        // SAFETY: the caller's promise.
+        && let Some(result) = unsafe { fault::set_program_action(new, old) }
+    {
+        return result;
+    }
+    // SAFETY: as above.
+    unsafe { signal::real_sigaction()(number, new, old) }
+}
+
+/// As signal(2).
+pub fn signal(number: c_int, wanted: libc::sighandler_t) -> libc::sighandler_t {
+    // SAFETY: two structures of ours; the handler is the program's.
+    unsafe {
+        let mut new: libc::sigaction = core::mem::zeroed();
+        let mut old: libc::sigaction = core::mem::zeroed();
+        new.sa_sigaction = wanted;
+        new.sa_flags = libc::SA_RESTART;
+        match sigaction(number, &new, &mut old) {
+            0 => old.sa_sigaction,
+            _ => libc::SIG_ERR,
+        }
+    }
+}
+
+/// As pthread_sigmask(3), but never blocks the stop signal, nor the one that our own handler of faults is there for.
 ///
 /// # Safety
 /// `set` and `old` are null or valid.
@@ -80,6 +114,9 @@ pub unsafe fn pthread_sigmask(
     unsafe {
         let mut without = *set;
         libc::sigdelset(&mut without, number);
+        if fault::is_installed() {
+            libc::sigdelset(&mut without, libc::SIGSEGV);
+        }
         signal::raw_sigmask(how, &without, old)
     }
 }

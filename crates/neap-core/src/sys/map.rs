@@ -82,6 +82,24 @@ pub fn allocate_shared(bytes: usize) -> Result<Address, Errno> {
     .map(|pointer| Address(pointer as usize))
 }
 
+/// Makes committed pages writable, or read-only.
+pub fn set_writable(start: Address, bytes: usize, writable: bool) -> Result<(), Errno> {
+    let flags =
+        if writable { MprotectFlags::READ | MprotectFlags::WRITE } else { MprotectFlags::READ };
+    // SAFETY: the caller names its own memory, and handles the faults of writing to what is read-only.
+    unsafe { mm::mprotect(start.pointer(), bytes, flags) }
+}
+
+/// Mappings that the kernel allows a process.
+pub fn most_mappings() -> Option<usize> {
+    let mut text = [0_u8; 32];
+    let path = c"/proc/sys/vm/max_map_count";
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()?;
+    let length = rustix::io::read(&file, &mut text).ok()?;
+    core::str::from_utf8(&text[..length]).ok()?.trim().parse().ok()
+}
+
 /// Grows a mapping made by [`allocate`], moving it where it must.
 ///
 /// # Safety

@@ -3,6 +3,7 @@
 pub mod cgroup;
 pub mod child;
 pub mod clock;
+pub mod fault;
 pub mod futex;
 pub mod image;
 pub mod map;

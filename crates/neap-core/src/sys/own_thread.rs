@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)]
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use super::{print, signal};
@@ -22,27 +22,33 @@ pub type PthreadCreate = unsafe extern "C" fn(
 /// Enough for a marker: its deep structures are outside the stack.
 const STACK_BYTES: usize = 256 << 10;
 
-/// libc's function of this name, never our own.
-pub fn real_pthread_create() -> PthreadCreate {
-    static REAL: AtomicUsize = AtomicUsize::new(0);
-    let mut real = REAL.load(Relaxed);
+/// The address of a function of libc's, never of our own of the same name; found once and kept in `known`.
+pub fn libc_function(name: &CStr, known: &AtomicUsize) -> usize {
+    let mut real = known.load(Relaxed);
     if real == 0 {
         // From libc itself: in the order of the search it may stand before this library as well as behind it.
         // SAFETY: looks a loaded library and a symbol up.
         real = unsafe {
             let libc = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
             let from = if libc.is_null() { libc::RTLD_NEXT } else { libc };
-            libc::dlsym(from, c"pthread_create".as_ptr()) as usize
+            libc::dlsym(from, name.as_ptr()) as usize
         };
         if real == 0 {
             print::fatal(format_args!(
-                "no pthread_create in libc.so.6; is the program linked statically against libc?"
+                "no {} in libc.so.6; is the program linked statically against libc?",
+                name.to_string_lossy()
             ));
         }
-        REAL.store(real, Relaxed);
+        known.store(real, Relaxed);
     }
+    real
+}
+
+/// libc's function of this name, never our own.
+pub fn real_pthread_create() -> PthreadCreate {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
     // SAFETY: libc's pthread_create has this type.
-    unsafe { core::mem::transmute::<usize, PthreadCreate>(real) }
+    unsafe { core::mem::transmute::<usize, PthreadCreate>(libc_function(c"pthread_create", &REAL)) }
 }
 
 /// Starts a detached thread with all signals blocked. False if the system refuses.

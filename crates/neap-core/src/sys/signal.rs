@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::AtomicUsize;
 
 /// What runs in the stopped thread.
 pub type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
@@ -17,13 +18,47 @@ pub fn default_stop_signal() -> c_int {
 
 /// Installs `handler`; system calls that it interrupts go on by themselves. False if the kernel refuses the number.
 pub fn install(signal: c_int, handler: Handler) -> bool {
+    install_with(signal, handler, libc::SA_RESTART)
+}
+
+/// The same for a handler that runs on the thread's alternate stack, if it has one.
+pub fn install_on_alternate_stack(signal: c_int, handler: Handler) -> bool {
+    install_with(signal, handler, libc::SA_RESTART | libc::SA_ONSTACK)
+}
+
+/// Gives a signal its default action.
+pub fn set_default(signal: c_int) {
+    // SAFETY: a zeroed sigaction is the default action; libc's own function, not the one that a front end may export.
+    unsafe {
+        let action: libc::sigaction = core::mem::zeroed();
+        real_sigaction()(signal, &action, core::ptr::null_mut());
+    }
+}
+
+/// sigaction(2).
+pub type Sigaction =
+    unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+
+/// libc's function of this name, never one that a front end exports.
+pub fn real_sigaction() -> Sigaction {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    // SAFETY: libc's sigaction has this type.
+    unsafe {
+        core::mem::transmute::<usize, Sigaction>(super::own_thread::libc_function(
+            c"sigaction",
+            &REAL,
+        ))
+    }
+}
+
+fn install_with(signal: c_int, handler: Handler, flags: c_int) -> bool {
     // SAFETY: a zeroed sigaction is a valid value to fill in, and the handler has the right type for SA_SIGINFO.
     unsafe {
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
+        action.sa_flags = flags | libc::SA_SIGINFO;
         libc::sigfillset(&mut action.sa_mask);
-        libc::sigaction(signal, &action, core::ptr::null_mut()) == 0
+        real_sigaction()(signal, &action, core::ptr::null_mut()) == 0
     }
 }
 

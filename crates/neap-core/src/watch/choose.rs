@@ -22,11 +22,14 @@ pub enum Watching {
     Pagemap,
     /// A child process that marks a snapshot.
     Fork,
+    /// Read-only pages and a handler of faults.
+    Mprotect,
 }
 
 impl Watching {
     /// All there are, those that `auto` tries first.
-    pub const ALL: [Watching; 3] = [Watching::Pagemap, Watching::Fork, Watching::None];
+    pub const ALL: [Watching; 4] =
+        [Watching::Pagemap, Watching::Fork, Watching::Mprotect, Watching::None];
     /// In the order in which `auto` tries them.
     pub const IN_ORDER: [Watching; 3] = [Watching::Pagemap, Watching::Fork, Watching::None];
 
@@ -36,6 +39,7 @@ impl Watching {
             Self::None => "none",
             Self::Pagemap => "pagemap",
             Self::Fork => "fork",
+            Self::Mprotect => "mprotect",
         }
     }
 
@@ -52,6 +56,7 @@ impl Watching {
                 "marks while the program runs; the kernel keeps account of written pages"
             }
             Self::Fork => "a child process marks a snapshot while the program runs",
+            Self::Mprotect => "marks while the program runs; written pages are found by faults",
         }
     }
 
@@ -61,6 +66,8 @@ impl Watching {
             Self::None => Ok(()),
             Self::Pagemap => over_two_pages(&mut Pagemap::open()?, "PAGEMAP_SCAN"),
             Self::Fork => child::try_out(),
+            // Protection and a handler are what every kernel has.
+            Self::Mprotect => Ok(()),
         }
     }
 
@@ -71,6 +78,7 @@ impl Watching {
             WatchChoice::None => Some(Self::None),
             WatchChoice::Pagemap => Some(Self::Pagemap),
             WatchChoice::Fork => Some(Self::Fork),
+            WatchChoice::Mprotect => Some(Self::Mprotect),
         }
     }
 }

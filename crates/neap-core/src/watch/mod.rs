@@ -6,11 +6,83 @@
 pub mod choose;
 #[cfg(test)]
 mod contract;
+pub mod mprotect;
 pub mod pagemap;
 
 use core::ops::Range;
 
+use choose::Watching;
+use mprotect::Mprotect;
+use pagemap::Pagemap;
+
+use crate::heap::HEAP;
 use crate::sys::refusal::Refusal;
+
+/// The watches, as one type.
+pub enum AnyWatch {
+    /// The kernel keeps account.
+    Pagemap(Pagemap),
+    /// A handler of faults does.
+    Mprotect(Mprotect),
+}
+
+impl AnyWatch {
+    /// Opens a watch for the process's heap; None where the system refuses, and for what is no write watch.
+    pub fn open(watching: Watching) -> Option<Self> {
+        let span = HEAP.base().0..HEAP.base().0 + HEAP.reserved();
+        match watching {
+            Watching::Pagemap => Pagemap::open().ok().map(Self::Pagemap),
+            Watching::Mprotect => Mprotect::open(span).ok().map(Self::Mprotect),
+            Watching::Fork | Watching::None => None,
+        }
+    }
+
+    /// Which one it is.
+    pub fn watching(&self) -> Watching {
+        match self {
+            Self::Pagemap(_) => Watching::Pagemap,
+            Self::Mprotect(_) => Watching::Mprotect,
+        }
+    }
+}
+
+impl Watch for AnyWatch {
+    fn register(&mut self, range: &Range<usize>) -> Result<(), Refusal> {
+        match self {
+            Self::Pagemap(watch) => watch.register(range),
+            Self::Mprotect(watch) => watch.register(range),
+        }
+    }
+
+    fn take_written(
+        &mut self,
+        range: &Range<usize>,
+        written: &mut dyn FnMut(Range<usize>),
+    ) -> Result<(), Refusal> {
+        match self {
+            Self::Pagemap(watch) => watch.take_written(range, written),
+            Self::Mprotect(watch) => watch.take_written(range, written),
+        }
+    }
+
+    fn disarm(&mut self, range: &Range<usize>) {
+        match self {
+            Self::Pagemap(watch) => watch.disarm(range),
+            Self::Mprotect(watch) => watch.disarm(range),
+        }
+    }
+
+    fn written(
+        &mut self,
+        range: &Range<usize>,
+        written: &mut dyn FnMut(Range<usize>),
+    ) -> Result<(), Refusal> {
+        match self {
+            Self::Pagemap(watch) => watch.written(range, written),
+            Self::Mprotect(watch) => watch.written(range, written),
+        }
+    }
+}
 
 /// A way to learn which pages were written.
 pub trait Watch {
