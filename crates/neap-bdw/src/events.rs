@@ -8,6 +8,7 @@ use core::mem::transmute;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::core_api::{self as api, CycleEvent, toggle};
+use crate::toggle as togglerefs;
 use crate::variables::{
     Callback, GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors,
 };
@@ -100,7 +101,7 @@ pub fn program_takes_part() -> bool {
         || START_CALLBACK.get() != 0
         || collect::has_stop_function()
         || roots::has_callbacks()
-        || toggle::callback().is_some()
+        || togglerefs::has_callback()
         || GC_find_leak.load(Relaxed) != 0
 }
 

@@ -86,10 +86,11 @@ pub unsafe extern "C" fn run_root_callback(tracer: &mut Tracer<'_>) {
     }
 }
 
-/// Whether the program has a function that names roots, or one that chooses among the static ones.
+/// Whether the program has a function that names roots, or one that chooses among the static ones, or has just said whether there are static ones.
 pub fn has_callbacks() -> bool {
     let procedure = GC_push_other_roots.get();
     HAS_STATIC_ROOTS.get() != 0
+        || GC_no_dls.load(Relaxed) != NO_DLS_APPLIED.load(Relaxed)
         || (procedure != 0 && procedure != push_no_other_roots as *const () as usize)
 }
 

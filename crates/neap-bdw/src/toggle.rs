@@ -4,14 +4,22 @@
 
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::core_api::toggle;
 use crate::finalize::object_start;
 
 const NO_MEMORY: c_int = 2;
+static HAS_CALLBACK: AtomicBool = AtomicBool::new(false);
+
+/// Whether the program is asked before each collection.
+pub fn has_callback() -> bool {
+    HAS_CALLBACK.load(Relaxed)
+}
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_toggleref_func(callback: *mut c_void) {
+    HAS_CALLBACK.store(!callback.is_null(), Relaxed);
     // SAFETY: null or a function of this type, says gc.h; null is None.
     toggle::set_callback(unsafe { transmute::<*mut c_void, Option<toggle::Callback>>(callback) });
 }

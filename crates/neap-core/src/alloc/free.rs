@@ -35,21 +35,18 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
         });
     }
     let bytes = cell.bytes();
-    if heap.state.marking.load(Relaxed) {
-        // Marking is under way, and a marker may be reading the object: that it is dead is a hint which the next cycle finds out by itself, unless the object
-        // lives until it is freed.
-        if !bits.is_allocated(cell.index) {
-            return Err(FreeError::AlreadyFree);
-        }
-        if cell.header.is_uncollectable() {
-            heap.inner().put_off_free(address);
-        }
-        return Ok(bytes);
-    }
     // Under the lock from the first look on: a sweep of this block would otherwise come between looking and freeing.
     let mut inner = heap.inner();
     if !bits.is_allocated(cell.index) {
         return Err(FreeError::AlreadyFree);
+    }
+    if heap.state.marking.load(Relaxed) {
+        // Marking is under way, and a marker may be reading the object: that it is dead is a hint which the next cycle finds out by itself, unless the object
+        // lives until it is freed.
+        if cell.header.is_uncollectable() {
+            inner.put_off_free(address);
+        }
+        return Ok(bytes);
     }
     // The cell is dirty; a fresh block hands out cells as zeros.
     cell.header.fresh.store(0, Relaxed);

@@ -178,7 +178,9 @@ pub fn collect_idle() -> bool {
     if collector.phase != Phase::Idle {
         return false;
     }
+    events::set_heard(false);
     full::run(&mut collector, None);
+    events::set_heard(true);
     steps::tell_end();
     true
 }
@@ -280,7 +282,7 @@ pub(super) fn set_due(collector: &Collector) -> usize {
     } else {
         threshold
     };
-    STALL_AT.store(stall_at(threshold), Relaxed);
+    STALL_AT.store(stall_at(threshold, live), Relaxed);
     DUE_AT.store(due, Relaxed);
     due
 }

@@ -106,14 +106,10 @@ impl Concurrent {
             }
             Generation::Minor => {
                 HEAP.state.marks.fetch_or(1, AcqRel);
-                HEAP.state.marking.store(true, Relaxed);
+                begin_marking();
                 // SAFETY: this is the collector's thread, and no step is on offer.
                 let marker = unsafe { markers::driver() };
-                let mut pages = 0;
-                self.watched.arm(choice, |written| {
-                    pages += written.len() / PAGE_BYTES;
-                    marker.rescan(&written);
-                })?;
+                let pages = self.watched.preclean(choice, marker)?;
                 self.record.remembered_pages = pages;
             }
         }
@@ -124,7 +120,7 @@ impl Concurrent {
     /// Reads the roots with one thread stopped at a time. On the collector's thread.
     pub fn first_roots(&mut self, collector: &mut Collector) {
         collector.step(Step::Armed);
-        HEAP.state.marking.store(true, Relaxed);
+        begin_marking();
         self.read_roots(collector);
         collector.step(Step::RootsRead);
     }
@@ -140,7 +136,7 @@ impl Concurrent {
     pub fn first_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
         collector.step(Step::Armed);
         let stop = Stop::begin(collector, own);
-        HEAP.state.marking.store(true, Relaxed);
+        begin_marking();
         // SAFETY: this thread drives the stop, under the collector's lock.
         read_roots(collector, &stop, markers::team(), unsafe { markers::driver() });
         collector.step(Step::RootsRead);
@@ -174,7 +170,7 @@ impl Concurrent {
         let before = HEAP.state.marked_bytes.load(Relaxed);
         // SAFETY: the caller's promise.
         let marker = unsafe { markers::driver() };
-        let pages = self.watched.preclean(marker).unwrap_or_else(|Unwatched| {
+        let pages = self.watched.preclean(Choice::Marked, marker).unwrap_or_else(|Unwatched| {
             self.incomplete = true;
             0
         });
@@ -253,6 +249,12 @@ impl Concurrent {
             HEAP.state.marked_bytes.store(marked + kept, Relaxed);
         }
     }
+}
+
+/// From here on explicit free is a hint. Under the lock, so that whoever is freeing is done with it.
+fn begin_marking() {
+    let _inner = HEAP.inner();
+    HEAP.state.marking.store(true, Relaxed);
 }
 
 /// Helpers besides the collector's thread while the world runs: half of the markers at most.

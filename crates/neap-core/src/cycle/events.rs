@@ -23,6 +23,9 @@ pub type CycleGate = unsafe extern "C" fn() -> bool;
 static EVENT: AtomicUsize = AtomicUsize::new(0);
 static AFTER: AtomicUsize = AtomicUsize::new(0);
 static GATE: AtomicUsize = AtomicUsize::new(0);
+static TAKES_PART: AtomicUsize = AtomicUsize::new(0);
+/// The stop is driven by the collector's own thread, where nothing of the program's may run. Written by who drives it.
+static UNHEARD: AtomicBool = AtomicBool::new(false);
 
 /// Sets the callback for steps.
 pub fn set_event(callback: Option<EventCallback>) {
@@ -39,10 +42,8 @@ pub fn set_gate(gate: Option<CycleGate>) {
     GATE.store(gate.map_or(0, |gate| gate as usize), Release);
 }
 
-/// Says whether the program itself takes part in cycles, where a front end has callbacks of its own all the time.
+/// Says whether the program itself takes part in cycles, where a front end has callbacks of its own all the time. Called on any thread; neither allocates nor attaches.
 pub type TakesPart = fn() -> bool;
-
-static TAKES_PART: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets who says so.
 pub fn set_takes_part(asked: TakesPart) {
@@ -58,6 +59,16 @@ pub fn program_takes_part() -> bool {
     }
 }
 
+/// Who drives the stops from here on: a thread of the program, or not.
+pub fn set_heard(heard: bool) {
+    UNHEARD.store(!heard, Relaxed);
+}
+
+/// Whether callbacks of the program may run in this stop.
+pub fn are_heard() -> bool {
+    !UNHEARD.load(Relaxed)
+}
+
 /// Tells of a step.
 pub fn tell(event: CycleEvent) {
     probes::step(event);
@@ -65,7 +76,7 @@ pub fn tell(event: CycleEvent) {
         rings::note_step(event, clock::now_ns());
     }
     let callback = EVENT.load(Acquire);
-    if callback != 0 {
+    if callback != 0 && are_heard() {
         // SAFETY: stored from such a function; its contract is the program's to keep.
         unsafe { core::mem::transmute::<usize, EventCallback>(callback)(event) };
     }

@@ -17,6 +17,8 @@ pub enum Generation {
 /// What a cycle came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Yield {
+    /// Bytes allocated since the cycle before.
+    pub allocated_bytes: usize,
     /// Bytes that the cycle gave back.
     pub freed_bytes: usize,
     /// Time that the collector spent on it, on all threads, nanoseconds.
@@ -27,6 +29,11 @@ impl Yield {
     /// Bytes per nanosecond.
     fn rate(&self) -> f64 {
         self.freed_bytes as f64 / self.work_ns.max(1) as f64
+    }
+
+    /// Whether most of what was allocated is still there: the heap grows, and a minor cycle would find little.
+    fn stays(&self) -> bool {
+        self.freed_bytes < self.allocated_bytes / 2
     }
 }
 
@@ -41,6 +48,8 @@ pub struct Generations {
     full_rate: f64,
     /// Smoothed bytes per nanosecond of minor cycles, 0 before the first.
     minor_rate: f64,
+    /// Whether most of what was allocated before the last cycle is still there.
+    stays: bool,
     /// Full cycles to go before minor ones are tried again.
     barred: u32,
     /// How many full cycles they are barred for the next time they do not pay.
@@ -56,12 +65,21 @@ const LONGEST_BAR: u32 = 64;
 impl Generations {
     /// Before the first cycle.
     pub const fn new() -> Self {
-        Self { limit: 0, room: 0, full_rate: 0.0, minor_rate: 0.0, barred: 0, bar: FIRST_BAR }
+        Self {
+            limit: 0,
+            room: 0,
+            full_rate: 0.0,
+            minor_rate: 0.0,
+            stays: false,
+            barred: 0,
+            bar: FIRST_BAR,
+        }
     }
 
     /// A full cycle ended: `live` bytes stay, and `threshold` may be allocated before the next one.
     pub fn after_full(&mut self, yielded: Yield, live: usize, threshold: usize) {
         self.full_rate = yielded.rate();
+        self.stays = yielded.stays();
         self.limit = live.saturating_add(threshold);
         self.room = threshold;
         self.barred = self.barred.saturating_sub(1);
@@ -70,6 +88,7 @@ impl Generations {
     /// A minor cycle ended.
     pub fn after_minor(&mut self, yielded: Yield) {
         let rate = yielded.rate();
+        self.stays = yielded.stays();
         self.minor_rate =
             if self.minor_rate == 0.0 { rate } else { (self.minor_rate + rate) / 2.0 };
         if self.minor_rate < self.full_rate {
@@ -89,10 +108,11 @@ impl Generations {
     /// The next cycle's kind, when `live` bytes stayed after the last one.
     pub fn next(&self, live: usize) -> Generation {
         let room = self.room_after_minor(live);
-        if self.limit == 0 || self.barred > 0 || (room as f64) < self.room as f64 * LEAST_ROOM {
-            Generation::Full
-        } else {
+        let roomy = (room as f64) >= self.room as f64 * LEAST_ROOM;
+        if self.limit > 0 && self.barred == 0 && roomy && !self.stays {
             Generation::Minor
+        } else {
+            Generation::Full
         }
     }
 }
@@ -124,7 +144,7 @@ mod tests {
                 Full => {
                     let freed_bytes = held + room - live;
                     generations.after_full(
-                        Yield { freed_bytes, work_ns: (live / 2) as u64 },
+                        Yield { allocated_bytes: room, freed_bytes, work_ns: (live / 2) as u64 },
                         live,
                         live,
                     );
@@ -132,6 +152,7 @@ mod tests {
                 }
                 Minor => {
                     generations.after_minor(Yield {
+                        allocated_bytes: room,
                         freed_bytes: room - new,
                         work_ns: (new / 2 + 1000) as u64,
                     });
@@ -161,7 +182,11 @@ mod tests {
     #[test]
     fn minor_cycles_never_take_more_room_than_a_full_one_gave() {
         let mut generations = Generations::new();
-        generations.after_full(Yield { freed_bytes: MB, work_ns: 1000 }, 10 * MB, 8 * MB);
+        generations.after_full(
+            Yield { allocated_bytes: MB, freed_bytes: MB, work_ns: 1000 },
+            10 * MB,
+            8 * MB,
+        );
         for (live, kind, room) in [(10, Minor, 8), (13, Minor, 5), (15, Full, 3), (30, Full, 0)] {
             assert_eq!(
                 (generations.next(live * MB), generations.room_after_minor(live * MB)),
@@ -171,10 +196,23 @@ mod tests {
     }
 
     #[test]
+    fn while_the_heap_grows_there_are_only_full_cycles() {
+        let mut generations = Generations::new();
+        for (freed_bytes, kind) in [(MB, Full), (6 * MB, Minor)] {
+            generations.after_full(
+                Yield { allocated_bytes: 10 * MB, freed_bytes, work_ns: 1000 },
+                10 * MB,
+                8 * MB,
+            );
+            assert_eq!(generations.next(10 * MB), kind);
+        }
+    }
+
+    #[test]
     fn the_bar_grows_while_they_do_not_pay() {
         let mut generations = Generations::new();
-        let bad = Yield { freed_bytes: 1, work_ns: 1000 };
-        let good = Yield { freed_bytes: 9000, work_ns: 1000 };
+        let bad = Yield { allocated_bytes: 2, freed_bytes: 1, work_ns: 1000 };
+        let good = Yield { allocated_bytes: 9000, freed_bytes: 9000, work_ns: 1000 };
         let mut waited = Vec::new();
         for _ in 0..4 {
             generations.after_full(good, MB, MB);

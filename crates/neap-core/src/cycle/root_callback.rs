@@ -6,6 +6,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
+use super::events;
 use crate::mark::tracer::Tracer;
 
 /// Names roots to the tracer; must not allocate or lock.
@@ -26,7 +27,7 @@ pub fn is_set() -> bool {
 /// Calls it.
 pub fn call(tracer: &mut Tracer<'_>) {
     let callback = CALLBACK.load(Acquire);
-    if callback != 0 {
+    if callback != 0 && events::are_heard() {
         // SAFETY: stored from such a function; its contract is the program's to keep.
         unsafe { core::mem::transmute::<usize, RootCallback>(callback)(tracer) };
     }

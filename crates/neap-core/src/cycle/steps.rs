@@ -120,6 +120,7 @@ fn take(step: u32, position: Option<usize>) {
         mutator.holds.store(1, Relaxed);
         mutator.position.store(position, Relaxed);
     }
+    events::set_heard(mutator.is_some());
     // SAFETY: the step is still on offer, under the lock.
     let concurrent = unsafe { state() };
     if step == FIRST_STOP {
@@ -128,6 +129,7 @@ fn take(step: u32, position: Option<usize>) {
         concurrent.remark(&mut collector, mutator);
         TELL_END.store(true, Release);
     }
+    events::set_heard(true);
     collector::clear_stack();
     OFFERED.store(NOTHING, Release);
     progress();
@@ -219,7 +221,8 @@ fn run_steps(generation: Generation) {
         return;
     }
     // SAFETY: as above.
-    let in_a_stop = root_callback::is_set() || !world::the().stops_one_by_one();
+    let in_a_stop = (root_callback::is_set() && events::program_takes_part())
+        || !world::the().stops_one_by_one();
     // SAFETY: as above.
     if in_a_stop || !unsafe { state() }.first_roots(&mut COLLECTOR.lock()) {
         have_taken(FIRST_STOP, program_takes_part(), || {});

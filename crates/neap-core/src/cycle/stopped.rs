@@ -142,7 +142,10 @@ impl Stop {
         collector.ended = Some(Instant::now());
         let held = record.live_before_bytes + record.allocated_bytes;
         let freed_bytes = held.saturating_sub(record.live_bytes);
-        collector.yielded(generation, Yield { freed_bytes, work_ns });
+        collector.yielded(
+            generation,
+            Yield { allocated_bytes: record.allocated_bytes, freed_bytes, work_ns },
+        );
         record.next_bytes = set_due(collector);
         collector.step(Step::Finished);
     }

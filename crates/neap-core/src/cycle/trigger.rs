@@ -87,9 +87,10 @@ pub fn concurrent_start(threshold: usize, allocated_during_last: usize) -> usize
     threshold - reserve.clamp(threshold / 8, threshold / 4 * 3)
 }
 
-/// Beyond this much allocation a thread waits for the cycle that is under way: the heap does not grow without bound because marking is slow.
-pub fn stall_at(threshold: usize) -> usize {
-    threshold.saturating_add(threshold / 4)
+/// Beyond this much allocation a thread helps with the cycle that is under way, or waits for it: the heap does not grow without bound because marking is slow. With `live_bytes` live the heap then
+/// holds a quarter more than it would if the world were stopped.
+pub fn stall_at(threshold: usize, live_bytes: usize) -> usize {
+    threshold.saturating_add(threshold.saturating_add(live_bytes) / 4)
 }
 
 #[cfg(test)]
@@ -140,7 +141,7 @@ mod tests {
         ] {
             assert_eq!(concurrent_start(threshold, during), start);
         }
-        assert_eq!(stall_at(80 * MIB), 100 * MIB);
+        assert_eq!(stall_at(80 * MIB, 20 * MIB), 105 * MIB);
         assert_eq!(
             [0, 30 * MIB, 500 * MIB].map(|kept| after_floating(80 * MIB, kept)),
             [80 * MIB, 50 * MIB, 20 * MIB]

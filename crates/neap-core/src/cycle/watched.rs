@@ -92,10 +92,14 @@ impl Watched {
         rows.iter().for_each(|(start, end)| watch.disarm(&(*start..*end)));
     }
 
-    /// Scans the marked objects on written pages again, and says how many pages that were. World running.
-    pub fn preclean(&mut self, marker: &mut Marker<'_>) -> Result<usize, Unwatched> {
+    /// Arms the chosen blocks, scans the marked objects on written pages again, and says how many pages that were. World running.
+    pub fn preclean(
+        &mut self,
+        choice: Choice,
+        marker: &mut Marker<'_>,
+    ) -> Result<usize, Unwatched> {
         let mut pages = 0;
-        self.arm(Choice::Marked, |written| {
+        self.arm(choice, |written| {
             pages += written.len() / PAGE_BYTES;
             marker.rescan(&written);
         })?;

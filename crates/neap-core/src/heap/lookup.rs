@@ -64,6 +64,28 @@ impl<'h> View<'h> {
         unsafe { Bits::at((self.bits + granule.0 as usize * BITS_BYTES) as *const _) }
     }
 
+    /// Fetches the header that a look at `word` begins with, which lies in the view.
+    #[inline(always)]
+    pub fn prefetch_header(&self, word: usize) {
+        let granule = Granule::containing(Address(word).offset_from(self.base));
+        // SAFETY: prefetching any address is harmless.
+        unsafe { _mm_prefetch(core::ptr::from_ref(self.header(granule)).cast(), _MM_HINT_T0) };
+    }
+
+    /// Fetches the bits of a cell.
+    #[inline(always)]
+    pub fn prefetch_mark(&self, cell: &Cell<'h>) {
+        // SAFETY: as above.
+        unsafe { _mm_prefetch(self.bits(cell.block).address_of(cell.index).cast(), _MM_HINT_T0) };
+    }
+
+    /// Whether the cell holds an object that is not marked.
+    #[inline(always)]
+    pub fn is_to_mark(&self, cell: &Cell<'h>) -> bool {
+        let bits = self.bits(cell.block);
+        !bits.is_marked(cell.index) && bits.is_allocated(cell.index)
+    }
+
     /// The cell that a word points into, allocated or not. `[heap.rule.lookup]`
     #[inline(always)]
     pub fn cell_at(&self, word: usize) -> Option<Cell<'h>> {

@@ -32,7 +32,7 @@ pub mod settling {
 
 /// Shared words; all access is relaxed, the locks and stops around it order it.
 pub struct HeapState {
-    /// Whether markers read objects while the program runs, so that memory must not be taken from under them; as below.
+    /// Whether markers read objects while the program runs, so that memory must not be taken from under them; written with the world stopped or under the heap's lock, and read under it by who frees.
     pub marking: AtomicBool,
     /// Whether all runs are marked as they are handed out; written with the world stopped or under the heap's lock.
     pub allocate_black: AtomicBool,

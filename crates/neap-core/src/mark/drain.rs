@@ -36,7 +36,7 @@ pub struct Marker<'t> {
     heap: &'t Heap,
     /// Its place in the team; 0 is the one that drives the cycle.
     place: usize,
-    stack: Stack,
+    pub(super) stack: Stack,
     queue: [usize; QUEUE],
     queued: usize,
     /// What it marked.
@@ -121,18 +121,12 @@ impl<'t> Marker<'t> {
         unsafe { self.push_from(range.start, range.end) };
     }
 
-    /// Pushes the words of part of a conservative object that lie in the heap; both ends are multiples of a word.
-    pub fn rescan_part(&mut self, low: usize, high: usize) {
-        // SAFETY: part of an allocated cell.
-        unsafe { self.push_from(low, high) };
-    }
-
     /// Pushes the words of a range that lie in the heap.
     ///
     /// # Safety
     /// The range is readable and its ends are multiples of a word.
     #[inline(always)]
-    unsafe fn push_from(&mut self, low: usize, high: usize) {
+    pub(super) unsafe fn push_from(&mut self, low: usize, high: usize) {
         let (base, length) = (self.heap.base().0, self.heap.committed());
         // SAFETY: the caller's promise.
         if unsafe { self.stack.push_from(low, high, base, length) }.is_err() {

@@ -3,6 +3,8 @@
 //! Invariant: every word of a marked object on the pages is looked at after the pages were armed again (`[watch.inv.rearm-before-scan]`). What is not marked yet will be scanned
 //! as a whole should it be marked. Called by the marker that owns the cycle's grey stack.
 
+#![allow(unsafe_code)]
+
 use core::ops::Range;
 
 use super::drain::Marker;
@@ -11,8 +13,11 @@ use crate::heap::header::{Header, State};
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
 
+/// Words between a prefetch and the next look. Larger: hides longer latencies; smaller: prefetched lines are still there.
+const AHEAD: usize = 8;
+
 impl Marker<'_> {
-    /// Scans the marked objects on the pages of `range`, which lies in the heap; large conservative ones and small ones only where they lie on it.
+    /// Scans the marked objects on the pages of `range`, which lies in the heap,; large conservative ones and small ones only where they lie on it.
     pub fn rescan(&mut self, range: &Range<usize>) {
         let heap = self.heap();
         let end = Granule::containing(range.end - 1 - heap.base().0);
@@ -62,5 +67,29 @@ impl Marker<'_> {
                 self.scan_object(&Cell { block, header, index, start });
             }
         }
+    }
+
+    /// Pushes the words of part of a conservative object that point to what is not marked; both ends are multiples of a word.
+    ///
+    /// Most of what an old object points to is marked, and to find that out takes metadata only: so the words are looked through before any object is fetched, the header of each and then its mark bits
+    /// prefetched some words ahead.
+    fn rescan_part(&mut self, low: usize, high: usize) {
+        let kept = self.stack.len();
+        // SAFETY: part of an allocated cell.
+        unsafe { self.push_from(low, high) };
+        let view = self.heap().view();
+        let words = &mut self.stack.entries()[kept..];
+        let mut left = 0;
+        for at in 0..words.len() {
+            if let Some(word) = words.get(at + 2 * AHEAD) {
+                view.prefetch_header(*word);
+            }
+            if let Some(cell) = words.get(at + AHEAD).and_then(|word| view.cell_at(*word)) {
+                view.prefetch_mark(&cell);
+            }
+            words[left] = words[at];
+            left += view.cell_at(words[at]).is_some_and(|cell| view.is_to_mark(&cell)) as usize;
+        }
+        self.stack.entries().truncate(kept + left);
     }
 }
