@@ -7,19 +7,20 @@ struct node {
     long number;
 };
 
+/* Written by the library's threads. */
 static int ran, wrong_data;
 static long order[4 * MANY];
 static char *datum;
-static struct node *resurrected;
+static struct node *volatile resurrected;
 
 static void note(void *object, void *data)
 {
     struct node *node = object;
     if (data != datum || (data != NULL && strcmp(data, "data of finalizers") != 0))
-        wrong_data++;
-    if (ran < 4 * MANY)
-        order[ran] = node->number;
-    ran++;
+        __atomic_add_fetch(&wrong_data, 1, __ATOMIC_RELAXED);
+    int place = __atomic_fetch_add(&ran, 1, __ATOMIC_RELAXED);
+    if (place < 4 * MANY)
+        order[place] = node->number;
 }
 
 /* MANY pairs, each first pointing to its second. */
@@ -57,8 +58,10 @@ static APART void orders(void)
 {
     make_pairs(NEAP_ORDER_TOPOLOGICAL, 0);
     CHECK(neap_collect());
+    neap_finalizers_run();
     clear_stack();
     CHECK(neap_collect());
+    neap_finalizers_run();
     /* The second of a pair runs after the first, if that ran at all. */
     static int place[2 * MANY];
     for (int i = 0; i < 2 * MANY; i++)
@@ -161,6 +164,7 @@ int main(void)
 
     /* On demand. */
     neap_finalizers_set_automatic(0);
+    by_hand = 1;
     make_pairs(NEAP_ORDER_NONE, 0);
     collect();
     CHECK_EQUAL(ran, 0);
@@ -173,6 +177,7 @@ int main(void)
 
     pthread_t threads[3];
     neap_finalizers_set_automatic(1);
+    by_hand = 0;
     for (int i = 0; i < 3; i++)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, in_thread, NULL), 0);
     for (int i = 0; i < 3; i++)
@@ -189,7 +194,7 @@ int main(void)
         live[i] = neap_alloc(sizeof **live);
         neap_finalizer_set(live[i], note, datum, NEAP_ORDER_TOPOLOGICAL);
     }
-    CHECK(neap_finalizers_run_all() >= MANY);
+    neap_finalizers_run_all();
     CHECK(ran >= MANY && live[MANY / 2]->number == 0);
     CHECK_EQUAL(wrong_data, 0);
     return finish();

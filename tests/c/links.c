@@ -73,6 +73,7 @@ int main(void)
     CHECK_EQUAL(count(links[1]), MANY);
 
     neap_finalizers_set_automatic(0);
+    by_hand = 1;
     make(1);
     clear_stack();
     CHECK(neap_collect());

@@ -313,7 +313,7 @@ neap_status neap_set_out_of_memory_callback(neap_out_of_memory_callback *callbac
  * options count only before the collector starts; the text says so. */
 const char *neap_option_set(const char *name, const char *value);
 
-/* ---- Finalizers and links ---- */
+/* ---- Finalizers ---- */
 
 /* Which other objects hold a finalizer back. */
 typedef enum neap_order {
@@ -331,15 +331,55 @@ typedef void neap_finalizer(void *object, void *data);
  * not point to the object, or that never dies. */
 neap_status neap_finalizer_set(void *object, neap_finalizer *function, void *data, int order);
 
-/* Finalizers run after a cycle on the thread that drove it: on any thread that allocates, then, possibly while it holds locks. A program whose finalizers
- * take locks switches that off and calls neap_finalizers_run where it holds none. */
+/* Finalizers and cleaners run on threads of the library (option `finalizers`), which start with the first registration. They may allocate, lock and register; one
+ * that blocks or ends its thread does not hold the others up, and is told of on standard error. A C++ exception that leaves one is told of and dropped. While more
+ * of them wait than the option `finalizer_backlog` says, threads that register wait too.
+ *
+ * With 0, or the option `finalizers` at `manual`, the library runs none by itself: the program calls neap_finalizers_run. */
 void neap_finalizers_set_automatic(int on);
 /* How many are ready to run. */
 size_t neap_finalizers_ready(void);
-/* Runs what is ready; returns how many ran. */
+/* Runs what is ready, and returns when all that was found dead at the call has run, here or on another thread; returns how many ran here. Called in a
+ * finalizer it does not wait. */
 size_t neap_finalizers_run(void);
-/* Runs every finalizer, of live objects as well; for the end of a program. Returns how many ran. */
+/* Runs every finalizer and cleaner, of live objects as well; for the end of a program. Returns as neap_finalizers_run. */
 size_t neap_finalizers_run_all(void);
+
+/* ---- Cleaners and reference queues ---- */
+
+/* Called once with its argument after its object is gone; where the object has a finalizer, after that. World running, no lock held. */
+typedef void neap_cleaner(void *argument);
+
+/* Has `function` run with `argument` after the object that starts at `object` is gone. An object can have any number of cleaners. They do not get the object and
+ * cannot bring it back, so its memory is free at once. `argument` is kept alive; it must not lead to the object, or that never dies (NEAP_CHECK=1 tells of
+ * that). An object that neap_free frees is not cleaned up after; one that neap_realloc moves keeps its cleaners. `place` is null or a text that lives for ever and says
+ * where in the program this is; neap_cleaner_add gives the line. */
+neap_status neap_cleaner_add_at(const void *object, neap_cleaner *function, void *argument, const char *place);
+#define NEAP_TEXT_(x) #x
+#define NEAP_TEXT(x) NEAP_TEXT_(x)
+#define neap_cleaner_add(object, function, argument) \
+    neap_cleaner_add_at((object), (function), (argument), __FILE__ ":" NEAP_TEXT(__LINE__))
+/* Takes back one that was added with this function and argument; NEAP_NOT_FOUND if there is none (any more). */
+neap_status neap_cleaner_remove(const void *object, neap_cleaner *function, void *argument);
+
+/* A queue of values, each of which comes out when its object is gone. */
+typedef struct neap_queue neap_queue;
+
+/* Null without memory. */
+neap_queue *neap_queue_open(void);
+/* Its values are forgotten, and who waits for one gets none. */
+neap_status neap_queue_close(neap_queue *queue);
+/* `value` comes out of the queue when the object that starts at `object` is gone. It is kept alive until it came out, so it must not lead to the object. Queues
+ * need no thread that runs finalizers. */
+neap_status neap_queue_add(neap_queue *queue, const void *object, void *value);
+/* Takes that back; NEAP_NOT_FOUND if the value is on the queue already, or was never registered. */
+neap_status neap_queue_remove(neap_queue *queue, const void *object, void *value);
+/* Takes the oldest value off; 0 if there is none. `value` may be null. */
+int neap_queue_poll(neap_queue *queue, void **value);
+/* The same, and waits for one so many nanoseconds at most (UINT64_MAX: for ever); 0 if none came. */
+int neap_queue_wait(neap_queue *queue, void **value, uint64_t at_most_ns);
+
+/* ---- Links ---- */
 
 typedef enum neap_link_length {
     NEAP_LINK_SHORT = 0,  /* becomes null when nothing but finalizers could reach the object: they find it null */

@@ -1,55 +1,27 @@
-//! Finalizers, and who runs them: the library after a cycle, or the program when it says so.
+//! Finalizers, and who runs them: threads of the library, or the program when it says so.
 //!
-//! Invariant: at most one thread at a time runs finalizers unasked, and not from within one, so that finalizers which allocate do not pile up on its stack. No
-//! lock is held while one runs. Called from any thread.
+//! Invariant: no lock is held while one runs, and an exception that leaves one goes no further. Called from any thread.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use neap_core::api::{self, Finalizer, Order, finalizer};
 
 use crate::objects::object_or_tell;
 use crate::status::{Status, misuse};
 
-/// Whether any finalizer was ever set: programs without them pay nothing at free.
-static USED: AtomicBool = AtomicBool::new(false);
-static AUTOMATIC: AtomicBool = AtomicBool::new(true);
-/// The thread that runs finalizers unasked, 0 if none does.
-static RUNNER: AtomicUsize = AtomicUsize::new(0);
-
-fn this_thread() -> usize {
-    // SAFETY: always succeeds.
-    unsafe { libc::pthread_self() as usize }
-}
-
-/// At load: has the library told of ends of cycles, and of forks, whose child has no other threads.
+/// At load: finalizers are run by the library unless the option or the program says otherwise.
 pub fn on_load() {
+    finalizer::set_automatic(true);
     api::set_after_cycle(Some(after_cycle));
-    // SAFETY: a handler that may run at any fork; a refusal leaves forks as they are.
-    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
-unsafe extern "C" fn in_child() {
-    if RUNNER.load(Relaxed) != this_thread() {
-        RUNNER.store(0, Relaxed);
-    }
-}
-
+/// In a forked child nobody runs what was waiting until somebody registers more, or here.
 unsafe extern "C" fn after_cycle() {
-    if finalizer::ready() == 0 || !AUTOMATIC.load(Relaxed) {
-        return;
-    }
-    if RUNNER.compare_exchange(0, this_thread(), Acquire, Relaxed).is_ok() {
-        finalizer::run_ready();
-        RUNNER.store(0, Release);
-    }
+    finalizer::start_if_needed();
 }
 
 /// Removes the finalizer of an object that is about to be freed or moved.
 pub fn take(object: *mut c_void) -> Option<Finalizer> {
-    if !USED.load(Relaxed) {
-        return None;
-    }
     // Removing takes no memory.
     finalizer::set(object as usize, None).unwrap_or(None)
 }
@@ -95,7 +67,6 @@ pub extern "C" fn neap_finalizer_set(
             format_args!("{order} is no order of finalizers: use one of enum neap_order"),
         );
     };
-    USED.store(true, Relaxed);
     let new = function.map(|function| Finalizer { function, data, order });
     match finalizer::set(object as usize, new) {
         Ok(_) => Status::Ok,
@@ -105,7 +76,8 @@ pub extern "C" fn neap_finalizer_set(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_finalizers_set_automatic(on: c_int) {
-    AUTOMATIC.store(on != 0, Relaxed);
+    api::initialize();
+    finalizer::set_automatic(on != 0);
 }
 
 #[unsafe(no_mangle)]
@@ -115,12 +87,13 @@ pub extern "C" fn neap_finalizers_ready() -> usize {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_finalizers_run() -> usize {
-    finalizer::run_ready()
+    api::initialize();
+    finalizer::run_all_found()
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_finalizers_run_all() -> usize {
     api::initialize();
     finalizer::make_all_ready();
-    finalizer::run_ready()
+    finalizer::run_all_found()
 }

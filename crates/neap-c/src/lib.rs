@@ -10,6 +10,7 @@
 
 mod alloc;
 mod callback;
+mod cleaners;
 mod control;
 mod finalizers;
 mod handles;

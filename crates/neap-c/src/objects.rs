@@ -9,8 +9,8 @@ use core::ptr::null_mut;
 use neap_core::api::{self, Kind, ObjectInfo};
 
 use crate::alloc::{neap_alloc, refused};
-use crate::finalizers;
 use crate::status::{Status, misuse, set_errno};
+use crate::{cleaners, finalizers};
 
 /// Why a pointer that is no object's start is none, and what the caller may have done.
 fn tell(status: Status, what: fmt::Arguments<'_>, pointer: *const c_void) -> Status {
@@ -68,7 +68,10 @@ pub extern "C" fn neap_free(object: *mut c_void) -> Status {
     if object.is_null() {
         return Status::Ok;
     }
-    finalizers::take(object);
+    if object_starting_at(object).is_ok() {
+        finalizers::take(object);
+        drop(cleaners::take(object));
+    }
     // SAFETY: neap.h asks that nobody uses the object afterwards.
     match unsafe { api::free(object.cast()) } {
         Ok(()) => Status::Ok,
@@ -85,11 +88,13 @@ pub extern "C" fn neap_realloc(object: *mut c_void, bytes: usize) -> *mut c_void
         set_errno(libc::EINVAL);
         return null_mut();
     }
-    let finalizer = finalizers::take(object);
+    let (finalizer, cleaners) = (finalizers::take(object), cleaners::take(object));
     // SAFETY: it is an object's start, and neap.h asks that nobody uses the old address after success.
     let moved = unsafe { api::reallocate(object.cast(), bytes) };
     if bytes > 0 {
-        finalizers::put_back(if moved.is_null() { object } else { moved.cast() }, finalizer);
+        let place = if moved.is_null() { object } else { moved.cast() };
+        finalizers::put_back(place, finalizer);
+        cleaners.put_back(place);
     }
     if moved.is_null() && bytes > 0 { refused(bytes) } else { moved.cast() }
 }

@@ -36,7 +36,7 @@ pub use crate::heap::layout::{LayoutError, LayoutId};
 pub use crate::mark::tracer::Tracer;
 pub use crate::options;
 pub use crate::refs::finalizer::{Finalizer, Order};
-pub use crate::refs::{finalizer, link, toggle};
+pub use crate::refs::{cleaner, finalizer, link, queue, toggle};
 pub use crate::runtime::allocate::{HeapResizeCallback, OutOfMemoryCallback};
 pub use crate::runtime::interpose::{pthread_create, pthread_sigmask, sigaction, signal};
 pub use crate::runtime::summary::{Statistics, statistics};

@@ -6,10 +6,12 @@
 //! nothing of the crate. Called once at start-up by one thread, before there is a heap.
 
 mod environment;
+mod finalizer_threads;
 mod kinds;
 mod limit;
 mod words;
 
+pub use finalizer_threads::FinalizerThreads;
 pub use kinds::{Boolean, Bytes, Count, Float, Kind, Milliseconds, OptionalPath, Signal};
 pub use limit::{Limit, MemoryLimit};
 pub use words::{HugePages, LogTopics, Prefork, WatchChoice};
@@ -144,6 +146,13 @@ options! {
     /// What to do when the program forks. `on-fork`: as neap_prefork(), if much was allocated since the last time; collects, and makes what lives
     /// then permanent, so that children go on sharing its memory. `never`: nothing.
     prefork: Prefork { default: Prefork::Never, valid: () }
+    /// Threads that run finalizers and cleaners. `auto`: half as many as there are processors, at least one.
+    /// `manual`: none; the program calls `neap_finalizers_run`. Programs on the libgc interface run
+    /// finalizers as that one's manual says, whatever this is.
+    finalizers: FinalizerThreads { default: FinalizerThreads::Auto, valid: () }
+    /// Finalizers and cleaners that may wait to be run. A thread that registers more meanwhile is slowed
+    /// down.
+    finalizer_backlog: Count { default: 1_000_000, valid: 1..=u32::MAX }
     /// Writable segments of the program and its libraries are roots.
     static_roots: Boolean { default: true, valid: () }
 }

@@ -19,6 +19,8 @@ pub enum Rank {
     Roots,
     /// Finalizers and links.
     Refs,
+    /// Reference queues.
+    Queues,
     /// Interning of layouts.
     Layouts,
     /// Blocks, chunks and their lists.

@@ -237,6 +237,7 @@ impl ByFork {
         HEAP.state.born_marked_bytes.store(0, Relaxed);
         team.begin(1 + helpers, false);
         read_roots(collector, stop, team, marker);
+        refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
         mark_uncollectable(marker);
         self.record.markers = 1 + work(team, marker);
         team.alone();
@@ -284,6 +285,7 @@ fn mark_and_send(
         // SAFETY: this is such a child, and markers use no thread-local storage.
         .filter(|place| unsafe { child::start_thread(help, *place as *mut c_void) })
         .count() as u32;
+    refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
     mark_uncollectable(marker);
     marker.work_as_driver();
     while HELPERS_DONE.load(Acquire) < started {

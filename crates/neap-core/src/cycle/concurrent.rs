@@ -151,6 +151,7 @@ impl Concurrent {
         let marker = unsafe { markers::driver() };
         mark_uncollectable(marker);
         refs::process::trace_strong(&mut Settling::new(team, &HEAP, marker));
+        refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
         self.record.markers = 1 + work(team, marker);
         let mut last = usize::MAX;
         for _ in 0..MOST_ROUNDS {

@@ -57,6 +57,7 @@ pub fn run(collector: &mut Collector, own: Option<&Mutator>) {
     // SAFETY: this thread drives the stop, under the collector's lock.
     let marker = unsafe { markers::driver() };
     read_roots(collector, &stop, team, marker);
+    refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
     mark_uncollectable(marker);
     collector.step(Step::RootsRead);
     record.roots_ns = nanoseconds(phase);

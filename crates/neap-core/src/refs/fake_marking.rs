@@ -6,6 +6,15 @@ use std::ffi::c_void;
 use super::finalizer::{Finalizer, Order};
 use super::{Marking, Refs};
 
+/// The calling test's own slab of registrations.
+pub(crate) fn own() -> &'static super::slab::Own {
+    std::thread_local! {
+        static OWN: &'static super::slab::Own =
+            Box::leak(Box::new(super::slab::Own::new(0)));
+    }
+    OWN.with(|own| *own)
+}
+
 /// Objects are numbers; an address inside one is given by `place`.
 pub(crate) struct FakeMarking {
     edges: HashMap<usize, Vec<usize>>,
@@ -33,12 +42,18 @@ impl FakeMarking {
         self.containers.insert(address, object);
     }
 
+    /// Registries want addresses that are multiples of 8: there an object's number stands in the upper half.
+    fn number(word: usize) -> usize {
+        if word >> 32 == 0 { word } else { word >> 32 }
+    }
+
     /// One cycle's part of `refs`.
     pub(crate) fn run(&mut self, refs: &mut Refs, roots: &[usize]) {
         for &root in roots {
             self.mark(root);
         }
         refs.trace_roots(self);
+        refs.trace_registered(self);
         refs.settle(self);
     }
 
@@ -58,21 +73,21 @@ impl FakeMarking {
 impl Marking for FakeMarking {
     fn is_marked(&self, object: usize) -> bool {
         assert!(self.pending.is_empty(), "asked before draining");
-        self.marked.contains(&object)
+        self.marked.contains(&Self::number(object))
     }
     fn mark(&mut self, object: usize) {
-        self.pending.push(object);
+        self.pending.push(Self::number(object));
     }
     fn mark_word(&mut self, word: usize) {
         if word != 0 {
-            self.pending.push(word);
+            self.pending.push(Self::number(word));
         }
     }
     fn mark_contents(&mut self, object: usize) {
-        self.push_targets(object, None);
+        self.push_targets(Self::number(object), None);
     }
     fn mark_contents_except_self(&mut self, object: usize) {
-        self.push_targets(object, Some(object));
+        self.push_targets(Self::number(object), Some(Self::number(object)));
     }
     fn drain(&mut self) {
         while let Some(object) = self.pending.pop() {

@@ -1,15 +1,20 @@
 //! Finalizers: a function and its data for an object, run once after the object was found dead.
 //!
-//! Invariant: a registered object is in the table, a dead one in the ready queue, never in both; the queue and the scratch list always have
-//! room for all that is registered, so a cycle can queue without allocating. Finalizers run on the thread that calls
-//! [`run_ready`], with no lock held and the world running, so they may do anything, registering themselves anew included.
+//! Invariant: a registered object is in the registry, a dead one in a batch, never in both; taking a call off a batch and running it are one thread's. Finalizers run on the thread that calls [`run_ready`] or
+//! on those of the pool, with no lock held and the world running, so they may do anything, registering themselves anew included.
+//! Registration takes no lock.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
-use super::table::{Entry, Table};
-use super::{Marking, NoMemory};
+use super::batch::{self, Call, Filling};
+use super::registry::{Registry, kind_of, object_of, void};
+use super::slab::{Entry, Own};
+use super::{Marking, NoMemory, noted, pool, runner, with_own};
 use crate::sys::meta_vec::MetaVec;
+
+pub use super::pool::{is_automatic, set_automatic, start_if_needed};
+pub use super::runner::run_all_found;
 
 /// Which other objects hold a finalizer back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +30,22 @@ pub enum Order {
     Unreachable,
 }
 
+impl Order {
+    fn kind(self) -> usize {
+        self as usize + 1
+    }
+
+    /// The order of an entry of this kind.
+    pub(crate) fn of_kind(kind: usize) -> Self {
+        match kind {
+            1 => Self::Topological,
+            2 => Self::IgnoreSelf,
+            4 => Self::Unreachable,
+            _ => Self::NoOrder,
+        }
+    }
+}
+
 /// A function to run when an object has died.
 #[derive(Clone, Copy, Debug)]
 pub struct Finalizer {
@@ -36,182 +57,191 @@ pub struct Finalizer {
     pub order: Order,
 }
 
-/// A finalizer in the table.
-#[derive(Clone, Copy)]
-pub(crate) struct Registered {
-    pub(crate) object: usize,
-    function: unsafe extern "C" fn(*mut c_void, *mut c_void),
-    data: usize,
-    next: u32,
-    pub(crate) order: Order,
-}
-
-impl Registered {
-    fn finalizer(&self) -> Finalizer {
-        Finalizer { function: self.function, data: self.data as *mut c_void, order: self.order }
-    }
-}
-
-impl Entry for Registered {
-    fn key(&self) -> usize {
-        self.object
-    }
-    fn next(&self) -> u32 {
-        self.next
-    }
-    fn set_next(&mut self, next: u32) {
-        self.next = next;
-    }
-}
-
-/// Told of each object whose finalizer became ready, world stopped: it must neither allocate nor lock.
+/// Told of each object whose finalizer became ready, while the cycle settles references: it must neither allocate nor lock.
 pub type ReadyObserver = unsafe extern "C" fn(object: *mut c_void);
 
-/// The table of registered finalizers and the queue of those that are to run.
+/// All registered finalizers.
 pub(crate) struct Finalizers {
-    pub(crate) table: Table<Registered>,
-    /// Found dead, not yet run. The object and what it reaches are kept alive.
-    ready: MetaVec<Registered>,
-    /// Room for a cycle's list of indices into the table.
-    pub(crate) scratch: MetaVec<u32>,
-    observer: Option<ReadyObserver>,
+    pub(crate) registry: Registry,
+    /// Whether one that is ordered was ever registered.
+    pub(crate) ordered: AtomicBool,
+    observer: AtomicUsize,
 }
 
-/// Length of the ready queue, for looking without the lock. Written under it, or with the world stopped.
-static READY: AtomicUsize = AtomicUsize::new(0);
+/// What settling finalizers needs; protected by the lock of `refs`.
+pub(crate) struct Settlement {
+    /// Calls found by this cycle.
+    pub(crate) filling: Filling,
+    /// Dead objects' entries in orders that depend on each other.
+    pub(crate) dead: MetaVec<usize>,
+}
+
+impl Settlement {
+    pub(crate) const fn new() -> Self {
+        Self { filling: Filling::new(), dead: MetaVec::new() }
+    }
+}
+
+fn finalizer(entry: &Entry, word: usize) -> Finalizer {
+    // SAFETY: stored by `set` from such a function.
+    let function = unsafe {
+        core::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void, *mut c_void)>(
+            entry.function.load(Relaxed),
+        )
+    };
+    let data = entry.data.load(Relaxed) as *mut c_void;
+    Finalizer { function, data, order: Order::of_kind(kind_of(word)) }
+}
+
+/// Makes the entry void and gives what it said; None if somebody else did.
+fn take_back(entry: &Entry) -> Option<Finalizer> {
+    let word = entry.object.load(Acquire);
+    let former = finalizer(entry, word);
+    void(entry, word).then_some(former)
+}
 
 impl Finalizers {
     pub(crate) const fn new() -> Self {
-        Self { table: Table::new(), ready: MetaVec::new(), scratch: MetaVec::new(), observer: None }
+        Self {
+            registry: Registry::new(),
+            ordered: AtomicBool::new(false),
+            observer: AtomicUsize::new(0),
+        }
     }
 
-    pub(crate) fn set(
-        &mut self,
+    pub(crate) fn set_from(
+        &self,
+        own: &Own,
         object: usize,
         new: Option<Finalizer>,
     ) -> Result<Option<Finalizer>, NoMemory> {
-        let Some(new) = new else {
-            return Ok(self.table.remove(object).map(|old| old.finalizer()));
-        };
-        let mut entry = Registered {
-            object,
-            function: new.function,
-            data: new.data as usize,
-            next: 0,
-            order: new.order,
-        };
-        if let Some(old) = self.table.get_mut(object) {
-            let before = old.finalizer();
-            entry.next = old.next;
-            *old = entry;
-            return Ok(Some(before));
-        }
-        let room = self.table.len() + 1;
-        self.ready.try_reserve(room).map_err(|_| NoMemory)?;
-        self.scratch.try_reserve(room).map_err(|_| NoMemory)?;
-        self.table.insert(entry)?;
-        Ok(None)
-    }
-
-    pub(crate) fn trace_roots<M: Marking>(&self, marking: &mut M) {
-        for entry in self.ready.iter() {
-            marking.mark(entry.object);
-            marking.mark_word(entry.data);
-        }
-        for entry in self.table.entries() {
-            if entry.data != 0 {
-                marking.mark_word(entry.data);
+        let former = self.registry.of(object).next();
+        if let Some(new) = new {
+            let data = new.data as usize;
+            if new.order != Order::NoOrder && !self.ordered.load(Relaxed) {
+                self.ordered.store(true, SeqCst);
             }
+            self.registry.add(own, object, new.order.kind(), new.function as usize, data)?;
+            noted::note(own, data);
+        }
+        Ok(former.and_then(take_back))
+    }
+
+    pub(crate) fn get(&self, object: usize) -> Option<Finalizer> {
+        let entry = self.registry.of(object).next()?;
+        Some(finalizer(entry, entry.object.load(Acquire)))
+    }
+
+    /// How many are registered.
+    pub(crate) fn count(&self) -> usize {
+        let mut count = 0;
+        self.registry.for_each(|_| count += 1);
+        count
+    }
+
+    /// Tells the observer that an object's finalizer is ready.
+    pub(crate) fn observe(&self, object: usize) {
+        let observer = self.observer.load(Acquire);
+        if observer != 0 {
+            // SAFETY: stored from such a function, which may be called so.
+            unsafe {
+                core::mem::transmute::<usize, ReadyObserver>(observer)(object as *mut c_void)
+            };
         }
     }
 
-    /// Moves the entry at `index` to the ready queue; the last entry gets its index.
-    pub(crate) fn queue(&mut self, index: usize) {
-        let entry = self.table.remove_at(index);
-        self.ready.push(entry);
-        if let Some(observer) = self.observer {
-            // SAFETY: whoever set the observer promised that it may be called so.
-            unsafe { observer(entry.object as *mut c_void) };
-        }
+    /// Makes all registered finalizers ready.
+    pub(crate) fn take_all(&self, own: &Own, filling: &mut Filling) -> usize {
+        let mut count = 0;
+        self.registry.for_each(|entry| {
+            let word = entry.object.load(Acquire);
+            let call = call_of(entry, word);
+            if filling.reserve().is_ok() && void(entry, word) {
+                noted::note(own, call.object);
+                noted::note(own, call.data);
+                filling.push(call);
+                self.observe(call.object);
+                count += 1;
+            }
+        });
+        filling.publish();
+        count
     }
+}
 
-    pub(crate) fn take_ready(&mut self) -> Option<(usize, Finalizer)> {
-        self.ready.pop().map(|entry| (entry.object, entry.finalizer()))
+/// What an entry asks to be called.
+pub(crate) fn call_of(entry: &Entry, word: usize) -> Call {
+    Call {
+        function: entry.function.load(Relaxed),
+        object: object_of(word),
+        data: entry.data.load(Relaxed),
     }
+}
 
-    #[cfg(test)]
-    pub(crate) fn ready_objects(&self) -> Vec<usize> {
-        let mut objects: Vec<usize> = self.ready.iter().map(|entry| entry.object).collect();
-        objects.sort_unstable();
-        objects
-    }
-
-    pub(crate) fn publish_ready(&self) {
-        READY.store(self.ready.len(), Relaxed);
-    }
+/// Marks what batches keep alive and what the data of registered finalizers are. By the cycle.
+pub(crate) fn trace<M: Marking>(finalizers: &Finalizers, marking: &mut M) {
+    finalizers.registry.for_each_with_data(|entry| marking.mark_word(entry.data.load(Relaxed)));
+    batch::all().for_each(|batch| batch.for_each_kept(|word| marking.mark_word(word)));
 }
 
 /// Registers, replaces or (with `None`) removes the finalizer of the object that starts at `object`, and gives the former one.
 ///
 /// # Errors
-/// There is no memory for the table; nothing has changed then.
+/// There is no memory for the registration; nothing has changed then.
+#[inline]
 pub fn set(object: usize, new: Option<Finalizer>) -> Result<Option<Finalizer>, NoMemory> {
-    super::with(|refs| refs.finalizers.set(object, new))
+    if new.is_some() {
+        pool::before_registration();
+    }
+    with_own(|own| super::FINALIZERS.set_from(own, object, new))
 }
 
 /// The finalizer that is registered for the object that starts at `object`.
 pub fn get(object: usize) -> Option<Finalizer> {
-    super::with(|refs| refs.finalizers.table.get(object).map(Registered::finalizer))
+    with_own(|_| super::FINALIZERS.get(object))
 }
 
-/// How many objects have a finalizer that has not become ready.
+/// How many objects have a finalizer that has not become ready. Counts them.
 pub fn registered() -> usize {
-    super::with(|refs| refs.finalizers.table.len())
+    with_own(|_| super::FINALIZERS.count())
 }
 
-/// How many finalizers are ready to run. No lock; what another thread does meanwhile may not show.
+/// How many finalizers and cleaners are ready to run. No lock; what another thread does meanwhile may not show.
 #[inline]
 pub fn ready() -> usize {
-    READY.load(Relaxed)
+    if batch::waiting() == 0 { 0 } else { batch::all().map(batch::Batch::left).sum() }
 }
 
-/// Runs what is ready, and what becomes ready meanwhile, on this thread; gives how many ran. No lock is held during a call.
+/// Runs what is ready, and what becomes ready meanwhile, on this thread; gives how many ran. No lock is held during a call. An exception of the program passes through.
 pub fn run_ready() -> usize {
-    let mut count = 0;
-    while let Some((object, finalizer)) = take_one() {
-        // From here on the object is kept alive by this frame alone, which is scanned like any other.
-        // SAFETY: the function was registered for this object, and each registration is taken off the queue once.
-        unsafe { (finalizer.function)(object as *mut c_void, finalizer.data) };
-        count += 1;
-    }
-    count
+    runner::run(runner::Exceptions::Pass)
 }
 
-/// Takes one finalizer off the ready queue; the caller has to run it.
-pub fn take_one() -> Option<(usize, Finalizer)> {
-    if ready() == 0 {
-        return None;
-    }
-    super::with(|refs| {
-        let taken = refs.finalizers.take_ready();
-        refs.finalizers.publish_ready();
-        taken
-    })
-}
-
-/// Makes every registered finalizer ready, whether its object is dead or not; gives how many. For the end of a program.
+/// Makes every registered finalizer and cleaner ready, whether its object is dead or not; gives how many. For the end of a program.
 pub fn make_all_ready() -> usize {
-    super::with(|refs| {
-        let count = refs.finalizers.table.len();
-        for index in (0..count).rev() {
-            refs.finalizers.queue(index);
-        }
-        refs.finalizers.publish_ready();
-        count
-    })
+    let count = super::with(|refs| {
+        with_own(|own| {
+            super::FINALIZERS.take_all(own, &mut refs.settlement.filling)
+                + super::CLEANERS.take_all(own, &mut refs.settlement.filling)
+        })
+    });
+    pool::wake();
+    count
 }
 
 /// Sets who is told of each object that becomes ready.
 pub fn set_ready_observer(observer: Option<ReadyObserver>) {
-    super::with(|refs| refs.finalizers.observer = observer);
+    super::FINALIZERS.observer.store(observer.map_or(0, |observer| observer as usize), Release);
+}
+
+#[cfg(test)]
+impl Finalizers {
+    /// As [`set`], for a test's own table, whose objects are numbers.
+    pub(crate) fn set(
+        &self,
+        object: usize,
+        new: Option<Finalizer>,
+    ) -> Result<Option<Finalizer>, NoMemory> {
+        self.set_from(super::fake_marking::own(), object << 32, new)
+    }
 }

@@ -255,7 +255,7 @@ mod tests {
         refs.long_links.register(&refs.slots, long.address(), 1).unwrap();
         FakeMarking::new(&[]).run(&mut refs, &[]);
         assert!(short.is_cleared() && !long.is_cleared());
-        refs.finalizers.take_ready().unwrap();
+        refs.take_ready().unwrap();
         FakeMarking::new(&[]).run(&mut refs, &[]);
         assert!(long.is_cleared());
         assert_eq!(refs.long_links.table.len(), 0);

@@ -1,26 +1,36 @@
 //! What hangs on an object's death: finalizers, disappearing links, toggle references; and the step of a cycle that settles them.
 //!
-//! Invariant: one lock (rank `Refs`) protects all tables, and mutators take it only inside a critical section, in which they are not
-//! stopped. So with the world stopped nobody holds it, and the collector takes it without waiting. Nothing here allocates while the
-//! world is stopped: room in the ready queue is reserved when a finalizer is registered.
-//! Registration is called by mutators on any thread; [`trace_roots`] and [`settle`] by the cycle, world stopped.
+//! Invariant: one lock (rank `Refs`) protects links, toggle references and what settling needs, and mutators take it only inside a critical section, in which they are not
+//! stopped. So with the world stopped nobody holds it, and the collector takes it without waiting. Finalizers and cleaners are registered without a lock (`registry`).
+//! Registration is called by mutators on any thread; [`trace_roots`], [`trace_registered`] and [`settle`] by the cycle.
 //! The rules of order are in `docs/boehm.md`, "Finalizers" and "Links".
 
 #![allow(unsafe_code)]
 
+pub(crate) mod batch;
 pub(crate) mod buckets;
+pub mod cleaner;
 pub mod domain;
 pub(crate) mod ephemeron;
 pub mod finalizer;
+mod guard;
 pub mod handle;
 pub(crate) mod held_slots;
 pub mod inflated;
 pub mod link;
 pub mod lock_word;
 pub mod monitor;
+pub(crate) mod noted;
 pub(crate) mod order;
+mod page_stack;
+pub mod pool;
 pub mod process;
+pub mod queue;
+pub(crate) mod registry;
+pub mod runner;
 pub(crate) mod segment;
+mod site;
+pub(crate) mod slab;
 pub mod slot;
 pub(crate) mod table;
 pub mod thread;
@@ -31,14 +41,15 @@ pub(crate) mod weak;
 mod fake_marking;
 
 use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::heap::state::settling;
 use crate::rank::Rank;
 use crate::refs::held_slots::HeldSlots;
 use crate::refs::slot::Kind;
 use crate::sync::{Guard, Lock};
-use crate::world::current;
 use crate::world::mutator::Mutator;
+use crate::world::{attach, current};
 
 /// What this module needs of the marker. An `object` is always the start of an allocated object.
 ///
@@ -70,7 +81,9 @@ pub struct NoMemory;
 
 /// All tables, as one value so that tests can have their own.
 pub(crate) struct Refs {
-    pub(crate) finalizers: finalizer::Finalizers,
+    pub(crate) finalizers: &'static finalizer::Finalizers,
+    pub(crate) cleaners: &'static cleaner::Cleaners,
+    pub(crate) settlement: finalizer::Settlement,
     /// What links and toggle references refer to their objects by.
     pub(crate) slots: HeldSlots,
     pub(crate) short_links: link::Links,
@@ -79,21 +92,15 @@ pub(crate) struct Refs {
 }
 
 impl Refs {
-    /// Empty.
-    #[cfg(not(loom))]
-    pub(crate) const fn new() -> Self {
-        Self::with(HeldSlots::new())
-    }
-
-    /// Empty.
-    #[cfg(loom)]
-    pub(crate) fn new() -> Self {
-        Self::with(HeldSlots::new())
-    }
-
-    const fn with(slots: HeldSlots) -> Self {
+    const fn of(
+        finalizers: &'static finalizer::Finalizers,
+        cleaners: &'static cleaner::Cleaners,
+        slots: HeldSlots,
+    ) -> Self {
         Self {
-            finalizers: finalizer::Finalizers::new(),
+            finalizers,
+            cleaners,
+            settlement: finalizer::Settlement::new(),
             slots,
             short_links: link::Links::new(Kind::Weak),
             long_links: link::Links::new(Kind::WeakLong),
@@ -103,12 +110,28 @@ impl Refs {
 
     /// Marks what the tables themselves keep alive.
     pub(crate) fn trace_roots<M: Marking>(&self, marking: &mut M) {
-        self.finalizers.trace_roots(marking);
+        noted::trace(marking);
         self.slots.trace_strong(marking);
+    }
+
+    /// Marks what registrations and what is ready keep alive.
+    pub(crate) fn trace_registered<M: Marking>(&self, marking: &mut M) {
+        finalizer::trace(self.finalizers, marking);
+        self.settlement.filling.for_each_kept(|word| marking.mark_word(word));
+        // The check wants to know what else reaches a cleaner's object, so it marks the arguments itself, last.
+        if !site::checks() {
+            self.cleaners.trace(marking);
+        }
+        queue::trace(marking);
     }
 
     /// Decides about everything that marking did not reach. On return every object that is to stay is marked.
     pub(crate) fn settle<M: Marking>(&mut self, marking: &mut M) {
+        slab::reclaim();
+        marking.drain();
+        if site::checks() {
+            site::check(self.cleaners, marking);
+        }
         process::set_settling(settling::SHORT);
         marking.drain();
         process::follow_ephemerons(marking);
@@ -116,7 +139,7 @@ impl Refs {
         self.slots.expire(Kind::Weak, marking);
         self.short_links.clear_dead(&self.slots);
         process::set_settling(settling::FINALIZERS);
-        order::settle(&mut self.finalizers, marking);
+        order::settle(self.finalizers, &mut self.settlement, marking);
         // Only now is known which objects finalizers keep: links inside those stay, links inside dead ones must
         // go, or a later cycle would write into whatever gets the memory next.
         self.short_links.drop_dangling(&self.slots, marking);
@@ -127,16 +150,50 @@ impl Refs {
         self.toggles.drop_dead(&self.slots);
         self.long_links.clear_dead(&self.slots);
         self.long_links.drop_dangling(&self.slots, marking);
+        self.cleaners.settle(&mut self.settlement.filling, marking);
         process::set_settling(settling::NO);
     }
 }
 
+#[cfg(test)]
+impl Refs {
+    /// Tables of a test's own.
+    pub(crate) fn new() -> Self {
+        let mut refs = Self::of(
+            Box::leak(Box::new(finalizer::Finalizers::new())),
+            Box::leak(Box::new(cleaner::Cleaners::new())),
+            HeldSlots::new(),
+        );
+        refs.settlement.filling = batch::Filling::private();
+        refs
+    }
+
+    /// Takes a call that is ready off, without running it.
+    pub(crate) fn take_ready(&mut self) -> Option<(usize, batch::Call)> {
+        let call = self.settlement.filling.pop()?;
+        Some((call.object >> 32, call))
+    }
+
+    /// The objects whose finalizers are ready.
+    pub(crate) fn ready_objects(&mut self) -> Vec<usize> {
+        let mut objects: Vec<usize> =
+            core::iter::from_fn(|| self.take_ready()).map(|(object, _)| object).collect();
+        objects.sort_unstable();
+        objects
+    }
+}
+
+/// Registered finalizers: not under the lock.
+static FINALIZERS: finalizer::Finalizers = finalizer::Finalizers::new();
+/// Registered cleaners: as above.
+static CLEANERS: cleaner::Cleaners = cleaner::Cleaners::new();
 #[cfg(not(loom))]
-static REFS: Lock<Refs> = Lock::new(Rank::Refs, Refs::new());
+static REFS: Lock<Refs> = Lock::new(Rank::Refs, Refs::of(&FINALIZERS, &CLEANERS, HeldSlots::new()));
 /// As above; loom's atomics are not made at compile time. No model uses it.
 #[cfg(loom)]
-static REFS: std::sync::LazyLock<Lock<Refs>> =
-    std::sync::LazyLock::new(|| Lock::new(Rank::Refs, Refs::new()));
+static REFS: std::sync::LazyLock<Lock<Refs>> = std::sync::LazyLock::new(|| {
+    Lock::new(Rank::Refs, Refs::of(&FINALIZERS, &CLEANERS, HeldSlots::new()))
+});
 
 /// Runs `f` on the tables, from a mutator, or from the collector's thread, which is none and must not become one: it is never stopped.
 fn with<R>(f: impl FnOnce(&mut Refs) -> R) -> R {
@@ -145,17 +202,31 @@ fn with<R>(f: impl FnOnce(&mut Refs) -> R) -> R {
     f(&mut REFS.lock())
 }
 
-/// Marks the ready queue's objects, all finalizers' data and strong toggle references. In the root phase, world stopped or running.
+/// Runs `f` in a critical section with the calling thread's slab of registrations: registries are read and written there without a lock.
+#[inline]
+fn with_own<R>(f: impl FnOnce(&slab::Own) -> R) -> R {
+    let mutator = attach::current();
+    let _unstopped = mutator.critical();
+    f(&mutator.claim)
+}
+
+/// Marks strong toggle references, and what registrations made since [`trace_registered`] keep alive. In every reading of roots, world stopped or running.
 pub fn trace_roots<M: Marking>(marking: &mut M) {
     REFS.lock().trace_roots(marking);
 }
 
-/// Clears links, queues finalizers of dead objects and marks what they keep. After marking, world stopped.
+/// Marks what registrations, what is ready to run and what waits on queues keep alive. Once in a cycle after its first stop, world running or not, on the cycle's thread.
+pub fn trace_registered<M: Marking>(marking: &mut M) {
+    REFS.lock().trace_registered(marking);
+}
+
+/// Clears links, hands finalizers and cleaners of dead objects over and marks what they keep. After marking. The part about links wants the world stopped, the rest does not.
 pub fn settle<M: Marking>(marking: &mut M) {
     let mut refs = REFS.lock();
     refs.settle(marking);
     monitor::deflate_idle();
-    refs.finalizers.publish_ready();
+    drop(refs);
+    pool::wake();
 }
 
 /// Whether a weak reference leads to an object that is not marked. After marking, world stopped.
@@ -179,15 +250,29 @@ struct HeldOverFork(UnsafeCell<Option<Guard<'static, Refs>>>);
 unsafe impl Sync for HeldOverFork {}
 static HELD_OVER_FORK: HeldOverFork = HeldOverFork(UnsafeCell::new(None));
 
-/// Takes the lock, so that the child finds the tables in order. On the thread that forks.
+/// The kernel's id of the thread that forks, in the parent.
+static FORKING: AtomicU32 = AtomicU32::new(0);
+
+/// Takes the locks, so that the child finds the tables in order. On the thread that forks.
 pub fn before_fork() {
     let guard = REFS.lock();
+    core::mem::forget(queue::hold_for_fork());
+    FORKING.store(crate::sys::thread::current() as u32, Relaxed);
     // SAFETY: this thread holds the lock, so nobody else is between `before_fork` and `after_fork`.
     unsafe { *HELD_OVER_FORK.0.get() = Some(guard) };
 }
 
-/// Gives the lock back, in the parent and in the child, on the thread that forked.
+/// In the child, the locks given back: its other threads are gone, and the cycle that was under way is given up.
+pub fn in_child() {
+    noted::after_fork();
+    runner::after_fork(FORKING.load(Relaxed));
+    pool::after_fork();
+}
+
+/// Gives the locks back, in the parent and in the child, on the thread that forked.
 pub fn after_fork() {
+    // SAFETY: held and forgotten in `before_fork`.
+    unsafe { queue::unlock_forgotten() };
     // SAFETY: as in `before_fork`; the guard is moved out before it is dropped, so the cell is ours until then.
     let guard = unsafe { (*HELD_OVER_FORK.0.get()).take() };
     drop(guard);

@@ -1,70 +1,143 @@
 //! Which finalizers become ready: the rules of order, over any marker.
 //!
 //! Invariant: an object is queued only if nothing but finalizable objects that are allowed to reach it does; and once it is queued, it and all
-//! that it reaches are marked. World stopped, called by [`super::Refs::settle`]; allocates nothing.
+//! that it reaches are marked. Called by [`super::Refs::settle`] on the cycle's thread; mutators may register meanwhile, for objects that are marked.
+
+use core::sync::atomic::Ordering::*;
 
 use super::Marking;
-use super::finalizer::{Finalizers, Order};
+use super::finalizer::{Finalizers, Order, Settlement, call_of};
+use super::registry::{Verdict, kind_of, object_of, void};
+use super::slab::Entry;
 
-/// Moves dead finalizable objects to the ready queue and marks what they keep.
-pub(crate) fn settle<M: Marking>(finalizers: &mut Finalizers, marking: &mut M) {
-    // Room was reserved at registration.
-    let mut dead = core::mem::take(&mut finalizers.scratch);
-    dead.clear();
-    for (index, entry) in finalizers.table.entries().iter().enumerate() {
-        if !marking.is_marked(entry.object) {
-            dead.push(index as u32);
-        }
+/// Moves dead finalizable objects to batches, marks what they keep, and hands the batches over.
+pub(crate) fn settle<M: Marking>(
+    finalizers: &Finalizers,
+    settlement: &mut Settlement,
+    marking: &mut M,
+) {
+    let complete = if finalizers.ordered.load(SeqCst) {
+        settle_in_order(finalizers, settlement, marking)
+    } else {
+        settle_unordered(finalizers, settlement, marking)
+    };
+    settlement.filling.for_each_kept(|word| marking.mark_word(word));
+    marking.drain();
+    if !complete {
+        keep_all(finalizers, marking);
     }
+    settlement.filling.publish();
+}
 
+/// There was no memory to queue something: all that is still registered waits for the next cycle.
+#[cold]
+fn keep_all<M: Marking>(finalizers: &Finalizers, marking: &mut M) {
+    finalizers.registry.for_each(|entry| {
+        marking.mark(object_of(entry.object.load(Acquire)));
+        marking.drain();
+    });
+}
+
+/// Queues an entry's call; false without memory.
+fn queue(finalizers: &Finalizers, settlement: &mut Settlement, entry: &Entry) -> bool {
+    let word = entry.object.load(Acquire);
+    if settlement.filling.reserve().is_err() {
+        return false;
+    }
+    let call = call_of(entry, word);
+    if void(entry, word) {
+        settlement.filling.push(call);
+        finalizers.observe(call.object);
+    }
+    true
+}
+
+/// Where nothing waits for anything else all that is dead is ready.
+fn settle_unordered<M: Marking>(
+    finalizers: &Finalizers,
+    settlement: &mut Settlement,
+    marking: &M,
+) -> bool {
+    let mut complete = true;
+    for piece in 0..finalizers.registry.pieces() {
+        finalizers.registry.walk(piece, |entry| {
+            if marking.is_marked(object_of(entry.object.load(Acquire))) {
+                return Verdict::Keep;
+            }
+            if queue(finalizers, settlement, entry) {
+                return Verdict::Drop;
+            }
+            complete = false;
+            Verdict::Keep
+        });
+    }
+    complete
+}
+
+/// A dead entry's object.
+fn object(address: usize) -> usize {
+    object_of(entry(address).object.load(Relaxed))
+}
+
+fn order(address: usize) -> Order {
+    Order::of_kind(kind_of(entry(address).object.load(Relaxed)))
+}
+
+fn entry(address: usize) -> &'static Entry {
+    super::registry::entry(address)
+}
+
+fn settle_in_order<M: Marking>(
+    finalizers: &Finalizers,
+    settlement: &mut Settlement,
+    marking: &mut M,
+) -> bool {
+    let mut dead = core::mem::take(&mut settlement.dead);
+    let mut complete = true;
+    dead.clear();
+    for piece in 0..finalizers.registry.pieces() {
+        finalizers.registry.walk(piece, |entry| {
+            if !marking.is_marked(object_of(entry.object.load(Acquire))) {
+                complete &= dead.try_push(core::ptr::from_ref(entry) as usize).is_ok();
+            }
+            Verdict::Keep
+        });
+    }
     // What ordered ones reach has to wait for them. An object that marks itself so lies on a cycle, and waits for ever.
-    for &index in dead.iter() {
-        let entry = &finalizers.table.entries()[index as usize];
-        match entry.order {
-            Order::Topological | Order::Unreachable => marking.mark_contents(entry.object),
-            Order::IgnoreSelf => marking.mark_contents_except_self(entry.object),
+    for &address in dead.iter() {
+        match order(address) {
+            Order::Topological | Order::Unreachable => marking.mark_contents(object(address)),
+            Order::IgnoreSelf => marking.mark_contents_except_self(object(address)),
             Order::NoOrder => {}
         }
     }
     marking.drain();
-    let object =
-        |finalizers: &Finalizers, index: u32| finalizers.table.entries()[index as usize].object;
-    let order =
-        |finalizers: &Finalizers, index: u32| finalizers.table.entries()[index as usize].order;
-    retain(&mut dead, |index| !marking.is_marked(object(finalizers, index)));
-
+    retain(&mut dead, |address| !marking.is_marked(object(address)));
     // All that is queued is decided before any of it is marked: unordered objects do not hold each other back,
     // only those that ask to be run last.
-    for &index in dead.iter() {
-        if order(finalizers, index) != Order::Unreachable {
-            marking.mark(object(finalizers, index));
+    for &address in dead.iter() {
+        if order(address) != Order::Unreachable {
+            marking.mark(object(address));
         }
     }
     marking.drain();
-    retain(&mut dead, |index| {
-        order(finalizers, index) != Order::Unreachable
-            || !marking.is_marked(object(finalizers, index))
+    retain(&mut dead, |address| {
+        order(address) != Order::Unreachable || !marking.is_marked(object(address))
     });
-    for &index in dead.iter() {
-        if order(finalizers, index) == Order::Unreachable {
-            marking.mark(object(finalizers, index));
-        }
+    for &address in dead.iter() {
+        // The entry is void now; the next cycle takes it out of its list.
+        complete &= queue(finalizers, settlement, entry(address));
     }
-    marking.drain();
-
-    // From the highest index down: the entry that fills the hole has been decided about already.
-    for &index in dead.iter().rev() {
-        finalizers.queue(index as usize);
-    }
-    finalizers.scratch = dead;
+    settlement.dead = dead;
+    complete
 }
 
-fn retain(list: &mut crate::sys::meta_vec::MetaVec<u32>, mut keep: impl FnMut(u32) -> bool) {
+fn retain(list: &mut crate::sys::meta_vec::MetaVec<usize>, mut keep: impl FnMut(usize) -> bool) {
     let mut kept = 0;
     for position in 0..list.len() {
-        let index = list[position];
-        if keep(index) {
-            list[kept] = index;
+        let address = list[position];
+        if keep(address) {
+            list[kept] = address;
             kept += 1;
         }
     }
@@ -89,7 +162,7 @@ mod tests {
         }
         let mut marking = FakeMarking::new(edges);
         marking.run(&mut refs, roots);
-        (refs.finalizers.ready_objects(), marking)
+        (refs.ready_objects(), marking)
     }
 
     #[test]
@@ -156,10 +229,10 @@ mod tests {
         for expected in [1, 2, 3] {
             let mut marking = FakeMarking::new(&[(1, 2), (2, 3)]);
             marking.run(&mut refs, &[]);
-            assert_eq!(refs.finalizers.take_ready().map(|(object, _)| object), Some(expected));
-            assert!(refs.finalizers.take_ready().is_none());
+            assert_eq!(refs.take_ready().map(|(object, _)| object), Some(expected));
+            assert!(refs.take_ready().is_none());
         }
-        assert_eq!(refs.finalizers.table.len(), 0);
+        assert_eq!(refs.finalizers.count(), 0);
     }
 
     #[test]
@@ -171,7 +244,7 @@ mod tests {
         let mut later = FakeMarking::new(&edges);
         later.run(&mut refs, &[]);
         assert!([1, 2, 7, 8].iter().all(|&object| later.is_marked_now(object)));
-        refs.finalizers.take_ready().unwrap();
+        refs.take_ready().unwrap();
         let mut last = FakeMarking::new(&edges);
         last.run(&mut refs, &[]);
         assert!([1, 2, 7, 8].iter().all(|&object| !last.is_marked_now(object)));
@@ -195,8 +268,8 @@ mod tests {
         let roots: Vec<usize> = (1..=10_000).filter(|object| object % 3 == 0).collect();
         FakeMarking::new(&[]).run(&mut refs, &roots);
         let dead: Vec<usize> = (1..=10_000).filter(|object| object % 3 != 0).collect();
-        assert_eq!(refs.finalizers.ready_objects(), dead);
-        assert!(roots.iter().all(|&object| refs.finalizers.table.get(object).is_some()));
+        assert_eq!(refs.ready_objects(), dead);
+        assert!(roots.iter().all(|&object| refs.finalizers.get(object << 32).is_some()));
     }
 
     #[test]
@@ -209,6 +282,6 @@ mod tests {
         let old = refs.finalizers.set(1, None).unwrap().unwrap();
         assert_eq!((old.order, old.data as usize), (Topological, 8));
         FakeMarking::new(&[]).run(&mut refs, &[]);
-        assert_eq!(refs.finalizers.ready_objects(), []);
+        assert_eq!(refs.ready_objects(), []);
     }
 }

@@ -74,6 +74,7 @@ extern "C" fn child() {
     attach::forget_all_but(&mut registry, own, &HEAP);
     drop(registry);
     cycle::after_fork();
+    refs::in_child();
     super::summary::after_fork();
     recorder::after_fork(own.map_or(0, |own| own.tally.load(Relaxed)));
 }

@@ -21,6 +21,7 @@ use crate::observe::live_page;
 use crate::observe::recorder::{self, Sources};
 use crate::options::{HugePages, Limit, Options, Prefork};
 use crate::rank::Rank;
+use crate::refs::pool;
 use crate::sync::Lock;
 use crate::sys::{futex, print, thread};
 use crate::watch::choose::choose;
@@ -113,6 +114,7 @@ fn apply(options: &Options) {
     roots::set_static(options.static_roots);
     background::set_decay_ms(options.decay.as_millis() as u64);
     background::set_idle_ms(options.idle.as_millis() as u64);
+    pool::configure(options.finalizers, options.finalizer_backlog as usize);
     report::LOG_CYCLES.store(options.log.cycles, Relaxed);
     prefork::set_on_fork(options.prefork == Prefork::OnFork);
     let processors = thread::processors();

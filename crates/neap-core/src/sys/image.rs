@@ -70,6 +70,16 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     0
 }
 
+/// The name of the function or variable that an address lies in, where the loader knows it. Takes the loader's lock: not in a stop.
+pub fn symbol_of(address: usize) -> Option<&'static core::ffi::CStr> {
+    // SAFETY: asks the loader about any address; a name that it gives lives as long as the object is loaded.
+    unsafe {
+        let mut info: libc::Dl_info = core::mem::zeroed();
+        let found = libc::dladdr(address as *const c_void, &mut info) != 0;
+        (found && !info.dli_sname.is_null()).then(|| core::ffi::CStr::from_ptr(info.dli_sname))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,6 +53,15 @@ pub fn real_pthread_create() -> PthreadCreate {
 
 /// Starts a detached thread with all signals blocked. False if the system refuses.
 pub fn start(function: Start, argument: *mut c_void) -> bool {
+    start_with(function, argument, Some(STACK_BYTES))
+}
+
+/// The same with a stack as the program's own threads have, for one that runs the program's code.
+pub fn start_for_program(function: Start, argument: *mut c_void) -> bool {
+    start_with(function, argument, None)
+}
+
+fn start_with(function: Start, argument: *mut c_void, stack_bytes: Option<usize>) -> bool {
     let mask = signal::block_all();
     // SAFETY: the attribute object is initialized before and destroyed after its use.
     let started = unsafe {
@@ -60,7 +69,9 @@ pub fn start(function: Start, argument: *mut c_void) -> bool {
         let mut thread = 0;
         libc::pthread_attr_init(&mut attributes);
         libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
-        libc::pthread_attr_setstacksize(&mut attributes, STACK_BYTES);
+        if let Some(bytes) = stack_bytes {
+            libc::pthread_attr_setstacksize(&mut attributes, bytes);
+        }
         let result = real_pthread_create()(&mut thread, &attributes, function, argument);
         libc::pthread_attr_destroy(&mut attributes);
         result == 0

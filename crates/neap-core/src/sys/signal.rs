@@ -80,6 +80,26 @@ pub fn block_all() -> libc::sigset_t {
     }
 }
 
+/// In a thread of our own that runs the program's code: lets `stop_signal` through, and what the thread's own instructions cause.
+pub fn unblock_for_program(stop_signal: c_int) {
+    // SAFETY: the set is valid for the calls.
+    unsafe {
+        let mut set: libc::sigset_t = core::mem::zeroed();
+        for signal in [
+            stop_signal,
+            libc::SIGSEGV,
+            libc::SIGBUS,
+            libc::SIGFPE,
+            libc::SIGILL,
+            libc::SIGTRAP,
+            libc::SIGSYS,
+        ] {
+            libc::sigaddset(&mut set, signal);
+        }
+        raw_sigmask(libc::SIG_UNBLOCK, &set, core::ptr::null_mut());
+    }
+}
+
 /// Puts a mask back.
 pub fn restore(mask: &libc::sigset_t) {
     // SAFETY: the set is valid.

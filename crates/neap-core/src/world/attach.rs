@@ -136,6 +136,7 @@ pub fn detach() -> bool {
 
 /// Gives a mutator's memory back; nobody knows it any more.
 fn forget(mutator: &Mutator) {
+    mutator.give_up_claim();
     // SAFETY: it was allocated with this layout by `attach`, and is in no list.
     unsafe { MetaAllocator.dealloc(core::ptr::from_ref(mutator).cast_mut().cast(), LAYOUT) };
 }

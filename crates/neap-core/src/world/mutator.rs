@@ -2,6 +2,8 @@
 //!
 //! Invariant: lives from attach to detach; the stack position and registers are valid while it is stopped or blocked. Fields say who writes them.
 
+#![allow(unsafe_code)]
+
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
 
 use super::stop;
@@ -69,6 +71,8 @@ pub struct Mutator {
     pub references: AtomicUsize,
     /// The first granule, plus one, of a large block that it has taken and not made an object yet; 0 for none. Written by itself under the heap's lock; read in a child of `fork` where it does not exist.
     pub unborn: AtomicU32,
+    /// Address of a word that says that this thread uses what the word belongs to, or 0: the word becomes 0 when the thread ends. Written by itself.
+    pub claim: AtomicUsize,
 }
 
 impl Mutator {
@@ -97,6 +101,15 @@ impl Mutator {
     /// Whether it is in the program's code: in no critical section, and not holding collections off. Asked by its own thread.
     pub fn is_at_ease(&self) -> bool {
         self.critical.load(Relaxed) == 0 && self.holds.load(Relaxed) == 0
+    }
+
+    /// Gives up what it claims. When its thread has ended.
+    pub fn give_up_claim(&self) {
+        let claim = self.claim.swap(0, Relaxed) as *const AtomicU32;
+        // SAFETY: 0 or a word that stays mapped.
+        if let Some(word) = unsafe { claim.as_ref() } {
+            word.store(0, Release);
+        }
     }
 
     /// In a stop signal's handler: whether the stop must wait; if so it is remembered who asked.

@@ -1,0 +1,379 @@
+//! What was found dead, in batches: some three hundred calls to make, taken one at a time by whoever runs finalizers.
+//!
+//! Invariant: a call is taken once, by counting up the batch's cursor, and a batch is used again only after every call that was taken is over. What a call needs is readable by the cycle until it is taken,
+//! and from then on it is on the stack of the thread that makes it. Batches are filled under the lock of `refs`, published whole, taken from by any thread.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+
+use super::NoMemory;
+use super::page_stack::PageStack;
+use crate::addr::PAGE_BYTES;
+use crate::sys::map;
+
+/// Bytes of a batch. Larger: fewer hand-overs; smaller: sooner shared.
+const BATCH_BYTES: usize = 2 * PAGE_BYTES;
+/// Calls of a batch.
+pub(crate) const CALLS: usize = (BATCH_BYTES - 64) / size_of::<Place>();
+/// Taken from the system at once.
+const SLAB_BYTES: usize = 16 * BATCH_BYTES;
+
+/// A call to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// Called with object and data, or where there is no object with data alone.
+    pub(crate) function: usize,
+    /// The object, kept alive until the call; 0 for a cleaner.
+    pub(crate) object: usize,
+    /// Kept alive too, where it is an object.
+    pub(crate) data: usize,
+}
+
+#[repr(C)]
+struct Place {
+    function: AtomicUsize,
+    object: AtomicUsize,
+    data: AtomicUsize,
+}
+
+/// Some calls. Zeroed memory is an empty one.
+#[repr(C)]
+pub(crate) struct Batch {
+    /// Link of [`FREE`] or [`READY`].
+    next: AtomicUsize,
+    /// The next one of [`ALL`]; written once.
+    next_of_all: AtomicUsize,
+    /// How many calls were taken, or [`NOT_BEGUN`]; and above bit 32 how many there are. Counting goes on beyond the end.
+    cursor: AtomicU64,
+    /// Calls that are over.
+    over: AtomicUsize,
+    /// When it was published, counted from 1. Written before it is.
+    pub(crate) number: AtomicU64,
+    /// Calls filled in. Protected by the lock of `refs`.
+    filled: AtomicUsize,
+    padding: [usize; 2],
+    places: [Place; CALLS],
+}
+
+const _: () = assert!(size_of::<Batch>() <= BATCH_BYTES);
+
+/// In a cursor: the batch lies on [`READY`], so nothing can be taken from it until somebody takes it off there.
+const NOT_BEGUN: u64 = 1 << 31;
+
+static FREE: PageStack = PageStack::new();
+/// Published ones that nobody has begun.
+static READY: PageStack = PageStack::new();
+/// Every batch there is.
+static ALL: AtomicUsize = AtomicUsize::new(0);
+/// Batches published so far.
+static PUBLISHED: AtomicU64 = AtomicU64::new(0);
+/// Calls published and not known to be over: whole batches. Read anywhere.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+fn at(address: usize) -> Option<&'static Batch> {
+    // SAFETY: 0 or a batch; batches are mapped for ever, valid when zeroed, and hold atomics only.
+    unsafe { (address as *const Batch).as_ref() }
+}
+
+/// Every batch there is, in use or not.
+pub(crate) fn all() -> impl Iterator<Item = &'static Batch> {
+    let mut next = ALL.load(Acquire);
+    core::iter::from_fn(move || {
+        let batch = at(next)?;
+        next = batch.next_of_all.load(Relaxed);
+        Some(batch)
+    })
+}
+
+/// Calls that are published and not known to be over. No lock; some of them may be.
+pub(crate) fn waiting() -> usize {
+    WAITING.load(Acquire)
+}
+
+/// The number of the last batch that was published.
+pub(crate) fn last_number() -> u64 {
+    PUBLISHED.load(Acquire)
+}
+
+/// Whether there may be a batch that nobody has begun.
+pub(crate) fn is_any_ready() -> bool {
+    !READY.is_empty()
+}
+
+/// Whether there are calls that nobody has taken.
+pub(crate) fn is_any_left() -> bool {
+    is_any_ready() || all().any(|batch| batch.left() > 0)
+}
+
+/// In the child of a `fork`, which has one thread: what others had taken is over, but for the `own_taken` calls of `own_batch` that this thread is at. Batches that another thread was moving are put where they belong.
+pub(crate) fn after_fork(own_batch: usize, own_taken: usize) {
+    while READY.pop().is_some() {}
+    for batch in all() {
+        let cursor = batch.cursor.load(Relaxed);
+        let length = (cursor >> 32) as usize;
+        if length == 0 {
+            continue;
+        }
+        let address = core::ptr::from_ref(batch) as usize;
+        if cursor & NOT_BEGUN != 0 {
+            READY.push(address);
+            continue;
+        }
+        let own = if address == own_batch { own_taken } else { 0 };
+        let taken = length - batch.left();
+        batch.over.store(0, Relaxed);
+        batch.finish(taken.saturating_sub(own));
+    }
+}
+
+/// Begins a batch that nobody has begun: from now on its calls can be taken, by anybody.
+pub(crate) fn begin() -> Option<&'static Batch> {
+    let batch = READY.pop().and_then(at)?;
+    let length = batch.cursor.load(Relaxed) >> 32;
+    batch.cursor.store(length << 32, Release);
+    Some(batch)
+}
+
+fn empty() -> Result<&'static Batch, NoMemory> {
+    if let Some(batch) = FREE.pop().and_then(at) {
+        return Ok(batch);
+    }
+    let slab = map::allocate(SLAB_BYTES).map_err(|_| NoMemory)?;
+    map::name(slab, SLAB_BYTES, c"neap: finalizers to run");
+    for address in (slab.0..slab.0 + SLAB_BYTES).step_by(BATCH_BYTES) {
+        let Some(batch) = at(address) else { continue };
+        let mut first = ALL.load(Relaxed);
+        loop {
+            batch.next_of_all.store(first, Relaxed);
+            match ALL.compare_exchange_weak(first, address, Release, Relaxed) {
+                Ok(_) => break,
+                Err(now) => first = now,
+            }
+        }
+        if address != slab.0 {
+            FREE.push(address);
+        }
+    }
+    at(slab.0).ok_or(NoMemory)
+}
+
+impl Batch {
+    /// Takes a call; the caller has to say when it is over.
+    #[inline]
+    pub(crate) fn call(&self) -> Option<Call> {
+        let cursor = self.cursor.load(Relaxed);
+        if cursor as u32 >= (cursor >> 32) as u32 {
+            return None;
+        }
+        let cursor = self.cursor.fetch_add(1, AcqRel);
+        let (index, length) = (cursor as u32 as usize, (cursor >> 32) as usize);
+        if index >= length {
+            return None;
+        }
+        let place = &self.places[index];
+        let call = Call {
+            function: place.function.load(Relaxed),
+            object: place.object.load(Relaxed),
+            data: place.data.load(Relaxed),
+        };
+        // From here on the caller's registers and stack keep it, which are scanned in the stop that ends marking.
+        place.object.store(0, Relaxed);
+        place.data.store(0, Relaxed);
+        Some(call)
+    }
+
+    /// Whether its calls can be taken.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.cursor.load(Acquire) & NOT_BEGUN == 0
+    }
+
+    /// Calls that nobody has taken.
+    pub(crate) fn left(&self) -> usize {
+        let cursor = self.cursor.load(Relaxed);
+        let taken = if cursor & NOT_BEGUN == 0 { cursor as u32 } else { 0 };
+        ((cursor >> 32) as u32).saturating_sub(taken) as usize
+    }
+
+    /// Whether all its calls are over, or it is not published.
+    pub(crate) fn is_over(&self) -> bool {
+        let length = (self.cursor.load(Acquire) >> 32) as usize;
+        length == 0 || self.over.load(Acquire) >= length
+    }
+
+    /// So many calls that were taken are over. True if the batch is.
+    pub(crate) fn finish(&self, calls: usize) -> bool {
+        let length = (self.cursor.load(Relaxed) >> 32) as usize;
+        if calls == 0 || self.over.fetch_add(calls, AcqRel) + calls < length {
+            return false;
+        }
+        // Who still counts at the cursor finds nothing to take.
+        self.cursor.store(0, Release);
+        FREE.push(core::ptr::from_ref(self) as usize);
+        WAITING.fetch_sub(length, AcqRel);
+        true
+    }
+
+    /// Calls `f` with every word that a call not yet taken keeps alive. By the cycle, while nobody publishes.
+    pub(crate) fn for_each_kept(&self, mut f: impl FnMut(usize)) {
+        self.kept((self.cursor.load(Acquire) >> 32) as usize, &mut f);
+    }
+
+    fn kept(&self, calls: usize, f: &mut impl FnMut(usize)) {
+        for place in &self.places[..calls] {
+            for word in [place.object.load(Relaxed), place.data.load(Relaxed)] {
+                if word != 0 {
+                    f(word);
+                }
+            }
+        }
+    }
+}
+
+/// The batches that are being filled. Protected by the lock of `refs`.
+pub(crate) struct Filling {
+    /// The one with room, and behind it by their links those that are full.
+    batch: Option<&'static Batch>,
+    /// Publishes nothing: a test looks at what was filled in.
+    #[cfg(test)]
+    private: bool,
+}
+
+impl Filling {
+    pub(crate) const fn new() -> Self {
+        Self {
+            batch: None,
+            #[cfg(test)]
+            private: false,
+        }
+    }
+
+    /// One that keeps what is filled in.
+    #[cfg(test)]
+    pub(crate) fn private() -> Self {
+        Self { private: true, ..Self::new() }
+    }
+
+    /// Takes back what was filled in last.
+    #[cfg(test)]
+    pub(crate) fn pop(&mut self) -> Option<Call> {
+        let batch = self.batch?;
+        let Some(last) = batch.filled.load(Relaxed).checked_sub(1) else {
+            self.batch = at(batch.next.load(Relaxed));
+            return self.pop();
+        };
+        batch.filled.store(last, Relaxed);
+        let place = &batch.places[last];
+        Some(Call {
+            function: place.function.load(Relaxed),
+            object: place.object.load(Relaxed),
+            data: place.data.load(Relaxed),
+        })
+    }
+
+    /// Makes sure that the next [`Self::push`] has room.
+    ///
+    /// # Errors
+    /// There is no memory; nothing has changed.
+    #[inline]
+    pub(crate) fn reserve(&mut self) -> Result<(), NoMemory> {
+        match self.batch {
+            Some(batch) if batch.filled.load(Relaxed) < CALLS => Ok(()),
+            full => {
+                let batch = empty()?;
+                let link = full.map_or(0, |full| core::ptr::from_ref(full) as usize);
+                batch.next.store(link, Relaxed);
+                self.batch = Some(batch);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds a call where [`Self::reserve`] made room.
+    #[inline]
+    pub(crate) fn push(&mut self, call: Call) {
+        let Some(batch) = self.batch else { return };
+        let filled = batch.filled.load(Relaxed);
+        let place = &batch.places[filled];
+        place.function.store(call.function, Relaxed);
+        place.object.store(call.object, Relaxed);
+        place.data.store(call.data, Relaxed);
+        batch.filled.store(filled + 1, Relaxed);
+    }
+
+    /// Calls `f` with every word that the calls keep alive.
+    pub(crate) fn for_each_kept(&self, mut f: impl FnMut(usize)) {
+        let mut next = self.batch;
+        while let Some(batch) = next {
+            batch.kept(batch.filled.load(Relaxed), &mut f);
+            next = at(batch.next.load(Relaxed));
+        }
+    }
+
+    /// Hands over what was filled in.
+    pub(crate) fn publish(&mut self) {
+        #[cfg(test)]
+        if self.private {
+            return;
+        }
+        let mut next = self.batch.take();
+        while let Some(batch) = next {
+            next = at(batch.next.load(Relaxed));
+            let filled = batch.filled.swap(0, Relaxed);
+            batch.over.store(0, Relaxed);
+            if filled == 0 {
+                FREE.push(core::ptr::from_ref(batch) as usize);
+                continue;
+            }
+            // Only one thread publishes at a time: under the lock.
+            let number = PUBLISHED.load(Relaxed) + 1;
+            batch.number.store(number, Relaxed);
+            WAITING.fetch_add(filled, AcqRel);
+            batch.cursor.store((filled as u64) << 32 | NOT_BEGUN, Release);
+            PUBLISHED.store(number, Release);
+            READY.push(core::ptr::from_ref(batch) as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicU8;
+
+    #[test]
+    fn each_call_is_taken_once_by_any_number_of_threads() {
+        const TOTAL: usize = 50_000;
+        let seen: Vec<AtomicU8> = (0..TOTAL).map(|_| AtomicU8::new(0)).collect();
+        let mut filling = Filling::new();
+        let (first, waited) = (last_number(), waiting());
+        for data in 1..=TOTAL {
+            filling.reserve().unwrap();
+            filling.push(Call { function: 1, object: 0, data: data | 1 << 40 });
+        }
+        filling.publish();
+        let ours = || all().filter(|batch| batch.number.load(Relaxed) > first && !batch.is_over());
+        assert_eq!(ours().map(Batch::left).sum::<usize>(), TOTAL);
+        let mut kept = 0;
+        ours().for_each(|batch| batch.for_each_kept(|_| kept += 1));
+        assert_eq!(kept, TOTAL);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while let Some(batch) = begin()
+                        .or_else(|| ours().find(|batch| batch.is_begun() && batch.left() > 0))
+                    {
+                        let mut over = 0;
+                        while let Some(call) = batch.call() {
+                            seen[(call.data & !(1 << 40)) - 1].fetch_add(1, Relaxed);
+                            over += 1;
+                        }
+                        batch.finish(over);
+                    }
+                });
+            }
+        });
+        assert!(seen.iter().all(|times| times.load(Relaxed) == 1));
+        assert_eq!((ours().count(), waiting()), (0, waited));
+    }
+}

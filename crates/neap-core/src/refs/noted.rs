@@ -1,0 +1,64 @@
+//! What a registration keeps alive when it is made while marking is under way: the cycle may have read the registrations of that place already, and the library's own tables are under no watch.
+//!
+//! Invariant `[refs.inv.noted]`: from the first stop of a concurrent cycle on, an object that becomes data of a registration is marked by the thread that registers, and what it points to is scanned before
+//! marking ends. Noting happens in critical sections; what was noted is scanned by the cycle.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use super::Marking;
+use super::slab::{self, Entry, Own};
+use crate::heap::HEAP;
+
+/// Noted objects, newest first: entries of no registry, linked.
+static NOTED: AtomicUsize = AtomicUsize::new(0);
+
+/// The object that `word` points into, if it does, is kept by what is being registered.
+#[inline]
+pub(crate) fn note(own: &Own, word: usize) {
+    if HEAP.contains(word) && HEAP.state.allocate_black.load(Relaxed) {
+        note_marking(own, word);
+    }
+}
+
+#[cold]
+fn note_marking(own: &Own, word: usize) {
+    let Some(cell) = HEAP.object_at(word) else { return };
+    // Born marked, or found already: whoever marked it scans it.
+    if !HEAP.bits(cell.block).mark::<true>(cell.index) {
+        return;
+    }
+    HEAP.state.marked_bytes.fetch_add(cell.bytes(), Relaxed);
+    let Ok(entry) = slab::take(own) else {
+        crate::sys::print::fatal(format_args!(
+            "no memory for the collector's own tables; raise the limit on address space (ulimit -v)"
+        ));
+    };
+    entry.object.store(cell.start.0, Relaxed);
+    let mut first = NOTED.load(Relaxed);
+    loop {
+        entry.next.store(first, Relaxed);
+        let address = core::ptr::from_ref(entry) as usize;
+        match NOTED.compare_exchange_weak(first, address, Release, Relaxed) {
+            Ok(_) => return,
+            Err(now) => first = now,
+        }
+    }
+}
+
+/// Scans what was noted. By the cycle, while marking and last in the stop that ends it.
+pub(crate) fn trace<M: Marking>(marking: &mut M) {
+    let mut next = NOTED.swap(0, Acquire);
+    // SAFETY: 0 or an entry, which stays readable for ever.
+    while let Some(entry) = unsafe { (next as *const Entry).as_ref() } {
+        next = entry.next.load(Relaxed);
+        marking.mark_contents(entry.object.load(Relaxed));
+        slab::let_go(entry);
+    }
+}
+
+/// In the child of a `fork`, whose cycle is given up: nothing is noted.
+pub(crate) fn after_fork() {
+    NOTED.store(0, Relaxed);
+}

@@ -1,0 +1,322 @@
+//! Reference queues: values that become available when their object is gone, to be polled or waited for.
+//!
+//! Invariant: a queue's memory is never given back, and a reference names its queue's generation too, so a reference that outlives its queue is dropped. The entry of a reference is the link of the queue's
+//! list from the moment its object is found dead until the value is taken; then it is let go. Put by the cycle, taken by any mutator.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use std::time::Instant;
+
+use super::cleaner::REFERENCE;
+use super::registry::Verdict;
+use super::slab::{self, Entry};
+use super::{Marking, NoMemory, pool, site, with_own};
+use crate::rank::Rank;
+use crate::sync::Lock;
+use crate::sys::{futex, map};
+use crate::world::{attach, blocked};
+
+/// A queue. Zeroed memory is an empty one.
+#[repr(C, align(64))]
+pub struct Queue {
+    /// First entry, the next to be taken; 0 if there is none. Written under [`QUEUES`].
+    oldest: AtomicUsize,
+    /// Last entry. As above.
+    newest: AtomicUsize,
+    /// Counts puts and closings; who waits sleeps on it.
+    changes: AtomicU32,
+    /// Who waits.
+    waiters: AtomicU32,
+    /// Odd while the queue is open.
+    generation: AtomicU32,
+    /// The next queue of all; written once.
+    next_of_all: AtomicUsize,
+    /// The next closed one. Protected by [`QUEUES`].
+    next_closed: AtomicUsize,
+}
+
+/// Outcome of [`Queue::take`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The value of a reference whose object is gone.
+    Value(usize),
+    /// There is none; or none came in time.
+    Empty,
+    /// The queue is closed.
+    Closed,
+}
+
+static ALL: AtomicUsize = AtomicUsize::new(0);
+/// The first closed queue. The lock is held for a moment by mutators in critical sections, and by the cycle.
+static QUEUES: Lock<usize> = Lock::new(Rank::Queues, 0);
+
+fn at(address: usize) -> Option<&'static Queue> {
+    // SAFETY: 0 or a queue, whose memory is never given back.
+    unsafe { (address as *const Queue).as_ref() }
+}
+
+fn entry_at(address: usize) -> Option<&'static Entry> {
+    // SAFETY: 0 or an entry, whose memory is never given back.
+    unsafe { (address as *const Entry).as_ref() }
+}
+
+/// The queue's address with its generation, which is what a reference's entry holds.
+fn word_of(queue: &Queue) -> usize {
+    let generation = queue.generation.load(Acquire) as u16;
+    core::ptr::from_ref(queue) as usize | (generation as usize) << 48
+}
+
+/// A new queue; it stays until [`close`].
+///
+/// # Errors
+/// There is no memory.
+pub fn open() -> Result<&'static Queue, NoMemory> {
+    with_own(|_| {
+        let mut closed = QUEUES.lock();
+        let queue = match at(*closed) {
+            Some(queue) => {
+                *closed = queue.next_closed.load(Relaxed);
+                queue
+            }
+            None => add_queues(&mut closed)?,
+        };
+        queue.generation.fetch_add(1, AcqRel);
+        Ok(queue)
+    })
+}
+
+/// A page of queues: one is given, the others are closed ones.
+fn add_queues(closed: &mut usize) -> Result<&'static Queue, NoMemory> {
+    let bytes = crate::addr::PAGE_BYTES;
+    let memory = map::allocate(bytes).map_err(|_| NoMemory)?;
+    let mut addresses = (memory.0..memory.0 + bytes).step_by(size_of::<Queue>());
+    let first = addresses.next().and_then(at).ok_or(NoMemory)?;
+    let mut of_all = ALL.load(Relaxed);
+    for queue in addresses.filter_map(at) {
+        queue.next_closed.store(*closed, Relaxed);
+        *closed = core::ptr::from_ref(queue) as usize;
+        queue.next_of_all.store(of_all, Relaxed);
+        of_all = *closed;
+    }
+    first.next_of_all.store(of_all, Relaxed);
+    ALL.store(core::ptr::from_ref(first) as usize, Release);
+    Ok(first)
+}
+
+/// Ends a queue: its values are forgotten, who waits is told, and references to it are dropped when their objects die. False if it is closed.
+pub fn close(queue: &Queue) -> bool {
+    let closed = with_own(|_| {
+        let mut closed = QUEUES.lock();
+        if !queue.is_open() {
+            return false;
+        }
+        queue.generation.fetch_add(1, AcqRel);
+        while queue.pop().is_some() {}
+        queue.next_closed.store(*closed, Relaxed);
+        *closed = core::ptr::from_ref(queue) as usize;
+        true
+    });
+    queue.changes.fetch_add(1, AcqRel);
+    futex::wake(&queue.changes, i32::MAX as u32);
+    closed
+}
+
+impl Queue {
+    /// Whether it was opened and not closed.
+    pub fn is_open(&self) -> bool {
+        self.generation.load(Acquire) % 2 == 1
+    }
+
+    /// The queue at an address, if it is an open one's.
+    pub fn open_at(address: usize) -> Option<&'static Self> {
+        let mut next = ALL.load(Acquire);
+        while let Some(queue) = at(next) {
+            if next == address {
+                return Some(queue).filter(|queue| queue.is_open());
+            }
+            next = queue.next_of_all.load(Relaxed);
+        }
+        None
+    }
+
+    /// When the object that starts at `object` is gone, `value` comes out of this queue. It is kept alive until then.
+    ///
+    /// # Errors
+    /// There is no memory for the registration.
+    pub fn add(&self, object: usize, value: usize) -> Result<(), NoMemory> {
+        pool::before_registration();
+        with_own(|own| super::CLEANERS.add(own, object, REFERENCE, word_of(self), value))
+    }
+
+    /// Takes back what [`Queue::add`] registered; false if nothing is registered so (any more).
+    pub fn remove(&self, object: usize, value: usize) -> bool {
+        with_own(|_| super::CLEANERS.remove(object, REFERENCE, word_of(self), value))
+    }
+
+    /// The oldest value.
+    pub fn take(&self) -> Taken {
+        if self.oldest.load(Acquire) == 0 {
+            return if self.is_open() { Taken::Empty } else { Taken::Closed };
+        }
+        with_own(|_| {
+            let _queues = QUEUES.lock();
+            if !self.is_open() {
+                return Taken::Closed;
+            }
+            self.pop().map_or(Taken::Empty, Taken::Value)
+        })
+    }
+
+    /// The same, waiting until there is one; `deadline` None: as long as it takes. On a mutator; it can be stopped meanwhile.
+    pub fn wait(&self, deadline: Option<Instant>) -> Taken {
+        loop {
+            let seen = self.changes.load(Acquire);
+            let taken = self.take();
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if taken != Taken::Empty || left.is_some_and(|left| left.is_zero()) {
+                return taken;
+            }
+            let left_ns = left.map(|left| u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
+            self.waiters.fetch_add(1, SeqCst);
+            blocked::blocked(attach::current(), || futex::wait(&self.changes, seen, left_ns));
+            self.waiters.fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Takes the oldest value off. Under [`QUEUES`].
+    fn pop(&self) -> Option<usize> {
+        let entry = entry_at(self.oldest.load(Relaxed))?;
+        self.oldest.store(entry.object.load(Relaxed), Release);
+        let value = entry.data.load(Relaxed);
+        slab::let_go(entry);
+        Some(value)
+    }
+
+    /// Puts an entry at the end. As above.
+    fn push(&self, entry: &Entry) {
+        let address = core::ptr::from_ref(entry) as usize;
+        entry.object.store(0, Relaxed);
+        match entry_at(self.oldest.load(Relaxed)) {
+            None => self.oldest.store(address, Release),
+            Some(_) => {
+                if let Some(newest) = entry_at(self.newest.load(Relaxed)) {
+                    newest.object.store(address, Release);
+                }
+            }
+        }
+        self.newest.store(address, Relaxed);
+    }
+}
+
+/// Puts a void entry, whose object is gone, on its queue. By the cycle; says what becomes of the entry.
+pub(crate) fn put(entry: &'static Entry) -> Verdict {
+    let word = entry.function.load(Relaxed);
+    let Some(queue) = at(site::without(word)) else { return Verdict::Drop };
+    let _queues = QUEUES.lock();
+    if !queue.is_open() || word_of(queue) != word {
+        return Verdict::Drop;
+    }
+    queue.push(entry);
+    queue.changes.fetch_add(1, SeqCst);
+    if queue.waiters.load(SeqCst) > 0 {
+        futex::wake(&queue.changes, i32::MAX as u32);
+    }
+    Verdict::TakeOut
+}
+
+/// Marks the values that wait on queues. By the cycle, while nobody puts; a value that is taken meanwhile is on the stack of who took it.
+pub(crate) fn trace<M: Marking>(marking: &mut M) {
+    let mut next = ALL.load(Acquire);
+    while let Some(queue) = at(next) {
+        next = queue.next_of_all.load(Relaxed);
+        let mut waiting = queue.oldest.load(Acquire);
+        while let Some(entry) = entry_at(waiting) {
+            marking.mark_word(entry.data.load(Relaxed));
+            waiting = entry.object.load(Acquire);
+        }
+    }
+}
+
+/// Holds the lock over a `fork`.
+pub(crate) fn hold_for_fork() -> impl Sized {
+    QUEUES.lock()
+}
+
+/// Gives it back.
+///
+/// # Safety
+/// The calling thread held it over the fork and forgot its guard.
+pub(crate) unsafe fn unlock_forgotten() {
+    // SAFETY: the caller's promise.
+    unsafe { QUEUES.unlock_forgotten() };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Refs;
+    use super::super::fake_marking::{FakeMarking, own};
+    use super::*;
+
+    /// A queue without a mutator.
+    fn queue() -> &'static Queue {
+        let mut closed = QUEUES.lock();
+        let queue = match at(*closed) {
+            Some(queue) => {
+                *closed = queue.next_closed.load(Relaxed);
+                queue
+            }
+            None => add_queues(&mut closed).unwrap(),
+        };
+        queue.generation.fetch_add(1, AcqRel);
+        queue
+    }
+
+    fn pop(queue: &Queue) -> Option<usize> {
+        let _queues = QUEUES.lock();
+        queue.pop()
+    }
+
+    fn add(refs: &Refs, queue: &Queue, object: usize, value: usize) {
+        refs.cleaners.add(own(), object, REFERENCE, word_of(queue), value).unwrap();
+    }
+
+    #[test]
+    fn values_of_dead_objects_come_out_and_are_kept_until_then() {
+        let (mut refs, queue) = (Refs::new(), queue());
+        for object in 1..=10 {
+            add(&refs, queue, object * 8, object * 800);
+        }
+        let mut marking = FakeMarking::new(&[(24, 32)]);
+        marking.run(&mut refs, &[24, 80]);
+        assert!((1..=10).all(|object| marking.is_marked_now(object * 800)));
+        let mut later = FakeMarking::new(&[]);
+        later.run(&mut refs, &[24, 32, 80]);
+        assert!((1..=10).all(|object| later.is_marked_now(object * 800)));
+        let mut values: Vec<usize> = core::iter::from_fn(|| pop(queue)).collect();
+        values.sort_unstable();
+        assert_eq!(values, [1, 2, 5, 6, 7, 8, 9].map(|object| object * 800));
+        let mut last = FakeMarking::new(&[]);
+        last.run(&mut refs, &[24, 32, 80]);
+        assert!(!last.is_marked_now(800) && last.is_marked_now(2400));
+        assert_eq!(queue.take(), Taken::Empty);
+    }
+
+    #[test]
+    fn a_closed_queue_gets_nothing_even_if_it_was_opened_again() {
+        let (mut refs, queue) = (Refs::new(), queue());
+        add(&refs, queue, 8, 1);
+        queue.generation.fetch_add(1, AcqRel);
+        assert_eq!(queue.take(), Taken::Closed);
+        queue.generation.fetch_add(1, AcqRel);
+        add(&refs, queue, 8, 2);
+        FakeMarking::new(&[]).run(&mut refs, &[]);
+        assert_eq!((pop(queue), pop(queue)), (Some(2), None));
+    }
+
+    #[test]
+    fn waiting_ends_at_the_deadline() {
+        let queue = queue();
+        assert_eq!(queue.wait(Some(Instant::now())), Taken::Empty);
+    }
+}

@@ -1,0 +1,345 @@
+//! Registrations by the address of their object: a list for every 256 bytes of heap, so that those of one object are found by looking at a few, and the cycle meets them in the order of the mark bits.
+//!
+//! Invariant `[refs.inv.lists]`: mutators put entries at the front of a list by compare-and-swap and make entries void; only the cycle, one thread for each piece, takes them out. Both happen at the same time. A mutator
+//! looks at a list in a critical section only: what the cycle takes out stays readable until the next stop (`slab`), so no lock is needed.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+
+use super::NoMemory;
+use super::slab::{self, Entry, Own};
+use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
+use crate::heap::HEAP;
+use crate::sys::map;
+
+/// Bytes of heap that share a list. Smaller: shorter lists; larger: less memory for their heads.
+const LIST_BYTES: usize = 256;
+const LISTS: usize = CHUNK_BYTES / LIST_BYTES;
+/// An object's address is a multiple of 8: the low bits say what kind of registration an entry is.
+const KIND_MASK: usize = 7;
+
+/// The lists of one chunk of heap. Zeroed memory is one without entries.
+#[repr(C)]
+struct Piece {
+    lists: [AtomicUsize; LISTS],
+    /// An entry may have data that are an object. Set by mutators, asked by the cycle.
+    has_data: AtomicBool,
+    /// An entry may be there. As above.
+    used: AtomicBool,
+}
+
+/// What the cycle decides about an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It stays.
+    Keep,
+    /// It is taken out and let go.
+    Drop,
+    /// It is taken out; somebody else lets it go.
+    TakeOut,
+}
+
+/// One set of registrations.
+pub(crate) struct Registry {
+    /// Address of the table of pieces, one word for each chunk of the reservation; 0 while there is none.
+    table: AtomicUsize,
+    /// Registrations of what is no heap object: tests' numbers.
+    outside: AtomicUsize,
+}
+
+/// The object of an entry's first word.
+pub(crate) fn object_of(word: usize) -> usize {
+    word & !KIND_MASK
+}
+
+/// The kind in an entry's first word; 0: void.
+pub(crate) fn kind_of(word: usize) -> usize {
+    word & KIND_MASK
+}
+
+fn entry_at(address: usize) -> Option<&'static Entry> {
+    // SAFETY: 0 or an entry, whose memory is never unmapped and holds atomics only.
+    unsafe { (address as *const Entry).as_ref() }
+}
+
+/// The entry at an address that a list or [`Registry::walk`] gave.
+pub(crate) fn entry(address: usize) -> &'static Entry {
+    // SAFETY: as above; who keeps addresses of entries got them from references.
+    unsafe { &*(address as *const Entry) }
+}
+
+/// Makes memory that is valid when zeroed, which is valid when zeroed, and publishes its address in `word`, unless somebody was faster.
+fn publish(word: &AtomicUsize, bytes: usize) -> Result<usize, NoMemory> {
+    let bytes = bytes.next_multiple_of(PAGE_BYTES);
+    let memory = map::allocate(bytes).map_err(|_| NoMemory)?;
+    match word.compare_exchange(0, memory.0, AcqRel, Acquire) {
+        Ok(_) => Ok(memory.0),
+        Err(other) => {
+            map::release(memory, bytes);
+            Ok(other)
+        }
+    }
+}
+
+impl Registry {
+    pub(crate) const fn new() -> Self {
+        Self { table: AtomicUsize::new(0), outside: AtomicUsize::new(0) }
+    }
+
+    fn piece_word(&self, table: usize, chunk: usize) -> &AtomicUsize {
+        // SAFETY: the table has a word for each chunk of the reservation, and is never unmapped.
+        unsafe { &*(table as *const AtomicUsize).add(chunk) }
+    }
+
+    fn piece(&self, chunk: usize) -> Option<&'static Piece> {
+        let table = self.table.load(Acquire);
+        if table == 0 {
+            return None;
+        }
+        // SAFETY: 0 or a piece, which is never unmapped.
+        unsafe { (self.piece_word(table, chunk).load(Acquire) as *const Piece).as_ref() }
+    }
+
+    /// Where the list of an object begins; `None` where there is none yet.
+    fn list(&self, object: usize) -> Option<(&AtomicUsize, Option<&'static Piece>)> {
+        let offset = Address(object).offset_from(HEAP.base());
+        if offset >= HEAP.reserved() {
+            return Some((&self.outside, None));
+        }
+        let piece = self.piece(offset / CHUNK_BYTES)?;
+        Some((&piece.lists[offset % CHUNK_BYTES / LIST_BYTES], Some(piece)))
+    }
+
+    fn list_to_add(
+        &self,
+        object: usize,
+    ) -> Result<(&AtomicUsize, Option<&'static Piece>), NoMemory> {
+        if let Some(list) = self.list(object) {
+            return Ok(list);
+        }
+        let mut table = self.table.load(Acquire);
+        if table == 0 {
+            table = publish(&self.table, HEAP.reserved() / CHUNK_BYTES * size_of::<usize>())?;
+        }
+        let chunk = Address(object).offset_from(HEAP.base()) / CHUNK_BYTES;
+        publish(self.piece_word(table, chunk), size_of::<Piece>())?;
+        self.list(object).ok_or(NoMemory)
+    }
+
+    /// Registers. In a critical section of the thread that owns `own`; `data` is what the cycle keeps alive.
+    pub(crate) fn add(
+        &self,
+        own: &Own,
+        object: usize,
+        kind: usize,
+        function: usize,
+        data: usize,
+    ) -> Result<&'static Entry, NoMemory> {
+        debug_assert!(kind_of(object) == 0 && kind != 0 && kind <= KIND_MASK);
+        let (list, piece) = self.list_to_add(object)?;
+        let entry = slab::take(own)?;
+        entry.function.store(function, Relaxed);
+        entry.data.store(data, Relaxed);
+        entry.object.store(object | kind, Relaxed);
+        let mut first = list.load(Relaxed);
+        loop {
+            entry.next.store(first, Relaxed);
+            let address = core::ptr::from_ref(entry) as usize;
+            match list.compare_exchange_weak(first, address, SeqCst, Relaxed) {
+                Ok(_) => break,
+                Err(now) => first = now,
+            }
+        }
+        // After the entry is there: who takes a flag back looks at the lists afterwards, so one of the two sees the other.
+        if let Some(piece) = piece {
+            if !piece.used.load(SeqCst) {
+                piece.used.store(true, SeqCst);
+            }
+            if HEAP.contains(data) && !piece.has_data.load(SeqCst) {
+                piece.has_data.store(true, SeqCst);
+            }
+        }
+        Ok(entry)
+    }
+
+    /// The object's entries that are not void, newest first. In a critical section.
+    pub(crate) fn of(&self, object: usize) -> impl Iterator<Item = &'static Entry> + use<> {
+        let mut next = self.list(object).map_or(0, |(list, _)| list.load(Acquire));
+        core::iter::from_fn(move || {
+            loop {
+                let entry = entry_at(next)?;
+                next = entry.next.load(Acquire);
+                let word = entry.object.load(Acquire);
+                if object_of(word) == object && kind_of(word) != 0 {
+                    return Some(entry);
+                }
+            }
+        })
+    }
+
+    /// How many pieces there are to walk.
+    pub(crate) fn pieces(&self) -> usize {
+        1 + HEAP.committed() / CHUNK_BYTES
+    }
+
+    /// Decides about every entry of one piece; void ones are let go. By the cycle, one thread for each piece; mutators may register meanwhile.
+    pub(crate) fn walk(&self, piece: usize, mut decide: impl FnMut(&'static Entry) -> Verdict) {
+        let Some(chunk) = piece.checked_sub(1) else {
+            return walk_list(&self.outside, &mut decide);
+        };
+        let Some(piece) = self.piece(chunk) else { return };
+        if !piece.used.swap(false, SeqCst) {
+            return;
+        }
+        let mut used = false;
+        for list in piece.lists.iter().filter(|list| list.load(SeqCst) != 0) {
+            walk_list(list, &mut decide);
+            used |= list.load(Relaxed) != 0;
+        }
+        if used {
+            piece.used.store(true, SeqCst);
+        }
+    }
+
+    /// Calls `f` with every entry that is not void of the pieces where an entry's data may be an object. By the cycle, before it takes entries out.
+    pub(crate) fn for_each_with_data(&self, mut f: impl FnMut(&Entry)) {
+        for piece in 0..self.pieces() {
+            match piece.checked_sub(1).map(|chunk| self.piece(chunk)) {
+                None => each(&self.outside, &mut f),
+                Some(Some(piece)) if piece.has_data.swap(false, SeqCst) => {
+                    for list in &piece.lists {
+                        each(list, |entry| {
+                            if HEAP.contains(entry.data.load(Relaxed)) {
+                                piece.has_data.store(true, Relaxed);
+                                f(entry);
+                            }
+                        });
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Calls `f` with every entry that is not void. In a critical section or by the cycle; entries that are added meanwhile may be missed.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(&'static Entry)) {
+        each(&self.outside, &mut f);
+        for chunk in 1..self.pieces() {
+            let Some(piece) = self.piece(chunk - 1) else { continue };
+            if piece.used.load(Acquire) {
+                piece.lists.iter().for_each(|list| each(list, &mut f));
+            }
+        }
+    }
+}
+
+fn each(list: &AtomicUsize, mut f: impl FnMut(&'static Entry)) {
+    let mut next = list.load(Acquire);
+    while let Some(entry) = entry_at(next) {
+        if kind_of(entry.object.load(Acquire)) != 0 {
+            f(entry);
+        }
+        next = entry.next.load(Acquire);
+    }
+}
+
+/// Makes an entry void, so that the cycle lets it go; false if it was.
+pub(crate) fn void(entry: &Entry, word: usize) -> bool {
+    kind_of(word) != 0
+        && entry.object.compare_exchange(word, object_of(word), AcqRel, Relaxed).is_ok()
+}
+
+fn walk_list(list: &AtomicUsize, decide: &mut impl FnMut(&'static Entry) -> Verdict) {
+    let mut before: Option<&Entry> = None;
+    let mut at = list.load(Acquire);
+    while let Some(entry) = entry_at(at) {
+        let next = entry.next.load(Acquire);
+        let is_void = kind_of(entry.object.load(Acquire)) == 0;
+        let verdict = if is_void { Verdict::Drop } else { decide(entry) };
+        if verdict == Verdict::Keep {
+            before = Some(entry);
+        } else {
+            match before {
+                Some(before) => before.next.store(next, Release),
+                None => take_first(list, at, next),
+            }
+            if verdict == Verdict::Drop {
+                slab::let_go(entry);
+            }
+        }
+        at = next;
+    }
+}
+
+/// Takes the entry at `first` out, which was the list's first when it was looked at; mutators may have put others before it.
+fn take_first(list: &AtomicUsize, first: usize, next: usize) {
+    let Err(mut at) = list.compare_exchange(first, next, AcqRel, Acquire) else { return };
+    while let Some(entry) = entry_at(at) {
+        at = entry.next.load(Acquire);
+        if at == first {
+            entry.next.store(next, Release);
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_found_made_void_and_taken_out() {
+        let (registry, own) = (Registry::new(), Own::new(0));
+        for number in 1..=100 {
+            registry.add(&own, number % 10 * 8, 1, number, 0).unwrap();
+        }
+        let functions = |object| -> Vec<usize> {
+            registry.of(object).map(|entry| entry.function.load(Relaxed)).collect()
+        };
+        assert_eq!(functions(24), [93, 83, 73, 63, 53, 43, 33, 23, 13, 3]);
+        let entry = registry.of(24).nth(1).unwrap();
+        assert!(void(entry, 24 | 1) && !void(entry, 24 | 1) && !void(entry, 24));
+        assert_eq!(functions(24).len(), 9);
+        registry.walk(0, |entry| match object_of(entry.object.load(Relaxed)) {
+            24 => Verdict::Keep,
+            _ => Verdict::Drop,
+        });
+        assert_eq!(functions(24).len(), 9);
+        let mut left = 0;
+        registry.for_each(|_| left += 1);
+        assert_eq!(left, 9);
+    }
+
+    #[test]
+    fn walking_while_others_register_loses_nothing() {
+        const EACH: usize = 20_000;
+        let registry = Registry::new();
+        let mut taken = 0;
+        std::thread::scope(|scope| {
+            let adders: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let own = Own::new(0);
+                        for number in 0..EACH {
+                            registry.add(&own, number % 7 * 8, 1 + number % 2, 0, 0).unwrap();
+                        }
+                    })
+                })
+                .collect();
+            while !adders.iter().all(|adder| adder.is_finished()) {
+                // Keeps one kind, and so takes entries out at the front, in the middle and at the end.
+                registry.walk(0, |entry| match kind_of(entry.object.load(Relaxed)) {
+                    1 => {
+                        taken += 1;
+                        Verdict::TakeOut
+                    }
+                    _ => Verdict::Keep,
+                });
+            }
+        });
+        let mut left = [0, 0];
+        registry.for_each(|entry| left[kind_of(entry.object.load(Relaxed)) - 1] += 1);
+        assert_eq!((left[0] + taken, left[1]), (3 * EACH / 2, 3 * EACH / 2));
+    }
+}

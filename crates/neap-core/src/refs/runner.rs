@@ -1,0 +1,296 @@
+//! Running what was found dead: taking calls off batches and making them, on whatever thread that is.
+//!
+//! Invariant: no lock is held during a call, and what a thread has taken is on record, so that a thread which ends in the middle of a call (pthread_exit) leaves no batch unfinished. The frames between a call
+//! and its thread's end own nothing. Called by mutators: those of the pool, and threads of the program that ask for it.
+
+#![allow(unsafe_code)]
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+
+use super::batch::{self, Batch, Call};
+use super::site::Name;
+use super::{guard, pool};
+use crate::sys::{futex, print, thread};
+use crate::world::{attach, blocked};
+
+/// What becomes of an exception that leaves a finalizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exceptions {
+    /// It goes on to who asked for finalizers to be run.
+    Pass,
+    /// It is told of and dropped.
+    Catch,
+}
+
+/// A thread that runs finalizers. Written by that thread; read by the pool's watch.
+pub(crate) struct Runner {
+    /// The kernel's id; 0: nobody's.
+    pub(crate) thread: AtomicU32,
+    /// Calls taken off `batch` that are not counted as over.
+    taken: AtomicUsize,
+    batch: AtomicUsize,
+    /// Counts calls.
+    pub(crate) calls: AtomicU64,
+    /// The function that runs, or 0.
+    pub(crate) function: AtomicUsize,
+}
+
+/// Threads on record at once; more run finalizers too, and are not watched.
+pub(crate) const RUNNERS: usize = 128;
+static ALL: [Runner; RUNNERS] = [const {
+    Runner {
+        thread: AtomicU32::new(0),
+        taken: AtomicUsize::new(0),
+        batch: AtomicUsize::new(0),
+        calls: AtomicU64::new(0),
+        function: AtomicUsize::new(0),
+    }
+}; RUNNERS];
+/// The pthread key whose destructor ends what a thread left behind, plus one.
+static KEY: AtomicU32 = AtomicU32::new(0);
+/// Counts batches that are over; who waits for that sleeps on it.
+static OVER: AtomicU32 = AtomicU32::new(0);
+static WAITERS: AtomicU32 = AtomicU32::new(0);
+/// Messages about exceptions in one process.
+const MOST_MESSAGES: u32 = 10;
+
+/// All places for runners.
+pub(crate) fn all() -> &'static [Runner] {
+    &ALL
+}
+
+/// Whether the calling thread is in a finalizer.
+pub(crate) fn is_running() -> bool {
+    let me = thread::current() as u32;
+    ALL.iter().any(|runner| runner.thread.load(Relaxed) == me)
+}
+
+fn key() -> Option<u32> {
+    if let Some(key) = KEY.load(Acquire).checked_sub(1) {
+        return Some(key);
+    }
+    let mut key = 0;
+    // SAFETY: `key` is valid; the destructor has the right type. The key that came second is deleted unused.
+    unsafe {
+        if libc::pthread_key_create(&mut key, Some(end_of_thread)) != 0 {
+            return None;
+        }
+        match KEY.compare_exchange(0, key + 1, AcqRel, Acquire) {
+            Ok(_) => Some(key),
+            Err(other) => {
+                libc::pthread_key_delete(key);
+                Some(other - 1)
+            }
+        }
+    }
+}
+
+fn enlist() -> Option<&'static Runner> {
+    let me = thread::current() as u32;
+    let free = |runner: &&Runner| {
+        runner.thread.load(Relaxed) == 0
+            && runner.thread.compare_exchange(0, me, AcqRel, Relaxed).is_ok()
+    };
+    let runner = ALL.iter().find(free)?;
+    if !is_worker() {
+        mark_thread(VISITOR);
+    }
+    Some(runner)
+}
+
+/// Values of the key.
+const VISITOR: usize = 1;
+const WORKER: usize = 2;
+
+fn mark_thread(value: usize) {
+    if let Some(key) = key() {
+        // SAFETY: the key exists; its value is a number.
+        unsafe { libc::pthread_setspecific(key, value as *const c_void) };
+    }
+}
+
+/// Says whether the calling thread is one of the pool's.
+pub(crate) fn set_worker(on: bool) {
+    mark_thread(if on { WORKER } else { 0 });
+}
+
+/// Whether it is.
+pub(crate) fn is_worker() -> bool {
+    // SAFETY: the key exists.
+    key().is_some_and(|key| unsafe { libc::pthread_getspecific(key) } as usize == WORKER)
+}
+
+impl Runner {
+    fn leave(&self) {
+        self.finish();
+        self.thread.store(0, Release);
+    }
+
+    /// Counts what was taken as over.
+    fn finish(&self) {
+        self.function.store(0, Relaxed);
+        let taken = self.taken.swap(0, Relaxed);
+        let batch = self.batch.swap(0, Relaxed) as *const Batch;
+        // SAFETY: 0 or a batch, whose memory is never given back.
+        if let Some(batch) = unsafe { batch.as_ref() } {
+            finish(batch, taken);
+        }
+    }
+}
+
+unsafe extern "C" fn end_of_thread(value: *mut c_void) {
+    let me = thread::current() as u32;
+    for runner in ALL.iter().filter(|runner| runner.thread.load(Relaxed) == me) {
+        runner.leave();
+    }
+    if value as usize == WORKER {
+        pool::worker_ended();
+    }
+}
+
+fn finish(batch: &Batch, calls: usize) {
+    if batch.finish(calls) {
+        OVER.fetch_add(1, SeqCst);
+        if WAITERS.load(SeqCst) > 0 {
+            futex::wake(&OVER, i32::MAX as u32);
+        }
+    }
+}
+
+/// A batch that has calls to take.
+fn batch() -> Option<&'static Batch> {
+    batch::begin().or_else(|| batch::all().find(|batch| batch.is_begun() && batch.left() > 0))
+}
+
+/// Runs what is ready, and what becomes ready meanwhile; gives how many ran.
+pub(crate) fn run(exceptions: Exceptions) -> usize {
+    if batch::waiting() == 0 {
+        return 0;
+    }
+    if exceptions == Exceptions::Pass {
+        return run_passing();
+    }
+    let runner = enlist();
+    let mut count = 0;
+    while let Some(batch) = batch() {
+        count += run_batch(batch, runner);
+    }
+    if let Some(runner) = runner {
+        runner.leave();
+    }
+    count
+}
+
+fn run_batch(batch: &'static Batch, runner: Option<&Runner>) -> usize {
+    let mut count = 0;
+    if let Some(runner) = runner {
+        runner.batch.store(core::ptr::from_ref(batch) as usize, Relaxed);
+    }
+    while let Some(call) = batch.call() {
+        count += 1;
+        if let Some(runner) = runner {
+            runner.taken.store(count, Relaxed);
+            runner.calls.store(runner.calls.load(Relaxed) + 1, Relaxed);
+            runner.function.store(call.function, Relaxed);
+        }
+        let (first, second) = words(&call);
+        // SAFETY: the function was registered for these words, and each registration is taken once.
+        if !unsafe { guard::call(call.function, first, second) } {
+            tell_exception(call.function);
+        }
+    }
+    match runner {
+        Some(runner) => runner.finish(),
+        None => finish(batch, count),
+    }
+    count
+}
+
+/// Where an exception may pass through nothing is on record: a call counts as over before it is made.
+fn run_passing() -> usize {
+    let mut count = 0;
+    while let Some(batch) = batch() {
+        while let Some(call) = batch.call() {
+            finish(batch, 1);
+            let (first, second) = words(&call);
+            // SAFETY: as in `run_batch`.
+            unsafe {
+                core::mem::transmute::<usize, unsafe extern "C" fn(usize, usize)>(call.function)(
+                    first, second,
+                )
+            };
+            count += 1;
+        }
+    }
+    count
+}
+
+/// A finalizer gets the object and its data, a cleaner its argument.
+fn words(call: &Call) -> (usize, usize) {
+    if call.object == 0 { (call.data, 0) } else { (call.object, call.data) }
+}
+
+#[cold]
+fn tell_exception(function: usize) {
+    static MESSAGES: AtomicU32 = AtomicU32::new(0);
+    if MESSAGES.fetch_add(1, Relaxed) < MOST_MESSAGES {
+        print::message(format_args!(
+            "an exception left the finalizer {}; it is dropped, and the other finalizers run. Catch it there.",
+            Name(function)
+        ));
+    }
+}
+
+/// Batches that are over so far.
+pub(crate) fn over() -> u32 {
+    OVER.load(SeqCst)
+}
+
+/// Sleeps until a batch is over that was not when `seen` was read, for so long at most.
+pub(crate) fn wait_for_batch(seen: u32, at_most_ns: u64) {
+    WAITERS.fetch_add(1, SeqCst);
+    blocked::blocked(attach::current(), || futex::wait(&OVER, seen, Some(at_most_ns)));
+    WAITERS.fetch_sub(1, SeqCst);
+}
+
+/// How long who waits for all sleeps before it looks again for something to do itself.
+const LOOK_NS: u64 = 10_000_000;
+
+/// Runs what is ready, and returns when all that was ready at the call has run, on whatever thread; gives how many this one ran. In a finalizer it does not wait: it would wait for itself.
+pub fn run_all_found() -> usize {
+    let last = batch::last_number();
+    let nested = is_running();
+    let mut count = 0;
+    loop {
+        let seen = over();
+        count += run(Exceptions::Catch);
+        let done = batch::all().all(|batch| batch.number.load(Relaxed) > last || batch.is_over());
+        if done || nested {
+            return count;
+        }
+        wait_for_batch(seen, LOOK_NS);
+    }
+}
+
+/// In the child of a `fork`, where `me` is the forking thread's former id: what other threads had taken is run by the parent, and is over here.
+pub(crate) fn after_fork(me: u32) {
+    let (mut own_batch, mut own_taken) = (0, 0);
+    for runner in &ALL {
+        if runner.thread.load(Relaxed) == me && me != 0 {
+            runner.thread.store(thread::current() as u32, Relaxed);
+            // Several on one thread are nested runs; they work on batches of their own or of one another.
+            if runner.taken.load(Relaxed) > 0 {
+                own_batch = runner.batch.load(Relaxed);
+                own_taken += runner.taken.load(Relaxed);
+            }
+        } else {
+            runner.thread.store(0, Relaxed);
+            runner.taken.store(0, Relaxed);
+            runner.batch.store(0, Relaxed);
+            runner.function.store(0, Relaxed);
+        }
+    }
+    WAITERS.store(0, Relaxed);
+    batch::after_fork(own_batch, own_taken);
+}

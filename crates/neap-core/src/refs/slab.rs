@@ -1,0 +1,235 @@
+//! Where registrations live: pages of 126 entries, handed out by the thread that owns the page, one after the other.
+//!
+//! Invariant: a page has at most one owner, and only the owner takes entries of it, so taking one needs no lock and no contended word. `[refs.inv.grace]`: an entry that was let go stays readable as it was until the
+//! world has been stopped once more: whoever walks a list does so in a critical section, which a stop waits for, so [`reclaim`] after a stop finds nobody who could still be at it.
+//! Entries are taken by mutators in critical sections, let go by anybody, reclaimed by the cycle.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+
+use super::NoMemory;
+use super::page_stack::{PageStack, set_next};
+use crate::addr::PAGE_BYTES;
+use crate::sys::map;
+
+/// Entries of a slab.
+pub(crate) const ENTRIES: usize = 126;
+/// Taken from the system at once; the first page of it is the link to the next such region.
+const REGION_BYTES: usize = 1 << 20;
+
+/// One registration: 32 bytes.
+#[repr(C)]
+pub(crate) struct Entry {
+    /// The object's address and, in the low three bits, what kind of registration this is; kind 0 is none.
+    pub(crate) object: AtomicUsize,
+    /// The next entry of its list; changed by the cycle alone once the entry is in one.
+    pub(crate) next: AtomicUsize,
+    /// A function or a queue in the low 48 bits; the rest is the registration's kind's own.
+    pub(crate) function: AtomicUsize,
+    /// What the function is told.
+    pub(crate) data: AtomicUsize,
+}
+
+/// A page of entries. Zeroed memory is one without free entries.
+#[repr(C)]
+struct Slab {
+    /// Link of [`AVAILABLE`].
+    next: AtomicUsize,
+    /// [`NOWHERE`], [`LISTED`] or [`OWNED`]. At a thread's end the word of the slab that it owned becomes 0, see `Mutator::claim`.
+    state: AtomicU32,
+    /// Free entries that the owner is handing out, of group `group`. The owner's.
+    at_hand: AtomicU64,
+    group: AtomicUsize,
+    /// Free entries. Bits are set by the cycle and taken by the owner.
+    free: [AtomicU64; 2],
+    /// Entries let go since the last stop.
+    let_go: [AtomicU64; 2],
+    entries: [Entry; ENTRIES],
+}
+
+/// Nobody owns the slab, and it is on no list: it was full.
+const NOWHERE: u32 = 0;
+/// It is on [`AVAILABLE`].
+const LISTED: u32 = 1;
+/// A thread takes entries of it.
+const OWNED: u32 = 2;
+
+const _: () = assert!(size_of::<Slab>() <= PAGE_BYTES);
+
+/// Slabs with free entries that nobody owns.
+static AVAILABLE: PageStack = PageStack::new();
+/// The regions, newest first; never given back.
+static REGIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// Where a thread keeps the slab that it owns: the address of the slab's claim word, or 0.
+pub(crate) type Own = AtomicUsize;
+
+impl Slab {
+    fn at(page: usize) -> &'static Self {
+        // SAFETY: slabs are mapped for ever and valid when zeroed; all their fields are atomics.
+        unsafe { &*(page as *const Self) }
+    }
+
+    fn page(&self) -> usize {
+        core::ptr::from_ref(self) as usize
+    }
+
+    fn of(entry: &Entry) -> &'static Self {
+        Self::at(core::ptr::from_ref(entry) as usize & !(PAGE_BYTES - 1))
+    }
+
+    /// A free entry; only for the owner.
+    #[inline]
+    fn take(&self) -> Option<&'static Entry> {
+        let mut at_hand = self.at_hand.load(Relaxed);
+        if at_hand == 0 {
+            let group = (0..2).find(|group| self.free[*group].load(Relaxed) != 0)?;
+            at_hand = self.free[group].swap(0, Acquire);
+            self.group.store(group, Relaxed);
+        }
+        self.at_hand.store(at_hand & (at_hand - 1), Relaxed);
+        let index = self.group.load(Relaxed) * 64 + at_hand.trailing_zeros() as usize;
+        Some(&Self::at(self.page()).entries[index])
+    }
+
+    fn has_free(&self) -> bool {
+        self.at_hand.load(Relaxed) != 0 || self.free.iter().any(|bits| bits.load(Relaxed) != 0)
+    }
+
+    /// Lists it if it has free entries and is nowhere.
+    fn offer(&self) {
+        if self.state.load(Acquire) == NOWHERE
+            && self.has_free()
+            && self.state.compare_exchange(NOWHERE, LISTED, AcqRel, Relaxed).is_ok()
+        {
+            AVAILABLE.push(self.page());
+        }
+    }
+}
+
+/// An entry for the calling thread, whose own slab is noted in `own`. In a critical section.
+#[inline]
+pub(crate) fn take(own: &Own) -> Result<&'static Entry, NoMemory> {
+    let claim = own.load(Relaxed);
+    if claim != 0
+        && let Some(entry) = Slab::at(claim & !(PAGE_BYTES - 1)).take()
+    {
+        return Ok(entry);
+    }
+    take_from_another(own)
+}
+
+#[cold]
+fn take_from_another(own: &Own) -> Result<&'static Entry, NoMemory> {
+    let claim = own.swap(0, Relaxed);
+    if claim != 0 {
+        let slab = Slab::at(claim & !(PAGE_BYTES - 1));
+        slab.state.store(NOWHERE, Release);
+        slab.offer();
+    }
+    loop {
+        while let Some(page) = AVAILABLE.pop() {
+            let slab = Slab::at(page);
+            slab.state.store(OWNED, Relaxed);
+            if let Some(entry) = slab.take() {
+                own.store(core::ptr::from_ref(&slab.state) as usize, Relaxed);
+                return Ok(entry);
+            }
+            slab.state.store(NOWHERE, Release);
+        }
+        add_region()?;
+    }
+}
+
+fn add_region() -> Result<(), NoMemory> {
+    let region = map::allocate(REGION_BYTES).map_err(|_| NoMemory)?.0;
+    map::name(crate::addr::Address(region), REGION_BYTES, c"neap: registrations");
+    let mut pages = (region + PAGE_BYTES..region + REGION_BYTES).step_by(PAGE_BYTES).peekable();
+    while let Some(page) = pages.next() {
+        let slab = Slab::at(page);
+        slab.state.store(LISTED, Relaxed);
+        slab.free[0].store(!0, Relaxed);
+        slab.free[1].store(!0 >> (128 - ENTRIES), Relaxed);
+        if let Some(next) = pages.peek() {
+            set_next(page, *next);
+        }
+    }
+    let mut first = REGIONS.load(Relaxed);
+    loop {
+        set_next(region, first);
+        match REGIONS.compare_exchange_weak(first, region, Release, Relaxed) {
+            Ok(_) => break,
+            Err(now) => first = now,
+        }
+    }
+    AVAILABLE.push_chain(region + PAGE_BYTES, region + REGION_BYTES - PAGE_BYTES);
+    Ok(())
+}
+
+/// The entry is in no list any more; it can be taken again after the next stop and [`reclaim`].
+pub(crate) fn let_go(entry: &Entry) {
+    let slab = Slab::of(entry);
+    let index =
+        (core::ptr::from_ref(entry) as usize - slab.entries.as_ptr() as usize) / size_of::<Entry>();
+    slab.let_go[index / 64].fetch_or(1 << (index % 64), Release);
+}
+
+/// Makes what was let go free again, and finds the slabs of threads that have ended. By the cycle, after a stop and before it lets go of anything.
+pub(crate) fn reclaim() {
+    let mut region = REGIONS.load(Acquire);
+    while region != 0 {
+        for page in (region + PAGE_BYTES..region + REGION_BYTES).step_by(PAGE_BYTES) {
+            let slab = Slab::at(page);
+            for group in 0..2 {
+                if slab.let_go[group].load(Relaxed) != 0 {
+                    let freed = slab.let_go[group].swap(0, Acquire);
+                    slab.free[group].fetch_or(freed, Release);
+                }
+            }
+            slab.offer();
+        }
+        // SAFETY: a region's first word is its link.
+        region = unsafe { (*(region as *const AtomicUsize)).load(Relaxed) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn address(entry: &Entry) -> usize {
+        core::ptr::from_ref(entry) as usize
+    }
+
+    #[test]
+    fn entries_are_distinct_and_come_back_after_reclaiming() {
+        let own = Own::new(0);
+        let mut seen = HashSet::new();
+        let taken: Vec<_> = (0..1000).map(|_| take(&own).unwrap()).collect();
+        assert!(taken.iter().all(|entry| seen.insert(address(entry))));
+        let kept = taken[500];
+        for entry in taken.iter().filter(|entry| address(entry) != address(kept)) {
+            let_go(entry);
+        }
+        // Not yet: somebody may still be looking at them.
+        assert!((0..1000).all(|_| !seen.contains(&address(take(&own).unwrap()))));
+        reclaim();
+        let again = (0..200_000).filter(|_| seen.contains(&address(take(&own).unwrap()))).count();
+        // Another test may have taken some.
+        assert!(again >= 500, "{again}");
+    }
+
+    #[test]
+    fn an_ended_threads_slab_is_found() {
+        let own = Own::new(0);
+        let entry = take(&own).unwrap();
+        let page = Slab::of(entry).page();
+        let claim = own.load(Relaxed);
+        // SAFETY: what the world does at a thread's end.
+        unsafe { (*(claim as *const AtomicU32)).store(0, Release) };
+        reclaim();
+        assert_ne!(Slab::at(page).state.load(Relaxed), NOWHERE);
+    }
+}
