@@ -1,6 +1,6 @@
 //! What a registration keeps alive when it is made while marking is under way: the cycle may have read the registrations of that place already, and the library's own tables are under no watch.
 //!
-//! Invariant `[refs.inv.noted]`: from the first stop of a concurrent cycle on, an object that becomes data of a registration is marked by the thread that registers, and what it points to is scanned before
+//! Invariant `[refs.inv.noted]`: from when a concurrent cycle begins to read roots, an object that becomes data of a registration is marked by the thread that registers, and what it points to is scanned before
 //! marking ends. Noting happens in critical sections; what was noted is scanned by the cycle.
 
 #![allow(unsafe_code)]
@@ -17,7 +17,7 @@ static NOTED: AtomicUsize = AtomicUsize::new(0);
 /// The object that `word` points into, if it does, is kept by what is being registered.
 #[inline]
 pub(crate) fn note(own: &Own, word: usize) {
-    if HEAP.contains(word) && HEAP.state.allocate_black.load(Relaxed) {
+    if HEAP.contains(word) && HEAP.state.marking.load(Relaxed) {
         note_marking(own, word);
     }
 }
