@@ -1,7 +1,7 @@
 #!/bin/bash
 # Tests of limits on memory, of giving memory back, and of writes by the kernel: programs on gc.h, run on Neap and, where it shows something, on Debian's libgc beside it. Prints a result line for each
 # (CONTRIBUTING.md); what lies in brackets was measured. Called by tools/test.sh.
-# usage: tests/limits/run.sh [NAME…]: only these groups (leak, cgroup, shrink, kernel-writes).
+# usage: tests/limits/run.sh [NAME…]: only these groups (leak, cgroup, soft, shrink, kernel-writes).
 #        SHRINK_MIB=N for shrink: how much it holds before it drops a hundredth of it (400 unless told). PREFIX=DIR tests another installation than build/.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -106,6 +106,21 @@ if wanted cgroup && build leak; then
         report $? "leak, in a control group whose parent has 64 MiB"
         remove_group
     fi
+fi
+
+# A program that holds 40 MB, of a kind that leaves the collector time enough.
+if wanted soft && build steady; then
+    peak() { sed 's/.*"peak_bytes":\([0-9]*\).*/\1/' "$out/summary"; }
+    for watch in none pagemap; do
+        neap $watch NEAP_SOFT_LIMIT=none "NEAP_SUMMARY=$out/summary" "$out/steady" 40 200 400
+        free=$(peak)
+        neap $watch NEAP_SOFT_LIMIT=50MiB "NEAP_SUMMARY=$out/summary" "$out/steady" 40 200 400
+        status=$?
+        limited=$(peak)
+        echo "# most of the heap in use: $((limited >> 20)) MiB, without the limit $((free >> 20))"
+        [ $status = 0 ] && [ "$limited" -le $((58 << 20)) ] && [ "$free" -gt "$limited" ]
+        report $? "soft_limit=50MiB, $watch"
+    done
 fi
 
 # What a program dropped goes back though it does nothing more; all of these at once, since they mostly sleep.

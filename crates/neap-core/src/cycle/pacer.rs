@@ -57,8 +57,10 @@ const STRAINED_CYCLES: u32 = 4;
 /// What is remembered of the cycles so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
-    /// Bytes that the program allocates in a nanosecond of all processors' time, the mean of the last cycle and those before.
-    rate: f64,
+    /// Bytes that the program allocates between two cycles, the mean of the last time and those before.
+    allocated_bytes: f64,
+    /// What it has of all processors' time for that; the mean again.
+    program_ns: f64,
     /// What a cycle costs, as time of all processors; the mean again.
     cost_ns: f64,
     /// What the last cycle found live.
@@ -72,17 +74,24 @@ pub struct Pacer {
 impl Pacer {
     /// Nothing known yet.
     pub const fn new() -> Self {
-        Self { rate: 0.0, cost_ns: 0.0, live_bytes: 0, strained_ns: 0, strained_cycles: 0 }
+        Self {
+            allocated_bytes: 0.0,
+            program_ns: 0.0,
+            cost_ns: 0.0,
+            live_bytes: 0,
+            strained_ns: 0,
+            strained_cycles: 0,
+        }
     }
 
     /// Takes a cycle in; true if it is time to refuse memory, since the program only waits for cycles that find hardly any.
     pub fn note(&mut self, cycle: &Cycle) -> bool {
         let cost_ns = cycle.cost_ns();
-        let program_ns = (cycle.elapsed_ns as f64 - cost_ns).max(1.0);
-        let rate = cycle.allocated_bytes as f64 / program_ns;
+        let program_ns = (cycle.elapsed_ns as f64 - cost_ns).max(0.0);
         let first = self.cost_ns == 0.0;
         let mean = |before: f64, now: f64| if first { now } else { (before + now) / 2.0 };
-        self.rate = mean(self.rate, rate);
+        self.allocated_bytes = mean(self.allocated_bytes, cycle.allocated_bytes as f64);
+        self.program_ns = mean(self.program_ns, program_ns);
         self.cost_ns = mean(self.cost_ns, cost_ns);
         if cycle.is_strained(self.live_bytes) {
             self.strained_ns += cycle.elapsed_ns;
@@ -105,7 +114,9 @@ impl Pacer {
 
     /// So much is to be allocated between two cycles at least: it takes the program as long as a cycle costs.
     pub fn least_bytes(&self) -> usize {
-        (self.rate * self.cost_ns) as usize
+        // Where cycles follow each other at once the program's time is next to nothing, and says nothing of its rate.
+        let program_ns = self.program_ns.max(self.cost_ns / 16.0).max(1.0);
+        (self.allocated_bytes / program_ns * self.cost_ns) as usize
     }
 }
 

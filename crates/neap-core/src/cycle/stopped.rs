@@ -124,16 +124,17 @@ impl Stop {
         let work_ns = stopped_ns + if record.kind == Kind::Stopped { 0 } else { running_ns };
         let elapsed_ns = collector.ended.map_or(0, nanoseconds);
         collector.share = smoothed_share(collector.share, work_ns, elapsed_ns);
-        let refuse = collector.pacer.note(&Cycle {
-            elapsed_ns: elapsed_ns.max(stopped_ns),
-            stopped_ns,
-            running_ns,
-            workers: record.markers,
-            processors: collector.processors,
-            allocated_bytes: record.allocated_bytes,
-            live_bytes: record.live_bytes,
-            limit_bytes: HEAP.max_bytes(),
-        });
+        let refuse = collector.ended.is_some()
+            && collector.pacer.note(&Cycle {
+                elapsed_ns: elapsed_ns.max(stopped_ns),
+                stopped_ns,
+                running_ns,
+                workers: record.markers,
+                processors: collector.processors,
+                allocated_bytes: record.allocated_bytes,
+                live_bytes: record.live_bytes,
+                limit_bytes: HEAP.max_bytes(),
+            });
         if limits::was_explicit() {
             collector.pacer.forget_strain();
         } else if refuse {
