@@ -39,7 +39,8 @@ stop() {
     eval "exec ${CLIENT[1]}>&-"
     wait "$process"
 }
-environment=(NEAP_MIN_TRIGGER=256K)
+environment=(NEAP_MIN_TRIGGER=256K "NEAP_STATS=$out/recording")
+rm -f "$out/recording"
 
 cc -O1 -g -Wall -Wextra -Werror -I"$prefix/include" tests/observe/client.c -o "$out/client" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" \
     -lneap -pthread >"$out/output" 2>&1 || {
@@ -131,6 +132,38 @@ else
     failed=1
 fi
 result "top says what is wrong" top_says_what_is_wrong
+
+# The recording of that client as a trace: spans of cycles and stops that lie where they can.
+traced() {
+    "$neap" export --trace "$out/trace.json" "$out/recording" && python3 - "$out/trace.json" <<'END'
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+spans = [event for event in events if event["ph"] == "X"]
+assert all(span["ts"] >= 0 and span["dur"] >= 0 for span in spans)
+by_track = {}
+for span in spans:
+    by_track.setdefault(span["tid"], []).append(span)
+for track in by_track.values():
+    track.sort(key=lambda span: span["ts"])
+    for one, other in zip(track, track[1:]):
+        assert one["ts"] + one["dur"] <= other["ts"] + 0.001, (one, other)
+cycles, stops = by_track[1], by_track[3]
+assert len(cycles) > 5 and len(stops) >= len(cycles), (len(cycles), len(stops))
+last = cycles[-1]
+assert any(last["ts"] - 1 <= stop["ts"] and stop["ts"] + stop["dur"] <= last["ts"] + last["dur"] + 1000 for stop in stops), last
+assert last["args"]["live_bytes"] > 0
+print(len(cycles), "cycles,", len(stops), "stops")
+END
+}
+not_a_recording() {
+    local said
+    said=$("$neap" export --trace "$out/none.json" tests/observe/client.c 2>&1) && return 1
+    echo "$said"
+    [[ $said == *"not a recording"* ]] && [ ! -e "$out/none.json" ]
+}
+result "a recording becomes a trace" traced
+result "what is no recording is refused" not_a_recording
+environment=(NEAP_MIN_TRIGGER=256K)
 
 # A child of fork() has a page of its own.
 forked() {

@@ -5,6 +5,7 @@
 //! nothing here touches the collected heap.
 
 mod doctor;
+mod export;
 mod flags;
 mod libraries;
 mod live;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Some(("doctor", _)) => print(&doctor::text()),
         Some(("report", arguments)) => report::run(arguments).and_then(|text| print(&text)),
         Some(("flags", arguments)) => flags(arguments),
+        Some(("export", arguments)) => export::run(arguments),
         Some(("top", arguments)) => top::run(arguments),
         Some(("metrics", arguments)) => metrics::run(arguments),
         _ => print(&format!("neap {}\n", env!("CARGO_PKG_VERSION"))),
@@ -94,6 +96,7 @@ fn command() -> Command {
         .subcommand(report::command())
         .subcommand(flags_command())
         .subcommand(top::command())
+        .subcommand(export::command())
         .subcommand(metrics::command())
         .subcommand(Command::new("version").about("Print the version"))
 }

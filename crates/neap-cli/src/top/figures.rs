@@ -92,7 +92,11 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
             "last cycle",
             format!(
                 "{}: stopped {}, roots {}, marking {} on {}, references {}",
-                if cycle.concurrent == 1 { "concurrent" } else { "stopped" },
+                match cycle.concurrent {
+                    0 => "stopped",
+                    1 => "concurrent",
+                    _ => "by a child",
+                },
                 duration(cycle.first_ns + cycle.pause_ns),
                 duration(cycle.roots_ns),
                 duration(cycle.mark_ns),

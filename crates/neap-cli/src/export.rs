@@ -1,0 +1,58 @@
+//! `neap export`: a recording (NEAP_STATS) in the formats that other tools read: a pprof heap profile, a trace for Perfetto and Chrome.
+//!
+//! Invariant: converts and adds nothing; a file that is refused leaves what was there. Called by `main`.
+
+mod pprof;
+mod trace;
+
+use crate::Failure;
+use clap::{Arg, ArgGroup, ArgMatches, Command, value_parser};
+use neap_record::Recording;
+use std::path::PathBuf;
+
+/// The command line.
+pub fn command() -> Command {
+    let output = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("OUT").value_parser(value_parser!(PathBuf)).help(help)
+    };
+    Command::new("export")
+        .about("Write a recording (NEAP_STATS=FILE) in a format that other tools read")
+        .arg(
+            Arg::new("file").value_name("FILE").required(true).value_parser(value_parser!(PathBuf)),
+        )
+        .arg(output("pprof", "The sampled allocation sites as a heap profile for `go tool pprof`"))
+        .arg(output(
+            "trace",
+            "Cycles, their steps and stops as a trace for ui.perfetto.dev or chrome://tracing",
+        ))
+        .group(ArgGroup::new("output").args(["pprof", "trace"]).required(true).multiple(true))
+}
+
+/// Does what the command line says.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let file = matches.get_one::<PathBuf>("file").expect("it is required");
+    let shown = file.display();
+    let bytes = std::fs::read(file).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let recording =
+        Recording::read(&bytes).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    for problem in &recording.problems {
+        eprintln!("neap: {shown}: {problem}");
+    }
+    if let Some(path) = matches.get_one::<PathBuf>("trace") {
+        write(path, trace::text(&recording).as_bytes())?;
+    }
+    if let Some(path) = matches.get_one::<PathBuf>("pprof") {
+        let Some(profile) = pprof::profile(&recording) else {
+            return Err(Failure::usage(format!(
+                "{shown} has no allocation sites: it was recorded without sampling them"
+            )));
+        };
+        write(path, &profile)?;
+    }
+    Ok(())
+}
+
+fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), Failure> {
+    std::fs::write(path, bytes)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,293 @@
+//! A recording's sampled allocation sites as a pprof heap profile: what was allocated at each site and what of it is still there, objects and bytes.
+//!
+//! Invariant: addresses and the files they come from are all that is said of code; `go tool pprof` finds functions and lines itself, from the same files. Samples are weighed so that the
+//! expected values are those of all allocations. The messages are those of pprof's `profile.proto`, as far as they are used. Pure.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use goblin::elf::Elf;
+use goblin::elf::program_header::PT_LOAD;
+use neap_record::Recording;
+use neap_record::chunks::Samples;
+use neap_record::decode::Module;
+use prost::Message;
+use std::io::Write;
+
+const PAGE_BYTES: u64 = 4096;
+
+#[derive(Clone, PartialEq, Message)]
+struct Profile {
+    #[prost(message, repeated, tag = "1")]
+    sample_type: Vec<ValueType>,
+    #[prost(message, repeated, tag = "2")]
+    sample: Vec<Sample>,
+    #[prost(message, repeated, tag = "3")]
+    mapping: Vec<Mapping>,
+    #[prost(message, repeated, tag = "4")]
+    location: Vec<Location>,
+    #[prost(string, repeated, tag = "6")]
+    string_table: Vec<String>,
+    #[prost(int64, tag = "9")]
+    time_nanos: i64,
+    #[prost(int64, tag = "10")]
+    duration_nanos: i64,
+    #[prost(message, optional, tag = "11")]
+    period_type: Option<ValueType>,
+    #[prost(int64, tag = "12")]
+    period: i64,
+    #[prost(int64, tag = "14")]
+    default_sample_type: i64,
+}
+
+/// What a value is: places in the table of strings.
+#[derive(Clone, PartialEq, Message)]
+struct ValueType {
+    #[prost(int64, tag = "1")]
+    kind: i64,
+    #[prost(int64, tag = "2")]
+    unit: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Sample {
+    #[prost(uint64, repeated, tag = "1")]
+    location_id: Vec<u64>,
+    #[prost(int64, repeated, tag = "2")]
+    value: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Mapping {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(uint64, tag = "2")]
+    memory_start: u64,
+    #[prost(uint64, tag = "3")]
+    memory_limit: u64,
+    #[prost(uint64, tag = "4")]
+    file_offset: u64,
+    #[prost(int64, tag = "5")]
+    filename: i64,
+    #[prost(int64, tag = "6")]
+    build_id: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Location {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(uint64, tag = "2")]
+    mapping_id: u64,
+    #[prost(uint64, tag = "3")]
+    address: u64,
+}
+
+/// Strings of the profile, each once; the first is the empty one.
+struct Strings(Vec<String>);
+
+impl Strings {
+    fn place(&mut self, text: &str) -> i64 {
+        let found = self.0.iter().position(|known| known == text);
+        found.unwrap_or_else(|| {
+            self.0.push(text.to_owned());
+            self.0.len() - 1
+        }) as i64
+    }
+
+    fn value_type(&mut self, kind: &str, unit: &str) -> ValueType {
+        ValueType { kind: self.place(kind), unit: self.place(unit) }
+    }
+}
+
+/// The profile, compressed as pprof's tools expect; None if no sites were sampled.
+pub fn profile(recording: &Recording) -> Option<Vec<u8>> {
+    if recording.process.sample_bytes == 0 {
+        return None;
+    }
+    let mut strings = Strings(vec![String::new()]);
+    let mut mapping: Vec<Mapping> = Vec::new();
+    for module in &recording.modules {
+        for segment in segments(module) {
+            mapping.push(Mapping {
+                id: mapping.len() as u64 + 1,
+                memory_start: segment.start,
+                memory_limit: segment.end,
+                file_offset: segment.offset,
+                filename: strings.place(&module.path),
+                build_id: strings.place(&module.build_id),
+            });
+        }
+    }
+    let mut location: Vec<Location> = Vec::new();
+    let mut sample = Vec::new();
+    for (site, samples) in &recording.samples {
+        let frames = recording.sites.get(site).map(Vec::as_slice).unwrap_or_default();
+        let location_id =
+            frames.iter().map(|&address| place_of(&mut location, &mapping, address)).collect();
+        let value = values(samples, recording.process.sample_bytes).to_vec();
+        sample.push(Sample { location_id, value });
+    }
+    let sample_type = [
+        ("alloc_objects", "count"),
+        ("alloc_space", "bytes"),
+        ("inuse_objects", "count"),
+        ("inuse_space", "bytes"),
+    ]
+    .map(|(kind, unit)| strings.value_type(kind, unit))
+    .to_vec();
+    let profile = Profile {
+        sample_type,
+        sample,
+        mapping,
+        location,
+        time_nanos: recording.process.began_unix_ns as i64,
+        duration_nanos: recording.ended_ns.unwrap_or(0) as i64,
+        period_type: Some(strings.value_type("space", "bytes")),
+        period: recording.process.sample_bytes as i64,
+        default_sample_type: strings.place("inuse_space"),
+        string_table: strings.0,
+    };
+    let mut out = GzEncoder::new(Vec::new(), Compression::default());
+    out.write_all(&profile.encode_to_vec()).expect("memory takes everything");
+    Some(out.finish().expect("memory takes everything"))
+}
+
+/// Memory that holds code of a file, from an offset on.
+struct Segment {
+    start: u64,
+    end: u64,
+    offset: u64,
+}
+
+/// A module's code, as its file says; where that cannot be read any more, the whole module as if it were the file.
+fn segments(module: &Module) -> Vec<Segment> {
+    let whole = || vec![Segment { start: module.start, end: module.end, offset: 0 }];
+    let Ok(file) = std::fs::read(&module.path) else { return whole() };
+    let Ok(elf) = Elf::parse(&file) else { return whole() };
+    let code = elf
+        .program_headers
+        .iter()
+        .filter(|header| header.p_type == PT_LOAD && header.is_executable());
+    code.map(|header| {
+        // As the kernel maps it: in whole pages.
+        let before = header.p_vaddr % PAGE_BYTES;
+        let start = module.bias.wrapping_add(header.p_vaddr - before);
+        let end = (start + before + header.p_memsz).next_multiple_of(PAGE_BYTES);
+        Segment { start, end, offset: header.p_offset - before }
+    })
+    .collect()
+}
+
+/// The location of a return address: it names the call before it, so one byte less.
+fn place_of(location: &mut Vec<Location>, mapping: &[Mapping], return_address: u64) -> u64 {
+    let address = return_address.saturating_sub(1);
+    if let Some(known) = location.iter().find(|known| known.address == address) {
+        return known.id;
+    }
+    let id = location.len() as u64 + 1;
+    let holds =
+        |mapping: &&Mapping| (mapping.memory_start..mapping.memory_limit).contains(&address);
+    let mapping_id = mapping.iter().find(holds).map_or(0, |mapping| mapping.id);
+    location.push(Location { id, mapping_id, address });
+    id
+}
+
+/// Objects and bytes, allocated and still there, as they would be without sampling: an object of `b` bytes is sampled with the chance 1 - exp(-b / mean).
+fn values(samples: &Samples, mean: u64) -> [i64; 4] {
+    let scaled = |objects: u64, bytes: u64| {
+        if objects == 0 {
+            return [0, 0];
+        }
+        let size = bytes as f64 / objects as f64;
+        let weight = 1.0 / -(-size / mean as f64).exp_m1();
+        [(objects as f64 * weight).round() as i64, (bytes as f64 * weight).round() as i64]
+    };
+    let [objects, bytes] = scaled(samples.objects, samples.bytes);
+    let [left, left_bytes] = scaled(
+        samples.objects.saturating_sub(samples.gone_objects),
+        samples.bytes.saturating_sub(samples.gone_bytes),
+    );
+    [objects, bytes, left, left_bytes]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[inline(never)]
+    fn allocating_function_of_the_test() -> usize {
+        std::hint::black_box(17)
+    }
+
+    /// A recording of this very program, with one site in a function of a known name.
+    fn recording() -> Recording {
+        let mut recording = Recording::default();
+        recording.process.sample_bytes = 1 << 19;
+        let file = std::env::current_exe().unwrap().to_string_lossy().into_owned();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let ranges = maps.lines().filter(|line| line.ends_with(&file)).map(|line| {
+            let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
+            [start, end].map(|address| u64::from_str_radix(address, 16).unwrap())
+        });
+        let (start, end) =
+            ranges.fold((u64::MAX, 0), |(low, high), [start, end]| (low.min(start), high.max(end)));
+        recording.modules.push(Module { start, end, bias: start, path: file, ..Module::default() });
+        let address = allocating_function_of_the_test as *const () as u64 + 4;
+        recording.sites.insert(3, vec![address]);
+        recording.samples.insert(
+            3,
+            Samples { objects: 10, bytes: 10 << 20, gone_objects: 4, gone_bytes: 4 << 20 },
+        );
+        recording
+    }
+
+    #[test]
+    fn weights_make_the_expected_values_those_of_all_allocations() {
+        let samples = Samples { objects: 8, bytes: 64, ..Samples::default() };
+        let [objects, bytes, left, _] = values(&samples, 1 << 19);
+        // One object in 65,536 of 8 bytes is sampled, to half an object.
+        assert!((objects - 8 * 65_536 - 4).abs() <= 1, "{objects}");
+        assert_eq!((bytes, left), (objects * 8, objects));
+        let large = Samples { objects: 2, bytes: 64 << 20, gone_objects: 1, gone_bytes: 32 << 20 };
+        assert_eq!(values(&large, 1 << 19), [2, 64 << 20, 1, 32 << 20]);
+    }
+
+    #[test]
+    fn a_recording_without_sites_is_no_profile() {
+        assert!(profile(&Recording::default()).is_none());
+    }
+
+    #[test]
+    fn go_tool_pprof_reads_it_and_finds_the_function() {
+        let Ok(version) = Command::new("go").arg("version").output() else {
+            eprintln!("skipped: go is not installed");
+            return;
+        };
+        assert!(version.status.success());
+        std::hint::black_box(allocating_function_of_the_test());
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("heap.pb.gz");
+        std::fs::write(&file, profile(&recording()).unwrap()).unwrap();
+        let said = |arguments: &[&str]| {
+            let output = Command::new("go")
+                .args(["tool", "pprof"])
+                .args(arguments)
+                .arg(&file)
+                .env("PPROF_TMPDIR", folder.path())
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        let raw = said(&["-raw"]);
+        assert!(
+            raw.contains("inuse_space/bytes") && raw.contains("PeriodType: space bytes"),
+            "{raw}"
+        );
+        // Objects of a MiB: all but one in 7.4 are sampled.
+        let top = said(&["-top", "-sample_index=inuse_space", "-unit=MB"]);
+        assert!(top.contains("allocating_function_of_the_test"), "{top}");
+        assert!(top.contains("6.94MB"), "{top}");
+    }
+}
