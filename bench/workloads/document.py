@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Writes the figures and graphs of docs/allocation-patterns.md from what `replay` and the workloads print.
+
+Usage: document.py PATTERNS REPLAYED… : PATTERNS is patterns-2010.json; each REPLAYED is LABEL=FILE with lines of replay's JSON. The text between the
+markers of docs/allocation-patterns.md is replaced, and docs/allocation-patterns-*.svg are drawn. Called by `make -C bench document`.
+"""
+import json
+import pathlib
+import sys
+
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+BEGIN, END = "<!-- replayed: begin -->\n", "<!-- replayed: end -->\n"
+COLOURS = ["#9aa5b1", "#616e7c", "#e0a458", "#3e7cb1", "#1b998b", "#7d4f9e"]
+
+
+def megabytes(count):
+    return f"{count / 1e6:,.3f}" if count < 1e6 else f"{count / 1e6:,.1f}"
+
+
+def wasted(line):
+    return sum(line[use]["wasted_bytes"] for use in ("scanned", "not_scanned"))
+
+
+def table(title, columns, programs, value):
+    lines = [f"| {title} | " + " | ".join(name for name, _ in columns) + " |", "| --- |" + " ---: |" * len(columns)]
+    for program in programs:
+        lines.append(f"| {program} | " + " | ".join(megabytes(value(column, program)) for _, column in columns) + " |")
+    sums = [sum(value(column, program) for program in programs) for _, column in columns]
+    lines.append("| sum | " + " | ".join(megabytes(total) for total in sums) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def graph(path, title, columns, programs, value):
+    """Horizontal bars, a group for each program; each group has its own scale, since programs differ a thousandfold."""
+    bar, gap, left, width = 16, 26, 90, 760
+    height = 60 + len(programs) * (len(columns) * bar + gap)
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{height}" fill="white"/><text x="10" y="20" font-size="14">{title}</text>',
+    ]
+    y = 40
+    for program in programs:
+        most = max(value(column, program) for _, column in columns) or 1
+        out.append(f'<text x="10" y="{y + 12}" font-weight="bold">{program}</text>')
+        for index, (name, column) in enumerate(columns):
+            amount = value(column, program)
+            length = max(1, (width - left - 300) * amount / most)
+            out.append(f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{bar - 3}" fill="{COLOURS[index % len(COLOURS)]}"/>')
+            out.append(f'<text x="{left + length + 6:.1f}" y="{y + 11}">{megabytes(amount)} MB, {name}</text>')
+            y += bar
+        y += gap
+    out.append("</svg>")
+    path.write_text("\n".join(out) + "\n")
+
+
+def main():
+    patterns = json.load(open(sys.argv[1]))["programs"]
+    replayed = []
+    for argument in sys.argv[2:]:
+        label, file = argument.split("=", 1)
+        lines = [json.loads(line) for line in open(file)]
+        replayed.append((label, {line["pattern"]: line for line in lines if line["pattern"] in patterns}))
+        if set(replayed[-1][1]) != set(patterns) or not all(line["ok"] for line in replayed[-1][1].values()):
+            sys.exit(f"{file}: not every pattern was replayed, or one did not come out")
+    programs = list(patterns)
+    then = [(f"2010, {mode}", {name: patterns[name][mode]["wasted"] for name in programs}) for mode in ("conservative", "precise")]
+    now = [(label, {name: wasted(line) for name, line in lines.items()}) for label, lines in replayed]
+    columns = then + now
+    value = lambda column, program: column[program]
+    requested = [("requested", {name: patterns[name]["requested"]["bytes"] for name in programs})]
+    text = table("wasted, MB (10⁶ bytes)", columns, programs, value)
+    text += "\n" + table("allocated, MB (10⁶ bytes)", requested + columns, programs,
+                         lambda column, program: column[program] + (0 if column is requested[0][1] else requested[0][1][program]))
+    sums = {label: sum(column.values()) for label, column in columns}
+    text += "\nParts of 2010's waste: " + "; ".join(
+        f"{label} {sums[label] / sums['2010, precise' if 'typed' in label else '2010, conservative']:.3f}" for label, _ in now) + ".\n"
+    graph(DOCS / "allocation-patterns-wasted.svg", "Bytes wasted over the life of each program", columns, programs, value)
+    graph(DOCS / "allocation-patterns-allocated.svg", "Bytes requested, and allocated for them", requested + columns, programs,
+          lambda column, program: column[program] + (0 if column is requested[0][1] else requested[0][1][program]))
+    page = DOCS / "allocation-patterns.md"
+    whole = page.read_text()
+    before, rest = whole.split(BEGIN)
+    _, after = rest.split(END)
+    page.write_text(before + BEGIN + text + END + after)
+
+
+main()
