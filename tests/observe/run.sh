@@ -9,6 +9,9 @@ prefix=$(realpath "${PREFIX:-build}")
 out=$(realpath -m "${OUT:-build/observe}")
 mkdir -p "$out"
 neap=$prefix/bin/neap
+# Debian's own, which has Debian's modules, also where another one comes first.
+python=/usr/bin/python3
+[ -x "$python" ] || python=python3
 failed=0
 client=
 
@@ -77,7 +80,7 @@ metrics_agree_with_the_process() {
 }
 # The reference parser of OpenMetrics takes it.
 metrics_parse() {
-    python3 - "$out/metrics" <<'END'
+    "$python" - "$out/metrics" <<'END'
 import sys
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 families = {family.name: family for family in text_string_to_metric_families(open(sys.argv[1]).read())}
@@ -98,7 +101,7 @@ metrics_socket() {
     "$neap" metrics --socket "$out/socket" "$client" &
     local server=$! status=1 turns=100
     until [ -S "$out/socket" ] || [ $((turns--)) = 0 ]; do sleep 0.05; done
-    python3 - "$out/socket" <<'END'
+    "$python" - "$out/socket" <<'END'
 import socket, sys
 reader = socket.socket(socket.AF_UNIX)
 reader.settimeout(10)
@@ -119,7 +122,7 @@ if start; then
     result "top prints the figures of a running process" top_shows_figures
     result "top draws on a terminal and gives it back" top_draws
     result "metrics are the process's" metrics_agree_with_the_process
-    if python3 -c 'import prometheus_client.openmetrics.parser' 2>/dev/null; then
+    if "$python" -c 'import prometheus_client.openmetrics.parser' 2>/dev/null; then
         result "metrics are OpenMetrics" metrics_parse
     else
         skip "metrics are OpenMetrics" "python3-prometheus-client is not installed"
@@ -135,7 +138,7 @@ result "top says what is wrong" top_says_what_is_wrong
 
 # The recording of that client as a trace: spans of cycles and stops that lie where they can.
 traced() {
-    "$neap" export --trace "$out/trace.json" "$out/recording" && python3 - "$out/trace.json" <<'END'
+    "$neap" export --trace "$out/trace.json" "$out/recording" && "$python" - "$out/trace.json" <<'END'
 import json, sys
 events = json.load(open(sys.argv[1]))["traceEvents"]
 spans = [event for event in events if event["ph"] == "X"]
