@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the figures and graphs of docs/allocation-patterns.md from what `replay` and the workloads print.
-
-Usage: document.py PATTERNS REPLAYED… : PATTERNS is patterns-2010.json; each REPLAYED is LABEL=FILE with lines of replay's JSON. The text between the
-markers of docs/allocation-patterns.md is replaced, and docs/allocation-patterns-*.svg are drawn. Called by `make -C bench document`.
-"""
+# Writes the figures and graphs of docs/allocation-patterns.md from what `replay` prints. Usage: document.py PATTERNS REPLAYED…: PATTERNS is
+# patterns-2010.json; each REPLAYED is LABEL=FILE with lines of replay's JSON. The text between the markers of the document is replaced, and
+# docs/allocation-patterns-*.svg are drawn. Called by `make -C bench document`.
 import json
 import pathlib
 import sys
