@@ -150,6 +150,8 @@ pub struct Records {
     buckets: [AtomicPtr<Inflated>; BUCKETS],
     /// Records that were used so far.
     count: AtomicU32,
+    /// Records that have an object.
+    in_use: AtomicUsize,
     /// First record without an object, plus one; above it a count that keeps an old head from being taken for a new one.
     free: AtomicU64,
 }
@@ -160,6 +162,7 @@ impl Records {
         Self {
             buckets: [const { AtomicPtr::new(null_mut()) }; BUCKETS],
             count: AtomicU32::new(0),
+            in_use: AtomicUsize::new(0),
             free: AtomicU64::new(0),
         }
     }
@@ -178,6 +181,7 @@ impl Records {
             Some(number) => number,
             None => self.add()?,
         };
+        self.in_use.fetch_add(1, Relaxed);
         self.get(number).object.store(object, Relaxed);
         Some(number)
     }
@@ -218,6 +222,7 @@ impl Records {
     /// The record's object is gone, or does without it.
     pub fn give_back(&self, number: u32) {
         let record = self.get(number);
+        self.in_use.fetch_sub(1, Relaxed);
         record.object.store(0, Relaxed);
         record.state.store(0, Relaxed);
         record.owner.store(0, Relaxed);
@@ -232,9 +237,14 @@ impl Records {
         }
     }
 
-    /// The numbers of all records that were ever used.
+    /// How many records have an object.
+    pub fn in_use(&self) -> usize {
+        self.in_use.load(Relaxed)
+    }
+
+    /// The numbers of all records that may have an object: of all that were ever used, or none.
     pub fn all(&self) -> core::ops::Range<u32> {
-        0..self.count.load(Acquire)
+        if self.in_use() == 0 { 0..0 } else { 0..self.count.load(Acquire) }
     }
 }
 
@@ -255,7 +265,7 @@ mod tests {
         records.give_back(777);
         records.give_back(3);
         assert_eq!((records.take(1), records.take(1)), (Some(3), Some(777)));
-        assert_eq!(records.take(1), Some(1000));
+        assert_eq!((records.take(1), records.in_use()), (Some(1000), 1001));
     }
 
     #[test]

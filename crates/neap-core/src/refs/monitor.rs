@@ -433,7 +433,7 @@ fn give_up(number: u32, object: usize) {
 
 /// How many monitors are inflated.
 pub fn inflated() -> usize {
-    RECORDS.all().filter(|number| RECORDS.get(*number).object.load(Relaxed) != 0).count()
+    RECORDS.in_use()
 }
 
 /// In the child of a `fork`: the only thread, whose mutator is `own`, is in its monitors under its new id; nobody is in any other, or waits.
