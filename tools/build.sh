@@ -35,6 +35,24 @@ place 755 "$made/libgc.so" lib/neap/libgc.so.1
 for header in crates/neap-c/include/*.h*; do
     place 644 "$header" "include/${header##*/}"
 done
+# For D programs, where there is a D compiler: the package for druntime, and the same to be loaded into programs that are built already.
+if command -v ldc2 >/dev/null; then
+    d=build/d.new
+    rm -rf "$d"
+    mkdir -p "$d"
+    ldc2 -O3 -release -w -lib -oq -od="$d" -of="$d/libneapd.a" bindings/d/source/neap/*.d
+    ldc2 -O3 -release -w -shared -link-defaultlib-shared -oq -od="$d" -of="$d/libneapd.so" \
+        bindings/d/source/neap/*.d -L=-Lbuild/lib -L=-lneap "-L=-rpath=\$ORIGIN"
+    place 644 "$d/libneapd.a" lib/libneapd.a
+    place 755 "$d/libneapd.so" lib/libneapd.so
+    rm -rf "$d"
+fi
+if command -v gdc >/dev/null; then
+    gdc -O2 -frelease -shared -fPIC -o build/libneapd-gdc.so bindings/d/source/neap/*.d -Lbuild/lib -lneap \
+        "-Wl,-rpath,\$ORIGIN"
+    place 755 build/libneapd-gdc.so lib/libneapd-gdc.so
+    rm -f build/libneapd-gdc.so
+fi
 mkdir -p build/lib/pkgconfig
 sed "s/@VERSION@/$version/" tools/neap.pc.in >build/lib/pkgconfig/neap.pc
 echo "built: $PWD/build"

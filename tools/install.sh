@@ -23,9 +23,11 @@ for folder in bin include lib lib/neap lib/pkgconfig; do
     install -d "$to/$folder"
 done
 # What belongs to an installation, by name: build/ also holds what tests and benchmarks built.
-for file in bin/neap lib/libneap.a lib/libneap.so lib/libneap.so.* lib/neap/libgc.so.1 \
+for file in bin/neap lib/libneapd.a lib/libneapd.so lib/libneapd-gdc.so lib/libneap.a lib/libneap.so lib/libneap.so.* lib/neap/libgc.so.1 \
     lib/pkgconfig/neap.pc include/neap*.h*; do
     for source in build/$file; do
+        # The package for D is there if there was a D compiler.
+        [ -e "$source" ] || [[ $source != *libneapd* ]] || continue
         name=${source#build/}
         cp --no-dereference --preserve=mode,timestamps "$source" "$to/$name.new"
         mv -f "$to/$name.new" "$to/$name"

@@ -15,6 +15,7 @@ compilers=(gcc g++ libc6-dev make pkg-config ca-certificates)
 rust=(rustc-web cargo-web rustfmt-web rust-web-clippy)
 peers=(libgc-dev libmimalloc-dev mono-runtime mono-mcs shellcheck)
 # Readers of the formats that Neap writes.
+d=(ldc gdc dub onedrive)
 readers=(python3-prometheus-client bpftrace bsdutils)
 
 say() { echo "setup: $*" >&2; }
@@ -103,7 +104,7 @@ clients) tests/clients/install.sh ;;
 all)
     set_up_build
     # shellcheck disable=SC2046
-    install $(missing "${peers[@]}" "${readers[@]}")
+    install $(missing "${peers[@]}" "${readers[@]}" "${d[@]}")
     tests/clients/install.sh
     ;;
 *)

@@ -11,8 +11,8 @@ cd "$(dirname "$0")/.." || exit
 # The tests' own options, not those of whoever runs them.
 unset "${!NEAP_@}"
 
-parts=(format lint source rust doc tools c bdw stats limits workloads observe torture watches clients)
-need_build=" tools c bdw stats limits workloads observe torture watches clients "
+parts=(format lint source rust doc tools c bdw stats limits workloads observe torture watches d clients)
+need_build=" tools c bdw stats limits workloads observe torture watches d clients "
 
 run_part() {
     case $1 in

@@ -11,6 +11,8 @@ use std::path::Path;
 /// Which flags.
 #[derive(Clone, Copy)]
 pub struct Wanted {
+    /// For `ldc2`, whose linker flags have another form; a D program includes no header, and takes the package for druntime along.
+    pub for_d: bool,
     /// What compiling needs.
     pub compile: bool,
     /// What linking needs.
@@ -24,6 +26,9 @@ const SYSTEM: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 
 /// One line of flags. C and C++ need the same.
 pub fn text(prefix: &Prefix, wanted: Wanted) -> Result<String, Failure> {
+    if wanted.for_d {
+        return for_d(prefix, wanted);
+    }
     let mut flags = Vec::new();
     if wanted.compile {
         let include = prefix.include();
@@ -45,6 +50,38 @@ pub fn text(prefix: &Prefix, wanted: Wanted) -> Result<String, Failure> {
     Ok(flags.join(" ") + "\n")
 }
 
+/// The name of the constructor that registers the collector: nothing else would have the linker take it from the archive.
+const REGISTER: &str = "neap_d_register";
+
+fn for_d(prefix: &Prefix, wanted: Wanted) -> Result<String, Failure> {
+    let to_linker = |flag: &str| quote(&format!("-L={flag}"));
+    let libraries = prefix.libraries();
+    let mut flags = Vec::new();
+    if wanted.link {
+        let package = libraries.join("libneapd.a");
+        if !package.is_file() {
+            return Err(Failure::usage(format!(
+                "{} is missing: this installation was made without ldc2; install it (ldc in Debian) and run `make build` and `make install` again",
+                package.display()
+            )));
+        }
+        flags.push(to_linker(&format!("--undefined={REGISTER}")));
+        flags.push(quote(&package.display().to_string()));
+    }
+    if wanted.link && wanted.into_program {
+        let archive = libraries.join("libneap.a");
+        check(&archive)?;
+        flags.push(quote(&archive.display().to_string()));
+        flags.extend(SYSTEM.split(' ').map(to_linker));
+    } else if wanted.link {
+        check(&libraries.join("libneap.so"))?;
+        flags.push(to_linker(&format!("-L{}", libraries.display())));
+        flags.push(to_linker("-lneap"));
+        flags.push(to_linker(&format!("-rpath={}", libraries.display())));
+    }
+    Ok(flags.join(" ") + "\n")
+}
+
 fn check(file: &Path) -> Result<(), Failure> {
     if file.is_file() {
         return Ok(());
@@ -57,11 +94,11 @@ fn check(file: &Path) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    const ALL: Wanted = Wanted { compile: true, link: true, into_program: false };
+    const ALL: Wanted = Wanted { for_d: false, compile: true, link: true, into_program: false };
 
     fn installed() -> (tempfile::TempDir, String) {
         let folder = tempfile::TempDir::new().unwrap();
-        for file in ["include/neap.h", "lib/libneap.so", "lib/libneap.a"] {
+        for file in ["include/neap.h", "lib/libneap.so", "lib/libneap.a", "lib/libneapd.a"] {
             let file = folder.path().join(file);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, "").unwrap();
@@ -76,10 +113,14 @@ mod tests {
         let prefix = Prefix::at(&path);
         let shared = format!("-L{path}/lib -lneap -Wl,-rpath,{path}/lib\n");
         let archive = format!("{path}/lib/libneap.a {SYSTEM}\n");
+        let package = format!("-L=--undefined={REGISTER} {path}/lib/libneapd.a");
+        let d = format!("{package} -L=-L{path}/lib -L=-lneap -L=-rpath={path}/lib\n");
         for (wanted, flags) in [
             (ALL, format!("-I{path}/include {shared}")),
             (Wanted { link: false, ..ALL }, format!("-I{path}/include\n")),
             (Wanted { compile: false, ..ALL }, shared),
+            (Wanted { for_d: true, ..ALL }, d),
+            (Wanted { for_d: true, link: false, ..ALL }, "\n".to_owned()),
             (Wanted { compile: false, into_program: true, ..ALL }, archive),
         ] {
             assert_eq!(text(&prefix, wanted), Ok(flags));
@@ -90,5 +131,8 @@ mod tests {
     fn what_is_missing_is_named() {
         let message = text(&Prefix::at("/nonexistent"), ALL).unwrap_err().to_string();
         assert!(message.contains("/nonexistent/include/neap.h is missing"), "{message}");
+        let for_d = Wanted { for_d: true, ..ALL };
+        let message = text(&Prefix::at("/nonexistent"), for_d).unwrap_err().to_string();
+        assert!(message.contains("libneapd.a is missing"), "{message}");
     }
 }

@@ -144,9 +144,9 @@ fn flags_command() -> Command {
         Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
     };
     let language =
-        Arg::new("language").required(true).value_name("LANGUAGE").value_parser(["c", "c++"]);
+        Arg::new("language").required(true).value_name("LANGUAGE").value_parser(["c", "c++", "d"]);
     Command::new("flags")
-        .about("Print what a compiler needs to build programs that use neap.h")
+        .about("Print what a compiler needs to build programs that use neap.h, or D programs that can choose gc:neap")
         .arg(language.help("Language of the program"))
         .arg(switch("static", "Link the library into the program"))
         .arg(switch("cflags", "Only what compiling needs").conflicts_with("libs"))
@@ -155,7 +155,9 @@ fn flags_command() -> Command {
 
 fn flags(arguments: &ArgMatches) -> Result<(), Failure> {
     let prefix = prefix::Prefix::find()?;
+    let language = arguments.get_one::<String>("language").map_or("c", String::as_str);
     let wanted = flags::Wanted {
+        for_d: language == "d",
         compile: !arguments.get_flag("libs"),
         link: !arguments.get_flag("cflags"),
         into_program: arguments.get_flag("static"),

@@ -1,0 +1,163 @@
+/// Attributes of blocks. They are the label of the block's layout, so they cost nothing per object; the few blocks whose attributes the program changed are in a table.
+///
+/// Invariant: the table holds live objects only: what a cycle found dead is taken out before the world goes on. Under the lock of `shared_lock`; lookups skip it while the table is empty.
+module neap.attributes;
+
+import core.atomic : atomicLoad, atomicStore, MemoryOrder;
+import core.stdc.stdlib : calloc, free;
+import neap.c;
+import neap.shared_lock;
+import neap.versions : BlkAttr;
+
+nothrow @nogc:
+
+/// All bits that mean something.
+enum uint knownBits = BlkAttr.FINALIZE | BlkAttr.NO_SCAN | BlkAttr.NO_MOVE
+    | BlkAttr.APPENDABLE | BlkAttr.NO_INTERIOR | BlkAttr.STRUCTFINAL;
+private enum uint combinations = 64;
+static assert(knownBits < combinations);
+
+/// Layouts of blocks without type information, by their attributes.
+private __gshared uint[combinations] layouts;
+
+/// Called once. False if the library gave no layout.
+bool initializeAttributes()
+{
+    const whole = neap_layout_prefix(size_t.max);
+    const leaf = neap_layout_leaf();
+    foreach (bits; 0 .. combinations)
+    {
+        layouts[bits] = neap_layout_labelled(bits & BlkAttr.NO_SCAN ? leaf : whole, labelOf(bits));
+        if (layouts[bits] == noLayout)
+            return false;
+    }
+    return true;
+}
+
+/// The label for these bits; 0 is no label.
+uint labelOf(uint bits)
+{
+    return bits + 1;
+}
+
+/// The layout of a block of which nothing is known but its attributes.
+uint untypedLayout(uint bits)
+{
+    return layouts[bits];
+}
+
+/// The attributes that a block has, as it was made.
+private uint born(ref const ObjectInfo info)
+{
+    const label = neap_layout_label(info.layout);
+    if (label != 0)
+        return label - 1;
+    return info.kind == Kind.leaf || info.kind == Kind.uncollectableLeaf ? BlkAttr.NO_SCAN : 0;
+}
+
+private struct Changed
+{
+    void* start;
+    size_t bytes;
+    uint bits;
+    bool isLeaf;
+}
+
+private __gshared Changed* changed;
+private __gshared size_t count, room;
+private shared size_t countSeen;
+
+private Changed* find(const void* start)
+{
+    foreach (index; 0 .. count)
+        if (changed[index].start is start)
+            return &changed[index];
+    return null;
+}
+
+/// The attributes of a block.
+uint attributesOf(ref const ObjectInfo info)
+{
+    if (atomicLoad!(MemoryOrder.raw)(countSeen) != 0)
+    {
+        acquire();
+        scope (exit)
+            release();
+        if (auto entry = find(info.start))
+            return entry.bits;
+    }
+    return born(info);
+}
+
+/// Gives a block other attributes. False without memory.
+bool change(ref const ObjectInfo info, uint bits)
+{
+    acquire();
+    scope (exit)
+        release();
+    auto entry = find(info.start);
+    if (entry is null)
+    {
+        if (bits == born(info))
+            return true;
+        if (count == room)
+        {
+            const wanted = room ? room * 2 : 64;
+            auto moved = cast(Changed*) calloc(wanted, Changed.sizeof);
+            if (moved is null)
+                return false;
+            if (count)
+                moved[0 .. count] = changed[0 .. count];
+            free(changed);
+            changed = moved;
+            room = wanted;
+        }
+        entry = &changed[count];
+        setCount(count + 1);
+    }
+    *entry = Changed(cast(void*) info.start, info.bytes, bits, (born(info) & BlkAttr.NO_SCAN) != 0);
+    return true;
+}
+
+/// A block ends, or moves: it has its attributes from birth again.
+void forget(const void* start)
+{
+    if (atomicLoad!(MemoryOrder.raw)(countSeen) == 0)
+        return;
+    acquire();
+    scope (exit)
+        release();
+    if (auto entry = find(start))
+        remove(entry);
+}
+
+private void setCount(size_t now)
+{
+    count = now;
+    atomicStore!(MemoryOrder.raw)(countSeen, now);
+}
+
+private void remove(Changed* entry)
+{
+    *entry = changed[count - 1];
+    setCount(count - 1);
+}
+
+/// World stopped, marking complete: takes out what is dead.
+void forgetDead()
+{
+    size_t index;
+    while (index < count)
+        if (neap_is_marked(changed[index].start))
+            index++;
+        else
+            remove(&changed[index]);
+}
+
+/// World stopped: blocks that were made without pointers and have some now are not scanned by the collector, so what they hold counts as roots until they die.
+void nameScannedLeaves(RangeVisitor visit, void* visitor)
+{
+    foreach (ref entry; changed[0 .. count])
+        if (entry.isLeaf && !(entry.bits & BlkAttr.NO_SCAN))
+            visit(entry.start, entry.start + entry.bytes, visitor);
+}

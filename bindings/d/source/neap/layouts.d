@@ -1,0 +1,95 @@
+/// From `TypeInfo.rtInfo` to layouts: which words of a block may be pointers.
+///
+/// Invariant: a layout names every word that may be one. Where nothing certain is known the block is scanned whole. Reading the table takes no lock; called from any thread.
+module neap.layouts;
+
+import core.atomic : atomicLoad, atomicStore, MemoryOrder;
+import neap.attributes;
+import neap.c;
+import neap.shared_lock;
+import neap.versions;
+
+private enum size_t places = 1 << 14;
+/// Search no further than this: a full neighbourhood makes blocks that are scanned whole, which is right too.
+private enum size_t probes = 64;
+
+private struct Known
+{
+    size_t key;
+    uint layout;
+}
+
+private __gshared Known[places] table;
+
+/// The layout of a block of `bytes` bytes with these attributes, made for a `ti` that is not null.
+uint layoutOf(const scope TypeInfo ti, size_t bytes, uint bits) nothrow
+{
+    if (bits & (BlkAttr.NO_SCAN | BlkAttr.STRUCTFINAL))
+        // The last word of the latter is a `TypeInfo`, which may have been made at run time.
+        return untypedLayout(bits);
+    const isClass = cast(const TypeInfo_Class) ti !is null;
+    if (isClass && bits & BlkAttr.APPENDABLE)
+        // The elements are references; the bitmap is that of the objects.
+        return untypedLayout(bits);
+    auto bitmap = cast(const(size_t)*) ti.rtInfo();
+    if (bitmap is rtinfoNoPointers || bitmap is rtinfoHasPointers)
+        return untypedLayout(bits);
+    // An array of elements that are not whole words is scanned whole.
+    if (!isClass && bitmap[0] % size_t.sizeof != 0)
+        return untypedLayout(bits);
+    const hasPrefix = (bits & BlkAttr.APPENDABLE) && bytes >= pageBytes;
+    if (neap_is_heap_address(bitmap))
+        // A type made at run time: another one may lie at this address later.
+        return make(bitmap, hasPrefix, bits);
+    const key = (cast(size_t) bitmap << 7) | (hasPrefix ? 64 : 0) | bits;
+    const start = (key * 0x9e37_79b9_7f4a_7c15UL) >> 50;
+    foreach (step; 0 .. probes)
+    {
+        auto known = &table[(start + step) % places];
+        const found = atomicLoad!(MemoryOrder.acq)(*cast(shared) &known.key);
+        if (found == key)
+            return known.layout;
+        if (found == 0)
+            return remember(key, start, make(bitmap, hasPrefix, bits));
+    }
+    return untypedLayout(bits);
+}
+
+private uint remember(size_t key, size_t start, uint layout) nothrow @nogc
+{
+    acquire();
+    scope (exit)
+        release();
+    foreach (step; 0 .. probes)
+    {
+        auto known = &table[(start + step) % places];
+        if (known.key == key)
+            break;
+        if (known.key == 0)
+        {
+            known.layout = layout;
+            atomicStore!(MemoryOrder.rel)(*cast(shared) &known.key, key);
+            break;
+        }
+    }
+    return layout;
+}
+
+/// The bits of a bitmap of one element, moved up by the prefix: a block's first words are then words of an element that begins before it.
+private uint make(const(size_t)* bitmap, bool hasPrefix, uint bits) nothrow @nogc
+{
+    enum size_t mostWords = 4096;
+    const words = (bitmap[0] + size_t.sizeof - 1) / size_t.sizeof;
+    if (words == 0 || words > mostWords)
+        return untypedLayout(bits);
+    ulong[mostWords / 64] moved = 0;
+    foreach (word; 0 .. words)
+    {
+        const isPointer = (bitmap[1 + word / 64] >> (word % 64)) & 1;
+        const place = hasPrefix ? (word + lengthPrefixWords) % words : word;
+        moved[place / 64] |= cast(ulong) isPointer << (place % 64);
+    }
+    const plain = neap_layout_bitmap(words, moved.ptr);
+    const layout = plain == noLayout ? noLayout : neap_layout_labelled(plain, labelOf(bits));
+    return layout == noLayout ? untypedLayout(bits) : layout;
+}

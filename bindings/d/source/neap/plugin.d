@@ -1,0 +1,373 @@
+/// The collector as druntime sees it: `core.gc.gcinterface.GC`, each member with its documented meaning. `docs/d.md` has them in a table.
+///
+/// Invariant: nothing here holds the lock of this package while it calls the library, but to stop the world. Members are called from any thread of D.
+module neap.plugin;
+
+import core.exception : onInvalidMemoryOperationError, onOutOfMemoryError;
+import core.gc.config : config;
+import core.gc.gcinterface;
+import core.stdc.string : memcpy, memset;
+import core.time : Duration, nsecs;
+import neap.attributes;
+import neap.c;
+import neap.finalizers;
+import neap.layouts;
+import neap.profile;
+import neap.versions : BlkAttr, BlkInfo, pageBytes;
+static import core.memory;
+static import neap.roots;
+static import neap.world;
+
+/// Bytes that this thread has allocated.
+private ulong allocatedBytes;
+
+/// Larger blocks have pages of their own.
+private enum size_t largestCell = 32 << 10;
+
+private size_t roundUp(size_t bytes, size_t unit) pure nothrow @nogc @safe
+{
+    return (bytes + unit - 1) & ~(unit - 1);
+}
+
+final class NeapGC : GC
+{
+    private immutable bool isPrecise;
+    private shared uint disabled;
+
+    this(bool isPrecise) nothrow @nogc
+    {
+        this.isPrecise = isPrecise;
+    }
+
+    ~this()
+    {
+        if (config.profile)
+            printProfile(profileStats(), config.profile);
+        neap_set_event_callback(null, null);
+        // Druntime's threads are about to end: nobody could stop them.
+        neap_disable();
+    }
+
+    void enable()
+    {
+        import core.atomic : atomicOp;
+
+        if (atomicOp!"-="(disabled, 1) == 0)
+            neap_set_automatic(1);
+    }
+
+    void disable()
+    {
+        import core.atomic : atomicOp;
+
+        if (atomicOp!"+="(disabled, 1) == 1)
+            neap_set_automatic(0);
+    }
+
+    void collect() nothrow
+    {
+        neap_collect();
+        runReady();
+    }
+
+    void collectNoStack() nothrow
+    {
+        neap.world.withoutStacks = true;
+        neap_collect();
+        neap.world.withoutStacks = false;
+        runReady();
+    }
+
+    void minimize() nothrow
+    {
+        neap_release_memory();
+    }
+
+    uint getAttr(void* p) nothrow
+    {
+        ObjectInfo info;
+        return starts(p, info) ? attributesOf(info) : 0;
+    }
+
+    uint setAttr(void* p, uint mask) nothrow
+    {
+        return alter(p, mask & knownBits, 0);
+    }
+
+    uint clrAttr(void* p, uint mask) nothrow
+    {
+        return alter(p, 0, mask & knownBits);
+    }
+
+    private uint alter(void* p, uint set, uint clear) nothrow
+    {
+        ObjectInfo info;
+        if (!starts(p, info))
+            return 0;
+        const old = attributesOf(info);
+        const bits = (old | set) & ~clear;
+        if (bits == old)
+            return old;
+        if (!change(info, bits))
+            onOutOfMemoryError();
+        if (bits & ~old & BlkAttr.FINALIZE && !watch(p))
+            onOutOfMemoryError();
+        if (old & ~bits & BlkAttr.FINALIZE)
+            unwatch(p);
+        return old;
+    }
+
+    void* malloc(size_t size, uint bits, const TypeInfo ti) nothrow
+    {
+        size_t got;
+        return allocate(size, bits, ti, got);
+    }
+
+    BlkInfo qalloc(size_t size, uint bits, const scope TypeInfo ti) nothrow
+    {
+        BlkInfo block;
+        block.base = allocate(size, bits, ti, block.size);
+        block.attr = block.base is null ? 0 : bits & knownBits;
+        return block;
+    }
+
+    void* calloc(size_t size, uint bits, const TypeInfo ti) nothrow
+    {
+        size_t got;
+        auto p = allocate(size, bits, ti, got);
+        // Other blocks are zero already.
+        if (p !is null && bits & BlkAttr.NO_SCAN)
+            memset(p, 0, size);
+        return p;
+    }
+
+    private void* allocate(size_t size, uint bits, const scope TypeInfo ti, out size_t got) nothrow
+    {
+        if (size == 0)
+            return null;
+        if (isFinalizing())
+            onInvalidMemoryOperationError();
+        if (areReady())
+            runReady();
+        if (size > size_t.max / 2)
+            onOutOfMemoryError();
+        bits &= knownBits;
+        // A multiple of 16 is aligned to 16.
+        got = neap_good_size(roundUp(size, 16));
+        if (got > largestCell)
+            got = roundUp(size, pageBytes);
+        void* p;
+        if (isPrecise && ti !is null)
+            p = neap_alloc_typed(got, layoutOf(ti, got, bits));
+        else if (bits == 0)
+            p = neap_alloc(got);
+        else if (bits == BlkAttr.NO_SCAN)
+            p = neap_alloc_leaf(got);
+        else
+            p = neap_alloc_typed(got, untypedLayout(bits));
+        if (p is null)
+            onOutOfMemoryError();
+        allocatedBytes += got;
+        if (bits & BlkAttr.FINALIZE && !watch(p))
+            onOutOfMemoryError();
+        return p;
+    }
+
+    void* realloc(void* p, size_t size, uint bits, const TypeInfo ti) nothrow
+    {
+        if (p is null)
+            return malloc(size, bits, ti);
+        if (size == 0)
+        {
+            free(p);
+            return null;
+        }
+        if (isFinalizing())
+            onInvalidMemoryOperationError();
+        ObjectInfo info;
+        if (!starts(p, info))
+            return null;
+        const old = attributesOf(info);
+        const wanted = bits ? bits & knownBits : old;
+        if (wanted == old && fits(p, info, size))
+            return p;
+        size_t got;
+        void* moved;
+        if (bits == 0 && ti is null && info.layout != noLayout && old == neap_layout_label(info.layout) - 1)
+            moved = allocateAs(info.layout, size, old);
+        else
+            moved = allocate(size, wanted, ti, got);
+        memcpy(moved, p, info.bytes < size ? info.bytes : size);
+        free(p);
+        return moved;
+    }
+
+    /// A block that is scanned as another is.
+    private void* allocateAs(uint layout, size_t size, uint bits) nothrow
+    {
+        auto got = neap_good_size(roundUp(size, 16));
+        if (got > largestCell)
+            got = roundUp(size, pageBytes);
+        auto p = neap_alloc_typed(got, layout);
+        if (p is null || (bits & BlkAttr.FINALIZE && !watch(p)))
+            onOutOfMemoryError();
+        allocatedBytes += got;
+        return p;
+    }
+
+    /// Whether the block can have the size where it is; then it has it.
+    private bool fits(void* p, ref const ObjectInfo info, size_t size) nothrow
+    {
+        if (size <= info.bytes && size >= info.bytes / 2)
+            return true;
+        return info.bytes > largestCell && size > largestCell
+            && neap_resize_in_place(p, roundUp(size, pageBytes)) != 0;
+    }
+
+    size_t extend(void* p, size_t minsize, size_t maxsize, const TypeInfo ti) nothrow
+    {
+        if (isFinalizing())
+            onInvalidMemoryOperationError();
+        ObjectInfo info;
+        if (!starts(p, info) || info.bytes <= largestCell)
+            return 0;
+        const size_t[2] wishes = [maxsize, minsize];
+        foreach (more; wishes)
+            if (const bytes = neap_resize_in_place(p, roundUp(info.bytes + more, pageBytes)))
+                return bytes;
+        return 0;
+    }
+
+    size_t reserve(size_t size) nothrow
+    {
+        return neap_expand(size) ? size : 0;
+    }
+
+    void free(void* p) nothrow @nogc
+    {
+        if (p is null)
+            return;
+        if (isFinalizing())
+            onInvalidMemoryOperationError();
+        ObjectInfo info;
+        if (!starts(p, info))
+            return;
+        forget(p);
+        neap_free(p);
+    }
+
+    void* addrOf(void* p) nothrow @nogc
+    {
+        return neap_base(p);
+    }
+
+    size_t sizeOf(void* p) nothrow @nogc
+    {
+        ObjectInfo info;
+        return starts(p, info) ? info.bytes : 0;
+    }
+
+    BlkInfo query(void* p) nothrow
+    {
+        ObjectInfo info;
+        if (!neap_object_at(p, &info))
+            return BlkInfo.init;
+        return BlkInfo(info.start, info.bytes, attributesOf(info));
+    }
+
+    core.memory.GC.Stats stats() @trusted nothrow @nogc
+    {
+        const now = read();
+        core.memory.GC.Stats stats;
+        const used = now.liveBytes + now.allocatedSinceCycle - now.freedSinceCycle;
+        stats.usedSize = used < now.committedBytes ? used : now.committedBytes;
+        stats.freeSize = now.committedBytes - stats.usedSize;
+        stats.allocatedInCurrentThread = allocatedBytes;
+        return stats;
+    }
+
+    core.memory.GC.ProfileStats profileStats() @trusted nothrow @nogc
+    {
+        const now = read();
+        core.memory.GC.ProfileStats stats;
+        stats.numCollections = now.cycles;
+        stats.totalPauseTime = nsecs(now.pauseTotalNs);
+        stats.maxPauseTime = nsecs(now.pauseMaxNs);
+        // The program waits for the stops; what the collector's own threads do beside it is not its time.
+        stats.totalCollectionTime = stats.totalPauseTime;
+        stats.maxCollectionTime = stats.maxPauseTime;
+        return stats;
+    }
+
+    void addRoot(void* p) nothrow @nogc
+    {
+        neap.roots.addRoot(p);
+    }
+
+    void removeRoot(void* p) nothrow @nogc
+    {
+        neap.roots.removeRoot(p);
+    }
+
+    @property RootIterator rootIter() @nogc
+    {
+        return &eachRoot;
+    }
+
+    private int eachRoot(scope int delegate(ref Root) nothrow dg)
+    {
+        return neap.roots.eachRoot(dg);
+    }
+
+    void addRange(void* p, size_t size, const TypeInfo ti) nothrow @nogc
+    {
+        neap.roots.addRange(p, size, ti);
+    }
+
+    void removeRange(void* p) nothrow @nogc
+    {
+        neap.roots.removeRange(p);
+    }
+
+    @property RangeIterator rangeIter() @nogc
+    {
+        return &eachRange;
+    }
+
+    private int eachRange(scope int delegate(ref Range) nothrow dg)
+    {
+        return neap.roots.eachRange(dg);
+    }
+
+    void runFinalizers(const scope void[] segment) nothrow
+    {
+        runInSegment(segment);
+    }
+
+    bool inFinalizer() nothrow @nogc @safe
+    {
+        return isFinalizing();
+    }
+
+    ulong allocatedInCurrentThread() nothrow
+    {
+        return allocatedBytes;
+    }
+}
+
+private Statistics read() nothrow @nogc
+{
+    Statistics now;
+    neap_statistics_read(&now, now.sizeof);
+    return now;
+}
+
+private bool isFinalizing() nothrow @nogc @safe
+{
+    return neap.finalizers.inFinalizer;
+}
+
+private bool starts(void* p, out ObjectInfo info) nothrow @nogc
+{
+    return neap_object_at(p, &info) && info.start is p;
+}

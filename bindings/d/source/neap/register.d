@@ -1,0 +1,48 @@
+/// Registers the collector with druntime before `main`: `--DRT-gcopt=gc:neap`, and `gc:neap-precise` for layouts from type information.
+///
+/// Invariant: a program that does not choose it pays nothing; the library starts when druntime makes the collector. The linker is told to keep this file by the name of its constructor.
+module neap.register;
+
+import core.gc.gcinterface : GC;
+import core.gc.registry : registerGCFactory;
+import core.lifetime : emplace;
+import core.stdc.stdio : fprintf, stderr;
+import core.stdc.stdlib : exit, malloc;
+import neap.attributes;
+import neap.c;
+import neap.plugin;
+import neap.roots;
+import neap.shared_lock;
+import neap.world;
+
+/// Run by the C runtime at start-up.
+extern (C) pragma(crt_constructor) void neap_d_register() nothrow @nogc
+{
+    registerGCFactory("neap", &conservative);
+    registerGCFactory("neap-precise", &precise);
+}
+
+private GC conservative()
+{
+    return create(false);
+}
+
+private GC precise()
+{
+    return create(true);
+}
+
+private GC create(bool isPrecise)
+{
+    initializeLock();
+    initializeRoots();
+    neap_init();
+    neap_finalizers_set_automatic(0);
+    auto memory = malloc(__traits(classInstanceSize, NeapGC));
+    if (memory is null || !initializeAttributes() || !initializeWorld())
+    {
+        fprintf(stderr, "neap: the collector cannot start: no memory, or it has another host in this process; choose another with --DRT-gcopt=gc:conservative\n");
+        exit(1);
+    }
+    return emplace!NeapGC(memory[0 .. __traits(classInstanceSize, NeapGC)], isPrecise);
+}

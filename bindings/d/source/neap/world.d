@@ -1,0 +1,117 @@
+/// The world is druntime's: its threads stop by its own signal, and it says where their stacks and thread-local storage are.
+///
+/// Invariant: a thread that is inside the library when druntime's signal reaches it goes on and raises the signal again when it is out (`neap_world_may_stop`). Whoever stops the world takes the lock
+/// of `shared_lock` first, then druntime's. Called by the library on the thread that drives a stop; the signal handler on every thread that is stopped.
+module neap.world;
+
+import core.sys.posix.pthread : pthread_kill, pthread_self;
+import core.sys.posix.signal;
+import core.thread : Thread, thread_suspendAll;
+import core.thread.threadbase : IsMarked, ScanType, thread_processGCMarks, thread_resumeAll,
+    thread_scanAllType;
+import neap.attributes;
+import neap.c;
+import neap.finalizers;
+import neap.roots;
+import neap.shared_lock;
+import neap.versions : thread_suspendHandler;
+
+/// Set over `collectNoStack`: what only stacks and thread-local storage hold counts as dead.
+__gshared bool withoutStacks;
+
+/// The signal whose handler is ours in place of druntime's; 0 until there is one.
+private __gshared int suspendSignal;
+/// Marking is complete in the stop that is under way.
+private __gshared bool isMarked;
+
+/// Has the library stop the world through druntime. False if another host did so first.
+bool initializeWorld() nothrow @nogc
+{
+    // What druntime names is what it always named: the data of D modules, not that of C libraries.
+    neap_set_static_roots(0);
+    const world = World(&stop, &resume, &roots, &stopLate, &isOwnThread, null);
+    return neap_set_world(&world) == 0
+        && neap_set_event_callback(&event, null) == 0;
+}
+
+private extern (C) nothrow:
+
+void stop(void*)
+{
+    acquire();
+    if (suspendSignal == 0)
+        standBeforeDruntime();
+    thread_suspendAll();
+}
+
+void resume(void*)
+{
+    thread_resumeAll();
+    release();
+}
+
+void roots(RangeVisitor visit, void* visitor, void*)
+{
+    nameRoots(visit, visitor);
+    nameScannedLeaves(visit, visitor);
+    nameWaiting(visit, visitor);
+    if (!withoutStacks)
+        thread_scanAllType((ScanType, low, high) { visit(low, high, visitor); });
+}
+
+int isOwnThread(void*)
+{
+    return Thread.getThis() !is null;
+}
+
+void event(int step, void*)
+{
+    switch (step)
+    {
+    case Event.markEnd:
+        isMarked = true;
+        break;
+    case Event.beforeResume:
+        if (!isMarked)
+            break;
+        isMarked = false;
+        forgetDead();
+        thread_processGCMarks((address) {
+            if (!neap_is_heap_address(address))
+                return IsMarked.unknown;
+            return neap_is_marked(address) ? IsMarked.yes : IsMarked.no;
+        });
+        break;
+    case Event.cycleEnd:
+        noteEnd();
+        break;
+    default:
+        break;
+    }
+}
+
+/// Druntime installs its handler when it starts its threads, and the program may have chosen the signal.
+void standBeforeDruntime() @nogc
+{
+    foreach (number; 1 .. 65)
+    {
+        sigaction_t action;
+        if (sigaction(number, null, &action) != 0 || action.sa_handler !is &thread_suspendHandler)
+            continue;
+        suspendSignal = number;
+        action.sa_handler = &suspended;
+        sigaction(number, &action, null);
+        return;
+    }
+}
+
+void suspended(int number)
+{
+    if (neap_world_may_stop())
+        thread_suspendHandler(number);
+}
+
+void stopLate(void*)
+{
+    pthread_kill(pthread_self(), suspendSignal);
+}
