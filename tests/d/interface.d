@@ -455,6 +455,19 @@ void testFibers()
         clearStack();
         GC.collect();
     }
+    // A fiber has 16 KiB of stack, and cycles are driven from there too.
+    auto small = new Fiber({
+        auto tree = new Tree(10);
+        foreach (i; 0 .. 300)
+        {
+            check(new Tree(9).count == 1023, "a tree in the making");
+            if (i % 30 == 0)
+                GC.collect();
+        }
+        check(tree.count == 2047, "what only the stack of the driving fiber holds");
+    });
+    small.call();
+    check(small.state == Fiber.State.TERM, "it came to its end");
 }
 
 int[] inThreadLocal;

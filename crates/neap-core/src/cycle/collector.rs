@@ -19,10 +19,10 @@ use std::time::Instant;
 use crate::heap::HEAP;
 use crate::rank::Rank;
 use crate::sync::Lock;
-use crate::sys::thread;
+use crate::sys::{side_stack, thread};
 use crate::world::mutator::Mutator;
 use crate::world::roots::Images;
-use crate::world::{self, attach};
+use crate::world::{self, attach, host};
 
 /// What the driver of a cycle owns.
 pub struct Collector {
@@ -116,9 +116,15 @@ pub fn collect(reason: Reason) -> bool {
 /// What a cycle leaves on the stack of its driver is overwritten this far down.
 const CLEARED_BYTES: usize = 16 << 10;
 
-/// See [`CLEARED_BYTES`].
-pub(super) fn clear_stack() {
-    thread::clear_stack_below::<CLEARED_BYTES>();
+/// Runs a part of a cycle on a stack that has room for it. A host's threads may stand on small ones; elsewhere functions of the program that name roots may look at where they stand, so
+/// it runs there, and what it left is cleared.
+pub(super) fn with_room(f: impl FnOnce()) {
+    if host::get().is_some() {
+        side_stack::on(f);
+    } else {
+        side_stack::here(f);
+        thread::clear_stack_below::<CLEARED_BYTES>();
+    }
 }
 
 /// Heaps that are expected to hold less live than this are marked with the world stopped: that takes less time than a second stop.
@@ -152,8 +158,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     }
     mutator.holds.store(1, Relaxed);
     mutator.position.store(position, Relaxed);
-    full::run(&mut collector, Some(mutator));
-    clear_stack();
+    with_room(|| full::run(&mut collector, Some(mutator)));
     mutator.holds.store(0, Relaxed);
     drop(collector);
     background::wake();

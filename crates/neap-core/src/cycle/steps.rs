@@ -124,13 +124,12 @@ fn take(step: u32, position: Option<usize>) {
     // SAFETY: the step is still on offer, under the lock.
     let concurrent = unsafe { state() };
     if step == FIRST_STOP {
-        concurrent.first_stop(&mut collector, mutator);
+        collector::with_room(|| concurrent.first_stop(&mut collector, mutator));
     } else {
-        concurrent.remark(&mut collector, mutator);
+        collector::with_room(|| concurrent.remark(&mut collector, mutator));
         TELL_END.store(true, Release);
     }
     events::set_heard(true);
-    collector::clear_stack();
     OFFERED.store(NOTHING, Release);
     progress();
     if let Some(mutator) = mutator {

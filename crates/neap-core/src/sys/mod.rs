@@ -13,6 +13,7 @@ pub mod own_thread;
 pub mod print;
 pub mod refusal;
 pub mod shared_page;
+pub mod side_stack;
 pub mod signal;
 pub mod stack_maps;
 pub mod thread;

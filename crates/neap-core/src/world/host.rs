@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 use super::mutator::{Asker, Mutator};
 use super::registry::Registry;
 use super::{Standing, Stopped, World, current, stop};
-use crate::sys::signal;
+use crate::sys::{side_stack, signal};
 
 /// Told of a range of roots: lowest address, one past the highest, and what the host was handed for it.
 pub type Visit = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void);
@@ -88,7 +88,7 @@ impl World for Host {
     fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Stopped {
         let epoch = stop::begin();
         // SAFETY: the host's own function, on one of its threads.
-        unsafe { (self.stop)(self.environment) };
+        side_stack::off(|| unsafe { (self.stop)(self.environment) });
         stop::stop_the_rest(registry, own, epoch);
         Stopped(Standing(PhantomData))
     }
@@ -123,7 +123,9 @@ impl World for Host {
         };
         let mut visitor: &mut dyn FnMut(Range<usize>) = &mut named;
         // SAFETY: the host's own function, between its stop and its resume; `tell` gets back what we hand over, which lives that long.
-        unsafe { (self.roots)(tell, (&raw mut visitor).cast(), self.environment) };
+        side_stack::off(|| unsafe {
+            (self.roots)(tell, (&raw mut visitor).cast(), self.environment)
+        });
     }
 }
 

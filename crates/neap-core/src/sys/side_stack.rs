@@ -1,0 +1,109 @@
+//! A stack beside the threads' own, for work that needs more of it than a caller on a small stack has: a fiber may have 16 KiB in all.
+//!
+//! Assumes x86-64. Invariant: one thread at a time is on it, which holds the collector's lock; what runs there does not unwind. [`off`] goes back to the stack that was left, below what it had in use, for
+//! functions of a host that want to stand where their thread does.
+
+#![allow(unsafe_code)]
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use super::map;
+
+const BYTES: usize = 256 << 10;
+/// What the ABI lets a function use below the stack pointer.
+const RED_ZONE: usize = 128;
+
+/// One past its highest address; 0 until it is made.
+static TOP: AtomicUsize = AtomicUsize::new(0);
+/// Where the stack that was left ends; 0 while nobody is on this one.
+static LEFT_AT: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs `f` on the side stack; where it is, if there is no memory for one. Under the collector's lock.
+pub fn on<R>(f: impl FnOnce() -> R) -> R {
+    if TOP.load(Relaxed) == 0
+        && let Ok(memory) = map::allocate(BYTES)
+    {
+        TOP.store(memory.0 + BYTES, Relaxed);
+    }
+    let top = TOP.load(Relaxed);
+    if top == 0 || LEFT_AT.load(Relaxed) != 0 {
+        return here(f);
+    }
+    let result = switched(top, &LEFT_AT, f);
+    LEFT_AT.store(0, Relaxed);
+    result
+}
+
+/// Runs `f` where the caller stands, in a frame of its own: what `f` has room for is not taken from the stack of a caller that runs it elsewhere.
+#[inline(never)]
+pub fn here<R>(f: impl FnOnce() -> R) -> R {
+    f()
+}
+
+/// Runs `f` on the stack that [`on`] left; where it is, if nobody is on the side stack. Called by who is.
+pub fn off<R>(f: impl FnOnce() -> R) -> R {
+    static RETURN_TO: AtomicUsize = AtomicUsize::new(0);
+    match LEFT_AT.load(Relaxed) {
+        0 => f(),
+        left => switched((left - RED_ZONE) & !15, &RETURN_TO, f),
+    }
+}
+
+/// Calls `f` with the stack pointer at `top`, and puts where it was into `left`.
+fn switched<R, F: FnOnce() -> R>(top: usize, left: &AtomicUsize, f: F) -> R {
+    struct Call<R, F> {
+        function: Option<F>,
+        result: Option<R>,
+    }
+    extern "C" fn call<R, F: FnOnce() -> R>(data: *mut c_void) {
+        // SAFETY: the address of the `Call` below, which outlives this call.
+        let call = unsafe { &mut *data.cast::<Call<R, F>>() };
+        call.result = call.function.take().map(|function| function());
+    }
+    let mut data = Call { function: Some(f), result: None };
+    let function: extern "C" fn(*mut c_void) = call::<R, F>;
+    // SAFETY: `top` is the aligned end of memory that nobody uses; the stack pointer is kept in a register that the callee keeps, and put back. A panic in `call` ends the process.
+    unsafe {
+        core::arch::asm!(
+            "mov r12, rsp",
+            "mov [{left}], rsp",
+            "mov rsp, {top}",
+            "call {function}",
+            "mov rsp, r12",
+            left = in(reg) left.as_ptr(),
+            top = in(reg) top,
+            function = in(reg) function,
+            in("rdi") &raw mut data,
+            out("r12") _,
+            clobber_abi("C"),
+        );
+    }
+    match data.result {
+        Some(result) => result,
+        None => super::print::fatal(format_args!("a function on the side stack did not return")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::thread::stack_pointer;
+
+    #[test]
+    fn there_and_back_again() {
+        let outside = stack_pointer();
+        let (inside, back, sum) = on(|| {
+            let inside = stack_pointer();
+            let room = core::hint::black_box([1_u8; 100_000]);
+            let back = off(stack_pointer);
+            (inside, back, room.iter().map(|byte| *byte as usize).sum::<usize>())
+        });
+        assert!(inside.abs_diff(outside) > BYTES / 2 || inside > outside);
+        let top = TOP.load(Relaxed);
+        assert!((top - BYTES..top).contains(&inside));
+        assert!(back.abs_diff(outside) < 4096, "{back:#x} {outside:#x}");
+        assert_eq!(sum, 100_000);
+        assert!(off(stack_pointer).abs_diff(outside) < 4096);
+    }
+}
