@@ -64,7 +64,7 @@ test_program() {
 }
 
 for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c host.c threads.c blocked.c fork.c fibers.c \
-    finalizers.c handles.c handles_stress.c links.c monitors.c collections.c observe.c signals.c max_heap.c address_space.c options.c cxx.cpp; do
+    finalizers.c cleaners.c pool.c throwing.cpp handles.c handles_stress.c links.c monitors.c collections.c observe.c signals.c max_heap.c address_space.c options.c cxx.cpp; do
     wanted "${source%.*}" || continue
     # shellcheck disable=SC2086
     build "$source" "${source%.*}" -O2 $link || continue
