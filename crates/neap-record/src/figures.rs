@@ -182,7 +182,7 @@ figures! {
         live_bytes: Bytes Gauge,
         /// Cells in those blocks of the class that hold something live.
         cells: Count Gauge,
-        /// Bytes of those blocks; what is not live in them is fragmentation.
+        /// Bytes of those blocks; what is not live in them is free for the same class.
         block_bytes: Bytes Gauge,
     }
 }

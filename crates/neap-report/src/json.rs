@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(json["requested"]["bins"][3]["bin"], "pages");
         assert_eq!(json["allocated"]["wasted"], 2496);
         assert_eq!(json["cycles"][1]["first_ns"], 300_000);
-        assert_eq!(json["memory"]["fragmentation_bytes"], 544);
+        assert_eq!(json["memory"]["fragmentation_bytes"], 712);
         assert_eq!(json["bytes_per_typed_object"], 0.0);
     }
 

@@ -74,10 +74,10 @@ pub struct Memory {
     pub committed: u64,
     /// Cells of live objects.
     pub live: u64,
-    /// Free cells and ends of blocks that hold something live.
-    pub fragmentation: u64,
-    /// Everything else: room to allocate before the next cycle.
+    /// Of the rest, what may be allocated before the next cycle.
     pub room: u64,
+    /// Everything else: memory that is neither live nor needed until the next cycle.
+    pub fragmentation: u64,
 }
 
 /// The figures.
@@ -240,15 +240,16 @@ pub fn memories(recording: &Recording) -> Vec<Memory> {
         sums.0 += census.live_bytes;
         sums.1 += census.block_bytes;
     }
-    let committed: BTreeMap<u64, u64> =
-        recording.cycles.iter().map(|cycle| (cycle.number, cycle.committed_bytes)).collect();
+    let cycles: BTreeMap<u64, &Cycle> =
+        recording.cycles.iter().map(|cycle| (cycle.number, cycle)).collect();
     found
         .into_iter()
         .filter_map(|(cycle, (live, blocks))| {
+            let ended = cycles.get(&cycle)?;
             // Blocks made since the cycle count as committed too.
-            let committed = (*committed.get(&cycle)?).max(blocks);
-            let fragmentation = blocks.saturating_sub(live);
-            Some(Memory { cycle, committed, live, fragmentation, room: committed - blocks })
+            let committed = ended.committed_bytes.max(blocks).max(live);
+            let room = ended.next_bytes.min(committed - live);
+            Some(Memory { cycle, committed, live, room, fragmentation: committed - live - room })
         })
         .collect()
 }

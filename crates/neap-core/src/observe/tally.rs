@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use neap_record::{Full, KINDS, TYPED, Writer};
 
@@ -71,10 +71,6 @@ pub struct Tally {
     layouts: AtomicUsize,
     /// Layouts counted lie below this number; written by its thread.
     layouts_end: AtomicUsize,
-    /// Bytes until the next sample; written by its thread.
-    pub until_sample: AtomicI64,
-    /// The sampler's random state; written by its thread.
-    pub random: AtomicU64,
     /// The kernel's id of its thread, 0 when that has ended; written by that thread.
     pub thread: AtomicU32,
     /// Links and number, protected by the recorder's lock.

@@ -18,7 +18,7 @@ use crate::world::current;
 use crate::world::mutator::Mutator;
 
 /// An object for a request of `bytes` that takes as much room as one of `reserved`.
-#[inline]
+#[inline(never)]
 pub fn allocate(bytes: usize, reserved: usize, kind: Kind) -> *mut u8 {
     if let Some((mutator, tally)) = counting() {
         tally.count(kind, bytes);
@@ -37,7 +37,7 @@ pub fn allocate(bytes: usize, reserved: usize, kind: Kind) -> *mut u8 {
 }
 
 /// An object of a layout.
-#[inline]
+#[inline(never)]
 pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
     if let Some((mutator, tally)) = counting() {
         tally.count_typed(layout, bytes);

@@ -44,6 +44,7 @@ pub fn sample() -> Recording {
             allocated_bytes: 600,
             live_bytes: 500,
             committed_bytes: 8192,
+            next_bytes: 7000,
             ..Cycle::default()
         },
     ];
@@ -107,7 +108,7 @@ fn stops_and_memory() {
     assert_eq!((stops.count(), stops.max(), stops.total()), (3, 2_000_000, 2_800_000));
     assert_eq!((stops.percentile(50), stops.percentile(99)), (500_000, 2_000_000));
     assert_eq!(summary.yielded, 600 + 500);
-    let memory = Memory { cycle: 2, committed: 8192, live: 480, fragmentation: 544, room: 7168 };
+    let memory = Memory { cycle: 2, committed: 8192, live: 480, room: 7000, fragmentation: 712 };
     assert_eq!(summary.memory, Some(memory));
     assert_eq!(Summary::of(&Recording::default()).stops.percentile(99), 0);
 }
