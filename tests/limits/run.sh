@@ -43,9 +43,9 @@ build() {
 # neap WATCH ASSIGNMENT… PROGRAM ARGUMENT…: runs a program on Neap.
 neap() { env LD_LIBRARY_PATH="$library" "NEAP_WATCH=$1" timeout 60 env "${@:2}" >"$out/output" 2>&1; }
 
-# A memory control group of our own with a limit of $1 bytes, and its parent with $2 if given; its directory is in $group. False if this machine does not let us.
+# A memory control group of our own with a limit of $1 bytes, and its parent with $2 if given; its directory is in $group, the name of its limit's file in $limit. False if this machine does not let us.
 make_group() {
-    local top limit
+    local top
     if [ -e /sys/fs/cgroup/memory/memory.limit_in_bytes ]; then
         top=/sys/fs/cgroup/memory limit=memory.limit_in_bytes
     elif grep -qs memory /sys/fs/cgroup/cgroup.subtree_control; then
@@ -100,6 +100,18 @@ if wanted cgroup && build leak; then
         remove_group
     else
         echo "ok - limits/leak in a control group # SKIP no memory control group can be made here"
+    fi
+    if make_group 64M 1G; then
+        neap_in_group none "$out/leak" 10 &
+        job=$!
+        sleep 0.4
+        echo 128M >"$group/$limit"
+        wait "$job"
+        status=$?
+        kept=$(said | sed 's/.*"kept_mib": \([0-9]*\).*/\1/')
+        [ $status = 0 ] && [ "$kept" -gt 64 ]
+        report $? "leak 10, in a control group of 64 MiB that gets 128 while it runs"
+        remove_group
     fi
     if make_group 1G 64M; then
         neap_in_group none "$out/leak"
