@@ -29,7 +29,11 @@ pub fn refill(
             heap.header(block).held.store(0, Release);
             run.set_block(None);
         }
-        let found = heap.inner().search(heap, id, may_grow);
+        local.note_used(id);
+        let mut inner = heap.inner();
+        inner.granules.set_home(local.home());
+        let found = inner.search(heap, id, may_grow);
+        drop(inner);
         match found {
             Search::Found(block) => run.set_block(Some(block)),
             Search::Again => {}

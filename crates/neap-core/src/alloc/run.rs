@@ -82,6 +82,10 @@ pub struct Local {
     bytes: AtomicU64,
     /// Bytes of runs that the heap's count does not hold yet. Written by its thread.
     unreported: Cell<usize>,
+    /// Where its searches for free memory begin; written once, before its first allocation.
+    home: Cell<usize>,
+    /// A bit for each fixed run that ever had cells: the others need not be looked at, least of all by who stopped the thread and has none of them in its cache. Written by its thread.
+    used: [AtomicU64; FIXED_SPACES.div_ceil(64)],
 }
 
 /// Bytes that a thread reports at once. Larger: less traffic between processors; smaller: a more exact trigger.
@@ -89,11 +93,17 @@ const REPORTED_AT_ONCE: usize = 64 << 10;
 const TYPED_BYTES: usize = (MOST_SPACES - FIXED_SPACES) * size_of::<Run>();
 
 impl Local {
-    /// Makes zeroed memory a thread's runs: none has cells, none has a block.
-    pub fn initialize(&self) {
+    /// Makes zeroed memory a thread's runs: none has cells, none has a block; `home` is where it looks for memory first.
+    pub fn initialize(&self, home: usize) {
+        self.home.set(home);
         for run in &self.fixed {
             run.set_block(None);
         }
+    }
+
+    /// Where its searches for free memory begin.
+    pub fn home(&self) -> usize {
+        self.home.get()
     }
 
     /// The run of a space without layout.
@@ -126,9 +136,24 @@ impl Local {
         Some(&runs[index])
     }
 
+    /// A run is about to get cells.
+    pub fn note_used(&self, id: SpaceId) {
+        let index = id.0 as usize;
+        if index < FIXED_SPACES {
+            let word = &self.used[index / 64];
+            word.store(word.load(Relaxed) | 1 << (index % 64), Relaxed);
+        }
+    }
+
     /// Calls `f` for every run that was ever used. Called by its thread, or while it is stopped.
     pub fn for_each_run(&self, mut f: impl FnMut(&Run)) {
-        self.fixed.iter().for_each(&mut f);
+        for (index, word) in self.used.iter().enumerate() {
+            let mut left = word.load(Relaxed);
+            while left != 0 {
+                f(&self.fixed[index * 64 + left.trailing_zeros() as usize]);
+                left &= left - 1;
+            }
+        }
         let typed = self.typed.load(Relaxed);
         if typed != 0 {
             // SAFETY: so many runs were made in the mapping.
@@ -252,7 +277,7 @@ pub(crate) mod tests {
         let memory = map::allocate(size_of::<Local>().next_multiple_of(4096)).unwrap();
         // SAFETY: zeroed memory of its own, large enough; all fields are valid as zeros.
         let local = unsafe { &*memory.pointer::<Local>() };
-        local.initialize();
+        local.initialize(0);
         local
     }
 
@@ -260,6 +285,7 @@ pub(crate) mod tests {
     fn a_run_hands_out_its_cells_and_counts_them() {
         let local = local();
         let run = local.run(SpaceId(3)).unwrap();
+        local.note_used(SpaceId(3));
         assert_eq!(run.bump(32), 0);
         local.install(run, 4096..4096 + 96, 32);
         assert_eq!([run.bump(32), run.bump(32), run.bump(32), run.bump(32)], [4096, 4128, 4160, 0]);
@@ -273,9 +299,11 @@ pub(crate) mod tests {
         let local = local();
         let id = SpaceId(FIXED_SPACES as u32 + 5);
         assert_eq!(local.run(id).unwrap().bump(8), 0);
+        local.note_used(id);
+        local.note_used(SpaceId(70));
         let mut runs = 0;
         local.for_each_run(|run| runs += run.block().is_none() as usize);
-        assert_eq!(runs, FIXED_SPACES + 6);
+        assert_eq!(runs, 1 + 6, "of the fixed runs only those in use");
     }
 
     #[test]

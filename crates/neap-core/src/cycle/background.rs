@@ -33,6 +33,14 @@ pub fn set_decay_ms(decay_ms: u64) {
     DECAY_MS.store(decay_ms, Relaxed);
 }
 
+/// When the thread last went to sleep, by [`clock::now_ns`].
+static SLEPT_AT_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the thread has slept for so long, or was never started.
+pub fn has_slept(ms: u64) -> bool {
+    clock::now_ns().saturating_sub(SLEPT_AT_NS.load(Relaxed)) >= ms * 1_000_000
+}
+
 /// There is something to do. Outside stops, on a thread of the program. False if the thread cannot be started.
 pub fn wake() -> bool {
     WAKES.fetch_add(1, Release);
@@ -68,6 +76,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         }
         let dirty = HEAP.inner().granules.dirty_free();
         let sleep_ms = [decay::next_look_ms(decay_ms, dirty), idle_ms].into_iter().flatten().min();
+        SLEPT_AT_NS.store(clock::now_ns(), Relaxed);
         futex::wait(&WAKES, seen, sleep_ms.map(|ms| ms * 1_000_000));
     }
 }

@@ -160,11 +160,18 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     mutator.position.store(position, Relaxed);
     with_room(|| full::run(&mut collector, Some(mutator)));
     mutator.holds.store(0, Relaxed);
+    let sweeps = collector.has_processor_to_spare() || background::has_slept(LET_SWEEP_MS);
     drop(collector);
-    background::wake();
+    if sweeps {
+        background::wake();
+    }
     events::after_cycle();
     true
 }
+
+/// How often the collector's thread is woken to sweep where the program's own threads keep all processors busy. Larger: memory goes back later; smaller: it takes a processor from them more often, and the next stop has
+/// to wait for the thread that lost it.
+const LET_SWEEP_MS: u64 = 50;
 
 /// A cycle for a program that is idle, on the collector's thread: false if the program does not want one, or has functions that are called in cycles and rely on its own threads.
 pub fn collect_idle() -> bool {
@@ -229,6 +236,11 @@ fn postpone() {
 const FROZEN_WEIGHS: usize = 4;
 
 impl Collector {
+    /// Whether the collector's thread can run without one of the program's having to wait.
+    fn has_processor_to_spare(&self) -> bool {
+        self.mutators < self.processors
+    }
+
     /// Bytes that may be allocated after a full cycle.
     fn threshold(&self) -> usize {
         let frozen = HEAP.state.frozen_bytes.load(Relaxed);

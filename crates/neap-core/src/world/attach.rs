@@ -88,7 +88,6 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
     }
     // SAFETY: zeroed memory of the right size and alignment is a valid mutator, and it stays until `detach`.
     let mutator = unsafe { &*memory.cast::<Mutator>() };
-    mutator.local.initialize();
     mutator.thread.store(thread::current() as u32, Relaxed);
     mutator.control_block.store(thread::control_block(), Relaxed);
     mutator.stack_low.store(stack.start, Relaxed);
@@ -98,6 +97,7 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
     let mut registry = registry::lock();
     current::set(memory as usize);
     current::set_with_runs(if ASK_BEFORE_RUNS.load(Relaxed) { 0 } else { memory as usize });
+    mutator.local.initialize(registry.count());
     registry.add(mutator);
     drop(registry);
     if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
