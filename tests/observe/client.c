@@ -60,6 +60,12 @@ int main(int argc, char **argv)
         waitpid(child, NULL, 0);
         return 0;
     }
+    if (strcmp(what, "snapshot") == 0) {
+        int error = neap_heap_snapshot(argv[2]);
+        if (error != 0)
+            fprintf(stderr, "no snapshot: %s\n", strerror(error));
+        return error != 0;
+    }
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
     for (struct pollfd input = {0, POLLIN, 0}; poll(&input, 1, 1) == 0;)

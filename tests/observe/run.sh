@@ -168,6 +168,53 @@ result "a recording becomes a trace" traced
 result "what is no recording is refused" not_a_recording
 environment=(NEAP_MIN_TRIGGER=256K)
 
+# A snapshot shows the whole list, typed nodes and texts, and neither the garbage nor anything that is not there.
+snapshot() {
+    "$out/client" snapshot "$out/graph.heapsnapshot" && "$python" - "$out/graph.heapsnapshot" <<'END'
+import json, sys
+file = json.load(open(sys.argv[1]))
+fields = len(file["snapshot"]["meta"]["node_fields"])
+nodes = [file["nodes"][at:at + fields] for at in range(0, len(file["nodes"]), fields)]
+assert len(nodes) == file["snapshot"]["node_count"]
+names = [file["strings"][node[1]] for node in nodes]
+assert len({node[2] for node in nodes}) == len(nodes)
+starts, at = [], 0
+for node in nodes:
+    starts.append(at)
+    at += node[4]
+assert at * 3 == len(file["edges"]) == file["snapshot"]["edge_count"] * 3
+def children(index):
+    return [file["edges"][3 * edge + 2] // fields for edge in range(starts[index], starts[index] + nodes[index][4])]
+listed = [index for index, name in enumerate(names) if name.startswith("layout")]
+assert len(listed) == 1000, len(listed)
+texts = [child for index in listed for child in children(index) if names[child].startswith("leaf")]
+assert len(set(texts)) == 1000, len(set(texts))
+reached, waiting = {0}, [0]
+while waiting:
+    for child in children(waiting.pop()):
+        if child not in reached:
+            reached.add(child)
+            waiting.append(child)
+assert len(reached) == len(nodes), (len(reached), len(nodes))
+assert names.count("conservative, 4096 bytes") == 0
+END
+}
+# A parser that others wrote opens it, and counts the same: 1,000 nodes of 24 bytes, 1,000 texts with cells of 104.
+snapshot_parses() {
+    tools/with-rust.sh cargo run --quiet --package neap-observe-tests -- "$out/graph.heapsnapshot" >"$out/parsed" || return 1
+    cat "$out/parsed"
+    grep -q '^1000 24000 layout' "$out/parsed" && grep -q '^1000 104000 leaf, 104 bytes' "$out/parsed" &&
+        [ "$(sed -n 's/^retained //p' "$out/parsed")" -ge 128000 ]
+}
+no_snapshot() {
+    local said
+    said=$("$out/client" snapshot "$out/no/such/folder" 2>&1) && return 1
+    [[ $said == *"No such file or directory"* ]]
+}
+result "a heap snapshot shows the live graph" snapshot
+result "a parser of heap snapshots opens it" snapshot_parses
+result "a snapshot that cannot be written says why" no_snapshot
+
 # A child of fork() has a page of its own.
 forked() {
     "$neap" top --batch --count 2 --interval 0.2 "$client" | grep "process $client"

@@ -494,6 +494,11 @@ typedef struct neap_statistics {
  * the world stopped. */
 size_t neap_statistics_read(neap_statistics *statistics, size_t bytes);
 
+/* Writes the graph of all live objects to a file, over what is there, for the memory panel of Chrome's developer tools (which wants a name that ends in .heapsnapshot). The
+ * program stands still only while the process is copied; the calling thread waits for the file. Objects with a trace function are scanned conservatively, and what
+ * only the root callback names is not shown. 0, or a number of errno. */
+int neap_heap_snapshot(const char *path);
+
 /* Steps of a cycle, in their order, on the thread that drives it. */
 typedef enum neap_event {
     NEAP_EVENT_CYCLE_START = 0,    /* the world runs */

@@ -65,6 +65,18 @@ pub extern "C" fn neap_statistics_read(statistics: *mut c_void, bytes: usize) ->
     size_of::<Statistics>()
 }
 
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_heap_snapshot(path: *const c_char) -> c_int {
+    if path.is_null() {
+        return libc::EINVAL;
+    }
+    // SAFETY: neap.h asks for a string.
+    match api::write_heap_snapshot(unsafe { CStr::from_ptr(path) }) {
+        Ok(()) => 0,
+        Err(number) => number,
+    }
+}
+
 type EventCallback = unsafe extern "C" fn(c_int, *mut c_void);
 static EVENT: Slot = Slot::new();
 

@@ -8,6 +8,7 @@
 pub mod handles;
 pub mod monitors;
 mod prefork;
+mod snapshot;
 
 use core::ffi::c_void;
 use core::ops::Range;
@@ -46,6 +47,7 @@ pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message};
 pub use objects::{for_each_object, mark_bit, set_mark_bit};
 pub use prefork::{freeze, frozen_bytes, prefork, unfreeze};
+pub use snapshot::write_heap_snapshot;
 
 /// Traces one object: `object` is the start of its cell, `bytes` the bytes that are its own. Called by the thread that drives the cycle, world stopped: reads and
 /// reports, and neither allocates nor locks.

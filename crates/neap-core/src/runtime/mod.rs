@@ -7,6 +7,7 @@
 pub mod allocate;
 pub mod external_stop;
 mod fork;
+pub mod heap_snapshot;
 pub mod interpose;
 pub mod prefork;
 mod recorded;

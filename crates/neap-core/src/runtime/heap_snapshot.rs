@@ -1,0 +1,206 @@
+//! A snapshot of the live graph in a file: the world is stopped for as long as the process takes to be copied, and the copy reads its heap and writes while the program runs on.
+//!
+//! Invariant: as for any child of `sys::child`: in it only memory of its own is taken, no lock but those that stand still with the world, and it ends with `exit`. What only the program's own root
+//! callback or trace functions know is not followed. On the thread that asks, which waits for the file; no cycle runs meanwhile.
+
+#![allow(unsafe_code)]
+
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicU32, Ordering::*};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::addr::PAGE_BYTES;
+use crate::cycle::collector;
+use crate::heap::{HEAP, Heap};
+use crate::observe::heap_snapshot::{Failed, Snapshot};
+use crate::refs::{self, Marking};
+use crate::sys::child::{self, Child};
+use crate::sys::{map, thread};
+use crate::world::registry::{self, Registry};
+use crate::world::roots::Images;
+use crate::world::{self, Stopped, current};
+
+/// The sorts of roots, as places in the snapshot's list of them.
+const STACKS: usize = 0;
+const STATIC: usize = 1;
+const UNCOLLECTABLE: usize = 2;
+const REFERENCES: usize = 3;
+
+/// What the child says: nothing yet, done, or an error number.
+const NOT_DONE: u32 = 0;
+const DONE: u32 = 1;
+const FAILED: u32 = 2;
+
+/// Writes the snapshot to `path`, over what is there.
+pub fn write(path: &CStr) -> Result<(), Errno> {
+    let mutator = super::mutator();
+    let shared = map::allocate_shared(PAGE_BYTES)?;
+    // SAFETY: zeroed memory that stays mapped until after the last use.
+    let answer = unsafe { &*shared.pointer::<AtomicU32>() };
+    collector::hold();
+    let result = thread::with_registers_spilled(|position| {
+        mutator.position.store(position, Relaxed);
+        copy(path, answer)
+    });
+    collector::release();
+    let result = result.and_then(|child| {
+        child.wait();
+        match answer.load(Acquire) {
+            DONE => Ok(()),
+            // Killed, or out of memory beyond telling.
+            NOT_DONE => Err(Errno::NOMEM),
+            number => Err(Errno::from_raw_os_error((number - FAILED) as i32)),
+        }
+    });
+    map::release(shared, PAGE_BYTES);
+    result
+}
+
+/// Stops the world and copies the process.
+fn copy(path: &CStr, answer: &AtomicU32) -> Result<Child, Errno> {
+    let mut images = Images::new();
+    if !images.reserve() {
+        return Err(Errno::NOMEM);
+    }
+    let world = world::the();
+    let mut registry = registry::lock();
+    let mut stopped = None;
+    let mut stop = || stopped = Some(world.stop(&mut registry, current::get()));
+    if world.stops_under_loader_lock() {
+        images.list(stop);
+    } else {
+        images.list(|| {});
+        stop();
+    }
+    let Some(stopped) = stopped else { return Err(Errno::INVAL) };
+    // Held over the copy, so that the child finds the heap's lists in order whatever the library's own threads do.
+    let inner = HEAP.inner();
+    // SAFETY: the child does what this file's invariant says.
+    let made = unsafe { child::make() };
+    drop(inner);
+    if let Ok(None) = made {
+        let result = in_child(path, &mut images, &registry, &stopped);
+        answer.store(
+            result.map_or_else(|error| FAILED + error.raw_os_error() as u32, |()| DONE),
+            Release,
+        );
+        child::exit(0);
+    }
+    world.resume(stopped);
+    drop(registry);
+    match made {
+        Ok(Some(child)) => Ok(child),
+        Ok(None) => Err(Errno::CHILD),
+        Err(refusal) => Err(refusal.error.unwrap_or(Errno::NOSYS)),
+    }
+}
+
+fn in_child(
+    path: &CStr,
+    images: &mut Images,
+    registry: &Registry,
+    stopped: &Stopped,
+) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::from(0o644))?;
+    let mut refused = Errno::IO;
+    let mut output = |bytes: &[u8]| {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match rustix::io::write(&file, rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    refused = error;
+                    return false;
+                }
+            }
+        }
+        true
+    };
+    let written =
+        reach(images, registry, stopped).and_then(|mut snapshot| snapshot.write(&mut output));
+    written.map_err(|failed| match failed {
+        Failed::NoMemory => Errno::NOMEM,
+        Failed::Output => refused,
+    })
+}
+
+/// Everything that the roots reach, as a cycle would find it.
+fn reach(
+    images: &mut Images,
+    registry: &Registry,
+    stopped: &Stopped,
+) -> Result<Snapshot<'static>, Failed> {
+    let mut graph = Graph { snapshot: Snapshot::new(&HEAP)?, result: Ok(()) };
+    let world = world::the();
+    world.for_each_root(current::get(), stopped, &mut |range| graph.range(STACKS, range));
+    for mutator in registry.iter() {
+        if !world.names_roots_of(mutator, stopped) {
+            images.of_mutator(registry, mutator, stopped.standing(), |range| {
+                graph.range(STACKS, range);
+            });
+        }
+    }
+    for stack in registry.stacks() {
+        graph.range(STACKS, stack.left());
+        stack.registers().for_each(|register| graph.word(STACKS, register));
+    }
+    images.for_each(stopped, |range| graph.range(STATIC, range));
+    HEAP.inner().for_each_uncollectable(&HEAP, |block| {
+        HEAP.for_each_object(block, HEAP.header(block), |_, start| {
+            graph.word(UNCOLLECTABLE, start.0)
+        });
+    });
+    refs::trace_roots(&mut graph);
+    refs::process::trace_strong(&mut graph);
+    graph.result?;
+    Ok(graph.snapshot)
+}
+
+/// The graph under construction; after a failure it takes nothing more.
+struct Graph {
+    snapshot: Snapshot<'static>,
+    result: Result<(), Failed>,
+}
+
+impl Graph {
+    fn word(&mut self, sort: usize, word: usize) {
+        if self.result.is_ok() {
+            self.result = self.snapshot.root(sort, word);
+        }
+    }
+
+    fn range(&mut self, sort: usize, range: core::ops::Range<usize>) {
+        if self.result.is_ok() {
+            // SAFETY: roots of a stopped world are readable, and this copy of them stands still.
+            self.result = unsafe { self.snapshot.root_range(sort, range) };
+        }
+    }
+}
+
+impl Marking for Graph {
+    fn is_marked(&self, object: usize) -> bool {
+        self.snapshot.is_reached(object)
+    }
+    fn mark(&mut self, object: usize) {
+        self.word(REFERENCES, object);
+    }
+    fn mark_word(&mut self, word: usize) {
+        self.word(REFERENCES, word);
+    }
+    fn mark_contents(&mut self, object: usize) {
+        if let Some(cell) = Heap::object_at(&HEAP, object) {
+            self.range(REFERENCES, cell.start.0..cell.start.0 + cell.bytes());
+        }
+    }
+    fn mark_contents_except_self(&mut self, object: usize) {
+        self.mark_contents(object);
+    }
+    fn drain(&mut self) {}
+    fn container(&self, address: usize) -> Option<usize> {
+        HEAP.object_at(address).map(|cell| cell.start.0)
+    }
+}
