@@ -58,6 +58,7 @@ pub struct Snapshot<'h> {
     waiting: MetaVec<usize>,
     /// Objects that roots point to: sort and start, each root word one.
     roots: MetaVec<(u8, usize)>,
+    /// How many objects were reached.
     objects: usize,
 }
 
@@ -137,11 +138,6 @@ impl<'h> Snapshot<'h> {
         self.reached[place] & bit != 0
     }
 
-    /// How many objects were reached.
-    pub fn objects(&self) -> usize {
-        self.objects
-    }
-
     /// The place of a reached object among all nodes.
     fn node(&self, start: usize) -> usize {
         let (place, bit) = self.bit(start);
@@ -177,16 +173,14 @@ impl<'h> Snapshot<'h> {
             seen += word.count_ones();
         }
         let mut names = Names { names: MetaVec::new() };
-        let mut nodes = 0;
         let mut edges = SORTS.len() + self.roots.len();
         self.for_each(|object| {
-            nodes += 1;
             names.place(object)?;
             for_each_child(self.heap, object.start.0, |_, _| edges += 1);
             Ok(())
         })?;
         let mut out = Text { output, line: [0; 4096], length: 0, refused: false };
-        self.write_all(&mut out, &mut names, ROOT_NODES + nodes, edges)?;
+        self.write_all(&mut out, &mut names, ROOT_NODES + self.objects, edges)?;
         out.flush();
         if out.refused { Err(Failed::Output) } else { Ok(()) }
     }
@@ -404,7 +398,7 @@ mod tests {
         let mut snapshot = Snapshot::new(&heap).unwrap();
         snapshot.root(1, first + 1).unwrap();
         snapshot.root(0, 12345).unwrap();
-        assert_eq!(snapshot.objects(), 2000);
+        assert_eq!(snapshot.objects, 2000);
         let mut text = Vec::new();
         snapshot
             .write(&mut |bytes| {
