@@ -42,7 +42,7 @@ const ROOT_NODES: usize = 1 + SORTS.len();
 pub const SORTS: [&str; 4] = ["(stacks)", "(static data)", "(uncollectable)", "(references)"];
 /// Fields of a node: type, name, id, self_size, edge_count.
 const NODE_FIELDS: usize = 5;
-/// Sorts of strings besides the fixed ones: one for each name of objects.
+/// Words of `reached` that share a count in `before`. Larger: less memory; smaller: fewer words to count for an edge.
 const GROUP: usize = 16;
 
 /// The graph that was found.
