@@ -16,7 +16,7 @@ rust=(rustc-web cargo-web rustfmt-web rust-web-clippy)
 peers=(libgc-dev libmimalloc-dev mono-runtime mono-mcs shellcheck)
 # Readers of the formats that Neap writes.
 d=(ldc gdc dub onedrive)
-readers=(python3-prometheus-client bpftrace bsdutils)
+readers=(python3-prometheus-client bpftrace bsdutils chromium)
 
 say() { echo "setup: $*" >&2; }
 
