@@ -91,6 +91,23 @@ if wanted prefork; then
     }
 fi
 
+# Each watch has its own ways to be in the middle of something. Ten thousand children are enough once.
+if wanted fork_faults; then
+    # shellcheck disable=SC2086
+    build fork_faults.c fork_faults -O2 $link && {
+        for case in while-others-allocate from-several-threads killed-children in-a-finalizer chains children-are-lazy \
+            closed-descriptors spawned daemonized registrations; do
+            for watch in none pagemap fork; do
+                result "fork_faults, $case, watch=$watch" \
+                    env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=256K "$out/fork_faults" "$case"
+            done
+        done
+        result "fork_faults, many-short-children" "$out/fork_faults" many-short-children
+        result "fork_faults, while-others-allocate, prefork=on-fork, check=3" \
+            env NEAP_PREFORK=on-fork NEAP_CHECK=3 NEAP_MIN_TRIGGER=256K "$out/fork_faults" while-others-allocate
+    }
+fi
+
 # Without optimisation, without inline allocation, position-independent in the strict way, and with the static library.
 for source in alloc.c threads.c fork.c thread_roots.c cxx.cpp; do
     name=${source%.*}

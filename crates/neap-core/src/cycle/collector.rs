@@ -141,12 +141,18 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
         postpone();
         return false;
     }
-    steps::reopen();
     if reason == Reason::Explicit {
         limits::note_explicit();
     }
-    if steps::enabled() && HEAP.state.expected_live_bytes() >= SMALL_BYTES {
-        return concurrently(position, reason);
+    // Twice, for a watch that turns out to be closed.
+    for _ in 0..2 {
+        steps::reopen();
+        if steps::enabled() && HEAP.state.expected_live_bytes() >= SMALL_BYTES {
+            let collected = concurrently(position, reason);
+            if collected || steps::enabled() {
+                return collected;
+            }
+        }
     }
     let mut collector = COLLECTOR.lock();
     if reason == Reason::Allocated && !is_due() {

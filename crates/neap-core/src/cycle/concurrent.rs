@@ -75,6 +75,11 @@ impl Concurrent {
         self.watched.watching()
     }
 
+    /// Whether the program has closed the watch behind our back.
+    pub fn watch_was_closed(&self) -> bool {
+        self.watched.was_closed()
+    }
+
     /// All blocks are swept: what is free now need not be watched. World running, on the collector's thread.
     pub fn swept(&mut self) {
         self.watched.disarm_free();
@@ -238,15 +243,18 @@ impl Concurrent {
         HEAP.state.born_marked_bytes.store(born, Relaxed);
         self.allocated_during_last = allocated.saturating_sub(self.began_at);
         let marked = HEAP.state.marked_bytes.load(Relaxed);
+        // Frozen objects are never marked anew, and counted where the cycle ends.
+        let frozen = HEAP.state.frozen_bytes.load(Relaxed);
+        let live_before = self.record.live_before_bytes.saturating_sub(frozen);
         let before = match self.generation {
-            Generation::Full => self.record.live_before_bytes,
+            Generation::Full => live_before,
             Generation::Minor => 0,
         };
         // Of a full cycle's marks those beyond what lived before stand for what is new.
         self.stayed = (marked.saturating_sub(before) + born) as f64 / allocated.max(1) as f64;
         if self.generation == Generation::Minor {
             let freed = HEAP.state.freed_since_cycle.load(Relaxed);
-            let kept = self.record.live_before_bytes.saturating_sub(freed);
+            let kept = live_before.saturating_sub(freed);
             HEAP.state.marked_bytes.store(marked + kept, Relaxed);
         }
     }

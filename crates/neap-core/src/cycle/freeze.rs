@@ -7,6 +7,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::collector::{self, COLLECTOR, Reason, set_due};
+use super::generation::Generations;
 use super::phase::Phase;
 use crate::heap::HEAP;
 use crate::world::attach;
@@ -42,12 +43,19 @@ pub fn unfreeze() -> bool {
     if mutator.holds.load(Relaxed) > 0 {
         return false;
     }
-    (0..ATTEMPTS).any(|_| {
-        between_cycles(|| {
+    for _ in 0..ATTEMPTS {
+        let thawed = between_cycles(|| {
             let _critical = mutator.critical();
             HEAP.inner().unfreeze(&HEAP);
-        }) || !collector::collect(Reason::Explicit)
-    })
+        });
+        if thawed {
+            return true;
+        }
+        if !collector::collect(Reason::Explicit) {
+            return false;
+        }
+    }
+    false
 }
 
 /// Runs `f` if no cycle is under way, and sets the trigger anew.
@@ -64,6 +72,8 @@ fn between_cycles(f: impl FnOnce()) -> bool {
             .load(Relaxed)
             .saturating_sub(HEAP.state.frozen_bytes.load(Relaxed));
         collector.marked_before = collector.marked;
+        // What is old has changed: the next cycle is a full one.
+        collector.generations = Generations::new();
         set_due(collector);
     }
     collector::release();

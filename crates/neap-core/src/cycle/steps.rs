@@ -211,9 +211,16 @@ pub fn drive() {
 fn run_steps(generation: Generation) {
     // SAFETY: this is the collector's thread, and nothing is offered.
     if unsafe { state() }.arm(generation).is_err() {
-        print::message(format_args!(
-            "the system no longer watches pages; cycles stop the world from now on"
-        ));
+        // SAFETY: as above.
+        if unsafe { state() }.was_closed() {
+            // As daemons do with all descriptors they find. The next cycle opens another; the old one's memory stays, since somebody may be asking it what it is.
+            INHERITED.store(watching() as u32, Relaxed);
+            HEAP.inner().granules.forget_registrations();
+        } else {
+            print::message(format_args!(
+                "the system no longer watches pages; cycles stop the world from now on"
+            ));
+        }
         let mut collector = COLLECTOR.lock();
         CONCURRENT.store(0, Release);
         give_up(&mut collector);

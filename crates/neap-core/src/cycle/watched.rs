@@ -43,6 +43,11 @@ impl Watched {
         self.watch.watching()
     }
 
+    /// Whether the program has closed the watch behind our back.
+    pub fn was_closed(&self) -> bool {
+        self.watch.was_closed()
+    }
+
     /// Arms the chosen blocks and, again, all that are armed; calls `written` for what was written since it was armed last, what never was armed included. World running.
     pub fn arm(
         &mut self,

@@ -39,6 +39,14 @@ impl Way {
         }
     }
 
+    /// Whether the program has closed what it needs behind our back.
+    pub fn was_closed(&self) -> bool {
+        match self {
+            Self::Watched(concurrent) => concurrent.watch_was_closed(),
+            Self::Forked(_) => false,
+        }
+    }
+
     /// Before the roots, world running, on the collector's thread. An error where the system refuses: then there is no cycle.
     pub fn arm(&mut self, generation: Generation) -> Result<(), Unwatched> {
         match self {

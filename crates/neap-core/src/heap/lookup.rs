@@ -60,8 +60,16 @@ impl<'h> View<'h> {
     /// The bits of the block that begins at `granule`.
     #[inline(always)]
     pub fn bits(&self, granule: Granule) -> Bits<'h> {
+        let words = (self.bits + granule.0 as usize * BITS_BYTES) as *const _;
         // SAFETY: as `Heap::bits`.
-        unsafe { Bits::at((self.bits + granule.0 as usize * BITS_BYTES) as *const _) }
+        #[cfg(not(feature = "marks-in-objects"))]
+        let bits = unsafe { Bits::at(words) };
+        // SAFETY: as `Heap::bits`.
+        #[cfg(feature = "marks-in-objects")]
+        let bits = unsafe {
+            Bits::of(words, self.base.0 + granule.offset(), self.header(granule).cell_bytes())
+        };
+        bits
     }
 
     /// Fetches the header that a look at `word` begins with, which lies in the view.

@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+#[cfg_attr(feature = "marks-in-objects", path = "bits_in_objects.rs")]
 pub mod bits;
 pub mod classes;
 pub mod decay;
@@ -112,10 +113,15 @@ impl Heap {
     #[inline(always)]
     pub fn bits(&self, granule: Granule) -> Bits<'_> {
         debug_assert!(granule.offset() < self.committed());
+        let words = (self.bits.load(Relaxed) + granule.0 as usize * bits::BITS_BYTES) as *const _;
         // SAFETY: bits of the committed range are mapped and never unmapped.
-        unsafe {
-            Bits::at((self.bits.load(Relaxed) + granule.0 as usize * bits::BITS_BYTES) as *const _)
-        }
+        #[cfg(not(feature = "marks-in-objects"))]
+        let bits = unsafe { Bits::at(words) };
+        // SAFETY: as above; so are the block's cells.
+        #[cfg(feature = "marks-in-objects")]
+        let bits =
+            unsafe { Bits::of(words, self.address(granule).0, self.header(granule).cell_bytes()) };
+        bits
     }
 
     /// The address of a granule's first byte.
@@ -201,10 +207,10 @@ impl Heap {
 
     /// Makes a block of granules that were just taken.
     pub fn form_block(&self, first: Granule, form: &Form) {
-        self.bits(first).clear(form.cells);
         for back in 1..form.granules {
             self.header(first.add(back as usize)).continue_from(back);
         }
+        self.bits(first).clear(form.cells);
         self.header(first).form(form);
     }
 

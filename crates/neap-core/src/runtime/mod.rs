@@ -83,7 +83,9 @@ fn apply_at_start(options: &Options) {
     if options.huge_pages == HugePages::Auto {
         HEAP.state.huge_pages_above.store(HUGE_PAGES_ABOVE, Relaxed);
     }
-    HEAP.state.past_end.store(options.past_end as usize, Relaxed);
+    // The build variant keeps a word of its own at the end of each cell.
+    let own_word = if cfg!(feature = "marks-in-objects") { 8 } else { 0 };
+    HEAP.state.past_end.store(options.past_end as usize + own_word, Relaxed);
     if options.past_end {
         // A byte more than a multiple of 16 would get cells that are none.
         HEAP.state.align_all.store(1, Relaxed);

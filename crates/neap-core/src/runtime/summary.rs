@@ -96,6 +96,8 @@ extern "C" fn at_exit() {
 pub fn after_fork() {
     WRITTEN.store(0, Relaxed);
     FORKED.store(true, Relaxed);
+    // The stops are told from the fork on: those before it were the parent's.
+    PAUSES.clear();
 }
 
 fn write(s: &Statistics, out: &mut impl Write) -> core::fmt::Result {

@@ -1,6 +1,6 @@
 //! A histogram of durations: eight buckets to each doubling of nanoseconds, so that a percentile is at most an eighth off.
 //!
-//! Invariant: counts only grow. Written by one thread at a time, read by any; a reader may miss what is being added.
+//! Invariant: counts only grow, but for [`Histogram::clear`]. Written by one thread at a time, read by any; a reader may miss what is being added.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -31,6 +31,14 @@ impl Histogram {
         self.count.fetch_add(1, Relaxed);
         self.total.fetch_add(ns, Relaxed);
         self.max.fetch_max(ns, Relaxed);
+    }
+
+    /// Forgets everything: in a forked child, whose parent's durations are not its own. No other thread uses it.
+    pub fn clear(&self) {
+        for count in self.counts.iter().filter(|count| count.load(Relaxed) != 0) {
+            count.store(0, Relaxed);
+        }
+        [&self.count, &self.total, &self.max].map(|figure| figure.store(0, Relaxed));
     }
 
     /// How many were counted.
@@ -76,6 +84,17 @@ impl Default for Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_left_after_clearing() {
+        let histogram = Histogram::new();
+        histogram.add(5_000);
+        histogram.clear();
+        assert_eq!((histogram.count(), histogram.max(), histogram.total()), (0, 0, 0));
+        assert_eq!(histogram.percentile(0.5), 0);
+        histogram.add(7);
+        assert_eq!((histogram.count(), histogram.max()), (1, 7));
+    }
 
     #[test]
     fn percentiles_are_an_eighth_off_at_most() {

@@ -32,6 +32,11 @@ impl OwnDescriptor {
     fn new(file: OwnedFd) -> Self {
         Self { identity: identity(&file), file: ManuallyDrop::new(file) }
     }
+
+    /// Whether the number still means what was opened.
+    fn is_ours(&self) -> bool {
+        self.identity.is_some() && self.identity == identity(&self.file)
+    }
 }
 
 fn identity(file: &OwnedFd) -> Option<(u64, u64)> {
@@ -40,7 +45,7 @@ fn identity(file: &OwnedFd) -> Option<(u64, u64)> {
 
 impl Drop for OwnDescriptor {
     fn drop(&mut self) {
-        if self.identity.is_some() && self.identity == identity(&self.file) {
+        if self.is_ours() {
             // SAFETY: dropped once, here, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.file) };
         }
@@ -165,6 +170,11 @@ impl WriteWatch {
         )
         .map_err(|error| Refusal::new("/proc/self/pagemap", error))?;
         Ok(Self { faults: OwnDescriptor::new(faults), pagemap: OwnDescriptor::new(pagemap) })
+    }
+
+    /// Whether the program has closed it behind our back.
+    pub fn was_closed(&self) -> bool {
+        !(self.faults.is_ours() && self.pagemap.is_ours())
     }
 
     /// Has the kernel watch a range of whole pages.

@@ -37,6 +37,14 @@ impl AnyWatch {
         }
     }
 
+    /// Whether the program has closed it behind our back.
+    pub fn was_closed(&self) -> bool {
+        match self {
+            Self::Pagemap(watch) => watch.was_closed(),
+            Self::Mprotect(_) => false,
+        }
+    }
+
     /// Which one it is.
     pub fn watching(&self) -> Watching {
         match self {

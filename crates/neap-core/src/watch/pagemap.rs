@@ -29,6 +29,11 @@ impl Pagemap {
             .map_err(|_| Refusal::new("mmap", Errno::NOMEM))?;
         Ok(Self { watch, regions })
     }
+
+    /// Whether the program has closed it behind our back.
+    pub fn was_closed(&self) -> bool {
+        self.watch.was_closed()
+    }
 }
 
 impl Watch for Pagemap {
