@@ -38,7 +38,9 @@ impl Histogram {
         for count in self.counts.iter().filter(|count| count.load(Relaxed) != 0) {
             count.store(0, Relaxed);
         }
-        [&self.count, &self.total, &self.max].map(|figure| figure.store(0, Relaxed));
+        for figure in [&self.count, &self.total, &self.max] {
+            figure.store(0, Relaxed);
+        }
     }
 
     /// How many were counted.
