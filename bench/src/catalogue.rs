@@ -4,7 +4,11 @@
 
 mod handles;
 
+mod watches;
+
 use std::collections::BTreeMap;
+
+use watches::watches;
 
 use crate::experiment::{Bar, Contestant, Draw, Experiment, Figure, Library, Metric};
 
@@ -45,13 +49,21 @@ pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
     all.extend(
         ["200M", "1G", "4G"].map(|live| pauses(live, if quick { "32M" } else { live }, seconds)),
     );
+    all.extend(
+        ["200M", "1G", "4G"].map(|live| watches(live, if quick { "32M" } else { live }, seconds)),
+    );
     all
+}
+
+/// What is run only when it is asked for.
+fn is_long(name: &str) -> bool {
+    name == "pauses-4g" || name.starts_with("watches-")
 }
 
 /// The experiments of `all` that `names` ask for: each is a whole name or its beginning up to a hyphen. Without names all but the longest.
 pub fn choose(all: Vec<Experiment>, names: &[String]) -> Result<Vec<Experiment>, String> {
     if names.is_empty() {
-        return Ok(all.into_iter().filter(|experiment| experiment.name != "pauses-4g").collect());
+        return Ok(all.into_iter().filter(|experiment| !is_long(&experiment.name)).collect());
     }
     let fits = |experiment: &Experiment, name: &String| {
         experiment

@@ -34,7 +34,7 @@ use crate::record::{ExperimentRecord, Record};
 #[derive(Parser)]
 #[command(name = "neap-bench", version)]
 struct Arguments {
-    /// Benchmarks to run: names, or their beginnings (`alloc` is all of alloc-16, alloc-32, …). Without names all but pauses-4g
+    /// Benchmarks to run: names, or their beginnings (`alloc` is all of alloc-16, alloc-32, …). Without names all but pauses-4g and the watches
     names: Vec<String>,
     /// Runs of each program; a figure for the record is the median of at least 5
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]

@@ -27,6 +27,40 @@ pub fn text() -> String {
     out
 }
 
+/// The table of costs, for so many bytes of memory.
+pub fn costs(bytes: usize) -> String {
+    let ms = |time: std::time::Duration| format!("{:.3}", time.as_secs_f64() * 1e3);
+    let or_none = |time: Option<_>| time.map_or("-".to_owned(), ms);
+    let mut out = format!(
+        "Costs for {} MiB of memory, one run (ms; first write µs). fork: arming is making the child.\n\
+         {:10} {:>6} {:>10} {:>10} {:>12} {:>10} {:>12}\n",
+        bytes >> 20,
+        "watch",
+        "pages",
+        "arm",
+        "ask clean",
+        "ask 1/64",
+        "ask all",
+        "first write"
+    );
+    for (name, huge, cost) in probe::costs(bytes) {
+        let pages = if huge { "2 MiB" } else { "4 KiB" };
+        let _ = match cost {
+            Ok(cost) => writeln!(
+                out,
+                "{name:10} {pages:>6} {:>10} {:>10} {:>12} {:>10} {:>12.2}",
+                ms(cost.arm),
+                or_none(cost.ask_clean),
+                or_none(cost.ask_some),
+                or_none(cost.ask_all),
+                cost.first_write.as_secs_f64() * 1e6
+            ),
+            Err(refused) => writeln!(out, "{name:10} {pages:>6} refused: {refused}"),
+        };
+    }
+    out
+}
+
 /// What would be used, and why.
 fn chosen(tried: &[probe::Tried], chosen: Result<&str, &str>) -> String {
     let asked = std::env::var("NEAP_WATCH").ok();

@@ -62,7 +62,7 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Some(("options", _)) => print(&option_table::text()),
-        Some(("doctor", _)) => print(&doctor::text()),
+        Some(("doctor", arguments)) => doctor(arguments),
         Some(("report", arguments)) => report::run(arguments).and_then(|text| print(&text)),
         Some(("flags", arguments)) => flags(arguments),
         Some(("export", arguments)) => export::run(arguments),
@@ -91,7 +91,17 @@ fn command() -> Command {
         )
         .subcommand(
             Command::new("doctor")
-                .about("Print what this machine allows, what would be used, and what to change"),
+                .about("Print what this machine allows, what would be used, and what to change")
+                .arg(
+                    Arg::new("measure")
+                        .long("measure")
+                        .value_name("MIB")
+                        .num_args(0..=1)
+                        .require_equals(true)
+                        .default_missing_value("1024")
+                        .value_parser(value_parser!(u32).range(2..=65_536))
+                        .help("Measure what each watch costs for so much memory (1024 MiB)"),
+                ),
         )
         .subcommand(report::command())
         .subcommand(flags_command())
@@ -151,6 +161,14 @@ fn flags_command() -> Command {
         .arg(switch("static", "Link the library into the program"))
         .arg(switch("cflags", "Only what compiling needs").conflicts_with("libs"))
         .arg(switch("libs", "Only what linking needs"))
+}
+
+fn doctor(arguments: &ArgMatches) -> Result<(), Failure> {
+    print(&doctor::text())?;
+    match arguments.get_one::<u32>("measure") {
+        Some(mib) => print(&format!("\n{}", doctor::costs((*mib as usize) << 20))),
+        None => Ok(()),
+    }
 }
 
 fn flags(arguments: &ArgMatches) -> Result<(), Failure> {

@@ -141,7 +141,9 @@ options! {
     watch: WatchChoice { default: WatchChoice::None, valid: () }
     /// Between full cycles there are minor ones, which look only at what was allocated or written since the last cycle, as long as they pay. Only where the program runs while it is marked.
     minor_cycles: Boolean { default: true, valid: () }
-    /// Which of the heap's memory is asked to be huge pages, which make marking large heaps faster. `auto`: what lies above the first 32 MiB.
+    /// Which of the heap's memory is asked to be huge pages, which make marking large heaps faster.
+    /// `auto`: what lies above the first 32 MiB. `leaf`: chunks made for pointer-free objects.
+    /// `all`: everything, also of small heaps, which become larger.
     huge_pages: HugePages { default: HugePages::Auto, valid: () }
     /// What to do when the program forks. `on-fork`: as neap_prefork(), if much was allocated since the last time; collects, and makes what lives
     /// then permanent, so that children go on sharing its memory. `never`: nothing.

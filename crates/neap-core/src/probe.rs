@@ -2,8 +2,13 @@
 //!
 //! Invariant: says what was seen to happen in this process, not what a version promises; changes nothing that lasts. Called by a program that uses no heap.
 
+mod cost;
+
 use std::fmt::Write;
 
+pub use cost::Cost;
+
+use crate::addr::CHUNK_BYTES;
 use crate::options::Options;
 use crate::sys::refusal::Refusal;
 use crate::watch::choose::{Watching, choose};
@@ -32,6 +37,21 @@ pub fn watches() -> Vec<Tried> {
             refused: watching.try_out().err().map(|refusal| explain(watching, &refusal)),
         })
         .collect()
+}
+
+/// What each watch that works costs for `bytes` bytes of memory, of pages of 4 KiB and then of 2 MiB. An error says what was refused meanwhile.
+pub fn costs(bytes: usize) -> Vec<(&'static str, bool, Result<Cost, String>)> {
+    let bytes = bytes.next_multiple_of(CHUNK_BYTES).max(CHUNK_BYTES);
+    let mut measured = Vec::new();
+    for watching in Watching::ALL.into_iter().filter(|watching| watching.try_out().is_ok()) {
+        for huge in [false, true] {
+            if let Some(cost) = cost::measure(watching, bytes, huge) {
+                let cost = cost.map_err(|refusal| refusal.to_string());
+                measured.push((watching.name(), huge, cost));
+            }
+        }
+    }
+    measured
 }
 
 /// What a program would use that is started now with this environment; an error names what was asked for and does not work.

@@ -115,6 +115,38 @@ mod tests {
         unsafe { *heap.base().add(2 * CHUNK_BYTES - 1).pointer::<u8>() = 1 };
     }
 
+    /// Whether the mapping that an address lies in is advised to be huge pages.
+    fn is_huge(address: usize) -> bool {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut inside = false;
+        for line in maps.lines() {
+            let bounds = line.split(' ').next().and_then(|word| word.split_once('-'));
+            if let Some((low, high)) = bounds
+                && let (Ok(low), Ok(high)) =
+                    (usize::from_str_radix(low, 16), usize::from_str_radix(high, 16))
+            {
+                inside = (low..high).contains(&address);
+            }
+            if inside && let Some(flags) = line.strip_prefix("VmFlags:") {
+                return flags.split(' ').any(|flag| flag == "hg");
+            }
+        }
+        false
+    }
+
+    #[test]
+    fn pointer_free_chunks_alone_can_be_huge() {
+        use crate::heap::kind::Scan;
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        heap.state.huge_leaf_pages.store(true, Relaxed);
+        let mut inner = heap.inner();
+        for (scan, huge) in [(Scan::Conservative, false), (Scan::Leaf, true)] {
+            let taken = heap.take_granules(&mut inner, 1, scan, true).unwrap();
+            assert_eq!(is_huge(heap.address(taken.first).0), huge, "{scan:?}");
+        }
+    }
+
     #[test]
     fn a_small_reservation_ends() {
         let heap = Heap::new();

@@ -130,6 +130,10 @@ choice! {
     HugePages {
         /// What lies above the size at which a heap gains by them.
         Auto = "auto",
+        /// What was made for pointer-free objects.
+        Leaf = "leaf",
+        /// Everything.
+        All = "all",
         /// None.
         Never = "never",
     }

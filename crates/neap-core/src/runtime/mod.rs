@@ -80,8 +80,11 @@ fn apply_at_start(options: &Options) {
             "cannot reserve address space for the heap ({error}); raise the limit on address space (ulimit -v)"
         ));
     }
-    if options.huge_pages == HugePages::Auto {
-        HEAP.state.huge_pages_above.store(HUGE_PAGES_ABOVE, Relaxed);
+    match options.huge_pages {
+        HugePages::Auto => HEAP.state.huge_pages_above.store(HUGE_PAGES_ABOVE, Relaxed),
+        HugePages::All => HEAP.state.huge_pages_above.store(0, Relaxed),
+        HugePages::Leaf => HEAP.state.huge_leaf_pages.store(true, Relaxed),
+        HugePages::Never => {}
     }
     // The build variant keeps a word of its own at the end of each cell.
     let own_word = if cfg!(feature = "marks-in-objects") { 8 } else { 0 };

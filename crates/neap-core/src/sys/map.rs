@@ -100,6 +100,13 @@ pub fn most_mappings() -> Option<usize> {
     core::str::from_utf8(&text[..length]).ok()?.trim().parse().ok()
 }
 
+/// Asks for huge pages over a range, or for none.
+pub fn set_huge_pages(start: Address, bytes: usize, huge: bool) {
+    let advice = if huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
+    // SAFETY: advice that does not change contents.
+    let _ = unsafe { mm::madvise(start.pointer(), bytes, advice) };
+}
+
 /// Grows a mapping made by [`allocate`], moving it where it must.
 ///
 /// # Safety
