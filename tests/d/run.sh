@@ -121,4 +121,15 @@ if wanted gdc; then
     fi
 fi
 
+# The benchmark programs check their results.
+for program in rand_large rand_small tree2; do
+    wanted "$program" || continue
+    # shellcheck disable=SC2046
+    result "$program compiles" ldc2 -O2 -w -Ibench/gcbench -od="$out/obj" -of="$out/$program" "bench/gcbench/$program.d" \
+        bench/gcbench/report.d $("$prefix/bin/neap" flags d) || continue
+    for watch in none pagemap; do
+        result "$program, watch=$watch" env NEAP_WATCH="$watch" "$out/$program" 300 --DRT-gcopt=gc:neap
+    done
+done
+
 exit "$failed"
