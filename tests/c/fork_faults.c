@@ -183,7 +183,7 @@ static void in_a_finalizer(void)
     finalized = 0;
     make_finalized();
     collect();
-    neap_finalizers_run_all();
+    neap_finalizers_run();
     CHECK(finalized >= MANY - STRAY);
     CHECK(forked_in_finalizer);
 }
@@ -337,10 +337,15 @@ static void counts(void *object, void *data)
     child_finalized++;
 }
 
+/* Kept until a child drops them: a cycle of the parent must not finalize them before. */
+static struct node *counted[MANY];
+
 static APART void make_counted(void)
 {
-    for (int i = 0; i < MANY; i++)
-        CHECK_EQUAL(neap_finalizer_set(list(1), counts, NULL, NEAP_ORDER_NONE), NEAP_OK);
+    for (int i = 0; i < MANY; i++) {
+        counted[i] = list(1);
+        CHECK_EQUAL(neap_finalizer_set(counted[i], counts, NULL, NEAP_ORDER_NONE), NEAP_OK);
+    }
 }
 
 /* What was registered before the fork works in the child: handles, links, finalizers, each for itself. */
@@ -355,9 +360,9 @@ static void registrations(void)
         pid_t child = fork();
         if (child == 0) {
             failures = 0;
-            child_finalized = 0;
+            memset(counted, 0, sizeof counted);
             collect();
-            neap_finalizers_run_all();
+            neap_finalizers_run();
             CHECK(child_finalized >= MANY - STRAY);
             CHECK(is_intact(neap_handle_get(strong), 5));
             CHECK(neap_handle_get(weak) == neap_handle_get(strong));
