@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: help setup build demo test bench soak loom miri sanitize install clean
+.PHONY: help setup build demo test bench soak loom model miri sanitize install clean
 
 help:
 	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
@@ -14,6 +14,7 @@ help:
 	@echo 'make setup      install what is missing on this machine (the others do so too)'
 	@echo 'make soak       torture for a long time (DURATION=600, in seconds)'
 	@echo 'make loom       every interleaving of the lock-free parts'
+	@echo 'make model      every interleaving of a cycle and a small program, in a model (2 GB, minutes)'
 	@echo 'make miri       the tests that can run under miri, which finds undefined behaviour'
 	@echo 'make sanitize   tests under the address and thread sanitizers'
 	@echo 'make clean      remove what was built'
@@ -40,7 +41,7 @@ bench: build
 soak: build
 	@tools/long.sh soak $(DURATION)
 
-loom miri sanitize:
+loom model miri sanitize:
 	@tools/setup.sh build
 	@tools/long.sh $@
 

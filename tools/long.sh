@@ -1,6 +1,6 @@
 #!/bin/bash
-# The tests that take too long for `make test`. Usage: tools/long.sh soak [SECONDS] | loom | miri |
-# sanitize. Prints test results as a part of tools/test.sh does. Called by the Makefile and by
+# The tests that take too long for `make test`. Usage: tools/long.sh soak [SECONDS] | loom | model |
+# miri | sanitize. Prints test results as a part of tools/test.sh does. Called by the Makefile and by
 # .ci/run; what needs a nightly Rust says so, and exits with 3, where there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -42,6 +42,11 @@ loom)
             "loom $model" tools/with-rust.sh cargo test --quiet --release --package neap-core --test "$model"
     done
     ;;
+model)
+    # Link-time optimization of the checker would take as long as the model.
+    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_TARGET_DIR=target/model \
+        tools/with-rust.sh cargo run --quiet --release --package neap-model
+    ;;
 miri)
     need_nightly cargo miri
     for module in "${miri_modules[@]}"; do
@@ -64,7 +69,7 @@ sanitize)
     fi
     ;;
 *)
-    echo "long: want soak, loom, miri or sanitize" >&2
+    echo "long: want soak, loom, model, miri or sanitize" >&2
     exit 2
     ;;
 esac

@@ -22,7 +22,7 @@ expect() {
 test_ci_runs_everything_in_order() {
     tree_with 'echo 5 passed, 0 failed' 'echo "ran $1"'
     expect 0 '5 passed, 0 failed'
-    [ "$(grep '^ran' out | tr '\n' ' ')" = 'ran loom ran miri ran sanitize ran soak ' ]
+    [ "$(grep '^ran' out | tr '\n' ' ')" = 'ran loom ran model ran miri ran sanitize ran soak ' ]
 }
 
 test_ci_fails_with_make_test() {
