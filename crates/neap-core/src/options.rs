@@ -138,7 +138,7 @@ options! {
     /// `fork`: a child process marks a snapshot while the program runs. `mprotect`: as `pagemap`, but
     /// by faults; system calls that write into objects with pointers fail. `auto`: the first of
     /// `pagemap`, `fork` and `none` that works here; `neap doctor` says which that is.
-    watch: WatchChoice { default: WatchChoice::None, valid: () }
+    watch: WatchChoice { default: WatchChoice::Auto, valid: () }
     /// Between full cycles there are minor ones, which look only at what was allocated or written since the last cycle, as long as they pay. Only where the program runs while it is marked.
     minor_cycles: Boolean { default: true, valid: () }
     /// Which of the heap's memory is asked to be huge pages, which make marking large heaps faster.
@@ -339,7 +339,7 @@ mod tests {
             (
                 "watch",
                 "x\n",
-                "NEAP_WATCH=x\\n: want one of: none, auto, pagemap, fork, mprotect; the default is none",
+                "NEAP_WATCH=x\\n: want one of: none, auto, pagemap, fork, mprotect; the default is auto",
             ),
             (
                 "log",

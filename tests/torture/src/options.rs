@@ -52,6 +52,9 @@ pub struct Options {
     /// Objects in 100 that get a finalizer.
     #[arg(long, default_value_t = 5)]
     pub finalizers: u32,
+    /// No objects with trace functions: a program that has some has no minor cycles.
+    #[arg(long)]
+    pub no_functions: bool,
     /// An option of the collector, NAME=VALUE; may be given again.
     #[arg(long = "neap", value_name = "NAME=VALUE")]
     pub neap: Vec<String>,
@@ -94,6 +97,9 @@ impl Options {
             self.audits,
             self.finalizers,
         );
+        if self.no_functions {
+            text.push_str(" --no-functions");
+        }
         for option in &self.neap {
             text.push_str(" --neap ");
             text.push_str(option);

@@ -3,6 +3,7 @@
 //! Invariant: a shadow stores a pointer that counts only in a word that the shape scans. Layouts are interned once
 //! per process. Used from every thread.
 
+use crate::options;
 use core::ffi::c_void;
 use neap_core::api::{self, Kind, LayoutId, ObjectInfo, Shape as Layout, Tracer};
 use std::sync::OnceLock;
@@ -47,6 +48,7 @@ unsafe extern "C" fn trace(
     }
 }
 
+/// The layouts; without trace functions the last is the one before it.
 fn layouts() -> &'static [LayoutId; 5] {
     LAYOUTS.get_or_init(|| {
         fn intern(layout: Layout<'_>) -> LayoutId {
@@ -56,13 +58,12 @@ fn layouts() -> &'static [LayoutId; 5] {
             let (element_words, bits) = BITMAPS[number];
             intern(Layout::Bitmap { element_words, bits: &[bits] })
         };
-        [
-            bitmap(0),
-            bitmap(1),
-            bitmap(2),
-            intern(Layout::Prefix { bytes: PREFIX_BYTES }),
-            intern(Layout::Function { function: trace, environment: STRIDE }),
-        ]
+        let prefix = intern(Layout::Prefix { bytes: PREFIX_BYTES });
+        let function = match options::get().no_functions {
+            true => prefix,
+            false => intern(Layout::Function { function: trace, environment: STRIDE }),
+        };
+        [bitmap(0), bitmap(1), bitmap(2), prefix, function]
     })
 }
 
@@ -74,6 +75,7 @@ impl Shape {
             40..60 => Self::Leaf,
             60..80 => Self::Bitmap(random.usize(0..BITMAPS.len())),
             80..86 => Self::Prefix,
+            86..94 if options::get().no_functions => Self::Prefix,
             86..94 => Self::Function,
             94..98 => Self::Uncollectable,
             _ => Self::UncollectableLeaf,

@@ -42,6 +42,7 @@ pub fn take(
                 note.store(block.0 + 1, Relaxed);
                 return Ok(Unborn { block, start: heap.address(block), bytes, fresh });
             }
+            Err(Refused::System) if inner.is_held_back() && may_grow && !grow => grow = true,
             // Dead memory first: sweep before the heap grows.
             Err(_) if !inner.is_swept() => {
                 inner.sweep_step(heap);

@@ -117,7 +117,7 @@ mod tests {
         let cell = heap.object_at(live).unwrap();
         heap.bits(cell.block).mark::<false>(cell.index);
         heap.note_marked(cell.block, cell.header);
-        heap.inner().begin_sweep();
+        heap.inner().begin_sweep(false);
         assert_eq!(run.rest(), rest);
         while run.bump(4096) != 0 {}
         refill(&heap, local, run, id, true).unwrap();

@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::time::Instant;
 
 use super::collector::Collector;
+use super::conclude::conclude;
 use super::concurrent::{background_helpers, work};
 use super::events::{CycleEvent, tell};
 use super::generation::Generation;
@@ -216,8 +217,9 @@ impl ByFork {
         marker.report();
         self.record.settle_ns = nanoseconds(phase);
         self.allocated_during_last = allocated.saturating_sub(self.began_at);
-        HEAP.inner().free_put_off(&HEAP);
-        stop.finish_cycle(collector, Generation::Full, &mut self.record);
+        stop.hand_to_sweep(collector, &mut self.record, false);
+        let stopped_ns = stop.so_far_ns() + self.record.first_ns;
+        conclude(collector, Generation::Full, &mut self.record, stopped_ns);
         self.record.pause_ns = stop.end();
         self.record.publish();
     }

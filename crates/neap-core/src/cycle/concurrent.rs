@@ -12,6 +12,7 @@ use core::sync::atomic::Ordering::*;
 use std::time::Instant;
 
 use super::collector::{COLLECTOR, Collector};
+use super::conclude::conclude;
 use super::events::{CycleEvent, tell};
 use super::generation::Generation;
 use super::markers;
@@ -187,8 +188,8 @@ impl Concurrent {
         self.record.preclean_pages += pages;
         let marked = HEAP.state.marked_bytes.load(Relaxed) - before;
         let found = pages + marked / PAGE_BYTES;
-        if found > FEW_PAGES && !HEAP.state.allocate_black.swap(true, Relaxed) {
-            self.black_from = HEAP.state.allocated_since_cycle.load(Relaxed);
+        if found > FEW_PAGES {
+            self.begin_black();
         }
         found
     }
@@ -223,14 +224,48 @@ impl Concurrent {
         collector.step(Step::Drained);
         tell(CycleEvent::MarkEnd);
         let phase = Instant::now();
-        refs::settle(&mut Settling::new(team, &HEAP, marker));
+        let settling = &mut Settling::new(team, &HEAP, marker);
+        // The program's own trace functions are called in stops only.
+        let settled = refs::settle_stopped(settling, HEAP.layouts.has_functions());
+        if !settled {
+            // What a thread allocates, while references are settled beside it, is not theirs to judge.
+            self.begin_black();
+        }
+        stop.hand_to_sweep(collector, &mut self.record, !settled);
+        if settled {
+            self.conclude(collector, marker, stop.so_far_ns(), phase);
+            self.record.pause_ns = stop.end();
+        } else {
+            self.record.pause_ns = stop.end();
+            let phase = Instant::now();
+            // Threads are handed marked cells meanwhile.
+            team.begin(1, true);
+            refs::settle_running(&mut Settling::new(team, &HEAP, marker));
+            self.conclude(collector, marker, self.record.pause_ns, phase);
+        }
+        self.record.publish();
+    }
+
+    /// References are settled, since `phase`.
+    fn conclude(
+        &mut self,
+        collector: &mut Collector,
+        marker: &mut Marker<'_>,
+        stopped_ns: u64,
+        phase: Instant,
+    ) {
         marker.report();
         self.record.settle_ns = nanoseconds(phase);
         self.count();
-        HEAP.inner().free_put_off(&HEAP);
-        stop.finish_cycle(collector, self.generation, &mut self.record);
-        self.record.pause_ns = stop.end();
-        self.record.publish();
+        let stopped_ns = stopped_ns + self.record.first_ns;
+        conclude(collector, self.generation, &mut self.record, stopped_ns);
+    }
+
+    /// From here on objects are born marked.
+    fn begin_black(&mut self) {
+        if !HEAP.state.allocate_black.swap(true, Relaxed) {
+            self.black_from = HEAP.state.allocated_since_cycle.load(Relaxed);
+        }
     }
 
     /// What was marked and what was born marked.

@@ -9,6 +9,7 @@ use core::sync::atomic::Ordering::*;
 use std::time::Instant;
 
 use super::collector::Collector;
+use super::conclude::conclude;
 use super::events::{CycleEvent, tell};
 use super::generation::Generation;
 use super::markers;
@@ -72,7 +73,8 @@ pub fn run(collector: &mut Collector, own: Option<&Mutator>) {
     refs::settle(&mut Settling::new(team, &HEAP, marker));
     marker.report();
     record.settle_ns = nanoseconds(phase);
-    stop.finish_cycle(collector, Generation::Full, &mut record);
+    stop.hand_to_sweep(collector, &mut record, false);
+    conclude(collector, Generation::Full, &mut record, stop.so_far_ns());
     record.pause_ns = stop.end();
     record.publish();
 }

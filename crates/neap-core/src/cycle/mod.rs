@@ -5,6 +5,7 @@
 pub mod background;
 pub mod by_fork;
 pub mod collector;
+pub mod conclude;
 pub mod concurrent;
 pub mod events;
 pub mod freeze;

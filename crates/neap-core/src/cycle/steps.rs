@@ -323,7 +323,8 @@ pub fn after_fork() {
     }
     HEAP.inner().granules.forget_registrations();
     let mut collector = COLLECTOR.lock();
-    if collector.phase != Phase::Idle {
+    // Before everything is swept the marks are still those of the last cycle, by which it is to be swept.
+    if collector.phase != Phase::Idle && HEAP.inner().is_swept() {
         HEAP.clear_unnoted_marks();
     }
     give_up(&mut collector);

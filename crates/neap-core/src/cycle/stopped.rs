@@ -8,16 +8,12 @@
 use core::sync::atomic::Ordering::*;
 use std::time::Instant;
 
-use super::collector::{Collector, set_due};
+use super::collector::Collector;
 use super::events::{CycleEvent, tell};
-use super::generation::{Generation, Yield};
-use super::limits;
-use super::pacer::Cycle;
 use super::phase::{Phase, Step};
 use super::report::{CycleRecord, Kind};
 use super::root_callback;
 use super::settle::Settling;
-use super::trigger::smoothed_share;
 use crate::addr::{CellIndex, GRANULE_BYTES};
 use crate::heap::HEAP;
 use crate::heap::lookup::Cell;
@@ -91,64 +87,24 @@ impl Stop {
         pause_ns
     }
 
-    /// The cycle is complete: blocks are handed to the sweep, counts begin anew. `record` gets what is known now.
-    pub fn finish_cycle(
+    /// Everything that is to stay is marked, but for what references keep if `held_back`: then blocks are swept only when [`conclude`](super::conclude::conclude) says so. `record` gets what is known now.
+    pub fn hand_to_sweep(
         &self,
         collector: &mut Collector,
-        generation: Generation,
         record: &mut CycleRecord,
+        held_back: bool,
     ) {
         verify_marks(&self.token, record.kind);
-        collector.marked_before = collector.marked;
-        collector.marked = HEAP.state.marked_bytes.load(Relaxed);
-        let frozen = HEAP.state.frozen_bytes.load(Relaxed);
-        record.live_bytes = collector.marked + frozen + HEAP.state.born_marked_bytes.load(Relaxed);
-        HEAP.state.live_bytes.store(record.live_bytes, Relaxed);
-        record.allocated_bytes = HEAP.state.allocated_since_cycle.load(Relaxed);
         record.mutators = self.registry.count();
         collector.mutators = record.mutators;
         let mut inner = HEAP.inner();
-        inner.begin_sweep();
+        inner.begin_sweep(held_back);
         record.committed_bytes = inner.granules.resident() * GRANULE_BYTES;
-        drop(inner);
-        HEAP.state.marking.store(false, Relaxed);
-        HEAP.state.allocate_black.store(false, Relaxed);
-        HEAP.state.allocated_since_cycle.store(0, Relaxed);
-        HEAP.state.freed_since_cycle.store(0, Relaxed);
-        HEAP.state.cycles.store(record.number, Relaxed);
-        HEAP.state.marks.store(record.number * 2, Release);
-        let stopped_ns = nanoseconds(self.began) + record.first_ns;
-        let running_ns =
-            record.arm_ns + if record.kind == Kind::Stopped { 0 } else { record.mark_ns };
-        // Work in the background costs the program as much as a stop, on another processor.
-        let work_ns = stopped_ns + if record.kind == Kind::Stopped { 0 } else { running_ns };
-        let elapsed_ns = collector.ended.map_or(0, nanoseconds);
-        collector.share = smoothed_share(collector.share, work_ns, elapsed_ns);
-        let refuse = collector.ended.is_some()
-            && collector.pacer.note(&Cycle {
-                elapsed_ns: elapsed_ns.max(stopped_ns),
-                stopped_ns,
-                running_ns,
-                workers: record.markers,
-                processors: collector.processors,
-                allocated_bytes: record.allocated_bytes,
-                live_bytes: record.live_bytes,
-                limit_bytes: HEAP.max_bytes(),
-            });
-        if limits::was_explicit() {
-            collector.pacer.forget_strain();
-        } else if refuse {
-            limits::refuse_next();
-        }
-        collector.ended = Some(Instant::now());
-        let held = record.live_before_bytes + record.allocated_bytes;
-        let freed_bytes = held.saturating_sub(record.live_bytes);
-        collector.yielded(
-            generation,
-            Yield { allocated_bytes: record.allocated_bytes, freed_bytes, work_ns },
-        );
-        record.next_bytes = set_due(collector);
-        collector.step(Step::Finished);
+    }
+
+    /// How long the world has stood.
+    pub fn so_far_ns(&self) -> u64 {
+        nanoseconds(self.began)
     }
 }
 

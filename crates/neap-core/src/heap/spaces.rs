@@ -3,6 +3,8 @@
 //! Invariant `[heap.inv.lists]`: every block is in exactly one list of its space, or in one of the lists of large objects; a block in a list of the
 //! other epoch waits to be swept, its allocation bits still those of before the cycle. All under the heap's lock.
 
+mod sweep;
+
 use core::sync::atomic::Ordering::*;
 
 use super::classes::{CLASSES, TABLE};
@@ -68,6 +70,8 @@ pub struct Inner {
     pub(super) epoch: usize,
     /// Spaces below this one have nothing left to sweep; one past the last means the large objects too.
     swept_below: usize,
+    /// Unswept blocks wait until references are settled.
+    held_back: bool,
 }
 
 impl Inner {
@@ -81,6 +85,7 @@ impl Inner {
             put_off: MetaVec::new(),
             epoch: 0,
             swept_below: usize::MAX,
+            held_back: false,
         }
     }
 
@@ -229,6 +234,10 @@ impl Inner {
             self.hold(heap, id, block);
             return Search::Found(block);
         }
+        if self.held_back {
+            // That is over soon, so a refusal means to ask again.
+            return self.fresh_block(heap, id, may_grow).map_or(Search::Again, Search::Found);
+        }
         for _ in 0..SWEEP_STEP {
             let lists = &mut self.spaces[id.0 as usize].lists;
             let Some(block) =
@@ -257,68 +266,6 @@ impl Inner {
                 Err(refused) => Search::None(refused),
             },
         }
-    }
-
-    /// Sweeps some blocks of any space and frees the empty ones; true when there is nothing left to sweep.
-    pub fn sweep_step(&mut self, heap: &Heap) -> bool {
-        let header = |granule| heap.header(granule);
-        let (now, before) = (self.epoch, 1 - self.epoch);
-        let mut left = SWEEP_STEP;
-        while self.swept_below < self.spaces.len() {
-            let index = self.swept_below;
-            loop {
-                if left == 0 {
-                    return false;
-                }
-                let lists = &mut self.spaces[index].lists;
-                let Some(block) =
-                    lists.partial[before].pop(header).or_else(|| lists.used[before].pop(header))
-                else {
-                    break;
-                };
-                left -= 1;
-                let its = heap.header(block);
-                match heap.bits(block).sweep(its.cells()) {
-                    0 => {
-                        heap.dissolve_block(self, block);
-                    }
-                    live if live == its.cells() => lists.used[now].push(block, header),
-                    _ => {
-                        its.fresh.store(0, Relaxed);
-                        its.cursor.store(0, Relaxed);
-                        lists.partial[now].push(block, header);
-                    }
-                }
-            }
-            self.swept_below += 1;
-        }
-        self.sweep_large(heap, left)
-    }
-
-    fn sweep_large(&mut self, heap: &Heap, most: usize) -> bool {
-        let header = |granule| heap.header(granule);
-        for _ in 0..most {
-            let Some(block) = self.large.used[1 - self.epoch].pop(header) else { return true };
-            if heap.bits(block).sweep(1) == 0 {
-                heap.dissolve_block(self, block);
-            } else {
-                let epoch = self.epoch;
-                self.large.used[epoch].push(block, header);
-            }
-        }
-        false
-    }
-
-    /// Whether every block is swept.
-    pub fn is_swept(&self) -> bool {
-        self.swept_below >= self.spaces.len() && self.large.used[1 - self.epoch].first().is_none()
-    }
-
-    /// The end of a cycle: every block is to be swept by its new mark bits. All were swept by the old ones before.
-    pub fn begin_sweep(&mut self) {
-        debug_assert!(self.is_swept(), "[heap.inv.lists] a cycle begins with everything swept");
-        self.epoch = 1 - self.epoch;
-        self.swept_below = 0;
     }
 
     /// A thread lets go of a block that it held: its free cells can be used by others.
@@ -400,7 +347,7 @@ mod tests {
         }
         heap.bits(partial).mark::<false>(CellIndex(7));
         heap.note_marked(partial, heap.header(partial));
-        inner.begin_sweep();
+        inner.begin_sweep(false);
         drop(inner);
         sweep_all(&heap);
         assert_eq!(heap.header(dead).state(), State::Free);
@@ -420,7 +367,7 @@ mod tests {
             let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), true).unwrap();
             heap.header(block).held.store(0, Relaxed);
         }
-        inner.begin_sweep();
+        inner.begin_sweep(false);
         let mut found = Search::Again;
         while found == Search::Again {
             found = inner.search(&heap, SpaceId::of(Kind::Conservative, 9), true);
@@ -439,7 +386,7 @@ mod tests {
         inner.bear_large(&heap, live);
         inner.bear_large(&heap, dead);
         heap.bits(live).set_range(0..1, true, false, true);
-        inner.begin_sweep();
+        inner.begin_sweep(false);
         drop(inner);
         sweep_all(&heap);
         assert_eq!(
@@ -468,7 +415,7 @@ mod tests {
         let layout = heap.layouts.intern(crate::heap::layout::Shape::Prefix { bytes: 8 }).unwrap();
         let mut inner = heap.inner();
         inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), true).unwrap();
-        inner.begin_sweep();
+        inner.begin_sweep(false);
         while !inner.sweep_step(&heap) {}
         let first = inner.typed_space(&heap, layout, 2).unwrap();
         assert!(inner.is_swept());

@@ -78,6 +78,10 @@ impl Links {
         Self { table: Table::new(), kind }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.len() == 0
+    }
+
     fn handle(&self, slots: &HeldSlots, object: usize) -> Result<Handle, NoMemory> {
         if object == IMMORTAL { Ok(NO_HANDLE) } else { slots.allocate(self.kind, object) }
     }

@@ -127,6 +127,17 @@ impl Refs {
 
     /// Decides about everything that marking did not reach. On return every object that is to stay is marked.
     pub(crate) fn settle<M: Marking>(&mut self, marking: &mut M) {
+        self.begin_settling(marking);
+        self.finish_settling(marking);
+    }
+
+    /// Whether the program has links or toggle references.
+    fn has_links(&self) -> bool {
+        !(self.short_links.is_empty() && self.long_links.is_empty() && self.toggles.is_empty())
+    }
+
+    /// The part for which the world is stopped. From its end on no weak reference gives an object that is not marked.
+    fn begin_settling<M: Marking>(&mut self, marking: &mut M) {
         slab::reclaim();
         marking.drain();
         if site::checks() {
@@ -135,6 +146,10 @@ impl Refs {
         process::set_settling(settling::SHORT);
         marking.drain();
         process::follow_ephemerons(marking);
+    }
+
+    /// The rest: with the world running where there are no links, which a program reads and writes as it likes.
+    fn finish_settling<M: Marking>(&mut self, marking: &mut M) {
         process::settle_short(marking);
         self.slots.expire(Kind::Weak, marking);
         self.short_links.clear_dead(&self.slots);
@@ -226,6 +241,29 @@ pub fn settle<M: Marking>(marking: &mut M) {
     refs.settle(marking);
     monitor::deflate_idle();
     drop(refs);
+    pool::wake();
+}
+
+/// The first part of [`settle`], or all of it if `everything` is to be done now, or cannot be done with the world running: whether it was all. After marking, world stopped.
+pub fn settle_stopped<M: Marking>(marking: &mut M, everything: bool) -> bool {
+    let mut refs = REFS.lock();
+    let all = everything || refs.has_links() || site::checks();
+    if all {
+        refs.settle(marking);
+    } else {
+        refs.begin_settling(marking);
+    }
+    monitor::deflate_idle();
+    drop(refs);
+    if all {
+        pool::wake();
+    }
+    all
+}
+
+/// The rest of [`settle_stopped`], world running; everything is born marked meanwhile, and nothing is swept.
+pub fn settle_running<M: Marking>(marking: &mut M) {
+    REFS.lock().finish_settling(marking);
     pool::wake();
 }
 

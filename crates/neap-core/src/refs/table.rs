@@ -39,11 +39,6 @@ impl<E: Entry> Table<E> {
         self.entries.len()
     }
 
-    /// All entries; an index is good until the next insertion or removal.
-    pub(crate) fn entries(&self) -> &[E] {
-        &self.entries
-    }
-
     /// Which of `buckets` buckets a key belongs to.
     fn bucket(key: usize, buckets: usize) -> usize {
         let hash = ((key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;

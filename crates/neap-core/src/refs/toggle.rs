@@ -40,6 +40,10 @@ const fn kind(strong: bool) -> Kind {
 }
 
 impl Toggles {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     pub(crate) const fn new() -> Self {
         Self { list: MetaVec::new(), callback: None }
     }

@@ -1,0 +1,88 @@
+//! Sweeping all spaces, in steps that keep the heap's lock short.
+//!
+//! Invariant: as `[heap.inv.lists]`: a block in a list of the other epoch waits to be swept by its mark bits. While what stays is not known, it waits longer. Under the heap's lock.
+
+use core::sync::atomic::Ordering::*;
+
+use super::{Inner, SWEEP_STEP};
+use crate::heap::Heap;
+
+impl Inner {
+    /// Sweeps some blocks of any space and frees the empty ones; true when there is nothing left to sweep.
+    pub fn sweep_step(&mut self, heap: &Heap) -> bool {
+        if self.held_back {
+            return false;
+        }
+        let header = |granule| heap.header(granule);
+        let (now, before) = (self.epoch, 1 - self.epoch);
+        let mut left = SWEEP_STEP;
+        while self.swept_below < self.spaces.len() {
+            let index = self.swept_below;
+            loop {
+                if left == 0 {
+                    return false;
+                }
+                let lists = &mut self.spaces[index].lists;
+                let Some(block) =
+                    lists.partial[before].pop(header).or_else(|| lists.used[before].pop(header))
+                else {
+                    break;
+                };
+                left -= 1;
+                let its = heap.header(block);
+                match heap.bits(block).sweep(its.cells()) {
+                    0 => {
+                        heap.dissolve_block(self, block);
+                    }
+                    live if live == its.cells() => lists.used[now].push(block, header),
+                    _ => {
+                        its.fresh.store(0, Relaxed);
+                        its.cursor.store(0, Relaxed);
+                        lists.partial[now].push(block, header);
+                    }
+                }
+            }
+            self.swept_below += 1;
+        }
+        self.sweep_large(heap, left)
+    }
+
+    fn sweep_large(&mut self, heap: &Heap, most: usize) -> bool {
+        let header = |granule| heap.header(granule);
+        for _ in 0..most {
+            let Some(block) = self.large.used[1 - self.epoch].pop(header) else { return true };
+            if heap.bits(block).sweep(1) == 0 {
+                heap.dissolve_block(self, block);
+            } else {
+                let epoch = self.epoch;
+                self.large.used[epoch].push(block, header);
+            }
+        }
+        false
+    }
+
+    /// Whether every block is swept.
+    pub fn is_swept(&self) -> bool {
+        self.swept_below >= self.spaces.len() && self.large.used[1 - self.epoch].first().is_none()
+    }
+
+    /// The end of a cycle: every block is to be swept by its new mark bits. All were swept by the old ones before.
+    ///
+    /// If they are `held_back`, it is not known yet what stays: nothing is swept until [`Inner::let_sweep`], and who needs memory gets new blocks.
+    pub fn begin_sweep(&mut self, held_back: bool) {
+        self.held_back = held_back;
+        debug_assert!(self.is_swept(), "[heap.inv.lists] a cycle begins with everything swept");
+        self.epoch = 1 - self.epoch;
+        self.swept_below = 0;
+    }
+
+    /// All marks are final.
+    pub fn let_sweep(&mut self) {
+        self.held_back = false;
+    }
+
+    /// Whether unswept blocks have to wait.
+    pub fn is_held_back(&self) -> bool {
+        self.held_back
+    }
+}
