@@ -85,8 +85,8 @@ ways=(
     "finalizers --threads 2 --operations 6000 --finalizers 60 --neap check=3"
     "tiny-heap --threads 2 --operations 8000 --neap max_heap=6MiB --live-bytes 2000000 --largest 200000 --neap check=2"
     "large-objects --threads 2 --operations 2000 --largest 50331648 --live-bytes 150000000"
-    "minor --threads 3 --operations 12000 --no-functions --neap check=3"
-    "minor-alone --threads 1 --operations 15000 --no-functions --collections 2 --live-bytes 60000000 --neap check=3"
+    "minor --threads 3 --operations 12000 --no-functions --neap minor_cycles=always --neap min_trigger=65536 --neap check=3"
+    "minor-alone --threads 1 --operations 15000 --no-functions --collections 2 --neap minor_cycles=always --neap min_trigger=4096 --neap check=3"
     "past-end --threads 2 --operations 6000 --neap past_end=1 --neap check=3"
     "no-decay --threads 2 --operations 6000 --neap decay=0 --collections 100 --neap check=2"
 )

@@ -296,10 +296,16 @@ pub fn with_stopped_world<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// No cycle runs until as many calls of [`release_collections`] on this thread; other threads go on running. While it holds, this thread's own cycles are refused.
+/// No cycle begins or settles references until as many calls of [`release_collections`] on this thread; one under way may go on marking, and other threads go on running. While it holds, this thread's own cycles are refused.
 pub fn hold_collections() {
     initialize();
     collector::hold();
+}
+
+/// As [`hold_collections`], if no cycle is under way at this moment; false otherwise, and nothing is held. While it holds, marks stay as the last cycle left them.
+pub fn hold_collections_if_idle() -> bool {
+    initialize();
+    collector::hold_if_idle()
 }
 
 /// Ends a [`hold_collections`] of this thread.

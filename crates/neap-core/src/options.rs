@@ -14,7 +14,7 @@ mod words;
 pub use finalizer_threads::FinalizerThreads;
 pub use kinds::{Boolean, Bytes, Count, Float, Kind, Milliseconds, OptionalPath, Signal};
 pub use limit::{Limit, MemoryLimit};
-pub use words::{HugePages, LogTopics, Prefork, WatchChoice};
+pub use words::{HugePages, LogTopics, MinorCycles, Prefork, WatchChoice};
 
 use core::fmt;
 use core::time::Duration;
@@ -139,8 +139,9 @@ options! {
     /// by faults; system calls that write into objects with pointers fail. `auto`: the first of
     /// `pagemap`, `fork` and `none` that works here; `neap doctor` says which that is.
     watch: WatchChoice { default: WatchChoice::Auto, valid: () }
-    /// Between full cycles there are minor ones, which look only at what was allocated or written since the last cycle, as long as they pay. Only where the program runs while it is marked.
-    minor_cycles: Boolean { default: true, valid: () }
+    /// Between full cycles there are minor ones, which look only at what was allocated or written since the last cycle. Only where the program runs while it is marked. `auto`: as long as
+    /// they pay. `always`: whenever there is room, for tests. `never`: every cycle is a full one.
+    minor_cycles: MinorCycles { default: MinorCycles::Auto, valid: () }
     /// Which of the heap's memory is asked to be huge pages, which make marking large heaps faster.
     /// `auto`: what lies above the first 32 MiB. `leaf`: chunks made for pointer-free objects.
     /// `all`: everything, also of small heaps, which become larger.

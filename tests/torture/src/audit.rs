@@ -22,6 +22,9 @@ pub const MOST_HEADS: usize = 96;
 /// Collections of an audit at most: finalizable objects that wait for each other die one by one.
 const MOST_COLLECTIONS: usize = 12;
 
+/// Attempts to find a moment between cycles.
+const ATTEMPTS: usize = 8;
+
 impl Graph {
     /// Which nodes can be reached, by the shadow.
     fn reachable(&self) -> Vec<bool> {
@@ -81,14 +84,14 @@ impl Graph {
         Some(known && node.word(0).load(Relaxed) == pattern(options::get().seed, node.id, 0))
     }
 
-    /// The whole audit; `most_heads` is the bound on what is left over. Gives how many heads there are; `None` if collections are disabled, by another thread.
+    /// The whole audit; `most_heads` is the bound on what is left over. Gives how many heads there are; `None` if collections are disabled, by another thread, or if others collect all the time.
     pub fn audit(&mut self, random: &mut fastrand::Rng, most_heads: usize) -> Option<usize> {
         self.sweep_check(random);
-        if !collect_twice() {
+        // No cycle changes marks and links while they are compared.
+        let held = (0..ATTEMPTS).any(|_| collect_twice() && api::hold_collections_if_idle());
+        if !held {
             return None;
         }
-        // No cycle changes marks and links while they are compared.
-        api::hold_collections();
         let heads = self.compare(most_heads);
         api::release_collections();
         Some(heads)

@@ -95,7 +95,7 @@ pub fn create(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
         "{bytes} bytes of {shape:?} at {address:#x}, which is no multiple of {}",
         alignment.max(natural)
     );
-    let mut node = Node {
+    let node = Node {
         id: Graph::next_id(),
         address: Hidden::new(address),
         bytes,
@@ -111,16 +111,17 @@ pub fn create(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
     if shape.is_scanned() {
         node.check_zero(0);
     }
-    if !shape.is_pinned() {
-        if random.bool() {
-            finalizers::add_link(&mut node);
-        }
-        if random.u32(0..100) < options::get().finalizers {
-            finalizers::register(&mut node, random);
-        }
-    }
     let index = graph.insert(node);
     graph.fill(index, 0);
+    // Only now: in a child that another thread forks, nobody would fill the object before its finalizer runs.
+    if !shape.is_pinned() {
+        if random.bool() {
+            finalizers::add_link(graph.node_mut(index));
+        }
+        if random.u32(0..100) < options::get().finalizers {
+            finalizers::register(graph.node_mut(index), random);
+        }
+    }
     if !shape.is_pinned() || random.bool() {
         attach(graph, index, random);
     }

@@ -17,6 +17,7 @@ use super::{background, events, full, limits, markers, steps};
 use std::time::Instant;
 
 use crate::heap::HEAP;
+use crate::options::MinorCycles;
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::{side_stack, thread};
@@ -46,8 +47,8 @@ pub struct Collector {
     pub marked_before: usize,
     /// What the next cycle's kind rests on.
     pub generations: Generations,
-    /// Whether there are minor cycles.
-    pub minor: bool,
+    /// When there are minor cycles.
+    pub minor: MinorCycles,
     /// The kind of the last cycle.
     last: Generation,
     /// Threads of the program at the last cycle.
@@ -74,7 +75,7 @@ pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
         marked: 0,
         marked_before: 0,
         generations: Generations::new(),
-        minor: true,
+        minor: MinorCycles::Auto,
         last: Generation::Full,
         mutators: 1,
         ended: None,
@@ -282,10 +283,15 @@ impl Collector {
 
     /// The kind of the next cycle that the program does not ask for. A program's own trace functions may reach what no watch sees, so there everything is marked anew.
     pub(super) fn next_generation(&self) -> Generation {
-        if !self.minor || !steps::has_minor_cycles() || HEAP.layouts.has_functions() {
+        let live = HEAP.state.live_bytes.load(Relaxed);
+        if !steps::has_minor_cycles() || HEAP.layouts.has_functions() {
             return Generation::Full;
         }
-        self.generations.next(HEAP.state.live_bytes.load(Relaxed))
+        match self.minor {
+            MinorCycles::Auto => self.generations.next(live),
+            MinorCycles::Always if self.generations.room_after_minor(live) > 0 => Generation::Minor,
+            MinorCycles::Always | MinorCycles::Never => Generation::Full,
+        }
     }
 }
 
@@ -336,6 +342,17 @@ pub fn hold() {
     // Hidden pointers are read while cycles are held off.
     HEAP.state.note_revealed();
     mutator.holds.store(mutator.holds.load(Relaxed) + 1, Relaxed);
+}
+
+/// As [`hold`], if no cycle is under way; false otherwise, and nothing is held. Mark bits then stay as the last cycle left them.
+pub fn hold_if_idle() -> bool {
+    hold();
+    // SAFETY: this thread has the lock; the reference ends here.
+    let idle = unsafe { COLLECTOR.already_held() }.phase == Phase::Idle;
+    if !idle {
+        release();
+    }
+    idle
 }
 
 /// Ends a [`hold`] of this thread; one that was never begun is ignored.

@@ -139,6 +139,18 @@ choice! {
     }
 }
 
+choice! {
+    /// When a cycle is a minor one.
+    MinorCycles {
+        /// While it pays.
+        Auto = "auto",
+        /// Whenever the program does not ask for a cycle and there is room.
+        Always = "always",
+        /// Never.
+        Never = "never",
+    }
+}
+
 topics! {
     /// What is printed on standard error while the program runs.
     LogTopics {
