@@ -2,12 +2,13 @@
 //!
 //! Invariant: each does what libc's does as far as the program can see. Called from any thread.
 
+#![cfg(not(test))]
+
 use core::ffi::c_int;
 
 use crate::core_api as api;
 
 /// sigaction(2): what the program wants done about SIGSEGV is kept where the collector has a handler of its own (`NEAP_WATCH=mprotect`).
-#[cfg(not(test))]
 #[unsafe(no_mangle)]
 pub extern "C" fn sigaction(
     number: c_int,
@@ -19,7 +20,6 @@ pub extern "C" fn sigaction(
 }
 
 /// signal(2), for the same reason.
-#[cfg(not(test))]
 #[unsafe(no_mangle)]
 pub extern "C" fn signal(number: c_int, wanted: libc::sighandler_t) -> libc::sighandler_t {
     api::signal(number, wanted)

@@ -122,10 +122,11 @@ fn in_force(set: Limit, left: usize) -> usize {
 pub fn configure(hard: Limit, soft: Limit) {
     HARD.set(hard);
     SOFT.set(soft);
-    if [hard, soft].contains(&Limit::Cgroup) && READER.load(Acquire).is_null() {
-        if let Some(reader) = Reader::open("/proc/self") {
-            READER.store(reader, Release);
-        }
+    if [hard, soft].contains(&Limit::Cgroup)
+        && READER.load(Acquire).is_null()
+        && let Some(reader) = Reader::open("/proc/self")
+    {
+        READER.store(reader, Release);
     }
     look(false);
 }

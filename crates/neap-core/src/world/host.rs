@@ -179,7 +179,7 @@ mod tests {
         };
         let mut seen = Vec::new();
         host.for_each_root(None, &Stopped(Standing(PhantomData)), &mut |range| seen.push(range));
-        assert_eq!(seen, [0x1008..0x1020]);
+        assert_eq!(seen, vec![0x1008..0x1020]);
         assert!(host.may_be_stopped_here());
     }
 

@@ -39,8 +39,11 @@ fn open_and_children() -> (usize, usize) {
 
 fn leaves_nothing_behind(cycles: u32) {
     set_option("watch", "fork");
+    #[allow(clippy::disallowed_methods)] // The program under test, not the collector.
     // SAFETY: a handler that only counts.
-    unsafe { libc::signal(libc::SIGCHLD, count_child_signal as *const () as usize) };
+    unsafe {
+        libc::signal(libc::SIGCHLD, count_child_signal as *const () as usize)
+    };
     let list = List::new(OBJECTS);
     for _ in 0..10 {
         ensure!(api::collect(), "no collection");
