@@ -32,6 +32,8 @@ pub enum At {
     Roots,
     /// Following grey words.
     Drain,
+    /// Settling references, world running.
+    Settle,
 }
 
 /// One step of the collector.
@@ -61,8 +63,11 @@ pub enum Move {
     /// Objects are born marked from now on.
     TurnBlack,
     /// The last stop, or the only one, up to its end.
-    Stop,
-    /// Hands the blocks to the sweep; the world runs.
+    Stop {
+        /// The world runs again before references are settled.
+        early: bool,
+    },
+    /// References are settled: blocks may be swept, and the world runs.
     Finish,
 }
 
@@ -92,7 +97,7 @@ impl State {
             }
             (_, At::Pages) => f(Move::Take),
             (_, At::Clear) => f(Move::Clear),
-            (Phase::Roots, _) if self.kind == Kind::Stopped => f(Move::Stop),
+            (Phase::Roots, _) if self.kind == Kind::Stopped => f(Move::Stop { early: false }),
             (_, At::Roots) => f(Move::Root),
             (_, At::Drain) => {
                 each(self.reads).for_each(|field| f(Move::Read(field)));
@@ -100,7 +105,7 @@ impl State {
             }
             (Phase::Mark, At::Rest) => {
                 if self.rounds > 0 {
-                    f(Move::Stop);
+                    [false, true].into_iter().for_each(|early| f(Move::Stop { early }));
                 }
                 if self.rounds > 0 && !self.told.black {
                     f(Move::TurnBlack);
@@ -150,10 +155,16 @@ impl State {
                 self.rest_if_done();
             }
             Move::TurnBlack => self.told.black = true,
-            Move::Stop => self.stop(mutant),
+            Move::Stop { early } => {
+                self.stop(mutant);
+                // `cycle/conclude.rs`: until references are settled nothing is swept, and everything is born marked.
+                self.heap.unswept = self.heap.formed;
+                if early {
+                    (self.at, self.told.black) = (At::Settle, true);
+                }
+            }
             Move::Finish => {
                 self.phase(Step::Finished);
-                self.heap.unswept = self.heap.formed;
                 (self.told, self.at) = Default::default();
                 (self.rounds, self.disarmed, self.found_late) = (0, false, false);
                 self.kind = Kind::Full;

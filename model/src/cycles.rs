@@ -85,7 +85,7 @@ pub struct State {
 }
 
 impl State {
-    /// Marking is over, the world stands, and the sweep is about to begin.
+    /// Marking is over, and the sweep is about to begin.
     fn settles(&self) -> bool {
         self.phase == Phase::Settle
     }
@@ -177,7 +177,7 @@ impl Model for Cycles {
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         state.moves(self.bounds.rounds, |step| actions.push(Action::Collector(step)));
-        let stopped = matches!(state.phase, Phase::Remark | Phase::Settle);
+        let stopped = state.phase == Phase::Settle && state.at == At::Rest;
         if state.operations > 0 && !stopped {
             for thread in 0..THREADS {
                 state.heap.operations(thread, state.told, |operation| {

@@ -9,14 +9,12 @@ use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
+use super::gate::{Gate, Seats};
 use crate::heap::HEAP;
 use crate::mark::drain::Marker;
 use crate::mark::team::{MOST_MARKERS, Team};
 use crate::sys::{futex, map, own_thread, print};
 
-const OPEN: u32 = 1 << 31;
-/// The open flag and the number of helpers inside.
-static GATE: AtomicU32 = AtomicU32::new(0);
 /// Counts cycles that wanted helpers; helpers sleep on it.
 static CALLS: AtomicU32 = AtomicU32::new(0);
 /// Helper threads that exist.
@@ -27,16 +25,18 @@ static KEPT: AtomicUsize = AtomicUsize::new(0);
 /// What must be there before the first cycle, in memory of its own.
 struct Kept {
     team: Team,
+    /// What helpers and guests pass to get to it.
+    gate: Gate,
+    /// The guests' places.
+    seats: Seats<{ GUESTS as u32 }>,
     /// The marker of place 0, with its stack's memory, kept from cycle to cycle: a cycle that a refusal of memory caused has room to mark.
     driver: UnsafeCell<Marker<'static>>,
-    /// Markers of guests, made when first needed; each belongs to whoever has its bit of [`SEATS`].
+    /// Markers of guests, made when first needed; each belongs to whoever has its seat.
     guests: [UnsafeCell<Option<Marker<'static>>>; GUESTS],
 }
 
 /// Threads of the program that mark at the same time, at most.
 const GUESTS: usize = 4;
-/// A bit for each guest's place that is taken.
-static SEATS: AtomicU32 = AtomicU32::new(0);
 /// The most helpers and guests that were inside at once since the gate was opened.
 static MOST_INSIDE: AtomicU32 = AtomicU32::new(0);
 
@@ -53,6 +53,8 @@ pub fn prepare() {
     // SAFETY: fresh memory, large enough and page-aligned; the team stays where it is and is written before the marker that points to it.
     let reserved = unsafe {
         (&raw mut (*kept).team).write(Team::new());
+        (&raw mut (*kept).gate).write(Gate::new());
+        (&raw mut (*kept).seats).write(Seats::new());
         let mut driver = Marker::new(&(*kept).team, &HEAP, 0);
         let reserved = driver.reserve(KEPT_ENTRIES);
         (&raw mut (*kept).driver).write(UnsafeCell::new(driver));
@@ -106,7 +108,7 @@ pub fn existing() -> usize {
 /// Opens the gate and wakes helpers.
 pub fn open() {
     MOST_INSIDE.store(0, Relaxed);
-    GATE.fetch_or(OPEN, Release);
+    kept().gate.open();
     if HELPERS.load(Relaxed) > 0 {
         CALLS.fetch_add(1, Release);
         futex::wake(&CALLS, u32::MAX >> 1);
@@ -115,27 +117,23 @@ pub fn open() {
 
 /// Shuts the gate and waits until every helper has left; says how many were there at once, at most.
 pub fn shut() -> usize {
-    let mut inside = GATE.fetch_and(!OPEN, AcqRel) & !OPEN;
-    while inside != 0 {
-        core::hint::spin_loop();
-        inside = GATE.load(Acquire);
-    }
+    kept().gate.shut(core::hint::spin_loop);
     MOST_INSIDE.load(Relaxed) as usize
 }
 
 /// Passes the gate if it is open.
 fn enter() -> bool {
-    let inside = GATE.fetch_update(AcqRel, Acquire, |gate| (gate & OPEN != 0).then_some(gate + 1));
-    if let Ok(before) = inside {
-        MOST_INSIDE.fetch_max((before & !OPEN) + 1, Relaxed);
+    let inside = kept().gate.enter();
+    if let Some(inside) = inside {
+        MOST_INSIDE.fetch_max(inside, Relaxed);
         team().enter();
     }
-    inside.is_ok()
+    inside.is_some()
 }
 
 fn leave() {
     team().leave();
-    GATE.fetch_sub(1, Release);
+    kept().gate.leave();
 }
 
 extern "C" fn help(place: *mut c_void) -> *mut c_void {
@@ -157,38 +155,33 @@ extern "C" fn help(place: *mut c_void) -> *mut c_void {
 
 /// Marks with the team until it is done, if it is at work with the world running; false if there was nothing to help with. On a mutator in a critical section: who stops the world waits for it.
 pub fn assist() -> bool {
-    let free = SEATS.fetch_update(AcqRel, Acquire, |seats| {
-        let seat = (!seats).trailing_zeros();
-        (seat < GUESTS as u32).then_some(seats | 1 << seat)
-    });
-    let Ok(before) = free else { return false };
-    let seat = (!before).trailing_zeros() as usize;
-    let place = MOST_MARKERS - 1 - seat;
+    let Some(seat) = kept().seats.take() else { return false };
+    let place = MOST_MARKERS - 1 - seat as usize;
     let entered = enter();
     if entered {
         if place < team().members() {
             // SAFETY: this thread has the seat's bit.
-            let guest = unsafe { &mut *kept().guests[seat].get() };
+            let guest = unsafe { &mut *kept().guests[seat as usize].get() };
             let marker = guest.get_or_insert_with(|| Marker::new(team(), &HEAP, place));
             marker.work();
             marker.report();
         }
         leave();
     }
-    SEATS.fetch_and(!(1 << seat), Release);
+    kept().seats.give_back(seat);
     entered
 }
 
 /// In the child of a `fork`: there are no helpers, and whatever the team was doing is over.
 pub fn after_fork() {
     HELPERS.store(0, Relaxed);
-    GATE.store(0, Relaxed);
-    SEATS.store(0, Relaxed);
     let kept = KEPT.load(Acquire) as *mut Kept;
     if !kept.is_null() {
         // SAFETY: the child has one thread, and it is not marking. What the old team owns stays mapped: a lock in it may be held for ever.
         unsafe {
             (&raw mut (*kept).team).write(Team::new());
+            (&raw mut (*kept).gate).write(Gate::new());
+            (&raw mut (*kept).seats).write(Seats::new());
             (&raw mut (*kept).guests).write([const { UnsafeCell::new(None) }; GUESTS]);
             driver().forget_work();
         }

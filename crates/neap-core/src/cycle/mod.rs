@@ -10,6 +10,7 @@ pub mod concurrent;
 pub mod events;
 pub mod freeze;
 pub mod full;
+pub mod gate;
 pub mod generation;
 pub mod idle;
 pub mod limits;

@@ -1,0 +1,127 @@
+//! Models of the gate to the team of markers, every interleaving of which loom tries: when it is shut, nobody is inside, and what was done inside is visible; a seat belongs to one guest at a time.
+//!
+//! Invariant: the models use the very file that the core is built of, with loom's atomics. What a marker does inside is an access to a cell of loom's, which finds any other at the same time. Run by `make loom` with `--cfg loom`;
+//! without it there is nothing here.
+
+#![cfg(loom)]
+
+mod sync {
+    //! What the file under test imports as `crate::sync`.
+    pub use loom::sync::atomic;
+}
+
+#[path = "../src/cycle/gate.rs"]
+#[allow(dead_code)]
+mod gate;
+
+use gate::{Gate, Seats};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+/// The gate, what a helper and what guests write inside, and the guests' one seat.
+struct Team {
+    gate: Gate,
+    seats: Seats<1>,
+    helper: UnsafeCell<u32>,
+    guest: UnsafeCell<u32>,
+}
+
+// SAFETY: the cells are loom's, which fails the model where two threads use one at the same time.
+unsafe impl Sync for Team {}
+// SAFETY: as above.
+unsafe impl Send for Team {}
+
+impl Team {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            gate: Gate::new(),
+            seats: Seats::new(),
+            helper: UnsafeCell::new(0),
+            guest: UnsafeCell::new(0),
+        })
+    }
+
+    /// As `help` in `cycle/markers.rs`.
+    fn help(&self) {
+        if self.gate.enter().is_some() {
+            add_one(&self.helper);
+            self.gate.leave();
+        }
+    }
+
+    /// As `assist` there.
+    fn assist(&self) {
+        let Some(seat) = self.seats.take() else { return };
+        if self.gate.enter().is_some() {
+            add_one(&self.guest);
+            self.gate.leave();
+        }
+        self.seats.give_back(seat);
+    }
+
+    /// As `work` in `cycle/concurrent.rs`, and then the driver alone.
+    fn drive(&self) {
+        self.gate.open();
+        self.gate.shut(thread::yield_now);
+        add_one(&self.helper);
+        add_one(&self.guest);
+    }
+}
+
+fn add_one(cell: &UnsafeCell<u32>) {
+    // SAFETY: loom checks that nobody else uses it meanwhile.
+    cell.with_mut(|count| unsafe { *count += 1 });
+}
+
+#[test]
+fn nobody_is_inside_when_the_gate_is_shut() {
+    loom::model(|| {
+        let team = Team::new();
+        let helper = {
+            let team = team.clone();
+            thread::spawn(move || team.help())
+        };
+        let guest = {
+            let team = team.clone();
+            thread::spawn(move || team.assist())
+        };
+        team.drive();
+        helper.join().unwrap();
+        guest.join().unwrap();
+    });
+}
+
+#[test]
+fn a_gate_that_is_opened_again_lets_late_ones_in() {
+    loom::model(|| {
+        let team = Team::new();
+        let helper = {
+            let team = team.clone();
+            thread::spawn(move || team.help())
+        };
+        team.drive();
+        team.drive();
+        helper.join().unwrap();
+    });
+}
+
+#[test]
+fn guests_share_a_seat_one_after_another() {
+    loom::model(|| {
+        let team = Team::new();
+        team.gate.open();
+        let guest = {
+            let team = team.clone();
+            thread::spawn(move || team.assist())
+        };
+        team.assist();
+        guest.join().unwrap();
+        team.gate.shut(thread::yield_now);
+        team.guest.with(|count| {
+            // SAFETY: nobody is inside.
+            let count = unsafe { *count };
+            assert!((1..=2).contains(&count), "the one seat was used");
+        });
+    });
+}
