@@ -17,5 +17,5 @@ fn two_cycles_one_after_another() {
 
 #[test]
 fn two_rounds_of_precleaning() {
-    holds(Bounds { cycles: 1, operations: 3, rounds: 2 });
+    holds(Bounds { cycles: 1, operations: 2, rounds: 2 });
 }
