@@ -19,14 +19,14 @@ pub fn mark_bit(object: usize) -> bool {
     HEAP.is_marked(object)
 }
 
-/// Sets or clears an object's mark bit: only under [`with_stopped_world`] or in an event callback between `Stopped` and `BeforeResume`.
+/// Sets or clears an object's mark bit: only under [`with_stopped_world`](super::with_stopped_world) or in an event callback between `Stopped` and `BeforeResume`.
 pub fn set_mark_bit(object: usize, on: bool) {
     if let Some(cell) = HEAP.object_at(object) {
         HEAP.bits(cell.block).set_range(cell.index.0..cell.index.0 + 1, true, false, on);
     }
 }
 
-/// Calls `f` with start, bytes, kind and mark of every object: only under [`with_stopped_world`] or in an event callback between `Stopped` and `BeforeResume`. Cells
+/// Calls `f` with start, bytes, kind and mark of every object: only under [`with_stopped_world`](super::with_stopped_world) or in an event callback between `Stopped` and `BeforeResume`. Cells
 /// of runs that threads hold are among them.
 pub fn for_each_object(mut f: impl FnMut(usize, usize, Kind, bool)) {
     HEAP.for_each_block(|block, header| {

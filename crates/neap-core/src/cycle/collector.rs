@@ -261,9 +261,11 @@ impl Collector {
             soft_bytes: beside(limits::soft_bytes()),
             ..self.settings
         };
+        // Where the program runs meanwhile it waits for no cycle, so there is nothing to buy with more memory.
+        let share = if steps::enabled() { self.share.min(FAIR_SHARE) } else { self.share };
         let wanted = settings.threshold(
             self.marked + frozen / FROZEN_WEIGHS,
-            self.share,
+            share,
             is_growing(self.marked, self.marked_before),
             self.mutators,
             self.pacer.least_bytes(),

@@ -88,9 +88,9 @@ pub fn concurrent_start(threshold: usize, allocated_during_last: usize) -> usize
 }
 
 /// Beyond this much allocation a thread helps with the cycle that is under way, or waits for it: the heap does not grow without bound because marking is slow. With `live_bytes` live the heap then
-/// holds a quarter more than it would if the world were stopped.
+/// holds an eighth more than it would if the world were stopped.
 pub fn stall_at(threshold: usize, live_bytes: usize) -> usize {
-    threshold.saturating_add(threshold.saturating_add(live_bytes) / 4)
+    threshold.saturating_add(threshold.saturating_add(live_bytes) / 8)
 }
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
         ] {
             assert_eq!(concurrent_start(threshold, during), start);
         }
-        assert_eq!(stall_at(80 * MIB, 20 * MIB), 105 * MIB);
+        assert_eq!(stall_at(80 * MIB, 16 * MIB), 92 * MIB);
         assert_eq!(
             [0, 30 * MIB, 500 * MIB].map(|kept| after_floating(80 * MIB, kept)),
             [80 * MIB, 50 * MIB, 20 * MIB]

@@ -167,8 +167,9 @@ impl Heap {
         }
         for _ in 0..inner.granules.chunks_wanted(count) {
             self.commit_chunk(inner)?;
-            if scan == Scan::Leaf && self.state.huge_leaf_pages.load(Relaxed) {
-                map::huge_pages(self.base().add(self.committed() - CHUNK_BYTES), CHUNK_BYTES);
+            let chunk = self.committed() - CHUNK_BYTES;
+            if scan == Scan::Leaf && chunk >= self.state.huge_leaf_above.load(Relaxed) {
+                map::huge_pages(self.base().add(chunk), CHUNK_BYTES);
             }
         }
         let taken = inner.granules.take(count, scan.content()).ok_or(Refused::System)?;

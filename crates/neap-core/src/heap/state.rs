@@ -64,8 +64,8 @@ pub struct HeapState {
     pub past_end: AtomicUsize,
     /// Chunks from this many bytes of heap on are advised to be huge pages; `usize::MAX` for none. A small heap would pay for memory that it does not use.
     pub huge_pages_above: AtomicUsize,
-    /// Whether chunks made for pointer-free objects are advised to be huge pages, wherever they lie.
-    pub huge_leaf_pages: AtomicBool,
+    /// The same for chunks made for pointer-free objects, which no watch arms page by page.
+    pub huge_leaf_above: AtomicUsize,
     /// Chunks below this many bytes of heap are advised not to be huge pages: in a process that forks, a word written would copy, or allocate, all of one. Set under the heap's lock.
     pub small_pages_below: AtomicUsize,
     /// Bytes of cells that hold frozen objects, as counted when they were frozen; written under the heap's lock.
@@ -94,7 +94,7 @@ impl HeapState {
             snapshot: AtomicU32::new(Snapshot::None as u32),
             past_end: AtomicUsize::new(0),
             huge_pages_above: AtomicUsize::new(usize::MAX),
-            huge_leaf_pages: AtomicBool::new(false),
+            huge_leaf_above: AtomicUsize::new(usize::MAX),
             small_pages_below: AtomicUsize::new(0),
             frozen_bytes: AtomicUsize::new(0),
             align_all: AtomicUsize::new(0),

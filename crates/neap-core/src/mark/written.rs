@@ -81,11 +81,8 @@ impl Marker<'_> {
         let words = &mut self.stack.entries()[kept..];
         let mut left = 0;
         for at in 0..words.len() {
-            if let Some(word) = words.get(at + 2 * AHEAD) {
+            if let Some(word) = words.get(at + AHEAD) {
                 view.prefetch_header(*word);
-            }
-            if let Some(cell) = words.get(at + AHEAD).and_then(|word| view.cell_at(*word)) {
-                view.prefetch_mark(&cell);
             }
             words[left] = words[at];
             left += view.cell_at(words[at]).is_some_and(|cell| view.is_to_mark(&cell)) as usize;

@@ -16,7 +16,7 @@ use crate::watch::choose::Watching;
 use crate::watch::mprotect::Mprotect;
 use crate::watch::pagemap::Pagemap;
 
-/// One page in so many is written for [`Cost::some_written`].
+/// One page in so many is written for [`Cost::ask_some`].
 const SOME: usize = 64;
 
 /// Times for a size of memory.

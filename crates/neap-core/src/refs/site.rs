@@ -86,7 +86,7 @@ pub(crate) fn check<M: Marking>(cleaners: &Cleaners, marking: &mut M) {
     });
 }
 
-/// Whether [`check`] is to mark the arguments.
+/// Whether [`check()`] is to mark the arguments.
 pub(crate) fn checks() -> bool {
     check::level() >= 1
 }

@@ -25,7 +25,7 @@ use crate::rank::Rank;
 use crate::refs::pool;
 use crate::sync::Lock;
 use crate::sys::{futex, print, thread};
-use crate::watch::choose::choose;
+use crate::watch::choose::{Watching, choose};
 use crate::world::{attach, current, roots, stop};
 use crate::{check, options};
 
@@ -63,6 +63,7 @@ fn initialize_once() {
     attach::attach(None);
     apply(&options);
     open_watch(&options);
+    choose_pages(&options);
     // In a program that the collector is linked into statically, the heap's own words would keep what lies at the heap's start.
     let heap = core::ptr::from_ref(&HEAP) as usize;
     roots::exclude(heap..heap + size_of_val(&HEAP));
@@ -79,12 +80,6 @@ fn apply_at_start(options: &Options) {
         print::fatal(format_args!(
             "cannot reserve address space for the heap ({error}); raise the limit on address space (ulimit -v)"
         ));
-    }
-    match options.huge_pages {
-        HugePages::Auto => HEAP.state.huge_pages_above.store(HUGE_PAGES_ABOVE, Relaxed),
-        HugePages::All => HEAP.state.huge_pages_above.store(0, Relaxed),
-        HugePages::Leaf => HEAP.state.huge_leaf_pages.store(true, Relaxed),
-        HugePages::Never => {}
     }
     // The build variant keeps a word of its own at the end of each cell.
     let own_word = if cfg!(feature = "marks-in-objects") { 8 } else { 0 };
@@ -137,6 +132,20 @@ fn apply(options: &Options) {
             ));
         }
     });
+}
+
+/// Which memory is to be huge pages. A watch arms and reports page by page: the first write to an armed huge page splits it, and the first write to a fresh one waits until two megabytes are cleared.
+fn choose_pages(options: &Options) {
+    let watched = matches!(steps::watching(), Watching::Pagemap | Watching::Mprotect);
+    let (all, leaf) = match options.huge_pages {
+        HugePages::Auto if watched => (usize::MAX, HUGE_PAGES_ABOVE),
+        HugePages::Auto => (HUGE_PAGES_ABOVE, usize::MAX),
+        HugePages::All => (0, usize::MAX),
+        HugePages::Leaf => (usize::MAX, 0),
+        HugePages::Never => (usize::MAX, usize::MAX),
+    };
+    HEAP.state.huge_pages_above.store(all, Relaxed);
+    HEAP.state.huge_leaf_above.store(leaf, Relaxed);
 }
 
 /// Opens the watch that was asked for; where the system refuses, cycles stop the world, and that is said.
