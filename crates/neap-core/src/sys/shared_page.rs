@@ -9,6 +9,7 @@ use core::ffi::{CStr, c_int};
 
 use rustix::fs::{self, MemfdFlags};
 use rustix::mm::{self, MapFlags, ProtFlags};
+use rustix::process::{Resource, getrlimit};
 
 use crate::addr::{Address, PAGE_BYTES};
 
@@ -29,6 +30,10 @@ pub struct SharedPage {
 /// Makes a page; None where the system refuses.
 pub fn create(name: &CStr) -> Option<SharedPage> {
     let file = fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).ok()?;
+    // A file beyond the limit on file sizes would end the process with SIGXFSZ.
+    if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < PAGE_BYTES as u64) {
+        return None;
+    }
     fs::ftruncate(&file, PAGE_BYTES as u64).ok()?;
     // SAFETY: a new mapping where the kernel likes aliases nothing; its file is one page long and stays so.
     let start = unsafe {
