@@ -44,8 +44,16 @@ pub fn has_slept(ms: u64) -> bool {
 /// There is something to do. Outside stops, on a thread of the program. False if the thread cannot be started.
 pub fn wake() -> bool {
     WAKES.fetch_add(1, Release);
-    if RUNNING.swap(true, AcqRel) {
+    if RUNNING.load(Acquire) {
         futex::wake(&WAKES, 1);
+        return true;
+    }
+    ensure()
+}
+
+/// Makes sure that there is the thread. False if it cannot be started: no memory, or no more threads for this user.
+pub fn ensure() -> bool {
+    if RUNNING.load(Acquire) || RUNNING.swap(true, AcqRel) {
         return true;
     }
     let started = own_thread::start(run, core::ptr::null_mut());

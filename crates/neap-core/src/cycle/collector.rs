@@ -148,7 +148,9 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     // Twice, for a watch that turns out to be closed.
     for _ in 0..2 {
         steps::reopen();
-        if steps::enabled() && HEAP.state.expected_live_bytes() >= SMALL_BYTES {
+        // Without the collector's thread the world is stopped for this cycle.
+        let beside = steps::enabled() && HEAP.state.expected_live_bytes() >= SMALL_BYTES;
+        if beside && background::ensure() {
             let collected = concurrently(position, reason);
             if collected || steps::enabled() {
                 return collected;
