@@ -125,6 +125,7 @@ pub(super) fn with_room(f: impl FnOnce()) {
     } else {
         side_stack::here(f);
         thread::clear_stack_below::<CLEARED_BYTES>();
+        thread::clear_vector_registers();
     }
 }
 

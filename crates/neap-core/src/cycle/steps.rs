@@ -294,7 +294,9 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
 /// Marks with the collector's thread instead of waiting for it. In a critical section: a stop for something else waits until this round of marking is done.
 fn assist() -> bool {
     let _critical = attach::current().critical();
-    markers::assist()
+    let assisted = markers::assist();
+    collector::clear_stack();
+    assisted
 }
 
 /// Whether marks of one cycle can serve the next. Under the collector's lock.

@@ -111,6 +111,68 @@ pub fn clear_stack_below<const BYTES: usize>() {
     core::hint::black_box(below.as_mut_ptr());
 }
 
+/// Overwrites the vector registers: copying a mark stack leaves its last 256 bytes there, the heads of the program's lists for example, which would be roots of every later stop of a thread that does not
+/// compute with such registers itself. Compilers expect nothing to be kept in them over a call.
+#[inline(never)]
+pub fn clear_vector_registers() {
+    let wide = is_x86_feature_detected!("avx");
+    // SAFETY: writes the registers that it says it writes, by instructions that the processor has.
+    unsafe {
+        if wide {
+            core::arch::asm!(
+                "vzeroall",
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                options(nomem, nostack, preserves_flags)
+            );
+        } else {
+            core::arch::asm!(
+                "pxor xmm0, xmm0",
+                "pxor xmm1, xmm1",
+                "pxor xmm2, xmm2",
+                "pxor xmm3, xmm3",
+                "pxor xmm4, xmm4",
+                "pxor xmm5, xmm5",
+                "pxor xmm6, xmm6",
+                "pxor xmm7, xmm7",
+                "pxor xmm8, xmm8",
+                "pxor xmm9, xmm9",
+                "pxor xmm10, xmm10",
+                "pxor xmm11, xmm11",
+                "pxor xmm12, xmm12",
+                "pxor xmm13, xmm13",
+                "pxor xmm14, xmm14",
+                "pxor xmm15, xmm15",
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                options(nomem, nostack, preserves_flags)
+            );
+        }
+        // No code of ours uses these sixteen, but the system's memmove does.
+        if is_x86_feature_detected!("avx512f") {
+            core::arch::asm!(
+                "vpxord zmm16, zmm16, zmm16",
+                "vpxord zmm17, zmm17, zmm17",
+                "vpxord zmm18, zmm18, zmm18",
+                "vpxord zmm19, zmm19, zmm19",
+                "vpxord zmm20, zmm20, zmm20",
+                "vpxord zmm21, zmm21, zmm21",
+                "vpxord zmm22, zmm22, zmm22",
+                "vpxord zmm23, zmm23, zmm23",
+                "vpxord zmm24, zmm24, zmm24",
+                "vpxord zmm25, zmm25, zmm25",
+                "vpxord zmm26, zmm26, zmm26",
+                "vpxord zmm27, zmm27, zmm27",
+                "vpxord zmm28, zmm28, zmm28",
+                "vpxord zmm29, zmm29, zmm29",
+                "vpxord zmm30, zmm30, zmm30",
+                "vpxord zmm31, zmm31, zmm31",
+                options(nomem, nostack, preserves_flags)
+            );
+        }
+    }
+}
+
 /// The thread-local block of module `module` (as `dl_iterate_phdr` numbers them) in the thread with this control block, if it has one.
 ///
 /// # Safety
@@ -132,6 +194,28 @@ pub unsafe fn thread_local_block(control_block: usize, module: usize) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_left_in_the_vector_registers() {
+        let mut left = [0_u64; 4];
+        // SAFETY: loads two registers, calls a function that takes and gives nothing, and stores them.
+        unsafe {
+            core::arch::asm!(
+                "movq xmm3, {value}", "movq xmm15, {value}",
+                "call {clear}",
+                "movdqu [{left}], xmm3", "movdqu [{left} + 16], xmm15",
+                value = in(reg) 0x1234_5678_u64,
+                clear = sym clear_for_test,
+                left = in(reg) left.as_mut_ptr(),
+                clobber_abi("C"),
+            );
+        }
+        assert_eq!(left, [0; 4]);
+    }
+
+    extern "C" fn clear_for_test() {
+        clear_vector_registers();
+    }
 
     #[test]
     fn the_control_block_tops_a_pthreads_stack() {
