@@ -17,7 +17,7 @@ use super::{background, events, markers, root_callback};
 use crate::addr::{Address, PAGE_BYTES};
 use crate::heap::HEAP;
 use crate::heap::state::Snapshot;
-use crate::sys::{futex, map, print};
+use crate::sys::{futex, map, print, thread};
 use crate::watch::choose::Watching;
 use crate::world::{self, attach, host};
 
@@ -293,9 +293,13 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
 
 /// Marks with the collector's thread instead of waiting for it. In a critical section: a stop for something else waits until this round of marking is done.
 fn assist() -> bool {
+    // A host's threads may stand on small stacks.
+    if host::get().is_some() {
+        return false;
+    }
     let _critical = attach::current().critical();
     let assisted = markers::assist();
-    collector::clear_stack();
+    thread::clear_vector_registers();
     assisted
 }
 
