@@ -30,10 +30,7 @@ pub fn refill(
             run.set_block(None);
         }
         local.note_used(id);
-        let mut inner = heap.inner();
-        inner.granules.set_home(local.home());
-        let found = inner.search(heap, id, may_grow);
-        drop(inner);
+        let found = heap.inner().search(heap, id, may_grow);
         match found {
             Search::Found(block) => run.set_block(Some(block)),
             Search::Again => {}

@@ -82,8 +82,6 @@ pub struct Local {
     bytes: AtomicU64,
     /// Bytes of runs that the heap's count does not hold yet. Written by its thread.
     unreported: Cell<usize>,
-    /// Where its searches for free memory begin; written once, before its first allocation.
-    home: Cell<usize>,
     /// A bit for each fixed run that ever had cells: the others need not be looked at, least of all by who stopped the thread and has none of them in its cache. Written by its thread.
     used: [AtomicU64; FIXED_SPACES.div_ceil(64)],
 }
@@ -93,17 +91,11 @@ const REPORTED_AT_ONCE: usize = 64 << 10;
 const TYPED_BYTES: usize = (MOST_SPACES - FIXED_SPACES) * size_of::<Run>();
 
 impl Local {
-    /// Makes zeroed memory a thread's runs: none has cells, none has a block; `home` is where it looks for memory first.
-    pub fn initialize(&self, home: usize) {
-        self.home.set(home);
+    /// Makes zeroed memory a thread's runs: none has cells, none has a block.
+    pub fn initialize(&self) {
         for run in &self.fixed {
             run.set_block(None);
         }
-    }
-
-    /// Where its searches for free memory begin.
-    pub fn home(&self) -> usize {
-        self.home.get()
     }
 
     /// The run of a space without layout.
@@ -277,7 +269,7 @@ pub(crate) mod tests {
         let memory = map::allocate(size_of::<Local>().next_multiple_of(4096)).unwrap();
         // SAFETY: zeroed memory of its own, large enough; all fields are valid as zeros.
         let local = unsafe { &*memory.pointer::<Local>() };
-        local.initialize(0);
+        local.initialize();
         local
     }
 

@@ -3,12 +3,10 @@
 //! Invariant `[heap.inv.granules]`: a granule is free here exactly when its header says `Free`. A free granule that is not dirty reads as zero. Pure
 //! bookkeeping under the heap's lock: it makes no system call and touches no object.
 
-pub mod homes;
 pub mod watched;
 
 use crate::addr::{CHUNK_GRANULES, Granule};
 use crate::sys::meta_vec::{MetaVec, NoMemory};
-use homes::{HOMES, Homes};
 
 type Mask = u128;
 const ALL: Mask = Mask::MAX;
@@ -59,11 +57,14 @@ pub struct Taken {
     pub fresh: bool,
 }
 
+/// Requests of up to this many granules have a hint where to begin the search.
+const HINTED: usize = 8;
+
 /// Free granules of all committed chunks.
 pub struct Granules {
     chunks: MetaVec<Chunk>,
-    /// Where searches begin.
-    homes: Homes,
+    /// For requests of n granules of a content: no chunk below this one has n free in a row.
+    hints: [[usize; HINTED + 1]; 2],
     taken: usize,
     dirty_free: usize,
 }
@@ -87,7 +88,7 @@ fn fit(free: Mask, count: usize) -> Option<usize> {
 impl Granules {
     /// No chunk yet.
     pub const fn new() -> Self {
-        Self { chunks: MetaVec::new(), homes: Homes::new(), taken: 0, dirty_free: 0 }
+        Self { chunks: MetaVec::new(), hints: [[0; HINTED + 1]; 2], taken: 0, dirty_free: 0 }
     }
 
     /// Committed chunks.
@@ -129,23 +130,24 @@ impl Granules {
             armed: 0,
             dirty: 0,
             freed_at_ms: 0,
-        })?;
-        self.homes.note_added(self.chunks.len());
-        Ok(())
+        })
     }
 
-    /// Further requests are those of a thread whose home this is.
-    pub fn set_home(&mut self, home: usize) {
-        self.homes.current = home % HOMES;
-    }
-
-    /// Takes `count` granules in a row for a content, the first from the home on that fit; None if there are none.
+    /// Takes `count` granules in a row for a content, the lowest that fit; None if there are none.
     pub fn take(&mut self, count: usize, content: Content) -> Option<Taken> {
         if count > CHUNK_GRANULES {
             return self.take_chunks(count, content);
         }
-        let index = self.homes.find(&self.chunks, count, content)?;
-        let place = fit(self.chunks[index].free, count)?;
+        let hints = &mut self.hints[content as usize];
+        let from = if count <= HINTED { hints[count] } else { 0 };
+        let found = self.chunks[from..]
+            .iter()
+            .position(|chunk| chunk.suits(content) && fit(chunk.free, count).is_some());
+        let index = found.map_or(self.chunks.len(), |found| from + found);
+        if count <= HINTED {
+            hints[count] = index;
+        }
+        let place = fit(self.chunks.get(index)?.free, count)?;
         let fresh = self.occupy(index, mask(place, count), content);
         Some(Taken { first: Granule((index * CHUNK_GRANULES + place) as u32), fresh })
     }
@@ -210,7 +212,9 @@ impl Granules {
             chunk.freed_at_ms = now_ms;
             self.taken -= here;
             self.dirty_free += here;
-            self.homes.note_freed(granule.chunk(), self.chunks.len());
+            for hint in self.hints.iter_mut().flatten() {
+                *hint = (*hint).min(granule.chunk());
+            }
             granule = granule.add(here);
         }
     }

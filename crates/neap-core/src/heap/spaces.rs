@@ -190,7 +190,6 @@ impl Inner {
             NO_LAYOUT => kind.scan(),
             layout => heap.layouts.scan(LayoutId(layout)),
         };
-        self.granules.set_home(0);
         let taken = heap.take_granules(self, cell_bytes.div_ceil(GRANULE_BYTES), scan, may_grow)?;
         heap.form_block(
             taken.first,

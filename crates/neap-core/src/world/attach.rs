@@ -97,7 +97,7 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
     let mut registry = registry::lock();
     current::set(memory as usize);
     current::set_with_runs(if ASK_BEFORE_RUNS.load(Relaxed) { 0 } else { memory as usize });
-    mutator.local.initialize(registry.count());
+    mutator.local.initialize();
     registry.add(mutator);
     drop(registry);
     if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
