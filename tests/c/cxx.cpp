@@ -3,6 +3,7 @@
 #include "check.h"
 #include <neap.hpp>
 
+#include <atomic>
 #include <list>
 #include <map>
 #include <stdexcept>
@@ -10,7 +11,8 @@
 #include <thread>
 #include <vector>
 
-static int constructed, destroyed;
+// Destructors run on the library's threads and on this one at the same time.
+static std::atomic<int> constructed, destroyed;
 
 struct part {
     part *next;

@@ -6,13 +6,14 @@ static void *links[2][MANY], *moved[MANY];
 static void *kept[MANY];
 static int found_short, found_long, ran;
 
+/* On the library's threads and on this one at the same time. */
 static void look(void *object, void *data)
 {
     int number = *(int *)object;
     (void)data;
-    found_short += neap_link_read(&links[0][number]) != NULL;
-    found_long += neap_link_read(&links[1][number]) == object;
-    ran++;
+    __atomic_add_fetch(&found_short, neap_link_read(&links[0][number]) != NULL, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&found_long, neap_link_read(&links[1][number]) == object, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&ran, 1, __ATOMIC_RELAXED);
 }
 
 static APART void make(int with_finalizers)

@@ -226,7 +226,6 @@ fn run_steps(generation: Generation) {
         give_up(&mut collector);
         return;
     }
-    // SAFETY: as above.
     let in_a_stop = (root_callback::is_set() && events::program_takes_part())
         || !world::the().stops_one_by_one();
     // SAFETY: as above.

@@ -65,26 +65,14 @@ impl Heap {
     /// Makes the metadata of the chunk at `offset` usable.
     pub(super) fn commit_metadata(&self, offset: usize) -> Result<(), Errno> {
         let chunk = offset / CHUNK_BYTES;
-        self.commit_part(self.headers.load(Relaxed), chunk, HEADERS_PER_CHUNK)?;
-        self.commit_part(self.bits.load(Relaxed), chunk, BITS_PER_CHUNK)?;
+        map::commit(
+            Address(self.headers.load(Relaxed) + chunk * HEADERS_PER_CHUNK),
+            HEADERS_PER_CHUNK,
+        )?;
+        map::commit(Address(self.bits.load(Relaxed) + chunk * BITS_PER_CHUNK), BITS_PER_CHUNK)?;
         let marked = chunk * marked_blocks::BYTES_PER_CHUNK;
         if marked.is_multiple_of(PAGE_BYTES) {
             map::commit(Address(self.marked_blocks.load(Relaxed) + marked), PAGE_BYTES)?;
-        }
-        Ok(())
-    }
-
-    /// Makes a chunk's part of a table usable. Beyond the first two megabytes a table is made of huge pages: markers look into it at random, and a miss of the address translation costs more than the look.
-    fn commit_part(&self, table: usize, chunk: usize, per_chunk: usize) -> Result<(), Errno> {
-        let start = Address(table + chunk * per_chunk);
-        let chunks = CHUNK_BYTES / per_chunk;
-        let fits = (chunk / chunks + 1) * chunks <= self.reserved() / CHUNK_BYTES;
-        if chunk < chunks || !fits || !table.is_multiple_of(CHUNK_BYTES) {
-            return map::commit(start, per_chunk);
-        }
-        if chunk.is_multiple_of(chunks) {
-            map::commit(start, CHUNK_BYTES)?;
-            map::huge_pages(start, CHUNK_BYTES);
         }
         Ok(())
     }
