@@ -2,6 +2,7 @@
 #include "check.h"
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 static uint64_t cycles(void)
 {
@@ -10,10 +11,12 @@ static uint64_t cycles(void)
     return statistics.cycles;
 }
 
-/* Allocates enough for several automatic cycles, if they run. */
+/* Allocates enough for several automatic cycles, if they run. One that began before may end meanwhile: that one is waited for. */
 static APART uint64_t cycles_of_churning(void)
 {
-    uint64_t before = cycles();
+    uint64_t before = cycles(), now;
+    while (usleep(50000), now = cycles(), now != before)
+        before = now;
     churn(64, 1000000);
     return cycles() - before;
 }
