@@ -60,13 +60,15 @@ sanitize)
     host=$(rustup run "$nightly" rustc -vV | sed -n 's/^host: //p')
     export CARGO_TARGET_DIR=target/sanitize
     # A local variable has to be on the stack for a conservative scan to see it, not on a fake one.
-    ASAN_OPTIONS=detect_stack_use_after_return=0 sanitized address --package neap-core --lib
+    status=0
+    ASAN_OPTIONS=detect_stack_use_after_return=0 sanitized address --package neap-core --lib || status=1
     # Without a standard library that is built for it the thread sanitizer sees races there.
     if [ -d "$(rustup run "$nightly" rustc --print sysroot)/lib/rustlib/src" ]; then
-        sanitized thread -Zbuild-std --package neap-core --lib
+        sanitized thread -Zbuild-std --package neap-core --lib || status=1
     else
         echo "ok - thread sanitizer # SKIP no rust-src: rustup component add --toolchain $nightly rust-src"
     fi
+    exit $status
     ;;
 *)
     echo "long: want soak, loom, model, miri or sanitize" >&2

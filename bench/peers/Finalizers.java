@@ -72,8 +72,8 @@ public final class Finalizers {
         double lasted = (System.nanoTime() - began) * 1e-9;
         System.out.printf(
             "{\"program\": \"finalizers\", \"what\": \"%s\", \"threads\": %d, \"seconds\": %.2f, \"constructed_per_ms\": %.0f, \"finalized_per_ms\": %.0f, "
-                + "\"in_flight_millions\": %.3f, \"most_in_flight_millions\": %.3f, \"ok\": %s}%n",
-            arguments[0], threads, lasted, all / lasted * 1e-3, done / lasted * 1e-3, (all - done) * 1e-6, most * 1e-6, done > 0);
+                + "\"in_flight_millions\": %.3f, \"most_in_flight_millions\": %.3f, \"library_version\": \"%s\", \"ok\": %s}%n",
+            arguments[0], threads, lasted, all / lasted * 1e-3, done / lasted * 1e-3, (all - done) * 1e-6, most * 1e-6, System.getProperty("java.version"), done > 0);
         System.out.flush();
         Runtime.getRuntime().halt(done > 0 ? 0 : 1);
     }

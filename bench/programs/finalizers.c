@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     for (int thread = 0; thread < threads; thread++)
         pthread_join(ids[thread], NULL);
     printf("{\"program\": \"finalizers\", \"what\": \"%s\", \"threads\": %d, \"seconds\": %.2f, \"constructed_per_ms\": %.0f, \"finalized_per_ms\": %.0f, "
-           "\"in_flight_millions\": %.3f, \"most_in_flight_millions\": %.3f, \"ok\": %s}\n",
-           argv[1], threads, lasted, all / lasted * 1e-3, done / lasted * 1e-3, (double)(all - done) * 1e-6, most * 1e-6, done > 0 ? "true" : "false");
+           "\"in_flight_millions\": %.3f, \"most_in_flight_millions\": %.3f, \"library_version\": \"%s\", \"ok\": %s}\n",
+           argv[1], threads, lasted, all / lasted * 1e-3, done / lasted * 1e-3, (double)(all - done) * 1e-6, most * 1e-6, neap_version(), done > 0 ? "true" : "false");
     return done > 0 ? 0 : 1;
 }

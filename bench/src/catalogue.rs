@@ -2,8 +2,8 @@
 //!
 //! Pure: builds data from a size (`full` or `quick`) and the list of client cases. Called by `main`.
 
+mod finalizers;
 mod handles;
-
 mod watches;
 
 use std::collections::BTreeMap;
@@ -44,6 +44,7 @@ pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
     all.push(patterns());
     all.extend(workloads());
     all.extend(handles::experiments(quick));
+    all.extend(finalizers::experiments(quick));
     all.push(client_cases(clients));
     let seconds = if quick { "1" } else { "10" };
     all.extend(
@@ -57,7 +58,7 @@ pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
 
 /// What is run only when it is asked for.
 fn is_long(name: &str) -> bool {
-    name == "pauses-4g" || name.starts_with("watches-")
+    name == "pauses-4g" || name.starts_with("watches-") || name.starts_with("finalizers-")
 }
 
 /// The experiments of `all` that `names` ask for: each is a whole name or its beginning up to a hyphen. Without names all but the longest.
@@ -467,8 +468,8 @@ mod tests {
             .flat_map(|experiment| experiment.figures)
             .filter(|figure| figure.bar.is_some());
         // 3 programs with time and memory, mark, 4 sizes of alloc with 4 each, resident, live, 2 of the patterns, 4 of the clients; 3 kinds of handles with 5 each, weak
-        // references and what they add to stops, monitors with 1 and 2 threads.
-        assert_eq!(bars.count(), 6 + 1 + 16 + 1 + 1 + 2 + 4 + 15 + 1 + 1 + 2);
+        // references and what they add to stops, monitors with 1 and 2 threads; finalizers with 1, 2 and 4 threads, 4 peers and 2 stops each, and what they add to stops.
+        assert_eq!(bars.count(), 6 + 1 + 16 + 1 + 1 + 2 + 4 + 15 + 1 + 1 + 2 + 18 + 1);
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub enum Library {
     Mimalloc,
     /// The same program in C#, on Mono.
     Mono,
+    /// The same program on Java.
+    Java,
 }
 
 impl Library {
@@ -32,6 +34,7 @@ impl Library {
             Self::NeapInline => "Neap, neap.h",
             Self::Mimalloc => "mimalloc",
             Self::Mono => "Mono",
+            Self::Java => "Java",
         }
     }
 
@@ -82,6 +85,10 @@ pub enum Metric {
     WastedMb,
     /// What something adds to the sum of a cycle's stops.
     AddedStopsMs,
+    /// Objects finalized in a millisecond.
+    FinalizedPerMs,
+    /// Objects constructed and not finalized, at most, in millions.
+    MostInFlightMillions,
 }
 
 impl Metric {
@@ -99,6 +106,8 @@ impl Metric {
             Self::WastedPart => "wasted_part_of_2010",
             Self::WastedMb => "wasted_mb",
             Self::AddedStopsMs => "added_stops_ms",
+            Self::FinalizedPerMs => "finalized_per_ms",
+            Self::MostInFlightMillions => "most_in_flight_millions",
         }
     }
 
@@ -114,6 +123,8 @@ impl Metric {
             Self::OperationsPerSecond => "1/s",
             Self::WastedPart => "",
             Self::WastedMb => "MB (10^6)",
+            Self::FinalizedPerMs => "1/ms",
+            Self::MostInFlightMillions => "10^6",
         }
     }
 }

@@ -38,12 +38,20 @@ struct Runtime {
     target: &'static str,
 }
 
-const RUNTIMES: [Runtime; 1] = [Runtime {
-    library: Library::Mono,
-    commands: &["mono", "mcs"],
-    packages: &["mono-runtime", "mono-mcs"],
-    target: "mono",
-}];
+const RUNTIMES: [Runtime; 2] = [
+    Runtime {
+        library: Library::Mono,
+        commands: &["mono", "mcs"],
+        packages: &["mono-runtime", "mono-mcs"],
+        target: "mono",
+    },
+    Runtime {
+        library: Library::Java,
+        commands: &["java", "javac"],
+        packages: &["openjdk-17-jdk-headless"],
+        target: "java",
+    },
+];
 
 impl Runtime {
     fn is_there(&self) -> bool {

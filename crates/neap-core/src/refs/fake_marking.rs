@@ -2,15 +2,23 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
+use std::sync::Mutex;
 
 use super::finalizer::{Finalizer, Order};
 use super::{Marking, Refs};
 
+/// A value that lives as long as the process, and is reachable from a static all the while: no leak.
+pub(crate) fn for_ever<T: Sync>(value: T) -> &'static T {
+    static ALL: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    let value: &'static T = Box::leak(Box::new(value));
+    ALL.lock().unwrap().push(core::ptr::from_ref(value) as usize);
+    value
+}
+
 /// The calling test's own slab of registrations.
 pub(crate) fn own() -> &'static super::slab::Own {
     std::thread_local! {
-        static OWN: &'static super::slab::Own =
-            Box::leak(Box::new(super::slab::Own::new(0)));
+        static OWN: &'static super::slab::Own = for_ever(super::slab::Own::new(0));
     }
     OWN.with(|own| *own)
 }

@@ -175,8 +175,8 @@ impl Refs {
     /// Tables of a test's own.
     pub(crate) fn new() -> Self {
         let mut refs = Self::of(
-            Box::leak(Box::new(finalizer::Finalizers::new())),
-            Box::leak(Box::new(cleaner::Cleaners::new())),
+            fake_marking::for_ever(finalizer::Finalizers::new()),
+            fake_marking::for_ever(cleaner::Cleaners::new()),
             HeldSlots::new(),
         );
         refs.settlement.filling = batch::Filling::private();

@@ -322,6 +322,7 @@ mod tests {
     use super::*;
     use std::fs;
     use std::path::PathBuf;
+    use std::sync::Mutex;
 
     /// A directory with files as the kernel would show them.
     struct Place(PathBuf);
@@ -343,7 +344,11 @@ mod tests {
         }
 
         fn reader(&self) -> Option<&'static mut Reader> {
-            Reader::open(self.0.to_str().unwrap().to_owned().leak())
+            // Reachable for as long as the reader, which is for ever: no leak.
+            static PATHS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+            let path = self.path().to_owned().leak();
+            PATHS.lock().unwrap().push(path);
+            Reader::open(path)
         }
 
         fn path(&self) -> &str {
