@@ -181,11 +181,9 @@ pub fn read_roots_running<'t>(
     let mut registry = registry::lock();
     let mut longest_ns = 0;
     for mutator in registry.iter().filter(|_| world::the().stops_one_by_one()) {
-        let began = Instant::now();
         let standing = stop::stop_one(&mut registry, mutator);
         read_mutator(images, &registry, mutator, &standing, marker);
-        stop::resume_one(standing);
-        longest_ns = longest_ns.max(nanoseconds(began));
+        longest_ns = longest_ns.max(stop::resume_one(standing));
     }
     read_stacks(&registry, marker);
     drop(registry);

@@ -226,3 +226,55 @@ pub fn mutator() -> &'static crate::world::mutator::Mutator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::{blocked, registry, stop};
+    use core::sync::atomic::{AtomicBool, AtomicU64};
+    use std::time::{Duration, Instant};
+
+    /// Waits for `condition`, half a minute at most.
+    fn comes(condition: impl Fn() -> bool) -> bool {
+        let began = Instant::now();
+        while !condition() && began.elapsed() < Duration::from_secs(30) {
+            std::thread::yield_now();
+        }
+        condition()
+    }
+
+    #[test]
+    fn a_stop_of_one_thread_holds_no_other() {
+        let (turns, target) = (AtomicU64::new(0), AtomicU64::new(0));
+        let [waits, go, left, over] = [const { AtomicBool::new(false) }; 4];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                target.store(mutator().thread.load(Relaxed).into(), SeqCst);
+                while !over.load(Relaxed) {
+                    turns.fetch_add(1, Relaxed);
+                }
+            });
+            scope.spawn(|| {
+                blocked::blocked(mutator(), || {
+                    waits.store(true, SeqCst);
+                    assert!(comes(|| go.load(SeqCst)));
+                });
+                left.store(true, SeqCst);
+            });
+            assert!(comes(|| turns.load(Relaxed) > 0 && waits.load(SeqCst)));
+            let mut registry = registry::lock();
+            let number = target.load(SeqCst);
+            let one = registry.iter().find(|one| u64::from(one.thread.load(Relaxed)) == number);
+            let standing = stop::stop_one(&mut registry, one.unwrap());
+            let before = turns.load(Relaxed);
+            go.store(true, SeqCst);
+            let others_ran = comes(|| left.load(SeqCst));
+            let stood = turns.load(Relaxed) == before;
+            std::thread::sleep(Duration::from_millis(1));
+            let stood_ns = stop::resume_one(standing);
+            drop(registry);
+            over.store(true, SeqCst);
+            assert!(others_ran && stood && stood_ns >= 1_000_000, "{stood} {stood_ns}");
+        });
+    }
+}

@@ -1,6 +1,6 @@
 //! Blocked regions: the thread waits for something else and touches no heap, so a stop neither signals it nor waits for it.
 //!
-//! Invariant `[world.inv.blocked]`: a mutator leaves its region only while no stop is under way. It says *running* and then reads the epoch; who stops the world makes
+//! Invariant `[world.inv.blocked]`: a mutator leaves its region only while no stop that is about it is under way. It says *running* and then reads the epoch; who stops the world makes
 //! the epoch odd and then reads what the mutator says. All four are sequentially consistent, so one of the two sees the other: either the mutator
 //! goes back to waiting, or it is asked by signal like any running thread.
 
@@ -40,7 +40,8 @@ pub fn unblocked<R>(mutator: &Mutator, f: impl FnOnce() -> R) -> R {
 fn leave(mutator: &Mutator) {
     loop {
         mutator.set_activity(Activity::Running);
-        let Some(epoch) = stop::under_way().filter(|epoch| mutator.obeyed.load(Relaxed) != *epoch)
+        let Some(epoch) =
+            stop::under_way_for(mutator).filter(|epoch| mutator.obeyed.load(Relaxed) != *epoch)
         else {
             return;
         };

@@ -9,17 +9,21 @@
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use core::ops::Range;
-use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
 use super::{Standing, Stopped, World, current, host};
-use crate::sys::{futex, print, signal, thread};
+use crate::sys::{clock, futex, print, signal, thread};
 
 /// Odd while the world is stopped or being stopped. Written by who stops it.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 /// Mutators that obeyed the current request; who stops the world sleeps on it.
 static OBEYED: AtomicU32 = AtomicU32::new(0);
+/// The one mutator that the stop under way is about, by its address; 0: all of them. Written by who stops, before the epoch becomes odd.
+static ONLY: AtomicUsize = AtomicUsize::new(0);
+/// When that mutator began to stand, in nanoseconds of the monotonic clock. Written by itself before it answers; else by who stops.
+static STANDS_SINCE: AtomicU64 = AtomicU64::new(0);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// After so long without an answer the request is repeated, since a signal can be lost to a thread that is only just starting.
@@ -62,6 +66,9 @@ pub fn obey(mutator: &Mutator) {
             return;
         }
         mutator.position.store(position, Relaxed);
+        if ONLY.load(Relaxed) != 0 {
+            STANDS_SINCE.store(clock::now_ns(), Relaxed);
+        }
         // Release: who stopped us reads our stack and runs after seeing this.
         mutator.obeyed.store(epoch, Release);
         OBEYED.fetch_add(1, Release);
@@ -109,6 +116,18 @@ pub(super) fn under_way() -> Option<u32> {
     (!epoch.is_multiple_of(2)).then_some(epoch)
 }
 
+/// The same, if that stop is about `mutator`.
+pub(super) fn under_way_for(mutator: &Mutator) -> Option<u32> {
+    let epoch = under_way()?;
+    // Of this stop or of a later one, which sees that the mutator runs, and asks it, if it is about it.
+    let only = ONLY.load(SeqCst);
+    (only == 0 || only == address(mutator)).then_some(epoch)
+}
+
+fn address(mutator: &Mutator) -> usize {
+    core::ptr::from_ref(mutator) as usize
+}
+
 /// The threads of a POSIX process, stopped by the signal.
 pub struct Posix;
 
@@ -142,9 +161,14 @@ impl World for Posix {
     fn for_each_root(&self, _: Option<&Mutator>, _: &Stopped, _: &mut dyn FnMut(Range<usize>)) {}
 }
 
-/// The number of the stop that begins now.
+/// The number of the stop that begins now, of all mutators.
 pub(super) fn begin() -> u32 {
+    begin_for(0)
+}
+
+fn begin_for(only: usize) -> u32 {
     OBEYED.store(0, Relaxed);
+    ONLY.store(only, SeqCst);
     EPOCH.fetch_add(1, SeqCst) + 1
 }
 
@@ -154,16 +178,20 @@ pub(super) fn stop_the_rest(registry: &mut Registry, own: Option<&Mutator>, epoc
     stop_those(registry, wanted, epoch);
 }
 
-/// Stops one mutator, which is not the caller; the others go on, but for what waits for the end of any stop. The registry stays locked until [`resume_one`]. Where [`World::stops_one_by_one`].
+/// Stops one mutator, which is not the caller; the others go on. The registry stays locked until [`resume_one`]. Where [`World::stops_one_by_one`].
 pub fn stop_one(registry: &mut Registry, mutator: &Mutator) -> Standing {
-    let epoch = begin();
+    // A blocked one would stand from here on if it wanted to run.
+    STANDS_SINCE.store(clock::now_ns(), Relaxed);
+    let epoch = begin_for(address(mutator));
     stop_those(registry, |other| core::ptr::eq(other, mutator), epoch);
     Standing(PhantomData)
 }
 
-/// Lets the mutator of [`stop_one`] run again.
-pub fn resume_one(_: Standing) {
+/// Lets the mutator of [`stop_one`] run again; gives how many nanoseconds it stood. Until it answered it was no less free to run than any other thread.
+pub fn resume_one(_: Standing) -> u64 {
+    let since = STANDS_SINCE.load(Relaxed);
     end();
+    clock::now_ns().saturating_sub(since)
 }
 
 /// Stops by signal those of the mutators that `wanted` chooses which run and have not obeyed this stop in another way.
