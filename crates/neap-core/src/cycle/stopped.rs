@@ -28,6 +28,7 @@ use crate::sys::print;
 use crate::world::mutator::Mutator;
 use crate::world::registry::{self, Registry};
 use crate::world::roots::Images;
+use crate::world::stop::One;
 use crate::world::{self, Standing, Stopped, current, stop};
 use crate::{check, refs};
 
@@ -151,7 +152,7 @@ fn read_mutator(
     standing: &Standing,
     marker: &mut Marker<'_>,
 ) {
-    images.of_mutator(registry, mutator, standing, |range| {
+    images.of_mutator(registry.stacks(), mutator, standing, |range| {
         // SAFETY: the stack, registers and thread-local blocks of a thread that stands are mapped and readable.
         unsafe { marker.range(range.start, range.end) };
     });
@@ -181,9 +182,13 @@ pub fn read_roots_running<'t>(
     let mut registry = registry::lock();
     let mut longest_ns = 0;
     for mutator in registry.iter().filter(|_| world::the().stops_one_by_one()) {
-        let standing = stop::stop_one(&mut registry, mutator);
-        read_mutator(images, &registry, mutator, &standing, marker);
-        longest_ns = longest_ns.max(stop::resume_one(standing));
+        let one = stop::stop_one(images, &mut registry, mutator);
+        match &one {
+            One::Stands(standing) => read_mutator(images, &registry, mutator, standing, marker),
+            // SAFETY: the copy is there until the next such stop.
+            One::Copied(words) => unsafe { marker.range(words.start, words.end) },
+        }
+        longest_ns = longest_ns.max(stop::resume_one(one));
     }
     read_stacks(&registry, marker);
     drop(registry);

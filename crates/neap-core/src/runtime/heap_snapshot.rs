@@ -139,7 +139,7 @@ fn reach(
     world.for_each_root(current::get(), stopped, &mut |range| graph.range(STACKS, range));
     for mutator in registry.iter() {
         if !world.names_roots_of(mutator, stopped) {
-            images.of_mutator(registry, mutator, stopped.standing(), |range| {
+            images.of_mutator(registry.stacks(), mutator, stopped.standing(), |range| {
                 graph.range(STACKS, range);
             });
         }

@@ -10,6 +10,7 @@ pub mod current;
 pub mod host;
 pub mod mutator;
 pub mod registry;
+mod root_copy;
 pub mod roots;
 pub mod stacks;
 pub mod stop;
@@ -57,6 +58,13 @@ pub struct Stopped(Standing);
 
 /// The mutator at hand stands for as long as this exists: alone, by [`stop::stop_one`] until [`stop::resume_one`], or with the whole world.
 pub struct Standing(PhantomData<*const ()>);
+
+impl Standing {
+    /// The calling thread's own mutator, in the handler.
+    fn here() -> Self {
+        Self(PhantomData)
+    }
+}
 
 impl Stopped {
     /// Each mutator of a stopped world stands.

@@ -9,7 +9,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use super::mutator::Mutator;
-use super::registry::Registry;
+use super::stacks::Stack;
 use super::{Standing, Stopped, critical};
 use crate::heap::HEAP;
 use crate::rank::Rank;
@@ -240,10 +240,16 @@ impl Images {
         }
     }
 
-    /// Calls `visit` for each range that belongs to a mutator that stands: stacks, registers, thread-local storage.
+    /// Whether the calling thread, whose position is noted, is on its own stack, as far as can be told without asking the kernel.
+    pub fn stands_on_own_stack(&self, mutator: &Mutator) -> bool {
+        let (own, position) = (own_stack(mutator), mutator.position.load(Relaxed));
+        own.contains(&position) && own.end - position <= BELIEVED_BYTES
+    }
+
+    /// Calls `visit` for each range that belongs to a mutator that stands: stacks, registers, thread-local storage. `stacks`: the declared ones.
     pub fn of_mutator(
         &self,
-        registry: &Registry,
+        mut stacks: impl Iterator<Item = &'static Stack>,
         mutator: &Mutator,
         _: &Standing,
         mut visit: impl FnMut(Range<usize>),
@@ -251,7 +257,7 @@ impl Images {
         let position = mutator.position.load(Acquire);
         let own = own_stack(mutator);
         let base = own.end;
-        let on_declared = registry.stacks().find(|stack| stack.range().contains(&position));
+        let on_declared = stacks.find(|stack| stack.range().contains(&position));
         if let Some(stack) = on_declared {
             visit(position..stack.range().end);
             visit(mutator.own_position.load(Relaxed).max(own.start)..base);

@@ -13,7 +13,8 @@ use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering:
 
 use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
-use super::{Standing, Stopped, World, current, host};
+use super::roots::Images;
+use super::{Standing, Stopped, World, current, host, root_copy};
 use crate::sys::{clock, futex, print, signal, thread};
 
 /// Odd while the world is stopped or being stopped. Written by who stops it.
@@ -24,6 +25,8 @@ static OBEYED: AtomicU32 = AtomicU32::new(0);
 static ONLY: AtomicUsize = AtomicUsize::new(0);
 /// When that mutator began to stand, in nanoseconds of the monotonic clock. Written by itself before it answers; else by who stops.
 static STANDS_SINCE: AtomicU64 = AtomicU64::new(0);
+/// For how long it stood, if it did not wait to be resumed. As above.
+static STOOD_NS: AtomicU64 = AtomicU64::new(0);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// After so long without an answer the request is repeated, since a signal can be lost to a thread that is only just starting.
@@ -69,11 +72,18 @@ pub fn obey(mutator: &Mutator) {
         if ONLY.load(Relaxed) != 0 {
             STANDS_SINCE.store(clock::now_ns(), Relaxed);
         }
+        let goes_on = ONLY.load(Relaxed) != 0 && root_copy::take(mutator);
+        if goes_on {
+            let since = STANDS_SINCE.load(Relaxed);
+            STOOD_NS.store(clock::now_ns().saturating_sub(since), Relaxed);
+        }
         // Release: who stopped us reads our stack and runs after seeing this.
         mutator.obeyed.store(epoch, Release);
         OBEYED.fetch_add(1, Release);
         futex::wake(&OBEYED, 1);
-        wait_for_resume(epoch);
+        if !goes_on {
+            wait_for_resume(epoch);
+        }
     });
 }
 
@@ -178,20 +188,33 @@ pub(super) fn stop_the_rest(registry: &mut Registry, own: Option<&Mutator>, epoc
     stop_those(registry, wanted, epoch);
 }
 
+/// A mutator whose roots can be read beside the others: it stands, or it has copied them and runs.
+pub enum One {
+    /// Until [`resume_one`].
+    Stands(Standing),
+    /// They are in this range, until the next such stop.
+    Copied(Range<usize>),
+}
+
 /// Stops one mutator, which is not the caller; the others go on. The registry stays locked until [`resume_one`]. Where [`World::stops_one_by_one`].
-pub fn stop_one(registry: &mut Registry, mutator: &Mutator) -> Standing {
+pub fn stop_one(images: &Images, registry: &mut Registry, mutator: &Mutator) -> One {
     // A blocked one would stand from here on if it wanted to run.
     STANDS_SINCE.store(clock::now_ns(), Relaxed);
-    let epoch = begin_for(address(mutator));
-    stop_those(registry, |other| core::ptr::eq(other, mutator), epoch);
-    Standing(PhantomData)
+    let copy = root_copy::offered(images, || {
+        let epoch = begin_for(address(mutator));
+        stop_those(registry, |other| core::ptr::eq(other, mutator), epoch);
+    });
+    copy.map_or(One::Stands(Standing(PhantomData)), One::Copied)
 }
 
 /// Lets the mutator of [`stop_one`] run again; gives how many nanoseconds it stood. Until it answered it was no less free to run than any other thread.
-pub fn resume_one(_: Standing) -> u64 {
+pub fn resume_one(one: One) -> u64 {
     let since = STANDS_SINCE.load(Relaxed);
     end();
-    clock::now_ns().saturating_sub(since)
+    match one {
+        One::Stands(_) => clock::now_ns().saturating_sub(since),
+        One::Copied(_) => STOOD_NS.load(Relaxed),
+    }
 }
 
 /// Stops by signal those of the mutators that `wanted` chooses which run and have not obeyed this stop in another way.
