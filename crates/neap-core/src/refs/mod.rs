@@ -138,7 +138,7 @@ impl Refs {
 
     /// The part for which the world is stopped. From its end on no weak reference gives an object that is not marked.
     fn begin_settling<M: Marking>(&mut self, marking: &mut M) {
-        slab::reclaim();
+        slab::stopped();
         marking.drain();
         if site::checks() {
             site::check(self.cleaners, marking);
@@ -150,6 +150,7 @@ impl Refs {
 
     /// The rest: with the world running where there are no links, which a program reads and writes as it likes.
     fn finish_settling<M: Marking>(&mut self, marking: &mut M) {
+        slab::reclaim();
         process::settle_short(marking);
         self.slots.expire(Kind::Weak, marking);
         self.short_links.clear_dead(&self.slots);

@@ -1,4 +1,4 @@
-//! Where registrations live: pages of 126 entries, handed out by the thread that owns the page, one after the other.
+//! Where registrations live: pages of 125 entries, handed out by the thread that owns the page, one after the other.
 //!
 //! Invariant: a page has at most one owner, and only the owner takes entries of it, so taking one needs no lock and no contended word. `[refs.inv.grace]`: an entry that was let go stays readable as it was until the
 //! world has been stopped once more: whoever walks a list does so in a critical section, which a stop waits for, so [`reclaim`] after a stop finds nobody who could still be at it.
@@ -14,7 +14,7 @@ use crate::addr::PAGE_BYTES;
 use crate::sys::map;
 
 /// Entries of a slab.
-pub(crate) const ENTRIES: usize = 126;
+pub(crate) const ENTRIES: usize = 125;
 /// Taken from the system at once; the first page of it is the link to the next such region.
 const REGION_BYTES: usize = 1 << 20;
 
@@ -43,8 +43,8 @@ struct Slab {
     group: AtomicUsize,
     /// Free entries. Bits are set by the cycle and taken by the owner.
     free: [AtomicU64; 2],
-    /// Entries let go since the last stop.
-    let_go: [AtomicU64; 2],
+    /// Entries let go: since the last stop, and before it, in the place that [`SINCE`] says.
+    let_go: [[AtomicU64; 2]; 2],
     entries: [Entry; ENTRIES],
 }
 
@@ -59,6 +59,8 @@ const _: () = assert!(size_of::<Slab>() <= PAGE_BYTES);
 
 /// Slabs with free entries that nobody owns.
 static AVAILABLE: PageStack = PageStack::new();
+/// Which place of `let_go` is for what is let go now: 0 or 1. Changed in stops.
+static SINCE: AtomicUsize = AtomicUsize::new(0);
 /// The regions, newest first; never given back.
 static REGIONS: AtomicUsize = AtomicUsize::new(0);
 
@@ -167,23 +169,29 @@ fn add_region() -> Result<(), NoMemory> {
     Ok(())
 }
 
-/// The entry is in no list any more; it can be taken again after the next stop and [`reclaim`].
+/// The entry is in no list any more; it can be taken again after the next [`stopped`] and [`reclaim`]. By the cycle, or in a critical section.
 pub(crate) fn let_go(entry: &Entry) {
     let slab = Slab::of(entry);
     let index =
         (core::ptr::from_ref(entry) as usize - slab.entries.as_ptr() as usize) / size_of::<Entry>();
-    slab.let_go[index / 64].fetch_or(1 << (index % 64), Release);
+    slab.let_go[SINCE.load(Relaxed)][index / 64].fetch_or(1 << (index % 64), Release);
 }
 
-/// Makes what was let go free again, and finds the slabs of threads that have ended. By the cycle, after a stop and before it lets go of anything.
+/// What was let go so far is free from the next [`reclaim`] on: nobody looks at it. World stopped.
+pub(crate) fn stopped() {
+    SINCE.fetch_xor(1, Relaxed);
+}
+
+/// Makes free again what was let go before the last [`stopped`], and finds the slabs of threads that have ended. By the cycle, world running or not.
 pub(crate) fn reclaim() {
+    let before = SINCE.load(Relaxed) ^ 1;
     let mut region = REGIONS.load(Acquire);
     while region != 0 {
         for page in (region + PAGE_BYTES..region + REGION_BYTES).step_by(PAGE_BYTES) {
             let slab = Slab::at(page);
             for group in 0..2 {
-                if slab.let_go[group].load(Relaxed) != 0 {
-                    let freed = slab.let_go[group].swap(0, Acquire);
+                if slab.let_go[before][group].load(Relaxed) != 0 {
+                    let freed = slab.let_go[before][group].swap(0, Acquire);
                     slab.free[group].fetch_or(freed, Release);
                 }
             }
@@ -214,7 +222,9 @@ mod tests {
             let_go(entry);
         }
         // Not yet: somebody may still be looking at them.
+        reclaim();
         assert!((0..1000).all(|_| !seen.contains(&address(take(&own).unwrap()))));
+        stopped();
         reclaim();
         let again = (0..200_000).filter(|_| seen.contains(&address(take(&own).unwrap()))).count();
         // Another test may have taken some.
