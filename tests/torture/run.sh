@@ -83,6 +83,7 @@ ways=(
     "forks --threads 2 --operations 5000 --forks 40 --neap check=3"
     "fibers --threads 2 --operations 6000 --fibers 600 --neap check=3"
     "finalizers --threads 2 --operations 6000 --finalizers 60 --neap check=3"
+    "references --threads 3 --operations 5000 --links 0 --no-functions --weak 60 --pairs 30 --monitors 1500 --finalizers 30 --collections 60 --neap check=3"
     "tiny-heap --threads 2 --operations 8000 --neap max_heap=6MiB --live-bytes 2000000 --largest 200000 --neap check=2"
     "large-objects --threads 2 --operations 2000 --largest 50331648 --live-bytes 150000000"
     "minor --threads 3 --operations 12000 --no-functions --neap minor_cycles=always --neap min_trigger=65536 --neap check=3"
@@ -123,7 +124,7 @@ for case_name in $("$torture" cases); do
 done
 limit=120
 # Under a watch that is not among the first two only some of the ways; --seconds takes them all.
-some=" two four-checked threads forks finalizers "
+some=" two four-checked threads forks finalizers references "
 first=" $(head -n 2 <<<"$watches" | tr '\n' ' ')"
 for watch in $watches; do
     for way in "${!ways[@]}"; do
@@ -132,12 +133,12 @@ for watch in $watches; do
     done
 done
 # That faults are found: these have to fail, and for the right reason.
-for sabotage in lost stale leak; do
+for sabotage in lost stale leak weak; do
     for number in 1 2; do
         result "finds-$sabotage (seed $number)" 1 "$torture" run --seed "$number" --threads 1 \
             --operations 20000 --sabotage "$sabotage"
         case $sabotage in
-        lost) wanted='torture: \(lost\|stale contents\):' ;;
+        lost | weak) wanted='torture: \(lost\|stale contents\):' ;;
         stale) wanted='torture: stale contents:' ;;
         leak) wanted='torture: leak:' ;;
         esac

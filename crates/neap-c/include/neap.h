@@ -417,7 +417,7 @@ typedef enum neap_handle_kind {
  * is freed by neap_free has no handles left. */
 neap_handle neap_handle_alloc(const void *object, int kind);
 neap_status neap_handle_free(neap_handle handle);
-/* The object; null if it has none or the object died. What it returns is alive, however near a collection is. May wait a moment for a collection if the handle is NEAP_HANDLE_WEAK_LONG. */
+/* The object; null if it has none or the object died. What it returns is alive, however near a collection is. May wait a moment for a collection that has not decided about a weak one. */
 void *neap_handle_get(neap_handle handle);
 /* Makes it refer to another object, or to none. */
 neap_status neap_handle_set(neap_handle handle, const void *object);

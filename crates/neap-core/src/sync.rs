@@ -11,6 +11,11 @@ pub use loom::sync::atomic;
 #[cfg(not(loom))]
 pub use core::sync::atomic;
 
+/// Core's atomics always: files that name them so are modelled in copies of their own, in tests that have loom's in this place.
+pub mod modelled {
+    pub use core::sync::atomic::*;
+}
+
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering::*};

@@ -9,7 +9,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::graph::Graph;
+use crate::graph::{Graph, Keeper};
 use crate::hidden::pattern;
 use crate::node::Index;
 use crate::{ensure, fail, options, who};
@@ -30,16 +30,23 @@ impl Graph {
     fn reachable(&self) -> Vec<bool> {
         let mut reached = vec![false; self.nodes.len()];
         let mut grey: Vec<Index> = self.pinned.clone();
+        grey.extend(self.held.iter().map(|held| held.0));
         for place in self.places.iter().flatten() {
             grey.extend(place.edges.iter().flatten().map(|edge| edge.target));
         }
         while let Some(index) = grey.pop() {
             if !core::mem::replace(&mut reached[index as usize], true) {
-                let node = self.node(index);
-                grey.extend(node.slots.iter().filter_map(|slot| slot.edge).map(|edge| edge.target));
+                grey.extend(self.children(index));
             }
         }
         reached
+    }
+
+    /// What an object keeps alive as long as it can be reached: by its words, and by ephemerons.
+    fn children(&self, index: Index) -> impl Iterator<Item = Index> + '_ {
+        let node = self.node(index);
+        let values = node.pairs.iter().filter_map(|pair| pair.value);
+        node.slots.iter().filter_map(|slot| slot.edge).chain(values).map(|edge| edge.target)
     }
 
     /// Checks every reachable object and pointer; notes what is dead.
@@ -51,6 +58,9 @@ impl Graph {
                     ensure!(!node.dead, "the shadow is wrong: {} lives again", node.describe());
                     self.check_known(node, random.usize(0..node.bytes));
                     self.check(index as Index, true, random);
+                    for pair in 0..self.node(index as Index).pairs.len() {
+                        self.follow(Keeper::Pair(index as Index, pair));
+                    }
                 }
                 (Some(_), false) => self.node_mut(index as Index).dead = true,
                 (None, _) => {}
@@ -58,8 +68,7 @@ impl Graph {
         }
         for place in self.places.iter().flatten() {
             for (slot, edge) in place.edges.iter().enumerate() {
-                let (found, wanted) =
-                    (place.word(slot).load(Relaxed), edge.map_or(0, |edge| self.resolve(edge)));
+                let (found, wanted) = (place.read(slot), edge.map_or(0, |edge| self.resolve(edge)));
                 ensure!(found == wanted, "a root holds {found:#x}, not {wanted:#x}");
             }
         }
@@ -70,6 +79,9 @@ impl Graph {
         let node = self.node(index);
         if let Some(link) = &node.link {
             return Some(link.load(Relaxed) != 0);
+        }
+        if let Some(weak) = node.weak.filter(|weak| weak.long) {
+            return Some(weak.get() != 0);
         }
         // A leaf's memory keeps what it held when it belongs to another object.
         if !node.shape.is_scanned() || node.bytes < 8 || !node.is_pattern(0) {
@@ -102,6 +114,7 @@ impl Graph {
         let dead: Vec<Index> = (0..self.nodes.len() as Index)
             .filter(|index| self.nodes[*index as usize].as_ref().is_some_and(|node| node.dead))
             .collect();
+        dead.iter().for_each(|index| self.check_death(*index));
         let left: Vec<Index> =
             dead.iter().copied().filter(|index| self.is_there(*index) == Some(true)).collect();
         left.iter().for_each(|parent| self.check_children(*parent));
@@ -117,6 +130,33 @@ impl Graph {
         let count = heads.len();
         self.forget_gone(&dead, left);
         count
+    }
+
+    /// What tells of a death agrees.
+    fn check_death(&self, index: Index) {
+        let node = self.node(index);
+        let Some(there) = self.is_there(index) else { return };
+        if let Some(weak) = node.weak {
+            let object = weak.get();
+            ensure!(
+                object == 0 || there && object == node.address.reveal(),
+                "stale: {} is gone, and its weak handle gives {object:#x}",
+                node.describe()
+            );
+            ensure!(
+                !weak.long || there == (object != 0),
+                "lost: {} is still there, and its weak handle gives null",
+                node.describe()
+            );
+        }
+        for pair in &node.pairs {
+            let found = pair.get();
+            ensure!(
+                there || found == (0, 0),
+                "stale: {} is gone, and its ephemeron gives {found:x?}",
+                node.describe()
+            );
+        }
     }
 
     fn tell_of(&self, head: Index) -> String {
@@ -145,8 +185,7 @@ impl Graph {
         let mut grey = left;
         while let Some(index) = grey.pop() {
             if !core::mem::replace(&mut kept[index as usize], true) {
-                let node = self.node(index);
-                grey.extend(node.slots.iter().filter_map(|slot| slot.edge).map(|edge| edge.target));
+                grey.extend(self.children(index));
             }
         }
         for &index in dead.iter().filter(|index| !kept[**index as usize]) {
@@ -157,10 +196,6 @@ impl Graph {
     /// The fewest nodes of `left` from which all of it can be reached: one of each source of the condensed graph.
     fn heads(&self, left: &[Index]) -> Vec<Index> {
         let inside: std::collections::HashSet<Index> = left.iter().copied().collect();
-        let children = |index: Index| {
-            let slots = &self.node(index).slots;
-            slots.iter().filter_map(|slot| slot.edge).map(|edge| edge.target)
-        };
         // Those left may be joined through nodes of which nothing can be told, so these are walked too.
         let mut seen = vec![false; self.nodes.len()];
         let mut finished = Vec::new();
@@ -172,7 +207,7 @@ impl Graph {
                 } else if !core::mem::replace(&mut seen[index as usize], true) {
                     stack.push((index, true));
                     stack.extend(
-                        children(index)
+                        self.children(index)
                             .filter(|child| !seen[*child as usize])
                             .map(|child| (child, false)),
                     );
@@ -190,7 +225,7 @@ impl Graph {
             let mut grey = vec![start];
             while let Some(index) = grey.pop() {
                 if !core::mem::replace(&mut seen[index as usize], true) {
-                    grey.extend(children(index).filter(|child| !seen[*child as usize]));
+                    grey.extend(self.children(index).filter(|child| !seen[*child as usize]));
                 }
             }
         }

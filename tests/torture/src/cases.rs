@@ -4,6 +4,7 @@
 //! Invariant: after the refusal the collector works on, and what was alive still is. Called by `main`.
 
 mod by_fork;
+mod handles;
 mod limits;
 mod misuse;
 
@@ -16,12 +17,12 @@ use std::process::ExitCode;
 type Case = (&'static str, fn());
 
 fn all() -> impl Iterator<Item = &'static Case> {
-    limits::CASES.iter().chain(misuse::CASES).chain(by_fork::CASES)
+    limits::CASES.iter().chain(misuse::CASES).chain(by_fork::CASES).chain(handles::CASES)
 }
 
 /// The names of those that take long.
 pub fn long_names() -> impl Iterator<Item = &'static str> {
-    by_fork::LONG.iter().map(|case| case.0)
+    by_fork::LONG.iter().chain(handles::LONG).map(|case| case.0)
 }
 
 /// The names of the others.
@@ -31,7 +32,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Runs the case of this name.
 pub fn run(name: &str) -> ExitCode {
-    let Some(case) = all().chain(by_fork::LONG).find(|case| case.0 == name) else {
+    let Some(case) = all().chain(by_fork::LONG).chain(handles::LONG).find(|case| case.0 == name)
+    else {
         eprintln!("there is no case {name:?}; `neap-torture cases` lists them");
         return ExitCode::from(2);
     };

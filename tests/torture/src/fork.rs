@@ -4,7 +4,7 @@
 //! fails or hangs fails the parent. Called by workers.
 
 use crate::worker::Worker;
-use crate::{ensure, fail};
+use crate::{ensure, fail, monitors};
 use neap_core::api;
 
 /// Forks in a chain at most.
@@ -53,6 +53,7 @@ fn child(worker: &mut Worker, operations: u64) -> ! {
     // SAFETY: asks for a signal that ends a child that hangs.
     unsafe { libc::alarm(CHILD_SECONDS) };
     worker.generation += 1;
+    monitors::in_child();
     worker.graph.sweep_check(&mut worker.random);
     worker.run(operations);
     worker.audit();

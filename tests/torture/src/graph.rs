@@ -11,7 +11,8 @@ use crate::finalizers;
 use crate::hidden::Hidden;
 use crate::node::{Edge, Index, Node};
 use crate::options::{self, Sabotage};
-use crate::places::Place;
+use crate::pairs::Pair;
+use crate::places::{Place, Sort};
 use neap_core::api;
 
 /// Where a pointer is kept.
@@ -21,6 +22,8 @@ pub enum Keeper {
     Place(usize, usize),
     /// Slot of a node.
     Node(Index, usize),
+    /// The value of an ephemeron whose key a node is.
+    Pair(Index, usize),
     /// Nothing: the node is uncollectable.
     Pin,
 }
@@ -35,6 +38,8 @@ pub struct Graph {
     free: Vec<Index>,
     pub(crate) places: Vec<Option<Place>>,
     pub(crate) pinned: Vec<Index>,
+    /// Nodes in whose monitors the graph's worker is, and how often.
+    pub(crate) held: Vec<(Index, u32)>,
     /// Bytes of all nodes, those included that are dead and not known to be gone.
     pub bytes: usize,
     /// A pointer one past the end counts.
@@ -95,13 +100,19 @@ impl Graph {
     pub fn remove(&mut self, index: Index) {
         let Some(mut node) = self.nodes[index as usize].take() else { return };
         finalizers::drop_link(&mut node);
+        if let Some(weak) = node.weak.take() {
+            weak.free();
+        }
+        let pairs = core::mem::take(&mut node.pairs);
         self.bytes -= node.bytes;
         self.free.push(index);
-        for edge in node.slots.iter().filter_map(|slot| slot.edge) {
+        let values = pairs.iter().filter_map(|pair| pair.value);
+        for edge in node.slots.iter().filter_map(|slot| slot.edge).chain(values) {
             if let Some(target) = self.nodes[edge.target as usize].as_mut() {
                 target.references -= 1;
             }
         }
+        pairs.into_iter().for_each(Pair::free);
     }
 
     /// What a keeper keeps.
@@ -109,24 +120,34 @@ impl Graph {
         match keeper {
             Keeper::Place(place, slot) => self.places[place].as_ref()?.edges[slot],
             Keeper::Node(node, slot) => self.node(node).slots[slot].edge,
+            Keeper::Pair(node, pair) => self.node(node).pairs[pair].value,
             Keeper::Pin => None,
         }
     }
 
     /// Writes a pointer, or zero, both in memory and in the shadow.
     pub fn set(&mut self, keeper: Keeper, edge: Option<Edge>) {
+        let edge = edge.map(|edge| match self.keeps_starts(keeper) {
+            true => Edge { offset: 0, ..edge },
+            false => edge,
+        });
         let value = edge.map_or(0, |edge| self.resolve(edge));
         let before = self.edge(keeper);
         match keeper {
             Keeper::Place(place, slot) => {
                 let place = self.places[place].as_mut().expect("a place in use");
-                place.word(slot).store(value, Relaxed);
+                place.write(slot, value);
                 place.edges[slot] = edge;
             }
             Keeper::Node(node, slot) => {
                 let node = self.node_mut(node);
                 node.word(node.slots[slot].word).store(value, Relaxed);
                 node.slots[slot].edge = edge;
+            }
+            Keeper::Pair(node, pair) => {
+                let pair = &mut self.node_mut(node).pairs[pair];
+                pair.set(value);
+                pair.value = edge;
             }
             Keeper::Pin => return,
         }
@@ -140,6 +161,17 @@ impl Graph {
                 core::hint::black_box(&HOARD)[id % HOARD.len()]
                     .store(self.resolve(before), Relaxed);
             }
+        }
+    }
+
+    /// Whether it keeps the start of an object only.
+    fn keeps_starts(&self, keeper: Keeper) -> bool {
+        match keeper {
+            Keeper::Place(place, _) => {
+                self.places[place].as_ref().is_some_and(|place| place.sort == Sort::Handles)
+            }
+            Keeper::Pair(..) => true,
+            _ => false,
         }
     }
 
@@ -196,15 +228,24 @@ impl Graph {
 
     /// Reads the pointer of a keeper from memory, and fails unless it is the one that was put there and leads to its object.
     #[inline(never)]
-    fn follow(&self, keeper: Keeper) -> Option<Index> {
+    pub(crate) fn follow(&self, keeper: Keeper) -> Option<Index> {
         let edge = self.edge(keeper)?;
         let found = match keeper {
             Keeper::Place(place, slot) => {
-                self.places[place].as_ref().expect("a place in use").word(slot).load(Relaxed)
+                self.places[place].as_ref().expect("a place in use").read(slot)
             }
             Keeper::Node(node, slot) => {
                 let node = self.node(node);
                 node.word(node.slots[slot].word).load(Relaxed)
+            }
+            Keeper::Pair(node, pair) => {
+                let (key, value) = self.node(node).pairs[pair].get();
+                ensure!(
+                    key == self.node(node).address.reveal(),
+                    "lost: {} is reachable, and its ephemeron has the key {key:#x}",
+                    self.node(node).describe()
+                );
+                value
             }
             Keeper::Pin => return None,
         };
@@ -238,11 +279,14 @@ impl Graph {
         let (mut keeper, mut at) = self.first_step(random)?;
         self.check(at, false, random);
         for _ in 0..random.usize(0..LONGEST_WALK) {
-            let slots = self.node(at).slots.len();
-            if slots == 0 {
+            let (slots, pairs) = (self.node(at).slots.len(), self.node(at).pairs.len());
+            if slots + pairs == 0 {
                 break;
             }
-            let next = Keeper::Node(at, random.usize(0..slots));
+            let next = match random.usize(0..slots + pairs) {
+                slot if slot < slots => Keeper::Node(at, slot),
+                pair => Keeper::Pair(at, pair - slots),
+            };
             let Some(target) = self.follow(next) else { break };
             (keeper, at) = (next, target);
             self.check(at, false, random);
@@ -273,6 +317,7 @@ impl Graph {
     /// Frees a node to which one pointer leads, or none if it is pinned.
     pub fn free(&mut self, keeper: Keeper, index: Index) {
         finalizers::unregister(self.node_mut(index));
+        self.free_handles(index);
         self.set(keeper, None);
         let node = self.node(index);
         let address = node.address;
@@ -283,6 +328,46 @@ impl Graph {
         ensure!(result.is_ok(), "free of {}: {result:?}", node.describe());
         self.pinned.retain(|pinned| *pinned != index);
         self.remove(index);
+    }
+
+    /// Frees what would refer to an object that is about to be freed.
+    fn free_handles(&mut self, index: Index) {
+        for pair in 0..self.node(index).pairs.len() {
+            self.set(Keeper::Pair(index, pair), None);
+        }
+        let node = self.node_mut(index);
+        core::mem::take(&mut node.pairs).into_iter().for_each(Pair::free);
+        if let Some(weak) = node.weak.take() {
+            weak.free();
+        }
+    }
+
+    /// Reads the weak handle of a node, reachable or not, and looks whether what it gives is whole; gives the node and its address if the shadow can take it back.
+    pub fn read_weak(&self, random: &mut fastrand::Rng) -> Option<(Index, usize)> {
+        if self.nodes.is_empty() {
+            return None;
+        }
+        let index = random.usize(0..self.nodes.len()) as Index;
+        let node = self.nodes[index as usize].as_ref()?;
+        let weak = node.weak?;
+        let object = weak.get();
+        if object == 0 {
+            return None;
+        }
+        ensure!(
+            object == node.address.reveal(),
+            "stale: a weak handle gives {object:#x} for {}",
+            node.describe()
+        );
+        self.check_known(node, 0);
+        node.check_contents(false, random, &|edge| self.resolve(edge));
+        // One that tracks resurrection also gives objects whose finalizers have run, and what these reach.
+        (!weak.long && !node.dead).then_some((index, object))
+    }
+
+    /// Whether its worker is in the monitor of a node.
+    pub fn is_held(&self, index: Index) -> bool {
+        self.held.iter().any(|held| held.0 == index)
     }
 
     /// The object has moved, or has another size. Gives the former address.

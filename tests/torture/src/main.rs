@@ -6,8 +6,8 @@
 //! stale words on stacks explain (`audit` states the bound). A failure prints the command that repeats the run.
 //! `neap-torture case NAME` runs one test of refusals or of misuse (`cases`).
 //!
-//! Can it fail? `--sabotage lost|stale|leak` builds a fault into the program under test: roots that the collector is not told
-//! of, contents that change, pointers held behind the shadow's back. `run.sh` expects each to be found.
+//! Can it fail? `--sabotage lost|stale|leak|weak` builds a fault into the program under test: roots that the collector is not told
+//! of, contents that change, pointers held behind the shadow's back, handles that do not keep what they should. `run.sh` expects each to be found.
 
 mod audit;
 mod cases;
@@ -17,10 +17,13 @@ mod fiber;
 mod finalizers;
 mod fork;
 mod graph;
+mod handles;
 mod hidden;
+mod monitors;
 mod node;
 mod objects;
 mod options;
+mod pairs;
 mod places;
 mod seccomp;
 mod shape;
@@ -100,11 +103,13 @@ fn run(given: options::Options) {
     }
     options::set(given);
     shape::initialize();
+    monitors::initialize();
     let options = options::get();
     let mut random = fastrand::Rng::with_seed(options.seed);
     let mut shared = graph::Graph::new();
     places::Place::in_static_data().map(|place| shared.add_place(place));
     places::Place::registered(100).map(|place| shared.add_place(place));
+    places::Place::of_handles(40, true).map(|place| shared.add_place(place));
     *worker::SHARED.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared);
 
     let workers: Vec<_> = (0..options.threads)

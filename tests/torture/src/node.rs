@@ -7,7 +7,9 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
 use crate::finalizers::Record;
+use crate::handles::Weak;
 use crate::hidden::{Hidden, pattern};
+use crate::pairs::Pair;
 use crate::shape::Shape;
 use crate::{ensure, fail, options};
 
@@ -50,6 +52,10 @@ pub struct Node {
     pub references: u32,
     /// Becomes zero when it dies: registered as a disappearing link.
     pub link: Option<Box<AtomicUsize>>,
+    /// A weak handle to it.
+    pub weak: Option<Weak>,
+    /// Ephemerons whose key it is.
+    pub pairs: Vec<Pair>,
     /// Its finalizer.
     pub finalizer: Option<Arc<Record>>,
     /// An audit found it unreachable.
@@ -127,6 +133,24 @@ impl Node {
                 self.describe()
             );
         }
+        if let Some(weak) = self.weak {
+            let (found, wanted) = (weak.get(), self.address.reveal());
+            ensure!(
+                found == wanted,
+                "lost: {} is reachable, and its weak handle gives {found:#x}",
+                self.describe()
+            );
+        }
+        self.check_contents(whole, random, resolve);
+    }
+
+    /// Its contents alone: of an object that is alive, reachable or not.
+    pub fn check_contents(
+        &self,
+        whole: bool,
+        random: &mut fastrand::Rng,
+        resolve: &impl Fn(Edge) -> usize,
+    ) {
         let words = self.bytes / 8;
         if whole || words <= 512 {
             (0..words).for_each(|index| self.check_word(index, resolve));

@@ -6,9 +6,11 @@
 use crate::ensure;
 use crate::finalizers;
 use crate::graph::{Graph, Keeper};
+use crate::handles;
 use crate::hidden::Hidden;
 use crate::node::{Index, Node, Slot};
 use crate::options;
+use crate::pairs::Pair;
 use crate::places::Place;
 use crate::shape::Shape;
 use neap_core::api;
@@ -104,6 +106,8 @@ pub fn create(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
         decoys: random_decoys(graph, shape, bytes, random),
         references: 0,
         link: None,
+        weak: None,
+        pairs: Vec::new(),
         finalizer: None,
         dead: false,
     };
@@ -115,12 +119,19 @@ pub fn create(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
     graph.fill(index, 0);
     // Only now: in a child that another thread forks, nobody would fill the object before its finalizer runs.
     if !shape.is_pinned() {
-        if random.bool() {
+        if random.u32(0..100) < options::get().links {
             finalizers::add_link(graph.node_mut(index));
         }
         if random.u32(0..100) < options::get().finalizers {
             finalizers::register(graph.node_mut(index), random);
         }
+    }
+    if random.u32(0..100) < options::get().weak {
+        handles::add_weak(graph.node_mut(index), random);
+    }
+    if random.u32(0..100) < options::get().pairs {
+        let node = graph.node_mut(index);
+        node.pairs.push(Pair::new(node.address.reveal()));
     }
     if !shape.is_pinned() || random.bool() {
         attach(graph, index, random);
@@ -131,6 +142,9 @@ pub fn create(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
 /// Stores a pointer to a node in a slot of a place or of an object.
 fn attach(graph: &mut Graph, target: Index, random: &mut fastrand::Rng) {
     let keeper = match graph.walk(random) {
+        Some((_, parent)) if random.u32(0..4) == 0 && !graph.node(parent).pairs.is_empty() => {
+            Keeper::Pair(parent, random.usize(0..graph.node(parent).pairs.len()))
+        }
         Some((_, parent)) if random.bool() && !graph.node(parent).slots.is_empty() => {
             Keeper::Node(parent, random.usize(0..graph.node(parent).slots.len()))
         }
@@ -147,6 +161,17 @@ pub fn join(graph: &mut Graph, random: &mut fastrand::Rng) {
     }
 }
 
+/// Takes an object back by its weak handle, if that still gives it.
+pub fn take_back(graph: &mut Graph, random: &mut fastrand::Rng) {
+    if let Some((target, object)) = graph.read_weak(random) {
+        if random.bool() {
+            attach(graph, target, random);
+        }
+        // What was given is alive until here.
+        core::hint::black_box(object);
+    }
+}
+
 /// Clears a pointer.
 pub fn cut(graph: &mut Graph, random: &mut fastrand::Rng) {
     match graph.walk(random) {
@@ -159,7 +184,8 @@ pub fn cut(graph: &mut Graph, random: &mut fastrand::Rng) {
 fn only_child(graph: &Graph, random: &mut fastrand::Rng) -> Option<(Keeper, Index)> {
     let (keeper, index) = graph.walk(random)?;
     let references = graph.node(index).references;
-    (references == if keeper == Keeper::Pin { 0 } else { 1 }
+    (!graph.is_held(index)
+        && references == if keeper == Keeper::Pin { 0 } else { 1 }
         && (keeper == Keeper::Pin) == graph.node(index).shape.is_pinned())
     .then_some((keeper, index))
 }
@@ -174,7 +200,7 @@ pub fn free(graph: &mut Graph, random: &mut fastrand::Rng) {
 /// Frees every pinned object to which nothing points.
 pub fn free_pinned(graph: &mut Graph) {
     for index in graph.pinned.clone() {
-        if graph.node(index).references == 0 {
+        if graph.node(index).references == 0 && !graph.is_held(index) {
             graph.free(Keeper::Pin, index);
         }
     }
@@ -183,7 +209,7 @@ pub fn free_pinned(graph: &mut Graph) {
 /// Gives an object another size: a little, or any.
 pub fn resize(graph: &mut Graph, random: &mut fastrand::Rng) {
     let Some((keeper, index)) = only_child(graph, random) else { return };
-    if graph.node(index).finalizer.is_some() {
+    if graph.node(index).finalizer.is_some() || !graph.node(index).pairs.is_empty() {
         return;
     }
     let before = graph.node(index).bytes;
@@ -202,18 +228,22 @@ pub fn resize(graph: &mut Graph, random: &mut fastrand::Rng) {
     }
     let had_link = graph.node(index).link.is_some();
     finalizers::unregister(graph.node_mut(index));
-    let address = graph.node(index).address;
+    let (address, weak) = (graph.node(index).address, graph.node(index).weak);
+    let refer = |object: usize| weak.iter().for_each(|weak| weak.set(object));
+    refer(0);
     let moved = {
         // SAFETY: the only pointer to it is rewritten below.
         unsafe { api::reallocate(address.reveal() as *mut u8, bytes) }
     };
     if moved.is_null() {
+        refer(address.reveal());
         if had_link {
             finalizers::add_link(graph.node_mut(index));
         }
         graph.fill(index, bytes / 8);
         return;
     }
+    refer(moved as usize);
     let has_moved = moved as usize != address.reveal();
     graph.node_mut(index).decoys.retain(|decoy| decoy.0 < bytes / 8);
     graph.moved(keeper, index, moved as usize, bytes);
@@ -237,6 +267,8 @@ pub fn resize(graph: &mut Graph, random: &mut fastrand::Rng) {
 fn shadow_of(node: &Node) -> Node {
     Node {
         link: None,
+        weak: None,
+        pairs: Vec::new(),
         finalizer: None,
         slots: node.slots.clone(),
         decoys: node.decoys.clone(),
@@ -257,6 +289,8 @@ pub fn change_places(graph: &mut Graph, random: &mut fastrand::Rng) {
         graph.remove_place(own[random.usize(0..own.len())]);
     } else if random.bool() {
         Place::registered(random.usize(1..700)).map(|place| graph.add_place(place));
+    } else if random.bool() {
+        Place::of_handles(random.usize(1..300), random.bool()).map(|place| graph.add_place(place));
     } else {
         Place::in_static_data().map(|place| graph.add_place(place));
     }
@@ -279,6 +313,9 @@ pub fn free_all_pinned(graph: &mut Graph) {
     for index in graph.pinned.clone() {
         for slot in 0..graph.node(index).slots.len() {
             graph.set(Keeper::Node(index, slot), None);
+        }
+        for pair in 0..graph.node(index).pairs.len() {
+            graph.set(Keeper::Pair(index, pair), None);
         }
     }
     free_pinned(graph);

@@ -14,6 +14,8 @@ pub enum Sabotage {
     Stale,
     /// What roots let go is held on to: unreachable objects stay.
     Leak,
+    /// Handles that are roots are weak ones: reachable objects are lost.
+    Weak,
 }
 
 /// Arguments of `run`.
@@ -52,6 +54,18 @@ pub struct Options {
     /// Objects in 100 that get a finalizer.
     #[arg(long, default_value_t = 5)]
     pub finalizers: u32,
+    /// Objects in 100 that get a disappearing link. While there are links, references are settled in stops.
+    #[arg(long, default_value_t = 50)]
+    pub links: u32,
+    /// Objects in 100 that get a weak handle.
+    #[arg(long, default_value_t = 30)]
+    pub weak: u32,
+    /// Objects in 100 that are the key of an ephemeron.
+    #[arg(long, default_value_t = 10)]
+    pub pairs: u32,
+    /// Operations on monitors per 10,000.
+    #[arg(long, default_value_t = 400)]
+    pub monitors: u32,
     /// No objects with trace functions: a program that has some has no minor cycles.
     #[arg(long)]
     pub no_functions: bool,
@@ -84,7 +98,7 @@ impl Options {
     /// The arguments that make this run again.
     pub fn command(&self) -> String {
         let mut text = format!(
-            "neap-torture run --seed {} --threads {} --operations {} --live-bytes {} --largest {} --forks {} --fibers {} --spawns {} --collections {} --audits {} --finalizers {}",
+            "neap-torture run --seed {} --threads {} --operations {} --live-bytes {} --largest {} --forks {} --fibers {} --spawns {} --collections {} --audits {} --finalizers {} --links {} --weak {} --pairs {} --monitors {}",
             self.seed,
             self.threads,
             self.operations,
@@ -96,6 +110,10 @@ impl Options {
             self.collections,
             self.audits,
             self.finalizers,
+            self.links,
+            self.weak,
+            self.pairs,
+            self.monitors,
         );
         if self.no_functions {
             text.push_str(" --no-functions");

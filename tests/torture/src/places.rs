@@ -6,6 +6,7 @@
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use crate::ensure;
+use crate::handles::StrongSlots;
 use crate::node::Edge;
 use crate::options::{self, Sabotage};
 use neap_core::api;
@@ -23,6 +24,8 @@ pub enum Sort {
     Static(usize),
     /// Mapped memory that is registered as roots.
     Registered,
+    /// Strong handles.
+    Handles,
     /// The worker's stack, its thread-local storage, or a fiber's stack: somebody else's memory.
     Lent,
 }
@@ -32,6 +35,8 @@ pub struct Place {
     /// What it is.
     pub sort: Sort,
     base: *const AtomicUsize,
+    /// What the slots are instead, of the sort `Handles`.
+    handles: Option<StrongSlots>,
     /// What the slots hold.
     pub edges: Vec<Option<Edge>>,
 }
@@ -72,7 +77,8 @@ impl Place {
     }
 
     fn of(sort: Sort, slots: &Slots) -> Self {
-        Self { sort, base: slots.as_ptr(), edges: vec![None; slots.len()] }
+        let edges = vec![None; slots.len()];
+        Self { sort, base: slots.as_ptr(), handles: None, edges }
     }
 
     /// Freshly mapped memory, registered with the collector.
@@ -95,11 +101,35 @@ impl Place {
         if !options::get().sabotages(Sabotage::Lost) {
             ensure!(api::add_roots(start..start + slots * 8), "roots were refused");
         }
-        Some(Self { sort: Sort::Registered, base: memory.cast(), edges: vec![None; slots] })
+        let edges = vec![None; slots];
+        Some(Self { sort: Sort::Registered, base: memory.cast(), handles: None, edges })
+    }
+
+    /// Strong handles; `None` if there is no domain for them.
+    pub fn of_handles(slots: usize, own_domain: bool) -> Option<Self> {
+        let handles = Some(StrongSlots::new(slots, own_domain)?);
+        let edges = vec![None; slots];
+        Some(Self { sort: Sort::Handles, base: core::ptr::null(), handles, edges })
+    }
+
+    /// What a slot holds.
+    pub fn read(&self, slot: usize) -> usize {
+        match &self.handles {
+            Some(handles) => handles.read(slot),
+            None => self.word(slot).load(Relaxed),
+        }
+    }
+
+    /// Writes a slot; to a handle the start of an object.
+    pub fn write(&self, slot: usize, value: usize) {
+        match &self.handles {
+            Some(handles) => handles.write(slot, value),
+            None => self.word(slot).store(value, Relaxed),
+        }
     }
 
     /// The word of a slot.
-    pub fn word(&self, slot: usize) -> &AtomicUsize {
+    fn word(&self, slot: usize) -> &AtomicUsize {
         debug_assert!(slot < self.edges.len());
         // SAFETY: the memory is there for as long as the place, with as many words as there are edges.
         unsafe { &*self.base.add(slot) }
@@ -108,7 +138,7 @@ impl Place {
     /// Gives the memory back. The slots are empty.
     pub fn give_back(self) {
         for slot in 0..self.edges.len() {
-            self.word(slot).store(0, Relaxed);
+            self.write(slot, 0);
         }
         match self.sort {
             Sort::Static(stretch) => {
@@ -119,6 +149,9 @@ impl Place {
                 api::remove_roots(self.base as usize..self.base as usize + bytes);
                 // SAFETY: mapped by `registered`, and nobody uses it any more.
                 unsafe { libc::munmap(self.base.cast_mut().cast(), bytes) };
+            }
+            Sort::Handles => {
+                self.handles.iter().for_each(StrongSlots::give_back);
             }
             Sort::Lent => {}
         }

@@ -14,7 +14,7 @@ use crate::fiber::Fiber;
 use crate::graph::Graph;
 use crate::options::{self, Sabotage};
 use crate::places::{Place, Slots};
-use crate::{control, ensure, fork, objects, threads};
+use crate::{control, ensure, fork, monitors, objects, threads};
 use neap_core::api;
 
 /// The graph that all workers use in turn.
@@ -53,6 +53,7 @@ impl Worker {
         let mut graph = Graph::new();
         Place::in_static_data().map(|place| graph.add_place(place));
         Place::registered(32).map(|place| graph.add_place(place));
+        Place::of_handles(24, number % 2 == 0).map(|place| graph.add_place(place));
         graph.add_place(Place::in_thread_storage());
         graph.add_place(Place::lent(slots));
         Self {
@@ -96,6 +97,8 @@ impl Worker {
             control::collect(self);
         } else if chosen(options.audits) {
             self.audit();
+        } else if chosen(options.monitors) {
+            monitors::something(self);
         } else if chosen(60) {
             control::something(self);
         } else if self.generation == 0 && chosen(1500) {
@@ -190,6 +193,7 @@ impl Worker {
 
     /// Lets go of everything.
     fn empty(&mut self) {
+        monitors::leave_all(&mut self.graph);
         for number in 0..self.graph.places.len() {
             self.graph.empty_place(number);
         }
@@ -231,6 +235,7 @@ fn graph_operation(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
         760..850 => objects::resize(graph, random),
         850..910 => objects::free(graph, random),
         910..914 => objects::change_places(graph, random),
+        914..950 => objects::take_back(graph, random),
         _ => _ = graph.walk(random),
     }
     true

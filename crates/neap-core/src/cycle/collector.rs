@@ -19,6 +19,7 @@ use std::time::Instant;
 use crate::heap::HEAP;
 use crate::options::MinorCycles;
 use crate::rank::Rank;
+use crate::refs;
 use crate::sync::Lock;
 use crate::sys::{side_stack, thread};
 use crate::world::mutator::Mutator;
@@ -129,7 +130,7 @@ pub(super) fn with_room(f: impl FnOnce()) {
     }
 }
 
-/// Heaps that are expected to hold less live than this are marked with the world stopped: that takes less time than a second stop.
+/// Heaps that are expected to hold less live than this are marked with the world stopped, unless there is much to settle: that takes less time than a second stop.
 const SMALL_BYTES: usize = 256 << 10;
 
 /// The same for a caller that has spilled its registers above `position`: nothing below it is the program's.
@@ -150,7 +151,8 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     for _ in 0..2 {
         steps::reopen();
         // Without the collector's thread the world is stopped for this cycle.
-        let beside = steps::enabled() && HEAP.state.expected_live_bytes() >= SMALL_BYTES;
+        let small = HEAP.state.expected_live_bytes() < SMALL_BYTES && !refs::are_many();
+        let beside = steps::enabled() && !small;
         if beside && background::ensure() {
             let collected = concurrently(position, reason);
             if collected || steps::enabled() {

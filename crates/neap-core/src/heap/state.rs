@@ -22,12 +22,14 @@ pub enum Snapshot {
 pub mod settling {
     /// No cycle is at it.
     pub const NO: u32 = 0;
+    /// Values of ephemerons are being marked, whose keys are; who reads a weak reference to an unmarked object has to wait.
+    pub const EPHEMERONS: u32 = 1;
     /// Marks are final for all but finalizable objects; who reads a weak reference to an unmarked object gets null.
-    pub const SHORT: u32 = 1;
+    pub const SHORT: u32 = 2;
     /// What finalizable objects keep is being marked; references that track resurrection are undecided.
-    pub const FINALIZERS: u32 = 2;
+    pub const FINALIZERS: u32 = 3;
     /// All marks are final.
-    pub const LONG: u32 = 3;
+    pub const LONG: u32 = 4;
 }
 
 /// Shared words; all access is relaxed, the locks and stops around it order it.

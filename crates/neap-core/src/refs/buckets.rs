@@ -122,7 +122,6 @@ impl Buckets {
     }
 
     /// Segments given out so far.
-    #[cfg(any(test, loom))]
     pub fn count(&self) -> u32 {
         self.count.load(Acquire)
     }

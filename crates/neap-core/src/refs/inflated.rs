@@ -2,14 +2,10 @@
 //!
 //! Invariant: the lock is held by one thread, which alone reads and writes owner and depth. A thread that sleeps is counted before it looks at the state for the last time, and who unlocks looks
 //! at the count after it changed the state, both sequentially consistent, so nobody sleeps on a free lock; one wake-up is under way at a time, so unlocking makes a system call only
-//! when somebody is asleep and nobody is waking. Records are numbered, and never given back. Called from any thread; waiting is done in blocked regions by `monitor`.
+//! when somebody is asleep and nobody is waking. Model-checked in `tests/loom_monitors.rs`. Called from any thread; waiting is done in blocked regions by `monitor`.
 
-#![allow(unsafe_code)]
-
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
-
-use crate::sys::{futex, map};
+use crate::sync::modelled::{AtomicU32, AtomicUsize, Ordering::*};
+use crate::sys::futex;
 
 const HELD: u32 = 1;
 /// A sleeper was woken and has not looked yet.
@@ -33,13 +29,28 @@ pub struct Inflated {
     /// Its object; 0 while it has none. Written by who inflates, and by the cycle.
     pub object: AtomicUsize,
     /// The next record without an object, plus one.
-    next_free: AtomicU32,
+    pub next_free: AtomicU32,
 }
 
 /// Looks so often at a lock that is held before it sleeps. Larger: fewer system calls where locks are held shortly; smaller: less heat where they are not.
-const SPINS: u32 = 200;
+const SPINS: u32 = if cfg!(loom) { 1 } else { 200 };
 
 impl Inflated {
+    /// One that no object has.
+    #[cfg(any(loom, test))]
+    pub fn new() -> Self {
+        Self {
+            state: AtomicU32::new(0),
+            sleepers: AtomicU32::new(0),
+            owner: AtomicU32::new(0),
+            depth: AtomicU32::new(0),
+            users: AtomicU32::new(0),
+            sequence: AtomicU32::new(0),
+            object: AtomicUsize::new(0),
+            next_free: AtomicU32::new(0),
+        }
+    }
+
     /// Takes the lock if it is free.
     #[inline]
     pub fn try_lock(&self) -> bool {
@@ -79,6 +90,7 @@ impl Inflated {
             core::hint::spin_loop();
         }
         self.sleepers.fetch_add(1, SeqCst);
+        totally_ordered();
         loop {
             let state = self.state.load(SeqCst);
             if state & HELD == 0 {
@@ -96,6 +108,7 @@ impl Inflated {
             }
             let Some(ns) = left() else {
                 self.sleepers.fetch_sub(1, SeqCst);
+                totally_ordered();
                 // A wake-up that was meant for this thread goes to another.
                 if self.state.fetch_and(!WAKING, SeqCst) & HELD == 0 {
                     self.wake_one();
@@ -110,6 +123,7 @@ impl Inflated {
     #[inline]
     pub fn unlock(&self) {
         let state = self.state.fetch_and(!HELD, SeqCst);
+        totally_ordered();
         if state & WAKING == 0 && self.sleepers.load(SeqCst) > 0 {
             self.wake_one();
         }
@@ -141,114 +155,14 @@ impl Inflated {
     }
 }
 
-/// Records of the first bucket; each further one has twice as many.
-const FIRST: u32 = 64;
-const BUCKETS: usize = 24;
-
-/// All records.
-pub struct Records {
-    buckets: [AtomicPtr<Inflated>; BUCKETS],
-    /// Records that were used so far.
-    count: AtomicU32,
-    /// Records that have an object.
-    in_use: AtomicUsize,
-    /// First record without an object, plus one; above it a count that keeps an old head from being taken for a new one.
-    free: AtomicU64,
+/// What sequentially consistent accesses on both sides of it are anyway. loom takes them for less, and has to be told.
+#[inline(always)]
+fn totally_ordered() {
+    #[cfg(loom)]
+    crate::sync::modelled::fence(SeqCst);
 }
 
-impl Records {
-    /// None yet.
-    pub const fn new() -> Self {
-        Self {
-            buckets: [const { AtomicPtr::new(null_mut()) }; BUCKETS],
-            count: AtomicU32::new(0),
-            in_use: AtomicUsize::new(0),
-            free: AtomicU64::new(0),
-        }
-    }
-
-    /// The record with this number, which was given out.
-    pub fn get(&self, number: u32) -> &Inflated {
-        let bucket = (number / FIRST + 1).ilog2();
-        let start = self.buckets[bucket as usize].load(Acquire);
-        // SAFETY: the number was given out, so its bucket is published; it is never given back.
-        unsafe { &*start.add((number - FIRST * ((1 << bucket) - 1)) as usize) }
-    }
-
-    /// A record for an object. None without memory.
-    pub fn take(&self, object: usize) -> Option<u32> {
-        let number = match self.pop() {
-            Some(number) => number,
-            None => self.add()?,
-        };
-        self.in_use.fetch_add(1, Relaxed);
-        self.get(number).object.store(object, Relaxed);
-        Some(number)
-    }
-
-    fn pop(&self) -> Option<u32> {
-        let mut head = self.free.load(Acquire);
-        loop {
-            let number = (head as u32).checked_sub(1)?;
-            let next = self.get(number).next_free.load(Relaxed) as u64;
-            let new = (head >> 32).wrapping_add(1) << 32 | next;
-            match self.free.compare_exchange_weak(head, new, AcqRel, Acquire) {
-                Ok(_) => return Some(number),
-                Err(seen) => head = seen,
-            }
-        }
-    }
-
-    fn add(&self) -> Option<u32> {
-        let mut number = self.count.load(Acquire);
-        loop {
-            let bucket = (number / FIRST + 1).ilog2() as usize;
-            let place = self.buckets.get(bucket)?;
-            if place.load(Acquire).is_null() {
-                let bytes = (FIRST as usize * size_of::<Inflated>()) << bucket;
-                let memory = map::allocate(bytes).ok()?;
-                map::name(memory, bytes, c"neap: monitors");
-                if place.compare_exchange(null_mut(), memory.pointer(), AcqRel, Acquire).is_err() {
-                    map::release(memory, bytes);
-                }
-            }
-            match self.count.compare_exchange_weak(number, number + 1, AcqRel, Acquire) {
-                Ok(_) => return Some(number),
-                Err(seen) => number = seen,
-            }
-        }
-    }
-
-    /// The record's object is gone, or does without it.
-    pub fn give_back(&self, number: u32) {
-        let record = self.get(number);
-        self.in_use.fetch_sub(1, Relaxed);
-        record.object.store(0, Relaxed);
-        record.state.store(0, Relaxed);
-        record.owner.store(0, Relaxed);
-        let mut head = self.free.load(Relaxed);
-        loop {
-            record.next_free.store(head as u32, Relaxed);
-            let new = (head >> 32).wrapping_add(1) << 32 | (number as u64 + 1);
-            match self.free.compare_exchange_weak(head, new, AcqRel, Relaxed) {
-                Ok(_) => return,
-                Err(seen) => head = seen,
-            }
-        }
-    }
-
-    /// How many records have an object.
-    pub fn in_use(&self) -> usize {
-        self.in_use.load(Relaxed)
-    }
-
-    /// The numbers of all records that may have an object: of all that were ever used, or none.
-    pub fn all(&self) -> core::ops::Range<u32> {
-        if self.in_use() == 0 { 0..0 } else { 0..self.count.load(Acquire) }
-    }
-}
-
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -257,21 +171,8 @@ mod tests {
     }
 
     #[test]
-    fn records_are_given_once_and_again_after_their_return() {
-        let records = Records::new();
-        let all: Vec<u32> = (0..1000).map(|object| records.take(object + 1).unwrap()).collect();
-        assert_eq!(all, (0..1000).collect::<Vec<_>>());
-        assert_eq!(records.get(777).object.load(Relaxed), 778);
-        records.give_back(777);
-        records.give_back(3);
-        assert_eq!((records.take(1), records.take(1)), (Some(3), Some(777)));
-        assert_eq!((records.take(1), records.in_use()), (Some(1000), 1001));
-    }
-
-    #[test]
     fn only_one_holds_it_and_nobody_is_forgotten() {
-        let (records, count) = (Records::new(), AtomicU32::new(0));
-        let monitor = records.get(records.take(1).unwrap());
+        let (monitor, count) = (&Inflated::new(), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -289,8 +190,7 @@ mod tests {
 
     #[test]
     fn who_gives_up_waiting_wakes_another_if_it_was_woken() {
-        let records = Records::new();
-        let monitor = records.get(records.take(1).unwrap());
+        let monitor = &Inflated::new();
         std::thread::scope(|scope| {
             for turn in 0..3_u64 {
                 scope.spawn(move || {

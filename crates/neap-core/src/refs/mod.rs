@@ -18,14 +18,17 @@ pub mod handle;
 pub(crate) mod held_slots;
 pub mod inflated;
 pub mod link;
+pub(crate) mod lock_table;
 pub mod lock_word;
 pub mod monitor;
 pub(crate) mod noted;
+pub mod object_lock;
 pub(crate) mod order;
 mod page_stack;
 pub mod pool;
 pub mod process;
 pub mod queue;
+pub mod records;
 pub(crate) mod registry;
 pub mod runner;
 pub(crate) mod segment;
@@ -89,6 +92,8 @@ pub(crate) struct Refs {
     pub(crate) short_links: link::Links,
     pub(crate) long_links: link::Links,
     pub(crate) toggles: toggle::Toggles,
+    /// Whether this cycle has cleared short links already. Between the two parts of settling only.
+    short_links_settled: bool,
 }
 
 impl Refs {
@@ -105,6 +110,7 @@ impl Refs {
             short_links: link::Links::new(Kind::Weak),
             long_links: link::Links::new(Kind::WeakLong),
             toggles: toggle::Toggles::new(),
+            short_links_settled: false,
         }
     }
 
@@ -131,9 +137,9 @@ impl Refs {
         self.finish_settling(marking);
     }
 
-    /// Whether the program has links or toggle references.
-    fn has_links(&self) -> bool {
-        !(self.short_links.is_empty() && self.long_links.is_empty() && self.toggles.is_empty())
+    /// Whether the program has references that only finalizers decide about and that it reads as it likes: long links or toggle references.
+    fn has_late_links(&self) -> bool {
+        !(self.long_links.is_empty() && self.toggles.is_empty())
     }
 
     /// The part for which the world is stopped. From its end on no weak reference gives an object that is not marked.
@@ -142,18 +148,31 @@ impl Refs {
         marking.drain();
         if site::checks() {
             site::check(self.cleaners, marking);
+            marking.drain();
         }
-        process::set_settling(settling::SHORT);
-        marking.drain();
-        process::follow_ephemerons(marking);
+        process::set_settling(settling::EPHEMERONS);
+        // Short links are read as the program likes, so they have to be cleared now; and what ephemerons keep does not count as dead.
+        if !self.short_links.is_empty() {
+            process::follow_ephemerons(marking);
+            self.settle_short_links(marking);
+            self.short_links_settled = true;
+        }
     }
 
-    /// The rest: with the world running where there are no links, which a program reads and writes as it likes.
-    fn finish_settling<M: Marking>(&mut self, marking: &mut M) {
-        slab::reclaim();
-        process::settle_short(marking);
+    fn settle_short_links<M: Marking>(&mut self, marking: &M) {
         self.slots.expire(Kind::Weak, marking);
         self.short_links.clear_dead(&self.slots);
+    }
+
+    /// The rest: with the world running where there are no late links.
+    fn finish_settling<M: Marking>(&mut self, marking: &mut M) {
+        process::follow_ephemerons(marking);
+        process::set_settling(settling::SHORT);
+        slab::reclaim();
+        process::settle_short(marking);
+        if !core::mem::take(&mut self.short_links_settled) {
+            self.settle_short_links(marking);
+        }
         process::set_settling(settling::FINALIZERS);
         order::settle(self.finalizers, &mut self.settlement, marking);
         // Only now is known which objects finalizers keep: links inside those stay, links inside dead ones must
@@ -236,7 +255,7 @@ pub fn trace_registered<M: Marking>(marking: &mut M) {
     REFS.lock().trace_registered(marking);
 }
 
-/// Clears links, hands finalizers and cleaners of dead objects over and marks what they keep. After marking. The part about links wants the world stopped, the rest does not.
+/// Clears links, hands finalizers and cleaners of dead objects over and marks what they keep. After marking, world stopped.
 pub fn settle<M: Marking>(marking: &mut M) {
     let mut refs = REFS.lock();
     refs.settle(marking);
@@ -248,7 +267,7 @@ pub fn settle<M: Marking>(marking: &mut M) {
 /// The first part of [`settle`], or all of it if `everything` is to be done now, or cannot be done with the world running: whether it was all. After marking, world stopped.
 pub fn settle_stopped<M: Marking>(marking: &mut M, everything: bool) -> bool {
     let mut refs = REFS.lock();
-    let all = everything || refs.has_links() || site::checks();
+    let all = everything || refs.has_late_links() || site::checks();
     if all {
         refs.settle(marking);
     } else {
@@ -266,6 +285,11 @@ pub fn settle_stopped<M: Marking>(marking: &mut M, everything: bool) -> bool {
 pub fn settle_running<M: Marking>(marking: &mut M) {
     REFS.lock().finish_settling(marking);
     pool::wake();
+}
+
+/// Whether there is so much to settle that a small heap, too, is better marked and settled with the world running.
+pub fn are_many() -> bool {
+    process::are_many()
 }
 
 /// Whether a weak reference leads to an object that is not marked. After marking, world stopped.

@@ -11,9 +11,12 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use std::time::Instant;
 
 use super::Marking;
-use super::inflated::{Inflated, Records};
-use super::lock_word::{self, Lock, MOST_THIN};
+use super::inflated::Inflated;
+use super::lock_table;
+use super::lock_word::Lock;
+use super::object_lock::{ObjectLock, Tried, deflate, is_idle};
 use super::process::target;
+use super::records::Records;
 use super::thread::{self, ThreadRefs};
 use crate::sys::{futex, print};
 use crate::world::mutator::Mutator;
@@ -32,8 +35,6 @@ pub enum MonitorError {
     NotOwner,
 }
 
-/// Looks so often at a thin lock that another thread holds before it is inflated. As the inflated one's.
-const SPINS: u32 = 200;
 /// Idle monitors that are deflated in one stop at most: a stop should be short.
 const DEFLATED_AT_ONCE: usize = 1000;
 /// For ever, as a time.
@@ -56,12 +57,11 @@ impl Deadline {
     }
 }
 
-/// The calling thread, and the object's lock word.
+/// The calling thread, and the object's lock.
 struct Place {
     mutator: &'static Mutator,
     record: &'static ThreadRefs,
-    word: &'static AtomicU32,
-    object: usize,
+    lock: ObjectLock<'static>,
 }
 
 #[inline(always)]
@@ -70,28 +70,14 @@ fn place(object: usize) -> Result<Place, MonitorError> {
         return Err(MonitorError::NotAnObject);
     }
     let mutator = attach::current();
-    let (Some(record), Some(word)) = (thread::of(mutator), lock_word::of(object)) else {
+    let (Some(record), Some(word)) = (thread::of(mutator), lock_table::of(object)) else {
         return Err(MonitorError::NoMemory);
     };
-    Ok(Place { mutator, record, word, object })
+    let thread = mutator.thread.load(Relaxed);
+    Ok(Place { mutator, record, lock: ObjectLock { word, records: &RECORDS, thread, object } })
 }
 
 impl Place {
-    #[inline(always)]
-    fn thread(&self) -> u32 {
-        self.mutator.thread.load(Relaxed)
-    }
-
-    #[inline(always)]
-    fn lock(&self) -> Lock {
-        Lock::from_word(self.word.load(Acquire))
-    }
-
-    #[inline(always)]
-    fn change(&self, from: Lock, to: Lock) -> bool {
-        self.word.compare_exchange(from.word(), to.word(), AcqRel, Relaxed).is_ok()
-    }
-
     /// Makes room on the list of monitors that the thread is in. In a critical section.
     #[inline(always)]
     fn reserve(&self) -> Result<(), MonitorError> {
@@ -103,7 +89,7 @@ impl Place {
     #[inline(always)]
     fn note_entered(&self) {
         // SAFETY: this thread's record, in a critical section.
-        unsafe { self.record.held() }.push(self.object);
+        unsafe { self.record.held() }.push(self.lock.object);
     }
 
     /// The thread is out. As above.
@@ -111,7 +97,7 @@ impl Place {
     fn note_left(&self) {
         // SAFETY: as above.
         let held = unsafe { self.record.held() };
-        if let Some(position) = held.iter().rposition(|object| *object == self.object) {
+        if let Some(position) = held.iter().rposition(|object| *object == self.lock.object) {
             held.swap_remove(position);
         }
     }
@@ -119,72 +105,15 @@ impl Place {
     /// Enters if that needs no waiting. In a critical section.
     #[inline(always)]
     fn try_enter(&self) -> Result<bool, MonitorError> {
-        loop {
-            match self.lock() {
-                Lock::Free => {
-                    self.reserve()?;
-                    if self.change(Lock::Free, Lock::Thin { thread: self.thread(), depth: 1 }) {
-                        self.note_entered();
-                        return Ok(true);
-                    }
-                }
-                Lock::Thin { thread, depth } if thread == self.thread() => {
-                    let again = Lock::Thin { thread, depth: depth + 1 };
-                    if depth == MOST_THIN {
-                        self.inflate()?;
-                    } else if self.change(Lock::Thin { thread, depth }, again) {
-                        return Ok(true);
-                    }
-                }
-                Lock::Thin { .. } => return Ok(false),
-                Lock::Inflated(number) => {
-                    let monitor = RECORDS.get(number);
-                    if monitor.owner.load(Relaxed) == self.thread() {
-                        monitor.depth.store(monitor.depth.load(Relaxed) + 1, Relaxed);
-                        return Ok(true);
-                    }
-                    self.reserve()?;
-                    if !monitor.try_lock() {
-                        return Ok(false);
-                    }
-                    self.entered(monitor, 1);
-                    return Ok(true);
-                }
+        self.reserve()?;
+        match self.lock.try_enter() {
+            Tried::Entered => {
+                self.note_entered();
+                Ok(true)
             }
-        }
-    }
-
-    /// The thread has locked an inflated monitor.
-    #[inline(always)]
-    fn entered(&self, monitor: &Inflated, depth: u32) {
-        monitor.owner.store(self.thread(), Relaxed);
-        monitor.depth.store(depth, Relaxed);
-        self.note_entered();
-    }
-
-    /// Inflates the monitor, whoever is in it, unless that was done. In a critical section.
-    #[cold]
-    fn inflate(&self) -> Result<&'static Inflated, MonitorError> {
-        let mut spare = None;
-        loop {
-            let lock = self.lock();
-            if let Lock::Inflated(number) = lock {
-                spare.into_iter().for_each(|spare| RECORDS.give_back(spare));
-                return Ok(RECORDS.get(number));
-            }
-            let number = match spare {
-                Some(number) => number,
-                None => RECORDS.take(self.object).ok_or(MonitorError::NoMemory)?,
-            };
-            let monitor = RECORDS.get(number);
-            match lock {
-                Lock::Thin { thread, depth } => monitor.adopt(thread, depth),
-                _ => monitor.release_for_reuse(),
-            }
-            if self.change(lock, Lock::Inflated(number)) {
-                return Ok(monitor);
-            }
-            spare = Some(number);
+            Tried::Again => Ok(true),
+            Tried::Busy => Ok(false),
+            Tried::NoMemory => Err(MonitorError::NoMemory),
         }
     }
 
@@ -211,27 +140,21 @@ impl Place {
             monitor.unlock();
             return Err(error);
         }
-        self.entered(monitor, depth);
+        self.lock.now_in(monitor, depth);
+        self.note_entered();
         Ok(true)
     }
 
     #[cold]
     fn enter_slowly(&self, timeout_ns: Option<u64>) -> Result<bool, MonitorError> {
         let deadline = Deadline::new(timeout_ns);
-        for _ in 0..SPINS {
-            if !matches!(self.lock(), Lock::Thin { .. }) {
-                break;
-            }
-            core::hint::spin_loop();
-        }
+        self.lock.spin();
         let monitor = {
             let _critical = self.mutator.critical();
             if self.try_enter()? {
                 return Ok(true);
             }
-            let monitor = self.inflate()?;
-            monitor.users.fetch_add(1, SeqCst);
-            monitor
+            self.lock.use_inflated().ok_or(MonitorError::NoMemory)?
         };
         self.wait_for(monitor, deadline, 1)
     }
@@ -253,81 +176,36 @@ pub fn enter(object: usize, timeout_ns: Option<u64>) -> Result<bool, MonitorErro
 pub fn exit(object: usize) -> Result<(), MonitorError> {
     let place = place(object)?;
     let _critical = place.mutator.critical();
-    loop {
-        let lock = place.lock();
-        match lock {
-            Lock::Thin { thread, depth } if thread == place.thread() => {
-                let less =
-                    if depth == 1 { Lock::Free } else { Lock::Thin { thread, depth: depth - 1 } };
-                if place.change(lock, less) {
-                    if depth == 1 {
-                        place.note_left();
-                    }
-                    return Ok(());
-                }
-            }
-            Lock::Inflated(number) => {
-                let monitor = owned(&place, number)?;
-                let depth = monitor.depth.load(Relaxed);
-                monitor.depth.store(depth - 1, Relaxed);
-                if depth == 1 {
-                    leave(&place, monitor);
-                }
-                return Ok(());
-            }
-            _ => return Err(MonitorError::NotOwner),
-        }
+    if place.lock.exit().ok_or(MonitorError::NotOwner)? {
+        place.note_left();
     }
-}
-
-/// The inflated monitor, if the calling thread is in it.
-fn owned(place: &Place, number: u32) -> Result<&'static Inflated, MonitorError> {
-    let monitor = RECORDS.get(number);
-    if monitor.owner.load(Relaxed) == place.thread() {
-        Ok(monitor)
-    } else {
-        Err(MonitorError::NotOwner)
-    }
-}
-
-fn leave(place: &Place, monitor: &Inflated) {
-    monitor.owner.store(0, Relaxed);
-    place.note_left();
-    monitor.unlock();
+    Ok(())
 }
 
 /// Leaves the monitor, waits to be notified, and enters it as often as before. False if `timeout_ns` went by; it is entered all the same. May return true without a notification.
 pub fn wait(object: usize, timeout_ns: Option<u64>) -> Result<bool, MonitorError> {
     let place = place(object)?;
     let deadline = Deadline::new(timeout_ns);
-    let (monitor, depth, sequence) = {
+    let waiting = {
         let _critical = place.mutator.critical();
-        match place.lock() {
-            Lock::Thin { thread, .. } if thread != place.thread() => {
-                return Err(MonitorError::NotOwner);
-            }
-            Lock::Free => return Err(MonitorError::NotOwner),
-            _ => {}
-        }
-        let monitor = place.inflate()?;
-        if monitor.owner.load(Relaxed) != place.thread() {
+        if !place.lock.is_in() {
             return Err(MonitorError::NotOwner);
         }
-        monitor.users.fetch_add(1, SeqCst);
-        let found = (monitor, monitor.depth.load(Relaxed), monitor.sequence.load(SeqCst));
-        leave(&place, monitor);
-        found
+        let waiting = place.lock.leave_to_wait().ok_or(MonitorError::NoMemory)?;
+        place.note_left();
+        waiting
     };
+    let sequence = &waiting.monitor.sequence;
     let mut notified = true;
-    while monitor.sequence.load(SeqCst) == sequence {
+    while sequence.load(SeqCst) == waiting.sequence {
         let Some(ns) = deadline.left() else {
             notified = false;
             break;
         };
-        blocked::blocked(place.mutator, || futex::wait(&monitor.sequence, sequence, Some(ns)));
+        blocked::blocked(place.mutator, || futex::wait(sequence, waiting.sequence, Some(ns)));
     }
     // There was room on the list before, and nothing else was entered since.
-    place.wait_for(monitor, Deadline(None), depth)?;
+    place.wait_for(waiting.monitor, Deadline(None), waiting.depth)?;
     Ok(notified)
 }
 
@@ -335,15 +213,11 @@ pub fn wait(object: usize, timeout_ns: Option<u64>) -> Result<bool, MonitorError
 pub fn notify(object: usize, all: bool) -> Result<(), MonitorError> {
     let place = place(object)?;
     let _critical = place.mutator.critical();
-    match place.lock() {
-        // Who waits has inflated it.
-        Lock::Thin { thread, .. } if thread == place.thread() => Ok(()),
-        Lock::Inflated(number) => {
-            owned(&place, number)?.notify(all);
-            Ok(())
-        }
-        _ => Err(MonitorError::NotOwner),
+    if !place.lock.is_in() {
+        return Err(MonitorError::NotOwner);
     }
+    place.lock.notify(all);
+    Ok(())
 }
 
 /// Told of a monitor that a thread was in when it ended, with the kernel's id of the thread.
@@ -413,7 +287,7 @@ pub fn deflate_idle() {
         number = if number < all.end { number } else { 0 };
         let monitor = RECORDS.get(number);
         let object = monitor.object.load(Relaxed);
-        if object != 0 && !monitor.is_busy() && monitor.users.load(Relaxed) == 0 {
+        if object != 0 && is_idle(monitor) {
             give_up(number, object);
             deflated += 1;
         }
@@ -424,11 +298,7 @@ pub fn deflate_idle() {
 }
 
 fn give_up(number: u32, object: usize) {
-    // The word leads elsewhere if the object was freed by name and its cell is another's.
-    if let Some(word) = lock_word::of(object) {
-        let _ = word.compare_exchange(Lock::Inflated(number).word(), 0, AcqRel, Relaxed);
-    }
-    RECORDS.give_back(number);
+    deflate(&RECORDS, lock_table::of(object), number);
 }
 
 /// How many monitors are inflated.
@@ -460,7 +330,7 @@ pub fn after_fork(own: Option<&Mutator>) {
 
 /// Makes a thread (0: none) the one that is in the monitor of the object.
 fn rewrite(object: usize, thread: u32) {
-    let Some(word) = lock_word::of(object) else { return };
+    let Some(word) = lock_table::of(object) else { return };
     match Lock::from_word(word.load(Relaxed)) {
         Lock::Thin { .. } if thread == 0 => word.store(0, Relaxed),
         Lock::Thin { depth, .. } => word.store(Lock::Thin { thread, depth }.word(), Relaxed),

@@ -132,13 +132,15 @@ fn verdict(kind: Kind, phase: u32, object: usize) -> Verdict {
     if phase == settling::NO || kind.is_strong() || object == 0 || HEAP.is_marked(object) {
         return Verdict::Lives;
     }
-    if kind == Kind::WeakLong && phase != settling::LONG {
-        return Verdict::Wait(phase);
-    }
-    Verdict::Dead
+    let undecided = match kind {
+        Kind::WeakLong => phase != settling::LONG,
+        // An ephemeron may keep it.
+        _ => phase == settling::EPHEMERONS,
+    };
+    if undecided { Verdict::Wait(phase) } else { Verdict::Dead }
 }
 
-/// The object of a handle, or 0: it is null, or its object died. Takes no lock; during the short time in which a cycle decides about resurrected objects, a handle that tracks them waits.
+/// The object of a handle, or 0: it is null, or its object died. Takes no lock. While a cycle follows ephemerons, who asks for an object that is not marked yet waits; while it decides about resurrected ones, who asks by a handle that tracks them.
 #[inline]
 pub fn get(handle: Handle) -> Result<usize, Error> {
     loop {
@@ -178,10 +180,18 @@ pub fn get_ephemeron(handle: Handle) -> Result<(usize, usize), Error> {
         if !pair.is_unchanged() || pair.value.generation() != pair.key.generation() {
             continue;
         }
-        if key == 0 || verdict(Kind::Ephemeron, phase, key) == Verdict::Dead {
+        if key == 0 {
             return Ok((0, 0));
         }
-        return Ok((key, value));
+        match verdict(Kind::Ephemeron, phase, key) {
+            Verdict::Dead => return Ok((0, 0)),
+            Verdict::Wait(phase) => wait_for_cycle(phase),
+            // What the value reaches may be unmarked until the cycle has been there: nobody may have it before, or could hide some of that from the cycle.
+            Verdict::Lives => match verdict(Kind::Value, phase, value) {
+                Verdict::Wait(phase) => wait_for_cycle(phase),
+                _ => return Ok((key, value)),
+            },
+        }
     }
 }
 
@@ -230,6 +240,14 @@ pub fn close_domain(domain: DomainId) -> Option<usize> {
     SPACE.close(domain)
 }
 
+/// Looking at the slots of more segments than this takes longer than a second stop.
+const MANY_SEGMENTS: u32 = 16;
+
+/// Whether there have been so many handles at once that settling them takes a while.
+pub(crate) fn are_many() -> bool {
+    SPACE.buckets.count() > MANY_SEGMENTS
+}
+
 /// The calling thread, or one that a `fork` left behind, ends: others may allocate from its segments.
 pub fn detach(mutator: &Mutator) {
     if let Some(record) = thread::existing(mutator) {
@@ -271,7 +289,7 @@ pub fn forget_scanned() {
     }
 }
 
-/// Follows ephemerons until nothing more is reached. When all marking is done, before the world resumes: it marks.
+/// Follows ephemerons until nothing more is reached `[refs.inv.followed]`. When all other marking is done; the world may run once [`set_settling`] was told `EPHEMERONS`, for then nobody is given an object that is not marked.
 pub(crate) fn follow_ephemerons<M: Marking>(marking: &mut M) {
     while ephemeron::propagate(&SPACE, marking, &object) {
         marking.drain();

@@ -1,0 +1,63 @@
+//! Where lock words are: 32 bits beside the heap for every 8 bytes of it, mapped a chunk at a time when an object in the chunk is locked for the first time.
+//!
+//! Invariant `[refs.inv.lock-word]`: a word that is not zero belongs to an object that is alive, because a held monitor is a root, and because the word of an object that dies with an
+//! inflated monitor is cleared in the cycle that finds it dead. So a new object's word is zero, or names an idle monitor. Words are found by arithmetic. Called from any thread.
+
+#![allow(unsafe_code)]
+
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+
+use crate::addr::{Address, CHUNK_BYTES};
+use crate::heap::HEAP;
+use crate::sys::map;
+
+/// Chunks of the largest reservation, 1 TiB.
+const CHUNKS: usize = (1 << 40) / CHUNK_BYTES;
+const WORDS: usize = CHUNK_BYTES / 8;
+
+/// The words of one chunk.
+type Words = [AtomicU32; WORDS];
+/// Where the words of each chunk are; null until the chunk needs them.
+type Table = [AtomicPtr<Words>; CHUNKS];
+
+static TABLE: AtomicPtr<Table> = AtomicPtr::new(null_mut());
+
+/// The lock word of the object that starts at `object`, which lies in the heap. None without memory.
+#[inline(always)]
+pub fn of(object: usize) -> Option<&'static AtomicU32> {
+    let offset = object - HEAP.base().0;
+    let (chunk, index) = (offset / CHUNK_BYTES, offset % CHUNK_BYTES / 8);
+    // SAFETY: null, or a table that is never given back.
+    let words = unsafe { TABLE.load(Acquire).as_ref() }
+        .map_or(null_mut(), |table| table[chunk].load(Acquire));
+    // SAFETY: as above.
+    match unsafe { words.as_ref() } {
+        Some(words) => Some(&words[index]),
+        None => Some(&make(chunk)?[index]),
+    }
+}
+
+#[cold]
+fn make(chunk: usize) -> Option<&'static Words> {
+    let table = publish(&TABLE)?;
+    publish(&table[chunk])
+}
+
+/// What `place` points to, made of zeroed memory by the first who needs it.
+fn publish<T>(place: &AtomicPtr<T>) -> Option<&'static T> {
+    let mut made = place.load(Acquire);
+    if made.is_null() {
+        let memory = map::allocate(size_of::<T>()).ok()?;
+        map::name(memory, size_of::<T>(), c"neap: lock words");
+        made = match place.compare_exchange(null_mut(), memory.pointer(), AcqRel, Acquire) {
+            Ok(_) => memory.pointer(),
+            Err(first) => {
+                map::release(Address(memory.0), size_of::<T>());
+                first
+            }
+        };
+    }
+    // SAFETY: zeroed memory of the right size is a valid table or array of words, and is never given back.
+    unsafe { made.as_ref() }
+}
