@@ -19,7 +19,7 @@ use super::markers;
 use super::phase::Step;
 use super::report::{CYCLES, CycleRecord, Kind};
 use super::settle::Settling;
-use super::stopped::{Stop, mark_uncollectable, nanoseconds, read_roots, read_roots_running};
+use super::stopped::{Stop, briefly, mark_uncollectable, nanoseconds, read_roots, read_roots_running};
 use super::watched::{Choice, Unwatched, Watched};
 use crate::addr::PAGE_BYTES;
 use crate::alloc::sweep;
@@ -30,6 +30,7 @@ use crate::mark::team::{MOST_MARKERS, Team};
 use crate::refs;
 use crate::watch::AnyWatch;
 use crate::watch::choose::Watching;
+use crate::world;
 use crate::world::mutator::Mutator;
 
 /// Written pages that are not worth another round: scanning them in the stop takes about a tenth of a millisecond.
@@ -38,6 +39,15 @@ const FEW_PAGES: usize = 64;
 const MOST_ROUNDS: usize = 8;
 /// Where at least this part of what is allocated stays, new blocks are armed at once, and not scanned a second time when they are.
 const MOSTLY_STAYS: f64 = 0.5;
+
+/// How a round arms what it asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arming {
+    /// Beside the program: costs no stop, and time for each page that other processors know.
+    Running,
+    /// In short stops.
+    Stopped,
+}
 
 /// What a concurrent cycle keeps between its steps; protected by the collector's lock while the world may step, used by the collector's thread alone between.
 pub struct Concurrent {
@@ -160,8 +170,10 @@ impl Concurrent {
         refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
         self.record.markers = 1 + work(team, marker);
         let mut last = usize::MAX;
-        for _ in 0..MOST_ROUNDS {
-            let found = self.preclean();
+        let stops = world::the().stops_one_by_one();
+        for round in 0..MOST_ROUNDS {
+            let arming = if round > 0 && stops { Arming::Stopped } else { Arming::Running };
+            let found = self.preclean(arming);
             if found <= FEW_PAGES || found > last / 4 * 3 {
                 break;
             }
@@ -173,11 +185,18 @@ impl Concurrent {
     /// One round: scans the marked objects on written pages, reads the roots again and follows what is grey. Says how much that was, in pages written or marked. World running, on the collector's thread while no step is on offer.
     ///
     /// What is allocated before the end of the first round is marked if it is reached, like everything else; what comes later is born marked, so that there is an end to it.
-    pub fn preclean(&mut self) -> usize {
+    pub fn preclean(&mut self, arming: Arming) -> usize {
         let before = HEAP.state.marked_bytes.load(Relaxed);
         // SAFETY: the caller's promise.
         let marker = unsafe { markers::driver() };
-        let pages = self.watched.preclean(Choice::Marked, marker).unwrap_or_else(|Unwatched| {
+        let pages = match arming {
+            Arming::Running => self.watched.preclean(Choice::Marked, marker),
+            Arming::Stopped => self.watched.preclean_in_stops(marker, |arm| {
+                let stop_ns = briefly(&mut COLLECTOR.lock(), arm);
+                self.record.note_short_stop(stop_ns);
+            }),
+        };
+        let pages = pages.unwrap_or_else(|Unwatched| {
             self.incomplete = true;
             0
         });
@@ -257,7 +276,7 @@ impl Concurrent {
         marker.report();
         self.record.settle_ns = nanoseconds(phase);
         self.count();
-        let stopped_ns = stopped_ns + self.record.first_ns;
+        let stopped_ns = stopped_ns + self.record.first_ns + self.record.short_stops_ns;
         conclude(collector, self.generation, &mut self.record, stopped_ns);
     }
 

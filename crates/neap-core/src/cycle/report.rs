@@ -52,6 +52,12 @@ pub struct CycleRecord {
     pub kind: Kind,
     /// The longest stop of a thread for its roots, or the first stop of the world, in a concurrent cycle; 0 otherwise.
     pub first_ns: u64,
+    /// Short stops for arming.
+    pub short_stops: usize,
+    /// The longest of them.
+    pub longest_short_ns: u64,
+    /// All of them together.
+    pub short_stops_ns: u64,
     /// Pages written since the last cycle, of a minor one.
     pub remembered_pages: usize,
     /// Rounds of asking for written pages and scanning them again, world running.
@@ -123,6 +129,15 @@ impl CycleRecord {
         }
     }
 
+    /// The world was stopped for so long, to arm a watch.
+    pub fn note_short_stop(&mut self, stop_ns: u64) {
+        self.short_stops += 1;
+        self.short_stops_ns += stop_ns;
+        self.longest_short_ns = self.longest_short_ns.max(stop_ns);
+        PAUSES.add(stop_ns);
+        live::note_stop(stop_ns);
+    }
+
     /// Counts the cycle, and prints its line if that was asked for. With the world running.
     pub fn publish(&self) {
         for stop_ns in [self.first_ns, self.pause_ns] {
@@ -144,11 +159,13 @@ impl CycleRecord {
         if LOG_CYCLES.load(Relaxed) {
             let us = |ns: u64| ns / 1000;
             print::message(format_args!(
-                "cycle={} kind={} pause_us={} first_us={} remembered_pages={} rounds={} preclean_pages={} remark_pages={} stopping_us={} roots_us={} ask_us={} remark_us={} mark_us={} settle_us={} arm_us={} markers={} threads={} allocated_kib={} live_kib={} committed_kib={} next_kib={}",
+                "cycle={} kind={} pause_us={} first_us={} short_stops={} longest_short_us={} remembered_pages={} rounds={} preclean_pages={} remark_pages={} stopping_us={} roots_us={} ask_us={} remark_us={} mark_us={} settle_us={} arm_us={} markers={} threads={} allocated_kib={} live_kib={} committed_kib={} next_kib={}",
                 self.number,
                 self.kind.name(),
                 us(self.pause_ns),
                 us(self.first_ns),
+                self.short_stops,
+                us(self.longest_short_ns),
                 self.remembered_pages,
                 self.rounds,
                 self.preclean_pages,

@@ -109,6 +109,16 @@ impl Stop {
     }
 }
 
+/// Runs `f` with the world stopped, for something that needs no roots and calls nothing of the program's; gives the length of the stop. On the collector's thread, `collector` its lock.
+pub fn briefly(_: &mut Collector, f: impl FnOnce(Instant)) -> u64 {
+    let mut registry = registry::lock();
+    let began = Instant::now();
+    let token = world::the().stop(&mut registry, None);
+    f(began);
+    world::the().resume(token);
+    nanoseconds(began)
+}
+
 /// Settles the threads' runs and reads every root.
 pub fn read_roots<'t>(
     collector: &mut Collector,

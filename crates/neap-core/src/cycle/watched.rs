@@ -3,6 +3,7 @@
 //! Invariant: as the watch's, `[watch.inv.rearm-before-scan]`; what the watch does not report on counts as written, `[heap.inv.armed]`. Used by the collector's thread while the world runs, and by who drives a stop.
 
 use core::ops::Range;
+use std::time::{Duration, Instant};
 
 use crate::addr::{CHUNK_BYTES, CHUNK_GRANULES, GRANULE_BYTES, Granule, PAGE_BYTES};
 use crate::heap::HEAP;
@@ -25,17 +26,24 @@ pub enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwatched;
 
+/// How much is armed in one stop; asking about so much takes some 0.2 ms. Larger: longer stops; smaller: more of them.
+const BYTES_IN_ONE_STOP: usize = 1 << 30;
+/// A stop for arming also scans until it has taken so long. Larger: longer stops; smaller: more rounds, since what is scanned beside the program lets it write meanwhile.
+const STOP: Duration = Duration::from_micros(500);
+
 /// An open watch on the heap, and room for questions to it.
 pub struct Watched {
     watch: AnyWatch,
     /// Address ranges to ask about, kept from one question to the next.
     rows: MetaVec<(usize, usize)>,
+    /// Written ranges that were reported in a stop.
+    reported: MetaVec<(usize, usize)>,
 }
 
 impl Watched {
     /// With an open watch.
     pub fn new(watch: AnyWatch) -> Self {
-        Self { watch, rows: MetaVec::new() }
+        Self { watch, rows: MetaVec::new(), reported: MetaVec::new() }
     }
 
     /// The way of watching.
@@ -54,8 +62,21 @@ impl Watched {
         choice: Choice,
         mut written: impl FnMut(Range<usize>),
     ) -> Result<(), Unwatched> {
+        self.choose(choice);
+        let Self { watch, rows, .. } = self;
+        let armed = rows
+            .iter()
+            .all(|(start, end)| watch.take_written(&(*start..*end), &mut written).is_ok());
+        if !armed {
+            HEAP.inner().granules.forget_registrations();
+        }
+        armed.then_some(()).ok_or(Unwatched)
+    }
+
+    /// Lists what is to be armed: the chosen blocks and all that are armed already. They count as armed from now on.
+    fn choose(&mut self, choice: Choice) {
         self.register();
-        let Self { watch, rows } = self;
+        let rows = &mut self.rows;
         rows.clear();
         let mut carried = 0;
         let chosen = |chunk: usize, unarmed: u128| match choice {
@@ -66,13 +87,6 @@ impl Watched {
             }
         };
         HEAP.inner().granules.arm(chosen, |row| rows.push(address_range(row)));
-        let armed = rows
-            .iter()
-            .all(|(start, end)| watch.take_written(&(*start..*end), &mut written).is_ok());
-        if !armed {
-            HEAP.inner().granules.forget_registrations();
-        }
-        armed.then_some(()).ok_or(Unwatched)
     }
 
     /// Has the watch know all chunks of scanned objects, as far as the system agrees.
@@ -91,7 +105,7 @@ impl Watched {
 
     /// Has the watch forget free memory, so that allocating there causes no page faults. World running.
     pub fn disarm_free(&mut self) {
-        let Self { watch, rows } = self;
+        let Self { watch, rows, .. } = self;
         rows.clear();
         HEAP.inner().granules.disarm_free(|row| rows.push(address_range(row)));
         rows.iter().for_each(|(start, end)| watch.disarm(&(*start..*end)));
@@ -111,10 +125,48 @@ impl Watched {
         Ok(pages)
     }
 
+    /// The same, but arms while `stopped` has the world stopped, a piece of the heap in each stop, and begins to scan what was written there until the stop has taken [`STOP_NS`]. Nobody has to be told of a page that is armed while nobody
+    /// runs: with one other thread at work that takes ten times as long, and meanwhile as much is written again.
+    pub fn preclean_in_stops(
+        &mut self,
+        marker: &mut Marker<'_>,
+        mut stopped: impl FnMut(&mut dyn FnMut(Instant)),
+    ) -> Result<usize, Unwatched> {
+        self.choose(Choice::Marked);
+        let Self { watch, rows, reported } = self;
+        let mut pages = 0;
+        let mut answered = true;
+        let mut left = &rows[..];
+        while !left.is_empty() {
+            let piece;
+            (piece, left) = left.split_at(rows_in_one_stop(left));
+            reported.clear();
+            stopped(&mut |began| {
+                for (start, end) in piece.iter().copied() {
+                    let mut note = |written: Range<usize>| {
+                        pages += written.len() / PAGE_BYTES;
+                        answered &= reported.try_push((written.start, written.end)).is_ok();
+                    };
+                    answered &= watch.take_written(&(start..end), &mut note).is_ok();
+                }
+                while began.elapsed() < STOP
+                    && let Some((start, end)) = reported.pop()
+                {
+                    marker.rescan(&(start..end));
+                }
+            });
+            reported.iter().for_each(|(start, end)| marker.rescan(&(*start..*end)));
+        }
+        if !answered {
+            HEAP.inner().granules.forget_registrations();
+        }
+        answered.then_some(pages).ok_or(Unwatched)
+    }
+
     /// The same with the world stopped, arming nothing: what is reported now will be reported to the next cycle too.
     pub fn remark(&mut self, marker: &mut Marker<'_>) -> Result<usize, Unwatched> {
         let base = HEAP.base().0;
-        let Self { watch, rows } = self;
+        let Self { watch, rows, .. } = self;
         let inner = HEAP.inner();
         rows.clear();
         inner.granules.for_each_watched(|first, count| {
@@ -158,6 +210,16 @@ impl Watched {
     }
 }
 
+/// How many of the rows are armed in one stop.
+fn rows_in_one_stop(rows: &[(usize, usize)]) -> usize {
+    let mut bytes = 0;
+    let fits = |(start, end): &&(usize, usize)| {
+        bytes += end - start;
+        bytes <= BYTES_IN_ONE_STOP
+    };
+    rows.iter().take_while(fits).count().max(1)
+}
+
 fn row(chunk: usize, place: usize, count: usize) -> Row {
     Row { first: Granule((chunk * CHUNK_GRANULES + place) as u32), count }
 }
@@ -177,6 +239,17 @@ fn in_chunk(chunk: usize, first: Granule, last: Granule) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stop_arms_a_gigabyte_or_one_row() {
+        const MB: usize = 1 << 20;
+        let rows = |sizes: &[usize]| -> Vec<_> {
+            sizes.iter().map(|size| (5 * MB, (5 + size) * MB)).collect()
+        };
+        assert_eq!(rows_in_one_stop(&rows(&[500, 500])), 2);
+        assert_eq!(rows_in_one_stop(&rows(&[500, 500, 24, 1])), 3);
+        assert_eq!(rows_in_one_stop(&rows(&[5000, 5000])), 1);
+    }
 
     #[test]
     fn granules_between_two_ends() {

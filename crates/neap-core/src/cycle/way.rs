@@ -4,7 +4,7 @@
 
 use super::by_fork::ByFork;
 use super::collector::Collector;
-use super::concurrent::Concurrent;
+use super::concurrent::{Arming, Concurrent};
 use super::generation::Generation;
 use super::watched::Unwatched;
 use crate::watch::AnyWatch;
@@ -90,7 +90,7 @@ impl Way {
     /// The last stop is late: what was written meanwhile is looked at now. On the collector's thread.
     pub fn keep_up(&mut self) {
         if let Self::Watched(concurrent) = self {
-            concurrent.preclean();
+            concurrent.preclean(Arming::Running);
         }
     }
 
