@@ -36,7 +36,7 @@ use crate::world::mutator::Mutator;
 /// Written pages that are not worth another round: scanning them in the stop takes about a tenth of a millisecond.
 const FEW_PAGES: usize = 64;
 /// Rounds at most.
-const MOST_ROUNDS: usize = 8;
+const MOST_ROUNDS: usize = 12;
 /// Where at least this part of what is allocated stays, new blocks are armed at once, and not scanned a second time when they are.
 const MOSTLY_STAYS: f64 = 0.5;
 
@@ -174,7 +174,7 @@ impl Concurrent {
         for round in 0..MOST_ROUNDS {
             let arming = if round > 0 && stops { Arming::Stopped } else { Arming::Running };
             let found = self.preclean(arming);
-            if found <= FEW_PAGES || found > last / 4 * 3 {
+            if found <= FEW_PAGES || found > last / 8 * 7 {
                 break;
             }
             last = found;

@@ -26,10 +26,14 @@ pub enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwatched;
 
-/// How much is armed in one stop; asking about so much takes some 0.2 ms. Larger: longer stops; smaller: more of them.
-const BYTES_IN_ONE_STOP: usize = 1 << 30;
-/// A stop for arming also scans until it has taken so long. Larger: longer stops; smaller: more rounds, since what is scanned beside the program lets it write meanwhile.
-const STOP: Duration = Duration::from_micros(500);
+/// Granules between two rows that are armed with them, to save a system call: it costs about a microsecond, a first write to an armed page as much.
+const GAP: usize = 2;
+/// The same in a stop, where time is dearer.
+const GAP_IN_STOPS: usize = 16;
+/// A stop arms until it has taken so long; the next stop goes on. Larger: fewer stops; smaller: shorter ones.
+const ARMING: Duration = Duration::from_micros(400);
+/// What was written is also scanned in the stop until it has taken so long. Larger: longer stops; smaller: more rounds, since what is scanned beside the program lets it write meanwhile.
+const STOP: Duration = Duration::from_micros(300);
 
 /// An open watch on the heap, and room for questions to it.
 pub struct Watched {
@@ -62,7 +66,7 @@ impl Watched {
         choice: Choice,
         mut written: impl FnMut(Range<usize>),
     ) -> Result<(), Unwatched> {
-        self.choose(choice);
+        self.choose(choice, GAP);
         let Self { watch, rows, .. } = self;
         let armed = rows
             .iter()
@@ -74,7 +78,7 @@ impl Watched {
     }
 
     /// Lists what is to be armed: the chosen blocks and all that are armed already. They count as armed from now on.
-    fn choose(&mut self, choice: Choice) {
+    fn choose(&mut self, choice: Choice, gap: usize) {
         self.register();
         let rows = &mut self.rows;
         rows.clear();
@@ -86,7 +90,7 @@ impl Watched {
                 HEAP.granules_of_blocks(chunk, firsts, &mut carried)
             }
         };
-        HEAP.inner().granules.arm(chosen, |row| rows.push(address_range(row)));
+        HEAP.inner().granules.arm(gap, chosen, |row| rows.push(address_range(row)));
     }
 
     /// Has the watch know all chunks of scanned objects, as far as the system agrees.
@@ -111,40 +115,38 @@ impl Watched {
         rows.iter().for_each(|(start, end)| watch.disarm(&(*start..*end)));
     }
 
-    /// Arms the chosen blocks, scans the marked objects on written pages again, and says how many pages that were. World running.
+    /// Arms the chosen blocks, scans the marked objects on written pages again, and says how much that was, in pages. World running.
     pub fn preclean(
         &mut self,
         choice: Choice,
         marker: &mut Marker<'_>,
     ) -> Result<usize, Unwatched> {
-        let mut pages = 0;
+        let mut scanned = 0;
         self.arm(choice, |written| {
-            pages += written.len() / PAGE_BYTES;
-            marker.rescan(&written);
+            scanned += marker.rescan(&written);
         })?;
-        Ok(pages)
+        Ok(pages(scanned))
     }
 
-    /// The same, but arms while `stopped` has the world stopped, a piece of the heap in each stop, and begins to scan what was written there until the stop has taken [`STOP_NS`]. Nobody has to be told of a page that is armed while nobody
+    /// The same, but arms while `stopped` has the world stopped, as much as fits into short stops, and begins to scan there what was written. Nobody has to be told of a page that is armed while nobody
     /// runs: with one other thread at work that takes ten times as long, and meanwhile as much is written again.
     pub fn preclean_in_stops(
         &mut self,
         marker: &mut Marker<'_>,
         mut stopped: impl FnMut(&mut dyn FnMut(Instant)),
     ) -> Result<usize, Unwatched> {
-        self.choose(Choice::Marked);
+        self.choose(Choice::Marked, GAP_IN_STOPS);
         let Self { watch, rows, reported } = self;
-        let mut pages = 0;
+        let mut scanned = 0;
         let mut answered = true;
-        let mut left = &rows[..];
-        while !left.is_empty() {
-            let piece;
-            (piece, left) = left.split_at(rows_in_one_stop(left));
+        let mut left = rows.iter().copied().peekable();
+        while left.peek().is_some() {
             reported.clear();
             stopped(&mut |began| {
-                for (start, end) in piece.iter().copied() {
+                while began.elapsed() < ARMING
+                    && let Some((start, end)) = left.next()
+                {
                     let mut note = |written: Range<usize>| {
-                        pages += written.len() / PAGE_BYTES;
                         answered &= reported.try_push((written.start, written.end)).is_ok();
                     };
                     answered &= watch.take_written(&(start..end), &mut note).is_ok();
@@ -152,15 +154,20 @@ impl Watched {
                 while began.elapsed() < STOP
                     && let Some((start, end)) = reported.pop()
                 {
-                    marker.rescan(&(start..end));
+                    let next = end.min(start + GRANULE_BYTES);
+                    scanned += marker.rescan(&(start..next));
+                    if next < end {
+                        // There is room for it.
+                        let _ = reported.try_push((next, end));
+                    }
                 }
             });
-            reported.iter().for_each(|(start, end)| marker.rescan(&(*start..*end)));
+            reported.iter().for_each(|(start, end)| scanned += marker.rescan(&(*start..*end)));
         }
         if !answered {
             HEAP.inner().granules.forget_registrations();
         }
-        answered.then_some(pages).ok_or(Unwatched)
+        answered.then_some(pages(scanned)).ok_or(Unwatched)
     }
 
     /// The same with the world stopped, arming nothing: what is reported now will be reported to the next cycle too.
@@ -169,15 +176,9 @@ impl Watched {
         let Self { watch, rows, .. } = self;
         let inner = HEAP.inner();
         rows.clear();
-        inner.granules.for_each_watched(|first, count| {
-            let start = base + first * CHUNK_BYTES;
-            rows.push((start, start + count * CHUNK_BYTES));
-        });
-        let mut pages = 0;
-        let mut rescan = |range: Range<usize>| {
-            pages += range.len() / PAGE_BYTES;
-            marker.rescan(&range);
-        };
+        inner.granules.for_each_armed_row(GAP_IN_STOPS, |row| rows.push(address_range(row)));
+        let mut scanned = 0;
+        let mut rescan = |range: Range<usize>| scanned += marker.rescan(&range);
         let answered = rows.iter().all(|(start, end)| {
             let range = *start..*end;
             watch
@@ -206,18 +207,13 @@ impl Watched {
                 }
             });
         }
-        answered.then_some(pages).ok_or(Unwatched)
+        answered.then_some(pages(scanned)).ok_or(Unwatched)
     }
 }
 
-/// How many of the rows are armed in one stop.
-fn rows_in_one_stop(rows: &[(usize, usize)]) -> usize {
-    let mut bytes = 0;
-    let fits = |(start, end): &&(usize, usize)| {
-        bytes += end - start;
-        bytes <= BYTES_IN_ONE_STOP
-    };
-    rows.iter().take_while(fits).count().max(1)
+/// So many bytes in whole pages.
+fn pages(bytes: usize) -> usize {
+    bytes.div_ceil(PAGE_BYTES)
 }
 
 fn row(chunk: usize, place: usize, count: usize) -> Row {
@@ -239,17 +235,6 @@ fn in_chunk(chunk: usize, first: Granule, last: Granule) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_stop_arms_a_gigabyte_or_one_row() {
-        const MB: usize = 1 << 20;
-        let rows = |sizes: &[usize]| -> Vec<_> {
-            sizes.iter().map(|size| (5 * MB, (5 + size) * MB)).collect()
-        };
-        assert_eq!(rows_in_one_stop(&rows(&[500, 500])), 2);
-        assert_eq!(rows_in_one_stop(&rows(&[500, 500, 24, 1])), 3);
-        assert_eq!(rows_in_one_stop(&rows(&[5000, 5000])), 1);
-    }
 
     #[test]
     fn granules_between_two_ends() {

@@ -17,9 +17,11 @@ use crate::heap::lookup::Cell;
 const AHEAD: usize = 8;
 
 impl Marker<'_> {
-    /// Scans the marked objects on the pages of `range`, which lies in the heap,; large conservative ones and small ones only where they lie on it.
-    pub fn rescan(&mut self, range: &Range<usize>) {
+    /// Scans the marked objects on the pages of `range`, which lies in the heap; large conservative ones and small ones only where they lie on it.
+    /// Gives how many bytes were looked at.
+    pub fn rescan(&mut self, range: &Range<usize>) -> usize {
         let heap = self.heap();
+        let mut scanned = 0;
         let end = Granule::containing(range.end - 1 - heap.base().0);
         let mut granule = Granule::containing(range.start - heap.base().0);
         while granule <= end {
@@ -39,15 +41,17 @@ impl Marker<'_> {
             if header.scan() != Scan::Leaf {
                 let end = heap.address(block).0 + span * GRANULE_BYTES;
                 let within = range.start..range.end.min(end);
-                self.rescan_block(block, header, &within);
+                scanned += self.rescan_block(block, header, &within);
             }
             granule = block.add(span).max(granule.add(1));
         }
+        scanned
     }
 
     /// The marked objects of a block, as far as they reach into `range`. Neighbouring conservative objects are read in one go.
-    fn rescan_block(&mut self, block: Granule, header: &Header, range: &Range<usize>) {
+    fn rescan_block(&mut self, block: Granule, header: &Header, range: &Range<usize>) -> usize {
         let heap = self.heap();
+        let mut scanned = 0;
         let start = heap.address(block).0;
         let cell_bytes = header.cell_bytes();
         let low = range.start.saturating_sub(start) / cell_bytes;
@@ -59,14 +63,18 @@ impl Marker<'_> {
             if header.scan() == Scan::Conservative {
                 let [first, end] =
                     [cells.start, cells.end].map(|cell| start + cell as usize * cell_bytes);
-                self.rescan_part(first.max(range.start), end.min(range.end));
+                let (low, high) = (first.max(range.start), end.min(range.end));
+                self.rescan_part(low, high);
+                scanned += high - low;
                 continue;
             }
+            scanned += cells.len() * cell_bytes;
             for index in cells.map(CellIndex) {
                 let start = Address(start + index.0 as usize * cell_bytes);
                 self.scan_object(&Cell { block, header, index, start });
             }
         }
+        scanned
     }
 
     /// Pushes the words of part of a conservative object that point to what is not marked; both ends are multiples of a word.

@@ -6,8 +6,8 @@
 use super::{ALL, Chunk, Granules, Mask};
 use crate::addr::{CHUNK_GRANULES, Granule};
 
-/// Chunks in one row at most: the page table's locks are held so long.
-const ROW_CHUNKS: usize = 4;
+/// Chunks in one row at most: a stop that arms looks at the clock after each row.
+const ROW_CHUNKS: usize = 16;
 
 /// Neighbouring granules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +25,18 @@ impl Chunk {
     }
 }
 
-/// `wanted` with gaps of one or two granules closed, to save system calls; longer ones are left alone, so a block in a gap is armed as a whole or not at all.
-fn closed(wanted: Mask) -> Mask {
-    let one = wanted << 1 & wanted >> 1;
-    let first_of_two = wanted << 1 & wanted >> 2 & !(wanted >> 1);
-    wanted | one | first_of_two | (first_of_two & !wanted) << 1
+/// `wanted` with gaps of up to `longest` granules closed, to save system calls; longer ones are left alone, so a block in a gap is armed as a whole or not at all.
+fn closed(wanted: Mask, longest: usize) -> Mask {
+    let mut spread = wanted;
+    for _ in 0..longest {
+        spread |= spread << 1;
+    }
+    // Back by as much, except where the chunk ends: what was pushed out there counts as set.
+    for _ in 0..longest {
+        spread &= spread >> 1 | 1 << (CHUNK_GRANULES - 1);
+    }
+    // Nothing beyond the last one that was wanted.
+    spread & (ALL >> wanted.leading_zeros().min(CHUNK_GRANULES as u32 - 1))
 }
 
 impl Granules {
@@ -59,9 +66,14 @@ impl Granules {
         }
     }
 
-    /// Calls `f` with rows that hold all granules in use by scanned objects which are armed, or which `chosen` takes from those of a chunk that are not: whole blocks. They count as armed from now on, so the caller arms
+    /// Calls `f` with rows that hold all granules in use by scanned objects which are armed, or which `chosen` takes from those of a chunk that are not: whole blocks, and what lies in gaps of up to `gap` granules. They count as armed from now on, so the caller arms
     /// them before anything depends on it. Chunks that the watch does not know are left out.
-    pub fn arm(&mut self, mut chosen: impl FnMut(usize, Mask) -> Mask, mut f: impl FnMut(Row)) {
+    pub fn arm(
+        &mut self,
+        gap: usize,
+        mut chosen: impl FnMut(usize, Mask) -> Mask,
+        mut f: impl FnMut(Row),
+    ) {
         let mut row: Option<Row> = None;
         for index in 0..self.chunks.len() {
             let chunk = &mut self.chunks[index];
@@ -70,41 +82,29 @@ impl Granules {
             }
             let scanned = chunk.scanned();
             let unarmed = scanned & !chunk.armed;
-            let rows = closed((scanned & chunk.armed) | (chosen(index, unarmed) & unarmed));
+            let rows = closed((scanned & chunk.armed) | (chosen(index, unarmed) & unarmed), gap);
             chunk.armed |= rows;
             for_each_row(rows, |place, count| {
                 let first = Granule((index * CHUNK_GRANULES + place) as u32);
-                match &mut row {
-                    Some(last)
-                        if last.first.add(last.count) == first
-                            && last.count + count <= ROW_CHUNKS * CHUNK_GRANULES =>
-                    {
-                        last.count += count
-                    }
-                    _ => {
-                        if let Some(done) = row.replace(Row { first, count }) {
-                            f(done);
-                        }
-                    }
+                let before = joined(&mut row, Row { first, count }, gap, &mut f);
+                for granule in (0..before).map(|back| Granule(first.0 - 1 - back as u32)) {
+                    self.chunks[granule.chunk()].armed |= 1 << granule.in_chunk();
                 }
             });
         }
-        if let Some(last) = row {
-            f(last);
-        }
+        row.map(f);
     }
 
-    /// Calls `f` with first chunk and count of rows of chunks in which something is armed.
-    pub fn for_each_watched(&self, mut f: impl FnMut(usize, usize)) {
-        let mut first = 0;
-        while first < self.chunks.len() {
-            let watched = |chunk: &&Chunk| chunk.registered && chunk.armed != 0;
-            let count = self.chunks[first..].iter().take_while(watched).count();
-            for piece in (first..first + count).step_by(ROW_CHUNKS) {
-                f(piece, ROW_CHUNKS.min(first + count - piece));
-            }
-            first += count + 1;
+    /// Calls `f` with rows that hold all armed granules, and what lies in gaps of up to `gap` granules.
+    pub fn for_each_armed_row(&self, gap: usize, mut f: impl FnMut(Row)) {
+        let mut row = None;
+        for (index, chunk) in self.chunks.iter().enumerate().filter(|(_, chunk)| chunk.registered) {
+            for_each_row(closed(chunk.armed, gap), |place, count| {
+                let first = Granule((index * CHUNK_GRANULES + place) as u32);
+                joined(&mut row, Row { first, count }, gap, &mut f);
+            });
         }
+        row.map(f);
     }
 
     /// Calls `f` with rows of free granules that are armed; they count as written from now on, and the caller has the watch forget them too, so that their next use costs no page faults.
@@ -138,6 +138,22 @@ impl Granules {
     }
 }
 
+/// Joins `next` to the row that comes before it if the gap between them is short enough, and gives the gap's length; otherwise that row is ready for `f`, and `next` begins a new one.
+fn joined(row: &mut Option<Row>, next: Row, gap: usize, f: &mut impl FnMut(Row)) -> usize {
+    if let Some(last) = row {
+        let between = (next.first.0 - last.first.0) as usize - last.count;
+        let count = last.count + between + next.count;
+        if between <= gap && count <= ROW_CHUNKS * CHUNK_GRANULES {
+            last.count = count;
+            return between;
+        }
+    }
+    if let Some(done) = row.replace(next) {
+        f(done);
+    }
+    0
+}
+
 /// Calls `f` with place and length of each row of set bits.
 pub fn for_each_row(bits: Mask, mut f: impl FnMut(usize, usize)) {
     let mut left = bits;
@@ -157,7 +173,7 @@ mod tests {
 
     fn rows(granules: &mut Granules, chosen: Mask) -> Vec<(u32, usize)> {
         let mut rows = Vec::new();
-        granules.arm(|_, _| chosen, |row| rows.push((row.first.0, row.count)));
+        granules.arm(2, |_, _| chosen, |row| rows.push((row.first.0, row.count)));
         rows
     }
 
@@ -215,14 +231,33 @@ mod tests {
     #[test]
     fn rows_go_on_over_chunks_and_are_not_too_long() {
         let mut granules = Granules::new();
-        (0..8).for_each(|_| granules.add_chunk().unwrap());
-        granules.take(6 * CHUNK_GRANULES, Scanned).unwrap();
+        (0..ROW_CHUNKS + 4).for_each(|_| granules.add_chunk().unwrap());
+        granules.take((ROW_CHUNKS + 2) * CHUNK_GRANULES, Scanned).unwrap();
         granules.take(5, Leaf).unwrap();
         registered(&mut granules);
-        assert_eq!(rows(&mut granules, ALL), [(0, 4 * CHUNK_GRANULES), (512, 2 * CHUNK_GRANULES)]);
+        let (most, rest) = (ROW_CHUNKS * CHUNK_GRANULES, 2 * CHUNK_GRANULES);
+        assert_eq!(rows(&mut granules, ALL), [(0, most), (most as u32, rest)]);
         let mut watched = Vec::new();
-        granules.for_each_watched(|first, count| watched.push((first, count)));
-        assert_eq!(watched, [(0, 4), (4, 2)]);
+        granules.for_each_armed_row(0, |row| watched.push((row.first.0, row.count)));
+        assert_eq!(watched, [(0, most), (most as u32, rest)]);
+    }
+
+    #[test]
+    fn short_gaps_between_chunks_are_closed_too() {
+        let mut granules = Granules::new();
+        (0..2).for_each(|_| granules.add_chunk().unwrap());
+        granules.take(2 * CHUNK_GRANULES, Scanned).unwrap();
+        registered(&mut granules);
+        let ends = 0b11 << 125 | 0b1000;
+        let last = CHUNK_GRANULES as u32 - 3;
+        assert_eq!(rows(&mut granules, ends), [(3, 1), (last, 2), (last + 6, 1), (last + 128, 2)]);
+        let mut watched = Vec::new();
+        granules.for_each_armed_row(5, |row| watched.push((row.first.0, row.count)));
+        assert_eq!(watched, [(3, 1), (last, 7), (last + 128, 2)], "listed in one row, and not armed");
+        assert_eq!(granules.scanned_in_chunk(1).0, 0b11 << 125 | 0b1000);
+        granules.arm(5, |_, _| 0, |_| {});
+        let armed = |chunk| granules.scanned_in_chunk(chunk).0;
+        assert_eq!([armed(0), armed(1)], [0b111 << 125 | 0b1000, 0b11 << 125 | 0b1111]);
     }
 
     #[test]
@@ -234,10 +269,23 @@ mod tests {
             (0b100_1000_0101, 0b111_1000_0111),
             (1 << 127 | 1 << 124, 0b1111 << 124),
             (1 << 126, 1 << 126),
+            (1 << 127, 1 << 127),
+            (1 << 127 | 1 << 126 | 1 << 121, 1 << 127 | 1 << 126 | 1 << 121),
+            (0, 0),
             (ALL, ALL),
         ] {
-            assert_eq!(closed(wanted), expected, "{wanted:b}");
+            assert_eq!(closed(wanted, 2), expected, "{wanted:b}");
         }
+    }
+
+    #[test]
+    fn longer_gaps_are_closed_where_that_is_wanted() {
+        for wanted in [0x1_0001_u128, 1 << 127 | 1 << 111] {
+            assert_eq!(closed(wanted, 14), wanted);
+            assert_eq!(closed(wanted, 15).count_ones(), 17);
+        }
+        assert_eq!(closed(0b1001 << 60, 0), 0b1001 << 60);
+        assert_eq!(closed(1 | 1 << 127, CHUNK_GRANULES), ALL);
     }
 
     #[test]
