@@ -26,10 +26,12 @@ pub enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwatched;
 
-/// Granules between two rows that are armed with them, to save a system call: it costs about a microsecond, a first write to an armed page as much.
-const GAP: usize = 2;
-/// The same in a stop, where time is dearer.
-const GAP_IN_STOPS: usize = 16;
+/// Granules between two rows that are armed with them, to save a system call: it costs about a microsecond, and so does a first write to an armed page.
+const GAPS: &[usize] = &[2];
+/// The same for stops, where time is dearer: the last one is taken where others leave too many rows. Shorter than a chunk, which the watch may not know.
+const GAPS_IN_STOPS: &[usize] = &[16, CHUNK_GRANULES - 1];
+/// So many rows are asked about in half a millisecond.
+const MOST_ROWS: usize = 400;
 /// A stop arms until it has taken so long; the next stop goes on. Larger: fewer stops; smaller: shorter ones.
 const ARMING: Duration = Duration::from_micros(400);
 /// What was written is also scanned in the stop until it has taken so long. Larger: longer stops; smaller: more rounds, since what is scanned beside the program lets it write meanwhile.
@@ -66,7 +68,7 @@ impl Watched {
         choice: Choice,
         mut written: impl FnMut(Range<usize>),
     ) -> Result<(), Unwatched> {
-        self.choose(choice, GAP);
+        self.choose(choice, GAPS);
         let Self { watch, rows, .. } = self;
         let armed = rows
             .iter()
@@ -77,20 +79,25 @@ impl Watched {
         armed.then_some(()).ok_or(Unwatched)
     }
 
-    /// Lists what is to be armed: the chosen blocks and all that are armed already. They count as armed from now on.
-    fn choose(&mut self, choice: Choice, gap: usize) {
+    /// Lists what is to be armed: the chosen blocks and all that are armed already, with the gaps of at most `gaps` granules between them; longer ones where that makes too many rows. All that counts as armed from now on.
+    fn choose(&mut self, choice: Choice, gaps: &[usize]) {
         self.register();
         let rows = &mut self.rows;
-        rows.clear();
-        let mut carried = 0;
-        let chosen = |chunk: usize, unarmed: u128| match choice {
-            Choice::All => unarmed,
-            Choice::Marked => {
-                let firsts = HEAP.marked_in_chunk(chunk) & unarmed;
-                HEAP.granules_of_blocks(chunk, firsts, &mut carried)
+        for gap in gaps.iter().copied() {
+            rows.clear();
+            let mut carried = 0;
+            let chosen = |chunk: usize, unarmed: u128| match choice {
+                Choice::All => unarmed,
+                Choice::Marked => {
+                    let firsts = HEAP.marked_in_chunk(chunk) & unarmed;
+                    HEAP.granules_of_blocks(chunk, firsts, &mut carried)
+                }
+            };
+            HEAP.inner().granules.arm(gap, chosen, |row| rows.push(address_range(row)));
+            if rows.len() <= MOST_ROWS {
+                break;
             }
-        };
-        HEAP.inner().granules.arm(gap, chosen, |row| rows.push(address_range(row)));
+        }
     }
 
     /// Has the watch know all chunks of scanned objects, as far as the system agrees.
@@ -135,7 +142,7 @@ impl Watched {
         marker: &mut Marker<'_>,
         mut stopped: impl FnMut(&mut dyn FnMut(Instant)),
     ) -> Result<usize, Unwatched> {
-        self.choose(Choice::Marked, GAP_IN_STOPS);
+        self.choose(Choice::Marked, GAPS_IN_STOPS);
         let Self { watch, rows, reported } = self;
         let mut scanned = 0;
         let mut answered = true;
@@ -176,7 +183,7 @@ impl Watched {
         let Self { watch, rows, .. } = self;
         let inner = HEAP.inner();
         rows.clear();
-        inner.granules.for_each_armed_row(GAP_IN_STOPS, |row| rows.push(address_range(row)));
+        inner.granules.for_each_armed_row(GAPS_IN_STOPS[0], |row| rows.push(address_range(row)));
         let mut scanned = 0;
         let mut rescan = |range: Range<usize>| scanned += marker.rescan(&range);
         let answered = rows.iter().all(|(start, end)| {

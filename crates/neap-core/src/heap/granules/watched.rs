@@ -66,7 +66,7 @@ impl Granules {
         }
     }
 
-    /// Calls `f` with rows that hold all granules in use by scanned objects which are armed, or which `chosen` takes from those of a chunk that are not: whole blocks, and what lies in gaps of up to `gap` granules. They count as armed from now on, so the caller arms
+    /// Calls `f` with rows that hold all granules in use by scanned objects which are armed, or which `chosen` takes from those of a chunk that are not: whole blocks, and what lies in gaps of up to `gap` granules, which is less than a chunk. They count as armed from now on, so the caller arms
     /// them before anything depends on it. Chunks that the watch does not know are left out.
     pub fn arm(
         &mut self,
