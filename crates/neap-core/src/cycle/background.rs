@@ -4,7 +4,7 @@
 //! cycle, and again by the first cycle of a forked child.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Instant;
 
 use super::idle::{Idle, Now, Verdict};
@@ -41,8 +41,12 @@ pub fn has_slept(ms: u64) -> bool {
     clock::now_ns().saturating_sub(SLEPT_AT_NS.load(Relaxed)) >= ms * 1_000_000
 }
 
+/// The processor on which the thread was woken last.
+static WOKEN_ON: AtomicUsize = AtomicUsize::new(usize::MAX);
+
 /// There is something to do. Outside stops, on a thread of the program. False if the thread cannot be started.
 pub fn wake() -> bool {
+    WOKEN_ON.store(rustix::thread::sched_getcpu(), Relaxed);
     WAKES.fetch_add(1, Release);
     if RUNNING.load(Acquire) {
         futex::wake(&WAKES, 1);
@@ -72,6 +76,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
     let mut idle = Idle::new();
     loop {
         let seen = WAKES.load(Acquire);
+        own_thread::leave_processor(WOKEN_ON.swap(usize::MAX, Relaxed));
         now_ms();
         steps::drive();
         while !HEAP.inner().sweep_step(&HEAP) {}

@@ -80,10 +80,40 @@ fn start_with(function: Start, argument: *mut c_void, stack_bytes: Option<usize>
     started
 }
 
+/// Moves the calling thread to another processor if it is on `processor` and may use others, and lets the scheduler move it on as before.
+///
+/// A thread that is woken may be put on the processor of who woke it although another is idle, and then the two take turns of some milliseconds each until the scheduler looks again.
+pub fn leave_processor(processor: usize) {
+    if rustix::thread::sched_getcpu() != processor {
+        return;
+    }
+    let Ok(allowed) = rustix::thread::sched_getaffinity(None) else { return };
+    let mut others = allowed;
+    others.unset(processor);
+    if others.count() > 0 && rustix::thread::sched_setaffinity(None, &others).is_ok() {
+        let _ = rustix::thread::sched_setaffinity(None, &allowed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use core::sync::atomic::AtomicU32;
+
+    #[test]
+    fn leaves_a_processor_and_may_come_back() {
+        use rustix::thread::{sched_getaffinity, sched_getcpu};
+        let allowed = sched_getaffinity(None).unwrap();
+        let mut moved = false;
+        // The scheduler may move it at any time.
+        for _ in 0..100 {
+            let processor = sched_getcpu();
+            leave_processor(processor);
+            moved |= sched_getcpu() != processor;
+        }
+        assert_eq!(moved, allowed.count() > 1);
+        assert_eq!(sched_getaffinity(None).unwrap(), allowed);
+    }
 
     #[test]
     fn runs_with_signals_blocked() {
