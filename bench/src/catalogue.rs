@@ -4,6 +4,7 @@
 
 mod finalizers;
 mod handles;
+mod pauses;
 mod watches;
 
 use std::collections::BTreeMap;
@@ -47,9 +48,8 @@ pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
     all.extend(finalizers::experiments(quick));
     all.push(client_cases(clients));
     let seconds = if quick { "1" } else { "10" };
-    all.extend(
-        ["200M", "1G", "4G"].map(|live| pauses(live, if quick { "32M" } else { live }, seconds)),
-    );
+    all.extend(pauses::experiments(quick, seconds));
+    all.extend(pauses::against_stopping(depth));
     all.extend(
         ["200M", "1G", "4G"].map(|live| watches(live, if quick { "32M" } else { live }, seconds)),
     );
@@ -273,24 +273,6 @@ fn live(size: &str, seconds: &str) -> Experiment {
     experiment("live", both("live", &[size, seconds]), figures)
 }
 
-fn pauses(name: &str, size: &str, seconds: &str) -> Experiment {
-    let what = format!("pauses, {size} live");
-    let row = |text: &str, metric| {
-        figure(&format!("{what}: {text}"), metric, "neap", Some("libgc"), None)
-    };
-    let figures = vec![
-        row("longest pause", Metric::LongestPauseMs),
-        row("longest operation", Metric::OperationMaxUs),
-        row("operations in a second (200,000 wanted)", Metric::OperationsPerSecond),
-        row("peak memory", Metric::PeakMb),
-    ];
-    experiment(
-        &format!("pauses-{}", name.to_lowercase()),
-        both("pauses", &[size, "200000", seconds]),
-        figures,
-    )
-}
-
 /// The requests of five programs of 2010, replayed: what is wasted, as a part of what their collector wasted.
 fn patterns() -> Experiment {
     let replay = |label: &str, library, program: &str, mode: &str| {
@@ -468,8 +450,9 @@ mod tests {
             .flat_map(|experiment| experiment.figures)
             .filter(|figure| figure.bar.is_some());
         // 3 programs with time and memory, mark, 4 sizes of alloc with 4 each, resident, live, 2 of the patterns, 4 of the clients; 3 kinds of handles with 5 each, weak
-        // references and what they add to stops, monitors with 1 and 2 threads; finalizers with 1, 2 and 4 threads, 4 peers and 2 stops each, and what they add to stops.
-        assert_eq!(bars.count(), 6 + 1 + 16 + 1 + 1 + 2 + 4 + 15 + 1 + 1 + 2 + 18 + 1);
+        // references and what they add to stops, monitors with 1 and 2 threads; finalizers with 1, 2 and 4 threads, 4 peers and 2 stops each, and what they add to stops;
+        // pauses of 3 sizes with 3 each and the longest operation of one, 2 programs against stopping with 2 each.
+        assert_eq!(bars.count(), 6 + 1 + 16 + 1 + 1 + 2 + 4 + 15 + 1 + 1 + 2 + 18 + 1 + 10 + 4);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub enum Library {
     Mono,
     /// The same program on Java.
     Java,
+    /// No collector at all: a control.
+    Nothing,
 }
 
 impl Library {
@@ -35,6 +37,7 @@ impl Library {
             Self::Mimalloc => "mimalloc",
             Self::Mono => "Mono",
             Self::Java => "Java",
+            Self::Nothing => "no collector",
         }
     }
 
@@ -69,6 +72,8 @@ pub enum Metric {
     PeakMb,
     /// The longest stop of the world.
     LongestPauseMs,
+    /// What 99 of 100 stops of the world do not exceed, by the library's own summary.
+    StopP99Ms,
     /// Nanoseconds for an object (and thread).
     NsPerObject,
     /// All threads' objects together.
@@ -98,6 +103,7 @@ impl Metric {
             Self::WallSeconds => "wall_seconds",
             Self::PeakMb => "peak_mb",
             Self::LongestPauseMs => "longest_pause_ms",
+            Self::StopP99Ms => "summary.pauses_ms.p99",
             Self::NsPerObject => "ns_per_object",
             Self::MillionsPerSecond => "millions_per_second",
             Self::PeakRssMb => "peak_rss_mb",
@@ -116,7 +122,7 @@ impl Metric {
         match self {
             Self::WallSeconds => "s",
             Self::PeakMb | Self::PeakRssMb => "MB",
-            Self::LongestPauseMs | Self::AddedStopsMs => "ms",
+            Self::LongestPauseMs | Self::StopP99Ms | Self::AddedStopsMs => "ms",
             Self::NsPerObject => "ns",
             Self::MillionsPerSecond => "M/s",
             Self::OperationMaxUs => "µs",

@@ -140,6 +140,12 @@ figures! {
         concurrent: Count Gauge,
         /// The longest stop for roots, of one thread or of all, of a concurrent cycle; 0 otherwise.
         first_ns: Nanoseconds Gauge,
+        /// Short stops between, to arm a watch.
+        short_stops: Count Gauge,
+        /// The longest of them.
+        longest_short_ns: Nanoseconds Gauge,
+        /// All of them together.
+        short_stops_ns: Nanoseconds Gauge,
         /// The whole stop; of a concurrent cycle the last one.
         pause_ns: Nanoseconds Gauge,
         /// Of the last stop, from its first signal until every thread stood.

@@ -36,7 +36,7 @@ pub struct LayoutRow {
     pub not_scanned: u64,
 }
 
-/// Stops, sorted.
+/// Stops, sorted; of the short ones of a cycle the longest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stops {
     sorted: Vec<u64>,
@@ -192,7 +192,13 @@ impl Summary {
 fn stops(cycles: &[Cycle]) -> Stops {
     let mut sorted: Vec<u64> = cycles
         .iter()
-        .flat_map(|cycle| [(cycle.concurrent != 0).then_some(cycle.first_ns), Some(cycle.pause_ns)])
+        .flat_map(|cycle| {
+            [
+                (cycle.concurrent != 0).then_some(cycle.first_ns),
+                (cycle.short_stops > 0).then_some(cycle.longest_short_ns),
+                Some(cycle.pause_ns),
+            ]
+        })
         .flatten()
         .collect();
     sorted.sort_unstable();

@@ -97,7 +97,7 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
                     1 => "concurrent",
                     _ => "by a child",
                 },
-                duration(cycle.first_ns + cycle.pause_ns),
+                duration(cycle.first_ns + cycle.short_stops_ns + cycle.pause_ns),
                 duration(cycle.roots_ns),
                 duration(cycle.mark_ns),
                 if cycle.markers == 1 {

@@ -19,7 +19,9 @@ use super::markers;
 use super::phase::Step;
 use super::report::{CYCLES, CycleRecord, Kind};
 use super::settle::Settling;
-use super::stopped::{Stop, briefly, mark_uncollectable, nanoseconds, read_roots, read_roots_running};
+use super::stopped::{
+    Stop, briefly, mark_uncollectable, nanoseconds, read_roots, read_roots_running,
+};
 use super::watched::{Choice, Unwatched, Watched};
 use crate::addr::PAGE_BYTES;
 use crate::alloc::sweep;

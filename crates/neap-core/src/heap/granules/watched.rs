@@ -253,7 +253,11 @@ mod tests {
         assert_eq!(rows(&mut granules, ends), [(3, 1), (last, 2), (last + 6, 1), (last + 128, 2)]);
         let mut watched = Vec::new();
         granules.for_each_armed_row(5, |row| watched.push((row.first.0, row.count)));
-        assert_eq!(watched, [(3, 1), (last, 7), (last + 128, 2)], "listed in one row, and not armed");
+        assert_eq!(
+            watched,
+            [(3, 1), (last, 7), (last + 128, 2)],
+            "listed in one row, and not armed"
+        );
         assert_eq!(granules.scanned_in_chunk(1).0, 0b11 << 125 | 0b1000);
         granules.arm(5, |_, _| 0, |_| {});
         let armed = |chunk| granules.scanned_in_chunk(chunk).0;
