@@ -13,23 +13,30 @@ private __gshared MonoTime began;
 
 shared static this()
 {
+    beginWork();
+}
+
+/// The work begins, or begins only now.
+void beginWork()
+{
     began = MonoTime.currTime;
 }
 
-/// Prints the line. Gives the status of the program: 0 if its result is right.
-int report(bool isRight)
+/// Prints the line, then looks whether the result is right. Gives the status of the program: 0 if it is.
+int report(lazy bool isRight)
 {
     const seconds = (MonoTime.currTime - began).total!"usecs" / 1e6;
+    const stats = GC.profileStats;
     string peak = "0";
     foreach (line; File("/proc/self/status").byLineCopy)
         if (line.startsWith("VmHWM:"))
             peak = line.split[1];
-    const stats = GC.profileStats;
     writefln("%.4f %s %d %.3f %.3f", seconds, peak, stats.numCollections,
         stats.totalPauseTime.total!"usecs" / 1e3, stats.maxPauseTime.total!"usecs" / 1e3);
-    if (!isRight)
-        stderr.writeln("the result is wrong");
-    return isRight ? 0 : 1;
+    if (isRight)
+        return 0;
+    stderr.writeln("the result is wrong");
+    return 1;
 }
 
 /// Sizes and places to choose: the same in every run, and quick beside an allocation.
@@ -38,7 +45,7 @@ struct Chooser
     private ulong state = 0x9e37_79b9_7f4a_7c15;
 
     /// From `low` up to, not including, `high`.
-    size_t between(size_t low, size_t high)
+    size_t between(size_t low, size_t high) @nogc nothrow
     {
         state ^= state << 13;
         state ^= state >> 7;

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 runs=${1:-5}
 prefix=$(realpath "${PREFIX:-build}")
 out=$(realpath -m "${OUT:-build/gcbench}")
-read -ra programs <<<"${PROGRAMS:-rand_large rand_small tree2}"
+read -ra programs <<<"${PROGRAMS:-bulk resize string conalloc conappend concpu dlist huge_single rand_large rand_small slist testgc3 tree1 tree2 words}"
 mkdir -p "$out"
 rm -f "$out"/*.runs
 # name | watch | options of druntime
@@ -16,7 +16,7 @@ modes=("druntime conservative|none|gc:conservative" "druntime precise|none|gc:pr
 
 for program in "${programs[@]}"; do
     # shellcheck disable=SC2046 # flags are words
-    ldc2 -O3 -release -w -Ibench/gcbench -od="$out/obj" -of="$out/$program" "bench/gcbench/$program.d" bench/gcbench/report.d \
+    ldc2 -O3 -release -w -i -Ibench/gcbench -od="$out/obj" -of="$out/$program" "bench/gcbench/$program.d" \
         $("$prefix/bin/neap" flags d)
     for _ in $(seq "$runs"); do
         for mode in "${modes[@]}"; do
