@@ -86,6 +86,7 @@ if wanted prefork; then
     build prefork.c prefork -O2 $link && {
         test_program prefork.c
         result "prefork, watched" env NEAP_WATCH=pagemap "$out/prefork"
+        result "prefork, watch=mprotect" env NEAP_WATCH=mprotect "$out/prefork"
         result "prefork, option on-fork" env NEAP_PREFORK=on-fork "$out/prefork" on-fork
         result "prefork, option on-fork, watched" env NEAP_PREFORK=on-fork NEAP_WATCH=pagemap "$out/prefork" on-fork
     }

@@ -27,6 +27,7 @@ use crate::alloc::sweep;
 use crate::heap::state::Snapshot;
 use crate::heap::{HEAP, sent_marks};
 use crate::mark::drain::Marker;
+use crate::mark::frozen::Inward;
 use crate::mark::team::Team;
 use crate::mark::{rescan, verify};
 use crate::sys::child::{self, Child};
@@ -240,6 +241,7 @@ impl ByFork {
         team.begin(1 + helpers, false);
         read_roots(collector, stop, team, marker);
         refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
+        marker.scan_frozen(Inward::Scanned);
         mark_uncollectable(marker);
         self.record.markers = 1 + work(team, marker);
         team.alone();
@@ -288,6 +290,7 @@ fn mark_and_send(
         .filter(|place| unsafe { child::start_thread(help, *place as *mut c_void) })
         .count() as u32;
     refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
+    marker.scan_frozen(Inward::Scanned);
     mark_uncollectable(marker);
     marker.work_as_driver();
     while HELPERS_DONE.load(Acquire) < started {

@@ -27,6 +27,7 @@ use crate::addr::PAGE_BYTES;
 use crate::alloc::sweep;
 use crate::heap::HEAP;
 use crate::mark::drain::Marker;
+use crate::mark::frozen::Inward;
 use crate::mark::rescan;
 use crate::mark::team::{MOST_MARKERS, Team};
 use crate::refs;
@@ -167,6 +168,10 @@ impl Concurrent {
         let team = markers::team();
         // SAFETY: this is the collector's thread, and no step is on offer.
         let marker = unsafe { markers::driver() };
+        // A minor cycle has scanned what was written, and the rest leads to what was marked before.
+        if self.generation == Generation::Full {
+            marker.scan_frozen(Inward::LeftOut);
+        }
         mark_uncollectable(marker);
         refs::process::trace_strong(&mut Settling::new(team, &HEAP, marker));
         refs::trace_registered(&mut Settling::new(team, &HEAP, marker));

@@ -20,6 +20,7 @@ use super::stopped::{Stop, mark_uncollectable, nanoseconds, read_roots};
 use crate::alloc::sweep;
 use crate::heap::HEAP;
 use crate::mark::drain::Marker;
+use crate::mark::frozen::Inward;
 use crate::mark::rescan;
 use crate::mark::team::Team;
 use crate::refs;
@@ -59,6 +60,7 @@ pub fn run(collector: &mut Collector, own: Option<&Mutator>) {
     let marker = unsafe { markers::driver() };
     read_roots(collector, &stop, team, marker);
     refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
+    marker.scan_frozen(Inward::Scanned);
     mark_uncollectable(marker);
     collector.step(Step::RootsRead);
     record.roots_ns = nanoseconds(phase);

@@ -206,9 +206,8 @@ pub fn read_roots_running<'t>(
     longest_ns
 }
 
-/// Objects that live until freed are roots themselves, and so are frozen ones. Those that are marked already were scanned, or were born marked.
+/// Objects that live until freed are roots themselves. Those that are marked already were scanned, or were born marked.
 pub fn mark_uncollectable(marker: &mut Marker<'_>) {
-    marker.scan_frozen();
     let mut blocks = MetaVec::new();
     HEAP.inner().for_each_uncollectable(&HEAP, |block| blocks.push(block));
     blocks.iter().copied().for_each(|block| {

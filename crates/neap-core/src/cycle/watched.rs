@@ -3,6 +3,7 @@
 //! Invariant: as the watch's, `[watch.inv.rearm-before-scan]`; what the watch does not report on counts as written, `[heap.inv.armed]`. Used by the collector's thread while the world runs, and by who drives a stop.
 
 use core::ops::Range;
+use core::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::addr::{CHUNK_BYTES, CHUNK_GRANULES, GRANULE_BYTES, Granule, PAGE_BYTES};
@@ -70,9 +71,13 @@ impl Watched {
     ) -> Result<(), Unwatched> {
         self.choose(choice, GAPS);
         let Self { watch, rows, .. } = self;
+        let mut reported = |range: Range<usize>| {
+            forget_inward(&range);
+            written(range);
+        };
         let armed = rows
             .iter()
-            .all(|(start, end)| watch.take_written(&(*start..*end), &mut written).is_ok());
+            .all(|(start, end)| watch.take_written(&(*start..*end), &mut reported).is_ok());
         if !armed {
             HEAP.inner().granules.forget_registrations();
         }
@@ -154,6 +159,7 @@ impl Watched {
                     && let Some((start, end)) = left.next()
                 {
                     let mut note = |written: Range<usize>| {
+                        forget_inward(&written);
                         answered &= reported.try_push((written.start, written.end)).is_ok();
                     };
                     answered &= watch.take_written(&(start..end), &mut note).is_ok();
@@ -215,6 +221,15 @@ impl Watched {
             });
         }
         answered.then_some(pages(scanned)).ok_or(Unwatched)
+    }
+}
+
+/// The next full cycle scans the frozen objects that lie on these pages again.
+fn forget_inward(range: &Range<usize>) {
+    if HEAP.state.frozen_bytes.load(Relaxed) > 0 {
+        let granule = |address: usize| Granule::containing(address - HEAP.base().0);
+        let granules = granule(range.start)..granule(range.end - 1).add(1);
+        HEAP.inner().granules.forget_inward(granules);
     }
 }
 

@@ -14,6 +14,7 @@ impl Inner {
     pub fn freeze(&mut self, heap: &Heap) -> usize {
         debug_assert!(self.is_swept(), "[heap.inv.frozen] allocation bits say what is alive");
         let epoch = self.epoch;
+        self.granules.forget_all_inward();
         for space in 0..self.spaces.len() {
             let lists = self.spaces[space].lists;
             for list in [lists.used[epoch], lists.partial[epoch]] {
@@ -57,6 +58,7 @@ impl Inner {
     pub fn unfreeze(&mut self, heap: &Heap) {
         let header = |granule| heap.header(granule);
         let epoch = self.epoch;
+        self.granules.forget_all_inward();
         while let Some(block) = self.frozen.pop(header) {
             let its = header(block);
             if its.state() == State::Large {

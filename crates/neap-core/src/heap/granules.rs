@@ -3,6 +3,7 @@
 //! Invariant `[heap.inv.granules]`: a granule is free here exactly when its header says `Free`. A free granule that is not dirty reads as zero. Pure
 //! bookkeeping under the heap's lock: it makes no system call and touches no object.
 
+pub mod inward;
 pub mod watched;
 
 use crate::addr::{CHUNK_GRANULES, Granule};
@@ -31,6 +32,8 @@ struct Chunk {
     registered: bool,
     /// Granules whose writes the watch reports; all others count as written. See [`watched`].
     armed: Mask,
+    /// See [`inward`]; means nothing where `armed` is not set.
+    inward: Mask,
     /// Touched since the system last gave or took it.
     dirty: Mask,
     /// When a granule of it was last freed, in the caller's milliseconds.
@@ -128,6 +131,7 @@ impl Granules {
             content: Content::Scanned,
             registered: false,
             armed: 0,
+            inward: 0,
             dirty: 0,
             freed_at_ms: 0,
         })

@@ -305,7 +305,11 @@ impl Inner {
     /// Ends a large object; gives the bytes freed.
     pub fn free_large(&mut self, heap: &Heap, block: Granule) -> usize {
         let list = match heap.header(block).listed() {
-            Listed::Frozen => &mut self.frozen,
+            Listed::Frozen => {
+                // Pointers to it lead to whatever lies there next.
+                self.granules.forget_all_inward();
+                &mut self.frozen
+            }
             tag => self.large.by_tag(tag),
         };
         list.remove(block, |granule| heap.header(granule));

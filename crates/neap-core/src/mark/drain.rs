@@ -62,6 +62,11 @@ impl<'t> Marker<'t> {
         self.heap
     }
 
+    /// The team it belongs to.
+    pub(super) fn team(&self) -> &'t Team {
+        self.team
+    }
+
     /// Makes room for so many grey words; false if the system refuses.
     pub fn reserve(&mut self, entries: usize) -> bool {
         self.stack.entries().try_reserve(entries).is_ok()

@@ -1,79 +1,194 @@
 //! Frozen objects as roots: they are marked for good, so nobody scans them because they were reached.
 //!
-//! Invariant: after [`Marker::scan_frozen`] every word of every frozen object was looked at once in this cycle. What the program writes into one later, while it runs, is found on written
+//! Invariant: after [`Marker::scan_frozen`] every word of every frozen object was looked at once in this cycle, or leads where nothing is to be marked (`[heap.inv.inward]`). What the program writes into one later, while it runs, is found on written
 //! pages like everything else. Called by the driver, before the team works.
 
 #![allow(unsafe_code)]
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::drain::Marker;
-use crate::addr::{CellIndex, Granule, WORD_BYTES};
+use super::entry::Entry;
+use crate::addr::{CHUNK_GRANULES, CellIndex, GRANULE_BYTES, Granule, WORD_BYTES};
+use crate::heap::Heap;
 use crate::heap::header::{Header, State};
 use crate::heap::kind::Scan;
+use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::Cell;
 
 /// Grey words after which marking goes on before further frozen objects are scanned. Larger: more work to share at once; smaller: a shorter stack.
 const ENOUGH: usize = 1 << 14;
 
+/// What becomes of granules that led to permanent objects only when they were scanned last, and were not written since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inward {
+    /// They are not scanned again. For a cycle that armed the watch, and was told of written pages, before.
+    LeftOut,
+    /// They are scanned like others: nobody has asked for written pages.
+    Scanned,
+}
+
 impl Marker<'_> {
-    /// Scans all frozen objects, in the order of their addresses, and keeps what they point to that is not frozen.
-    pub fn scan_frozen(&mut self) {
+    /// Scans the frozen objects, in the order of their addresses, and keeps what they point to that is not frozen.
+    pub fn scan_frozen(&mut self, inward: Inward) {
         let heap = self.heap();
         if heap.state.frozen_bytes.load(Relaxed) == 0 {
             return;
         }
-        heap.for_each_block(|block, header| {
-            if header.is_frozen() && header.scan() != Scan::Leaf {
-                self.scan_frozen_block(block, header);
+        let end = Granule::containing(heap.committed());
+        let mut granule = Granule(0);
+        while granule < end {
+            let at_chunk = granule.in_chunk() == 0;
+            if inward == Inward::LeftOut
+                && at_chunk
+                && heap.inner().granules.is_inward(granule.chunk())
+            {
+                granule = granule.add(CHUNK_GRANULES);
+                continue;
             }
-            if self.pending() > ENOUGH {
-                self.drain();
+            let (block, header) = first_of(heap, granule);
+            if !matches!(header.state(), State::Small | State::Large) {
+                granule = granule.add(1);
+                continue;
             }
-        });
+            if header.is_frozen() {
+                self.scan_frozen_block(block, header, inward);
+            }
+            granule = block.add(header.span().max(1) as usize).max(granule.add(1));
+        }
     }
 
-    fn scan_frozen_block(&mut self, block: Granule, header: &Header) {
+    fn scan_frozen_block(&mut self, block: Granule, header: &Header, inward: Inward) {
+        let whole = block..block.add(header.span().max(1) as usize);
+        match (header.scan(), header.state()) {
+            (Scan::Leaf, _) => {}
+            (Scan::Conservative, State::Large) => {
+                if !self.heap().bits(block).is_marked(CellIndex(0)) {
+                    return;
+                }
+                let bytes =
+                    header.requested().next_multiple_of(WORD_BYTES).min(header.cell_bytes());
+                let start = self.heap().address(block).0;
+                for (index, granule) in (whole.start.0..whole.end.0).map(Granule).enumerate() {
+                    let low = start + (index * GRANULE_BYTES).min(bytes);
+                    let high = start + ((index + 1) * GRANULE_BYTES).min(bytes);
+                    // SAFETY: part of an allocated cell.
+                    self.scan_unless_inward(granule..granule.add(1), inward, |marker| unsafe {
+                        marker.push_unfrozen(low, high)
+                    });
+                }
+            }
+            _ => self.scan_unless_inward(whole, inward, |marker| {
+                marker.scan_frozen_cells(block, header)
+            }),
+        }
+    }
+
+    /// Scans granules by `scan`, which says whether they are inward, unless they are known to be.
+    fn scan_unless_inward(
+        &mut self,
+        granules: Range<Granule>,
+        inward: Inward,
+        scan: impl FnOnce(&mut Self) -> bool,
+    ) {
+        let heap = self.heap();
+        let left_out = inward == Inward::LeftOut;
+        if left_out && heap.inner().granules.are_inward(granules.clone()) {
+            return;
+        }
+        if scan(self) && left_out {
+            heap.inner().granules.note_inward(granules);
+        }
+        if self.pending() > ENOUGH {
+            self.drain();
+        }
+    }
+
+    /// Scans a block's objects; whether all that they point to is frozen.
+    fn scan_frozen_cells(&mut self, block: Granule, header: &Header) -> bool {
         let heap = self.heap();
         let (bits, cell_bytes) = (heap.bits(block), header.cell_bytes());
+        let mut inward = true;
         for word in 0..header.cells().div_ceil(64) as usize {
             let mut left = bits.mark_word(word);
             while left != 0 {
                 let index = CellIndex(word as u32 * 64 + left.trailing_zeros());
                 left &= left - 1;
                 let start = heap.address(block).add(index.0 as usize * cell_bytes);
-                if header.scan() == Scan::Conservative && header.state() == State::Small {
+                inward &= if header.scan() == Scan::Conservative {
                     // SAFETY: a cell of a block is readable.
-                    unsafe { self.push_unfrozen(start.0, start.0 + cell_bytes) };
+                    unsafe { self.push_unfrozen(start.0, start.0 + cell_bytes) }
                 } else {
-                    self.scan_object(&Cell { block, header, index, start });
-                }
+                    self.scan_typed_unfrozen(&Cell { block, header, index, start })
+                };
             }
         }
+        inward
     }
 
     /// Pushes the words of a range that point into blocks that are not frozen: most pointers of frozen objects lead to others, which are marked, and whose headers take less to look at than they do.
+    /// True if there were none.
     ///
     /// # Safety
     /// The range is readable and its ends are multiples of a word.
-    unsafe fn push_unfrozen(&mut self, low: usize, high: usize) {
+    unsafe fn push_unfrozen(&mut self, low: usize, high: usize) -> bool {
         let heap = self.heap();
+        let mut inward = true;
         for address in (low..high).step_by(WORD_BYTES) {
             // SAFETY: the caller's promise; the program may write at the same time, and a word is read whole.
             let word = unsafe { (*(address as *const AtomicUsize)).load(Relaxed) };
-            if !heap.contains(word) {
-                continue;
-            }
-            let granule = Granule::containing(word - heap.base().0);
-            let mut header = heap.header(granule);
-            if header.state() == State::Continuation {
-                header = heap.header(Granule(granule.0 - header.span()));
-            }
-            if !header.is_frozen() {
+            if leads_out(heap, word) {
+                inward = false;
                 self.word(word);
             }
         }
+        inward
     }
+
+    /// The same for an object with a layout. What a function of the program finds there is not known.
+    fn scan_typed_unfrozen(&mut self, cell: &Cell<'_>) -> bool {
+        let heap = self.heap();
+        let shape = heap.layouts.shape(LayoutId(cell.header.layout()));
+        let kept = self.pending();
+        self.scan_object(cell);
+        if matches!(shape, Shape::Function { .. }) {
+            return false;
+        }
+        let entries = self.stack.entries();
+        let mut left = kept;
+        for at in kept..entries.len() {
+            let leads_out = match Entry::decode(entries[at]) {
+                Entry::Word(word) => leads_out(heap, word),
+                Entry::Rest(_) => true,
+            };
+            entries[left] = entries[at];
+            left += leads_out as usize;
+        }
+        entries.truncate(left);
+        // What found no room on the stack is not known either.
+        left == kept && !self.team().has_overflowed()
+    }
+}
+
+/// The block that a granule belongs to: its first granule and that one's header.
+fn first_of(heap: &Heap, granule: Granule) -> (Granule, &Header) {
+    let header = heap.header(granule);
+    match header.state() {
+        State::Continuation => {
+            let first = Granule(granule.0 - header.span());
+            (first, heap.header(first))
+        }
+        _ => (granule, header),
+    }
+}
+
+/// Whether a word points to where objects that are not frozen lie, or may come to lie.
+fn leads_out(heap: &Heap, word: usize) -> bool {
+    if word.wrapping_sub(heap.base().0) >= heap.reserved() {
+        return false;
+    }
+    !heap.contains(word) || !first_of(heap, Granule::containing(word - heap.base().0)).1.is_frozen()
 }
 
 #[cfg(test)]
@@ -82,6 +197,7 @@ mod tests {
     use crate::alloc::{refill, run};
     use crate::heap::Heap;
     use crate::heap::classes;
+    use crate::heap::header::NO_LAYOUT;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
     use crate::mark::team::Team;
@@ -115,7 +231,7 @@ mod tests {
         heap.clear_marks();
         let team = Team::new();
         let mut marker = Marker::new(&team, &heap, 0);
-        marker.scan_frozen();
+        marker.scan_frozen(Inward::Scanned);
         marker.drain();
         assert_eq!(
             [reached, further, lost].map(|object| heap.is_marked(object)),
@@ -123,5 +239,108 @@ mod tests {
         );
         assert_eq!(marker.marked_bytes, 32);
         assert!(cells.iter().all(|cell| heap.is_marked(*cell)));
+    }
+
+    /// As the watch does: all of it is known and armed.
+    fn arm(heap: &Heap) {
+        let granules = &mut heap.inner().granules;
+        let mut unknown = Vec::new();
+        granules.for_each_unregistered(|first, count| unknown.push((first, count)));
+        unknown.into_iter().for_each(|(first, count)| granules.note_registered(first, count));
+        granules.arm(2, |_, unarmed| unarmed, |_| {});
+    }
+
+    fn inward(heap: &Heap, object: usize, granules: usize) -> bool {
+        let first = Granule::containing(object - heap.base().0);
+        heap.inner().granules.are_inward(first..first.add(granules))
+    }
+
+    /// Whether a cycle that goes by what is inward marks `object`.
+    fn finds(heap: &Heap, object: usize) -> bool {
+        heap.clear_marks();
+        let team = Team::new();
+        let mut marker = Marker::new(&team, heap, 0);
+        marker.scan_frozen(Inward::LeftOut);
+        marker.drain();
+        heap.is_marked(object)
+    }
+
+    #[test]
+    fn what_leads_to_frozen_objects_only_is_scanned_again_when_it_was_written() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let large = |bytes| {
+            let mut inner = heap.inner();
+            let (block, _) =
+                inner.large_block(&heap, Kind::Conservative, NO_LAYOUT, bytes, true).unwrap();
+            inner.bear_large(&heap, block);
+            heap.address(block).0
+        };
+        // Six granules of words, and an object that they point to.
+        let (table, other) = (large(6 * GRANULE_BYTES), large(40_000));
+        let store = |granule: usize, word: usize| {
+            // SAFETY: in the table.
+            unsafe { *((table + granule * GRANULE_BYTES + 64) as *mut usize) = word };
+        };
+        let written = |granule: usize| {
+            let first = Granule::containing(table - heap.base().0).add(granule);
+            heap.inner().granules.forget_inward(first..first.add(1));
+        };
+        store(1, table);
+        store(4, other);
+        heap.inner().freeze(&heap);
+        arm(&heap);
+        let young = large(50_000);
+        assert!(!finds(&heap, young));
+        assert!(inward(&heap, table, 6));
+        store(4, young);
+        assert!(!finds(&heap, young), "nobody said that it was written");
+        written(3);
+        assert!(!finds(&heap, young), "this one was not");
+        written(4);
+        assert!((0..3).all(|_| finds(&heap, young)), "as long as it leads there");
+        store(4, 0);
+        assert!(!finds(&heap, young) && inward(&heap, table, 6));
+        store(0, young);
+        heap.clear_marks();
+        let team = Team::new();
+        let mut marker = Marker::new(&team, &heap, 0);
+        marker.scan_frozen(Inward::Scanned);
+        marker.drain();
+        assert!(heap.is_marked(young), "a cycle without a watch scans everything");
+        // The freed one may make room for something else.
+        store(0, other);
+        written(0);
+        assert!(!finds(&heap, young) && inward(&heap, table, 6));
+        heap.inner().free_large(&heap, Granule::containing(other - heap.base().0));
+        let third = large(40_000);
+        assert_eq!(third, other);
+        assert!(finds(&heap, third));
+    }
+
+    #[test]
+    fn objects_with_a_layout_are_inward_by_the_words_it_names() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let shape = Shape::Bitmap { element_words: 2, bits: &[0b10] };
+        let layout = heap.layouts.intern(shape).unwrap();
+        let typed = |bytes| {
+            let mut inner = heap.inner();
+            let (block, _) =
+                inner.large_block(&heap, Kind::Conservative, layout.0, bytes, true).unwrap();
+            inner.bear_large(&heap, block);
+            heap.address(block).0
+        };
+        let frozen = typed(40_000);
+        heap.inner().freeze(&heap);
+        arm(&heap);
+        let young = typed(50_000);
+        // SAFETY: in the object: a word that is no pointer.
+        unsafe { *((frozen + 32) as *mut usize) = young };
+        assert!(!finds(&heap, young) && inward(&heap, frozen, 3));
+        // SAFETY: as above, and one that is.
+        unsafe { *((frozen + 40) as *mut usize) = young };
+        heap.inner().granules.forget_inward(Granule(0)..Granule(3));
+        assert!(finds(&heap, young) && finds(&heap, young));
     }
 }

@@ -20,7 +20,7 @@ pub struct Row {
 
 impl Chunk {
     /// Granules in use by objects that are scanned.
-    fn scanned(&self) -> Mask {
+    pub(super) fn scanned(&self) -> Mask {
         if self.is_scanned() { !self.free } else { 0 }
     }
 }
@@ -61,7 +61,7 @@ impl Granules {
     /// The watch knows no chunk any more: it was closed, or did not survive a `fork`. Free memory counts as freed long ago, since a child's clock begins anew.
     pub fn forget_registrations(&mut self) {
         for chunk in self.chunks.iter_mut() {
-            (chunk.registered, chunk.armed) = (false, 0);
+            (chunk.registered, chunk.armed, chunk.inward) = (false, 0, 0);
             chunk.freed_at_ms = 0;
         }
     }
@@ -83,6 +83,7 @@ impl Granules {
             let scanned = chunk.scanned();
             let unarmed = scanned & !chunk.armed;
             let rows = closed((scanned & chunk.armed) | (chosen(index, unarmed) & unarmed), gap);
+            chunk.inward &= chunk.armed;
             chunk.armed |= rows;
             for_each_row(rows, |place, count| {
                 let first = Granule((index * CHUNK_GRANULES + place) as u32);
