@@ -87,6 +87,37 @@ if wanted static; then
         "$out/runtime" >"$out/expected" && same "runtime, libneap.a" "$out/expected" "$out/runtime-static" --DRT-gcopt=gc:neap
 fi
 
+if wanted precise && build precise -O2 -disable-gc2stack; then
+    for watch in none pagemap; do
+        result "precise, gc:neap, watch=$watch" env NEAP_WATCH="$watch" "$out/precise" conservative --DRT-gcopt=gc:neap
+        result "precise, gc:neap-precise, watch=$watch" env NEAP_WATCH="$watch" "$out/precise" precise --DRT-gcopt=gc:neap-precise
+    done
+fi
+if wanted unloaded && result "a library compiles" ldc2 -w -O2 -shared -link-defaultlib-shared -d-version=Library -od="$out/library" \
+    -of="$out/libunloaded.so" tests/d/unloaded.d && build unloaded -O2 -link-defaultlib-shared; then
+    for mode in "${modes[@]}"; do
+        read -r gc watch <<<"$mode"
+        result "unloaded, $gc, watch=$watch" env NEAP_WATCH="$watch" "$out/unloaded" "$out/libunloaded.so" "--DRT-gcopt=$gc"
+    done
+fi
+
+# The dub package, as a dependency of a program, without a network; with each compiler. It is copied, since dub builds where the package lies.
+if wanted package && command -v dub >/dev/null; then
+    rm -rf "$out/dub"
+    mkdir -p "$out/dub/program/source"
+    cp -r bindings/d "$out/dub/neap"
+    cp tests/d/runtime.d "$out/dub/program/source/"
+    printf '{"name": "program", "targetType": "executable", "dependencies": {"neap": {"path": "../neap"}}, "lflags": ["-L%s", "-rpath=%s"]}\n' \
+        "$prefix/lib" "$prefix/lib" >"$out/dub/program/dub.json"
+    for compiler in ldc2 gdc; do
+        command -v "$compiler" >/dev/null || continue
+        result "dub build, $compiler" env DUB_HOME="$out/dub/home" dub build --force --skip-registry=all --compiler="$compiler" \
+            "--root=$out/dub/program" || continue
+        "$out/dub/program/program" >"$out/expected"
+        same "dub package, $compiler" "$out/expected" "$out/dub/program/program" --DRT-gcopt=gc:neap-precise
+    done
+fi
+
 # Real programs of Debian, not rebuilt: the package for their druntime is loaded before them. real NAME PACKAGE COMMAND…
 real() {
     local name=$1 package=$prefix/lib/$2

@@ -1,0 +1,204 @@
+/// What keeps blocks alive under each collector: pointers, and words that only look like pointers, in blocks of every kind of type.
+/// Prints what does not hold; ends with status 0 if everything held. Usage: precise conservative|precise, the mode that the collector was chosen in.
+module precise;
+
+import core.atomic;
+import core.memory : GC;
+import core.stdc.stdio : fprintf, stderr;
+
+enum many = 200, stray = 12;
+shared int destroyed;
+
+final class Counted
+{
+    int number = 7;
+    ~this()
+    {
+        if (number == 7)
+            destroyed.atomicOp!"+="(1);
+    }
+}
+
+/// A word that is a pointer, and one that only looks like one.
+struct Mixed
+{
+    size_t number;
+    void* pointer;
+    size_t other;
+}
+
+final class MixedClass
+{
+    size_t number;
+    void* pointer;
+    Mixed[3] inside;
+}
+
+pragma(inline, false) size_t fresh()
+{
+    return cast(size_t) cast(void*) new Counted;
+}
+
+pragma(inline, false) void clearStack()
+{
+    import core.volatile : volatileStore;
+
+    ubyte[32768] room = void;
+    foreach (ref cell; room)
+        volatileStore(&cell, 0);
+}
+
+__gshared void*[] holders;
+__gshared Mixed[] array;
+__gshared Mixed[4][] arrays;
+__gshared Mixed[int] table;
+__gshared size_t[int] numbers;
+__gshared void*[int] pointers;
+__gshared size_t delegate()[] closures;
+
+alias Make = void function(int);
+
+void asStruct(bool isPointer)(int)
+{
+    auto one = new Mixed;
+    static if (isPointer)
+        one.pointer = cast(void*) fresh();
+    else
+        one.number = fresh();
+    holders ~= one;
+}
+
+void asClass(bool isPointer)(int)
+{
+    auto one = new MixedClass;
+    static if (isPointer)
+        one.inside[2].pointer = cast(void*) fresh();
+    else
+        one.inside[2].other = fresh();
+    holders ~= cast(void*) one;
+}
+
+void asArray(bool isPointer)(int)
+{
+    array ~= isPointer ? Mixed(1, cast(void*) fresh(), 2) : Mixed(fresh(), null, 1);
+}
+
+void asStatic(bool isPointer)(int)
+{
+    Mixed[4] four;
+    static if (isPointer)
+        four[3].pointer = cast(void*) fresh();
+    else
+        four[3].other = fresh();
+    arrays ~= four;
+}
+
+void asEntry(bool isPointer)(int key)
+{
+    table[key] = isPointer ? Mixed(1, cast(void*) fresh(), 2) : Mixed(fresh(), null, 1);
+}
+
+void asNumber(int key)
+{
+    numbers[key] = fresh();
+}
+
+void asPointer(int key)
+{
+    pointers[key] = cast(void*) fresh();
+}
+
+void asClosure(bool isPointer)(int)
+{
+    static if (isPointer)
+    {
+        auto held = cast(void*) fresh();
+        closures ~= () => cast(size_t) held;
+    }
+    else
+    {
+        auto held = fresh();
+        closures ~= () => held;
+    }
+}
+
+void asBlock(uint attributes)(int)
+{
+    auto block = cast(size_t*) GC.calloc(64, attributes);
+    block[3] = fresh();
+    holders ~= block;
+}
+
+/// Held by a pointer into the middle of the block that holds it.
+void asInterior(uint attributes)(int)
+{
+    auto block = cast(size_t*) GC.calloc(64, attributes);
+    block[3] = fresh();
+    holders ~= block + 2;
+}
+
+pragma(inline, false) void fill(Make make)
+{
+    foreach (turn; 0 .. many)
+        make(turn);
+    clearStack();
+}
+
+int failures;
+
+/// `isAlive`: what was made is held.
+void expect(string what, Make make, bool isAlive)
+{
+    holders = null;
+    array = null;
+    arrays = null;
+    closures = null;
+    table = null;
+    numbers = null;
+    pointers = null;
+    foreach (turn; 0 .. 3)
+    {
+        clearStack();
+        GC.collect();
+    }
+    destroyed.atomicStore(0);
+    fill(make);
+    foreach (turn; 0 .. 3)
+    {
+        clearStack();
+        GC.collect();
+    }
+    const dead = destroyed.atomicLoad;
+    if (isAlive ? dead != 0 : dead < many - stray)
+    {
+        failures++;
+        fprintf(stderr, "%.*s: %d of %d died, which should %s\n", cast(int) what.length, what.ptr, dead, many,
+            isAlive ? "live".ptr : "die".ptr);
+    }
+}
+
+int main(string[] arguments)
+{
+    const isConservative = arguments[1] == "conservative";
+    alias Bits = GC.BlkAttr;
+    expect("structs, pointers", &asStruct!true, true);
+    expect("structs, numbers", &asStruct!false, isConservative);
+    expect("classes with static arrays, pointers", &asClass!true, true);
+    expect("classes with static arrays, numbers", &asClass!false, isConservative);
+    expect("arrays of structs, pointers", &asArray!true, true);
+    expect("arrays of structs, numbers", &asArray!false, isConservative);
+    expect("arrays of static arrays, pointers", &asStatic!true, true);
+    expect("arrays of static arrays, numbers", &asStatic!false, isConservative);
+    expect("tables of structs, pointers", &asEntry!true, true);
+    expect("tables of structs, numbers", &asEntry!false, isConservative);
+    expect("tables of numbers", &asNumber, false);
+    expect("tables of pointers", &asPointer, true);
+    // Druntime says nothing of the words of a closure, so both modes scan it whole.
+    expect("closures, pointers", &asClosure!true, true);
+    expect("closures, numbers", &asClosure!false, true);
+    expect("blocks without a type", &asBlock!0, true);
+    expect("NO_SCAN", &asBlock!(Bits.NO_SCAN), false);
+    expect("interior pointers", &asInterior!0, true);
+    expect("interior pointers, NO_INTERIOR", &asInterior!(Bits.NO_INTERIOR), true);
+    return failures != 0;
+}
