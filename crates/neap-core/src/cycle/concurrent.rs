@@ -40,6 +40,8 @@ use crate::world::mutator::Mutator;
 const FEW_PAGES: usize = 64;
 /// Rounds at most.
 const MOST_ROUNDS: usize = 12;
+/// Rounds that find hardly less than the best one before: beyond so many the program writes faster than rounds can be.
+const MOST_IN_VAIN: usize = 2;
 /// Where at least this part of what is allocated stays, new blocks are armed at once, and not scanned a second time when they are.
 const MOSTLY_STAYS: f64 = 0.5;
 
@@ -176,15 +178,17 @@ impl Concurrent {
         refs::process::trace_strong(&mut Settling::new(team, &HEAP, marker));
         refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
         self.record.markers = 1 + work(team, marker);
-        let mut last = usize::MAX;
+        let mut least = usize::MAX;
+        let mut in_vain = 0;
         let stops = world::the().stops_one_by_one();
         for round in 0..MOST_ROUNDS {
             let arming = if round > 0 && stops { Arming::Stopped } else { Arming::Running };
             let found = self.preclean(arming);
-            if found <= FEW_PAGES || found > last / 8 * 7 {
+            in_vain += (found > least / 8 * 7) as usize;
+            if found <= FEW_PAGES || in_vain > MOST_IN_VAIN {
                 break;
             }
-            last = found;
+            least = least.min(found);
         }
         self.record.mark_ns = nanoseconds(began);
     }

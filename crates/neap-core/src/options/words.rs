@@ -128,7 +128,7 @@ choice! {
 choice! {
     /// Which of the heap's memory is asked to be huge pages.
     HugePages {
-        /// What lies above the size at which a heap gains by them.
+        /// What lies above the size at which a heap gains by them; under a write watch none, since clearing one may take milliseconds, in which a thread answers no stop.
         Auto = "auto",
         /// What was made for pointer-free objects.
         Leaf = "leaf",
