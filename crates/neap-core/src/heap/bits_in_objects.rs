@@ -171,6 +171,13 @@ impl<'a> Bits<'a> {
         Some(start..self.next(start, cells, false).unwrap_or(cells))
     }
 
+    /// The next run of marked cells at or after `from`, of those before `cells`.
+    pub fn next_marked_run(self, from: u32, cells: u32) -> Option<Range<u32>> {
+        let start = (from..cells).find(|cell| self.is_marked(CellIndex(*cell)))?;
+        let end = (start..cells).find(|cell| !self.is_marked(CellIndex(*cell)));
+        Some(start..end.unwrap_or(cells))
+    }
+
     /// The next cell at or after `from` that is free (or not).
     fn next(self, from: u32, cells: u32, free: bool) -> Option<u32> {
         let flip = if free { u64::MAX } else { 0 };
@@ -226,6 +233,7 @@ mod tests {
         assert!(bits.mark::<false>(CellIndex(2)) && !bits.mark::<true>(CellIndex(2)));
         assert!(!bits.mark::<true>(CellIndex(9)), "nothing is allocated there");
         assert_eq!((bits.marked(10), bits.mark_word(0), cells[11].load(Relaxed)), (1, 4, 1));
+        assert_eq!((bits.next_marked_run(0, 10), bits.next_marked_run(3, 10)), (Some(2..3), None));
         assert_eq!(bits.sweep(10), 1);
         assert_eq!(bits.next_free_run(0, 10), Some(0..2));
         assert_eq!(bits.next_free_run(2, 10), Some(3..10));
