@@ -70,7 +70,7 @@ fn weak_pause(quick: bool) -> Experiment {
 fn monitors(quick: bool) -> Experiment {
     let mut contestants = Vec::new();
     let mut figures = Vec::new();
-    let turns = if quick { "1" } else { "20" };
+    let turns = if quick { "1" } else { "10" };
     for threads in ["1", "2"] {
         let (us, them) = (format!("neap, {threads}"), format!("mono, {threads}"));
         contestants.push(mono(&them, "Monitors-mono", &[threads, turns]));
