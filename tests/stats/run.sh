@@ -123,9 +123,51 @@ refused() {
     program "$out/no/such/folder" 2>"$out/said" && grep -q 'nothing is recorded' "$out/said"
 }
 
+# Each function's estimate of what it allocated and of what is left, beside what it is; five standard deviations and more are allowed for.
+sites() {
+    NEAP_SAMPLE=64KiB NEAP_STATS=$out/sites "$out/sites-program" && "$neap" report "$out/sites" --json >"$out/sites.json" || return 1
+    python3 - "$out/sites.json" <<'END'
+import json, sys
+report = json.load(open(sys.argv[1]))
+sums = {}
+for site in report["sites"]:
+    functions = [frame.split(" (")[0] for frame in site["frames"]]
+    if "main" in functions:
+        assert "make" in functions and functions.index("make") == 0, site["frames"]
+        key = functions[1]
+        sums.setdefault(key, [0, 0])
+        sums[key][0] += site["allocated"]["bytes"]
+        sums[key][1] += site["live"]["bytes"]
+wanted = {"keep": (32768000, 32768000), "lose": (131072000, 0), "free_again": (16384000, 0), "lose_large": (40000000, 0)}
+assert set(sums) == set(wanted), sums
+for name, (allocated, live) in wanted.items():
+    found = sums[name]
+    assert abs(found[0] - allocated) < allocated * 0.4, (name, found, allocated)
+    assert abs(found[1] - live) < max(live * 0.3, 1000000), (name, found, live)
+print(sums)
+END
+}
+
+# Go's own tool reads the profile and names the functions.
+profile() {
+    "$neap" export "$out/sites" --pprof "$out/sites.pb.gz" || return 1
+    PPROF_TMPDIR=$out go tool pprof -top -cum -sample_index=alloc_space "$out/sites.pb.gz" >"$out/sites.top" || return 1
+    cat "$out/sites.top"
+    for function in make keep lose free_again lose_large; do
+        grep -q " $function\$" "$out/sites.top" || return 1
+    done
+    PPROF_TMPDIR=$out go tool pprof -top -cum -sample_index=inuse_space "$out/sites.pb.gz" | sed -n '/flat%/,$p' | head -n 5 | grep -q ' keep$'
+}
+
+unsampled() {
+    is "$out/in-order" sites null && ! "$neap" export "$out/in-order" --pprof "$out/none.pb.gz" 2>"$out/said" &&
+        grep -q 'without sampling' "$out/said"
+}
+
 page() {
     local browser
-    "$neap" report "$out/in-order" --html "$out/page.html" || return 1
+    # With sites, if they could be recorded.
+    "$neap" report "$out/sites" --html "$out/page.html" || return 1
     browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || return 1
     # No name resolves: the page has to do without a network.
     timeout 50 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$out/browser" \
@@ -136,6 +178,7 @@ page() {
         tail -n 20 "$out/browser.log"
         return 1
     }
+    [ "$(grep -o 'id="flame" data-marks="[0-9]*"' "$out/page.dom" | grep -o '[0-9]*')" -ge 6 ] || return 1
     ! grep -q 'data-marks="0"' "$out/page.dom" || return 1
     # A page that draws nothing has a picture of a few kilobytes.
     [ "$(stat -c %s "$out/page.png")" -gt 50000 ]
@@ -151,9 +194,19 @@ cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$prefix/include" tes
     echo "not ok - stats/requests.c (does not compile)"
     exit 1
 }
-for test in in_order crash fork closed full together refused compare; do
+cc -std=gnu11 -g -O2 -fomit-frame-pointer -Wall -Wextra -Werror -I"$prefix/include" tests/stats/sites.c \
+    -o "$out/sites-program" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || {
+    echo "not ok - stats/sites.c (does not compile)"
+    exit 1
+}
+for test in in_order crash fork closed full together refused compare sites unsampled; do
     result "$test" "$test"
 done
+if command -v go >/dev/null; then
+    result profile profile
+else
+    echo "ok - stats/profile # SKIP no Go"
+fi
 if command -v chromium chromium-browser google-chrome >/dev/null; then
     result page page
 else

@@ -17,6 +17,7 @@ mod report;
 mod run;
 mod run_top;
 mod shell;
+mod symbols;
 mod top;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};

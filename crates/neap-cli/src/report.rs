@@ -3,9 +3,10 @@
 //! Invariant: a file that is no recording is refused with what to do; one that ends early is reported up to there. Single-threaded. Called by `main`.
 
 use crate::Failure;
+use crate::symbols::Symbols;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
 use neap_record::Recording;
-use neap_report::{compare, csv, json, page, text};
+use neap_report::{compare, csv, json, page, sites, text};
 use std::path::{Path, PathBuf};
 
 /// The command line.
@@ -59,16 +60,21 @@ pub fn run(arguments: &ArgMatches) -> Result<String, Failure> {
             )),
         };
     }
+    let mut symbols = Symbols::default();
+    let sites = sites::sites(&recording, &mut |module, address| symbols.at(module, address));
+    for problem in &symbols.problems {
+        eprintln!("neap: {problem}");
+    }
     if let Some(out) = page {
-        std::fs::write(out, page::html(&recording))
+        std::fs::write(out, page::html(&recording, &sites))
             .map_err(|error| Failure::usage(format!("{}: {error}", out.display())))?;
         return Ok(format!("wrote {}\n", out.display()));
     }
     Ok(match table.map(String::as_str) {
         Some("cycles") => csv::cycles(&recording),
         Some(_) => csv::requests(&recording),
-        None if arguments.get_flag("json") => format!("{:#}\n", json::json(&recording)),
-        None => text::text(&recording),
+        None if arguments.get_flag("json") => format!("{:#}\n", json::json(&recording, &sites)),
+        None => text::text(&recording, &sites),
     })
 }
 

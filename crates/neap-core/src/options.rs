@@ -133,6 +133,9 @@ options! {
     /// File that gets a recording of what the program asks of its memory and what cycles do, for `neap report`. `%p` in the name stands for the process's id; a forked child
     /// records to a file of its own, with its id behind the name.
     stats: OptionalPath { default: None, valid: () }
+    /// With `stats`: allocations are sampled with the calls that led to them, one in so many bytes on average, for the report's sites, its flame graph and
+    /// `neap export --pprof`; 512KiB is a good value. 0: none are.
+    sample: Bytes { default: 0, valid: 0..=1 << 40 }
     /// How the collector learns what the program wrote while it marked. `none`: it stops the world
     /// for the whole of marking. `pagemap`: it marks while the program runs and asks the kernel.
     /// `fork`: a child process marks a snapshot while the program runs. `mprotect`: as `pagemap`, but

@@ -27,6 +27,8 @@ pub enum Rank {
     Heap,
     /// Objects put aside for the marker that drives the cycle.
     Aside,
+    /// Sampled objects and their sites.
+    Samples,
     /// A thread's counts of large requests.
     Tally,
     /// The library's own memory.

@@ -4,13 +4,14 @@
 //! Pure.
 
 use crate::cost::Cost;
+use crate::sites::{self, Site};
 use crate::summary::{Summary, memories};
 use neap_record::chunks::Shape;
 use neap_record::{Census, Cycle, Figure, KIND_NAMES, Recording, Statistics};
 use serde_json::{Map, Value, json};
 
 /// Everything that is bounded in size, for programs.
-pub fn json(recording: &Recording) -> Value {
+pub fn json(recording: &Recording, sites: &[Site]) -> Value {
     let summary = Summary::of(recording);
     let process = &recording.process;
     json!({
@@ -49,6 +50,8 @@ pub fn json(recording: &Recording) -> Value {
         })).collect::<Vec<_>>(),
         "bytes_per_typed_object": summary.bytes_per_typed_object(),
         "words_not_scanned": summary.words_saved(),
+        "sample_bytes": process.sample_bytes,
+        "sites": sites::json(recording, sites),
         "stops": {
             "count": summary.stops.count(),
             "total_ns": summary.stops.total(),
@@ -177,7 +180,7 @@ mod tests {
 
     #[test]
     fn names_and_sums_are_there() {
-        let json = json(&sample());
+        let json = json(&sample(), &[]);
         assert_eq!(json["requested"]["objects"], 22);
         assert_eq!(json["requested"]["bins"][0]["bin"], 32);
         assert_eq!(json["requested"]["bins"][3]["bin"], "pages");

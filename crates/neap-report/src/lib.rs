@@ -7,9 +7,11 @@ pub mod cost;
 pub mod csv;
 pub mod json;
 pub mod page;
+pub mod sites;
 pub mod summary;
 pub mod text;
 pub mod units;
 
 pub use neap_record::Recording;
+pub use sites::Site;
 pub use summary::Summary;

@@ -3,17 +3,19 @@
 //! Invariant: what the recording says is data in the page, never markup: the program's own names cannot end the script that holds it. Pure.
 
 use crate::json;
+use crate::sites::Site;
 use neap_record::Recording;
 use serde_json::json;
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const PLOT: &str = include_str!("page/plot.js");
+const FLAME: &str = include_str!("page/flame.js");
 const SCRIPT: &str = include_str!("page/page.js");
 
 /// The page.
-pub fn html(recording: &Recording) -> String {
-    let mut summary = json::json(recording);
+pub fn html(recording: &Recording, sites: &[Site]) -> String {
+    let mut summary = json::json(recording, sites);
     // The page draws the thinned series.
     summary["cycles"] = recording.cycles.len().into();
     let data = json!({ "summary": summary, "series": json::series(recording) }).to_string();
@@ -24,6 +26,7 @@ pub fn html(recording: &Recording) -> String {
     TEMPLATE
         .replace("/*STYLE*/", STYLE)
         .replace("/*PLOT*/", PLOT)
+        .replace("/*FLAME*/", FLAME)
         .replace("/*SCRIPT*/", SCRIPT)
         .replacen("TITLE", &escaped(title), 1)
         .replacen("/*DATA*/", &data, 1)
@@ -48,12 +51,12 @@ mod tests {
 
     #[test]
     fn one_file_that_names_no_other() {
-        let page = html(&sample());
+        let page = html(&sample(), &[]);
         for foreign in ["http:", "https:", "src=", "@import", "url(", "<link"] {
             assert!(!page.contains(foreign), "{foreign}");
         }
         assert!(page.contains("\"objects\":22"));
-        for left in ["/*STYLE*/", "/*PLOT*/", "/*SCRIPT*/", "/*DATA*/"] {
+        for left in ["/*STYLE*/", "/*FLAME*/", "/*PLOT*/", "/*SCRIPT*/", "/*DATA*/"] {
             assert!(!page.contains(left));
         }
     }
@@ -62,8 +65,11 @@ mod tests {
     fn names_stay_data() {
         let mut recording = sample();
         recording.process.command = vec!["</script><b>&/*DATA*/".to_owned()];
-        let page = html(&recording);
-        assert_eq!(page.matches("</script>").count(), html(&sample()).matches("</script>").count());
+        let page = html(&recording, &[]);
+        assert_eq!(
+            page.matches("</script>").count(),
+            html(&sample(), &[]).matches("</script>").count()
+        );
         assert!(page.contains("&lt;/script&gt;&lt;b&gt;&amp;") && !page.contains("<b>"));
     }
 }

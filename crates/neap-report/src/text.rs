@@ -3,6 +3,7 @@
 //! Pure.
 
 use crate::cost::Cost;
+use crate::sites::Site;
 use crate::summary::Summary;
 use crate::units::{bytes, count, duration, percent};
 use neap_record::chunks::Shape;
@@ -11,9 +12,11 @@ use std::fmt::Write;
 
 /// Rows of the tables that could be longer.
 const MOST_ROWS: usize = 20;
+/// Frames of a site.
+const MOST_FRAMES: usize = 8;
 
 /// The whole of it.
-pub fn text(recording: &Recording) -> String {
+pub fn text(recording: &Recording, sites: &[Site]) -> String {
     let summary = Summary::of(recording);
     let mut out = String::new();
     head(&mut out, recording, &summary);
@@ -23,6 +26,7 @@ pub fn text(recording: &Recording) -> String {
     threads(&mut out, recording, &summary);
     layouts(&mut out, &summary);
     cycles(&mut out, recording, &summary);
+    allocation_sites(&mut out, recording, sites);
     out
 }
 
@@ -222,6 +226,35 @@ fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
     let _ = writeln!(out, "  most in use        {:>12}", bytes(summary.statistics.peak_bytes));
 }
 
+fn allocation_sites(out: &mut String, recording: &Recording, sites: &[Site]) {
+    if recording.process.sample_bytes == 0 {
+        return;
+    }
+    let samples = sites.iter().map(|site| site.samples).sum::<u64>();
+    let _ = writeln!(
+        out,
+        "\nallocation sites (estimated from {} samples, one in {})",
+        count(samples),
+        bytes(recording.process.sample_bytes)
+    );
+    for site in sites.iter().take(MOST_ROWS) {
+        let _ = writeln!(
+            out,
+            "  {:>12} allocated {:>12} live {:>15} objects",
+            bytes(site.allocated.bytes),
+            bytes(site.live.bytes),
+            count(site.allocated.objects)
+        );
+        for frame in site.frames.iter().take(MOST_FRAMES) {
+            let _ = writeln!(out, "      {frame}");
+        }
+    }
+    let more = sites.len().saturating_sub(MOST_ROWS);
+    if more > 0 {
+        let _ = writeln!(out, "  and {} more", count(more as u64));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,7 +262,7 @@ mod tests {
 
     #[test]
     fn says_what_matters() {
-        let text = text(&sample());
+        let text = text(&sample(), &[]);
         for wanted in [
             "program      prog a b",
             "ran 1.00 s",
@@ -246,6 +279,15 @@ mod tests {
 
     #[test]
     fn an_empty_recording_is_no_failure() {
-        assert!(text(&Recording::default()).contains("did not end in order"));
+        assert!(text(&Recording::default(), &[]).contains("did not end in order"));
+    }
+
+    #[test]
+    fn sites_are_told_where_there_are_any() {
+        use crate::sites::{sites, tests};
+        let recording = tests::sampled();
+        let text = text(&recording, &sites(&recording, &mut tests::names));
+        assert!(text.contains("estimated from 8 samples, one in 1.00 KiB"), "{text}");
+        assert!(text.contains("      main (a.c:20)"), "{text}");
     }
 }

@@ -10,6 +10,7 @@ use goblin::elf::program_header::PT_LOAD;
 use neap_record::Recording;
 use neap_record::chunks::Samples;
 use neap_record::decode::Module;
+use neap_report::sites;
 use prost::Message;
 use std::io::Write;
 
@@ -124,7 +125,7 @@ pub fn profile(recording: &Recording) -> Option<Vec<u8>> {
         let frames = recording.sites.get(site).map(Vec::as_slice).unwrap_or_default();
         let location_id =
             frames.iter().map(|&address| place_of(&mut location, &mapping, address)).collect();
-        let value = values(samples, recording.process.sample_bytes).to_vec();
+        let value = values(recording, samples);
         sample.push(Sample { location_id, value });
     }
     let sample_type = [
@@ -192,22 +193,10 @@ fn place_of(location: &mut Vec<Location>, mapping: &[Mapping], return_address: u
     id
 }
 
-/// Objects and bytes, allocated and still there, as they would be without sampling: an object of `b` bytes is sampled with the chance 1 - exp(-b / mean).
-fn values(samples: &Samples, mean: u64) -> [i64; 4] {
-    let scaled = |objects: u64, bytes: u64| {
-        if objects == 0 {
-            return [0, 0];
-        }
-        let size = bytes as f64 / objects as f64;
-        let weight = 1.0 / -(-size / mean as f64).exp_m1();
-        [(objects as f64 * weight).round() as i64, (bytes as f64 * weight).round() as i64]
-    };
-    let [objects, bytes] = scaled(samples.objects, samples.bytes);
-    let [left, left_bytes] = scaled(
-        samples.objects.saturating_sub(samples.gone_objects),
-        samples.bytes.saturating_sub(samples.gone_bytes),
-    );
-    [objects, bytes, left, left_bytes]
+/// Objects and bytes, allocated and still there, as they would be without sampling.
+fn values(recording: &Recording, samples: &Samples) -> Vec<i64> {
+    let amounts = sites::estimate_in(recording, samples);
+    amounts.iter().flat_map(|amount| [amount.objects as i64, amount.bytes as i64]).collect()
 }
 
 #[cfg(test)]
@@ -224,6 +213,7 @@ mod tests {
     fn recording() -> Recording {
         let mut recording = Recording::default();
         recording.process.sample_bytes = 1 << 19;
+        recording.process.page_bytes = 4096;
         let file = std::env::current_exe().unwrap().to_string_lossy().into_owned();
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let ranges = maps.lines().filter(|line| line.ends_with(&file)).map(|line| {
@@ -240,17 +230,6 @@ mod tests {
             Samples { objects: 10, bytes: 10 << 20, gone_objects: 4, gone_bytes: 4 << 20 },
         );
         recording
-    }
-
-    #[test]
-    fn weights_make_the_expected_values_those_of_all_allocations() {
-        let samples = Samples { objects: 8, bytes: 64, ..Samples::default() };
-        let [objects, bytes, left, _] = values(&samples, 1 << 19);
-        // One object in 65,536 of 8 bytes is sampled, to half an object.
-        assert!((objects - 8 * 65_536 - 4).abs() <= 1, "{objects}");
-        assert_eq!((bytes, left), (objects * 8, objects));
-        let large = Samples { objects: 2, bytes: 64 << 20, gone_objects: 1, gone_bytes: 32 << 20 };
-        assert_eq!(values(&large, 1 << 19), [2, 64 << 20, 1, 32 << 20]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::addr::Granule;
 use crate::heap::kind::Scan;
 use crate::heap::spaces::{Search, SpaceId};
 use crate::heap::{Heap, Refused};
+use crate::stats::sampler;
 
 /// Gives the run of a space further cells; says how many bytes.
 pub fn refill(
@@ -43,9 +44,13 @@ pub fn refill(
 fn next_run(heap: &Heap, local: &Local, run: &Run, block: Granule) -> Option<usize> {
     let header = heap.header(block);
     let bits = heap.bits(block);
-    let cells = bits.next_free_run(header.cursor.load(Relaxed), header.cells())?;
-    header.cursor.store(cells.end, Relaxed);
+    let mut cells = bits.next_free_run(header.cursor.load(Relaxed), header.cells())?;
     let cell_bytes = header.cell_bytes();
+    let mean = sampler::mean();
+    if mean != 0 {
+        cells.end = cells.start + local.sampler.clip(mean, cells.len() as u32, cell_bytes);
+    }
+    header.cursor.store(cells.end, Relaxed);
     let start = heap.address(block).add(cells.start as usize * cell_bytes);
     let bytes = cells.len() * cell_bytes;
     if header.scan() != Scan::Leaf && header.fresh.load(Relaxed) == 0 {

@@ -14,6 +14,7 @@ use crate::heap::Heap;
 use crate::heap::header::NONE;
 use crate::heap::spaces::{FIXED_SPACES, MOST_SPACES, SpaceId};
 use crate::stats::live;
+use crate::stats::sampler::Sampler;
 use crate::sys::map;
 
 /// One run.
@@ -84,6 +85,8 @@ pub struct Local {
     unreported: Cell<usize>,
     /// A bit for each fixed run that ever had cells: the others need not be looked at, least of all by who stopped the thread and has none of them in its cache. Written by its thread.
     used: [AtomicU64; FIXED_SPACES.div_ceil(64)],
+    /// Which of its objects are sampled.
+    pub sampler: Sampler,
 }
 
 /// Bytes that a thread reports at once. Larger: less traffic between processors; smaller: a more exact trigger.

@@ -13,7 +13,8 @@ use super::phase::Step;
 use super::report::{CycleRecord, Kind};
 use super::stopped::nanoseconds;
 use super::trigger::smoothed_share;
-use crate::heap::HEAP;
+use crate::heap::{HEAP, samples};
+use crate::stats::sampler;
 
 /// Ends the cycle, in which the world stood for `stopped_ns` in all.
 pub fn conclude(
@@ -22,6 +23,9 @@ pub fn conclude(
     record: &mut CycleRecord,
     stopped_ns: u64,
 ) {
+    if sampler::mean() != 0 {
+        samples::lock().settle(&HEAP);
+    }
     count(collector, record);
     let running_ns = record.arm_ns
         + match record.kind {

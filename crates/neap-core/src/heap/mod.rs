@@ -18,6 +18,7 @@ pub mod listed;
 pub mod lookup;
 pub mod marked_blocks;
 pub mod reserve;
+pub mod samples;
 pub mod sent_marks;
 pub mod spaces;
 pub mod state;

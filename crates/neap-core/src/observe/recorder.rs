@@ -19,13 +19,15 @@ use super::output::Output;
 use super::record_file::Path;
 use super::tally::Tally;
 use crate::addr::PAGE_BYTES;
-use crate::heap::HEAP;
 use crate::heap::classes::TABLE;
 use crate::heap::layout::{LayoutId, Shape};
+use crate::heap::{HEAP, samples};
 use crate::options;
 use crate::rank::Rank;
 use crate::stats::events::{self, Place};
+use crate::stats::sampler;
 use crate::sync::Lock;
+use crate::sys::modules::Modules;
 use crate::sys::{clock, futex, own_thread, print, thread};
 
 /// How often requests are written. Larger: a smaller file; smaller: less is lost when the program crashes.
@@ -55,6 +57,9 @@ struct Recorder {
     threads: u64,
     /// Layouts that were told.
     layouts: usize,
+    modules: Modules,
+    /// Of those, how many were told.
+    modules_told: usize,
     cycles: Place,
     steps: Place,
     census: Taken,
@@ -73,6 +78,8 @@ static RECORDER: Lock<Recorder> = Lock::new(
         free: 0,
         threads: 0,
         layouts: 0,
+        modules: Modules::new(),
+        modules_told: 0,
         cycles: Place::START,
         steps: Place::START,
         census: Taken::new(),
@@ -242,6 +249,9 @@ impl Recorder {
             for tally in self.tallies_in_use() {
                 self.write_tally(tally, at_ns);
             }
+            if sampler::mean() != 0 {
+                self.write_samples(at_ns);
+            }
             self.write_statistics(at_ns);
             self.out.flush();
         }
@@ -264,7 +274,7 @@ impl Recorder {
             command: &command[..read],
             watch: (sources.watch)().as_bytes(),
             version: env!("CARGO_PKG_VERSION").as_bytes(),
-            sample_bytes: 0,
+            sample_bytes: sampler::mean(),
         };
         let began = self.out.encode(|out| {
             if out.length() == 0 {
@@ -335,6 +345,30 @@ impl Recorder {
                 return;
             }
             self.layouts += 1;
+        }
+    }
+
+    fn write_samples(&mut self, at_ns: u64) {
+        self.modules.look();
+        while let Some(module) = self.modules.seen().get(self.modules_told) {
+            let [start, end, bias] =
+                [module.start, module.end, module.bias].map(|word| word as u64);
+            let (path, build_id) = (module.path(), module.build_id());
+            if !self.out.encode(|out| out.module(start, end, bias, path, build_id)) {
+                return;
+            }
+            self.modules_told += 1;
+        }
+        let mut more = true;
+        while more {
+            // The lock is not held while a full buffer is written to the file.
+            let encoded = self.out.encode(|out| {
+                more = samples::lock().encode(out, at_ns)?;
+                Ok(())
+            });
+            if !encoded {
+                return;
+            }
         }
     }
 
@@ -436,6 +470,8 @@ pub fn after_fork(own: usize) {
     recorder.tallies = 0;
     recorder.threads = 0;
     recorder.layouts = 0;
+    recorder.modules_told = 0;
+    samples::lock().clear();
     recorder.began_ns = clock::now_ns();
     recorder.cycles = events::CYCLES.end();
     recorder.steps = events::STEPS.end();

@@ -8,7 +8,7 @@ use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::{mutator, recorded, warning};
+use super::{mutator, recorded, sampled, warning};
 use crate::addr::Address;
 use crate::alloc::free::FreeError;
 use crate::alloc::{free, large, refill, resize};
@@ -21,6 +21,7 @@ use crate::heap::layout::LayoutId;
 use crate::heap::spaces::SpaceId;
 use crate::heap::{HEAP, Refused};
 use crate::observe::recorder;
+use crate::stats::sampler;
 use crate::sys::thread;
 use crate::world::current;
 use crate::world::mutator::Mutator;
@@ -195,6 +196,11 @@ fn slow_from(position: usize, bytes: usize, kind: Kind, layout: u32) -> *mut u8 
     if attempted == Err(Refused::Limit) && limits::look_before_refusal() {
         attempted = attempt(mutator, request);
     }
+    if mutator.local.sampler.take_due()
+        && let Ok(object) = attempted
+    {
+        sampled::note(mutator, object, bytes);
+    }
     tell_heap_size();
     attempted.unwrap_or_else(|_| out_of_memory(bytes))
 }
@@ -243,6 +249,10 @@ fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
     let _critical = mutator.critical();
     large::bear(&HEAP, note, &unborn);
     mutator.local.count(1, unborn.bytes as u64);
+    let mean = sampler::mean();
+    if mean != 0 {
+        mutator.local.sampler.pass(mean, unborn.bytes as u64);
+    }
     Ok(unborn.start.pointer())
 }
 
@@ -259,8 +269,14 @@ fn out_of_memory(bytes: usize) -> *mut u8 {
 
 /// Frees the object that starts at `object`; a wrong pointer changes nothing.
 pub fn free(object: *mut u8) -> Result<usize, FreeError> {
-    let _critical = mutator().critical();
-    free::free(&HEAP, Address(object as usize))
+    let mutator = mutator();
+    let critical = mutator.critical();
+    let freed = free::free(&HEAP, Address(object as usize));
+    drop(critical);
+    if freed.is_ok() {
+        sampled::freed(mutator, object as usize);
+    }
+    freed
 }
 
 /// As realloc(3), keeping kind and layout. A pointer that is no object's start is refused with null.

@@ -10,7 +10,7 @@ use core::mem::forget;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::prefork;
-use crate::heap::HEAP;
+use crate::heap::{HEAP, samples};
 use crate::observe::live_page;
 use crate::observe::recorder;
 use crate::sys::meta_alloc;
@@ -33,6 +33,7 @@ extern "C" fn prepare() {
     refs::before_fork();
     forget(HEAP.layouts.hold_for_fork());
     forget(HEAP.inner());
+    forget(samples::lock());
     forget(meta_alloc::hold_for_fork());
 }
 
@@ -44,6 +45,7 @@ unsafe fn release() {
     // SAFETY: the caller's promise, for each of them.
     unsafe {
         meta_alloc::unlock_forgotten();
+        samples::unlock_forgotten();
         HEAP.unlock_forgotten();
         HEAP.layouts.unlock_forgotten();
         refs::after_fork();

@@ -11,6 +11,7 @@ pub mod heap_snapshot;
 pub mod interpose;
 pub mod prefork;
 mod recorded;
+mod sampled;
 pub mod summary;
 pub mod warning;
 
@@ -95,6 +96,9 @@ fn apply_at_start(options: &Options) {
         let watch = || steps::watching().name();
         let sources = Sources { statistics: summary::statistics, watch, options: *options };
         recorder::begin(file, sources);
+        if options.sample != 0 {
+            sampled::begin(options.sample as u64);
+        }
     } else {
         recorder::decline();
     }
@@ -194,8 +198,16 @@ pub fn set_max_heap(limit: Limit) {
 
 /// Sets an option by name. What only the start-up reads is refused after it.
 pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
-    const AT_START: [&[u8]; 7] =
-        [b"stop_signal", b"past_end", b"check", b"summary", b"huge_pages", b"watch", b"stats"];
+    const AT_START: [&[u8]; 8] = [
+        b"stop_signal",
+        b"past_end",
+        b"check",
+        b"summary",
+        b"huge_pages",
+        b"watch",
+        b"stats",
+        b"sample",
+    ];
     let started = STATE.load(Acquire) != 0;
     if started
         && AT_START

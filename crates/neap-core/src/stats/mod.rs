@@ -4,3 +4,4 @@ pub mod events;
 pub mod histogram;
 pub mod live;
 pub mod probes;
+pub mod sampler;

@@ -64,6 +64,13 @@ pub fn main_stack_base() -> usize {
     unsafe { __libc_stack_end as usize }
 }
 
+/// How far the main thread's stack may grow now, at most a gigabyte.
+pub fn most_stack_bytes() -> usize {
+    const AT_MOST: u64 = 1 << 30;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+    limit.unwrap_or(AT_MOST).min(AT_MOST) as usize
+}
+
 /// Whether the calling thread is the process's first.
 pub fn is_main() -> bool {
     current() == rustix::process::getpid().as_raw_nonzero().get()

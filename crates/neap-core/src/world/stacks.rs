@@ -82,6 +82,11 @@ fn at(address: usize) -> Option<&'static Stack> {
     unsafe { (address as *const Stack).as_ref() }
 }
 
+/// The declared stack that the calling thread runs on; None for its own.
+pub fn current(mutator: &Mutator) -> Option<Range<usize>> {
+    at(mutator.stack.load(Relaxed)).map(Stack::range)
+}
+
 /// The calling thread is about to leave the stack that it runs on for `to` (None: its own). What `to` remembers of where it was left stays: scanning
 /// from there finds at least what is live.
 pub fn switch(mutator: &Mutator, to: Option<&'static Stack>) {

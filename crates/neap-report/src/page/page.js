@@ -114,4 +114,12 @@ if (summary.threads.length > 1) {
 } else {
   at("thread-section").remove();
 }
+if (summary.sites !== null) {
+  at("site-note").textContent = `Estimated from ${count(summary.sites.reduce((sum, site) => sum + site.samples, 0))} samples, one in ${bytes(summary.sample_bytes)}. Callers are above whom they call; click a function to look closer, the topmost to go back.`;
+  choice(at("site-controls"), "sites", [["allocated", "bytes allocated"], ["live", "bytes still there at the end"]], which => flame(at("flame"), summary.sites, which));
+  table(at("sites"), [{ name: "site", value: site => site.frames[0] }, { name: "allocated", value: site => site.allocated.bytes, show: bytes }, { name: "objects", value: site => site.allocated.objects, show: count },
+    { name: "live", value: site => site.live.bytes, show: bytes }, { name: "called by", value: site => site.frames.slice(1, 4).join(" ← ") }], summary.sites);
+} else {
+  at("site-section").remove();
+}
 document.documentElement.dataset.ready = document.querySelectorAll("[data-marks]").length;

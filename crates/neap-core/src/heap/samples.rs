@@ -1,0 +1,328 @@
+//! Sampled objects: which site made them, and whether they are still there.
+//!
+//! Invariant `[stats.inv.samples]`: an object is in the table from its allocation until a cycle finds it dead or the program frees it, and leaves it before its cell can be handed out again. The lock is taken by mutators in critical
+//! sections, so that who stops the world finds it free; by who ends a cycle; and by the recorder, which does nothing but encode while it holds it. Bounded: what does not fit is counted and said.
+
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use neap_record::chunks::Samples as Counts;
+use neap_record::{Full, Writer};
+
+use super::Heap;
+use crate::rank::Rank;
+use crate::sync::{Guard, Lock};
+use crate::sys::meta_vec::{MetaVec, NoMemory};
+use crate::sys::print;
+
+/// Sites kept apart, by stack and size; further ones count as one without a stack.
+const MOST_SITES: usize = 1 << 15;
+/// Objects followed at once: at one in 512 KiB, those of 64 GiB. Further ones are not sampled.
+const MOST_OBJECTS: usize = 1 << 17;
+/// Lists that sites and objects are found in, a power of two.
+const LISTS: usize = 1 << 12;
+/// Sites written at once, so that nobody waits long for the lock.
+const BATCH: usize = 64;
+const NONE: u32 = 0;
+
+#[derive(Clone, Copy)]
+struct Site {
+    hash: u64,
+    /// Bytes asked for: samples of one site stand for equally many objects each.
+    bytes: usize,
+    /// Its frames lie here.
+    first: u32,
+    depth: u32,
+    /// The next of its list, plus one.
+    next: u32,
+    is_told: bool,
+    made: Counts,
+    written: Counts,
+}
+
+#[derive(Clone, Copy)]
+struct Object {
+    /// 0 for a free place.
+    address: usize,
+    site: u32,
+    /// The next of its list, or of the free places, plus one.
+    next: u32,
+}
+
+/// The table.
+pub struct Samples {
+    frames: MetaVec<usize>,
+    sites: MetaVec<Site>,
+    site_lists: [u32; LISTS],
+    objects: MetaVec<Object>,
+    free: u32,
+    /// Where the next batch begins.
+    batch: usize,
+    /// Whether it was said that not all is sampled.
+    is_said: bool,
+}
+
+static SAMPLES: Lock<Samples> = Lock::new(
+    Rank::Samples,
+    Samples {
+        frames: MetaVec::new(),
+        sites: MetaVec::new(),
+        site_lists: [NONE; LISTS],
+        objects: MetaVec::new(),
+        free: NONE,
+        batch: 0,
+        is_said: false,
+    },
+);
+/// The first object of each list, plus one. Written under the lock; read without it to see that a list is empty.
+static OBJECT_LISTS: [AtomicU32; LISTS] = [const { AtomicU32::new(NONE) }; LISTS];
+
+/// Takes the table. By a mutator in a critical section, by who ends a cycle, by the recorder.
+pub fn lock() -> Guard<'static, Samples> {
+    SAMPLES.lock()
+}
+
+/// Makes the lock free after a `fork`.
+///
+/// # Safety
+/// The caller held it over the fork and forgot its guard.
+#[allow(unsafe_code)]
+pub unsafe fn unlock_forgotten() {
+    // SAFETY: the caller's promise.
+    unsafe { SAMPLES.unlock_forgotten() };
+}
+
+/// Whether an object that is freed may be in the table. Called before taking it.
+#[inline]
+pub fn may_hold(address: usize) -> bool {
+    OBJECT_LISTS[list_of(address)].load(Relaxed) != NONE
+}
+
+fn list_of(address: usize) -> usize {
+    ((address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % LISTS
+}
+
+fn hash_of(frames: &[usize], bytes: usize) -> u64 {
+    frames.iter().fold(bytes as u64 ^ 0x51_7cc1, |hash, frame| {
+        (hash.rotate_left(5) ^ *frame as u64).wrapping_mul(0x517c_c1b7_2722_0a95)
+    })
+}
+
+impl Samples {
+    /// An object of `bytes` bytes was made by what `frames` says.
+    pub fn note(&mut self, address: usize, bytes: usize, frames: &[usize]) {
+        if self.try_note(address, bytes, frames).is_err() && !self.is_said {
+            self.is_said = true;
+            print::message(format_args!(
+                "NEAP_SAMPLE: more objects are followed than there is room for; further ones are not sampled. A larger value takes fewer"
+            ));
+        }
+    }
+
+    fn try_note(&mut self, address: usize, bytes: usize, frames: &[usize]) -> Result<(), NoMemory> {
+        let site = self.site(bytes, frames)?;
+        let place = match self.free {
+            NONE if self.objects.len() == MOST_OBJECTS => return Err(NoMemory),
+            NONE => {
+                self.objects.try_push(Object { address: 0, site: 0, next: NONE })?;
+                self.objects.len() as u32
+            }
+            free => {
+                self.free = self.objects[free as usize - 1].next;
+                free
+            }
+        };
+        let list = &OBJECT_LISTS[list_of(address)];
+        let object = Object { address, site: site as u32, next: list.load(Relaxed) };
+        self.objects[place as usize - 1] = object;
+        list.store(place, Relaxed);
+        let made = &mut self.sites[site].made;
+        made.objects += 1;
+        made.bytes += bytes as u64;
+        Ok(())
+    }
+
+    fn site(&mut self, bytes: usize, frames: &[usize]) -> Result<usize, NoMemory> {
+        // One place is for those that do not fit.
+        let frames =
+            if self.sites.len() < MOST_SITES - 1 { frames } else { self.known(bytes, frames) };
+        let hash = hash_of(frames, bytes);
+        let list = hash as usize >> 7 & (LISTS - 1);
+        if let Some(site) = self.find(hash, bytes, frames) {
+            return Ok(site);
+        }
+        if self.sites.len() == MOST_SITES {
+            return Err(NoMemory);
+        }
+        let first = self.frames.len() as u32;
+        self.frames.try_reserve(frames.len())?;
+        frames.iter().for_each(|frame| self.frames.push(*frame));
+        let site = Site {
+            hash,
+            bytes,
+            first,
+            depth: frames.len() as u32,
+            next: self.site_lists[list],
+            is_told: false,
+            made: Counts::default(),
+            written: Counts::default(),
+        };
+        self.sites.try_push(site)?;
+        self.site_lists[list] = self.sites.len() as u32;
+        Ok(self.sites.len() - 1)
+    }
+
+    /// The frames if their site is known, none otherwise.
+    fn known<'f>(&self, bytes: usize, frames: &'f [usize]) -> &'f [usize] {
+        if self.find(hash_of(frames, bytes), bytes, frames).is_some() { frames } else { &[] }
+    }
+
+    fn find(&self, hash: u64, bytes: usize, frames: &[usize]) -> Option<usize> {
+        let mut next = self.site_lists[hash as usize >> 7 & (LISTS - 1)];
+        while next != NONE {
+            let site = &self.sites[next as usize - 1];
+            if site.hash == hash && site.bytes == bytes && self.frames_of(site) == frames {
+                return Some(next as usize - 1);
+            }
+            next = site.next;
+        }
+        None
+    }
+
+    fn frames_of(&self, site: &Site) -> &[usize] {
+        &self.frames[site.first as usize..(site.first + site.depth) as usize]
+    }
+
+    /// The program freed an object.
+    pub fn forget(&mut self, address: usize) {
+        self.retain(list_of(address), |object| object.address != address);
+    }
+
+    /// Every object that is to stay is marked, and no dead one's cell was handed out yet: the dead ones leave the table.
+    pub fn settle(&mut self, heap: &Heap) {
+        for list in 0..LISTS {
+            if OBJECT_LISTS[list].load(Relaxed) != NONE {
+                self.retain(list, |object| {
+                    heap.cell_at(object.address).is_some_and(|cell| {
+                        cell.header.is_frozen() || heap.bits(cell.block).is_marked(cell.index)
+                    })
+                });
+            }
+        }
+    }
+
+    fn retain(&mut self, list: usize, stays: impl Fn(&Object) -> bool) {
+        let (mut before, mut place) = (NONE, OBJECT_LISTS[list].load(Relaxed));
+        while place != NONE {
+            let object = self.objects[place as usize - 1];
+            if stays(&object) {
+                before = place;
+            } else {
+                match before {
+                    NONE => OBJECT_LISTS[list].store(object.next, Relaxed),
+                    before => self.objects[before as usize - 1].next = object.next,
+                }
+                self.objects[place as usize - 1] = Object { address: 0, site: 0, next: self.free };
+                self.free = place;
+                let site = &mut self.sites[object.site as usize];
+                site.made.gone_objects += 1;
+                site.made.gone_bytes += site.bytes as u64;
+            }
+            place = object.next;
+        }
+    }
+
+    /// Writes a batch of what is new; whether there is more. [`Full`]: what was written so far stays written, and the rest is for the next buffer.
+    pub fn encode(&mut self, out: &mut Writer<'_>, at_ns: u64) -> Result<bool, Full> {
+        let end = (self.batch + BATCH).min(self.sites.len());
+        for number in self.batch..end {
+            let site = self.sites[number];
+            if !site.is_told {
+                let frames = self.frames_of(&site).iter().map(|frame| *frame as u64);
+                out.site(number as u64, frames)?;
+                self.sites[number].is_told = true;
+            }
+        }
+        let fresh = self.sites[self.batch..end].iter().enumerate().filter_map(|(index, site)| {
+            let (made, written) = (&site.made, &site.written);
+            let counts = Counts {
+                objects: made.objects - written.objects,
+                bytes: made.bytes - written.bytes,
+                gone_objects: made.gone_objects - written.gone_objects,
+                gone_bytes: made.gone_bytes - written.gone_bytes,
+            };
+            (counts != Counts::default()).then_some(((self.batch + index) as u64, counts))
+        });
+        if fresh.clone().next().is_some() {
+            out.samples(at_ns, fresh)?;
+            for site in &mut self.sites[self.batch..end] {
+                site.written = site.made;
+            }
+        }
+        self.batch = if end == self.sites.len() { 0 } else { end };
+        Ok(self.batch != 0)
+    }
+
+    /// In the child of a `fork`: what was sampled before is the parent's.
+    pub fn clear(&mut self) {
+        self.frames.clear();
+        self.sites.clear();
+        self.objects.clear();
+        self.site_lists = [NONE; LISTS];
+        OBJECT_LISTS.iter().for_each(|list| list.store(NONE, Relaxed));
+        (self.free, self.batch) = (NONE, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use neap_record::{MAGIC, Recording};
+
+    fn recorded(samples: &mut Samples) -> Recording {
+        let (mut buffer, mut all) = (vec![0; 4096], MAGIC.to_vec());
+        loop {
+            let mut out = Writer::new(&mut buffer, 0);
+            let more = samples.encode(&mut out, 1);
+            let length = out.length();
+            all.extend_from_slice(&buffer[..length]);
+            if more == Ok(false) {
+                return Recording::read(&all).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn sites_are_kept_apart_and_objects_leave() {
+        let mut samples = lock();
+        samples.note(0x1000, 24, &[7, 8, 9]);
+        samples.note(0x2000, 24, &[7, 8, 9]);
+        samples.note(0x3000, 32, &[7, 8, 9]);
+        samples.note(0x4000, 24, &[7, 8]);
+        assert!(may_hold(0x1000));
+        samples.forget(0x1000);
+        samples.forget(0x1000);
+        let recording = recorded(&mut samples);
+        assert_eq!(recording.sites.len(), 3);
+        assert_eq!(recording.sites[&0], [7, 8, 9]);
+        let wanted = Counts { objects: 2, bytes: 48, gone_objects: 1, gone_bytes: 24 };
+        assert_eq!(recording.samples[&0], wanted);
+        assert!(recorded(&mut samples).samples.is_empty(), "everything is written once");
+        // No heap: none of them is marked.
+        samples.settle(&Heap::new());
+        let recording = recorded(&mut samples);
+        assert_eq!(recording.samples.values().map(|counts| counts.gone_objects).sum::<u64>(), 3);
+        assert!(recording.sites.is_empty() && !may_hold(0x2000));
+        samples.note(0x5000, 8, &[1]);
+        samples.clear();
+        assert!(recorded(&mut samples).samples.is_empty() && !may_hold(0x5000));
+        // More sites than there is room for: the rest is one without a stack.
+        for site in 0..MOST_SITES + 10 {
+            samples.note(site * 8 + 8, 16, &[site, 5]);
+        }
+        let recording = recorded(&mut samples);
+        assert_eq!(recording.sites.len(), MOST_SITES);
+        let rest = recording.sites.iter().find(|(_, frames)| frames.is_empty()).unwrap();
+        assert_eq!(recording.samples[rest.0].objects, 11);
+        samples.clear();
+    }
+}

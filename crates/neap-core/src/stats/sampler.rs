@@ -1,0 +1,144 @@
+//! Which allocations are sampled: as if every byte that is handed out were a sample with the same small chance, so an object is one with a chance of 1 - exp(-bytes / mean), whatever came before it.
+//!
+//! Invariant `[stats.inv.sampling]`: the decision is made where a run is handed out, which ends before the next sampled cell: so a cell that is sampled is the first of its run, and taking any other cell
+//! costs what it costs without sampling. A [`Sampler`] is its thread's own; the mean is set once, at start-up.
+
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Mean bytes from one sample to the next; 0: nothing is sampled.
+static MEAN: AtomicU64 = AtomicU64::new(0);
+
+/// Sets the mean distance. Called at start-up.
+pub fn set_mean(bytes: u64) {
+    MEAN.store(bytes, Relaxed);
+}
+
+/// The mean distance of samples in bytes; 0 for none.
+#[inline(always)]
+pub fn mean() -> u64 {
+    MEAN.load(Relaxed)
+}
+
+/// One thread's place between two samples. Zero is a valid start.
+#[derive(Default)]
+pub struct Sampler {
+    /// Bytes that are handed out before the next sample.
+    until: Cell<u64>,
+    /// State of the random numbers; 0 before the first.
+    random: Cell<u64>,
+    /// The first cell of the run handed out last is a sample.
+    due: Cell<bool>,
+}
+
+impl Sampler {
+    /// Of `cells` cells that could be handed out, how many are; whether the first of them is a sample is what [`Self::take_due`] says.
+    pub fn clip(&self, mean: u64, cells: u32, cell_bytes: usize) -> u32 {
+        self.begin(mean);
+        let cell = cell_bytes as u64;
+        let first = self.until.get() < cell;
+        if first {
+            self.due.set(true);
+            self.until.set(self.draw(mean));
+        }
+        let ahead = self.until.get() / cell + u64::from(first);
+        let given = u64::from(cells).min(ahead);
+        self.until.set(self.until.get() - (given - u64::from(first)) * cell);
+        given as u32
+    }
+
+    /// An object of its own pages is handed out.
+    pub fn pass(&self, mean: u64, bytes: u64) {
+        self.begin(mean);
+        match self.until.get().checked_sub(bytes) {
+            Some(until) => self.until.set(until),
+            None => {
+                self.due.set(true);
+                self.until.set(self.draw(mean));
+            }
+        }
+    }
+
+    /// Whether the object about to be taken is a sample; no longer afterwards.
+    pub fn take_due(&self) -> bool {
+        self.due.replace(false)
+    }
+
+    fn begin(&self, mean: u64) {
+        if self.random.get() == 0 {
+            // Threads differ by where their state lies.
+            self.random.set(core::ptr::from_ref(self) as u64 ^ 0x9e37_79b9_7f4a_7c15 | 1);
+            for _ in 0..8 {
+                self.next();
+            }
+            self.until.set(self.draw(mean));
+        }
+    }
+
+    /// Marsaglia's xorshift64*.
+    fn next(&self) -> u64 {
+        let mut state = self.random.get();
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        self.random.set(state);
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// An exponentially distributed distance.
+    fn draw(&self, mean: u64) -> u64 {
+        (minus_logarithm(self.next()) * mean as f64) as u64
+    }
+}
+
+/// -ln of a number in (0, 1], given as 64 bits behind the point; exact to a millionth. No library of functions is needed for it.
+fn minus_logarithm(bits: u64) -> f64 {
+    let bits = bits | 1;
+    let halvings = bits.leading_zeros() + 1;
+    let above = ((bits << (halvings - 1)) >> 11) as f64 / (1_u64 << 52) as f64;
+    let part = (above - 1.0) / (above + 1.0);
+    let square = part * part;
+    let series = [13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0];
+    let sum = series.iter().fold(0.0, |sum, divisor| sum * square + 1.0 / divisor);
+    f64::from(halvings) * core::f64::consts::LN_2 - 2.0 * part * sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_logarithm_is_one() {
+        for bits in [1, 3, 1 << 20, 1 << 63, u64::MAX, 0x1234_5678_9abc_def1, 0xb504_f333_f9de_6485]
+        {
+            let wanted = -(bits as f64 / 2_f64.powi(64)).ln();
+            assert!((minus_logarithm(bits) - wanted).abs() < 1e-6 * (1.0 + wanted), "{bits:x}");
+        }
+    }
+
+    /// Cells of 8 to 30,000 bytes in runs of many lengths: each class has as many samples as its bytes should have.
+    #[test]
+    fn samples_are_as_frequent_as_their_bytes() {
+        const MEAN: u64 = 4096;
+        let sampler = Sampler::default();
+        for cell in [8_usize, 64, 1000, 4096, 30_000] {
+            let (mut samples, mut handed_out, mut wish) = (0, 0_u64, 1);
+            while handed_out < 400_000 {
+                let given = sampler.clip(MEAN, wish, cell);
+                assert!((1..=wish).contains(&given), "no run is empty");
+                samples += u64::from(sampler.take_due());
+                handed_out += u64::from(given);
+                wish = wish % 300 + 7;
+            }
+            let wanted = handed_out as f64 * -(-(cell as f64) / MEAN as f64).exp_m1();
+            let deviation = wanted.sqrt() * 5.0;
+            assert!((samples as f64 - wanted).abs() < deviation, "{cell}: {samples}, not {wanted}");
+        }
+        let large = (0..100_000).filter(|_| {
+            sampler.pass(MEAN, 2048);
+            sampler.take_due()
+        });
+        let wanted = 100_000.0 * -(-0.5_f64).exp_m1();
+        assert!((large.count() as f64 - wanted).abs() < 1000.0);
+    }
+}

@@ -1,0 +1,287 @@
+//! Who called: the calling thread's return addresses, innermost first, by the unwind tables (`.eh_frame`) of loaded objects, and by frame pointers where there are none.
+//!
+//! Invariant `[stats.inv.walk]`: takes no lock, allocates nothing, reads of the stack only what lies between here and the end that it is given, and ends: the stack position grows with every frame. So it may be called anywhere in the program
+//! where that range is readable. Assumes glibc: `_dl_find_object` (2.35 and later) finds an address's object without a lock; before that there are frame pointers only.
+//!
+//! # Safety
+//! Unwind tables are read where the loader says they are, and within the lengths that they give themselves.
+
+#![allow(unsafe_code)]
+
+mod tables;
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use tables::{Place, Row, Rule};
+
+/// Numbers of registers as the tables count them.
+const RBP: usize = 6;
+const RSP: usize = 7;
+const RETURN: usize = 16;
+/// Registers that the tables name: sixteen and the return address.
+const REGISTERS: usize = 17;
+/// Frames passed at most, those of the library itself included. Larger: deeper stacks; smaller: a bound on what a sample costs.
+const MOST_FRAMES: usize = 160;
+
+/// glibc's `struct dl_find_object` on x86-64.
+#[repr(C)]
+struct Found {
+    flags: u64,
+    start: usize,
+    end: usize,
+    link_map: *const LinkMap,
+    /// The object's `.eh_frame_hdr`.
+    tables: usize,
+    reserved: [u64; 7],
+}
+
+/// The part of `struct link_map` that is public.
+#[repr(C)]
+struct LinkMap {
+    bias: usize,
+    name: *const c_char,
+}
+
+type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> c_int;
+/// `_dl_find_object`; 0 if there is none or [`prepare`] was not called.
+static FIND_OBJECT: AtomicUsize = AtomicUsize::new(0);
+
+/// Looks up what [`walk`] needs. Called at start-up.
+pub fn prepare() {
+    // SAFETY: looks a symbol up.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) };
+    FIND_OBJECT.store(found as usize, Relaxed);
+}
+
+fn find(address: usize) -> Option<Found> {
+    let function = FIND_OBJECT.load(Relaxed);
+    if function == 0 {
+        return None;
+    }
+    let mut found = Found {
+        flags: 0,
+        start: 0,
+        end: 0,
+        link_map: core::ptr::null(),
+        tables: 0,
+        reserved: [0; 7],
+    };
+    // SAFETY: stored from such a function, which takes any address.
+    let status = unsafe {
+        core::mem::transmute::<usize, FindObject>(function)(address as *mut c_void, &mut found)
+    };
+    (status == 0).then_some(found)
+}
+
+/// The library's own code, which nobody wants to see in a stack; empty where it is part of the program itself.
+fn own_code() -> Range<usize> {
+    let Some(own) = find(own_code as *const () as usize) else { return 0..0 };
+    // SAFETY: the loader's record of an object that stays loaded; the program's own name is empty.
+    let is_program = unsafe {
+        own.link_map.is_null()
+            || (*own.link_map).name.is_null()
+            || CStr::from_ptr((*own.link_map).name).is_empty()
+    };
+    if is_program { 0..0 } else { own.start..own.end }
+}
+
+/// What is known of one frame.
+struct Frame {
+    registers: [usize; REGISTERS],
+    /// The address is of an instruction that was interrupted, not of one behind a call.
+    is_exact: bool,
+}
+
+/// The calling thread's return addresses into `frames`; says how many. The stack is readable from here up to `end`.
+#[inline(never)]
+pub fn walk(end: usize, frames: &mut [usize]) -> usize {
+    let mut now = [0_usize; 8];
+    // SAFETY: writes eight words to as many.
+    unsafe {
+        core::arch::asm!(
+            "lea {address}, [rip]", "mov [{now}], {address}",
+            "mov [{now} + 8], rsp", "mov [{now} + 16], rbp", "mov [{now} + 24], rbx",
+            "mov [{now} + 32], r12", "mov [{now} + 40], r13", "mov [{now} + 48], r14", "mov [{now} + 56], r15",
+            address = out(reg) _, now = in(reg) now.as_mut_ptr(), options(nostack, preserves_flags)
+        );
+    }
+    let [address, rsp, rbp, rbx, r12, r13, r14, r15] = now;
+    let registers = [0, 0, 0, rbx, 0, 0, rbp, rsp, 0, 0, 0, 0, r12, r13, r14, r15, address];
+    let stack = rsp..end;
+    let mut frame = Frame { registers, is_exact: true };
+    let (own, mut depth) = (own_code(), 0);
+    for _ in 0..MOST_FRAMES {
+        let Some(caller) = frame.caller(&stack) else { break };
+        frame = caller;
+        let address = frame.registers[RETURN];
+        if depth == frames.len() || address < crate::addr::PAGE_BYTES {
+            break;
+        }
+        if depth > 0 || !own.contains(&address) {
+            frames[depth] = address;
+            depth += 1;
+        }
+    }
+    depth
+}
+
+impl Frame {
+    fn caller(&self, stack: &Range<usize>) -> Option<Frame> {
+        let address = self.registers[RETURN] - usize::from(!self.is_exact);
+        let row = find(address).and_then(|found| {
+            // SAFETY: the loader gave these tables for this address.
+            unsafe { tables::row(found.tables, address) }
+        });
+        let caller = match row {
+            Some(row) => self.caller_by(&row, stack),
+            None => self.caller_by_frame_pointer(stack),
+        }?;
+        (caller.registers[RSP] > self.registers[RSP] && caller.registers[RSP] <= stack.end)
+            .then_some(caller)
+    }
+
+    fn caller_by(&self, row: &Row, stack: &Range<usize>) -> Option<Frame> {
+        let base = self.value(row.base, stack)?;
+        let mut registers = self.registers;
+        registers[RSP] = base;
+        for (register, rule) in row.rules.iter().enumerate() {
+            registers[register] = match *rule {
+                Rule::Same if register == RSP => base,
+                // Nothing says where the return address is: the outermost frame.
+                Rule::Same if register == RETURN => return None,
+                Rule::Same => self.registers[register],
+                Rule::Undefined if register == RETURN => return None,
+                Rule::Undefined => 0,
+                Rule::Saved(offset) => read(base.wrapping_add_signed(offset), stack)?,
+                Rule::Is(offset) => base.wrapping_add_signed(offset),
+                Rule::SavedAt(place) => read(self.value(place, stack)?, stack)?,
+                Rule::Register(other) => *self.registers.get(other)?,
+            };
+        }
+        Some(Frame { registers, is_exact: row.is_signal })
+    }
+
+    fn caller_by_frame_pointer(&self, stack: &Range<usize>) -> Option<Frame> {
+        let base = self.registers[RBP];
+        if base < self.registers[RSP] {
+            return None;
+        }
+        let mut registers = self.registers;
+        registers[RBP] = read(base, stack)?;
+        registers[RETURN] = read(base.wrapping_add(8), stack)?;
+        registers[RSP] = base + 16;
+        Some(Frame { registers, is_exact: false })
+    }
+
+    fn value(&self, place: Place, stack: &Range<usize>) -> Option<usize> {
+        let value = self.registers.get(place.register)?.wrapping_add_signed(place.offset);
+        if place.is_loaded { read(value, stack) } else { Some(value) }
+    }
+}
+
+/// A word of the stack; None for what is not in it.
+fn read(address: usize, stack: &Range<usize>) -> Option<usize> {
+    let inside = address.is_multiple_of(8)
+        && address >= stack.start
+        && address < stack.end
+        && stack.end - address >= 8;
+    // SAFETY: in the range that the caller of `walk` vouched for, and aligned.
+    inside.then(|| unsafe { (address as *const usize).read_volatile() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" {
+        fn _Unwind_Backtrace(
+            visit: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+            data: *mut c_void,
+        ) -> c_int;
+        fn _Unwind_GetIP(context: *mut c_void) -> usize;
+    }
+
+    extern "C" fn visit(context: *mut c_void, data: *mut c_void) -> c_int {
+        // SAFETY: called by the system's unwinder with `both`'s vector.
+        unsafe { (*data.cast::<Vec<usize>>()).push(_Unwind_GetIP(context)) };
+        0
+    }
+
+    fn end_of_stack() -> usize {
+        let here = super::super::thread::stack_pointer();
+        super::super::stack_maps::mapping_of(here).map_or(0, |mapping| mapping.end)
+    }
+
+    /// What the system's unwinder and [`walk`] find, from here outwards.
+    #[inline(never)]
+    fn both(most: usize) -> (Vec<usize>, Vec<usize>) {
+        prepare();
+        let (mut theirs, mut ours) = (Vec::new(), vec![0; most]);
+        // SAFETY: `visit` is given the vector it expects.
+        unsafe { _Unwind_Backtrace(visit, (&raw mut theirs).cast()) };
+        let depth = walk(end_of_stack(), &mut ours);
+        ours.truncate(depth);
+        // The innermost return address is where each of the two was called from.
+        theirs.remove(0);
+        ours.remove(0);
+        (theirs, ours)
+    }
+
+    #[inline(never)]
+    fn recurse(depth: usize, f: &mut dyn FnMut()) -> usize {
+        let around = core::hint::black_box([depth; 5]);
+        if depth == 0 {
+            f()
+        } else {
+            core::hint::black_box(recurse(depth - 1, f));
+        }
+        core::hint::black_box(around)[depth % 5]
+    }
+
+    #[test]
+    fn finds_what_the_systems_unwinder_finds() {
+        for depth in [0, 3, 40] {
+            let mut found = (Vec::new(), Vec::new());
+            recurse(depth, &mut || found = both(100));
+            let (theirs, ours) = found;
+            assert!(ours.len() > depth + 3, "{} frames", ours.len());
+            // Beyond the thread's first function the system's one may go on.
+            assert_eq!(theirs[..ours.len()], ours[..]);
+            assert!(theirs.len() - ours.len() <= 1, "{} and {}", theirs.len(), ours.len());
+        }
+    }
+
+    #[test]
+    fn goes_on_through_an_interrupted_function() {
+        static FOUND: crate::sync::Lock<Option<(Vec<usize>, Vec<usize>)>> =
+            crate::sync::Lock::new(crate::rank::Rank::Test, None);
+        extern "C" fn handler(_: c_int) {
+            *FOUND.lock() = Some(both(100));
+        }
+        // SAFETY: installs a handler for a signal that this test alone raises.
+        unsafe {
+            libc::signal(libc::SIGUSR1, handler as *const () as usize);
+            libc::raise(libc::SIGUSR1);
+        }
+        let (theirs, ours) = FOUND.lock().take().unwrap();
+        assert!(ours.len() > 5, "{} frames", ours.len());
+        assert_eq!(theirs[..ours.len()], ours[..]);
+    }
+
+    #[test]
+    fn reads_nothing_outside_the_stack_it_is_given() {
+        prepare();
+        let mut all = [0; 64];
+        let most = walk(end_of_stack(), &mut all);
+        for bytes in [0, 8, 64, 200, 500, 1000] {
+            let mut frames = [0; 64];
+            let here = super::super::thread::stack_pointer();
+            let depth = walk(here + bytes, &mut frames);
+            assert!(depth <= most, "{depth} frames in {bytes} bytes");
+        }
+        assert_eq!(walk(0, &mut all), 0);
+        assert_eq!(walk(end_of_stack(), &mut all[..2]), 2, "no more than there is room for");
+    }
+}
