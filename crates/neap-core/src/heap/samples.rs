@@ -199,8 +199,8 @@ impl Samples {
 
     /// Every object that is to stay is marked, and no dead one's cell was handed out yet: the dead ones leave the table.
     pub fn settle(&mut self, heap: &Heap) {
-        for list in 0..LISTS {
-            if OBJECT_LISTS[list].load(Relaxed) != NONE {
+        for (list, first) in OBJECT_LISTS.iter().enumerate() {
+            if first.load(Relaxed) != NONE {
                 self.retain(list, |object| {
                     heap.cell_at(object.address).is_some_and(|cell| {
                         cell.header.is_frozen() || heap.bits(cell.block).is_marked(cell.index)
