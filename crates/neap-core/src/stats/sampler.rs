@@ -60,8 +60,9 @@ impl Sampler {
     }
 
     /// Whether the object about to be taken is a sample; no longer afterwards.
+    #[inline(always)]
     pub fn take_due(&self) -> bool {
-        self.due.replace(false)
+        self.due.get() && self.due.replace(false)
     }
 
     fn begin(&self, mean: u64) {
