@@ -14,7 +14,7 @@ use super::trigger::{
     FAIR_SHARE, Settings, after_floating, concurrent_start, is_growing, stall_at,
 };
 use super::{background, events, full, limits, markers, steps};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::heap::HEAP;
 use crate::options::MinorCycles;
@@ -86,6 +86,8 @@ pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
 static DUE_AT: AtomicUsize = AtomicUsize::new(4 << 20);
 /// Bytes handed out since the last cycle beyond which threads wait for the one under way; written by the collector.
 static STALL_AT: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// A thread that allocated too much waits so long for a cycle under way, and again at its next refill; beyond an eighth more it waits for the end. Larger: longer operations; smaller: the heap grows further.
+const SHORT_STALL: Duration = Duration::from_millis(2);
 /// How often collections were disabled more than enabled.
 static DISABLED: AtomicU32 = AtomicU32::new(0);
 
@@ -216,7 +218,13 @@ fn concurrently(position: usize, reason: Reason) -> bool {
     }
     let allocated = || HEAP.state.allocated_since_cycle.load(Relaxed);
     if allocated() >= STALL_AT.load(Relaxed) {
-        return steps::run_until(position, false, || allocated() < STALL_AT.load(Relaxed));
+        let began = Instant::now();
+        let enough = || {
+            let stall_at = STALL_AT.load(Relaxed);
+            allocated() < stall_at
+                || (allocated() < stall_at + stall_at / 8 && began.elapsed() >= SHORT_STALL)
+        };
+        return steps::run_until(position, false, enough);
     }
     steps::request(false);
     false

@@ -46,7 +46,7 @@ static INHERITED: AtomicU32 = AtomicU32::new(Watching::None as u32);
 const OFFER_NS: u64 = 2_000_000;
 const LONGEST_OFFER_NS: u64 = 100_000_000;
 /// Who waits for a cycle looks this often whether it still has to.
-const LOOK_NS: u64 = 20_000_000;
+const LOOK_NS: u64 = 2_000_000;
 
 /// Cycles are run beside the program from now on, if this way of watching has such. False if the system does not allow it.
 pub fn enable(watching: Watching) -> bool {
