@@ -126,7 +126,7 @@ pub fn json(recording: &Recording, sites: &[Site]) -> Value {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Two stacks with a function in common, one of them with two sizes.
@@ -158,6 +158,7 @@ pub mod tests {
         recording
     }
 
+    /// Names of the functions in it, as a file of it would give them.
     pub fn names(_: &Module, address: u64) -> Vec<String> {
         match address {
             0x100 => vec!["neap_core::api::allocate".to_owned()],
