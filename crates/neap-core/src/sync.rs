@@ -53,6 +53,16 @@ impl<T> Lock<T> {
         Guard(self)
     }
 
+    /// Takes the lock if it is free.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        let taken = self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok();
+        taken.then(|| {
+            rank::acquire(self.rank);
+            Guard(self)
+        })
+    }
+
     #[cold]
     fn lock_slow(&self) {
         // Holders keep it for a fraction of a microsecond: sleeping and waking cost more than a long spin.
@@ -129,5 +139,17 @@ mod tests {
             }
         });
         assert_eq!(*COUNT.lock(), 40_000);
+    }
+
+    #[test]
+    fn a_held_lock_is_not_taken_twice() {
+        static LOCK: Lock<()> = Lock::new(Rank::Test, ());
+        let held = LOCK.lock();
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(LOCK.try_lock().is_none()));
+        });
+        drop(held);
+        drop(LOCK.try_lock().unwrap());
+        assert!(LOCK.try_lock().is_some());
     }
 }

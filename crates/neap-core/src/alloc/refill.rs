@@ -7,7 +7,7 @@
 use core::sync::atomic::Ordering::*;
 
 use super::run::{Local, Run};
-use crate::addr::Granule;
+use crate::addr::{GRANULE_BYTES, Granule};
 use crate::heap::kind::Scan;
 use crate::heap::spaces::{Search, SpaceId};
 use crate::heap::{Heap, Refused};
@@ -26,14 +26,21 @@ pub fn refill(
             if let Some(bytes) = next_run(heap, local, run, block) {
                 return Ok(bytes);
             }
-            // Release: who finds the block let go finds the bits of its runs set.
-            heap.header(block).held.store(0, Release);
-            run.set_block(None);
+            let follower = heap.header(block).let_go();
+            run.set_block(follower);
+            if follower.is_some() {
+                continue;
+            }
         }
         local.note_used(id);
-        let found = heap.inner().search(heap, id, may_grow);
-        match found {
-            Search::Found(block) => run.set_block(Some(block)),
+        let mut inner = heap.inner();
+        let lane = local.lane();
+        match inner.search(heap, id, lane, may_grow) {
+            Search::Found(block) => {
+                let block_bytes = heap.header(block).span() as usize * GRANULE_BYTES;
+                inner.search_further(heap, id, lane, block, run.take_further(block_bytes));
+                run.set_block(Some(block));
+            }
             Search::Again => {}
             Search::None(refused) => return Err(refused),
         }

@@ -7,11 +7,14 @@
 #![allow(unsafe_code)]
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence};
+use core::sync::atomic::{
+    AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence,
+};
 
 use crate::addr::Granule;
 use crate::heap::Heap;
-use crate::heap::header::NONE;
+use crate::heap::classes::LARGEST_SMALL;
+use crate::heap::header::{LANES, NONE};
 use crate::heap::spaces::{FIXED_SPACES, MOST_SPACES, SpaceId};
 use crate::stats::live;
 use crate::stats::sampler::Sampler;
@@ -29,8 +32,15 @@ pub struct Run {
     /// The block that further runs come from, [`NONE`] if none.
     block: AtomicU32,
     /// Bytes of a cell of the run.
-    cell_bytes: AtomicU32,
+    cell_bytes: AtomicU16,
+    /// How many blocks it takes at once the next time, less one.
+    further: AtomicU16,
 }
+
+const _: () = assert!(LARGEST_SMALL <= u16::MAX as usize);
+
+/// What the blocks that a thread takes at once for a space hold at most. Larger: fewer threads meet at the heap's lock; smaller: less memory that only one thread can use.
+const TAKEN_AT_ONCE: usize = 128 << 10;
 
 impl Run {
     /// Hands out the next cell, or 0 if the run has none.
@@ -63,6 +73,25 @@ impl Run {
         self.block.store(block.map_or(NONE, |block| block.0), Relaxed);
     }
 
+    /// How many further blocks to take with one of `block_bytes`: twice as many each time, and none at first, so that a space that is little used keeps no memory from the others.
+    pub fn take_further(&self, block_bytes: usize) -> usize {
+        let further = self.further.load(Relaxed);
+        let most = (TAKEN_AT_ONCE / block_bytes).saturating_sub(1);
+        self.further.store((further * 2 + 1).min(most as u16), Relaxed);
+        (further as usize).min(most)
+    }
+
+    /// Forgets its blocks; calls `f` for each.
+    fn drop_blocks(&self, heap: &Heap, mut f: impl FnMut(Granule)) {
+        let mut next = self.block();
+        self.set_block(None);
+        self.further.store(0, Relaxed);
+        while let Some(block) = next {
+            next = heap.header(block).let_go();
+            f(block);
+        }
+    }
+
     /// Bytes of a cell of the run.
     pub fn cell_bytes(&self) -> usize {
         self.cell_bytes.load(Relaxed) as usize
@@ -83,12 +112,20 @@ pub struct Local {
     bytes: AtomicU64,
     /// Bytes of runs that the heap's count does not hold yet. Written by its thread.
     unreported: Cell<usize>,
+    /// The same of the page that shows what goes on. Written by its thread.
+    unshown: Cell<usize>,
+    /// Its lane, below [`LANES`]; written before any other thread knows of it.
+    lane: Cell<usize>,
     /// A bit for each fixed run that ever had cells: the others need not be looked at, least of all by who stopped the thread and has none of them in its cache. Written by its thread.
     used: [AtomicU64; FIXED_SPACES.div_ceil(64)],
     /// Which of its objects are sampled.
     pub sampler: Sampler,
 }
 
+/// The lane of the next thread.
+static NEXT_LANE: AtomicU32 = AtomicU32::new(0);
+/// Bytes that a thread has to have allocated before others see it. Larger: less traffic between processors.
+const SHOWN_AT_ONCE: usize = 512 << 10;
 /// Bytes that a thread reports at once. Larger: less traffic between processors; smaller: a more exact trigger.
 const REPORTED_AT_ONCE: usize = 64 << 10;
 const TYPED_BYTES: usize = (MOST_SPACES - FIXED_SPACES) * size_of::<Run>();
@@ -96,9 +133,15 @@ const TYPED_BYTES: usize = (MOST_SPACES - FIXED_SPACES) * size_of::<Run>();
 impl Local {
     /// Makes zeroed memory a thread's runs: none has cells, none has a block.
     pub fn initialize(&self) {
+        self.lane.set(NEXT_LANE.fetch_add(1, Relaxed) as usize % LANES);
         for run in &self.fixed {
             run.set_block(None);
         }
+    }
+
+    /// The lane whose blocks it takes first.
+    pub fn lane(&self) -> usize {
+        self.lane.get()
     }
 
     /// The run of a space without layout.
@@ -164,7 +207,7 @@ impl Local {
     pub fn install(&self, run: &Run, cells: core::ops::Range<usize>, cell_bytes: usize) {
         self.count_run(run);
         run.counted.store(cells.start, Relaxed);
-        run.cell_bytes.store(cell_bytes as u32, Relaxed);
+        run.cell_bytes.store(cell_bytes as u16, Relaxed);
         run.limit.store(cells.end, Relaxed);
         run.cursor.store(cells.start, Relaxed);
     }
@@ -177,7 +220,11 @@ impl Local {
         } else {
             self.unreported.set(0);
             heap.state.allocated_since_cycle.fetch_add(unreported, Relaxed);
-            live::note_handed_out(unreported);
+            let unshown = self.unshown.get() + unreported;
+            self.unshown.set(if unshown < SHOWN_AT_ONCE { unshown } else { 0 });
+            if unshown >= SHOWN_AT_ONCE {
+                live::note_handed_out(unshown);
+            }
         }
     }
 
@@ -211,10 +258,7 @@ impl Local {
     /// Before a cycle, its thread stopped: the cells it still holds are marked, and it forgets its blocks, whose other free cells will be found again.
     pub fn settle(&self, heap: &Heap) {
         self.for_each_run(|run| {
-            if let Some(block) = run.block() {
-                heap.header(block).held.store(0, Relaxed);
-                run.set_block(None);
-            }
+            run.drop_blocks(heap, |_| {});
             let rest = run.rest();
             if !rest.is_empty()
                 && let Some(cell) = heap.cell_at(rest.start)
@@ -233,11 +277,7 @@ impl Local {
             self.count_run(run);
             let rest = run.rest();
             run.limit.store(run.cursor.load(Relaxed), Relaxed);
-            if let Some(block) = run.block() {
-                run.set_block(None);
-                heap.header(block).held.store(0, Relaxed);
-                inner.note_free_cell(heap, block);
-            }
+            run.drop_blocks(heap, |block| inner.note_free_cell(heap, block));
             // While marking is under way the cells stay as they are, and the sweep finds them; in a frozen block until it is unfrozen, since no one would get them.
             if !rest.is_empty()
                 && !heap.state.marking.load(Relaxed)

@@ -11,7 +11,8 @@ use super::generation::{Generation, Generations, Yield};
 use super::pacer::Pacer;
 use super::phase::Phase;
 use super::trigger::{
-    FAIR_SHARE, Settings, after_floating, concurrent_start, is_growing, stall_at,
+    FAIR_SHARE, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating, concurrent_start,
+    is_growing, stall_at,
 };
 use super::{background, events, full, limits, markers, steps};
 use std::time::{Duration, Instant};
@@ -20,11 +21,11 @@ use crate::heap::HEAP;
 use crate::options::MinorCycles;
 use crate::rank::Rank;
 use crate::refs;
-use crate::sync::Lock;
+use crate::sync::{Guard, Lock};
 use crate::sys::{side_stack, thread};
 use crate::world::mutator::Mutator;
 use crate::world::roots::Images;
-use crate::world::{self, attach, host};
+use crate::world::{self, attach, host, stop};
 
 /// What the driver of a cycle owns.
 pub struct Collector {
@@ -46,6 +47,8 @@ pub struct Collector {
     pub marked: usize,
     /// The same of the cycle before.
     pub marked_before: usize,
+    /// Whether most of what was allocated before the last cycle was alive in it.
+    stays: bool,
     /// What the next cycle's kind rests on.
     pub generations: Generations,
     /// When there are minor cycles.
@@ -75,6 +78,7 @@ pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
         share: FAIR_SHARE,
         marked: 0,
         marked_before: 0,
+        stays: false,
         generations: Generations::new(),
         minor: MinorCycles::Auto,
         last: Generation::Full,
@@ -162,7 +166,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
             }
         }
     }
-    let mut collector = COLLECTOR.lock();
+    let Some(mut collector) = lock_for(reason) else { return false };
     if reason == Reason::Allocated && !is_due() {
         return false;
     }
@@ -181,6 +185,15 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     }
     events::after_cycle();
     true
+}
+
+/// The collector's lock. Who only allocated enough does not wait for it while another thread is about to run the cycle, unless that takes long: it goes on, and so comes by where it is to stand.
+fn lock_for(reason: Reason) -> Option<Guard<'static, Collector>> {
+    let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
+    if reason == Reason::Allocated && allocated < STALL_AT.load(Relaxed) {
+        return COLLECTOR.try_lock();
+    }
+    Some(COLLECTOR.lock())
 }
 
 /// How often the collector's thread is woken to sweep where the program's own threads keep all processors busy. Larger: memory goes back later; smaller: it takes a processor from them more often, and the next stop has
@@ -233,6 +246,7 @@ fn concurrently(position: usize, reason: Reason) -> bool {
 /// In the slow path of an allocation: takes a step of the cycle under way, or begins one if it is due.
 #[inline]
 pub fn poll(position: usize) {
+    stop::poll(position);
     steps::take_offered(position);
     if is_due() {
         collect_from(position, Reason::Allocated);
@@ -274,12 +288,18 @@ impl Collector {
             soft_bytes: beside(limits::soft_bytes()),
             ..self.settings
         };
-        // Where the program runs meanwhile it waits for no cycle, so there is nothing to buy with more memory.
-        let share = if steps::enabled() { self.share.min(FAIR_SHARE) } else { self.share };
+        // Where the program runs meanwhile it waits for no cycle, so there is nothing to buy with more memory; and if it leaves the cycle a processor, more cycles cost it little, while what it drops meanwhile takes
+        // room of its own.
+        let grew = is_growing(self.marked, self.marked_before);
+        let (share, growing) = match (steps::enabled(), self.has_processor_to_spare()) {
+            (false, _) => (self.share, grew.then_some(WHILE_GROWING)),
+            (true, false) => (self.share.min(FAIR_SHARE), grew.then_some(WHILE_GROWING)),
+            (true, true) => (0.0, self.stays.then_some(WHILE_GROWING_BESIDE)),
+        };
         let wanted = settings.threshold(
             self.marked + frozen / FROZEN_WEIGHS,
             share,
-            is_growing(self.marked, self.marked_before),
+            growing,
             self.mutators,
             self.pacer.least_bytes(),
         );
@@ -289,6 +309,7 @@ impl Collector {
     /// A cycle ended, and this is what it came to.
     pub(super) fn yielded(&mut self, generation: Generation, yielded: Yield) {
         self.last = generation;
+        self.stays = yielded.stays();
         let live = HEAP.state.live_bytes.load(Relaxed);
         match generation {
             Generation::Full => self.generations.after_full(yielded, live, self.threshold()),
@@ -326,7 +347,10 @@ pub(super) fn set_due(collector: &Collector) -> usize {
     } else {
         threshold
     };
-    STALL_AT.store(stall_at(threshold, live), Relaxed);
+    STALL_AT.store(
+        stall_at(threshold, live, collector.stays && collector.has_processor_to_spare()),
+        Relaxed,
+    );
     DUE_AT.store(due, Relaxed);
     due
 }

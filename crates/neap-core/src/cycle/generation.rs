@@ -32,7 +32,7 @@ impl Yield {
     }
 
     /// Whether most of what was allocated is still there: the heap grows, and a minor cycle would find little.
-    fn stays(&self) -> bool {
+    pub fn stays(&self) -> bool {
         self.freed_bytes < self.allocated_bytes / 2
     }
 }

@@ -169,7 +169,7 @@ mod tests {
         fn cycle(&mut self) {
             let least = self.pacer.least_bytes();
             let threshold =
-                self.settings.threshold(self.live as usize, FAIR_SHARE, false, 1, least) as f64;
+                self.settings.threshold(self.live as usize, FAIR_SHARE, None, 1, least) as f64;
             let allocated = threshold.min((self.settings.max_bytes as f64 - self.live).max(0.0));
             let marking = self.live * self.mark_ns;
             let program = allocated / self.rate * 1e9;

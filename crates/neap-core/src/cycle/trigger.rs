@@ -23,18 +23,20 @@ const ADAPTION: (f64, f64) = (0.75, 2.0);
 const LARGE_BYTES: f64 = 200e6;
 /// The floor is multiplied by the number of the program's threads, up to this: each of them allocates, and stopping them all costs more.
 const HIGHEST_FLOOR: usize = 4;
-/// What it is multiplied by while the heap grows. Larger: fewer cycles on the way up; smaller: a lower peak.
-const WHILE_GROWING: f64 = 0.5;
+/// What the growth factor is multiplied by while the heap grows. Larger: fewer cycles on the way up; smaller: a lower peak.
+pub const WHILE_GROWING: f64 = 0.5;
+/// The same where cycles run beside the program on a processor that it leaves free.
+pub const WHILE_GROWING_BESIDE: f64 = 0.25;
 /// A heap whose live part is that much larger than a cycle before is growing.
 const GROWING: f64 = 1.25;
 
 /// The growth factor for a program that lately spent `share` (0 to 1) of its time in stops: memory is spent where it buys time. In the spirit of Kirisame, Shenoy and Panchekha,
-/// "Optimal heap limits for reducing browser memory use" (OOPSLA 2022), where the room also grows with what collecting costs and with the square root of what is live. A heap that is still growing gets half:
+/// "Optimal heap limits for reducing browser memory use" (OOPSLA 2022), where the room also grows with what collecting costs and with the square root of what is live. A heap that is still growing gets the part of it that `growing` says:
 /// its size is about to be the program's peak.
-pub fn adapted_growth(growth: f64, live_bytes: usize, share: f64, growing: bool) -> f64 {
+pub fn adapted_growth(growth: f64, live_bytes: usize, share: f64, growing: Option<f64>) -> f64 {
     let most = (LARGE_BYTES / live_bytes.max(1) as f64).sqrt().clamp(1.0, ADAPTION.1);
     let wanted = (share / FAIR_SHARE).clamp(ADAPTION.0, most);
-    growth * if growing { WHILE_GROWING } else { wanted }
+    growth * growing.unwrap_or(wanted)
 }
 
 /// Whether a heap with `live_bytes` now and `before` a cycle ago is growing.
@@ -53,14 +55,14 @@ pub fn smoothed_share(share: f64, stopped_ns: u64, elapsed_ns: u64) -> f64 {
 const SMALLEST: usize = 64 << 10;
 
 impl Settings {
-    /// How many bytes may be allocated after a cycle that found `live_bytes` live, in a program that spends `share` of its time in stops, before the next one begins; `growing` says that the live part grew, `mutators` how many threads allocate,
+    /// How many bytes may be allocated after a cycle that found `live_bytes` live, in a program that spends `share` of its time in stops, before the next one begins; `growing` is what it gets of that while the live part grows, `mutators` how many threads allocate,
     /// `least` what they allocate in the time that a cycle costs. The heap is not to grow beyond the soft limit, but cycles are not to take more than half of the time. Near the hard limit it is half of what is
     /// left, so that several cycles try before the limit refuses.
     pub fn threshold(
         &self,
         live_bytes: usize,
         share: f64,
-        growing: bool,
+        growing: Option<f64>,
         mutators: usize,
         least: usize,
     ) -> usize {
@@ -88,9 +90,10 @@ pub fn concurrent_start(threshold: usize, allocated_during_last: usize) -> usize
 }
 
 /// Beyond this much allocation a thread helps with the cycle that is under way, or waits for it: the heap does not grow without bound because marking is slow. With `live_bytes` live the heap then
-/// holds an eighth more than it would if the world were stopped.
-pub fn stall_at(threshold: usize, live_bytes: usize) -> usize {
-    threshold.saturating_add(threshold.saturating_add(live_bytes) / 8)
+/// holds an eighth more than it would if the world were stopped. While it grows the threshold is a small part of the heap, and so is what comes on top of it.
+pub fn stall_at(threshold: usize, live_bytes: usize, growing: bool) -> usize {
+    let eighth = threshold.saturating_add(live_bytes) / 8;
+    threshold.saturating_add(if growing { eighth.min(threshold / 4) } else { eighth })
 }
 
 #[cfg(test)]
@@ -124,7 +127,7 @@ mod tests {
             (soft, 80 * MIB, 4 * MIB),
         ] {
             assert_eq!(
-                settings.threshold(live, FAIR_SHARE, false, 1, 0),
+                settings.threshold(live, FAIR_SHARE, None, 1, 0),
                 threshold,
                 "{settings:?} {live}"
             );
@@ -141,7 +144,9 @@ mod tests {
         ] {
             assert_eq!(concurrent_start(threshold, during), start);
         }
-        assert_eq!(stall_at(80 * MIB, 16 * MIB), 92 * MIB);
+        assert_eq!(stall_at(80 * MIB, 16 * MIB, false), 92 * MIB);
+        assert_eq!(stall_at(80 * MIB, 16 * MIB, true), 92 * MIB);
+        assert_eq!(stall_at(80 * MIB, 320 * MIB, true), 100 * MIB);
         assert_eq!(
             [0, 30 * MIB, 500 * MIB].map(|kept| after_floating(80 * MIB, kept)),
             [80 * MIB, 50 * MIB, 20 * MIB]
@@ -157,25 +162,25 @@ mod tests {
             soft_bytes: usize::MAX,
         };
         for (mutators, floor) in [(0, 4), (1, 4), (2, 8), (100, 16)] {
-            assert_eq!(settings.threshold(0, 0.0, false, mutators, 0), floor * MIB, "{mutators}");
+            assert_eq!(settings.threshold(0, 0.0, None, mutators, 0), floor * MIB, "{mutators}");
         }
         let absurd = Settings { min_trigger: usize::MAX, ..settings };
-        assert!(absurd.threshold(0, 0.0, false, 2, 0) >= usize::MAX / 2);
+        assert!(absurd.threshold(0, 0.0, None, 2, 0) >= usize::MAX / 2);
     }
 
     #[test]
     fn a_program_that_stops_much_gets_more_room_and_one_that_stops_little_less() {
         for (share, growth) in [(0.0, 0.75), (0.2, 0.8), (0.25, 1.0), (0.4, 1.6), (0.9, 2.0)] {
             assert!(
-                (adapted_growth(1.0, 50_000_000, share, false) - growth).abs() < 1e-9,
+                (adapted_growth(1.0, 50_000_000, share, None) - growth).abs() < 1e-9,
                 "{share}"
             );
-            assert_eq!(adapted_growth(2.0, 50_000_000, share, true), 1.0);
+            assert_eq!(adapted_growth(2.0, 50_000_000, share, Some(0.25)), 0.5);
         }
         for (live_bytes, most) in
             [(0, 2.0), (128_000_000, 1.25), (200_000_000, 1.0), (4_000_000_000, 1.0)]
         {
-            assert!((adapted_growth(1.0, live_bytes, 0.9, false) - most).abs() < 1e-9);
+            assert!((adapted_growth(1.0, live_bytes, 0.9, None) - most).abs() < 1e-9);
         }
         assert!(is_growing(130, 100) && !is_growing(120, 100) && is_growing(1, 0));
         let mut share = 0.0;
@@ -200,7 +205,7 @@ mod tests {
             (both, 60 * MIB, 100 * MIB, 20 * MIB),
         ] {
             assert_eq!(
-                settings.threshold(live, FAIR_SHARE, false, 1, least),
+                settings.threshold(live, FAIR_SHARE, None, 1, least),
                 threshold,
                 "{live} {least}"
             );
@@ -217,7 +222,7 @@ mod tests {
         };
         let (mut heap, live) = (0, 30 * MIB);
         for _ in 0..10 {
-            heap = live + settings.threshold(live, FAIR_SHARE, false, 1, 0);
+            heap = live + settings.threshold(live, FAIR_SHARE, None, 1, 0);
         }
         assert_eq!(heap, 60 * MIB);
     }

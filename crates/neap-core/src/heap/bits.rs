@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use crate::addr::CellIndex;
 
@@ -78,10 +78,12 @@ impl<'a> Bits<'a> {
             let mask = (u64::MAX >> (63 - (last - cell))) << (cell % 64);
             let word = cell as usize / 64 * 2;
             for word in (mark.then_some(word)).into_iter().chain(allocated.then_some(word + 1)) {
-                if on {
-                    self.0[word].fetch_or(mask, Relaxed);
-                } else {
-                    self.0[word].fetch_and(!mask, Relaxed);
+                match (mask, on) {
+                    // What the other bits are does not matter where there are none, and a plain store need not wait for the zeros that were written before it.
+                    (u64::MAX, true) => self.0[word].store(u64::MAX, Release),
+                    (u64::MAX, false) => self.0[word].store(0, Relaxed),
+                    (_, true) => _ = self.0[word].fetch_or(mask, Relaxed),
+                    (_, false) => _ = self.0[word].fetch_and(!mask, Relaxed),
                 }
             }
             cell = last + 1;

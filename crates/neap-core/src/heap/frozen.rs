@@ -17,11 +17,12 @@ impl Inner {
         self.granules.forget_all_inward();
         for space in 0..self.spaces.len() {
             let lists = self.spaces[space].lists;
-            for list in [lists.used[epoch], lists.partial[epoch]] {
-                self.freeze_list(heap, list);
+            for list in lists.of(epoch) {
+                self.freeze_list(heap, *list);
             }
         }
-        self.freeze_list(heap, self.large.used[epoch]);
+        let large = self.large;
+        large.of(epoch).for_each(|list| self.freeze_list(heap, *list));
         heap.state.frozen_bytes.load(Relaxed)
     }
 
@@ -36,12 +37,11 @@ impl Inner {
             if its.held.load(Acquire) != 0 {
                 continue;
             }
-            let tag = its.listed();
             let own = match its.state() {
                 State::Large => &mut self.large,
                 _ => &mut self.spaces[its.space() as usize].lists,
             };
-            own.by_tag(tag).remove(block, header);
+            own.remove(block, header);
             let live = heap.bits(block).mark_allocated(its.cells()) as usize;
             if live == 0 {
                 heap.dissolve_block(self, block);
@@ -62,16 +62,15 @@ impl Inner {
         while let Some(block) = self.frozen.pop(header) {
             let its = header(block);
             if its.state() == State::Large {
-                self.large.used[epoch].push(block, header);
+                self.large.push_used(epoch, block, header);
                 continue;
             }
             let lists = &mut self.spaces[its.space() as usize].lists;
             if heap.bits(block).allocated(its.cells()) == its.cells() {
-                lists.used[epoch].push(block, header);
+                lists.push_used(epoch, block, header);
             } else {
                 its.fresh.store(0, Relaxed);
-                its.cursor.store(0, Relaxed);
-                lists.partial[epoch].push(block, header);
+                lists.push_partial(epoch, block, header);
             }
         }
         heap.state.frozen_bytes.store(0, Relaxed);
@@ -96,9 +95,10 @@ mod tests {
 
     /// A block with its first `live` cells allocated, that no thread holds.
     fn block(heap: &Heap, live: u32) -> Granule {
-        let block = heap.inner().fresh_block(heap, SPACE, true).unwrap();
+        let block = heap.inner().fresh_block(heap, SPACE, 0, true).unwrap();
         heap.bits(block).set_range(0..live, false, true, true);
-        heap.inner().release(heap, block);
+        heap.header(block).let_go();
+        heap.inner().note_free_cell(heap, block);
         block
     }
 
@@ -140,11 +140,11 @@ mod tests {
         let (partial, full) = (block(&heap, 5), block(&heap, heap_cells()));
         heap.inner().freeze(&heap);
         assert!(
-            matches!(heap.inner().search(&heap, SPACE, true), Search::Found(other) if other != partial)
+            matches!(heap.inner().search(&heap, SPACE, 0, true), Search::Found(other) if other != partial)
         );
         heap.inner().unfreeze(&heap);
         assert_eq!(heap.header(full).listed(), Listed::UsedEven);
-        assert_eq!(heap.inner().search(&heap, SPACE, true), Search::Found(partial));
+        assert_eq!(heap.inner().search(&heap, SPACE, 0, true), Search::Found(partial));
         assert!(heap.bits(partial).is_marked(CellIndex(4)));
     }
 
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_block_that_a_thread_holds_is_left_alone_and_an_empty_one_goes() {
         let heap = heap();
-        let held = heap.inner().fresh_block(&heap, SPACE, true).unwrap();
+        let held = heap.inner().fresh_block(&heap, SPACE, 0, true).unwrap();
         let empty = block(&heap, 0);
         assert_eq!(heap.inner().freeze(&heap), 0);
         assert_eq!(heap.header(held).listed(), Listed::UsedEven);

@@ -76,6 +76,10 @@ pub struct Header {
     pub fresh: AtomicU8,
     /// 1 if a cell of it may be marked; see [`super::marked_blocks`].
     pub(super) has_marks: AtomicU8,
+    /// While a thread holds it: the block that this thread took with it and uses after it, [`NONE`] if none. Written under the heap's lock or by that thread.
+    follower: AtomicU32,
+    /// Which of the lists of its space it is put into; written under the heap's lock while it is in none.
+    lane: AtomicU8,
 }
 
 /// What [`Header::form`] makes of a block.
@@ -172,6 +176,8 @@ impl Header {
         self.previous.store(NONE, Relaxed);
         self.cursor.store(0, Relaxed);
         self.held.store(0, Relaxed);
+        self.follower.store(NONE, Relaxed);
+        self.lane.store(0, Relaxed);
         self.fresh.store(form.fresh as u8, Relaxed);
         self.has_marks.store(0, Relaxed);
         self.state.store(form.state as u8, Release);
@@ -197,6 +203,31 @@ impl Header {
     /// A large object that took or gave granules at its end.
     pub fn set_large_span(&self, granules: u32) {
         self.span.store(granules, Relaxed);
+    }
+
+    /// Holds it for a thread of `lane` that will take runs from it, from its first cell on. It is in no list.
+    pub fn hold(&self, lane: usize) {
+        self.lane.store(lane as u8, Relaxed);
+        self.cursor.store(0, Relaxed);
+        self.follower.store(NONE, Relaxed);
+        self.held.store(1, Relaxed);
+    }
+
+    /// Lets it go; gives the block that its thread holds after it. Release: who finds the block let go finds the bits of its runs set.
+    pub fn let_go(&self) -> Option<Granule> {
+        let follower = self.follower.load(Relaxed);
+        self.held.store(0, Release);
+        (follower != NONE).then_some(Granule(follower))
+    }
+
+    /// The lane that held it last, below [`LANES`].
+    pub fn lane(&self) -> usize {
+        self.lane.load(Relaxed) as usize % LANES
+    }
+
+    /// Its thread uses `follower` after it.
+    pub fn follow_with(&self, follower: Granule) {
+        self.follower.store(follower.0, Relaxed);
     }
 
     /// The list it is in. Meaningful under the heap's lock; elsewhere a hint.
@@ -285,35 +316,99 @@ impl List {
     }
 }
 
-/// The blocks of a space by epoch (index 0 even, 1 odd).
+/// Each thread takes blocks that its own lane used before, as long as there are any: their memory, headers and bits are in the caches of its processor or near it. Larger: more threads have a lane of their own; smaller: fewer lists to search.
+pub const LANES: usize = 4;
+
+/// The blocks of a space by epoch (index 0 even, 1 odd) and lane.
 #[derive(Clone, Copy)]
 pub struct Lists {
     /// Without free cells that are not some thread's.
-    pub used: [List; 2],
+    used: [[List; LANES]; 2],
     /// With free cells that no thread holds.
-    pub partial: [List; 2],
+    partial: [[List; LANES]; 2],
 }
 
 impl Lists {
     /// All empty.
     pub const fn new() -> Self {
         Self {
-            used: [List::new(Listed::UsedEven), List::new(Listed::UsedOdd)],
-            partial: [List::new(Listed::PartialEven), List::new(Listed::PartialOdd)],
+            used: [[List::new(Listed::UsedEven); LANES], [List::new(Listed::UsedOdd); LANES]],
+            partial: [
+                [List::new(Listed::PartialEven); LANES],
+                [List::new(Listed::PartialOdd); LANES],
+            ],
         }
     }
 
-    /// The list whose members say `tag`.
-    pub fn by_tag(&mut self, tag: Listed) -> &mut List {
-        match tag {
-            Listed::UsedEven => &mut self.used[0],
-            Listed::UsedOdd => &mut self.used[1],
-            Listed::PartialEven => &mut self.partial[0],
-            Listed::PartialOdd => &mut self.partial[1],
+    /// Appends a block to those of `epoch` that have no free cells.
+    pub fn push_used<'h>(
+        &mut self,
+        epoch: usize,
+        block: Granule,
+        header: impl Fn(Granule) -> &'h Header,
+    ) {
+        self.used[epoch][header(block).lane()].push(block, header);
+    }
+
+    /// Appends a block to those of `epoch` that have some, from its first cell on.
+    pub fn push_partial<'h>(
+        &mut self,
+        epoch: usize,
+        block: Granule,
+        header: impl Fn(Granule) -> &'h Header,
+    ) {
+        header(block).cursor.store(0, Relaxed);
+        self.partial[epoch][header(block).lane()].push(block, header);
+    }
+
+    /// Takes a block with free cells out.
+    pub fn pop_partial<'h>(
+        &mut self,
+        epoch: usize,
+        lane: usize,
+        header: impl Fn(Granule) -> &'h Header,
+    ) -> Option<Granule> {
+        self.partial[epoch][lane].pop(header)
+    }
+
+    /// Takes any block of `epoch` out.
+    pub fn pop<'h>(
+        &mut self,
+        epoch: usize,
+        lane: usize,
+        header: impl Fn(Granule) -> &'h Header,
+    ) -> Option<Granule> {
+        self.partial[epoch][lane].pop(&header).or_else(|| self.used[epoch][lane].pop(&header))
+    }
+
+    /// Whether `epoch` has no block.
+    pub fn is_empty(&self, epoch: usize) -> bool {
+        self.of(epoch).all(|list| list.first().is_none())
+    }
+
+    /// The lists of an epoch.
+    pub fn of(&self, epoch: usize) -> impl Iterator<Item = &List> {
+        self.used[epoch].iter().chain(&self.partial[epoch])
+    }
+
+    /// All lists.
+    pub fn iter(&self) -> impl Iterator<Item = &List> {
+        self.of(0).chain(self.of(1))
+    }
+
+    /// Takes a member out of the list that it says it is in.
+    pub fn remove<'h>(&mut self, block: Granule, header: impl Fn(Granule) -> &'h Header) {
+        let lane = header(block).lane();
+        let list = match header(block).listed() {
+            Listed::UsedEven => &mut self.used[0][lane],
+            Listed::UsedOdd => &mut self.used[1][lane],
+            Listed::PartialEven => &mut self.partial[0][lane],
+            Listed::PartialOdd => &mut self.partial[1][lane],
             Listed::No | Listed::Frozen => {
                 unreachable!("a block in no list of its space is not looked for there")
             }
-        }
+        };
+        list.remove(block, header);
     }
 }
 
@@ -347,6 +442,8 @@ mod tests {
                 held: AtomicU8::new(0),
                 fresh: AtomicU8::new(0),
                 has_marks: AtomicU8::new(0),
+                follower: AtomicU32::new(0),
+                lane: AtomicU8::new(0),
             })
             .collect()
     }

@@ -4,19 +4,16 @@
 
 use super::Heap;
 use super::header::Listed;
-use super::spaces::{FIXED_SPACES, Inner};
+use super::spaces::Inner;
 use crate::addr::Granule;
 
 impl Inner {
     /// Calls `f` for every block that lives until freed, but for frozen ones.
     pub fn for_each_uncollectable(&self, heap: &Heap, mut f: impl FnMut(Granule)) {
         let header = |granule| heap.header(granule);
-        let fixed = &self.spaces[..self.spaces.len().min(FIXED_SPACES)];
-        let lists =
-            fixed.iter().filter(|space| space.uncollectable).flat_map(|space| &space.lists.used);
-        let partial =
-            fixed.iter().filter(|space| space.uncollectable).flat_map(|space| &space.lists.partial);
-        for list in lists.chain(partial).chain(&self.large.used) {
+        let spaces = self.in_use.iter().map(|id| &self.spaces[*id as usize]);
+        let lists = spaces.filter(|space| space.uncollectable).flat_map(|space| space.lists.iter());
+        for list in lists.chain(self.large.iter()) {
             let mut block = list.first();
             while let Some(here) = block {
                 if heap.header(here).is_uncollectable() {
@@ -31,7 +28,7 @@ impl Inner {
     pub fn for_each_listed(&self, heap: &Heap, mut f: impl FnMut(Granule, Listed)) {
         let header = |granule| heap.header(granule);
         let spaces = self.spaces.iter().map(|space| &space.lists).chain([&self.large]);
-        let lists = spaces.flat_map(|lists| lists.used.iter().chain(&lists.partial));
+        let lists = spaces.flat_map(|lists| lists.iter());
         for list in lists.chain([&self.frozen]) {
             let mut block = list.first();
             while let Some(here) = block {
@@ -53,8 +50,9 @@ mod tests {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         let mut inner = heap.inner();
-        let plain = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 3), true).unwrap();
-        let lasting = inner.fresh_block(&heap, SpaceId::of(Kind::Uncollectable, 9), true).unwrap();
+        let plain = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 3), 0, true).unwrap();
+        let lasting =
+            inner.fresh_block(&heap, SpaceId::of(Kind::Uncollectable, 9), 0, true).unwrap();
         let mut met = Vec::new();
         inner.for_each_uncollectable(&heap, |block| met.push(block));
         assert_eq!(met, [lasting]);

@@ -239,7 +239,7 @@ mod tests {
         heap.reserve(64 << 20).unwrap();
         let mut inner = heap.inner();
         for class in [0, 1, 5, 15, 20, 40, 60, 79] {
-            let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, class), true).unwrap();
+            let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, class), 0, true).unwrap();
             heap.bits(block).set_range(0..heap.header(block).cells().min(3), false, true, true);
         }
         let (large, _) = inner

@@ -133,7 +133,7 @@ mod tests {
         heap.reserve(64 << 20).unwrap();
         let mut inner = heap.inner();
         let id = SpaceId::of(Kind::Conservative, 3);
-        let blocks = [0; 100].map(|_| inner.fresh_block(&heap, id, true).unwrap());
+        let blocks = [0; 100].map(|_| inner.fresh_block(&heap, id, 0, true).unwrap());
         drop(inner);
         for block in [blocks[3], blocks[70], blocks[99]] {
             heap.bits(block).set_range(0..4, false, true, true);

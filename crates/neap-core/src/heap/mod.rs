@@ -36,7 +36,7 @@ use header::{Form, Header, State};
 use kind::Scan;
 use layout::Layouts;
 use spaces::Inner;
-use state::HeapState;
+use state::{Apart, HeapState};
 
 /// A heap. The process has one (`runtime`); tests make their own.
 pub struct Heap {
@@ -58,7 +58,7 @@ pub struct Heap {
     pub state: HeapState,
     /// Layouts of typed objects.
     pub layouts: Layouts,
-    inner: Lock<Inner>,
+    inner: Apart<Lock<Inner>>,
 }
 
 /// Bytes of metadata for each granule in use, at most.
@@ -86,7 +86,7 @@ impl Heap {
             max_bytes: AtomicUsize::new(usize::MAX),
             state: HeapState::new(),
             layouts: Layouts::new(),
-            inner: Lock::new(Rank::Heap, Inner::new()),
+            inner: Apart::new(Lock::new(Rank::Heap, Inner::new())),
         }
     }
 
@@ -217,6 +217,16 @@ impl Heap {
         }
         self.bits(first).clear(form.cells);
         self.header(first).form(form);
+    }
+
+    /// Sweeps a block by its mark bits; says whether it has free cells. Under the heap's lock.
+    fn sweep_block(&self, block: Granule) -> bool {
+        let header = self.header(block);
+        let has_free = self.bits(block).sweep(header.cells()) < header.cells();
+        if has_free {
+            header.fresh.store(0, Relaxed);
+        }
+        has_free
     }
 
     /// Ends a block that is in no list; its granules are free afterwards. Gives the bytes freed.

@@ -65,7 +65,7 @@ mod tests {
         heap.reserve(64 << 20).unwrap();
         let mut inner = heap.inner();
         let [small, unmarked] = [0, 1].map(|_| {
-            let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 1), true).unwrap();
+            let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 1), 0, true).unwrap();
             heap.bits(block).set_range(0..heap.header(block).cells(), false, true, true);
             block
         });

@@ -3,6 +3,7 @@
 //! Invariant `[heap.inv.lists]`: every block is in exactly one list of its space, or in one of the lists of large objects; a block in a list of the
 //! other epoch waits to be swept, its allocation bits still those of before the cycle. All under the heap's lock.
 
+mod search;
 mod sweep;
 
 use core::sync::atomic::Ordering::*;
@@ -43,6 +44,8 @@ pub(super) struct Space {
     pub(super) uncollectable: bool,
     layout: u32,
     pub(super) lists: Lists,
+    /// Whether it ever had a block.
+    in_use: bool,
 }
 
 /// What a search for a block with free cells came to.
@@ -61,6 +64,8 @@ pub struct Inner {
     /// Free granules.
     pub granules: Granules,
     pub(super) spaces: MetaVec<Space>,
+    /// Those that ever had a block; the others need not be looked at.
+    pub(super) in_use: MetaVec<u32>,
     pub(super) large: Lists,
     /// Blocks of permanent objects, of whatever space; large ones too.
     pub(super) frozen: List,
@@ -68,7 +73,7 @@ pub struct Inner {
     put_off: MetaVec<Address>,
     /// 0 or 1: which lists hold swept blocks.
     pub(super) epoch: usize,
-    /// Spaces below this one have nothing left to sweep; one past the last means the large objects too.
+    /// Spaces in use below this index have nothing left to sweep.
     swept_below: usize,
     /// Unswept blocks wait until references are settled.
     held_back: bool,
@@ -80,11 +85,12 @@ impl Inner {
         Self {
             granules: Granules::new(),
             spaces: MetaVec::new(),
+            in_use: MetaVec::new(),
             large: Lists::new(),
             frozen: List::new(Listed::Frozen),
             put_off: MetaVec::new(),
             epoch: 0,
-            swept_below: usize::MAX,
+            swept_below: 0,
             held_back: false,
         }
     }
@@ -101,6 +107,7 @@ impl Inner {
                         uncollectable,
                         layout: NO_LAYOUT,
                         lists: Lists::new(),
+                        in_use: false,
                     });
                 }
             }
@@ -127,9 +134,8 @@ impl Inner {
                     uncollectable: false,
                     layout: layout.0,
                     lists: Lists::new(),
+                    in_use: false,
                 })?;
-                // It has nothing to sweep.
-                self.swept_below += (self.swept_below == id.0 as usize) as usize;
                 slot.store(id.0, Release);
                 Ok(id)
             }
@@ -137,14 +143,27 @@ impl Inner {
         }
     }
 
+    /// A space is about to get a block.
+    fn note_in_use(&mut self, id: SpaceId) -> Result<(), NoMemory> {
+        if !self.spaces[id.0 as usize].in_use {
+            let count = self.in_use.len();
+            self.in_use.try_push(id.0)?;
+            self.spaces[id.0 as usize].in_use = true;
+            // It has nothing to sweep.
+            self.swept_below += (self.swept_below == count) as usize;
+        }
+        Ok(())
+    }
+
     /// A new block of a space, in its list, held by the caller.
     pub fn fresh_block(
         &mut self,
         heap: &Heap,
         id: SpaceId,
+        lane: usize,
         may_grow: bool,
     ) -> Result<Granule, Refused> {
-        self.ensure_fixed().map_err(|_| Refused::System)?;
+        self.ensure_fixed().and_then(|()| self.note_in_use(id)).map_err(|_| Refused::System)?;
         let space = self.spaces[id.0 as usize];
         let class = TABLE[space.class as usize];
         let taken = heap.take_granules(self, class.granules as usize, space.scan, may_grow)?;
@@ -164,16 +183,15 @@ impl Inner {
                 fresh: taken.fresh,
             },
         );
-        self.hold(heap, id, taken.first);
+        self.hold(heap, id, lane, taken.first);
         Ok(taken.first)
     }
 
-    fn hold(&mut self, heap: &Heap, id: SpaceId, block: Granule) {
-        let header = heap.header(block);
-        header.cursor.store(0, Relaxed);
-        header.held.store(1, Relaxed);
+    fn hold(&mut self, heap: &Heap, id: SpaceId, lane: usize, block: Granule) {
+        heap.header(block).hold(lane);
         let epoch = self.epoch;
-        self.spaces[id.0 as usize].lists.used[epoch].push(block, |granule| heap.header(granule));
+        let lists = &mut self.spaces[id.0 as usize].lists;
+        lists.push_used(epoch, block, |granule| heap.header(granule));
     }
 
     /// A block of pages of its own for one object of `requested` bytes, which is neither allocated nor in a list yet: no sweep meets it. Says whether it reads as zero.
@@ -213,65 +231,13 @@ impl Inner {
     /// Makes a block from [`Inner::large_block`] an object: from now on it is swept like all others.
     pub fn bear_large(&mut self, heap: &Heap, block: Granule) {
         let epoch = self.epoch;
-        self.large.used[epoch].push(block, |granule| heap.header(granule));
+        self.large.push_used(epoch, block, |granule| heap.header(granule));
         let header = heap.header(block);
         let black = heap.state.is_born_marked(header.is_uncollectable());
         if black {
             heap.note_marked(block, header);
         }
         heap.bits(block).set_range(0..1, black, true, true);
-    }
-
-    /// A block of space `id` with free cells: one known to have some, one that sweeping finds to have some, or a new one.
-    pub fn search(&mut self, heap: &Heap, id: SpaceId, may_grow: bool) -> Search {
-        if self.ensure_fixed().is_err() {
-            return Search::None(Refused::System);
-        }
-        let header = |granule| heap.header(granule);
-        let epoch = self.epoch;
-        if let Some(block) = self.spaces[id.0 as usize].lists.partial[epoch].pop(header) {
-            self.hold(heap, id, block);
-            return Search::Found(block);
-        }
-        if self.held_back {
-            // That is over soon, so a refusal means to ask again.
-            return self.fresh_block(heap, id, may_grow).map_or(Search::Again, Search::Found);
-        }
-        for _ in 0..SWEEP_STEP {
-            let lists = &mut self.spaces[id.0 as usize].lists;
-            let Some(block) =
-                lists.partial[1 - epoch].pop(header).or_else(|| lists.used[1 - epoch].pop(header))
-            else {
-                return self.search_elsewhere(heap, id, may_grow);
-            };
-            let its = heap.header(block);
-            if heap.bits(block).sweep(its.cells()) < its.cells() {
-                its.fresh.store(0, Relaxed);
-                self.hold(heap, id, block);
-                return Search::Found(block);
-            }
-            self.spaces[id.0 as usize].lists.used[epoch].push(block, header);
-        }
-        Search::Again
-    }
-
-    fn search_elsewhere(&mut self, heap: &Heap, id: SpaceId, may_grow: bool) -> Search {
-        match self.fresh_block(heap, id, false) {
-            Ok(block) => Search::Found(block),
-            Err(_) if !self.sweep_step(heap) => Search::Again,
-            Err(Refused::Limit) => Search::None(Refused::Limit),
-            Err(Refused::System) => match self.fresh_block(heap, id, may_grow) {
-                Ok(block) => Search::Found(block),
-                Err(refused) => Search::None(refused),
-            },
-        }
-    }
-
-    /// A thread lets go of a block that it held: its free cells can be used by others.
-    pub fn release(&mut self, heap: &Heap, block: Granule) {
-        let header = heap.header(block);
-        header.held.store(0, Relaxed);
-        self.note_free_cell(heap, block);
     }
 
     /// A block that no thread holds has a free cell: it is listed as partial if it is swept.
@@ -281,9 +247,8 @@ impl Inner {
         if header.held.load(Relaxed) == 0 && header.listed() == used {
             let epoch = self.epoch;
             let lists = &mut self.spaces[header.space() as usize].lists;
-            lists.used[epoch].remove(block, |granule| heap.header(granule));
-            header.cursor.store(0, Relaxed);
-            lists.partial[epoch].push(block, |granule| heap.header(granule));
+            lists.remove(block, |granule| heap.header(granule));
+            lists.push_partial(epoch, block, |granule| heap.header(granule));
         }
     }
 
@@ -304,15 +269,15 @@ impl Inner {
 
     /// Ends a large object; gives the bytes freed.
     pub fn free_large(&mut self, heap: &Heap, block: Granule) -> usize {
-        let list = match heap.header(block).listed() {
+        let header = |granule| heap.header(granule);
+        match heap.header(block).listed() {
             Listed::Frozen => {
                 // Pointers to it lead to whatever lies there next.
                 self.granules.forget_all_inward();
-                &mut self.frozen
+                self.frozen.remove(block, header);
             }
-            tag => self.large.by_tag(tag),
-        };
-        list.remove(block, |granule| heap.header(granule));
+            _ => self.large.remove(block, header),
+        }
         heap.dissolve_block(self, block)
     }
 }
@@ -343,7 +308,7 @@ mod tests {
         let heap = heap();
         let id = SpaceId::of(Kind::Leaf, 3);
         let mut inner = heap.inner();
-        let [dead, partial] = [0, 1].map(|_| inner.fresh_block(&heap, id, true).unwrap());
+        let [dead, partial] = [0, 1].map(|_| inner.fresh_block(&heap, id, 0, true).unwrap());
         for block in [dead, partial] {
             heap.bits(block).set_range(0..heap.header(block).cells(), false, true, true);
             heap.header(block).held.store(0, Relaxed);
@@ -355,7 +320,7 @@ mod tests {
         sweep_all(&heap);
         assert_eq!(heap.header(dead).state(), State::Free);
         let mut inner = heap.inner();
-        assert_eq!(inner.search(&heap, id, true), Search::Found(partial));
+        assert_eq!(inner.search(&heap, id, 0, true), Search::Found(partial));
         assert_eq!(heap.bits(partial).next_free_run(0, 100), Some(0..7));
         drop(inner);
         heap.verify().unwrap();
@@ -367,13 +332,13 @@ mod tests {
         let mut inner = heap.inner();
         let blocks = crate::addr::CHUNK_GRANULES;
         for _ in 0..blocks {
-            let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), true).unwrap();
+            let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), 0, true).unwrap();
             heap.header(block).held.store(0, Relaxed);
         }
         inner.begin_sweep(false);
         let mut found = Search::Again;
         while found == Search::Again {
-            found = inner.search(&heap, SpaceId::of(Kind::Conservative, 9), true);
+            found = inner.search(&heap, SpaceId::of(Kind::Conservative, 9), 0, true);
         }
         assert!(matches!(found, Search::Found(_)));
         assert_eq!(inner.granules.chunks(), 1);
@@ -407,9 +372,12 @@ mod tests {
         heap.set_max_bytes(3 * GRANULE_BYTES);
         let mut inner = heap.inner();
         for _ in 0..3 {
-            inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), true).unwrap();
+            inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), 0, true).unwrap();
         }
-        assert_eq!(inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), true), Err(Refused::Limit));
+        assert_eq!(
+            inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), 0, true),
+            Err(Refused::Limit)
+        );
     }
 
     #[test]
@@ -417,14 +385,14 @@ mod tests {
         let heap = heap();
         let layout = heap.layouts.intern(crate::heap::layout::Shape::Prefix { bytes: 8 }).unwrap();
         let mut inner = heap.inner();
-        inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), true).unwrap();
+        inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), 0, true).unwrap();
         inner.begin_sweep(false);
         while !inner.sweep_step(&heap) {}
         let first = inner.typed_space(&heap, layout, 2).unwrap();
         assert!(inner.is_swept());
         assert_eq!(inner.typed_space(&heap, layout, 2).unwrap(), first);
         assert_ne!(inner.typed_space(&heap, layout, 3).unwrap(), first);
-        let block = inner.fresh_block(&heap, first, true).unwrap();
+        let block = inner.fresh_block(&heap, first, 0, true).unwrap();
         assert_eq!(
             (heap.header(block).scan(), heap.header(block).layout()),
             (Scan::Typed, layout.0)

@@ -32,6 +32,30 @@ pub mod settling {
     pub const LONG: u32 = 4;
 }
 
+/// Alone in its cache lines (two, since processors fetch them in pairs): it is written all the time, and what lies beside it is read all the time.
+#[repr(align(128))]
+pub struct Apart<T>(T);
+
+impl<T> core::ops::Deref for Apart<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> core::ops::DerefMut for Apart<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T> Apart<T> {
+    /// With its value.
+    pub const fn new(value: T) -> Self {
+        Self(value)
+    }
+}
+
 /// Shared words; all access is relaxed, the locks and stops around it order it.
 pub struct HeapState {
     /// Whether markers read objects while the program runs, so that memory must not be taken from under them; written with the world stopped or under the heap's lock, and read under it by who frees.
@@ -45,7 +69,7 @@ pub struct HeapState {
     /// Cycles completed; written by who runs the cycle.
     pub cycles: AtomicU64,
     /// Bytes of runs and large objects handed out since the last cycle; added to by mutators, reset by the cycle.
-    pub allocated_since_cycle: AtomicUsize,
+    pub allocated_since_cycle: Apart<AtomicUsize>,
     /// Bytes of cells freed explicitly since the last cycle; as above.
     pub freed_since_cycle: AtomicUsize,
     /// Bytes marked by the last cycle; written by the cycle.
@@ -85,7 +109,7 @@ impl HeapState {
             settling: AtomicU32::new(settling::NO),
             marks: AtomicU64::new(0),
             cycles: AtomicU64::new(0),
-            allocated_since_cycle: AtomicUsize::new(0),
+            allocated_since_cycle: Apart::new(AtomicUsize::new(0)),
             freed_since_cycle: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
             marked_bytes: AtomicUsize::new(0),

@@ -112,7 +112,7 @@ mod tests {
     fn a_broken_heap_is_noticed() {
         let heap = Heap::new();
         heap.reserve(16 << 20).unwrap();
-        let block = heap.inner().fresh_block(&heap, SpaceId::of(Kind::Leaf, 15), true).unwrap();
+        let block = heap.inner().fresh_block(&heap, SpaceId::of(Kind::Leaf, 15), 0, true).unwrap();
         assert_eq!(heap.verify(), Ok(()));
         heap.bits(block).set_range(5..6, true, false, true);
         assert_eq!(heap.verify().unwrap_err().rule, "heap.inv.marked-blocks");

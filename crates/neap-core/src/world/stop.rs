@@ -9,7 +9,7 @@
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use core::ops::Range;
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
@@ -27,6 +27,11 @@ static ONLY: AtomicUsize = AtomicUsize::new(0);
 static STANDS_SINCE: AtomicU64 = AtomicU64::new(0);
 /// For how long it stood, if it did not wait to be resumed. As above.
 static STOOD_NS: AtomicU64 = AtomicU64::new(0);
+/// Who stops the world sleeps on [`OBEYED`], or is about to. Written by it.
+static SLEEPS: AtomicBool = AtomicBool::new(false);
+/// Stops to come in which signals are sent at once, and how many it will be the next time; written by who stops the world.
+static UNPATIENT: AtomicU32 = AtomicU32::new(0);
+static NEXT_UNPATIENT: AtomicU32 = AtomicU32::new(1);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// After so long without an answer the request is repeated, since a signal can be lost to a thread that is only just starting.
@@ -61,30 +66,55 @@ extern "C" fn handler(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
 /// Stands still if the world is being stopped. In the handler the interrupted registers lie in the signal frame above us; elsewhere the ones that a
 /// caller expects kept are spilled here.
 pub fn obey(mutator: &Mutator) {
-    thread::with_registers_spilled(|position| {
-        let epoch = EPOCH.load(SeqCst);
-        // Only who was asked in this stop answers: a signal that an earlier one left behind must not stand for another thread's answer.
-        let asked = mutator.asked.load(Acquire) == epoch;
-        if epoch.is_multiple_of(2) || !asked || mutator.obeyed.load(Relaxed) == epoch {
-            return;
-        }
-        mutator.position.store(position, Relaxed);
-        if ONLY.load(Relaxed) != 0 {
-            STANDS_SINCE.store(clock::now_ns(), Relaxed);
-        }
-        let goes_on = ONLY.load(Relaxed) != 0 && root_copy::take(mutator);
-        if goes_on {
-            let since = STANDS_SINCE.load(Relaxed);
-            STOOD_NS.store(clock::now_ns().saturating_sub(since), Relaxed);
-        }
-        // Release: who stopped us reads our stack and runs after seeing this.
-        mutator.obeyed.store(epoch, Release);
-        OBEYED.fetch_add(1, Release);
+    thread::with_registers_spilled(|position| obey_at(mutator, position));
+}
+
+fn obey_at(mutator: &Mutator, position: usize) {
+    let epoch = EPOCH.load(SeqCst);
+    // Only who was asked in this stop answers: a signal that an earlier one left behind must not stand for another thread's answer.
+    let asked = mutator.asked.load(Acquire) == epoch;
+    if epoch.is_multiple_of(2) || !asked || mutator.obeyed.load(Relaxed) == epoch {
+        return;
+    }
+    mutator.position.store(position, Relaxed);
+    let alone = ONLY.load(Relaxed) != 0;
+    if alone {
+        STANDS_SINCE.store(clock::now_ns(), Relaxed);
+    }
+    let goes_on = alone && root_copy::take(mutator);
+    if goes_on {
+        let since = STANDS_SINCE.load(Relaxed);
+        STOOD_NS.store(clock::now_ns().saturating_sub(since), Relaxed);
+    }
+    // Release: who stopped us reads our stack and runs after seeing this.
+    mutator.obeyed.store(epoch, Release);
+    OBEYED.fetch_add(1, SeqCst);
+    if SLEEPS.load(SeqCst) {
         futex::wake(&OBEYED, 1);
-        if !goes_on {
-            wait_for_resume(epoch);
-        }
-    });
+    }
+    if !goes_on {
+        wait_for_resume(epoch);
+    }
+}
+
+/// Stands still if the world is being stopped: a thread that comes by here needs no signal. Outside critical sections, its registers spilled above `position`.
+#[inline]
+pub fn poll(position: usize) {
+    if !EPOCH.load(Relaxed).is_multiple_of(2) {
+        obey_unsignalled(position);
+    }
+}
+
+#[cold]
+fn obey_unsignalled(position: usize) {
+    if let Some(mutator) = current::get()
+        && mutator.is_at_ease()
+        && mutator.activity() == Activity::Running
+    {
+        // A signal that comes meanwhile waits until this answer is given.
+        let _critical = mutator.critical();
+        obey_at(mutator, position);
+    }
 }
 
 /// Obeys a stop that was put off until the end of a critical section; `askers` are bits of [`Asker`].
@@ -99,22 +129,27 @@ pub(super) fn obey_late(mutator: &Mutator, askers: u8) {
     }
 }
 
-/// Looks so often before it sleeps, some twenty microseconds: where little is live a stop takes no longer, and waking costs as much again.
-const SPINS: u32 = 1000;
+/// Looks so often before it sleeps, some forty microseconds: where little is live a stop takes no longer, and waking costs as much again.
+const SPINS: u32 = 2000;
+/// Who stops the world looks so often whether the others come by without a signal, which costs several times as much.
+const PATIENCE: u32 = 300;
+/// Where they did not, it sends signals at once for one stop, then for twice as many each time, up to this.
+const LONGEST_UNPATIENT: u32 = 64;
 
-/// Waits a moment for `condition` to end.
-fn spin_while(condition: impl Fn() -> bool) {
-    for _ in 0..SPINS {
+/// Waits a moment for `condition` to end; says whether it did.
+fn spin_while(spins: u32, condition: impl Fn() -> bool) -> bool {
+    for _ in 0..spins {
         if !condition() {
-            return;
+            return true;
         }
         core::hint::spin_loop();
     }
+    !condition()
 }
 
 /// Sleeps until the stop numbered `epoch` is over.
 pub(super) fn wait_for_resume(epoch: u32) {
-    spin_while(|| EPOCH.load(Acquire) == epoch);
+    spin_while(SPINS, || EPOCH.load(Acquire) == epoch);
     while EPOCH.load(Acquire) == epoch {
         futex::wait(&EPOCH, epoch, None);
     }
@@ -217,31 +252,72 @@ pub fn resume_one(one: One) -> u64 {
     }
 }
 
-/// Stops by signal those of the mutators that `wanted` chooses which run and have not obeyed this stop in another way.
+/// Stops those of the mutators that `wanted` chooses which run and have not obeyed this stop in another way: they may come by [`poll`] at once, and are sent a signal if they do not.
 fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch: u32) {
-    let mut asked = 0;
-    for mutator in registry.iter() {
-        let stands =
-            mutator.activity() == Activity::Blocked || mutator.obeyed.load(Acquire) == epoch;
-        if wanted(mutator) && !stands {
+    let stands = |mutator: &Mutator| {
+        mutator.obeyed.load(Acquire) == epoch || mutator.activity() == Activity::Blocked
+    };
+    let missing = |registry: &Registry| {
+        registry.iter().filter(|mutator| wanted(mutator) && !stands(mutator)).count()
+    };
+    if wait_unsignalled(registry, |mutator| wanted(mutator) && !stands(mutator), epoch) {
+        return;
+    }
+    // Those that have answered since they were asked, and those that will for the signal.
+    let mut answers = 0;
+    for mutator in registry.iter().filter(|mutator| wanted(mutator)) {
+        if mutator.obeyed.load(Acquire) == epoch {
+            answers += (mutator.asked.load(Relaxed) == epoch) as u32;
+        } else if mutator.activity() != Activity::Blocked {
             if ask(mutator, epoch) {
-                asked += 1;
+                answers += 1;
             } else {
                 registry.remove(mutator);
             }
         }
     }
-    spin_while(|| OBEYED.load(Acquire) < asked);
-    loop {
-        let seen = OBEYED.load(Acquire);
-        if seen >= asked {
-            break;
-        }
-        if !futex::wait(&OBEYED, seen, Some(REPEAT_NS)) {
-            wait_one_by_one(registry, wanted, epoch);
-            break;
+    if !spin_while(SPINS, || OBEYED.load(Acquire) < answers) {
+        SLEEPS.store(true, SeqCst);
+        loop {
+            let seen = OBEYED.load(SeqCst);
+            if seen >= answers {
+                break;
+            }
+            if !futex::wait(&OBEYED, seen, Some(REPEAT_NS)) {
+                break;
+            }
         }
     }
+    // A signal that an earlier stop left behind may have made a blocked thread answer for another.
+    if missing(registry) > 0 {
+        SLEEPS.store(true, SeqCst);
+        wait_one_by_one(registry, wanted, epoch);
+    }
+    SLEEPS.store(false, Relaxed);
+}
+
+/// Asks those mutators without a signal and waits a moment; says whether they all stand. Where it failed lately it is not tried.
+fn wait_unsignalled(registry: &Registry, runs: impl Fn(&Mutator) -> bool, epoch: u32) -> bool {
+    // A thread that is stopped alone is met in the middle of its work, and goes on as soon as it has answered.
+    if ONLY.load(Relaxed) != 0 {
+        return false;
+    }
+    let unpatient = UNPATIENT.load(Relaxed);
+    if unpatient > 0 {
+        UNPATIENT.store(unpatient - 1, Relaxed);
+        return false;
+    }
+    let running = || registry.iter().filter(|mutator| runs(mutator));
+    running().for_each(|mutator| mutator.asked.store(epoch, Release));
+    let stand = spin_while(PATIENCE, || running().next().is_some());
+    let next = NEXT_UNPATIENT.load(Relaxed);
+    if stand {
+        NEXT_UNPATIENT.store(1, Relaxed);
+    } else {
+        UNPATIENT.store(next, Relaxed);
+        NEXT_UNPATIENT.store((next * 2).min(LONGEST_UNPATIENT), Relaxed);
+    }
+    stand
 }
 
 fn ask(mutator: &Mutator, epoch: u32) -> bool {

@@ -4,6 +4,7 @@
 
 use core::sync::atomic::Ordering::*;
 
+use super::super::header::LANES;
 use super::{Inner, SWEEP_STEP};
 use crate::heap::Heap;
 
@@ -16,29 +17,24 @@ impl Inner {
         let header = |granule| heap.header(granule);
         let (now, before) = (self.epoch, 1 - self.epoch);
         let mut left = SWEEP_STEP;
-        while self.swept_below < self.spaces.len() {
-            let index = self.swept_below;
-            loop {
-                if left == 0 {
-                    return false;
-                }
-                let lists = &mut self.spaces[index].lists;
-                let Some(block) =
-                    lists.partial[before].pop(header).or_else(|| lists.used[before].pop(header))
-                else {
-                    break;
-                };
-                left -= 1;
-                let its = heap.header(block);
-                match heap.bits(block).sweep(its.cells()) {
-                    0 => {
+        while self.swept_below < self.in_use.len() {
+            let index = self.in_use[self.swept_below] as usize;
+            for lane in 0..LANES {
+                while let Some(block) = self.spaces[index].lists.pop(before, lane, header) {
+                    let its = heap.header(block);
+                    let live = heap.bits(block).sweep(its.cells());
+                    let lists = &mut self.spaces[index].lists;
+                    if live == 0 {
                         heap.dissolve_block(self, block);
-                    }
-                    live if live == its.cells() => lists.used[now].push(block, header),
-                    _ => {
+                    } else if live == its.cells() {
+                        lists.push_used(now, block, header);
+                    } else {
                         its.fresh.store(0, Relaxed);
-                        its.cursor.store(0, Relaxed);
-                        lists.partial[now].push(block, header);
+                        lists.push_partial(now, block, header);
+                    }
+                    left -= 1;
+                    if left == 0 {
+                        return false;
                     }
                 }
             }
@@ -50,12 +46,12 @@ impl Inner {
     fn sweep_large(&mut self, heap: &Heap, most: usize) -> bool {
         let header = |granule| heap.header(granule);
         for _ in 0..most {
-            let Some(block) = self.large.used[1 - self.epoch].pop(header) else { return true };
+            let Some(block) = self.large.pop(1 - self.epoch, 0, header) else { return true };
             if heap.bits(block).sweep(1) == 0 {
                 heap.dissolve_block(self, block);
             } else {
                 let epoch = self.epoch;
-                self.large.used[epoch].push(block, header);
+                self.large.push_used(epoch, block, header);
             }
         }
         false
@@ -63,7 +59,7 @@ impl Inner {
 
     /// Whether every block is swept.
     pub fn is_swept(&self) -> bool {
-        self.swept_below >= self.spaces.len() && self.large.used[1 - self.epoch].first().is_none()
+        self.swept_below >= self.in_use.len() && self.large.is_empty(1 - self.epoch)
     }
 
     /// The end of a cycle: every block is to be swept by its new mark bits. All were swept by the old ones before.

@@ -1,0 +1,112 @@
+//! Finding blocks with free cells for a thread: of its own lane first, and several at once for who comes often.
+//!
+//! Invariant: as `[heap.inv.lists]`; a block that is found is held by the thread that asked, and in the list of the blocks in use. Under the heap's lock, for a thread that refills a run.
+
+use super::{Inner, SWEEP_STEP, Search, SpaceId};
+use crate::addr::{GRANULE_BYTES, Granule};
+use crate::heap::header::LANES;
+use crate::heap::{Heap, Refused};
+
+impl Inner {
+    /// A block of space `id` with free cells for a thread of `lane`: one known to have some, one that sweeping finds to have some, or a new one.
+    pub fn search(&mut self, heap: &Heap, id: SpaceId, lane: usize, may_grow: bool) -> Search {
+        if self.ensure_fixed().is_err() {
+            return Search::None(Refused::System);
+        }
+        let header = |granule| heap.header(granule);
+        let (now, before) = (self.epoch, 1 - self.epoch);
+        let mut left = SWEEP_STEP;
+        for its_lane in (0..LANES).map(|turn| (lane + turn) % LANES) {
+            let lists = &mut self.spaces[id.0 as usize].lists;
+            if let Some(block) = lists.pop_partial(now, its_lane, header) {
+                self.hold(heap, id, lane, block);
+                return Search::Found(block);
+            }
+            // What is held back is so for a moment only.
+            while !self.held_back
+                && let Some(block) = lists.pop(before, its_lane, header)
+            {
+                if heap.sweep_block(block) {
+                    self.hold(heap, id, lane, block);
+                    return Search::Found(block);
+                }
+                lists.push_used(now, block, header);
+                left -= 1;
+                if left == 0 {
+                    return Search::Again;
+                }
+            }
+        }
+        if self.held_back {
+            // A refusal means to ask again.
+            return self.fresh_block(heap, id, lane, may_grow).map_or(Search::Again, Search::Found);
+        }
+        self.search_elsewhere(heap, id, lane, may_grow)
+    }
+
+    /// Takes further blocks with free cells, `most` at most, for the thread that was just given `first`: it uses them one after the other, without the lock. The heap does not grow for them.
+    pub fn search_further(
+        &mut self,
+        heap: &Heap,
+        id: SpaceId,
+        lane: usize,
+        first: Granule,
+        most: usize,
+    ) {
+        let mut last = first;
+        for _ in 0..most {
+            let Some(block) = self.one_at_hand(heap, id, lane) else { return };
+            heap.header(last).follow_with(block);
+            last = block;
+        }
+    }
+
+    /// A block with free cells, held by the caller, if one of its lane or a new one is found at the first look.
+    fn one_at_hand(&mut self, heap: &Heap, id: SpaceId, lane: usize) -> Option<Granule> {
+        let header = |granule| heap.header(granule);
+        let (now, before) = (self.epoch, 1 - self.epoch);
+        let lists = &mut self.spaces[id.0 as usize].lists;
+        if let Some(block) = lists.pop_partial(now, lane, header) {
+            self.hold(heap, id, lane, block);
+            return Some(block);
+        }
+        if self.held_back {
+            return None;
+        }
+        let Some(block) = lists.pop(before, lane, header) else {
+            return lists.is_empty(before).then(|| self.free_at_hand(heap, id, lane))?;
+        };
+        if heap.sweep_block(block) {
+            self.hold(heap, id, lane, block);
+            return Some(block);
+        }
+        lists.push_used(now, block, header);
+        None
+    }
+
+    /// A new block where there is room, and memory is not short.
+    fn free_at_hand(&mut self, heap: &Heap, id: SpaceId, lane: usize) -> Option<Granule> {
+        if self.granules.taken() * GRANULE_BYTES > heap.max_bytes() / 2 {
+            return None;
+        }
+        self.fresh_block(heap, id, lane, false).ok()
+    }
+
+    fn search_elsewhere(
+        &mut self,
+        heap: &Heap,
+        id: SpaceId,
+        lane: usize,
+        may_grow: bool,
+    ) -> Search {
+        match self.fresh_block(heap, id, lane, false) {
+            Ok(block) => Search::Found(block),
+            Err(_) if !self.sweep_step(heap) => Search::Again,
+            Err(Refused::Limit) => Search::None(Refused::Limit),
+            Err(Refused::System) => match self.fresh_block(heap, id, lane, may_grow) {
+                Ok(block) => Search::Found(block),
+                Err(refused) => Search::None(refused),
+            },
+        }
+    }
+}
