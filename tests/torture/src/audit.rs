@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::graph::{Graph, Keeper};
 use crate::hidden::pattern;
 use crate::node::Index;
-use crate::{ensure, fail, options, who};
+use crate::{cleaners, ensure, fail, options, who};
 use neap_core::api::{self, finalizer};
 
 /// Heads that stale words may keep at one audit: in frames and saved registers of any thread that handled the objects, or marked.
@@ -189,7 +189,18 @@ impl Graph {
             }
         }
         for &index in dead.iter().filter(|index| !kept[**index as usize]) {
+            if self.is_there(index) == Some(false) {
+                let cleaners = core::mem::take(&mut self.node_mut(index).cleaners);
+                self.owed.extend(cleaners.into_iter().filter(|record| record.times() == 0));
+            }
             self.remove(index);
+        }
+    }
+
+    /// Fails if a cleaner of an object that is gone has not run, or a reference to it was not taken. When nobody is in the midst of one.
+    pub fn check_cleaned(&self) {
+        if let Some(record) = self.owed.iter().find(|record| record.times() == 0) {
+            fail!("lost: an object is gone, and {} {} times", record.describe(), record.times());
         }
     }
 
@@ -249,6 +260,7 @@ fn collect_twice() -> bool {
             return false;
         }
         quiet = if finalizer::run_ready() == 0 { quiet + 1 } else { 0 };
+        cleaners::poll();
         if quiet == 2 {
             break;
         }

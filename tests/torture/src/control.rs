@@ -3,8 +3,8 @@
 //!
 //! Invariant: nothing here waits for the shared graph while it holds collections off. Called by workers.
 
-use crate::ensure;
 use crate::worker::Worker;
+use crate::{cleaners, ensure};
 use neap_core::api::{self, finalizer};
 
 /// A collection, in one of the ways there are.
@@ -39,7 +39,10 @@ pub fn something(worker: &mut Worker) {
             api::unblocked(|| worker.graph_operations(10));
             worker.pause();
         }),
-        6 => _ = finalizer::run_ready(),
+        6 => {
+            finalizer::run_ready();
+            cleaners::poll();
+        }
         7 => count_objects(worker),
         8 => check_statistics(),
         9 => ask_anything(worker),

@@ -6,6 +6,7 @@
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use crate::cleaners;
 use crate::ensure;
 use crate::finalizers;
 use crate::hidden::Hidden;
@@ -14,6 +15,7 @@ use crate::options::{self, Sabotage};
 use crate::pairs::Pair;
 use crate::places::{Place, Sort};
 use neap_core::api;
+use std::sync::Arc;
 
 /// Where a pointer is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub struct Graph {
     pub(crate) pinned: Vec<Index>,
     /// Nodes in whose monitors the graph's worker is, and how often.
     pub(crate) held: Vec<(Index, u32)>,
+    /// Cleaners and references of objects that are gone, which had not run or been taken then.
+    pub(crate) owed: Vec<Arc<cleaners::Record>>,
     /// Bytes of all nodes, those included that are dead and not known to be gone.
     pub bytes: usize,
     /// A pointer one past the end counts.
@@ -318,6 +322,7 @@ impl Graph {
     pub fn free(&mut self, keeper: Keeper, index: Index) {
         finalizers::unregister(self.node_mut(index));
         self.free_handles(index);
+        cleaners::unregister(self.node_mut(index));
         self.set(keeper, None);
         let node = self.node(index);
         let address = node.address;

@@ -11,6 +11,7 @@
 
 mod audit;
 mod cases;
+mod cleaners;
 mod control;
 mod failure;
 mod fiber;
@@ -150,6 +151,10 @@ fn last_audit(random: &mut fastrand::Rng) {
     for graph in &mut graphs {
         heads += graph.audit(random, audit::MOST_HEADS).unwrap_or(0);
     }
+    // Nobody else is left to be in the midst of one.
+    api::finalizer::run_ready();
+    cleaners::poll();
+    graphs.iter().for_each(graph::Graph::check_cleaned);
     // Links of what is left are registered.
     core::mem::forget(graphs);
     ensure!(

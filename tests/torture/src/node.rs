@@ -6,6 +6,7 @@
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
+use crate::cleaners;
 use crate::finalizers::Record;
 use crate::handles::Weak;
 use crate::hidden::{Hidden, pattern};
@@ -58,6 +59,8 @@ pub struct Node {
     pub pairs: Vec<Pair>,
     /// Its finalizer.
     pub finalizer: Option<Arc<Record>>,
+    /// Its cleaners, and references to it on the queue.
+    pub cleaners: Vec<Arc<cleaners::Record>>,
     /// An audit found it unreachable.
     pub dead: bool,
 }
@@ -124,6 +127,14 @@ impl Node {
                 record.times_run() == 0,
                 "lost: {} is reachable, and its finalizer ran",
                 self.describe()
+            );
+        }
+        for record in &self.cleaners {
+            ensure!(
+                record.times() == 0,
+                "lost: {} is reachable, and {}",
+                self.describe(),
+                record.describe()
             );
         }
         if let Some(link) = &self.link {

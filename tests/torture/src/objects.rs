@@ -3,6 +3,7 @@
 //! Invariant: an object that is resized or freed has one pointer to it, the one by which the walk came. Called by who
 //! holds the graph.
 
+use crate::cleaners;
 use crate::ensure;
 use crate::finalizers;
 use crate::graph::{Graph, Keeper};
@@ -109,6 +110,7 @@ pub fn create(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
         weak: None,
         pairs: Vec::new(),
         finalizer: None,
+        cleaners: Vec::new(),
         dead: false,
     };
     graph.check_known(&node, random.usize(0..bytes));
@@ -124,6 +126,9 @@ pub fn create(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
         }
         if random.u32(0..100) < options::get().finalizers {
             finalizers::register(graph.node_mut(index), random);
+        }
+        if random.u32(0..100) < options::get().finalizers {
+            cleaners::register(graph.node_mut(index), random);
         }
     }
     if random.u32(0..100) < options::get().weak {
@@ -231,6 +236,7 @@ pub fn resize(graph: &mut Graph, random: &mut fastrand::Rng) {
     let (address, weak) = (graph.node(index).address, graph.node(index).weak);
     let refer = |object: usize| weak.iter().for_each(|weak| weak.set(object));
     refer(0);
+    cleaners::unregister(graph.node_mut(index));
     let moved = {
         // SAFETY: the only pointer to it is rewritten below.
         unsafe { api::reallocate(address.reveal() as *mut u8, bytes) }
@@ -270,6 +276,7 @@ fn shadow_of(node: &Node) -> Node {
         weak: None,
         pairs: Vec::new(),
         finalizer: None,
+        cleaners: Vec::new(),
         slots: node.slots.clone(),
         decoys: node.decoys.clone(),
         ..*node

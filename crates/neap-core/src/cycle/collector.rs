@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use super::generation::{Generation, Generations, Yield};
 use super::pacer::Pacer;
@@ -138,6 +138,18 @@ pub(super) fn with_room(f: impl FnOnce()) {
 
 /// Heaps that are expected to hold less live than this are marked with the world stopped, unless there is much to settle: that takes less time than a second stop.
 const SMALL_BYTES: usize = 256 << 10;
+/// Where references took as long to settle in the last cycle, however small the heap is, as with cleaners of objects that all die. Larger: longer stops; smaller: more small programs have cycles with two threads.
+const LONG_SETTLING_NS: u64 = 200_000;
+/// How long settling references took in the last cycle.
+pub(super) static SETTLING_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the next cycle is to run beside the program, where that is possible: a short stop is cheaper where there is little to do.
+fn is_worth_running_beside() -> bool {
+    steps::enabled()
+        && (HEAP.state.expected_live_bytes() >= SMALL_BYTES
+            || refs::are_many()
+            || SETTLING_NS.load(Relaxed) >= LONG_SETTLING_NS)
+}
 
 /// The same for a caller that has spilled its registers above `position`: nothing below it is the program's.
 pub fn collect_from(position: usize, reason: Reason) -> bool {
@@ -157,9 +169,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     for _ in 0..2 {
         steps::reopen();
         // Without the collector's thread the world is stopped for this cycle.
-        let small = HEAP.state.expected_live_bytes() < SMALL_BYTES && !refs::are_many();
-        let beside = steps::enabled() && !small;
-        if beside && background::ensure() {
+        if is_worth_running_beside() && background::ensure() {
             let collected = concurrently(position, reason);
             if collected || steps::enabled() {
                 return collected;
@@ -341,8 +351,7 @@ pub(super) fn set_due(collector: &Collector) -> usize {
             room.max(collector.settings.min_trigger).min(collector.threshold())
         }
     };
-    let concurrent = steps::enabled() && HEAP.state.expected_live_bytes() >= SMALL_BYTES;
-    let due = if concurrent {
+    let due = if is_worth_running_beside() {
         concurrent_start(threshold, steps::allocated_during_last())
     } else {
         threshold

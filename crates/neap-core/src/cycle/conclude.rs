@@ -5,7 +5,7 @@
 use core::sync::atomic::Ordering::*;
 use std::time::Instant;
 
-use super::collector::{Collector, set_due};
+use super::collector::{Collector, SETTLING_NS, set_due};
 use super::generation::{Generation, Yield};
 use super::limits;
 use super::pacer::Cycle;
@@ -27,6 +27,7 @@ pub fn conclude(
         samples::lock().settle(&HEAP);
     }
     count(collector, record);
+    SETTLING_NS.store(record.settle_ns, Relaxed);
     let running_ns = record.arm_ns
         + match record.kind {
             Kind::Stopped => 0,
