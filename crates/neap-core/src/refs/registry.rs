@@ -186,15 +186,16 @@ impl Registry {
     /// Decides about every entry of one piece; void ones are let go. By the cycle, one thread for each piece; mutators may register meanwhile.
     pub(crate) fn walk(&self, piece: usize, mut decide: impl FnMut(&'static Entry) -> Verdict) {
         let Some(chunk) = piece.checked_sub(1) else {
-            return walk_list(&self.outside, &mut decide);
+            return walk_list(&self.outside, &mut slab::LettingGo::new(), &mut decide);
         };
         let Some(piece) = self.piece(chunk) else { return };
         if !piece.used.swap(false, SeqCst) {
             return;
         }
         let mut used = false;
+        let mut letting_go = slab::LettingGo::new();
         for list in piece.lists.iter().filter(|list| list.load(SeqCst) != 0) {
-            walk_list(list, &mut decide);
+            walk_list(list, &mut letting_go, &mut decide);
             used |= list.load(Relaxed) != 0;
         }
         if used {
@@ -250,30 +251,41 @@ pub(crate) fn void(entry: &Entry, word: usize) -> bool {
         && entry.object.compare_exchange(word, object_of(word), AcqRel, Relaxed).is_ok()
 }
 
-fn walk_list(list: &AtomicUsize, decide: &mut impl FnMut(&'static Entry) -> Verdict) {
+fn walk_list(
+    list: &AtomicUsize,
+    letting_go: &mut slab::LettingGo,
+    decide: &mut impl FnMut(&'static Entry) -> Verdict,
+) {
+    let first = list.load(Acquire);
     let mut before: Option<&Entry> = None;
-    let mut at = list.load(Acquire);
+    let mut at = first;
     while let Some(entry) = entry_at(at) {
         let next = entry.next.load(Acquire);
         let is_void = kind_of(entry.object.load(Acquire)) == 0;
         let verdict = if is_void { Verdict::Drop } else { decide(entry) };
         if verdict == Verdict::Keep {
+            // All before the first that stays are taken out at once.
+            if before.is_none() && at != first {
+                take_front(list, first, at);
+            }
             before = Some(entry);
         } else {
-            match before {
-                Some(before) => before.next.store(next, Release),
-                None => take_first(list, at, next),
+            if let Some(before) = before {
+                before.next.store(next, Release);
             }
             if verdict == Verdict::Drop {
-                slab::let_go(entry);
+                letting_go.add(entry);
             }
         }
         at = next;
     }
+    if before.is_none() && first != 0 {
+        take_front(list, first, 0);
+    }
 }
 
-/// Takes the entry at `first` out, which was the list's first when it was looked at; mutators may have put others before it.
-fn take_first(list: &AtomicUsize, first: usize, next: usize) {
+/// Takes the entries from `first`, which was the list's first when it was looked at, to the one before `next` out; mutators may have put others before them.
+fn take_front(list: &AtomicUsize, first: usize, next: usize) {
     let Err(mut at) = list.compare_exchange(first, next, AcqRel, Acquire) else { return };
     while let Some(entry) = entry_at(at) {
         at = entry.next.load(Acquire);

@@ -81,6 +81,10 @@ impl Slab {
         Self::at(core::ptr::from_ref(entry) as usize & !(PAGE_BYTES - 1))
     }
 
+    fn index(&self, entry: &Entry) -> usize {
+        (core::ptr::from_ref(entry) as usize - self.entries.as_ptr() as usize) / size_of::<Entry>()
+    }
+
     /// A free entry; only for the owner.
     #[inline]
     fn take(&self) -> Option<&'static Entry> {
@@ -172,9 +176,49 @@ fn add_region() -> Result<(), NoMemory> {
 /// The entry is in no list any more; it can be taken again after the next [`stopped`] and [`reclaim`]. By the cycle, or in a critical section.
 pub(crate) fn let_go(entry: &Entry) {
     let slab = Slab::of(entry);
-    let index =
-        (core::ptr::from_ref(entry) as usize - slab.entries.as_ptr() as usize) / size_of::<Entry>();
+    let index = slab.index(entry);
     slab.let_go[SINCE.load(Relaxed)][index / 64].fetch_or(1 << (index % 64), Release);
+}
+
+/// Lets entries go one after the other, with one write for those of a slab that come together. What it holds is let go when it is dropped.
+pub(crate) struct LettingGo {
+    /// Address of the slab; 0 for none.
+    page: usize,
+    bits: [u64; 2],
+}
+
+impl LettingGo {
+    pub(crate) fn new() -> Self {
+        Self { page: 0, bits: [0; 2] }
+    }
+
+    /// As [`let_go`].
+    #[inline]
+    pub(crate) fn add(&mut self, entry: &Entry) {
+        let slab = Slab::of(entry);
+        if slab.page() != self.page {
+            self.flush();
+            self.page = slab.page();
+        }
+        let index = slab.index(entry);
+        self.bits[index / 64] |= 1 << (index % 64);
+    }
+
+    fn flush(&mut self) {
+        for (group, bits) in self.bits.iter_mut().enumerate() {
+            let bits = core::mem::take(bits);
+            if bits != 0 {
+                let since = SINCE.load(Relaxed);
+                Slab::at(self.page).let_go[since][group].fetch_or(bits, Release);
+            }
+        }
+    }
+}
+
+impl Drop for LettingGo {
+    fn drop(&mut self) {
+        self.flush();
+    }
 }
 
 /// What was let go so far is free from the next [`reclaim`] on: nobody looks at it. World stopped.
