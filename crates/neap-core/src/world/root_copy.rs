@@ -60,9 +60,15 @@ pub(super) fn take(mutator: &Mutator) -> bool {
         }
         let from = start as *const usize;
         let to = (room as *mut usize).wrapping_add(words);
-        for index in 0..count {
-            // SAFETY: this thread's own stack and blocks, which stay while it is here, and room for the words.
-            unsafe { to.add(index).write_volatile(from.add(index).read_volatile()) };
+        // SAFETY: this thread's own stack and blocks, which stay while it is here, and room for the words. An instruction of our own: the words between other frames' variables are nothing to a compiler.
+        unsafe {
+            core::arch::asm!(
+                "rep movsq",
+                inout("rcx") count => _,
+                inout("rsi") from => _,
+                inout("rdi") to => _,
+                options(nostack, preserves_flags),
+            );
         }
         words += count;
     });
