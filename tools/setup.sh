@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 
 compilers=(gcc g++ libc6-dev make pkg-config ca-certificates)
 rust=(rustc-web cargo-web rustfmt-web rust-web-clippy)
-peers=(libgc-dev libmimalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby valgrind shellcheck)
+peers=(libgc-dev libmimalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby valgrind shellcheck fonts-dejavu-core)
 # Readers of the formats that Neap writes.
 d=(ldc gdc dub onedrive)
 readers=(python3-prometheus-client bpftrace bsdutils chromium)

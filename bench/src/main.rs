@@ -2,7 +2,7 @@
 //!
 //! The way of a figure: `catalogue` says what is measured (in the terms of `experiment`), `needs` builds programs and finds peers, `contest`
 //! runs contestants in turn through `process`, `report` draws rows with `statistics`, `record` keeps them, `table` prints them. One thread,
-//! because anything else we did would be measured too. `make bench` calls it; docs/benchmarks.md explains the method.
+//! because anything else we did would be measured too. `suite` is a command of its own, for programs in D. `make bench` calls it; docs/benchmarks.md explains the method.
 
 #![deny(unsafe_code)]
 
@@ -16,11 +16,12 @@ mod process;
 mod record;
 mod report;
 mod statistics;
+mod suite;
 mod table;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
@@ -32,8 +33,10 @@ use crate::record::{ExperimentRecord, Record};
 
 /// Runs Neap's benchmarks, each against its peer in the same run.
 #[derive(Parser)]
-#[command(name = "neap-bench", version)]
+#[command(name = "neap-bench", version, args_conflicts_with_subcommands = true)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Benchmarks to run: names, or their beginnings (`alloc` is all of alloc-16, alloc-32, …). Without names all but pauses-4g and the watches
     names: Vec<String>,
     /// Runs of each program; a figure for the record is the median of at least 5
@@ -65,6 +68,11 @@ struct Arguments {
     limit: u64,
 }
 
+#[derive(clap::Subcommand)]
+enum Command {
+    Suite(suite::Arguments),
+}
+
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(true) => ExitCode::SUCCESS,
@@ -84,6 +92,9 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let here = std::env::current_dir()
         .map_err(|error| format!("cannot tell the current folder: {error}"))?;
     let root = find_root(&here)?;
+    if let Some(Command::Suite(arguments)) = &arguments.command {
+        return suite::run(arguments, &root, &revision(&root));
+    }
     let (record, names) = match &arguments.from {
         Some(file) => {
             let record = Record::read(file)?;
@@ -210,7 +221,8 @@ fn find_root(start: &Path) -> Result<PathBuf, String> {
 /// The commit that is measured, with `+` when tracked files differ from it.
 fn revision(root: &Path) -> String {
     let git = |arguments: &[&str]| {
-        let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
+        let output =
+            std::process::Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else {

@@ -146,6 +146,19 @@ pub fn prepare(
     Ok(unavailable)
 }
 
+/// Builds the suite's programs in D.
+pub fn d_programs(root: &Path) -> Result<(), String> {
+    if let Some(file) = ["bin/neap", "lib/libneapd.a"]
+        .into_iter()
+        .find(|file| !root.join("build").join(file).exists())
+    {
+        return Err(format!(
+            "build/{file} is missing: `make build` makes it, the latter where ldc2 is installed (Debian's package is ldc)"
+        ));
+    }
+    make(root, "d")
+}
+
 fn is_there(peer: &Peer) -> Result<bool, String> {
     let mut compiler = Command::new("cc")
         .args(["-x", "c", "-", "-o", "/dev/null", peer.link])

@@ -105,11 +105,7 @@ impl Record {
 
     /// Reads a file that `write` wrote.
     pub fn read(path: &Path) -> Result<Self, String> {
-        let text = fs::read_to_string(path)
-            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        serde_json::from_str(&text).map_err(|error| {
-            format!("{} is not a file of benchmark results: {error}", path.display())
-        })
+        read_json(path)
     }
 
     /// Where it belongs: results that count under bench/results, quick ones with the things that were built.
@@ -120,18 +116,7 @@ impl Record {
 
     /// Writes it, whole or not at all.
     pub fn write(&self, path: &Path) -> Result<(), String> {
-        let complain =
-            |error: &dyn std::fmt::Display| format!("cannot write {}: {error}", path.display());
-        let folder = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(|error| complain(&error))?;
-        let mut file = tempfile::Builder::new()
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-            .tempfile_in(folder)
-            .map_err(|error| complain(&error))?;
-        let text = serde_json::to_string_pretty(self).map_err(|error| complain(&error))?;
-        writeln!(file, "{text}").map_err(|error| complain(&error))?;
-        file.persist(path).map_err(|error| complain(&error))?;
-        Ok(())
+        write_json(self, path)
     }
 
     /// Adds an experiment, in the place of an earlier one of that name.
@@ -141,6 +126,30 @@ impl Record {
             None => self.experiments.push(experiment),
         }
     }
+}
+
+/// Reads a file of results.
+pub fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, String> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    serde_json::from_str(&text)
+        .map_err(|error| format!("{} is not a file of benchmark results: {error}", path.display()))
+}
+
+/// Writes a file of results, whole or not at all.
+pub fn write_json(value: &impl Serialize, path: &Path) -> Result<(), String> {
+    let complain =
+        |error: &dyn std::fmt::Display| format!("cannot write {}: {error}", path.display());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(|error| complain(&error))?;
+    let mut file = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(folder)
+        .map_err(|error| complain(&error))?;
+    let text = serde_json::to_string_pretty(value).map_err(|error| complain(&error))?;
+    writeln!(file, "{text}").map_err(|error| complain(&error))?;
+    file.persist(path).map_err(|error| complain(&error))?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -27,11 +27,16 @@ pub fn markdown(record: &Record) -> String {
 
 /// `document` with the Markdown between its two marks replaced by that of `record`.
 pub fn into_document(document: &str, record: &Record) -> Result<String, String> {
+    between_marks(document, &markdown(record))
+}
+
+/// `document` with what is between its two marks replaced by `text`.
+pub fn between_marks(document: &str, text: &str) -> Result<String, String> {
     let missing =
         || format!("the document lacks the lines '{BEGIN}' and '{END}', between which results go");
     let (before, rest) = document.split_once(BEGIN).ok_or_else(missing)?;
     let (_, after) = rest.split_once(END).ok_or_else(missing)?;
-    Ok(format!("{before}{BEGIN}\n{}{END}{after}", markdown(record)))
+    Ok(format!("{before}{BEGIN}\n{text}{END}{after}"))
 }
 
 fn head(record: &Record) -> Vec<String> {
