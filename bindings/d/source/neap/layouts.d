@@ -4,6 +4,7 @@
 module neap.layouts;
 
 import core.atomic : atomicLoad, atomicStore, MemoryOrder;
+import core.stdc.stdlib : calloc;
 import neap.attributes;
 import neap.c;
 import neap.shared_lock;
@@ -19,7 +20,15 @@ private struct Known
     uint layout;
 }
 
-private __gshared Known[places] table;
+/// Not in static data, which is scanned for roots. Null before `initializeLayouts`.
+private __gshared Known* table;
+
+/// Called once. False without memory.
+bool initializeLayouts() nothrow @nogc
+{
+    table = cast(Known*) calloc(places, Known.sizeof);
+    return table !is null;
+}
 
 /// The layout of a block of `bytes` bytes with these attributes, made for a `ti` that is not null.
 uint layoutOf(const scope TypeInfo ti, size_t bytes, uint bits) nothrow

@@ -10,6 +10,7 @@ import core.stdc.stdio : fprintf, stderr;
 import core.stdc.stdlib : exit, malloc;
 import neap.attributes;
 import neap.c;
+import neap.layouts;
 import neap.plugin;
 import neap.roots;
 import neap.shared_lock;
@@ -39,7 +40,7 @@ private GC create(bool isPrecise)
     neap_init();
     neap_finalizers_set_automatic(0);
     auto memory = malloc(__traits(classInstanceSize, NeapGC));
-    if (memory is null || !initializeAttributes() || !initializeWorld())
+    if (memory is null || !initializeAttributes() || !initializeLayouts() || !initializeWorld())
     {
         fprintf(stderr, "neap: the collector cannot start: no memory, or it has another host in this process; choose another with --DRT-gcopt=gc:conservative\n");
         exit(1);
