@@ -53,7 +53,7 @@ impl Worker {
         let mut graph = Graph::new();
         Place::in_static_data().map(|place| graph.add_place(place));
         Place::registered(32).map(|place| graph.add_place(place));
-        Place::of_handles(24, number % 2 == 0).map(|place| graph.add_place(place));
+        Place::of_handles(24, number.is_multiple_of(2)).map(|place| graph.add_place(place));
         graph.add_place(Place::in_thread_storage());
         graph.add_place(Place::lent(slots));
         Self {
