@@ -257,14 +257,12 @@ mod tests {
     fn goes_on_through_an_interrupted_function() {
         static FOUND: crate::sync::Lock<Option<(Vec<usize>, Vec<usize>)>> =
             crate::sync::Lock::new(crate::rank::Rank::Test, None);
-        extern "C" fn handler(_: c_int) {
+        extern "C" fn handler(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
             *FOUND.lock() = Some(both(100));
         }
-        // SAFETY: installs a handler for a signal that this test alone raises.
-        unsafe {
-            libc::signal(libc::SIGUSR1, handler as *const () as usize);
-            libc::raise(libc::SIGUSR1);
-        }
+        assert!(crate::sys::signal::install(libc::SIGUSR1, handler));
+        // SAFETY: the handler above takes it.
+        unsafe { libc::raise(libc::SIGUSR1) };
         let (theirs, ours) = FOUND.lock().take().unwrap();
         assert!(ours.len() > 5, "{} frames", ours.len());
         assert_eq!(theirs[..ours.len()], ours[..]);
