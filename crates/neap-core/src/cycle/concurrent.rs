@@ -9,7 +9,7 @@
 #![allow(unsafe_code)]
 
 use core::sync::atomic::Ordering::*;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::collector::{COLLECTOR, Collector};
 use super::conclude::conclude;
@@ -42,6 +42,8 @@ const FEW_PAGES: usize = 64;
 const MOST_ROUNDS: usize = 12;
 /// Rounds that find hardly less than the best one before: beyond so many the program writes faster than rounds can be.
 const MOST_IN_VAIN: usize = 2;
+/// Where it takes the program's threads longer to stop, because there are many, another stop costs more than it saves.
+const SLOW_STOP: Duration = Duration::from_micros(500);
 /// Where at least this part of what is allocated stays, new blocks are armed at once, and not scanned a second time when they are.
 const MOSTLY_STAYS: f64 = 0.5;
 
@@ -67,6 +69,8 @@ pub struct Concurrent {
     pub allocated_during_last: usize,
     /// The part of what was allocated that stayed at the last cycle.
     stayed: f64,
+    /// It took the threads long to stop for a round of this cycle.
+    stops_are_slow: bool,
     /// The watch refused something: the last stop scans every marked object.
     incomplete: bool,
 }
@@ -82,6 +86,7 @@ impl Concurrent {
             began_at: 0,
             allocated_during_last: 0,
             stayed: 1.0,
+            stops_are_slow: false,
             incomplete: false,
         }
     }
@@ -178,6 +183,7 @@ impl Concurrent {
         refs::process::trace_strong(&mut Settling::new(team, &HEAP, marker));
         refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
         self.record.markers = 1 + work(team, marker);
+        self.stops_are_slow = false;
         let mut least = usize::MAX;
         let mut in_vain = 0;
         let stops = world::the().stops_one_by_one();
@@ -185,7 +191,7 @@ impl Concurrent {
             let arming = if round > 0 && stops { Arming::Stopped } else { Arming::Running };
             let found = self.preclean(arming);
             in_vain += (found > least / 8 * 7) as usize;
-            if found <= FEW_PAGES || in_vain > MOST_IN_VAIN {
+            if found <= FEW_PAGES || in_vain > MOST_IN_VAIN || self.stops_are_slow {
                 break;
             }
             least = least.min(found);
@@ -193,7 +199,7 @@ impl Concurrent {
         self.record.mark_ns = nanoseconds(began);
     }
 
-    /// One round: scans the marked objects on written pages, reads the roots again and follows what is grey. Says how much that was, in pages written or marked. World running, on the collector's thread while no step is on offer.
+    /// One round: scans the marked objects on written pages, reads the roots again unless it is a round of stops, and follows what is grey. Says how much that was, in pages written or marked. World running, on the collector's thread while no step is on offer.
     ///
     /// What is allocated before the end of the first round is marked if it is reached, like everything else; what comes later is born marked, so that there is an end to it.
     pub fn preclean(&mut self, arming: Arming) -> usize {
@@ -203,7 +209,10 @@ impl Concurrent {
         let pages = match arming {
             Arming::Running => self.watched.preclean(Choice::Marked, marker),
             Arming::Stopped => self.watched.preclean_in_stops(marker, |arm| {
-                let stop_ns = briefly(&mut COLLECTOR.lock(), arm);
+                let stop_ns = briefly(&mut COLLECTOR.lock(), |began| {
+                    self.stops_are_slow |= began.elapsed() > SLOW_STOP;
+                    arm(began);
+                });
                 self.record.note_short_stop(stop_ns);
             }),
         };
@@ -211,7 +220,9 @@ impl Concurrent {
             self.incomplete = true;
             0
         });
-        self.read_roots(&mut COLLECTOR.lock());
+        if arming == Arming::Running {
+            self.read_roots(&mut COLLECTOR.lock());
+        }
         work(markers::team(), marker);
         marker.report();
         self.record.rounds += 1;

@@ -48,6 +48,7 @@ pub fn signal_number() -> c_int {
 pub fn install(number: c_int) -> bool {
     let number = if number == 0 { signal::default_stop_signal() } else { number };
     SIGNAL.store(number, Relaxed);
+    PROCESSORS.store(thread::processors(), Relaxed);
     signal::install(number, handler)
 }
 
@@ -147,9 +148,16 @@ fn spin_while(spins: u32, condition: impl Fn() -> bool) -> bool {
     !condition()
 }
 
+/// Processors of the process; written at start-up.
+static PROCESSORS: AtomicUsize = AtomicUsize::new(1);
+/// More threads than processors are being stopped: one that waits awake keeps another from answering. Written by who stops the world.
+static CROWDED: AtomicBool = AtomicBool::new(false);
+
 /// Sleeps until the stop numbered `epoch` is over.
 pub(super) fn wait_for_resume(epoch: u32) {
-    spin_while(SPINS, || EPOCH.load(Acquire) == epoch);
+    if !CROWDED.load(Relaxed) {
+        spin_while(SPINS, || EPOCH.load(Acquire) == epoch);
+    }
     while EPOCH.load(Acquire) == epoch {
         futex::wait(&EPOCH, epoch, None);
     }
@@ -260,6 +268,7 @@ fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch:
     let missing = |registry: &Registry| {
         registry.iter().filter(|mutator| wanted(mutator) && !stands(mutator)).count()
     };
+    CROWDED.store(registry.count() > PROCESSORS.load(Relaxed), Relaxed);
     if wait_unsignalled(registry, |mutator| wanted(mutator) && !stands(mutator), epoch) {
         return;
     }
