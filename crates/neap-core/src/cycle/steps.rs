@@ -19,7 +19,7 @@ use crate::heap::HEAP;
 use crate::heap::state::Snapshot;
 use crate::sys::{futex, map, print, thread};
 use crate::watch::choose::Watching;
-use crate::world::{self, attach, host};
+use crate::world::{self, attach, blocked, host};
 
 const NOTHING: u32 = 0;
 const FIRST_STOP: u32 = 1;
@@ -283,10 +283,20 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
         } else if assist() {
             // Marking is done, or others do the rest.
         } else if request(forced) {
-            futex::wait(&PROGRESS, seen, Some(LOOK_NS));
+            wait_at(position, seen);
         } else {
             return false;
         }
+    }
+}
+
+/// Waits for progress. Blocked, so that no stop has to ask this thread, and none reads what earlier calls left on its stack below `position`; a host knows of its threads itself.
+fn wait_at(position: usize, seen: u32) {
+    let wait = || futex::wait(&PROGRESS, seen, Some(LOOK_NS));
+    if host::get().is_some() {
+        wait();
+    } else {
+        blocked::blocked_at(attach::current(), position, wait);
     }
 }
 

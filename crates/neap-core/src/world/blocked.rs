@@ -12,16 +12,19 @@ use crate::sys::thread;
 
 /// Runs `f` in a blocked region of the calling thread.
 pub fn blocked<R>(mutator: &Mutator, f: impl FnOnce() -> R) -> R {
+    thread::with_registers_spilled(|position| blocked_at(mutator, position, f))
+}
+
+/// The same for a mutator whose registers are spilled above `position`: what its stack holds below is no root.
+pub fn blocked_at<R>(mutator: &Mutator, position: usize, f: impl FnOnce() -> R) -> R {
     if mutator.activity() == Activity::Blocked {
         return f();
     }
-    thread::with_registers_spilled(|position| {
-        mutator.position.store(position, Relaxed);
-        mutator.set_activity(Activity::Blocked);
-        let result = f();
-        leave(mutator);
-        result
-    })
+    mutator.position.store(position, Relaxed);
+    mutator.set_activity(Activity::Blocked);
+    let result = f();
+    leave(mutator);
+    result
 }
 
 /// Inside a blocked region, runs `f` as an ordinary mutator; the part of the stack that the region protected stays protected.

@@ -101,7 +101,11 @@ impl Inner {
     ) -> Search {
         match self.fresh_block(heap, id, lane, false) {
             Ok(block) => Search::Found(block),
-            Err(_) if !self.sweep_step(heap) => Search::Again,
+            // The last step may free what is wanted.
+            Err(_) if !self.is_swept() => {
+                self.sweep_step(heap);
+                Search::Again
+            }
             Err(Refused::Limit) => Search::None(Refused::Limit),
             Err(Refused::System) => match self.fresh_block(heap, id, lane, may_grow) {
                 Ok(block) => Search::Found(block),
