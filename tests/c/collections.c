@@ -11,11 +11,19 @@ static uint64_t cycles(void)
     return statistics.cycles;
 }
 
+/* Sleeps for 50 ms, whatever signals come: a stop interrupts a sleep. */
+static void rest(void)
+{
+    struct timespec left = {0, 50000000};
+    while (nanosleep(&left, &left) != 0)
+        continue;
+}
+
 /* Allocates enough for several automatic cycles, if they run. One that began before may end meanwhile: that one is waited for. */
 static APART uint64_t cycles_of_churning(void)
 {
     uint64_t before = cycles(), now;
-    while (usleep(50000), now = cycles(), now != before)
+    while (rest(), now = cycles(), now != before)
         before = now;
     churn(64, 1000000);
     return cycles() - before;
@@ -103,7 +111,7 @@ int main(void)
     neap_hold_collections();
     CHECK(!neap_collect());
     CHECK_EQUAL(pthread_create(&thread, NULL, waits_for_cycle, &done), 0);
-    usleep(50000);
+    rest();
     neap_release_collections();
     CHECK_EQUAL(__atomic_load_n(&done, __ATOMIC_RELAXED), 0);
     CHECK(!neap_collect());
@@ -123,7 +131,7 @@ int main(void)
     CHECK_EQUAL(in_world, 0);
     CHECK_EQUAL(found, 10);
     long now = counter;
-    usleep(50000);
+    rest();
     CHECK(__atomic_load_n(&counter, __ATOMIC_RELAXED) > now);
     stop = 1;
     CHECK_EQUAL(pthread_join(thread, NULL), 0);

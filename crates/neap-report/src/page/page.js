@@ -50,8 +50,8 @@ choice(at("bin-controls"), "bins", [["bins", "powers of two"], ["cells", "Neap's
 const WAYS = ["stopped", "concurrent", "by a child"];
 const stops = over.cycles.map(cycle => [cycle.ended_ns, cycle.pause_ns, `cycle ${cycle.number}, ${WAYS[cycle.concurrent] ?? ""}`]);
 const first = over.cycles.filter(cycle => cycle.concurrent).map(cycle => [cycle.ended_ns, cycle.first_ns, `cycle ${cycle.number}`]);
-const short = over.cycles.filter(cycle => cycle.short_stops).map(cycle => [cycle.ended_ns, cycle.longest_short_ns, `cycle ${cycle.number}, longest of ${cycle.short_stops}`]);
-series(at("stops"), [{ name: "only or last stop", points: stops }, ...(first.length ? [{ name: "first stop", points: first }] : []), ...(short.length ? [{ name: "short stops", points: short }] : [])], { dots: true, log: true, show: duration, none: "there was no cycle" });
+const brief = over.cycles.filter(cycle => cycle.short_stops).map(cycle => [cycle.ended_ns, cycle.longest_short_ns, `cycle ${cycle.number}, longest of ${cycle.short_stops}`]);
+series(at("stops"), [{ name: "only or last stop", points: stops }, ...(first.length ? [{ name: "first stop", points: first }] : []), ...(brief.length ? [{ name: "short stops", points: brief }] : [])], { dots: true, log: true, show: duration, none: "there was no cycle" });
 
 const line = (name, key) => ({ name, points: over.cycles.filter(cycle => cycle[key] !== undefined).map(cycle => [cycle.ended_ns, cycle[key], "cycle " + cycle.number]) });
 const drawMemory = which => series(at("memory"),
