@@ -101,6 +101,11 @@ impl Concurrent {
         self.watched.was_closed()
     }
 
+    /// Closes the watch and leaves all other memory where it is.
+    pub fn close_watch(self) {
+        self.watched.close();
+    }
+
     /// All blocks are swept: what is free now need not be watched. World running, on the collector's thread.
     pub fn swept(&mut self) {
         self.watched.disarm_free();

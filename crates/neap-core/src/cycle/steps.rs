@@ -332,8 +332,8 @@ pub fn after_fork() {
     INHERITED.store(watching() as u32, Relaxed);
     let old = CONCURRENT.swap(0, AcqRel) as *mut Way;
     if !old.is_null() {
-        // SAFETY: the child has one thread, which is not using it. What it has open is the parent's business; the child only lets go of it.
-        unsafe { old.drop_in_place() };
+        // SAFETY: the child has one thread, which is not using it; nobody finds it any more.
+        unsafe { old.read() }.leave_to_parent();
         map::release(Address(old as usize), STATE_BYTES);
     }
     HEAP.inner().granules.forget_registrations();

@@ -63,6 +63,13 @@ impl Watched {
         self.watch.was_closed()
     }
 
+    /// Closes the watch and leaves all other memory where it is.
+    pub fn close(self) {
+        let Self { watch, rows, reported } = self;
+        drop(watch);
+        core::mem::forget((rows, reported));
+    }
+
     /// Arms the chosen blocks and, again, all that are armed; calls `written` for what was written since it was armed last, what never was armed included. World running.
     pub fn arm(
         &mut self,

@@ -47,6 +47,15 @@ impl Way {
         }
     }
 
+    /// In the child of a `fork`, where this is not used any more: closes what it has open, and leaves its memory where it is. The parent's thread may have been giving some of that back at that very moment, and what
+    /// lies there now is another's.
+    pub fn leave_to_parent(self) {
+        match self {
+            Self::Watched(concurrent) => concurrent.close_watch(),
+            Self::Forked(by_fork) => core::mem::forget(by_fork),
+        }
+    }
+
     /// Before the roots, world running, on the collector's thread. An error where the system refuses: then there is no cycle.
     pub fn arm(&mut self, generation: Generation) -> Result<(), Unwatched> {
         match self {
