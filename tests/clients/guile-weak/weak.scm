@@ -27,6 +27,10 @@
   (when (> alive (+ kept (quotient total 10))) (fail what 'not-collected (- alive kept)))
   (format #t "~a: all that was held is there, the rest is gone~%" what))
 
+;; A list that is not used any more is garbage: a cycle that runs between two checks takes what it held.
+(define (held-until-here! kept)
+  (unless (= (length kept) kept-count) (fail 'kept (length kept))))
+
 ;; hash-fold is the walk that knows weak tables.
 (define (entries table) (hash-fold (lambda (key value n) (+ n 1)) 0 table))
 
@@ -49,7 +53,8 @@
                 (unless (equal? (hashq-ref table key) (list 'value i (number->string i)))
                   (fail 'weak-key i (hashq-ref table key)))))
             kept)
-  (check-count 'weak-keys kept-count (entries table)))
+  (check-count 'weak-keys kept-count (entries table))
+  (held-until-here! kept))
 
 ;; Weak values: number -> string; the kept strings are compared in full.
 (define (fill-weak-values! table)
@@ -67,7 +72,8 @@
               (unless (eq? (hashv-ref table (car pair)) (cdr pair))
                 (fail 'weak-value (car pair))))
             kept)
-  (check-count 'weak-values kept-count (entries table)))
+  (check-count 'weak-values kept-count (entries table))
+  (held-until-here! kept))
 
 ;; Doubly weak: an entry goes when either side goes. Keys and values are kept by different rules.
 (define (fill-doubly-weak! table)
@@ -111,7 +117,8 @@
                 (fail 'weak-vector item)))
             kept)
   (check-count 'weak-vector kept-count
-               (count (lambda (i) (weak-vector-ref slots i)) (iota total))))
+               (count (lambda (i) (weak-vector-ref slots i)) (iota total)))
+  (held-until-here! kept))
 
 ;; Symbols live in a weak set: a name that is dropped and interned again must work, and a symbol
 ;; that is held must stay the one and only.
