@@ -49,31 +49,28 @@ pub extern "C" fn GC_call_with_alloc_lock(
     with_alloc_lock(|| unsafe { function(data) })
 }
 
-unsafe extern "C" fn before_fork() {
+extern "C" fn before_fork() {
     // SAFETY: initialised statically.
     unsafe { libc::pthread_mutex_lock(LOCK.0.get()) };
 }
 
-unsafe extern "C" fn after_fork_in_parent() {
+extern "C" fn after_fork_in_parent() {
     // SAFETY: taken in `before_fork` by this thread.
     unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) };
 }
 
-unsafe extern "C" fn after_fork_in_child() {
+extern "C" fn after_fork_in_child() {
     // The child's thread has another number than the one that holds the lock: it cannot unlock, only begin anew. What the thread held
     // before the fork it holds no longer; no program can fork inside the lock and go on in the child as if nothing had been.
     // SAFETY: this is the only thread of the process.
     unsafe { LOCK.0.get().write(libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP) };
 }
 
-/// Makes `fork` wait for the lock, so that the child never finds it held by a thread that it does not have.
+/// Makes `fork` wait for the lock, so that the child never finds it held by a thread that it does not have. It is taken before the collector's locks, as everywhere.
 pub fn survive_forks() {
-    // SAFETY: handlers that may run at any fork; a refusal (no memory) leaves forks as they are.
-    unsafe {
-        libc::pthread_atfork(
-            Some(before_fork),
-            Some(after_fork_in_parent),
-            Some(after_fork_in_child),
-        )
-    };
+    api::set_around_forks(api::AroundForks {
+        before: before_fork,
+        parent: after_fork_in_parent,
+        child: after_fork_in_child,
+    });
 }

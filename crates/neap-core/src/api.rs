@@ -39,6 +39,7 @@ pub use crate::options;
 pub use crate::refs::finalizer::{Finalizer, Order};
 pub use crate::refs::{cleaner, finalizer, link, queue, toggle};
 pub use crate::runtime::allocate::{HeapResizeCallback, OutOfMemoryCallback};
+pub use crate::runtime::fork::{Around as AroundForks, set_around as set_around_forks};
 pub use crate::runtime::interpose::{pthread_create, pthread_sigmask, sigaction, signal};
 pub use crate::runtime::summary::{Statistics, statistics};
 pub use crate::runtime::warning::WarningCallback;

@@ -8,6 +8,7 @@
 use core::mem::forget;
 
 use core::sync::atomic::Ordering::Relaxed;
+use std::sync::OnceLock;
 
 use super::prefork;
 use crate::heap::{HEAP, samples};
@@ -23,7 +24,27 @@ pub fn initialize() {
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }
 
+/// What a front end does before and after: it takes a lock of its own, outside of which it takes the collector's.
+pub struct Around {
+    /// Before the collector's locks are taken.
+    pub before: extern "C" fn(),
+    /// After they were given back, in the parent.
+    pub parent: extern "C" fn(),
+    /// The same in the child.
+    pub child: extern "C" fn(),
+}
+
+static AROUND: OnceLock<Around> = OnceLock::new();
+
+/// Has the front end's functions called; only the first call counts.
+pub fn set_around(around: Around) {
+    let _ = AROUND.set(around);
+}
+
 extern "C" fn prepare() {
+    if let Some(around) = AROUND.get() {
+        (around.before)();
+    }
     prefork::before_fork();
     super::hold_options_for_fork();
     cycle::hold_for_fork();
@@ -60,11 +81,17 @@ unsafe fn release() {
 extern "C" fn parent() {
     // SAFETY: `prepare` ran on this thread.
     unsafe { release() };
+    if let Some(around) = AROUND.get() {
+        (around.parent)();
+    }
 }
 
 extern "C" fn child() {
     // SAFETY: `prepare` ran on this thread, the only one there is.
     unsafe { release() };
+    if let Some(around) = AROUND.get() {
+        (around.child)();
+    }
     live_page::after_fork();
     stop::after_fork();
     let own = current::get();

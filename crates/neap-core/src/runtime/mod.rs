@@ -6,7 +6,7 @@
 
 pub mod allocate;
 pub mod external_stop;
-mod fork;
+pub(crate) mod fork;
 pub mod heap_snapshot;
 pub mod interpose;
 pub mod prefork;
