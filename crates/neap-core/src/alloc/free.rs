@@ -1,4 +1,4 @@
-//! Explicit free: a hint that a cell is dead now, checked before it is believed.
+//! Explicit free: that a cell is dead now is checked before it is believed; while marking is under way it is put off `[alloc.why.put_off]`.
 //!
 //! Invariant: a wrong pointer changes nothing and is named for what it is. In a critical section of the thread that frees.
 
@@ -41,12 +41,8 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
         return Err(FreeError::AlreadyFree);
     }
     if heap.state.marking.load(Relaxed) {
-        // Marking is under way, and a marker may be reading the object: that it is dead is a hint which the next cycle finds out by itself, unless the object
-        // lives until it is freed.
-        if cell.header.is_uncollectable() {
-            inner.put_off_free(address);
-        }
-        return Ok(bytes);
+        // A marker may be reading the object.
+        return if inner.put_off.note(address) { Ok(bytes) } else { Err(FreeError::AlreadyFree) };
     }
     // The cell is dirty; a fresh block hands out cells as zeros.
     cell.header.fresh.store(0, Relaxed);
@@ -81,6 +77,13 @@ mod tests {
         let cell = run.bump(64);
         assert_eq!(free(&heap, Address(8)), Err(FreeError::NotInHeap));
         assert_eq!(free(&heap, Address(cell + 8)), Err(FreeError::NotAnObjectStart));
+        heap.state.marking.store(true, Relaxed);
+        assert_eq!(free(&heap, Address(cell)), Ok(64));
+        assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
+        heap.inner().put_off.free(&heap, 1);
+        heap.state.marking.store(false, Relaxed);
+        assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
+        let cell = run.bump(64);
         assert_eq!(free(&heap, Address(cell)), Ok(64));
         assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
         assert_eq!(free(&heap, heap.base().add(heap.committed() - 8)), Err(FreeError::AlreadyFree));

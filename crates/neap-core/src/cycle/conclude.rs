@@ -16,6 +16,9 @@ use super::trigger::smoothed_share;
 use crate::heap::{HEAP, samples};
 use crate::stats::sampler;
 
+/// Put-off objects freed in one hold of the heap's lock: some ten microseconds.
+const FREED_AT_ONCE: usize = 256;
+
 /// Ends the cycle, in which the world stood for `stopped_ns` in all.
 pub fn conclude(
     collector: &mut Collector,
@@ -75,7 +78,11 @@ fn count(collector: &mut Collector, record: &mut CycleRecord) {
     HEAP.state.freed_since_cycle.store(0, Relaxed);
     HEAP.state.cycles.store(record.number, Relaxed);
     let mut inner = HEAP.inner();
-    inner.free_put_off(&HEAP);
+    while !inner.put_off.free(&HEAP, FREED_AT_ONCE) {
+        // Others wait for the lock.
+        drop(inner);
+        inner = HEAP.inner();
+    }
     HEAP.state.marking.store(false, Relaxed);
     HEAP.state.allocate_black.store(false, Relaxed);
     inner.let_sweep();

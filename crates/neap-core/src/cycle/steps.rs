@@ -243,9 +243,11 @@ fn run_steps(generation: Generation) {
 /// Ends a cycle that cannot go on; the next one is full.
 fn give_up(collector: &mut Collector) {
     HEAP.state.set_snapshot(Snapshot::None);
+    let mut inner = HEAP.inner();
+    inner.put_off.free(&HEAP, usize::MAX);
     HEAP.state.marking.store(false, Relaxed);
     HEAP.state.allocate_black.store(false, Relaxed);
-    HEAP.inner().free_put_off(&HEAP);
+    drop(inner);
     // SAFETY: nobody marks: this is the collector's thread with nothing on offer, or the only one of a forked child.
     unsafe { markers::driver() }.forget_work();
     collector.generations = Generations::new();

@@ -17,6 +17,7 @@ pub mod layout;
 pub mod listed;
 pub mod lookup;
 pub mod marked_blocks;
+pub mod put_off;
 pub mod reserve;
 pub mod samples;
 pub mod sent_marks;

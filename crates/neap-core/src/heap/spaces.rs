@@ -13,8 +13,9 @@ use super::granules::Granules;
 use super::header::{Form, List, Listed, Lists, NO_LAYOUT, NONE, State};
 use super::kind::{KINDS, Kind, Scan};
 use super::layout::LayoutId;
+use super::put_off::PutOff;
 use super::{Heap, Refused};
-use crate::addr::{Address, GRANULE_BYTES, Granule, PAGE_BYTES, round_up};
+use crate::addr::{GRANULE_BYTES, Granule, PAGE_BYTES, round_up};
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 
 /// Number of spaces that every heap has: each kind without layout times each class.
@@ -70,7 +71,7 @@ pub struct Inner {
     /// Blocks of permanent objects, of whatever space; large ones too.
     pub(super) frozen: List,
     /// Objects freed while marking was under way.
-    put_off: MetaVec<Address>,
+    pub put_off: PutOff,
     /// 0 or 1: which lists hold swept blocks.
     pub(super) epoch: usize,
     /// Spaces in use below this index have nothing left to sweep.
@@ -88,7 +89,7 @@ impl Inner {
             in_use: MetaVec::new(),
             large: Lists::new(),
             frozen: List::new(Listed::Frozen),
-            put_off: MetaVec::new(),
+            put_off: PutOff::new(),
             epoch: 0,
             swept_below: 0,
             held_back: false,
@@ -249,21 +250,6 @@ impl Inner {
             let lists = &mut self.spaces[header.space() as usize].lists;
             lists.remove(block, |granule| heap.header(granule));
             lists.push_partial(epoch, block, |granule| heap.header(granule));
-        }
-    }
-
-    /// Remembers an object that was freed while a marker may be reading it; its cell is free when [`Inner::free_put_off`] is called.
-    pub fn put_off_free(&mut self, object: Address) {
-        // Without memory for the list the object stays allocated: wasted, not wrong.
-        let _ = self.put_off.try_push(object);
-    }
-
-    /// Frees what was put off. The sweep of this cycle gives the cells out again.
-    pub fn free_put_off(&mut self, heap: &Heap) {
-        while let Some(object) = self.put_off.pop() {
-            if let Some(cell) = heap.object_at(object.0) {
-                heap.bits(cell.block).free(cell.index);
-            }
         }
     }
 

@@ -7,8 +7,8 @@
 use super::handle::Handle;
 use super::held_slots::HeldSlots;
 use super::slot::Kind;
-use super::table::{Entry, Table};
 use super::{Marking, NoMemory, Refs};
+use crate::sys::table::{Entry, Table};
 
 /// Which of the two tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,6 @@ pub(crate) mod segment;
 mod site;
 pub(crate) mod slab;
 pub mod slot;
-pub(crate) mod table;
 pub mod thread;
 pub mod toggle;
 pub(crate) mod weak;
@@ -78,9 +77,7 @@ pub trait Marking {
     fn container(&self, address: usize) -> Option<usize>;
 }
 
-/// There was no memory for the library's own tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoMemory;
+pub use crate::sys::meta_vec::NoMemory;
 
 /// All tables, as one value so that tests can have their own.
 pub(crate) struct Refs {

@@ -17,6 +17,7 @@ pub mod shared_page;
 pub mod side_stack;
 pub mod signal;
 pub mod stack_maps;
+pub(crate) mod table;
 pub mod thread;
 pub mod unwind;
 pub mod write_watch;

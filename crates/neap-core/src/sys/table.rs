@@ -2,11 +2,9 @@
 //!
 //! Invariant: every entry is in exactly one chain, the one its key hashes to, and chains hold indices below `entries.len()`. Each insertion
 //! adds at most one bucket, so the longest operation is short however many entries there are, and a cycle can walk `entries` in order.
-//! Removal allocates nothing. Protected by the lock of `refs`.
+//! Removal allocates nothing. As thread-safe as `Vec`.
 
-use crate::sys::meta_vec::MetaVec;
-
-use super::NoMemory;
+use super::meta_vec::{MetaVec, NoMemory};
 
 const NONE: u32 = u32::MAX;
 /// Buckets of a table that has any.
@@ -77,9 +75,9 @@ impl<E: Entry> Table<E> {
         if self.entries.len() >= NONE as usize {
             return Err(NoMemory);
         }
-        self.entries.try_reserve(1).map_err(|_| NoMemory)?;
+        self.entries.try_reserve(1)?;
         if self.buckets.is_empty() {
-            self.buckets.try_resize(FIRST_BUCKETS, NONE).map_err(|_| NoMemory)?;
+            self.buckets.try_resize(FIRST_BUCKETS, NONE)?;
         } else if self.entries.len() >= self.buckets.len() {
             self.split()?;
         }
@@ -93,7 +91,7 @@ impl<E: Entry> Table<E> {
     /// One bucket more: the entries that belong to it come from one other.
     fn split(&mut self) -> Result<(), NoMemory> {
         let new = self.buckets.len();
-        self.buckets.try_push(NONE).map_err(|_| NoMemory)?;
+        self.buckets.try_push(NONE)?;
         let old = new - (1 << new.ilog2());
         let mut index = self.buckets[old];
         self.buckets[old] = NONE;
@@ -135,6 +133,11 @@ impl<E: Entry> Table<E> {
             self.redirect(last as u32, index as u32);
         }
         self.entries.swap_remove(index)
+    }
+
+    /// Takes any entry out.
+    pub(crate) fn pop(&mut self) -> Option<E> {
+        self.len().checked_sub(1).map(|last| self.remove_at(last))
     }
 
     /// Takes an entry out by key.
@@ -201,6 +204,8 @@ mod tests {
         for (key, value) in &map {
             assert_eq!(table.get(*key).map(|pair| pair.value), Some(*value));
         }
+        let any = table.pop().expect("there are some");
+        assert_eq!(map.remove(&any.key), Some(any.value));
         table.retain(|pair| pair.key % 32 == 0);
         map.retain(|key, _| key % 32 == 0);
         assert_eq!(table.len(), map.len());
