@@ -16,7 +16,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::addr::whole_words;
-use crate::cycle::{collector, events, root_callback};
+use crate::cycle::{collector, due, events, root_callback};
 use crate::heap::HEAP;
 use crate::heap::classes::{self, LARGEST_SMALL};
 use crate::heap::header::NO_LAYOUT;
@@ -332,7 +332,7 @@ pub fn collect() -> bool {
 /// A collection if enough was allocated for one; whether it ran.
 pub fn collect_if_due() -> bool {
     initialize();
-    collector::is_due() && collector::collect(collector::Reason::Allocated)
+    due::is_due() && collector::collect(collector::Reason::Allocated)
 }
 
 /// As [`collect`], and gives empty memory back to the system at once.

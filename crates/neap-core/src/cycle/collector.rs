@@ -5,22 +5,18 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use super::generation::{Generation, Generations, Yield};
 use super::pacer::Pacer;
 use super::phase::Phase;
-use super::trigger::{
-    FAIR_SHARE, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating, concurrent_start,
-    is_growing, stall_at,
-};
-use super::{background, events, full, limits, markers, steps};
+use super::trigger::{FAIR_SHARE, Settings};
+use super::{background, due, events, full, limits, markers, steps};
 use std::time::{Duration, Instant};
 
 use crate::heap::HEAP;
 use crate::options::MinorCycles;
 use crate::rank::Rank;
-use crate::refs;
 use crate::sync::{Guard, Lock};
 use crate::sys::{side_stack, thread};
 use crate::world::mutator::Mutator;
@@ -48,13 +44,13 @@ pub struct Collector {
     /// The same of the cycle before.
     pub marked_before: usize,
     /// Whether most of what was allocated before the last cycle was alive in it.
-    stays: bool,
+    pub(super) stays: bool,
     /// What the next cycle's kind rests on.
     pub generations: Generations,
     /// When there are minor cycles.
     pub minor: MinorCycles,
     /// The kind of the last cycle.
-    last: Generation,
+    pub(super) last: Generation,
     /// Threads of the program at the last cycle.
     pub mutators: usize,
     /// When the last cycle ended.
@@ -86,10 +82,6 @@ pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
         ended: None,
     },
 );
-/// Bytes handed out since the last cycle at which the next one is due; written by the collector.
-static DUE_AT: AtomicUsize = AtomicUsize::new(4 << 20);
-/// Bytes handed out since the last cycle beyond which threads wait for the one under way; written by the collector.
-static STALL_AT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// A thread that allocated too much waits so long for a cycle under way, and again at its next refill; beyond an eighth more it waits for the end. Larger: longer operations; smaller: the heap grows further.
 const SHORT_STALL: Duration = Duration::from_millis(2);
 /// How often collections were disabled more than enabled.
@@ -107,12 +99,6 @@ pub enum Reason {
     NoMemory,
     /// The program asked.
     Explicit,
-}
-
-/// Whether enough was allocated for a cycle. Read after every refill.
-#[inline(always)]
-pub fn is_due() -> bool {
-    HEAP.state.allocated_since_cycle.load(Relaxed) >= DUE_AT.load(Relaxed)
 }
 
 /// Runs a cycle on this thread, or waits for the one that runs; false if none was run because collections are disabled or held off by this thread, or
@@ -136,21 +122,6 @@ pub(super) fn with_room(f: impl FnOnce()) {
     }
 }
 
-/// Heaps that are expected to hold less live than this are marked with the world stopped, unless there is much to settle: that takes less time than a second stop.
-const SMALL_BYTES: usize = 256 << 10;
-/// Where references took as long to settle in the last cycle, however small the heap is, as with cleaners of objects that all die. Larger: longer stops; smaller: more small programs have cycles with two threads.
-const LONG_SETTLING_NS: u64 = 200_000;
-/// How long settling references took in the last cycle.
-pub(super) static SETTLING_NS: AtomicU64 = AtomicU64::new(0);
-
-/// Whether the next cycle is to run beside the program, where that is possible: a short stop is cheaper where there is little to do.
-fn is_worth_running_beside() -> bool {
-    steps::enabled()
-        && (HEAP.state.expected_live_bytes() >= SMALL_BYTES
-            || refs::are_many()
-            || SETTLING_NS.load(Relaxed) >= LONG_SETTLING_NS)
-}
-
 /// The same for a caller that has spilled its registers above `position`: nothing below it is the program's.
 pub fn collect_from(position: usize, reason: Reason) -> bool {
     let mutator = attach::current();
@@ -159,7 +130,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     }
     let refused = reason == Reason::Allocated && !AUTOMATIC.load(Relaxed);
     if refused || (reason != Reason::Explicit && !events::may_begin()) {
-        postpone();
+        due::postpone();
         return false;
     }
     if reason == Reason::Explicit {
@@ -169,7 +140,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     for _ in 0..2 {
         steps::reopen();
         // Without the collector's thread the world is stopped for this cycle.
-        if is_worth_running_beside() && background::ensure() {
+        if due::is_worth_running_beside() && background::ensure() {
             let collected = concurrently(position, reason);
             if collected || steps::enabled() {
                 return collected;
@@ -177,7 +148,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
         }
     }
     let Some(mut collector) = lock_for(reason) else { return false };
-    if reason == Reason::Allocated && !is_due() {
+    if reason == Reason::Allocated && !due::is_due() {
         return false;
     }
     if collector.phase != Phase::Idle {
@@ -200,7 +171,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
 /// The collector's lock. Who only allocated enough does not wait for it while another thread is about to run the cycle, unless that takes long: it goes on, and so comes by where it is to stand.
 fn lock_for(reason: Reason) -> Option<Guard<'static, Collector>> {
     let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
-    if reason == Reason::Allocated && allocated < STALL_AT.load(Relaxed) {
+    if reason == Reason::Allocated && allocated < due::stalls_at() {
         return COLLECTOR.try_lock();
     }
     Some(COLLECTOR.lock())
@@ -240,10 +211,10 @@ fn concurrently(position: usize, reason: Reason) -> bool {
         return steps::run_cycle(position);
     }
     let allocated = || HEAP.state.allocated_since_cycle.load(Relaxed);
-    if allocated() >= STALL_AT.load(Relaxed) {
+    if allocated() >= due::stalls_at() {
         let began = Instant::now();
         let enough = || {
-            let stall_at = STALL_AT.load(Relaxed);
+            let stall_at = due::stalls_at();
             allocated() < stall_at
                 || (allocated() < stall_at + stall_at / 8 && began.elapsed() >= SHORT_STALL)
         };
@@ -258,64 +229,12 @@ fn concurrently(position: usize, reason: Reason) -> bool {
 pub fn poll(position: usize) {
     stop::poll(position);
     steps::take_offered(position);
-    if is_due() {
+    if due::is_due() {
         collect_from(position, Reason::Allocated);
     }
 }
 
-/// A large object of `bytes` bytes is about to be allocated: if that passes the trigger, the cycle is due before it.
-pub fn note_coming(bytes: usize) {
-    let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
-    if allocated.saturating_add(bytes) > DUE_AT.load(Relaxed) {
-        let _ = DUE_AT.fetch_min(allocated.max(1), Relaxed);
-    }
-}
-
-/// The next cycle is due after as much again: the program does not want one now.
-fn postpone() {
-    DUE_AT.store(HEAP.state.allocated_since_cycle.load(Relaxed) + (1 << 20), Relaxed);
-}
-
-/// A frozen byte counts for the trigger as this part of a live one: cycles read it, in the order of addresses, and neither mark nor sweep it. Larger: a child of a server collects sooner and has less memory of its own; smaller: fewer cycles.
-const FROZEN_WEIGHS: usize = 4;
-
 impl Collector {
-    /// Whether the collector's thread can run without one of the program's having to wait.
-    fn has_processor_to_spare(&self) -> bool {
-        self.mutators < self.processors
-    }
-
-    /// Bytes that may be allocated after a full cycle.
-    fn threshold(&self) -> usize {
-        let frozen = HEAP.state.frozen_bytes.load(Relaxed);
-        // They change as the program goes on, while the rest is only set; what is frozen takes of them in full.
-        let beside = |limit: usize| match limit {
-            usize::MAX => limit,
-            limit => limit.saturating_sub(frozen - frozen / FROZEN_WEIGHS),
-        };
-        let settings = Settings {
-            max_bytes: beside(HEAP.max_bytes()),
-            soft_bytes: beside(limits::soft_bytes()),
-            ..self.settings
-        };
-        // Where the program runs meanwhile it waits for no cycle, so there is nothing to buy with more memory; and if it leaves the cycle a processor, more cycles cost it little, while what it drops meanwhile takes
-        // room of its own.
-        let grew = is_growing(self.marked, self.marked_before);
-        let (share, growing) = match (steps::enabled(), self.has_processor_to_spare()) {
-            (false, _) => (self.share, grew.then_some(WHILE_GROWING)),
-            (true, false) => (self.share.min(FAIR_SHARE), grew.then_some(WHILE_GROWING)),
-            (true, true) => (0.0, self.stays.then_some(WHILE_GROWING_BESIDE)),
-        };
-        let wanted = settings.threshold(
-            self.marked + frozen / FROZEN_WEIGHS,
-            share,
-            growing,
-            self.mutators,
-            self.pacer.least_bytes(),
-        );
-        after_floating(wanted, HEAP.state.born_marked_bytes.load(Relaxed))
-    }
-
     /// A cycle ended, and this is what it came to.
     pub(super) fn yielded(&mut self, generation: Generation, yielded: Yield) {
         self.last = generation;
@@ -341,34 +260,11 @@ impl Collector {
     }
 }
 
-/// Sets the trigger after a cycle or a change of settings; gives it.
-pub(super) fn set_due(collector: &Collector) -> usize {
-    let live = HEAP.state.live_bytes.load(Relaxed);
-    let threshold = match collector.last {
-        Generation::Full => collector.threshold(),
-        Generation::Minor => {
-            let room = collector.generations.room_after_minor(live);
-            room.max(collector.settings.min_trigger).min(collector.threshold())
-        }
-    };
-    let due = if is_worth_running_beside() {
-        concurrent_start(threshold, steps::allocated_during_last())
-    } else {
-        threshold
-    };
-    STALL_AT.store(
-        stall_at(threshold, live, collector.stays && collector.has_processor_to_spare()),
-        Relaxed,
-    );
-    DUE_AT.store(due, Relaxed);
-    due
-}
-
 /// Changes the settings.
 pub fn configure(change: impl FnOnce(&mut Collector)) {
     held(attach::current(), |collector| {
         change(collector);
-        set_due(collector);
+        due::set_due(collector);
     });
 }
 

@@ -5,7 +5,8 @@
 use core::sync::atomic::Ordering::*;
 use std::time::Instant;
 
-use super::collector::{Collector, SETTLING_NS, set_due};
+use super::collector::Collector;
+use super::due::{SETTLING_NS, set_due};
 use super::generation::{Generation, Yield};
 use super::limits;
 use super::pacer::Cycle;

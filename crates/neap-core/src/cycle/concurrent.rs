@@ -1,10 +1,10 @@
-//! A cycle with the world running: roots read thread by thread, marking in the background under a write watch, one short stop at the end. Full or minor: a minor one keeps the mark bits, and what was written since the last cycle stands for
+//! A cycle with the world running: roots read thread by thread, marking in the background under a write watch, short stops in which written pages are armed again, and one at the end. Full or minor: a minor one keeps the mark bits, and what was written since the last cycle stands for
 //! all that is marked.
 //!
 //! The steps and who takes them: *arm* (the collector's thread: finish the last sweep; full: clear marks, arm what they named; minor: scan the marked objects on written pages) · *roots* (the collector's thread, one mutator stopped at a
 //! time; from here on runs are handed out marked) · *mark* and *preclean* (the collector's thread, helpers, and mutators that would have to wait: follow grey words; ask for written pages and scan their marked objects again, until few are left or it stops
 //! getting better) · *remark* (who drives the stop: roots and the last written pages once more, the program's own trace functions, references, hand blocks to the sweep).
-//! Why nothing is lost is argued in `docs/concurrency.md`. Explicit free is a hint until the end of the cycle, except for objects that live until freed.
+//! Why nothing is lost is argued in `docs/concurrency.md`. Explicit free is put off until the end of the cycle.
 
 #![allow(unsafe_code)]
 
@@ -341,7 +341,7 @@ impl Concurrent {
     }
 }
 
-/// From here on explicit free is a hint. Under the lock, so that whoever is freeing is done with it.
+/// From here on explicit free is put off. Under the lock, so that whoever is freeing is done with it.
 fn begin_marking() {
     let _inner = HEAP.inner();
     HEAP.state.marking.store(true, Relaxed);

@@ -6,7 +6,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::collector::{self, COLLECTOR, Reason, set_due};
+use super::collector::{self, COLLECTOR, Reason};
+use super::due::set_due;
 use super::generation::Generations;
 use super::phase::Phase;
 use crate::heap::HEAP;

@@ -7,6 +7,7 @@ pub mod by_fork;
 pub mod collector;
 pub mod conclude;
 pub mod concurrent;
+pub mod due;
 pub mod events;
 pub mod freeze;
 pub mod full;

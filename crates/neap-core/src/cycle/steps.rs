@@ -13,7 +13,7 @@ use super::generation::{Generation, Generations};
 use super::phase::{Phase, Step};
 use super::report::CYCLES;
 use super::way::Way;
-use super::{background, events, markers, root_callback};
+use super::{background, due, events, markers, root_callback};
 use crate::addr::{Address, PAGE_BYTES};
 use crate::heap::HEAP;
 use crate::heap::state::Snapshot;
@@ -189,7 +189,7 @@ pub fn drive_unasked() {
 /// Runs a cycle if one was requested. On the collector's thread.
 pub fn drive() {
     let forced = REQUESTED.swap(false, AcqRel);
-    if !enabled() || !(forced || collector::is_due()) {
+    if !enabled() || !(forced || due::is_due()) {
         return;
     }
     let mut collector = COLLECTOR.lock();

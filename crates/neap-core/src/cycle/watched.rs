@@ -35,7 +35,7 @@ const GAPS_IN_STOPS: &[usize] = &[16, CHUNK_GRANULES - 1];
 const MOST_ROWS: usize = 400;
 /// A stop arms until it has taken so long; the next stop goes on. Larger: fewer stops; smaller: shorter ones.
 const ARMING: Duration = Duration::from_micros(400);
-/// What was written is also scanned in the stop until it has taken so long. Larger: longer stops; smaller: more rounds, since what is scanned beside the program lets it write meanwhile.
+/// What was written is also scanned in the stop until it has taken so long, so not at all where arming took longer. Larger: longer stops; smaller: more rounds, since what is scanned beside the program lets it write meanwhile.
 const STOP: Duration = Duration::from_micros(300);
 
 /// An open watch on the heap, and room for questions to it.

@@ -13,6 +13,7 @@ use crate::addr::Address;
 use crate::alloc::free::FreeError;
 use crate::alloc::{free, large, refill, resize};
 use crate::cycle::collector::{self, Reason};
+use crate::cycle::due;
 use crate::cycle::limits;
 use crate::heap::classes::{self, LARGEST_SMALL, TABLE};
 use crate::heap::header::NO_LAYOUT;
@@ -182,7 +183,7 @@ fn slow_from(position: usize, bytes: usize, kind: Kind, layout: u32) -> *mut u8 
     let Some(wanted) = with_past_end(bytes) else { return out_of_memory(bytes) };
     let request = Request { bytes: wanted, kind, layout };
     if wanted > LARGEST_SMALL && HEAP.state.allocated_since_cycle.load(Relaxed) > 0 {
-        collector::note_coming(wanted);
+        due::note_coming(wanted);
     }
     limits::look_if_grown();
     if limits::is_refused() {

@@ -9,6 +9,7 @@ pub mod critical;
 pub mod current;
 pub mod host;
 pub mod mutator;
+mod patience;
 pub mod registry;
 mod root_copy;
 pub mod roots;

@@ -8,6 +8,7 @@
 use core::sync::atomic::Ordering::*;
 
 use super::mutator::Mutator;
+use super::patience::Patience;
 use super::stacks::Stack;
 use crate::rank::Rank;
 use crate::stats::live;
@@ -18,12 +19,15 @@ pub struct Registry {
     first: usize,
     count: usize,
     pub(super) first_stack: usize,
+    pub(super) patience: Patience,
     /// Objects and bytes that detached threads allocated.
     pub retired: (u64, u64),
 }
 
-static REGISTRY: Lock<Registry> =
-    Lock::new(Rank::Registry, Registry { first: 0, count: 0, first_stack: 0, retired: (0, 0) });
+static REGISTRY: Lock<Registry> = Lock::new(
+    Rank::Registry,
+    Registry { first: 0, count: 0, first_stack: 0, patience: Patience::new(), retired: (0, 0) },
+);
 
 /// Takes the lock.
 pub fn lock() -> Guard<'static, Registry> {

@@ -29,9 +29,6 @@ static STANDS_SINCE: AtomicU64 = AtomicU64::new(0);
 static STOOD_NS: AtomicU64 = AtomicU64::new(0);
 /// Who stops the world sleeps on [`OBEYED`], or is about to. Written by it.
 static SLEEPS: AtomicBool = AtomicBool::new(false);
-/// Stops to come in which signals are sent at once, and how many it will be the next time; written by who stops the world.
-static UNPATIENT: AtomicU32 = AtomicU32::new(0);
-static NEXT_UNPATIENT: AtomicU32 = AtomicU32::new(1);
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// After so long without an answer the request is repeated, since a signal can be lost to a thread that is only just starting.
@@ -133,9 +130,7 @@ pub(super) fn obey_late(mutator: &Mutator, askers: u8) {
 /// Looks so often before it sleeps, some forty microseconds: where little is live a stop takes no longer, and waking costs as much again.
 const SPINS: u32 = 2000;
 /// Who stops the world looks so often whether the others come by without a signal, which costs several times as much.
-const PATIENCE: u32 = 300;
-/// Where they did not, it sends signals at once for one stop, then for twice as many each time, up to this.
-const LONGEST_UNPATIENT: u32 = 64;
+const UNSIGNALLED_SPINS: u32 = 300;
 
 /// Waits a moment for `condition` to end; says whether it did.
 fn spin_while(spins: u32, condition: impl Fn() -> bool) -> bool {
@@ -305,27 +300,16 @@ fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch:
     SLEEPS.store(false, Relaxed);
 }
 
-/// Asks those mutators without a signal and waits a moment; says whether they all stand. Where it failed lately it is not tried.
-fn wait_unsignalled(registry: &Registry, runs: impl Fn(&Mutator) -> bool, epoch: u32) -> bool {
+/// Asks those mutators without a signal and waits a moment; says whether they all stand.
+fn wait_unsignalled(registry: &mut Registry, runs: impl Fn(&Mutator) -> bool, epoch: u32) -> bool {
     // A thread that is stopped alone is met in the middle of its work, and goes on as soon as it has answered.
-    if ONLY.load(Relaxed) != 0 {
-        return false;
-    }
-    let unpatient = UNPATIENT.load(Relaxed);
-    if unpatient > 0 {
-        UNPATIENT.store(unpatient - 1, Relaxed);
+    if ONLY.load(Relaxed) != 0 || !registry.patience.is_there() {
         return false;
     }
     let running = || registry.iter().filter(|mutator| runs(mutator));
     running().for_each(|mutator| mutator.asked.store(epoch, Release));
-    let stand = spin_while(PATIENCE, || running().next().is_some());
-    let next = NEXT_UNPATIENT.load(Relaxed);
-    if stand {
-        NEXT_UNPATIENT.store(1, Relaxed);
-    } else {
-        UNPATIENT.store(next, Relaxed);
-        NEXT_UNPATIENT.store((next * 2).min(LONGEST_UNPATIENT), Relaxed);
-    }
+    let stand = spin_while(UNSIGNALLED_SPINS, || running().next().is_some());
+    registry.patience.note(stand);
     stand
 }
 
