@@ -113,10 +113,7 @@ pub(super) fn set_due(collector: &Collector) -> usize {
     } else {
         threshold
     };
-    STALL_AT.store(
-        stall_at(threshold, live, collector.stays && collector.has_processor_to_spare()),
-        Relaxed,
-    );
+    STALL_AT.store(stall_at(threshold, live, due, collector.marked), Relaxed);
     DUE_AT.store(due, Relaxed);
     due
 }

@@ -89,11 +89,15 @@ pub fn concurrent_start(threshold: usize, allocated_during_last: usize) -> usize
     threshold - reserve.clamp(threshold / 8, threshold / 4 * 3)
 }
 
+/// What a small heap may be allocated while a cycle is under way before threads help with it.
+const LEAST_BESIDE: usize = 8 << 20;
+
 /// Beyond this much allocation a thread helps with the cycle that is under way, or waits for it: the heap does not grow without bound because marking is slow. With `live_bytes` live the heap then
-/// holds an eighth more than it would if the world were stopped. While it grows the threshold is a small part of the heap, and so is what comes on top of it.
-pub fn stall_at(threshold: usize, live_bytes: usize, growing: bool) -> usize {
+/// holds an eighth more than it would if the world were stopped. And since `due`, when the cycle began, no more is allocated than an eighth of the `marked_bytes` of the last: nearly all of it is kept until the next one, which
+/// has as much more to mark, and so on.
+pub fn stall_at(threshold: usize, live_bytes: usize, due: usize, marked_bytes: usize) -> usize {
     let eighth = threshold.saturating_add(live_bytes) / 8;
-    threshold.saturating_add(if growing { eighth.min(threshold / 4) } else { eighth })
+    threshold.saturating_add(eighth).min(due.saturating_add((marked_bytes / 8).max(LEAST_BESIDE)))
 }
 
 #[cfg(test)]
@@ -144,13 +148,25 @@ mod tests {
         ] {
             assert_eq!(concurrent_start(threshold, during), start);
         }
-        assert_eq!(stall_at(80 * MIB, 16 * MIB, false), 92 * MIB);
-        assert_eq!(stall_at(80 * MIB, 16 * MIB, true), 92 * MIB);
-        assert_eq!(stall_at(80 * MIB, 320 * MIB, true), 100 * MIB);
         assert_eq!(
             [0, 30 * MIB, 500 * MIB].map(|kept| after_floating(80 * MIB, kept)),
             [80 * MIB, 50 * MIB, 20 * MIB]
         );
+    }
+
+    #[test]
+    fn threads_help_before_much_is_born_beside_a_cycle() {
+        for (threshold, live, due, marked, stall) in [
+            (80, 80, 70, 80, 80),
+            (80, 80, 20, 160, 40),
+            (80, 16, 70, 1000, 92),
+            (4, 0, 3, 0, 4),
+            (100, 100, 10, 16, 18),
+        ] {
+            let stall_at = stall_at(threshold * MIB, live * MIB, due * MIB, marked * MIB);
+            assert_eq!(stall_at / MIB, stall, "{threshold} {live} {due} {marked}");
+        }
+        assert_eq!(stall_at(usize::MAX, 1, usize::MAX, 1), usize::MAX);
     }
 
     #[test]
