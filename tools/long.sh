@@ -37,6 +37,9 @@ not_under_threads=(
 case "${1:-}" in
 soak)
     tests/torture/run.sh --seconds "${2:-600}"
+    for watch in pagemap fork snapshot mprotect none; do
+        NEAP_WATCH=$watch tests/clients/run.sh | sed "s/^\(not \)\?ok [0-9 ]*- /&$watch: /"
+    done
     ;;
 loom)
     shopt -s nullglob

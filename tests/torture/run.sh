@@ -88,6 +88,8 @@ ways=(
     "large-objects --threads 2 --operations 2000 --largest 50331648 --live-bytes 150000000"
     "minor --threads 3 --operations 12000 --no-functions --neap minor_cycles=always --neap min_trigger=65536 --neap check=3"
     "minor-alone --threads 1 --operations 15000 --no-functions --collections 2 --neap minor_cycles=always --neap min_trigger=4096 --neap check=3"
+    "no-functions --threads 4 --operations 12000 --no-functions --neap min_trigger=65536 --neap check=3"
+    "no-functions-large --threads 2 --operations 9000 --no-functions --live-bytes 67108864 --neap check=1"
     "past-end --threads 2 --operations 6000 --neap past_end=1 --neap check=3"
     "no-decay --threads 2 --operations 6000 --neap decay=0 --collections 100 --neap check=2"
 )
@@ -124,7 +126,7 @@ for case_name in $("$torture" cases); do
 done
 limit=120
 # Under a watch that is not among the first two only some of the ways; --seconds takes them all.
-some=" two four-checked threads forks finalizers references "
+some=" two four-checked threads forks finalizers references no-functions "
 first=" $(head -n 2 <<<"$watches" | tr '\n' ' ')"
 for watch in $watches; do
     for way in "${!ways[@]}"; do

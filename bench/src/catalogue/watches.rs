@@ -6,7 +6,7 @@ use super::{contestant, experiment, figure};
 use crate::experiment::{Experiment, Library, Metric};
 
 /// Every way, as `NEAP_WATCH` names it.
-const WATCHES: [&str; 4] = ["none", "pagemap", "fork", "mprotect"];
+const WATCHES: [&str; 5] = ["none", "pagemap", "fork", "snapshot", "mprotect"];
 
 /// The program with `size` bytes live, for so many seconds; `name` is the size of the full run.
 pub fn watches(name: &str, size: &str, seconds: &str) -> Experiment {
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn every_watch_competes() {
         let experiment = watches("1G", "1G", "10");
-        assert_eq!((experiment.name.as_str(), experiment.contestants.len()), ("watches-1g", 5));
+        assert_eq!((experiment.name.as_str(), experiment.contestants.len()), ("watches-1g", 6));
         assert!(
             experiment.contestants[1..]
                 .iter()

@@ -10,6 +10,7 @@ pub use cost::Cost;
 
 use crate::addr::CHUNK_BYTES;
 use crate::options::Options;
+use crate::sys::page_faults::FOR_THE_KERNEL;
 use crate::sys::refusal::Refusal;
 use crate::watch::choose::{Watching, choose};
 use rustix::io::Errno;
@@ -71,11 +72,20 @@ fn explain(watching: Watching, refusal: &Refusal) -> String {
         _ if refusal.is("userfaultfd", Errno::NOSYS) => {
             "The kernel is built without it (CONFIG_USERFAULTFD), or a sandbox hides it"
         }
-        _ if refusal.is("UFFDIO_API", Errno::INVAL) => {
-            "The kernel is too old for asynchronous write protection: it came with Linux 6.7"
-        }
+        _ if refusal.is("UFFDIO_API", Errno::INVAL) => match watching {
+            Watching::Snapshot => {
+                "The kernel is too old to protect pages that nobody has touched: that came with Linux 6.4"
+            }
+            _ => "The kernel is too old for asynchronous write protection: it came with Linux 6.7",
+        },
         _ if refusal.is("PAGEMAP_SCAN", Errno::NOTTY) => {
             "The kernel is too old for this ioctl: it came with Linux 6.7"
+        }
+        _ if refusal.call == FOR_THE_KERNEL => {
+            "Only who may trace processes gets one: allow it to all (sysctl vm.unprivileged_userfaultfd=1), give the user read and write access to /dev/userfaultfd, or the program the capability CAP_SYS_PTRACE"
+        }
+        _ if refusal.is("unshare", Errno::PERM) => {
+            "A seccomp filter refuses it: allow the system call unshare with CLONE_FILES"
         }
         _ if refusal.call == "/proc/self/pagemap" => "Mount /proc where the program runs",
         _ if refusal.is("clone", Errno::AGAIN) => {

@@ -33,6 +33,8 @@ pub enum Rank {
     Tally,
     /// The library's own memory.
     Meta,
+    /// What the thread that keeps old pages and those that mark share.
+    Snapshot,
     /// What the program wants done about faults.
     Fault,
     /// Locks of unit tests, taken one at a time.

@@ -95,7 +95,9 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
                 match cycle.concurrent {
                     0 => "stopped",
                     1 => "concurrent",
-                    _ => "by a child",
+                    2 => "by a child",
+                    3 => "minor",
+                    _ => "snapshot",
                 },
                 duration(cycle.first_ns + cycle.short_stops_ns + cycle.pause_ns),
                 duration(cycle.roots_ns),

@@ -39,6 +39,10 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     let had = cell.header.span() as usize;
     let wants = wanted.div_ceil(GRANULE_BYTES);
     let old = cell.header.requested() - past_end;
+    if requested < old && heap.state.has_snapshot() && cell.header.scan() != Scan::Leaf {
+        // Markers are to see it as it was, up to its old end: it stays as large, or another takes its place.
+        return wants * 2 >= had;
+    }
     if wants > had {
         let mut inner = heap.inner();
         let more = wants - had;

@@ -2,9 +2,7 @@
 //!
 //! The steps: *arm* (the collector's thread: finish the last sweep, clear marks, map what the answer comes in) · *first stop* (read roots, make the child; from here on runs are handed out marked) · *mark*
 //! (the child marks its copy of the heap, alone or with threads of its own, and sends the marks back; the collector's thread waits for its end and adds them) · *last stop* (references, hand blocks to the sweep).
-//! Invariant `[cycle.inv.snapshot]`: an object that was unreachable in the snapshot stays so: what a mutator can reach it got from something reachable, or from memory handed out marked. Only
-//! a weak reference or a pointer that the program hides brings such an object back; who reads one says so ([`HeapState::note_revealed`](crate::heap::state::HeapState::note_revealed)), and if then a weak reference leads
-//! to a dead object, or if the child could not be made or did not answer, the last stop marks everything itself: an ordinary cycle.
+//! Invariant: `[cycle.inv.snapshot]`, which [`Taken`] keeps. A child that could not be made or did not answer ends in an ordinary cycle.
 
 #![allow(unsafe_code)]
 
@@ -13,18 +11,15 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::time::Instant;
 
 use super::collector::Collector;
-use super::conclude::conclude;
-use super::concurrent::{background_helpers, work};
+use super::concurrent::background_helpers;
 use super::events::{CycleEvent, tell};
-use super::generation::Generation;
 use super::markers;
 use super::phase::Step;
-use super::report::{CYCLES, CycleRecord, Kind};
+use super::report::Kind;
 use super::settle::Settling;
 use super::stopped::{Stop, mark_uncollectable, nanoseconds, read_roots};
+use super::taken::Taken;
 use crate::addr::{Address, PAGE_BYTES};
-use crate::alloc::sweep;
-use crate::heap::state::Snapshot;
 use crate::heap::{HEAP, sent_marks};
 use crate::mark::drain::Marker;
 use crate::mark::frozen::Inward;
@@ -86,52 +81,30 @@ impl Drop for Shared {
 }
 
 /// What such a cycle keeps between its steps; protected by the collector's lock while the world may step, used by the collector's thread alone between.
+#[derive(Default)]
 pub struct ByFork {
     shared: Option<Shared>,
     child: Option<Child>,
-    /// Whether the child's marks are here.
-    answered: bool,
-    /// Markers of a stopped cycle, the driver included.
-    markers: usize,
-    record: CycleRecord,
-    /// Bytes allocated when objects began to be born marked.
-    black_from: usize,
-    /// Bytes allocated when the cycle began.
-    began_at: usize,
-    /// Bytes allocated while the last cycle ran.
-    pub allocated_during_last: usize,
+    taken: Taken,
 }
 
 impl ByFork {
     /// Before the first cycle.
     pub fn new() -> Self {
-        Self {
-            shared: None,
-            child: None,
-            answered: false,
-            markers: 1,
-            record: CycleRecord::default(),
-            black_from: 0,
-            began_at: 0,
-            allocated_during_last: 0,
-        }
+        Self::default()
+    }
+
+    /// Bytes allocated while the last cycle ran.
+    pub fn allocated_during_last(&self) -> usize {
+        self.taken.allocated_during_last
     }
 
     /// Before the first stop, world running, on the collector's thread.
     pub fn arm(&mut self) {
         let began = Instant::now();
-        self.record = CycleRecord {
-            number: CYCLES.load(Relaxed) + 1,
-            kind: Kind::Fork,
-            live_before_bytes: HEAP.state.live_bytes.load(Relaxed),
-            ..CycleRecord::default()
-        };
-        self.answered = false;
-        self.began_at = HEAP.state.allocated_since_cycle.load(Relaxed);
-        sweep::finish(&HEAP);
-        HEAP.clear_marks();
+        self.taken.begin(Kind::Fork);
         self.shared = Shared::new(HEAP.committed() + SPARE_BYTES);
-        self.record.arm_ns = nanoseconds(began);
+        self.taken.record.arm_ns = nanoseconds(began);
     }
 
     /// The first stop. `own` is the calling mutator, if it is one.
@@ -139,21 +112,16 @@ impl ByFork {
         collector.step(Step::Armed);
         tell(CycleEvent::CycleStart);
         let stop = Stop::begin(collector, own);
-        self.record.stopping_ns = stop.stopping_ns;
+        self.taken.record.stopping_ns = stop.stopping_ns;
         tell(CycleEvent::MarkStart);
         let team = markers::team();
         let helpers = child_helpers(collector);
         team.begin(1, true);
-        HEAP.state.marked_bytes.store(0, Relaxed);
-        self.black_from = HEAP.state.allocated_since_cycle.load(Relaxed);
-        HEAP.state.marking.store(true, Relaxed);
-        HEAP.state.allocate_black.store(true, Relaxed);
-        HEAP.state.set_snapshot(Snapshot::Taken);
-        self.markers = collector.markers;
+        self.taken.take(collector);
         // SAFETY: this thread drives the stop, under the collector's lock.
         let marker = unsafe { markers::driver() };
         read_roots(collector, &stop, team, marker);
-        self.record.roots_ns = nanoseconds(stop.began);
+        self.taken.record.roots_ns = nanoseconds(stop.began);
         if !self.shared.as_ref().is_some_and(|shared| shared.holds(HEAP.committed())) {
             self.shared = Shared::new(HEAP.committed());
         }
@@ -172,9 +140,9 @@ impl ByFork {
         }
         marker.forget_work();
         team.take_overflow();
-        self.record.markers = 1 + helpers;
+        self.taken.record.markers = 1 + helpers;
         collector.step(Step::RootsRead);
-        self.record.first_ns = stop.end();
+        self.taken.record.first_ns = stop.end();
     }
 
     /// Waits for the child and adds its marks, world running, on the collector's thread.
@@ -182,76 +150,18 @@ impl ByFork {
         let began = Instant::now();
         if let (Some(child), Some(shared)) = (self.child.take(), &self.shared) {
             child.wait();
-            self.answered = receive(shared);
+            self.taken.answered = receive(shared);
         }
         self.shared = None;
-        if !self.answered {
-            markers::ensure(self.markers.saturating_sub(1));
+        if !self.taken.answered {
+            self.taken.expect_to_mark();
         }
-        self.record.mark_ns = nanoseconds(began);
+        self.taken.record.mark_ns = nanoseconds(began);
     }
 
     /// The last stop; ends the cycle. `own` as in [`Self::first_stop`].
     pub fn remark(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
-        collector.step(Step::Stopped);
-        let stop = Stop::begin(collector, own);
-        let team = markers::team();
-        team.alone();
-        // SAFETY: this thread drives the stop, under the collector's lock.
-        let marker = unsafe { markers::driver() };
-        let brought_back =
-            HEAP.state.was_revealed() && refs::any_weak_dies(&Settling::new(team, &HEAP, marker));
-        let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
-        if self.answered && !brought_back {
-            let born = allocated.saturating_sub(self.black_from);
-            HEAP.state.born_marked_bytes.store(born, Relaxed);
-            stop.registry.iter().for_each(|mutator| mutator.local.settle(&HEAP));
-        } else {
-            self.record.kind = Kind::Stopped;
-            self.mark_stopped(collector, &stop, team, marker);
-        }
-        HEAP.state.set_snapshot(Snapshot::None);
-        collector.step(Step::Drained);
-        tell(CycleEvent::MarkEnd);
-        let phase = Instant::now();
-        refs::settle(&mut Settling::new(team, &HEAP, marker));
-        marker.report();
-        self.record.settle_ns = nanoseconds(phase);
-        self.allocated_during_last = allocated.saturating_sub(self.began_at);
-        stop.hand_to_sweep(collector, &mut self.record, false);
-        let stopped_ns = stop.so_far_ns() + self.record.first_ns;
-        conclude(collector, Generation::Full, &mut self.record, stopped_ns);
-        self.record.pause_ns = stop.end();
-        self.record.publish();
-    }
-
-    /// What the child did not do: everything is marked here, from the roots as they are now.
-    fn mark_stopped(
-        &mut self,
-        collector: &mut Collector,
-        stop: &Stop,
-        team: &'static Team,
-        marker: &mut Marker<'static>,
-    ) {
-        let helpers = markers::existing().min(self.markers.saturating_sub(1));
-        HEAP.clear_marks();
-        refs::process::forget_scanned();
-        HEAP.state.marked_bytes.store(0, Relaxed);
-        HEAP.state.born_marked_bytes.store(0, Relaxed);
-        team.begin(1 + helpers, false);
-        read_roots(collector, stop, team, marker);
-        refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
-        marker.scan_frozen(Inward::Scanned);
-        mark_uncollectable(marker);
-        self.record.markers = 1 + work(team, marker);
-        team.alone();
-        rescan::until_complete(team, marker);
-    }
-}
-
-impl Default for ByFork {
-    fn default() -> Self {
-        Self::new()
+        self.taken.remark(collector, own);
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod background;
 pub mod by_fork;
+pub mod by_snapshot;
 pub mod collector;
 pub mod conclude;
 pub mod concurrent;
@@ -23,6 +24,7 @@ pub mod root_callback;
 pub mod settle;
 pub mod steps;
 pub mod stopped;
+pub mod taken;
 pub mod trigger;
 pub mod watched;
 pub mod way;

@@ -29,6 +29,8 @@ pub enum Kind {
     Minor,
     /// With the world running between two short stops, marked by a child process.
     Fork,
+    /// The same, marked in the process, pages being copied before they are written.
+    Snapshot,
 }
 
 impl Kind {
@@ -39,6 +41,7 @@ impl Kind {
             Self::Concurrent => "concurrent",
             Self::Minor => "minor",
             Self::Fork => "fork",
+            Self::Snapshot => "snapshot",
         }
     }
 }
@@ -109,6 +112,7 @@ impl CycleRecord {
                 Kind::Concurrent => 1,
                 Kind::Fork => 2,
                 Kind::Minor => 3,
+                Kind::Snapshot => 4,
             },
             first_ns: self.first_ns,
             short_stops: self.short_stops as u64,

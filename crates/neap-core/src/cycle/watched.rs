@@ -249,7 +249,8 @@ fn row(chunk: usize, place: usize, count: usize) -> Row {
     Row { first: Granule((chunk * CHUNK_GRANULES + place) as u32), count }
 }
 
-fn address_range(row: Row) -> (usize, usize) {
+/// The addresses of a row.
+pub fn address_range(row: Row) -> (usize, usize) {
     let start = HEAP.address(row.first).0;
     (start, start + row.count * GRANULE_BYTES)
 }

@@ -3,12 +3,15 @@
 //! Invariant: the steps come in the order arm, roots or first stop, mark, last stop; `steps` sees to that and says who may call which.
 
 use super::by_fork::ByFork;
+use super::by_snapshot::BySnapshot;
 use super::collector::Collector;
 use super::concurrent::{Arming, Concurrent};
 use super::generation::Generation;
 use super::watched::Unwatched;
+use crate::heap::HEAP;
 use crate::watch::AnyWatch;
 use crate::watch::choose::Watching;
+use crate::watch::snapshot::Snapshot;
 use crate::world::mutator::Mutator;
 
 /// A way, with what it keeps from step to step.
@@ -17,6 +20,8 @@ pub enum Way {
     Watched(Concurrent),
     /// Marking in a child process.
     Forked(ByFork),
+    /// Marking the heap as it was, pages being copied before they are written.
+    Kept(BySnapshot),
 }
 
 impl Way {
@@ -28,6 +33,9 @@ impl Way {
                 Some(Self::Watched(Concurrent::new(AnyWatch::open(watching)?)))
             }
             Watching::Fork => Some(Self::Forked(ByFork::new())),
+            Watching::Snapshot => {
+                Some(Self::Kept(BySnapshot::new(Snapshot::open(&HEAP.kept).ok()?)))
+            }
         }
     }
 
@@ -36,6 +44,7 @@ impl Way {
         match self {
             Self::Watched(concurrent) => concurrent.watching(),
             Self::Forked(_) => Watching::Fork,
+            Self::Kept(_) => Watching::Snapshot,
         }
     }
 
@@ -44,6 +53,7 @@ impl Way {
         match self {
             Self::Watched(concurrent) => concurrent.watch_was_closed(),
             Self::Forked(_) => false,
+            Self::Kept(by_snapshot) => by_snapshot.watch_was_closed(),
         }
     }
 
@@ -53,6 +63,7 @@ impl Way {
         match self {
             Self::Watched(concurrent) => concurrent.close_watch(),
             Self::Forked(by_fork) => core::mem::forget(by_fork),
+            Self::Kept(by_snapshot) => by_snapshot.leave_to_parent(),
         }
     }
 
@@ -64,6 +75,7 @@ impl Way {
                 by_fork.arm();
                 Ok(())
             }
+            Self::Kept(by_snapshot) => by_snapshot.arm(),
         }
     }
 
@@ -85,6 +97,7 @@ impl Way {
         match self {
             Self::Watched(concurrent) => concurrent.first_stop(collector, own),
             Self::Forked(by_fork) => by_fork.first_stop(collector, own),
+            Self::Kept(by_snapshot) => by_snapshot.first_stop(collector, own),
         }
     }
 
@@ -93,6 +106,7 @@ impl Way {
         match self {
             Self::Watched(concurrent) => concurrent.mark(),
             Self::Forked(by_fork) => by_fork.mark(),
+            Self::Kept(by_snapshot) => by_snapshot.mark(),
         }
     }
 
@@ -115,6 +129,7 @@ impl Way {
         match self {
             Self::Watched(concurrent) => concurrent.remark(collector, own),
             Self::Forked(by_fork) => by_fork.remark(collector, own),
+            Self::Kept(by_snapshot) => by_snapshot.remark(collector, own),
         }
     }
 
@@ -122,7 +137,8 @@ impl Way {
     pub fn allocated_during_last(&self) -> usize {
         match self {
             Self::Watched(concurrent) => concurrent.allocated_during_last,
-            Self::Forked(by_fork) => by_fork.allocated_during_last,
+            Self::Forked(by_fork) => by_fork.allocated_during_last(),
+            Self::Kept(by_snapshot) => by_snapshot.allocated_during_last(),
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod decay;
 pub mod frozen;
 pub mod granules;
 pub mod header;
+pub mod kept;
 pub mod kind;
 pub mod layout;
 pub mod listed;
@@ -34,6 +35,7 @@ use crate::sync::{Guard, Lock};
 use crate::sys::map;
 use bits::Bits;
 use header::{Form, Header, State};
+use kept::KeptPages;
 use kind::Scan;
 use layout::Layouts;
 use spaces::Inner;
@@ -59,6 +61,8 @@ pub struct Heap {
     pub state: HeapState,
     /// Layouts of typed objects.
     pub layouts: Layouts,
+    /// Old contents of pages, while a cycle marks the heap as it was.
+    pub kept: KeptPages,
     inner: Apart<Lock<Inner>>,
 }
 
@@ -87,6 +91,7 @@ impl Heap {
             max_bytes: AtomicUsize::new(usize::MAX),
             state: HeapState::new(),
             layouts: Layouts::new(),
+            kept: KeptPages::new(),
             inner: Apart::new(Lock::new(Rank::Heap, Inner::new())),
         }
     }

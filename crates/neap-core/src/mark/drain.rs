@@ -86,7 +86,7 @@ impl<'t> Marker<'t> {
 
     /// Keeps a grey word for later.
     #[inline(always)]
-    fn push(&mut self, entry: usize) {
+    pub(super) fn push(&mut self, entry: usize) {
         if self.stack.push(entry).is_err() {
             match Entry::decode(entry) {
                 Entry::Word(word) => self.mark_without_room(word),
@@ -142,10 +142,15 @@ impl<'t> Marker<'t> {
 
     /// Marks until there is nothing left that this marker knows of.
     pub fn drain(&mut self) {
-        if self.team.is_shared() { self.drain_as::<true>() } else { self.drain_as::<false>() }
+        match (self.heap.kept.is_open(), self.team.is_shared()) {
+            (true, _) => self.drain_as::<true, true>(),
+            (false, true) => self.drain_as::<true, false>(),
+            (false, false) => self.drain_as::<false, false>(),
+        }
     }
 
-    fn drain_as<const SHARED: bool>(&mut self) {
+    /// `KEPT`: the heap is marked as it was when the program's pages began to be kept.
+    fn drain_as<const SHARED: bool, const KEPT: bool>(&mut self) {
         let view = self.heap.view();
         loop {
             while let Some(entry) = self.stack.pop() {
@@ -153,7 +158,7 @@ impl<'t> Marker<'t> {
                 let due = core::mem::replace(&mut self.queue[self.queued % QUEUE], entry);
                 self.queued = self.queued.wrapping_add(1);
                 if due != 0 {
-                    self.visit::<SHARED>(&view, due);
+                    self.visit::<SHARED, KEPT>(&view, due);
                 }
                 if SHARED
                     && self.queued.is_multiple_of(SHARE_EVERY)
@@ -163,19 +168,19 @@ impl<'t> Marker<'t> {
                     self.share();
                 }
             }
-            if !self.visit_oldest::<SHARED>(&view) && !self.take_back() {
+            if !self.visit_oldest::<SHARED, KEPT>(&view) && !self.take_back() {
                 return;
             }
         }
     }
 
     /// Looks at the oldest queued entry; false if there is none.
-    fn visit_oldest<const SHARED: bool>(&mut self, view: &View<'_>) -> bool {
+    fn visit_oldest<const SHARED: bool, const KEPT: bool>(&mut self, view: &View<'_>) -> bool {
         for _ in 0..QUEUE {
             let due = core::mem::take(&mut self.queue[self.queued % QUEUE]);
             self.queued = self.queued.wrapping_add(1);
             if due != 0 {
-                self.visit::<SHARED>(view, due);
+                self.visit::<SHARED, KEPT>(view, due);
                 return true;
             }
         }
@@ -199,7 +204,11 @@ impl<'t> Marker<'t> {
     }
 
     #[inline(always)]
-    fn visit<const SHARED: bool>(&mut self, view: &View<'_>, entry: usize) {
+    fn visit<const SHARED: bool, const KEPT: bool>(&mut self, view: &View<'_>, entry: usize) {
+        if KEPT && self.heap.kept.has_overflowed() {
+            // Nothing that this would find counts any more.
+            return;
+        }
         let Entry::Word(word) = Entry::decode(entry) else {
             return self.visit_rest(entry);
         };
@@ -217,6 +226,8 @@ impl<'t> Marker<'t> {
                 // SAFETY: an allocated cell is readable.
                 if unsafe { self.stack.push_from(low, high, view.base.0, view.length) }.is_err() {
                     self.scan_object(&cell);
+                } else if KEPT {
+                    self.push_old(low, high);
                 }
             }
             _ => self.scan_from(&cell, cell.start.0),
@@ -242,6 +253,7 @@ impl<'t> Marker<'t> {
             Scan::Conservative if cell.header.state() == State::Small => {
                 // SAFETY: an allocated cell is readable.
                 unsafe { self.push_from(cell.start.0, cell.start.0 + cell.bytes()) };
+                self.push_old(cell.start.0, cell.start.0 + cell.bytes());
             }
             _ => self.scan_from(cell, cell.start.0),
         }
@@ -277,6 +289,7 @@ impl<'t> Marker<'t> {
             let stop = self.slice(from, end, WORD_BYTES);
             // SAFETY: an allocated cell is readable.
             unsafe { self.push_from(from, stop) };
+            self.push_old(from, stop);
             return;
         }
         let heap = self.heap;
@@ -289,6 +302,7 @@ impl<'t> Marker<'t> {
                         self.push(word)
                     })
                 };
+                self.push_old_named(from, stop, element_words, bits);
             }
             Shape::Leaf => {}
             Shape::Prefix { bytes } => {
@@ -296,6 +310,7 @@ impl<'t> Marker<'t> {
                 let stop = self.slice(from, end, WORD_BYTES);
                 // SAFETY: as above.
                 unsafe { self.push_from(from.min(stop), stop) };
+                self.push_old(from.min(stop), stop);
             }
             Shape::Function { function, environment }
                 if self.place == 0 && self.team.runs_functions() =>

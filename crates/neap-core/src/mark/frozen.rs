@@ -143,6 +143,7 @@ impl Marker<'_> {
                 self.word(word);
             }
         }
+        self.push_old(low, high);
         inward
     }
 

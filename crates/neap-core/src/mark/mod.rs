@@ -8,6 +8,7 @@ pub mod done;
 pub mod drain;
 pub mod entry;
 pub mod frozen;
+pub mod old;
 pub mod rescan;
 pub mod scan;
 pub mod scan_typed;

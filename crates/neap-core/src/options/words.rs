@@ -122,6 +122,8 @@ choice! {
         Fork = "fork",
         /// From faults: pages are read-only, and a handler of SIGSEGV notes the first write to each.
         Mprotect = "mprotect",
+        /// It need not: pages are copied before they are written to, and markers see a snapshot.
+        Snapshot = "snapshot",
     }
 }
 

@@ -9,12 +9,14 @@ use core::time::Duration;
 use std::time::Instant;
 
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
+use crate::heap::kept::KeptPages;
 use crate::sys::refusal::Refusal;
 use crate::sys::{child, map};
 use crate::watch::Watch;
 use crate::watch::choose::Watching;
 use crate::watch::mprotect::Mprotect;
 use crate::watch::pagemap::Pagemap;
+use crate::watch::snapshot::Snapshot;
 
 /// One page in so many is written for [`Cost::ask_some`].
 const SOME: usize = 64;
@@ -42,6 +44,7 @@ pub fn measure(watching: Watching, bytes: usize, huge: bool) -> Option<Result<Co
         Watching::Pagemap => by_watch(&mut Pagemap::open()?, &range).map(Some),
         Watching::Mprotect => by_watch(&mut Mprotect::open(range.clone())?, &range).map(Some),
         Watching::Fork => by_child(&range).map(Some),
+        Watching::Snapshot => by_copies(&range).map(Some),
     });
     map::release(start, bytes);
     result.transpose()
@@ -89,6 +92,29 @@ fn by_watch(watch: &mut dyn Watch, range: &Range<usize>) -> Result<Cost, Refusal
     write(range, 1);
     let ask_all = Some(ask(all..all + 1)?);
     Ok(Cost { arm, ask_clean, ask_some, ask_all, first_write })
+}
+
+/// What keeping pages costs: protecting them, and a copy of each that is written.
+fn by_copies(range: &Range<usize>) -> Result<Cost, Refusal> {
+    let kept: &'static KeptPages = Box::leak(Box::new(KeptPages::new()));
+    let pages = range.len() / PAGE_BYTES;
+    kept.open(range, pages).map_err(|error| Refusal::new("mmap", error))?;
+    let mut watch = Snapshot::open(kept)?;
+    watch.start()?;
+    watch.register(range)?;
+    watch.begin_arming();
+    let began = Instant::now();
+    watch.protect(range)?;
+    let arm = began.elapsed();
+    watch.begin_keeping();
+    let first_write = write(range, SOME);
+    let all = kept.count() == pages.div_ceil(SOME);
+    drop(watch);
+    kept.close();
+    match all {
+        true => Ok(Cost { arm, first_write, ..Cost::default() }),
+        false => Err(Refusal::wrong("the watch")),
+    }
 }
 
 /// What a snapshot costs: the copy of the page tables, and of each page that is written while the child is there.

@@ -141,7 +141,8 @@ fn apply(options: &Options) {
 /// Which memory is to be huge pages. A watch arms and reports page by page: the first write to an armed huge page splits it. And who writes to a fresh one waits until two megabytes are cleared, which may take milliseconds, in which
 /// it answers no stop: so pointer-free memory has none either under a watch.
 fn choose_pages(options: &Options) {
-    let watched = matches!(steps::watching(), Watching::Pagemap | Watching::Mprotect);
+    let watched =
+        matches!(steps::watching(), Watching::Pagemap | Watching::Mprotect | Watching::Snapshot);
     let (all, leaf) = match options.huge_pages {
         HugePages::Auto if !watched => (HUGE_PAGES_ABOVE, usize::MAX),
         HugePages::All => (0, usize::MAX),

@@ -107,6 +107,13 @@ pub fn set_huge_pages(start: Address, bytes: usize, huge: bool) {
     let _ = unsafe { mm::madvise(start.pointer(), bytes, advice) };
 }
 
+/// Has the system give the memory of committed pages now, as far as it likes, so that touching them does not wait for it.
+pub fn fetch(start: Address, bytes: usize) {
+    const MADV_POPULATE_WRITE: libc::c_int = 23;
+    // SAFETY: advice that does not change contents; a kernel that does not know it says so.
+    unsafe { libc::syscall(libc::SYS_madvise, start.0, bytes, MADV_POPULATE_WRITE) };
+}
+
 /// Grows a mapping made by [`allocate`], moving it where it must.
 ///
 /// # Safety

@@ -11,6 +11,7 @@ pub mod meta_alloc;
 pub mod meta_vec;
 pub mod modules;
 pub mod own_thread;
+pub mod page_faults;
 pub mod print;
 pub mod refusal;
 pub mod shared_page;

@@ -8,7 +8,7 @@
 
 use core::mem::ManuallyDrop;
 use core::ops::Range;
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::UserfaultfdFlags;
@@ -22,20 +22,38 @@ pub struct WriteWatch {
 }
 
 /// A descriptor of ours in a program that may close it behind our back, and open its own under the same number (daemons close all they find). Closed when dropped if it still is ours.
-struct OwnDescriptor {
+pub(super) struct OwnDescriptor {
     file: ManuallyDrop<OwnedFd>,
     /// Device and inode of what was opened.
     identity: Option<(u64, u64)>,
 }
 
 impl OwnDescriptor {
-    fn new(file: OwnedFd) -> Self {
+    pub(super) fn new(file: OwnedFd) -> Self {
         Self { identity: identity(&file), file: ManuallyDrop::new(file) }
     }
 
     /// Whether the number still means what was opened.
-    fn is_ours(&self) -> bool {
+    pub(super) fn is_ours(&self) -> bool {
         self.identity.is_some() && self.identity == identity(&self.file)
+    }
+
+    /// Its number.
+    pub(super) fn number(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// ioctl(2) on it.
+    ///
+    /// # Safety
+    /// `argument` is what the request takes.
+    pub(super) unsafe fn ioctl<T>(
+        &self,
+        request: libc::c_ulong,
+        argument: &mut T,
+    ) -> Result<usize, Errno> {
+        // SAFETY: the caller's promise.
+        unsafe { ioctl(&self.file, request, argument) }
     }
 }
 
@@ -73,25 +91,25 @@ pub enum Then {
 }
 
 #[repr(C)]
-struct ApiArgument {
-    api: u64,
-    features: u64,
-    ioctls: u64,
+pub(super) struct ApiArgument {
+    pub(super) api: u64,
+    pub(super) features: u64,
+    pub(super) ioctls: u64,
 }
 
 #[repr(C)]
-struct RegisterArgument {
-    start: u64,
-    length: u64,
-    mode: u64,
-    ioctls: u64,
+pub(super) struct RegisterArgument {
+    pub(super) start: u64,
+    pub(super) length: u64,
+    pub(super) mode: u64,
+    pub(super) ioctls: u64,
 }
 
 #[repr(C)]
-struct ProtectArgument {
-    start: u64,
-    length: u64,
-    mode: u64,
+pub(super) struct ProtectArgument {
+    pub(super) start: u64,
+    pub(super) length: u64,
+    pub(super) mode: u64,
 }
 
 #[repr(C)]
@@ -114,14 +132,16 @@ const fn read_write(group: u64, number: u64, bytes: usize) -> libc::c_ulong {
     3 << 30 | (bytes as u64) << 16 | group << 8 | number
 }
 
-const API: u64 = 0xAA;
-const UFFDIO_API: libc::c_ulong = read_write(API, 0x3f, size_of::<ApiArgument>());
-const UFFDIO_REGISTER: libc::c_ulong = read_write(API, 0x00, size_of::<RegisterArgument>());
-const UFFDIO_WRITEPROTECT: libc::c_ulong = read_write(API, 0x06, size_of::<ProtectArgument>());
+pub(super) const API: u64 = 0xAA;
+pub(super) const UFFDIO_API: libc::c_ulong = read_write(API, 0x3f, size_of::<ApiArgument>());
+pub(super) const UFFDIO_REGISTER: libc::c_ulong =
+    read_write(API, 0x00, size_of::<RegisterArgument>());
+pub(super) const UFFDIO_WRITEPROTECT: libc::c_ulong =
+    read_write(API, 0x06, size_of::<ProtectArgument>());
 const PAGEMAP_SCAN: libc::c_ulong = read_write(b'f' as u64, 16, size_of::<ScanArgument>());
-const FEATURE_WP_UNPOPULATED: u64 = 1 << 13;
+pub(super) const FEATURE_WP_UNPOPULATED: u64 = 1 << 13;
 const FEATURE_WP_ASYNC: u64 = 1 << 15;
-const REGISTER_MODE_WP: u64 = 1 << 1;
+pub(super) const REGISTER_MODE_WP: u64 = 1 << 1;
 const SCAN_WP_MATCHING: u64 = 1;
 const SCAN_CHECK_WPASYNC: u64 = 2;
 const PAGE_IS_WRITTEN: u64 = 1 << 1;

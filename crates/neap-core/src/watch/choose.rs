@@ -8,10 +8,15 @@ use core::ops::Range;
 
 use super::Watch;
 use super::pagemap::Pagemap;
+use super::snapshot::Snapshot;
 use crate::addr::PAGE_BYTES;
+use crate::heap::kept::KeptPages;
 use crate::options::WatchChoice;
 use crate::sys::refusal::Refusal;
 use crate::sys::{child, map};
+
+/// For a trial, which keeps nothing.
+static UNUSED: KeptPages = KeptPages::new();
 
 /// What is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +29,14 @@ pub enum Watching {
     Fork,
     /// Read-only pages and a handler of faults.
     Mprotect,
+    /// Pages that are copied before the program writes to them.
+    Snapshot,
 }
 
 impl Watching {
     /// All there are, those that `auto` tries first.
-    pub const ALL: [Watching; 4] =
-        [Watching::Pagemap, Watching::Fork, Watching::Mprotect, Watching::None];
+    pub const ALL: [Watching; 5] =
+        [Watching::Pagemap, Watching::Fork, Watching::Snapshot, Watching::Mprotect, Watching::None];
     /// In the order in which `auto` tries them.
     pub const IN_ORDER: [Watching; 3] = [Watching::Pagemap, Watching::Fork, Watching::None];
 
@@ -40,6 +47,7 @@ impl Watching {
             Self::Pagemap => "pagemap",
             Self::Fork => "fork",
             Self::Mprotect => "mprotect",
+            Self::Snapshot => "snapshot",
         }
     }
 
@@ -57,6 +65,9 @@ impl Watching {
             }
             Self::Fork => "a child process marks a snapshot while the program runs",
             Self::Mprotect => "marks while the program runs; written pages are found by faults",
+            Self::Snapshot => {
+                "marks a snapshot while the program runs; pages are copied before they are written"
+            }
         }
     }
 
@@ -68,6 +79,8 @@ impl Watching {
             Self::Fork => child::try_out(),
             // Protection and a handler are what every kernel has.
             Self::Mprotect => Ok(()),
+            // Its start is a trial: a write that waits, is served, and goes on.
+            Self::Snapshot => Snapshot::open(&UNUSED)?.start(),
         }
     }
 
@@ -79,6 +92,7 @@ impl Watching {
             WatchChoice::Pagemap => Some(Self::Pagemap),
             WatchChoice::Fork => Some(Self::Fork),
             WatchChoice::Mprotect => Some(Self::Mprotect),
+            WatchChoice::Snapshot => Some(Self::Snapshot),
         }
     }
 }

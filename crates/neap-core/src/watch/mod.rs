@@ -8,6 +8,7 @@ pub mod choose;
 mod contract;
 pub mod mprotect;
 pub mod pagemap;
+pub mod snapshot;
 
 use core::ops::Range;
 
@@ -33,7 +34,7 @@ impl AnyWatch {
         match watching {
             Watching::Pagemap => Pagemap::open().ok().map(Self::Pagemap),
             Watching::Mprotect => Mprotect::open(span).ok().map(Self::Mprotect),
-            Watching::Fork | Watching::None => None,
+            Watching::Fork | Watching::Snapshot | Watching::None => None,
         }
     }
 

@@ -47,7 +47,7 @@ function choice(place, name, options, change) {
 }
 choice(at("bin-controls"), "bins", [["bins", "powers of two"], ["cells", "Neap's cells"]], drawBins);
 
-const WAYS = ["stopped", "concurrent", "by a child"];
+const WAYS = ["stopped", "concurrent", "by a child", "minor", "snapshot"];
 const stops = over.cycles.map(cycle => [cycle.ended_ns, cycle.pause_ns, `cycle ${cycle.number}, ${WAYS[cycle.concurrent] ?? ""}`]);
 const first = over.cycles.filter(cycle => cycle.concurrent).map(cycle => [cycle.ended_ns, cycle.first_ns, `cycle ${cycle.number}`]);
 const brief = over.cycles.filter(cycle => cycle.short_stops).map(cycle => [cycle.ended_ns, cycle.longest_short_ns, `cycle ${cycle.number}, longest of ${cycle.short_stops}`]);

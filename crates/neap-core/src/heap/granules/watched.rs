@@ -96,6 +96,29 @@ impl Granules {
         row.map(f);
     }
 
+    /// Calls `f` with rows of granules in use by scanned objects that are not armed; they count as armed from now on. Chunks that the watch does not know are left out.
+    pub fn arm_new(&mut self, mut f: impl FnMut(Row)) {
+        for (index, chunk) in self.chunks.iter_mut().enumerate() {
+            if chunk.registered {
+                let new = chunk.scanned() & !chunk.armed;
+                chunk.armed |= new;
+                for_each_row_of(index, new, &mut f);
+            }
+        }
+    }
+
+    /// Calls `f` with rows of granules that are armed and in use by scanned objects.
+    pub fn for_each_armed(&self, mut f: impl FnMut(Row)) {
+        for (index, chunk) in self.chunks.iter().enumerate() {
+            for_each_row_of(index, chunk.scanned() & chunk.armed, &mut f);
+        }
+    }
+
+    /// Nothing is armed any more.
+    pub fn disarm_all(&mut self) {
+        self.chunks.iter_mut().for_each(|chunk| chunk.armed = 0);
+    }
+
     /// Calls `f` with rows that hold all armed granules, and what lies in gaps of up to `gap` granules.
     pub fn for_each_armed_row(&self, gap: usize, mut f: impl FnMut(Row)) {
         let mut row = None;
@@ -153,6 +176,13 @@ fn joined(row: &mut Option<Row>, next: Row, gap: usize, f: &mut impl FnMut(Row))
         f(done);
     }
     0
+}
+
+/// The same with rows of granules of a chunk.
+fn for_each_row_of(chunk: usize, bits: Mask, f: &mut impl FnMut(Row)) {
+    for_each_row(bits, |place, count| {
+        f(Row { first: Granule((chunk * CHUNK_GRANULES + place) as u32), count });
+    });
 }
 
 /// Calls `f` with place and length of each row of set bits.
@@ -227,6 +257,27 @@ mod tests {
         assert_eq!(idle, [(0, 1)]);
         granules.forget_registrations();
         assert_eq!(rows(&mut granules, ALL), []);
+    }
+
+    #[test]
+    fn what_is_new_is_armed_once_until_all_is_disarmed() {
+        let mut granules = Granules::new();
+        (0..2).for_each(|_| granules.add_chunk().unwrap());
+        granules.take(3, Scanned).unwrap();
+        registered(&mut granules);
+        let new = |granules: &mut Granules| {
+            let mut rows = Vec::new();
+            granules.arm_new(|row| rows.push((row.first.0, row.count)));
+            rows
+        };
+        assert_eq!(new(&mut granules), [(0, 3)]);
+        granules.take(2, Scanned).unwrap();
+        assert_eq!([new(&mut granules), new(&mut granules)], [vec![(3, 2)], vec![]]);
+        let mut armed = 0;
+        granules.for_each_armed(|row| armed += row.count);
+        assert_eq!(armed, 5);
+        granules.disarm_all();
+        assert_eq!(new(&mut granules), [(0, 5)]);
     }
 
     #[test]
