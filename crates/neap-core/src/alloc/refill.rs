@@ -7,11 +7,12 @@
 use core::sync::atomic::Ordering::*;
 
 use super::run::{Local, Run};
-use crate::addr::{GRANULE_BYTES, Granule};
+use crate::addr::{Address, GRANULE_BYTES, Granule};
 use crate::heap::kind::Scan;
 use crate::heap::spaces::{Search, SpaceId};
 use crate::heap::{Heap, Refused};
 use crate::stats::sampler;
+use crate::sys::map;
 
 /// Gives the run of a space further cells; says how many bytes.
 pub fn refill(
@@ -38,13 +39,38 @@ pub fn refill(
         match inner.search(heap, id, lane, may_grow) {
             Search::Found(block) => {
                 let block_bytes = heap.header(block).span() as usize * GRANULE_BYTES;
-                inner.search_further(heap, id, lane, block, run.take_further(block_bytes));
+                let further = run.take_further(block_bytes);
+                inner.search_further(heap, id, lane, block, further);
+                drop(inner);
+                // A space of which little is used keeps its untouched pages untouched.
+                if further > 0 {
+                    populate(heap, block);
+                }
                 run.set_block(Some(block));
             }
             Search::Again => {}
             Search::None(refused) => return Err(refused),
         }
     }
+}
+
+/// Gives the fresh ones among `first` and the blocks after it their memory, neighbours together: they are about to be filled, and a fault for each page, beside other threads that have theirs, costs several times as much `[alloc.why.populate]`.
+fn populate(heap: &Heap, first: Granule) {
+    let mut fresh = 0..0;
+    let mut next = Some(first);
+    while let Some(block) = next {
+        let header = heap.header(block);
+        let (start, bytes) = (heap.address(block).0, header.span() as usize * GRANULE_BYTES);
+        if header.fresh.load(Relaxed) != 0 {
+            if start != fresh.end {
+                map::populate(Address(fresh.start), fresh.len());
+                fresh.start = start;
+            }
+            fresh.end = start + bytes;
+        }
+        next = header.follower();
+    }
+    map::populate(Address(fresh.start), fresh.len());
 }
 
 /// Installs the next run of free cells of a block that this thread holds.
@@ -146,5 +172,29 @@ mod tests {
         refill(&heap, second, second.run(id).unwrap(), id, true).unwrap();
         assert_eq!(second.run(id).unwrap().bump(64), cell + 64);
         heap.verify().unwrap();
+    }
+
+    #[test]
+    fn blocks_taken_together_have_their_memory() {
+        let (heap, local) = (heap(), local());
+        let id = SpaceId::of(Kind::Leaf, classes::class_of(48));
+        let run = local.run(id).unwrap();
+        let resident = |block: Granule| {
+            map::resident_bytes(heap.address(block), GRANULE_BYTES, &mut [0; 16]).unwrap()
+        };
+        let next_chain = || {
+            while run.block().is_none_or(|block| heap.header(block).follower().is_none()) {
+                refill(&heap, local, run, id, true).unwrap();
+                run.bump(run.rest().len());
+            }
+            run.block().unwrap()
+        };
+        refill(&heap, local, run, id, true).unwrap();
+        assert_eq!(resident(run.block().unwrap()), 0);
+        let mut block = Some(next_chain());
+        while let Some(here) = block {
+            assert_eq!(resident(here), GRANULE_BYTES);
+            block = heap.header(here).follower();
+        }
     }
 }

@@ -215,8 +215,14 @@ impl Header {
 
     /// Lets it go; gives the block that its thread holds after it. Release: who finds the block let go finds the bits of its runs set.
     pub fn let_go(&self) -> Option<Granule> {
-        let follower = self.follower.load(Relaxed);
+        let follower = self.follower();
         self.held.store(0, Release);
+        follower
+    }
+
+    /// The block that its thread uses after it.
+    pub fn follower(&self) -> Option<Granule> {
+        let follower = self.follower.load(Relaxed);
         (follower != NONE).then_some(Granule(follower))
     }
 

@@ -33,6 +33,12 @@ pub fn commit(start: Address, bytes: usize) -> Result<(), Errno> {
     unsafe { mm::mprotect(start.pointer(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }
 }
 
+/// Has the system give pages their memory now, many for the price of one fault. Pages that have theirs stay as they are; what is refused comes with the first touch (or not at all).
+pub fn populate(start: Address, bytes: usize) {
+    // SAFETY: a mapping of ours; contents do not change.
+    let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxPopulateWrite) };
+}
+
 /// Gives the pages of a committed range back; it stays usable and reads as zero. False if the system refuses, as it does for locked memory: then nothing has changed.
 ///
 /// # Safety
