@@ -128,8 +128,7 @@ pub fn clear_vector_registers() {
         if wide {
             core::arch::asm!(
                 "vzeroall",
-                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                clobber_abi("C"),
                 options(nomem, nostack, preserves_flags)
             );
         } else {
@@ -150,12 +149,11 @@ pub fn clear_vector_registers() {
                 "pxor xmm13, xmm13",
                 "pxor xmm14, xmm14",
                 "pxor xmm15, xmm15",
-                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                clobber_abi("C"),
                 options(nomem, nostack, preserves_flags)
             );
         }
-        // No code of ours uses these sixteen, but the system's memmove does.
+        // The system's memmove uses these too.
         if is_x86_feature_detected!("avx512f") {
             core::arch::asm!(
                 "vpxord zmm16, zmm16, zmm16",
@@ -174,6 +172,7 @@ pub fn clear_vector_registers() {
                 "vpxord zmm29, zmm29, zmm29",
                 "vpxord zmm30, zmm30, zmm30",
                 "vpxord zmm31, zmm31, zmm31",
+                clobber_abi("C"),
                 options(nomem, nostack, preserves_flags)
             );
         }
