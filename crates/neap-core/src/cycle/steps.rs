@@ -29,8 +29,11 @@ const REMARK: u32 = 2;
 static OFFERED: AtomicU32 = AtomicU32::new(NOTHING);
 /// Counts steps offered and taken; who waits for a cycle sleeps on it.
 static PROGRESS: AtomicU32 = AtomicU32::new(0);
-/// Somebody waits for a cycle, due or not.
-static REQUESTED: AtomicBool = AtomicBool::new(false);
+/// Whether a cycle was asked for: nobody has, who did had leave to begin one if it is still due then, or somebody waits for one in any case. Without being asked the collector's thread begins none, since the program may have a gate.
+static REQUESTED: AtomicU32 = AtomicU32::new(UNASKED);
+const UNASKED: u32 = 0;
+const IF_DUE: u32 = 1;
+const IN_ANY_CASE: u32 = 2;
 /// From the beginning of a cycle to its end.
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
 /// A cycle ended on the collector's thread: the next mutator tells the program.
@@ -81,14 +84,12 @@ unsafe fn state() -> &'static mut Way {
     unsafe { &mut *(CONCURRENT.load(Acquire) as *mut Way) }
 }
 
-/// Wakes the thread that runs cycles, unless it is at it: it begins one if one is due, or if somebody waits for one. False if there is no thread.
+/// Wakes the thread that runs cycles, unless it is at it: it begins one if one is due, or in any case if that is `forced`. False if there is no thread.
 pub fn request(forced: bool) -> bool {
     if UNDER_WAY.load(Acquire) {
         return true;
     }
-    if forced {
-        REQUESTED.store(true, Release);
-    }
+    REQUESTED.fetch_max(if forced { IN_ANY_CASE } else { IF_DUE }, AcqRel);
     background::wake()
 }
 
@@ -182,14 +183,15 @@ pub fn tell_end() {
 
 /// Runs a cycle that nobody asked for. On the collector's thread.
 pub fn drive_unasked() {
-    REQUESTED.store(true, Release);
+    REQUESTED.store(IN_ANY_CASE, Release);
     drive();
 }
 
 /// Runs a cycle if one was requested. On the collector's thread.
 pub fn drive() {
-    let forced = REQUESTED.swap(false, AcqRel);
-    if !enabled() || !(forced || due::is_due()) {
+    let requested = REQUESTED.swap(UNASKED, AcqRel);
+    let forced = requested == IN_ANY_CASE;
+    if !enabled() || requested == UNASKED || !(forced || due::is_due()) {
         return;
     }
     let mut collector = COLLECTOR.lock();
@@ -201,7 +203,7 @@ pub fn drive() {
     collector.step(Step::Begin);
     UNDER_WAY.store(true, Release);
     // Who asked for this one while it was about to begin anyway does not want another.
-    REQUESTED.store(false, Release);
+    REQUESTED.store(UNASKED, Release);
     drop(collector);
     run_steps(generation);
     UNDER_WAY.store(false, Release);
@@ -329,7 +331,7 @@ pub fn allocated_during_last() -> usize {
 /// In the child of a `fork`: a cycle that was under way is given up; its marks mean nothing and the next cycle clears them.
 pub fn after_fork() {
     OFFERED.store(NOTHING, Relaxed);
-    REQUESTED.store(false, Relaxed);
+    REQUESTED.store(UNASKED, Relaxed);
     UNDER_WAY.store(false, Relaxed);
     INHERITED.store(watching() as u32, Relaxed);
     let old = CONCURRENT.swap(0, AcqRel) as *mut Way;
