@@ -488,6 +488,7 @@ typedef struct neap_statistics {
     uint64_t allocated_objects;
     uint64_t allocated_since_cycle;  /* bytes handed out to threads since the last cycle */
     uint64_t freed_since_cycle;      /* bytes freed explicitly since then */
+    uint64_t assist_total_ns;        /* time that the program's threads spent in the collector beside stops: sweeping, helping, waiting for cycles */
 } neap_statistics;
 
 /* Fills `statistics`, of which the caller says the size (sizeof): fields that the library does not know are 0. Returns the size it knows. Not with

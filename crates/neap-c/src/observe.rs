@@ -29,6 +29,7 @@ struct Statistics {
     allocated_objects: u64,
     allocated_since_cycle: u64,
     freed_since_cycle: u64,
+    assist_total_ns: u64,
 }
 
 #[unsafe(no_mangle)]
@@ -52,6 +53,7 @@ pub extern "C" fn neap_statistics_read(statistics: *mut c_void, bytes: usize) ->
         allocated_objects: now.allocated_objects,
         allocated_since_cycle: now.allocated_since_cycle,
         freed_since_cycle: now.freed_since_cycle,
+        assist_total_ns: now.assist_total_ns,
     };
     let copied = bytes.min(size_of::<Statistics>());
     if !statistics.is_null() {

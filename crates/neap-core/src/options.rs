@@ -110,6 +110,9 @@ options! {
     /// Bytes that must be allocated before a cycle starts, however small the heap is, for each of the
     /// program's threads up to four.
     min_trigger: Bytes { default: 4 * MIB, valid: 4096..=usize::MAX }
+    /// Where cycles would cost the program more than a seventeenth of its processors' time, they come that much more rarely, until so many bytes may be
+    /// allocated between two of them. 0: they come as often as `growth` and `min_trigger` say. Under the D runtime, whose stops are dear, it is 64 MiB unless it is set.
+    busy_trigger: Bytes { default: 0, valid: 0..=usize::MAX }
     /// Threads that mark. 0: as many as the processors that the process may use.
     markers: Count { default: 0, valid: 0..=64 }
     /// Real-time signal that stops a thread. 0: the library chooses one.

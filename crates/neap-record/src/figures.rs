@@ -125,6 +125,8 @@ figures! {
         freed_since_cycle: Bytes Gauge,
         /// Bytes of address space in use by the heap that were given back to the system.
         unmapped_bytes: Bytes Gauge,
+        /// Time that the program's threads spent in the collector beside stops: sweeping, helping, waiting for cycles.
+        assist_total_ns: Nanoseconds Counter,
     }
 }
 

@@ -48,6 +48,7 @@ struct Statistics
     ulong allocatedObjects;
     ulong allocatedSinceCycle;
     ulong freedSinceCycle;
+    ulong assistTotalNs;
 }
 
 /// Steps of a cycle; numbers of `enum neap_event`.
@@ -88,6 +89,7 @@ alias Visitor = extern (C) void function(void*, size_t, int, void*) nothrow;
 @nogc
 {
     void neap_init();
+    const(char)* neap_option_set(const(char)* name, const(char)* value);
     void* neap_alloc(size_t bytes);
     void* neap_alloc_leaf(size_t bytes);
     void* neap_alloc_typed(size_t bytes, uint layout);

@@ -3,7 +3,7 @@
 /// Invariant: a layout names every word that may be one. Where nothing certain is known the block is scanned whole. Reading the table takes no lock; called from any thread.
 module neap.layouts;
 
-import core.atomic : atomicLoad, atomicStore, MemoryOrder;
+import core.atomic : atomicLoad, atomicOp, atomicStore, MemoryOrder;
 import core.stdc.stdlib : calloc;
 import neap.attributes;
 import neap.c;
@@ -30,8 +30,56 @@ bool initializeLayouts() nothrow @nogc
     return table !is null;
 }
 
+/// What this thread asked for lately, by type and attributes: most programs ask for few types again and again, and asking a `TypeInfo` takes longer than an allocation. Types made at run time are not kept.
+private Recent[1 << 6] recent;
+/// What `unloads` was when they were asked.
+private uint recentUnloads;
+/// How often code was unloaded: other types may lie at the addresses of those that went with it.
+private shared uint unloads;
+/// In the table, for a type that may be gone; no key is that small.
+private enum size_t gone = 1;
+
+private struct Recent
+{
+    const(void)* type;
+    uint bits;
+    uint layout;
+}
+
 /// The layout of a block of `bytes` bytes with these attributes, made for a `ti` that is not null.
 uint layoutOf(const scope TypeInfo ti, size_t bytes, uint bits) nothrow
+{
+    const type = cast(const(void)*) ti;
+    // Attributes are below 64.
+    const what = bits | (bytes >= pageBytes ? 64 : 0);
+    const now = atomicLoad!(MemoryOrder.raw)(unloads);
+    if (recentUnloads != now)
+    {
+        recent[] = Recent.init;
+        recentUnloads = now;
+    }
+    auto place = &recent[(cast(size_t) type >> 4 ^ cast(size_t) type >> 10 ^ bits) % recent.length];
+    if (place.type is type && place.bits == what)
+        return place.layout;
+    const layout = find(ti, bytes, bits);
+    if (!neap_is_heap_address(type) && !neap_is_heap_address(ti.rtInfo()))
+        *place = Recent(type, what, layout);
+    return layout;
+}
+
+/// Code was unloaded: what is known of types may be wrong for those that come to lie where they did.
+void forgetLayouts() nothrow @nogc
+{
+    acquire();
+    scope (exit)
+        release();
+    foreach (ref known; table[0 .. places])
+        if (known.key != 0)
+            atomicStore!(MemoryOrder.rel)(*cast(shared) &known.key, gone);
+    atomicOp!"+="(unloads, 1);
+}
+
+private uint find(const scope TypeInfo ti, size_t bytes, uint bits) nothrow
 {
     if (bits & (BlkAttr.NO_SCAN | BlkAttr.STRUCTFINAL))
         // The last word of the latter is a `TypeInfo`, which may have been made at run time.

@@ -342,6 +342,7 @@ final class NeapGC : GC
     void runFinalizers(const scope void[] segment) nothrow
     {
         runInSegment(segment);
+        forgetLayouts();
     }
 
     bool inFinalizer() nothrow @nogc @safe

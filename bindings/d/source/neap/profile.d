@@ -15,6 +15,7 @@ void printProfile(const GC.ProfileStats stats, int level) nothrow @nogc
     printf("\tNumber of collections:  %llu\n", cast(ulong) stats.numCollections);
     printf("\tTotal GC pause time:  %lld microseconds\n", stats.totalPauseTime.total!"usecs");
     printf("\tMax Pause Time:  %lld microseconds\n", stats.maxPauseTime.total!"usecs");
+    printf("\tTotal GC time beside pauses:  %llu microseconds\n", now.assistTotalNs / 1000);
     printf("\tPeak heap:  %llu KB\n", now.peakBytes >> 10);
     if (level < 2)
         return;

@@ -7,7 +7,7 @@ import core.gc.gcinterface : GC;
 import core.gc.registry : registerGCFactory;
 import core.lifetime : emplace;
 import core.stdc.stdio : fprintf, stderr;
-import core.stdc.stdlib : exit, malloc;
+import core.stdc.stdlib : exit, getenv, malloc;
 import neap.attributes;
 import neap.c;
 import neap.layouts;
@@ -37,6 +37,9 @@ private GC create(bool isPrecise)
 {
     initializeLock();
     initializeRoots();
+    // Each stop asks every thread by a signal and reads the static data of all of D's libraries.
+    if (getenv("NEAP_BUSY_TRIGGER") is null)
+        neap_option_set("busy_trigger", "64MiB");
     neap_init();
     neap_finalizers_set_automatic(0);
     auto memory = malloc(__traits(classInstanceSize, NeapGC));

@@ -9,8 +9,10 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use crate::addr::{Address, Granule};
 use crate::heap::kind::Kind;
+use crate::heap::spaces::Inner;
 use crate::heap::{Heap, Refused};
-use crate::stats::live;
+use crate::stats::{assists, live};
+use crate::sys::clock;
 
 /// Pages taken for an object that is not one yet.
 #[derive(Clone, Copy, Debug)]
@@ -33,19 +35,51 @@ pub fn take(
     requested: usize,
     may_grow: bool,
 ) -> Result<Unborn, Refused> {
+    taken(heap, kind, layout, requested, may_grow, |_, unborn| {
+        note.store(unborn.block.0 + 1, Relaxed);
+    })
+}
+
+/// Takes pages and makes them an object at once: one that need not be zeroed. In a critical section.
+pub fn take_born(
+    heap: &Heap,
+    kind: Kind,
+    layout: u32,
+    requested: usize,
+    may_grow: bool,
+) -> Result<Unborn, Refused> {
+    let born = taken(heap, kind, layout, requested, may_grow, |inner, unborn| {
+        inner.bear_large(heap, unborn.block);
+    })?;
+    note_born(heap, &born);
+    Ok(born)
+}
+
+/// Takes pages and runs `then` under the same hold of the heap's lock.
+fn taken(
+    heap: &Heap,
+    kind: Kind,
+    layout: u32,
+    requested: usize,
+    may_grow: bool,
+    then: impl FnOnce(&mut Inner, &Unborn),
+) -> Result<Unborn, Refused> {
     let mut grow = false;
     loop {
         let mut inner = heap.inner();
         match inner.large_block(heap, kind, layout, requested, grow) {
             Ok((block, fresh)) => {
                 let bytes = heap.header(block).cell_bytes();
-                note.store(block.0 + 1, Relaxed);
-                return Ok(Unborn { block, start: heap.address(block), bytes, fresh });
+                let unborn = Unborn { block, start: heap.address(block), bytes, fresh };
+                then(&mut inner, &unborn);
+                return Ok(unborn);
             }
             Err(Refused::System) if inner.is_held_back() && may_grow && !grow => grow = true,
             // Dead memory first: sweep before the heap grows.
             Err(_) if !inner.is_swept() => {
+                let began = clock::now_ns();
                 inner.sweep_step(heap);
+                assists::add(clock::now_ns() - began);
             }
             Err(Refused::System) if may_grow && !grow => grow = true,
             Err(refused) => return Err(refused),
@@ -59,6 +93,10 @@ pub fn bear(heap: &Heap, note: &AtomicU32, unborn: &Unborn) {
     inner.bear_large(heap, unborn.block);
     note.store(0, Relaxed);
     drop(inner);
+    note_born(heap, unborn);
+}
+
+fn note_born(heap: &Heap, unborn: &Unborn) {
     heap.state.allocated_since_cycle.fetch_add(unborn.bytes, Relaxed);
     live::note_handed_out(unborn.bytes);
 }

@@ -11,8 +11,8 @@ use crate::addr::{Address, GRANULE_BYTES, Granule};
 use crate::heap::kind::Scan;
 use crate::heap::spaces::{Search, SpaceId};
 use crate::heap::{Heap, Refused};
-use crate::stats::sampler;
-use crate::sys::map;
+use crate::stats::{assists, sampler};
+use crate::sys::{clock, map};
 
 /// Gives the run of a space further cells; says how many bytes.
 pub fn refill(
@@ -36,12 +36,20 @@ pub fn refill(
         local.note_used(id);
         let mut inner = heap.inner();
         let lane = local.lane();
-        match inner.search(heap, id, lane, may_grow) {
+        let began = (!inner.is_swept()).then(clock::now_ns);
+        let found = inner.search(heap, id, lane, may_grow);
+        let mut further = 0;
+        if let Search::Found(block) = found {
+            let block_bytes = heap.header(block).span() as usize * GRANULE_BYTES;
+            further = run.take_further(block_bytes);
+            inner.search_further(heap, id, lane, block, further);
+        }
+        drop(inner);
+        if let Some(began) = began {
+            assists::add(clock::now_ns() - began);
+        }
+        match found {
             Search::Found(block) => {
-                let block_bytes = heap.header(block).span() as usize * GRANULE_BYTES;
-                let further = run.take_further(block_bytes);
-                inner.search_further(heap, id, lane, block, further);
-                drop(inner);
                 // A space of which little is used keeps its untouched pages untouched.
                 if further > 0 {
                     populate(heap, block);

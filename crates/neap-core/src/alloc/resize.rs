@@ -13,6 +13,9 @@ use crate::heap::header::State;
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
 
+/// Memory that was used before is zeroed under the heap's lock, so at most this much: an object that would need more moves, and is zeroed without it. Larger: fewer copies; smaller: shorter waits for other threads.
+const MOST_ZEROED: usize = 1 << 20;
+
 /// Resizes an object in place to hold `requested` bytes; false if it has to move. `[alloc.rule.resize]`: it stays where it is while it
 /// would use at least half of its cell.
 pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
@@ -46,29 +49,21 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     if wants > had {
         let mut inner = heap.inner();
         let more = wants - had;
-        let limit = heap.max_bytes();
-        if (inner.granules.taken() + more) * GRANULE_BYTES > limit {
-            return false;
-        }
-        let Some(fresh) =
-            inner.granules.take_at(cell.block.add(had), more, cell.header.scan().content())
-        else {
+        let (behind, scan) = (cell.block.add(had), cell.header.scan());
+        let only_fresh = scan != Scan::Leaf && more * GRANULE_BYTES > MOST_ZEROED;
+        let Ok(fresh) = heap.take_granules_at(&mut inner, behind, more, scan, only_fresh) else {
             return false;
         };
-        heap.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
-        if !fresh && cell.header.scan() != Scan::Leaf {
+        if !fresh && scan != Scan::Leaf {
             // SAFETY: the granules behind the object were free and are now this object's.
-            unsafe {
-                heap.address(cell.block.add(had))
-                    .pointer::<u8>()
-                    .write_bytes(0, more * GRANULE_BYTES)
-            };
+            unsafe { heap.address(behind).pointer::<u8>().write_bytes(0, more * GRANULE_BYTES) };
         }
         for index in had..wants {
             heap.header(cell.block.add(index)).continue_from(index as u32);
         }
         inner.granules.disarm(cell.block, wants);
         cell.header.set_large_span(wants as u32);
+        heap.state.allocated_since_cycle.fetch_add(more * GRANULE_BYTES, Relaxed);
     } else if wants < had {
         let mut inner = heap.inner();
         cell.header.set_large_span(wants as u32);
@@ -102,6 +97,34 @@ mod tests {
 
     /// Where the thread notes pages that are no object yet.
     static NOTE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
+
+    #[test]
+    fn a_large_object_grows_over_chunks_and_at_the_heaps_end() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let take = |bytes| {
+            let unborn = large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, bytes, true).unwrap();
+            large::bear(&heap, &NOTE, &unborn);
+            heap.object_at(unborn.start.0).unwrap()
+        };
+        let cell = take(100_000);
+        assert_eq!(heap.inner().granules.chunks(), 1);
+        assert!(in_place(&heap, &cell, 9 << 20));
+        let last = heap.object_at(cell.start.0 + (9 << 20) - 1).unwrap();
+        assert_eq!((last.start, last.bytes()), (cell.start, 9 << 20));
+        assert_eq!(heap.inner().granules.chunks(), 5);
+        heap.verify().unwrap();
+        // What is in use behind it ends that.
+        let cell = heap.object_at(cell.start.0).unwrap();
+        let behind = take(40_000);
+        assert!(!in_place(&heap, &cell, 30 << 20));
+        heap.inner().free_large(&heap, behind.block);
+        assert!(in_place(&heap, &cell, 30 << 20));
+        // More than the reservation has.
+        let cell = heap.object_at(cell.start.0).unwrap();
+        assert!(!in_place(&heap, &cell, 65 << 20));
+        heap.verify().unwrap();
+    }
 
     #[test]
     fn a_large_object_grows_and_shrinks_where_it_is() {

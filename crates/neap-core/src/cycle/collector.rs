@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use super::generation::{Generation, Generations, Yield};
 use super::pacer::Pacer;
 use super::phase::Phase;
+use super::report::PAUSES;
 use super::trigger::{FAIR_SHARE, Settings};
 use super::{background, due, events, full, limits, markers, steps};
 use std::time::{Duration, Instant};
@@ -17,8 +18,9 @@ use std::time::{Duration, Instant};
 use crate::heap::HEAP;
 use crate::options::MinorCycles;
 use crate::rank::Rank;
+use crate::stats::assists;
 use crate::sync::{Guard, Lock};
-use crate::sys::{side_stack, thread};
+use crate::sys::{clock, side_stack, thread};
 use crate::world::mutator::Mutator;
 use crate::world::roots::Images;
 use crate::world::{self, attach, host, stop};
@@ -65,6 +67,7 @@ pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
         settings: Settings {
             growth: 1.0,
             min_trigger: 4 << 20,
+            busy_trigger: 0,
             max_bytes: usize::MAX,
             soft_bytes: usize::MAX,
         },
@@ -136,6 +139,12 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     if reason == Reason::Explicit {
         limits::note_explicit();
     }
+    assists::counted(&PAUSES, clock::now_ns, || collect_as_wanted(position, reason))
+}
+
+/// The same, where nothing speaks against a cycle.
+fn collect_as_wanted(position: usize, reason: Reason) -> bool {
+    let mutator = attach::current();
     // Twice, for a watch that turns out to be closed.
     for _ in 0..2 {
         steps::reopen();
@@ -159,7 +168,10 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     mutator.position.store(position, Relaxed);
     with_room(|| full::run(&mut collector, Some(mutator)));
     mutator.holds.store(0, Relaxed);
-    let sweeps = collector.has_processor_to_spare() || background::has_slept(LET_SWEEP_MS);
+    let sweeps = background::has_slept(match collector.has_processor_to_spare() {
+        true => BETWEEN_SWEEPS_MS,
+        false => LET_SWEEP_MS,
+    });
     drop(collector);
     if sweeps {
         background::wake();
@@ -180,6 +192,8 @@ fn lock_for(reason: Reason) -> Option<Guard<'static, Collector>> {
 /// How often the collector's thread is woken to sweep where the program's own threads keep all processors busy. Larger: memory goes back later; smaller: it takes a processor from them more often, and the next stop has
 /// to wait for the thread that lost it.
 const LET_SWEEP_MS: u64 = 50;
+/// The same where they leave it a processor: cycles that follow each other faster have little to sweep, and sweeping it beside a thread that allocates takes both of them longer. Larger: the program sweeps more itself.
+const BETWEEN_SWEEPS_MS: u64 = 2;
 
 /// A cycle for a program that is idle, on the collector's thread: false if the program does not want one, or has functions that are called in cycles and rely on its own threads.
 pub fn collect_idle() -> bool {
@@ -228,7 +242,9 @@ fn concurrently(position: usize, reason: Reason) -> bool {
 #[inline]
 pub fn poll(position: usize) {
     stop::poll(position);
-    steps::take_offered(position);
+    if steps::is_offered() {
+        assists::counted(&PAUSES, clock::now_ns, || steps::take_offered(position));
+    }
     if due::is_due() {
         collect_from(position, Reason::Allocated);
     }

@@ -42,7 +42,7 @@ pub(super) fn postpone() {
     DUE_AT.store(HEAP.state.allocated_since_cycle.load(Relaxed) + (1 << 20), Relaxed);
 }
 
-/// Heaps that are expected to hold less live than this are marked with the world stopped, unless there is much to settle: that takes less time than a second stop.
+/// Heaps that are expected to hold less live than this, or less that is scanned, are marked with the world stopped, unless there is much to settle: that takes less time than a second stop.
 const SMALL_BYTES: usize = 256 << 10;
 /// Where references took as long to settle in the last cycle, however small the heap is, as with cleaners of objects that all die. Larger: longer stops; smaller: more small programs have cycles with two threads.
 const LONG_SETTLING_NS: u64 = 200_000;
@@ -52,7 +52,7 @@ pub(super) static SETTLING_NS: AtomicU64 = AtomicU64::new(0);
 /// Whether the next cycle is to run beside the program, where that is possible: a short stop is cheaper where there is little to do.
 pub(super) fn is_worth_running_beside() -> bool {
     steps::enabled()
-        && (HEAP.state.expected_live_bytes() >= SMALL_BYTES
+        && (HEAP.state.expected_scanned_bytes() >= SMALL_BYTES
             || refs::are_many()
             || SETTLING_NS.load(Relaxed) >= LONG_SETTLING_NS)
 }
@@ -82,7 +82,7 @@ impl Collector {
         // Where the program runs meanwhile it waits for no cycle, so there is nothing to buy with more memory; and if it leaves the cycle a processor, more cycles cost it little, while what it drops meanwhile takes
         // room of its own.
         let grew = is_growing(self.marked, self.marked_before);
-        let (share, growing) = match (steps::enabled(), self.has_processor_to_spare()) {
+        let (share, growing) = match (is_worth_running_beside(), self.has_processor_to_spare()) {
             (false, _) => (self.share, grew.then_some(WHILE_GROWING)),
             (true, false) => (self.share.min(FAIR_SHARE), grew.then_some(WHILE_GROWING)),
             (true, true) => (0.0, self.stays.then_some(WHILE_GROWING_BESIDE)),

@@ -42,7 +42,8 @@ pub fn run(collector: &mut Collector, own: Option<&Mutator>) {
     let began = Instant::now();
     sweep::finish(&HEAP);
     HEAP.clear_marks();
-    let wanted = HEAP.state.expected_live_bytes() > PARALLEL_ABOVE_BYTES && collector.markers > 1;
+    let wanted =
+        HEAP.state.expected_scanned_bytes() > PARALLEL_ABOVE_BYTES && collector.markers > 1;
     let helpers = if wanted { markers::ensure(collector.markers - 1) } else { 0 };
     let team = markers::team();
     record.arm_ns = nanoseconds(began);

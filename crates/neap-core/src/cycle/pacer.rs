@@ -199,6 +199,7 @@ mod tests {
     const FREE: Settings = Settings {
         growth: 1.0,
         min_trigger: 4 * MIB,
+        busy_trigger: 0,
         max_bytes: usize::MAX,
         soft_bytes: usize::MAX,
     };

@@ -93,6 +93,12 @@ pub fn request(forced: bool) -> bool {
     background::wake()
 }
 
+/// Whether [`take_offered`] has something to do.
+#[inline]
+pub fn is_offered() -> bool {
+    OFFERED.load(Acquire) != NOTHING || TELL_END.load(Relaxed)
+}
+
 /// Takes the step on offer, if there is one. On a mutator, outside critical sections, its registers spilled above `position`.
 #[inline]
 pub fn take_offered(position: usize) {

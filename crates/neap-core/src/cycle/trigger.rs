@@ -9,6 +9,8 @@ pub struct Settings {
     pub growth: f64,
     /// Bytes allocated before a cycle at least, for each of up to four threads. Larger: fewer cycles in small programs, more memory.
     pub min_trigger: usize,
+    /// Cycles that cost the program too much of its time come more rarely, until so many bytes may be allocated between two of them. Larger: fewer of them, more memory; 0: their cost does not count.
+    pub busy_trigger: usize,
     /// The hard limit on the heap, `usize::MAX` for none.
     pub max_bytes: usize,
     /// From here on memory is worth more than time, `usize::MAX` for none.
@@ -51,6 +53,8 @@ pub fn smoothed_share(share: f64, stopped_ns: u64, elapsed_ns: u64) -> f64 {
     (share + now) / 2.0
 }
 
+/// The program is to have so many times as much of its processors' time as cycles cost, as far as `busy_trigger` allows.
+const FAIR_MULTIPLE: usize = 16;
 /// No threshold is smaller.
 const SMALLEST: usize = 64 << 10;
 
@@ -68,7 +72,8 @@ impl Settings {
     ) -> usize {
         let growth = adapted_growth(self.growth, live_bytes, share, growing);
         let floor = self.min_trigger.saturating_mul(mutators.clamp(1, HIGHEST_FLOOR));
-        let wanted = ((live_bytes as f64 * growth) as usize).max(floor);
+        let busy = least.saturating_mul(FAIR_MULTIPLE).min(self.busy_trigger);
+        let wanted = ((live_bytes as f64 * growth) as usize).max(floor).max(busy);
         let below_soft = self.soft_bytes.saturating_sub(live_bytes);
         let room = self.max_bytes.saturating_sub(live_bytes);
         let below_hard = (room / 2).max(self.min_trigger.max(least).min(room));
@@ -111,6 +116,7 @@ mod tests {
         let free = Settings {
             growth: 1.0,
             min_trigger: 4 * MIB,
+            busy_trigger: 0,
             max_bytes: usize::MAX,
             soft_bytes: usize::MAX,
         };
@@ -174,6 +180,7 @@ mod tests {
         let settings = Settings {
             growth: 1.0,
             min_trigger: 4 * MIB,
+            busy_trigger: 0,
             max_bytes: usize::MAX,
             soft_bytes: usize::MAX,
         };
@@ -209,8 +216,13 @@ mod tests {
 
     #[test]
     fn limits_leave_the_program_half_of_the_time() {
-        let free =
-            Settings { growth: 1.0, min_trigger: MIB, max_bytes: usize::MAX, soft_bytes: 64 * MIB };
+        let free = Settings {
+            growth: 1.0,
+            min_trigger: MIB,
+            busy_trigger: 0,
+            max_bytes: usize::MAX,
+            soft_bytes: 64 * MIB,
+        };
         let both = Settings { max_bytes: 80 * MIB, ..free };
         for (settings, live, least, threshold) in [
             (free, 60 * MIB, 10 * MIB, 10 * MIB),
@@ -229,10 +241,37 @@ mod tests {
     }
 
     #[test]
+    fn cycles_that_cost_much_come_more_rarely_up_to_a_bound() {
+        let settings = Settings {
+            growth: 1.0,
+            min_trigger: 4 * MIB,
+            busy_trigger: 64 * MIB,
+            max_bytes: usize::MAX,
+            soft_bytes: usize::MAX,
+        };
+        let tight = Settings { max_bytes: 40 * MIB, ..settings };
+        for (settings, live, least, threshold) in [
+            (settings, MIB, MIB / 4, 4 * MIB),
+            (settings, MIB, MIB, 16 * MIB),
+            (settings, MIB, 100 * MIB, 64 * MIB),
+            (settings, 200 * MIB, 100 * MIB, 200 * MIB),
+            (Settings { busy_trigger: 0, ..settings }, MIB, 100 * MIB, 4 * MIB),
+            (tight, 20 * MIB, 2 * MIB, 10 * MIB),
+        ] {
+            assert_eq!(
+                settings.threshold(live, FAIR_SHARE, None, 1, least),
+                threshold,
+                "{live} {least}"
+            );
+        }
+    }
+
+    #[test]
     fn a_program_with_a_steady_live_size_keeps_to_its_growth() {
         let settings = Settings {
             growth: 1.0,
             min_trigger: 4 * MIB,
+            busy_trigger: 0,
             max_bytes: usize::MAX,
             soft_bytes: usize::MAX,
         };

@@ -69,11 +69,25 @@ pub struct Granules {
     /// For requests of n granules of a content: no chunk below this one has n free in a row.
     hints: [[usize; HINTED + 1]; 2],
     taken: usize,
+    /// Of these, those of chunks whose objects are scanned.
+    scanned: usize,
     dirty_free: usize,
 }
 
 fn mask(from: usize, count: usize) -> Mask {
     if count == CHUNK_GRANULES { ALL } else { ((1 << count) - 1) << from }
+}
+
+/// The granules of a row, chunk by chunk.
+fn by_chunk(first: Granule, count: usize) -> impl Iterator<Item = (usize, Mask)> {
+    let (mut granule, end) = (first.0 as usize, first.0 as usize + count);
+    core::iter::from_fn(move || {
+        let place = granule % CHUNK_GRANULES;
+        let here = (CHUNK_GRANULES - place).min(end - granule);
+        let index = granule / CHUNK_GRANULES;
+        granule += here;
+        (here > 0).then(|| (index, mask(place, here)))
+    })
 }
 
 /// The lowest place where `count` bits are set in a row.
@@ -91,7 +105,13 @@ fn fit(free: Mask, count: usize) -> Option<usize> {
 impl Granules {
     /// No chunk yet.
     pub const fn new() -> Self {
-        Self { chunks: MetaVec::new(), hints: [[0; HINTED + 1]; 2], taken: 0, dirty_free: 0 }
+        Self {
+            chunks: MetaVec::new(),
+            hints: [[0; HINTED + 1]; 2],
+            taken: 0,
+            scanned: 0,
+            dirty_free: 0,
+        }
     }
 
     /// Committed chunks.
@@ -102,6 +122,11 @@ impl Granules {
     /// Granules in use.
     pub fn taken(&self) -> usize {
         self.taken
+    }
+
+    /// Granules in use by objects that are scanned, dead ones that are not swept yet included.
+    pub fn scanned(&self) -> usize {
+        self.scanned
     }
 
     /// Free granules that still hold memory.
@@ -186,21 +211,48 @@ impl Granules {
         if granules.count_ones() > 1 {
             chunk.armed &= !granules;
         }
-        self.taken += granules.count_ones() as usize;
+        let count = granules.count_ones() as usize;
+        self.taken += count;
+        self.scanned += if content == Content::Scanned { count } else { 0 };
         self.dirty_free -= dirty.count_ones() as usize;
         dirty == 0
     }
 
     /// Takes exactly these granules if they are all free: for an object that grows in place. Says whether they are fresh.
     pub fn take_at(&mut self, first: Granule, count: usize, content: Content) -> Option<bool> {
-        let (index, place) = (first.chunk(), first.in_chunk());
-        if place + count > CHUNK_GRANULES || index >= self.chunks.len() {
-            return None;
+        self.dirty_at(first, count, content)?;
+        let mut fresh = true;
+        for (index, granules) in by_chunk(first, count) {
+            fresh &= self.occupy(index, granules, content);
         }
-        let granules = mask(place, count);
-        let chunk = &self.chunks[index];
-        (chunk.suits(content) && chunk.free & granules == granules)
-            .then(|| self.occupy(index, granules, content))
+        Some(fresh)
+    }
+
+    /// How many of these granules are not fresh; None if one of them is in use, or not to be had for a content.
+    fn dirty_at(&self, first: Granule, count: usize, content: Content) -> Option<usize> {
+        let mut dirty = 0;
+        for (index, granules) in by_chunk(first, count) {
+            let chunk = self.chunks.get(index)?;
+            if !chunk.suits(content) || chunk.free & granules != granules {
+                return None;
+            }
+            dirty += (chunk.dirty & granules).count_ones() as usize;
+        }
+        Some(dirty)
+    }
+
+    /// Chunks to be committed at the end before [`Granules::take_at`] can take these granules; None if they would not do, since some of those before are in use, or used before where they are to be fresh.
+    pub fn chunks_wanted_at(
+        &self,
+        first: Granule,
+        count: usize,
+        content: Content,
+        only_fresh: bool,
+    ) -> Option<usize> {
+        let committed = (self.chunks.len() * CHUNK_GRANULES).saturating_sub(first.0 as usize);
+        let beyond = count.saturating_sub(committed);
+        let dirty = self.dirty_at(first, count - beyond, content)?;
+        (dirty == 0 || !only_fresh).then(|| beyond.div_ceil(CHUNK_GRANULES))
     }
 
     /// Gives granules back, to be used again as they are.
@@ -215,6 +267,7 @@ impl Granules {
             chunk.free |= granules;
             chunk.freed_at_ms = now_ms;
             self.taken -= here;
+            self.scanned -= if chunk.content == Content::Scanned { here } else { 0 };
             self.dirty_free += here;
             for hint in self.hints.iter_mut().flatten() {
                 *hint = (*hint).min(granule.chunk());
@@ -341,7 +394,12 @@ mod tests {
         granules.take(4, Scanned).unwrap();
         assert_eq!(granules.take_at(Granule(4), 2, Scanned), Some(true));
         assert_eq!(granules.take_at(Granule(5), 2, Scanned), None);
-        assert_eq!(granules.take_at(Granule(127), 2, Scanned), None);
+        assert_eq!(granules.take_at(Granule(127), 2, Scanned), None, "there is no chunk behind");
+        assert_eq!(granules.chunks_wanted_at(Granule(127), 130, Scanned, true), Some(2));
+        assert_eq!(granules.chunks_wanted_at(Granule(3), 130, Scanned, true), None);
+        granules.give_back(Granule(4), 2, 0);
+        assert_eq!(granules.chunks_wanted_at(Granule(4), 5, Scanned, true), None, "two are dirty");
+        assert_eq!(granules.chunks_wanted_at(Granule(4), 5, Scanned, false), Some(0));
     }
 
     #[test]
@@ -350,6 +408,7 @@ mod tests {
         assert_eq!(granules.take(1, Scanned).unwrap().first, Granule(0));
         assert_eq!(granules.take(1, Leaf).unwrap().first, Granule(128));
         assert_eq!(granules.take(1, Scanned).unwrap().first, Granule(1));
+        assert_eq!((granules.taken(), granules.scanned()), (3, 2));
         assert_eq!(granules.take(100, Scanned).unwrap().first, Granule(2));
         assert_eq!(granules.take(100, Scanned).unwrap().first, Granule(256));
         granules.give_back(Granule(128), 1, 0);
@@ -358,5 +417,6 @@ mod tests {
             Granule(128),
             "a free chunk is anybody's"
         );
+        assert_eq!((granules.taken(), granules.scanned()), (230, 230));
     }
 }

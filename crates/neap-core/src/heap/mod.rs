@@ -172,24 +172,54 @@ impl Heap {
         if !may_grow {
             return Err(Refused::System);
         }
-        for _ in 0..inner.granules.chunks_wanted(count) {
+        self.commit_chunks(inner, inner.granules.chunks_wanted(count), scan)?;
+        let taken = inner.granules.take(count, scan.content()).ok_or(Refused::System)?;
+        self.note_taken(inner, limit);
+        Ok(taken)
+    }
+
+    /// Takes exactly these granules, at the heap's end as many as the reservation has: better than a copy of what lies before them, which needs room too. Says whether they are fresh, which they have to be if `only_fresh`.
+    pub fn take_granules_at(
+        &self,
+        inner: &mut Inner,
+        first: Granule,
+        count: usize,
+        scan: Scan,
+        only_fresh: bool,
+    ) -> Result<bool, Refused> {
+        let limit = self.max_bytes.load(Relaxed);
+        if (inner.granules.taken() + count) * GRANULE_BYTES > limit {
+            return Err(Refused::Limit);
+        }
+        let wanted = inner.granules.chunks_wanted_at(first, count, scan.content(), only_fresh);
+        self.commit_chunks(inner, wanted.ok_or(Refused::System)?, scan)?;
+        let fresh = inner.granules.take_at(first, count, scan.content()).ok_or(Refused::System)?;
+        self.note_taken(inner, limit);
+        Ok(fresh)
+    }
+
+    fn commit_chunks(&self, inner: &mut Inner, count: usize, scan: Scan) -> Result<(), Refused> {
+        for _ in 0..count {
             self.commit_chunk(inner)?;
             let chunk = self.committed() - CHUNK_BYTES;
             if scan == Scan::Leaf && chunk >= self.state.huge_leaf_above.load(Relaxed) {
                 map::huge_pages(self.base().add(chunk), CHUNK_BYTES);
             }
         }
-        let taken = inner.granules.take(count, scan.content()).ok_or(Refused::System)?;
-        self.note_taken(inner, limit);
-        Ok(taken)
+        Ok(())
     }
 
     /// Granules were taken that nobody has touched yet: what is kept beside them goes back to the system as far as the limit wants it.
     fn note_taken(&self, inner: &mut Inner, limit: usize) {
         self.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
+        self.note_scanned(inner);
         while inner.granules.resident() * GRANULE_BYTES > limit
             && self.clean(inner, u64::MAX, decay::STEP_RANGES) > 0
         {}
+    }
+
+    fn note_scanned(&self, inner: &Inner) {
+        self.state.scanned_bytes.store(inner.granules.scanned() * GRANULE_BYTES, Relaxed);
     }
 
     /// Bytes of the heap that hold memory of the system, or will once they are touched, and of its metadata.
@@ -244,6 +274,7 @@ impl Heap {
         }
         inner.granules.give_back(first, count, self.state.now_ms());
         live::set_used(inner.granules.taken() * GRANULE_BYTES);
+        self.note_scanned(inner);
         count * GRANULE_BYTES
     }
 

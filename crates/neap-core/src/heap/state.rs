@@ -82,6 +82,8 @@ pub struct HeapState {
     pub peak_bytes: AtomicUsize,
     /// Bytes of granules in use when some were taken last; written under the heap's lock.
     pub taken_bytes: AtomicUsize,
+    /// Of the granules in use, those of objects that are scanned; written under the heap's lock.
+    pub scanned_bytes: AtomicUsize,
     /// The collector's clock in milliseconds, written by its thread and by cycles; coarse, for decay only.
     now_ms: AtomicU64,
     /// Whether what is alive is being decided from a snapshot, and whether a hidden pointer was read meanwhile; see [`Snapshot`].
@@ -116,6 +118,7 @@ impl HeapState {
             born_marked_bytes: AtomicUsize::new(0),
             peak_bytes: AtomicUsize::new(0),
             taken_bytes: AtomicUsize::new(0),
+            scanned_bytes: AtomicUsize::new(0),
             now_ms: AtomicU64::new(0),
             snapshot: AtomicU32::new(Snapshot::None as u32),
             past_end: AtomicUsize::new(0),
@@ -174,6 +177,11 @@ impl HeapState {
         if bytes > self.peak_bytes.load(Relaxed) {
             self.peak_bytes.store(bytes, Relaxed);
         }
+    }
+
+    /// Of what the next cycle may find live, what it has to scan at most.
+    pub fn expected_scanned_bytes(&self) -> usize {
+        self.expected_live_bytes().min(self.scanned_bytes.load(Relaxed))
     }
 
     /// Bytes that the next cycle may find live: what the last one did; before the first, all that was handed out.

@@ -12,6 +12,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::entry::Entry;
 use super::scan::scan;
+use super::scan_sparse::scan_sparse;
 use super::scan_typed::scan_typed;
 use super::stack::Stack;
 use super::team::Team;
@@ -122,8 +123,9 @@ impl<'t> Marker<'t> {
     /// The range is readable.
     pub unsafe fn range(&mut self, low: usize, high: usize) {
         let range = whole_words(&(low..high));
+        let (base, length) = (self.heap.base().0, self.heap.committed());
         // SAFETY: the caller's promise.
-        unsafe { self.push_from(range.start, range.end) };
+        unsafe { scan_sparse(range.start, range.end, base, length, |word| self.push(word)) };
     }
 
     /// Pushes the words of a range that lie in the heap.

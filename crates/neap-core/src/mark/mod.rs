@@ -11,6 +11,7 @@ pub mod frozen;
 pub mod old;
 pub mod rescan;
 pub mod scan;
+pub mod scan_sparse;
 pub mod scan_typed;
 pub mod stack;
 pub mod team;

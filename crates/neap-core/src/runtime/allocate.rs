@@ -235,20 +235,27 @@ fn attempt_small(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
 }
 
 fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused> {
-    let critical = mutator.critical();
-    let note = &mutator.unborn;
-    let unborn = large::take(&HEAP, note, request.kind, request.layout, request.bytes, true)?;
-    drop(critical);
-    let scan = match request.layout {
-        NO_LAYOUT => request.kind.scan(),
+    let Request { kind, layout, bytes } = request;
+    let scan = match layout {
+        NO_LAYOUT => kind.scan(),
         layout => HEAP.layouts.scan(LayoutId(layout)),
     };
-    if scan != Scan::Leaf {
+    let critical = mutator.critical();
+    let unborn = if scan == Scan::Leaf {
+        let born = large::take_born(&HEAP, kind, layout, bytes, true)?;
+        drop(critical);
+        born
+    } else {
+        let note = &mutator.unborn;
+        let unborn = large::take(&HEAP, note, kind, layout, bytes, true)?;
+        drop(critical);
         // SAFETY: just taken by this thread.
         unsafe { large::zero(&unborn) };
-    }
+        let _critical = mutator.critical();
+        large::bear(&HEAP, note, &unborn);
+        unborn
+    };
     let _critical = mutator.critical();
-    large::bear(&HEAP, note, &unborn);
     mutator.local.count(1, unborn.bytes as u64);
     let mean = sampler::mean();
     if mean != 0 {

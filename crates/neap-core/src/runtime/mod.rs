@@ -127,6 +127,7 @@ fn apply(options: &Options) {
     collector::configure(|collector| {
         collector.settings.growth = options.growth;
         collector.settings.min_trigger = options.min_trigger;
+        collector.settings.busy_trigger = options.busy_trigger;
         collector.minor = options.minor_cycles;
         collector.processors = processors;
         collector.markers = markers.min(crate::mark::team::MOST_MARKERS);

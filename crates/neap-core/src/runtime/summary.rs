@@ -12,6 +12,7 @@ use crate::addr::GRANULE_BYTES;
 use crate::cycle::report::{CYCLES, MINOR_CYCLES, PAUSES};
 use crate::cycle::steps;
 use crate::heap::HEAP;
+use crate::stats::assists;
 use crate::sys::{meta_alloc, print};
 use crate::world::registry;
 use rustix::fs::{Mode, OFlags};
@@ -45,6 +46,7 @@ pub fn statistics() -> Statistics {
         allocated_since_cycle: HEAP.state.allocated_since_cycle.load(Relaxed) as u64,
         freed_since_cycle: HEAP.state.freed_since_cycle.load(Relaxed) as u64,
         unmapped_bytes: (HEAP.committed() - resident) as u64,
+        assist_total_ns: assists::total_ns(),
     }
 }
 
@@ -98,6 +100,7 @@ pub fn after_fork() {
     FORKED.store(true, Relaxed);
     // The stops are told from the fork on: those before it were the parent's.
     PAUSES.clear();
+    assists::clear();
 }
 
 fn write(s: &Statistics, out: &mut impl Write) -> core::fmt::Result {
@@ -106,6 +109,7 @@ fn write(s: &Statistics, out: &mut impl Write) -> core::fmt::Result {
         out,
         "{{\"version\":\"{}\",\"watch\":\"{}\",\"cycles\":{},\"minor_cycles\":{},\
          \"pauses_ms\":{{\"count\":{},\"max\":{:.4},\"p99\":{:.4},\"p50\":{:.4},\"total\":{:.4}}},\
+         \"assists_ms\":{:.4},\
          \"heap\":{{\"peak_bytes\":{},\"live_bytes\":{},\"committed_bytes\":{},\"metadata_bytes\":{}}},\
          \"allocated_bytes\":{},\"allocated_objects\":{}}}",
         env!("CARGO_PKG_VERSION"),
@@ -117,6 +121,7 @@ fn write(s: &Statistics, out: &mut impl Write) -> core::fmt::Result {
         ms(s.pause_p99_ns),
         ms(s.pause_p50_ns),
         ms(s.pause_total_ns),
+        ms(s.assist_total_ns),
         s.peak_bytes,
         s.live_bytes,
         s.committed_bytes,

@@ -1,5 +1,6 @@
 //! What is counted, by whom is said at each counter. Written by all layers, reads none.
 
+pub mod assists;
 pub mod events;
 pub mod histogram;
 pub mod live;
