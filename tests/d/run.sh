@@ -164,7 +164,7 @@ for entry in $programs; do
         $("$prefix/bin/neap" flags d) || continue
     for mode in "gc:neap none" "gc:neap pagemap" "gc:neap-precise pagemap"; do
         read -r gc watch <<<"$mode"
-        result "$program, $gc, watch=$watch" env NEAP_MIN_TRIGGER=65536 NEAP_WATCH="$watch" "$out/$program" "${less[@]}" "--DRT-gcopt=$gc"
+        result "$program, $gc, watch=$watch" env NEAP_MIN_TRIGGER=65536 NEAP_BUSY_TRIGGER=0 NEAP_WATCH="$watch" "$out/$program" "${less[@]}" "--DRT-gcopt=$gc"
     done
 done
 
