@@ -79,7 +79,9 @@ impl Watched {
         self.choose(choice, GAPS);
         let Self { watch, rows, .. } = self;
         let mut reported = |range: Range<usize>| {
-            forget_inward(&range);
+            if HEAP.state.frozen_bytes.load(Relaxed) > 0 {
+                HEAP.inner().granules.forget_inward(granules(&range));
+            }
             written(range);
         };
         let armed = rows
@@ -162,15 +164,17 @@ impl Watched {
         while left.peek().is_some() {
             reported.clear();
             stopped(&mut |began| {
+                let mut inner = HEAP.inner();
                 while began.elapsed() < ARMING
                     && let Some((start, end)) = left.next()
                 {
                     let mut note = |written: Range<usize>| {
-                        forget_inward(&written);
+                        inner.granules.forget_inward(granules(&written));
                         answered &= reported.try_push((written.start, written.end)).is_ok();
                     };
                     answered &= watch.take_written(&(start..end), &mut note).is_ok();
                 }
+                drop(inner);
                 while began.elapsed() < STOP
                     && let Some((start, end)) = reported.pop()
                 {
@@ -231,13 +235,10 @@ impl Watched {
     }
 }
 
-/// The next full cycle scans the frozen objects that lie on these pages again.
-fn forget_inward(range: &Range<usize>) {
-    if HEAP.state.frozen_bytes.load(Relaxed) > 0 {
-        let granule = |address: usize| Granule::containing(address - HEAP.base().0);
-        let granules = granule(range.start)..granule(range.end - 1).add(1);
-        HEAP.inner().granules.forget_inward(granules);
-    }
+/// Those that a range of addresses of the heap lies in.
+fn granules(range: &Range<usize>) -> Range<Granule> {
+    let granule = |address: usize| Granule::containing(address - HEAP.base().0);
+    granule(range.start)..granule(range.end - 1).add(1)
 }
 
 /// So many bytes in whole pages.

@@ -48,7 +48,6 @@ impl Inner {
                 continue;
             }
             heap.note_marked(block, its);
-            heap.note_marked(block, its);
             self.frozen.push(block, header);
             heap.state.frozen_bytes.fetch_add(live * its.cell_bytes(), Relaxed);
         }

@@ -384,7 +384,7 @@ impl Lists {
         lane: usize,
         header: impl Fn(Granule) -> &'h Header,
     ) -> Option<Granule> {
-        self.partial[epoch][lane].pop(&header).or_else(|| self.used[epoch][lane].pop(&header))
+        self.pop_partial(epoch, lane, &header).or_else(|| self.used[epoch][lane].pop(&header))
     }
 
     /// Whether `epoch` has no block.
