@@ -1,5 +1,5 @@
 /* Permanent objects and programs that fork workers: what is frozen outlives collections and is scanned, what is not dies as ever, and a child that collects
-   and allocates goes on sharing its parent's heap. With the argument `on-fork` nothing calls neap_prefork(): the option does. */
+   and allocates goes on sharing its parent's heap; so does one of a plain fork until it collects. With the argument `on-fork` nothing calls neap_prefork(): the option does. */
 #include "check.h"
 
 struct node {
@@ -178,6 +178,32 @@ static void worker(int depth, int generation)
     CHECK(is_intact(kept->other, OWN / sizeof *own));
 }
 
+/* A child of a plain fork leaves the gaps between its parent's objects alone until it collects: what it allocates takes little more than that. */
+static void gaps(void)
+{
+    enum { OWN = 1 << 20 };
+    kept = list(LENGTH);
+    CHECK(neap_collect());
+    pid_t child = fork();
+    if (child == 0) {
+        failures = 0;
+        neap_disable();
+        size_t before = private_bytes();
+        struct node *own = list(OWN / sizeof *own);
+        size_t after = private_bytes();
+        if (after > before + 3 * (size_t)OWN)
+            fprintf(stderr, "beside gaps: %zu private, then %zu\n", before, after);
+        CHECK(after <= before + 3 * (size_t)OWN);
+        neap_enable();
+        CHECK(neap_collect());
+        CHECK(is_intact(own, OWN / sizeof *own));
+        CHECK(is_intact(kept, LENGTH));
+        _exit(finish());
+    }
+    CHECK(succeeded(child));
+    kept = NULL;
+}
+
 static void workers(int on_fork)
 {
     kept = list(LENGTH);
@@ -216,6 +242,7 @@ int main(int count, char **arguments)
         storing();
         refused();
         again();
+        gaps();
     }
     workers(on_fork);
     return finish();

@@ -78,6 +78,8 @@ pub struct Inner {
     swept_below: usize,
     /// Unswept blocks wait until references are settled.
     held_back: bool,
+    /// The process was forked and no cycle has ended since: free cells of the blocks there were lie on pages that it shares, and who writes to a cell copies the page. New blocks are taken instead as long as there is room.
+    shares_gaps: bool,
 }
 
 impl Inner {
@@ -93,6 +95,7 @@ impl Inner {
             epoch: 0,
             swept_below: 0,
             held_back: false,
+            shares_gaps: false,
         }
     }
 

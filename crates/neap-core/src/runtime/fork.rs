@@ -98,6 +98,7 @@ extern "C" fn child() {
     if let Some(own) = own {
         own.thread.store(crate::sys::thread::current() as u32, Relaxed);
     }
+    HEAP.inner().leave_gaps();
     refs::monitor::after_fork(own);
     let mut registry = registry::lock();
     attach::forget_all_but(&mut registry, own, &HEAP);

@@ -13,6 +13,11 @@ impl Inner {
         if self.ensure_fixed().is_err() {
             return Search::None(Refused::System);
         }
+        if self.shares_gaps
+            && let Ok(block) = self.fresh_block(heap, id, lane, may_grow)
+        {
+            return Search::Found(block);
+        }
         let header = |granule| heap.header(granule);
         let (now, before) = (self.epoch, 1 - self.epoch);
         let mut left = SWEEP_STEP;
@@ -63,6 +68,9 @@ impl Inner {
 
     /// A block with free cells, held by the caller, if one of its lane or a new one is found at the first look.
     fn one_at_hand(&mut self, heap: &Heap, id: SpaceId, lane: usize) -> Option<Granule> {
+        if self.shares_gaps {
+            return self.free_at_hand(heap, id, lane);
+        }
         let header = |granule| heap.header(granule);
         let (now, before) = (self.epoch, 1 - self.epoch);
         let lists = &mut self.spaces[id.0 as usize].lists;
@@ -92,6 +100,11 @@ impl Inner {
         self.fresh_block(heap, id, lane, false).ok()
     }
 
+    /// This is the child of a `fork`: until a cycle ends, gaps between the parent's objects are left alone, `[heap.why.gaps]`.
+    pub fn leave_gaps(&mut self) {
+        self.shares_gaps = true;
+    }
+
     fn search_elsewhere(
         &mut self,
         heap: &Heap,
@@ -112,5 +125,43 @@ impl Inner {
                 Err(refused) => Search::None(refused),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::kind::Kind;
+
+    const SPACE: SpaceId = SpaceId::of(Kind::Conservative, 7);
+
+    #[test]
+    fn a_forked_child_leaves_gaps_alone_until_a_cycle_ends_or_there_is_no_room() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let find = |may_grow| heap.inner().search(&heap, SPACE, 0, may_grow);
+        let gaps = heap.inner().fresh_block(&heap, SPACE, 0, true).unwrap();
+        heap.bits(gaps).set_range(0..5, false, true, true);
+        let let_go = || {
+            heap.header(gaps).let_go();
+            heap.inner().note_free_cell(&heap, gaps);
+        };
+        let_go();
+        heap.inner().leave_gaps();
+        let Search::Found(first) = find(true) else { panic!("there is room") };
+        assert_ne!(first, gaps);
+        heap.inner().search_further(&heap, SPACE, 0, first, 3);
+        let mut last = first;
+        while let Some(block) = heap.header(last).let_go() {
+            assert_ne!(block, gaps);
+            last = block;
+        }
+        while heap.inner().fresh_block(&heap, SPACE, 0, false).is_ok() {}
+        assert_eq!(find(false), Search::Found(gaps), "nothing else is left");
+        let_go();
+        assert!(matches!(find(true), Search::Found(block) if block != gaps), "but there may be");
+        heap.inner().begin_sweep(false);
+        heap.bits(gaps).mark_allocated(heap.header(gaps).cells());
+        assert_eq!(find(true), Search::Found(gaps), "the cycle has found out what is free");
     }
 }

@@ -67,6 +67,7 @@ impl Inner {
     /// If they are `held_back`, it is not known yet what stays: nothing is swept until [`Inner::let_sweep`], and who needs memory gets new blocks.
     pub fn begin_sweep(&mut self, held_back: bool) {
         self.held_back = held_back;
+        self.shares_gaps = false;
         debug_assert!(self.is_swept(), "[heap.inv.lists] a cycle begins with everything swept");
         self.epoch = 1 - self.epoch;
         self.swept_below = 0;
