@@ -12,7 +12,7 @@ help:
 	@echo 'make build      the release, laid out in build/ as it is installed'
 	@echo 'make install    copy that to PREFIX ($(PREFIX)); DESTDIR is respected'
 	@echo 'make setup      install what is missing on this machine (the others do so too)'
-	@echo 'make soak       torture for a long time (DURATION=600, in seconds)'
+	@echo 'make soak       1,000 short runs of torture with random seeds, then clients (RUNS=1000; DURATION=600: so many seconds)'
 	@echo 'make loom       every interleaving of the lock-free parts'
 	@echo 'make model      every interleaving of a cycle and a small program, in a model (2 GB, minutes)'
 	@echo 'make miri       the tests that can run under miri, which finds undefined behaviour'
@@ -39,7 +39,7 @@ bench: build
 	@tools/with-rust.sh cargo run --quiet --release --package neap-bench -- $(BENCH)
 
 soak: build
-	@tools/long.sh soak $(DURATION)
+	@tools/long.sh soak $(if $(RUNS),--runs $(RUNS) --watch none --watch pagemap) $(if $(DURATION),--seconds $(DURATION))
 
 loom model miri sanitize:
 	@tools/setup.sh build

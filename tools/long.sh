@@ -1,5 +1,5 @@
 #!/bin/bash
-# The tests that take too long for `make test`. Usage: tools/long.sh soak [SECONDS] | loom | model |
+# The tests that take too long for `make test`. Usage: tools/long.sh soak [ARGUMENT OF tests/torture/run.sh …] | loom | model |
 # miri | sanitize. Prints test results as a part of tools/test.sh does. Called by the Makefile and by
 # .ci/run; what needs a nightly Rust says so, and exits with 3, where there is none.
 set -euo pipefail
@@ -36,7 +36,9 @@ not_under_threads=(
 
 case "${1:-}" in
 soak)
-    tests/torture/run.sh --seconds "${2:-600}"
+    shift
+    [ $# != 0 ] || set -- --runs 1000 --watch none --watch pagemap
+    tests/torture/run.sh "$@"
     for watch in pagemap fork snapshot mprotect none; do
         NEAP_WATCH=$watch tests/clients/run.sh | sed "s/^\(not \)\?ok [0-9 ]*- /&$watch: /"
     done

@@ -4,7 +4,9 @@
 
 mod finalizers;
 mod handles;
+mod limits;
 mod pauses;
+mod roots;
 mod watches;
 
 use std::collections::BTreeMap;
@@ -15,6 +17,9 @@ use crate::experiment::{Bar, Contestant, Draw, Experiment, Figure, Library, Metr
 
 /// The real programs that the means are about; each has at least one timed case, named after it (`guile-trees`).
 const PROGRAMS: [&str; 6] = ["crystal", "ecl", "guile", "neko", "nim", "w3m"];
+
+/// Programs whose longest stop has a bar.
+const STOPS: [&str; 2] = ["ecl", "guile"];
 
 /// How much work each experiment does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,6 +55,8 @@ pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
     let seconds = if quick { "1" } else { "10" };
     all.extend(pauses::experiments(quick, seconds));
     all.extend(pauses::against_stopping(depth));
+    all.extend(roots::experiments(quick));
+    all.extend(limits::experiments(quick));
     all.extend(
         ["200M", "1G", "4G"].map(|live| watches(live, if quick { "32M" } else { live }, seconds)),
     );
@@ -362,6 +369,11 @@ fn client_cases(cases: &[String]) -> Experiment {
             Some(&peer),
             None,
         ));
+        if STOPS.iter().any(|program| case.starts_with(program)) {
+            let text = format!("{case}: longest stop");
+            let bar = Some(Bar::ValueAtMost(1.0));
+            figures.push(figure(&text, Metric::LongestPauseMs, &ours, None, bar));
+        }
         pairs.push((ours, peer));
     }
     // A mean over five programs must not pass for one over six: a program without a case is a pair that never ran.
@@ -451,8 +463,12 @@ mod tests {
             .filter(|figure| figure.bar.is_some());
         // 3 programs with time and memory, mark, 4 sizes of alloc with 4 each, resident, live, 2 of the patterns, 4 of the clients; 3 kinds of handles with 5 each, weak
         // references and what they add to stops, monitors with 1 and 2 threads; finalizers with 1, 2 and 4 threads, 4 peers and 2 stops each, and what they add to stops;
-        // pauses of 3 sizes with 3 each and the longest operation of one, 2 programs against stopping with 2 each.
-        assert_eq!(bars.count(), 6 + 1 + 16 + 1 + 1 + 2 + 4 + 15 + 1 + 1 + 2 + 18 + 1 + 10 + 4);
+        // pauses of 3 sizes with 3 each and the longest operation of one, told twice, 2 programs against stopping with 2 each; 3 clients' longest stop, 2 kinds of roots, 2 limits with
+        // 3 each, and what 2 hold when idle.
+        assert_eq!(
+            bars.count(),
+            6 + 1 + 16 + 1 + 1 + 2 + 4 + 15 + 1 + 1 + 2 + 18 + 1 + 11 + 4 + 3 + 2 + 6 + 2
+        );
     }
 
     #[test]

@@ -80,8 +80,16 @@ pub enum Metric {
     MillionsPerSecond,
     /// Peak resident memory by the program's own look at itself.
     PeakRssMb,
+    /// The longest stop of the measured time, by the program's own watch.
+    MeasuredStopMs,
     /// The longest operation of `pauses`.
     OperationMaxUs,
+    /// The same, of those in which the thread was not kept from a processor.
+    UnhinderedMaxUs,
+    /// From the moment when the heap was full to the call of the program's out-of-memory function.
+    ToldAfterMs,
+    /// Resident memory at the end.
+    ResidentMb,
     /// Operations made in a second.
     OperationsPerSecond,
     /// What `replay` wasted, as a part of what the collector of the pattern file did.
@@ -107,7 +115,11 @@ impl Metric {
             Self::NsPerObject => "ns_per_object",
             Self::MillionsPerSecond => "millions_per_second",
             Self::PeakRssMb => "peak_rss_mb",
+            Self::MeasuredStopMs => "measured_longest_stop_ms",
             Self::OperationMaxUs => "operation_us.max",
+            Self::UnhinderedMaxUs => "unhindered_us.max",
+            Self::ToldAfterMs => "ms_since_full",
+            Self::ResidentMb => "resident_mib_after",
             Self::OperationsPerSecond => "operations_per_second",
             Self::WastedPart => "wasted_part_of_2010",
             Self::WastedMb => "wasted_mb",
@@ -121,11 +133,15 @@ impl Metric {
     pub fn unit(self) -> &'static str {
         match self {
             Self::WallSeconds => "s",
-            Self::PeakMb | Self::PeakRssMb => "MB",
-            Self::LongestPauseMs | Self::StopP99Ms | Self::AddedStopsMs => "ms",
+            Self::PeakMb | Self::PeakRssMb | Self::ResidentMb => "MB",
+            Self::LongestPauseMs
+            | Self::StopP99Ms
+            | Self::AddedStopsMs
+            | Self::MeasuredStopMs
+            | Self::ToldAfterMs => "ms",
             Self::NsPerObject => "ns",
             Self::MillionsPerSecond => "M/s",
-            Self::OperationMaxUs => "µs",
+            Self::OperationMaxUs | Self::UnhinderedMaxUs => "µs",
             Self::OperationsPerSecond => "1/s",
             Self::WastedPart => "",
             Self::WastedMb => "MB (10^6)",

@@ -81,6 +81,14 @@ if wanted dlopen_roots; then
         build dlopen_roots.c dlopen_roots -O2 $link && test_program dlopen_roots "$out/plugin.so"
 fi
 
+if wanted watched_roots; then
+    # shellcheck disable=SC2086
+    cc -g $warnings -shared -fPIC tests/c/plugin.c -o "$out/plugin.so" && build watched_roots.c watched_roots -O2 $link &&
+        for watch in pagemap fork none; do
+            result "watched_roots, watch=$watch" env NEAP_WATCH=$watch NEAP_CHECK=3 NEAP_MIN_TRIGGER=256K "$out/watched_roots" "$out/plugin.so"
+        done
+fi
+
 if wanted prefork; then
     # shellcheck disable=SC2086
     build prefork.c prefork -O2 $link && {

@@ -1,4 +1,4 @@
-/* kernel_writes read|recv|io_uring TURNS: the kernel writes pointers into objects of the heap while collections run. Pointers to checked cells lie in pages; a turn sends half of a page's pointers through a pipe or a pair of sockets
+/* kernel_writes read|recv|io_uring TURNS [heap|static|registered]: the kernel writes pointers into objects of the heap, or into static data, or into a registered range, while collections run. Pointers to checked cells lie in pages; a turn sends half of a page's pointers through a pipe or a pair of sockets
  * into another page and clears the places they came from, so that afterwards the only pointers to those cells are what the kernel wrote. A collector that misses such a write loses the cells.
  * Prints one JSON object: turns, how often the kernel refused with EFAULT, cells that were not what they should be, collections. Status 0: none refused, none lost; 3: some refused; 1: some lost; 2: something else; 77: the kernel does not
  * offer io_uring. */
@@ -22,6 +22,7 @@ struct cell {
 };
 
 static struct cell ***pages;
+static struct cell *in_data[PAGES][SLOTS];
 /* Which halves of pages hold pointers, and which do not; half h is the (h % 2)th of page h / 2. */
 static int full[PAGES / 8], empty[2 * PAGES - PAGES / 8];
 static uintptr_t cells;
@@ -97,6 +98,22 @@ static struct cell **half(int number)
     return pages[number / 2] + number % 2 * HALF;
 }
 
+static struct cell **page_of_slots(int page, char where)
+{
+    static char *mapped;
+    if (where == 's')
+        return in_data[page];
+    if (where == 'h')
+        return GC_MALLOC(SLOTS * sizeof(void *));
+    if (mapped == NULL) {
+        mapped = mmap(NULL, PAGES * 4096ul, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mapped == MAP_FAILED)
+            exit(2);
+        GC_add_roots(mapped, mapped + PAGES * 4096ul);
+    }
+    return (struct cell **)(mapped + page * 4096ul);
+}
+
 static char how;
 
 static ssize_t receive(void *buffer, size_t bytes)
@@ -162,7 +179,7 @@ int main(int argc, char **argv)
     pages = GC_MALLOC(PAGES * sizeof *pages);
     int fulls = 0, empties = 0;
     for (int page = 0; page < PAGES; page++) {
-        pages[page] = GC_MALLOC(SLOTS * sizeof(void *));
+        pages[page] = page_of_slots(page, argc > 3 ? argv[3][0] : 'h');
         for (int half = 2 * page; half <= 2 * page + 1; half++)
             if (half % 16 == 0)
                 full[fulls++] = half;
@@ -192,6 +209,6 @@ int main(int argc, char **argv)
                 lost += !is_right(pages[page][slot]);
             }
     lost += seen != KEPT;
-    printf("{\"how\": \"%s\", \"turns\": %ld, \"refused\": %ld, \"lost\": %ld, \"collections\": %lu}\n", argv[1], turns, refused, lost, (unsigned long)GC_get_gc_no());
+    printf("{\"how\": \"%s\", \"where\": \"%s\", \"turns\": %ld, \"refused\": %ld, \"lost\": %ld, \"collections\": %lu}\n", argv[1], argc > 3 ? argv[3] : "heap", turns, refused, lost, (unsigned long)GC_get_gc_no());
     return lost != 0 ? 1 : refused != 0 ? 3 : 0;
 }

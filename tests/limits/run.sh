@@ -156,21 +156,24 @@ fi
 
 # Each way of writing on both libraries, side by side. Many small cycles, so that pages are written while one marks.
 if wanted kernel-writes && build kernel_writes; then
-    for way in read recv io_uring; do
-        timeout 60 "$out/kernel_writes" $way 40000 >"$out/peer" 2>&1
+    for way in read recv io_uring "read 40000 static" "read 40000 registered" "io_uring 40000 static"; do
+        [ "${way#* }" != "$way" ] || way="$way 40000 heap"
+        # shellcheck disable=SC2086
+        timeout 60 "$out/kernel_writes" $way >"$out/peer" 2>&1
         peer="status $?: $(tail -n 1 "$out/peer")"
         for watch in pagemap snapshot; do
-            if ! build/bin/neap doctor | grep -q "^ *$watch *works"; then
-                echo "ok - limits/$way into watched pages, $watch # SKIP it does not work here"
+            if ! "$prefix/bin/neap" doctor | grep -q "^ *$watch *works"; then
+                echo "ok - limits/kernel writes, $way, $watch # SKIP it does not work here"
                 continue
             fi
-            neap $watch NEAP_MIN_TRIGGER=256K NEAP_GROWTH=0.1 "$out/kernel_writes" $way 40000
+            # shellcheck disable=SC2086
+            neap $watch NEAP_MIN_TRIGGER=256K NEAP_GROWTH=0.1 "$out/kernel_writes" $way
             status=$?
             if [ $status = 77 ]; then
-                echo "ok - limits/$way into watched pages, $watch # SKIP the kernel does not offer io_uring here"
+                echo "ok - limits/kernel writes, $way, $watch # SKIP the kernel does not offer io_uring here"
                 continue
             fi
-            report $status "$way into watched pages, $watch"
+            report $status "kernel writes, $way, $watch"
         done
         echo "# the same on Debian's libgc, incremental (status 3: it refused with EFAULT): $peer"
     done

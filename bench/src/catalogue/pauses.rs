@@ -44,6 +44,12 @@ pub fn experiments(quick: bool, seconds: &str) -> [Experiment; 3] {
                 "libgc",
                 (live == "1G").then_some(Bar::ValueAtMost(5000.0)),
             ),
+            row(
+                "longest operation in which the thread was not kept from a processor",
+                Metric::UnhinderedMaxUs,
+                "libgc",
+                (live == "1G").then_some(Bar::ValueAtMost(5000.0)),
+            ),
             row("operations in a second (200,000 wanted)", Metric::OperationsPerSecond, "libgc", None),
             row(
                 "operations in a second against our own stop-the-world mode",

@@ -35,6 +35,8 @@ pub struct Place {
     /// What it is.
     pub sort: Sort,
     base: *const AtomicUsize,
+    /// Words from one slot to the next.
+    stride: usize,
     /// What the slots are instead, of the sort `Handles`.
     handles: Option<StrongSlots>,
     /// What the slots hold.
@@ -78,16 +80,18 @@ impl Place {
 
     fn of(sort: Sort, slots: &Slots) -> Self {
         let edges = vec![None; slots.len()];
-        Self { sort, base: slots.as_ptr(), handles: None, edges }
+        Self { sort, base: slots.as_ptr(), stride: 1, handles: None, edges }
     }
 
-    /// Freshly mapped memory, registered with the collector.
+    /// Freshly mapped memory, registered with the collector. Some places have an eighth of a page for a slot, so that they are large enough to be watched; all would be slow where they are not.
     pub fn registered(slots: usize) -> Option<Self> {
+        let stride = if slots.is_multiple_of(16) { 64 } else { 1 };
+        let bytes = slots * stride * 8;
         // SAFETY: maps new memory.
         let memory = unsafe {
             libc::mmap(
                 core::ptr::null_mut(),
-                slots * 8,
+                bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
                 -1,
@@ -99,17 +103,17 @@ impl Place {
         }
         let start = memory as usize;
         if !options::get().sabotages(Sabotage::Lost) {
-            ensure!(api::add_roots(start..start + slots * 8), "roots were refused");
+            ensure!(api::add_roots(start..start + bytes), "roots were refused");
         }
         let edges = vec![None; slots];
-        Some(Self { sort: Sort::Registered, base: memory.cast(), handles: None, edges })
+        Some(Self { sort: Sort::Registered, base: memory.cast(), stride, handles: None, edges })
     }
 
     /// Strong handles; `None` if there is no domain for them.
     pub fn of_handles(slots: usize, own_domain: bool) -> Option<Self> {
         let handles = Some(StrongSlots::new(slots, own_domain)?);
         let edges = vec![None; slots];
-        Some(Self { sort: Sort::Handles, base: core::ptr::null(), handles, edges })
+        Some(Self { sort: Sort::Handles, base: core::ptr::null(), stride: 0, handles, edges })
     }
 
     /// What a slot holds.
@@ -131,8 +135,8 @@ impl Place {
     /// The word of a slot.
     fn word(&self, slot: usize) -> &AtomicUsize {
         debug_assert!(slot < self.edges.len());
-        // SAFETY: the memory is there for as long as the place, with as many words as there are edges.
-        unsafe { &*self.base.add(slot) }
+        // SAFETY: the memory is there for as long as the place, with a word for each of the edges.
+        unsafe { &*self.base.add(slot * self.stride) }
     }
 
     /// Gives the memory back. The slots are empty.
@@ -145,7 +149,7 @@ impl Place {
                 TAKEN[stretch].store(false, Release);
             }
             Sort::Registered => {
-                let bytes = self.edges.len() * 8;
+                let bytes = self.edges.len() * self.stride * 8;
                 api::remove_roots(self.base as usize..self.base as usize + bytes);
                 // SAFETY: mapped by `registered`, and nobody uses it any more.
                 unsafe { libc::munmap(self.base.cast_mut().cast(), bytes) };

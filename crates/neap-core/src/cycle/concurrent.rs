@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)]
 
+use core::ops::Range;
 use core::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,8 @@ use super::phase::Step;
 use super::report::{CYCLES, CycleRecord, Kind};
 use super::settle::Settling;
 use super::stopped::{
-    Stop, briefly, mark_uncollectable, nanoseconds, read_roots, read_roots_running,
+    Owner, Stop, briefly, mark_uncollectable, nanoseconds, read_large_roots, read_roots_by,
+    read_roots_running, read_whole,
 };
 use super::watched::{Choice, Unwatched, Watched};
 use crate::addr::PAGE_BYTES;
@@ -126,6 +128,7 @@ impl Concurrent {
             ..CycleRecord::default()
         };
         self.began_at = HEAP.state.allocated_since_cycle.load(Relaxed);
+        self.watched.roots().0.begin();
         sweep::finish(&HEAP);
         HEAP.state.marked_bytes.store(0, Relaxed);
         markers::team().begin(MOST_MARKERS, true);
@@ -148,6 +151,21 @@ impl Concurrent {
         Ok(())
     }
 
+    /// Reads static data, registered ranges and deep stacks, so that a first stop finds them read. World running, on the collector's thread.
+    pub fn before_first_stop(&mut self, collector: &mut Collector) {
+        begin_marking();
+        // SAFETY: this is the collector's thread, and no step is on offer.
+        let marker = unsafe { markers::driver() };
+        let (roots, watch) = self.watched.roots();
+        roots.begin_reading();
+        read_large_roots(collector, marker, &mut |marker, range| {
+            roots.read_running(watch, range, &mut |part| {
+                // SAFETY: a part of what roots there are.
+                unsafe { read_whole(marker, part) };
+            });
+        });
+    }
+
     /// Reads the roots with one thread stopped at a time. On the collector's thread.
     pub fn first_roots(&mut self, collector: &mut Collector) {
         collector.step(Step::Armed);
@@ -159,8 +177,34 @@ impl Concurrent {
     fn read_roots(&mut self, collector: &mut Collector) {
         // SAFETY: this is the collector's thread, and no step is on offer.
         let marker = unsafe { markers::driver() };
-        let longest_ns = read_roots_running(collector, markers::team(), marker);
+        let (roots, watch) = self.watched.roots();
+        roots.begin_reading();
+        let longest_ns =
+            read_roots_running(collector, markers::team(), marker, &mut |marker, owner, range| {
+                // SAFETY: a part of what roots there are.
+                let read = &mut |part: Range<usize>| unsafe { read_whole(marker, part) };
+                match owner {
+                    Owner::Runs => roots.read_running(watch, range, read),
+                    Owner::Stands => roots.read_stopped(watch, range, read),
+                }
+            });
         self.record.first_ns = self.record.first_ns.max(longest_ns);
+    }
+
+    /// Reads what was written of the roots that are watched, which is armed again; says how much that was. World running, on the collector's thread.
+    fn read_written_roots(&mut self, collector: &mut Collector) -> usize {
+        // SAFETY: this is the collector's thread, and no step is on offer.
+        let marker = unsafe { markers::driver() };
+        let (roots, watch) = self.watched.roots();
+        let mut bytes = 0;
+        read_large_roots(collector, marker, &mut |marker, range| {
+            roots.read_again(watch, &range, &mut |part| {
+                bytes += part.len();
+                // SAFETY: a part of what roots there are.
+                unsafe { read_whole(marker, part) };
+            });
+        });
+        bytes
     }
 
     /// Reads the roots in a short stop, for a program that names some itself. `own` is the calling mutator.
@@ -169,7 +213,12 @@ impl Concurrent {
         let stop = Stop::begin(collector, own);
         begin_marking();
         // SAFETY: this thread drives the stop, under the collector's lock.
-        read_roots(collector, &stop, markers::team(), unsafe { markers::driver() });
+        let marker = unsafe { markers::driver() };
+        let (roots, _) = self.watched.roots();
+        read_roots_by(collector, &stop, markers::team(), marker, &mut |marker, range| {
+            // SAFETY: a part of what roots there are.
+            roots.read_unarmed(range, &mut |part| unsafe { read_whole(marker, part) });
+        });
         collector.step(Step::RootsRead);
         self.record.first_ns = stop.end();
     }
@@ -204,7 +253,7 @@ impl Concurrent {
         self.record.mark_ns = nanoseconds(began);
     }
 
-    /// One round: scans the marked objects on written pages, reads the roots again unless it is a round of stops, and follows what is grey. Says how much that was, in pages written or marked. World running, on the collector's thread while no step is on offer.
+    /// One round: scans the marked objects on written pages, reads the roots again, in a round of stops only what was written of those that are watched, and follows what is grey. Says how much that was, in pages written or marked. World running, on the collector's thread while no step is on offer.
     ///
     /// What is allocated before the end of the first round is marked if it is reached, like everything else; what comes later is born marked, so that there is an end to it.
     pub fn preclean(&mut self, arming: Arming) -> usize {
@@ -225,15 +274,19 @@ impl Concurrent {
             self.incomplete = true;
             0
         });
-        if arming == Arming::Running {
-            self.read_roots(&mut COLLECTOR.lock());
-        }
+        let roots = match arming {
+            Arming::Running => {
+                self.read_roots(&mut COLLECTOR.lock());
+                0
+            }
+            Arming::Stopped => self.read_written_roots(&mut COLLECTOR.lock()) / PAGE_BYTES,
+        };
         work(markers::team(), marker);
         marker.report();
         self.record.rounds += 1;
         self.record.preclean_pages += pages;
         let marked = HEAP.state.marked_bytes.load(Relaxed) - before;
-        let found = pages + marked / PAGE_BYTES;
+        let found = pages + roots + marked / PAGE_BYTES;
         if found > FEW_PAGES {
             self.begin_black();
         }
@@ -252,7 +305,16 @@ impl Concurrent {
         // SAFETY: this thread drives the stop, under the collector's lock.
         let marker = unsafe { markers::driver() };
         let phase = Instant::now();
-        read_roots(collector, &stop, team, marker);
+        let (roots, watch) = self.watched.roots();
+        let mut root_bytes = 0;
+        read_roots_by(collector, &stop, team, marker, &mut |marker, range| {
+            roots.read_stopped(watch, range, &mut |part| {
+                root_bytes += part.len();
+                // SAFETY: a part of what roots there are.
+                unsafe { read_whole(marker, part) };
+            });
+        });
+        self.record.root_bytes = root_bytes;
         self.record.roots_ns = nanoseconds(phase);
         let phase = Instant::now();
         match self.watched.remark(marker) {

@@ -27,6 +27,7 @@ pub mod stopped;
 pub mod taken;
 pub mod trigger;
 pub mod watched;
+pub mod watched_roots;
 pub mod way;
 
 pub use collector::{after_fork, hold_for_fork, unlock_after_fork};

@@ -75,6 +75,8 @@ pub struct CycleRecord {
     pub stopping_ns: u64,
     /// Reading roots.
     pub roots_ns: u64,
+    /// What was read of them in the last stop of a concurrent cycle.
+    pub root_bytes: usize,
     /// Following grey words.
     pub mark_ns: u64,
     /// Asking for written pages in the last stop, and reading what is on them.
@@ -166,7 +168,7 @@ impl CycleRecord {
         if LOG_CYCLES.load(Relaxed) {
             let us = |ns: u64| ns / 1000;
             print::message(format_args!(
-                "cycle={} kind={} pause_us={} first_us={} short_stops={} longest_short_us={} remembered_pages={} rounds={} preclean_pages={} remark_pages={} stopping_us={} roots_us={} ask_us={} remark_us={} mark_us={} settle_us={} arm_us={} markers={} threads={} allocated_kib={} live_kib={} committed_kib={} next_kib={}",
+                "cycle={} kind={} pause_us={} first_us={} short_stops={} longest_short_us={} remembered_pages={} rounds={} preclean_pages={} remark_pages={} stopping_us={} roots_us={} root_kib={} ask_us={} remark_us={} mark_us={} settle_us={} arm_us={} markers={} threads={} allocated_kib={} live_kib={} committed_kib={} next_kib={}",
                 self.number,
                 self.kind.name(),
                 us(self.pause_ns),
@@ -179,6 +181,7 @@ impl CycleRecord {
                 self.remark_pages,
                 us(self.stopping_ns),
                 us(self.roots_ns),
+                self.root_bytes >> 10,
                 us(self.ask_ns),
                 us(self.remark_ns),
                 us(self.mark_ns),

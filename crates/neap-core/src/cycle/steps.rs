@@ -238,6 +238,8 @@ fn run_steps(generation: Generation) {
         || !world::the().stops_one_by_one();
     // SAFETY: as above.
     if in_a_stop || !unsafe { state() }.first_roots(&mut COLLECTOR.lock()) {
+        // SAFETY: as above.
+        unsafe { state() }.before_first_stop(&mut COLLECTOR.lock());
         have_taken(FIRST_STOP, program_takes_part(), || {});
     }
     // SAFETY: as above.

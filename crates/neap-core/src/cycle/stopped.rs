@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use core::ops::Range;
 use core::sync::atomic::Ordering::*;
 use std::time::Instant;
 
@@ -27,9 +28,9 @@ use crate::sys::meta_vec::MetaVec;
 use crate::sys::print;
 use crate::world::mutator::Mutator;
 use crate::world::registry::{self, Registry};
-use crate::world::roots::Images;
+use crate::world::roots;
 use crate::world::stop::One;
-use crate::world::{self, Standing, Stopped, current, stop};
+use crate::world::{self, Stopped, current, stop};
 use crate::{check, refs};
 
 /// Nanoseconds that have passed.
@@ -119,6 +120,27 @@ pub fn briefly(_: &mut Collector, f: impl FnOnce(Instant)) -> u64 {
     nanoseconds(began)
 }
 
+/// Whether whoever stores to a range of roots stands while it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// No: it is read for a start, and again in a stop.
+    Runs,
+    /// It is a thread that stands.
+    Stands,
+}
+
+/// Reads a range of roots, or what of it needs to be read.
+pub type ReadRange<'r, 't> = &'r mut dyn FnMut(&mut Marker<'t>, Range<usize>);
+
+/// All of it: a [`ReadRange`].
+///
+/// # Safety
+/// The range is one that a `ReadRange` was given: the world and the list of loaded objects promise that what they name is readable while the reading goes on, and the program vouches for its own.
+pub unsafe fn read_whole(marker: &mut Marker<'_>, range: Range<usize>) {
+    // SAFETY: the caller's promise.
+    unsafe { marker.range(range.start, range.end) };
+}
+
 /// Settles the threads' runs and reads every root.
 pub fn read_roots<'t>(
     collector: &mut Collector,
@@ -126,23 +148,33 @@ pub fn read_roots<'t>(
     team: &'t Team,
     marker: &mut Marker<'t>,
 ) {
+    // SAFETY: it is given what roots there are, with the world stopped.
+    let whole: ReadRange<'_, 't> = &mut |marker, range| unsafe { read_whole(marker, range) };
+    read_roots_by(collector, stop, team, marker, whole);
+}
+
+/// The same, where `read` knows better which parts of a range need to be read.
+pub fn read_roots_by<'t>(
+    collector: &mut Collector,
+    stop: &Stop,
+    team: &'t Team,
+    marker: &mut Marker<'t>,
+    read: ReadRange<'_, 't>,
+) {
     let Stop { registry, token: stopped, .. } = stop;
     let world = world::the();
-    world.for_each_root(current::get(), stopped, &mut |range| {
-        // SAFETY: the world's promise: what it names is readable while the world is stopped.
-        unsafe { marker.range(range.start, range.end) };
-    });
+    world.for_each_root(current::get(), stopped, &mut |range| read(marker, range));
     for mutator in registry.iter() {
         mutator.local.settle(&HEAP);
         if !world.names_roots_of(mutator, stopped) {
-            read_mutator(&collector.images, registry, mutator, stopped.standing(), marker);
+            let standing = stopped.standing();
+            collector.images.of_mutator(registry.stacks(), mutator, standing, |range| {
+                read(marker, range);
+            });
         }
     }
     read_stacks(registry, marker);
-    collector.images.for_each(stopped, |range| {
-        // SAFETY: writable segments of loaded objects, and ranges that the program vouches for.
-        unsafe { marker.range(range.start, range.end) };
-    });
+    collector.images.for_each(stopped, |range| read(marker, range));
     let settling = &mut Settling::new(team, &HEAP, marker);
     refs::trace_roots(settling);
     refs::monitor::trace_held(settling, stopped);
@@ -152,20 +184,6 @@ pub fn read_roots<'t>(
         refs::process::trace_strong(settling);
     }
     root_callback::call(&mut Tracer::new(marker));
-}
-
-/// Reads a mutator's roots.
-fn read_mutator(
-    images: &Images,
-    registry: &Registry,
-    mutator: &Mutator,
-    standing: &Standing,
-    marker: &mut Marker<'_>,
-) {
-    images.of_mutator(registry.stacks(), mutator, standing, |range| {
-        // SAFETY: the stack, registers and thread-local blocks of a thread that stands are mapped and readable.
-        unsafe { marker.range(range.start, range.end) };
-    });
 }
 
 /// Reads the stacks that are no thread's own and that nobody runs on.
@@ -183,18 +201,23 @@ pub fn read_roots_running<'t>(
     collector: &mut Collector,
     team: &'t Team,
     marker: &mut Marker<'t>,
+    read: &mut dyn FnMut(&mut Marker<'t>, Owner, Range<usize>),
 ) -> u64 {
     let images = &mut collector.images;
-    images.for_each_running(|range| {
-        // SAFETY: writable segments of loaded objects, which the loader keeps meanwhile, and ranges that the program vouches for.
-        unsafe { marker.range(range.start, range.end) };
-    });
+    images.for_each_running(|range| read(marker, Owner::Runs, range));
     let mut registry = registry::lock();
     let mut longest_ns = 0;
     for mutator in registry.iter().filter(|_| world::the().stops_one_by_one()) {
+        if let Some(stack) = roots::resting_stack(mutator) {
+            read(marker, Owner::Runs, stack);
+        }
         let one = stop::stop_one(images, &mut registry, mutator);
         match &one {
-            One::Stands(standing) => read_mutator(images, &registry, mutator, standing, marker),
+            One::Stands(standing) => {
+                images.of_mutator(registry.stacks(), mutator, standing, |range| {
+                    read(marker, Owner::Stands, range);
+                });
+            }
             // SAFETY: the copy is there until the next such stop.
             One::Copied(words) => unsafe { marker.range(words.start, words.end) },
         }
@@ -204,6 +227,21 @@ pub fn read_roots_running<'t>(
     drop(registry);
     refs::trace_roots(&mut Settling::new(team, &HEAP, marker));
     longest_ns
+}
+
+/// Only those that may be large: static data, registered ranges, what rests of stacks. World running, on the collector's thread.
+pub fn read_large_roots<'t>(
+    collector: &mut Collector,
+    marker: &mut Marker<'t>,
+    read: ReadRange<'_, 't>,
+) {
+    collector.images.for_each_running(|range| read(marker, range));
+    let registry = registry::lock();
+    for mutator in registry.iter().filter(|_| world::the().stops_one_by_one()) {
+        if let Some(stack) = roots::resting_stack(mutator) {
+            read(marker, stack);
+        }
+    }
 }
 
 /// Objects that live until freed are roots themselves. Those that are marked already were scanned, or were born marked.

@@ -6,6 +6,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use super::watched_roots::WatchedRoots;
 use crate::addr::{CHUNK_BYTES, CHUNK_GRANULES, GRANULE_BYTES, Granule, PAGE_BYTES};
 use crate::heap::HEAP;
 use crate::heap::granules::watched::{Row, for_each_row};
@@ -45,12 +46,13 @@ pub struct Watched {
     rows: MetaVec<(usize, usize)>,
     /// Written ranges that were reported in a stop.
     reported: MetaVec<(usize, usize)>,
+    roots: WatchedRoots,
 }
 
 impl Watched {
     /// With an open watch.
     pub fn new(watch: AnyWatch) -> Self {
-        Self { watch, rows: MetaVec::new(), reported: MetaVec::new() }
+        Self { watch, rows: MetaVec::new(), reported: MetaVec::new(), roots: WatchedRoots::new() }
     }
 
     /// The way of watching.
@@ -65,9 +67,14 @@ impl Watched {
 
     /// Closes the watch and leaves all other memory where it is.
     pub fn close(self) {
-        let Self { watch, rows, reported } = self;
+        let Self { watch, rows, reported, roots } = self;
         drop(watch);
-        core::mem::forget((rows, reported));
+        core::mem::forget((rows, reported, roots));
+    }
+
+    /// The roots that are watched, and the watch to ask about them.
+    pub fn roots(&mut self) -> (&mut WatchedRoots, &mut AnyWatch) {
+        (&mut self.roots, &mut self.watch)
     }
 
     /// Arms the chosen blocks and, again, all that are armed; calls `written` for what was written since it was armed last, what never was armed included. World running.
@@ -157,7 +164,7 @@ impl Watched {
         mut stopped: impl FnMut(&mut dyn FnMut(Instant)),
     ) -> Result<usize, Unwatched> {
         self.choose(Choice::Marked, GAPS_IN_STOPS);
-        let Self { watch, rows, reported } = self;
+        let Self { watch, rows, reported, .. } = self;
         let mut scanned = 0;
         let mut answered = true;
         let mut left = rows.iter().copied().peekable();

@@ -92,6 +92,13 @@ impl Way {
         matches!(self, Self::Watched(_))
     }
 
+    /// A first stop comes next, world running, on the collector's thread.
+    pub fn before_first_stop(&mut self, collector: &mut Collector) {
+        if let Self::Watched(concurrent) = self {
+            concurrent.before_first_stop(collector);
+        }
+    }
+
     /// The first stop. `own` is the calling mutator, if it is one.
     pub fn first_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
         match self {

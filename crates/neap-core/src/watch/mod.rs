@@ -38,6 +38,11 @@ impl AnyWatch {
         }
     }
 
+    /// Whether it watches any private memory of the process, at no risk to what the program does there; the others watch the heap alone.
+    pub fn takes_any_memory(&self) -> bool {
+        matches!(self, Self::Pagemap(_))
+    }
+
     /// Whether the program has closed it behind our back.
     pub fn was_closed(&self) -> bool {
         match self {
@@ -95,7 +100,7 @@ impl Watch for AnyWatch {
 
 /// A way to learn which pages were written.
 pub trait Watch {
-    /// Begins to watch a range of whole chunks. An error where the system refuses: the range then counts as written for ever.
+    /// Begins to watch a range of whole pages. An error where the system refuses: the range then counts as written for ever.
     fn register(&mut self, range: &Range<usize>) -> Result<(), Refusal>;
 
     /// The pages of a range count as written until they are armed again, and writing to them costs nothing.

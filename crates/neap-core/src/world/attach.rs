@@ -15,7 +15,7 @@ use super::{current, host, registry};
 use crate::alloc::large;
 use crate::heap::{HEAP, Heap};
 use crate::sys::meta_alloc::MetaAllocator;
-use crate::sys::{print, stack_maps, thread};
+use crate::sys::{mappings, print, thread};
 
 /// What upper layers do when a thread ends, a `fn(&Mutator)`; 0 for nothing.
 static ON_DETACH: AtomicUsize = AtomicUsize::new(0);
@@ -162,7 +162,7 @@ fn find_stack() -> Range<usize> {
         return 0..thread::main_stack_base();
     }
     let top = thread::control_block() + thread::control_block_bytes();
-    match stack_maps::mapping_of(here) {
+    match mappings::mapping_of(here) {
         // The control block lies in the same mapping, above us: an ordinary pthread.
         Some(mapping) if mapping.contains(&(top - 1)) && here < top => mapping.start..top,
         Some(mapping) => mapping,

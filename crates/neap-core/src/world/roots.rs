@@ -16,7 +16,7 @@ use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::image::{self, Image};
 use crate::sys::meta_vec::MetaVec;
-use crate::sys::{stack_maps, thread};
+use crate::sys::{mappings, thread};
 
 /// An address range that `MetaVec` can hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -126,7 +126,27 @@ fn is_on(own: &Range<usize>, position: usize) -> bool {
     own.contains(&position)
         && (own.start != 0
             || own.end - position <= BELIEVED_BYTES
-            || stack_maps::mapping_of(position).is_some_and(|mapping| mapping.end >= own.end))
+            || mappings::mapping_of(position).is_some_and(|mapping| mapping.end >= own.end))
+}
+
+/// What is near the end of a stack is written all the time, and where that end is changes by so much from one look to the next.
+const RESTLESS_BYTES: usize = 64 << 10;
+
+/// The part of a running mutator's stack that likely stays as it is, by where it stood last: it can be read as long as the mutator is registered. None for what is no ordinary thread on the stack that it was made with.
+pub fn resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
+    let (position, base) = (mutator.position.load(Acquire), mutator.stack_base.load(Relaxed));
+    let control_block = mutator.control_block.load(Relaxed);
+    let original = if mutator.thread.load(Relaxed) == std::process::id() {
+        MAIN_STACK_BASE.load(Acquire) == 0 && base == thread::main_stack_base()
+    } else {
+        mutator.stack_low.load(Relaxed) != 0
+            && base == control_block + thread::control_block_bytes()
+    };
+    let start = (position + RESTLESS_BYTES).next_multiple_of(RESTLESS_BYTES);
+    let deep = original
+        && position >= mutator.stack_low.load(Relaxed).max(1)
+        && start + RESTLESS_BYTES < base;
+    (deep && mappings::covering(&(start..base)).is_some()).then_some(start..base)
 }
 
 /// Holds the lock over a `fork`.
@@ -266,10 +286,10 @@ impl Images {
             visit(position..base);
         } else {
             // An alternate signal stack, or a stack that nobody declared: all of it, and all of the thread's own.
-            if let Some(mapping) = stack_maps::mapping_of(position) {
+            if let Some(mapping) = mappings::mapping_of(position) {
                 visit(position..mapping.end);
             }
-            if let Some(mapping) = stack_maps::mapping_of(base - 1) {
+            if let Some(mapping) = mappings::mapping_of(base - 1) {
                 visit(mapping.start.max(own.start)..base);
             }
         }

@@ -1,0 +1,327 @@
+//! Large roots under the write watch: static data, registered ranges and deep stacks are read while the program runs, and a stop reads again only the pages of them that were written since.
+//!
+//! Invariant `[cycle.inv.watched-roots]`: each word of an armed page was read after the page was armed last, or the page will be reported. A range that the watch does not answer for, because it was mapped anew or never known to it, is
+//! read whole. Nothing is remembered from one cycle to the next: a range is armed when a cycle first lists it. Used by the collector's thread while the world runs, and by who drives a stop; neither allocates nor locks in one.
+
+use core::ops::Range;
+
+use crate::addr::PAGE_BYTES;
+use crate::heap::HEAP;
+use crate::sys::mappings;
+use crate::sys::meta_vec::MetaVec;
+use crate::watch::{AnyWatch, Watch};
+
+/// Ranges with fewer bytes in whole pages are read whole each time: reading these takes about as long as to ask which of them were written, with the faults that arming causes.
+const LEAST_BYTES: usize = 64 << 10;
+
+/// Whole pages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Pages {
+    start: usize,
+    end: usize,
+}
+
+impl Pages {
+    /// Those that lie in a range.
+    fn of(range: &Range<usize>) -> Self {
+        let start = range.start.next_multiple_of(PAGE_BYTES);
+        Self { start, end: (range.end & !(PAGE_BYTES - 1)).max(start) }
+    }
+
+    fn range(self) -> Range<usize> {
+        self.start..self.end
+    }
+
+    fn overlap(self, range: &Range<usize>) -> bool {
+        self.start < range.end && range.start < self.end
+    }
+}
+
+/// What is armed of the roots.
+pub struct WatchedRoots {
+    armed: MetaVec<Pages>,
+    /// What was armed at the reading before; while one is under way.
+    before: MetaVec<Pages>,
+}
+
+impl WatchedRoots {
+    /// Nothing is armed.
+    pub const fn new() -> Self {
+        Self { armed: MetaVec::new(), before: MetaVec::new() }
+    }
+
+    /// A cycle begins.
+    pub fn begin(&mut self) {
+        self.armed.clear();
+    }
+
+    /// All roots are about to be given to [`Self::read_running`]. What is not given is no root any more.
+    pub fn begin_reading(&mut self) {
+        core::mem::swap(&mut self.armed, &mut self.before);
+        self.armed.clear();
+    }
+
+    /// Calls `read` with the parts of `range` that a reading with the world running has to read: all of a root that is not armed yet, after arming it; of others what was written since the last reading, which is armed again. The caller keeps the range mapped meanwhile, and has
+    /// objects that it marks stay.
+    pub fn read_running(
+        &mut self,
+        watch: &mut AnyWatch,
+        range: Range<usize>,
+        read: &mut dyn FnMut(Range<usize>),
+    ) {
+        let pages = Pages::of(&range);
+        // The heap's own pages are armed for other reasons, and who asks for them would take the answers.
+        let heap = HEAP.base().0..HEAP.base().0 + HEAP.reserved();
+        if pages.range().len() < LEAST_BYTES || pages.overlap(&heap) || !watch.takes_any_memory() {
+            return read(range);
+        }
+        let known = self.before.contains(&pages);
+        let armed = if known && watch.take_written(&pages.range(), read).is_ok() {
+            read(range.start..pages.start);
+            read(pages.end..range.end);
+            true
+        } else {
+            let armed = arm(watch, pages);
+            read(range);
+            armed
+        };
+        if armed {
+            // Without memory for it a stop reads it whole.
+            let _ = self.armed.try_push(pages);
+        }
+    }
+
+    /// The same between two readings: calls `read` only with what was written of a root that is armed, which is armed again.
+    pub fn read_again(
+        &self,
+        watch: &mut AnyWatch,
+        range: &Range<usize>,
+        read: &mut dyn FnMut(Range<usize>),
+    ) {
+        let pages = Pages::of(range);
+        let armed = self.armed.contains(&pages);
+        if armed && watch.take_written(&pages.range(), read).is_err() {
+            // Some pages may have been armed again and not reported. A stop finds that the watch does not know them, or they are read here.
+            read(pages.range());
+        }
+    }
+
+    /// Calls `read` with the parts of `range` that are not armed: what a first stop has to read, since a last one follows.
+    pub fn read_unarmed(&self, range: Range<usize>, read: &mut dyn FnMut(Range<usize>)) {
+        self.divide(range, &mut |part, armed| {
+            if !armed {
+                read(part);
+            }
+        });
+    }
+
+    /// Calls `read` with the parts of `range` that have to be read in a stop, of all threads or of the one whose stack it is.
+    pub fn read_stopped(
+        &self,
+        watch: &mut AnyWatch,
+        range: Range<usize>,
+        read: &mut dyn FnMut(Range<usize>),
+    ) {
+        self.divide(range, &mut |part, armed| {
+            if !armed || watch.written(&part, read).is_err() {
+                read(part);
+            }
+        });
+    }
+
+    /// Calls `f` with parts of `range` that are armed, whole pages, and with the rest of it.
+    fn divide(&self, range: Range<usize>, f: &mut dyn FnMut(Range<usize>, bool)) {
+        let touched = self.armed.iter().find(|armed| armed.overlap(&range)).copied();
+        let inside = Pages::of(&range);
+        let asked =
+            touched.map_or(0..0, |armed| armed.start.max(inside.start)..armed.end.min(inside.end));
+        if asked.is_empty() {
+            return f(range, false);
+        }
+        self.divide(range.start..asked.start, f);
+        f(asked.clone(), true);
+        self.divide(asked.end..range.end, f);
+    }
+}
+
+/// Has the watch report what is written to these pages from now on. False where the system refuses, or where others may write to them.
+fn arm(watch: &mut AnyWatch, pages: Pages) -> bool {
+    let arm = |watch: &mut AnyWatch| watch.take_written(&pages.range(), &mut |_| {}).is_ok();
+    // What is known was private when it became so, and a mapping in its place would not be known. Whole mappings, so that none is split: a stack is found by its mapping.
+    arm(watch)
+        || mappings::covering(&pages.range())
+            .is_some_and(|whole| watch.register(&whole).is_ok() && arm(watch))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(unsafe_code)]
+
+    use super::*;
+    use crate::addr::Address;
+    use crate::sys::map;
+    use crate::watch::choose::Watching;
+
+    const BYTES: usize = 64 * PAGE_BYTES;
+    /// Where the tests' root begins: not at a page.
+    const BEFORE: usize = 1000;
+
+    struct Tried {
+        roots: WatchedRoots,
+        watch: AnyWatch,
+        memory: Address,
+    }
+
+    impl Tried {
+        /// None where the system does not watch.
+        fn new() -> Option<Self> {
+            let watch = AnyWatch::open(Watching::Pagemap)?;
+            Some(Self { roots: WatchedRoots::new(), watch, memory: map::allocate(BYTES).unwrap() })
+        }
+
+        fn root(&self) -> Range<usize> {
+            self.memory.0 + BEFORE..self.memory.0 + BYTES - 8
+        }
+
+        fn store(&self, page: usize) {
+            // SAFETY: the test's own memory.
+            unsafe { ((self.memory.0 + page * PAGE_BYTES + 8) as *mut u8).write_volatile(1) };
+        }
+
+        /// A reading beside the program, with one root or none: how many bytes of it were read.
+        fn running(&mut self, root: Option<&Range<usize>>) -> usize {
+            let mut bytes = 0;
+            self.roots.begin_reading();
+            if let Some(range) = root {
+                let read = &mut |part: Range<usize>| bytes += part.len();
+                self.roots.read_running(&mut self.watch, range.clone(), read);
+            }
+            bytes
+        }
+
+        /// What a stop reads, sorted.
+        fn stopped(&mut self, range: Range<usize>) -> Vec<Range<usize>> {
+            let mut parts = Vec::new();
+            self.roots.read_stopped(&mut self.watch, range, &mut |part| parts.push(part));
+            parts.retain(|part| !part.is_empty());
+            parts.sort_by_key(|part| part.start);
+            parts
+        }
+
+        fn page(&self, page: usize) -> Range<usize> {
+            let start = self.memory.0 + page * PAGE_BYTES;
+            start..start + PAGE_BYTES
+        }
+
+        /// The beginning and the end of the root, which are not whole pages.
+        fn edges(&self) -> [Range<usize>; 2] {
+            let root = self.root();
+            [root.start..self.page(1).start, self.page(63).start..root.end]
+        }
+    }
+
+    #[test]
+    fn a_stop_reads_what_was_written_and_what_is_no_whole_page() {
+        let Some(mut tried) = Tried::new() else { return };
+        let root = tried.root();
+        (0..64).for_each(|page| tried.store(page));
+        assert_eq!(tried.running(Some(&root)), root.len());
+        let [first, last] = tried.edges();
+        assert_eq!(tried.stopped(root.clone()), [first.clone(), last.clone()]);
+        tried.store(5);
+        tried.store(6);
+        let written = tried.page(5).start..tried.page(6).end;
+        assert_eq!(tried.stopped(root.clone()), [first.clone(), written.clone(), last.clone()]);
+        // Beside the program they are read and armed again.
+        assert_eq!(tried.running(Some(&root)), first.len() + written.len() + last.len());
+        assert_eq!(tried.stopped(root.clone()), [first, last]);
+        tried.store(7);
+        let mut again = 0;
+        tried.roots.read_again(&mut tried.watch, &root, &mut |part| again += part.len());
+        tried.roots.read_again(
+            &mut tried.watch,
+            &(root.start..root.start + BYTES / 2),
+            &mut |_| panic!("no root"),
+        );
+        assert_eq!((again, tried.stopped(root.clone()).len()), (PAGE_BYTES, 2));
+        let mut unarmed = 0;
+        tried.roots.read_unarmed(root.clone(), &mut |part| unarmed += part.len());
+        assert_eq!(unarmed, tried.edges().iter().map(Range::len).sum());
+        tried.store(7);
+        // A part of it: a stack that has become shorter.
+        let part = tried.page(6).start + 8..root.end;
+        let found = tried.stopped(part.clone());
+        assert_eq!(found[..2], [part.start..tried.page(6).end, tried.page(7)]);
+        // And more than it.
+        let more = tried.memory.0..tried.memory.0 + BYTES;
+        assert_eq!(tried.stopped(more.clone())[0], more.start..tried.page(1).start);
+    }
+
+    #[test]
+    fn what_is_no_root_any_more_is_read_whole_when_it_is_one_again() {
+        let Some(mut tried) = Tried::new() else { return };
+        let root = tried.root();
+        tried.running(Some(&root));
+        tried.running(None);
+        assert_eq!(tried.stopped(root.clone())[0], root);
+        tried.running(Some(&root));
+        tried.roots.begin();
+        assert_eq!(tried.stopped(root.clone()), [root], "a cycle begins with nothing");
+    }
+
+    #[test]
+    fn memory_that_was_mapped_anew_is_read_whole() {
+        let Some(mut tried) = Tried::new() else { return };
+        let root = tried.root();
+        tried.running(Some(&root));
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        let (place, protection) =
+            (tried.page(9).start as *mut _, ProtFlags::READ | ProtFlags::WRITE);
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED;
+        // SAFETY: a page of the test's own memory is replaced, which nobody else uses.
+        unsafe { mmap_anonymous(place, PAGE_BYTES, protection, flags) }.unwrap();
+        let read: usize = tried.stopped(root.clone()).iter().map(Range::len).sum();
+        assert!(read >= root.len(), "{read}");
+        // The next reading has the watch know it.
+        assert!(tried.running(Some(&root)) >= root.len());
+        let edges = tried.edges();
+        assert_eq!(tried.stopped(root), edges);
+    }
+
+    #[test]
+    fn protection_that_comes_and_goes_hides_no_write() {
+        let Some(mut tried) = Tried::new() else { return };
+        let root = tried.root();
+        (0..64).for_each(|page| tried.store(page));
+        tried.running(Some(&root));
+        let protect = |range: Range<usize>, flags| {
+            // SAFETY: the test's own memory.
+            unsafe { rustix::mm::mprotect(range.start as *mut _, range.len(), flags) }.unwrap();
+        };
+        use rustix::mm::MprotectFlags;
+        protect(tried.page(3), MprotectFlags::READ);
+        protect(tried.page(3), MprotectFlags::READ | MprotectFlags::WRITE);
+        let [first, last] = tried.edges();
+        assert_eq!(tried.stopped(root.clone()), [first.clone(), last.clone()]);
+        tried.store(3);
+        let written = tried.page(3);
+        assert_eq!(tried.stopped(root), [first, written, last]);
+    }
+
+    #[test]
+    fn shared_memory_and_small_roots_are_read_whole() {
+        let Some(mut tried) = Tried::new() else { return };
+        let small = tried.memory.0..tried.memory.0 + LEAST_BYTES / 2;
+        let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&file, BYTES as u64).unwrap();
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+        let (none, protection) = (core::ptr::null_mut(), ProtFlags::READ | ProtFlags::WRITE);
+        // SAFETY: memory of the test's own.
+        let shared = unsafe { mmap(none, BYTES, protection, MapFlags::SHARED, &file, 0) }.unwrap();
+        let shared = shared as usize..shared as usize + BYTES;
+        for range in [small, shared] {
+            assert_eq!(tried.running(Some(&range)), range.len());
+            assert_eq!(tried.stopped(range.clone()), [range]);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `/proc/self/maps`, read without malloc, for what nothing else answers: which mapping holds this stack address, and whether memory is private to the process.
+//!
+//! Invariant: an answer is as old as the reading; the caller knows why it still holds. Called when a thread of unknown origin is attached, for a stopped thread that runs on an alternate stack, and before roots are watched.
+
+use core::ops::Range;
+use rustix::fs::{Mode, OFlags};
+
+/// The mapping that contains `address`, None if there is none or `/proc` is not there.
+pub fn mapping_of(address: usize) -> Option<Range<usize>> {
+    let mut found = None;
+    for_each(|mapping| {
+        found = mapping.range.contains(&address).then_some(mapping.range);
+        found.is_none()
+    });
+    found
+}
+
+/// The whole mappings, without a gap, that contain `range`, if all are private: what is stored there comes from this process alone. None if `/proc` is not there.
+pub fn covering(range: &Range<usize>) -> Option<Range<usize>> {
+    let mut covered: Option<Range<usize>> = None;
+    for_each(|mapping| {
+        let next = mapping.range;
+        match &mut covered {
+            _ if next.end <= range.start => return true,
+            None if next.start <= range.start && mapping.private => covered = Some(next),
+            Some(so_far) if next.start == so_far.end && mapping.private => so_far.end = next.end,
+            _ => return false,
+        }
+        covered.as_ref().is_some_and(|covered| covered.end < range.end)
+    });
+    covered.filter(|covered| covered.end >= range.end)
+}
+
+/// A line of the file.
+#[derive(Debug, PartialEq, Eq)]
+struct Mapping {
+    range: Range<usize>,
+    private: bool,
+}
+
+/// Calls `f` for each mapping, lower addresses first, until it gives false.
+fn for_each(mut f: impl FnMut(Mapping) -> bool) {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let Ok(file) = rustix::fs::open(c"/proc/self/maps", flags, Mode::empty()) else { return };
+    let mut parser = Parser::default();
+    let mut buffer = [0_u8; 4096];
+    while let Ok(read @ 1..) = rustix::io::read(&file, &mut buffer) {
+        if !buffer[..read].iter().filter_map(|byte| parser.feed(*byte)).all(&mut f) {
+            return;
+        }
+    }
+}
+
+/// Reads `START-END PERMISSIONS ` at the beginning of each line and skips the rest.
+#[derive(Default)]
+struct Parser {
+    start: usize,
+    end: usize,
+    number: usize,
+    spaces: u32,
+    last: u8,
+}
+
+impl Parser {
+    fn feed(&mut self, byte: u8) -> Option<Mapping> {
+        let last = core::mem::replace(&mut self.last, byte);
+        match (byte, self.spaces) {
+            (b'\n', _) => *self = Self::default(),
+            (b'-', 0) => (self.start, self.number) = (self.number, 0),
+            (b' ', spaces) => {
+                self.spaces += 1;
+                if spaces == 0 {
+                    self.end = self.number;
+                } else if spaces == 1 {
+                    return Some(Mapping { range: self.start..self.end, private: last == b'p' });
+                }
+            }
+            (digit, 0) => {
+                self.number = self.number << 4 | (digit as char).to_digit(16).unwrap_or(0) as usize
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::addr::{Address, PAGE_BYTES};
+    use crate::sys::map;
+
+    #[test]
+    fn finds_the_mapping_of_a_local() {
+        let local = 0_u8;
+        let address = core::ptr::from_ref(&local) as usize;
+        assert!(mapping_of(address).unwrap().contains(&address));
+        assert_eq!(mapping_of(1), None);
+    }
+
+    #[test]
+    fn what_others_may_write_is_not_private() {
+        let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&file, PAGE_BYTES as u64).unwrap();
+        let start = map::allocate(3 * PAGE_BYTES).unwrap().0;
+        let range = start..start + 3 * PAGE_BYTES;
+        let covered = covering(&range).unwrap();
+        assert!(covered.start <= range.start && range.end <= covered.end);
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+        let middle = (start + PAGE_BYTES) as *mut core::ffi::c_void;
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        #[allow(unsafe_code)]
+        // SAFETY: a page of the test's own memory is replaced, which nobody else uses.
+        unsafe { mmap(middle, PAGE_BYTES, ProtFlags::READ, flags, &file, 0) }.unwrap();
+        assert_eq!(covering(&range), None);
+        let first = start..start + PAGE_BYTES;
+        assert_eq!(covering(&first).unwrap().end, first.end);
+        map::release(Address(start + PAGE_BYTES), PAGE_BYTES);
+        assert_eq!(covering(&range), None, "a gap");
+        assert_eq!(covering(&(0..PAGE_BYTES)), None, "nothing is there");
+    }
+
+    #[test]
+    fn parses_lines() {
+        let mut parser = Parser::default();
+        let found: Vec<_> = b"1000-2000 rw-p 0 f-f 0\nab-cd r--s 00 b\n"
+            .iter()
+            .filter_map(|byte| parser.feed(*byte))
+            .collect();
+        let mapping = |range, private| Mapping { range, private };
+        assert_eq!(found, [mapping(0x1000..0x2000, true), mapping(0xab..0xcd, false)]);
+    }
+}
