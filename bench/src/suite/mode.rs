@@ -82,20 +82,21 @@ impl Mode {
     }
 }
 
-/// What a run gave: the program's own line (seconds of work, its peak in KiB, collections, sum and longest of the pauses in ms), time and peak as the kernel saw them.
+/// What a run gave: the program's own line (seconds of work, its peak in KiB, collections, sum and longest of the pauses and what its threads spent in the collector beside them in ms), time and peak as the kernel saw them.
 fn sample(outcome: &Outcome) -> Result<Sample, String> {
     let line = outcome.output.lines().next().unwrap_or_default();
     let numbers: Result<Vec<f64>, _> = line.split_whitespace().map(str::parse).collect();
     match numbers.as_deref() {
-        Ok([work, _, collections, pauses, longest]) => Ok(Sample {
+        Ok([work, _, collections, pauses, longest, beside]) => Ok(Sample {
             seconds: outcome.wall_seconds,
             work_seconds: *work,
             peak_mb: outcome.peak_mb,
             collections: *collections,
             pause_ms: *pauses,
             longest_ms: *longest,
+            beside_ms: *beside,
         }),
-        _ => Err(format!("printed '{line}', which is not the five numbers of report.d")),
+        _ => Err(format!("printed '{line}', which is not the six numbers of report.d")),
     }
 }
 
@@ -118,12 +119,13 @@ mod tests {
 
     #[test]
     fn the_line_of_a_program_is_read() {
-        let sample =
-            sample(&outcome("1.5 2048 12 3.25 0.5\n\tNumber of collections:  13\n")).expect("read");
+        let sample = sample(&outcome("1.5 2048 12 3.25 0.5 0.75\n\tNumber of collections:  13\n"))
+            .expect("read");
         assert_eq!((sample.seconds, sample.work_seconds, sample.peak_mb), (2.5, 1.5, 7.0));
         assert_eq!((sample.collections, sample.pause_ms, sample.longest_ms), (12.0, 3.25, 0.5));
+        assert_eq!(sample.beside_ms, 0.75);
         assert!(
-            super::sample(&outcome("1.5 2048 12")).expect_err("too short").contains("five numbers")
+            super::sample(&outcome("1.5 2048 12")).expect_err("too short").contains("six numbers")
         );
         assert!(super::sample(&outcome("")).is_err());
     }

@@ -28,6 +28,8 @@ pub struct Sample {
     pub pause_ms: f64,
     /// The longest.
     pub longest_ms: f64,
+    /// What the program's threads spent in the collector beside pauses; of druntime's the sweep.
+    pub beside_ms: f64,
 }
 
 /// A figure of a sample.
@@ -146,6 +148,7 @@ pub mod tests {
                             collections: 5.0,
                             pause_ms: value,
                             longest_ms: value / 10.0,
+                            beside_ms: value / 2.0,
                         },
                     );
                 }

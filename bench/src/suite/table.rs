@@ -86,7 +86,7 @@ fn head(record: &Record) -> String {
 fn notes(published: &Published) -> [String; 3] {
     [
         format!(
-            "`s` is the wall time of the process, `work` what of it is not start, input and exit. A sum of longest pauses is the longest of all. The collection at exit is in `s` only. `{APART}` is in no sum. `druntime, disabled` may map 6 GiB and collects when \
+            "`s` is the wall time of the process, `work` what of it is not start, input and exit. A sum of longest pauses is the longest of all. The collection at exit is in `s` only. `beside ms`: what the program's threads spend in the collector beside pauses; under Neap sweeping, helping, waiting for a cycle, under druntime the sweep. `{APART}` is in no sum. `druntime, disabled` may map 6 GiB and collects when \
              that is used up.\n"
         ),
         "Bars, Neap with `pagemap` against druntime's conservative collector, default options:\n"
@@ -98,18 +98,20 @@ fn notes(published: &Published) -> [String; 3] {
     ]
 }
 
-const FIGURES: [Figure; 6] = [
+const FIGURES: [Figure; 7] = [
     |sample: &Sample| sample.seconds,
     |sample| sample.work_seconds,
     |sample| sample.peak_mb,
     |sample| sample.collections,
     |sample| sample.pause_ms,
     |sample| sample.longest_ms,
+    |sample| sample.beside_ms,
 ];
 const SECONDS: Figure = FIGURES[0];
 const PEAK: Figure = FIGURES[2];
 const PAUSES: Figure = FIGURES[4];
 const LONGEST: Figure = FIGURES[5];
+const BESIDE: Figure = FIGURES[6];
 
 fn shown(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), three_digits)
@@ -119,7 +121,7 @@ fn ratio(ours: Option<f64>, peer: Option<f64>) -> Option<f64> {
     Some(ours? / peer.filter(|peer| *peer > 0.0)?)
 }
 
-fn programs(record: &Record) -> Grid<8> {
+fn programs(record: &Record) -> Grid<9> {
     let columns = [
         ("program", false),
         ("collector", false),
@@ -129,15 +131,26 @@ fn programs(record: &Record) -> Grid<8> {
         ("collections", true),
         ("pauses ms", true),
         ("longest ms", true),
+        ("beside ms", true),
     ];
     let mut rows = Vec::new();
     let mut add = |program: &str, figures: &dyn Fn(&str, Figure) -> Option<f64>| {
         for mode in &MODES {
             let cells = FIGURES.map(|figure| shown(figures(mode.id, figure)));
             if cells.iter().any(|cell| cell != "–") {
-                let [seconds, work, peak, collections, pauses, longest] = cells;
+                let [seconds, work, peak, collections, pauses, longest, beside] = cells;
                 let (program, mode) = (program.to_owned(), mode.name.to_owned());
-                rows.push([program, mode, seconds, work, peak, collections, pauses, longest]);
+                rows.push([
+                    program,
+                    mode,
+                    seconds,
+                    work,
+                    peak,
+                    collections,
+                    pauses,
+                    longest,
+                    beside,
+                ]);
             }
         }
     };
@@ -178,6 +191,12 @@ fn bars(record: &Record) -> Grid<5> {
     rows.push(row("longest pause over the suite, ms", longest(OURS), longest(PEER), "< 1 ms"));
     rows.push(row("the same against fork:1, ms", longest(OURS), longest("fork"), "< 1 ms"));
     rows.push(row("total pause, ms", sum(OURS, PAUSES), sum(PEER, PAUSES), "≤ 0.1"));
+    rows.push(row(
+        "in the collector beside pauses, ms",
+        sum(OURS, BESIDE),
+        sum(PEER, BESIDE),
+        "≤ 0.5",
+    ));
     rows.push(row("sum of peak memory, MB", sum(OURS, PEAK), sum(PEER, PEAK), "≤ 1.25"));
     rows.push(row(
         "precise against conservative, both Neap, s",
@@ -248,7 +267,8 @@ mod tests {
         // Our mode is the sixth, so six times the first.
         assert_eq!(grid.rows[0][1..], ["168", "28.0", "6.00", "≤ 0.85"]);
         assert_eq!(grid.rows.last().expect("precise")[3], "1.33");
-        assert_eq!(grid.rows.len(), 7);
+        assert_eq!(grid.rows.len(), 8);
+        assert_eq!(grid.rows[5][1..4], ["84.0", "14.0", "6.00"]);
     }
 
     #[test]

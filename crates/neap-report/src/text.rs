@@ -207,6 +207,11 @@ fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
         duration(stops.total()),
         percent(stops.total(), summary.length_ns),
     );
+    let _ = writeln!(
+        out,
+        "  beside stops       {:>12} in the collector, all threads of the program",
+        duration(summary.statistics.assist_total_ns)
+    );
     let _ = writeln!(out, "  marking            {:>12}", duration(sum(|cycle| cycle.mark_ns)));
     let _ = writeln!(out, "  marked             {:>12}", bytes(sum(|cycle| cycle.live_bytes)));
     let _ = writeln!(out, "  found dead         {:>12}", bytes(summary.yielded));

@@ -293,8 +293,8 @@ final class NeapGC : GC
         stats.numCollections = now.cycles;
         stats.totalPauseTime = nsecs(now.pauseTotalNs);
         stats.maxPauseTime = nsecs(now.pauseMaxNs);
-        // The program waits for the stops; what the collector's own threads do beside it is not its time.
-        stats.totalCollectionTime = stats.totalPauseTime;
+        // What the program's threads spend in the collector; what its own threads do beside them is not their time.
+        stats.totalCollectionTime = nsecs(now.pauseTotalNs + now.assistTotalNs);
         stats.maxCollectionTime = stats.maxPauseTime;
         return stats;
     }
