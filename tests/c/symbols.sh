@@ -8,7 +8,8 @@ prefix=${1:?want PREFIX}
 declared=$(echo '#include <neap.h>' | cc -DNEAP_NO_INLINE -I"$prefix/include" -E -P -xc - |
     tr -d '\n' | tr ';' '\n' | grep -v typedef | grep -o '\bneap_[a-z_0-9]* *(' | tr -d ' (' | sort -u)
 exported=$(nm -D --defined-only "$prefix/lib/libneap.so" | awk '{ print $3 }' | sed 's/@.*//' | sort -u)
-expected=$(printf '%s\n' "$declared" neap_inline_1 pthread_create pthread_sigmask sigaction signal sigprocmask | sort -u)
+expected=$(printf '%s\n' "$declared" neap_inline_1 pthread_create pthread_sigmask sigaction signal sigprocmask \
+    clock_nanosleep epoll_pwait epoll_wait nanosleep pause poll ppoll pselect select sem_clockwait sem_timedwait sigsuspend sigtimedwait sigwaitinfo sleep usleep | sort -u)
 if ! difference=$(diff <(echo "$expected") <(echo "$exported")); then
     echo "declared (<) and exported (>) differ:"
     echo "$difference"

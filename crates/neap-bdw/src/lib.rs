@@ -38,6 +38,7 @@ mod toggle;
 mod typed;
 mod unsupported;
 mod variables;
+mod waits;
 mod walk;
 
 /// The library's own memory never comes from the program's malloc, which may be what we are called from.

@@ -27,6 +27,8 @@ mod roots;
 mod stacks;
 mod status;
 mod threads;
+#[cfg(all(feature = "interpose", not(test)))]
+mod waits;
 mod world;
 
 /// The library's own memory never comes from the program's malloc, which may be what we are called from.

@@ -102,21 +102,27 @@ pub unsafe fn pthread_sigmask(
     set: *const libc::sigset_t,
     old: *mut libc::sigset_t,
 ) -> c_int {
-    let number = match stop::signal_number() {
-        0 => signal::default_stop_signal(),
-        number => number,
-    };
     if set.is_null() || how == libc::SIG_UNBLOCK {
         // SAFETY: the caller's promise.
         return unsafe { signal::raw_sigmask(how, set, old) };
     }
-    // SAFETY: the caller's set is valid; ours is a copy.
+    // SAFETY: the caller's sets.
+    unsafe { signal::raw_sigmask(how, &without_stop_signal(&*set), old) }
+}
+
+/// The set without the stop signal, and without the one that our own handler of faults is there for.
+pub(super) fn without_stop_signal(set: &libc::sigset_t) -> libc::sigset_t {
+    let number = match stop::signal_number() {
+        0 => signal::default_stop_signal(),
+        number => number,
+    };
+    let mut without = *set;
+    // SAFETY: a copy of ours.
     unsafe {
-        let mut without = *set;
         libc::sigdelset(&mut without, number);
         if fault::is_installed() {
             libc::sigdelset(&mut without, libc::SIGSEGV);
         }
-        signal::raw_sigmask(how, &without, old)
     }
+    without
 }

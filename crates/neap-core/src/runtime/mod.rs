@@ -13,6 +13,7 @@ pub mod prefork;
 mod recorded;
 mod sampled;
 pub mod summary;
+pub mod waits;
 pub mod warning;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -110,6 +111,7 @@ fn apply_at_start(options: &Options) {
         ));
     }
     fork::initialize();
+    waits::initialize();
     live_page::install();
 }
 

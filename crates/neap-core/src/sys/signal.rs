@@ -16,6 +16,9 @@ pub fn default_stop_signal() -> c_int {
     libc::SIGRTMAX() - 6
 }
 
+/// Bytes of a set of signals in the kernel's calls.
+const KERNEL_SET_BYTES: usize = 8;
+
 /// Installs `handler`; system calls that it interrupts go on by themselves. False if the kernel refuses the number.
 pub fn install(signal: c_int, handler: Handler) -> bool {
     install_with(signal, handler, libc::SA_RESTART)
@@ -100,6 +103,21 @@ pub fn unblock_for_program(stop_signal: c_int) {
     }
 }
 
+/// In a handler that blocks all signals: whether another one waits that the interrupted code does not block.
+///
+/// # Safety
+/// `context` is what the kernel gave the handler.
+pub unsafe fn is_another_due(context: *const c_void) -> bool {
+    let mut pending = 0_u64;
+    // SAFETY: the caller's promise; both sets begin with the kernel's 64 bits, and it writes no more.
+    unsafe {
+        let context = context.cast::<libc::ucontext_t>();
+        let blocked = (&raw const (*context).uc_sigmask).cast::<u64>().read();
+        libc::syscall(libc::SYS_rt_sigpending, &raw mut pending, KERNEL_SET_BYTES);
+        pending & !blocked != 0
+    }
+}
+
 /// Puts a mask back.
 pub fn restore(mask: &libc::sigset_t) {
     // SAFETY: the set is valid.
@@ -115,7 +133,6 @@ pub unsafe fn raw_sigmask(
     set: *const libc::sigset_t,
     old: *mut libc::sigset_t,
 ) -> c_int {
-    const KERNEL_SET_BYTES: usize = 8;
     let mut copy = 0_u64;
     if !set.is_null() {
         // glibc's own signals 32 and 33 (cancellation, setuid) must never be blocked.

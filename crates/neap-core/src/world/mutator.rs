@@ -59,6 +59,8 @@ pub struct Mutator {
     critical: AtomicU32,
     /// Who asked for a stop in a critical section: bits of [`Asker`]. As above.
     stop_pending: AtomicU8,
+    /// How often the stop signal interrupted it while none of the program's signals was there to be handled too. Written by itself, in that signal's handler.
+    pub interruptions: AtomicU32,
     /// Links of the registry, protected by its lock.
     pub next: AtomicUsize,
     /// As above.

@@ -49,13 +49,18 @@ pub fn install(number: c_int) -> bool {
     signal::install(number, handler)
 }
 
-extern "C" fn handler(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn handler(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: errno is this thread's; what we interrupt may be about to read it.
     let errno = unsafe { *libc::__errno_location() };
-    if let Some(mutator) = current::get()
-        && !mutator.defers_stop(Asker::Signal)
-    {
-        obey(mutator);
+    if let Some(mutator) = current::get() {
+        if !mutator.defers_stop(Asker::Signal) {
+            obey(mutator);
+        }
+        // All signals are blocked in here.
+        // SAFETY: the kernel's context for this handler.
+        if !unsafe { signal::is_another_due(context) } {
+            mutator.interruptions.store(mutator.interruptions.load(Relaxed) + 1, Relaxed);
+        }
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };

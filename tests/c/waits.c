@@ -1,0 +1,220 @@
+/* Functions of libc that wait are not cut short by stops of the world, and are by the program's own signals. */
+#include "check.h"
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MILLISECONDS = 60 };
+
+static int done;
+static pthread_t waiting;
+static int epoll;
+static sem_t semaphore;
+static sigset_t none;
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1e3 + time.tv_nsec * 1e-6;
+}
+
+/* Stops the world all the time. */
+static void *collects(void *unused)
+{
+    (void)unused;
+    while (!__atomic_load_n(&done, __ATOMIC_RELAXED)) {
+        neap_collect();
+        nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+    }
+    return NULL;
+}
+
+static struct timespec until(clockid_t clock, int milliseconds)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    time.tv_nsec += milliseconds * 1000000L;
+    time.tv_sec += time.tv_nsec / 1000000000;
+    time.tv_nsec %= 1000000000;
+    return time;
+}
+
+/* Each waits for so many milliseconds (less than 1000; negative where it can: for ever) and gives what libc's function does. */
+static int waits_nanosleep(int time) { return nanosleep(&(struct timespec){.tv_nsec = time * 1000000L}, NULL); }
+static int waits_clock_nanosleep(int time)
+{
+    return clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = time * 1000000L}, NULL);
+}
+static int waits_until(int time)
+{
+    struct timespec end = until(CLOCK_MONOTONIC, time);
+    return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL);
+}
+static int waits_usleep(int time) { return usleep(time * 1000); }
+static int waits_poll(int time) { return poll(NULL, 0, time); }
+static int waits_ppoll(int time)
+{
+    return ppoll(NULL, 0, time < 0 ? NULL : &(struct timespec){.tv_nsec = time * 1000000L}, &none);
+}
+static int waits_select(int time)
+{
+    return select(0, NULL, NULL, NULL, time < 0 ? NULL : &(struct timeval){.tv_usec = time * 1000});
+}
+static int waits_pselect(int time)
+{
+    return pselect(0, NULL, NULL, NULL, time < 0 ? NULL : &(struct timespec){.tv_nsec = time * 1000000L}, &none);
+}
+static int waits_epoll(int time)
+{
+    struct epoll_event event;
+    return epoll_wait(epoll, &event, 1, time);
+}
+static int waits_epoll_pwait(int time)
+{
+    struct epoll_event event;
+    return epoll_pwait(epoll, &event, 1, time, &none);
+}
+static int waits_semaphore(int time)
+{
+    struct timespec end = until(CLOCK_REALTIME, time);
+    return sem_timedwait(&semaphore, &end) == -1 && errno == ETIMEDOUT ? 0 : -1;
+}
+static int waits_semaphore_clock(int time)
+{
+    struct timespec end = until(CLOCK_MONOTONIC, time);
+    return sem_clockwait(&semaphore, CLOCK_MONOTONIC, &end) == -1 && errno == ETIMEDOUT ? 0 : -1;
+}
+static int waits_sigtimedwait(int time)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    return sigtimedwait(&set, NULL, &(struct timespec){.tv_nsec = time * 1000000L}) == -1 && errno == EAGAIN ? 0 : -1;
+}
+static int waits_pause(int time) { return time < 0 ? pause() : 0; }
+static int waits_sigsuspend(int time)
+{
+    /* All but the one that is to end it: the stop signal is let through all the same. */
+    sigset_t all;
+    sigfillset(&all);
+    sigdelset(&all, SIGUSR1);
+    return time < 0 ? sigsuspend(&all) : 0;
+}
+
+static const struct {
+    const char *name;
+    int (*wait)(int);
+    int for_ever; /* whether it can wait without end */
+    int timed;
+} all[] = {
+    {"nanosleep", waits_nanosleep, 0, 1},       {"clock_nanosleep", waits_clock_nanosleep, 0, 1},
+    {"TIMER_ABSTIME", waits_until, 0, 1},       {"usleep", waits_usleep, 0, 1},
+    {"poll", waits_poll, 1, 1},                 {"ppoll", waits_ppoll, 1, 1},
+    {"select", waits_select, 1, 1},             {"pselect", waits_pselect, 1, 1},
+    {"epoll_wait", waits_epoll, 1, 1},          {"epoll_pwait", waits_epoll_pwait, 1, 1},
+    {"sem_timedwait", waits_semaphore, 0, 1},   {"sem_clockwait", waits_semaphore_clock, 0, 1},
+    {"sigtimedwait", waits_sigtimedwait, 0, 1}, {"pause", waits_pause, 1, 0},
+    {"sigsuspend", waits_sigsuspend, 1, 0},
+};
+
+static int handled;
+static void handler(int number)
+{
+    (void)number;
+    __atomic_add_fetch(&handled, 1, __ATOMIC_RELAXED);
+}
+
+/* Sends the signal until the wait is over: it may come just before it begins. */
+static void *interrupts(void *over)
+{
+    while (!__atomic_load_n((int *)over, __ATOMIC_ACQUIRE)) {
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        pthread_kill(waiting, SIGUSR1);
+    }
+    return NULL;
+}
+
+static void *sleeps_until_cancelled(void *unused)
+{
+    (void)unused;
+    poll(NULL, 0, -1);
+    return NULL;
+}
+
+int main(void)
+{
+    CHECK(neap_alloc(8) != NULL);
+    waiting = pthread_self();
+    epoll = epoll_create1(0);
+    sem_init(&semaphore, 0, 0);
+    sigset_t usr2;
+    sigemptyset(&usr2);
+    sigaddset(&usr2, SIGUSR2);
+    CHECK_EQUAL(pthread_sigmask(SIG_BLOCK, &usr2, NULL), 0);
+    struct sigaction action = {.sa_handler = handler};
+    CHECK_EQUAL(sigaction(SIGUSR1, &action, NULL), 0);
+    pthread_t collector;
+    CHECK_EQUAL(pthread_create(&collector, NULL, collects, NULL), 0);
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!all[i].timed)
+            continue;
+        double began = now();
+        int result = all[i].wait(MILLISECONDS);
+        double took = now() - began;
+        if (result != 0 || took < MILLISECONDS) {
+            fprintf(stderr, "%s: %d after %.1f of %d ms (%s)\n", all[i].name, result, took, MILLISECONDS, strerror(errno));
+            CHECK(!"waits for as long as it is asked to");
+        }
+    }
+    double began = now();
+    CHECK_EQUAL(sleep(1), 0);
+    CHECK(now() - began >= 1000);
+    CHECK_EQUAL(nanosleep(&(struct timespec){.tv_nsec = -1}, NULL), -1);
+    CHECK_EQUAL(errno, EINVAL);
+    CHECK_EQUAL(poll(NULL, 0, 0), 0);
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!all[i].for_ever)
+            continue;
+        int over = 0, before = handled;
+        pthread_t other;
+        CHECK_EQUAL(pthread_create(&other, NULL, interrupts, &over), 0);
+        int result = all[i].wait(-1), error = errno;
+        __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+        CHECK_EQUAL(pthread_join(other, NULL), 0);
+        if (result != -1 || error != EINTR || handled == before) {
+            fprintf(stderr, "%s: %d (%s), %d signals\n", all[i].name, result, strerror(error), handled - before);
+            CHECK(!"the program's own signal ends it");
+        }
+    }
+    /* What is left of a sleep is said, as libc says it. */
+    int over = 0;
+    pthread_t other;
+    CHECK_EQUAL(pthread_create(&other, NULL, interrupts, &over), 0);
+    struct timespec left = {0, 0};
+    CHECK_EQUAL(nanosleep(&(struct timespec){.tv_sec = 100}, &left), -1);
+    CHECK(left.tv_sec > 90 && left.tv_sec < 100);
+    CHECK(sleep(100) > 90);
+    __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+    CHECK_EQUAL(pthread_join(other, NULL), 0);
+
+    /* They are where a thread can be cancelled. */
+    void *result = NULL;
+    CHECK_EQUAL(pthread_create(&other, NULL, sleeps_until_cancelled, NULL), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    CHECK_EQUAL(pthread_cancel(other), 0);
+    CHECK_EQUAL(pthread_join(other, &result), 0);
+    CHECK(result == PTHREAD_CANCELED);
+
+    __atomic_store_n(&done, 1, __ATOMIC_RELAXED);
+    CHECK_EQUAL(pthread_join(collector, NULL), 0);
+    return finish();
+}
