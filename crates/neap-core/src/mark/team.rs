@@ -88,7 +88,9 @@ impl Team {
     /// Whether a marker has nothing to do while another has work on offer to give.
     #[inline(always)]
     pub fn wants_work(&self) -> bool {
-        self.done.active() < self.present.load(Relaxed)
+        // The driver that marks for settling counts as idle, and is alone.
+        let present = self.present.load(Relaxed);
+        present > 1 && self.done.active() < present
     }
 
     /// The deque of a marker.

@@ -1,14 +1,15 @@
 //! What was found dead, in batches: some three hundred calls to make, taken one at a time by whoever runs finalizers.
 //!
-//! Invariant: a call is taken once, by counting up the batch's cursor, and a batch is used again only after every call that was taken is over. What a call needs is readable by the cycle until it is taken,
-//! and from then on it is on the stack of the thread that makes it. Batches are filled under the lock of `refs`, published whole, taken from by any thread.
+//! Invariant: a call is taken once, by counting up the batch's cursor, and a batch is used again only after every call that was taken is over. `[refs.inv.taken]`: what a call needs is kept alive by the batch until the
+//! cursor says that it was taken, and from then on by registers and stack of the thread that makes it, which has it there before the next stop: calls are taken in critical sections. Who takes them writes nothing but the
+//! cursor, so the lines of a batch stay shared. Batches are filled under the lock of `refs`, published whole, taken from by any thread.
 
 #![allow(unsafe_code)]
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
-use super::NoMemory;
 use super::page_stack::PageStack;
+use super::{Marking, NoMemory};
 use crate::addr::PAGE_BYTES;
 use crate::sys::map;
 
@@ -35,6 +36,16 @@ struct Place {
     function: AtomicUsize,
     object: AtomicUsize,
     data: AtomicUsize,
+}
+
+impl Place {
+    fn call(&self) -> Call {
+        Call {
+            function: self.function.load(Relaxed),
+            object: self.object.load(Relaxed),
+            data: self.data.load(Relaxed),
+        }
+    }
 }
 
 /// Some calls. Zeroed memory is an empty one.
@@ -70,6 +81,12 @@ static ALL: AtomicUsize = AtomicUsize::new(0);
 static PUBLISHED: AtomicU64 = AtomicU64::new(0);
 /// Calls published and not known to be over: whole batches. Read anywhere.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// Calls that nobody has taken, of a batch with this cursor.
+fn left(cursor: u64) -> usize {
+    let taken = if cursor & NOT_BEGUN == 0 { cursor as u32 } else { 0 };
+    ((cursor >> 32) as u32).saturating_sub(taken) as usize
+}
 
 fn at(address: usize) -> Option<&'static Batch> {
     // SAFETY: 0 or a batch; batches are mapped for ever, valid when zeroed, and hold atomics only.
@@ -159,7 +176,7 @@ fn empty() -> Result<&'static Batch, NoMemory> {
 }
 
 impl Batch {
-    /// Takes a call; the caller has to say when it is over.
+    /// Takes a call; the caller has to say when it is over. In a critical section.
     #[inline]
     pub(crate) fn call(&self) -> Option<Call> {
         let cursor = self.cursor.load(Relaxed);
@@ -171,16 +188,7 @@ impl Batch {
         if index >= length {
             return None;
         }
-        let place = &self.places[index];
-        let call = Call {
-            function: place.function.load(Relaxed),
-            object: place.object.load(Relaxed),
-            data: place.data.load(Relaxed),
-        };
-        // From here on the caller's registers and stack keep it, which are scanned in the stop that ends marking.
-        place.object.store(0, Relaxed);
-        place.data.store(0, Relaxed);
-        Some(call)
+        Some(self.places[index].call())
     }
 
     /// Whether its calls can be taken.
@@ -190,9 +198,7 @@ impl Batch {
 
     /// Calls that nobody has taken.
     pub(crate) fn left(&self) -> usize {
-        let cursor = self.cursor.load(Relaxed);
-        let taken = if cursor & NOT_BEGUN == 0 { cursor as u32 } else { 0 };
-        ((cursor >> 32) as u32).saturating_sub(taken) as usize
+        left(self.cursor.load(Relaxed))
     }
 
     /// Whether all its calls are over, or it is not published.
@@ -216,11 +222,13 @@ impl Batch {
 
     /// Calls `f` with every word that a call not yet taken keeps alive. By the cycle, while nobody publishes.
     pub(crate) fn for_each_kept(&self, mut f: impl FnMut(usize)) {
-        self.kept((self.cursor.load(Acquire) >> 32) as usize, &mut f);
+        let cursor = self.cursor.load(Acquire);
+        let length = (cursor >> 32) as usize;
+        self.kept(length - left(cursor)..length, &mut f);
     }
 
-    fn kept(&self, calls: usize, f: &mut impl FnMut(usize)) {
-        for place in &self.places[..calls] {
+    fn kept(&self, calls: core::ops::Range<usize>, f: &mut impl FnMut(usize)) {
+        for place in &self.places[calls] {
             for word in [place.object.load(Relaxed), place.data.load(Relaxed)] {
                 if word != 0 {
                     f(word);
@@ -263,12 +271,7 @@ impl Filling {
             return self.pop();
         };
         batch.filled.store(last, Relaxed);
-        let place = &batch.places[last];
-        Some(Call {
-            function: place.function.load(Relaxed),
-            object: place.object.load(Relaxed),
-            data: place.data.load(Relaxed),
-        })
+        Some(batch.places[last].call())
     }
 
     /// Makes sure that the next [`Self::push`] has room.
@@ -301,12 +304,21 @@ impl Filling {
         batch.filled.store(filled + 1, Relaxed);
     }
 
-    /// Calls `f` with every word that the calls keep alive.
-    pub(crate) fn for_each_kept(&self, mut f: impl FnMut(usize)) {
+    /// The batches, the newest first.
+    fn batches(&self) -> impl Iterator<Item = &'static Batch> + use<> {
         let mut next = self.batch;
-        while let Some(batch) = next {
-            batch.kept(batch.filled.load(Relaxed), &mut f);
+        core::iter::from_fn(move || {
+            let batch = next?;
             next = at(batch.next.load(Relaxed));
+            Some(batch)
+        })
+    }
+
+    /// Has `marking` mark all that the calls keep alive, a batch at a time: more grey words than that do not fit into a near cache.
+    pub(crate) fn mark<M: Marking>(&self, marking: &mut M) {
+        for batch in self.batches() {
+            batch.kept(0..batch.filled.load(Relaxed), &mut |word| marking.mark_word(word));
+            marking.drain();
         }
     }
 
@@ -316,9 +328,9 @@ impl Filling {
         if self.private {
             return;
         }
-        let mut next = self.batch.take();
-        while let Some(batch) = next {
-            next = at(batch.next.load(Relaxed));
+        let batches = self.batches();
+        self.batch = None;
+        for batch in batches {
             let filled = batch.filled.swap(0, Relaxed);
             batch.over.store(0, Relaxed);
             if filled == 0 {

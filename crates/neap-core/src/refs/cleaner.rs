@@ -96,9 +96,8 @@ impl Cleaners {
                     complete = false;
                     return Verdict::Keep;
                 }
-                if void(entry, word) {
-                    filling.push(call_of(entry));
-                }
+                // Its object is dead: nobody can be taking it back meanwhile.
+                filling.push(call_of(entry));
                 Verdict::Drop
             });
             // Each piece is handed over at once: running the first overlaps with finding the others.

@@ -120,7 +120,7 @@ impl Refs {
     /// Marks what registrations and what is ready keep alive.
     pub(crate) fn trace_registered<M: Marking>(&self, marking: &mut M) {
         finalizer::trace(self.finalizers, marking);
-        self.settlement.filling.for_each_kept(|word| marking.mark_word(word));
+        self.settlement.filling.mark(marking);
         // The check wants to know what else reaches a cleaner's object, so it marks the arguments itself, last.
         if !site::checks() {
             self.cleaners.trace(marking);

@@ -21,8 +21,7 @@ pub(crate) fn settle<M: Marking>(
     } else {
         settle_unordered(finalizers, settlement, marking)
     };
-    settlement.filling.for_each_kept(|word| marking.mark_word(word));
-    marking.drain();
+    settlement.filling.mark(marking);
     if !complete {
         keep_all(finalizers, marking);
     }
@@ -38,17 +37,14 @@ fn keep_all<M: Marking>(finalizers: &Finalizers, marking: &mut M) {
     });
 }
 
-/// Queues an entry's call; false without memory.
+/// Queues the call of an entry that is taken out, or made void afterwards; false without memory. Its object is dead, so nobody can be taking the registration back meanwhile.
 fn queue(finalizers: &Finalizers, settlement: &mut Settlement, entry: &Entry) -> bool {
-    let word = entry.object.load(Acquire);
     if settlement.filling.reserve().is_err() {
         return false;
     }
-    let call = call_of(entry, word);
-    if void(entry, word) {
-        settlement.filling.push(call);
-        finalizers.observe(call.object);
-    }
+    let call = call_of(entry, entry.object.load(Acquire));
+    settlement.filling.push(call);
+    finalizers.observe(call.object);
     true
 }
 
@@ -125,8 +121,12 @@ fn settle_in_order<M: Marking>(
         order(address) != Order::Unreachable || !marking.is_marked(object(address))
     });
     for &address in dead.iter() {
-        // The entry is void now; the next cycle takes it out of its list.
-        complete &= queue(finalizers, settlement, entry(address));
+        if queue(finalizers, settlement, entry(address)) {
+            // The next cycle takes it out of its list.
+            void(entry(address), entry(address).object.load(Acquire));
+        } else {
+            complete = false;
+        }
     }
     settlement.dead = dead;
     complete

@@ -16,6 +16,8 @@ use crate::sys::map;
 /// Bytes of heap that share a list. Smaller: shorter lists; larger: less memory for their heads.
 const LIST_BYTES: usize = 256;
 const LISTS: usize = CHUNK_BYTES / LIST_BYTES;
+/// Lists between the one that is walked and the one that is fetched. Larger: hides longer latencies; smaller: what was fetched is still there.
+const AHEAD: usize = 4;
 /// An object's address is a multiple of 8: the low bits say what kind of registration an entry is.
 const KIND_MASK: usize = 7;
 
@@ -69,7 +71,7 @@ pub(crate) fn entry(address: usize) -> &'static Entry {
     unsafe { &*(address as *const Entry) }
 }
 
-/// Makes memory that is valid when zeroed, which is valid when zeroed, and publishes its address in `word`, unless somebody was faster.
+/// Makes zeroed memory, which is what the word's reader takes for empty, and publishes its address in `word`, unless somebody was faster.
 fn publish(word: &AtomicUsize, bytes: usize) -> Result<usize, NoMemory> {
     let bytes = bytes.next_multiple_of(PAGE_BYTES);
     let memory = map::allocate(bytes).map_err(|_| NoMemory)?;
@@ -194,9 +196,14 @@ impl Registry {
         }
         let mut used = false;
         let mut letting_go = slab::LettingGo::new();
-        for list in piece.lists.iter().filter(|list| list.load(SeqCst) != 0) {
-            walk_list(list, &mut letting_go, &mut decide);
-            used |= list.load(Relaxed) != 0;
+        for (index, list) in piece.lists.iter().enumerate() {
+            if let Some(ahead) = piece.lists.get(index + AHEAD) {
+                slab::prefetch_list(ahead.load(Relaxed));
+            }
+            if list.load(SeqCst) != 0 {
+                walk_list(list, &mut letting_go, &mut decide);
+                used |= list.load(Relaxed) != 0;
+            }
         }
         if used {
             piece.used.store(true, SeqCst);

@@ -12,6 +12,7 @@ use super::batch::{self, Batch, Call};
 use super::site::Name;
 use super::{guard, pool};
 use crate::sys::{futex, print, thread};
+use crate::world::mutator::Mutator;
 use crate::world::{attach, blocked};
 
 /// What becomes of an exception that leaves a finalizer.
@@ -182,12 +183,20 @@ pub(crate) fn run(exceptions: Exceptions) -> usize {
     count
 }
 
+/// Takes a call off the batch.
+#[inline]
+fn take(mutator: &Mutator, batch: &Batch) -> Option<Call> {
+    let _unstopped = mutator.critical();
+    batch.call()
+}
+
 fn run_batch(batch: &'static Batch, runner: Option<&Runner>) -> usize {
+    let mutator = attach::current();
     let mut count = 0;
     if let Some(runner) = runner {
         runner.batch.store(core::ptr::from_ref(batch) as usize, Relaxed);
     }
-    while let Some(call) = batch.call() {
+    while let Some(call) = take(mutator, batch) {
         count += 1;
         if let Some(runner) = runner {
             runner.taken.store(count, Relaxed);
@@ -209,9 +218,10 @@ fn run_batch(batch: &'static Batch, runner: Option<&Runner>) -> usize {
 
 /// Where an exception may pass through nothing is on record: a call counts as over before it is made.
 fn run_passing() -> usize {
+    let mutator = attach::current();
     let mut count = 0;
     while let Some(batch) = batch() {
-        while let Some(call) = batch.call() {
+        while let Some(call) = take(mutator, batch) {
             finish(batch, 1);
             let (first, second) = words(&call);
             // SAFETY: as in `run_batch`.

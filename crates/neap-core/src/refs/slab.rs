@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use super::NoMemory;
@@ -15,6 +16,9 @@ use crate::sys::map;
 
 /// Entries of a slab.
 pub(crate) const ENTRIES: usize = 125;
+/// Entries between the one that is taken and the one that is fetched, which is mostly the next to be taken after those between. Larger: hides longer latencies; smaller: what was fetched is still there.
+const AHEAD: usize = 8;
+const LINE_BYTES: usize = 64;
 /// Taken from the system at once; the first page of it is the link to the next such region.
 const REGION_BYTES: usize = 1 << 20;
 
@@ -96,7 +100,9 @@ impl Slab {
         }
         self.at_hand.store(at_hand & (at_hand - 1), Relaxed);
         let index = self.group.load(Relaxed) * 64 + at_hand.trailing_zeros() as usize;
-        Some(&Self::at(self.page()).entries[index])
+        let entries = &Self::at(self.page()).entries;
+        prefetch_to_write(entries.as_ptr().wrapping_add(index + AHEAD));
+        Some(&entries[index])
     }
 
     fn has_free(&self) -> bool {
@@ -171,6 +177,22 @@ fn add_region() -> Result<(), NoMemory> {
     }
     AVAILABLE.push_chain(region + PAGE_BYTES, region + REGION_BYTES - PAGE_BYTES);
     Ok(())
+}
+
+/// Has the first entries of the list that begins at `first` fetched: those of a list were mostly taken one after the other, the first one last.
+#[inline]
+pub(crate) fn prefetch_list(first: usize) {
+    for line in 0..4 {
+        // SAFETY: prefetching any address is harmless.
+        unsafe { _mm_prefetch(first.wrapping_sub(line * LINE_BYTES) as *const i8, _MM_HINT_T0) };
+    }
+}
+
+/// Has an entry fetched to be written: the cycle has read it, on another processor.
+#[inline(always)]
+fn prefetch_to_write(entry: *const Entry) {
+    // SAFETY: prefetching any address is harmless, and where the instruction is not known it does nothing.
+    unsafe { core::arch::asm!("prefetchw [{}]", in(reg) entry, options(nostack, preserves_flags)) };
 }
 
 /// The entry is in no list any more; it can be taken again after the next [`stopped`] and [`reclaim`]. By the cycle, or in a critical section.
