@@ -24,6 +24,8 @@ use crate::world::{self, attach, blocked, host};
 const NOTHING: u32 = 0;
 const FIRST_STOP: u32 = 1;
 const REMARK: u32 = 2;
+/// Somebody is taking the step. The last one settles references with the world running: nobody is to wait for that.
+const TAKEN: u32 = 3;
 
 /// The step on offer.
 static OFFERED: AtomicU32 = AtomicU32::new(NOTHING);
@@ -103,7 +105,7 @@ pub fn is_offered() -> bool {
 #[inline]
 pub fn take_offered(position: usize) {
     let step = OFFERED.load(Acquire);
-    if step != NOTHING {
+    if step == FIRST_STOP || step == REMARK {
         take(step, Some(position));
     }
     if TELL_END.load(Relaxed) && TELL_END.swap(false, AcqRel) {
@@ -123,12 +125,13 @@ fn take(step: u32, position: Option<usize>) {
     if OFFERED.load(Acquire) != step {
         return;
     }
+    OFFERED.store(TAKEN, Release);
     if let (Some(mutator), Some(position)) = (mutator, position) {
         mutator.holds.store(1, Relaxed);
         mutator.position.store(position, Relaxed);
     }
     events::set_heard(mutator.is_some());
-    // SAFETY: the step is still on offer, under the lock.
+    // SAFETY: the step was still on offer, under the lock.
     let concurrent = unsafe { state() };
     if step == FIRST_STOP {
         collector::with_room(|| concurrent.first_stop(&mut collector, mutator));
@@ -290,7 +293,7 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
         if collector::is_disabled() || !enabled() {
             return false;
         }
-        if OFFERED.load(Acquire) != NOTHING {
+        if matches!(OFFERED.load(Acquire), FIRST_STOP | REMARK) {
             take_offered(position);
         } else if assist() {
             // Marking is done, or others do the rest.
