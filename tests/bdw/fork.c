@@ -1,4 +1,4 @@
-/* fork at any moment: parent and child go on allocating and collecting, with threads about. */
+/* fork at any moment: parent and child go on allocating and collecting, with threads about, also inside the allocation lock. */
 #include "check.h"
 #include <pthread.h>
 #include <sys/wait.h>
@@ -42,6 +42,56 @@ static void *nothing(void *argument)
     return argument;
 }
 
+static void nothing_more(void *object, void *data)
+{
+    (void)object;
+    (void)data;
+}
+
+/* What a weak table does when it is cleaned up: everything here takes locks of the collector's own, inside the allocation lock. */
+static void *tend(void *argument)
+{
+    static void *link;
+    for (int turn = 0; turn < 20; turn++) {
+        void *object = GC_malloc(40);
+        GC_register_finalizer_no_order(object, nothing_more, NULL, NULL, NULL);
+        GC_general_register_disappearing_link(&link, object);
+        GC_unregister_disappearing_link(&link);
+    }
+    GC_gcollect();
+    return argument;
+}
+
+static void *tends(void *argument)
+{
+    while (!stop)
+        GC_call_with_alloc_lock(tend, NULL);
+    return argument;
+}
+
+/* fork and the threads inside the lock take the same locks: in another order they wait for each other for ever. */
+static void fork_beside_the_lock(void)
+{
+    pthread_t threads[2];
+    stop = 0;
+    for (int index = 0; index < 2; index++)
+        CHECK_EQUAL(pthread_create(&threads[index], NULL, tends, NULL), 0);
+    for (int round = 0; round < 40; round++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            int good = GC_call_with_alloc_lock(tend, &good) == &good;
+            _exit(good ? 0 : 1);
+        }
+        int status = -1;
+        CHECK_EQUAL(waitpid(child, &status, 0), child);
+        CHECK_EQUAL(status, 0);
+    }
+    stop = 1;
+    for (int index = 0; index < 2; index++)
+        CHECK_EQUAL(pthread_join(threads[index], NULL), 0);
+}
+
 int main(void)
 {
     GC_set_handle_fork(1);
@@ -73,5 +123,8 @@ int main(void)
         CHECK_EQUAL(pthread_join(threads[index], NULL), 0);
     GC_gcollect();
     CHECK(holds(kept, 5000));
+    /* libgc's own lock is not one that its holder can take again. */
+    if (on_neap())
+        fork_beside_the_lock();
     return finish();
 }

@@ -103,6 +103,12 @@ impl Concurrent {
         self.watched.was_closed()
     }
 
+    /// Where the watch keeps what it asks about.
+    #[cfg(test)]
+    pub fn room(&mut self) -> [usize; 2] {
+        self.watched.room()
+    }
+
     /// Closes the watch and leaves all other memory where it is.
     pub fn close_watch(self) {
         self.watched.close();

@@ -65,6 +65,13 @@ impl Watched {
         self.watch.was_closed()
     }
 
+    /// Makes room for questions, and says where that is.
+    #[cfg(test)]
+    pub fn room(&mut self) -> [usize; 2] {
+        assert!(self.rows.try_reserve(1000).is_ok() && self.reported.try_reserve(1000).is_ok());
+        [self.rows.as_ptr() as usize, self.reported.as_ptr() as usize]
+    }
+
     /// Closes the watch and leaves all other memory where it is.
     pub fn close(self) {
         let Self { watch, rows, reported, roots } = self;

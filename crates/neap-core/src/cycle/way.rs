@@ -149,3 +149,22 @@ impl Way {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::addr::{Address, PAGE_BYTES};
+    use crate::sys::map;
+
+    /// A child of `fork` that gave such memory back would unmap what lies there now: the parent's thread may have been moving it.
+    #[test]
+    fn what_is_left_to_the_parent_stays_mapped() {
+        let Some(watch) = AnyWatch::open(Watching::Pagemap) else { return };
+        let mut concurrent = Concurrent::new(watch);
+        let room = concurrent.room().map(|address| address & !(PAGE_BYTES - 1));
+        Way::Watched(concurrent).leave_to_parent();
+        for page in room {
+            assert!(map::resident_bytes(Address(page), PAGE_BYTES, &mut [0; 1]).is_some());
+        }
+    }
+}
