@@ -2,7 +2,7 @@
  *
  * The file is JSON; of it objects, numbers and strings are read, and only the members named here. What is wrong with a file is said with the place, and ends
  * the program. Invariant of a division: the objects and bytes of what is scanned add up to what the file says, and in each bin both parts can be made of sizes
- * of that bin. Used by replay.c, main thread. */
+ * of that bin; its pages are divided so that objects which fill theirs but for less than a page can add up to each part. Used by replay.c, main thread. */
 #ifndef NEAP_PATTERN_H
 #define NEAP_PATTERN_H
 
@@ -24,6 +24,7 @@ struct pattern_program {
     struct pattern_amount requested, scanned;
     uint64_t different_sizes;
     uint64_t conservative_wasted, precise_wasted; /* bytes, as measured when the pattern was */
+    uint64_t pages;                               /* that the objects of the bin of pages took then; 0 if the file does not tell */
     int bins;
     struct pattern_bin bin[PATTERN_BINS];
 };
@@ -194,6 +195,37 @@ static inline void pattern_one(struct pattern_reader *reader, struct pattern_pro
     }
 }
 
+/* The pages that a program's large objects took when the pattern was measured: what the small bins wasted is known, and the rest of the waste was the unused ends of last pages. */
+static inline uint64_t pattern_pages(const struct pattern_program *program)
+{
+    struct pattern_amount large = {0, 0};
+    uint64_t small_wasted = 0;
+    for (int i = 0; i < program->bins; i++) {
+        const struct pattern_bin *bin = &program->bin[i];
+        if (bin->low > PATTERN_PAGE)
+            large = bin->amount;
+        else
+            small_wasted += bin->high * bin->amount.objects - bin->amount.bytes;
+    }
+    if (large.objects == 0 || program->conservative_wasted < small_wasted)
+        return 0;
+    uint64_t pages = (large.bytes + program->conservative_wasted - small_wasted) / PATTERN_PAGE;
+    bool can_be = pages * PATTERN_PAGE >= large.bytes && pages * PATTERN_PAGE - large.bytes <= large.objects * (PATTERN_PAGE - 1);
+    return can_be ? pages : 0;
+}
+
+/* Of the pages of a bin those of one part of its objects, the other being the rest: about as much unused for each object in both. */
+static inline uint64_t pattern_divide_pages(uint64_t pages, struct pattern_amount part, struct pattern_amount rest)
+{
+    uint64_t unused = pages * PATTERN_PAGE - part.bytes - rest.bytes;
+    uint64_t wanted = (part.bytes + unused / (part.objects + rest.objects) * part.objects) / PATTERN_PAGE;
+    uint64_t least = (part.bytes + PATTERN_PAGE - 1) / PATTERN_PAGE, most = (part.bytes + part.objects * (PATTERN_PAGE - 1)) / PATTERN_PAGE;
+    uint64_t rest_least = (rest.bytes + PATTERN_PAGE - 1) / PATTERN_PAGE, rest_most = (rest.bytes + rest.objects * (PATTERN_PAGE - 1)) / PATTERN_PAGE;
+    least = pages > rest_most && pages - rest_most > least ? pages - rest_most : least;
+    most = pages - rest_least < most ? pages - rest_least : most;
+    return wanted < least ? least : wanted > most ? most : wanted;
+}
+
 /* Reads a file's programs; gives how many there are. */
 static inline int pattern_read(const char *file, struct pattern_program programs[PATTERN_PROGRAMS])
 {
@@ -217,7 +249,9 @@ static inline int pattern_read(const char *file, struct pattern_program programs
             if (count == PATTERN_PROGRAMS)
                 pattern_refuse(&reader, "fewer programs");
             memcpy(programs[count].name, name, sizeof name);
-            pattern_one(&reader, &programs[count++]);
+            pattern_one(&reader, &programs[count]);
+            programs[count].pages = pattern_pages(&programs[count]);
+            count++;
         }
     }
     return count;

@@ -1,8 +1,8 @@
 /* replay FILE PROGRAM|all [conservative|typed] [LIVE]: makes the requests of a pattern file's program, exactly as many and as large in every bin.
  *
  * FILE is JSON as patterns-2010.json, which is also found beside the program: for each program the objects and bytes of each bin, and of what is scanned and what is not. The sizes within a
- * bin are drawn at random so that objects and bytes come out exactly; where a program had few different sizes, two neighbouring ones are drawn in each bin. Requests
- * of all bins come mixed. LIVE bytes (16M) of the newest and some older objects stay alive: each request takes the place of a random one.
+ * bin are drawn at random so that objects and bytes come out exactly, and of the bin of pages the pages too, which the file's waste tells; where a program had few different sizes,
+ * neighbouring ones are drawn in each bin. Requests of all bins come mixed. LIVE bytes (16M) of the newest and some older objects stay alive: each request takes the place of a random one.
  * The check: every bin got its objects and its bytes, and as many were scanned as the file says. Prints a line for each program, and one with the sums. */
 #include "workload.h"
 
@@ -17,6 +17,7 @@ struct stream {
     enum workload_use use;
     struct pattern_amount left;
     uint64_t low, high;    /* sizes are from low to high */
+    uint64_t pages;        /* what is left of the pages that its objects fill, each but for a part of its last; 0 where that does not matter */
     bool few;              /* two neighbouring sizes are enough */
 };
 
@@ -24,26 +25,37 @@ static uint64_t random_state;
 static void **live;           /* SLOTS of them, used from the beginning */
 static uint64_t live_slots;
 
-/* A size for the next request of a stream, such that the rest can still come out exactly. */
-static uint64_t draw(const struct stream *stream)
+/* One of `objects` numbers from `low` to `high` whose sum is `sum`, such that the rest can still come out exactly. */
+static uint64_t draw(uint64_t objects, uint64_t sum, uint64_t low, uint64_t high, bool few)
 {
-    uint64_t objects = stream->left.objects, bytes = stream->left.bytes;
     if (objects == 1)
-        return bytes;
-    uint64_t others_most = stream->high > UINT64_MAX / objects ? UINT64_MAX : (objects - 1) * stream->high;
-    uint64_t least = bytes > others_most ? bytes - others_most : 0, most = bytes - (objects - 1) * stream->low;
-    least = least < stream->low ? stream->low : least;
-    most = most > stream->high ? stream->high : most;
-    uint64_t mean = bytes / objects, size;
-    if (stream->few) {
+        return sum;
+    uint64_t others_most = high > UINT64_MAX / objects ? UINT64_MAX : (objects - 1) * high;
+    uint64_t least = sum > others_most ? sum - others_most : 0, most = sum - (objects - 1) * low;
+    least = least < low ? low : least;
+    most = most > high ? high : most;
+    uint64_t mean = sum / objects, drawn;
+    if (few) {
         /* The larger one as often as the mean's fraction says. */
-        size = mean + (bench_random(&random_state) % objects < bytes % objects);
+        drawn = mean + (bench_random(&random_state) % objects < sum % objects);
     } else {
-        /* As far below the mean as above it, within the bin. */
-        uint64_t below = mean - stream->low, above = stream->high - mean, reach = below < above ? below : above;
-        size = mean - reach + bench_random(&random_state) % (2 * reach + 1);
+        /* As far below the mean as above it. */
+        uint64_t below = mean - low, above = high - mean, reach = below < above ? below : above;
+        drawn = mean - reach + bench_random(&random_state) % (2 * reach + 1);
     }
-    return size < least ? least : size > most ? most : size;
+    return drawn < least ? least : drawn > most ? most : drawn;
+}
+
+/* A size for the next request of a stream; what is left of its pages is less by it. */
+static uint64_t draw_size(struct stream *stream)
+{
+    uint64_t objects = stream->left.objects;
+    if (stream->pages == 0)
+        return draw(objects, stream->left.bytes, stream->low, stream->high, stream->few);
+    uint64_t unused = stream->pages * PATTERN_PAGE - stream->left.bytes;
+    uint64_t pages = draw(objects, stream->pages, stream->low / PATTERN_PAGE + 1, stream->high / PATTERN_PAGE, stream->few);
+    stream->pages -= pages;
+    return pages * PATTERN_PAGE - draw(objects, unused, 0, PATTERN_PAGE - 1, stream->few);
 }
 
 /* A descriptor for objects of this size: all whole words but the last may be pointers. */
@@ -82,7 +94,7 @@ static bool play(struct stream *streams, int count, uint64_t live_bytes)
         struct stream *stream = streams;
         for (; chosen >= stream->left.objects; stream++)
             chosen -= stream->left.objects;
-        uint64_t size = draw(stream);
+        uint64_t size = draw_size(stream);
         if (size < stream->low || size > stream->high || size > stream->left.bytes)
             return false;
         live[bench_random(&random_state) % live_slots] = request(stream, size);
@@ -106,10 +118,12 @@ static int divide(const struct pattern_program *program, struct stream *streams)
     for (int i = 0; i < program->bins; i++) {
         const struct pattern_bin *bin = &program->bin[i];
         struct pattern_amount rest = {bin->amount.objects - scanned[i].objects, bin->amount.bytes - scanned[i].bytes};
+        uint64_t pages = bin->low > PATTERN_PAGE ? program->pages : 0;
+        uint64_t scanned_pages = pages == 0 ? 0 : pattern_divide_pages(pages, scanned[i], rest);
         if (scanned[i].objects > 0)
-            streams[count++] = (struct stream){WORKLOAD_SCANNED, scanned[i], bin->low, bin->high, few};
+            streams[count++] = (struct stream){WORKLOAD_SCANNED, scanned[i], bin->low, bin->high, scanned_pages, few};
         if (rest.objects > 0)
-            streams[count++] = (struct stream){WORKLOAD_LEAF, rest, bin->low, bin->high, few};
+            streams[count++] = (struct stream){WORKLOAD_LEAF, rest, bin->low, bin->high, pages - scanned_pages, few};
     }
     return count;
 }

@@ -48,7 +48,15 @@ pub fn refused(bytes: usize) -> *mut c_void {
 
 #[inline(always)]
 fn allocate(bytes: usize, kind: Kind) -> *mut c_void {
-    let object = api::allocate(bytes, kind);
+    let object = api::allocate_at_once(bytes, kind);
+    if object.is_null() { allocate_otherwise(bytes, kind) } else { object.cast() }
+}
+
+/// The thread has no cell at hand: nobody's first object is, so what comes after that is done here.
+#[cold]
+#[inline(never)]
+fn allocate_otherwise(bytes: usize, kind: Kind) -> *mut c_void {
+    let object = api::allocate_otherwise(bytes, kind);
     inline::settle();
     if object.is_null() { refused(bytes) } else { object.cast() }
 }

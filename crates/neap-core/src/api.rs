@@ -25,6 +25,7 @@ use crate::runtime::{self, allocate as allocation};
 use crate::sys::thread;
 use crate::world::{attach, blocked as regions, current, roots, stacks, stop};
 
+mod allocate;
 pub mod layouts;
 pub mod objects;
 pub mod world;
@@ -48,6 +49,9 @@ pub use crate::runtime::{initialize, is_initialized, set_option};
 pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message};
 pub use crate::waits;
+pub use allocate::{
+    allocate, allocate_aligned, allocate_at_once, allocate_otherwise, allocate_typed,
+};
 pub use objects::{for_each_object, mark_bit, set_mark_bit};
 pub use prefork::{freeze, frozen_bytes, prefork, unfreeze};
 pub use snapshot::write_heap_snapshot;
@@ -104,23 +108,6 @@ fn raw_shape(shape: Shape<'_>) -> layout::Shape<'_> {
             layout::Shape::Function { function, environment }
         }
     }
-}
-
-/// An object of `bytes` bytes. Null when there is no memory and the out-of-memory callback gave none.
-#[inline(always)]
-pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
-    allocation::allocate(bytes, kind)
-}
-
-/// The same at a multiple of `alignment`, a power of two up to 4096; null for other alignments.
-pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
-    allocation::allocate_aligned(bytes, alignment, kind)
-}
-
-/// A zeroed object that is scanned as `layout` says.
-#[inline]
-pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
-    allocation::allocate_typed(bytes, layout)
 }
 
 /// As realloc(3): keeps kind and layout; null `object` allocates a conservative one, 0 bytes frees. What is gained is zero where the kind is scanned and the object moved.

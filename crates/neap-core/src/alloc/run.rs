@@ -54,6 +54,8 @@ impl Run {
         self.cursor.store(end, Relaxed);
         // The cursor has moved before anything is stored into the cell: who stops this thread must know the cell as allocated.
         compiler_fence(SeqCst);
+        // SAFETY: what lies below the limit of a run lies in the heap, which does not begin at 0; no cell has 0 bytes. Spares whoever asks for a cell a second look.
+        unsafe { core::hint::assert_unchecked(cursor != 0) };
         cursor
     }
 

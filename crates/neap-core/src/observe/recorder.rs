@@ -25,7 +25,7 @@ use crate::heap::{HEAP, samples};
 use crate::options;
 use crate::rank::Rank;
 use crate::stats::events::{self, Place};
-use crate::stats::sampler;
+use crate::stats::{KEPT, sampler};
 use crate::sync::Lock;
 use crate::sys::modules::Modules;
 use crate::sys::{clock, futex, own_thread, print, thread};
@@ -100,13 +100,13 @@ static RESIZED: AtomicU64 = AtomicU64::new(0);
 /// Whether the process records.
 #[inline]
 pub fn is_on() -> bool {
-    DECISION.load(Relaxed) == ON
+    KEPT && DECISION.load(Relaxed) == ON
 }
 
 /// Whether it is decided that the process does not record.
 #[inline]
 pub fn is_off() -> bool {
-    DECISION.load(Relaxed) == OFF
+    !KEPT || DECISION.load(Relaxed) == OFF
 }
 
 /// The process does not record. Called once, at start-up, instead of [`begin`].

@@ -26,7 +26,37 @@ const LAYOUTS: usize = 1 << 16;
 /// Different sizes of large objects that are told apart. Beyond, a size counts as one that is its next power of two.
 const MOST_LARGE: usize = 1 << 15;
 
-/// Requests of one size, and how many of them were written.
+/// Requests of one small size and kind, and what such a request gets: all that counting it and taking its cell reads or writes of the tally.
+#[repr(C)]
+pub struct Small {
+    made: AtomicU64,
+    /// Bytes of its cells; 0 until [`Tally::learn`] was told.
+    cell_bytes: AtomicU32,
+    /// Whose cells those are: the number of the space, or, of typed objects, of the class.
+    place: AtomicU32,
+}
+
+impl Small {
+    /// Counts a request.
+    #[inline(always)]
+    pub fn add(&self) {
+        self.made.store(self.made.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Bytes of the cells for such requests.
+    #[inline(always)]
+    pub fn cell_bytes(&self) -> usize {
+        self.cell_bytes.load(Relaxed) as usize
+    }
+
+    /// What [`Tally::learn`] was told.
+    #[inline(always)]
+    pub fn place(&self) -> u32 {
+        self.place.load(Relaxed)
+    }
+}
+
+/// What was counted, and how much of it was written.
 #[repr(C)]
 #[derive(Default)]
 struct Count {
@@ -47,9 +77,18 @@ impl Count {
 
 /// Requests for objects of one layout.
 #[repr(C)]
-struct LayoutCount {
+pub struct LayoutCount {
     objects: Count,
     bytes: Count,
+}
+
+impl LayoutCount {
+    /// Counts a request.
+    #[inline(always)]
+    pub fn add(&self, bytes: usize) {
+        self.objects.add(1);
+        self.bytes.add(bytes as u64);
+    }
 }
 
 /// Requests of one large size.
@@ -64,7 +103,9 @@ struct Large {
 /// The counts of one thread. Zeroed memory is a valid one.
 #[repr(C)]
 pub struct Tally {
-    small: [[Count; ROWS * ROW]; KINDS],
+    small: [[Small; ROWS * ROW]; KINDS],
+    /// How many of these were written; by the recorder.
+    written: [[AtomicU64; ROWS * ROW]; KINDS],
     /// 1 where a row was ever counted in; written by its thread.
     touched: [[AtomicU8; ROWS]; KINDS],
     /// Address of counts by layout, 0 until the first; written by its thread.
@@ -120,25 +161,41 @@ impl Tally {
     }
 
     /// Counts a request.
-    #[inline(always)]
     pub fn count(&self, kind: Kind, bytes: usize) {
         self.count_as(kind as usize, bytes);
     }
 
     /// Counts a request for an object of a layout.
-    #[inline]
     pub fn count_typed(&self, layout: LayoutId, bytes: usize) {
         self.count_as(TYPED, bytes);
         if let Some(count) = self.layout(layout.0 as usize) {
-            count.objects.add(1);
-            count.bytes.add(bytes as u64);
+            count.add(bytes);
         }
     }
 
+    /// What requests of a size get, which is at most [`LARGEST_SMALL`]; None until [`Self::learn`] was told, and so until the first of them was counted.
     #[inline(always)]
+    pub fn known(&self, kind: usize, bytes: usize) -> Option<&Small> {
+        let small = &self.small[kind][bytes];
+        (small.cell_bytes() != 0).then_some(small)
+    }
+
+    /// What counts the objects of a layout; None until the first was counted.
+    #[inline(always)]
+    pub fn known_layout(&self, layout: LayoutId) -> Option<&LayoutCount> {
+        self.layouts().get(layout.0 as usize)
+    }
+
+    /// Requests of a size, one of which was counted, get cells of `cell_bytes` from `place`: a space, or a class for typed objects. It never changes.
+    pub fn learn(&self, kind: usize, bytes: usize, cell_bytes: usize, place: u32) {
+        let small = &self.small[kind][bytes];
+        small.place.store(place, Relaxed);
+        small.cell_bytes.store(cell_bytes as u32, Relaxed);
+    }
+
     fn count_as(&self, kind: usize, bytes: usize) {
         if bytes <= LARGEST_SMALL {
-            self.small[kind][bytes].add(1);
+            self.small[kind][bytes].add();
             self.touched[kind][bytes / ROW].store(1, Relaxed);
         } else {
             self.count_large(kind, bytes);
@@ -216,18 +273,19 @@ impl Tally {
         kind: usize,
         row: usize,
     ) -> Result<(), Full> {
-        let counts = &self.small[kind][row * ROW..(row + 1) * ROW];
+        let range = row * ROW..(row + 1) * ROW;
+        let (counts, written) = (&self.small[kind][range.clone()], &self.written[kind][range]);
         // What its thread counts from here on is for the next time.
         let mut fresh = [0; ROW];
-        for (fresh, count) in fresh.iter_mut().zip(counts) {
-            *fresh = count.fresh();
+        for ((fresh, count), written) in fresh.iter_mut().zip(counts).zip(written) {
+            *fresh = count.made.load(Relaxed) - written.load(Relaxed);
         }
         let sizes = (row * ROW) as u64..;
         let entries = sizes.zip(fresh).filter(|(_, fresh)| *fresh > 0);
         if entries.clone().next().is_some() {
             out.counts(at_ns, number, kind, entries)?;
-            for (fresh, count) in fresh.iter().zip(counts) {
-                count.written.store(count.written.load(Relaxed) + fresh, Relaxed);
+            for (fresh, written) in fresh.iter().zip(written) {
+                written.store(written.load(Relaxed) + fresh, Relaxed);
             }
         }
         Ok(())
@@ -286,7 +344,11 @@ impl Tally {
         for kind in 0..KINDS {
             for row in 0..ROWS {
                 if self.touched[kind][row].load(Relaxed) != 0 {
-                    self.small[kind][row * ROW..(row + 1) * ROW].iter().for_each(settle);
+                    let range = row * ROW..(row + 1) * ROW;
+                    let counts = &self.small[kind][range.clone()];
+                    for (written, count) in self.written[kind][range].iter().zip(counts) {
+                        written.store(count.made.load(Relaxed), Relaxed);
+                    }
                 }
             }
         }

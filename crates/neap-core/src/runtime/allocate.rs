@@ -68,7 +68,7 @@ struct Request {
 
 /// Bytes to reserve for a request of `bytes`; None where no object can be so large.
 #[inline(always)]
-fn with_past_end(bytes: usize) -> Option<usize> {
+pub fn with_past_end(bytes: usize) -> Option<usize> {
     let bytes = bytes.checked_add(HEAP.state.past_end.load(Relaxed))?;
     (bytes <= isize::MAX as usize).then_some(bytes)
 }
@@ -82,13 +82,18 @@ pub fn class_for(bytes: usize) -> usize {
 /// An object of `bytes` bytes; null when there is no memory.
 #[inline(always)]
 pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
-    if let Some(mutator) = current::with_runs() {
-        let cell = from_run(mutator, bytes, kind);
-        if cell != 0 {
-            return cell as *mut u8;
-        }
-    }
-    without_cell(bytes, kind, NO_LAYOUT)
+    let object = at_once(bytes, kind);
+    if object.is_null() { without_cell(bytes, kind) } else { object }
+}
+
+/// An object from a run that the thread has; null if it has none.
+#[inline(always)]
+pub fn at_once(bytes: usize, kind: Kind) -> *mut u8 {
+    let cell = match current::with_runs() {
+        Some(mutator) => from_run(mutator, bytes, kind),
+        None => recorded::at_once(bytes, kind),
+    };
+    cell as *mut u8
 }
 
 /// The next cell of the thread's run for a request; 0 if it has none.
@@ -107,30 +112,40 @@ pub fn from_run(mutator: &Mutator, bytes: usize, kind: Kind) -> usize {
 /// An object of a layout; null when there is no memory.
 #[inline]
 pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
-    if let Some(mutator) = current::with_runs() {
-        let cell = from_typed_run(mutator, bytes, layout);
-        if cell != 0 {
-            return cell as *mut u8;
-        }
-    }
-    without_cell(bytes, Kind::Conservative, layout.0)
+    let object = typed_at_once(bytes, layout);
+    if object.is_null() { typed_without_cell(bytes, layout) } else { object }
+}
+
+/// As [`at_once`], for an object of a layout.
+#[inline]
+pub fn typed_at_once(bytes: usize, layout: LayoutId) -> *mut u8 {
+    let cell = match current::with_runs() {
+        Some(mutator) => from_typed_run(mutator, bytes, layout),
+        None => recorded::typed_at_once(bytes, layout),
+    };
+    cell as *mut u8
 }
 
 /// As [`from_run`], for an object of a layout.
 #[inline(always)]
 pub fn from_typed_run(mutator: &Mutator, bytes: usize, layout: LayoutId) -> usize {
-    if let Some(wanted) = with_past_end(bytes)
-        && wanted <= LARGEST_SMALL
-    {
-        let class = class_for(wanted);
-        let space = HEAP.layouts.space_slot(layout, class).load(Acquire);
-        if space != crate::heap::header::NONE
-            && let Some(run) = mutator.local.run(SpaceId(space))
-        {
-            return run.bump(TABLE[class].cell_bytes as usize);
+    match with_past_end(bytes) {
+        Some(wanted) if wanted <= LARGEST_SMALL => {
+            let class = class_for(wanted);
+            from_class(mutator, class, TABLE[class].cell_bytes as usize, layout)
         }
+        _ => 0,
     }
-    0
+}
+
+/// The next cell of the thread's run for a class and a layout; 0 if it has none.
+#[inline(always)]
+pub fn from_class(mutator: &Mutator, class: usize, cell_bytes: usize, layout: LayoutId) -> usize {
+    let space = HEAP.layouts.space_slot(layout, class).load(Acquire);
+    if space == crate::heap::header::NONE {
+        return 0;
+    }
+    mutator.local.run(SpaceId(space)).map_or(0, |run| run.bump(cell_bytes))
 }
 
 /// An object at a multiple of `alignment`, a power of two up to a page; null otherwise.
@@ -152,16 +167,25 @@ pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
     }
 }
 
-/// Where requests are recorded, every one comes here; else those for which the run has no cell. One way out of the fast path, so that it is the same code either way.
+/// An object for which the thread has no cell at hand. One way out of the fast path, whether requests are recorded or not, so that it is the same code either way.
 #[cold]
 #[inline(never)]
-fn without_cell(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
+pub fn without_cell(bytes: usize, kind: Kind) -> *mut u8 {
     if recorder::is_off() {
-        slow(bytes, kind, layout)
-    } else if layout == NO_LAYOUT {
-        recorded::allocate(bytes, bytes, kind)
+        slow(bytes, kind, NO_LAYOUT)
     } else {
-        recorded::allocate_typed(bytes, LayoutId(layout))
+        recorded::allocate(bytes, bytes, kind)
+    }
+}
+
+/// The same for an object of a layout.
+#[cold]
+#[inline(never)]
+pub fn typed_without_cell(bytes: usize, layout: LayoutId) -> *mut u8 {
+    if recorder::is_off() {
+        slow(bytes, Kind::Conservative, layout.0)
+    } else {
+        recorded::allocate_typed(bytes, layout)
     }
 }
 

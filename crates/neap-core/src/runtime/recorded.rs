@@ -1,28 +1,70 @@
-//! Allocation while requests are recorded: each is counted before its cell is taken.
+//! Allocation while requests are recorded: each is counted, and gets its cell from the run that it would have got it from anyway.
 //!
-//! Invariant `[stats.inv.requests]`: while the process records, no thread finds its runs by the word that inline allocation reads, so every request comes here; and who does not record never does, but for a
-//! process's first request. Called by mutators, as `allocate`.
+//! Invariant `[stats.inv.requests]`: while the process records, no thread finds its runs by the word that inline allocation reads, so every request comes here, and is counted once; and who does not record
+//! never does, but for a process's first request. What a size gets is worked out once (`learn`): afterwards a request costs a look into its thread's tally and a step of the run, less than working out its
+//! class. Called by mutators, as `allocate`.
 
 #![allow(unsafe_code)]
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::allocate::{from_run, from_typed_run, slow};
+use neap_record::TYPED;
+
+use super::allocate::{class_for, from_class, from_run, from_typed_run, slow, with_past_end};
 use super::mutator;
+use crate::heap::classes::{LARGEST_SMALL, TABLE};
 use crate::heap::header::NO_LAYOUT;
 use crate::heap::kind::Kind;
 use crate::heap::layout::LayoutId;
+use crate::heap::spaces::SpaceId;
 use crate::observe::recorder;
 use crate::observe::tally::Tally;
+use crate::stats::KEPT;
 use crate::world::current;
 use crate::world::mutator::Mutator;
 
-/// An object for a request of `bytes` that takes as much room as one of `reserved`.
+/// The cell for a request like one that was made before, if the thread's run has one, and then the request is counted; else 0.
+#[inline(always)]
+pub fn at_once(bytes: usize, kind: Kind) -> usize {
+    if bytes <= LARGEST_SMALL
+        && let Some((mutator, tally)) = counting()
+        && let Some(known) = tally.known(kind as usize, bytes)
+    {
+        let cell = mutator.local.fixed(SpaceId(known.place())).bump(known.cell_bytes());
+        if cell != 0 {
+            known.add();
+            return cell;
+        }
+    }
+    0
+}
+
+/// The same for an object of a layout.
+#[inline(always)]
+pub fn typed_at_once(bytes: usize, layout: LayoutId) -> usize {
+    if bytes <= LARGEST_SMALL
+        && let Some((mutator, tally)) = counting()
+        && let Some(known) = tally.known(TYPED, bytes)
+        && let Some(of_layout) = tally.known_layout(layout)
+    {
+        let cell = from_class(mutator, known.place() as usize, known.cell_bytes(), layout);
+        if cell != 0 {
+            known.add();
+            of_layout.add(bytes);
+            return cell;
+        }
+    }
+    0
+}
+
+/// An object for a request of `bytes` that takes as much room as one of `reserved`. Whatever [`at_once`] does not give.
 #[inline(never)]
 pub fn allocate(bytes: usize, reserved: usize, kind: Kind) -> *mut u8 {
-    if let Some((mutator, tally)) = counting() {
+    if let Some((mutator, tally)) = begin_counting() {
         tally.count(kind, bytes);
-        if reserved != bytes {
+        if reserved == bytes {
+            learn(tally, kind as usize, bytes, |class| SpaceId::of(kind, class).0);
+        } else {
             let cell = |bytes| crate::api::cell_bytes(bytes);
             recorder::note_padding(cell(reserved).saturating_sub(cell(bytes)));
         }
@@ -36,11 +78,12 @@ pub fn allocate(bytes: usize, reserved: usize, kind: Kind) -> *mut u8 {
     slow(reserved, kind, NO_LAYOUT)
 }
 
-/// An object of a layout.
+/// An object of a layout. Whatever [`typed_at_once`] does not give.
 #[inline(never)]
 pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
-    if let Some((mutator, tally)) = counting() {
+    if let Some((mutator, tally)) = begin_counting() {
         tally.count_typed(layout, bytes);
+        learn(tally, TYPED, bytes, |class| class as u32);
         let cell = from_typed_run(mutator, bytes, layout);
         if cell != 0 {
             return cell as *mut u8;
@@ -51,21 +94,34 @@ pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
     slow(bytes, Kind::Conservative, layout.0)
 }
 
-/// The calling thread and what counts its requests; None if nothing does.
-#[inline(always)]
-fn counting() -> Option<(&'static Mutator, &'static Tally)> {
-    if let Some(mutator) = current::get()
-        // SAFETY: 0 or a tally.
-        && let Some(tally) = unsafe { Tally::at(mutator.tally.load(Relaxed)) }
+/// Tells the tally what requests of a size get, if they are small ones.
+fn learn(tally: &Tally, kind: usize, bytes: usize, place: impl Fn(usize) -> u32) {
+    if let Some(wanted) = with_past_end(bytes)
+        && wanted <= LARGEST_SMALL
+        && tally.known(kind, bytes).is_none()
     {
-        return Some((mutator, tally));
+        let class = class_for(wanted);
+        tally.learn(kind, bytes, TABLE[class].cell_bytes as usize, place(class));
     }
-    begin_counting()
 }
 
-#[cold]
-#[inline(never)]
+/// The calling thread and what counts its requests; None if nothing does yet.
+#[inline(always)]
+fn counting() -> Option<(&'static Mutator, &'static Tally)> {
+    if !KEPT {
+        return None;
+    }
+    let mutator = current::get()?;
+    // SAFETY: 0 or a tally.
+    let tally = unsafe { Tally::at(mutator.tally.load(Relaxed)) }?;
+    Some((mutator, tally))
+}
+
+/// As [`counting`], from now on if nothing did; None if the process does not record, or has no memory for it.
 fn begin_counting() -> Option<(&'static Mutator, &'static Tally)> {
+    if let Some(counting) = counting() {
+        return Some(counting);
+    }
     // The first request of the process starts the collector, which knows whether it records.
     let mutator = mutator();
     if !recorder::is_on() {

@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*, fence};
 
 use neap_record::{Cycle, CycleEvent};
 
+use super::KEPT;
 use crate::sys::futex;
 
 /// Rings of so many entries: what comes in the time that a reader sleeps should fit.
@@ -126,7 +127,7 @@ pub fn want() {
 /// Whether the rings are written.
 #[inline(always)]
 pub fn are_wanted() -> bool {
-    WANTED.load(Relaxed)
+    KEPT && WANTED.load(Relaxed)
 }
 
 /// A step was taken now.

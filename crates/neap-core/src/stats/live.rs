@@ -10,6 +10,8 @@ use neap_record::live::{
 };
 use neap_record::{Cycle, Live};
 
+use super::KEPT;
+
 /// The words of a page.
 pub type Words = [AtomicU64; PAGE_WORDS];
 
@@ -59,31 +61,49 @@ pub fn use_own_page() {
 
 /// Adds to what was handed out. By the thread that got it, now and then.
 pub fn note_handed_out(bytes: usize) {
+    if !KEPT {
+        return;
+    }
     page()[at!("handed_out_bytes")].fetch_add(bytes as u64, Relaxed);
 }
 
 /// Bytes of blocks in use, and of address range usable. Under the heap's lock.
 pub fn set_used(bytes: usize) {
+    if !KEPT {
+        return;
+    }
     page()[at!("used_bytes")].store(bytes as u64, Relaxed);
 }
 
 /// Bytes of address range made usable. Under the heap's lock.
 pub fn set_reserved(bytes: usize) {
+    if !KEPT {
+        return;
+    }
     page()[at!("reserved_bytes")].store(bytes as u64, Relaxed);
 }
 
 /// Mutators. Under the registry's lock.
 pub fn set_threads(count: usize) {
+    if !KEPT {
+        return;
+    }
     page()[at!("threads")].store(count as u64, Relaxed);
 }
 
 /// The phase of the cycle under way. Under the collector's lock.
 pub fn set_phase(phase: u64) {
+    if !KEPT {
+        return;
+    }
     page()[at!("phase")].store(phase, Relaxed);
 }
 
 /// A stop is over. By who drove it.
 pub fn note_stop(ns: u64) {
+    if !KEPT {
+        return;
+    }
     let page = page();
     page[BUCKETS_AT + bucket(ns)].fetch_add(1, Relaxed);
     page[at!("pause_count")].fetch_add(1, Relaxed);
@@ -93,6 +113,9 @@ pub fn note_stop(ns: u64) {
 
 /// A cycle is over. By who drove it, one at a time.
 pub fn note_cycle(cycle: &Cycle) {
+    if !KEPT {
+        return;
+    }
     let page = page();
     let sequence = &page[head::SEQUENCE];
     let before = sequence.load(Relaxed);

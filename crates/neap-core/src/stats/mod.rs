@@ -6,3 +6,6 @@ pub mod histogram;
 pub mod live;
 pub mod probes;
 pub mod sampler;
+
+/// Whether the library keeps statistics at all; the feature `without-statistics` leaves them out, which is what "nothing is asked for" is compared with.
+pub const KEPT: bool = !cfg!(feature = "without-statistics");

@@ -6,9 +6,14 @@
 use neap_record::{Cycle, CycleEvent};
 use probe::probe;
 
+use super::KEPT;
+
 /// A cycle reached a step.
 #[inline(always)]
 pub fn step(event: CycleEvent) {
+    if !KEPT {
+        return;
+    }
     match event {
         CycleEvent::CycleStart => probe!(neap, cycle_start),
         CycleEvent::BeforeStop => probe!(neap, before_stop),
@@ -24,6 +29,9 @@ pub fn step(event: CycleEvent) {
 /// A cycle is over: its number, its last stop in nanoseconds, bytes handed out since the one before, bytes found live.
 #[inline(always)]
 pub fn cycle(cycle: &Cycle) {
+    if !KEPT {
+        return;
+    }
     probe!(neap, cycle, cycle.number, cycle.pause_ns, cycle.allocated_bytes, cycle.live_bytes);
 }
 

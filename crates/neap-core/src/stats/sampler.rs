@@ -6,6 +6,8 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::KEPT;
+
 /// Mean bytes from one sample to the next; 0: nothing is sampled.
 static MEAN: AtomicU64 = AtomicU64::new(0);
 
@@ -17,7 +19,7 @@ pub fn set_mean(bytes: u64) {
 /// The mean distance of samples in bytes; 0 for none.
 #[inline(always)]
 pub fn mean() -> u64 {
-    MEAN.load(Relaxed)
+    if KEPT { MEAN.load(Relaxed) } else { 0 }
 }
 
 /// One thread's place between two samples. Zero is a valid start.
