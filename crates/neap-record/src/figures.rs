@@ -177,8 +177,10 @@ figures! {
         live_bytes: Bytes Gauge,
         /// Bytes of the heap that hold memory of the system.
         committed_bytes: Bytes Gauge,
-        /// Bytes that may be allocated before the next cycle.
+        /// Bytes that may be allocated before the next cycle begins.
         next_bytes: Bytes Gauge,
+        /// Bytes that may be allocated before it ends: the room for growth.
+        room_bytes: Bytes Gauge,
     }
 }
 

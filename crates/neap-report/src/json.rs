@@ -66,6 +66,8 @@ pub fn json(recording: &Recording, sites: &[Site]) -> Value {
             "live_bytes": memory.live,
             "fragmentation_bytes": memory.fragmentation,
             "room_bytes": memory.room,
+            "spare_bytes": memory.spare,
+            "beside_room": memory.beside_room(),
         })),
         "statistics": figures(Statistics::FIGURES, &summary.statistics.values()),
         "cycles": recording.cycles.iter().map(|cycle| figures(Cycle::FIGURES, &cycle.values())).collect::<Vec<_>>(),
@@ -81,6 +83,8 @@ pub fn series(recording: &Recording) -> Value {
             let mut values = figures(Cycle::FIGURES, &cycle.values());
             if let Some(memory) = memory.get(&cycle.number) {
                 values["fragmentation_bytes"] = memory.fragmentation.into();
+                values["spare_bytes"] = memory.spare.into();
+                values["beside_room"] = memory.beside_room().into();
             }
             values
         })
@@ -186,7 +190,7 @@ mod tests {
         assert_eq!(json["requested"]["bins"][3]["bin"], "pages");
         assert_eq!(json["allocated"]["wasted"], 2496);
         assert_eq!(json["cycles"][1]["first_ns"], 300_000);
-        assert_eq!(json["memory"]["fragmentation_bytes"], 712);
+        assert_eq!(json["memory"]["spare_bytes"], 712);
         assert_eq!(json["bytes_per_typed_object"], 0.0);
     }
 

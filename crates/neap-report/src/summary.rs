@@ -74,10 +74,34 @@ pub struct Memory {
     pub committed: u64,
     /// Cells of live objects.
     pub live: u64,
-    /// Of the rest, what may be allocated before the next cycle.
+    /// Of the rest, what may be allocated before the next cycle is over.
     pub room: u64,
-    /// Everything else: memory that is neither live nor needed until the next cycle.
+    /// What is not needed for that and holds no object: it goes back to the system once it has been unused for the time of the option `decay`.
+    pub spare: u64,
+    /// Everything else: free cells beside live ones, beyond those that the room needs.
     pub fragmentation: u64,
+}
+
+impl Memory {
+    /// What `blocks` bytes of blocks with `live` bytes of live cells are part of, where `room` bytes may be allocated: in the free cells of these blocks first.
+    fn divided(cycle: u64, committed: u64, live: u64, blocks: u64, room: u64) -> Self {
+        let (beside, empty) = (blocks - live, committed - blocks);
+        let fragmentation = beside.saturating_sub(room);
+        let spare = empty.saturating_sub(room.saturating_sub(beside));
+        Self {
+            cycle,
+            committed,
+            live,
+            room: committed - live - spare - fragmentation,
+            spare,
+            fragmentation,
+        }
+    }
+
+    /// All but the room, as a multiple of what is live.
+    pub fn beside_room(&self) -> f64 {
+        (self.committed - self.room) as f64 / self.live.max(1) as f64
+    }
 }
 
 /// The figures.
@@ -253,9 +277,11 @@ pub fn memories(recording: &Recording) -> Vec<Memory> {
         .filter_map(|(cycle, (live, blocks))| {
             let ended = cycles.get(&cycle)?;
             // Blocks made since the cycle count as committed too.
-            let committed = ended.committed_bytes.max(blocks).max(live);
-            let room = ended.next_bytes.min(committed - live);
-            Some(Memory { cycle, committed, live, room, fragmentation: committed - live - room })
+            let blocks = blocks.max(live);
+            let committed = ended.committed_bytes.max(blocks);
+            // Recordings of earlier versions only say when the next cycle begins.
+            let room = ended.room_bytes.max(ended.next_bytes);
+            Some(Memory::divided(cycle, committed, live, blocks, room))
         })
         .collect()
 }

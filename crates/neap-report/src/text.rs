@@ -219,13 +219,14 @@ fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
     if let Some(memory) = summary.memory {
         let _ = writeln!(
             out,
-            "  memory, cycle {:<4} {:>12} committed: {} live, {} room until the next cycle, {} fragmentation; live and fragmentation are {:.2} of live",
+            "  memory, cycle {:<4} {:>12} committed: {} live, {} room until the next cycle is over, {} spare, {} fragmentation; all but the room is {:.2} of live",
             memory.cycle,
             bytes(memory.committed),
             bytes(memory.live),
             bytes(memory.room),
+            bytes(memory.spare),
             bytes(memory.fragmentation),
-            (memory.live + memory.fragmentation) as f64 / memory.live.max(1) as f64,
+            memory.beside_room(),
         );
     }
     let _ = writeln!(out, "  most in use        {:>12}", bytes(summary.statistics.peak_bytes));
@@ -276,7 +277,7 @@ mod tests {
             "1 of 4 words scanned",
             "of them concurrent 1",
             "longest 2.00 ms",
-            "712 B fragmentation",
+            "712 B spare, 0 B fragmentation",
         ] {
             assert!(text.contains(wanted), "{wanted} is not in:\n{text}");
         }

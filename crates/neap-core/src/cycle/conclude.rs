@@ -64,7 +64,8 @@ pub fn conclude(
         generation,
         Yield { allocated_bytes: record.allocated_bytes, freed_bytes, work_ns },
     );
-    record.next_bytes = set_due(collector);
+    let due = set_due(collector);
+    (record.next_bytes, record.room_bytes) = (due.begins, due.ends);
     collector.step(Step::Finished);
 }
 

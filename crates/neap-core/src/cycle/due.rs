@@ -98,8 +98,14 @@ impl Collector {
     }
 }
 
+/// Bytes that may be allocated before the next cycle begins, and before it ends.
+pub(super) struct Due {
+    pub(super) begins: usize,
+    pub(super) ends: usize,
+}
+
 /// Sets the trigger after a cycle or a change of settings; gives it.
-pub(super) fn set_due(collector: &Collector) -> usize {
+pub(super) fn set_due(collector: &Collector) -> Due {
     let live = HEAP.state.live_bytes.load(Relaxed);
     let threshold = match collector.last {
         Generation::Full => collector.threshold(),
@@ -115,5 +121,5 @@ pub(super) fn set_due(collector: &Collector) -> usize {
     };
     STALL_AT.store(stall_at(threshold, live, due, collector.marked), Relaxed);
     DUE_AT.store(due, Relaxed);
-    due
+    Due { begins: due, ends: threshold }
 }

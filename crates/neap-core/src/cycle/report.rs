@@ -99,8 +99,10 @@ pub struct CycleRecord {
     pub live_bytes: usize,
     /// Bytes of the heap in use or kept for use.
     pub committed_bytes: usize,
-    /// Bytes that may be allocated before the next cycle.
+    /// Bytes that may be allocated before the next cycle begins.
     pub next_bytes: usize,
+    /// Bytes that may be allocated before it ends.
+    pub room_bytes: usize,
 }
 
 impl CycleRecord {
@@ -135,6 +137,7 @@ impl CycleRecord {
             live_bytes: self.live_bytes as u64,
             committed_bytes: self.committed_bytes as u64,
             next_bytes: self.next_bytes as u64,
+            room_bytes: self.room_bytes as u64,
         }
     }
 

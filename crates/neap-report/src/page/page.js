@@ -55,7 +55,7 @@ series(at("stops"), [{ name: "only or last stop", points: stops }, ...(first.len
 
 const line = (name, key) => ({ name, points: over.cycles.filter(cycle => cycle[key] !== undefined).map(cycle => [cycle.ended_ns, cycle[key], "cycle " + cycle.number]) });
 const drawMemory = which => series(at("memory"),
-  which === "size" ? [line("committed", "committed_bytes"), line("live", "live_bytes"), line("fragmentation", "fragmentation_bytes")]
+  which === "size" ? [line("committed", "committed_bytes"), line("live", "live_bytes"), line("spare", "spare_bytes"), line("fragmentation", "fragmentation_bytes")]
     : [line("allocated before it", "allocated_bytes"), line("until the next", "next_bytes")],
   { show: bytes, none: "there was no cycle" });
 choice(at("memory-controls"), "memory", [["size", "size"], ["growth", "allocation"]], drawMemory);

@@ -108,7 +108,29 @@ fn stops_and_memory() {
     assert_eq!((stops.count(), stops.max(), stops.total()), (3, 2_000_000, 2_800_000));
     assert_eq!((stops.percentile(50), stops.percentile(99)), (500_000, 2_000_000));
     assert_eq!(summary.yielded, 600 + 500);
-    let memory = Memory { cycle: 2, committed: 8192, live: 480, room: 7000, fragmentation: 712 };
+    let memory =
+        Memory { cycle: 2, committed: 8192, live: 480, room: 7000, spare: 712, fragmentation: 0 };
     assert_eq!(summary.memory, Some(memory));
     assert_eq!(Summary::of(&Recording::default()).stops.percentile(99), 0);
+}
+
+#[test]
+fn room_is_in_free_cells_first() {
+    for (committed, blocks, live, room, wanted) in [
+        // In free cells and in empty memory, of which there is more.
+        (1000, 300, 200, 500, (500, 300, 0)),
+        // In free cells alone, of which there are more.
+        (1000, 900, 100, 500, (500, 100, 300)),
+        // Less of both than the next cycle leaves time for.
+        (400, 300, 200, 500, (200, 0, 0)),
+        (300, 300, 200, 0, (0, 0, 100)),
+    ] {
+        let memory = Memory::divided(1, committed, live, blocks, room);
+        assert_eq!(
+            (memory.room, memory.spare, memory.fragmentation),
+            wanted,
+            "{committed} {blocks} {room}"
+        );
+        assert_eq!(memory.live + memory.room + memory.spare + memory.fragmentation, committed);
+    }
 }
