@@ -68,6 +68,7 @@ pub fn json(recording: &Recording, sites: &[Site]) -> Value {
             "room_bytes": memory.room,
             "spare_bytes": memory.spare,
             "beside_room": memory.beside_room(),
+            "beside_room_median": summary.beside_room,
         })),
         "statistics": figures(Statistics::FIGURES, &summary.statistics.values()),
         "cycles": recording.cycles.iter().map(|cycle| figures(Cycle::FIGURES, &cycle.values())).collect::<Vec<_>>(),

@@ -137,6 +137,8 @@ pub struct Summary {
     pub yielded: u64,
     /// After the last cycle whose heap was looked at.
     pub memory: Option<Memory>,
+    /// All but the room as a multiple of what is live: the median of these cycles.
+    pub beside_room: f64,
     /// The process's own figures at the end.
     pub statistics: Statistics,
     /// How long the recording is.
@@ -152,6 +154,7 @@ impl Summary {
             stops: stops(&recording.cycles),
             yielded: yielded(&recording.cycles),
             memory: memories(recording).last().copied(),
+            beside_room: median_beside_room(recording),
             length_ns: length(recording),
             layouts: layouts(recording),
             ..Self::default()
@@ -260,6 +263,12 @@ fn layouts(recording: &Recording) -> Vec<LayoutRow> {
         LayoutRow { number, shape, objects, bytes, not_scanned }
     };
     recording.layouts.iter().map(row).collect()
+}
+
+fn median_beside_room(recording: &Recording) -> f64 {
+    let mut sorted: Vec<f64> = memories(recording).iter().map(Memory::beside_room).collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Committed memory after each cycle whose heap was looked at.

@@ -219,7 +219,7 @@ fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
     if let Some(memory) = summary.memory {
         let _ = writeln!(
             out,
-            "  memory, cycle {:<4} {:>12} committed: {} live, {} room until the next cycle is over, {} spare, {} fragmentation; all but the room is {:.2} of live",
+            "  memory, cycle {:<4} {:>12} committed: {} live, {} room until the next cycle is over, {} spare, {} fragmentation; all but the room is {:.2} of live, {:.2} in the median of cycles",
             memory.cycle,
             bytes(memory.committed),
             bytes(memory.live),
@@ -227,6 +227,7 @@ fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
             bytes(memory.spare),
             bytes(memory.fragmentation),
             memory.beside_room(),
+            summary.beside_room,
         );
     }
     let _ = writeln!(out, "  most in use        {:>12}", bytes(summary.statistics.peak_bytes));

@@ -111,6 +111,7 @@ fn stops_and_memory() {
     let memory =
         Memory { cycle: 2, committed: 8192, live: 480, room: 7000, spare: 712, fragmentation: 0 };
     assert_eq!(summary.memory, Some(memory));
+    assert_eq!(summary.beside_room, memory.beside_room(), "there is but one");
     assert_eq!(Summary::of(&Recording::default()).stops.percentile(99), 0);
 }
 
