@@ -14,9 +14,11 @@ cd "$(dirname "$0")/.."
 compilers=(gcc g++ libc6-dev make pkg-config ca-certificates)
 rust=(rustc-web cargo-web rustfmt-web rust-web-clippy)
 peers=(libgc-dev libmimalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby valgrind shellcheck fonts-dejavu-core)
-# Readers of the formats that Neap writes.
+# Compilers of D, and a program written in it.
 d=(ldc gdc dub onedrive)
-readers=(python3-prometheus-client bpftrace bsdutils chromium)
+# Readers of the formats that Neap writes.
+readers=(python3 python3-prometheus-client bpftrace bsdutils chromium)
+command -v go >/dev/null || readers+=(golang-go)
 
 say() { echo "setup: $*" >&2; }
 

@@ -6,6 +6,7 @@ mod finalizers;
 mod handles;
 mod limits;
 mod pauses;
+mod recording;
 mod roots;
 mod watches;
 
@@ -49,6 +50,7 @@ pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
     all.push(if quick { live("64M", "1") } else { live("1G", "5") });
     all.push(patterns());
     all.extend(workloads());
+    all.extend(recording::experiments());
     all.extend(handles::experiments(quick));
     all.extend(finalizers::experiments(quick));
     all.push(client_cases(clients));
@@ -464,10 +466,10 @@ mod tests {
         // 3 programs with time and memory, mark, 4 sizes of alloc with 4 each, resident, live, 2 of the patterns, 4 of the clients; 3 kinds of handles with 5 each, weak
         // references and what they add to stops, monitors with 1 and 2 threads; finalizers with 1, 2 and 4 threads, 4 peers and 2 stops each, and what they add to stops;
         // pauses of 3 sizes with 3 each and the longest operation of one, told twice, 2 programs against stopping with 2 each; 3 clients' longest stop, 2 kinds of roots, 2 limits with
-        // 3 each, and what 2 hold when idle.
+        // 3 each, and what 2 hold when idle; 4 programs recorded, alone and with samples.
         assert_eq!(
             bars.count(),
-            6 + 1 + 16 + 1 + 1 + 2 + 4 + 15 + 1 + 1 + 2 + 18 + 1 + 11 + 4 + 3 + 2 + 6 + 2
+            6 + 1 + 16 + 1 + 1 + 2 + 4 + 15 + 1 + 1 + 2 + 18 + 1 + 11 + 4 + 3 + 2 + 6 + 2 + 8
         );
     }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# Writes the figures and graphs of docs/allocation-patterns.md from what `replay` prints. Usage: document.py PATTERNS REPLAYED…: PATTERNS is
-# patterns-2010.json; each REPLAYED is LABEL=FILE with lines of replay's JSON. The text between the markers of the document is replaced, and
-# docs/allocation-patterns-*.svg are drawn. Called by `make -C bench document`.
+# Writes the figures and graphs of docs/allocation-patterns.md from what `replay` prints and `neap report` says. Usage: document.py PATTERNS REPORTS REPLAYED…: PATTERNS is
+# patterns-2010.json; REPORTS a folder with PROGRAM.json, what `neap report --json` says of each replay on neap.h; each REPLAYED is LABEL=FILE with lines of replay's JSON. The
+# text between the markers of the document is replaced, and docs/allocation-patterns-*.svg are drawn. Called by `make -C bench document`.
 import json
 import pathlib
 import sys
@@ -51,10 +51,64 @@ def graph(path, title, columns, programs, value):
     path.write_text("\n".join(out) + "\n")
 
 
+def graph_by_bin(path, title, columns, bins):
+    """A row of bars for each bin of each program; each program has its own scale. `columns` are names and functions of a program and a bin."""
+    bar, gap, left, width = 9, 7, 90, 760
+    rows = [(program, name) for program, names in bins.items() for name in names]
+    height = 60 + len(rows) * (len(columns) * bar + gap) + len(bins) * 30
+    legend = " · ".join(f'<tspan fill="{COLOURS[index]}">■</tspan> {name}' for index, (name, _) in enumerate(columns))
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
+        f'<rect width="{width}" height="{height}" fill="white"/><text x="10" y="20" font-size="14">{title}</text>',
+        f'<text x="10" y="38">{legend}</text>',
+    ]
+    y = 50
+    for program, names in bins.items():
+        most = max(value(program, name) for name in names for _, value in columns) or 1
+        y += 24
+        out.append(f'<text x="10" y="{y}" font-weight="bold">{program}</text>')
+        y += 6
+        for name in names:
+            label = name if name == "pages" else f"≤ {name}"
+            out.append(f'<text x="{left - 8}" y="{y + 9}" text-anchor="end">{label}</text>')
+            for index, (_, value) in enumerate(columns):
+                amount = value(program, name)
+                length = max(0.5, (width - left - 110) * amount / most)
+                out.append(f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{bar - 1}" fill="{COLOURS[index]}"/>')
+                out.append(f'<text x="{left + length + 5:.1f}" y="{y + 8}" font-size="9">{megabytes(amount)} MB</text>')
+                y += bar
+            y += gap
+    out.append("</svg>")
+    path.write_text("\n".join(out) + "\n")
+
+
+def draw_bins(patterns, reports):
+    """What was requested in each bin, and what that wasted then and wastes now."""
+    then = {program: {row["bin"]: row for row in pattern["requested"]["bins"]} for program, pattern in patterns.items()}
+    now = {}
+    for program, pattern in patterns.items():
+        rows = json.load(open(reports / f"{program}.json"))["requested"]["bins"]
+        now[program] = {row["bin"]: row for row in rows}
+        for name, row in then[program].items():
+            # replay has one array of its own, of whole pages.
+            if name != "pages" and now[program][name]["bytes"] != row["bytes"]:
+                sys.exit(f"{program}: the recording does not have the pattern's requests of up to {name} bytes")
+    bins = {program: list(rows) for program, rows in then.items()}
+    small = lambda rows: sum(name * row["objects"] - row["bytes"] for name, row in rows.items() if name != "pages")
+    wasted_then = lambda program, name: (
+        patterns[program]["conservative"]["wasted"] - small(then[program]) if name == "pages"
+        else name * then[program][name]["objects"] - then[program][name]["bytes"])
+    graph_by_bin(DOCS / "allocation-patterns-requested-by-bin.svg", "Bytes requested, by bin",
+                 [("requested", lambda program, name: then[program][name]["bytes"])], bins)
+    graph_by_bin(DOCS / "allocation-patterns-wasted-by-bin.svg", "Bytes wasted, by bin",
+                 [("2010, conservative", wasted_then), ("neap.h", lambda program, name: now[program][name]["wasted"])], bins)
+
+
 def main():
     patterns = json.load(open(sys.argv[1]))["programs"]
+    draw_bins(patterns, pathlib.Path(sys.argv[2]))
     replayed = []
-    for argument in sys.argv[2:]:
+    for argument in sys.argv[3:]:
         label, file = argument.split("=", 1)
         lines = [json.loads(line) for line in open(file)]
         replayed.append((label, {line["pattern"]: line for line in lines if line["pattern"] in patterns}))

@@ -184,6 +184,34 @@ page() {
     [ "$(stat -c %s "$out/page.png")" -gt 50000 ]
 }
 
+# Under a tool that runs the program on a processor of its own making, and hides a page of the kernel's.
+under_valgrind() {
+    timeout 100 valgrind --quiet --tool=none "$out/requests" 2>"$out/said" || {
+        cat "$out/said"
+        return 1
+    }
+}
+
+# typed FILE: layouts cost the 1,000 objects of four words nothing, and save three words of each.
+typed() {
+    is "$1" bytes_per_typed_object 0.0 || return 1
+    "$neap" report "$1" --json | python3 -c '
+import json, sys
+wanted = {"element_words": 4, "pointer_words": 1}
+rows = [row for row in json.load(sys.stdin)["layouts"] if row["shape"] == wanted and row["objects"] >= 1000]
+print(rows)
+assert len(rows) == 1 and rows[0]["bytes"] == 32 * rows[0]["objects"] and rows[0]["not_scanned_bytes"] == 24 * rows[0]["objects"]'
+}
+typed_libgc() {
+    cc -std=gnu11 -O2 -Wall -Wextra -Werror tests/stats/typed_libgc.c -o "$out/typed-libgc" -lgc &&
+        LD_LIBRARY_PATH=$prefix/lib/neap NEAP_STATS=$out/typed.libgc "$out/typed-libgc" && typed "$out/typed.libgc" && is "$out/typed.libgc" words_not_scanned 3000
+}
+typed_d() {
+    # shellcheck disable=SC2046 # flags are words
+    ldc2 -w -O2 -od="$out/typed-d.obj" -of="$out/typed-d" tests/stats/typed.d $("$neap" flags d) &&
+        NEAP_STATS=$out/typed.d "$out/typed-d" --DRT-gcopt=gc:neap-precise && typed "$out/typed.d"
+}
+
 compare() {
     "$neap" report "$out/in-order" "$out/crash" | grep -q '^objects requested .* 1.000$' &&
         "$neap" report "$out/in-order" "$out/crash" --json | grep -q '"a": 4146'
@@ -202,10 +230,21 @@ cc -std=gnu11 -g -O2 -fomit-frame-pointer -Wall -Wextra -Werror -I"$prefix/inclu
 for test in in_order crash fork closed full together refused compare sites unsampled; do
     result "$test" "$test"
 done
-if command -v go >/dev/null; then
-    result profile profile
+# with TOOL NAME: the test of this name, which needs a tool.
+with() {
+    if command -v "$1" >/dev/null; then
+        result "$2" "$2"
+    else
+        echo "ok - stats/$2 # SKIP no $1"
+    fi
+}
+with go profile
+with valgrind under_valgrind
+with ldc2 typed_d
+if [ -e /usr/include/gc/gc.h ] && [ -e "$prefix/lib/neap/libgc.so.1" ]; then
+    result typed_libgc typed_libgc
 else
-    echo "ok - stats/profile # SKIP no Go"
+    echo "ok - stats/typed_libgc # SKIP no gc.h"
 fi
 if command -v chromium chromium-browser google-chrome >/dev/null; then
     result page page

@@ -54,6 +54,27 @@ export out
 export -f counted
 result "the library counts the pattern's objects" bash -c counted
 
+# All of committed memory but the room for growth is at most 1.35 of what is live, in the median of cycles: what free cells beside live ones cost. With the world stopped and empty memory given back at once.
+held() {
+    local record=$out/held.record
+    rm -f "$record"*
+    NEAP_WATCH=none NEAP_DECAY=0 NEAP_STATS=$record "$@" >"$out/line" || return 1
+    "$prefix/bin/neap" report --json "$record" | python3 -c '
+import json, sys
+memory = json.load(sys.stdin)["memory"]
+print(memory)
+assert 1 <= memory["beside_room_median"] <= 1.35 and memory["live_bytes"] > 500000
+parts = ("live", "room", "spare", "fragmentation")
+assert memory["committed_bytes"] == sum(memory[part + "_bytes"] for part in parts)'
+}
+export prefix
+export -f held
+result "bh's memory beside live objects and room" bash -c 'held "$out/bh-neap" 4000 3'
+result "voronoi's memory beside live objects and room" bash -c 'held "$out/voronoi-neap"'
+result "dil's memory beside live objects and room" bash -c 'held "$out/replay-neap" patterns-2010.json dil'
+# No pattern wastes more than its collector did then.
+result "no pattern is above its own waste" bash -c '"$out/replay-neap" patterns-2010.json all | grep -q "\"each_below_2010\": true"'
+
 # Bad patterns and arguments are refused with a message that says what is wrong.
 refused() {
     local wanted=$1 said

@@ -12,7 +12,7 @@ use super::report::CYCLES;
 use super::{collector, limits, steps};
 use crate::addr::GRANULE_BYTES;
 use crate::heap::{HEAP, decay};
-use crate::sys::{clock, futex, own_thread};
+use crate::sys::{clock, futex, own_thread, thread};
 
 /// Counts reasons to wake; the thread sleeps on it.
 static WAKES: AtomicU32 = AtomicU32::new(0);
@@ -46,7 +46,7 @@ static WOKEN_ON: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// There is something to do. Outside stops, on a thread of the program. False if the thread cannot be started.
 pub fn wake() -> bool {
-    WOKEN_ON.store(rustix::thread::sched_getcpu(), Relaxed);
+    WOKEN_ON.store(thread::processor(), Relaxed);
     WAKES.fetch_add(1, Release);
     if RUNNING.load(Acquire) {
         futex::wake(&WAKES, 1);

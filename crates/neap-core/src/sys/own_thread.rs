@@ -7,7 +7,7 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::{print, signal};
+use super::{print, signal, thread};
 
 /// What a thread runs.
 pub type Start = extern "C" fn(*mut c_void) -> *mut c_void;
@@ -84,7 +84,7 @@ fn start_with(function: Start, argument: *mut c_void, stack_bytes: Option<usize>
 ///
 /// A thread that is woken may be put on the processor of who woke it although another is idle, and then the two take turns of some milliseconds each until the scheduler looks again.
 pub fn leave_processor(processor: usize) {
-    if rustix::thread::sched_getcpu() != processor {
+    if thread::processor() != processor {
         return;
     }
     let Ok(allowed) = rustix::thread::sched_getaffinity(None) else { return };
@@ -102,14 +102,14 @@ mod tests {
 
     #[test]
     fn leaves_a_processor_and_may_come_back() {
-        use rustix::thread::{sched_getaffinity, sched_getcpu};
+        use rustix::thread::sched_getaffinity;
         let allowed = sched_getaffinity(None).unwrap();
         let mut moved = false;
         // The scheduler may move it at any time.
         for _ in 0..100 {
-            let processor = sched_getcpu();
+            let processor = thread::processor();
             leave_processor(processor);
-            moved |= sched_getcpu() != processor;
+            moved |= thread::processor() != processor;
         }
         assert_eq!(moved, allowed.count() > 1);
         assert_eq!(sched_getaffinity(None).unwrap(), allowed);

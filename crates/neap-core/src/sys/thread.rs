@@ -29,6 +29,12 @@ pub fn control_block() -> usize {
     block
 }
 
+/// The processor that the calling thread runs on, at this moment. By libc, which can do without the kernel's page of functions; rustix reads that page wherever it is announced, and dies where it is hidden, as under valgrind.
+pub fn processor() -> usize {
+    // SAFETY: no arguments; -1 where the kernel does not tell.
+    unsafe { libc::sched_getcpu() as usize }
+}
+
 /// The processors this process may run on, at least 1.
 pub fn processors() -> usize {
     rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count().max(1) as usize)
