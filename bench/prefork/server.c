@@ -1,11 +1,13 @@
-/* A server that loads a table, forks workers and lets them answer lookups: the program that the figures of docs/prefork.md are about. On neap.h, or with
- * -DSERVER_LIBGC on libgc's interface; server.rb is the same in Ruby.
+/* A server that loads a table, forks workers and lets them answer lookups: the program that the figures of docs/prefork.md are about. On neap.h, with
+ * -DSERVER_LIBGC on libgc's interface, or with -DSERVER_ARENA without a collector: what it loads stays, and what an answer allocates is gone with it,
+ * which is the least that a request can cost. server.rb is the same in Ruby.
  *
  * usage: server ENTRIES WORKERS COLLECTIONS [prefork]
  * The parent loads ENTRIES postcodes with addresses, made by a fixed rule, collects COLLECTIONS times, calls neap_prefork() if asked to, and forks WORKERS, which accept on one socket of
  * the loopback interface. A request is a postcode and a newline, the answer the address and a newline; a connection may send many. What answering allocates is garbage at once.
  * It then takes commands on standard input and answers each with a line: `collect` (a full collection in every worker; for each: microseconds to the end of marking, and then to the end of sweeping),
- * `pauses` (the longest pause of each, microseconds), `fork` (microseconds that a fork of the parent takes, ten times), `quit`.
+ * `pauses` (the longest pause of each, microseconds), `answers` (microseconds that making an answer took each on average, of a request all but reading and writing),
+ * `live` (bytes of the parent's objects as its last collection found them), `fork` (microseconds that a fork of the parent takes, ten times), `quit`.
  * Invariant: parent and workers have one thread of their own. The table is never changed after the fork. Built with -D_GNU_SOURCE. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,13 +29,27 @@
 #include <gc.h>
 #define ALLOCATE GC_malloc
 #define ALLOCATE_LEAF GC_malloc_atomic
+#elif defined(SERVER_ARENA)
+static char *arena; /* a worker's; null while the table is loaded */
+static size_t arena_used;
+
+static void *from_arena(size_t bytes)
+{
+    if (arena == NULL)
+        return calloc(1, bytes);
+    void *object = arena + arena_used;
+    arena_used += (bytes + 15) & ~(size_t)15;
+    return object;
+}
+#define ALLOCATE from_arena
+#define ALLOCATE_LEAF from_arena
 #else
 #include <neap.h>
 #define ALLOCATE neap_alloc
 #define ALLOCATE_LEAF neap_alloc_leaf
 #endif
 
-enum { MOST_WORKERS = 64, MOST_CONNECTIONS = 64, BUCKETS = 1 << 17, FIELDS = 5, LINE = 512 };
+enum { MOST_WORKERS = 64, MOST_CONNECTIONS = 64, BUCKETS = 1 << 17, FIELDS = 5, LINE = 512, ARENA = 1 << 16 };
 
 struct entry {
     struct entry *next;
@@ -146,10 +162,12 @@ static char *answer(const char *request)
 static void collect(double *marked, double *swept)
 {
     double began = microseconds();
+    *swept = 0;
 #ifdef SERVER_LIBGC
     GC_gcollect();
     *marked = microseconds() - began;
-    *swept = 0;
+#elif defined(SERVER_ARENA)
+    *marked = microseconds() - began;
 #else
     if (!neap_collect())
         fail("no collection");
@@ -176,10 +194,25 @@ static double longest_pause(void)
 {
 #ifdef SERVER_LIBGC
     return longest_stop;
+#elif defined(SERVER_ARENA)
+    return 0;
 #else
     neap_statistics statistics;
     neap_statistics_read(&statistics, sizeof statistics);
     return (double)statistics.pause_max_ns * 1e-3;
+#endif
+}
+
+static double live_bytes(void)
+{
+#ifdef SERVER_LIBGC
+    return (double)(GC_get_heap_size() - GC_get_free_bytes());
+#elif defined(SERVER_ARENA)
+    return 0;
+#else
+    neap_statistics statistics;
+    neap_statistics_read(&statistics, sizeof statistics);
+    return (double)statistics.live_bytes;
 #endif
 }
 
@@ -190,6 +223,9 @@ struct connection {
     size_t length;
     char line[LINE];
 };
+
+/* Of this worker: microseconds spent in answer(), and calls of it. */
+static double answering, answered;
 
 /* Answers every whole line that has come; false when the connection is over. */
 static int serve(struct connection *connection)
@@ -202,10 +238,16 @@ static int serve(struct connection *connection)
     char *end;
     while ((end = strchr(connection->line, '\n')) != NULL) {
         *end = '\0';
+        double began = microseconds();
         const char *reply = answer(connection->line);
+        answering += microseconds() - began;
+        answered++;
         size_t bytes = strlen(reply);
         if (write(connection->socket, reply, bytes) != (ssize_t)bytes)
             return 0;
+#ifdef SERVER_ARENA
+        arena_used = 0;
+#endif
         connection->length -= (size_t)(end + 1 - connection->line);
         memmove(connection->line, end + 1, connection->length + 1);
     }
@@ -221,6 +263,8 @@ static void obey(int control)
     if (command == 'c') {
         collect(&marked, &swept);
         snprintf(line, sizeof line, "%.0f %.0f", marked, swept);
+    } else if (command == 'a') {
+        snprintf(line, sizeof line, "%.3f", answering / answered);
     } else {
         snprintf(line, sizeof line, "%.0f", longest_pause());
     }
@@ -233,6 +277,9 @@ static void work(int listener, int control)
     static struct connection connections[MOST_CONNECTIONS];
     int count = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+#ifdef SERVER_ARENA
+    arena = have(malloc(ARENA));
+#endif
     for (;;) {
         struct pollfd wait[2 + MOST_CONNECTIONS];
         wait[0] = (struct pollfd){.fd = control, .events = POLLIN};
@@ -321,8 +368,8 @@ int main(int count, char **arguments)
     }
     putchar('\n');
     if (count > 4 && strcmp(arguments[4], "prefork") == 0) {
-#ifdef SERVER_LIBGC
-        fprintf(stderr, "server: libgc's interface has no neap_prefork; set NEAP_PREFORK=on-fork\n");
+#if defined(SERVER_LIBGC) || defined(SERVER_ARENA)
+        fprintf(stderr, "server: this build has no neap_prefork; with libgc's interface set NEAP_PREFORK=on-fork\n");
         return 2;
 #else
         if (!neap_prefork())
@@ -362,10 +409,14 @@ int main(int count, char **arguments)
             ask(workers, 'c');
         else if (strcmp(command, "pauses\n") == 0)
             ask(workers, 'p');
+        else if (strcmp(command, "answers\n") == 0)
+            ask(workers, 'a');
+        else if (strcmp(command, "live\n") == 0)
+            printf("%.0f\n", live_bytes());
         else if (strcmp(command, "fork\n") == 0)
             time_forks();
         else
-            puts("? want collect, pauses, fork or quit");
+            puts("? want collect, pauses, answers, live, fork or quit");
         fflush(stdout);
     }
     for (int i = 0; i < workers; i++)

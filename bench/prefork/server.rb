@@ -44,8 +44,21 @@ def obey(control)
   case control.getc
   when 'c' then control.write("#{collect} 0")
   when 'p' then control.write((GC::Profiler.raw_data.map { |one| one[:GC_TIME] }.max.to_f * 1e6).round.to_s)
+  when 'a' then control.write(format('%.3f', $answering / $answered))
   else exit!(0)
   end
+end
+
+# Of this worker: microseconds spent in making answers, and how many.
+$answering = 0.0
+$answered = 0
+
+def timed_answer(table, request)
+  began = microseconds
+  made = answer(table, request)
+  $answering += microseconds - began
+  $answered += 1
+  made
 end
 
 def work(table, listener, control)
@@ -63,7 +76,7 @@ def work(table, listener, control)
         accepted.setsockopt(Socket::IPPROTO_TCP, Socket::TCP_NODELAY, 1)
         connections << accepted
       elsif (line = one.gets)
-        one.write(answer(table, line.chomp))
+        one.write(timed_answer(table, line.chomp))
       else
         one.close
         connections.delete(one)
@@ -90,8 +103,9 @@ puts ['ready', listener.addr[1], *children].join(' ')
 $stdout.flush
 while (command = $stdin.gets)&.chomp != 'quit' && command
   case command.chomp
-  when 'collect', 'pauses'
+  when 'collect', 'pauses', 'answers'
     puts(controls.map { |control| control.write(command[0]) && control.readpartial(500) }.join(' '))
+  when 'live' then puts(GC.stat(:heap_live_slots) * GC::INTERNAL_CONSTANTS[:RVALUE_SIZE])
   when 'fork'
     times = Array.new(10) do
       began = microseconds
@@ -101,7 +115,7 @@ while (command = $stdin.gets)&.chomp != 'quit' && command
       took
     end
     puts times.join(' ')
-  else puts '? want collect, pauses, fork or quit'
+  else puts '? want collect, pauses, answers, live, fork or quit'
   end
   $stdout.flush
 end

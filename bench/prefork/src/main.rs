@@ -1,4 +1,4 @@
-//! `neap-bench-prefork`: a server that loads a table and forks workers, on Neap and on its peers; prints the three tables of docs/prefork.md.
+//! `neap-bench-prefork`: a server that loads a table and forks workers, on Neap and on its peers; prints the tables of docs/prefork.md.
 //!
 //! The way of a figure: contestants run in turn, A B A B …; each run starts a server (`server`), looks at its workers' memory (`memory`), loads it (`load`),
 //! collects in every worker and looks again. Figures are medians over the runs. Main thread, because anything else we did would be measured too.
@@ -24,11 +24,17 @@ struct Arguments {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
     runs: u16,
     /// Entries of the table
-    #[arg(long, default_value_t = 120_000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
+    #[arg(long, default_value_t = 120_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     entries: u32,
     /// Requests over each connection
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     requests: u32,
+    /// Requests over each connection in a further run of each contestant; 0 for none
+    #[arg(long, default_value_t = 0)]
+    long: u32,
+    /// Instead: how long forks of a parent with the table take, after neap_prefork() and plain
+    #[arg(long)]
+    forks: bool,
     /// Only contestants whose name contains this
     #[arg(long, default_value = "")]
     only: String,
@@ -39,6 +45,8 @@ const WORKERS: u32 = 5;
 const CONNECTIONS: u32 = 10;
 /// Collections of the parent before it forks, for the first table.
 const COLLECTIONS: u32 = 5;
+/// Ten forks each, of one server.
+const FORK_ROUNDS: usize = 4;
 
 /// A server program with what it runs on.
 pub struct Contestant {
@@ -68,6 +76,22 @@ pub struct Run {
     pub pause: f64,
     /// Of the parent, microseconds.
     pub fork: f64,
+    /// Of a request, what making the answer takes: microseconds.
+    pub answering: f64,
+    /// Bytes of the parent's objects.
+    pub live: f64,
+    /// The further run with many requests.
+    pub long: Option<Long>,
+}
+
+/// What that one gave.
+pub struct Long {
+    /// Of requests.
+    pub times: load::Times,
+    /// Of a request, what making the answer takes: microseconds.
+    pub answering: f64,
+    /// Of the workers, afterwards.
+    pub loaded: Memory,
 }
 
 fn contestants(root: &Path, entries: u32) -> Vec<Contestant> {
@@ -99,6 +123,7 @@ fn contestants(root: &Path, entries: u32) -> Vec<Contestant> {
             &[("LD_LIBRARY_PATH", &drop_in), ("NEAP_PREFORK", "on-fork")],
         ),
         one("libgc", &libgc, &[], &[]),
+        one("no collector, an arena for each request", &out.join("prefork-arena"), &[], &[]),
         one("Neap, plain fork, stopped cycles", &neap, &[], &[stopped]),
         one("Neap, neap_prefork(), stopped cycles", &neap, &["prefork"], &[stopped]),
         one(
@@ -133,7 +158,37 @@ fn run(contestant: &Contestant, root: &Path, arguments: &Arguments) -> Result<Ru
         times,
         pause: server.longest_pause()?,
         fork: table::median(server.fork_times()?),
+        answering: server.answering()?,
+        live: server.live_bytes()?,
+        long: (arguments.long > 0).then(|| long(contestant, root, arguments)).transpose()?,
     })
+}
+
+/// As `run` with many requests and nothing else.
+fn long(contestant: &Contestant, root: &Path, arguments: &Arguments) -> Result<Long, String> {
+    let mut server = Server::start(&contestant.words, &contestant.environment, root)?;
+    let times = load::run(server.port, CONNECTIONS, arguments.long, arguments.entries)?;
+    let loaded =
+        server.workers.iter().map(|worker| memory::of(*worker)).sum::<Result<Memory, _>>()?;
+    Ok(Long { times, answering: server.answering()?, loaded })
+}
+
+/// Forks of a parent after neap_prefork() and plain, in turn; each of the runs asks several times.
+fn forks(root: &Path, arguments: &Arguments) -> Result<String, String> {
+    let chosen = contestants(root, arguments.entries);
+    let mut took = [Vec::new(), Vec::new()];
+    for _ in 0..arguments.runs {
+        // The first two: with and without.
+        for (contestant, took) in chosen.iter().zip(&mut took) {
+            let mut server = Server::start(&contestant.words, &contestant.environment, root)?;
+            for _ in 0..FORK_ROUNDS {
+                took.extend(server.fork_times()?);
+            }
+        }
+    }
+    let rows: Vec<(&str, &[f64])> =
+        chosen.iter().map(|one| one.name).zip(took.iter().map(Vec::as_slice)).collect();
+    Ok(table::forks(&rows))
 }
 
 /// Builds the servers; what lacks a peer is said by the compiler.
@@ -155,6 +210,10 @@ fn measure(arguments: &Arguments) -> Result<(), String> {
         .canonicalize()
         .map_err(|error| format!("the repository is not where it was built: {error}"))?;
     build(&root)?;
+    if arguments.forks {
+        print!("{}", forks(&root, arguments)?);
+        return Ok(());
+    }
     let mut chosen = contestants(&root, arguments.entries);
     chosen.retain(|contestant| contestant.name.contains(&arguments.only));
     let mut runs: Vec<Vec<Run>> = chosen.iter().map(|_| Vec::new()).collect();

@@ -88,6 +88,19 @@ impl Server {
         Ok(self.ask("pauses")?.into_iter().fold(0.0, f64::max))
     }
 
+    /// Microseconds that making an answer took, the mean over the workers.
+    pub fn answering(&mut self) -> Result<f64, String> {
+        let mut each = self.ask("answers")?;
+        // One that had no connection has no mean.
+        each.retain(|mean| mean.is_finite());
+        Ok(each.iter().sum::<f64>() / each.len() as f64)
+    }
+
+    /// Bytes of the parent's objects.
+    pub fn live_bytes(&mut self) -> Result<f64, String> {
+        self.ask("live")?.first().copied().ok_or_else(|| "the server said nothing".to_owned())
+    }
+
     /// How long forks of the parent take, microseconds.
     pub fn fork_times(&mut self) -> Result<Vec<f64>, String> {
         self.ask("fork")
@@ -130,11 +143,13 @@ mod tests {
     #[test]
     fn a_server_is_understood() {
         let mut server =
-            script("echo parent 5 1 6 2; echo ready 80 11 12; read a; echo 7 1 8 1; read b; echo 3 9; read q").unwrap();
+            script("echo parent 5 1 6 2; echo ready 80 11 12; read a; echo 7 1 8 1; read b; echo 3 9; read c; echo 1 2; read d; echo 99; read q").unwrap();
         assert_eq!((server.port, server.workers.clone()), (80, vec![11, 12]));
         assert_eq!(server.parent_collections, [(5.0, 1.0), (6.0, 2.0)]);
         assert_eq!(server.collect().unwrap(), [(7.0, 1.0), (8.0, 1.0)]);
         assert_eq!(server.longest_pause(), Ok(9.0));
+        assert_eq!(server.answering(), Ok(1.5));
+        assert_eq!(server.live_bytes(), Ok(99.0));
     }
 
     #[test]
