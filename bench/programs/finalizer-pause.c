@@ -2,10 +2,7 @@
  *
  * Only on neap.h. Invariant: before each cycle all objects of the second part have a finalizer, after it about half of them, and that many ran, or the program says that it is not ok. The objects are there in both parts,
  * so that marking costs the same. */
-#include "bench.h"
-#include <neap.h>
-
-enum { MOST_CYCLES = 1000 };
+#include "cycle_stops.h"
 
 static void **kept;
 static long count;
@@ -16,12 +13,6 @@ static void finalize(void *object, void *data)
     (void)object;
     (void)data;
     __atomic_add_fetch(&finalized, 1, __ATOMIC_RELAXED);
-}
-
-static int by_value(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
 }
 
 static void finalizer(void *object)
@@ -42,27 +33,6 @@ __attribute__((noinline)) static void fill(int with_finalizers)
     }
 }
 
-static double stops_ms(void)
-{
-    neap_statistics before, after;
-    neap_statistics_read(&before, sizeof before);
-    neap_collect();
-    neap_statistics_read(&after, sizeof after);
-    return (double)(after.pause_total_ns - before.pause_total_ns) / (double)(after.cycles - before.cycles) * 1e-6;
-}
-
-static double median(int with_finalizers, long cycles)
-{
-    static double all[MOST_CYCLES];
-    for (long cycle = 0; cycle < cycles; cycle++) {
-        fill(with_finalizers);
-        all[cycle] = stops_ms();
-        neap_finalizers_run();
-    }
-    qsort(all, (size_t)cycles, sizeof *all, by_value);
-    return all[cycles / 2];
-}
-
 int main(int argc, char **argv)
 {
     count = bench_argument(argc, argv, 1, "THOUSANDS", 1000, 1, 100000) * 1000;
@@ -71,10 +41,10 @@ int main(int argc, char **argv)
     kept = neap_alloc((size_t)(count / 2) * sizeof *kept);
     for (long i = 0; i < count / 2; i++)
         kept[i] = neap_alloc(24);
-    double without = median(0, cycles);
+    double without = cycle_stops_median(fill, 0, cycles);
     for (long i = 0; i < count / 2; i++)
         finalizer(kept[i]);
-    double with = median(1, cycles);
+    double with = cycle_stops_median(fill, 1, cycles);
     uint64_t died = __atomic_load_n(&finalized, __ATOMIC_RELAXED), made = (uint64_t)(count / 2) * (uint64_t)cycles;
     bool ok = died <= made && died + made / 50 + 64 > made;
     printf("{\"program\":\"finalizer-pause\",\"finalizers\":%ld,\"died\":%llu,\"stops_ms_without\":%.4f,\"stops_ms_with\":%.4f,\"added_stops_ms\":%.4f,\"library_version\":\"%s\",\"ok\":%s}\n",

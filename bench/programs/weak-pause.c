@@ -1,20 +1,11 @@
 /* weak-pause THOUSANDS CYCLES: what THOUSANDS thousand weak handles, half of which lose their object in each cycle, add to the stops of a cycle: medians of the sum of its stops, with and without.
  *
  * Only on neap.h. Invariant: before each cycle all handles have an object, after it about half of them, or the program says that it is not ok. The objects are there in both parts, so that marking costs the same. */
-#include "bench.h"
-#include <neap.h>
-
-enum { MOST_CYCLES = 1000 };
+#include "cycle_stops.h"
 
 static void **kept;
 static neap_handle *handles;
 static long count;
-
-static int by_value(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
 
 /* Objects for all, of which every second one is kept by nothing but the stack that is left with this call. */
 __attribute__((noinline)) static void fill(int with_handles)
@@ -30,26 +21,6 @@ __attribute__((noinline)) static void fill(int with_handles)
     }
 }
 
-static double stops_ms(void)
-{
-    neap_statistics before, after;
-    neap_statistics_read(&before, sizeof before);
-    neap_collect();
-    neap_statistics_read(&after, sizeof after);
-    return (double)(after.pause_total_ns - before.pause_total_ns) / (double)(after.cycles - before.cycles) * 1e-6;
-}
-
-static double median(int with_handles, long cycles)
-{
-    static double all[MOST_CYCLES];
-    for (long cycle = 0; cycle < cycles; cycle++) {
-        fill(with_handles);
-        all[cycle] = stops_ms();
-    }
-    qsort(all, (size_t)cycles, sizeof *all, by_value);
-    return all[cycles / 2];
-}
-
 int main(int argc, char **argv)
 {
     count = bench_argument(argc, argv, 1, "THOUSANDS", 1000, 1, 100000) * 1000;
@@ -57,10 +28,10 @@ int main(int argc, char **argv)
     neap_set_automatic(0);
     kept = neap_alloc((size_t)(count / 2 + 1) * sizeof *kept);
     handles = neap_alloc_leaf_zeroed((size_t)count * sizeof *handles);
-    double without = median(0, cycles);
+    double without = cycle_stops_median(fill, 0, cycles);
     for (long i = 0; i < count; i++)
         handles[i] = neap_handle_alloc(NULL, NEAP_HANDLE_WEAK);
-    double with = median(1, cycles);
+    double with = cycle_stops_median(fill, 1, cycles);
     long alive = 0;
     for (long i = 0; i < count; i++)
         alive += neap_handle_get(handles[i]) != NULL;
