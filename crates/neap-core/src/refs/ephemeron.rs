@@ -23,9 +23,10 @@ pub(crate) fn propagate<M: Marking>(
     for segment in space.buckets.of_class(Class::Pair) {
         batch.fill(segment, Kind::Ephemeron);
         values.clear();
-        batch.with_marks(marking, object, |index, _, marked| {
+        batch.with_marks(marking, object, |index, key, marked| {
             let value = Word(segment.slot(index + 1).load(Acquire));
-            if marked && value.target() != 0 {
+            // A thread may have been stopped between the two stores of a new pair.
+            if marked && value.target() != 0 && value.generation() == key.generation() {
                 values.push(index + 1, value);
             }
         });
@@ -37,11 +38,12 @@ pub(crate) fn propagate<M: Marking>(
         });
         for (_, value) in news.iter() {
             marking.mark(object(value.target()));
-            changed = true;
         }
         if news.len() > 0 {
             // What was reached now may be a key of a pair that comes later.
             marking.drain();
+            // A value that was freed is not marked, however often it is tried.
+            changed |= news.iter().any(|(_, value)| marking.is_marked(object(value.target())));
         }
     }
     changed
@@ -180,6 +182,22 @@ mod tests {
         let handle = allocate(&space, &cache, 1, 10);
         assert!(!run(&space, &[(10, 1)], &[]).is_marked_now(1));
         assert_eq!(pair(&space, handle), (0, 0));
+    }
+
+    #[test]
+    fn following_ends_where_a_value_was_freed_or_is_of_another_pair() {
+        let (space, cache) = (Space::new(), Cache::new());
+        let handle = allocate(&space, &cache, 1, 10);
+        let mut marking = FakeMarking::new(&[]);
+        marking.free(10);
+        marking.mark(1);
+        marking.drain();
+        assert!(!propagate(&space, &mut marking, &OBJECT));
+        let Pair { segment, index, value, .. } = look_up(&space, handle).unwrap();
+        let stale = Word::new(value.kind(), 20, value.generation() + 1);
+        segment.slot(index + 1).store(stale.0, Relaxed);
+        assert!(!propagate(&space, &mut marking, &OBJECT));
+        assert!(!marking.is_marked_now(20));
     }
 
     #[test]

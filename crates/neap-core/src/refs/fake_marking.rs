@@ -29,6 +29,7 @@ pub(crate) struct FakeMarking {
     marked: HashSet<usize>,
     pending: Vec<usize>,
     containers: HashMap<usize, usize>,
+    gone: HashSet<usize>,
 }
 
 pub(crate) fn finalizer(order: Order, data: usize) -> Finalizer {
@@ -42,12 +43,23 @@ impl FakeMarking {
         for &(from, to) in edges {
             map.entry(from).or_default().push(to);
         }
-        Self { edges: map, marked: HashSet::new(), pending: Vec::new(), containers: HashMap::new() }
+        Self {
+            edges: map,
+            marked: HashSet::new(),
+            pending: Vec::new(),
+            containers: HashMap::new(),
+            gone: HashSet::new(),
+        }
     }
 
     /// The address lies in the object.
     pub(crate) fn place(&mut self, address: usize, object: usize) {
         self.containers.insert(address, object);
+    }
+
+    /// The object was freed: marking it does nothing.
+    pub(crate) fn free(&mut self, object: usize) {
+        self.gone.insert(object);
     }
 
     /// Registries want addresses that are multiples of 8: there an object's number stands in the upper half.
@@ -99,7 +111,7 @@ impl Marking for FakeMarking {
     }
     fn drain(&mut self) {
         while let Some(object) = self.pending.pop() {
-            if self.marked.insert(object) {
+            if !self.gone.contains(&object) && self.marked.insert(object) {
                 self.push_targets(object, None);
             }
         }
