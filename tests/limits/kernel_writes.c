@@ -1,7 +1,9 @@
-/* kernel_writes read|recv|io_uring TURNS [heap|static|registered]: the kernel writes pointers into objects of the heap, or into static data, or into a registered range, while collections run. Pointers to checked cells lie in pages; a turn sends half of a page's pointers through a pipe or a pair of sockets
+/* kernel_writes WAY TURNS [heap|static|registered]: the kernel writes pointers into objects of the heap, or into static data, or into a registered range, while collections run. Pointers to checked cells lie in pages; a turn sends half of a page's pointers through a pipe, a pair of sockets or a file
  * into another page and clears the places they came from, so that afterwards the only pointers to those cells are what the kernel wrote. A collector that misses such a write loses the cells.
+ * WAY is one of read, readv, pread, preadv, recv, recvfrom, recvmsg, recvmmsg, fread, io_uring.
  * Prints one JSON object: turns, how often the kernel refused with EFAULT, cells that were not what they should be, collections. Status 0: none refused, none lost; 3: some refused; 1: some lost; 2: something else; 77: the kernel does not
  * offer io_uring. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <gc/gc.h>
 #include <linux/io_uring.h>
@@ -12,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { PAGES = 4096, SLOTS = 4096 / sizeof(void *), HALF = SLOTS / 2, BYTES = HALF * sizeof(void *) };
@@ -114,15 +117,39 @@ static struct cell **page_of_slots(int page, char where)
     return (struct cell **)(mapped + page * 4096ul);
 }
 
-static char how;
+enum way { READ, READV, PREAD, PREADV, RECV, RECVFROM, RECVMSG, RECVMMSG, FREAD, IO_URING, WAYS };
+static const char *const way_names[] = {"read", "readv", "pread", "preadv", "recv", "recvfrom", "recvmsg", "recvmmsg", "fread", "io_uring"};
+static enum way way;
+static FILE *stream;
 
+/* In two pieces where the call takes several. What is read by position is asked for from the file's beginning each time. */
 static ssize_t receive(void *buffer, size_t bytes)
 {
-    switch (how) {
-    case 'i': return ring_read(to, buffer, bytes);
-    case 'c': return recv(to, buffer, bytes, 0);
+    size_t first = bytes / 2;
+    struct iovec pieces[] = {{buffer, first}, {(char *)buffer + first, bytes - first}};
+    struct mmsghdr message = {.msg_hdr = {.msg_iov = pieces, .msg_iovlen = 2}};
+    struct sockaddr_storage sender;
+    socklen_t length = sizeof sender;
+    switch (way) {
+    case READV: return readv(to, pieces, 2);
+    case PREAD: return pread(to, buffer, bytes, 0);
+    case PREADV: return preadv(to, pieces, 2, 0);
+    case RECV: return recv(to, buffer, bytes, 0);
+    case RECVFROM: return recvfrom(to, buffer, bytes, 0, (struct sockaddr *)&sender, &length);
+    case RECVMSG: return recvmsg(to, &message.msg_hdr, 0);
+    case RECVMMSG: return recvmmsg(to, &message, 1, 0, NULL) == 1 ? (ssize_t)message.msg_len : -1;
+    case FREAD: {
+        size_t got = fread(buffer, 1, bytes, stream);
+        return got > 0 || !ferror(stream) ? (ssize_t)got : -1;
+    }
+    case IO_URING: return ring_read(to, buffer, bytes);
     default: return read(to, buffer, bytes);
     }
+}
+
+static int by_position(void)
+{
+    return way == PREAD || way == PREADV;
 }
 
 static uint64_t random_state = 0x5eed;
@@ -136,7 +163,7 @@ static unsigned below(unsigned limit)
 /* Moves half a page of pointers; 0 if the kernel refused, and then nothing has changed. Its frame is gone before anything is allocated. */
 __attribute__((noinline)) static int move(struct cell **source, struct cell **target)
 {
-    if (write(from, source, BYTES) != BYTES) {
+    if ((by_position() ? pwrite(from, source, BYTES, 0) : write(from, source, BYTES)) != BYTES) {
         perror("kernel_writes: sending");
         exit(2);
     }
@@ -146,8 +173,10 @@ __attribute__((noinline)) static int move(struct cell **source, struct cell **ta
         if (part <= 0 && errno == EFAULT) {
             /* The collector of the program's process protected the page. What is on its way is taken out by way of the stack. */
             static char aside[BYTES];
-            while (got < BYTES && (part = read(to, aside, BYTES - got)) > 0)
+            while (!by_position() && got < BYTES && (part = read(to, aside, BYTES - got)) > 0)
                 got += (size_t)part;
+            if (stream != NULL)
+                clearerr(stream);
             memset(aside, 0, sizeof aside);
             return 0;
         }
@@ -165,15 +194,23 @@ int main(int argc, char **argv)
 {
     if (argc < 3)
         return 2;
-    how = argv[1][0] == 'i' ? 'i' : argv[1][2] == 'c' ? 'c' : 'r';
+    while (way < WAYS && strcmp(argv[1], way_names[way]) != 0)
+        way++;
+    if (way == WAYS)
+        return 2;
     long turns = atol(argv[2]), refused = 0, lost = 0;
     int ends[2];
-    if (how == 'i' && !ring_open())
+    if (way == IO_URING && !ring_open())
         return 77;
-    if (how == 'c' ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends))
+    if (by_position())
+        ends[0] = ends[1] = memfd_create("pointers", 0);
+    else if (way >= RECV && way <= RECVMMSG ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends))
         return 2;
     to = ends[0];
     from = ends[1];
+    /* Without a buffer of its own the kernel fills the program's. */
+    if (way == FREAD && ((stream = fdopen(to, "r")) == NULL || setvbuf(stream, NULL, _IONBF, 0) != 0))
+        return 2;
     GC_INIT();
     GC_enable_incremental();
     pages = GC_MALLOC(PAGES * sizeof *pages);

@@ -21,6 +21,7 @@ mod failure;
 mod finalize;
 mod gcj;
 mod incremental;
+mod kernel_writes;
 mod kinds;
 mod links;
 mod lock;

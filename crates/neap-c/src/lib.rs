@@ -17,6 +17,8 @@ mod handles;
 mod inline;
 #[cfg(all(feature = "interpose", not(test)))]
 mod interpose;
+#[cfg(all(feature = "interpose", not(test)))]
+mod kernel_writes;
 mod layouts;
 mod links;
 mod monitors;

@@ -35,6 +35,7 @@ pub use crate::cycle::events::{AfterCycle, CycleEvent, CycleGate, EventCallback,
 pub use crate::cycle::root_callback::RootCallback;
 pub use crate::heap::kind::Kind;
 pub use crate::heap::layout::{LayoutError, LayoutId};
+pub use crate::kernel_writes;
 pub use crate::mark::tracer::Tracer;
 pub use crate::options;
 pub use crate::refs::finalizer::{Finalizer, Order};
@@ -42,6 +43,7 @@ pub use crate::refs::{cleaner, finalizer, link, queue, toggle};
 pub use crate::runtime::allocate::{HeapResizeCallback, OutOfMemoryCallback};
 pub use crate::runtime::fork::{Around as AroundForks, set_around as set_around_forks};
 pub use crate::runtime::interpose::{pthread_create, pthread_sigmask, sigaction, signal};
+pub use crate::runtime::kernel_writes;
 pub use crate::runtime::summary::{Statistics, statistics};
 pub use crate::runtime::waits;
 pub use crate::runtime::warning::WarningCallback;

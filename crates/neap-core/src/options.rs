@@ -142,9 +142,10 @@ options! {
     /// How the collector learns what the program wrote while it marked. `none`: it stops the world
     /// for the whole of marking. `pagemap`: it marks while the program runs and asks the kernel.
     /// `fork`: a child process marks a snapshot while the program runs. `mprotect`: as `pagemap`, but
-    /// by faults; system calls that write into protected pages fail with EFAULT. `snapshot`: it marks the
-    /// heap as it was at one moment, and pages are copied before the program writes to them. `auto`: the
-    /// first of `pagemap`, `fork` and `none` that works here; `neap doctor` says which that is.
+    /// by faults; what has the kernel write into the heap, but for libc's functions that read data, may
+    /// fail with EFAULT. `snapshot`: it marks the heap as it was at one moment, and pages are copied before
+    /// the program writes to them. `auto`: the first of `pagemap`, `fork` and `none` that works here;
+    /// `neap doctor` says which that is.
     watch: WatchChoice { default: WatchChoice::Auto, valid: () }
     /// Between full cycles there are minor ones, which look only at what was allocated or written since the last cycle. Only where the program runs while it is marked. `auto`: as long as
     /// they pay. `always`: whenever there is room, for tests. `never`: every cycle is a full one.

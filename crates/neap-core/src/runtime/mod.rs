@@ -9,6 +9,7 @@ pub mod external_stop;
 pub(crate) mod fork;
 pub mod heap_snapshot;
 pub mod interpose;
+pub mod kernel_writes;
 pub mod prefork;
 mod recorded;
 mod sampled;

@@ -6,6 +6,7 @@
 pub mod choose;
 #[cfg(test)]
 mod contract;
+mod lent;
 pub mod mprotect;
 pub mod pagemap;
 pub mod snapshot;

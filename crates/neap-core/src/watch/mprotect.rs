@@ -2,8 +2,8 @@
 //!
 //! Invariant: a page whose bit is set is armed: registered, read-only, and not written since. Bits and protection change together, under a lock that is held with every signal blocked, so no handler
 //! waits for a thread that was stopped in it. `[watch.inv.rearm-before-scan]` holds since a page is protected before it is reported. Rows of pages with different protection are mappings of their own, of which the kernel
-//! allows so many (`vm.max_map_count`): past a share of them a fault gives a whole chunk up as written. Writes by the kernel fail with EFAULT: see `docs/watches.md`.
-//! Called by one thread at a time; the handler on any.
+//! allows so many (`vm.max_map_count`): past a share of them a fault gives a whole chunk up as written. The kernel asks no handler: where it is to write, the front ends lend it the pages first ([`lend`]), and
+//! lent pages are not armed. The watch is called by one thread at a time; the handler, [`lend`] and [`take_back`] on any.
 
 #![allow(unsafe_code)]
 
@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 use rustix::io::Errno;
 
 use super::Watch;
+use super::lent::Lent;
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
 use crate::sys::refusal::Refusal;
 use crate::sys::{fault, map, signal};
@@ -31,6 +32,8 @@ struct Shared {
     /// Holes at most.
     most_holes: AtomicUsize,
     busy: AtomicBool,
+    /// Pages that a system call may write to now.
+    lent: Lent,
     /// The process that opened the watch. A child of `fork` has another number, and perhaps a lock that nobody will give back.
     process: AtomicU32,
 }
@@ -43,6 +46,7 @@ static SHARED: Shared = Shared {
     holes: AtomicUsize::new(0),
     most_holes: AtomicUsize::new(0),
     busy: AtomicBool::new(false),
+    lent: Lent::new(),
     process: AtomicU32::new(0),
 };
 
@@ -123,6 +127,26 @@ impl Shared {
         }
         done
     }
+
+    /// Makes armed pages writable, and more of them where the kernel has no room for the mappings. With the lock.
+    fn let_write(&self, pages: Range<usize>) -> bool {
+        let last = self.page(self.registered_end.load(Acquire));
+        if self.is_inherited() {
+            // Bits and protection may have been in the middle of a change: a child of `fork` gives everything up, once.
+            self.process.store(std::process::id(), Relaxed);
+            return self.give_up(0..last);
+        }
+        let holes = self.holes.load(Relaxed) + pages.len();
+        if holes <= self.most_holes.load(Relaxed) && self.give_up(pages.clone()) {
+            self.holes.store(holes, Relaxed);
+            return true;
+        }
+        let per_chunk = CHUNK_BYTES / PAGE_BYTES;
+        let first = pages.start / per_chunk * per_chunk;
+        let chunks = first..pages.end.next_multiple_of(per_chunk).min(last);
+        // With everything given up there are fewer mappings than before.
+        self.give_up(chunks) || self.give_up(0..last)
+    }
 }
 
 /// The handler's part: a write to `address` faulted. Whether it can go on now.
@@ -134,27 +158,45 @@ fn on_write(address: usize) -> bool {
     }
     SHARED.alone(|| {
         let page = offset / PAGE_BYTES;
-        let last = (end - SHARED.start.load(Relaxed)) / PAGE_BYTES;
-        if SHARED.is_inherited() {
-            // Bits and protection may have been in the middle of a change: a child of `fork` gives everything up, once.
-            SHARED.process.store(std::process::id(), Relaxed);
-            return SHARED.give_up(0..last);
-        }
-        if !SHARED.is_armed(page) {
-            // Another thread's fault on the same page was faster. What was registered is writable when it is not armed.
-            return true;
-        }
-        let holes = SHARED.holes.load(Relaxed);
-        if holes < SHARED.most_holes.load(Relaxed) && SHARED.give_up(page..page + 1) {
-            SHARED.holes.store(holes + 1, Relaxed);
-            return true;
-        }
-        let per_chunk = CHUNK_BYTES / PAGE_BYTES;
-        let first = page / per_chunk * per_chunk;
-        let chunk = first..(first + per_chunk).min(last);
-        // With everything given up there are fewer mappings than before.
-        SHARED.give_up(chunk) || SHARED.give_up(0..last)
+        // Another thread's fault on the same page may have been faster. What was registered is writable when it is not armed.
+        (!SHARED.is_inherited() && !SHARED.is_armed(page)) || SHARED.let_write(page..page + 1)
     })
+}
+
+/// Whether a watch is open.
+pub fn is_open() -> bool {
+    SHARED.start.load(Relaxed) != 0
+}
+
+/// Lets the kernel write to the watched pages of a range until [`take_back`] is called with the answer; None if there are none.
+pub fn lend(range: &Range<usize>) -> Option<Range<usize>> {
+    let start = SHARED.start.load(Acquire);
+    let (from, to) = (range.start.max(start), range.end.min(SHARED.registered_end.load(Acquire)));
+    if start == 0 || from >= to {
+        return None;
+    }
+    let pages = (from - start) / PAGE_BYTES..(to - start).div_ceil(PAGE_BYTES);
+    SHARED.alone(|| {
+        // Closed meanwhile, nothing is protected.
+        is_open().then(|| {
+            SHARED.lent.lend(pages.clone());
+            let mut page = pages.start;
+            while let Some(first) = SHARED.next(page, pages.end, true) {
+                page = SHARED.next(first, pages.end, false).unwrap_or(pages.end);
+                SHARED.let_write(first..page);
+            }
+            pages
+        })
+    })
+}
+
+/// The call that these pages were lent to has returned.
+pub fn take_back(pages: Range<usize>) {
+    SHARED.alone(|| {
+        if is_open() {
+            SHARED.lent.take_back(pages);
+        }
+    });
 }
 
 /// The watch.
@@ -166,8 +208,13 @@ impl Mprotect {
     /// Opens the watch over memory that will be registered piece by piece.
     pub fn open(span: Range<usize>) -> Result<Self, Refusal> {
         let bits_bytes = (span.len() / PAGE_BYTES).div_ceil(8).next_multiple_of(PAGE_BYTES);
-        let bits = map::allocate(bits_bytes).map_err(|error| Refusal::new("mmap", error))?;
-        fault::install(on_write).inspect_err(|_| map::release(bits, bits_bytes))?;
+        let refusal = |error| Refusal::new("mmap", error);
+        let bits = map::allocate(bits_bytes).map_err(refusal)?;
+        let opened = SHARED.lent.open(span.len() / PAGE_BYTES).map_err(refusal);
+        opened.and_then(|()| fault::install(on_write)).inspect_err(|_| {
+            SHARED.lent.close();
+            map::release(bits, bits_bytes);
+        })?;
         let allowed = map::most_mappings().unwrap_or(USUAL_MAPPINGS);
         // Half of the mappings are the program's; each hole may take two.
         SHARED.most_holes.store(allowed / 4, Relaxed);
@@ -191,6 +238,7 @@ impl Drop for Mprotect {
             }
             SHARED.start.store(0, Relaxed);
             SHARED.length.store(0, Relaxed);
+            SHARED.lent.close();
         });
         map::release(Address(SHARED.armed.swap(0, Relaxed)), self.bits_bytes);
     }
@@ -216,9 +264,10 @@ impl Watch for Mprotect {
         while let Some(first) = SHARED.next(page, end, false) {
             let row = SHARED.alone(|| {
                 let last = SHARED.next(first, end, true).unwrap_or(end);
+                let (lent, last) = SHARED.lent.row(first..last);
                 let row = SHARED.addresses(&(first..last));
                 // Where the kernel refuses a further mapping the pages stay writable, and are reported again the next time.
-                if map::set_writable(Address(row.start), row.len(), false).is_ok() {
+                if !lent && map::set_writable(Address(row.start), row.len(), false).is_ok() {
                     SHARED.set(first..last, true);
                     let holes = SHARED.holes.load(Relaxed);
                     SHARED.holes.store(holes.saturating_sub(last - first), Relaxed);
@@ -288,6 +337,37 @@ mod tests {
         drop(watch);
         // SAFETY: as above; nothing is protected any more.
         unsafe { start.pointer::<u8>().write_volatile(2) };
+    }
+
+    #[test]
+    fn the_kernel_writes_to_lent_pages_and_they_count_as_written() {
+        let heap = map::allocate(8 * PAGE_BYTES).unwrap();
+        let range = heap.0..heap.0 + 8 * PAGE_BYTES;
+        let mut watch = Mprotect::open(range.clone()).unwrap();
+        watch.register(&range).unwrap();
+        let zero = std::fs::File::open("/dev/zero").unwrap();
+        let fill = || {
+            // SAFETY: the test's own pages.
+            let filled = unsafe {
+                libc::read(std::os::fd::AsRawFd::as_raw_fd(&zero), heap.add(5000).pointer(), 5000)
+            };
+            (filled, std::io::Error::last_os_error().raw_os_error())
+        };
+        written(&mut watch, &range);
+        assert_eq!(fill(), (-1, Some(libc::EFAULT)), "this is what lending is for");
+        let pages = lend(&(heap.0 + 5000..heap.0 + 10_000)).unwrap();
+        assert_eq!(pages, 1..3);
+        for _ in 0..2 {
+            assert_eq!(written(&mut watch, &range), 2, "not armed while they are lent");
+            assert_eq!(fill().0, 5000);
+        }
+        take_back(pages);
+        assert_eq!(written(&mut watch, &range), 2);
+        assert_eq!(written(&mut watch, &range), 0);
+        assert_eq!(fill().0, -1);
+        assert_eq!(lend(&(heap.0 - PAGE_BYTES..heap.0)), None);
+        drop(watch);
+        assert_eq!(lend(&range), None);
     }
 
     #[test]
