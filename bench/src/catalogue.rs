@@ -12,7 +12,7 @@ mod watches;
 
 use std::collections::BTreeMap;
 
-use watches::watches;
+use watches::{huge_pages, watches};
 
 use crate::experiment::{Bar, Contestant, Draw, Experiment, Figure, Library, Metric};
 
@@ -62,6 +62,8 @@ pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
     all.extend(
         ["200M", "1G", "4G"].map(|live| watches(live, if quick { "32M" } else { live }, seconds)),
     );
+    let (size, millions) = if quick { ("32M", "1") } else { ("200M", "5") };
+    all.extend(huge_pages(size, seconds, millions));
     all
 }
 

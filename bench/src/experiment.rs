@@ -23,6 +23,8 @@ pub enum Library {
     Mono,
     /// The same program on Java.
     Java,
+    /// The same program in D, on druntime.
+    Druntime,
     /// No collector at all: a control.
     Nothing,
 }
@@ -37,6 +39,7 @@ impl Library {
             Self::Mimalloc => "mimalloc",
             Self::Mono => "Mono",
             Self::Java => "Java",
+            Self::Druntime => "druntime",
             Self::Nothing => "no collector",
         }
     }

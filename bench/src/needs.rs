@@ -38,7 +38,7 @@ struct Runtime {
     target: &'static str,
 }
 
-const RUNTIMES: [Runtime; 2] = [
+const RUNTIMES: [Runtime; 3] = [
     Runtime {
         library: Library::Mono,
         commands: &["mono", "mcs"],
@@ -50,6 +50,12 @@ const RUNTIMES: [Runtime; 2] = [
         commands: &["java", "javac"],
         packages: &["openjdk-17-jdk-headless"],
         target: "java",
+    },
+    Runtime {
+        library: Library::Druntime,
+        commands: &["ldc2"],
+        packages: &["ldc"],
+        target: "druntime",
     },
 ];
 
