@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""The tables of docs/watches.md, from what was measured: `bench/watches.py` prints them as Markdown.
-
-What each watch costs is measured now, by build/bin/neap doctor --measure, RUNS times (3), medians; the rest are medians of the newest results in bench/results (or of FILE),
-which `make bench BENCH=watches` writes. What has not been measured is a dash. Usage: bench/watches.py [--costs RUNS] [FILE]"""
+# The tables of docs/watches.md, from what was measured, as Markdown. What each watch costs is measured now, by build/bin/neap doctor --measure, RUNS times (3), medians; the rest are medians of
+# the results in bench/results (or in FILE), which `make bench BENCH=watches` writes. What has not been measured is a dash.
+# Usage: bench/watches.py [--costs RUNS] [FILE]
 import argparse
 import json
 import pathlib
@@ -82,7 +81,7 @@ def huge_pages(experiments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description="Print the tables of docs/watches.md.")
     parser.add_argument("--costs", type=int, default=3, metavar="RUNS", help="how often to measure what each watch costs; 0: not at all")
     parser.add_argument("file", nargs="?", metavar="FILE")
     arguments = parser.parse_args()
