@@ -49,10 +49,10 @@ pub fn plain(record: &Record, published: &Published) -> String {
         head(record),
         programs(record).plain(),
         first,
-        bars(record).plain(),
         second,
-        beside(record, published).plain(),
+        bars(record).plain(),
         third,
+        beside(record, published).plain(),
     ];
     text.join("\n") + "\n"
 }
@@ -64,10 +64,10 @@ pub fn markdown(record: &Record, published: &Published) -> String {
         head(record),
         programs(record).markdown(),
         first,
-        bars(record).markdown(),
         second,
-        beside(record, published).markdown(),
+        bars(record).markdown(),
         third,
+        beside(record, published).markdown(),
     ];
     text.join("\n") + "\n"
 }
