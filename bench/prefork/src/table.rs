@@ -54,12 +54,14 @@ fn of_long(run: &Run, pick: fn(&Long) -> f64) -> f64 {
 }
 
 type Pick = fn(&Run) -> f64;
+/// A figure of the contestant of this name.
+type Of = (&'static str, Pick);
 const PREFORK: &str = "Neap, neap_prefork()";
 const DROP_IN: &str = "Neap as libgc, prefork=on-fork";
 const COLLECTED: Pick = |run| run.collected.private as f64;
 
 /// What is compared, with what, and what was aimed at: a figure of one contestant over that of another.
-const AIMS: &[(&str, (&str, Pick), (&str, Pick), &str)] = &[
+const AIMS: &[(&str, Of, Of, &str)] = &[
     (
         "private memory that a collection adds to a worker, of the live heap",
         (PREFORK, |run| COLLECTED(run) - run.loaded.private as f64),

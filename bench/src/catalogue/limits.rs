@@ -33,7 +33,7 @@ pub fn experiments(quick: bool) -> [Experiment; 3] {
         });
         experiment(name, contestants, figures.into())
     };
-    let (held, seconds) = if quick { ("100", "2") } else { ("1000", "10") };
+    let (held, seconds) = if quick { ("100", "10") } else { ("1000", "10") };
     let shrink = vec![
         on_neap("neap", "shrink", &[held, seconds, "64"], &[]),
         on_neap(

@@ -220,11 +220,12 @@ mod tests {
                 iov_len: 8,
             })
             .collect();
+        // SAFETY: a zeroed message has no address and no control data.
+        let none = unsafe { core::mem::zeroed::<libc::msghdr>() };
         let message = libc::msghdr {
-            // SAFETY: a zeroed message has no address and no control data.
             msg_iov: pieces.as_ptr().cast_mut(),
             msg_iovlen: pieces.len(),
-            ..unsafe { core::mem::zeroed() }
+            ..none
         };
         let mut loan = Loan::new();
         // SAFETY: a message of ours, which is not in the watched range.
