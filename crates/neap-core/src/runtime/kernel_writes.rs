@@ -222,11 +222,8 @@ mod tests {
             .collect();
         // SAFETY: a zeroed message has no address and no control data.
         let none = unsafe { core::mem::zeroed::<libc::msghdr>() };
-        let message = libc::msghdr {
-            msg_iov: pieces.as_ptr().cast_mut(),
-            msg_iovlen: pieces.len(),
-            ..none
-        };
+        let message =
+            libc::msghdr { msg_iov: pieces.as_ptr().cast_mut(), msg_iovlen: pieces.len(), ..none };
         let mut loan = Loan::new();
         // SAFETY: a message of ours, which is not in the watched range.
         unsafe { loan.message(&message) };

@@ -1,7 +1,7 @@
 //! Pages that are lent to the kernel: a system call under way may write to them, so the `mprotect` watch leaves them writable and reports them as written each time.
 //!
 //! Invariant: a page counts as lent from [`Lent::lend`] to [`Lent::take_back`], as often as it was lent; one that was lent very often at once, or by a call that never came back (its thread was cancelled),
-//! stays so, which costs a rescan of that page and no more. Used under the watch's lock, but for [`Lent::any`].
+//! stays so, which costs a rescan of that page and no more. Used under the watch's lock.
 
 #![allow(unsafe_code)]
 
