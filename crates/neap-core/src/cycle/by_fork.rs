@@ -19,7 +19,7 @@ use super::report::Kind;
 use super::settle::Settling;
 use super::stopped::{Stop, mark_uncollectable, nanoseconds, read_roots};
 use super::taken::Taken;
-use crate::addr::{Address, PAGE_BYTES};
+use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
 use crate::heap::{HEAP, sent_marks};
 use crate::mark::drain::Marker;
 use crate::mark::frozen::Inward;
@@ -103,6 +103,7 @@ impl ByFork {
     pub fn arm(&mut self) {
         let began = Instant::now();
         self.taken.begin(Kind::Fork);
+        mend_huge_pages();
         self.shared = Shared::new(HEAP.committed() + SPARE_BYTES);
         self.taken.record.arm_ns = nanoseconds(began);
     }
@@ -162,6 +163,18 @@ impl ByFork {
     /// The last stop; ends the cycle. `own` as in [`Self::first_stop`].
     pub fn remark(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
         self.taken.remark(collector, own);
+    }
+}
+
+/// What the program wrote while the last child was there has divided huge pages, which the next copy of the page tables would pay for. World running, on the collector's thread.
+fn mend_huge_pages() {
+    let state = &HEAP.state;
+    let above = state.huge_pages_above.load(Relaxed).max(state.small_pages_below.load(Relaxed));
+    for offset in (above..HEAP.committed()).step_by(CHUNK_BYTES) {
+        let whole = HEAP.inner().granules.is_whole(offset / CHUNK_BYTES);
+        if whole && !map::collapse(HEAP.base().add(offset), CHUNK_BYTES) {
+            return;
+        }
     }
 }
 

@@ -312,6 +312,11 @@ impl Granules {
         self.chunks[chunk].free == ALL && self.chunks[chunk].dirty == 0
     }
 
+    /// Whether all of a chunk holds memory.
+    pub fn is_whole(&self, chunk: usize) -> bool {
+        self.chunks[chunk].dirty == ALL
+    }
+
     /// Whether a granule is free.
     pub fn is_free(&self, granule: Granule) -> bool {
         self.chunks[granule.chunk()].free >> granule.in_chunk() & 1 != 0

@@ -16,6 +16,9 @@ use crate::sys::map;
 /// Copies whose memory is fetched from the system at once. Larger: fewer calls; smaller: whoever writes next waits less.
 const AHEAD: usize = 16;
 
+/// The part of all copies whose memory is fetched when there is none yet. Larger: fewer writers wait for memory; smaller: less of it for programs that write little.
+const FETCHED_FIRST: usize = 16;
+
 /// The copies, and which page each is of.
 pub struct KeptPages {
     /// First byte whose page can be kept. Written while nobody marks.
@@ -79,7 +82,9 @@ impl KeptPages {
         self.most.store(most, Relaxed);
         self.mapped_bytes.store(bytes, Relaxed);
         self.used.store(0, Relaxed);
-        self.fetched.store(0, Relaxed);
+        let first = most / FETCHED_FIRST;
+        map::fetch(table.add(table_bytes), first * PAGE_BYTES);
+        self.fetched.store(first, Relaxed);
         self.overflowed.store(false, Relaxed);
         self.pages.store(pages, Release);
         Ok(())

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
 use std::time::Instant;
 
@@ -32,7 +33,7 @@ pub struct Cost {
     pub ask_some: Option<Duration>,
     /// The same when all was.
     pub ask_all: Option<Duration>,
-    /// The first write to a page, a mean over one page in 64.
+    /// The first write to a page, a mean over one page in 64, while another thread reads, as one that marks does.
     pub first_write: Duration,
 }
 
@@ -71,6 +72,24 @@ fn write(range: &Range<usize>, step: usize) -> Duration {
     began.elapsed() / pages.max(1)
 }
 
+/// The same while another thread reads all of the range, which keeps a processor from sleeping, as marking does.
+fn write_beside_a_reader(range: &Range<usize>, step: usize) -> Duration {
+    let at_work = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while at_work.load(Relaxed) {
+                for address in range.clone().step_by(PAGE_BYTES) {
+                    // SAFETY: the range is ours and committed.
+                    unsafe { (address as *const u64).read_volatile() };
+                }
+            }
+        });
+        let took = write(range, step);
+        at_work.store(false, Relaxed);
+        took
+    })
+}
+
 fn by_watch(watch: &mut dyn Watch, range: &Range<usize>) -> Result<Cost, Refusal> {
     let all = range.len() / PAGE_BYTES;
     watch.register(range)?;
@@ -86,7 +105,7 @@ fn by_watch(watch: &mut dyn Watch, range: &Range<usize>) -> Result<Cost, Refusal
     };
     let arm = ask(all..all + 1)?;
     let ask_clean = Some(ask(0..1)?);
-    let first_write = write(range, SOME);
+    let first_write = write_beside_a_reader(range, SOME);
     let some = all.div_ceil(SOME);
     let ask_some = Some(ask(some..all + 1)?);
     write(range, 1);
@@ -107,7 +126,7 @@ fn by_copies(range: &Range<usize>) -> Result<Cost, Refusal> {
     watch.protect(range)?;
     let arm = began.elapsed();
     watch.begin_keeping();
-    let first_write = write(range, SOME);
+    let first_write = write_beside_a_reader(range, SOME);
     let all = kept.count() == pages.div_ceil(SOME);
     drop(watch);
     kept.close();
@@ -134,7 +153,7 @@ fn by_child(range: &Range<usize>) -> Result<Cost, Refusal> {
             child::exit(0)
         }
         Ok(Some(child)) => {
-            let first_write = write(range, SOME);
+            let first_write = write_beside_a_reader(range, SOME);
             // SAFETY: as above.
             unsafe { may_end.write_volatile(1) };
             child.wait();

@@ -120,6 +120,15 @@ pub fn fetch(start: Address, bytes: usize) {
     unsafe { libc::syscall(libc::SYS_madvise, start.0, bytes, MADV_POPULATE_WRITE) };
 }
 
+/// Makes one huge page of the small ones that a range of a huge page's size and place has come to consist of. False if this kernel cannot (before Linux 6.1), or never does for this range; that it finds no memory now is of no consequence.
+pub fn collapse(start: Address, bytes: usize) -> bool {
+    const MADV_COLLAPSE: libc::c_int = 25;
+    // SAFETY: advice that does not change contents.
+    let refused = unsafe { libc::syscall(libc::SYS_madvise, start.0, bytes, MADV_COLLAPSE) } != 0;
+    // SAFETY: errno is this thread's.
+    !refused || unsafe { *libc::__errno_location() } != libc::EINVAL
+}
+
 /// Grows a mapping made by [`allocate`], moving it where it must.
 ///
 /// # Safety
