@@ -25,6 +25,8 @@ pub enum Library {
     Java,
     /// The same program in D, on druntime.
     Druntime,
+    /// The same program in Go.
+    Go,
     /// No collector at all: a control.
     Nothing,
 }
@@ -40,6 +42,7 @@ impl Library {
             Self::Mono => "Mono",
             Self::Java => "Java",
             Self::Druntime => "druntime",
+            Self::Go => "Go",
             Self::Nothing => "no collector",
         }
     }

@@ -31,31 +31,43 @@ const PEERS: [Peer; 2] = [
 /// A runtime with a compiler of its own.
 struct Runtime {
     library: Library,
-    /// Commands that have to run with `--version`.
+    /// Commands that have to run.
     commands: &'static [&'static str],
+    /// Their argument, with which they do nothing but say their version.
+    asked: &'static str,
     packages: &'static [&'static str],
     /// What builds its programs.
     target: &'static str,
 }
 
-const RUNTIMES: [Runtime; 3] = [
+const RUNTIMES: [Runtime; 4] = [
     Runtime {
         library: Library::Mono,
         commands: &["mono", "mcs"],
+        asked: "--version",
         packages: &["mono-runtime", "mono-mcs"],
         target: "mono",
     },
     Runtime {
         library: Library::Java,
         commands: &["java", "javac"],
+        asked: "--version",
         packages: &["openjdk-17-jdk-headless"],
         target: "java",
     },
     Runtime {
         library: Library::Druntime,
         commands: &["ldc2"],
+        asked: "--version",
         packages: &["ldc"],
         target: "druntime",
+    },
+    Runtime {
+        library: Library::Go,
+        commands: &["go"],
+        asked: "version",
+        packages: &["golang-go"],
+        target: "go",
     },
 ];
 
@@ -63,7 +75,7 @@ impl Runtime {
     fn is_there(&self) -> bool {
         self.commands.iter().all(|command| {
             Command::new(command)
-                .arg("--version")
+                .arg(self.asked)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
@@ -285,6 +297,7 @@ mod tests {
         let runtime = |commands| Runtime {
             library: Library::Mono,
             commands,
+            asked: "--version",
             packages: &["none"],
             target: "none",
         };

@@ -23,10 +23,10 @@ fn rate(threads: &str, quick: bool) -> Experiment {
         contestant(label, Library::Java, "Finalizers-java", &arguments)
     };
     let contestants = vec![
-        java("G1, finalize()", "-XX:+UseG1GC", "finalizer"),
-        java("Parallel, finalize()", "-XX:+UseParallelGC", "finalizer"),
-        java("ZGC, finalize()", "-XX:+UseZGC", "finalizer"),
-        java("G1, Cleaner", "-XX:+UseG1GC", "cleaner"),
+        java("G1, finalize()", "-XX:+UseG1GC -Xmx2g", "finalizer"),
+        java("Parallel, finalize()", "-XX:+UseParallelGC -Xmx2g", "finalizer"),
+        java("ZGC, finalize()", "-XX:+UseZGC -Xmx2g", "finalizer"),
+        java("G1, Cleaner", "-XX:+UseG1GC -Xmx2g", "cleaner"),
         ours("neap, finalizer", "finalizer"),
         ours("neap, cleaner", "cleaner"),
     ];

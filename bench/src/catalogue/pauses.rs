@@ -1,4 +1,4 @@
-//! What the program notices of concurrent cycles: `pauses` beside libgc, beside our own stop-the-world mode, and beside what the machine alone does to two threads; allocation-heavy programs with and without the world stopped.
+//! What the program notices of concurrent cycles: `pauses` beside libgc and the same program in other languages, beside our own stop-the-world mode, and beside what the machine alone does to two threads; allocation-heavy programs with and without the world stopped.
 //!
 //! Pure, like `catalogue`.
 
@@ -9,6 +9,14 @@ const NEAP: &str = "neap";
 const STOPPING: &str = "neap, stop-the-world";
 const MAJOR: &str = "neap, no minor cycles";
 const MACHINE: &str = "no collector";
+/// The size at which other languages compete too.
+const LIVE_OF_PEERS: &str = "1G";
+const AGAINST_LANGUAGES: [(&str, Metric); 4] = [
+    ("longest pause", Metric::LongestPauseMs),
+    ("longest operation", Metric::OperationMaxUs),
+    ("operations in a second", Metric::OperationsPerSecond),
+    ("peak memory", Metric::PeakMb),
+];
 
 fn with(label: &str, option: (&str, &str), program: &str, arguments: &[&str]) -> Contestant {
     let mut ours = contestant(label, Library::Neap, program, arguments);
@@ -20,7 +28,7 @@ fn with(label: &str, option: (&str, &str), program: &str, arguments: &[&str]) ->
 pub fn experiments(quick: bool, seconds: &str) -> [Experiment; 3] {
     [("200M", 1.0), ("1G", 1.0), ("4G", 2.0)].map(|(live, longest_ms)| {
         let arguments = [if quick { "32M" } else { live }, "200000", seconds];
-        let contestants = vec![
+        let mut contestants = vec![
             contestant("libgc", Library::Libgc, "pauses", &arguments),
             contestant(NEAP, Library::Neap, "pauses", &arguments),
             with(STOPPING, ("NEAP_WATCH", "none"), "pauses", &arguments),
@@ -29,7 +37,7 @@ pub fn experiments(quick: bool, seconds: &str) -> [Experiment; 3] {
         let row = |text: &str, metric, peer, bar| {
             figure(&format!("pauses, {live} live: {text}"), metric, NEAP, Some(peer), bar)
         };
-        let figures = vec![
+        let mut figures = vec![
             row(
                 "longest pause",
                 Metric::LongestPauseMs,
@@ -65,8 +73,32 @@ pub fn experiments(quick: bool, seconds: &str) -> [Experiment; 3] {
                 Some(Bar::AtMost(1.25)),
             ),
         ];
+        if live == LIVE_OF_PEERS {
+            for peer in other_languages(&arguments) {
+                let against = |(text, metric)| {
+                    row(&format!("{text} against {}", peer.label), metric, &peer.label, None)
+                };
+                figures.extend(AGAINST_LANGUAGES.map(against));
+                contestants.push(peer);
+            }
+        }
         experiment(&format!("pauses-{}", live.to_lowercase()), contestants, figures)
     })
+}
+
+/// The same program in languages with collectors of their own, which know every pointer and may have barriers.
+fn other_languages(arguments: &[&str]) -> Vec<Contestant> {
+    let one = |label: &str, library, program: &str, first: &[&str], last: &[&str]| {
+        contestant(label, library, program, &[first, arguments, last].concat())
+    };
+    let forking = "--DRT-gcopt=gc:conservative fork:1";
+    vec![
+        one("Go", Library::Go, "pauses-go", &[], &[]),
+        one("Java, G1", Library::Java, "Pauses-java", &["-XX:+UseG1GC -Xmx4g"], &[]),
+        one("Java, ZGC", Library::Java, "Pauses-java", &["-XX:+UseZGC -Xmx4g"], &[]),
+        one("druntime", Library::Druntime, "pauses-druntime", &[], &[]),
+        one("druntime, fork:1", Library::Druntime, "pauses-druntime", &[], &[forking]),
+    ]
 }
 
 /// Programs that do nothing but allocate, against our own stop-the-world mode and with full cycles only.
