@@ -75,6 +75,12 @@ for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c
     esac
 done
 
+# It waits for ten seconds, so once.
+if wanted stuck; then
+    # shellcheck disable=SC2086
+    build stuck.c stuck -O2 -rdynamic $link && result stuck "$out/stuck"
+fi
+
 if wanted dlopen_roots; then
     # shellcheck disable=SC2086
     cc -g $warnings -shared -fPIC tests/c/plugin.c -o "$out/plugin.so" &&
