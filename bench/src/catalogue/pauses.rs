@@ -34,6 +34,7 @@ pub fn experiments(quick: bool, seconds: &str) -> [Experiment; 3] {
             with(STOPPING, ("NEAP_WATCH", "none"), "pauses", &arguments),
             contestant(MACHINE, Library::Nothing, "still", &[seconds]),
         ];
+        let peers = if live == LIVE_OF_PEERS { other_languages(&arguments) } else { Vec::new() };
         let row = |text: &str, metric, peer, bar| {
             figure(&format!("pauses, {live} live: {text}"), metric, NEAP, Some(peer), bar)
         };
@@ -73,15 +74,13 @@ pub fn experiments(quick: bool, seconds: &str) -> [Experiment; 3] {
                 Some(Bar::AtMost(1.25)),
             ),
         ];
-        if live == LIVE_OF_PEERS {
-            for peer in other_languages(&arguments) {
-                let against = |(text, metric)| {
-                    row(&format!("{text} against {}", peer.label), metric, &peer.label, None)
-                };
-                figures.extend(AGAINST_LANGUAGES.map(against));
-                contestants.push(peer);
+        for peer in &peers {
+            for (text, metric) in AGAINST_LANGUAGES {
+                let text = format!("{text} against {}", peer.label);
+                figures.push(row(&text, metric, &peer.label, None));
             }
         }
+        contestants.extend(peers.iter().cloned());
         experiment(&format!("pauses-{}", live.to_lowercase()), contestants, figures)
     })
 }

@@ -134,7 +134,7 @@ impl Concurrent {
             ..CycleRecord::default()
         };
         self.began_at = HEAP.state.allocated_since_cycle.load(Relaxed);
-        self.watched.roots().0.begin();
+        self.watched.begin()?;
         sweep::finish(&HEAP);
         HEAP.state.marked_bytes.store(0, Relaxed);
         markers::team().begin(MOST_MARKERS, true);
@@ -216,8 +216,25 @@ impl Concurrent {
     /// Reads the roots in a short stop, for a program that names some itself. `own` is the calling mutator.
     pub fn first_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
         collector.step(Step::Armed);
+        self.record.first_ns = self.read_roots_in_a_stop(collector, own, begin_marking);
+        collector.step(Step::RootsRead);
+    }
+
+    /// The same in the middle of marking: what was allocated before objects were born marked, and is known to stacks alone, is marked beside the program then, and not in the last stop.
+    pub fn roots_again(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
+        let stop_ns = self.read_roots_in_a_stop(collector, own, || {});
+        self.record.note_short_stop(stop_ns);
+    }
+
+    /// Gives the length of the stop, in which `f` runs first.
+    fn read_roots_in_a_stop(
+        &mut self,
+        collector: &mut Collector,
+        own: Option<&Mutator>,
+        f: impl FnOnce(),
+    ) -> u64 {
         let stop = Stop::begin(collector, own);
-        begin_marking();
+        f();
         // SAFETY: this thread drives the stop, under the collector's lock.
         let marker = unsafe { markers::driver() };
         let (roots, _) = self.watched.roots();
@@ -225,8 +242,7 @@ impl Concurrent {
             // SAFETY: a part of what roots there are.
             roots.read_unarmed(range, &mut |part| unsafe { read_whole(marker, part) });
         });
-        collector.step(Step::RootsRead);
-        self.record.first_ns = stop.end();
+        stop.end()
     }
 
     /// Marks until only the last stop is left to do, world running, on the collector's thread.
@@ -244,6 +260,12 @@ impl Concurrent {
         refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
         self.record.markers = 1 + work(team, marker);
         self.stops_are_slow = false;
+        self.rounds();
+        self.record.mark_ns = nanoseconds(began);
+    }
+
+    /// Precleans until hardly anything is left or it stops getting better.
+    fn rounds(&mut self) {
         let mut least = usize::MAX;
         let mut in_vain = 0;
         let stops = world::the().stops_one_by_one();
@@ -256,7 +278,13 @@ impl Concurrent {
             }
             least = least.min(found);
         }
-        self.record.mark_ns = nanoseconds(began);
+    }
+
+    /// Follows what [`Self::roots_again`] read, as [`Self::mark`] does.
+    pub fn mark_again(&mut self) {
+        let began = Instant::now();
+        self.rounds();
+        self.record.mark_ns += nanoseconds(began);
     }
 
     /// One round: scans the marked objects on written pages, reads the roots again, in a round of stops only what was written of those that are watched, and follows what is grey. Says how much that was, in pages written or marked. World running, on the collector's thread while no step is on offer.

@@ -26,6 +26,8 @@ const FIRST_STOP: u32 = 1;
 const REMARK: u32 = 2;
 /// Somebody is taking the step. The last one settles references with the world running: nobody is to wait for that.
 const TAKEN: u32 = 3;
+/// Between the two others.
+const ROOTS_AGAIN: u32 = 4;
 
 /// The step on offer.
 static OFFERED: AtomicU32 = AtomicU32::new(NOTHING);
@@ -105,12 +107,16 @@ pub fn is_offered() -> bool {
 #[inline]
 pub fn take_offered(position: usize) {
     let step = OFFERED.load(Acquire);
-    if step == FIRST_STOP || step == REMARK {
+    if is_on_offer(step) {
         take(step, Some(position));
     }
     if TELL_END.load(Relaxed) && TELL_END.swap(false, AcqRel) {
         events::after_cycle();
     }
+}
+
+fn is_on_offer(step: u32) -> bool {
+    matches!(step, FIRST_STOP | ROOTS_AGAIN | REMARK)
 }
 
 #[cold]
@@ -133,10 +139,12 @@ fn take(step: u32, position: Option<usize>) {
     events::set_heard(mutator.is_some());
     // SAFETY: the step was still on offer, under the lock.
     let concurrent = unsafe { state() };
-    if step == FIRST_STOP {
-        collector::with_room(|| concurrent.first_stop(&mut collector, mutator));
-    } else {
-        collector::with_room(|| concurrent.remark(&mut collector, mutator));
+    collector::with_room(|| match step {
+        FIRST_STOP => concurrent.first_stop(&mut collector, mutator),
+        ROOTS_AGAIN => concurrent.roots_again(&mut collector, mutator),
+        _ => concurrent.remark(&mut collector, mutator),
+    });
+    if step == REMARK {
         TELL_END.store(true, Release);
     }
     events::set_heard(true);
@@ -247,6 +255,12 @@ fn run_steps(generation: Generation) {
     }
     // SAFETY: as above.
     unsafe { state() }.mark();
+    // SAFETY: as above.
+    if !world::the().stops_one_by_one() && unsafe { state() }.wants_roots_again() {
+        have_taken(ROOTS_AGAIN, program_takes_part(), || {});
+        // SAFETY: as above.
+        unsafe { state() }.mark_again();
+    }
     have_taken(REMARK, program_takes_part(), || {
         // SAFETY: as above: the offer was taken back.
         unsafe { state() }.keep_up();
@@ -293,7 +307,7 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
         if collector::is_disabled() || !enabled() {
             return false;
         }
-        if matches!(OFFERED.load(Acquire), FIRST_STOP | REMARK) {
+        if is_on_offer(OFFERED.load(Acquire)) {
             take_offered(position);
         } else if assist() {
             // Marking is done, or others do the rest.

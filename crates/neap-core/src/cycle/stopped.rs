@@ -180,7 +180,7 @@ pub fn read_roots_by<'t>(
     refs::monitor::trace_held(settling, stopped);
     // Where this process marks while the world runs, strong handles are read then.
     let runs = HEAP.state.marking.load(Relaxed) && !HEAP.state.has_snapshot();
-    if collector.phase != Phase::Roots || !runs {
+    if !runs || !matches!(collector.phase, Phase::Roots | Phase::Mark) {
         refs::process::trace_strong(settling);
     }
     root_callback::call(&mut Tracer::new(marker));

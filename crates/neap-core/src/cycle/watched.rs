@@ -79,6 +79,12 @@ impl Watched {
         core::mem::forget((rows, reported, roots));
     }
 
+    /// Begins a cycle. World running.
+    pub fn begin(&mut self) -> Result<(), Unwatched> {
+        self.roots.begin();
+        self.watch.begin().map_err(|_| Unwatched)
+    }
+
     /// The roots that are watched, and the watch to ask about them.
     pub fn roots(&mut self) -> (&mut WatchedRoots, &mut AnyWatch) {
         (&mut self.roots, &mut self.watch)

@@ -2,6 +2,8 @@
 //!
 //! Invariant: the steps come in the order arm, roots or first stop, mark, last stop; `steps` sees to that and says who may call which.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use super::by_fork::ByFork;
 use super::by_snapshot::BySnapshot;
 use super::collector::Collector;
@@ -108,12 +110,31 @@ impl Way {
         }
     }
 
+    /// Whether a stop for the roots alone would make the last one shorter: after marking, where stacks cannot be read one by one.
+    pub fn wants_roots_again(&self) -> bool {
+        matches!(self, Self::Watched(_)) && HEAP.state.allocate_black.load(Relaxed)
+    }
+
+    /// That stop. `own` as in [`Self::first_stop`].
+    pub fn roots_again(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
+        if let Self::Watched(concurrent) = self {
+            concurrent.roots_again(collector, own);
+        }
+    }
+
     /// Everything between the roots and the last stop, on the collector's thread.
     pub fn mark(&mut self) {
         match self {
             Self::Watched(concurrent) => concurrent.mark(),
             Self::Forked(by_fork) => by_fork.mark(),
             Self::Kept(by_snapshot) => by_snapshot.mark(),
+        }
+    }
+
+    /// Everything between that stop and the last one, on the collector's thread.
+    pub fn mark_again(&mut self) {
+        if let Self::Watched(concurrent) = self {
+            concurrent.mark_again();
         }
     }
 

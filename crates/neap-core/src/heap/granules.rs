@@ -30,6 +30,8 @@ struct Chunk {
     content: Content,
     /// Whether the write watch knows the chunk.
     registered: bool,
+    /// No row of free granules is longer.
+    longest: u8,
     /// Granules whose writes the watch reports; all others count as written. See [`watched`].
     armed: Mask,
     /// See [`inward`]; means nothing where `armed` is not set.
@@ -44,6 +46,18 @@ impl Chunk {
     /// Whether granules of `content` may be taken from it.
     fn suits(&self, content: Content) -> bool {
         self.free != 0 && (self.content == content || self.free == ALL)
+    }
+
+    /// Whether `count` granules in a row may be taken from it.
+    fn has_room(&mut self, count: usize, content: Content) -> bool {
+        if (self.longest as usize) < count || !self.suits(content) {
+            return false;
+        }
+        let fits = fit(self.free, count).is_some();
+        if !fits {
+            self.longest = count as u8 - 1;
+        }
+        fits
     }
 
     fn is_scanned(&self) -> bool {
@@ -102,6 +116,13 @@ fn fit(free: Mask, count: usize) -> Option<usize> {
     (runs != 0).then(|| runs.trailing_zeros() as usize)
 }
 
+/// How many bits in a row are set around one that is.
+fn row_around(free: Mask, place: usize) -> usize {
+    let from_here = (!(free >> place)).trailing_zeros();
+    let before = (!(free << (CHUNK_GRANULES - 1 - place))).leading_zeros();
+    (from_here + before) as usize - 1
+}
+
 impl Granules {
     /// No chunk yet.
     pub const fn new() -> Self {
@@ -155,6 +176,7 @@ impl Granules {
             free: ALL,
             content: Content::Scanned,
             registered: false,
+            longest: CHUNK_GRANULES as u8,
             armed: 0,
             inward: 0,
             dirty: 0,
@@ -169,9 +191,7 @@ impl Granules {
         }
         let hints = &mut self.hints[content as usize];
         let from = if count <= HINTED { hints[count] } else { 0 };
-        let found = self.chunks[from..]
-            .iter()
-            .position(|chunk| chunk.suits(content) && fit(chunk.free, count).is_some());
+        let found = self.chunks[from..].iter_mut().position(|chunk| chunk.has_room(count, content));
         let index = found.map_or(self.chunks.len(), |found| from + found);
         if count <= HINTED {
             hints[count] = index;
@@ -265,12 +285,16 @@ impl Granules {
             let granules = mask(granule.in_chunk(), here);
             debug_assert_eq!(chunk.free & granules, 0);
             chunk.free |= granules;
+            let row = row_around(chunk.free, granule.in_chunk());
+            chunk.longest = chunk.longest.max(row as u8);
             chunk.freed_at_ms = now_ms;
             self.taken -= here;
             self.scanned -= if chunk.content == Content::Scanned { here } else { 0 };
             self.dirty_free += here;
-            for hint in self.hints.iter_mut().flatten() {
-                *hint = (*hint).min(granule.chunk());
+            for hints in &mut self.hints {
+                for hint in &mut hints[..=row.min(HINTED)] {
+                    *hint = (*hint).min(granule.chunk());
+                }
             }
             granule = granule.add(here);
         }
@@ -346,6 +370,38 @@ mod tests {
         assert_eq!((again.first, again.fresh), (Granule(0), false));
         assert_eq!(granules.taken(), 3 + 100 + 28);
         assert_eq!(granules.dirty_free(), 97);
+    }
+
+    /// What bounds a search never hides a place that would do.
+    #[test]
+    fn hints_and_longest_rows_are_bounds() {
+        let mut granules = with_chunks(6);
+        let (mut taken, mut state) = (Vec::new(), 0x5eed_u64);
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..if cfg!(miri) { 200 } else { 20_000 } {
+            let content = if random(3) == 0 { Leaf } else { Scanned };
+            let most = if random(4) == 0 { 150 } else { 12 };
+            let count = 1 + random(most);
+            if random(2) == 0 || taken.is_empty() {
+                taken.extend(granules.take(count, content).map(|one| (one.first, count)));
+            } else {
+                let (first, count) = taken.swap_remove(random(taken.len()));
+                granules.give_back(first, count, 0);
+            }
+            for (index, chunk) in granules.chunks.iter().enumerate() {
+                let longest = chunk.longest as usize;
+                assert!(longest == CHUNK_GRANULES || fit(chunk.free, longest + 1).is_none());
+                for content in [Scanned, Leaf].into_iter().filter(|&one| chunk.suits(one)) {
+                    for count in 1..=HINTED {
+                        let hint = granules.hints[content as usize][count];
+                        assert!(hint <= index || fit(chunk.free, count).is_none());
+                    }
+                }
+            }
+        }
     }
 
     #[test]

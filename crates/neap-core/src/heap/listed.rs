@@ -13,7 +13,9 @@ impl Inner {
         let header = |granule| heap.header(granule);
         let spaces = self.in_use.iter().map(|id| &self.spaces[*id as usize]);
         let lists = spaces.filter(|space| space.uncollectable).flat_map(|space| space.lists.iter());
-        for list in lists.chain(self.large.iter()) {
+        // Most programs have none, and walking the list takes long in a stop.
+        let large = (self.large_uncollectable > 0).then_some(&self.large);
+        for list in lists.chain(large.into_iter().flat_map(|lists| lists.iter())) {
             let mut block = list.first();
             while let Some(here) = block {
                 if heap.header(here).is_uncollectable() {

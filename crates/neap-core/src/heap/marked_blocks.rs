@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 use super::Heap;
 use super::header::Header;
 use super::lookup::View;
-use crate::addr::{CHUNK_GRANULES, Granule};
+use crate::addr::{CHUNK_BYTES, CHUNK_GRANULES, Granule};
 
 /// Bytes of bits for a chunk.
 pub(super) const BYTES_PER_CHUNK: usize = CHUNK_GRANULES / 8;
@@ -111,12 +111,18 @@ impl Heap {
     /// Unmarks every object that is not frozen: the first step of a full cycle, while nothing is marked.
     pub fn clear_marks(&self) {
         self.state.marks.fetch_or(1, AcqRel);
-        self.for_each_block(|block, header| {
-            if header.has_marks.load(Relaxed) != 0 && !header.is_frozen() {
-                self.bits(block).clear_marks(header.cells());
-                self.forget_marked(block);
+        for chunk in 0..self.committed() / CHUNK_BYTES {
+            let mut left = self.marked_in_chunk(chunk);
+            while left != 0 {
+                let block = Granule((chunk * CHUNK_GRANULES) as u32 + left.trailing_zeros());
+                left &= left - 1;
+                let header = self.header(block);
+                if !header.is_frozen() {
+                    self.bits(block).clear_marks(header.cells());
+                    self.forget_marked(block);
+                }
             }
-        });
+        }
     }
 }
 

@@ -267,7 +267,10 @@ impl Heap {
 
     /// Ends a block that is in no list; its granules are free afterwards. Gives the bytes freed.
     pub fn dissolve_block(&self, inner: &mut Inner, first: Granule) -> usize {
-        let count = self.header(first).span() as usize;
+        let header = self.header(first);
+        let count = header.span() as usize;
+        let lives = header.state() == State::Large && header.is_uncollectable();
+        inner.large_uncollectable -= lives as usize;
         self.forget_marked(first);
         for index in 0..count {
             self.header(first.add(index)).dissolve();

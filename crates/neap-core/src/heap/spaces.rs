@@ -68,6 +68,8 @@ pub struct Inner {
     /// Those that ever had a block; the others need not be looked at.
     pub(super) in_use: MetaVec<u32>,
     pub(super) large: Lists,
+    /// Large objects that live until freed, frozen ones too.
+    pub(super) large_uncollectable: usize,
     /// Blocks of permanent objects, of whatever space; large ones too.
     pub(super) frozen: List,
     /// Objects freed while marking was under way.
@@ -90,6 +92,7 @@ impl Inner {
             spaces: MetaVec::new(),
             in_use: MetaVec::new(),
             large: Lists::new(),
+            large_uncollectable: 0,
             frozen: List::new(Listed::Frozen),
             put_off: PutOff::new(),
             epoch: 0,
@@ -229,6 +232,7 @@ impl Inner {
                 fresh: taken.fresh,
             },
         );
+        self.large_uncollectable += kind.is_uncollectable() as usize;
         Ok((taken.first, taken.fresh))
     }
 

@@ -1,7 +1,8 @@
 //! SIGSEGV: a handler of ours before the program's, for writes to pages that we protected.
 //!
 //! Invariant: a fault that is not ours ends where it would have without us: in the action that the program set last, with its mask and flags, or in the process's end. The program's actions are kept
-//! here, since ours stays installed; `sigaction` and `signal` of the front ends come to [`set_program_action`]. An action that the program sets by a system call of its own takes ours away. The handler runs on the
+//! here, since ours stays installed; `sigaction` and `signal` of the front ends come to [`set_program_action`]. An action that
+//! the program sets past them takes ours away until [`install`] is called again. The handler runs on the
 //! faulting thread, every signal blocked, on its alternate stack if it has one. Assumes x86-64: the error code's bit 1 says that the access was a write, bit 4 that it was a fetch of an instruction.
 
 #![allow(unsafe_code)]
@@ -59,15 +60,19 @@ fn current() -> Result<libc::sigaction, Errno> {
     }
 }
 
-/// Puts our handler before the program's.
+/// Puts our handler before the program's, if it is not there. A handler that took its place and calls the one before it, which is ours, for a fault that neither knows never returns: the process ends by SIGSEGV
+/// when the stack does, as it would have.
 pub fn install(on_write: OnWrite) -> Result<(), Refusal> {
     let _setting = SETTING.lock();
-    let first = ON_WRITE.swap(on_write as usize, Release) == 0;
-    if first {
-        keep(current().map_err(|error| Refusal::new("sigaction", error))?);
+    let refused = |error| Refusal::new("sigaction", error);
+    let action = current().map_err(refused)?;
+    if action.sa_sigaction != handler as *const () as usize {
+        keep(action);
+        // The handler may be called as soon as it is there.
+        let before = ON_WRITE.swap(on_write as usize, Release);
         if !signal::install_on_alternate_stack(libc::SIGSEGV, handler) {
-            ON_WRITE.store(0, Release);
-            return Err(Refusal::new("sigaction", Errno::INVAL));
+            ON_WRITE.store(before, Release);
+            return Err(refused(Errno::INVAL));
         }
     }
     Ok(())

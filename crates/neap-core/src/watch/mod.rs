@@ -52,6 +52,14 @@ impl AnyWatch {
         }
     }
 
+    /// Puts right what the program may have changed since the last cycle. World running, before anything is armed.
+    pub fn begin(&mut self) -> Result<(), Refusal> {
+        match self {
+            Self::Pagemap(_) => Ok(()),
+            Self::Mprotect(watch) => watch.begin(),
+        }
+    }
+
     /// Which one it is.
     pub fn watching(&self) -> Watching {
         match self {

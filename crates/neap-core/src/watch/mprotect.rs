@@ -226,6 +226,11 @@ impl Mprotect {
         SHARED.start.store(span.start, Release);
         Ok(Self { bits_bytes })
     }
+
+    /// The program may have set a handler of its own, past the front ends.
+    pub fn begin(&mut self) -> Result<(), Refusal> {
+        fault::install(on_write)
+    }
 }
 
 impl Drop for Mprotect {
@@ -448,5 +453,21 @@ mod tests {
             assert_eq!(BLOCKED.swap(-1, Relaxed), wanted);
             assert_eq!(written(&mut watch, &range), 1);
         }
+        // Past the front ends, as by a library that libc's function was found for.
+        // SAFETY: a valid action; the test's own pages.
+        unsafe {
+            let mut action: libc::sigaction = core::mem::zeroed();
+            action.sa_sigaction = program as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO;
+            signal::real_sigaction()(libc::SIGSEGV, &action, core::ptr::null_mut());
+            watch.begin().unwrap();
+            written(&mut watch, &range);
+            heap.pointer::<u8>().write_volatile(1);
+            assert_eq!(SEEN.swap(0, Relaxed), 0);
+            map::set_writable(other, PAGE_BYTES, false).unwrap();
+            other.add(16).pointer::<u8>().write_volatile(1);
+        }
+        assert_eq!(SEEN.swap(0, Relaxed), other.0 + 16);
+        assert_eq!(written(&mut watch, &range), 1);
     }
 }
