@@ -46,6 +46,8 @@ const MOST_ROUNDS: usize = 12;
 const MOST_IN_VAIN: usize = 2;
 /// Where it takes the program's threads longer to stop, because there are many, another stop costs more than it saves.
 const SLOW_STOP: Duration = Duration::from_micros(500);
+/// The stop in the middle calls the program's functions until it has taken so long; the last one calls all of them.
+const TRACING: Duration = Duration::from_micros(300);
 /// Where at least this part of what is allocated stays, new blocks are armed at once, and not scanned a second time when they are.
 const MOSTLY_STAYS: f64 = 0.5;
 
@@ -216,25 +218,40 @@ impl Concurrent {
     /// Reads the roots in a short stop, for a program that names some itself. `own` is the calling mutator.
     pub fn first_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
         collector.step(Step::Armed);
-        self.record.first_ns = self.read_roots_in_a_stop(collector, own, begin_marking);
+        self.record.first_ns = self.read_roots_in_a_stop(collector, own, begin_marking, |_| {});
         collector.step(Step::RootsRead);
     }
 
-    /// The same in the middle of marking: what was allocated before objects were born marked, and is known to stacks alone, is marked beside the program then, and not in the last stop.
-    pub fn roots_again(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
-        let stop_ns = self.read_roots_in_a_stop(collector, own, || {});
+    /// Whether a stop in the middle of marking makes the last one shorter: where stacks cannot be read one by one, what was allocated before objects were born marked may be known to them alone; and what the
+    /// program's own functions name was not looked at.
+    pub fn wants_middle_stop(&self) -> bool {
+        let unread = !world::the().stops_one_by_one() && HEAP.state.allocate_black.load(Relaxed);
+        unread || markers::team().aside_at(0).is_some()
+    }
+
+    /// That stop: reads the roots again, and calls the program's functions for what was put aside, both for a start.
+    pub fn middle_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
+        let trace = |marker: &mut Marker<'_>| {
+            let began = Instant::now();
+            let team = markers::team();
+            team.alone();
+            marker.trace_aside(|| began.elapsed() > TRACING);
+            team.begin(MOST_MARKERS, true);
+        };
+        let stop_ns = self.read_roots_in_a_stop(collector, own, || {}, trace);
         self.record.note_short_stop(stop_ns);
     }
 
-    /// Gives the length of the stop, in which `f` runs first.
+    /// `before` and `after` run in the stop too; gives its length.
     fn read_roots_in_a_stop(
         &mut self,
         collector: &mut Collector,
         own: Option<&Mutator>,
-        f: impl FnOnce(),
+        before: impl FnOnce(),
+        after: impl FnOnce(&mut Marker<'_>),
     ) -> u64 {
         let stop = Stop::begin(collector, own);
-        f();
+        before();
         // SAFETY: this thread drives the stop, under the collector's lock.
         let marker = unsafe { markers::driver() };
         let (roots, _) = self.watched.roots();
@@ -242,6 +259,7 @@ impl Concurrent {
             // SAFETY: a part of what roots there are.
             roots.read_unarmed(range, &mut |part| unsafe { read_whole(marker, part) });
         });
+        after(marker);
         stop.end()
     }
 
@@ -280,7 +298,7 @@ impl Concurrent {
         }
     }
 
-    /// Follows what [`Self::roots_again`] read, as [`Self::mark`] does.
+    /// Follows what [`Self::middle_stop`] read, as [`Self::mark`] does.
     pub fn mark_again(&mut self) {
         let began = Instant::now();
         self.rounds();

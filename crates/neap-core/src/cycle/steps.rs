@@ -27,7 +27,7 @@ const REMARK: u32 = 2;
 /// Somebody is taking the step. The last one settles references with the world running: nobody is to wait for that.
 const TAKEN: u32 = 3;
 /// Between the two others.
-const ROOTS_AGAIN: u32 = 4;
+const MIDDLE_STOP: u32 = 4;
 
 /// The step on offer.
 static OFFERED: AtomicU32 = AtomicU32::new(NOTHING);
@@ -116,7 +116,7 @@ pub fn take_offered(position: usize) {
 }
 
 fn is_on_offer(step: u32) -> bool {
-    matches!(step, FIRST_STOP | ROOTS_AGAIN | REMARK)
+    matches!(step, FIRST_STOP | MIDDLE_STOP | REMARK)
 }
 
 #[cold]
@@ -141,7 +141,7 @@ fn take(step: u32, position: Option<usize>) {
     let concurrent = unsafe { state() };
     collector::with_room(|| match step {
         FIRST_STOP => concurrent.first_stop(&mut collector, mutator),
-        ROOTS_AGAIN => concurrent.roots_again(&mut collector, mutator),
+        MIDDLE_STOP => concurrent.middle_stop(&mut collector, mutator),
         _ => concurrent.remark(&mut collector, mutator),
     });
     if step == REMARK {
@@ -256,8 +256,8 @@ fn run_steps(generation: Generation) {
     // SAFETY: as above.
     unsafe { state() }.mark();
     // SAFETY: as above.
-    if !world::the().stops_one_by_one() && unsafe { state() }.wants_roots_again() {
-        have_taken(ROOTS_AGAIN, program_takes_part(), || {});
+    if unsafe { state() }.wants_middle_stop() {
+        have_taken(MIDDLE_STOP, program_takes_part(), || {});
         // SAFETY: as above.
         unsafe { state() }.mark_again();
     }

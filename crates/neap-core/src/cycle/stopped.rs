@@ -82,8 +82,8 @@ impl Stop {
     /// Lets the world run; gives the length of the stop.
     pub fn end(self) -> u64 {
         tell(CycleEvent::BeforeResume);
-        world::the().resume(self.token);
-        let pause_ns = nanoseconds(self.began);
+        let over = world::the().resume(self.token);
+        let pause_ns = over.saturating_duration_since(self.began).as_nanos() as u64;
         drop(self.registry);
         tell(CycleEvent::Resumed);
         pause_ns
@@ -116,8 +116,8 @@ pub fn briefly(_: &mut Collector, f: impl FnOnce(Instant)) -> u64 {
     let began = Instant::now();
     let token = world::the().stop(&mut registry, None);
     f(began);
-    world::the().resume(token);
-    nanoseconds(began)
+    let over = world::the().resume(token);
+    over.saturating_duration_since(began).as_nanos() as u64
 }
 
 /// Whether whoever stores to a range of roots stands while it is read.

@@ -2,8 +2,6 @@
 //!
 //! Invariant: the steps come in the order arm, roots or first stop, mark, last stop; `steps` sees to that and says who may call which.
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use super::by_fork::ByFork;
 use super::by_snapshot::BySnapshot;
 use super::collector::Collector;
@@ -110,15 +108,15 @@ impl Way {
         }
     }
 
-    /// Whether a stop for the roots alone would make the last one shorter: after marking, where stacks cannot be read one by one.
-    pub fn wants_roots_again(&self) -> bool {
-        matches!(self, Self::Watched(_)) && HEAP.state.allocate_black.load(Relaxed)
+    /// Whether a stop in the middle of marking makes the last one shorter. On the collector's thread, after [`Self::mark`].
+    pub fn wants_middle_stop(&self) -> bool {
+        matches!(self, Self::Watched(concurrent) if concurrent.wants_middle_stop())
     }
 
     /// That stop. `own` as in [`Self::first_stop`].
-    pub fn roots_again(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
+    pub fn middle_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
         if let Self::Watched(concurrent) = self {
-            concurrent.roots_again(collector, own);
+            concurrent.middle_stop(collector, own);
         }
     }
 

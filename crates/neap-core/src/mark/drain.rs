@@ -247,6 +247,15 @@ impl<'t> Marker<'t> {
         }
     }
 
+    /// Calls the program's functions for objects that were put aside, until it is `enough`. They stay so, and are scanned once more when nothing else is left. By the driver, with the world stopped.
+    pub fn trace_aside(&mut self, mut enough: impl FnMut() -> bool) {
+        let mut index = 0;
+        while let Some(object) = self.team.aside_at(index).filter(|_| !enough()) {
+            self.visit_rest(Entry::Rest(object).encode());
+            index += 1;
+        }
+    }
+
     /// Pushes what a marked object points to.
     #[inline(always)]
     pub fn scan_object(&mut self, cell: &Cell<'_>) {

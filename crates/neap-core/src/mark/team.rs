@@ -161,6 +161,14 @@ impl Team {
         object
     }
 
+    /// One of the objects kept for the driver, which stays.
+    pub fn aside_at(&self, index: usize) -> Option<usize> {
+        if self.aside_count.load(Relaxed) == 0 {
+            return None;
+        }
+        self.aside.lock().get(index).copied()
+    }
+
     /// A mark stack got no memory: some grey word was dropped.
     #[cold]
     pub fn note_overflow(&self) {

@@ -10,6 +10,7 @@ use core::ffi::c_void;
 use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
+use std::time::Instant;
 
 use super::mutator::{Asker, Mutator};
 use super::registry::Registry;
@@ -97,10 +98,12 @@ impl World for Host {
         false
     }
 
-    fn resume(&self, _: Stopped) {
+    fn resume(&self, _: Stopped) -> Instant {
         stop::end();
         // SAFETY: the host's own function, on the thread that stopped the others.
         unsafe { (self.resume)(self.environment) };
+        // It may let them go one by one.
+        Instant::now()
     }
 
     fn names_roots_of(&self, mutator: &Mutator, _: &Stopped) -> bool {

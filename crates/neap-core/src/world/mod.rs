@@ -18,6 +18,7 @@ pub mod stop;
 
 use core::marker::PhantomData;
 use core::ops::Range;
+use std::time::Instant;
 
 use mutator::Mutator;
 use registry::Registry;
@@ -33,8 +34,8 @@ pub trait World: Sync {
     fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Stopped;
     /// Whether [`stop::stop_one`] can stop a mutator while the others run.
     fn stops_one_by_one(&self) -> bool;
-    /// Lets the world run again.
-    fn resume(&self, stopped: Stopped);
+    /// Lets the world run again, and says since when it does: that the caller may wait for a processor from then on, which the others are using, is no part of the stop.
+    fn resume(&self, stopped: Stopped) -> Instant;
     /// Whether [`World::for_each_root`] names the mutator's stack, registers and thread-local storage.
     fn names_roots_of(&self, mutator: &Mutator, stopped: &Stopped) -> bool;
     /// Calls `visit` with each range of roots that the world itself knows; `own` is the caller.

@@ -10,6 +10,7 @@ use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use std::time::Instant;
 
 use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
@@ -203,8 +204,8 @@ impl World for Posix {
         true
     }
 
-    fn resume(&self, _: Stopped) {
-        end();
+    fn resume(&self, _: Stopped) -> Instant {
+        end()
     }
 
     fn names_roots_of(&self, _: &Mutator, _: &Stopped) -> bool {
@@ -252,10 +253,10 @@ pub fn stop_one(images: &Images, registry: &mut Registry, mutator: &Mutator) -> 
 
 /// Lets the mutator of [`stop_one`] run again; gives how many nanoseconds it stood. Until it answered it was no less free to run than any other thread.
 pub fn resume_one(one: One) -> u64 {
-    let since = STANDS_SINCE.load(Relaxed);
+    let stood = clock::now_ns().saturating_sub(STANDS_SINCE.load(Relaxed));
     end();
     match one {
-        One::Stands(_) => clock::now_ns().saturating_sub(since),
+        One::Stands(_) => stood,
         One::Copied(_) => STOOD_NS.load(Relaxed),
     }
 }
@@ -357,10 +358,12 @@ fn wait_one_by_one(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, e
     }
 }
 
-/// The stop is over: whoever obeyed the signal goes on.
-pub(super) fn end() {
+/// The stop is over, from the moment that is given: whoever obeyed the signal goes on.
+pub(super) fn end() -> Instant {
     EPOCH.fetch_add(1, SeqCst);
+    let over = Instant::now();
     futex::wake(&EPOCH, i32::MAX as u32);
+    over
 }
 
 /// In the child of a `fork`, whose only thread is the caller.
