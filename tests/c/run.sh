@@ -95,6 +95,17 @@ if wanted watched_roots; then
         done
 fi
 
+# Beside the program the function is called in the middle of a cycle too.
+if wanted trace_outside; then
+    # shellcheck disable=SC2086
+    build trace_outside.c trace_outside -O2 $link &&
+        for watch in pagemap mprotect fork none; do
+            twice=
+            [ "$watch" != pagemap ] || [ "$(build/bin/neap doctor | sed -n 's/.*auto would take \(.*\)\./\1/p')" != pagemap ] || twice=1
+            result "trace_outside, watch=$watch" env ${twice:+TEST_TWICE=1} NEAP_WATCH=$watch "$out/trace_outside"
+        done
+fi
+
 if wanted prefork; then
     # shellcheck disable=SC2086
     build prefork.c prefork -O2 $link && {

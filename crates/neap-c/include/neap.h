@@ -166,8 +166,8 @@ neap_layout neap_layout_labelled(neap_layout layout, uint32_t label);
 /* The label of a layout, 0 for NEAP_NO_LAYOUT. */
 uint32_t neap_layout_label(neap_layout layout);
 
-/* A function names the pointers. It runs in every cycle that reaches an object of the layout, with the world stopped, on the thread that drives the cycle; `bytes` is
- * the object's size. It sees zeroed objects as well. It may call neap_trace_*, and what else says that it may be called with the world stopped. */
+/* A function names the pointers. It runs in every cycle that reaches an object of the layout, once or more, with the world stopped, on the thread that drives the cycle; `bytes`
+ * is the object's size. It sees zeroed objects as well. It may call neap_trace_*, and what else says that it may be called with the world stopped. */
 typedef struct neap_tracer neap_tracer;
 typedef void neap_trace_function(void *object, size_t bytes, void *environment, neap_tracer *tracer);
 neap_layout neap_layout_function(neap_trace_function *function, void *environment);
