@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 use super::classes::CLASSES;
 use super::header::NONE;
 use super::kind::Scan;
-use crate::addr::PAGE_BYTES;
+use crate::addr::{PAGE_BYTES, WORD_BYTES};
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::map;
@@ -79,7 +79,7 @@ struct Record {
     element_words: u32,
     /// Bitmap: address of its words. Prefix: bytes. Function: its address.
     first: usize,
-    /// Function: environment.
+    /// Function: environment. Bitmap: the first of its words.
     second: usize,
     /// The space of this layout and each class, [`NONE`] until one exists; written under the heap's lock.
     spaces: [AtomicU32; CLASSES],
@@ -167,7 +167,8 @@ impl Layouts {
     ) -> Result<Record, LayoutError> {
         let (tag, element_words, first, second) = match shape {
             Shape::Bitmap { element_words, bits } => {
-                (BITMAP, element_words as u32, Self::keep(interning, element_words, bits)?, 0)
+                let first = bits.first().map_or(0, |word| *word as usize);
+                (BITMAP, element_words as u32, Self::keep(interning, element_words, bits)?, first)
             }
             Shape::Prefix { bytes } => (PREFIX, 0, bytes, 0),
             Shape::Leaf => (LEAF, 0, 0, 0),
@@ -250,6 +251,17 @@ impl Layouts {
                 environment: record.second,
             },
         }
+    }
+
+    /// Which words of an object are pointers, a bit for each, if one element of at most 64 words is all that it has room for.
+    #[inline(always)]
+    pub fn pointers_of_one(&self, id: LayoutId, bytes: usize) -> Option<u64> {
+        let record = self.record(id);
+        let (words, room) = (record.element_words as usize, bytes / WORD_BYTES);
+        if record.tag != BITMAP || words > 64 || room >= 2 * words {
+            return None;
+        }
+        Some(record.second as u64 & (u64::MAX >> (64 - words.min(room.max(1)))))
     }
 
     /// The label that a layout was made under.
@@ -338,6 +350,21 @@ fn hash(shape: &Shape<'_>, label: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pointers_of_one_element_lie_in_the_object() {
+        let layouts = Layouts::new();
+        let bits = [0b1011_u64 | 1 << 63];
+        let id = layouts.intern(Shape::Bitmap { element_words: 4, bits: &bits }).unwrap();
+        let of = |words: usize| layouts.pointers_of_one(id, words * 8);
+        assert_eq!([of(1), of(2), of(4), of(7)], [Some(1), Some(3), Some(0b1011), Some(0b1011)]);
+        assert_eq!(of(8), None);
+        let long = layouts.intern(Shape::Bitmap { element_words: 64, bits: &bits }).unwrap();
+        assert_eq!(layouts.pointers_of_one(long, 512), Some(bits[0]));
+        let longer = layouts.intern(Shape::Bitmap { element_words: 65, bits: &bits }).unwrap();
+        assert_eq!(layouts.pointers_of_one(longer, 520), None);
+        assert_eq!(layouts.pointers_of_one(layouts.intern(Shape::Leaf).unwrap(), 8), None);
+    }
 
     #[test]
     fn equal_shapes_have_one_number() {

@@ -232,6 +232,21 @@ impl<'t> Marker<'t> {
                     self.push_old(low, high);
                 }
             }
+            Scan::Typed
+                if !KEPT
+                    && cell.header.state() == State::Small
+                    && let Some(named) = self
+                        .heap
+                        .layouts
+                        .pointers_of_one(LayoutId(cell.header.layout()), bytes) =>
+            {
+                let start = cell.start.0;
+                // SAFETY: an allocated cell is readable, and no bit is beyond it.
+                if unsafe { self.stack.push_named(start, named, view.base.0, view.length) }.is_err()
+                {
+                    self.scan_from(&cell, start);
+                }
+            }
             _ => self.scan_from(&cell, cell.start.0),
         }
     }

@@ -4,6 +4,8 @@
 
 #![allow(unsafe_code)]
 
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 
 /// Entries, the last one pushed on top.
@@ -61,6 +63,34 @@ impl Stack {
         Ok(())
     }
 
+    /// Pushes those of the words from `start` on that `named` has a bit for and that lie in `[base, base + length)`.
+    ///
+    /// # Safety
+    /// The words that are named are readable; `start` is a multiple of a word.
+    #[inline(always)]
+    pub unsafe fn push_named(
+        &mut self,
+        start: usize,
+        mut named: u64,
+        base: usize,
+        length: usize,
+    ) -> Result<(), NoMemory> {
+        self.entries.try_reserve(named.count_ones() as usize)?;
+        // SAFETY: room for every word was just made; the caller's words are readable.
+        unsafe {
+            let mut top = self.entries.end();
+            while named != 0 {
+                let address = start + named.trailing_zeros() as usize * size_of::<usize>();
+                named &= named - 1;
+                let word = (*(address as *const AtomicUsize)).load(Relaxed);
+                *top = word;
+                top = top.add((word.wrapping_sub(base) < length) as usize);
+            }
+            self.entries.set_end(top);
+        }
+        Ok(())
+    }
+
     /// Takes the `count` oldest entries out, after they were handed on.
     pub fn drop_oldest(&mut self, count: usize) {
         let length = self.entries.len();
@@ -97,6 +127,15 @@ mod tests {
             [stack.pop(), stack.pop(), stack.pop(), stack.pop()],
             [Some(199), Some(150), Some(100), None]
         );
+    }
+
+    #[test]
+    fn only_named_words_in_the_range_stay() {
+        let words = [150_usize, 100, 99, 199, 151, 200];
+        let mut stack = Stack::new();
+        // SAFETY: the array is readable.
+        unsafe { stack.push_named(words.as_ptr() as usize, 0b101110, 100, 100) }.unwrap();
+        assert_eq!([stack.pop(), stack.pop(), stack.pop()], [Some(199), Some(100), None]);
     }
 
     #[test]
