@@ -253,15 +253,17 @@ impl Layouts {
         }
     }
 
-    /// Which words of an object are pointers, a bit for each, if one element of at most 64 words is all that it has room for.
+    /// Which words of an object are pointers, a bit for each, if it has at most 64 and not two whole elements: then a part of a second one counts too.
     #[inline(always)]
-    pub fn pointers_of_one(&self, id: LayoutId, bytes: usize) -> Option<u64> {
+    pub fn pointers_of_few(&self, id: LayoutId, bytes: usize) -> Option<u64> {
         let record = self.record(id);
         let (words, room) = (record.element_words as usize, bytes / WORD_BYTES);
-        if record.tag != BITMAP || words > 64 || room >= 2 * words {
+        if record.tag != BITMAP || room > 64 || room >= 2 * words {
             return None;
         }
-        Some(record.second as u64 & (u64::MAX >> (64 - words.min(room.max(1)))))
+        let first = record.second as u64 & u64::MAX.unbounded_shr(64 - words.min(64) as u32);
+        let both = first | first.unbounded_shl(words as u32);
+        Some(both & u64::MAX.unbounded_shr(64 - room as u32))
     }
 
     /// The label that a layout was made under.
@@ -352,18 +354,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_of_one_element_lie_in_the_object() {
+    fn pointers_of_few_are_those_that_scanning_finds() {
         let layouts = Layouts::new();
-        let bits = [0b1011_u64 | 1 << 63];
-        let id = layouts.intern(Shape::Bitmap { element_words: 4, bits: &bits }).unwrap();
-        let of = |words: usize| layouts.pointers_of_one(id, words * 8);
-        assert_eq!([of(1), of(2), of(4), of(7)], [Some(1), Some(3), Some(0b1011), Some(0b1011)]);
-        assert_eq!(of(8), None);
-        let long = layouts.intern(Shape::Bitmap { element_words: 64, bits: &bits }).unwrap();
-        assert_eq!(layouts.pointers_of_one(long, 512), Some(bits[0]));
-        let longer = layouts.intern(Shape::Bitmap { element_words: 65, bits: &bits }).unwrap();
-        assert_eq!(layouts.pointers_of_one(longer, 520), None);
-        assert_eq!(layouts.pointers_of_one(layouts.intern(Shape::Leaf).unwrap(), 8), None);
+        for words in [1_usize, 2, 3, 4, 5, 31, 32, 33, 63, 64, 65, 100] {
+            let bits = [0xb5ad_4ece_da1c_e2a9_u64, 0xa5a5];
+            let bits = &bits[..words.div_ceil(64)];
+            let id = layouts.intern(Shape::Bitmap { element_words: words, bits }).unwrap();
+            for room in 0..130 {
+                let named = |word: usize| bits[word % words / 64] >> (word % words % 64) & 1 != 0;
+                let wanted = (0..room.min(64)).filter(|&word| named(word));
+                let wanted = wanted.fold(0, |all, word| all | 1_u64 << word);
+                let few = room <= 64 && room < 2 * words;
+                assert_eq!(layouts.pointers_of_few(id, room * 8), few.then_some(wanted));
+            }
+        }
+        assert_eq!(layouts.pointers_of_few(layouts.intern(Shape::Leaf).unwrap(), 8), None);
     }
 
     #[test]

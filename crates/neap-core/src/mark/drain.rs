@@ -238,7 +238,7 @@ impl<'t> Marker<'t> {
                     && let Some(named) = self
                         .heap
                         .layouts
-                        .pointers_of_one(LayoutId(cell.header.layout()), bytes) =>
+                        .pointers_of_few(LayoutId(cell.header.layout()), bytes) =>
             {
                 let start = cell.start.0;
                 // SAFETY: an allocated cell is readable, and no bit is beyond it.
