@@ -75,6 +75,8 @@ pub struct Concurrent {
     stayed: f64,
     /// It took the threads long to stop for a round of this cycle.
     stops_are_slow: bool,
+    /// The rounds of this cycle came to an end where hardly anything was left.
+    kept_up: bool,
     /// The watch refused something: the last stop scans every marked object.
     incomplete: bool,
 }
@@ -91,6 +93,7 @@ impl Concurrent {
             allocated_during_last: 0,
             stayed: 1.0,
             stops_are_slow: false,
+            kept_up: false,
             incomplete: false,
         }
     }
@@ -218,15 +221,20 @@ impl Concurrent {
     /// Reads the roots in a short stop, for a program that names some itself. `own` is the calling mutator.
     pub fn first_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
         collector.step(Step::Armed);
-        self.record.first_ns = self.read_roots_in_a_stop(collector, own, begin_marking, |_| {});
+        let begin = |cycle: &mut Self| {
+            begin_marking();
+            // What would be born unmarked and only a stack knows, the last stop would have to mark: no round could read that stack.
+            if !world::the().stops_one_by_one() {
+                cycle.begin_black();
+            }
+        };
+        self.record.first_ns = self.read_roots_in_a_stop(collector, own, begin, |_| {});
         collector.step(Step::RootsRead);
     }
 
-    /// Whether a stop in the middle of marking makes the last one shorter: where stacks cannot be read one by one, what was allocated before objects were born marked may be known to them alone; and what the
-    /// program's own functions name was not looked at.
+    /// Whether a stop in the middle of marking makes the last one shorter: what the program's own functions name was not looked at.
     pub fn wants_middle_stop(&self) -> bool {
-        let unread = !world::the().stops_one_by_one() && HEAP.state.allocate_black.load(Relaxed);
-        unread || markers::team().aside_at(0).is_some()
+        markers::team().aside_at(0).is_some()
     }
 
     /// That stop: reads the roots again, and calls the program's functions for what was put aside, both for a start.
@@ -238,7 +246,7 @@ impl Concurrent {
             marker.trace_aside(|| began.elapsed() > TRACING);
             team.begin(MOST_MARKERS, true);
         };
-        let stop_ns = self.read_roots_in_a_stop(collector, own, || {}, trace);
+        let stop_ns = self.read_roots_in_a_stop(collector, own, |_| {}, trace);
         self.record.note_short_stop(stop_ns);
     }
 
@@ -247,11 +255,11 @@ impl Concurrent {
         &mut self,
         collector: &mut Collector,
         own: Option<&Mutator>,
-        before: impl FnOnce(),
+        before: impl FnOnce(&mut Self),
         after: impl FnOnce(&mut Marker<'_>),
     ) -> u64 {
         let stop = Stop::begin(collector, own);
-        before();
+        before(self);
         // SAFETY: this thread drives the stop, under the collector's lock.
         let marker = unsafe { markers::driver() };
         let (roots, _) = self.watched.roots();
@@ -278,12 +286,12 @@ impl Concurrent {
         refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
         self.record.markers = 1 + work(team, marker);
         self.stops_are_slow = false;
-        self.rounds();
+        self.kept_up = self.rounds();
         self.record.mark_ns = nanoseconds(began);
     }
 
-    /// Precleans until hardly anything is left or it stops getting better.
-    fn rounds(&mut self) {
+    /// Precleans until hardly anything is left or it stops getting better; says whether the former.
+    fn rounds(&mut self) -> bool {
         let mut least = usize::MAX;
         let mut in_vain = 0;
         let stops = world::the().stops_one_by_one();
@@ -291,17 +299,25 @@ impl Concurrent {
             let arming = if round > 0 && stops { Arming::Stopped } else { Arming::Running };
             let found = self.preclean(arming);
             in_vain += (found > least / 8 * 7) as usize;
-            if found <= FEW_PAGES || in_vain > MOST_IN_VAIN || self.stops_are_slow {
+            if found <= FEW_PAGES {
+                return true;
+            }
+            if in_vain > MOST_IN_VAIN || self.stops_are_slow {
                 break;
             }
             least = least.min(found);
         }
+        false
     }
 
     /// Follows what [`Self::middle_stop`] read, as [`Self::mark`] does.
     pub fn mark_again(&mut self) {
         let began = Instant::now();
-        self.rounds();
+        if self.kept_up {
+            self.rounds();
+        } else {
+            self.preclean(Arming::Running);
+        }
         self.record.mark_ns += nanoseconds(began);
     }
 

@@ -367,9 +367,9 @@ pub fn after_fork() {
     }
     HEAP.inner().granules.forget_registrations();
     let mut collector = COLLECTOR.lock();
-    // Before everything is swept the marks are still those of the last cycle, by which it is to be swept.
-    if collector.phase != Phase::Idle && HEAP.inner().is_swept() {
-        HEAP.clear_unnoted_marks();
+    // Another thread may have been between a mark and its note.
+    if collector.phase != Phase::Idle {
+        HEAP.state.unnoted_marks.store(true, Relaxed);
     }
     give_up(&mut collector);
 }

@@ -98,29 +98,24 @@ impl Heap {
         }
     }
 
-    /// Unmarks every object where a cycle was cut off: between a mark and its note, in a forked child.
-    pub fn clear_unnoted_marks(&self) {
-        self.for_each_block(|block, header| {
+    /// Unmarks every object that is not frozen: the first step of a full cycle, while nothing is marked.
+    pub fn clear_marks(&self) {
+        self.state.marks.fetch_or(1, AcqRel);
+        let clear = |block: Granule| {
+            let header = self.header(block);
             if !header.is_frozen() {
                 self.bits(block).clear_marks(header.cells());
                 self.forget_marked(block);
             }
-        });
-    }
-
-    /// Unmarks every object that is not frozen: the first step of a full cycle, while nothing is marked.
-    pub fn clear_marks(&self) {
-        self.state.marks.fetch_or(1, AcqRel);
+        };
+        if self.state.unnoted_marks.swap(false, Relaxed) {
+            return self.for_each_block(|block, _| clear(block));
+        }
         for chunk in 0..self.committed() / CHUNK_BYTES {
             let mut left = self.marked_in_chunk(chunk);
             while left != 0 {
-                let block = Granule((chunk * CHUNK_GRANULES) as u32 + left.trailing_zeros());
+                clear(Granule((chunk * CHUNK_GRANULES) as u32 + left.trailing_zeros()));
                 left &= left - 1;
-                let header = self.header(block);
-                if !header.is_frozen() {
-                    self.bits(block).clear_marks(header.cells());
-                    self.forget_marked(block);
-                }
             }
         }
     }

@@ -62,6 +62,8 @@ pub struct HeapState {
     pub marking: AtomicBool,
     /// Whether all runs are marked as they are handed out; written with the world stopped or under the heap's lock.
     pub allocate_black: AtomicBool,
+    /// The process was forked in the middle of a cycle: there may be marks in blocks that are not noted as having any. Set by the only thread of a forked child, read and cleared by the cycle.
+    pub unnoted_marks: AtomicBool,
     /// One of [`settling`]. Written by the cycle: set before the world resumes after the last stop, cleared when all references are settled.
     pub settling: AtomicU32,
     /// Twice the number of the cycle that made the mark bits what they are; odd from the moment the next one clears them. Written by the cycle.
@@ -108,6 +110,7 @@ impl HeapState {
         Self {
             marking: AtomicBool::new(false),
             allocate_black: AtomicBool::new(false),
+            unnoted_marks: AtomicBool::new(false),
             settling: AtomicU32::new(settling::NO),
             marks: AtomicU64::new(0),
             cycles: AtomicU64::new(0),
