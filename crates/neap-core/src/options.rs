@@ -151,8 +151,8 @@ options! {
     /// they pay. `always`: whenever there is room, for tests. `never`: every cycle is a full one.
     minor_cycles: MinorCycles { default: MinorCycles::Auto, valid: () }
     /// Which of the heap's memory is asked to be huge pages, which make marking large heaps faster.
-    /// `auto`: what lies above the first 32 MiB, but under a write watch only chunks made for pointer-free objects.
-    /// `leaf`: these, also below. `all`: everything, also of small heaps, which become larger.
+    /// `auto`: what lies above the first 32 MiB, but none under `pagemap`, `snapshot` and `mprotect`.
+    /// `leaf`: only chunks made for pointer-free objects. `all`: everything, also of small heaps, which become larger.
     huge_pages: HugePages { default: HugePages::Auto, valid: () }
     /// What to do when the program forks. `on-fork`: as neap_prefork(), if much was allocated since the last time; collects, and makes what lives
     /// then permanent, so that children go on sharing its memory. `never`: nothing.
