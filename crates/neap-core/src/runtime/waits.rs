@@ -367,13 +367,13 @@ pub unsafe fn pause() -> c_int {
     undisturbed(|| unsafe { real::pause() })
 }
 
-/// As sigsuspend(2).
+/// As sigsuspend(2), but without the stop signal in the mask. A stop ends it, as libgc's does: who calls it looks anew at what it waits for, and ECL's threads rely on being woken now and then (seen to sleep for ever where they were not).
 ///
 /// # Safety
 /// As sigsuspend(2).
 pub unsafe fn sigsuspend(mask: *const sigset_t) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { with_mask(mask, |mask| undisturbed(|| real::sigsuspend(mask))) }
+    unsafe { with_mask(mask, |mask| real::sigsuspend(mask)) }
 }
 
 /// As sigwaitinfo(2).

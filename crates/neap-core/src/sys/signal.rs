@@ -118,6 +118,22 @@ pub unsafe fn is_another_due(context: *const c_void) -> bool {
     }
 }
 
+/// Whether the signal ended a system call of the interrupted code with EINTR. It did not where that code is at the beginning of another handler, whose signal came with this one and ended the call as well.
+///
+/// # Safety
+/// In a handler, with the kernel's context for it.
+pub unsafe fn has_ended_a_call(context: *mut core::ffi::c_void) -> bool {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    // SAFETY: the caller's promise. The instruction before is on the same page, which runs.
+    unsafe {
+        let registers = &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
+        let next = registers[libc::REG_RIP as usize] as usize;
+        let on_this_page = next % crate::addr::PAGE_BYTES >= SYSCALL.len();
+        registers[libc::REG_RAX as usize] == -i64::from(libc::EINTR)
+            && (!on_this_page || *((next - SYSCALL.len()) as *const [u8; 2]) == SYSCALL)
+    }
+}
+
 /// Puts a mask back.
 pub fn restore(mask: &libc::sigset_t) {
     // SAFETY: the set is valid.

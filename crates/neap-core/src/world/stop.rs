@@ -59,7 +59,7 @@ extern "C" fn handler(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
         }
         // All signals are blocked in here.
         // SAFETY: the kernel's context for this handler.
-        if !unsafe { signal::is_another_due(context) } {
+        if unsafe { signal::has_ended_a_call(context) && !signal::is_another_due(context) } {
             mutator.interruptions.store(mutator.interruptions.load(Relaxed) + 1, Relaxed);
         }
     }
