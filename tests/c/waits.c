@@ -1,7 +1,8 @@
-/* Functions of libc that wait are not cut short by stops of the world, and are by the program's own signals. */
+/* Functions of libc that wait are not cut short by stops of the world, and are by the program's own signals. Those with a mask lose none of these, however close a stop follows. */
 #include "check.h"
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -16,7 +17,6 @@ static int done;
 static pthread_t waiting;
 static int epoll;
 static sem_t semaphore;
-static sigset_t none;
 
 static double now(void)
 {
@@ -61,7 +61,7 @@ static int waits_usleep(int time) { return usleep(time * 1000); }
 static int waits_poll(int time) { return poll(NULL, 0, time); }
 static int waits_ppoll(int time)
 {
-    return ppoll(NULL, 0, time < 0 ? NULL : &(struct timespec){.tv_nsec = time * 1000000L}, &none);
+    return ppoll(NULL, 0, time < 0 ? NULL : &(struct timespec){.tv_nsec = time * 1000000L}, NULL);
 }
 static int waits_select(int time)
 {
@@ -69,7 +69,7 @@ static int waits_select(int time)
 }
 static int waits_pselect(int time)
 {
-    return pselect(0, NULL, NULL, NULL, time < 0 ? NULL : &(struct timespec){.tv_nsec = time * 1000000L}, &none);
+    return pselect(0, NULL, NULL, NULL, time < 0 ? NULL : &(struct timespec){.tv_nsec = time * 1000000L}, NULL);
 }
 static int waits_epoll(int time)
 {
@@ -79,7 +79,7 @@ static int waits_epoll(int time)
 static int waits_epoll_pwait(int time)
 {
     struct epoll_event event;
-    return epoll_pwait(epoll, &event, 1, time, &none);
+    return epoll_pwait(epoll, &event, 1, time, NULL);
 }
 static int waits_semaphore(int time)
 {
@@ -99,15 +99,6 @@ static int waits_sigtimedwait(int time)
     return sigtimedwait(&set, NULL, &(struct timespec){.tv_nsec = time * 1000000L}) == -1 && errno == EAGAIN ? 0 : -1;
 }
 static int waits_pause(int time) { return time < 0 ? pause() : 0; }
-static int waits_sigsuspend(int time)
-{
-    /* All but the one that is to end it: the stop signal is let through all the same. */
-    sigset_t all;
-    sigfillset(&all);
-    sigdelset(&all, SIGUSR1);
-    return time < 0 ? sigsuspend(&all) : 0;
-}
-
 static const struct {
     const char *name;
     int (*wait)(int);
@@ -121,7 +112,6 @@ static const struct {
     {"epoll_wait", waits_epoll, 1, 1},          {"epoll_pwait", waits_epoll_pwait, 1, 1},
     {"sem_timedwait", waits_semaphore, 0, 1},   {"sem_clockwait", waits_semaphore_clock, 0, 1},
     {"sigtimedwait", waits_sigtimedwait, 0, 1}, {"pause", waits_pause, 1, 0},
-    {"sigsuspend", waits_sigsuspend, 1, 0},
 };
 
 static int handled;
@@ -139,6 +129,68 @@ static void *interrupts(void *over)
         pthread_kill(waiting, SIGUSR1);
     }
     return NULL;
+}
+
+/* Each waits without end, with all signals blocked but the one that is to end it. */
+static int masked_sigsuspend(const sigset_t *mask) { return sigsuspend(mask); }
+static int masked_ppoll(const sigset_t *mask) { return ppoll(NULL, 0, NULL, mask); }
+static int masked_pselect(const sigset_t *mask) { return pselect(0, NULL, NULL, NULL, NULL, mask); }
+static int masked_epoll_pwait(const sigset_t *mask)
+{
+    struct epoll_event event;
+    return epoll_pwait(epoll, &event, 1, -1, mask);
+}
+static int (*const masked[])(const sigset_t *) = {masked_sigsuspend, masked_ppoll, masked_pselect, masked_epoll_pwait};
+
+enum { ROUNDS = 1000 };
+static int asked, answered;
+
+/* Answers each signal of main's. The stop signal waits, with all others, until the handler is over, and so finds the thread behind the wait. */
+static void *answers(void *wait)
+{
+    sigset_t all_but_one, one;
+    sigfillset(&all_but_one);
+    sigdelset(&all_but_one, SIGUSR1);
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    CHECK_EQUAL(pthread_sigmask(SIG_BLOCK, &one, NULL), 0);
+    for (int round = 1; round <= ROUNDS; round++) {
+        while (__atomic_load_n(&asked, __ATOMIC_ACQUIRE) < round)
+            CHECK(((int (**)(const sigset_t *))wait)[0](&all_but_one) == -1 && errno == EINTR);
+        __atomic_store_n(&answered, round, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+static void ask(int number)
+{
+    (void)number;
+    __atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
+}
+
+static void no_signal_is_lost(void)
+{
+    struct sigaction action = {.sa_handler = ask};
+    sigfillset(&action.sa_mask);
+    CHECK_EQUAL(sigaction(SIGUSR1, &action, NULL), 0);
+    for (size_t i = 0; i < sizeof masked / sizeof *masked; i++) {
+        asked = answered = 0;
+        pthread_t other;
+        CHECK_EQUAL(pthread_create(&other, NULL, answers, (void *)&masked[i]), 0);
+        for (int round = 1; round <= ROUNDS; round++) {
+            CHECK_EQUAL(pthread_kill(other, SIGUSR1), 0);
+            neap_collect();
+            double began = now();
+            while (__atomic_load_n(&answered, __ATOMIC_ACQUIRE) < round) {
+                if (now() - began > 10e3) {
+                    fprintf(stderr, "masked wait %zu: round %d is not answered\n", i, round);
+                    exit(1);
+                }
+                sched_yield();
+            }
+        }
+        CHECK_EQUAL(pthread_join(other, NULL), 0);
+    }
 }
 
 static void *sleeps_until_cancelled(void *unused)
@@ -216,5 +268,6 @@ int main(void)
 
     __atomic_store_n(&done, 1, __ATOMIC_RELAXED);
     CHECK_EQUAL(pthread_join(collector, NULL), 0);
+    no_signal_is_lost();
     return finish();
 }

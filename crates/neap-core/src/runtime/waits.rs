@@ -1,12 +1,13 @@
 //! Functions of libc that wait, for front ends to export in libc's stead. The kernel restarts most calls that a stop of the world interrupts; these it ends with EINTR, so that a program would see its sleeps and polls cut short. Here they go on
-//! with the time that is left.
+//! with the time that is left, all but those that are given a mask of signals.
 //!
-//! Invariant: as far as the program can see each does what libc's does; a wait that one of the program's own signals ended too is over. None waits with the stop signal blocked. Called by program threads, also in their signal handlers.
+//! Invariant: none waits with the stop signal blocked, and none loses the signal that it is called with a mask for. A stop that comes while the program's own handler returns is delivered where that handler returned to: nothing tells then that a signal of the program's ended the wait as well.
+//! To go on with a wait would lose that signal. Without a mask it could have come just before the wait, and the program has to live with that; a mask is there to rule that out, so a wait with a mask ends at a stop. Called by program threads, also in their signal handlers.
 
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_long};
-use core::ptr::null_mut;
+use core::ptr::{null, null_mut};
 use core::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -162,18 +163,6 @@ unsafe fn undisturbed_for(
     })
 }
 
-/// Runs `call` with a set of signals that does not hold the stop signal.
-///
-/// # Safety
-/// `mask` is null or valid.
-unsafe fn with_mask<R>(mask: *const sigset_t, call: impl FnOnce(*const sigset_t) -> R) -> R {
-    // SAFETY: the caller's promise.
-    match unsafe { mask.as_ref() } {
-        Some(mask) => call(&without_stop_signal(mask)),
-        None => call(mask),
-    }
-}
-
 /// As nanosleep(2).
 ///
 /// # Safety
@@ -278,9 +267,10 @@ pub unsafe fn ppoll(
 ) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        with_mask(mask, |mask| {
-            undisturbed_for(limit, |limit| real::ppoll(files, count, limit, mask))
-        })
+        match mask.as_ref() {
+            Some(mask) => real::ppoll(files, count, limit, &without_stop_signal(mask)),
+            None => undisturbed_for(limit, |limit| real::ppoll(files, count, limit, null())),
+        }
     }
 }
 
@@ -313,9 +303,14 @@ pub unsafe fn pselect(
 ) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        with_mask(mask, |mask| {
-            undisturbed_for(limit, |limit| real::pselect(count, read, write, except, limit, mask))
-        })
+        match mask.as_ref() {
+            Some(mask) => {
+                real::pselect(count, read, write, except, limit, &without_stop_signal(mask))
+            }
+            None => undisturbed_for(limit, |limit| {
+                real::pselect(count, read, write, except, limit, null())
+            }),
+        }
     }
 }
 
@@ -347,14 +342,14 @@ pub unsafe fn epoll_pwait(
     milliseconds: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    let left = Left::of_milliseconds(milliseconds);
     // SAFETY: the caller's promise.
     unsafe {
-        with_mask(mask, |mask| {
-            undisturbed(|| {
-                real::epoll_pwait(epoll, events, most, left.milliseconds(milliseconds), mask)
-            })
-        })
+        match mask.as_ref() {
+            Some(mask) => {
+                real::epoll_pwait(epoll, events, most, milliseconds, &without_stop_signal(mask))
+            }
+            None => epoll_wait(epoll, events, most, milliseconds),
+        }
     }
 }
 
@@ -367,13 +362,18 @@ pub unsafe fn pause() -> c_int {
     undisturbed(|| unsafe { real::pause() })
 }
 
-/// As sigsuspend(2), but without the stop signal in the mask. A stop ends it, as libgc's does: who calls it looks anew at what it waits for, and ECL's threads rely on being woken now and then (seen to sleep for ever where they were not).
+/// As sigsuspend(2).
 ///
 /// # Safety
 /// As sigsuspend(2).
 pub unsafe fn sigsuspend(mask: *const sigset_t) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { with_mask(mask, |mask| real::sigsuspend(mask)) }
+    unsafe {
+        match mask.as_ref() {
+            Some(mask) => real::sigsuspend(&without_stop_signal(mask)),
+            None => real::sigsuspend(mask),
+        }
+    }
 }
 
 /// As sigwaitinfo(2).
