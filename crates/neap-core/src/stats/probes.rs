@@ -47,6 +47,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "miri runs no assembly")]
     fn every_step_has_a_probe_of_its_name() {
         CycleEvent::ALL.iter().for_each(|event| step(*event));
         cycle(&Cycle::default());
