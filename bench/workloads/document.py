@@ -28,14 +28,19 @@ def table(title, columns, programs, value):
     return "\n".join(lines) + "\n"
 
 
+def begin_drawing(width, height, font_size, title):
+    """The first lines of an SVG file; the last is `</svg>`."""
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="{font_size}">',
+        f'<rect width="{width}" height="{height}" fill="white"/><text x="10" y="20" font-size="14">{title}</text>',
+    ]
+
+
 def graph(path, title, columns, programs, value):
     """Horizontal bars, a group for each program; each group has its own scale, since programs differ a thousandfold."""
     bar, gap, left, width = 16, 26, 90, 760
     height = 60 + len(programs) * (len(columns) * bar + gap)
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{width}" height="{height}" fill="white"/><text x="10" y="20" font-size="14">{title}</text>',
-    ]
+    out = begin_drawing(width, height, 12, title)
     y = 40
     for program in programs:
         most = max(value(column, program) for _, column in columns) or 1
@@ -57,11 +62,8 @@ def graph_by_bin(path, title, columns, bins):
     rows = [(program, name) for program, names in bins.items() for name in names]
     height = 60 + len(rows) * (len(columns) * bar + gap) + len(bins) * 30
     legend = " · ".join(f'<tspan fill="{COLOURS[index]}">■</tspan> {name}' for index, (name, _) in enumerate(columns))
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
-        f'<rect width="{width}" height="{height}" fill="white"/><text x="10" y="20" font-size="14">{title}</text>',
-        f'<text x="10" y="38">{legend}</text>',
-    ]
+    out = begin_drawing(width, height, 11, title)
+    out.append(f'<text x="10" y="38">{legend}</text>')
     y = 50
     for program, names in bins.items():
         most = max(value(program, name) for name in names for _, value in columns) or 1

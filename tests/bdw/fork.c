@@ -69,13 +69,33 @@ static void *tends(void *argument)
     return argument;
 }
 
+static pthread_t threads[2];
+
+static void start(void *(*work)(void *))
+{
+    stop = 0;
+    for (int index = 0; index < 2; index++)
+        CHECK_EQUAL(pthread_create(&threads[index], NULL, work, NULL), 0);
+}
+
+static void end(void)
+{
+    stop = 1;
+    for (int index = 0; index < 2; index++)
+        CHECK_EQUAL(pthread_join(threads[index], NULL), 0);
+}
+
+static void ended_well(pid_t child)
+{
+    int status = -1;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
+}
+
 /* fork and the threads inside the lock take the same locks: in another order they wait for each other for ever. */
 static void fork_beside_the_lock(void)
 {
-    pthread_t threads[2];
-    stop = 0;
-    for (int index = 0; index < 2; index++)
-        CHECK_EQUAL(pthread_create(&threads[index], NULL, tends, NULL), 0);
+    start(tends);
     for (int round = 0; round < 40; round++) {
         pid_t child = fork();
         CHECK(child >= 0);
@@ -83,22 +103,16 @@ static void fork_beside_the_lock(void)
             int good = GC_call_with_alloc_lock(tend, &good) == &good;
             _exit(good ? 0 : 1);
         }
-        int status = -1;
-        CHECK_EQUAL(waitpid(child, &status, 0), child);
-        CHECK_EQUAL(status, 0);
+        ended_well(child);
     }
-    stop = 1;
-    for (int index = 0; index < 2; index++)
-        CHECK_EQUAL(pthread_join(threads[index], NULL), 0);
+    end();
 }
 
 int main(void)
 {
     GC_set_handle_fork(1);
     GC_INIT();
-    pthread_t threads[2];
-    for (int index = 0; index < 2; index++)
-        CHECK_EQUAL(pthread_create(&threads[index], NULL, churn, NULL), 0);
+    start(churn);
     struct cell *kept = list(5000);
     for (int round = 0; round < 40; round++) {
         pid_t child = fork();
@@ -114,13 +128,9 @@ int main(void)
             _exit(good ? 0 : 1);
         }
         CHECK(holds(list(2000), 2000));
-        int status = -1;
-        CHECK_EQUAL(waitpid(child, &status, 0), child);
-        CHECK_EQUAL(status, 0);
+        ended_well(child);
     }
-    stop = 1;
-    for (int index = 0; index < 2; index++)
-        CHECK_EQUAL(pthread_join(threads[index], NULL), 0);
+    end();
     GC_gcollect();
     CHECK(holds(kept, 5000));
     /* libgc's own lock is not one that its holder can take again. */

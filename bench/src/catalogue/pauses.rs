@@ -11,7 +11,8 @@ const MAJOR: &str = "neap, no minor cycles";
 const MACHINE: &str = "no collector";
 /// The size at which other languages compete too.
 const LIVE_OF_PEERS: &str = "1G";
-const AGAINST_LANGUAGES: [(&str, Metric); 4] = [
+/// What `pauses` is compared by with other collectors and between watches.
+pub(super) const METRICS: [(&str, Metric); 4] = [
     ("longest pause", Metric::LongestPauseMs),
     ("longest operation", Metric::OperationMaxUs),
     ("operations in a second", Metric::OperationsPerSecond),
@@ -75,7 +76,7 @@ pub fn experiments(quick: bool, seconds: &str) -> [Experiment; 3] {
             ),
         ];
         for peer in &peers {
-            for (text, metric) in AGAINST_LANGUAGES {
+            for (text, metric) in METRICS {
                 let text = format!("{text} against {}", peer.label);
                 figures.push(row(&text, metric, &peer.label, None));
             }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a contestant's label begins with its `NEAP_WATCH`. What a watch costs by itself is `neap doctor --measure`. Plain data, as all of the catalogue; `bench/watches.py` makes the document's tables of the results.
 
+use super::pauses::METRICS;
 use super::{contestant, experiment, figure};
 use crate::experiment::{Bar, Contestant, Experiment, Library, Metric};
 
@@ -9,13 +10,6 @@ use crate::experiment::{Bar, Contestant, Experiment, Library, Metric};
 const WATCHES: [&str; 5] = ["none", "pagemap", "fork", "snapshot", "mprotect"];
 const SMALL_PAGES: &str = "fork, 4 KiB pages";
 const DRUNTIME: &str = "druntime, fork:1";
-/// What the tables are made of.
-const METRICS: [(&str, Metric); 4] = [
-    ("longest pause", Metric::LongestPauseMs),
-    ("longest operation", Metric::OperationMaxUs),
-    ("operations in a second (200,000 wanted)", Metric::OperationsPerSecond),
-    ("peak memory", Metric::PeakMb),
-];
 
 fn under(watch: &str, huge_pages: Option<&str>, label: &str, arguments: &[&str]) -> Contestant {
     let mut ours = contestant(label, Library::Neap, "pauses", arguments);

@@ -198,16 +198,12 @@ macro_rules! kernel_writes {
 mod tests {
     use super::*;
     use crate::addr::PAGE_BYTES;
-    use crate::sys::map;
     use crate::watch::Watch;
     use crate::watch::mprotect::Mprotect;
 
     #[test]
     fn more_pieces_than_a_loan_has_room_for_are_lent_as_one() {
-        let heap = map::allocate(256 * PAGE_BYTES).unwrap();
-        let range = heap.0..heap.0 + 256 * PAGE_BYTES;
-        let mut watch = Mprotect::open(range.clone()).unwrap();
-        watch.register(&range).unwrap();
+        let (heap, range, mut watch) = Mprotect::of_new_pages(256);
         let mut written = || {
             let mut pages = 0;
             watch.take_written(&range, &mut |found| pages += found.len() / PAGE_BYTES).unwrap();

@@ -314,6 +314,18 @@ impl Watch for Mprotect {
 }
 
 #[cfg(test)]
+impl Mprotect {
+    /// A watch of so many new pages: where they begin and end, and the watch.
+    pub(crate) fn of_new_pages(pages: usize) -> (Address, Range<usize>, Self) {
+        let start = map::allocate(pages * PAGE_BYTES).unwrap();
+        let range = start.0..start.0 + pages * PAGE_BYTES;
+        let mut watch = Self::open(range.clone()).unwrap();
+        watch.register(&range).unwrap();
+        (start, range, watch)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -346,10 +358,7 @@ mod tests {
 
     #[test]
     fn the_kernel_writes_to_lent_pages_and_they_count_as_written() {
-        let heap = map::allocate(8 * PAGE_BYTES).unwrap();
-        let range = heap.0..heap.0 + 8 * PAGE_BYTES;
-        let mut watch = Mprotect::open(range.clone()).unwrap();
-        watch.register(&range).unwrap();
+        let (heap, range, mut watch) = Mprotect::of_new_pages(8);
         let zero = std::fs::File::open("/dev/zero").unwrap();
         let fill = || {
             // SAFETY: the test's own pages.
@@ -377,10 +386,7 @@ mod tests {
 
     #[test]
     fn a_child_of_fork_finds_the_lock_taken_and_goes_on() {
-        let heap = map::allocate(4 * PAGE_BYTES).unwrap();
-        let range = heap.0..heap.0 + 4 * PAGE_BYTES;
-        let mut watch = Mprotect::open(range.clone()).unwrap();
-        watch.register(&range).unwrap();
+        let (heap, range, mut watch) = Mprotect::of_new_pages(4);
         written(&mut watch, &range);
         SHARED.busy.store(true, Relaxed);
         // SAFETY: the child writes to pages of the test and exits.
@@ -424,10 +430,7 @@ mod tests {
                 map::set_writable(Address(address & !(PAGE_BYTES - 1)), PAGE_BYTES, true).unwrap();
             }
         }
-        let heap = map::allocate(4 * PAGE_BYTES).unwrap();
-        let range = heap.0..heap.0 + 4 * PAGE_BYTES;
-        let mut watch = Mprotect::open(range.clone()).unwrap();
-        watch.register(&range).unwrap();
+        let (heap, range, mut watch) = Mprotect::of_new_pages(4);
         let other = map::allocate(PAGE_BYTES).unwrap();
         for (flags, wanted) in [(libc::SA_SIGINFO, 6), (libc::SA_SIGINFO | libc::SA_NODEFER, 4)] {
             // SAFETY: a valid action; set after ours, as a program does.
