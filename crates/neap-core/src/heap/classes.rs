@@ -136,7 +136,8 @@ mod tests {
     #[test]
     fn the_reciprocal_divides_exactly() {
         for class in &TABLE {
-            for offset in 0..class.granules as usize * GRANULE_BYTES {
+            let all = 0..class.granules as usize * GRANULE_BYTES;
+            for offset in all.step_by(if cfg!(miri) { 61 } else { 1 }) {
                 assert_eq!(
                     cell_at(offset, class.reciprocal).0 as usize,
                     offset / class.cell_bytes as usize

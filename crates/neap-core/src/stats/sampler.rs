@@ -121,6 +121,7 @@ mod tests {
 
     /// Cells of 8 to 30,000 bytes in runs of many lengths: each class has as many samples as its bytes should have.
     #[test]
+    #[cfg_attr(miri, ignore = "only arithmetic, and too much of it")]
     fn samples_are_as_frequent_as_their_bytes() {
         const MEAN: u64 = 4096;
         let sampler = Sampler::default();
