@@ -11,7 +11,7 @@ use crate::addr::{Address, Granule};
 use crate::heap::kind::Kind;
 use crate::heap::spaces::Inner;
 use crate::heap::{Heap, Refused};
-use crate::stats::{assists, live};
+use crate::stats::assists;
 use crate::sys::clock;
 
 /// Pages taken for an object that is not one yet.
@@ -48,11 +48,9 @@ pub fn take_born(
     requested: usize,
     may_grow: bool,
 ) -> Result<Unborn, Refused> {
-    let born = taken(heap, kind, layout, requested, may_grow, |inner, unborn| {
+    taken(heap, kind, layout, requested, may_grow, |inner, unborn| {
         inner.bear_large(heap, unborn.block);
-    })?;
-    note_born(heap, &born);
-    Ok(born)
+    })
 }
 
 /// Takes pages and runs `then` under the same hold of the heap's lock.
@@ -92,13 +90,6 @@ pub fn bear(heap: &Heap, note: &AtomicU32, unborn: &Unborn) {
     let mut inner = heap.inner();
     inner.bear_large(heap, unborn.block);
     note.store(0, Relaxed);
-    drop(inner);
-    note_born(heap, unborn);
-}
-
-fn note_born(heap: &Heap, unborn: &Unborn) {
-    heap.state.allocated_since_cycle.fetch_add(unborn.bytes, Relaxed);
-    live::note_handed_out(unborn.bytes);
 }
 
 /// Gives back the pages that a thread, which is gone, had taken and noted.

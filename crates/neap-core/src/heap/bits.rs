@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -38,6 +39,13 @@ impl<'a> Bits<'a> {
     #[inline(always)]
     pub fn address_of(self, cell: CellIndex) -> *const AtomicU64 {
         &raw const self.0[place(cell).0]
+    }
+
+    /// Fetches the words of the first cells into the cache.
+    #[inline(always)]
+    pub fn prefetch(self) {
+        // SAFETY: prefetching any address is harmless.
+        unsafe { _mm_prefetch(self.0.as_ptr().cast(), _MM_HINT_T0) };
     }
 
     /// Whether the cell is marked.
@@ -88,6 +96,12 @@ impl<'a> Bits<'a> {
             }
             cell = last + 1;
         }
+    }
+
+    /// Makes the only cell of a block allocated, while nobody else writes its bits: unlike [`Self::set_range`] it need not wait for what was stored before.
+    pub fn bear_only(self, marked: bool) {
+        self.0[0].store(marked as u64, Relaxed);
+        self.0[1].store(1, Release);
     }
 
     /// Clears the allocation bit and the mark bit of a cell; false if it was not allocated.

@@ -387,9 +387,14 @@ impl Lists {
         self.pop_partial(epoch, lane, &header).or_else(|| self.used[epoch][lane].pop(&header))
     }
 
+    /// A block of `epoch`.
+    pub fn first(&self, epoch: usize) -> Option<Granule> {
+        self.of(epoch).find_map(List::first)
+    }
+
     /// Whether `epoch` has no block.
     pub fn is_empty(&self, epoch: usize) -> bool {
-        self.of(epoch).all(|list| list.first().is_none())
+        self.first(epoch).is_none()
     }
 
     /// The lists of an epoch.

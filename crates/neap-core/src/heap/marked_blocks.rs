@@ -93,7 +93,9 @@ impl Heap {
 
     /// No cell of the block is marked.
     pub(super) fn forget_marked(&self, block: Granule) {
-        if self.header(block).has_marks.swap(0, Relaxed) != 0 {
+        let flag = &self.header(block).has_marks;
+        if flag.load(Relaxed) != 0 {
+            flag.store(0, Relaxed);
             MarkedBlocks(self.marked_blocks.load(Relaxed)).clear(block);
         }
     }

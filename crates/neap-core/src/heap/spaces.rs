@@ -245,7 +245,7 @@ impl Inner {
         if black {
             heap.note_marked(block, header);
         }
-        heap.bits(block).set_range(0..1, black, true, true);
+        heap.bits(block).bear_only(black);
     }
 
     /// A block that no thread holds has a free cell: it is listed as partial if it is swept.

@@ -281,6 +281,7 @@ fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
     };
     let _critical = mutator.critical();
     mutator.local.count(1, unborn.bytes as u64);
+    mutator.local.report(&HEAP, unborn.bytes);
     let mean = sampler::mean();
     if mean != 0 {
         mutator.local.sampler.pass(mean, unborn.bytes as u64);

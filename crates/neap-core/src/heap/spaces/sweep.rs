@@ -47,6 +47,9 @@ impl Inner {
         let header = |granule| heap.header(granule);
         for _ in 0..most {
             let Some(block) = self.large.pop(1 - self.epoch, 0, header) else { return true };
+            if let Some(next) = self.large.first(1 - self.epoch) {
+                heap.bits(next).prefetch();
+            }
             if heap.bits(block).sweep(1) == 0 {
                 heap.dissolve_block(self, block);
             } else {
