@@ -58,18 +58,14 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
             // SAFETY: the granules behind the object were free and are now this object's.
             unsafe { heap.address(behind).pointer::<u8>().write_bytes(0, more * GRANULE_BYTES) };
         }
-        for index in had..wants {
-            heap.header(cell.block.add(index)).continue_from(index as u32);
-        }
+        heap.join(cell.block, had..wants);
         inner.granules.disarm(cell.block, wants);
         cell.header.set_large_span(wants as u32);
         heap.state.allocated_since_cycle.fetch_add(more * GRANULE_BYTES, Relaxed);
     } else if wants < had {
         let mut inner = heap.inner();
         cell.header.set_large_span(wants as u32);
-        for index in wants..had {
-            heap.header(cell.block.add(index)).dissolve();
-        }
+        heap.part(cell.block, wants..had);
         inner.granules.give_back(cell.block.add(wants), had - wants, heap.state.now_ms());
     }
     if requested > old && cell.header.scan() != Scan::Leaf {

@@ -6,7 +6,6 @@
 
 #![allow(unsafe_code)]
 
-use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -39,13 +38,6 @@ impl<'a> Bits<'a> {
     #[inline(always)]
     pub fn address_of(self, cell: CellIndex) -> *const AtomicU64 {
         &raw const self.0[place(cell).0]
-    }
-
-    /// Fetches the words of the first cells into the cache.
-    #[inline(always)]
-    pub fn prefetch(self) {
-        // SAFETY: prefetching any address is harmless.
-        unsafe { _mm_prefetch(self.0.as_ptr().cast(), _MM_HINT_T0) };
     }
 
     /// Whether the cell is marked.

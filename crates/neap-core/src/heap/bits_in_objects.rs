@@ -102,6 +102,12 @@ impl<'a> Bits<'a> {
         }
     }
 
+    /// Makes the only cell of a block allocated.
+    pub fn bear_only(self, marked: bool) {
+        self.own(CellIndex(0)).store(marked as u64, Relaxed);
+        self.words[1].store(1, Relaxed);
+    }
+
     /// Clears the allocation bit and the mark of a cell; false if it was not allocated.
     pub fn free(self, cell: CellIndex) -> bool {
         let (word, bit) = place(cell);

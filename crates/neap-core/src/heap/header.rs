@@ -8,18 +8,16 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::*};
 use super::kind::Scan;
 use crate::addr::Granule;
 
-/// What a granule is.
+/// What a granule is; of further granules of a block see [`super::further`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
-    /// No block's.
+    /// The first granule of no block.
     Free = 0,
     /// The first granule of a block of cells.
     Small = 1,
     /// The first granule of a single object with pages of its own.
     Large = 2,
-    /// A further granule of the block that begins `back` granules before.
-    Continuation = 3,
 }
 
 /// The list that a block is in. Swept and unswept change places at the end of each cycle without touching a header: blocks swept in an even epoch
@@ -53,7 +51,7 @@ pub struct Header {
     scan: AtomicU8,
     uncollectable: AtomicU8,
     listed: AtomicU8,
-    /// Granules of the block; of a continuation: how many granules before it the block begins.
+    /// Granules of the block.
     span: AtomicU32,
     reciprocal: AtomicU32,
     /// Cells in the block; 1 for a large object.
@@ -129,7 +127,7 @@ impl Header {
         layout: u32,
         /// Space.
         space: u32,
-        /// Granules of the block, or how far back it begins.
+        /// Granules of the block.
         span: u32,
     }
 
@@ -139,8 +137,7 @@ impl Header {
         match self.state.load(Acquire) {
             0 => State::Free,
             1 => State::Small,
-            2 => State::Large,
-            _ => State::Continuation,
+            _ => State::Large,
         }
     }
 
@@ -181,12 +178,6 @@ impl Header {
         self.fresh.store(form.fresh as u8, Relaxed);
         self.has_marks.store(0, Relaxed);
         self.state.store(form.state as u8, Release);
-    }
-
-    /// Makes it a further granule of the block that begins `back` granules before.
-    pub fn continue_from(&self, back: u32) {
-        self.span.store(back, Relaxed);
-        self.state.store(State::Continuation as u8, Release);
     }
 
     /// Makes it nobody's.

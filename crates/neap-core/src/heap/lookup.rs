@@ -10,6 +10,7 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::bits::{BITS_BYTES, Bits};
+use super::further::Further;
 use super::header::{Header, State};
 use super::marked_blocks::MarkedBlocks;
 use super::{Heap, classes};
@@ -45,6 +46,7 @@ pub struct View<'h> {
     headers: *const Header,
     bits: usize,
     pub(super) marked_blocks: MarkedBlocks,
+    pub(super) further: Further,
     heap: PhantomData<&'h Heap>,
 }
 
@@ -104,8 +106,8 @@ impl<'h> View<'h> {
         let mut block = Granule::containing(offset);
         let mut header = self.header(block);
         let state = match header.state() {
-            State::Continuation => {
-                block = Granule(block.0 - header.span());
+            State::Free => {
+                block = self.first_granule(block);
                 header = self.header(block);
                 header.state()
             }
@@ -142,6 +144,7 @@ impl Heap {
             headers: self.headers.load(Relaxed) as *const Header,
             bits: self.bits.load(Relaxed),
             marked_blocks: MarkedBlocks(self.marked_blocks.load(Relaxed)),
+            further: Further(self.further.load(Relaxed)),
             heap: PhantomData,
         }
     }
@@ -182,6 +185,13 @@ impl Heap {
             // SAFETY: prefetching any address is harmless.
             unsafe { _mm_prefetch(bits.cast(), _MM_HINT_T0) };
         }
+    }
+
+    /// Has the bits of a block's first cells fetched.
+    pub fn prefetch_bits(&self, block: Granule) {
+        let bits = self.bits(block).address_of(CellIndex(0));
+        // SAFETY: prefetching any address is harmless.
+        unsafe { _mm_prefetch(bits.cast(), _MM_HINT_T0) };
     }
 
     /// Calls `f` with the first byte of every allocated cell of a block.

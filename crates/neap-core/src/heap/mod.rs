@@ -10,6 +10,7 @@ pub mod bits;
 pub mod classes;
 pub mod decay;
 pub mod frozen;
+pub mod further;
 pub mod granules;
 pub mod header;
 pub mod kept;
@@ -55,6 +56,8 @@ pub struct Heap {
     bits: AtomicUsize,
     /// Start of the bits of [`marked_blocks`].
     marked_blocks: AtomicUsize,
+    /// Start of the words of [`further`].
+    further: AtomicUsize,
     /// The most bytes that granules in use may take; `usize::MAX` for no limit.
     max_bytes: AtomicUsize,
     /// The few words that every layer reads.
@@ -67,7 +70,7 @@ pub struct Heap {
 }
 
 /// Bytes of metadata for each granule in use, at most.
-pub const METADATA_BYTES: usize = size_of::<Header>() + bits::BITS_BYTES;
+pub const METADATA_BYTES: usize = size_of::<Header>() + bits::BITS_BYTES + further::BYTES;
 
 /// Why the heap did not grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +91,7 @@ impl Heap {
             headers: AtomicUsize::new(0),
             bits: AtomicUsize::new(0),
             marked_blocks: AtomicUsize::new(0),
+            further: AtomicUsize::new(0),
             max_bytes: AtomicUsize::new(usize::MAX),
             state: HeapState::new(),
             layouts: Layouts::new(),
@@ -248,9 +252,7 @@ impl Heap {
 
     /// Makes a block of granules that were just taken.
     pub fn form_block(&self, first: Granule, form: &Form) {
-        for back in 1..form.granules {
-            self.header(first.add(back as usize)).continue_from(back);
-        }
+        self.join(first, 1..form.granules as usize);
         self.bits(first).clear(form.cells);
         self.header(first).form(form);
     }
@@ -272,9 +274,8 @@ impl Heap {
         let lives = header.state() == State::Large && header.is_uncollectable();
         inner.large_uncollectable -= lives as usize;
         self.forget_marked(first);
-        for index in 0..count {
-            self.header(first.add(index)).dissolve();
-        }
+        header.dissolve();
+        self.part(first, 1..count);
         inner.granules.give_back(first, count, self.state.now_ms());
         live::set_used(inner.granules.taken() * GRANULE_BYTES);
         self.note_scanned(inner);
@@ -312,13 +313,13 @@ impl Heap {
                     f(granule, header);
                     header.span().max(1)
                 }
-                State::Free | State::Continuation => 1,
+                State::Free => 1,
             };
             granule = granule.add(span as usize);
         }
     }
 
-    /// Bytes of metadata that are in use, headers and bits of the committed range.
+    /// Bytes of metadata that are in use for the committed range.
     pub fn metadata_bytes(&self) -> usize {
         self.committed() / GRANULE_BYTES * METADATA_BYTES
             + self.committed() / CHUNK_BYTES * marked_blocks::BYTES_PER_CHUNK

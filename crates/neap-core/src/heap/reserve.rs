@@ -5,7 +5,7 @@
 use core::sync::atomic::Ordering::*;
 
 use super::header::Header;
-use super::{Heap, bits::BITS_BYTES, marked_blocks};
+use super::{Heap, bits::BITS_BYTES, further, marked_blocks};
 use crate::addr::{Address, CHUNK_BYTES, CHUNK_GRANULES, GRANULE_BYTES, PAGE_BYTES};
 use crate::sys::map;
 use rustix::io::Errno;
@@ -23,8 +23,12 @@ const _: () = assert!(
 
 /// Bytes of metadata for a range of so many bytes, whole pages.
 fn metadata_bytes(range: usize) -> usize {
-    let chunk = HEADERS_PER_CHUNK + BITS_PER_CHUNK + marked_blocks::BYTES_PER_CHUNK;
-    (range / CHUNK_BYTES * chunk).next_multiple_of(PAGE_BYTES)
+    let chunks = range / CHUNK_BYTES;
+    // Each part begins at a page.
+    [HEADERS_PER_CHUNK, BITS_PER_CHUNK, marked_blocks::BYTES_PER_CHUNK, further::BYTES_PER_CHUNK]
+        .map(|bytes| (chunks * bytes).next_multiple_of(PAGE_BYTES))
+        .iter()
+        .sum()
 }
 
 impl Heap {
@@ -56,7 +60,10 @@ impl Heap {
         map::name(metadata, metadata_bytes, c"neap metadata");
         self.headers.store(metadata.0, Relaxed);
         self.bits.store(metadata.0 + headers_bytes, Relaxed);
-        self.marked_blocks.store(metadata.0 + headers_bytes + bits_bytes, Relaxed);
+        let marked_blocks = metadata.0 + headers_bytes + bits_bytes;
+        let marked_bytes = bytes / CHUNK_BYTES * marked_blocks::BYTES_PER_CHUNK;
+        self.marked_blocks.store(marked_blocks, Relaxed);
+        self.further.store((marked_blocks + marked_bytes).next_multiple_of(PAGE_BYTES), Relaxed);
         self.reserved.store(bytes, Relaxed);
         self.base.store(base.0, Release);
         Ok(())
@@ -70,9 +77,14 @@ impl Heap {
             HEADERS_PER_CHUNK,
         )?;
         map::commit(Address(self.bits.load(Relaxed) + chunk * BITS_PER_CHUNK), BITS_PER_CHUNK)?;
-        let marked = chunk * marked_blocks::BYTES_PER_CHUNK;
-        if marked.is_multiple_of(PAGE_BYTES) {
-            map::commit(Address(self.marked_blocks.load(Relaxed) + marked), PAGE_BYTES)?;
+        // What a chunk has less than a page of is committed with the first chunk that begins a page.
+        for (start, bytes) in [
+            (&self.marked_blocks, marked_blocks::BYTES_PER_CHUNK),
+            (&self.further, further::BYTES_PER_CHUNK),
+        ] {
+            if (chunk * bytes).is_multiple_of(PAGE_BYTES) {
+                map::commit(Address(start.load(Relaxed) + chunk * bytes), PAGE_BYTES)?;
+            }
         }
         Ok(())
     }

@@ -37,23 +37,26 @@ impl Heap {
                     if !inner.granules.is_free(granule) {
                         return Err(Broken { rule: "heap.inv.granules", granule });
                     }
+                    if self.block_of(granule).0 != granule {
+                        return Err(Broken { rule: "heap.inv.further", granule });
+                    }
                     granule = granule.add(1);
                     continue;
                 }
-                State::Continuation => return Err(Broken { rule: "heap.inv.header", granule }),
                 State::Small | State::Large => header.span() as usize,
             };
             for index in 0..span {
                 let further = granule.add(index);
-                let its = self.header(further);
                 if inner.granules.is_free(further) {
                     return Err(Broken { rule: "heap.inv.granules", granule: further });
                 }
                 if inner.granules.is_armed(further) != inner.granules.is_armed(granule) {
                     return Err(Broken { rule: "heap.inv.armed", granule });
                 }
-                if index > 0 && (its.state() != State::Continuation || its.span() as usize != index)
-                {
+                if self.block_of(further).0 != granule {
+                    return Err(Broken { rule: "heap.inv.further", granule: further });
+                }
+                if index > 0 && self.header(further).state() != State::Free {
                     return Err(Broken { rule: "heap.inv.header", granule: further });
                 }
             }

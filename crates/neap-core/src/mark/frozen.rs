@@ -47,8 +47,8 @@ impl Marker<'_> {
                 granule = granule.add(CHUNK_GRANULES);
                 continue;
             }
-            let (block, header) = first_of(heap, granule);
-            if !matches!(header.state(), State::Small | State::Large) {
+            let (block, header) = heap.block_of(granule);
+            if header.state() == State::Free {
                 granule = granule.add(1);
                 continue;
             }
@@ -172,24 +172,12 @@ impl Marker<'_> {
     }
 }
 
-/// The block that a granule belongs to: its first granule and that one's header.
-fn first_of(heap: &Heap, granule: Granule) -> (Granule, &Header) {
-    let header = heap.header(granule);
-    match header.state() {
-        State::Continuation => {
-            let first = Granule(granule.0 - header.span());
-            (first, heap.header(first))
-        }
-        _ => (granule, header),
-    }
-}
-
 /// Whether a word points to where objects that are not frozen lie, or may come to lie.
 fn leads_out(heap: &Heap, word: usize) -> bool {
     if word.wrapping_sub(heap.base().0) >= heap.reserved() {
         return false;
     }
-    !heap.contains(word) || !first_of(heap, Granule::containing(word - heap.base().0)).1.is_frozen()
+    !heap.contains(word) || !heap.block_of(Granule::containing(word - heap.base().0)).1.is_frozen()
 }
 
 #[cfg(test)]

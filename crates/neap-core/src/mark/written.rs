@@ -25,15 +25,10 @@ impl Marker<'_> {
         let end = Granule::containing(range.end - 1 - heap.base().0);
         let mut granule = Granule::containing(range.start - heap.base().0);
         while granule <= end {
-            let mut block = granule;
-            let mut header = heap.header(block);
-            if header.state() == State::Continuation {
-                block = Granule(block.0 - header.span());
-                header = heap.header(block);
-            }
+            let (block, header) = heap.block_of(granule);
             let span = match header.state() {
                 State::Small | State::Large => header.span().max(1) as usize,
-                State::Free | State::Continuation => {
+                State::Free => {
                     granule = granule.add(1);
                     continue;
                 }

@@ -48,7 +48,7 @@ impl Inner {
         for _ in 0..most {
             let Some(block) = self.large.pop(1 - self.epoch, 0, header) else { return true };
             if let Some(next) = self.large.first(1 - self.epoch) {
-                heap.bits(next).prefetch();
+                heap.prefetch_bits(next);
             }
             if heap.bits(block).sweep(1) == 0 {
                 heap.dissolve_block(self, block);
