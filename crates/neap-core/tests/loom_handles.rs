@@ -177,7 +177,7 @@ fn closing_a_domain_leaves_no_handle_that_is_made_meanwhile() {
         let domain = space.open().unwrap();
         let other =
             spawn(&space, move |space, cache| space.allocate(cache, domain, Kind::Strong, 1, 0));
-        let freed = space.close(domain).unwrap();
+        let freed = space.close(domain, |_| {}).unwrap();
         let made = other.join().unwrap();
         assert!(freed <= 1);
         if let Ok(handle) = made {
@@ -200,7 +200,7 @@ fn freeing_a_handle_while_its_domain_is_closed_frees_it_once() {
         let domain = space.open().unwrap();
         let handle = allocate(&space, &cache, domain, 1);
         let other = spawn(&space, move |space, cache| space.free_handle(cache, handle).is_ok());
-        let freed = space.close(domain).unwrap();
+        let freed = space.close(domain, |_| {}).unwrap();
         assert_eq!(freed, !other.join().unwrap() as usize);
         // The record and its segment serve the next domain, every slot once.
         let next = space.open().unwrap();

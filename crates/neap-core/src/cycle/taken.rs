@@ -1,7 +1,7 @@
 //! What the cycles that mark a snapshot have in common, whoever marks it: what is so from the first stop on, and the last stop.
 //!
 //! Invariant `[cycle.inv.snapshot]`: an object that was unreachable in the snapshot stays so: what a mutator can reach it got from something reachable, or from memory handed out marked. Only
-//! a weak reference or a pointer that the program hides brings such an object back; who reads one says so ([`HeapState::note_revealed`](crate::heap::state::HeapState::note_revealed)), and if then a weak reference leads
+//! a weak reference or a pointer that the program hides brings such an object back; who reads one says so ([`HeapState::note_revealed`](crate::heap::state::HeapState::note_revealed)), and if then a weak reference leads, or led since ([`former`](crate::refs::former)),
 //! to a dead object, or if the snapshot was not marked to the end, the last stop marks everything itself: an ordinary cycle. Used as the way that it is a part of.
 
 use core::sync::atomic::Ordering::*;
@@ -65,6 +65,7 @@ impl Taken {
         self.black_from = HEAP.state.allocated_since_cycle.load(Relaxed);
         HEAP.state.marking.store(true, Relaxed);
         HEAP.state.allocate_black.store(true, Relaxed);
+        refs::former::forget();
         HEAP.state.set_snapshot(Snapshot::Taken);
         self.markers = collector.markers;
     }

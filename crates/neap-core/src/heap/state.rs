@@ -2,7 +2,7 @@
 //!
 //! Invariant: counts are the heap's own, never the system's; each names who writes it. Read from any thread.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use crate::stats::live;
 
@@ -148,7 +148,8 @@ impl HeapState {
     #[inline]
     pub fn note_revealed(&self) {
         if self.snapshot.load(Relaxed) == Snapshot::Taken as u32 {
-            self.snapshot.store(Snapshot::Revealed as u32, Relaxed);
+            // A locked instruction: it is seen before the caller reads. See `refs::former`.
+            self.snapshot.swap(Snapshot::Revealed as u32, SeqCst);
         }
     }
 

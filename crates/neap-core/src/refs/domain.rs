@@ -123,6 +123,15 @@ pub struct Space {
     free: Stack,
 }
 
+/// What a slot held that was freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freed {
+    /// Its word.
+    pub word: Word,
+    /// The second target of an ephemeron, else 0.
+    pub value: u64,
+}
+
 impl Space {
     /// Without a slot, with the default domain.
     #[cfg(not(loom))]
@@ -190,8 +199,8 @@ impl Space {
         None
     }
 
-    /// Closes a domain and frees all its handles; gives how many. None if it is not open, or the default one.
-    pub fn close(&self, domain: DomainId) -> Option<usize> {
+    /// Closes a domain and frees all its handles, tells of each what it was, and gives how many. None if it is not open, or the default one.
+    pub fn close(&self, domain: DomainId, mut tell: impl FnMut(Freed)) -> Option<usize> {
         let record = self.record(domain.number()).filter(|_| domain.number() != 0)?;
         let open = domain.epoch();
         if !open.is_multiple_of(2)
@@ -204,7 +213,10 @@ impl Space {
         let mut next = record.first_segment.load(Acquire);
         while let Some(segment) = next.checked_sub(1).and_then(|number| self.buckets.get(number)) {
             for index in segment.used() {
-                freed += self.free_whatever(segment, index) as usize;
+                if let Some(what) = self.free_whatever(segment, index) {
+                    tell(what);
+                    freed += 1;
+                }
             }
             next = segment.next_of_domain.load(Relaxed);
         }
@@ -216,30 +228,32 @@ impl Space {
     }
 
     /// Frees a slot if it is in use, whatever it holds.
-    fn free_whatever(&self, segment: &Segment, index: u32) -> bool {
+    fn free_whatever(&self, segment: &Segment, index: u32) -> Option<Freed> {
         let mut word = Word(segment.slot(index).load(SeqCst));
         while !matches!(word.kind(), Kind::Free) {
-            if self.free(segment, index, word, 0) {
-                return true;
+            let freed = self.free(segment, index, word, 0);
+            if freed.is_some() {
+                return freed;
             }
             word = Word(segment.slot(index).load(Relaxed));
         }
-        false
+        None
     }
 
-    /// Frees the slot if it holds `word`; whether it did. `caller` is what the calling thread owns segments as, 0 for none.
+    /// Frees the slot if it holds `word`; None if it does not. `caller` is what the calling thread owns segments as, 0 for none.
     #[inline]
-    pub fn free(&self, segment: &Segment, index: u32, word: Word, caller: usize) -> bool {
-        let Some(freed) = segment.make_free(index, word) else { return false };
+    pub fn free(&self, segment: &Segment, index: u32, word: Word, caller: usize) -> Option<Freed> {
+        let freed = segment.make_free(index, word)?;
+        let mut value = 0;
         if word.kind() == Kind::Ephemeron {
             // Whoever still sets the value of the former pair fails from here on: the generation is another.
-            let value = Word::new(Kind::Value, 0, freed.generation());
-            segment.slot(index + 1).store(value.0, Release);
+            let none = Word::new(Kind::Value, 0, freed.generation());
+            value = Word(segment.slot(index + 1).swap(none.0, AcqRel)).target();
         }
         if !word.is_used_up() && segment.put_back(index, freed, caller) {
             self.list(segment);
         }
-        true
+        Some(Freed { word, value })
     }
 
     /// Lists a segment as available in its domain.
@@ -324,13 +338,13 @@ mod tests {
         let space = Space::new();
         let first = space.open().unwrap();
         assert!(space.is_open(first) && space.is_open(DomainId::DEFAULT));
-        assert_eq!(space.close(first), Some(0));
-        assert_eq!(space.close(first), None, "closed twice");
+        assert_eq!(space.close(first, |_| {}), Some(0));
+        assert_eq!(space.close(first, |_| {}), None, "closed twice");
         let second = space.open().unwrap();
         assert_eq!(second.number(), first.number());
         assert!(space.is_open(second) && !space.is_open(first));
-        assert_eq!(space.close(DomainId::DEFAULT), None);
-        assert!(!space.is_open(DomainId(77)) && space.close(DomainId(77)).is_none());
+        assert_eq!(space.close(DomainId::DEFAULT, |_| {}), None);
+        assert!(!space.is_open(DomainId(77)) && space.close(DomainId(77), |_| {}).is_none());
     }
 
     #[test]
@@ -350,7 +364,7 @@ mod tests {
         let space = Space::new();
         let all: Vec<_> = core::iter::from_fn(|| space.open()).collect();
         assert_eq!(all.len(), MOST as usize);
-        space.close(all[77]).unwrap();
+        space.close(all[77], |_| {}).unwrap();
         assert!(space.open().is_some() && space.open().is_none());
     }
 }

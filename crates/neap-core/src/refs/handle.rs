@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed as CacheRelaxed};
 
-use super::domain::{DomainId, Space};
+use super::domain::{DomainId, Freed, Space};
 use super::segment::{Class, SLOTS, Segment};
 use super::slot::{Kind, Word};
 use crate::sync::atomic::Ordering::*;
@@ -40,8 +40,8 @@ pub enum HandleError {
 /// Outcome of a compare-and-set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// It held what was expected, and holds the new target now.
-    Set,
+    /// It held what was expected, in a slot of this kind, and holds the new target now.
+    Set(Kind),
     /// It held this instead; nothing changed.
     Held(u64),
 }
@@ -212,8 +212,8 @@ impl Space {
         Ok(Handle::new(segment, index, generation))
     }
 
-    /// Changes the target; gives the former one.
-    pub fn set(&self, handle: Handle, target: u64) -> Result<u64, HandleError> {
+    /// Changes the target; gives what the slot held before.
+    pub fn set(&self, handle: Handle, target: u64) -> Result<Word, HandleError> {
         loop {
             let (segment, index, word) = self.look_up(handle)?;
             if word.kind() == Kind::Ephemeron {
@@ -221,7 +221,7 @@ impl Space {
             }
             if replace(segment, index, word, word.with_target(target)) {
                 note_strong(segment, word.kind());
-                return Ok(word.target());
+                return Ok(word);
             }
         }
     }
@@ -243,18 +243,18 @@ impl Space {
             }
             if replace(segment, index, word, word.with_target(target)) {
                 note_strong(segment, word.kind());
-                return Ok(Compared::Set);
+                return Ok(Compared::Set(word.kind()));
             }
         }
     }
 
-    /// Frees the handle.
+    /// Frees the handle; gives what its slot held.
     #[inline]
-    pub fn free_handle(&self, cache: &Cache, handle: Handle) -> Result<(), HandleError> {
+    pub fn free_handle(&self, cache: &Cache, handle: Handle) -> Result<Freed, HandleError> {
         loop {
             let (segment, index, word) = self.look_up(handle)?;
-            if self.free(segment, index, word, cache.owner()) {
-                return Ok(());
+            if let Some(freed) = self.free(segment, index, word, cache.owner()) {
+                return Ok(freed);
             }
         }
     }
@@ -291,10 +291,11 @@ mod tests {
             let handle = space.allocate(&cache, DomainId::DEFAULT, kind, 7, 0).unwrap();
             assert_eq!(space.kind(handle), Ok(kind));
             assert_eq!(space.look_up(handle).unwrap().2.target(), 7);
-            assert_eq!(space.set(handle, 8), Ok(7));
+            assert_eq!(space.set(handle, 8).map(Word::target), Ok(7));
             assert_eq!(space.compare_and_set(handle, 7, 9), Ok(Compared::Held(8)));
-            assert_eq!(space.compare_and_set(handle, 8, 9), Ok(Compared::Set));
-            assert_eq!(space.free_handle(&cache, handle), Ok(()));
+            assert_eq!(space.compare_and_set(handle, 8, 9), Ok(Compared::Set(kind)));
+            let freed = space.free_handle(&cache, handle).unwrap();
+            assert_eq!((freed.word.target(), freed.value), (9, 0));
             assert_eq!(space.free_handle(&cache, handle), Err(HandleError::Stale));
             assert_eq!(space.set(handle, 1), Err(HandleError::Stale));
             assert!(space.kind(handle).is_err());
@@ -347,7 +348,7 @@ mod tests {
         }
         let unique: HashSet<u64> = handles.iter().map(|(handle, _)| handle.0).collect();
         assert_eq!(unique.len(), handles.len());
-        assert_eq!(space.close(domains[3]), Some(50_000 / 20));
+        assert_eq!(space.close(domains[3], |_| {}), Some(50_000 / 20));
         for (number, (handle, domain)) in handles.iter().enumerate() {
             let found = space.look_up(*handle).map(|(_, _, word)| word.target());
             assert_eq!(found.ok(), (*domain != domains[3]).then_some(number as u64 + 1));

@@ -9,7 +9,7 @@ use super::domain::{DomainId, Space};
 use super::handle::{Cache, Handle};
 use super::segment::Class;
 use super::slot::{Kind, Word};
-use super::{Marking, NoMemory, weak};
+use super::{Marking, NoMemory, former, weak};
 
 /// A space and who allocates from it.
 pub(crate) struct HeldSlots {
@@ -28,6 +28,10 @@ fn target(object: usize) -> Option<u64> {
 #[cfg(test)]
 fn object(target: u64) -> usize {
     target as usize
+}
+
+fn object_of(word: Word) -> usize {
+    object(word.target())
 }
 
 impl HeldSlots {
@@ -59,7 +63,9 @@ impl HeldSlots {
     pub(crate) fn set(&self, handle: Handle, object: usize) {
         if let Some(target) = target(object) {
             // It is ours, so it is not stale.
-            let _ = self.space.set(handle, target);
+            if let Ok(word) = self.space.set(handle, target) {
+                former::note([object_of(word)]);
+            }
         }
     }
 
@@ -74,7 +80,9 @@ impl HeldSlots {
     /// Frees it.
     pub(crate) fn free(&self, handle: Handle) {
         // As in `set`.
-        let _ = self.space.free_handle(&self.cache, handle);
+        if let Ok(freed) = self.space.free_handle(&self.cache, handle) {
+            former::note([object_of(freed.word)]);
+        }
     }
 
     /// Marks the objects of strong ones.

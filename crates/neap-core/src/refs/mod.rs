@@ -13,6 +13,7 @@ pub mod cleaner;
 pub mod domain;
 pub(crate) mod ephemeron;
 pub mod finalizer;
+pub(crate) mod former;
 mod guard;
 pub mod handle;
 pub(crate) mod held_slots;
@@ -289,9 +290,11 @@ pub fn are_many() -> bool {
     process::are_many()
 }
 
-/// Whether a weak reference leads to an object that is not marked. After marking, world stopped.
+/// Whether a weak reference leads, or led when somebody may have read it, to an object that is not marked. After marking, world stopped.
 pub fn any_weak_dies<M: Marking>(marking: &M) -> bool {
-    REFS.lock().slots.any_dies(marking) || process::any_weak_dies(marking)
+    REFS.lock().slots.any_dies(marking)
+        || process::any_weak_dies(marking)
+        || former::any_dies(marking)
 }
 
 /// A thread ends: gives up what handles keep for it. By itself, or in the child of a `fork` by the only thread.

@@ -8,11 +8,11 @@
 
 use core::sync::atomic::Ordering::*;
 
-use super::domain::{DomainId, Space};
+use super::domain::{DomainId, Freed, Space};
 use super::handle::{Compared, Handle, HandleError};
 use super::segment::Class;
 use super::slot::{Kind, Word};
-use super::{Marking, ephemeron, thread, weak};
+use super::{Marking, ephemeron, former, thread, weak};
 use crate::heap::HEAP;
 use crate::heap::state::settling;
 use crate::sys::futex;
@@ -109,7 +109,22 @@ pub fn allocate_ephemeron(domain: DomainId, key: usize, value: usize) -> Result<
 /// Frees a handle of any kind.
 #[inline]
 pub fn free(handle: Handle) -> Result<(), Error> {
-    in_cache(|cache| Ok(SPACE.free_handle(cache, handle)?))
+    in_cache(|cache| {
+        note_freed(SPACE.free_handle(cache, handle)?);
+        Ok(())
+    })
+}
+
+/// A slot of this kind does not lead to these targets any more.
+#[inline]
+fn note_former(kind: Kind, targets: [u64; 2]) {
+    if !kind.is_strong() {
+        former::note(targets.map(object));
+    }
+}
+
+fn note_freed(freed: Freed) {
+    note_former(freed.word.kind(), [freed.word.target(), freed.value]);
 }
 
 /// The kind of a handle.
@@ -199,7 +214,8 @@ pub fn get_ephemeron(handle: Handle) -> Result<(usize, usize), Error> {
 pub fn set(handle: Handle, object: usize) -> Result<(), Error> {
     let target = target_or_error(object)?;
     let _critical = attach::current().critical();
-    SPACE.set(handle, target)?;
+    let word = SPACE.set(handle, target)?;
+    note_former(word.kind(), [word.target(), 0]);
     Ok(())
 }
 
@@ -207,14 +223,20 @@ pub fn set(handle: Handle, object: usize) -> Result<(), Error> {
 pub fn compare_and_set(handle: Handle, expected: usize, object: usize) -> Result<bool, Error> {
     let (expected, target) = (target_or_error(expected)?, target_or_error(object)?);
     let _critical = attach::current().critical();
-    Ok(SPACE.compare_and_set(handle, expected, target)? == Compared::Set)
+    let compared = SPACE.compare_and_set(handle, expected, target)?;
+    if let Compared::Set(kind) = compared {
+        note_former(kind, [expected, 0]);
+    }
+    Ok(matches!(compared, Compared::Set(_)))
 }
 
 /// Gives an ephemeron another value; false if its key died.
 pub fn set_ephemeron(handle: Handle, value: usize) -> Result<bool, Error> {
     let value = target_or_error(value)?;
     let _critical = attach::current().critical();
-    Ok(ephemeron::set(&SPACE, handle, None, value)?.is_some())
+    let held = ephemeron::set(&SPACE, handle, None, value)?;
+    note_former(Kind::Ephemeron, [held.unwrap_or(0), 0]);
+    Ok(held.is_some())
 }
 
 /// The same if the value is `expected`; whether it was.
@@ -225,7 +247,11 @@ pub fn compare_and_set_ephemeron(
 ) -> Result<bool, Error> {
     let (expected, value) = (target_or_error(expected)?, target_or_error(value)?);
     let _critical = attach::current().critical();
-    Ok(ephemeron::set(&SPACE, handle, Some(expected), value)? == Some(expected))
+    let is_set = ephemeron::set(&SPACE, handle, Some(expected), value)? == Some(expected);
+    if is_set {
+        note_former(Kind::Ephemeron, [expected, 0]);
+    }
+    Ok(is_set)
 }
 
 /// Opens a domain; None without memory, or when 65,536 are open.
@@ -237,7 +263,7 @@ pub fn open_domain() -> Option<DomainId> {
 /// Closes a domain and frees all its handles; gives how many. None if it is not open.
 pub fn close_domain(domain: DomainId) -> Option<usize> {
     let _critical = attach::current().critical();
-    SPACE.close(domain)
+    SPACE.close(domain, note_freed)
 }
 
 /// Looking at the slots of more segments than this takes longer than a second stop.

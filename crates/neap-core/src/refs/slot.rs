@@ -52,7 +52,7 @@ impl Kind {
 }
 
 /// A slot's contents.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Word(pub u64);
 

@@ -185,7 +185,7 @@ mod tests {
         let mut marking = FakeMarking::new(&[]);
         marking.drain();
         expire(&space, Class::Weak, Kind::Weak, &marking, &|target| target as usize);
-        assert_eq!(space.set(handle, 6), Ok(0));
+        assert_eq!(space.set(handle, 6).map(Word::target), Ok(0));
         assert_eq!(target(&space, handle), 6);
     }
 }
