@@ -1,6 +1,6 @@
 //! Which granules of the committed chunks are free, and which of the free ones still hold memory of the system.
 //!
-//! Invariant `[heap.inv.granules]`: a granule is free here exactly when its header says `Free`. A free granule that is not dirty reads as zero. Pure
+//! Invariant `[heap.inv.granules]`: a granule is free here exactly when it is no block's first granule and no block's further one. A free granule that is not dirty reads as zero. Pure
 //! bookkeeping under the heap's lock: it makes no system call and touches no object.
 
 pub mod inward;
