@@ -77,9 +77,9 @@ miri)
 sanitize)
     need_nightly cargo
     host=$(rustup run "$nightly" rustc -vV | sed -n 's/^host: //p')
-    # A local variable has to be on the stack for a conservative scan to see it, not on a fake one. The library takes nothing from malloc; only tests leave something there.
+    # A local variable has to be on the stack for a conservative scan to see it, not on a fake one.
     status=0
-    ASAN_OPTIONS=detect_stack_use_after_return=0:detect_leaks=0 sanitized address -- || status=1
+    ASAN_OPTIONS=detect_stack_use_after_return=0 sanitized address -- || status=1
     # Without a standard library that is built for it the thread sanitizer sees races there.
     if [ -d "$(rustup run "$nightly" rustc --print sysroot)/lib/rustlib/src" ]; then
         # Tests unwind; built to abort, the standard library would be there twice.

@@ -115,7 +115,8 @@ fn by_watch(watch: &mut dyn Watch, range: &Range<usize>) -> Result<Cost, Refusal
 
 /// What keeping pages costs: protecting them, and a copy of each that is written.
 fn by_copies(range: &Range<usize>) -> Result<Cost, Refusal> {
-    let kept: &'static KeptPages = Box::leak(Box::new(KeptPages::new()));
+    static KEPT: KeptPages = KeptPages::new();
+    let kept = &KEPT;
     let pages = range.len() / PAGE_BYTES;
     kept.open(range, pages).map_err(|error| Refusal::new("mmap", error))?;
     let mut watch = Snapshot::open(kept)?;

@@ -310,7 +310,12 @@ mod tests {
         map::commit(start, CHUNK_BYTES).unwrap();
         let range = start.0..start.0 + CHUNK_BYTES;
         (0..PAGES).for_each(|page| store(&range, page, page));
-        let kept: &'static KeptPages = Box::leak(Box::new(KeptPages::new()));
+        let memory = map::allocate(size_of::<KeptPages>().next_multiple_of(PAGE_BYTES)).unwrap();
+        // SAFETY: memory of its own, which is never unmapped.
+        let kept: &'static KeptPages = unsafe {
+            memory.pointer::<KeptPages>().write(KeptPages::new());
+            &*memory.pointer::<KeptPages>()
+        };
         kept.open(&range, most).unwrap();
         let mut watch = match Snapshot::open(kept) {
             Ok(watch) => watch,
