@@ -54,6 +54,13 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 /// Where the sabotage `leak` keeps what roots let go: static data, so roots.
 static HOARD: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
 
+/// Called while nothing but the caller's stack or a register leads to an object: a collection, now and then, must find it there.
+pub fn alone_on_the_stack(id: u64) {
+    if id.is_multiple_of(512) {
+        api::collect();
+    }
+}
+
 impl Graph {
     /// A graph without objects.
     pub fn new() -> Self {
@@ -323,13 +330,15 @@ impl Graph {
         finalizers::unregister(self.node_mut(index));
         self.free_handles(index);
         cleaners::unregister(self.node_mut(index));
+        // Boxed, here and below, or the compiler may put off the arithmetic that reveals it.
+        let object = core::hint::black_box(self.node(index).address.reveal());
         self.set(keeper, None);
-        let node = self.node(index);
-        let address = node.address;
+        alone_on_the_stack(self.node(index).id);
         let result = {
             // SAFETY: the last pointer to it was just overwritten.
-            unsafe { api::free(address.reveal() as *mut u8) }
+            unsafe { api::free(core::hint::black_box(object) as *mut u8) }
         };
+        let node = self.node(index);
         ensure!(result.is_ok(), "free of {}: {result:?}", node.describe());
         self.pinned.retain(|pinned| *pinned != index);
         self.remove(index);
@@ -366,6 +375,7 @@ impl Graph {
         );
         self.check_known(node, 0);
         node.check_contents(false, random, &|edge| self.resolve(edge));
+        core::hint::black_box(object);
         // One that tracks resurrection also gives objects whose finalizers have run, and what these reach.
         (!weak.long && !node.dead).then_some((index, object))
     }

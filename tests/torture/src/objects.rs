@@ -6,7 +6,7 @@
 use crate::cleaners;
 use crate::ensure;
 use crate::finalizers;
-use crate::graph::{Graph, Keeper};
+use crate::graph::{Graph, Keeper, alone_on_the_stack};
 use crate::handles;
 use crate::hidden::Hidden;
 use crate::node::{Index, Node, Slot};
@@ -78,10 +78,11 @@ pub fn create(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
         None if random.u32(0..20) == 0 => 1 << random.u32(0..=12),
         _ => 1,
     };
-    let object = match alignment {
+    // Boxed, here and at the end: nothing else keeps it until it is attached.
+    let object = core::hint::black_box(match alignment {
         1 => shape.allocate(bytes),
         _ => api::allocate_aligned(bytes, alignment, shape.kind()),
-    };
+    });
     if object.is_null() {
         return false;
     }
@@ -138,9 +139,11 @@ pub fn create(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
         let node = graph.node_mut(index);
         node.pairs.push(Pair::new(node.address.reveal()));
     }
+    alone_on_the_stack(graph.node(index).id);
     if !shape.is_pinned() || random.bool() {
         attach(graph, index, random);
     }
+    core::hint::black_box(object);
     true
 }
 
