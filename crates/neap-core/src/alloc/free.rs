@@ -21,32 +21,23 @@ pub enum FreeError {
 
 /// Frees the object that starts at `address`; gives the bytes of its cell.
 pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
-    let cell = heap.cell_at(address.0).ok_or(if heap.contains(address.0) {
-        FreeError::AlreadyFree
-    } else {
-        FreeError::NotInHeap
-    })?;
-    let bits = heap.bits(cell.block);
-    if cell.start != address {
-        return Err(if bits.is_allocated(cell.index) {
-            FreeError::NotAnObjectStart
-        } else {
-            FreeError::AlreadyFree
-        });
+    if !heap.contains(address.0) {
+        return Err(FreeError::NotInHeap);
     }
-    let bytes = cell.bytes();
     // Under the lock from the first look on: a sweep of this block would otherwise come between looking and freeing.
     let mut inner = heap.inner();
-    if !bits.is_allocated(cell.index) {
-        return Err(FreeError::AlreadyFree);
+    let cell = heap.object_at(address.0).ok_or(FreeError::AlreadyFree)?;
+    if cell.start != address {
+        return Err(FreeError::NotAnObjectStart);
     }
+    let bytes = cell.bytes();
     if heap.state.marking.load(Relaxed) {
         // A marker may be reading the object.
         return if inner.put_off.note(address) { Ok(bytes) } else { Err(FreeError::AlreadyFree) };
     }
     // The cell is dirty; a fresh block hands out cells as zeros.
     cell.header.fresh.store(0, Relaxed);
-    bits.free(cell.index);
+    cell.bits.free(cell.index);
     if cell.header.state() == State::Large {
         inner.free_large(heap, cell.block);
     } else {

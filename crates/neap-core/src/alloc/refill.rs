@@ -85,13 +85,13 @@ fn populate(heap: &Heap, first: Granule) {
 fn next_run(heap: &Heap, local: &Local, run: &Run, block: Granule) -> Option<usize> {
     let header = heap.header(block);
     let bits = heap.bits(block);
-    let mut cells = bits.next_free_run(header.cursor.load(Relaxed), header.cells())?;
+    let mut cells = bits.next_free_run(header.cursor(), header.cells())?;
     let cell_bytes = header.cell_bytes();
     let mean = sampler::mean();
     if mean != 0 {
         cells.end = cells.start + local.sampler.clip(mean, cells.len() as u32, cell_bytes);
     }
-    header.cursor.store(cells.end, Relaxed);
+    header.set_cursor(cells.end);
     let start = heap.address(block).add(cells.start as usize * cell_bytes);
     let bytes = cells.len() * cell_bytes;
     if header.scan() != Scan::Leaf && header.fresh.load(Relaxed) == 0 {
@@ -158,7 +158,7 @@ mod tests {
         heap.clear_marks();
         local.settle(&heap);
         let cell = heap.object_at(live).unwrap();
-        heap.bits(cell.block).mark::<false>(cell.index);
+        cell.bits.mark::<false>(cell.index);
         heap.note_marked(cell.block, cell.header);
         heap.inner().begin_sweep(false);
         assert_eq!(run.rest(), rest);

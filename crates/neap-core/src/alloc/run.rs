@@ -13,8 +13,9 @@ use core::sync::atomic::{
 
 use crate::addr::Granule;
 use crate::heap::Heap;
+use crate::heap::block_lists::LANES;
 use crate::heap::classes::LARGEST_SMALL;
-use crate::heap::header::{LANES, NONE};
+use crate::heap::header::NONE;
 use crate::heap::spaces::{FIXED_SPACES, MOST_SPACES, SpaceId};
 use crate::stats::live;
 use crate::stats::sampler::Sampler;
@@ -267,7 +268,7 @@ impl Local {
             {
                 let cells = cell.index.0..cell.index.0 + (rest.len() / run.cell_bytes()) as u32;
                 heap.note_marked(cell.block, cell.header);
-                heap.bits(cell.block).set_range(cells, true, false, true);
+                cell.bits.set_range(cells, true, false, true);
             }
         });
     }
@@ -289,7 +290,7 @@ impl Local {
                 let cells = cell.index.0..cell.index.0 + (rest.len() / run.cell_bytes()) as u32;
                 // What comes back was zeroed but its block no longer counts as fresh, so it is zeroed again when handed out.
                 heap.header(cell.block).fresh.store(0, Relaxed);
-                heap.bits(cell.block).set_range(cells, true, true, false);
+                cell.bits.set_range(cells, true, true, false);
                 inner.note_free_cell(heap, cell.block);
             }
         });

@@ -22,7 +22,7 @@ pub fn mark_bit(object: usize) -> bool {
 /// Sets or clears an object's mark bit: only under [`with_stopped_world`](super::with_stopped_world) or in an event callback between `Stopped` and `BeforeResume`.
 pub fn set_mark_bit(object: usize, on: bool) {
     if let Some(cell) = HEAP.object_at(object) {
-        HEAP.bits(cell.block).set_range(cell.index.0..cell.index.0 + 1, true, false, on);
+        cell.bits.set_range(cell.index.0..cell.index.0 + 1, true, false, on);
     }
 }
 

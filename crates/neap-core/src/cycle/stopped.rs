@@ -249,12 +249,12 @@ pub fn mark_uncollectable(marker: &mut Marker<'_>) {
     let mut blocks = MetaVec::new();
     HEAP.inner().for_each_uncollectable(&HEAP, |block| blocks.push(block));
     blocks.iter().copied().for_each(|block| {
-        let header = HEAP.header(block);
+        let (header, bits) = (HEAP.header(block), HEAP.bits(block));
         HEAP.for_each_object(block, header, |index: CellIndex, start| {
-            if HEAP.bits(block).mark::<true>(index) {
+            if bits.mark::<true>(index) {
                 HEAP.note_marked(block, header);
                 marker.count(header.cell_bytes());
-                marker.scan_object(&Cell { block, header, index, start });
+                marker.scan_object(&Cell { block, header, bits, index, start });
             }
         });
     });

@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -18,7 +19,7 @@ pub const BITS_BYTES: usize = MOST_CELLS / 64 * 16;
 
 /// The bits of one block.
 #[derive(Clone, Copy)]
-pub struct Bits<'a>(&'a [AtomicU64; BITS_BYTES / 8]);
+pub struct Bits<'a>(*const AtomicU64, PhantomData<&'a AtomicU64>);
 
 #[inline(always)]
 const fn place(cell: CellIndex) -> (usize, u64) {
@@ -27,45 +28,51 @@ const fn place(cell: CellIndex) -> (usize, u64) {
 
 impl<'a> Bits<'a> {
     /// # Safety
-    /// `start` is the committed bits of a block's first granule, for as long as `'a`.
+    /// At `start` lie the words of a block's cells, committed for as long as `'a`.
     #[inline(always)]
     pub unsafe fn at(start: *const AtomicU64) -> Self {
-        // SAFETY: the caller's promise; all access is atomic.
-        Self(unsafe { &*start.cast() })
+        Self(start, PhantomData)
+    }
+
+    /// Word `index`, which holds bits of a cell that the block has.
+    #[inline(always)]
+    fn word(self, index: usize) -> &'a AtomicU64 {
+        // SAFETY: the promise of `at`; all access is atomic.
+        unsafe { &*self.0.add(index) }
     }
 
     /// The address of the words for `cell`, to prefetch.
     #[inline(always)]
     pub fn address_of(self, cell: CellIndex) -> *const AtomicU64 {
-        &raw const self.0[place(cell).0]
+        core::ptr::from_ref(self.word(place(cell).0))
     }
 
     /// Whether the cell is marked.
     #[inline(always)]
     pub fn is_marked(self, cell: CellIndex) -> bool {
         let (word, bit) = place(cell);
-        self.0[word].load(Relaxed) & bit != 0
+        self.word(word).load(Relaxed) & bit != 0
     }
 
     /// Whether the cell is allocated (or in a run that a thread holds).
     #[inline(always)]
     pub fn is_allocated(self, cell: CellIndex) -> bool {
         let (word, bit) = place(cell);
-        self.0[word + 1].load(Relaxed) & bit != 0
+        self.word(word + 1).load(Relaxed) & bit != 0
     }
 
     /// Marks the cell if it is allocated and not marked yet; says whether it did. With `SHARED`, other markers may do the same.
     #[inline(always)]
     pub fn mark<const SHARED: bool>(self, cell: CellIndex) -> bool {
         let (word, bit) = place(cell);
-        let old = self.0[word].load(Relaxed);
-        if old & bit != 0 || self.0[word + 1].load(Relaxed) & bit == 0 {
+        let old = self.word(word).load(Relaxed);
+        if old & bit != 0 || self.word(word + 1).load(Relaxed) & bit == 0 {
             return false;
         }
         if SHARED {
-            self.0[word].fetch_or(bit, Relaxed) & bit == 0
+            self.word(word).fetch_or(bit, Relaxed) & bit == 0
         } else {
-            self.0[word].store(old | bit, Relaxed);
+            self.word(word).store(old | bit, Relaxed);
             true
         }
     }
@@ -80,10 +87,10 @@ impl<'a> Bits<'a> {
             for word in (mark.then_some(word)).into_iter().chain(allocated.then_some(word + 1)) {
                 match (mask, on) {
                     // What the other bits are does not matter where there are none, and a plain store need not wait for the zeros that were written before it.
-                    (u64::MAX, true) => self.0[word].store(u64::MAX, Release),
-                    (u64::MAX, false) => self.0[word].store(0, Relaxed),
-                    (_, true) => _ = self.0[word].fetch_or(mask, Relaxed),
-                    (_, false) => _ = self.0[word].fetch_and(!mask, Relaxed),
+                    (u64::MAX, true) => self.word(word).store(u64::MAX, Release),
+                    (u64::MAX, false) => self.word(word).store(0, Relaxed),
+                    (_, true) => _ = self.word(word).fetch_or(mask, Relaxed),
+                    (_, false) => _ = self.word(word).fetch_and(!mask, Relaxed),
                 }
             }
             cell = last + 1;
@@ -92,29 +99,29 @@ impl<'a> Bits<'a> {
 
     /// Makes the only cell of a block allocated, while nobody else writes its bits: unlike [`Self::set_range`] it need not wait for what was stored before.
     pub fn bear_only(self, marked: bool) {
-        self.0[0].store(marked as u64, Relaxed);
-        self.0[1].store(1, Release);
+        self.word(0).store(marked as u64, Relaxed);
+        self.word(1).store(1, Release);
     }
 
     /// Clears the allocation bit and the mark bit of a cell; false if it was not allocated.
     pub fn free(self, cell: CellIndex) -> bool {
         let (word, bit) = place(cell);
-        let was = self.0[word + 1].fetch_and(!bit, Relaxed) & bit != 0;
-        self.0[word].fetch_and(!bit, Relaxed);
+        let was = self.word(word + 1).fetch_and(!bit, Relaxed) & bit != 0;
+        self.word(word).fetch_and(!bit, Relaxed);
         was
     }
 
     /// Clears all mark bits of a block of `cells` cells.
     pub fn clear_marks(self, cells: u32) {
         for word in 0..cells.div_ceil(64) as usize {
-            self.0[word * 2].store(0, Relaxed);
+            self.word(word * 2).store(0, Relaxed);
         }
     }
 
     /// Clears everything.
     pub fn clear(self, cells: u32) {
         for word in 0..cells.div_ceil(64) as usize * 2 {
-            self.0[word].store(0, Relaxed);
+            self.word(word).store(0, Relaxed);
         }
     }
 
@@ -122,8 +129,8 @@ impl<'a> Bits<'a> {
     pub fn sweep(self, cells: u32) -> u32 {
         let mut live = 0;
         for word in 0..cells.div_ceil(64) as usize {
-            let marks = self.0[word * 2].load(Relaxed);
-            self.0[word * 2 + 1].store(marks, Relaxed);
+            let marks = self.word(word * 2).load(Relaxed);
+            self.word(word * 2 + 1).store(marks, Relaxed);
             live += marks.count_ones();
         }
         live
@@ -133,9 +140,9 @@ impl<'a> Bits<'a> {
     pub fn mark_allocated(self, cells: u32) -> u32 {
         let mut live = 0;
         for word in 0..cells.div_ceil(64) as usize {
-            let allocated = self.0[word * 2 + 1].load(Relaxed);
-            if self.0[word * 2].load(Relaxed) != allocated {
-                self.0[word * 2].store(allocated, Relaxed);
+            let allocated = self.word(word * 2 + 1).load(Relaxed);
+            if self.word(word * 2).load(Relaxed) != allocated {
+                self.word(word * 2).store(allocated, Relaxed);
             }
             live += allocated.count_ones();
         }
@@ -145,14 +152,14 @@ impl<'a> Bits<'a> {
     /// Number of allocated cells.
     pub fn allocated(self, cells: u32) -> u32 {
         (0..cells.div_ceil(64) as usize)
-            .map(|word| self.0[word * 2 + 1].load(Relaxed).count_ones())
+            .map(|word| self.word(word * 2 + 1).load(Relaxed).count_ones())
             .sum()
     }
 
     /// Number of marked cells.
     pub fn marked(self, cells: u32) -> u32 {
         (0..cells.div_ceil(64) as usize)
-            .map(|word| self.0[word * 2].load(Relaxed).count_ones())
+            .map(|word| self.word(word * 2).load(Relaxed).count_ones())
             .sum()
     }
 
@@ -173,7 +180,8 @@ impl<'a> Bits<'a> {
         let flip = if on { 0 } else { u64::MAX };
         let mut cell = from;
         while cell < cells {
-            let word = (self.0[cell as usize / 64 * 2 + WHICH].load(Relaxed) ^ flip) >> (cell % 64);
+            let word =
+                (self.word(cell as usize / 64 * 2 + WHICH).load(Relaxed) ^ flip) >> (cell % 64);
             if word != 0 {
                 let found = cell + word.trailing_zeros();
                 return (found < cells).then_some(found);
@@ -185,19 +193,19 @@ impl<'a> Bits<'a> {
 
     /// The marked cells of word `word` of a block, as a mask.
     pub fn mark_word(self, word: usize) -> u64 {
-        self.0[word * 2].load(Relaxed)
+        self.word(word * 2).load(Relaxed)
     }
 
     /// Marks the cells of a mask in word `word` of a block, beside others who mark.
     pub fn add_marks(self, word: usize, mask: u64) {
         if mask != 0 {
-            self.0[word * 2].fetch_or(mask, Relaxed);
+            self.word(word * 2).fetch_or(mask, Relaxed);
         }
     }
 
     /// The allocated cells of word `word` of a block, as a mask.
     pub fn allocated_word(self, word: usize) -> u64 {
-        self.0[word * 2 + 1].load(Relaxed)
+        self.word(word * 2 + 1).load(Relaxed)
     }
 }
 

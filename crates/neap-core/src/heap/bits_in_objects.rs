@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -18,7 +19,8 @@ pub const BITS_BYTES: usize = MOST_CELLS / 64 * 16;
 /// The bits of one block: allocation bits outside, a mark in each cell.
 #[derive(Clone, Copy)]
 pub struct Bits<'a> {
-    words: &'a [AtomicU64; BITS_BYTES / 8],
+    words: *const AtomicU64,
+    lifetime: PhantomData<&'a AtomicU64>,
     /// The block's first byte, and bytes of a cell.
     start: usize,
     cell_bytes: usize,
@@ -31,11 +33,17 @@ const fn place(cell: CellIndex) -> (usize, u64) {
 
 impl<'a> Bits<'a> {
     /// # Safety
-    /// `words` is the committed bits of a block's first granule, which lies at `start` and has cells of `cell_bytes` bytes, for as long as `'a`.
+    /// At `words` lie the words of a block's cells, of `cell_bytes` bytes each and from `start` on, committed for as long as `'a`.
     #[inline(always)]
     pub unsafe fn of(words: *const AtomicU64, start: usize, cell_bytes: usize) -> Self {
-        // SAFETY: the caller's promise; all access is atomic.
-        Self { words: unsafe { &*words.cast() }, start, cell_bytes }
+        Self { words, lifetime: PhantomData, start, cell_bytes }
+    }
+
+    /// Word `index`, which holds bits of a cell that the block has.
+    #[inline(always)]
+    fn word(self, index: usize) -> &'a AtomicU64 {
+        // SAFETY: the promise of `of`; all access is atomic.
+        unsafe { &*self.words.add(index) }
     }
 
     /// The word of a cell that is the collector's.
@@ -50,7 +58,7 @@ impl<'a> Bits<'a> {
     /// The address of the words for `cell`, to prefetch.
     #[inline(always)]
     pub fn address_of(self, cell: CellIndex) -> *const AtomicU64 {
-        &raw const self.words[place(cell).0]
+        core::ptr::from_ref(self.word(place(cell).0))
     }
 
     /// Whether the cell is marked.
@@ -63,7 +71,7 @@ impl<'a> Bits<'a> {
     #[inline(always)]
     pub fn is_allocated(self, cell: CellIndex) -> bool {
         let (word, bit) = place(cell);
-        self.words[word + 1].load(Relaxed) & bit != 0
+        self.word(word + 1).load(Relaxed) & bit != 0
     }
 
     /// Marks the cell if it is allocated and not marked yet; says whether it did. With `SHARED`, other markers may do the same.
@@ -94,9 +102,9 @@ impl<'a> Bits<'a> {
             if allocated {
                 let (word, bit) = place(cell);
                 if on {
-                    self.words[word + 1].fetch_or(bit, Relaxed);
+                    self.word(word + 1).fetch_or(bit, Relaxed);
                 } else {
-                    self.words[word + 1].fetch_and(!bit, Relaxed);
+                    self.word(word + 1).fetch_and(!bit, Relaxed);
                 }
             }
         }
@@ -105,13 +113,13 @@ impl<'a> Bits<'a> {
     /// Makes the only cell of a block allocated.
     pub fn bear_only(self, marked: bool) {
         self.own(CellIndex(0)).store(marked as u64, Relaxed);
-        self.words[1].store(1, Relaxed);
+        self.word(1).store(1, Relaxed);
     }
 
     /// Clears the allocation bit and the mark of a cell; false if it was not allocated.
     pub fn free(self, cell: CellIndex) -> bool {
         let (word, bit) = place(cell);
-        let was = self.words[word + 1].fetch_and(!bit, Relaxed) & bit != 0;
+        let was = self.word(word + 1).fetch_and(!bit, Relaxed) & bit != 0;
         self.own(cell).store(0, Relaxed);
         was
     }
@@ -136,7 +144,7 @@ impl<'a> Bits<'a> {
     /// Clears everything. The cells are nobody's, and what their words hold does not count.
     pub fn clear(self, cells: u32) {
         for word in 0..cells.div_ceil(64) as usize * 2 {
-            self.words[word].store(0, Relaxed);
+            self.word(word).store(0, Relaxed);
         }
     }
 
@@ -151,7 +159,7 @@ impl<'a> Bits<'a> {
             self.own(cell).store(last_free, Relaxed);
             last_free = (u64::from(cell.0) + 1) << 1;
             let (word, bit) = place(cell);
-            self.words[word + 1].fetch_and(!bit, Relaxed);
+            self.word(word + 1).fetch_and(!bit, Relaxed);
         }
         live
     }
@@ -189,7 +197,7 @@ impl<'a> Bits<'a> {
         let flip = if free { u64::MAX } else { 0 };
         let mut cell = from;
         while cell < cells {
-            let word = (self.words[cell as usize / 64 * 2 + 1].load(Relaxed) ^ flip) >> (cell % 64);
+            let word = (self.word(cell as usize / 64 * 2 + 1).load(Relaxed) ^ flip) >> (cell % 64);
             if word != 0 {
                 let found = cell + word.trailing_zeros();
                 return (found < cells).then_some(found);
@@ -221,7 +229,7 @@ impl<'a> Bits<'a> {
 
     /// The allocated cells of word `word` of a block, as a mask.
     pub fn allocated_word(self, word: usize) -> u64 {
-        self.words[word * 2 + 1].load(Relaxed)
+        self.word(word * 2 + 1).load(Relaxed)
     }
 }
 

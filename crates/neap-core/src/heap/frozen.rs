@@ -6,7 +6,8 @@
 use core::sync::atomic::Ordering::*;
 
 use super::Heap;
-use super::header::{List, State};
+use super::block_lists::List;
+use super::header::State;
 use super::spaces::Inner;
 
 impl Inner {
@@ -31,8 +32,8 @@ impl Inner {
         let header = |granule| heap.header(granule);
         let mut next = list.first();
         while let Some(block) = next {
-            next = list.after(block, header);
             let its = header(block);
+            next = its.next();
             // Acquire: who let go of the block has set the bits of the cells that it took before.
             if its.held.load(Acquire) != 0 {
                 continue;

@@ -29,6 +29,11 @@ impl Further {
         unsafe { &*(self.0 as *const AtomicU32).add(granule.0 as usize) }
     }
 
+    /// Where its word lies, to prefetch it.
+    pub(super) fn address_of(self, granule: Granule) -> *const AtomicU32 {
+        (self.0 as *const AtomicU32).wrapping_add(granule.0 as usize)
+    }
+
     /// The granule itself, or the first one of the block that it is a further one of.
     #[inline(always)]
     fn first(self, granule: Granule) -> Granule {

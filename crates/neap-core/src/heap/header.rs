@@ -3,8 +3,9 @@
 //! Invariant `[heap.inv.header]`: a header's shape is complete before its state says that there is a block, and the state says so before any address in
 //! the block reaches a program. The shape changes only under the heap's lock, while no object of the block is reachable.
 
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
+use super::block_lists::LANES;
 use super::kind::Scan;
 use crate::addr::Granule;
 
@@ -50,32 +51,29 @@ pub struct Header {
     state: AtomicU8,
     scan: AtomicU8,
     uncollectable: AtomicU8,
-    listed: AtomicU8,
+    pub(super) listed: AtomicU8,
     /// Granules of the block.
     span: AtomicU32,
-    reciprocal: AtomicU32,
     /// Cells in the block; 1 for a large object.
     cells: AtomicU32,
+    layout: AtomicU32,
+    /// Of a large object its bits, as [`super::bits`] has them: whoever needs them has this line at hand. Of a block of cells two pairs of 32 bits, the lower first: ⌈2³² / cell bytes⌉ and the space; the
+    /// cell where the search for the next free run goes on and, while a thread holds the block, the one that it took with it and uses after it, [`NONE`] if none. The second pair is written by the thread that holds the block, or under
+    /// the heap's lock while none does.
+    own: [AtomicU64; 2],
     /// Bytes of a cell; for a large object its pages.
     cell_bytes: AtomicUsize,
     /// Bytes of a large object that the program asked for (past-the-end byte included); larger offsets are no pointers into it.
     requested: AtomicUsize,
-    layout: AtomicU32,
-    /// The space it belongs to.
-    space: AtomicU32,
     /// Links of its list, protected by the heap's lock.
-    next: AtomicU32,
-    previous: AtomicU32,
-    /// The cell where the search for the next free run goes on; written by the thread that holds the block.
-    pub cursor: AtomicU32,
+    pub(super) next: AtomicU32,
+    pub(super) previous: AtomicU32,
     /// 1 while a thread takes runs from it.
     pub held: AtomicU8,
     /// 1 if the block's free cells are known to read as zero; cleared by the heap when it is swept.
     pub fresh: AtomicU8,
     /// 1 if a cell of it may be marked; see [`super::marked_blocks`].
     pub(super) has_marks: AtomicU8,
-    /// While a thread holds it: the block that this thread took with it and uses after it, [`NONE`] if none. Written under the heap's lock or by that thread.
-    follower: AtomicU32,
     /// Which of the lists of its space it is put into; written under the heap's lock while it is in none.
     lane: AtomicU8,
 }
@@ -91,7 +89,7 @@ pub struct Form {
     pub uncollectable: bool,
     /// Granules.
     pub granules: u32,
-    /// As in [`super::classes::Class`]; 0 for a large object, whose only cell has index 0.
+    /// As in [`super::classes::Class`]; 0 for a large object.
     pub reciprocal: u32,
     /// Cells.
     pub cells: u32,
@@ -101,10 +99,18 @@ pub struct Form {
     pub requested: usize,
     /// Layout or [`NO_LAYOUT`].
     pub layout: u32,
-    /// Space or [`NONE`].
+    /// Space; 0 for a large object.
     pub space: u32,
     /// Whether its cells read as zero.
     pub fresh: bool,
+}
+
+const fn pair(low: u32, high: u32) -> u64 {
+    low as u64 | (high as u64) << 32
+}
+
+const fn high(pair: u64) -> u32 {
+    (pair >> 32) as u32
 }
 
 macro_rules! readers {
@@ -115,8 +121,6 @@ macro_rules! readers {
 
 impl Header {
     readers! {
-        /// ⌈2³² / cell bytes⌉.
-        reciprocal: u32,
         /// Number of cells.
         cells: u32,
         /// Bytes of a cell.
@@ -125,10 +129,58 @@ impl Header {
         requested: usize,
         /// Layout or [`NO_LAYOUT`].
         layout: u32,
-        /// Space.
-        space: u32,
         /// Granules of the block.
         span: u32,
+    }
+
+    /// ⌈2³² / cell bytes⌉, of a block of cells.
+    #[inline(always)]
+    pub fn reciprocal(&self) -> u32 {
+        self.own[0].load(Relaxed) as u32
+    }
+
+    /// The space of a block of cells.
+    pub fn space(&self) -> u32 {
+        high(self.own[0].load(Relaxed))
+    }
+
+    /// The cell of a block of cells where the search for the next free run goes on.
+    pub fn cursor(&self) -> u32 {
+        self.own[1].load(Relaxed) as u32
+    }
+
+    /// By the thread that holds the block, or under the heap's lock while none does.
+    pub fn set_cursor(&self, cell: u32) {
+        self.own[1].store(pair(cell, high(self.own[1].load(Relaxed))), Relaxed);
+    }
+
+    /// The words of a large object's bits.
+    #[inline(always)]
+    pub fn own_bits(&self) -> *const AtomicU64 {
+        self.own.as_ptr()
+    }
+
+    /// As it comes from the system: nobody's.
+    #[cfg(test)]
+    pub(super) fn zeroed() -> Self {
+        Self {
+            state: AtomicU8::new(0),
+            scan: AtomicU8::new(0),
+            uncollectable: AtomicU8::new(0),
+            listed: AtomicU8::new(0),
+            span: AtomicU32::new(0),
+            cells: AtomicU32::new(0),
+            layout: AtomicU32::new(0),
+            own: [const { AtomicU64::new(0) }; 2],
+            cell_bytes: AtomicUsize::new(0),
+            requested: AtomicUsize::new(0),
+            next: AtomicU32::new(0),
+            previous: AtomicU32::new(0),
+            held: AtomicU8::new(0),
+            fresh: AtomicU8::new(0),
+            has_marks: AtomicU8::new(0),
+            lane: AtomicU8::new(0),
+        }
     }
 
     /// What the granule is; what it says is seen complete.
@@ -163,17 +215,15 @@ impl Header {
         self.uncollectable.store(form.uncollectable as u8, Relaxed);
         self.listed.store(Listed::No as u8, Relaxed);
         self.span.store(form.granules, Relaxed);
-        self.reciprocal.store(form.reciprocal, Relaxed);
         self.cells.store(form.cells, Relaxed);
+        self.own[0].store(pair(form.reciprocal, form.space), Relaxed);
+        self.own[1].store(if form.state == State::Large { 0 } else { pair(0, NONE) }, Relaxed);
         self.cell_bytes.store(form.cell_bytes, Relaxed);
         self.requested.store(form.requested, Relaxed);
         self.layout.store(form.layout, Relaxed);
-        self.space.store(form.space, Relaxed);
         self.next.store(NONE, Relaxed);
         self.previous.store(NONE, Relaxed);
-        self.cursor.store(0, Relaxed);
         self.held.store(0, Relaxed);
-        self.follower.store(NONE, Relaxed);
         self.lane.store(0, Relaxed);
         self.fresh.store(form.fresh as u8, Relaxed);
         self.has_marks.store(0, Relaxed);
@@ -199,8 +249,7 @@ impl Header {
     /// Holds it for a thread of `lane` that will take runs from it, from its first cell on. It is in no list.
     pub fn hold(&self, lane: usize) {
         self.lane.store(lane as u8, Relaxed);
-        self.cursor.store(0, Relaxed);
-        self.follower.store(NONE, Relaxed);
+        self.own[1].store(pair(0, NONE), Relaxed);
         self.held.store(1, Relaxed);
     }
 
@@ -213,7 +262,7 @@ impl Header {
 
     /// The block that its thread uses after it.
     pub fn follower(&self) -> Option<Granule> {
-        let follower = self.follower.load(Relaxed);
+        let follower = high(self.own[1].load(Relaxed));
         (follower != NONE).then_some(Granule(follower))
     }
 
@@ -224,7 +273,13 @@ impl Header {
 
     /// Its thread uses `follower` after it.
     pub fn follow_with(&self, follower: Granule) {
-        self.follower.store(follower.0, Relaxed);
+        self.own[1].store(pair(self.cursor(), follower.0), Relaxed);
+    }
+
+    /// The block after it in its list. Under the heap's lock.
+    pub fn next(&self) -> Option<Granule> {
+        let next = self.next.load(Relaxed);
+        (next != NONE).then_some(Granule(next))
     }
 
     /// The list it is in. Meaningful under the heap's lock; elsewhere a hint.
@@ -246,229 +301,12 @@ impl Header {
     }
 }
 
-/// A doubly linked list of blocks through their headers; all use is under the heap's lock.
-#[derive(Clone, Copy, Debug)]
-pub struct List {
-    first: u32,
-    last: u32,
-    kind: Listed,
-}
-
-impl List {
-    /// An empty list whose members say that they are in `kind`.
-    pub const fn new(kind: Listed) -> Self {
-        Self { first: NONE, last: NONE, kind }
-    }
-
-    /// The first block.
-    pub fn first(&self) -> Option<Granule> {
-        (self.first != NONE).then_some(Granule(self.first))
-    }
-
-    /// The block after one of its members.
-    pub fn after<'h>(
-        &self,
-        block: Granule,
-        header: impl Fn(Granule) -> &'h Header,
-    ) -> Option<Granule> {
-        let next = header(block).next.load(Relaxed);
-        (next != NONE).then_some(Granule(next))
-    }
-
-    /// Appends a block that is in no list.
-    pub fn push<'h>(&mut self, block: Granule, header: impl Fn(Granule) -> &'h Header) {
-        let its = header(block);
-        debug_assert_eq!(its.listed(), Listed::No);
-        its.next.store(NONE, Relaxed);
-        its.previous.store(self.last, Relaxed);
-        its.listed.store(self.kind as u8, Relaxed);
-        match self.last {
-            NONE => self.first = block.0,
-            last => header(Granule(last)).next.store(block.0, Relaxed),
-        }
-        self.last = block.0;
-    }
-
-    /// Takes a member out.
-    pub fn remove<'h>(&mut self, block: Granule, header: impl Fn(Granule) -> &'h Header) {
-        let its = header(block);
-        debug_assert_eq!(its.listed(), self.kind);
-        let (previous, next) = (its.previous.load(Relaxed), its.next.load(Relaxed));
-        match previous {
-            NONE => self.first = next,
-            previous => header(Granule(previous)).next.store(next, Relaxed),
-        }
-        match next {
-            NONE => self.last = previous,
-            next => header(Granule(next)).previous.store(previous, Relaxed),
-        }
-        its.listed.store(Listed::No as u8, Relaxed);
-    }
-
-    /// Takes the first member out.
-    pub fn pop<'h>(&mut self, header: impl Fn(Granule) -> &'h Header) -> Option<Granule> {
-        let first = self.first()?;
-        self.remove(first, header);
-        Some(first)
-    }
-}
-
-/// Each thread takes blocks that its own lane used before, as long as there are any: their memory, headers and bits are in the caches of its processor or near it. Larger: more threads have a lane of their own; smaller: fewer lists to search.
-pub const LANES: usize = 4;
-
-/// The blocks of a space by epoch (index 0 even, 1 odd) and lane.
-#[derive(Clone, Copy)]
-pub struct Lists {
-    /// Without free cells that are not some thread's.
-    used: [[List; LANES]; 2],
-    /// With free cells that no thread holds.
-    partial: [[List; LANES]; 2],
-}
-
-impl Lists {
-    /// All empty.
-    pub const fn new() -> Self {
-        Self {
-            used: [[List::new(Listed::UsedEven); LANES], [List::new(Listed::UsedOdd); LANES]],
-            partial: [
-                [List::new(Listed::PartialEven); LANES],
-                [List::new(Listed::PartialOdd); LANES],
-            ],
-        }
-    }
-
-    /// Appends a block to those of `epoch` that have no free cells.
-    pub fn push_used<'h>(
-        &mut self,
-        epoch: usize,
-        block: Granule,
-        header: impl Fn(Granule) -> &'h Header,
-    ) {
-        self.used[epoch][header(block).lane()].push(block, header);
-    }
-
-    /// Appends a block to those of `epoch` that have some, from its first cell on.
-    pub fn push_partial<'h>(
-        &mut self,
-        epoch: usize,
-        block: Granule,
-        header: impl Fn(Granule) -> &'h Header,
-    ) {
-        header(block).cursor.store(0, Relaxed);
-        self.partial[epoch][header(block).lane()].push(block, header);
-    }
-
-    /// Takes a block with free cells out.
-    pub fn pop_partial<'h>(
-        &mut self,
-        epoch: usize,
-        lane: usize,
-        header: impl Fn(Granule) -> &'h Header,
-    ) -> Option<Granule> {
-        self.partial[epoch][lane].pop(header)
-    }
-
-    /// Takes any block of `epoch` out.
-    pub fn pop<'h>(
-        &mut self,
-        epoch: usize,
-        lane: usize,
-        header: impl Fn(Granule) -> &'h Header,
-    ) -> Option<Granule> {
-        self.pop_partial(epoch, lane, &header).or_else(|| self.used[epoch][lane].pop(&header))
-    }
-
-    /// A block of `epoch`.
-    pub fn first(&self, epoch: usize) -> Option<Granule> {
-        self.of(epoch).find_map(List::first)
-    }
-
-    /// Whether `epoch` has no block.
-    pub fn is_empty(&self, epoch: usize) -> bool {
-        self.first(epoch).is_none()
-    }
-
-    /// The lists of an epoch.
-    pub fn of(&self, epoch: usize) -> impl Iterator<Item = &List> {
-        self.used[epoch].iter().chain(&self.partial[epoch])
-    }
-
-    /// All lists.
-    pub fn iter(&self) -> impl Iterator<Item = &List> {
-        self.of(0).chain(self.of(1))
-    }
-
-    /// Takes a member out of the list that it says it is in.
-    pub fn remove<'h>(&mut self, block: Granule, header: impl Fn(Granule) -> &'h Header) {
-        let lane = header(block).lane();
-        let list = match header(block).listed() {
-            Listed::UsedEven => &mut self.used[0][lane],
-            Listed::UsedOdd => &mut self.used[1][lane],
-            Listed::PartialEven => &mut self.partial[0][lane],
-            Listed::PartialOdd => &mut self.partial[1][lane],
-            Listed::No | Listed::Frozen => {
-                unreachable!("a block in no list of its space is not looked for there")
-            }
-        };
-        list.remove(block, header);
-    }
-}
-
-impl Default for Lists {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn headers() -> Vec<Header> {
-        (0..4)
-            .map(|_| Header {
-                state: AtomicU8::new(0),
-                scan: AtomicU8::new(0),
-                uncollectable: AtomicU8::new(0),
-                listed: AtomicU8::new(0),
-                span: AtomicU32::new(0),
-                reciprocal: AtomicU32::new(0),
-                cells: AtomicU32::new(0),
-                cell_bytes: AtomicUsize::new(0),
-                requested: AtomicUsize::new(0),
-                layout: AtomicU32::new(0),
-                space: AtomicU32::new(0),
-                next: AtomicU32::new(0),
-                previous: AtomicU32::new(0),
-                cursor: AtomicU32::new(0),
-                held: AtomicU8::new(0),
-                fresh: AtomicU8::new(0),
-                has_marks: AtomicU8::new(0),
-                follower: AtomicU32::new(0),
-                lane: AtomicU8::new(0),
-            })
-            .collect()
-    }
-
     #[test]
     fn a_header_is_a_cache_line() {
         assert_eq!(size_of::<Header>(), 64);
-    }
-
-    #[test]
-    fn lists_keep_order_and_allow_removal_anywhere() {
-        let headers = headers();
-        let header = |granule: Granule| &headers[granule.0 as usize];
-        let mut list = List::new(Listed::PartialOdd);
-        for index in 0..4 {
-            list.push(Granule(index), header);
-        }
-        list.remove(Granule(2), header);
-        list.remove(Granule(0), header);
-        list.remove(Granule(3), header);
-        assert_eq!(header(Granule(1)).listed(), Listed::PartialOdd);
-        assert_eq!(list.pop(header), Some(Granule(1)));
-        assert_eq!(list.pop(header), None);
-        assert_eq!(header(Granule(1)).listed(), Listed::No);
     }
 }

@@ -10,7 +10,6 @@ use crate::addr::Granule;
 impl Inner {
     /// Calls `f` for every block that lives until freed, but for frozen ones.
     pub fn for_each_uncollectable(&self, heap: &Heap, mut f: impl FnMut(Granule)) {
-        let header = |granule| heap.header(granule);
         let spaces = self.in_use.iter().map(|id| &self.spaces[*id as usize]);
         let lists = spaces.filter(|space| space.uncollectable).flat_map(|space| space.lists.iter());
         // Most programs have none, and walking the list takes long in a stop.
@@ -21,7 +20,7 @@ impl Inner {
                 if heap.header(here).is_uncollectable() {
                     f(here);
                 }
-                block = list.after(here, header);
+                block = heap.header(here).next();
             }
         }
     }
@@ -35,7 +34,7 @@ impl Inner {
             let mut block = list.first();
             while let Some(here) = block {
                 f(here, header(here).listed());
-                block = list.after(here, header);
+                block = heap.header(here).next();
             }
         }
     }

@@ -7,7 +7,7 @@
 
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::marker::PhantomData;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::bits::{BITS_BYTES, Bits};
 use super::further::Further;
@@ -23,6 +23,8 @@ pub struct Cell<'h> {
     pub block: Granule,
     /// Its block's header.
     pub header: &'h Header,
+    /// The block's bits.
+    pub bits: Bits<'h>,
     /// Its place in the block.
     pub index: CellIndex,
     /// Its first byte.
@@ -62,15 +64,29 @@ impl<'h> View<'h> {
     /// The bits of the block that begins at `granule`.
     #[inline(always)]
     pub fn bits(&self, granule: Granule) -> Bits<'h> {
-        let words = (self.bits + granule.0 as usize * BITS_BYTES) as *const _;
-        // SAFETY: as `Heap::bits`.
+        let header = self.header(granule);
+        match header.state() {
+            State::Large => self.bits_at(header.own_bits(), granule, header),
+            _ => self.bits_at(self.words(granule), granule, header),
+        }
+    }
+
+    /// The words of a granule: those of its block's bits, if that has cells and begins there.
+    #[inline(always)]
+    pub fn words(&self, granule: Granule) -> *const AtomicU64 {
+        (self.bits + granule.0 as usize * BITS_BYTES) as *const _
+    }
+
+    /// The bits of a block that are known to lie in `words`.
+    #[inline(always)]
+    #[cfg_attr(not(feature = "marks-in-objects"), expect(unused_variables))]
+    fn bits_at(&self, words: *const AtomicU64, block: Granule, header: &Header) -> Bits<'h> {
+        // SAFETY: headers and bits of the committed range are mapped and never unmapped.
         #[cfg(not(feature = "marks-in-objects"))]
         let bits = unsafe { Bits::at(words) };
-        // SAFETY: as `Heap::bits`.
+        // SAFETY: as above; so are the block's cells.
         #[cfg(feature = "marks-in-objects")]
-        let bits = unsafe {
-            Bits::of(words, self.base.0 + granule.offset(), self.header(granule).cell_bytes())
-        };
+        let bits = unsafe { Bits::of(words, self.base.0 + block.offset(), header.cell_bytes()) };
         bits
     }
 
@@ -86,14 +102,13 @@ impl<'h> View<'h> {
     #[inline(always)]
     pub fn prefetch_mark(&self, cell: &Cell<'h>) {
         // SAFETY: as above.
-        unsafe { _mm_prefetch(self.bits(cell.block).address_of(cell.index).cast(), _MM_HINT_T0) };
+        unsafe { _mm_prefetch(cell.bits.address_of(cell.index).cast(), _MM_HINT_T0) };
     }
 
     /// Whether the cell holds an object that is not marked.
     #[inline(always)]
     pub fn is_to_mark(&self, cell: &Cell<'h>) -> bool {
-        let bits = self.bits(cell.block);
-        !bits.is_marked(cell.index) && bits.is_allocated(cell.index)
+        !cell.bits.is_marked(cell.index) && cell.bits.is_allocated(cell.index)
     }
 
     /// The cell that a word points into, allocated or not. `[heap.rule.lookup]`
@@ -114,17 +129,20 @@ impl<'h> View<'h> {
             state => state,
         };
         let within = offset - block.offset();
+        let first = self.base.add(block.offset());
         match state {
-            State::Small => {}
-            State::Large if within < header.requested() => {}
-            _ => return None,
+            State::Small => {
+                let index = classes::cell_at(within, header.reciprocal());
+                let start = first.add(index.0 as usize * header.cell_bytes());
+                let bits = self.bits_at(self.words(block), block, header);
+                (index.0 < header.cells()).then_some(Cell { block, header, bits, index, start })
+            }
+            State::Large if within < header.requested() => {
+                let bits = self.bits_at(header.own_bits(), block, header);
+                Some(Cell { block, header, bits, index: CellIndex(0), start: first })
+            }
+            _ => None,
         }
-        let index = classes::cell_at(within, header.reciprocal());
-        if index.0 >= header.cells() {
-            return None;
-        }
-        let start = self.base.add(block.offset() + index.0 as usize * header.cell_bytes());
-        Some(Cell { block, header, index, start })
     }
 }
 
@@ -158,12 +176,12 @@ impl Heap {
     /// The object that a word points into.
     #[inline]
     pub fn object_at(&self, word: usize) -> Option<Cell<'_>> {
-        self.cell_at(word).filter(|cell| self.bits(cell.block).is_allocated(cell.index))
+        self.cell_at(word).filter(|cell| cell.bits.is_allocated(cell.index))
     }
 
     /// Whether the object that a word points into is marked; false where there is none.
     pub fn is_marked(&self, word: usize) -> bool {
-        self.cell_at(word).is_some_and(|cell| self.bits(cell.block).is_marked(cell.index))
+        self.cell_at(word).is_some_and(|cell| cell.bits.is_marked(cell.index))
     }
 
     /// Has the header of the granule that a word lies in fetched.
@@ -181,17 +199,22 @@ impl Heap {
     #[inline(always)]
     pub fn prefetch_marks(&self, word: usize) {
         if let Some(cell) = self.cell_at(word) {
-            let bits = self.bits(cell.block).address_of(cell.index);
+            let bits = cell.bits.address_of(cell.index);
             // SAFETY: prefetching any address is harmless.
             unsafe { _mm_prefetch(bits.cast(), _MM_HINT_T0) };
         }
     }
 
-    /// Has the bits of a block's first cells fetched.
-    pub fn prefetch_bits(&self, block: Granule) {
-        let bits = self.bits(block).address_of(CellIndex(0));
+    /// Has what a large object that may be made there would write fetched.
+    #[inline(always)]
+    pub fn prefetch_large(&self, block: Granule) {
+        let view = self.view();
         // SAFETY: prefetching any address is harmless.
-        unsafe { _mm_prefetch(bits.cast(), _MM_HINT_T0) };
+        unsafe {
+            let header = (view.headers).wrapping_add(block.0 as usize);
+            _mm_prefetch(header.cast(), _MM_HINT_T0);
+            _mm_prefetch(view.further.address_of(block).cast(), _MM_HINT_T0);
+        }
     }
 
     /// Calls `f` with the first byte of every allocated cell of a block.

@@ -7,6 +7,7 @@
 
 #[cfg_attr(feature = "marks-in-objects", path = "bits_in_objects.rs")]
 pub mod bits;
+pub mod block_lists;
 pub mod classes;
 pub mod decay;
 pub mod frozen;
@@ -123,16 +124,7 @@ impl Heap {
     /// The bits of the block that begins at `granule`.
     #[inline(always)]
     pub fn bits(&self, granule: Granule) -> Bits<'_> {
-        debug_assert!(granule.offset() < self.committed());
-        let words = (self.bits.load(Relaxed) + granule.0 as usize * bits::BITS_BYTES) as *const _;
-        // SAFETY: bits of the committed range are mapped and never unmapped.
-        #[cfg(not(feature = "marks-in-objects"))]
-        let bits = unsafe { Bits::at(words) };
-        // SAFETY: as above; so are the block's cells.
-        #[cfg(feature = "marks-in-objects")]
-        let bits =
-            unsafe { Bits::of(words, self.address(granule).0, self.header(granule).cell_bytes()) };
-        bits
+        self.view().bits(granule)
     }
 
     /// The address of a granule's first byte.
@@ -253,7 +245,9 @@ impl Heap {
     /// Makes a block of granules that were just taken.
     pub fn form_block(&self, first: Granule, form: &Form) {
         self.join(first, 1..form.granules as usize);
-        self.bits(first).clear(form.cells);
+        if form.state == State::Small {
+            self.bits(first).clear(form.cells);
+        }
         self.header(first).form(form);
     }
 

@@ -55,7 +55,7 @@ impl PutOff {
             if let Some(cell) = heap.object_at(object.0) {
                 // The cell is dirty; a fresh block hands out cells as zeros.
                 cell.header.fresh.store(0, Relaxed);
-                heap.bits(cell.block).free(cell.index);
+                cell.bits.free(cell.index);
             }
         }
         false

@@ -203,7 +203,7 @@ impl Samples {
             if first.load(Relaxed) != NONE {
                 self.retain(list, |object| {
                     heap.cell_at(object.address).is_some_and(|cell| {
-                        cell.header.is_frozen() || heap.bits(cell.block).is_marked(cell.index)
+                        cell.header.is_frozen() || cell.bits.is_marked(cell.index)
                     })
                 });
             }

@@ -8,9 +8,10 @@ mod sweep;
 
 use core::sync::atomic::Ordering::*;
 
+use super::block_lists::{List, Lists};
 use super::classes::{CLASSES, TABLE};
 use super::granules::Granules;
-use super::header::{Form, List, Listed, Lists, NO_LAYOUT, NONE, State};
+use super::header::{Form, Listed, NO_LAYOUT, NONE, State};
 use super::kind::{KINDS, Kind, Scan};
 use super::layout::LayoutId;
 use super::put_off::PutOff;
@@ -228,11 +229,12 @@ impl Inner {
                 cell_bytes,
                 requested,
                 layout,
-                space: NONE,
+                space: 0,
                 fresh: taken.fresh,
             },
         );
         self.large_uncollectable += kind.is_uncollectable() as usize;
+        heap.prefetch_large(taken.first.add(cell_bytes.div_ceil(GRANULE_BYTES)));
         Ok((taken.first, taken.fresh))
     }
 

@@ -17,7 +17,7 @@ use super::scan_typed::scan_typed;
 use super::stack::Stack;
 use super::team::Team;
 use super::tracer::Tracer;
-use crate::addr::{CellIndex, Granule, WORD_BYTES, whole_words};
+use crate::addr::{Granule, WORD_BYTES, whole_words};
 use crate::heap::Heap;
 use crate::heap::header::State;
 use crate::heap::kind::Scan;
@@ -101,7 +101,7 @@ impl<'t> Marker<'t> {
     #[cold]
     fn mark_without_room(&mut self, word: usize) {
         if let Some(cell) = self.heap.cell_at(word)
-            && self.heap.bits(cell.block).mark::<true>(cell.index)
+            && cell.bits.mark::<true>(cell.index)
         {
             self.heap.note_marked(cell.block, cell.header);
             self.count(cell.bytes());
@@ -199,7 +199,7 @@ impl<'t> Marker<'t> {
                 _mm_prefetch(word.wrapping_add(REACH_BYTES) as *const i8, _MM_HINT_T0);
                 if word.wrapping_sub(view.base.0) < view.length {
                     _mm_prefetch(core::ptr::from_ref(view.header(granule)).cast(), _MM_HINT_T0);
-                    _mm_prefetch(view.bits(granule).address_of(CellIndex(0)).cast(), _MM_HINT_T0);
+                    _mm_prefetch(view.words(granule).cast(), _MM_HINT_T0);
                 }
             }
         }
@@ -215,7 +215,7 @@ impl<'t> Marker<'t> {
             return self.visit_rest(entry);
         };
         let Some(cell) = view.cell_at(word) else { return };
-        if !view.bits(cell.block).mark::<SHARED>(cell.index) {
+        if !cell.bits.mark::<SHARED>(cell.index) {
             return;
         }
         view.note_marked(cell.block, cell.header);

@@ -120,7 +120,7 @@ impl Marker<'_> {
                     // SAFETY: a cell of a block is readable.
                     unsafe { self.push_unfrozen(start.0, start.0 + cell_bytes) }
                 } else {
-                    self.scan_typed_unfrozen(&Cell { block, header, index, start })
+                    self.scan_typed_unfrozen(&Cell { block, header, bits, index, start })
                 };
             }
         }

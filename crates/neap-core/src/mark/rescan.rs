@@ -12,11 +12,12 @@ pub fn until_complete(team: &Team, marker: &mut Marker<'_>) {
     while team.take_overflow() {
         let heap = marker.heap();
         heap.for_each_block(|block, header| {
+            let bits = heap.bits(block);
             for index in 0..header.cells() {
                 let index = CellIndex(index);
-                if heap.bits(block).is_marked(index) {
+                if bits.is_marked(index) {
                     let start = heap.address(block).add(index.0 as usize * header.cell_bytes());
-                    marker.scan_object(&Cell { block, header, index, start });
+                    marker.scan_object(&Cell { block, header, bits, index, start });
                     // A short stack needs little memory: drain object by object.
                     marker.drain();
                 }

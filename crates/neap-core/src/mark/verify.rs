@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(find_lost(&heap), None);
         let victim = (1..cells.len()).find(|index| reachable[*index]).unwrap();
         let cell = heap.cell_at(cells[victim]).unwrap();
-        heap.bits(cell.block).set_range(cell.index.0..cell.index.0 + 1, true, false, false);
+        cell.bits.set_range(cell.index.0..cell.index.0 + 1, true, false, false);
         assert_eq!(find_lost(&heap).unwrap().child, cells[victim]);
     }
 

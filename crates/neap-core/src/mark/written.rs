@@ -66,7 +66,7 @@ impl Marker<'_> {
             scanned += cells.len() * cell_bytes;
             for index in cells.map(CellIndex) {
                 let start = Address(start + index.0 as usize * cell_bytes);
-                self.scan_object(&Cell { block, header, index, start });
+                self.scan_object(&Cell { block, header, bits, index, start });
             }
         }
         scanned

@@ -146,7 +146,7 @@ mod tests {
         heap.clear_marks();
         for object in [cells[0], cells[3], unborn.start.0] {
             let cell = heap.object_at(object).unwrap();
-            heap.bits(cell.block).mark::<false>(cell.index);
+            cell.bits.mark::<false>(cell.index);
         }
         assert!(!taken.take(&heap), "marking is under way");
         heap.state.marks.store(2, Release);

@@ -26,7 +26,7 @@ pub(crate) fn note(own: &Own, word: usize) {
 fn note_marking(own: &Own, word: usize) {
     let Some(cell) = HEAP.object_at(word) else { return };
     // Born marked, or found already: whoever marked it scans it.
-    if !HEAP.bits(cell.block).mark::<true>(cell.index) {
+    if !cell.bits.mark::<true>(cell.index) {
         return;
     }
     HEAP.state.marked_bytes.fetch_add(cell.bytes(), Relaxed);

@@ -4,7 +4,7 @@
 
 use core::sync::atomic::Ordering::*;
 
-use super::super::header::LANES;
+use super::super::block_lists::LANES;
 use super::{Inner, SWEEP_STEP};
 use crate::heap::Heap;
 
@@ -47,8 +47,10 @@ impl Inner {
         let header = |granule| heap.header(granule);
         for _ in 0..most {
             let Some(block) = self.large.pop(1 - self.epoch, 0, header) else { return true };
-            if let Some(next) = self.large.first(1 - self.epoch) {
-                heap.prefetch_bits(next);
+            if let Some(next) = self.large.first(1 - self.epoch)
+                && let Some(after) = header(next).next()
+            {
+                heap.prefetch_large(after);
             }
             if heap.bits(block).sweep(1) == 0 {
                 heap.dissolve_block(self, block);
