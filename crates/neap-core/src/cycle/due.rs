@@ -1,6 +1,6 @@
 //! When the next cycle is due, and beyond what threads wait for it: the formulas of [`trigger`](super::trigger) over what the last cycle found.
 //!
-//! Invariant: the two marks are written under the collector's lock, or lowered by a thread that is about to pass them; read by every thread after a refill. A mark that is read late is a cycle that begins late.
+//! Invariant: the marks are written under the collector's lock, or lowered or put off by a thread that is about to pass them; read by every thread after a refill. A mark that is read late is a cycle that begins late.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
@@ -8,16 +8,22 @@ use super::collector::Collector;
 use super::generation::Generation;
 use super::trigger::{
     FAIR_SHARE, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating, concurrent_start,
-    is_growing, stall_at,
+    is_growing, resident_after, stall_at,
 };
 use super::{limits, steps};
 use crate::heap::HEAP;
 use crate::refs;
+use crate::sys::resident;
 
 /// Bytes handed out since the last cycle at which the next one is due; written by the collector.
 static DUE_AT: AtomicUsize = AtomicUsize::new(4 << 20);
 /// Bytes handed out since the last cycle beyond which threads wait for the one under way; written by the collector.
 static STALL_AT: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// With so many bytes of the process in memory the heap has used the room that it was given; written by the collector.
+static FULL_AT: AtomicUsize = AtomicUsize::new(0);
+/// Bytes handed out since the last cycle up to which one may be put off; written by the collector.
+static LATEST_AT: AtomicUsize = AtomicUsize::new(0);
+
 /// Whether enough was allocated for a cycle. Read after every refill.
 #[inline(always)]
 pub fn is_due() -> bool {
@@ -29,12 +35,37 @@ pub fn stalls_at() -> usize {
     STALL_AT.load(Relaxed)
 }
 
-/// A large object of `bytes` bytes is about to be allocated: if that passes the trigger, the cycle is due before it.
+/// A large object of `bytes` bytes is about to be allocated: if that passes the trigger, the cycle is due before it, or put off.
 pub fn note_coming(bytes: usize) {
     let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
-    if allocated.saturating_add(bytes) > DUE_AT.load(Relaxed) {
+    let (coming, due) = (allocated.saturating_add(bytes), DUE_AT.load(Relaxed));
+    let is_known = allocated >= due.saturating_add(LATE_BYTES);
+    if coming > due && (is_known || !put_off(due, coming)) {
         let _ = DUE_AT.fetch_min(allocated.max(1), Relaxed);
     }
+}
+
+/// Threads report what they allocate in such pieces: it may be seen that late that a mark was passed.
+const LATE_BYTES: usize = 256 << 10;
+/// Looks at what is in memory on the way to [`LATEST_AT`]. More: what is touched after a look is seen sooner, and each costs as much as a hundred small objects.
+const LOOKS: usize = 4;
+
+/// Puts the cycle that is `due` off if, as far as what is in memory shows, the heap will not have used the room it was given at the next look either: as where a program never touches most of what it allocates
+/// `[cycle.why.untouched]`.
+fn put_off(due: usize, coming: usize) -> bool {
+    let latest = LATEST_AT.load(Relaxed);
+    let step = latest / LOOKS;
+    let later = coming.saturating_add(step);
+    let handed_out = HEAP.state.live_bytes.load(Relaxed).saturating_add(coming);
+    let has_room = |resident| resident_after(resident, handed_out, step) <= FULL_AT.load(Relaxed);
+    if later > latest || !resident::bytes().is_some_and(has_room) {
+        return false;
+    }
+    if DUE_AT.compare_exchange(due, later, Relaxed, Relaxed).is_ok() {
+        let stall_at = |stall_at: usize| Some(stall_at.saturating_add(later - due));
+        let _ = STALL_AT.fetch_update(Relaxed, Relaxed, stall_at);
+    }
+    true
 }
 
 /// The next cycle is due after as much again: the program does not want one now.
@@ -66,19 +97,23 @@ impl Collector {
         self.mutators < self.processors
     }
 
-    /// Bytes that may be allocated after a full cycle.
-    pub(super) fn threshold(&self) -> usize {
+    /// The settings with the limits in force, which change as the program goes on; what is frozen takes of them in full.
+    fn limited(&self) -> Settings {
         let frozen = HEAP.state.frozen_bytes.load(Relaxed);
-        // They change as the program goes on, while the rest is only set; what is frozen takes of them in full.
         let beside = |limit: usize| match limit {
             usize::MAX => limit,
             limit => limit.saturating_sub(frozen - frozen / FROZEN_WEIGHS),
         };
-        let settings = Settings {
+        Settings {
             max_bytes: beside(HEAP.max_bytes()),
             soft_bytes: beside(limits::soft_bytes()),
             ..self.settings
-        };
+        }
+    }
+
+    /// Bytes that may be allocated after a full cycle.
+    pub(super) fn threshold(&self) -> usize {
+        let frozen = HEAP.state.frozen_bytes.load(Relaxed);
         // Where the program runs meanwhile it waits for no cycle, so there is nothing to buy with more memory; and if it leaves the cycle a processor, more cycles cost it little, while what it drops meanwhile takes
         // room of its own.
         let grew = is_growing(self.marked, self.marked_before);
@@ -87,7 +122,7 @@ impl Collector {
             (true, false) => (self.share.min(FAIR_SHARE), grew.then_some(WHILE_GROWING)),
             (true, true) => (0.0, self.stays.then_some(WHILE_GROWING_BESIDE)),
         };
-        let wanted = settings.threshold(
+        let wanted = self.limited().threshold(
             self.marked + frozen / FROZEN_WEIGHS,
             share,
             growing,
@@ -119,6 +154,8 @@ pub(super) fn set_due(collector: &Collector) -> Due {
     } else {
         threshold
     };
+    FULL_AT.store(live.saturating_add(threshold), Relaxed);
+    LATEST_AT.store(collector.limited().latest(threshold, live), Relaxed);
     STALL_AT.store(stall_at(threshold, live, due, collector.marked), Relaxed);
     DUE_AT.store(due, Relaxed);
     Due { begins: due, ends: threshold }

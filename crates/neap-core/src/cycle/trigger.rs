@@ -81,6 +81,24 @@ impl Settings {
     }
 }
 
+/// A cycle is put off, where little of what was allocated is in memory, until so many times the threshold. Larger: fewer cycles in programs that never touch most of what they allocate, and more metadata for objects that nobody wants;
+/// more memory too, if all of it is touched afterwards.
+const MOST_PUT_OFF: usize = 8;
+
+impl Settings {
+    /// How much may be allocated at most before a cycle, which is due after `threshold`, if little of it is in memory: in a limited heap no more than half of what the limits leave.
+    pub fn latest(&self, threshold: usize, live_bytes: usize) -> usize {
+        let room = self.max_bytes.min(self.soft_bytes).saturating_sub(live_bytes);
+        threshold.saturating_mul(MOST_PUT_OFF).min(room / 2).max(threshold)
+    }
+}
+
+/// How much will be in memory when `more` bytes are allocated, if as much of them is touched as of the `handed_out` bytes now, of which `resident` are in memory.
+pub fn resident_after(resident: usize, handed_out: usize, more: usize) -> usize {
+    let touched = resident as f64 / handed_out.max(1) as f64;
+    resident.saturating_add((touched * more as f64) as usize)
+}
+
 /// What is left of a threshold for allocation after `born_marked` bytes were allocated during the cycle and kept unseen: most of them are garbage, and the heap is meant to hold the threshold above
 /// what is live, not above what was kept. At least a quarter of it, so that cycles do not follow each other without a pause.
 pub fn after_floating(threshold: usize, born_marked: usize) -> usize {
@@ -173,6 +191,27 @@ mod tests {
             assert_eq!(stall_at / MIB, stall, "{threshold} {live} {due} {marked}");
         }
         assert_eq!(stall_at(usize::MAX, 1, usize::MAX, 1), usize::MAX);
+    }
+
+    #[test]
+    fn memory_that_nobody_touches_puts_cycles_off_as_far_as_limits_allow() {
+        let free = Settings {
+            growth: 1.0,
+            min_trigger: MIB,
+            busy_trigger: 0,
+            max_bytes: usize::MAX,
+            soft_bytes: usize::MAX,
+        };
+        for (settings, threshold, live, latest) in [
+            (free, 64 * MIB, 64 * MIB, 512 * MIB),
+            (free, usize::MAX, 0, usize::MAX),
+            (Settings { max_bytes: 264 * MIB, ..free }, 64 * MIB, 64 * MIB, 100 * MIB),
+            (Settings { soft_bytes: 164 * MIB, ..free }, 64 * MIB, 64 * MIB, 64 * MIB),
+        ] {
+            assert_eq!(settings.latest(threshold, live), latest, "{settings:?} {threshold}");
+        }
+        assert_eq!(resident_after(10 * MIB, 40 * MIB, 80 * MIB), 30 * MIB);
+        assert_eq!(resident_after(MIB, 0, usize::MAX), usize::MAX);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::*;
 use super::Heap;
 use super::block_lists::List;
 use super::header::State;
-use super::spaces::Inner;
+use super::spaces::{Inner, large::ListedLast};
 
 impl Inner {
     /// Freezes every block that holds objects and that no thread takes cells from; all are swept. Gives the bytes that are frozen now.
@@ -22,6 +22,7 @@ impl Inner {
                 self.freeze_list(heap, *list);
             }
         }
+        self.listed_last = ListedLast::new();
         let large = self.large;
         large.of(epoch).for_each(|list| self.freeze_list(heap, *list));
         heap.state.frozen_bytes.load(Relaxed)

@@ -3,9 +3,11 @@
 //! Invariant `[heap.inv.granules]`: a granule is free here exactly when it is no block's first granule and no block's further one. A free granule that is not dirty reads as zero. Pure
 //! bookkeeping under the heap's lock: it makes no system call and touches no object.
 
+mod bounds;
 pub mod inward;
 pub mod watched;
 
+use self::bounds::Bounds;
 use crate::addr::{CHUNK_GRANULES, Granule};
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 
@@ -30,8 +32,6 @@ struct Chunk {
     content: Content,
     /// Whether the write watch knows the chunk.
     registered: bool,
-    /// No row of free granules is longer.
-    longest: u8,
     /// Granules whose writes the watch reports; all others count as written. See [`watched`].
     armed: Mask,
     /// See [`inward`]; means nothing where `armed` is not set.
@@ -48,18 +48,6 @@ impl Chunk {
         self.free != 0 && (self.content == content || self.free == ALL)
     }
 
-    /// Whether `count` granules in a row may be taken from it.
-    fn has_room(&mut self, count: usize, content: Content) -> bool {
-        if (self.longest as usize) < count || !self.suits(content) {
-            return false;
-        }
-        let fits = fit(self.free, count).is_some();
-        if !fits {
-            self.longest = count as u8 - 1;
-        }
-        fits
-    }
-
     fn is_scanned(&self) -> bool {
         self.content == Content::Scanned && self.free != ALL
     }
@@ -74,14 +62,10 @@ pub struct Taken {
     pub fresh: bool,
 }
 
-/// Requests of up to this many granules have a hint where to begin the search.
-const HINTED: usize = 8;
-
 /// Free granules of all committed chunks.
 pub struct Granules {
     chunks: MetaVec<Chunk>,
-    /// For requests of n granules of a content: no chunk below this one has n free in a row.
-    hints: [[usize; HINTED + 1]; 2],
+    bounds: Bounds,
     taken: usize,
     /// Of these, those of chunks whose objects are scanned.
     scanned: usize,
@@ -126,13 +110,7 @@ fn row_around(free: Mask, place: usize) -> usize {
 impl Granules {
     /// No chunk yet.
     pub const fn new() -> Self {
-        Self {
-            chunks: MetaVec::new(),
-            hints: [[0; HINTED + 1]; 2],
-            taken: 0,
-            scanned: 0,
-            dirty_free: 0,
-        }
+        Self { chunks: MetaVec::new(), bounds: Bounds::new(), taken: 0, scanned: 0, dirty_free: 0 }
     }
 
     /// Committed chunks.
@@ -172,16 +150,18 @@ impl Granules {
 
     /// Adds a chunk of fresh memory at the end.
     pub fn add_chunk(&mut self) -> Result<(), NoMemory> {
+        self.bounds.try_reserve()?;
         self.chunks.try_push(Chunk {
             free: ALL,
             content: Content::Scanned,
             registered: false,
-            longest: CHUNK_GRANULES as u8,
             armed: 0,
             inward: 0,
             dirty: 0,
             freed_at_ms: 0,
-        })
+        })?;
+        self.bounds.add_chunk();
+        Ok(())
     }
 
     /// Takes `count` granules in a row for a content, the lowest that fit; None if there are none.
@@ -189,14 +169,9 @@ impl Granules {
         if count > CHUNK_GRANULES {
             return self.take_chunks(count, content);
         }
-        let hints = &mut self.hints[content as usize];
-        let from = if count <= HINTED { hints[count] } else { 0 };
-        let found = self.chunks[from..].iter_mut().position(|chunk| chunk.has_room(count, content));
-        let index = found.map_or(self.chunks.len(), |found| from + found);
-        if count <= HINTED {
-            hints[count] = index;
-        }
-        let place = fit(self.chunks.get(index)?.free, count)?;
+        let chunks = &self.chunks;
+        let (index, place) =
+            self.bounds.find(count, content, |index| fit(chunks[index].free, count))?;
         let fresh = self.occupy(index, mask(place, count), content);
         Some(Taken { first: Granule((index * CHUNK_GRANULES + place) as u32), fresh })
     }
@@ -226,6 +201,7 @@ impl Granules {
         let chunk = &mut self.chunks[index];
         let dirty = chunk.dirty & granules;
         chunk.content = content;
+        self.bounds.note_taken(index, content);
         chunk.free &= !granules;
         chunk.dirty |= granules;
         if granules.count_ones() > 1 {
@@ -286,16 +262,13 @@ impl Granules {
             debug_assert_eq!(chunk.free & granules, 0);
             chunk.free |= granules;
             let row = row_around(chunk.free, granule.in_chunk());
-            chunk.longest = chunk.longest.max(row as u8);
+            let anybodys = [Content::Scanned, Content::Leaf];
+            let contents = if chunk.free == ALL { &anybodys[..] } else { &[chunk.content] };
+            self.bounds.note_row(granule.chunk(), row, contents);
             chunk.freed_at_ms = now_ms;
             self.taken -= here;
             self.scanned -= if chunk.content == Content::Scanned { here } else { 0 };
             self.dirty_free += here;
-            for hints in &mut self.hints {
-                for hint in &mut hints[..=row.min(HINTED)] {
-                    *hint = (*hint).min(granule.chunk());
-                }
-            }
             granule = granule.add(here);
         }
     }
@@ -392,13 +365,10 @@ mod tests {
                 granules.give_back(first, count, 0);
             }
             for (index, chunk) in granules.chunks.iter().enumerate() {
-                let longest = chunk.longest as usize;
-                assert!(longest == CHUNK_GRANULES || fit(chunk.free, longest + 1).is_none());
                 for content in [Scanned, Leaf].into_iter().filter(|&one| chunk.suits(one)) {
-                    for count in 1..=HINTED {
-                        let hint = granules.hints[content as usize][count];
-                        assert!(hint <= index || fit(chunk.free, count).is_none());
-                    }
+                    let rows = (0..CHUNK_GRANULES).filter(|place| chunk.free >> place & 1 != 0);
+                    let longest = rows.map(|place| row_around(chunk.free, place)).max();
+                    assert!(granules.bounds.allow(index, longest.unwrap(), content));
                 }
             }
         }

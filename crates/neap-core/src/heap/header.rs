@@ -68,6 +68,8 @@ pub struct Header {
     /// Links of its list, protected by the heap's lock.
     pub(super) next: AtomicU32,
     pub(super) previous: AtomicU32,
+    /// Of a large object: one that was listed some places later, which the sweep fetches, [`NONE`] if none. A guess: it may have ended since. Under the heap's lock.
+    pub(super) ahead: AtomicU32,
     /// 1 while a thread takes runs from it.
     pub held: AtomicU8,
     /// 1 if the block's free cells are known to read as zero; cleared by the heap when it is swept.
@@ -176,6 +178,7 @@ impl Header {
             requested: AtomicUsize::new(0),
             next: AtomicU32::new(0),
             previous: AtomicU32::new(0),
+            ahead: AtomicU32::new(0),
             held: AtomicU8::new(0),
             fresh: AtomicU8::new(0),
             has_marks: AtomicU8::new(0),
@@ -223,6 +226,7 @@ impl Header {
         self.layout.store(form.layout, Relaxed);
         self.next.store(NONE, Relaxed);
         self.previous.store(NONE, Relaxed);
+        self.ahead.store(NONE, Relaxed);
         self.held.store(0, Relaxed);
         self.lane.store(0, Relaxed);
         self.fresh.store(form.fresh as u8, Relaxed);

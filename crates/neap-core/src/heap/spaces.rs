@@ -3,11 +3,13 @@
 //! Invariant `[heap.inv.lists]`: every block is in exactly one list of its space, or in one of the lists of large objects; a block in a list of the
 //! other epoch waits to be swept, its allocation bits still those of before the cycle. All under the heap's lock.
 
+pub(super) mod large;
 mod search;
 mod sweep;
 
 use core::sync::atomic::Ordering::*;
 
+use self::large::ListedLast;
 use super::block_lists::{List, Lists};
 use super::classes::{CLASSES, TABLE};
 use super::granules::Granules;
@@ -16,7 +18,7 @@ use super::kind::{KINDS, Kind, Scan};
 use super::layout::LayoutId;
 use super::put_off::PutOff;
 use super::{Heap, Refused};
-use crate::addr::{GRANULE_BYTES, Granule, PAGE_BYTES, round_up};
+use crate::addr::Granule;
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 
 /// Number of spaces that every heap has: each kind without layout times each class.
@@ -69,6 +71,8 @@ pub struct Inner {
     /// Those that ever had a block; the others need not be looked at.
     pub(super) in_use: MetaVec<u32>,
     pub(super) large: Lists,
+    /// What of them was listed last.
+    pub(super) listed_last: ListedLast,
     /// Large objects that live until freed, frozen ones too.
     pub(super) large_uncollectable: usize,
     /// Blocks of permanent objects, of whatever space; large ones too.
@@ -93,6 +97,7 @@ impl Inner {
             spaces: MetaVec::new(),
             in_use: MetaVec::new(),
             large: Lists::new(),
+            listed_last: ListedLast::new(),
             large_uncollectable: 0,
             frozen: List::new(Listed::Frozen),
             put_off: PutOff::new(),
@@ -202,54 +207,6 @@ impl Inner {
         lists.push_used(epoch, block, |granule| heap.header(granule));
     }
 
-    /// A block of pages of its own for one object of `requested` bytes, which is neither allocated nor in a list yet: no sweep meets it. Says whether it reads as zero.
-    pub fn large_block(
-        &mut self,
-        heap: &Heap,
-        kind: Kind,
-        layout: u32,
-        requested: usize,
-        may_grow: bool,
-    ) -> Result<(Granule, bool), Refused> {
-        let cell_bytes = round_up(requested, PAGE_BYTES).ok_or(Refused::System)?;
-        let scan = match layout {
-            NO_LAYOUT => kind.scan(),
-            layout => heap.layouts.scan(LayoutId(layout)),
-        };
-        let taken = heap.take_granules(self, cell_bytes.div_ceil(GRANULE_BYTES), scan, may_grow)?;
-        heap.form_block(
-            taken.first,
-            &Form {
-                state: State::Large,
-                scan,
-                uncollectable: kind.is_uncollectable(),
-                granules: cell_bytes.div_ceil(GRANULE_BYTES) as u32,
-                reciprocal: 0,
-                cells: 1,
-                cell_bytes,
-                requested,
-                layout,
-                space: 0,
-                fresh: taken.fresh,
-            },
-        );
-        self.large_uncollectable += kind.is_uncollectable() as usize;
-        heap.prefetch_large(taken.first.add(cell_bytes.div_ceil(GRANULE_BYTES)));
-        Ok((taken.first, taken.fresh))
-    }
-
-    /// Makes a block from [`Inner::large_block`] an object: from now on it is swept like all others.
-    pub fn bear_large(&mut self, heap: &Heap, block: Granule) {
-        let epoch = self.epoch;
-        self.large.push_used(epoch, block, |granule| heap.header(granule));
-        let header = heap.header(block);
-        let black = heap.state.is_born_marked(header.is_uncollectable());
-        if black {
-            heap.note_marked(block, header);
-        }
-        heap.bits(block).bear_only(black);
-    }
-
     /// A block that no thread holds has a free cell: it is listed as partial if it is swept.
     pub fn note_free_cell(&mut self, heap: &Heap, block: Granule) {
         let header = heap.header(block);
@@ -260,20 +217,6 @@ impl Inner {
             lists.remove(block, |granule| heap.header(granule));
             lists.push_partial(epoch, block, |granule| heap.header(granule));
         }
-    }
-
-    /// Ends a large object; gives the bytes freed.
-    pub fn free_large(&mut self, heap: &Heap, block: Granule) -> usize {
-        let header = |granule| heap.header(granule);
-        match heap.header(block).listed() {
-            Listed::Frozen => {
-                // Pointers to it lead to whatever lies there next.
-                self.granules.forget_all_inward();
-                self.frozen.remove(block, header);
-            }
-            _ => self.large.remove(block, header),
-        }
-        heap.dissolve_block(self, block)
     }
 }
 
@@ -287,6 +230,7 @@ impl Default for Inner {
 mod tests {
     use super::*;
     use crate::addr::CellIndex;
+    use crate::addr::GRANULE_BYTES;
 
     fn heap() -> Heap {
         let heap = Heap::new();

@@ -15,6 +15,7 @@ pub mod own_thread;
 pub mod page_faults;
 pub mod print;
 pub mod refusal;
+pub mod resident;
 pub mod shared_page;
 pub mod side_stack;
 pub mod signal;

@@ -43,25 +43,6 @@ impl Inner {
         self.sweep_large(heap, left)
     }
 
-    fn sweep_large(&mut self, heap: &Heap, most: usize) -> bool {
-        let header = |granule| heap.header(granule);
-        for _ in 0..most {
-            let Some(block) = self.large.pop(1 - self.epoch, 0, header) else { return true };
-            if let Some(next) = self.large.first(1 - self.epoch)
-                && let Some(after) = header(next).next()
-            {
-                heap.prefetch_large(after);
-            }
-            if heap.bits(block).sweep(1) == 0 {
-                heap.dissolve_block(self, block);
-            } else {
-                let epoch = self.epoch;
-                self.large.push_used(epoch, block, header);
-            }
-        }
-        false
-    }
-
     /// Whether every block is swept.
     pub fn is_swept(&self) -> bool {
         self.swept_below >= self.in_use.len() && self.large.is_empty(1 - self.epoch)

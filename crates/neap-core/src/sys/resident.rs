@@ -1,0 +1,47 @@
+//! How much memory the process has of the system.
+//!
+//! Assumes: `/proc/self/statm` as proc(5) describes it (pages; the second number is what is resident), and sysinfo(2). The file is opened for each reading: a program may close every descriptor that it does not know. No
+//! allocation. Called from any thread, outside stops.
+
+use crate::addr::PAGE_BYTES;
+use rustix::fs::{Mode, OFlags};
+
+/// Bytes of the process that are in memory; `None` where that cannot be read, or says nothing of what is in use since the machine has swapped something out.
+pub fn bytes() -> Option<usize> {
+    let machine = rustix::system::sysinfo();
+    if machine.freeswap != machine.totalswap {
+        return None;
+    }
+    let file =
+        rustix::fs::open(c"/proc/self/statm", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    let mut text = [0; 128];
+    let length = rustix::io::read(file.ok()?, &mut text).ok()?;
+    Some(pages(&text[..length])? * PAGE_BYTES)
+}
+
+/// The second number of a line of them.
+fn pages(text: &[u8]) -> Option<usize> {
+    core::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_number_counts() {
+        assert_eq!(pages(b"1234 567 89 0 0 0 0\n"), Some(567));
+        for wrong in [&b""[..], b"1234", b"12 -5", b"12 \xff"] {
+            assert_eq!(pages(wrong), None);
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore)]
+    fn touched_memory_is_seen() {
+        let Some(before) = bytes() else { return };
+        let memory = vec![1_u8; 64 << 20];
+        let grown = bytes().unwrap().saturating_sub(before);
+        assert!(grown > 32 << 20, "{grown} bytes of {}", memory.len());
+    }
+}
