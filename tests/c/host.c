@@ -26,13 +26,17 @@ static void stand(int number)
 {
     (void)number;
     int kept_errno = errno;
-    if (neap_world_may_stop()) {
+    int stopped = neap_world_may_stop();
+    if (stopped) {
         unsigned stop = epoch;
         /* The frame of the signal holds the registers, and lies above this one. */
         self->position = __builtin_frame_address(0);
         sem_post(&standing);
         while (epoch == stop)
             nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        /* Some go on at once, which is as good. */
+        if (stop % 4 != 0)
+            neap_world_go_on(stopped);
     } else
         atomic_fetch_add(&late, 1);
     errno = kept_errno;

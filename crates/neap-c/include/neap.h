@@ -261,9 +261,12 @@ typedef struct neap_world {
 /* From the next stop on the world is the host's. Threads of this library that the host does not know are stopped by its own signal as before, after the host's. Once in a process,
  * before other threads of the host use this library. */
 neap_status neap_set_world(const neap_world *world);
-/* In the host's signal handler, the only place for it: whether this thread may stop where it stands. If not, the handler returns without having stopped it, and `stop_late` is
- * called on this thread as soon as it may. */
+/* In the host's signal handler, the only place for it: whether this thread may stop where it stands. If not (0), the handler returns without having stopped it, and `stop_late` is
+ * called on this thread as soon as it may. Else the number is for neap_world_go_on. */
 int neap_world_may_stop(void);
+/* In the same handler, when the host has let the thread go, with what neap_world_may_stop gave: waits until `resume` has let go of all, 5 ms at most, so that all go on together. A host need not call it; but where it
+ * wakes its threads one by one and there are more of them than processors, those that go on at once may take the processor of the one that is to wake the others. */
+void neap_world_go_on(int stopped);
 
 /* ---- Collections ---- */
 

@@ -1,6 +1,6 @@
 //! The world of a host: a language's runtime that stops its threads itself.
 //!
-//! Invariant: the functions of a host are copied where they stay for ever before the core learns of them. `neap_world_may_stop` is called from signal
+//! Invariant: the functions of a host are copied where they stay for ever before the core learns of them. `neap_world_may_stop` and `neap_world_go_on` are called from signal
 //! handlers, `neap_set_world` while the host's other threads do not use the library yet.
 
 use core::ffi::c_int;
@@ -40,5 +40,10 @@ pub extern "C" fn neap_set_world(host: *const Option<Host>) -> Status {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_world_may_stop() -> c_int {
-    world::may_stop().into()
+    world::may_stop().unwrap_or(0).cast_signed()
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_world_go_on(stopped: c_int) {
+    world::go_on(stopped.cast_unsigned());
 }

@@ -108,6 +108,7 @@ alias Visitor = extern (C) void function(void*, size_t, int, void*) nothrow;
     void neap_set_static_roots(int on);
     Status neap_set_world(const(World)* world);
     int neap_world_may_stop();
+    void neap_world_go_on(int stopped);
     int neap_collect();
     void neap_release_memory();
     int neap_expand(size_t bytes);

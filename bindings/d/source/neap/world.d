@@ -107,8 +107,11 @@ void standBeforeDruntime() @nogc
 
 void suspended(int number)
 {
-    if (neap_world_may_stop())
-        thread_suspendHandler(number);
+    const stopped = neap_world_may_stop();
+    if (!stopped)
+        return;
+    thread_suspendHandler(number);
+    neap_world_go_on(stopped);
 }
 
 void stopLate(void*)

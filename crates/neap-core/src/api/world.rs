@@ -1,6 +1,6 @@
 //! The world of a host: for programs whose language stops its threads itself.
 //!
-//! Invariant: once a host is set it stays. [`may_stop`] is the one function that is called from a signal handler.
+//! Invariant: once a host is set it stays. [`may_stop`] and [`go_on`] are called from a signal handler.
 
 pub use crate::world::host::{Host, Visit};
 
@@ -19,7 +19,12 @@ pub fn set_host(host: &'static Host) -> bool {
     set
 }
 
-/// In a host's signal handler: whether this thread may stop where it stands; if not, `stop_late` is called on it as soon as it may.
-pub fn may_stop() -> bool {
+/// In a host's signal handler: whether this thread may stop where it stands; if not, `stop_late` is called on it as soon as it may. What it gives is for [`go_on`].
+pub fn may_stop() -> Option<u32> {
     Host::may_stop()
+}
+
+/// In a host's signal handler, when the host has let the thread go: waits until it has let go of all, 5 ms at most.
+pub fn go_on(stopped: u32) {
+    Host::go_on(stopped);
 }

@@ -57,17 +57,27 @@ pub fn set(host: &'static Host) -> bool {
 }
 
 impl Host {
-    /// In the host's signal handler: whether the thread may be stopped where it stands. If not, it is asked to stop late, as soon as it may.
-    pub fn may_stop() -> bool {
-        let Some(mutator) = current::get() else { return true };
-        if mutator.defers_stop(Asker::Host) {
-            return false;
+    /// In the host's signal handler: whether the thread may be stopped where it stands, and in which stop, [`NO_STOP`] if it is none of ours. If not, it is asked to stop late, as soon as it may.
+    pub fn may_stop() -> Option<u32> {
+        let epoch = stop::under_way();
+        if let Some(mutator) = current::get() {
+            if mutator.defers_stop(Asker::Host) {
+                return None;
+            }
+            if let Some(epoch) = epoch {
+                // Release: who stops the world reads our runs after seeing this.
+                mutator.obeyed.store(epoch, Release);
+            }
         }
-        if let Some(epoch) = stop::under_way() {
-            // Release: who stops the world reads our runs after seeing this.
-            mutator.obeyed.store(epoch, Release);
+        Some(epoch.unwrap_or(NO_STOP))
+    }
+
+    /// In the host's signal handler, after the host let the thread go that `stopped` was said to: waits for the end of the stop, so that all go on together. A host may wake them one by one, and where there are
+    /// more threads than processors each that goes on at once may take the processor of the one that is to wake the others.
+    pub fn go_on(stopped: u32) {
+        if !stopped.is_multiple_of(2) {
+            stop::wait_a_while(stopped, LONGEST_WAIT_NS);
         }
-        true
     }
 
     pub(super) fn stop_late(&self) {
@@ -75,6 +85,11 @@ impl Host {
         unsafe { (self.stop_late)(self.environment) };
     }
 }
+
+/// What no stop is numbered.
+const NO_STOP: u32 = 2;
+/// Threads wait no longer for each other: should the host stop them anew meanwhile, they cannot hear it where they wait. Longer: more is lost then; shorter: a host with hundreds of threads may not have woken all.
+const LONGEST_WAIT_NS: u64 = 5_000_000;
 
 impl World for Host {
     fn stops_under_loader_lock(&self) -> bool {
@@ -99,11 +114,9 @@ impl World for Host {
     }
 
     fn resume(&self, _: Stopped) -> Instant {
-        stop::end();
         // SAFETY: the host's own function, on the thread that stopped the others.
         unsafe { (self.resume)(self.environment) };
-        // It may let them go one by one.
-        Instant::now()
+        stop::end()
     }
 
     fn names_roots_of(&self, mutator: &Mutator, _: &Stopped) -> bool {

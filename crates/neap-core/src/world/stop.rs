@@ -164,6 +164,17 @@ pub(super) fn wait_for_resume(epoch: u32) {
     }
 }
 
+/// The same for `longest_ns` at most.
+pub(super) fn wait_a_while(epoch: u32, longest_ns: u64) {
+    let until = clock::now_ns().saturating_add(longest_ns);
+    while EPOCH.load(Acquire) == epoch {
+        let left = until.saturating_sub(clock::now_ns());
+        if left == 0 || !futex::wait(&EPOCH, epoch, Some(left)) {
+            return;
+        }
+    }
+}
+
 /// The number of the stop that is under way, if one is.
 pub(super) fn under_way() -> Option<u32> {
     let epoch = EPOCH.load(SeqCst);
