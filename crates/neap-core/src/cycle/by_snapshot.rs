@@ -9,7 +9,6 @@
 use std::time::Instant;
 
 use super::collector::Collector;
-use super::concurrent::work;
 use super::events::{CycleEvent, tell};
 use super::markers;
 use super::phase::Step;
@@ -181,7 +180,7 @@ impl BySnapshot {
         if self.complete {
             marker.scan_frozen(Inward::Scanned);
             mark_uncollectable(marker);
-            self.taken.record.markers = 1 + work(team, marker);
+            self.taken.record.markers = 1 + markers::work(team, marker);
             marker.report();
         }
         let dropped = team.take_overflow();

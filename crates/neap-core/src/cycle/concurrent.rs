@@ -31,14 +31,14 @@ use crate::heap::HEAP;
 use crate::mark::drain::Marker;
 use crate::mark::frozen::Inward;
 use crate::mark::rescan;
-use crate::mark::team::{MOST_MARKERS, Team};
+use crate::mark::team::MOST_MARKERS;
 use crate::refs;
 use crate::watch::AnyWatch;
 use crate::watch::choose::Watching;
 use crate::world;
 use crate::world::mutator::Mutator;
 
-/// Written pages that are not worth another round: scanning them in the stop takes about a tenth of a millisecond.
+/// Written pages that are not worth another round, nor a helper in the last stop: scanning them takes about a tenth of a millisecond.
 const FEW_PAGES: usize = 64;
 /// Rounds at most.
 const MOST_ROUNDS: usize = 12;
@@ -284,9 +284,12 @@ impl Concurrent {
         mark_uncollectable(marker);
         refs::process::trace_strong(&mut Settling::new(team, &HEAP, marker));
         refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
-        self.record.markers = 1 + work(team, marker);
+        self.record.markers = 1 + markers::work(team, marker);
         self.stops_are_slow = false;
         self.kept_up = self.rounds();
+        if !self.kept_up {
+            markers::ensure(COLLECTOR.lock().markers.saturating_sub(1));
+        }
         self.record.mark_ns = nanoseconds(began);
     }
 
@@ -349,7 +352,7 @@ impl Concurrent {
             }
             Arming::Stopped => self.read_written_roots(&mut COLLECTOR.lock()) / PAGE_BYTES,
         };
-        work(markers::team(), marker);
+        markers::work(markers::team(), marker);
         marker.report();
         self.record.rounds += 1;
         self.record.preclean_pages += pages;
@@ -385,7 +388,9 @@ impl Concurrent {
         self.record.root_bytes = root_bytes;
         self.record.roots_ns = nanoseconds(phase);
         let phase = Instant::now();
-        match self.watched.remark(marker) {
+        let helpers = if self.kept_up { 0 } else { markers::existing().min(collector.markers - 1) };
+        let alone = if helpers > 0 { FEW_PAGES * PAGE_BYTES } else { usize::MAX };
+        match self.watched.remark(marker, alone) {
             Ok(pages) => self.record.remark_pages = pages,
             Err(Unwatched) => self.incomplete = true,
         }
@@ -394,7 +399,14 @@ impl Concurrent {
             team.note_overflow();
         }
         let phase = Instant::now();
-        marker.work();
+        if helpers > 0 && marker.pending() > FEW_PAGES {
+            team.begin(1 + helpers, false);
+            let came = markers::work(team, marker);
+            self.record.markers = self.record.markers.max(1 + came);
+            team.alone();
+        } else {
+            marker.work();
+        }
         rescan::until_complete(team, marker);
         self.record.remark_ns = nanoseconds(phase);
         collector.step(Step::Drained);
@@ -480,12 +492,4 @@ fn begin_marking() {
 /// Helpers besides the collector's thread while the world runs: half of the markers at most.
 pub fn background_helpers(collector: &Collector) -> usize {
     (collector.markers / 2).saturating_sub(1)
-}
-
-/// Follows grey words with whoever comes to help; says how many helpers did at once, at most.
-pub fn work(team: &Team, marker: &mut Marker<'_>) -> usize {
-    team.done.become_active();
-    markers::open();
-    marker.work_as_driver();
-    markers::shut()
 }

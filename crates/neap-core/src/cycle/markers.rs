@@ -7,16 +7,18 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::*};
 
 use super::gate::{Gate, Seats};
 use crate::heap::HEAP;
 use crate::mark::drain::Marker;
 use crate::mark::team::{MOST_MARKERS, Team};
-use crate::sys::{futex, map, own_thread, print};
+use crate::sys::{futex, map, own_thread, print, thread};
 
 /// Counts cycles that wanted helpers; helpers sleep on it.
 static CALLS: AtomicU32 = AtomicU32::new(0);
+/// The first helpers, as the kernel numbers them, 0 before they ran: they are woken on other processors than the driver's. Where there are more, the scheduler has processors enough to choose from.
+static IDS: [AtomicI32; 3] = [const { AtomicI32::new(0) }; 3];
 /// Helper threads that exist.
 static HELPERS: AtomicUsize = AtomicUsize::new(0);
 /// Address of the [`Kept`], outside the library's data: it holds words that must not be taken for roots.
@@ -109,7 +111,11 @@ pub fn existing() -> usize {
 pub fn open() {
     MOST_INSIDE.store(0, Relaxed);
     kept().gate.open();
-    if HELPERS.load(Relaxed) > 0 {
+    let helpers = HELPERS.load(Relaxed);
+    if helpers > 0 {
+        for id in &IDS[..helpers.min(IDS.len())] {
+            own_thread::keep_off_here(id.load(Relaxed));
+        }
         CALLS.fetch_add(1, Release);
         futex::wake(&CALLS, u32::MAX >> 1);
     }
@@ -119,6 +125,14 @@ pub fn open() {
 pub fn shut() -> usize {
     kept().gate.shut(core::hint::spin_loop);
     MOST_INSIDE.load(Relaxed) as usize
+}
+
+/// Follows grey words with whoever comes to help; says how many helpers did at once, at most.
+pub fn work(team: &Team, marker: &mut Marker<'_>) -> usize {
+    team.done.become_active();
+    open();
+    marker.work_as_driver();
+    shut()
 }
 
 /// Passes the gate if it is open.
@@ -140,8 +154,13 @@ extern "C" fn help(place: *mut c_void) -> *mut c_void {
     let place = place as usize;
     let mut seen = 0;
     let mut marker = Marker::new(team(), &HEAP, place);
+    if let Some(id) = IDS.get(place - 1) {
+        id.store(thread::current(), Relaxed);
+    }
     loop {
+        let allowed = own_thread::Allowed::get();
         futex::wait(&CALLS, seen, None);
+        allowed.restore();
         seen = CALLS.load(Acquire);
         if enter() {
             if place < team().members() {
@@ -175,6 +194,7 @@ pub fn assist() -> bool {
 /// In the child of a `fork`: there are no helpers, and whatever the team was doing is over.
 pub fn after_fork() {
     HELPERS.store(0, Relaxed);
+    IDS.iter().for_each(|id| id.store(0, Relaxed));
     let kept = KEPT.load(Acquire) as *mut Kept;
     if !kept.is_null() {
         // SAFETY: the child has one thread, and it is not marking. What the old team owns stays mapped: a lock in it may be held for ever.

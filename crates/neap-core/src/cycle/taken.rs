@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use super::collector::Collector;
 use super::conclude::conclude;
-use super::concurrent::work;
 use super::events::{CycleEvent, tell};
 use super::generation::Generation;
 use super::markers;
@@ -129,7 +128,7 @@ impl Taken {
         refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
         marker.scan_frozen(Inward::Scanned);
         mark_uncollectable(marker);
-        self.record.markers = 1 + work(team, marker);
+        self.record.markers = 1 + markers::work(team, marker);
         team.alone();
         rescan::until_complete(team, marker);
     }

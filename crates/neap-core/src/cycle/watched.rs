@@ -214,15 +214,26 @@ impl Watched {
         answered.then_some(pages(scanned)).ok_or(Unwatched)
     }
 
-    /// The same with the world stopped, arming nothing: what is reported now will be reported to the next cycle too.
-    pub fn remark(&mut self, marker: &mut Marker<'_>) -> Result<usize, Unwatched> {
+    /// The same with the world stopped, arming nothing: what is reported now will be reported to the next cycle too. Where it is more than `most_bytes`, the rest is kept for the marker and those who help it.
+    pub fn remark(
+        &mut self,
+        marker: &mut Marker<'_>,
+        most_bytes: usize,
+    ) -> Result<usize, Unwatched> {
         let base = HEAP.base().0;
         let Self { watch, rows, .. } = self;
         let inner = HEAP.inner();
         rows.clear();
         inner.granules.for_each_armed_row(GAPS_IN_STOPS[0], |row| rows.push(address_range(row)));
         let mut scanned = 0;
-        let mut rescan = |range: Range<usize>| scanned += marker.rescan(&range);
+        let mut rescan = |range: Range<usize>| {
+            if scanned < most_bytes {
+                scanned += marker.rescan(&range);
+            } else {
+                scanned += range.len();
+                marker.keep_written(&range);
+            }
+        };
         let answered = rows.iter().all(|(start, end)| {
             let range = *start..*end;
             watch

@@ -17,7 +17,7 @@ use super::scan_typed::scan_typed;
 use super::stack::Stack;
 use super::team::Team;
 use super::tracer::Tracer;
-use crate::addr::{Granule, WORD_BYTES, whole_words};
+use crate::addr::{Granule, PAGE_BYTES, WORD_BYTES, whole_words};
 use crate::heap::Heap;
 use crate::heap::header::State;
 use crate::heap::kind::Scan;
@@ -91,8 +91,8 @@ impl<'t> Marker<'t> {
         if self.stack.push(entry).is_err() {
             match Entry::decode(entry) {
                 Entry::Word(word) => self.mark_without_room(word),
-                // Its object is marked: the pass over all marked objects scans it.
-                Entry::Rest(_) => self.team.note_overflow(),
+                // What is to be scanned is marked: the pass over all marked objects does it.
+                Entry::Rest(_) | Entry::Written(_) => self.team.note_overflow(),
             }
         }
     }
@@ -212,7 +212,7 @@ impl<'t> Marker<'t> {
             return;
         }
         let Entry::Word(word) = Entry::decode(entry) else {
-            return self.visit_rest(entry);
+            return self.visit_marked(entry);
         };
         let Some(cell) = view.cell_at(word) else { return };
         if !cell.bits.mark::<SHARED>(cell.index) {
@@ -252,9 +252,16 @@ impl<'t> Marker<'t> {
     }
 
     #[cold]
-    fn visit_rest(&mut self, entry: usize) {
-        if let Entry::Rest(address) = Entry::decode(entry)
-            && let Some(cell) = self.heap.cell_at(address)
+    fn visit_marked(&mut self, entry: usize) {
+        match Entry::decode(entry) {
+            Entry::Rest(address) => self.visit_rest(address),
+            Entry::Written(page) => _ = self.rescan(&(page..page + PAGE_BYTES)),
+            Entry::Word(_) => {}
+        }
+    }
+
+    fn visit_rest(&mut self, address: usize) {
+        if let Some(cell) = self.heap.cell_at(address)
             && cell.header.scan() != Scan::Leaf
         {
             // What a resize took from the object meanwhile may be another's by now: then that one is scanned from here on, which is too much and not wrong.
@@ -266,7 +273,7 @@ impl<'t> Marker<'t> {
     pub fn trace_aside(&mut self, mut enough: impl FnMut() -> bool) {
         let mut index = 0;
         while let Some(object) = self.team.aside_at(index).filter(|_| !enough()) {
-            self.visit_rest(Entry::Rest(object).encode());
+            self.visit_rest(object);
             index += 1;
         }
     }

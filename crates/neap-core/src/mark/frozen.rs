@@ -161,7 +161,7 @@ impl Marker<'_> {
         for at in kept..entries.len() {
             let leads_out = match Entry::decode(entries[at]) {
                 Entry::Word(word) => leads_out(heap, word),
-                Entry::Rest(_) => true,
+                Entry::Rest(_) | Entry::Written(_) => true,
             };
             entries[left] = entries[at];
             left += leads_out as usize;

@@ -55,6 +55,7 @@ mod tests {
     use super::super::drain::Marker;
     use super::super::team::Team;
     use super::*;
+    use crate::addr::{Address, PAGE_BYTES};
     use crate::alloc::{large, refill::refill, run::tests::local};
     use crate::heap::classes;
     use crate::heap::header::NO_LAYOUT;
@@ -138,30 +139,35 @@ mod tests {
         assert_eq!(find_lost(&heap).unwrap().child, cells[victim]);
     }
 
-    #[test]
-    fn a_team_marks_the_same_and_each_object_once() {
-        let heap = heap();
-        let (cells, reachable) = graph(&heap, 100_000);
+    /// Three markers work on what the driver is given by `begin`; gives the bytes that they marked.
+    fn marked_by_a_team(heap: &Heap, begin: impl FnOnce(&mut Marker<'_>)) -> usize {
         let team = Team::new();
         team.begin(3, false);
-        let marked: usize = std::thread::scope(|scope| {
-            let mut driver = Marker::new(&team, &heap, 0);
-            driver.word(cells[0]);
+        std::thread::scope(|scope| {
+            let mut driver = Marker::new(&team, heap, 0);
+            begin(&mut driver);
             team.done.become_active();
             let helpers: Vec<_> = (1..3)
                 .map(|place| {
-                    let (team, heap) = (&team, &heap);
+                    let team = &team;
                     scope.spawn(move || {
                         let mut marker = Marker::new(team, heap, place);
                         marker.work();
-                        marker.marked_bytes / 16
+                        marker.marked_bytes
                     })
                 })
                 .collect();
             driver.work_as_driver();
             helpers.into_iter().map(|helper| helper.join().unwrap()).sum::<usize>()
-                + driver.marked_bytes / 16
-        });
+                + driver.marked_bytes
+        })
+    }
+
+    #[test]
+    fn a_team_marks_the_same_and_each_object_once() {
+        let heap = heap();
+        let (cells, reachable) = graph(&heap, 100_000);
+        let marked = marked_by_a_team(&heap, |driver| driver.word(cells[0])) / 16;
         assert_eq!(marked, reachable.iter().filter(|reachable| **reachable).count());
         assert_eq!(find_lost(&heap), None);
     }
@@ -206,25 +212,53 @@ mod tests {
         }
     }
 
-    #[test]
-    fn large_objects_are_scanned_to_their_end_in_slices() {
-        let (heap, local) = (heap(), local());
+    /// An object of so many words, each of which points to an object of its own.
+    fn table(heap: &Heap, words: usize) -> (Address, Vec<usize>) {
+        let local = local();
         let leaf = SpaceId::of(Kind::Leaf, 0);
-        let words = 100_001;
         let unborn =
-            large::take(&heap, &NOTE, Kind::Conservative, NO_LAYOUT, words * 8, true).unwrap();
-        large::bear(&heap, &NOTE, &unborn);
-        let children: Vec<_> = (0..words)
+            large::take(heap, &NOTE, Kind::Conservative, NO_LAYOUT, words * 8, true).unwrap();
+        large::bear(heap, &NOTE, &unborn);
+        let children = (0..words)
             .map(|word| {
-                let child = object(&heap, local, leaf, 1);
+                let child = object(heap, local, leaf, 1);
                 // SAFETY: the object is ours.
                 unsafe { unborn.start.pointer::<usize>().add(word).write(child as usize) };
                 child as usize
             })
             .collect();
+        (unborn.start, children)
+    }
+
+    #[test]
+    fn written_pages_are_divided_among_a_team() {
+        let heap = heap();
+        let (start, children) = table(&heap, 100_001);
+        let cell = heap.object_at(start.0).unwrap();
+        let range = start.0..start.0 + cell.bytes();
+        assert_eq!(marked_by_a_team(&heap, |driver| driver.keep_written(&range)), 0);
+        cell.bits.mark::<false>(cell.index);
+        // The last page but one is not written.
+        let [last, last_but_one] = [1, 2].map(|pages| range.end - pages * PAGE_BYTES);
+        let marked = marked_by_a_team(&heap, |driver| {
+            driver.keep_written(&(range.start..last_but_one));
+            driver.keep_written(&(last..range.end));
+        });
+        let unwritten = (last_but_one - start.0) / 8..(last - start.0) / 8;
+        for (index, child) in children.iter().enumerate() {
+            assert_eq!(heap.is_marked(*child), !unwritten.contains(&index));
+        }
+        assert_eq!(marked / heap.cell_at(children[0]).unwrap().bytes(), 100_001 - unwritten.len());
+    }
+
+    #[test]
+    fn large_objects_are_scanned_to_their_end_in_slices() {
+        let heap = heap();
+        let words = 100_001;
+        let (start, children) = table(&heap, words);
         let team = Team::new();
         let mut marker = Marker::new(&team, &heap, 0);
-        marker.word(unborn.start.0 + words * 8 - 1);
+        marker.word(start.0 + words * 8 - 1);
         marker.work();
         assert!(children.iter().all(|child| heap.is_marked(*child)));
     }

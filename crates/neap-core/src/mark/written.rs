@@ -8,7 +8,8 @@
 use core::ops::Range;
 
 use super::drain::Marker;
-use crate::addr::{Address, CellIndex, GRANULE_BYTES, Granule};
+use super::entry::Entry;
+use crate::addr::{Address, CellIndex, GRANULE_BYTES, Granule, PAGE_BYTES};
 use crate::heap::header::{Header, State};
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
@@ -41,6 +42,14 @@ impl Marker<'_> {
             granule = block.add(span).max(granule.add(1));
         }
         scanned
+    }
+
+    /// Keeps the pages of `range` for later, so that other markers may take some of them.
+    pub fn keep_written(&mut self, range: &Range<usize>) {
+        let first = range.start & !(PAGE_BYTES - 1);
+        (first..range.end)
+            .step_by(PAGE_BYTES)
+            .for_each(|page| self.push(Entry::Written(page).encode()));
     }
 
     /// The marked objects of a block, as far as they reach into `range`. Neighbouring conservative objects are read in one go.

@@ -80,6 +80,37 @@ fn start_with(function: Start, argument: *mut c_void, stack_bytes: Option<usize>
     started
 }
 
+/// Has thread `id`, which sleeps, wake up on another processor than the caller's, if it may use others: [`Allowed::restore`] gives it back its choice. A scheduler that puts it on the processor of who wakes it lets it wait for some milliseconds if
+/// that goes on.
+pub fn keep_off_here(id: i32) {
+    let Some(id) = rustix::thread::Pid::from_raw(id).map(Some) else { return };
+    let Ok(mut others) = rustix::thread::sched_getaffinity(id) else { return };
+    let here = thread::processor();
+    if others.is_set(here) && others.count() > 1 {
+        others.unset(here);
+        let _ = rustix::thread::sched_setaffinity(id, &others);
+    }
+}
+
+/// The processors that a thread may use.
+pub struct Allowed(Option<rustix::thread::CpuSet>);
+
+impl Allowed {
+    /// The caller's.
+    pub fn get() -> Self {
+        Self(rustix::thread::sched_getaffinity(None).ok())
+    }
+
+    /// They are the caller's again.
+    pub fn restore(&self) {
+        if let Some(allowed) = &self.0
+            && rustix::thread::sched_getaffinity(None).is_ok_and(|now| now != *allowed)
+        {
+            let _ = rustix::thread::sched_setaffinity(None, allowed);
+        }
+    }
+}
+
 /// Moves the calling thread to another processor if it is on `processor` and may use others, and lets the scheduler move it on as before.
 ///
 /// A thread that is woken may be put on the processor of who woke it although another is idle, and then the two take turns of some milliseconds each until the scheduler looks again.
@@ -113,6 +144,35 @@ mod tests {
         }
         assert_eq!(moved, allowed.count() > 1);
         assert_eq!(sched_getaffinity(None).unwrap(), allowed);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore)]
+    fn a_thread_that_sleeps_is_kept_off_until_it_wakes() {
+        static ID: core::sync::atomic::AtomicI32 = core::sync::atomic::AtomicI32::new(0);
+        static AWAKE: AtomicU32 = AtomicU32::new(0);
+        keep_off_here(0);
+        let own = rustix::thread::sched_getaffinity(None).unwrap();
+        let other = std::thread::spawn(|| {
+            let allowed = Allowed::get();
+            ID.store(thread::current(), Release);
+            while AWAKE.load(Acquire) == 0 {
+                super::super::futex::wait(&AWAKE, 0, None);
+            }
+            let kept_off = rustix::thread::sched_getaffinity(None).unwrap();
+            allowed.restore();
+            (kept_off, rustix::thread::sched_getaffinity(None).unwrap())
+        });
+        while ID.load(Acquire) == 0 {
+            core::hint::spin_loop();
+        }
+        keep_off_here(ID.load(Relaxed));
+        AWAKE.store(1, Release);
+        super::super::futex::wake(&AWAKE, 1);
+        let (kept_off, restored) = other.join().unwrap();
+        assert_eq!(kept_off.count(), own.count().saturating_sub(1).max(1));
+        assert_eq!(restored, own);
+        assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), own);
     }
 
     #[test]
