@@ -93,10 +93,12 @@ pub fn stack_pointer() -> usize {
     pointer
 }
 
-/// The registers that a called function keeps for its caller, as they are now.
+/// The registers that a called function keeps for its caller.
+pub type CalleeSaved = [usize; 6];
+
+/// Stores them as they are now, right where they are wanted: who copies them has to wait until they have reached the cache.
 #[inline(always)]
-pub fn callee_saved_registers() -> [usize; 6] {
-    let mut saved = [0_usize; 6];
+pub fn store_callee_saved(saved: &mut CalleeSaved) {
     // SAFETY: writes six registers to six words.
     unsafe {
         core::arch::asm!(
@@ -105,15 +107,16 @@ pub fn callee_saved_registers() -> [usize; 6] {
             in(reg) saved.as_mut_ptr(), options(nostack, preserves_flags)
         );
     }
-    saved
 }
 
 /// Stores the callee-saved registers on the stack and calls `f` with the stack position below them.
 #[inline(never)]
 pub fn with_registers_spilled<R>(f: impl FnOnce(usize) -> R) -> R {
-    let saved = core::hint::black_box(callee_saved_registers());
-    let result = f(stack_pointer().min(saved.as_ptr() as usize));
-    core::hint::black_box(&saved);
+    let mut saved = CalleeSaved::default();
+    store_callee_saved(&mut saved);
+    let kept = core::hint::black_box(&saved);
+    let result = f(stack_pointer().min(kept.as_ptr() as usize));
+    core::hint::black_box(kept);
     result
 }
 

@@ -94,7 +94,9 @@ pub fn switch(mutator: &Mutator, to: Option<&'static Stack>) {
         Some(stack) => (&stack.position, &stack.registers),
         None => (&mutator.own_position, &mutator.own_registers),
     };
-    for (kept, register) in registers.iter().zip(thread::callee_saved_registers()) {
+    let mut saved = thread::CalleeSaved::default();
+    thread::store_callee_saved(&mut saved);
+    for (kept, register) in registers.iter().zip(saved) {
         kept.store(register, Relaxed);
     }
     position.store(thread::stack_pointer(), Relaxed);
