@@ -1,7 +1,7 @@
 //! Toggle references: objects that a callback of the program holds strongly or weakly, anew before every cycle.
 //!
-//! Invariant: a strong one is a root; a weak one is dropped in the cycle that finds its object dead. [`ask`] is called before a cycle, world
-//! running; the rest as in `refs`.
+//! Invariant: a strong one is a root; a weak one is dropped in the cycle that finds its object dead. [`ask`] is called world running, before the stop in which a snapshot is taken, or the one that reads the roots for the last time:
+//! what it makes strong is a root there. The rest as in `refs`.
 
 #![allow(unsafe_code)]
 
