@@ -7,18 +7,19 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use super::gate::{Gate, Seats};
 use crate::heap::HEAP;
 use crate::mark::drain::Marker;
 use crate::mark::team::{MOST_MARKERS, Team};
-use crate::sys::{futex, map, own_thread, print, thread};
+use crate::sys::own_thread::{self, Sleeper};
+use crate::sys::{futex, map, print};
 
 /// Counts cycles that wanted helpers; helpers sleep on it.
 static CALLS: AtomicU32 = AtomicU32::new(0);
-/// The first helpers, as the kernel numbers them, 0 before they ran: they are woken on other processors than the driver's. Where there are more, the scheduler has processors enough to choose from.
-static IDS: [AtomicI32; 3] = [const { AtomicI32::new(0) }; 3];
+/// The first helpers. Where there are more, the scheduler has processors enough to choose from.
+static SLEEPERS: [Sleeper; 3] = [const { Sleeper::new() }; 3];
 /// Helper threads that exist.
 static HELPERS: AtomicUsize = AtomicUsize::new(0);
 /// Address of the [`Kept`], outside the library's data: it holds words that must not be taken for roots.
@@ -113,9 +114,7 @@ pub fn open() {
     kept().gate.open();
     let helpers = HELPERS.load(Relaxed);
     if helpers > 0 {
-        for id in &IDS[..helpers.min(IDS.len())] {
-            own_thread::keep_off_here(id.load(Relaxed));
-        }
+        SLEEPERS[..helpers.min(SLEEPERS.len())].iter().for_each(Sleeper::keep_off_here);
         CALLS.fetch_add(1, Release);
         futex::wake(&CALLS, u32::MAX >> 1);
     }
@@ -154,13 +153,11 @@ extern "C" fn help(place: *mut c_void) -> *mut c_void {
     let place = place as usize;
     let mut seen = 0;
     let mut marker = Marker::new(team(), &HEAP, place);
-    if let Some(id) = IDS.get(place - 1) {
-        id.store(thread::current(), Relaxed);
-    }
+    let sleeper = SLEEPERS.get(place - 1);
+    sleeper.inspect(|sleeper| sleeper.begin());
     loop {
-        let allowed = own_thread::Allowed::get();
         futex::wait(&CALLS, seen, None);
-        allowed.restore();
+        sleeper.inspect(|sleeper| sleeper.woken());
         seen = CALLS.load(Acquire);
         if enter() {
             if place < team().members() {
@@ -194,7 +191,7 @@ pub fn assist() -> bool {
 /// In the child of a `fork`: there are no helpers, and whatever the team was doing is over.
 pub fn after_fork() {
     HELPERS.store(0, Relaxed);
-    IDS.iter().for_each(|id| id.store(0, Relaxed));
+    SLEEPERS.iter().for_each(Sleeper::forget);
     let kept = KEPT.load(Acquire) as *mut Kept;
     if !kept.is_null() {
         // SAFETY: the child has one thread, and it is not marking. What the old team owns stays mapped: a lock in it may be held for ever.

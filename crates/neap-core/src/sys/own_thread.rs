@@ -5,9 +5,10 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::*};
 
 use super::{print, signal, thread};
+use rustix::thread::{Pid, sched_getaffinity, sched_setaffinity};
 
 /// What a thread runs.
 pub type Start = extern "C" fn(*mut c_void) -> *mut c_void;
@@ -80,34 +81,55 @@ fn start_with(function: Start, argument: *mut c_void, stack_bytes: Option<usize>
     started
 }
 
-/// Has thread `id`, which sleeps, wake up on another processor than the caller's, if it may use others: [`Allowed::restore`] gives it back its choice. A scheduler that puts it on the processor of who wakes it lets it wait for some milliseconds if
-/// that goes on.
-pub fn keep_off_here(id: i32) {
-    let Some(id) = rustix::thread::Pid::from_raw(id).map(Some) else { return };
-    let Ok(mut others) = rustix::thread::sched_getaffinity(id) else { return };
-    let here = thread::processor();
-    if others.is_set(here) && others.count() > 1 {
-        others.unset(here);
-        let _ = rustix::thread::sched_setaffinity(id, &others);
-    }
+/// A thread that sleeps until it is wanted, and is to wake on another processor than the one of who wakes it. A scheduler that puts it there although another is idle lets it wait for some milliseconds.
+pub struct Sleeper {
+    /// As the kernel numbers it; 0 before it ran.
+    id: AtomicI32,
+    /// The processor that it is kept off, and 1; 0 for none.
+    kept_off: AtomicUsize,
 }
 
-/// The processors that a thread may use.
-pub struct Allowed(Option<rustix::thread::CpuSet>);
-
-impl Allowed {
-    /// The caller's.
-    pub fn get() -> Self {
-        Self(rustix::thread::sched_getaffinity(None).ok())
+impl Sleeper {
+    /// For a thread that has not run yet.
+    pub const fn new() -> Self {
+        Self { id: AtomicI32::new(0), kept_off: AtomicUsize::new(0) }
     }
 
-    /// They are the caller's again.
-    pub fn restore(&self) {
-        if let Some(allowed) = &self.0
-            && rustix::thread::sched_getaffinity(None).is_ok_and(|now| now != *allowed)
-        {
-            let _ = rustix::thread::sched_setaffinity(None, allowed);
+    /// The calling thread is the one.
+    pub fn begin(&self) {
+        self.id.store(thread::current(), Release);
+    }
+
+    /// Keeps it off the caller's processor, if it may use others. By one thread at a time, before it wakes it.
+    pub fn keep_off_here(&self) {
+        let Some(id) = Pid::from_raw(self.id.load(Acquire)).map(Some) else { return };
+        if self.kept_off.load(Acquire) != 0 {
+            return;
         }
+        let Ok(mut others) = sched_getaffinity(id) else { return };
+        let here = thread::processor();
+        let has_others = others.is_set(here) && others.count() > 1;
+        others.unset(here);
+        if has_others && sched_setaffinity(id, &others).is_ok() {
+            self.kept_off.store(here + 1, Release);
+        }
+    }
+
+    /// The calling thread has woken up: it may use all its processors again.
+    pub fn woken(&self) {
+        if let Some(processor) = self.kept_off.load(Acquire).checked_sub(1)
+            && let Ok(mut allowed) = sched_getaffinity(None)
+        {
+            allowed.set(processor);
+            let _ = sched_setaffinity(None, &allowed);
+            self.kept_off.store(0, Release);
+        }
+    }
+
+    /// In the child of a `fork`: there is no such thread.
+    pub fn forget(&self) {
+        self.id.store(0, Relaxed);
+        self.kept_off.store(0, Relaxed);
     }
 }
 
@@ -118,11 +140,11 @@ pub fn leave_processor(processor: usize) {
     if thread::processor() != processor {
         return;
     }
-    let Ok(allowed) = rustix::thread::sched_getaffinity(None) else { return };
+    let Ok(allowed) = sched_getaffinity(None) else { return };
     let mut others = allowed;
     others.unset(processor);
-    if others.count() > 0 && rustix::thread::sched_setaffinity(None, &others).is_ok() {
-        let _ = rustix::thread::sched_setaffinity(None, &allowed);
+    if others.count() > 0 && sched_setaffinity(None, &others).is_ok() {
+        let _ = sched_setaffinity(None, &allowed);
     }
 }
 
@@ -133,7 +155,6 @@ mod tests {
 
     #[test]
     fn leaves_a_processor_and_may_come_back() {
-        use rustix::thread::sched_getaffinity;
         let allowed = sched_getaffinity(None).unwrap();
         let mut moved = false;
         // The scheduler may move it at any time.
@@ -148,31 +169,32 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore)]
-    fn a_thread_that_sleeps_is_kept_off_until_it_wakes() {
-        static ID: core::sync::atomic::AtomicI32 = core::sync::atomic::AtomicI32::new(0);
+    fn a_sleeper_is_kept_off_a_processor_until_it_wakes() {
+        static SLEEPER: Sleeper = Sleeper::new();
         static AWAKE: AtomicU32 = AtomicU32::new(0);
-        keep_off_here(0);
-        let own = rustix::thread::sched_getaffinity(None).unwrap();
+        SLEEPER.keep_off_here();
+        let own = sched_getaffinity(None).unwrap();
         let other = std::thread::spawn(|| {
-            let allowed = Allowed::get();
-            ID.store(thread::current(), Release);
+            SLEEPER.begin();
             while AWAKE.load(Acquire) == 0 {
                 super::super::futex::wait(&AWAKE, 0, None);
             }
-            let kept_off = rustix::thread::sched_getaffinity(None).unwrap();
-            allowed.restore();
-            (kept_off, rustix::thread::sched_getaffinity(None).unwrap())
+            let kept_off = sched_getaffinity(None).unwrap();
+            SLEEPER.woken();
+            (kept_off, sched_getaffinity(None).unwrap())
         });
-        while ID.load(Acquire) == 0 {
+        while SLEEPER.id.load(Acquire) == 0 {
             core::hint::spin_loop();
         }
-        keep_off_here(ID.load(Relaxed));
+        // The second call may come from another processor.
+        SLEEPER.keep_off_here();
+        SLEEPER.keep_off_here();
         AWAKE.store(1, Release);
         super::super::futex::wake(&AWAKE, 1);
         let (kept_off, restored) = other.join().unwrap();
         assert_eq!(kept_off.count(), own.count().saturating_sub(1).max(1));
         assert_eq!(restored, own);
-        assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), own);
+        assert_eq!(sched_getaffinity(None).unwrap(), own);
     }
 
     #[test]
