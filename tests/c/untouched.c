@@ -43,6 +43,7 @@ int main(void)
     uint64_t untouched, touched;
     CHECK(neap_option_set("min_trigger", "64MiB") == NULL);
     CHECK(neap_option_set("minor_cycles", "never") == NULL);
+    CHECK(neap_option_set("huge_pages", "never") == NULL);
     neap_init();
     base = resident();
     untouched = cycles_of(0, &most);

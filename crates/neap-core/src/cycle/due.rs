@@ -58,7 +58,7 @@ fn put_off(due: usize, coming: usize) -> bool {
     let later = coming.saturating_add(step);
     let handed_out = HEAP.state.live_bytes.load(Relaxed).saturating_add(coming);
     let has_room = |resident| resident_after(resident, handed_out, step) <= FULL_AT.load(Relaxed);
-    if later > latest || !resident::bytes().is_some_and(has_room) {
+    if later > latest || HEAP.has_huge_pages() || !resident::bytes().is_some_and(has_room) {
         return false;
     }
     if DUE_AT.compare_exchange(due, later, Relaxed, Relaxed).is_ok() {

@@ -223,6 +223,13 @@ impl Heap {
         inner.granules.resident() * (GRANULE_BYTES + METADATA_BYTES)
     }
 
+    /// Whether some of the heap may lie on huge pages: there a word that is touched takes two megabytes.
+    pub fn has_huge_pages(&self) -> bool {
+        let state = &self.state;
+        let above = state.huge_pages_above.load(Relaxed).min(state.huge_leaf_above.load(Relaxed));
+        self.committed() > above
+    }
+
     /// Makes one more chunk and its metadata usable.
     pub fn commit_chunk(&self, inner: &mut Inner) -> Result<(), Refused> {
         let end = self.committed();
