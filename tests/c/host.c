@@ -21,6 +21,10 @@ static sem_t standing;
 static _Atomic unsigned epoch;
 static void *host_root;
 static int environment;
+/* While `resume` of every eighth stop still has threads to wake, as it seems to those that it has woken. */
+static atomic_bool waking;
+/* Threads that went on while it had, and those that were to wait for the others. */
+static _Atomic int early, together;
 
 static void stand(int number)
 {
@@ -35,8 +39,12 @@ static void stand(int number)
         while (epoch == stop)
             nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
         /* Some go on at once, which is as good. */
-        if (stop % 4 != 0)
+        if (stop % 4 != 0) {
+            int is_waking = waking;
             neap_world_go_on(stopped);
+            atomic_fetch_add(&together, is_waking);
+            atomic_fetch_add(&early, is_waking && waking && epoch == stop + 1);
+        }
     } else
         atomic_fetch_add(&late, 1);
     errno = kept_errno;
@@ -58,7 +66,24 @@ static void stop(void *argument)
 static void resume(void *argument)
 {
     (void)argument;
+    unsigned stop = epoch;
+    waking = stop % 8 == 1;
     epoch++;
+    if (waking)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    waking = 0;
+    if (stop == 1) {
+        /* This thread is not waited for for ever, though the stop that it is told of cannot end before it. */
+        struct timespec before, after;
+        int stopped = neap_world_may_stop();
+        CHECK(stopped % 2 != 0);
+        clock_gettime(CLOCK_MONOTONIC, &before);
+        neap_world_go_on(stopped);
+        clock_gettime(CLOCK_MONOTONIC, &after);
+        long waited = (after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000;
+        CHECK(waited >= 4000);
+        neap_world_go_on(stopped + 1);
+    }
 }
 
 static void roots(neap_range_visitor *visit, void *visitor, void *argument)
@@ -164,11 +189,13 @@ int main(void)
         work(1);
     }
     CHECK(stops > before + 10);
+    /* One that got no processor for 5 ms goes on early. */
+    CHECK(together > 0 && early * 4 <= together);
     CHECK_EQUAL(pthread_join(foreign, NULL), 0);
     CHECK_EQUAL(length(host_root), 1000);
     done = 1;
     for (int i = 1; i <= HOSTED; i++)
         pthread_join(hosted[i].id, NULL);
-    fprintf(stderr, "%d stops, %d of them late for a thread\n", stops, late);
+    fprintf(stderr, "%d stops, %d of them late for a thread, %d of %d went on early\n", stops, late, early, together);
     return finish();
 }

@@ -288,7 +288,9 @@ impl Concurrent {
         self.stops_are_slow = false;
         self.kept_up = self.rounds();
         if !self.kept_up {
-            markers::ensure(COLLECTOR.lock().markers.saturating_sub(1));
+            let wanted = COLLECTOR.lock().markers.saturating_sub(1);
+            // Without the lock: a thread is made by libc, with the program's malloc.
+            markers::ensure(wanted);
         }
         self.record.mark_ns = nanoseconds(began);
     }
@@ -388,7 +390,8 @@ impl Concurrent {
         self.record.root_bytes = root_bytes;
         self.record.roots_ns = nanoseconds(phase);
         let phase = Instant::now();
-        let helpers = if self.kept_up { 0 } else { markers::existing().min(collector.markers - 1) };
+        let most = if self.kept_up { 0 } else { collector.markers.saturating_sub(1) };
+        let helpers = markers::existing().min(most);
         let alone = if helpers > 0 { FEW_PAGES * PAGE_BYTES } else { usize::MAX };
         match self.watched.remark(marker, alone) {
             Ok(pages) => self.record.remark_pages = pages,

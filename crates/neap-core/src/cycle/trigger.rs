@@ -79,19 +79,17 @@ impl Settings {
         let below_hard = (room / 2).max(self.min_trigger.max(least).min(room));
         wanted.min(below_soft.max(least).max(self.min_trigger)).min(below_hard).max(SMALLEST)
     }
-}
 
-/// A cycle is put off, where little of what was allocated is in memory, until so many times the threshold. Larger: fewer cycles in programs that never touch most of what they allocate, and more metadata for objects that nobody wants;
-/// more memory too, if all of it is touched afterwards.
-const MOST_PUT_OFF: usize = 8;
-
-impl Settings {
     /// How much may be allocated at most before a cycle, which is due after `threshold`, if little of it is in memory: in a limited heap no more than half of what the limits leave.
     pub fn latest(&self, threshold: usize, live_bytes: usize) -> usize {
         let room = self.max_bytes.min(self.soft_bytes).saturating_sub(live_bytes);
         threshold.saturating_mul(MOST_PUT_OFF).min(room / 2).max(threshold)
     }
 }
+
+/// A cycle is put off, where little of what was allocated is in memory, until so many times the threshold. Larger: fewer cycles in programs that never touch most of what they allocate, and more metadata for objects that nobody wants;
+/// more memory too, if all of it is touched afterwards.
+const MOST_PUT_OFF: usize = 8;
 
 /// How much will be in memory when `more` bytes are allocated, if as much of them is touched as of the `handed_out` bytes now, of which `resident` are in memory.
 pub fn resident_after(resident: usize, handed_out: usize, more: usize) -> usize {

@@ -17,24 +17,25 @@ impl Inner {
         for list in lists.chain(large.into_iter().flat_map(|lists| lists.iter())) {
             let mut block = list.first();
             while let Some(here) = block {
-                if heap.header(here).is_uncollectable() {
+                let its = heap.header(here);
+                if its.is_uncollectable() {
                     f(here);
                 }
-                block = heap.header(here).next();
+                block = its.next();
             }
         }
     }
 
     /// Calls `f` with every listed block and the list it is in.
     pub fn for_each_listed(&self, heap: &Heap, mut f: impl FnMut(Granule, Listed)) {
-        let header = |granule| heap.header(granule);
         let spaces = self.spaces.iter().map(|space| &space.lists).chain([&self.large]);
         let lists = spaces.flat_map(|lists| lists.iter());
         for list in lists.chain([&self.frozen]) {
             let mut block = list.first();
             while let Some(here) = block {
-                f(here, header(here).listed());
-                block = heap.header(here).next();
+                let its = heap.header(here);
+                f(here, its.listed());
+                block = its.next();
             }
         }
     }

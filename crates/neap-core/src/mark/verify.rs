@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn written_pages_are_divided_among_a_team() {
+    fn a_team_scans_the_written_pages_and_no_others() {
         let heap = heap();
         let (start, children) = table(&heap, 100_001);
         let cell = heap.object_at(start.0).unwrap();

@@ -86,7 +86,7 @@ impl Host {
     }
 }
 
-/// What no stop is numbered.
+/// Even, as no stop is numbered, and not 0, which a C host takes for a no.
 const NO_STOP: u32 = 2;
 /// Threads wait no longer for each other: should the host stop them anew meanwhile, they cannot hear it where they wait. Longer: more is lost then; shorter: a host with hundreds of threads may not have woken all.
 const LONGEST_WAIT_NS: u64 = 5_000_000;
