@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 nightly=nightly
 # miri knows neither raw system calls nor signals. These modules do without, and are tested under it.
-miri_modules=(addr options heap::classes heap::decay heap::kind cycle::phase cycle::trigger stats)
+miri_modules=(addr options heap::classes heap::decay heap::kind cycle::phase cycle::policy stats)
 
 need_nightly() {
     rustup run "$nightly" "$@" --version >/dev/null 2>&1 || {

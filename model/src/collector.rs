@@ -1,6 +1,8 @@
 //! What the collector does in one step, from the beginning of a cycle to its end.
 //!
-//! Invariant: the order of phases is the core's own phase machine; a step that it does not allow panics. Within a phase the steps are those of `cycle/concurrent.rs` (full and minor) and `cycle/full.rs` (stopped). Pure; called by the model.
+//! Invariant: the order of phases is the core's own phase machine; a step that it does not allow
+//! panics. Within a phase the steps are those of `cycle/modes/incremental_update.rs` (full and
+//! minor) and `cycle/modes/stop_the_world.rs` (stopped). Pure; called by the model.
 
 use crate::cycles::{Mutant, State};
 use crate::heap::{GRANULES, Heap, Set, THREADS, each};
@@ -157,7 +159,8 @@ impl State {
             Move::TurnBlack => self.told.black = true,
             Move::Stop { early } => {
                 self.stop(mutant);
-                // `cycle/conclude.rs`: until references are settled nothing is swept, and everything is born marked.
+                // `cycle/phases/finish.rs`: until references are settled nothing is swept, and
+                // everything is born marked.
                 self.heap.unswept = self.heap.formed;
                 if early {
                     (self.at, self.told.black) = (At::Settle, true);
@@ -202,7 +205,8 @@ impl State {
         let dropped = self.phase == Phase::Arm
             && (self.kind == Kind::Full || mutant == Mutant::ForgetsRemembered);
         if written && !dropped {
-            // Marks set later are those of objects born marked: their fields are null, and a store to one makes the page a written one again.
+            // Marks set later are those of objects born marked: their fields are null, and a store
+            // to one makes the page a written one again.
             self.reads = each(Heap::fields_on(page))
                 .filter(|field| self.heap.marked & 1 << self.heap.owner(*field) != 0)
                 .fold(0, |fields, field| fields | 1 << field);
@@ -281,7 +285,8 @@ impl State {
         }
     }
 
-    /// The stop: roots, written pages, and whatever they lead to. Nobody else moves, so it is one step.
+    /// The stop: roots, written pages, and whatever they lead to. Nobody else moves, so it is one
+    /// step.
     fn stop(&mut self, mutant: Mutant) {
         let before = self.heap.marked;
         if self.kind == Kind::Stopped {
@@ -303,7 +308,8 @@ impl State {
         self.phase(Step::Drained);
     }
 
-    /// `Watched::remark`: asks without arming; blocks that are not armed count as written if they have marked objects.
+    /// `Watched::remark`: asks without arming; blocks that are not armed count as written if they
+    /// have marked objects.
     fn rescan_written(&mut self, mutant: Mutant) {
         let heap = &self.heap;
         let mut pages = match mutant {

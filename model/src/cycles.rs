@@ -1,6 +1,7 @@
 //! The whole model: states, what may happen next, what must hold.
 //!
-//! Invariant: every step of a thread and every step of the collector is tried in every state, within the bounds. Called by the checker.
+//! Invariant: every step of a thread and every step of the collector is tried in every state,
+//! within the bounds. Called by the checker.
 
 use stateright::{Model, Property};
 
@@ -115,7 +116,8 @@ pub struct Cycles {
 pub const NOTHING_LOST: &str = "no reachable object is unmarked when the sweep begins";
 
 impl Cycles {
-    /// A program with the objects given, each as its cell's field or fields, and what the first thread holds.
+    /// A program with the objects given, each as its cell's field or fields, and what the first
+    /// thread holds.
     fn start(&self, allocated: Set, large: bool, fields: [u8; 4], registers: [u8; 2]) -> State {
         let formed = if large { 0b111 } else { 1 | (allocated >> 1 & 0b110) };
         State {
@@ -145,7 +147,9 @@ impl Cycles {
 }
 
 impl Cycles {
-    /// One small object, after a cycle that armed the block beside it and a sweep that dissolved that one: what was free then is armed still. It needs a cycle and three steps of the program to get there.
+    /// One small object, after a cycle that armed the block beside it and a sweep that dissolved
+    /// that one: what was free then is armed still. It needs a cycle and three steps of the program
+    /// to get there.
     fn after_a_sweep(&self) -> State {
         let mut state = self.start(0b0001, false, [0; 4], [1, 0]);
         state.heap.marked = 0b0001;

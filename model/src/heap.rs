@@ -1,7 +1,10 @@
-//! The heap of the model: three granules of a page each, their cells and fields, the watch, and the program's roots.
+//! The heap of the model: three granules of a page each, their cells and fields, the watch, and the
+//! program's roots.
 //!
-//! Granule 0 is a block of two cells. Granules 1 and 2 are blocks of one cell each, or together the block of one large object of two fields. So there are four fields, and field `f` lies on page `max(f, 1) - 1`.
-//! Invariant: a pointer is a cell's number and 1, 0 is null. Sets are bits of a byte. Pure; used by every step of the model.
+//! Granule 0 is a block of two cells. Granules 1 and 2 are blocks of one cell each, or together the
+//! block of one large object of two fields. So there are four fields, and field `f` lies on page
+//! `max(f, 1) - 1`. Invariant: a pointer is a cell's number and 1, 0 is null. Sets are bits of a
+//! byte. Pure; used by every step of the model.
 
 /// Cells, and fields.
 pub const CELLS: u8 = 4;

@@ -1,6 +1,8 @@
-//! `make model`: the model with wider bounds than the tests have time for. Prints a line for each exploration, as a part of the tests does.
+//! `make model`: the model with wider bounds than the tests have time for. Prints a line for each
+//! exploration, as a part of the tests does.
 //!
-//! Usage: `neap-model [CYCLES OPERATIONS ROUNDS]`; without arguments the bounds below. Called by `tools/long.sh`.
+//! Usage: `neap-model [CYCLES OPERATIONS ROUNDS]`; without arguments the bounds below. Called by
+//! `tools/long.sh`.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -8,7 +10,8 @@ use std::time::Instant;
 use neap_model::cycles::{Bounds, Cycles, Mutant};
 use stateright::{Checker, Model};
 
-/// More of one thing at a time: a step of the program or a round of precleaning more makes five to ten times as many states.
+/// More of one thing at a time: a step of the program or a round of precleaning more makes five to
+/// ten times as many states.
 const BOUNDS: [Bounds; 3] = [
     Bounds { cycles: 3, operations: 3, rounds: 1 },
     Bounds { cycles: 1, operations: 4, rounds: 2 },

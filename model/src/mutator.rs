@@ -1,6 +1,8 @@
 //! What a thread of the program does in one step: load, store, drop, allocate, free.
 //!
-//! Invariant: the program is a right one, so it frees only what nothing else leads to. A thread uses what its registers lead to, and the variable. Pure; called by the model for each thread, unless the world is stopped.
+//! Invariant: the program is a right one, so it frees only what nothing else leads to. A thread
+//! uses what its registers lead to, and the variable. Pure; called by the model for each thread,
+//! unless the world is stopped.
 
 use crate::heap::{Heap, LARGE, Set, THREADS, each};
 
@@ -84,7 +86,8 @@ impl Heap {
         }
     }
 
-    /// Whether a new object can have this cell now: in a swept block, or in granules that belong to none.
+    /// Whether a new object can have this cell now: in a swept block, or in granules that belong to
+    /// none.
     fn is_free(&self, cell: u8, large: bool) -> bool {
         if large {
             return self.formed & 0b110 == 0;
@@ -101,7 +104,8 @@ impl Heap {
         self.target(pointer).is_some_and(|cell| without.reachable() & 1 << cell == 0)
     }
 
-    /// Does it. `half_armed` leaves out what keeps a new block of several granules from being armed in part.
+    /// Does it. `half_armed` leaves out what keeps a new block of several granules from being armed
+    /// in part.
     pub fn operate(&mut self, thread: usize, operation: Operation, told: Told, half_armed: bool) {
         let own = self.registers[thread];
         let (register, pointer) = match operation {

@@ -1,11 +1,14 @@
-//! Every mistake that the model can be made with loses an object, and the checker finds it: so it would see such a mistake in what it finds in order.
+//! Every mistake that the model can be made with loses an object, and the checker finds it: so it
+//! would see such a mistake in what it finds in order.
 //!
-//! Invariant: the bounds are as small as the mistake allows, since the shortest way to a loss is looked for through all shorter ones.
+//! Invariant: the bounds are as small as the mistake allows, since the shortest way to a loss is
+//! looked for through all shorter ones.
 
 use neap_model::cycles::{Bounds, Cycles, Mutant, NOTHING_LOST};
 use stateright::{Checker, HasDiscoveries, Model};
 
-/// Whether something is lost within so many cycles and steps of the program, from one of the starts.
+/// Whether something is lost within so many cycles and steps of the program, from one of the
+/// starts.
 fn loses(mutant: Mutant, cycles: u8, operations: u8, start: usize) -> bool {
     let bounds = Bounds { cycles, operations, rounds: 1 };
     let checker = Cycles { bounds, mutant, start: Some(start) }

@@ -1,6 +1,8 @@
 //! The model holds what it has to, within bounds that take seconds; `make model` has wider ones.
 //!
-//! Invariant: the explorations are complete within their bounds, and each reaches what makes it worth while (a dead object found, a late find in the last stop, an old object kept by a minor cycle).
+//! Invariant: the explorations are complete within their bounds, and each reaches what makes it
+//! worth while (a dead object found, a late find in the last stop, an old object kept by a minor
+//! cycle).
 
 use neap_model::cycles::{Bounds, Cycles, Mutant};
 use stateright::{Checker, Model};

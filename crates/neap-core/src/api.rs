@@ -16,7 +16,9 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::addr::whole_words;
-use crate::cycle::{collector, due, events, root_callback};
+use crate::cycle::driver::collect;
+use crate::cycle::report::{events, root_callback};
+use crate::cycle::{collector, schedule};
 use crate::heap::HEAP;
 use crate::heap::classes::{self, LARGEST_SMALL};
 use crate::heap::header::NO_LAYOUT;
@@ -31,8 +33,10 @@ pub mod objects;
 pub mod world;
 
 pub use crate::alloc::free::FreeError;
-pub use crate::cycle::events::{AfterCycle, CycleEvent, CycleGate, EventCallback, set_takes_part};
-pub use crate::cycle::root_callback::RootCallback;
+pub use crate::cycle::report::events::{
+    AfterCycle, CycleEvent, CycleGate, EventCallback, set_takes_part,
+};
+pub use crate::cycle::report::root_callback::RootCallback;
 pub use crate::heap::kind::Kind;
 pub use crate::heap::layout::{LayoutError, LayoutId};
 pub use crate::kernel_writes;
@@ -317,13 +321,13 @@ pub fn with_collections_held<R>(f: impl FnOnce() -> R) -> R {
 /// A full collection, complete on return. False if collections are disabled or this thread holds them off.
 pub fn collect() -> bool {
     initialize();
-    collector::collect(collector::Reason::Explicit)
+    collect::collect(collect::Reason::Explicit)
 }
 
 /// A collection if enough was allocated for one; whether it ran.
 pub fn collect_if_due() -> bool {
     initialize();
-    due::is_due() && collector::collect(collector::Reason::Allocated)
+    schedule::is_due() && collect::collect(collect::Reason::Allocated)
 }
 
 /// As [`collect`], and gives empty memory back to the system at once.
@@ -385,14 +389,14 @@ pub fn max_heap() -> usize {
 /// Bytes that may be allocated per live byte before the next cycle; below 0.05 counts as 0.05.
 pub fn set_growth(factor: f64) {
     initialize();
-    collector::configure(|collector| collector.settings.growth = factor.max(0.05));
+    schedule::configure(|collector| collector.settings.growth = factor.max(0.05));
 }
 
 /// What [`set_growth`] or the option set.
 pub fn growth() -> f64 {
     initialize();
     let mut growth = 0.0;
-    collector::configure(|collector| growth = collector.settings.growth);
+    schedule::configure(|collector| growth = collector.settings.growth);
     growth
 }
 

@@ -11,6 +11,8 @@ pub enum Rank {
     Options,
     /// One cycle at a time; held from the first step of a cycle to its end.
     Cycle,
+    /// The driver token while nobody has it.
+    CycleState,
     /// The recording of the process.
     Recorder,
     /// The list of mutators; held while the world is stopped.

@@ -1,4 +1,4 @@
-//! Models of the gate to the team of markers, every interleaving of which loom tries: when it is shut, nobody is inside, and what was done inside is visible; a seat belongs to one guest at a time.
+//! Models of the gate to the team of markers, every interleaving of which loom tries: when it is shut, nobody is inside, and what was done inside is visible; a slot belongs to one guest at a time.
 //!
 //! Invariant: the models use the very file that the core is built of, with loom's atomics. What a marker does inside is an access to a cell of loom's, which finds any other at the same time. Run by `make loom` with `--cfg loom`;
 //! without it there is nothing here.
@@ -10,19 +10,19 @@ mod sync {
     pub use loom::sync::atomic;
 }
 
-#[path = "../src/cycle/gate.rs"]
+#[path = "../src/cycle/workers/gate.rs"]
 #[allow(dead_code)]
 mod gate;
 
-use gate::{Gate, Seats};
+use gate::{Gate, Slots};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// The gate, what a helper and what guests write inside, and the guests' one seat.
+/// The gate, what a helper and what guests write inside, and the guests' one slot.
 struct Team {
     gate: Gate,
-    seats: Seats<1>,
+    slots: Slots<1>,
     helper: UnsafeCell<u32>,
     guest: UnsafeCell<u32>,
 }
@@ -36,7 +36,7 @@ impl Team {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             gate: Gate::new(),
-            seats: Seats::new(),
+            slots: Slots::new(),
             helper: UnsafeCell::new(0),
             guest: UnsafeCell::new(0),
         })
@@ -52,12 +52,12 @@ impl Team {
 
     /// As `assist` there.
     fn assist(&self) {
-        let Some(seat) = self.seats.take() else { return };
+        let Some(slot) = self.slots.take() else { return };
         if self.gate.enter().is_some() {
             add_one(&self.guest);
             self.gate.leave();
         }
-        self.seats.give_back(seat);
+        self.slots.give_back(slot);
     }
 
     /// As `work` in `cycle/concurrent.rs`, and then the driver alone.
@@ -107,7 +107,7 @@ fn a_gate_that_is_opened_again_lets_late_ones_in() {
 }
 
 #[test]
-fn guests_share_a_seat_one_after_another() {
+fn guests_share_a_slot_one_after_another() {
     loom::model(|| {
         let team = Team::new();
         team.gate.open();
@@ -121,7 +121,7 @@ fn guests_share_a_seat_one_after_another() {
         team.guest.with(|count| {
             // SAFETY: nobody is inside.
             let count = unsafe { *count };
-            assert!((1..=2).contains(&count), "the one seat was used");
+            assert!((1..=2).contains(&count), "the one slot was used");
         });
     });
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: as [`crate::api`]. Called by front ends from mutators.
 
-use crate::cycle::freeze as frozen;
+use crate::cycle::driver::freeze as frozen;
 use crate::heap::HEAP;
 use crate::runtime::prefork as before;
 use core::sync::atomic::Ordering::Relaxed;

@@ -1,31 +1,36 @@
-//! The way in to a cycle: who wants one waits here for the collector's lock, and drives the cycle on its own thread.
+//! What one cycle leaves to the next, under the collector's lock; and holding collections off.
 //!
-//! Invariant: the lock is waited for outside critical sections, so a thread that waits can be stopped by the cycle it waits for. A thread that holds collections off
-//! has the lock, and never waits for it again.
+//! Invariant `[cycle.inv.one]`: the phase is `Idle` unless a cycle is under way, and whoever finds
+//! it so under the lock may begin one. The lock is waited for outside critical sections, so a
+//! thread that waits can be stopped by the cycle it waits for. A thread that holds collections off
+//! has the lock, and never waits for it again. Called from any thread of the program, and from the
+//! collector's.
+//!
+//! # Safety
+//! A thread that holds collections off has forgotten its guard. It says so in its mutator, which
+//! only it writes, so nobody else unlocks for it.
 
 #![allow(unsafe_code)]
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use std::time::Instant;
 
-use super::generation::{Generation, Generations, Yield};
-use super::pacer::Pacer;
-use super::phase::Phase;
-use super::report::PAUSES;
-use super::trigger::{FAIR_SHARE, Settings};
-use super::{background, due, events, full, limits, markers, steps};
-use std::time::{Duration, Instant};
-
+use super::phase::{Phase, Step};
+use super::policy::generation::{Generation, Generations};
+use super::policy::pacer::Pacer;
+use super::policy::trigger::{FAIR_SHARE, Settings};
 use crate::heap::HEAP;
 use crate::options::MinorCycles;
 use crate::rank::Rank;
-use crate::stats::assists;
-use crate::sync::{Guard, Lock};
-use crate::sys::{clock, side_stack, thread};
+use crate::stats::live;
+use crate::sync::Lock;
+use crate::sys::print;
+use crate::watch::choose::Watching;
+use crate::world::attach;
 use crate::world::mutator::Mutator;
 use crate::world::roots::Images;
-use crate::world::{self, attach, host, stop};
 
-/// What the driver of a cycle owns.
+/// What one cycle leaves to the next. Protected by [`COLLECTOR`].
 pub struct Collector {
     /// Where the cycle is.
     pub phase: Phase,
@@ -46,20 +51,23 @@ pub struct Collector {
     /// The same of the cycle before.
     pub marked_before: usize,
     /// Whether most of what was allocated before the last cycle was alive in it.
-    pub(super) stays: bool,
+    pub stays: bool,
     /// What the next cycle's kind rests on.
     pub generations: Generations,
     /// When there are minor cycles.
     pub minor: MinorCycles,
     /// The kind of the last cycle.
-    pub(super) last: Generation,
+    pub last: Generation,
     /// Threads of the program at the last cycle.
     pub mutators: usize,
     /// When the last cycle ended.
     pub ended: Option<Instant>,
+    /// Bytes allocated while the last cycle that ran beside the program did.
+    pub allocated_during_last: usize,
 }
 
-pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
+/// The collector's lock.
+pub static COLLECTOR: Lock<Collector> = Lock::new(
     Rank::Cycle,
     Collector {
         phase: Phase::Idle,
@@ -83,189 +91,53 @@ pub(super) static COLLECTOR: Lock<Collector> = Lock::new(
         last: Generation::Full,
         mutators: 1,
         ended: None,
+        allocated_during_last: 0,
     },
 );
-/// A thread that allocated too much waits so long for a cycle under way, and again at its next refill; beyond an eighth more it waits for the end. Larger: longer operations; smaller: the heap grows further.
-const SHORT_STALL: Duration = Duration::from_millis(2);
 /// How often collections were disabled more than enabled.
 static DISABLED: AtomicU32 = AtomicU32::new(0);
-
 /// Whether cycles start by themselves.
 static AUTOMATIC: AtomicBool = AtomicBool::new(true);
+/// The [`Watching`] of cycles beside the program, as a number. Written by who opens or closes it.
+static WATCHING: AtomicU32 = AtomicU32::new(Watching::None as u32);
 
-/// Why a cycle is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Enough was allocated.
-    Allocated,
-    /// Memory was refused.
-    NoMemory,
-    /// The program asked.
-    Explicit,
+/// How cycles learn what the program writes meanwhile; `None` where they stop the world.
+pub fn watching() -> Watching {
+    Watching::from_number(WATCHING.load(Acquire))
 }
 
-/// Runs a cycle on this thread, or waits for the one that runs; false if none was run because collections are disabled or held off by this thread, or
-/// because another thread's has just made this one unnecessary. Outside critical sections.
-pub fn collect(reason: Reason) -> bool {
-    thread::with_registers_spilled(|position| collect_from(position, reason))
+/// Cycles learn it in this way from now on.
+pub fn set_watching(watching: Watching) {
+    WATCHING.store(watching as u32, Release);
 }
 
-/// What a cycle leaves on the stack of its driver is overwritten this far down.
-const CLEARED_BYTES: usize = 16 << 10;
-
-/// Runs a part of a cycle on a stack that has room for it. A host's threads may stand on small ones; elsewhere functions of the program that name roots may look at where they stand, so
-/// it runs there, and what it left is cleared.
-pub(super) fn with_room(f: impl FnOnce()) {
-    if host::get().is_some() {
-        side_stack::on(f);
-    } else {
-        side_stack::here(f);
-        thread::clear_stack_below::<CLEARED_BYTES>();
-        thread::clear_vector_registers();
-    }
-}
-
-/// The same for a caller that has spilled its registers above `position`: nothing below it is the program's.
-pub fn collect_from(position: usize, reason: Reason) -> bool {
-    let mutator = attach::current();
-    if is_disabled() || mutator.holds.load(Relaxed) > 0 || !world::the().may_be_stopped_here() {
-        return false;
-    }
-    let refused = reason == Reason::Allocated && !AUTOMATIC.load(Relaxed);
-    if refused || (reason != Reason::Explicit && !events::may_begin()) {
-        due::postpone();
-        return false;
-    }
-    if reason == Reason::Explicit {
-        limits::note_explicit();
-    }
-    assists::counted(&PAUSES, clock::now_ns, || collect_as_wanted(position, reason))
-}
-
-/// The same, where nothing speaks against a cycle.
-fn collect_as_wanted(position: usize, reason: Reason) -> bool {
-    let mutator = attach::current();
-    // Twice, for a watch that turns out to be closed.
-    for _ in 0..2 {
-        steps::reopen();
-        // Without the collector's thread the world is stopped for this cycle.
-        if due::is_worth_running_beside() && background::ensure() {
-            let collected = concurrently(position, reason);
-            if collected || steps::enabled() {
-                return collected;
-            }
-        }
-    }
-    let Some(mut collector) = lock_for(reason) else { return false };
-    if reason == Reason::Allocated && !due::is_due() {
-        return false;
-    }
-    if collector.phase != Phase::Idle {
-        drop(collector);
-        return steps::run_cycle(position);
-    }
-    mutator.holds.store(1, Relaxed);
-    mutator.position.store(position, Relaxed);
-    with_room(|| full::run(&mut collector, Some(mutator)));
-    mutator.holds.store(0, Relaxed);
-    let sweeps = background::has_slept(match collector.has_processor_to_spare() {
-        true => BETWEEN_SWEEPS_MS,
-        false => LET_SWEEP_MS,
-    });
-    drop(collector);
-    if sweeps {
-        background::wake();
-    }
-    events::after_cycle();
-    true
-}
-
-/// The collector's lock. Who only allocated enough does not wait for it while another thread is about to run the cycle, unless that takes long: it goes on, and so comes by where it is to stand.
-fn lock_for(reason: Reason) -> Option<Guard<'static, Collector>> {
-    let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
-    if reason == Reason::Allocated && allocated < due::stalls_at() {
-        return COLLECTOR.try_lock();
-    }
-    Some(COLLECTOR.lock())
-}
-
-/// How often the collector's thread is woken to sweep where the program's own threads keep all processors busy. Larger: memory goes back later; smaller: it takes a processor from them more often, and the next stop has
-/// to wait for the thread that lost it.
-const LET_SWEEP_MS: u64 = 50;
-/// The same where they leave it a processor: cycles that follow each other faster have little to sweep, and sweeping it beside a thread that allocates takes both of them longer. Larger: the program sweeps more itself.
-const BETWEEN_SWEEPS_MS: u64 = 2;
-
-/// A cycle for a program that is idle, on the collector's thread: false if the program does not want one, or has functions that are called in cycles and rely on its own threads.
-pub fn collect_idle() -> bool {
-    if is_disabled()
-        || !AUTOMATIC.load(Relaxed)
-        || steps::program_takes_part()
-        || !events::may_begin()
-    {
-        return false;
-    }
-    if steps::enabled() {
-        steps::drive_unasked();
-        return true;
-    }
-    let mut collector = COLLECTOR.lock();
-    if collector.phase != Phase::Idle {
-        return false;
-    }
-    events::set_heard(false);
-    full::run(&mut collector, None);
-    events::set_heard(true);
-    steps::tell_end();
-    true
-}
-
-/// Has the collector's thread begin a cycle; who asked for one waits for its end, who only allocated enough goes on unless it allocates faster than the cycle marks.
-fn concurrently(position: usize, reason: Reason) -> bool {
-    if reason != Reason::Allocated {
-        return steps::run_cycle(position);
-    }
-    let allocated = || HEAP.state.allocated_since_cycle.load(Relaxed);
-    if allocated() >= due::stalls_at() {
-        let began = Instant::now();
-        let enough = || {
-            let stall_at = due::stalls_at();
-            allocated() < stall_at
-                || (allocated() < stall_at + stall_at / 8 && began.elapsed() >= SHORT_STALL)
-        };
-        return steps::run_until(position, false, enough);
-    }
-    steps::request(false);
-    false
-}
-
-/// In the slow path of an allocation: takes a step of the cycle under way, or begins one if it is due.
-#[inline]
-pub fn poll(position: usize) {
-    stop::poll(position);
-    if steps::is_offered() {
-        assists::counted(&PAUSES, clock::now_ns, || steps::take_offered(position));
-    }
-    if due::is_due() {
-        collect_from(position, Reason::Allocated);
-    }
+/// Whether cycles can run beside the program.
+#[inline(always)]
+pub fn runs_beside() -> bool {
+    WATCHING.load(Acquire) != Watching::None as u32
 }
 
 impl Collector {
-    /// A cycle ended, and this is what it came to.
-    pub(super) fn yielded(&mut self, generation: Generation, yielded: Yield) {
-        self.last = generation;
-        self.stays = yielded.stays();
-        let live = HEAP.state.live_bytes.load(Relaxed);
-        match generation {
-            Generation::Full => self.generations.after_full(yielded, live, self.threshold()),
-            Generation::Minor => self.generations.after_minor(yielded),
+    /// Advances the phase machine.
+    pub fn step(&mut self, step: Step) {
+        match self.phase.after(step) {
+            Some(next) => {
+                self.phase = next;
+                live::set_phase(next as u64);
+            }
+            None => print::fatal(format_args!(
+                "[cycle.inv.phases] {step:?} is not allowed in {:?}",
+                self.phase
+            )),
         }
     }
 
-    /// The kind of the next cycle that the program does not ask for. A program's own trace functions may reach what no watch sees, so there everything is marked anew.
-    pub(super) fn next_generation(&self) -> Generation {
+    /// The kind of the next cycle that the program does not ask for; `can_be_minor` if what was
+    /// written since the last one is known. A program's own trace functions may reach what no
+    /// watch sees, so there everything is marked anew.
+    pub fn next_generation(&self, can_be_minor: bool) -> Generation {
         let live = HEAP.state.live_bytes.load(Relaxed);
-        if !steps::has_minor_cycles() || HEAP.layouts.has_functions() {
+        if !can_be_minor || HEAP.layouts.has_functions() {
             return Generation::Full;
         }
         match self.minor {
@@ -274,18 +146,21 @@ impl Collector {
             MinorCycles::Always | MinorCycles::Never => Generation::Full,
         }
     }
+
+    /// Helpers besides the collector's thread while the world runs: half of the markers at most.
+    pub fn background_helpers(&self) -> usize {
+        (self.markers / 2).saturating_sub(1)
+    }
+
+    /// Whether the collector's thread can run without one of the program's having to wait.
+    pub fn has_processor_to_spare(&self) -> bool {
+        self.mutators < self.processors
+    }
 }
 
-/// Changes the settings.
-pub fn configure(change: impl FnOnce(&mut Collector)) {
-    held(attach::current(), |collector| {
-        change(collector);
-        due::set_due(collector);
-    });
-}
-
-/// Runs `f` on the collector, which no cycle uses meanwhile. Not for a thread that holds collections off.
-fn held<R>(mutator: &Mutator, f: impl FnOnce(&mut Collector) -> R) -> R {
+/// Runs `f` on the collector, which no cycle uses meanwhile. Not for a thread that holds
+/// collections off.
+pub fn held<R>(mutator: &Mutator, f: impl FnOnce(&mut Collector) -> R) -> R {
     if mutator.holds.load(Relaxed) > 0 {
         // SAFETY: this thread holds the lock already, by `hold`, and runs no cycle.
         return f(unsafe { COLLECTOR.already_held() });
@@ -293,7 +168,8 @@ fn held<R>(mutator: &Mutator, f: impl FnOnce(&mut Collector) -> R) -> R {
     f(&mut COLLECTOR.lock())
 }
 
-/// From now until [`release`], no cycle runs. Nests. While this thread holds, its own requests for cycles are refused.
+/// From now until [`release`], no cycle runs. Nests. While this thread holds, its own requests for
+/// cycles are refused.
 pub fn hold() {
     let mutator = attach::current();
     if mutator.holds.load(Relaxed) == 0 {
@@ -304,7 +180,8 @@ pub fn hold() {
     mutator.holds.store(mutator.holds.load(Relaxed) + 1, Relaxed);
 }
 
-/// As [`hold`], if no cycle is under way; false otherwise, and nothing is held. Mark bits then stay as the last cycle left them.
+/// As [`hold`], if no cycle is under way; false otherwise, and nothing is held. Mark bits then stay
+/// as the last cycle left them.
 pub fn hold_if_idle() -> bool {
     hold();
     // SAFETY: this thread has the lock; the reference ends here.
@@ -341,6 +218,11 @@ pub fn set_automatic(on: bool) {
     AUTOMATIC.store(on, Relaxed);
 }
 
+/// Whether they do.
+pub fn is_automatic() -> bool {
+    AUTOMATIC.load(Relaxed)
+}
+
 /// Whether collections are disabled.
 pub fn is_disabled() -> bool {
     DISABLED.load(Acquire) > 0
@@ -357,12 +239,4 @@ pub fn hold_for_fork() {
 /// This thread took it.
 pub unsafe fn unlock_after_fork() {
     release();
-}
-
-/// In the child of a `fork`: the library's threads are gone.
-pub fn after_fork() {
-    markers::after_fork();
-    background::after_fork();
-    steps::after_fork();
-    limits::after_fork();
 }

@@ -1,8 +1,10 @@
 //! The limits in force: what the user set, or what the process's control groups leave for the heap.
 //!
-//! Invariant `[cycle.rule.limits]`: a limit that the user set is never changed. What a group leaves is its limit less what is charged to it and is not the heap's, less a reserve for what grows between
-//! two looks; it is looked at again whenever the heap grew by a part of that reserve, before an allocation is refused, and now and then by the collector's thread. Called from any thread, outside
-//! stops and critical sections; who comes while another looks goes on without.
+//! Invariant `[cycle.rule.limits]`: a limit that the user set is never changed. What a group leaves
+//! is its limit less what is charged to it and is not the heap's, less a reserve for what grows
+//! between two looks; it is looked at again whenever the heap grew by a part of that reserve,
+//! before an allocation is refused, and now and then by the collector's thread. Called from any
+//! thread, outside stops and critical sections; who comes while another looks goes on without.
 
 #![allow(unsafe_code)]
 
@@ -28,26 +30,33 @@ static LOOKED_MS: AtomicU64 = AtomicU64::new(0);
 static READER: AtomicPtr<Reader> = AtomicPtr::new(core::ptr::null_mut());
 /// Held by the one thread that looks.
 static LOOKING: AtomicBool = AtomicBool::new(false);
-/// What is charged to the groups and not the heap's, the most of any look that was not exact; protected by `LOOKING`.
+/// What is charged to the groups and not the heap's, the most of any look that was not exact;
+/// protected by `LOOKING`.
 static OTHERS: [AtomicUsize; LEVELS] = [const { AtomicUsize::new(0) }; LEVELS];
 
-/// The next allocation that needs more memory is refused; set by the cycle that found the program strained.
+/// The next allocation that needs more memory is refused; set by the cycle that found the program
+/// strained.
 static REFUSE_NEXT: AtomicBool = AtomicBool::new(false);
 /// The program asked for a cycle since the last one.
 static EXPLICIT: AtomicBool = AtomicBool::new(false);
 
-/// Levels that are remembered; deeper hierarchies are followed as well, but judged by their last look alone.
+/// Levels that are remembered; deeper hierarchies are followed as well, but judged by their last
+/// look alone.
 const LEVELS: usize = 16;
-/// A heap is never limited to less by a group: it may as well try. A limit that the user set has no such floor.
+/// A heap is never limited to less by a group: it may as well try. A limit that the user set has no
+/// such floor.
 const FLOOR_BYTES: usize = 4 << 20;
-/// The part of a group's limit that is kept free, and what is kept in any case: for what the program allocates elsewhere between two looks, the mark stack, page tables. Larger: less heap; smaller: the kernel may be
-/// faster than we are.
+/// The part of a group's limit that is kept free, and what is kept in any case: for what the
+/// program allocates elsewhere between two looks, the mark stack, page tables. Larger: less heap;
+/// smaller: the kernel may be faster than we are.
 const RESERVE: (usize, usize) = (16, 2 << 20);
 /// Looks on the way through the reserve.
 const LOOKS: usize = 4;
-/// The part of the hard limit from which on memory is worth more than time, if the group names none.
+/// The part of the hard limit from which on memory is worth more than time, if the group names
+/// none.
 const SOFT_SHARE: f64 = 0.8;
-/// How often the collector's thread looks: groups that have limits, and groups that have none, milliseconds.
+/// How often the collector's thread looks: groups that have limits, and groups that have none,
+/// milliseconds.
 const LIMITED_MS: u64 = 1000;
 const UNLIMITED_MS: u64 = 10_000;
 
@@ -157,7 +166,8 @@ pub fn was_explicit() -> bool {
     EXPLICIT.swap(false, Relaxed)
 }
 
-/// Looks at the groups if the heap grew enough since the last look. In the slow path of an allocation.
+/// Looks at the groups if the heap grew enough since the last look. In the slow path of an
+/// allocation.
 #[inline]
 pub fn look_if_grown() {
     if HEAP.state.taken_bytes.load(Relaxed) >= LOOK_AT.load(Relaxed) {
@@ -165,7 +175,8 @@ pub fn look_if_grown() {
     }
 }
 
-/// Looks if the last look is old. On the collector's thread; true if the heap holds more than the limits allow now.
+/// Looks if the last look is old. On the collector's thread; true if the heap holds more than the
+/// limits allow now.
 pub fn look_if_old(now_ms: u64) -> bool {
     let age = now_ms.saturating_sub(LOOKED_MS.load(Relaxed));
     let limited = LOOK_AT.load(Relaxed) != usize::MAX;
@@ -177,13 +188,15 @@ pub fn look_if_old(now_ms: u64) -> bool {
     HEAP.inner().granules.resident() * GRANULE_BYTES > most
 }
 
-/// Before an allocation is refused: counts exactly what memory the heap has. True if the limit is higher now.
+/// Before an allocation is refused: counts exactly what memory the heap has. True if the limit is
+/// higher now.
 pub fn look_before_refusal() -> bool {
     let before = HEAP.max_bytes();
     LOOK_AT.load(Relaxed) != usize::MAX && look(true) && HEAP.max_bytes() > before
 }
 
-/// Looks and sets the limits. `exactly` asks the system which pages of the heap hold memory: without it, what was handed out counts as touched, which hides as much of what others have.
+/// Looks and sets the limits. `exactly` asks the system which pages of the heap hold memory:
+/// without it, what was handed out counts as touched, which hides as much of what others have.
 fn look(exactly: bool) -> bool {
     if LOOKING.swap(true, Acquire) {
         return false;

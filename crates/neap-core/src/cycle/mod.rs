@@ -1,33 +1,24 @@
-//! A cycle: what starts one, its phases, its driver, the threads that help.
+//! A cycle: what starts one, its phases, the thread that drives it, the threads that help.
 //!
-//! Invariant: one cycle at a time, driven by the thread that holds the collector's lock, a mutator like any other. [`collector`] is the way in.
+//! Invariant: one cycle at a time, driven by whoever has the driver token. From the ground up:
+//! [`policy`] decides and is pure; [`collector`] is what stays between cycles, under its lock;
+//! [`report`] is what the program is told; [`workers`] mark; [`token`] is the right to drive;
+//! [`phases`] are the parts of a cycle; [`modes`] put them together, one file for each way to mark;
+//! [`driver`] is the way in, the collector's thread and the handshake between the two.
 
-pub mod background;
-pub mod by_fork;
-pub mod by_snapshot;
 pub mod collector;
-pub mod conclude;
-pub mod concurrent;
-pub mod due;
-pub mod events;
-pub mod freeze;
-pub mod full;
-pub mod gate;
-pub mod generation;
-pub mod idle;
+pub mod driver;
 pub mod limits;
-pub mod markers;
-pub mod pacer;
+pub mod modes;
 pub mod phase;
+pub mod phases;
+pub mod policy;
 pub mod report;
-pub mod root_callback;
-pub mod settle;
-pub mod steps;
-pub mod stopped;
-pub mod taken;
-pub mod trigger;
-pub mod watched;
-pub mod watched_roots;
-pub mod way;
+pub mod schedule;
+#[cfg(test)]
+mod stepping;
+pub mod token;
+pub mod workers;
 
-pub use collector::{after_fork, hold_for_fork, unlock_after_fork};
+pub use collector::{hold_for_fork, unlock_after_fork};
+pub use driver::after_fork;

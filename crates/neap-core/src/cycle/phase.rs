@@ -1,13 +1,16 @@
-//! The phases of a cycle as a pure state machine: what may follow what. The collector advances it, tests and models explore it.
+//! The phases of a cycle as a pure state machine: what may follow what. The collector advances it,
+//! tests and models explore it.
 //!
-//! Invariant `[cycle.inv.phases]`: marking never begins before the last sweep is finished and the bits are cleared, and sweeping never begins before references are settled.
+//! Invariant `[cycle.inv.phases]`: marking never begins before the last sweep is finished and the
+//! bits are cleared, and sweeping never begins before references are settled.
 
 /// Where the collector is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// No cycle; the last one's blocks may still be swept.
     Idle,
-    /// Finishing the last sweep, clearing mark bits unless the cycle is a minor one, arming the watch; the world runs.
+    /// Finishing the last sweep, clearing mark bits unless the cycle is a minor one, arming the
+    /// watch; the world runs.
     Arm,
     /// Roots are read: the world is stopped, or one of its threads at a time.
     Roots,

@@ -1,25 +1,31 @@
-//! When the next cycle is due, and beyond what threads wait for it: the formulas of [`trigger`](super::trigger) over what the last cycle found.
+//! When the next cycle is due, and beyond what threads wait for it: the formulas of
+//! [`trigger`](super::policy::trigger) over what the last cycle found.
 //!
-//! Invariant: the marks are written under the collector's lock, or lowered or put off by a thread that is about to pass them; read by every thread after a refill. A mark that is read late is a cycle that begins late.
+//! Invariant: the marks are written under the collector's lock, or lowered or put off by a thread
+//! that is about to pass them; read by every thread after a refill. A mark that is read late is a
+//! cycle that begins late.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
-use super::collector::Collector;
-use super::generation::Generation;
-use super::trigger::{
+use super::collector::{self, Collector};
+use super::limits;
+use super::policy::generation::Generation;
+use super::policy::trigger::{
     FAIR_SHARE, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating, concurrent_start,
     is_growing, resident_after, stall_at,
 };
-use super::{limits, steps};
 use crate::heap::HEAP;
 use crate::refs;
 use crate::sys::resident;
+use crate::world::attach;
 
 /// Bytes handed out since the last cycle at which the next one is due; written by the collector.
 static DUE_AT: AtomicUsize = AtomicUsize::new(4 << 20);
-/// Bytes handed out since the last cycle beyond which threads wait for the one under way; written by the collector.
+/// Bytes handed out since the last cycle beyond which threads wait for the one under way; written
+/// by the collector.
 static STALL_AT: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// With so many bytes of the process in memory the heap has used the room that it was given; written by the collector.
+/// With so many bytes of the process in memory the heap has used the room that it was given;
+/// written by the collector.
 static FULL_AT: AtomicUsize = AtomicUsize::new(0);
 /// Bytes handed out since the last cycle up to which one may be put off; written by the collector.
 static LATEST_AT: AtomicUsize = AtomicUsize::new(0);
@@ -35,7 +41,8 @@ pub fn stalls_at() -> usize {
     STALL_AT.load(Relaxed)
 }
 
-/// A large object of `bytes` bytes is about to be allocated: if that passes the trigger, the cycle is due before it, or put off.
+/// A large object of `bytes` bytes is about to be allocated: if that passes the trigger, the cycle
+/// is due before it, or put off.
 pub fn note_coming(bytes: usize) {
     let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
     let (coming, due) = (allocated.saturating_add(bytes), DUE_AT.load(Relaxed));
@@ -45,13 +52,16 @@ pub fn note_coming(bytes: usize) {
     }
 }
 
-/// Threads report what they allocate in such pieces: it may be seen that late that a mark was passed.
+/// Threads report what they allocate in such pieces: it may be seen that late that a mark was
+/// passed.
 const LATE_BYTES: usize = 256 << 10;
-/// Looks at what is in memory on the way to [`LATEST_AT`]. More: what is touched after a look is seen sooner, and each takes 4 µs.
+/// Looks at what is in memory on the way to [`LATEST_AT`]. More: what is touched after a look is
+/// seen sooner, and each takes 4 µs.
 const LOOKS: usize = 4;
 
-/// Puts the cycle that is `due` off if, as far as what is in memory shows, the heap will not have used the room it was given at the next look either: as where a program never touches most of what it allocates
-/// `[cycle.why.untouched]`.
+/// Puts the cycle that is `due` off if, as far as what is in memory shows, the heap will not have
+/// used the room it was given at the next look either: as where a program never touches most of
+/// what it allocates `[cycle.why.untouched]`.
 fn postpone_untouched(due: usize, coming: usize) -> bool {
     let latest = LATEST_AT.load(Relaxed);
     let step = latest / LOOKS;
@@ -69,35 +79,37 @@ fn postpone_untouched(due: usize, coming: usize) -> bool {
 }
 
 /// The next cycle is due after as much again: the program does not want one now.
-pub(super) fn postpone() {
+pub fn postpone() {
     DUE_AT.store(HEAP.state.allocated_since_cycle.load(Relaxed) + (1 << 20), Relaxed);
 }
 
-/// Heaps that are expected to hold less live than this, or less that is scanned, are marked with the world stopped, unless there is much to settle: that takes less time than a second stop.
+/// Heaps that are expected to hold less live than this, or less that is scanned, are marked with
+/// the world stopped, unless there is much to settle: that takes less time than a second stop.
 const SMALL_BYTES: usize = 256 << 10;
-/// Where references took as long to settle in the last cycle, however small the heap is, as with cleaners of objects that all die. Larger: longer stops; smaller: more small programs have cycles with two threads.
+/// Where references took as long to settle in the last cycle, however small the heap is, as with
+/// cleaners of objects that all die. Larger: longer stops; smaller: more small programs have cycles
+/// with two threads.
 const LONG_SETTLING_NS: u64 = 200_000;
 /// How long settling references took in the last cycle.
-pub(super) static SETTLING_NS: AtomicU64 = AtomicU64::new(0);
+pub static SETTLING_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Whether the next cycle is to run beside the program, where that is possible: a short stop is cheaper where there is little to do.
-pub(super) fn is_worth_running_beside() -> bool {
-    steps::enabled()
+/// Whether the next cycle is to run beside the program, where that is possible: a short stop is
+/// cheaper where there is little to do.
+pub fn is_worth_running_beside() -> bool {
+    collector::runs_beside()
         && (HEAP.state.expected_scanned_bytes() >= SMALL_BYTES
             || refs::are_many()
             || SETTLING_NS.load(Relaxed) >= LONG_SETTLING_NS)
 }
 
-/// A frozen byte counts for the trigger as this part of a live one: cycles read it, in the order of addresses, and neither mark nor sweep it. Larger: a child of a server collects sooner and has less memory of its own; smaller: fewer cycles.
+/// A frozen byte counts for the trigger as this part of a live one: cycles read it, in the order of
+/// addresses, and neither mark nor sweep it. Larger: a child of a server collects sooner and has
+/// less memory of its own; smaller: fewer cycles.
 const FROZEN_WEIGHS: usize = 4;
 
 impl Collector {
-    /// Whether the collector's thread can run without one of the program's having to wait.
-    pub(super) fn has_processor_to_spare(&self) -> bool {
-        self.mutators < self.processors
-    }
-
-    /// The settings with the limits in force, which change as the program goes on; what is frozen takes of them in full.
+    /// The settings with the limits in force, which change as the program goes on; what is frozen
+    /// takes of them in full.
     fn limited(&self) -> Settings {
         let frozen = HEAP.state.frozen_bytes.load(Relaxed);
         let beside = |limit: usize| match limit {
@@ -112,10 +124,11 @@ impl Collector {
     }
 
     /// Bytes that may be allocated after a full cycle.
-    pub(super) fn threshold(&self) -> usize {
+    pub fn threshold(&self) -> usize {
         let frozen = HEAP.state.frozen_bytes.load(Relaxed);
-        // Where the program runs meanwhile it waits for no cycle, so there is nothing to buy with more memory; and if it leaves the cycle a processor, more cycles cost it little, while what it drops meanwhile takes
-        // room of its own.
+        // Where the program runs meanwhile it waits for no cycle, so there is nothing to buy with
+        // more memory; and if it leaves the cycle a processor, more cycles cost it little, while
+        // what it drops meanwhile takes room of its own.
         let grew = is_growing(self.marked, self.marked_before);
         let (share, growing) = match (is_worth_running_beside(), self.has_processor_to_spare()) {
             (false, _) => (self.share, grew.then_some(WHILE_GROWING)),
@@ -133,14 +146,24 @@ impl Collector {
     }
 }
 
-/// Bytes that may be allocated before the next cycle begins, and before it ends.
-pub(super) struct Due {
-    pub(super) begins: usize,
-    pub(super) ends: usize,
+/// Bytes that may be allocated.
+pub struct Due {
+    /// Before the next cycle begins.
+    pub begins: usize,
+    /// Before it ends.
+    pub ends: usize,
+}
+
+/// Changes the settings; the trigger follows.
+pub fn configure(change: impl FnOnce(&mut Collector)) {
+    collector::held(attach::current(), |collector| {
+        change(collector);
+        set_due(collector);
+    });
 }
 
 /// Sets the trigger after a cycle or a change of settings; gives it.
-pub(super) fn set_due(collector: &Collector) -> Due {
+pub fn set_due(collector: &Collector) -> Due {
     let live = HEAP.state.live_bytes.load(Relaxed);
     let threshold = match collector.last {
         Generation::Full => collector.threshold(),
@@ -150,7 +173,7 @@ pub(super) fn set_due(collector: &Collector) -> Due {
         }
     };
     let due = if is_worth_running_beside() {
-        concurrent_start(threshold, steps::allocated_during_last())
+        concurrent_start(threshold, collector.allocated_during_last)
     } else {
         threshold
     };

@@ -9,7 +9,6 @@ use super::{Heap, bits::BITS_BYTES, further, marked_blocks};
 use crate::addr::{Address, CHUNK_BYTES, CHUNK_GRANULES, GRANULE_BYTES, PAGE_BYTES};
 use crate::sys::map;
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
 
 /// What is tried first.
 const LARGEST: usize = 1 << 40;
@@ -36,8 +35,8 @@ impl Heap {
     pub fn reserve(&self, wanted: usize) -> Result<(), Errno> {
         let mut bytes = if wanted == 0 { LARGEST } else { wanted.clamp(SMALLEST, LARGEST) };
         // RLIMIT_AS counts reserved space too: leave the program at least half of it.
-        if let Some(limit) = getrlimit(Resource::As).current {
-            bytes = bytes.min(limit as usize / 2);
+        if let Some(limit) = map::address_space_limit() {
+            bytes = bytes.min(limit / 2);
         }
         bytes = bytes.next_multiple_of(CHUNK_BYTES);
         loop {

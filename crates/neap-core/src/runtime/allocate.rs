@@ -12,9 +12,8 @@ use super::{mutator, recorded, sampled, warning};
 use crate::addr::Address;
 use crate::alloc::free::FreeError;
 use crate::alloc::{free, large, refill, resize};
-use crate::cycle::collector::{self, Reason};
-use crate::cycle::due;
-use crate::cycle::limits;
+use crate::cycle::driver::collect::{self, Reason};
+use crate::cycle::{limits, schedule};
 use crate::heap::classes::{self, LARGEST_SMALL, TABLE};
 use crate::heap::header::NO_LAYOUT;
 use crate::heap::kind::{Kind, Scan};
@@ -207,15 +206,15 @@ fn slow_from(position: usize, bytes: usize, kind: Kind, layout: u32) -> *mut u8 
     let Some(wanted) = with_past_end(bytes) else { return out_of_memory(bytes) };
     let request = Request { bytes: wanted, kind, layout };
     if wanted > LARGEST_SMALL && HEAP.state.allocated_since_cycle.load(Relaxed) > 0 {
-        due::note_coming(wanted);
+        schedule::note_coming(wanted);
     }
     limits::look_if_grown();
     if limits::is_refused() {
         return out_of_memory(bytes);
     }
-    collector::poll(position);
+    collect::poll(position);
     let mut attempted = attempt(mutator, request);
-    if attempted.is_err() && collector::collect_from(position, Reason::NoMemory) {
+    if attempted.is_err() && collect::collect_from(position, Reason::NoMemory) {
         attempted = attempt(mutator, request);
     }
     if attempted == Err(Refused::Limit) && limits::look_before_refusal() {

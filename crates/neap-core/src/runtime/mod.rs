@@ -19,7 +19,9 @@ pub mod warning;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use crate::cycle::{background, collector, limits, markers, report, steps};
+use crate::cycle::driver::{collector_thread, handshake, state};
+use crate::cycle::report::record;
+use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
 use crate::observe::live_page;
 use crate::observe::recorder::{self, Sources};
@@ -95,7 +97,7 @@ fn apply_at_start(options: &Options) {
     attach::set_detach_hook(crate::refs::detach);
     if let Some(file) = options.stats {
         attach::count_requests(recorder::end_of_thread);
-        let watch = || steps::watching().name();
+        let watch = || handshake::watching().name();
         let sources = Sources { statistics: summary::statistics, watch, options: *options };
         recorder::begin(file, sources);
         if options.sample != 0 {
@@ -104,7 +106,8 @@ fn apply_at_start(options: &Options) {
     } else {
         recorder::decline();
     }
-    markers::prepare();
+    state::prepare();
+    collector_thread::prepare();
     if !stop::install(options.stop_signal) {
         print::fatal(format_args!(
             "the kernel refuses signal {}; choose another with NEAP_STOP_SIGNAL (34 to 64)",
@@ -120,14 +123,14 @@ fn apply_at_start(options: &Options) {
 fn apply(options: &Options) {
     limits::configure(options.max_heap, options.soft_limit);
     roots::set_static(options.static_roots);
-    background::set_decay_ms(options.decay.as_millis() as u64);
-    background::set_idle_ms(options.idle.as_millis() as u64);
+    collector_thread::set_decay_ms(options.decay.as_millis() as u64);
+    collector_thread::set_idle_ms(options.idle.as_millis() as u64);
     pool::configure(options.finalizers, options.finalizer_backlog as usize);
-    report::LOG_CYCLES.store(options.log.cycles, Relaxed);
+    record::LOG_CYCLES.store(options.log.cycles, Relaxed);
     prefork::set_on_fork(options.prefork == Prefork::OnFork);
     let processors = thread::processors();
     let markers = if options.markers == 0 { processors } else { options.markers as usize };
-    collector::configure(|collector| {
+    schedule::configure(|collector| {
         collector.settings.growth = options.growth;
         collector.settings.min_trigger = options.min_trigger;
         collector.settings.busy_trigger = options.busy_trigger;
@@ -145,8 +148,10 @@ fn apply(options: &Options) {
 /// Which memory is to be huge pages. A watch arms and reports page by page: the first write to an armed huge page splits it. And who writes to a fresh one waits until two megabytes are cleared, which may take milliseconds, in which
 /// it answers no stop: so pointer-free memory has none either under a watch.
 fn choose_pages(options: &Options) {
-    let watched =
-        matches!(steps::watching(), Watching::Pagemap | Watching::Mprotect | Watching::Snapshot);
+    let watched = matches!(
+        handshake::watching(),
+        Watching::Pagemap | Watching::Mprotect | Watching::Snapshot
+    );
     let (all, leaf) = match options.huge_pages {
         HugePages::Auto if !watched => (HUGE_PAGES_ABOVE, usize::MAX),
         HugePages::All => (0, usize::MAX),
@@ -160,7 +165,7 @@ fn choose_pages(options: &Options) {
 /// Opens the watch that was asked for; where the system refuses, cycles stop the world, and that is said.
 fn open_watch(options: &Options) {
     match choose(options.watch) {
-        Ok(watching) if steps::enable(watching) => {}
+        Ok(watching) if handshake::enable(watching) => {}
         Ok(watching) => print::message(format_args!(
             "no memory for the {} watch; cycles stop the world instead",
             watching.name()

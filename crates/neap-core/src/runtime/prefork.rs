@@ -6,7 +6,8 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 use crate::addr::{CHUNK_BYTES, round_up};
-use crate::cycle::{events, freeze, steps};
+use crate::cycle::driver::{freeze, handshake};
+use crate::cycle::report::events;
 use crate::heap::HEAP;
 use crate::sys::map;
 use crate::world::{current, registry};
@@ -70,6 +71,6 @@ pub fn before_fork() {
         return;
     }
     if events::later(|| _ = prefork()) {
-        steps::tell_end();
+        handshake::tell_end();
     }
 }

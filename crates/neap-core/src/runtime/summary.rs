@@ -9,8 +9,8 @@ use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 
 use crate::addr::GRANULE_BYTES;
-use crate::cycle::report::{CYCLES, MINOR_CYCLES, PAUSES};
-use crate::cycle::steps;
+use crate::cycle::driver::handshake;
+use crate::cycle::report::record::{CYCLES, MINOR_CYCLES, PAUSES};
 use crate::heap::HEAP;
 use crate::stats::assists;
 use crate::sys::{meta_alloc, print};
@@ -113,7 +113,7 @@ fn write(s: &Statistics, out: &mut impl Write) -> core::fmt::Result {
          \"heap\":{{\"peak_bytes\":{},\"live_bytes\":{},\"committed_bytes\":{},\"metadata_bytes\":{}}},\
          \"allocated_bytes\":{},\"allocated_objects\":{}}}",
         env!("CARGO_PKG_VERSION"),
-        steps::watching().name(),
+        handshake::watching().name(),
         s.cycles,
         s.minor_cycles,
         s.pause_count,

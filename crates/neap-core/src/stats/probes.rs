@@ -11,7 +11,7 @@ use super::KEPT;
 /// A cycle reached a step.
 #[inline(always)]
 pub fn step(event: CycleEvent) {
-    if !KEPT {
+    if !KEPT || cfg!(miri) {
         return;
     }
     match event {
@@ -29,7 +29,7 @@ pub fn step(event: CycleEvent) {
 /// A cycle is over: its number, its last stop in nanoseconds, bytes handed out since the one before, bytes found live.
 #[inline(always)]
 pub fn cycle(cycle: &Cycle) {
-    if !KEPT {
+    if !KEPT || cfg!(miri) {
         return;
     }
     probe!(neap, cycle, cycle.number, cycle.pause_ns, cycle.allocated_bytes, cycle.live_bytes);

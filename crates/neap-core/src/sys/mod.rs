@@ -6,6 +6,7 @@ pub mod clock;
 pub mod fault;
 pub mod futex;
 pub mod image;
+#[cfg_attr(miri, path = "map_under_miri.rs")]
 pub mod map;
 pub mod mappings;
 pub mod meta_alloc;

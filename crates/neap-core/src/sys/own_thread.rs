@@ -125,12 +125,6 @@ impl Sleeper {
             self.kept_off.store(0, Release);
         }
     }
-
-    /// In the child of a `fork`: there is no such thread.
-    pub fn forget(&self) {
-        self.id.store(0, Relaxed);
-        self.kept_off.store(0, Relaxed);
-    }
 }
 
 /// Moves the calling thread to another processor if it is on `processor` and may use others, and lets the scheduler move it on as before.

@@ -1,6 +1,7 @@
 //! Choosing how the collector learns what the program wrote: by doing, never by kernel version.
 //!
-//! Invariant: what is chosen was seen to work in this process, or is `none`. Called at start-up, and by `neap doctor`.
+//! Invariant: what is chosen was seen to work in this process, or is `none`. Called at start-up,
+//! and by `neap doctor`.
 
 #![allow(unsafe_code)]
 
@@ -97,7 +98,8 @@ impl Watching {
     }
 }
 
-/// What is to be used: what was asked for, or with `auto` the first that works. An error says what was asked for and why it does not work.
+/// What is to be used: what was asked for, or with `auto` the first that works. An error says what
+/// was asked for and why it does not work.
 pub fn choose(choice: WatchChoice) -> Result<Watching, (Watching, Refusal)> {
     match Watching::asked(choice) {
         Some(asked) => asked.try_out().map(|()| asked).map_err(|refusal| (asked, refusal)),
@@ -108,7 +110,8 @@ pub fn choose(choice: WatchChoice) -> Result<Watching, (Watching, Refusal)> {
     }
 }
 
-/// Whether a watch tells written pages from others: has it watch two pages, writes one, and asks. `call` is what is to blame where it does not.
+/// Whether a watch tells written pages from others: has it watch two pages, writes one, and asks.
+/// `call` is what is to blame where it does not.
 fn over_two_pages(watch: &mut dyn Watch, call: &'static str) -> Result<(), Refusal> {
     let start = map::allocate(2 * PAGE_BYTES).map_err(|error| Refusal::new("mmap", error))?;
     let range = start.0..start.0 + 2 * PAGE_BYTES;

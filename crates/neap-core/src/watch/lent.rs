@@ -1,7 +1,10 @@
-//! Pages that are lent to the kernel: a system call under way may write to them, so the `mprotect` watch leaves them writable and reports them as written each time.
+//! Pages that are lent to the kernel: a system call under way may write to them, so the `mprotect`
+//! watch leaves them writable and reports them as written each time.
 //!
-//! Invariant: a page counts as lent from [`Lent::lend`] to [`Lent::take_back`], as often as it was lent; one that was lent very often at once, or by a call that never came back (its thread was cancelled),
-//! stays so, which costs a rescan of that page and no more. Used under the watch's lock.
+//! Invariant: a page counts as lent from [`Lent::lend`] to [`Lent::take_back`], as often as it was
+//! lent; one that was lent very often at once, or by a call that never came back (its thread was
+//! cancelled), stays so, which costs a rescan of that page and no more. Used under the watch's
+//! lock.
 
 #![allow(unsafe_code)]
 
@@ -32,7 +35,8 @@ impl Lent {
         }
     }
 
-    /// Makes room for the counts of so many pages, none of them lent. Memory is taken as it is used.
+    /// Makes room for the counts of so many pages, none of them lent. Memory is taken as it is
+    /// used.
     pub fn open(&self, pages: usize) -> Result<(), Errno> {
         let bytes = pages.next_multiple_of(PAGE_BYTES);
         self.counts.store(map::allocate(bytes)?.0, Relaxed);

@@ -1,9 +1,14 @@
-//! The `mprotect` watch: pages are read-only, and the first write to one ends in a handler that notes it and makes the page writable.
+//! The `mprotect` watch: pages are read-only, and the first write to one ends in a handler that
+//! notes it and makes the page writable.
 //!
-//! Invariant: a page whose bit is set is armed: registered, read-only, and not written since. Bits and protection change together, under a lock that is held with every signal blocked, so no handler
-//! waits for a thread that was stopped in it. `[watch.inv.rearm-before-scan]` holds since a page is protected before it is reported. Rows of pages with different protection are mappings of their own, of which the kernel
-//! allows so many (`vm.max_map_count`): past a share of them a fault gives a whole chunk up as written. The kernel asks no handler: where it is to write, the front ends lend it the pages first ([`lend`]), and
-//! lent pages are not armed. The watch is called by one thread at a time; the handler, [`lend`] and [`take_back`] on any.
+//! Invariant: a page whose bit is set is armed: registered, read-only, and not written since. Bits
+//! and protection change together, under a lock that is held with every signal blocked, so no
+//! handler waits for a thread that was stopped in it. `[watch.inv.rearm-before-scan]` holds since a
+//! page is protected before it is reported. Rows of pages with different protection are mappings of
+//! their own, of which the kernel allows so many (`vm.max_map_count`): past a share of them a fault
+//! gives a whole chunk up as written. The kernel asks no handler: where it is to write, the front
+//! ends lend it the pages first ([`lend`]), and lent pages are not armed. The watch is called by
+//! one thread at a time; the handler, [`lend`] and [`take_back`] on any.
 
 #![allow(unsafe_code)]
 
@@ -34,7 +39,8 @@ struct Shared {
     busy: AtomicBool,
     /// Pages that a system call may write to now.
     lent: Lent,
-    /// The process that opened the watch. A child of `fork` has another number, and perhaps a lock that nobody will give back.
+    /// The process that opened the watch. A child of `fork` has another number, and perhaps a lock
+    /// that nobody will give back.
     process: AtomicU32,
 }
 
@@ -61,7 +67,8 @@ impl Shared {
         while self.busy.swap(true, Acquire) {
             core::hint::spin_loop();
             tries += 1;
-            // In the child of a fork that came while a thread had the lock; the child has one thread when it finds out.
+            // In the child of a fork that came while a thread had the lock; the child has one
+            // thread when it finds out.
             if tries.is_multiple_of(1000) && self.is_inherited() {
                 break;
             }
@@ -128,11 +135,13 @@ impl Shared {
         done
     }
 
-    /// Makes armed pages writable, and more of them where the kernel has no room for the mappings. With the lock.
+    /// Makes armed pages writable, and more of them where the kernel has no room for the mappings.
+    /// With the lock.
     fn let_write(&self, pages: Range<usize>) -> bool {
         let last = self.page(self.registered_end.load(Acquire));
         if self.is_inherited() {
-            // Bits and protection may have been in the middle of a change: a child of `fork` gives everything up, once.
+            // Bits and protection may have been in the middle of a change: a child of `fork` gives
+            // everything up, once.
             self.process.store(std::process::id(), Relaxed);
             return self.give_up(0..last);
         }
@@ -158,7 +167,8 @@ fn on_write(address: usize) -> bool {
     }
     SHARED.alone(|| {
         let page = offset / PAGE_BYTES;
-        // Another thread's fault on the same page may have been faster. What was registered is writable when it is not armed.
+        // Another thread's fault on the same page may have been faster. What was registered is
+        // writable when it is not armed.
         (!SHARED.is_inherited() && !SHARED.is_armed(page)) || SHARED.let_write(page..page + 1)
     })
 }
@@ -168,7 +178,8 @@ pub fn is_open() -> bool {
     SHARED.start.load(Relaxed) != 0
 }
 
-/// Lets the kernel write to the watched pages of a range until [`take_back`] is called with the answer; None if there are none.
+/// Lets the kernel write to the watched pages of a range until [`take_back`] is called with the
+/// answer; None if there are none.
 pub fn lend(range: &Range<usize>) -> Option<Range<usize>> {
     let start = SHARED.start.load(Acquire);
     let (from, to) = (range.start.max(start), range.end.min(SHARED.registered_end.load(Acquire)));
@@ -226,11 +237,6 @@ impl Mprotect {
         SHARED.start.store(span.start, Release);
         Ok(Self { bits_bytes })
     }
-
-    /// The program may have set a handler of its own, past the front ends.
-    pub fn begin(&mut self) -> Result<(), Refusal> {
-        fault::install(on_write)
-    }
 }
 
 impl Drop for Mprotect {
@@ -250,6 +256,10 @@ impl Drop for Mprotect {
 }
 
 impl Watch for Mprotect {
+    fn begin(&mut self) -> Result<(), Refusal> {
+        fault::install(on_write)
+    }
+
     fn register(&mut self, range: &Range<usize>) -> Result<(), Refusal> {
         let span = SHARED.start.load(Relaxed);
         if range.start < span || range.end > span + SHARED.length.load(Relaxed) {
@@ -271,7 +281,8 @@ impl Watch for Mprotect {
                 let last = SHARED.next(first, end, true).unwrap_or(end);
                 let (lent, last) = SHARED.lent.row(first..last);
                 let row = SHARED.addresses(&(first..last));
-                // Where the kernel refuses a further mapping the pages stay writable, and are reported again the next time.
+                // Where the kernel refuses a further mapping the pages stay writable, and are
+                // reported again the next time.
                 if !lent && map::set_writable(Address(row.start), row.len(), false).is_ok() {
                     SHARED.set(first..last, true);
                     let holes = SHARED.holes.load(Relaxed);
@@ -446,7 +457,8 @@ mod tests {
             }
             written(&mut watch, &range);
             map::set_writable(other, PAGE_BYTES, false).unwrap();
-            // SAFETY: the test's own pages; the first write is ours, the second the program's to handle.
+            // SAFETY: the test's own pages; the first write is ours, the second the program's to
+            // handle.
             unsafe {
                 heap.pointer::<u8>().write_volatile(1);
                 assert_eq!(SEEN.swap(0, Relaxed), 0);

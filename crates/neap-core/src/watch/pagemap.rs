@@ -1,6 +1,8 @@
-//! The `pagemap` watch: userfaultfd's asynchronous write protection, read by `PAGEMAP_SCAN`. No signal, no handler thread, no copy.
+//! The `pagemap` watch: userfaultfd's asynchronous write protection, read by `PAGEMAP_SCAN`. No
+//! signal, no handler thread, no copy.
 //!
-//! Invariant: as the trait's contract; the kernel does both halves of a report under the page table's lock. Used by one thread at a time.
+//! Invariant: as the trait's contract; the kernel does both halves of a report under the page
+//! table's lock. Used by one thread at a time.
 
 use core::ops::Range;
 use rustix::io::Errno;
@@ -29,20 +31,24 @@ impl Pagemap {
             .map_err(|_| Refusal::new("mmap", Errno::NOMEM))?;
         Ok(Self { watch, regions })
     }
-
-    /// Whether the program has closed it behind our back.
-    pub fn was_closed(&self) -> bool {
-        self.watch.was_closed()
-    }
 }
 
 impl Watch for Pagemap {
+    fn takes_any_memory(&self) -> bool {
+        true
+    }
+
+    fn was_closed(&self) -> bool {
+        self.watch.was_closed()
+    }
+
     fn register(&mut self, range: &Range<usize>) -> Result<(), Refusal> {
         self.watch.register(range)
     }
 
     fn disarm(&mut self, range: &Range<usize>) {
-        // If the system refuses, the pages stay armed: a fault more, and what is asked about is more exact than it need be.
+        // If the system refuses, the pages stay armed: a fault more, and what is asked about is
+        // more exact than it need be.
         let _ = self.watch.disarm(range);
     }
 

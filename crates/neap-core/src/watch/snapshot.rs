@@ -1,9 +1,16 @@
-//! The `snapshot` watch: a page is copied before the program first writes to it, so that markers see the heap as it was at one moment.
+//! The `snapshot` watch: a page is copied before the program first writes to it, so that markers
+//! see the heap as it was at one moment.
 //!
-//! Its contract is not that of [`Watch`](super::Watch). Invariant `[watch.inv.copy-before-write]`: from [`Snapshot::begin_keeping`] to [`Snapshot::end`], with the world stopped at the first, a write to a page that was protected
-//! waits until the page's contents were kept (`[heap.inv.kept]`). What was released while the pages were being protected is named by [`Snapshot::take_touched`] after it, and must be protected again before the world resumes.
-//! A thread of our own serves the writers. `[watch.rule.server]`: it waits for nobody but the kernel and the lock here, which is held for a few microseconds by threads that nobody stops; it touches no lock of
-//! the heap, no malloc and no thread of the program, so that a writer waits for it and for nothing else, whatever the world does. Called by the collector's thread and who drives a stop.
+//! Its contract is not that of [`Watch`](super::Watch). Invariant `[watch.inv.copy-before-write]`:
+//! from [`Snapshot::begin_keeping`] to [`Snapshot::end`], with the world stopped at the first, a
+//! write to a page that was protected waits until the page's contents were kept
+//! (`[heap.inv.kept]`). What was released while the pages were being protected is named by
+//! [`Snapshot::take_touched`] after it, and must be protected again before the world resumes. A
+//! thread of our own serves the writers. `[watch.rule.server]`: it waits for nobody but the kernel
+//! and the lock here, which is held for a few microseconds by threads that nobody stops; it touches
+//! no lock of the heap, no malloc and no thread of the program, so that a writer waits for it and
+//! for nothing else, whatever the world does. Called by the collector's thread and who drives a
+//! stop.
 
 #![allow(unsafe_code)]
 
@@ -104,7 +111,8 @@ impl Snapshot {
             file: AtomicI32::new(faults.number()),
             stage: AtomicU32::new(0),
         };
-        // SAFETY: fresh memory, large enough and page-aligned, that stays until the serving thread has ended.
+        // SAFETY: fresh memory, large enough and page-aligned, that stays until the serving thread
+        // has ended.
         let shared = unsafe {
             memory.pointer::<Shared>().write(shared);
             &*memory.pointer::<Shared>()
@@ -112,7 +120,8 @@ impl Snapshot {
         Ok(Self { faults, shared, registered: MetaVec::new() })
     }
 
-    /// Starts the serving thread if it is not there, and sees that it serves: a write of ours waits for it and goes on. Not with the world stopped.
+    /// Starts the serving thread if it is not there, and sees that it serves: a write of ours waits
+    /// for it and goes on. Not with the world stopped.
     pub fn start(&self) -> Result<(), Refusal> {
         let shared = self.shared;
         if shared.stage.load(Acquire) == SERVING {
@@ -148,7 +157,8 @@ impl Snapshot {
         self.faults.was_closed()
     }
 
-    /// In the child of a `fork`, which has no serving thread, and where nothing is protected: closes the descriptor, and leaves the memory where it is.
+    /// In the child of a `fork`, which has no serving thread, and where nothing is protected:
+    /// closes the descriptor, and leaves the memory where it is.
     pub fn leave_to_parent(self) {
         let mut left = ManuallyDrop::new(self);
         // SAFETY: dropped once, here, and not used afterwards.
@@ -168,7 +178,8 @@ impl Snapshot {
         self.faults.protect(range)
     }
 
-    /// From here on pages are protected while the program writes: such a page is released and noted.
+    /// From here on pages are protected while the program writes: such a page is released and
+    /// noted.
     pub fn begin_arming(&self) {
         let mut state = self.shared.state.lock();
         state.mode = Mode::Arming;
@@ -181,7 +192,8 @@ impl Snapshot {
         self.shared.state.lock().mode = Mode::Keeping;
     }
 
-    /// Calls `f` for pages that were released while arming, and forgets them; false if there were too many to note. In either mode.
+    /// Calls `f` for pages that were released while arming, and forgets them; false if there were
+    /// too many to note. In either mode.
     pub fn take_touched(&self, mut f: impl FnMut(usize)) -> bool {
         let mut all = true;
         loop {
@@ -219,7 +231,8 @@ impl Drop for Snapshot {
             self.end();
             self.shared.state.lock().ending = true;
             if self.ring().is_err() {
-                // The program has closed the descriptor; the thread has its own, and stays with what it needs.
+                // The program has closed the descriptor; the thread has its own, and stays with
+                // what it needs.
                 return;
             }
             wait_for(&self.shared.stage, |stage| stage == ENDED);
@@ -458,7 +471,8 @@ mod tests {
         watch.begin_arming();
         watch.protect(&range).unwrap();
         watch.begin_keeping();
-        // SAFETY: the child writes to pages of the test and exits; one that waits for ever is ended by the alarm.
+        // SAFETY: the child writes to pages of the test and exits; one that waits for ever is ended
+        // by the alarm.
         let child = unsafe { libc::fork() };
         if child == 0 {
             // SAFETY: as above.

@@ -6,6 +6,7 @@
 pub mod attach;
 pub mod blocked;
 pub mod critical;
+#[cfg_attr(miri, path = "current_under_miri.rs")]
 pub mod current;
 pub mod host;
 pub mod mutator;
@@ -28,6 +29,10 @@ pub trait World: Sync {
     /// Whether the loader's lock is held while the world is being stopped, so that no object is loaded between the list of them and the stop. A host that asks for the loader's
     /// lock while it holds the lock of its own threads cannot allow that.
     fn stops_under_loader_lock(&self) -> bool;
+    /// Whether loaded objects hold roots of this world: always, but for a test's.
+    fn has_images(&self) -> bool {
+        true
+    }
     /// Whether the calling thread can stop this world. One that cannot leaves cycles to others.
     fn may_be_stopped_here(&self) -> bool;
     /// Stops every mutator but `own`, the caller if it is one, outside critical sections. The registry stays locked by the caller until the resume.
@@ -69,6 +74,12 @@ impl Standing {
 }
 
 impl Stopped {
+    /// For a world of a test, where nobody runs.
+    #[cfg(test)]
+    pub fn in_test() -> Self {
+        Self(Standing::here())
+    }
+
     /// Each mutator of a stopped world stands.
     pub fn standing(&self) -> &Standing {
         &self.0

@@ -1,25 +1,27 @@
 //! Freezing what is alive and unfreezing it, between cycles.
 //!
-//! Invariant: done under the collector's lock with no cycle under way, so that no marker and no sweep ever sees a block change sides. On a mutator, outside critical sections.
-
-#![allow(unsafe_code)]
+//! Invariant: done under the collector's lock with no cycle under way, so that no marker and no
+//! sweep ever sees a block change sides. On a mutator, outside critical sections.
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::collector::{self, COLLECTOR, Reason};
-use super::due::set_due;
-use super::generation::Generations;
-use super::phase::Phase;
+use super::collect::{self, Reason};
+use crate::cycle::collector;
+use crate::cycle::phase::Phase;
+use crate::cycle::policy::generation::Generations;
+use crate::cycle::schedule::set_due;
 use crate::heap::HEAP;
 use crate::world::attach;
 
-/// Attempts to find a moment between cycles. More than one is needed only where other threads collect all the time.
+/// Attempts to find a moment between cycles. More than one is needed only where other threads
+/// collect all the time.
 const ATTEMPTS: usize = 16;
 
-/// Collects, and makes permanent what lives then. False if nothing was frozen, because collections are disabled or held off by this thread.
+/// Collects, and makes permanent what lives then. False if nothing was frozen, because collections
+/// are disabled or held off by this thread.
 pub fn freeze() -> bool {
     for _ in 0..ATTEMPTS {
-        if !collector::collect(Reason::Explicit) {
+        if !collect::collect(Reason::Explicit) {
             return false;
         }
         let mutator = attach::current();
@@ -38,7 +40,8 @@ pub fn freeze() -> bool {
     false
 }
 
-/// Makes every frozen object an ordinary one. False if this thread holds collections off, or others collect all the time.
+/// Makes every frozen object an ordinary one. False if this thread holds collections off, or others
+/// collect all the time.
 pub fn unfreeze() -> bool {
     let mutator = attach::current();
     if mutator.holds.load(Relaxed) > 0 {
@@ -52,7 +55,7 @@ pub fn unfreeze() -> bool {
         if thawed {
             return true;
         }
-        if !collector::collect(Reason::Explicit) {
+        if !collect::collect(Reason::Explicit) {
             return false;
         }
     }
@@ -62,21 +65,20 @@ pub fn unfreeze() -> bool {
 /// Runs `f` if no cycle is under way, and sets the trigger anew.
 fn between_cycles(f: impl FnOnce()) -> bool {
     collector::hold();
-    // SAFETY: `hold` took the lock on this thread; the reference ends before `release`.
-    let collector = unsafe { COLLECTOR.already_held() };
-    let idle = collector.phase == Phase::Idle;
-    if idle {
+    let idle = collector::held(attach::current(), |collector| {
+        if collector.phase != Phase::Idle {
+            return false;
+        }
         f();
-        collector.marked = HEAP
-            .state
-            .live_bytes
-            .load(Relaxed)
-            .saturating_sub(HEAP.state.frozen_bytes.load(Relaxed));
+        let state = &HEAP.state;
+        let frozen = state.frozen_bytes.load(Relaxed);
+        collector.marked = state.live_bytes.load(Relaxed).saturating_sub(frozen);
         collector.marked_before = collector.marked;
         // What is old has changed: the next cycle is a full one.
         collector.generations = Generations::new();
         set_due(collector);
-    }
+        true
+    });
     collector::release();
     idle
 }

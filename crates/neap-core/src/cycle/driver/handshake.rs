@@ -1,100 +1,114 @@
-//! Who takes which step of a concurrent cycle: the collector's thread takes all of them, but where the program takes part in a stop it offers that one to the first mutator that comes by the slow path of its allocation.
+//! The handshake between the collector's thread and the program's: who takes which step of a cycle
+//! beside the program. The collector's thread takes all of them; but where the program takes part
+//! in a pause it offers that one to the first mutator that comes by the slow path of its
+//! allocation.
 //!
-//! Invariant `[cycle.inv.offer]`: a step is taken once, under the collector's lock, by whoever finds it still offered there. A stop in which the program's own functions are called belongs to a mutator because they may need their thread's
-//! state. While nobody comes, the collector's thread goes on scanning what is written, so that the stop stays short however late it is.
+//! Invariant `[cycle.inv.offer]`: a step is taken once, under the collector's lock, by whoever
+//! finds it still offered there, and the driver token with it. A pause in which the program's own
+//! functions are called belongs to a mutator because they may need their thread's state. While
+//! nobody comes, the collector's thread goes on scanning what is written, so that the pause stays
+//! short however late it is.
 
-#![allow(unsafe_code)]
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
-
-use super::collector::{self, COLLECTOR, Collector};
-use super::concurrent::background_helpers;
-use super::generation::{Generation, Generations};
-use super::phase::{Phase, Step};
-use super::report::CYCLES;
-use super::way::Way;
-use super::{background, due, events, markers, root_callback};
-use crate::addr::{Address, PAGE_BYTES};
+use super::state::{self, CycleState};
+use super::wake;
+use crate::cycle::collector::{self, COLLECTOR, Collector};
+use crate::cycle::modes::Mode;
+use crate::cycle::modes::marking_mode::MarkingMode;
+use crate::cycle::phase::{Phase, Step};
+use crate::cycle::policy::generation::{Generation, Generations};
+use crate::cycle::report::record::CYCLES;
+use crate::cycle::report::{events, root_callback};
+use crate::cycle::token::Driver;
+use crate::cycle::{schedule, workers};
 use crate::heap::HEAP;
 use crate::heap::state::Snapshot;
-use crate::sys::{futex, map, print, thread};
+use crate::sys::{futex, print, side_stack, thread};
 use crate::watch::choose::Watching;
+use crate::world::mutator::Mutator;
 use crate::world::{self, attach, blocked, host};
 
 const NOTHING: u32 = 0;
-const FIRST_STOP: u32 = 1;
+const FIRST_PAUSE: u32 = 1;
 const REMARK: u32 = 2;
-/// Somebody is taking the step. The last one settles references with the world running: nobody is to wait for that.
+/// Somebody is taking the step. The last one processes references with the world running: nobody is
+/// to wait for that.
 const TAKEN: u32 = 3;
 /// Between the two others.
-const MIDDLE_STOP: u32 = 4;
+const MIDDLE_PAUSE: u32 = 4;
 
-/// The step on offer.
+/// The step on offer. Written under the collector's lock.
 static OFFERED: AtomicU32 = AtomicU32::new(NOTHING);
 /// Counts steps offered and taken; who waits for a cycle sleeps on it.
 static PROGRESS: AtomicU32 = AtomicU32::new(0);
-/// Whether a cycle was asked for: nobody has, who did had leave to begin one if it is still due then, or somebody waits for one in any case. Without being asked the collector's thread begins none, since the program may have a gate.
+/// Whether a cycle was asked for: nobody has, who did had leave to begin one if it is still due
+/// then, or somebody waits for one in any case. Without being asked the collector's thread begins
+/// none, since the program may have a gate. Written by who asks, and by the collector's thread.
 static REQUESTED: AtomicU32 = AtomicU32::new(UNASKED);
 const UNASKED: u32 = 0;
 const IF_DUE: u32 = 1;
 const IN_ANY_CASE: u32 = 2;
-/// From the beginning of a cycle to its end.
+/// From the beginning of a cycle to its end. Written by the collector's thread.
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
 /// A cycle ended on the collector's thread: the next mutator tells the program.
 static TELL_END: AtomicBool = AtomicBool::new(false);
-/// Address of the [`Way`]; 0 where cycles stop the world.
-static CONCURRENT: AtomicUsize = AtomicUsize::new(0);
-
-const STATE_BYTES: usize = size_of::<Way>().next_multiple_of(PAGE_BYTES);
-/// In a forked child before its first cycle: the parent's way of watching, as a number; 0 for none.
+/// What the parent of a forked child used, as a number, until the child's first cycle; or what a
+/// program closed, until the next cycle.
 static INHERITED: AtomicU32 = AtomicU32::new(Watching::None as u32);
 
-/// How long the last stop waits for a mutator before the pages written meanwhile are scanned once more; twice as long each time after.
+/// How long the last pause waits for a mutator before the pages written meanwhile are scanned once
+/// more; twice as long each time after.
 const OFFER_NS: u64 = 2_000_000;
 const LONGEST_OFFER_NS: u64 = 100_000_000;
 /// Who waits for a cycle looks this often whether it still has to.
 const LOOK_NS: u64 = 2_000_000;
+/// What a cycle leaves on the stack of its driver is overwritten this far down.
+const CLEARED_BYTES: usize = 16 << 10;
 
-/// Cycles are run beside the program from now on, if this way of watching has such. False if the system does not allow it.
+/// Cycles run beside the program from now on, if this way of watching has such. False if the system
+/// does not allow it.
 pub fn enable(watching: Watching) -> bool {
-    let Some(way) = Way::open(watching) else { return watching == Watching::None };
-    let Ok(memory) = map::allocate(STATE_BYTES) else { return false };
-    // SAFETY: fresh memory, large enough and page-aligned; nobody knows it yet.
-    unsafe { memory.pointer::<Way>().write(way) };
-    CONCURRENT.store(memory.0, Release);
+    let Some(mode) = Mode::open(watching, &HEAP) else { return watching == Watching::None };
+    set_mode(watching, mode);
     true
 }
 
-/// Whether cycles run concurrently.
-#[inline(always)]
-pub fn enabled() -> bool {
-    CONCURRENT.load(Acquire) != 0
+fn set_mode(watching: Watching, mode: Mode) {
+    let collector = &mut *COLLECTOR.lock();
+    if let Some(state) = state::take(collector) {
+        state.mode = Some(mode);
+        state::put_back(collector, state);
+        collector::set_watching(watching);
+    }
 }
 
 /// What is in use, or will be from the first cycle on.
 pub fn watching() -> Watching {
-    let way = CONCURRENT.load(Acquire) as *const Way;
-    // SAFETY: stored by `enable`; which way it is never changes.
-    match unsafe { way.as_ref() } {
-        Some(way) => way.watching(),
-        None => Watching::from_number(INHERITED.load(Relaxed)),
+    match collector::watching() {
+        Watching::None => Watching::from_number(INHERITED.load(Relaxed)),
+        watching => watching,
     }
 }
 
-/// # Safety
-/// The caller owns the cycle's state: it is the collector's thread while nothing is offered, or it took the offered step under the collector's lock.
-unsafe fn state() -> &'static mut Way {
-    // SAFETY: the caller's promise; stored once by `enable`.
-    unsafe { &mut *(CONCURRENT.load(Acquire) as *mut Way) }
+/// Opens again what the parent of this child of `fork` had open, now that there is to be a cycle;
+/// or what the program closed. A child that never collects does without. One that is refused what
+/// its parent was allowed stops the world.
+pub fn reopen() {
+    const NONE: u32 = Watching::None as u32;
+    if INHERITED.load(Relaxed) != NONE {
+        let _ = enable(Watching::from_number(INHERITED.swap(NONE, AcqRel)));
+    }
 }
 
-/// Wakes the thread that runs cycles, unless it is at it: it begins one if one is due, or in any case if that is `forced`. False if there is no thread.
+/// Wakes the thread that runs cycles, unless it is at it: it begins one if one is due, or in any
+/// case if that is `forced`. False if there is no thread.
 pub fn request(forced: bool) -> bool {
     if UNDER_WAY.load(Acquire) {
         return true;
     }
     REQUESTED.fetch_max(if forced { IN_ANY_CASE } else { IF_DUE }, AcqRel);
-    background::wake()
+    wake::wake()
 }
 
 /// Whether [`take_offered`] has something to do.
@@ -103,12 +117,13 @@ pub fn is_offered() -> bool {
     OFFERED.load(Acquire) != NOTHING || TELL_END.load(Relaxed)
 }
 
-/// Takes the step on offer, if there is one. On a mutator, outside critical sections, its registers spilled above `position`.
+/// Takes the step on offer, if there is one. On a mutator, outside critical sections, its registers
+/// spilled above `position`.
 #[inline]
 pub fn take_offered(position: usize) {
     let step = OFFERED.load(Acquire);
     if is_on_offer(step) {
-        take(step, Some(position));
+        take(step, position);
     }
     if TELL_END.load(Relaxed) && TELL_END.swap(false, AcqRel) {
         events::after_cycle();
@@ -116,42 +131,60 @@ pub fn take_offered(position: usize) {
 }
 
 fn is_on_offer(step: u32) -> bool {
-    matches!(step, FIRST_STOP | MIDDLE_STOP | REMARK)
+    matches!(step, FIRST_PAUSE | MIDDLE_PAUSE | REMARK)
 }
 
 #[cold]
-fn take(step: u32, position: Option<usize>) {
-    let mutator = position.map(|_| attach::current());
-    if mutator.is_some_and(|mutator| mutator.holds.load(Relaxed) > 0)
-        || !world::the().may_be_stopped_here()
-    {
+fn take(step: u32, position: usize) {
+    let mutator = attach::current();
+    if mutator.holds.load(Relaxed) > 0 || !world::the().may_be_stopped_here() {
         return;
     }
-    let mut collector = COLLECTOR.lock();
+    let collector = &mut *COLLECTOR.lock();
     if OFFERED.load(Acquire) != step {
         return;
     }
+    let Some(state) = state::take(collector) else { return };
     OFFERED.store(TAKEN, Release);
-    if let (Some(mutator), Some(position)) = (mutator, position) {
-        mutator.holds.store(1, Relaxed);
-        mutator.position.store(position, Relaxed);
+    mutator.holds.store(1, Relaxed);
+    mutator.position.store(position, Relaxed);
+    with_room(|| run_step(step, state, collector, Some(mutator)));
+    state::put_back(collector, state);
+    OFFERED.store(NOTHING, Release);
+    progress();
+    mutator.holds.store(0, Relaxed);
+}
+
+/// Runs a step here and now; `own` is the calling mutator, if it is one.
+fn run_step(step: u32, state: &mut CycleState, of: &mut Collector, own: Option<&Mutator>) {
+    let Some((driver, mode)) = parts(state) else { return };
+    events::set_heard(own.is_some());
+    match step {
+        FIRST_PAUSE => mode.first_pause(driver, of, own),
+        MIDDLE_PAUSE => mode.middle_pause(driver, of, own),
+        _ => mode.remark(driver, of, own),
     }
-    events::set_heard(mutator.is_some());
-    // SAFETY: the step was still on offer, under the lock.
-    let concurrent = unsafe { state() };
-    collector::with_room(|| match step {
-        FIRST_STOP => concurrent.first_stop(&mut collector, mutator),
-        MIDDLE_STOP => concurrent.middle_stop(&mut collector, mutator),
-        _ => concurrent.remark(&mut collector, mutator),
-    });
+    events::set_heard(true);
     if step == REMARK {
         TELL_END.store(true, Release);
     }
-    events::set_heard(true);
-    OFFERED.store(NOTHING, Release);
-    progress();
-    if let Some(mutator) = mutator {
-        mutator.holds.store(0, Relaxed);
+}
+
+fn parts(state: &mut CycleState) -> Option<(&mut Driver, &mut dyn MarkingMode)> {
+    let CycleState { driver, mode } = state;
+    Some((driver, mode.as_mut()?.steps()))
+}
+
+/// Runs a part of a cycle on a stack that has room for it. A host's threads may stand on small
+/// ones; elsewhere functions of the program that name roots may look at where they stand, so it
+/// runs there, and what it left is cleared.
+pub fn with_room(f: impl FnOnce()) {
+    if host::get().is_some() {
+        side_stack::on(f);
+    } else {
+        side_stack::here(f);
+        thread::clear_stack_below::<CLEARED_BYTES>();
+        thread::clear_vector_registers();
     }
 }
 
@@ -160,35 +193,69 @@ fn progress() {
     futex::wake(&PROGRESS, i32::MAX as u32);
 }
 
-/// Has a step taken: by a mutator if the program takes part in it, otherwise here and now. `meanwhile` runs now and then while nobody comes, with nothing on offer. On the collector's thread.
-fn have_taken(step: u32, takes_part: bool, mut meanwhile: impl FnMut()) {
+fn offer(step: u32, state: &'static mut CycleState) {
+    let collector = &mut *COLLECTOR.lock();
+    state::put_back(collector, state);
     OFFERED.store(step, Release);
-    if !takes_part {
-        return take(step, None);
-    }
-    let mut wait_ns = OFFER_NS;
     progress();
+}
+
+/// Takes an offer back; None if somebody took the step.
+fn withdraw(step: u32) -> Option<&'static mut CycleState> {
+    let collector = &mut *COLLECTOR.lock();
+    if OFFERED.load(Acquire) != step {
+        return None;
+    }
+    OFFERED.store(NOTHING, Release);
+    state::take(collector)
+}
+
+/// Waits until a mutator has taken the step. `meanwhile` runs now and then while nobody comes, with
+/// nothing on offer. On the collector's thread.
+fn have_taken(
+    step: u32,
+    mut state: &'static mut CycleState,
+    mut meanwhile: impl FnMut(&mut CycleState),
+) {
+    let mut wait_ns = OFFER_NS;
     loop {
-        let seen = PROGRESS.load(Acquire);
-        if OFFERED.load(Acquire) == NOTHING {
-            return;
-        }
-        if !futex::wait(&PROGRESS, seen, Some(wait_ns)) && withdraw(step) {
-            meanwhile();
-            wait_ns = (wait_ns * 2).min(LONGEST_OFFER_NS);
-            OFFERED.store(step, Release);
-            progress();
-        }
+        offer(step, state);
+        state = loop {
+            let seen = PROGRESS.load(Acquire);
+            if OFFERED.load(Acquire) == NOTHING {
+                return;
+            }
+            if !futex::wait(&PROGRESS, seen, Some(wait_ns))
+                && let Some(state) = withdraw(step)
+            {
+                break state;
+            }
+        };
+        meanwhile(state);
+        wait_ns = (wait_ns * 2).min(LONGEST_OFFER_NS);
     }
 }
 
-/// Takes an offer back; false if somebody took the step.
-fn withdraw(step: u32) -> bool {
-    let _collector = COLLECTOR.lock();
-    OFFERED.compare_exchange(step, NOTHING, AcqRel, Relaxed).is_ok()
+/// Has a step that is not the last taken: by a mutator if the program takes part in it, otherwise
+/// here and now.
+fn pass(step: u32, state: &'static mut CycleState) -> &'static mut CycleState {
+    if program_takes_part() {
+        have_taken(step, state, |_| {});
+        return state_of_cycle();
+    }
+    run_step(step, state, &mut COLLECTOR.lock(), None);
+    state
 }
 
-/// Whether a stop calls the program: its functions may rely on the thread that they run on.
+/// The state, of the cycle under way, after a step that another thread took.
+fn state_of_cycle() -> &'static mut CycleState {
+    match state::take(&mut COLLECTOR.lock()) {
+        Some(state) => state,
+        None => print::fatal(format_args!("[cycle.inv.driver] the driver token is lost")),
+    }
+}
+
+/// Whether a pause calls the program: its functions may rely on the thread that they run on.
 pub fn program_takes_part() -> bool {
     host::get().is_some() || HEAP.layouts.has_functions() || events::program_takes_part()
 }
@@ -208,88 +275,125 @@ pub fn drive_unasked() {
 pub fn drive() {
     let requested = REQUESTED.swap(UNASKED, AcqRel);
     let forced = requested == IN_ANY_CASE;
-    if !enabled() || requested == UNASKED || !(forced || due::is_due()) {
+    if !collector::runs_beside() || requested == UNASKED || !(forced || schedule::is_due()) {
         return;
     }
     let mut collector = COLLECTOR.lock();
     if collector.phase != Phase::Idle || collector::is_disabled() {
         return;
     }
-    markers::ensure(background_helpers(&collector));
-    let generation = if forced { Generation::Full } else { collector.next_generation() };
+    let state = state::begin(&mut collector);
+    let can_be_minor = parts(state).is_some_and(|(_, mode)| mode.has_minor_cycles());
+    let generation = match forced {
+        true => Generation::Full,
+        false => collector.next_generation(can_be_minor),
+    };
+    state.driver.workers.ensure(collector.background_helpers());
     collector.step(Step::Begin);
     UNDER_WAY.store(true, Release);
     // Who asked for this one while it was about to begin anyway does not want another.
     REQUESTED.store(UNASKED, Release);
     drop(collector);
-    run_steps(generation);
+    run_steps(state, generation);
     UNDER_WAY.store(false, Release);
     progress();
 }
 
-fn run_steps(generation: Generation) {
-    // SAFETY: this is the collector's thread, and nothing is offered.
-    if unsafe { state() }.arm(generation).is_err() {
-        // SAFETY: as above.
-        if unsafe { state() }.was_closed() {
-            // As daemons do with all descriptors they find. The next cycle opens another; the old one's memory stays, since somebody may be asking it what it is.
-            INHERITED.store(watching() as u32, Relaxed);
-            HEAP.inner().granules.forget_registrations();
-        } else {
-            print::message(format_args!(
-                "the system no longer watches pages; cycles stop the world from now on"
-            ));
+/// The steps of a cycle that has begun. On the collector's thread.
+pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generation) {
+    let protected =
+        parts(state).is_some_and(|(driver, mode)| mode.write_protect(driver, generation).is_ok());
+    if !protected {
+        return give_up_watching(state);
+    }
+    let names_roots = root_callback::is_set() && events::program_takes_part();
+    let in_a_pause = names_roots || !state.driver.world.stops_one_by_one();
+    let read = |state: &mut CycleState| {
+        parts(state).is_some_and(|(driver, mode)| mode.read_roots(driver, &mut COLLECTOR.lock()))
+    };
+    if in_a_pause || !read(state) {
+        if let Some((driver, mode)) = parts(state) {
+            mode.before_first_pause(driver, &mut COLLECTOR.lock());
         }
-        let mut collector = COLLECTOR.lock();
-        CONCURRENT.store(0, Release);
-        give_up(&mut collector);
-        return;
+        state = pass(FIRST_PAUSE, state);
     }
-    let in_a_stop = (root_callback::is_set() && events::program_takes_part())
-        || !world::the().stops_one_by_one();
-    // SAFETY: as above.
-    if in_a_stop || !unsafe { state() }.first_roots(&mut COLLECTOR.lock()) {
-        // SAFETY: as above.
-        unsafe { state() }.before_first_stop(&mut COLLECTOR.lock());
-        have_taken(FIRST_STOP, program_takes_part(), || {});
+    if mark(state) {
+        state = pass(MIDDLE_PAUSE, state);
+        if let Some((driver, mode)) = parts(state) {
+            mode.mark_again(driver);
+        }
     }
-    // SAFETY: as above.
-    unsafe { state() }.mark();
-    // SAFETY: as above.
-    if unsafe { state() }.wants_middle_stop() {
-        have_taken(MIDDLE_STOP, program_takes_part(), || {});
-        // SAFETY: as above.
-        unsafe { state() }.mark_again();
+    if program_takes_part() {
+        have_taken(REMARK, state, |state| {
+            if let Some((driver, mode)) = parts(state) {
+                mode.keep_up(driver);
+            }
+        });
+    } else {
+        let collector = &mut *COLLECTOR.lock();
+        run_step(REMARK, state, collector, None);
+        state::put_back(collector, state);
     }
-    have_taken(REMARK, program_takes_part(), || {
-        // SAFETY: as above: the offer was taken back.
-        unsafe { state() }.keep_up();
-    });
+}
+
+/// Marks; whether a pause in the middle makes the last one shorter.
+fn mark(state: &mut CycleState) -> bool {
+    let Some((driver, mode)) = parts(state) else { return false };
+    mode.mark(driver);
+    mode.wants_middle_pause(driver)
+}
+
+/// The system refused to watch: the cycle is given up, and the next one stops the world or, if it
+/// was the program that closed the watch, opens another.
+fn give_up_watching(state: &'static mut CycleState) {
+    if parts(state).is_some_and(|(_, mode)| mode.was_closed()) {
+        // As daemons do with all descriptors they find.
+        INHERITED.store(collector::watching() as u32, Relaxed);
+        HEAP.inner().granules.forget_registrations();
+    } else {
+        print::message(format_args!(
+            "the system no longer watches pages; cycles stop the world from now on"
+        ));
+    }
+    // It is not closed: what it had open may be the program's by now.
+    core::mem::forget(state.mode.take());
+    let collector = &mut *COLLECTOR.lock();
+    collector::set_watching(Watching::None);
+    give_up(&mut state.driver, collector);
+    state::put_back(collector, state);
 }
 
 /// Ends a cycle that cannot go on; the next one is full.
-fn give_up(collector: &mut Collector) {
-    HEAP.state.set_snapshot(Snapshot::None);
-    let mut inner = HEAP.inner();
-    inner.put_off.free(&HEAP, usize::MAX);
-    HEAP.state.marking.store(false, Relaxed);
-    HEAP.state.allocate_black.store(false, Relaxed);
+fn give_up(driver: &mut Driver, collector: &mut Collector) {
+    let heap = driver.heap;
+    heap.state.set_snapshot(Snapshot::None);
+    let mut inner = heap.inner();
+    inner.put_off.free(heap, usize::MAX);
+    heap.state.marking.store(false, Relaxed);
+    heap.state.allocate_black.store(false, Relaxed);
     drop(inner);
-    // SAFETY: nobody marks: this is the collector's thread with nothing on offer, or the only one of a forked child.
-    unsafe { markers::driver() }.forget_work();
+    driver.marker.forget_work();
     collector.generations = Generations::new();
     collector.phase = Phase::Idle;
 }
 
 /// All blocks are swept. On the collector's thread, between cycles.
 pub fn swept() {
-    if enabled() {
-        // SAFETY: this is the collector's thread, and nothing is offered.
-        unsafe { state() }.swept();
+    if !collector::runs_beside() {
+        return;
+    }
+    // Under the lock, so that nobody who wants a cycle meanwhile misses the state.
+    let collector = &mut *COLLECTOR.lock();
+    if let Some(state) = state::take(collector) {
+        if let Some((_, mode)) = parts(state) {
+            mode.swept();
+        }
+        state::put_back(collector, state);
     }
 }
 
-/// Waits for the end of a cycle that begins after this call, taking steps as they are offered; false if collections were disabled meanwhile. On a mutator that holds nothing.
+/// Waits for the end of a cycle that begins after this call, taking steps as they are offered;
+/// false if collections were disabled meanwhile. On a mutator that holds nothing.
 pub fn run_cycle(position: usize) -> bool {
     let begun = (COLLECTOR.lock().phase != Phase::Idle) as u64;
     let wanted = CYCLES.load(Acquire) + 1 + begun;
@@ -304,7 +408,7 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
             take_offered(position);
             return true;
         }
-        if collector::is_disabled() || !enabled() {
+        if collector::is_disabled() || !collector::runs_beside() {
             return false;
         }
         if is_on_offer(OFFERED.load(Acquire)) {
@@ -319,7 +423,8 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
     }
 }
 
-/// Waits for progress. Blocked, so that no stop has to ask this thread, and none reads what earlier calls left on its stack below `position`; a host knows of its threads itself.
+/// Waits for progress. Blocked, so that no stop has to ask this thread, and none reads what earlier
+/// calls left on its stack below `position`; a host knows of its threads itself.
 fn wait_at(position: usize, seen: u32) {
     let wait = || futex::wait(&PROGRESS, seen, Some(LOOK_NS));
     if host::get().is_some() {
@@ -329,55 +434,38 @@ fn wait_at(position: usize, seen: u32) {
     }
 }
 
-/// Marks with the collector's thread instead of waiting for it. In a critical section: a stop for something else waits until this round of marking is done.
+/// Marks with the collector's thread instead of waiting for it. In a critical section: a stop for
+/// something else waits until this round of marking is done.
 fn assist() -> bool {
     // A host's threads may stand on small stacks.
     if host::get().is_some() {
         return false;
     }
     let _critical = attach::current().critical();
-    let assisted = markers::assist();
+    let assisted = workers::of_process().assist();
     thread::clear_vector_registers();
     assisted
 }
 
-/// Whether marks of one cycle can serve the next. Under the collector's lock.
-pub fn has_minor_cycles() -> bool {
-    // SAFETY: as above, under the lock.
-    enabled() && unsafe { state() }.has_minor_cycles()
-}
-
-/// Bytes allocated while the last cycle ran.
-pub fn allocated_during_last() -> usize {
-    // SAFETY: called under the collector's lock, at the end of a step or before any.
-    if enabled() { unsafe { state() }.allocated_during_last() } else { 0 }
-}
-
-/// In the child of a `fork`: a cycle that was under way is given up; its marks mean nothing and the next cycle clears them.
+/// In the child of a `fork`: a cycle that was under way is given up; its marks mean nothing and the
+/// next cycle clears them.
 pub fn after_fork() {
     OFFERED.store(NOTHING, Relaxed);
     REQUESTED.store(UNASKED, Relaxed);
     UNDER_WAY.store(false, Relaxed);
     INHERITED.store(watching() as u32, Relaxed);
-    let old = CONCURRENT.swap(0, AcqRel) as *mut Way;
-    if !old.is_null() {
-        // SAFETY: the child has one thread, which is not using it; nobody finds it any more.
-        unsafe { old.read() }.leave_to_parent();
-        map::release(Address(old as usize), STATE_BYTES);
-    }
+    collector::set_watching(Watching::None);
+    workers::after_fork();
     HEAP.inner().granules.forget_registrations();
-    let mut collector = COLLECTOR.lock();
+    let collector = &mut *COLLECTOR.lock();
+    let Some(state) = state::reclaim(collector) else { return };
+    if let Some(mode) = state.mode.take() {
+        mode.leave_to_parent();
+    }
     // Another thread may have been between a mark and its note.
     if collector.phase != Phase::Idle {
         HEAP.state.unnoted_marks.store(true, Relaxed);
     }
-    give_up(&mut collector);
-}
-
-/// In a child of `fork`: watches as its parent did, now that there is to be a cycle. A child that never collects does without; one that is refused what its parent was allowed stops the world.
-pub fn reopen() {
-    const NONE: u32 = Watching::None as u32;
-    if INHERITED.load(Relaxed) != NONE {
-        let _ = enable(Watching::from_number(INHERITED.swap(NONE, AcqRel)));
-    }
+    give_up(&mut state.driver, collector);
+    state::put_back(collector, state);
 }

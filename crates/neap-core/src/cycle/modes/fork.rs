@@ -1,8 +1,17 @@
-//! A full cycle by a child process: one short stop in which the roots are read and the process is copied; the copy marks the heap as it was then, while the program runs on.
+//! A full cycle by a child process: one short pause in which the roots are read and the process is
+//! copied; the copy marks the heap as it was then, while the program runs on.
 //!
-//! The steps: *arm* (the collector's thread: finish the last sweep, clear marks, map what the answer comes in) · *first stop* (read roots, make the child; from here on runs are handed out marked) · *mark*
-//! (the child marks its copy of the heap, alone or with threads of its own, and sends the marks back; the collector's thread waits for its end and adds them) · *last stop* (references, hand blocks to the sweep).
-//! Invariant: `[cycle.inv.snapshot]`, which [`Taken`] keeps. A child that could not be made or did not answer ends in an ordinary cycle.
+//! The steps: *write-protect* (the collector's thread: finish the last sweep, clear marks, map what
+//! the answer comes in; copying the process protects it) · *first pause* (read roots, make the
+//! child; from here on runs are handed out marked) · *mark* (the child marks its copy of the heap,
+//! alone or with threads of its own, and sends the marks back; the collector's thread waits for its
+//! end and adds them) · *last pause* (references, hand blocks to the sweep).
+//! Invariant: `[cycle.inv.snapshot]`, which [`SnapshotCycle`] keeps. A child that could not be made
+//! or did not answer ends in an ordinary cycle.
+//!
+//! # Safety
+//! The child does only what is safe in one: no libc, no lock that another thread held. The memory
+//! that both share is read by the parent after the child's end.
 
 #![allow(unsafe_code)]
 
@@ -10,27 +19,29 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::time::Instant;
 
-use super::collector::Collector;
-use super::concurrent::background_helpers;
-use super::events::{CycleEvent, tell};
-use super::markers;
-use super::phase::Step;
-use super::report::Kind;
-use super::settle::Settling;
-use super::stopped::{Stop, mark_uncollectable, nanoseconds, read_roots};
-use super::taken::Taken;
+use super::marking_mode::MarkingMode;
+use super::snapshot::SnapshotCycle;
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
-use crate::heap::{HEAP, sent_marks};
+use crate::check;
+use crate::cycle::collector::Collector;
+use crate::cycle::phase::Step;
+use crate::cycle::phases::pause::{Pause, nanoseconds};
+use crate::cycle::phases::written_pages::Unwatched;
+use crate::cycle::policy::generation::Generation;
+use crate::cycle::report::events::{CycleEvent, tell};
+use crate::cycle::report::record::Kind;
+use crate::cycle::token::Driver;
+use crate::cycle::workers;
+use crate::heap::{HEAP, Heap, sent_marks};
 use crate::mark::drain::Marker;
 use crate::mark::frozen::Inward;
-use crate::mark::team::Team;
 use crate::mark::{rescan, verify};
 use crate::sys::child::{self, Child};
 use crate::sys::{map, print};
 use crate::world::mutator::Mutator;
-use crate::{check, refs};
 
-/// The beginning of the shared memory; the words of [`sent_marks`] follow. Written by the child, read by the parent after its end.
+/// The beginning of the shared memory; the words of [`sent_marks`] follow. Written by the child,
+/// read by the parent after its end.
 #[repr(C)]
 struct Answer {
     /// Words that follow, plus one; 0 while there is no answer.
@@ -41,7 +52,8 @@ struct Answer {
     lost: [AtomicU64; 2],
 }
 
-/// How much the heap may grow between mapping the answer and the stop before the stop has to map it anew.
+/// How much the heap may grow between mapping the answer and the stop before the stop has to map it
+/// anew.
 const SPARE_BYTES: usize = 64 << 20;
 
 /// Memory that parent and child share, for one cycle.
@@ -63,7 +75,8 @@ impl Shared {
     }
 
     fn answer(&self) -> &Answer {
-        // SAFETY: the mapping begins with it, zero at first, and lives as long as self; all access is atomic.
+        // SAFETY: the mapping begins with it, zero at first, and lives as long as self; all access
+        // is atomic.
         unsafe { &*self.start.pointer::<Answer>() }
     }
 
@@ -80,115 +93,111 @@ impl Drop for Shared {
     }
 }
 
-/// What such a cycle keeps between its steps; protected by the collector's lock while the world may step, used by the collector's thread alone between.
+/// What such a cycle keeps between its steps.
 #[derive(Default)]
-pub struct ByFork {
+pub struct Fork {
     shared: Option<Shared>,
     child: Option<Child>,
-    taken: Taken,
+    snapshot: SnapshotCycle,
 }
 
-impl ByFork {
+impl Fork {
     /// Before the first cycle.
     pub fn new() -> Self {
         Self::default()
     }
+}
 
-    /// Bytes allocated while the last cycle ran.
-    pub fn allocated_during_last(&self) -> usize {
-        self.taken.allocated_during_last
-    }
-
-    /// Before the first stop, world running, on the collector's thread.
-    pub fn arm(&mut self) {
+impl MarkingMode for Fork {
+    fn write_protect(&mut self, driver: &mut Driver, _: Generation) -> Result<(), Unwatched> {
         let began = Instant::now();
-        self.taken.begin(Kind::Fork);
-        mend_huge_pages();
-        self.shared = Shared::new(HEAP.committed() + SPARE_BYTES);
-        self.taken.record.arm_ns = nanoseconds(began);
+        self.snapshot.begin(driver, Kind::Fork);
+        mend_huge_pages(driver.heap);
+        self.shared = Shared::new(driver.heap.committed() + SPARE_BYTES);
+        driver.record.arm_ns = nanoseconds(began);
+        Ok(())
     }
 
-    /// The first stop. `own` is the calling mutator, if it is one.
-    pub fn first_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
-        collector.step(Step::Armed);
+    fn first_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
+        let (heap, team) = (driver.heap, driver.team());
+        of.step(Step::Armed);
         tell(CycleEvent::CycleStart);
-        let stop = Stop::begin(collector, own);
-        self.taken.record.stopping_ns = stop.stopping_ns;
+        let pause = Pause::begin(driver, of, own);
+        driver.record.stopping_ns = pause.stopping_ns;
         tell(CycleEvent::MarkStart);
-        let team = markers::team();
-        let helpers = child_helpers(collector);
+        let helpers = child_helpers(of);
         team.begin(1, true);
-        self.taken.take(collector);
-        // SAFETY: this thread drives the stop, under the collector's lock.
-        let marker = unsafe { markers::driver() };
-        read_roots(collector, &stop, team, marker);
-        self.taken.record.roots_ns = nanoseconds(stop.began);
-        if !self.shared.as_ref().is_some_and(|shared| shared.holds(HEAP.committed())) {
-            self.shared = Shared::new(HEAP.committed());
+        self.snapshot.take(heap, of);
+        driver.read_roots(of, &pause);
+        driver.record.roots_ns = pause.so_far_ns();
+        if !self.shared.as_ref().is_some_and(|shared| shared.holds(heap.committed())) {
+            self.shared = Shared::new(heap.committed());
         }
         if let Some(shared) = &self.shared {
             // The child walks the lists of blocks: nobody is in the middle of changing one.
-            let inner = HEAP.inner();
+            let inner = heap.inner();
             // SAFETY: what the child does is `mark_and_send`, which keeps to the rules.
             match unsafe { child::make() } {
                 Ok(None) => {
                     drop(inner);
-                    mark_and_send(shared, team, marker, helpers);
+                    mark_and_send(shared, driver, helpers);
                 }
                 Ok(Some(made)) => self.child = Some(made),
                 Err(_) => {}
             }
         }
-        marker.forget_work();
+        driver.marker.forget_work();
         team.take_overflow();
-        self.taken.record.markers = 1 + helpers;
-        collector.step(Step::RootsRead);
-        self.taken.record.first_ns = stop.end();
+        driver.record.markers = 1 + helpers;
+        of.step(Step::RootsRead);
+        driver.record.first_ns = pause.end();
     }
 
-    /// Waits for the child and adds its marks, world running, on the collector's thread.
-    pub fn mark(&mut self) {
+    /// Waits for the child and adds its marks.
+    fn mark(&mut self, driver: &mut Driver) {
         let began = Instant::now();
         if let (Some(child), Some(shared)) = (self.child.take(), &self.shared) {
             child.wait();
-            self.taken.answered = receive(shared);
+            self.snapshot.answered = receive(driver.heap, shared);
         }
         self.shared = None;
-        if !self.taken.answered {
-            self.taken.expect_to_mark();
+        if !self.snapshot.answered {
+            self.snapshot.expect_to_mark(driver);
         }
-        self.taken.record.mark_ns = nanoseconds(began);
+        driver.record.mark_ns = nanoseconds(began);
     }
 
-    /// The last stop; ends the cycle. `own` as in [`Self::first_stop`].
-    pub fn remark(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
-        self.taken.remark(collector, own);
+    fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
+        self.snapshot.remark(driver, of, own);
     }
 }
 
-/// What the program wrote while the last child was there has divided huge pages, which the next copy of the page tables would pay for. World running, on the collector's thread.
-fn mend_huge_pages() {
-    let state = &HEAP.state;
+/// What the program wrote while the last child was there has divided huge pages, which the next
+/// copy of the page tables would pay for. World running, on the collector's thread.
+fn mend_huge_pages(heap: &Heap) {
+    let state = &heap.state;
     let above = state.huge_pages_above.load(Relaxed).max(state.small_pages_below.load(Relaxed));
-    for offset in (above..HEAP.committed()).step_by(CHUNK_BYTES) {
-        let whole = HEAP.inner().granules.is_whole(offset / CHUNK_BYTES);
-        if whole && !map::collapse(HEAP.base().add(offset), CHUNK_BYTES) {
+    for offset in (above..heap.committed()).step_by(CHUNK_BYTES) {
+        let whole = heap.inner().granules.is_whole(offset / CHUNK_BYTES);
+        if whole && !map::collapse(heap.base().add(offset), CHUNK_BYTES) {
             return;
         }
     }
 }
 
-/// Threads that the child starts: as many as mark in the background otherwise. Where locks check their order they keep it in thread-local storage, which these threads have none of.
+/// Threads that the child starts: as many as mark in the background otherwise. Where locks check
+/// their order they keep it in thread-local storage, which these threads have none of.
 fn child_helpers(collector: &Collector) -> usize {
-    if cfg!(debug_assertions) { 0 } else { background_helpers(collector) }
+    if cfg!(debug_assertions) { 0 } else { collector.background_helpers() }
 }
 
 /// The child's helpers that have nothing left to do.
 static HELPERS_DONE: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn help(place: *mut c_void) -> c_int {
-    let mut marker = Marker::new(markers::team(), &HEAP, place as usize);
-    markers::team().enter();
+    let team = workers::of_process().team();
+    let mut marker = Marker::new(team, &HEAP, place as usize);
+    team.enter();
     marker.work();
     marker.report();
     // Its stack is not unmapped: it is the thread's own until the process is gone.
@@ -197,13 +206,10 @@ extern "C" fn help(place: *mut c_void) -> c_int {
     0
 }
 
-/// What the child does: marks its copy of the heap, writes the marks to the shared memory, and exits. The driver's stack holds the roots.
-fn mark_and_send(
-    shared: &Shared,
-    team: &'static Team,
-    marker: &mut Marker<'static>,
-    helpers: usize,
-) -> ! {
+/// What the child does: marks its copy of the heap, writes the marks to the shared memory, and
+/// exits. The driver's stack holds the roots.
+fn mark_and_send(shared: &Shared, driver: &mut Driver, helpers: usize) -> ! {
+    let (heap, team) = (driver.heap, driver.team());
     HELPERS_DONE.store(0, Relaxed);
     // The program's trace functions run here, on a copy of the thread that they expect.
     team.begin(1 + helpers, false);
@@ -212,19 +218,19 @@ fn mark_and_send(
         // SAFETY: this is such a child, and markers use no thread-local storage.
         .filter(|place| unsafe { child::start_thread(help, *place as *mut c_void) })
         .count() as u32;
-    refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
-    marker.scan_frozen(Inward::Scanned);
-    mark_uncollectable(marker);
-    marker.work_as_driver();
+    driver.trace_registered();
+    driver.marker.scan_frozen(Inward::Scanned);
+    driver.mark_uncollectable();
+    driver.marker.work_as_driver();
     while HELPERS_DONE.load(Acquire) < started {
         core::hint::spin_loop();
     }
     team.begin(1, false);
-    rescan::until_complete(team, marker);
-    marker.report();
+    rescan::until_complete(team, &mut driver.marker);
+    driver.marker.report();
     let answer = shared.answer();
     if check::level() >= 3
-        && let Some(lost) = verify::find_lost(&HEAP)
+        && let Some(lost) = verify::find_lost(heap)
     {
         answer.lost[0].store(lost.parent as u64, Relaxed);
         answer.lost[1].store(lost.child as u64, Relaxed);
@@ -232,27 +238,28 @@ fn mark_and_send(
     let (words, most) = shared.words();
     // SAFETY: the rest of the mapping, which the parent reads only after this process has ended.
     let words = unsafe { core::slice::from_raw_parts_mut(words, most) };
-    if let Some(sent) = sent_marks::send(&HEAP, words) {
-        answer.marked_bytes.store(HEAP.state.marked_bytes.load(Relaxed) as u64, Relaxed);
+    if let Some(sent) = sent_marks::send(heap, words) {
+        answer.marked_bytes.store(heap.state.marked_bytes.load(Relaxed) as u64, Relaxed);
         answer.length.store(sent as u64 + 1, Release);
     }
     child::exit(0)
 }
 
 /// Adds what the child sent to the heap's marks; false if it sent nothing. After the child's end.
-fn receive(shared: &Shared) -> bool {
+fn receive(heap: &Heap, shared: &Shared) -> bool {
     let answer = shared.answer();
     let Some(length) = answer.length.load(Acquire).checked_sub(1) else { return false };
     let [parent, child] = [0, 1].map(|index| answer.lost[index].load(Relaxed));
     if parent != 0 {
         print::fatal(format_args!(
-            "NEAP_CHECK: object {parent:#x} is marked in the snapshot, and its child {child:#x} is not"
+            "NEAP_CHECK: object {parent:#x} is marked in the snapshot, and its child {child:#x} \
+             is not"
         ));
     }
     let (words, most) = shared.words();
     // SAFETY: as many words were written by a process that has ended.
     let words = unsafe { core::slice::from_raw_parts(words, (length as usize).min(most)) };
-    sent_marks::receive(&HEAP, words);
-    HEAP.state.marked_bytes.store(answer.marked_bytes.load(Relaxed) as usize, Relaxed);
+    sent_marks::receive(heap, words);
+    heap.state.marked_bytes.store(answer.marked_bytes.load(Relaxed) as usize, Relaxed);
     true
 }

@@ -1,10 +1,20 @@
-//! A cycle with the world running: roots read thread by thread, marking in the background under a write watch, short stops in which written pages are armed again, and one at the end. Full or minor: a minor one keeps the mark bits, and what was written since the last cycle stands for
-//! all that is marked.
+//! A cycle by incremental update: roots read thread by thread, marking beside the program under a
+//! write watch, short pauses in which written pages are protected again, and one pause at the end.
+//! Full or minor: a minor one keeps the mark bits (sticky marks), and the pages written since the
+//! last cycle are the remembered set.
 //!
-//! The steps and who takes them: *arm* (the collector's thread: finish the last sweep; full: clear marks, arm what they named; minor: scan the marked objects on written pages) · *roots* (the collector's thread, one mutator stopped at a
-//! time; from here on runs are handed out marked) · *mark* and *preclean* (the collector's thread, helpers, and mutators that would have to wait: follow grey words; ask for written pages and scan their marked objects again, until few are left or it stops
-//! getting better) · *remark* (who drives the stop: roots and the last written pages once more, the program's own trace functions, references, hand blocks to the sweep).
-//! Why nothing is lost is argued in `docs/concurrency.md`. Explicit free is put off until the end of the cycle.
+//! The steps: *write-protect* (the collector's thread: finish the last sweep; full: clear marks,
+//! protect what they named; minor: scan the marked objects on written pages) · *roots* (the
+//! collector's thread, one mutator stopped at a time; from here on runs are handed out marked) ·
+//! *mark* and *preclean* (the collector's thread, helpers, and mutators that would have to wait:
+//! follow grey words; ask for written pages and scan their marked objects again, until few are left
+//! or it stops getting better) · *remark* (who drives the last pause: roots and the last written
+//! pages once more, the program's own trace functions, references, hand blocks to the sweep).
+//! H. Boehm, A. Demers, S. Shenker, "Mostly parallel garbage collection", PLDI 1991. Why nothing is
+//! lost is argued in `docs/concurrency.md`. Explicit free is put off until the end of the cycle.
+//!
+//! # Safety
+//! Ranges of roots are read as they are given, while who gave them keeps them readable.
 
 #![allow(unsafe_code)]
 
@@ -12,85 +22,81 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
-use super::collector::{COLLECTOR, Collector};
-use super::conclude::conclude;
-use super::events::{CycleEvent, tell};
-use super::generation::Generation;
-use super::markers;
-use super::phase::Step;
-use super::report::{CYCLES, CycleRecord, Kind};
-use super::settle::Settling;
-use super::stopped::{
-    Owner, Stop, briefly, mark_uncollectable, nanoseconds, read_large_roots, read_roots_by,
-    read_roots_running, read_whole,
-};
-use super::watched::{Choice, Unwatched, Watched};
+use super::marking_mode::MarkingMode;
 use crate::addr::PAGE_BYTES;
 use crate::alloc::sweep;
-use crate::heap::HEAP;
-use crate::mark::drain::Marker;
+use crate::cycle::collector::{COLLECTOR, Collector};
+use crate::cycle::phase::Step;
+use crate::cycle::phases::finish::finish;
+use crate::cycle::phases::pause::{Pause, begin_marking, briefly, nanoseconds};
+use crate::cycle::phases::reference_processing::References;
+use crate::cycle::phases::roots::{Owner, read_whole};
+use crate::cycle::phases::written_pages::{Choice, Unwatched, WrittenPages};
+use crate::cycle::policy::generation::Generation;
+use crate::cycle::report::events::{CycleEvent, tell};
+use crate::cycle::report::record::{CycleRecord, Kind};
+use crate::cycle::token::Driver;
+use crate::heap::Heap;
 use crate::mark::frozen::Inward;
 use crate::mark::rescan;
 use crate::mark::team::MOST_MARKERS;
 use crate::refs;
-use crate::watch::AnyWatch;
-use crate::watch::choose::Watching;
-use crate::world;
+use crate::watch::Watch;
 use crate::world::mutator::Mutator;
 
-/// Written pages that are not worth another round, nor a helper in the last stop: scanning them takes about a tenth of a millisecond.
+/// Written pages that are not worth another round, nor a helper in the last pause: scanning them
+/// takes about a tenth of a millisecond.
 const FEW_PAGES: usize = 64;
 /// Rounds at most.
 const MOST_ROUNDS: usize = 12;
-/// Rounds that find hardly less than the best one before: beyond so many the program writes faster than rounds can be.
+/// Rounds that find hardly less than the best one before: beyond so many the program writes faster
+/// than rounds can be.
 const MOST_IN_VAIN: usize = 2;
-/// Where it takes the program's threads longer to stop, because there are many, another stop costs more than it saves.
+/// Where it takes the program's threads longer to stop, because there are many, another pause costs
+/// more than it saves.
 const SLOW_STOP: Duration = Duration::from_micros(500);
-/// The stop in the middle calls the program's functions until it has taken so long; the last one calls all of them.
+/// The pause in the middle calls the program's functions until it has taken so long; the last one
+/// calls all of them.
 const TRACING: Duration = Duration::from_micros(300);
-/// Where at least this part of what is allocated stays, new blocks are armed at once, and not scanned a second time when they are.
+/// Where at least this part of what is allocated stays, new blocks are protected at once, and not
+/// scanned a second time when they are.
 const MOSTLY_STAYS: f64 = 0.5;
 
-/// How a round arms what it asks about.
+/// How a round protects what it asks about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arming {
-    /// Beside the program: costs no stop, and time for each page that other processors know.
+enum Protecting {
+    /// Beside the program: costs no pause, and time for each page that other processors know.
     Running,
-    /// In short stops.
+    /// In short pauses.
     Stopped,
 }
 
-/// What a concurrent cycle keeps between its steps; protected by the collector's lock while the world may step, used by the collector's thread alone between.
-pub struct Concurrent {
-    watched: Watched,
-    record: CycleRecord,
+/// What such a cycle keeps between its steps.
+pub struct IncrementalUpdate<W: Watch> {
+    pages: WrittenPages<W>,
     generation: Generation,
     /// Bytes allocated when objects began to be born marked.
     black_from: usize,
     /// Bytes allocated when the cycle began.
     began_at: usize,
-    /// Bytes allocated while the last cycle ran.
-    pub allocated_during_last: usize,
     /// The part of what was allocated that stayed at the last cycle.
     stayed: f64,
     /// It took the threads long to stop for a round of this cycle.
     stops_are_slow: bool,
     /// The rounds of this cycle came to an end where hardly anything was left.
     kept_up: bool,
-    /// The watch refused something: the last stop scans every marked object.
+    /// The watch refused something: the last pause scans every marked object.
     incomplete: bool,
 }
 
-impl Concurrent {
-    /// With an open watch.
-    pub fn new(watch: AnyWatch) -> Self {
+impl<W: Watch> IncrementalUpdate<W> {
+    /// With a watch that is open over this heap.
+    pub fn new(heap: &'static Heap, watch: W) -> Self {
         Self {
-            watched: Watched::new(watch),
-            record: CycleRecord::default(),
+            pages: WrittenPages::new(heap, watch),
             generation: Generation::Full,
             black_from: 0,
             began_at: 0,
-            allocated_during_last: 0,
             stayed: 1.0,
             stops_are_slow: false,
             kept_up: false,
@@ -98,117 +104,32 @@ impl Concurrent {
         }
     }
 
-    /// The way of watching.
-    pub fn watching(&self) -> Watching {
-        self.watched.watching()
-    }
-
-    /// Whether the program has closed the watch behind our back.
-    pub fn watch_was_closed(&self) -> bool {
-        self.watched.was_closed()
-    }
-
-    /// Where the watch keeps what it asks about.
-    #[cfg(test)]
-    pub fn room(&mut self) -> [usize; 2] {
-        self.watched.room()
-    }
-
     /// Closes the watch and leaves all other memory where it is.
     pub fn close_watch(self) {
-        self.watched.close();
+        self.pages.close();
     }
 
-    /// All blocks are swept: what is free now need not be watched. World running, on the collector's thread.
-    pub fn swept(&mut self) {
-        self.watched.disarm_free();
-    }
-
-    /// World running, on the collector's thread. An error where the system refuses to watch: then there is no cycle.
-    pub fn arm(&mut self, generation: Generation) -> Result<(), Unwatched> {
-        let began = Instant::now();
-        self.generation = generation;
-        self.incomplete = false;
-        self.record = CycleRecord {
-            number: CYCLES.load(Relaxed) + 1,
-            kind: match generation {
-                Generation::Full => Kind::Concurrent,
-                Generation::Minor => Kind::Minor,
-            },
-            live_before_bytes: HEAP.state.live_bytes.load(Relaxed),
-            ..CycleRecord::default()
-        };
-        self.began_at = HEAP.state.allocated_since_cycle.load(Relaxed);
-        self.watched.begin()?;
-        sweep::finish(&HEAP);
-        HEAP.state.marked_bytes.store(0, Relaxed);
-        markers::team().begin(MOST_MARKERS, true);
-        let choice = if self.stayed > MOSTLY_STAYS { Choice::All } else { Choice::Marked };
-        match generation {
-            Generation::Full => {
-                self.watched.arm(choice, |_| {})?;
-                HEAP.clear_marks();
-            }
-            Generation::Minor => {
-                HEAP.state.marks.fetch_or(1, AcqRel);
-                begin_marking();
-                // SAFETY: this is the collector's thread, and no step is on offer.
-                let marker = unsafe { markers::driver() };
-                let pages = self.watched.preclean(choice, marker)?;
-                self.record.remembered_pages = pages;
-            }
-        }
-        self.record.arm_ns = nanoseconds(began);
-        Ok(())
-    }
-
-    /// Reads static data, registered ranges and deep stacks, so that a first stop finds them read. World running, on the collector's thread.
-    pub fn before_first_stop(&mut self, collector: &mut Collector) {
-        begin_marking();
-        // SAFETY: this is the collector's thread, and no step is on offer.
-        let marker = unsafe { markers::driver() };
-        let (roots, watch) = self.watched.roots();
+    /// Reads the roots beside the program, one mutator stopped at a time.
+    fn read_roots_running(&mut self, driver: &mut Driver, collector: &mut Collector) {
+        let (roots, watch) = self.pages.roots();
         roots.begin_reading();
-        read_large_roots(collector, marker, &mut |marker, range| {
-            roots.read_running(watch, range, &mut |part| {
-                // SAFETY: a part of what roots there are.
-                unsafe { read_whole(marker, part) };
-            });
+        let longest_ns = driver.read_roots_running(collector, &mut |marker, owner, range| {
+            // SAFETY: a part of what roots there are.
+            let read = &mut |part: Range<usize>| unsafe { read_whole(marker, part) };
+            match owner {
+                Owner::Runs => roots.read_running(watch, range, read),
+                Owner::Stands => roots.read_stopped(watch, range, read),
+            }
         });
+        driver.record.first_ns = driver.record.first_ns.max(longest_ns);
     }
 
-    /// Reads the roots with one thread stopped at a time. On the collector's thread.
-    pub fn first_roots(&mut self, collector: &mut Collector) {
-        collector.step(Step::Armed);
-        begin_marking();
-        self.read_roots(collector);
-        collector.step(Step::RootsRead);
-    }
-
-    fn read_roots(&mut self, collector: &mut Collector) {
-        // SAFETY: this is the collector's thread, and no step is on offer.
-        let marker = unsafe { markers::driver() };
-        let (roots, watch) = self.watched.roots();
-        roots.begin_reading();
-        let longest_ns =
-            read_roots_running(collector, markers::team(), marker, &mut |marker, owner, range| {
-                // SAFETY: a part of what roots there are.
-                let read = &mut |part: Range<usize>| unsafe { read_whole(marker, part) };
-                match owner {
-                    Owner::Runs => roots.read_running(watch, range, read),
-                    Owner::Stands => roots.read_stopped(watch, range, read),
-                }
-            });
-        self.record.first_ns = self.record.first_ns.max(longest_ns);
-    }
-
-    /// Reads what was written of the roots that are watched, which is armed again; says how much that was. World running, on the collector's thread.
-    fn read_written_roots(&mut self, collector: &mut Collector) -> usize {
-        // SAFETY: this is the collector's thread, and no step is on offer.
-        let marker = unsafe { markers::driver() };
-        let (roots, watch) = self.watched.roots();
+    /// Reads what was written of the roots that are watched, which is protected again; says how
+    /// much that was. World running, on the collector's thread.
+    fn read_written_roots(&mut self, driver: &mut Driver, collector: &mut Collector) -> usize {
+        let (roots, watch) = self.pages.roots();
         let mut bytes = 0;
-        read_large_roots(collector, marker, &mut |marker, range| {
+        driver.read_large_roots(collector, &mut |marker, range| {
             roots.read_again(watch, &range, &mut |part| {
                 bytes += part.len();
                 // SAFETY: a part of what roots there are.
@@ -218,91 +139,30 @@ impl Concurrent {
         bytes
     }
 
-    /// Reads the roots in a short stop, for a program that names some itself. `own` is the calling mutator.
-    pub fn first_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
-        collector.step(Step::Armed);
-        let begin = |cycle: &mut Self| {
-            begin_marking();
-            // What would be born unmarked and only a stack knows, the last stop would have to mark: no round could read that stack.
-            if !world::the().stops_one_by_one() {
-                cycle.begin_black();
-            }
-        };
-        self.record.first_ns = self.read_roots_in_a_stop(collector, own, begin, |_| {});
-        collector.step(Step::RootsRead);
-    }
-
-    /// Whether a stop in the middle of marking makes the last one shorter: what the program's own functions name was not looked at.
-    pub fn wants_middle_stop(&self) -> bool {
-        markers::team().aside_at(0).is_some()
-    }
-
-    /// That stop: reads the roots again, and calls the program's functions for what was put aside, both for a start.
-    pub fn middle_stop(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
-        let trace = |marker: &mut Marker<'_>| {
-            let began = Instant::now();
-            let team = markers::team();
-            team.alone();
-            marker.trace_aside(|| began.elapsed() > TRACING);
-            team.begin(MOST_MARKERS, true);
-        };
-        let stop_ns = self.read_roots_in_a_stop(collector, own, |_| {}, trace);
-        self.record.note_short_stop(stop_ns);
-    }
-
-    /// `before` and `after` run in the stop too; gives its length.
-    fn read_roots_in_a_stop(
+    /// Reads the roots that are not protected, in a pause.
+    fn read_unprotected_roots(
         &mut self,
+        driver: &mut Driver,
         collector: &mut Collector,
-        own: Option<&Mutator>,
-        before: impl FnOnce(&mut Self),
-        after: impl FnOnce(&mut Marker<'_>),
-    ) -> u64 {
-        let stop = Stop::begin(collector, own);
-        before(self);
-        // SAFETY: this thread drives the stop, under the collector's lock.
-        let marker = unsafe { markers::driver() };
-        let (roots, _) = self.watched.roots();
-        read_roots_by(collector, &stop, markers::team(), marker, &mut |marker, range| {
+        pause: &Pause,
+    ) {
+        let (roots, _) = self.pages.roots();
+        driver.read_roots_by(collector, pause, &mut |marker, range| {
             // SAFETY: a part of what roots there are.
             roots.read_unarmed(range, &mut |part| unsafe { read_whole(marker, part) });
         });
-        after(marker);
-        stop.end()
-    }
-
-    /// Marks until only the last stop is left to do, world running, on the collector's thread.
-    pub fn mark(&mut self) {
-        let began = Instant::now();
-        let team = markers::team();
-        // SAFETY: this is the collector's thread, and no step is on offer.
-        let marker = unsafe { markers::driver() };
-        // A minor cycle has scanned what was written, and the rest leads to what was marked before.
-        if self.generation == Generation::Full {
-            marker.scan_frozen(Inward::LeftOut);
-        }
-        mark_uncollectable(marker);
-        refs::process::trace_strong(&mut Settling::new(team, &HEAP, marker));
-        refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
-        self.record.markers = 1 + markers::work(team, marker);
-        self.stops_are_slow = false;
-        self.kept_up = self.rounds();
-        if !self.kept_up {
-            let wanted = COLLECTOR.lock().markers.saturating_sub(1);
-            // Without the lock: a thread is made by libc, with the program's malloc.
-            markers::ensure(wanted);
-        }
-        self.record.mark_ns = nanoseconds(began);
     }
 
     /// Precleans until hardly anything is left or it stops getting better; says whether the former.
-    fn rounds(&mut self) -> bool {
+    fn rounds(&mut self, driver: &mut Driver) -> bool {
         let mut least = usize::MAX;
         let mut in_vain = 0;
-        let stops = world::the().stops_one_by_one();
         for round in 0..MOST_ROUNDS {
-            let arming = if round > 0 && stops { Arming::Stopped } else { Arming::Running };
-            let found = self.preclean(arming);
+            let protecting = match round > 0 && driver.world.stops_one_by_one() {
+                true => Protecting::Stopped,
+                false => Protecting::Running,
+            };
+            let found = self.preclean(driver, protecting);
             in_vain += (found > least / 8 * 7) as usize;
             if found <= FEW_PAGES {
                 return true;
@@ -315,163 +175,117 @@ impl Concurrent {
         false
     }
 
-    /// Follows what [`Self::middle_stop`] read, as [`Self::mark`] does.
-    pub fn mark_again(&mut self) {
-        let began = Instant::now();
-        if self.kept_up {
-            self.rounds();
-        } else {
-            self.preclean(Arming::Running);
-        }
-        self.record.mark_ns += nanoseconds(began);
-    }
-
-    /// One round: scans the marked objects on written pages, reads the roots again, in a round of stops only what was written of those that are watched, and follows what is grey. Says how much that was, in pages written or marked. World running, on the collector's thread while no step is on offer.
+    /// One round: scans the marked objects on written pages, reads the roots again (in a round of
+    /// pauses only what was written of those that are watched), and follows what is grey. Says how
+    /// much that was, in pages written or marked. World running, on the collector's thread.
     ///
-    /// What is allocated before the end of the first round is marked if it is reached, like everything else; what comes later is born marked, so that there is an end to it.
-    pub fn preclean(&mut self, arming: Arming) -> usize {
-        let before = HEAP.state.marked_bytes.load(Relaxed);
-        // SAFETY: the caller's promise.
-        let marker = unsafe { markers::driver() };
-        let pages = match arming {
-            Arming::Running => self.watched.preclean(Choice::Marked, marker),
-            Arming::Stopped => self.watched.preclean_in_stops(marker, |arm| {
-                let stop_ns = briefly(&mut COLLECTOR.lock(), |began| {
-                    self.stops_are_slow |= began.elapsed() > SLOW_STOP;
-                    arm(began);
-                });
-                self.record.note_short_stop(stop_ns);
-            }),
+    /// What is allocated before the end of the first round is marked if it is reached, like
+    /// everything else. What comes later is born marked, so that there is an end to it.
+    fn preclean(&mut self, driver: &mut Driver, protecting: Protecting) -> usize {
+        let state = &driver.heap.state;
+        let before = state.marked_bytes.load(Relaxed);
+        let (world, record) = (driver.world, &mut driver.record);
+        let pages = match protecting {
+            Protecting::Running => self.pages.preclean(Choice::Marked, &mut driver.marker),
+            Protecting::Stopped => {
+                let slow = &mut self.stops_are_slow;
+                self.pages.preclean_in_pauses(&mut driver.marker, |protect| {
+                    let stop_ns = briefly(world, &mut COLLECTOR.lock(), |stopped, began| {
+                        *slow |= began.elapsed() > SLOW_STOP;
+                        protect(stopped, began);
+                    });
+                    record.note_short_stop(stop_ns);
+                })
+            }
         };
         let pages = pages.unwrap_or_else(|Unwatched| {
             self.incomplete = true;
             0
         });
-        let roots = match arming {
-            Arming::Running => {
-                self.read_roots(&mut COLLECTOR.lock());
+        let roots = match protecting {
+            Protecting::Running => {
+                self.read_roots_running(driver, &mut COLLECTOR.lock());
                 0
             }
-            Arming::Stopped => self.read_written_roots(&mut COLLECTOR.lock()) / PAGE_BYTES,
+            Protecting::Stopped => {
+                self.read_written_roots(driver, &mut COLLECTOR.lock()) / PAGE_BYTES
+            }
         };
-        markers::work(markers::team(), marker);
-        marker.report();
-        self.record.rounds += 1;
-        self.record.preclean_pages += pages;
-        let marked = HEAP.state.marked_bytes.load(Relaxed) - before;
+        driver.mark_with_workers();
+        driver.marker.report();
+        driver.record.rounds += 1;
+        driver.record.preclean_pages += pages;
+        let marked = state.marked_bytes.load(Relaxed) - before;
         let found = pages + roots + marked / PAGE_BYTES;
         if found > FEW_PAGES {
-            self.begin_black();
+            self.begin_black(driver.heap);
         }
         found
     }
 
-    /// The last stop; ends the cycle. `own` is the calling mutator, if it is one.
-    pub fn remark(&mut self, collector: &mut Collector, own: Option<&Mutator>) {
-        collector.step(Step::Stopped);
-        tell(CycleEvent::CycleStart);
-        let stop = Stop::begin(collector, own);
-        tell(CycleEvent::MarkStart);
-        self.record.stopping_ns = stop.stopping_ns;
-        let team = markers::team();
-        team.alone();
-        // SAFETY: this thread drives the stop, under the collector's lock.
-        let marker = unsafe { markers::driver() };
+    /// From here on objects are born marked.
+    fn begin_black(&mut self, heap: &Heap) {
+        if !heap.state.allocate_black.swap(true, Relaxed) {
+            self.black_from = heap.state.allocated_since_cycle.load(Relaxed);
+        }
+    }
+
+    /// What was written until the world stopped is scanned again, and what that leads to is marked.
+    fn mark_the_rest(&mut self, driver: &mut Driver, most_markers: usize, pause: &Pause) {
+        let team = driver.team();
         let phase = Instant::now();
-        let (roots, watch) = self.watched.roots();
-        let mut root_bytes = 0;
-        read_roots_by(collector, &stop, team, marker, &mut |marker, range| {
-            roots.read_stopped(watch, range, &mut |part| {
-                root_bytes += part.len();
-                // SAFETY: a part of what roots there are.
-                unsafe { read_whole(marker, part) };
-            });
-        });
-        self.record.root_bytes = root_bytes;
-        self.record.roots_ns = nanoseconds(phase);
-        let phase = Instant::now();
-        let most = if self.kept_up { 0 } else { collector.markers.saturating_sub(1) };
-        let helpers = markers::existing().min(most);
+        let most = if self.kept_up { 0 } else { most_markers.saturating_sub(1) };
+        let helpers = driver.workers.existing().min(most);
         let alone = if helpers > 0 { FEW_PAGES * PAGE_BYTES } else { usize::MAX };
-        match self.watched.remark(marker, alone) {
-            Ok(pages) => self.record.remark_pages = pages,
+        match self.pages.remark(&mut driver.marker, &pause.stopped, alone) {
+            Ok(pages) => driver.record.remark_pages = pages,
             Err(Unwatched) => self.incomplete = true,
         }
-        self.record.ask_ns = nanoseconds(phase);
+        driver.record.ask_ns = nanoseconds(phase);
         if self.incomplete {
             team.note_overflow();
         }
         let phase = Instant::now();
-        if helpers > 0 && marker.pending() > FEW_PAGES {
+        if helpers > 0 && driver.marker.pending() > FEW_PAGES {
             team.begin(1 + helpers, false);
-            let came = markers::work(team, marker);
-            self.record.markers = self.record.markers.max(1 + came);
+            driver.record.markers = driver.record.markers.max(driver.mark_with_workers());
             team.alone();
         } else {
-            marker.work();
+            driver.marker.work();
         }
-        rescan::until_complete(team, marker);
-        self.record.remark_ns = nanoseconds(phase);
-        collector.step(Step::Drained);
-        tell(CycleEvent::MarkEnd);
-        let phase = Instant::now();
-        let settling = &mut Settling::new(team, &HEAP, marker);
-        // The program's own trace functions are called in stops only.
-        let settled = refs::settle_stopped(settling, HEAP.layouts.has_functions());
-        if !settled {
-            // What a thread allocates, while references are settled beside it, is not theirs to judge.
-            self.begin_black();
-        }
-        stop.hand_to_sweep(collector, &mut self.record, !settled);
-        if settled {
-            self.conclude(collector, marker, stop.so_far_ns(), phase);
-            self.record.pause_ns = stop.end();
-        } else {
-            self.record.pause_ns = stop.end();
-            let phase = Instant::now();
-            // Threads are handed marked cells meanwhile.
-            team.begin(1, true);
-            refs::settle_running(&mut Settling::new(team, &HEAP, marker));
-            self.conclude(collector, marker, self.record.pause_ns, phase);
-        }
-        self.record.publish();
+        rescan::until_complete(team, &mut driver.marker);
+        driver.record.remark_ns = nanoseconds(phase);
     }
 
-    /// References are settled, since `phase`.
+    /// References are processed, since `phase`.
     fn conclude(
         &mut self,
+        driver: &mut Driver,
         collector: &mut Collector,
-        marker: &mut Marker<'_>,
         stopped_ns: u64,
         phase: Instant,
     ) {
-        marker.report();
-        self.record.settle_ns = nanoseconds(phase);
-        self.count();
-        let stopped_ns = stopped_ns + self.record.first_ns + self.record.short_stops_ns;
-        conclude(collector, self.generation, &mut self.record, stopped_ns);
-    }
-
-    /// From here on objects are born marked.
-    fn begin_black(&mut self) {
-        if !HEAP.state.allocate_black.swap(true, Relaxed) {
-            self.black_from = HEAP.state.allocated_since_cycle.load(Relaxed);
-        }
+        driver.marker.report();
+        driver.record.settle_ns = nanoseconds(phase);
+        self.count(driver, collector);
+        let stopped_ns = stopped_ns + driver.record.first_ns + driver.record.short_stops_ns;
+        finish(driver, collector, self.generation, stopped_ns);
     }
 
     /// What was marked and what was born marked.
-    fn count(&mut self) {
-        let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
-        let born = match HEAP.state.allocate_black.load(Relaxed) {
+    fn count(&mut self, driver: &Driver, collector: &mut Collector) {
+        let state = &driver.heap.state;
+        let allocated = state.allocated_since_cycle.load(Relaxed);
+        let born = match state.allocate_black.load(Relaxed) {
             true => allocated.saturating_sub(self.black_from),
             false => 0,
         };
-        HEAP.state.born_marked_bytes.store(born, Relaxed);
-        self.allocated_during_last = allocated.saturating_sub(self.began_at);
-        let marked = HEAP.state.marked_bytes.load(Relaxed);
+        state.born_marked_bytes.store(born, Relaxed);
+        collector.allocated_during_last = allocated.saturating_sub(self.began_at);
+        let marked = state.marked_bytes.load(Relaxed);
         // Frozen objects are never marked anew, and counted where the cycle ends.
-        let frozen = HEAP.state.frozen_bytes.load(Relaxed);
-        let live_before = self.record.live_before_bytes.saturating_sub(frozen);
+        let frozen = state.frozen_bytes.load(Relaxed);
+        let live_before = driver.record.live_before_bytes.saturating_sub(frozen);
         let before = match self.generation {
             Generation::Full => live_before,
             Generation::Minor => 0,
@@ -479,20 +293,191 @@ impl Concurrent {
         // Of a full cycle's marks those beyond what lived before stand for what is new.
         self.stayed = (marked.saturating_sub(before) + born) as f64 / allocated.max(1) as f64;
         if self.generation == Generation::Minor {
-            let freed = HEAP.state.freed_since_cycle.load(Relaxed);
+            let freed = state.freed_since_cycle.load(Relaxed);
             let kept = live_before.saturating_sub(freed);
-            HEAP.state.marked_bytes.store(marked + kept, Relaxed);
+            state.marked_bytes.store(marked + kept, Relaxed);
         }
     }
 }
 
-/// From here on explicit free is put off. Under the lock, so that whoever is freeing is done with it.
-fn begin_marking() {
-    let _inner = HEAP.inner();
-    HEAP.state.marking.store(true, Relaxed);
-}
+impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
+    fn was_closed(&self) -> bool {
+        self.pages.watch().was_closed()
+    }
 
-/// Helpers besides the collector's thread while the world runs: half of the markers at most.
-pub fn background_helpers(collector: &Collector) -> usize {
-    (collector.markers / 2).saturating_sub(1)
+    fn has_minor_cycles(&self) -> bool {
+        true
+    }
+
+    fn write_protect(
+        &mut self,
+        driver: &mut Driver,
+        generation: Generation,
+    ) -> Result<(), Unwatched> {
+        let (heap, began) = (driver.heap, Instant::now());
+        self.generation = generation;
+        self.incomplete = false;
+        let kind = match generation {
+            Generation::Full => Kind::Concurrent,
+            Generation::Minor => Kind::Minor,
+        };
+        driver.record = CycleRecord::begin(kind, heap.state.live_bytes.load(Relaxed));
+        self.began_at = heap.state.allocated_since_cycle.load(Relaxed);
+        self.pages.begin()?;
+        sweep::finish(heap);
+        heap.state.marked_bytes.store(0, Relaxed);
+        driver.team().begin(MOST_MARKERS, true);
+        let choice = if self.stayed > MOSTLY_STAYS { Choice::All } else { Choice::Marked };
+        match generation {
+            Generation::Full => {
+                self.pages.protect(choice, |_| {})?;
+                heap.clear_marks();
+            }
+            Generation::Minor => {
+                heap.state.marks.fetch_or(1, AcqRel);
+                begin_marking(heap);
+                driver.record.remembered_pages = self.pages.preclean(choice, &mut driver.marker)?;
+            }
+        }
+        driver.record.arm_ns = nanoseconds(began);
+        Ok(())
+    }
+
+    /// With one thread stopped at a time.
+    fn read_roots(&mut self, driver: &mut Driver, collector: &mut Collector) -> bool {
+        collector.step(Step::Armed);
+        begin_marking(driver.heap);
+        self.read_roots_running(driver, collector);
+        collector.step(Step::RootsRead);
+        true
+    }
+
+    /// Reads static data, registered ranges and deep stacks, so that a first pause finds them read.
+    fn before_first_pause(&mut self, driver: &mut Driver, collector: &mut Collector) {
+        begin_marking(driver.heap);
+        let (roots, watch) = self.pages.roots();
+        roots.begin_reading();
+        driver.read_large_roots(collector, &mut |marker, range| {
+            roots.read_running(watch, range, &mut |part| {
+                // SAFETY: a part of what roots there are.
+                unsafe { read_whole(marker, part) };
+            });
+        });
+    }
+
+    /// Reads the roots, for a program that names some itself.
+    fn first_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
+        of.step(Step::Armed);
+        let pause = Pause::begin(driver, of, own);
+        begin_marking(driver.heap);
+        // What would be born unmarked and only a stack knows, the last pause would have to mark: no
+        // round could read that stack.
+        if !driver.world.stops_one_by_one() {
+            self.begin_black(driver.heap);
+        }
+        self.read_unprotected_roots(driver, of, &pause);
+        driver.record.first_ns = pause.end();
+        of.step(Step::RootsRead);
+    }
+
+    fn mark(&mut self, driver: &mut Driver) {
+        let began = Instant::now();
+        // A minor cycle has scanned what was written, and the rest leads to what was marked before.
+        if self.generation == Generation::Full {
+            driver.marker.scan_frozen(Inward::LeftOut);
+        }
+        driver.mark_uncollectable();
+        refs::process::trace_strong(&mut References::new(driver));
+        driver.trace_registered();
+        driver.record.markers = driver.mark_with_workers();
+        self.stops_are_slow = false;
+        self.kept_up = self.rounds(driver);
+        if !self.kept_up {
+            let wanted = COLLECTOR.lock().markers.saturating_sub(1);
+            // Without the lock: a thread is made by libc, with the program's malloc.
+            driver.workers.ensure(wanted);
+        }
+        driver.record.mark_ns = nanoseconds(began);
+    }
+
+    /// What the program's own functions name was not looked at.
+    fn wants_middle_pause(&self, driver: &Driver) -> bool {
+        driver.team().aside_at(0).is_some()
+    }
+
+    /// Reads the roots again, and calls the program's functions for what was put aside, both for a
+    /// start.
+    fn middle_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
+        let pause = Pause::begin(driver, of, own);
+        self.read_unprotected_roots(driver, of, &pause);
+        let (began, team) = (Instant::now(), driver.team());
+        team.alone();
+        driver.marker.trace_aside(|| began.elapsed() > TRACING);
+        team.begin(MOST_MARKERS, true);
+        driver.record.note_short_stop(pause.end());
+    }
+
+    fn mark_again(&mut self, driver: &mut Driver) {
+        let began = Instant::now();
+        if self.kept_up {
+            self.rounds(driver);
+        } else {
+            self.preclean(driver, Protecting::Running);
+        }
+        driver.record.mark_ns += nanoseconds(began);
+    }
+
+    fn keep_up(&mut self, driver: &mut Driver) {
+        self.preclean(driver, Protecting::Running);
+    }
+
+    fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
+        of.step(Step::Stopped);
+        tell(CycleEvent::CycleStart);
+        let pause = Pause::begin(driver, of, own);
+        tell(CycleEvent::MarkStart);
+        driver.record.stopping_ns = pause.stopping_ns;
+        driver.team().alone();
+        let phase = Instant::now();
+        let (roots, watch) = self.pages.roots();
+        let mut root_bytes = 0;
+        driver.read_roots_by(of, &pause, &mut |marker, range| {
+            roots.read_stopped(watch, range, &mut |part| {
+                root_bytes += part.len();
+                // SAFETY: a part of what roots there are.
+                unsafe { read_whole(marker, part) };
+            });
+        });
+        driver.record.root_bytes = root_bytes;
+        driver.record.roots_ns = nanoseconds(phase);
+        self.mark_the_rest(driver, of.markers, &pause);
+        of.step(Step::Drained);
+        tell(CycleEvent::MarkEnd);
+        let phase = Instant::now();
+        // The program's own trace functions are called in pauses only.
+        let everything = driver.heap.layouts.has_functions();
+        let processed = refs::settle_stopped(&mut References::new(driver), everything);
+        if !processed {
+            // What a thread allocates, while references are processed beside it, is not theirs to
+            // judge.
+            self.begin_black(driver.heap);
+        }
+        pause.hand_to_sweep(driver, of, !processed);
+        if processed {
+            self.conclude(driver, of, pause.so_far_ns(), phase);
+            driver.record.pause_ns = pause.end();
+        } else {
+            driver.record.pause_ns = pause.end();
+            let phase = Instant::now();
+            // Threads are handed marked cells meanwhile.
+            driver.team().begin(1, true);
+            refs::settle_running(&mut References::new(driver));
+            self.conclude(driver, of, driver.record.pause_ns, phase);
+        }
+        driver.record.publish();
+    }
+
+    fn swept(&mut self) {
+        self.pages.disarm_free();
+    }
 }

@@ -1,96 +1,85 @@
-//! A full cycle with the world stopped: the reference for every other way to collect.
+//! A full cycle with the world stopped: the reference for every other mode.
 //!
-//! The steps: finish the last sweep and clear the mark bits, world running · stop · let each thread keep the cells of its runs · read roots · mark in parallel · settle
-//! references · hand the blocks to the sweep · resume. What is allocated between clearing and stopping is unmarked like everything else.
-
-#![allow(unsafe_code)]
+//! The steps: finish the last sweep and clear the mark bits, world running · stop · let each thread
+//! keep the cells of its runs · read roots · mark in parallel · process references · hand the
+//! blocks to the sweep · resume. What is allocated between clearing and stopping is unmarked like
+//! everything else. Called by the thread that has the collector's lock and the driver token.
 
 use core::sync::atomic::Ordering::*;
 use std::time::Instant;
 
-use super::collector::Collector;
-use super::conclude::conclude;
-use super::events::{CycleEvent, tell};
-use super::generation::Generation;
-use super::markers;
-use super::phase::Step;
-use super::report::{CYCLES, CycleRecord, Kind};
-use super::settle::Settling;
-use super::stopped::{Stop, mark_uncollectable, nanoseconds, read_roots};
 use crate::alloc::sweep;
-use crate::heap::HEAP;
-use crate::mark::drain::Marker;
+use crate::cycle::collector::Collector;
+use crate::cycle::phase::Step;
+use crate::cycle::phases::finish::finish;
+use crate::cycle::phases::pause::{Pause, nanoseconds};
+use crate::cycle::policy::generation::Generation;
+use crate::cycle::report::events::{CycleEvent, tell};
+use crate::cycle::report::record::{CycleRecord, Kind};
+use crate::cycle::token::Driver;
 use crate::mark::frozen::Inward;
 use crate::mark::rescan;
-use crate::mark::team::Team;
-use crate::refs;
 use crate::world::mutator::Mutator;
 
 /// Marking that is expected to take less than helpers need to wake up is done alone.
 const PARALLEL_ABOVE_BYTES: usize = 1 << 20;
 
-/// Runs the cycle. The caller holds the collector's lock and no other, and `own`, its mutator if it is one, has its position on the stack noted.
-pub fn run(collector: &mut Collector, own: Option<&Mutator>) {
-    let mut record = CycleRecord {
-        number: CYCLES.load(Relaxed) + 1,
-        kind: Kind::Stopped,
-        live_before_bytes: HEAP.state.live_bytes.load(Relaxed),
-        ..CycleRecord::default()
-    };
+/// Runs the cycle. The caller holds the collector's lock and no other, and `own`, its mutator if it
+/// is one, has its position on the stack noted.
+pub fn run(driver: &mut Driver, collector: &mut Collector, own: Option<&Mutator>) {
+    let heap = driver.heap;
+    driver.record = CycleRecord::begin(Kind::Stopped, heap.state.live_bytes.load(Relaxed));
     tell(CycleEvent::CycleStart);
     collector.step(Step::Begin);
     let began = Instant::now();
-    sweep::finish(&HEAP);
-    HEAP.clear_marks();
+    sweep::finish(heap);
+    heap.clear_marks();
     let wanted =
-        HEAP.state.expected_scanned_bytes() > PARALLEL_ABOVE_BYTES && collector.markers > 1;
-    let helpers = if wanted { markers::ensure(collector.markers - 1) } else { 0 };
-    let team = markers::team();
-    record.arm_ns = nanoseconds(began);
-    record.markers = 1 + helpers;
+        heap.state.expected_scanned_bytes() > PARALLEL_ABOVE_BYTES && collector.markers > 1;
+    let helpers = if wanted { driver.workers.ensure(collector.markers - 1) } else { 0 };
+    driver.record.arm_ns = nanoseconds(began);
+    driver.record.markers = 1 + helpers;
 
     collector.step(Step::Armed);
-    let stop = Stop::begin(collector, own);
-    record.stopping_ns = stop.stopping_ns;
+    let pause = Pause::begin(driver, collector, own);
+    driver.record.stopping_ns = pause.stopping_ns;
     let phase = Instant::now();
     tell(CycleEvent::MarkStart);
-    team.begin(1 + helpers, false);
-    HEAP.state.marked_bytes.store(0, Relaxed);
-    HEAP.state.born_marked_bytes.store(0, Relaxed);
-    // SAFETY: this thread drives the stop, under the collector's lock.
-    let marker = unsafe { markers::driver() };
-    read_roots(collector, &stop, team, marker);
-    refs::trace_registered(&mut Settling::new(team, &HEAP, marker));
-    marker.scan_frozen(Inward::Scanned);
-    mark_uncollectable(marker);
+    driver.team().begin(1 + helpers, false);
+    heap.state.marked_bytes.store(0, Relaxed);
+    heap.state.born_marked_bytes.store(0, Relaxed);
+    driver.read_roots(collector, &pause);
+    driver.trace_registered();
+    driver.marker.scan_frozen(Inward::Scanned);
+    driver.mark_uncollectable();
     collector.step(Step::RootsRead);
-    record.roots_ns = nanoseconds(phase);
+    driver.record.roots_ns = nanoseconds(phase);
 
     let phase = Instant::now();
-    mark(team, marker, helpers);
+    mark(driver, helpers);
     collector.step(Step::Drained);
-    record.mark_ns = nanoseconds(phase);
+    driver.record.mark_ns = nanoseconds(phase);
     tell(CycleEvent::MarkEnd);
 
     let phase = Instant::now();
-    refs::settle(&mut Settling::new(team, &HEAP, marker));
-    marker.report();
-    record.settle_ns = nanoseconds(phase);
-    stop.hand_to_sweep(collector, &mut record, false);
-    conclude(collector, Generation::Full, &mut record, stop.so_far_ns());
-    record.pause_ns = stop.end();
-    record.publish();
+    driver.process_references();
+    driver.record.settle_ns = nanoseconds(phase);
+    pause.hand_to_sweep(driver, collector, false);
+    finish(driver, collector, Generation::Full, pause.so_far_ns());
+    driver.record.pause_ns = pause.end();
+    driver.record.publish();
 }
 
-fn mark(team: &Team, marker: &mut Marker<'_>, helpers: usize) {
+fn mark(driver: &mut Driver, helpers: usize) {
+    let (team, workers) = (driver.team(), driver.workers);
     team.done.become_active();
     if helpers > 0 {
-        markers::open();
+        workers.open();
     }
-    marker.work_as_driver();
+    driver.marker.work_as_driver();
     if helpers > 0 {
-        markers::shut();
+        workers.shut();
     }
     team.alone();
-    rescan::until_complete(team, marker);
+    rescan::until_complete(team, &mut driver.marker);
 }

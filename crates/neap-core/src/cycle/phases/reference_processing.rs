@@ -1,69 +1,75 @@
-//! What settling references needs of a marker: asking, marking, and marking what an object reaches without itself.
+//! What reference processing needs of the driver: asking, marking, and marking what an object
+//! reaches without itself.
 //!
 //! Invariant: `drain` leaves nothing grey. Used by the driver alone, the helpers gone.
 
-#![allow(unsafe_code)]
-
-use crate::heap::Heap;
-use crate::mark::drain::Marker;
+use crate::cycle::token::Driver;
 use crate::mark::rescan;
-use crate::mark::team::Team;
-use crate::refs::Marking;
+use crate::refs::{self, Marking};
 
 /// The driver's marker, for `refs`.
-pub struct Settling<'a, 't> {
-    team: &'t Team,
-    heap: &'t Heap,
-    marker: &'a mut Marker<'t>,
-}
+pub struct References<'d>(&'d mut Driver);
 
-impl<'a, 't> Settling<'a, 't> {
-    /// For the driver of `team`, which is alone in it.
-    pub fn new(team: &'t Team, heap: &'t Heap, marker: &'a mut Marker<'t>) -> Self {
-        Self { team, heap, marker }
+impl<'d> References<'d> {
+    /// For a driver that is alone in its team.
+    pub fn new(driver: &'d mut Driver) -> Self {
+        Self(driver)
     }
 }
 
-impl Marking for Settling<'_, '_> {
+impl Marking for References<'_> {
     fn is_marked(&self, object: usize) -> bool {
-        self.heap.is_marked(object)
+        self.0.heap.is_marked(object)
     }
 
     fn prefetch_header(&self, object: usize) {
-        self.heap.prefetch_header(object);
+        self.0.heap.prefetch_header(object);
     }
 
     fn prefetch_marks(&self, object: usize) {
-        self.heap.prefetch_marks(object);
+        self.0.heap.prefetch_marks(object);
     }
 
     fn mark(&mut self, object: usize) {
-        self.marker.word(object);
+        self.0.marker.word(object);
     }
 
     fn mark_word(&mut self, word: usize) {
-        self.marker.word(word);
+        self.0.marker.word(word);
     }
 
     fn mark_contents(&mut self, object: usize) {
-        if let Some(cell) = self.heap.object_at(object) {
-            self.marker.scan_object(&cell);
+        if let Some(cell) = self.0.heap.object_at(object) {
+            self.0.marker.scan_object(&cell);
         }
     }
 
     fn mark_contents_except_self(&mut self, object: usize) {
-        if let Some(cell) = self.heap.object_at(object) {
+        if let Some(cell) = self.0.heap.object_at(object) {
             let own = cell.start.0..cell.start.0 + cell.bytes();
-            self.marker.scan_object_except(&cell, own);
+            self.0.marker.scan_object_except(&cell, own);
         }
     }
 
     fn drain(&mut self) {
-        self.marker.drain();
-        rescan::until_complete(self.team, self.marker);
+        self.0.marker.drain();
+        rescan::until_complete(self.0.team(), &mut self.0.marker);
     }
 
     fn container(&self, address: usize) -> Option<usize> {
-        self.heap.object_at(address).map(|cell| cell.start.0)
+        self.0.heap.object_at(address).map(|cell| cell.start.0)
+    }
+}
+
+impl Driver {
+    /// Marks what registrations, what is ready to run and what waits on queues keep alive.
+    pub fn trace_registered(&mut self) {
+        refs::trace_registered(&mut References::new(self));
+    }
+
+    /// Decides about every reference to what was not marked. After marking, world stopped.
+    pub fn process_references(&mut self) {
+        refs::settle(&mut References::new(self));
+        self.marker.report();
     }
 }

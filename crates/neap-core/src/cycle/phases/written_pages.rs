@@ -1,19 +1,21 @@
 //! The heap under the write watch: which pages are armed, and scanning again what was written.
 //!
-//! Invariant: as the watch's, `[watch.inv.rearm-before-scan]`; what the watch does not report on counts as written, `[heap.inv.armed]`. Used by the collector's thread while the world runs, and by who drives a stop.
+//! Invariant: as the watch's, `[watch.inv.rearm-before-scan]`; what the watch does not report on
+//! counts as written, `[heap.inv.armed]`. Used by the collector's thread while the world runs, and
+//! by who drives a stop.
 
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use super::watched_roots::WatchedRoots;
+use super::written_roots::WrittenRoots;
 use crate::addr::{CHUNK_BYTES, CHUNK_GRANULES, GRANULE_BYTES, Granule, PAGE_BYTES};
-use crate::heap::HEAP;
+use crate::heap::Heap;
 use crate::heap::granules::watched::{Row, for_each_row};
 use crate::mark::drain::Marker;
 use crate::sys::meta_vec::MetaVec;
-use crate::watch::choose::Watching;
-use crate::watch::{AnyWatch, Watch};
+use crate::watch::Watch;
+use crate::world::Stopped;
 
 /// Which blocks are armed besides those that are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,41 +30,43 @@ pub enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwatched;
 
-/// Granules between two rows that are armed with them, to save a system call: it costs about a microsecond, and so does a first write to an armed page.
+/// Granules between two rows that are armed with them, to save a system call: it costs about a
+/// microsecond, and so does a first write to an armed page.
 const GAPS: &[usize] = &[2];
-/// The same for stops, where time is dearer: the last one is taken where others leave too many rows. Shorter than a chunk, which the watch may not know.
+/// The same for stops, where time is dearer: the last one is taken where others leave too many
+/// rows. Shorter than a chunk, which the watch may not know.
 const GAPS_IN_STOPS: &[usize] = &[16, CHUNK_GRANULES - 1];
 /// So many rows are asked about in half a millisecond.
 const MOST_ROWS: usize = 400;
-/// A stop arms until it has taken so long; the next stop goes on. Larger: fewer stops; smaller: shorter ones.
+/// A stop arms until it has taken so long; the next stop goes on. Larger: fewer stops; smaller:
+/// shorter ones.
 const ARMING: Duration = Duration::from_micros(400);
-/// What was written is also scanned in the stop until it has taken so long, so not at all where arming took longer. Larger: longer stops; smaller: more rounds, since what is scanned beside the program lets it write meanwhile.
+/// What was written is also scanned in the stop until it has taken so long, so not at all where
+/// arming took longer. Larger: longer stops; smaller: more rounds, since what is scanned beside the
+/// program lets it write meanwhile.
 const STOP: Duration = Duration::from_micros(300);
 
 /// An open watch on the heap, and room for questions to it.
-pub struct Watched {
-    watch: AnyWatch,
+pub struct WrittenPages<W: Watch> {
+    heap: &'static Heap,
+    watch: W,
     /// Address ranges to ask about, kept from one question to the next.
     rows: MetaVec<(usize, usize)>,
     /// Written ranges that were reported in a stop.
     reported: MetaVec<(usize, usize)>,
-    roots: WatchedRoots,
+    roots: WrittenRoots,
 }
 
-impl Watched {
-    /// With an open watch.
-    pub fn new(watch: AnyWatch) -> Self {
-        Self { watch, rows: MetaVec::new(), reported: MetaVec::new(), roots: WatchedRoots::new() }
+impl<W: Watch> WrittenPages<W> {
+    /// With a watch that is open over this heap.
+    pub fn new(heap: &'static Heap, watch: W) -> Self {
+        let (rows, reported) = (MetaVec::new(), MetaVec::new());
+        Self { heap, watch, rows, reported, roots: WrittenRoots::new() }
     }
 
-    /// The way of watching.
-    pub fn watching(&self) -> Watching {
-        self.watch.watching()
-    }
-
-    /// Whether the program has closed the watch behind our back.
-    pub fn was_closed(&self) -> bool {
-        self.watch.was_closed()
+    /// The watch.
+    pub fn watch(&self) -> &W {
+        &self.watch
     }
 
     /// Makes room for questions, and says where that is.
@@ -74,7 +78,7 @@ impl Watched {
 
     /// Closes the watch and leaves all other memory where it is.
     pub fn close(self) {
-        let Self { watch, rows, reported, roots } = self;
+        let Self { heap: _, watch, rows, reported, roots } = self;
         drop(watch);
         core::mem::forget((rows, reported, roots));
     }
@@ -86,21 +90,23 @@ impl Watched {
     }
 
     /// The roots that are watched, and the watch to ask about them.
-    pub fn roots(&mut self) -> (&mut WatchedRoots, &mut AnyWatch) {
+    pub fn roots(&mut self) -> (&mut WrittenRoots, &mut W) {
         (&mut self.roots, &mut self.watch)
     }
 
-    /// Arms the chosen blocks and, again, all that are armed; calls `written` for what was written since it was armed last, what never was armed included. World running.
-    pub fn arm(
+    /// Arms the chosen blocks and, again, all that are armed; calls `written` for what was written
+    /// since it was armed last, what never was armed included. World running.
+    pub fn protect(
         &mut self,
         choice: Choice,
         mut written: impl FnMut(Range<usize>),
     ) -> Result<(), Unwatched> {
         self.choose(choice, GAPS);
-        let Self { watch, rows, .. } = self;
+        let Self { heap, watch, rows, .. } = self;
+        let heap: &Heap = heap;
         let mut reported = |range: Range<usize>| {
-            if HEAP.state.frozen_bytes.load(Relaxed) > 0 {
-                HEAP.inner().granules.forget_inward(granules(&range));
+            if heap.state.frozen_bytes.load(Relaxed) > 0 {
+                heap.inner().granules.forget_inward(granules(heap, &range));
             }
             written(range);
         };
@@ -108,26 +114,28 @@ impl Watched {
             .iter()
             .all(|(start, end)| watch.take_written(&(*start..*end), &mut reported).is_ok());
         if !armed {
-            HEAP.inner().granules.forget_registrations();
+            heap.inner().granules.forget_registrations();
         }
         armed.then_some(()).ok_or(Unwatched)
     }
 
-    /// Lists what is to be armed: the chosen blocks and all that are armed already, with the gaps of at most `gaps` granules between them; longer ones where that makes too many rows. All that counts as armed from now on.
+    /// Lists what is to be armed: the chosen blocks and all that are armed already, with the gaps
+    /// of at most `gaps` granules between them; longer ones where that makes too many rows. All
+    /// that counts as armed from now on.
     fn choose(&mut self, choice: Choice, gaps: &[usize]) {
         self.register();
-        let rows = &mut self.rows;
+        let (heap, rows) = (self.heap, &mut self.rows);
         for gap in gaps.iter().copied() {
             rows.clear();
             let mut carried = 0;
             let chosen = |chunk: usize, unarmed: u128| match choice {
                 Choice::All => unarmed,
                 Choice::Marked => {
-                    let firsts = HEAP.marked_in_chunk(chunk) & unarmed;
-                    HEAP.granules_of_blocks(chunk, firsts, &mut carried)
+                    let firsts = heap.marked_in_chunk(chunk) & unarmed;
+                    heap.granules_of_blocks(chunk, firsts, &mut carried)
                 }
             };
-            HEAP.inner().granules.arm(gap, chosen, |row| rows.push(address_range(row)));
+            heap.inner().granules.arm(gap, chosen, |row| rows.push(address_range(heap, row)));
             if rows.len() <= MOST_ROWS {
                 break;
             }
@@ -136,60 +144,66 @@ impl Watched {
 
     /// Has the watch know all chunks of scanned objects, as far as the system agrees.
     fn register(&mut self) {
-        let rows = &mut self.rows;
+        let (heap, rows) = (self.heap, &mut self.rows);
         rows.clear();
-        HEAP.inner().granules.for_each_unregistered(|first, count| rows.push((first, count)));
+        heap.inner().granules.for_each_unregistered(|first, count| rows.push((first, count)));
         for (first, count) in rows.iter().copied() {
-            let start = HEAP.base().0 + first * CHUNK_BYTES;
+            let start = heap.base().0 + first * CHUNK_BYTES;
             // Outside the heap's lock: the system call waits for every page fault of the process.
             if self.watch.register(&(start..start + count * CHUNK_BYTES)).is_ok() {
-                HEAP.inner().granules.note_registered(first, count);
+                heap.inner().granules.note_registered(first, count);
             }
         }
     }
 
-    /// Has the watch forget free memory, so that allocating there causes no page faults. World running.
+    /// Has the watch forget free memory, so that allocating there causes no page faults. World
+    /// running.
     pub fn disarm_free(&mut self) {
-        let Self { watch, rows, .. } = self;
+        let Self { heap, watch, rows, .. } = self;
+        let heap: &Heap = heap;
         rows.clear();
-        HEAP.inner().granules.disarm_free(|row| rows.push(address_range(row)));
+        heap.inner().granules.disarm_free(|row| rows.push(address_range(heap, row)));
         rows.iter().for_each(|(start, end)| watch.disarm(&(*start..*end)));
     }
 
-    /// Arms the chosen blocks, scans the marked objects on written pages again, and says how much that was, in pages. World running.
+    /// Arms the chosen blocks, scans the marked objects on written pages again, and says how much
+    /// that was, in pages. World running.
     pub fn preclean(
         &mut self,
         choice: Choice,
         marker: &mut Marker<'_>,
     ) -> Result<usize, Unwatched> {
         let mut scanned = 0;
-        self.arm(choice, |written| {
+        self.protect(choice, |written| {
             scanned += marker.rescan(&written);
         })?;
         Ok(pages(scanned))
     }
 
-    /// The same, but arms while `stopped` has the world stopped, as much as fits into short stops, and begins to scan there what was written. Nobody has to be told of a page that is armed while nobody
-    /// runs: with one other thread at work that takes ten times as long, and meanwhile as much is written again.
-    pub fn preclean_in_stops(
+    /// The same, but arms while `stopped` has the world stopped, as much as fits into short stops,
+    /// and begins to scan there what was written. Nobody has to be told of a page that is armed
+    /// while nobody runs: with one other thread at work that takes ten times as long, and meanwhile
+    /// as much is written again.
+    pub fn preclean_in_pauses(
         &mut self,
         marker: &mut Marker<'_>,
-        mut stopped: impl FnMut(&mut dyn FnMut(Instant)),
+        mut stopped: impl FnMut(&mut dyn FnMut(&Stopped, Instant)),
     ) -> Result<usize, Unwatched> {
         self.choose(Choice::Marked, GAPS_IN_STOPS);
-        let Self { watch, rows, reported, .. } = self;
+        let Self { heap, watch, rows, reported, .. } = self;
+        let heap: &Heap = heap;
         let mut scanned = 0;
         let mut answered = true;
         let mut left = rows.iter().copied().peekable();
         while left.peek().is_some() {
             reported.clear();
-            stopped(&mut |began| {
-                let mut inner = HEAP.inner();
+            stopped(&mut |_, began| {
+                let mut inner = heap.inner();
                 while began.elapsed() < ARMING
                     && let Some((start, end)) = left.next()
                 {
                     let mut note = |written: Range<usize>| {
-                        inner.granules.forget_inward(granules(&written));
+                        inner.granules.forget_inward(granules(heap, &written));
                         answered &= reported.try_push((written.start, written.end)).is_ok();
                     };
                     answered &= watch.take_written(&(start..end), &mut note).is_ok();
@@ -209,22 +223,28 @@ impl Watched {
             reported.iter().for_each(|(start, end)| scanned += marker.rescan(&(*start..*end)));
         }
         if !answered {
-            HEAP.inner().granules.forget_registrations();
+            heap.inner().granules.forget_registrations();
         }
         answered.then_some(pages(scanned)).ok_or(Unwatched)
     }
 
-    /// The same with the world stopped, arming nothing: what is reported now will be reported to the next cycle too. Where it is more than `most_bytes`, the rest is kept for the marker and those who help it.
+    /// The same with the world stopped, arming nothing: what is reported now will be reported to
+    /// the next cycle too. Where it is more than `most_bytes`, the rest is kept for the marker and
+    /// those who help it.
     pub fn remark(
         &mut self,
         marker: &mut Marker<'_>,
+        _: &Stopped,
         most_bytes: usize,
     ) -> Result<usize, Unwatched> {
-        let base = HEAP.base().0;
-        let Self { watch, rows, .. } = self;
-        let inner = HEAP.inner();
+        let Self { heap, watch, rows, .. } = self;
+        let heap: &Heap = heap;
+        let base = heap.base().0;
+        let inner = heap.inner();
         rows.clear();
-        inner.granules.for_each_armed_row(GAPS_IN_STOPS[0], |row| rows.push(address_range(row)));
+        inner
+            .granules
+            .for_each_armed_row(GAPS_IN_STOPS[0], |row| rows.push(address_range(heap, row)));
         let mut scanned = 0;
         let mut rescan = |range: Range<usize>| {
             if scanned < most_bytes {
@@ -238,13 +258,14 @@ impl Watched {
             let range = *start..*end;
             watch
                 .written(&range, &mut |written| {
-                    // Of what never was armed only blocks with marked objects matter: they follow below.
+                    // Of what never was armed only blocks with marked objects matter: they follow
+                    // below.
                     let [first, last] =
                         [written.start, written.end - 1].map(|at| Granule::containing(at - base));
                     for chunk in first.chunk()..=last.chunk() {
                         let (armed, _) = inner.granules.scanned_in_chunk(chunk);
                         for_each_row(armed & in_chunk(chunk, first, last), |place, count| {
-                            let row = address_range(row(chunk, place, count));
+                            let row = address_range(heap, row(chunk, place, count));
                             rescan(row.0.max(written.start)..row.1.min(written.end));
                         });
                     }
@@ -253,11 +274,11 @@ impl Watched {
         });
         for chunk in 0..inner.granules.chunks() {
             let (_, unarmed) = inner.granules.scanned_in_chunk(chunk);
-            for_each_row(HEAP.marked_in_chunk(chunk) & unarmed, |place, count| {
+            for_each_row(heap.marked_in_chunk(chunk) & unarmed, |place, count| {
                 for index in place..place + count {
                     let block = Granule((chunk * CHUNK_GRANULES + index) as u32);
-                    let count = HEAP.header(block).span() as usize;
-                    let (start, end) = address_range(Row { first: block, count });
+                    let count = heap.header(block).span() as usize;
+                    let (start, end) = address_range(heap, Row { first: block, count });
                     rescan(start..end);
                 }
             });
@@ -267,8 +288,8 @@ impl Watched {
 }
 
 /// Those that a range of addresses of the heap lies in.
-fn granules(range: &Range<usize>) -> Range<Granule> {
-    let granule = |address: usize| Granule::containing(address - HEAP.base().0);
+fn granules(heap: &Heap, range: &Range<usize>) -> Range<Granule> {
+    let granule = |address: usize| Granule::containing(address - heap.base().0);
     granule(range.start)..granule(range.end - 1).add(1)
 }
 
@@ -282,8 +303,8 @@ fn row(chunk: usize, place: usize, count: usize) -> Row {
 }
 
 /// The addresses of a row.
-pub fn address_range(row: Row) -> (usize, usize) {
-    let start = HEAP.address(row.first).0;
+pub fn address_range(heap: &Heap, row: Row) -> (usize, usize) {
+    let start = heap.address(row.first).0;
     (start, start + row.count * GRANULE_BYTES)
 }
 
@@ -297,6 +318,23 @@ fn in_chunk(chunk: usize, first: Granule, last: Granule) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::addr::Address;
+    use crate::heap::HEAP;
+    use crate::sys::map;
+    use crate::watch::pagemap::Pagemap;
+
+    /// A child of `fork` that gave such memory back would unmap what lies there now: the parent's
+    /// thread may have been moving it.
+    #[test]
+    fn what_is_left_to_the_parent_stays_mapped() {
+        let Ok(watch) = Pagemap::open() else { return };
+        let mut pages = WrittenPages::new(&HEAP, watch);
+        let room = pages.room().map(|address| address & !(PAGE_BYTES - 1));
+        pages.close();
+        for page in room {
+            assert!(map::resident_bytes(Address(page), PAGE_BYTES, &mut [0; 1]).is_some());
+        }
+    }
 
     #[test]
     fn granules_between_two_ends() {

@@ -1,7 +1,11 @@
-//! Large roots under the write watch: static data, registered ranges and deep stacks are read while the program runs, and a stop reads again only the pages of them that were written since.
+//! Large roots under the write watch: static data, registered ranges and deep stacks are read while
+//! the program runs, and a stop reads again only the pages of them that were written since.
 //!
-//! Invariant `[cycle.inv.watched-roots]`: each word of an armed page was read after the page was armed last, or the page will be reported. A range that the watch does not answer for, because it was mapped anew or never known to it, is
-//! read whole. Nothing is remembered from one cycle to the next: a range is armed when a cycle first lists it. Used by the collector's thread while the world runs, and by who drives a stop; neither allocates nor locks in one.
+//! Invariant `[cycle.inv.watched-roots]`: each word of an armed page was read after the page was
+//! armed last, or the page will be reported. A range that the watch does not answer for, because it
+//! was mapped anew or never known to it, is read whole. Nothing is remembered from one cycle to the
+//! next: a range is armed when a cycle first lists it. Used by the collector's thread while the
+//! world runs, and by who drives a stop; neither allocates nor locks in one.
 
 use core::ops::Range;
 
@@ -9,9 +13,10 @@ use crate::addr::PAGE_BYTES;
 use crate::heap::HEAP;
 use crate::sys::mappings;
 use crate::sys::meta_vec::MetaVec;
-use crate::watch::{AnyWatch, Watch};
+use crate::watch::Watch;
 
-/// Ranges with fewer bytes in whole pages are read whole each time: reading these takes about as long as to ask which of them were written, with the faults that arming causes.
+/// Ranges with fewer bytes in whole pages are read whole each time: reading these takes about as
+/// long as to ask which of them were written, with the faults that arming causes.
 const LEAST_BYTES: usize = 64 << 10;
 
 /// Whole pages.
@@ -38,13 +43,13 @@ impl Pages {
 }
 
 /// What is armed of the roots.
-pub struct WatchedRoots {
+pub struct WrittenRoots {
     armed: MetaVec<Pages>,
     /// What was armed at the reading before; while one is under way.
     before: MetaVec<Pages>,
 }
 
-impl WatchedRoots {
+impl WrittenRoots {
     /// Nothing is armed.
     pub const fn new() -> Self {
         Self { armed: MetaVec::new(), before: MetaVec::new() }
@@ -55,22 +60,26 @@ impl WatchedRoots {
         self.armed.clear();
     }
 
-    /// All roots are about to be given to [`Self::read_running`]. What is not given is no root any more.
+    /// All roots are about to be given to [`Self::read_running`]. What is not given is no root any
+    /// more.
     pub fn begin_reading(&mut self) {
         core::mem::swap(&mut self.armed, &mut self.before);
         self.armed.clear();
     }
 
-    /// Calls `read` with the parts of `range` that a reading with the world running has to read: all of a root that is not armed yet, after arming it; of others what was written since the last reading, which is armed again. The caller keeps the range mapped meanwhile, and has
+    /// Calls `read` with the parts of `range` that a reading with the world running has to read:
+    /// all of a root that is not armed yet, after arming it; of others what was written since the
+    /// last reading, which is armed again. The caller keeps the range mapped meanwhile, and has
     /// objects that it marks stay.
     pub fn read_running(
         &mut self,
-        watch: &mut AnyWatch,
+        watch: &mut dyn Watch,
         range: Range<usize>,
         read: &mut dyn FnMut(Range<usize>),
     ) {
         let pages = Pages::of(&range);
-        // The heap's own pages are armed for other reasons, and who asks for them would take the answers.
+        // The heap's own pages are armed for other reasons, and who asks for them would take the
+        // answers.
         let heap = HEAP.base().0..HEAP.base().0 + HEAP.reserved();
         if pages.range().len() < LEAST_BYTES || pages.overlap(&heap) || !watch.takes_any_memory() {
             return read(range);
@@ -91,22 +100,25 @@ impl WatchedRoots {
         }
     }
 
-    /// The same between two readings: calls `read` only with what was written of a root that is armed, which is armed again.
+    /// The same between two readings: calls `read` only with what was written of a root that is
+    /// armed, which is armed again.
     pub fn read_again(
         &self,
-        watch: &mut AnyWatch,
+        watch: &mut dyn Watch,
         range: &Range<usize>,
         read: &mut dyn FnMut(Range<usize>),
     ) {
         let pages = Pages::of(range);
         let armed = self.armed.contains(&pages);
         if armed && watch.take_written(&pages.range(), read).is_err() {
-            // Some pages may have been armed again and not reported. A stop finds that the watch does not know them, or they are read here.
+            // Some pages may have been armed again and not reported. A stop finds that the watch
+            // does not know them, or they are read here.
             read(pages.range());
         }
     }
 
-    /// Calls `read` with the parts of `range` that are not armed: what a first stop has to read, since a last one follows.
+    /// Calls `read` with the parts of `range` that are not armed: what a first stop has to read,
+    /// since a last one follows.
     pub fn read_unarmed(&self, range: Range<usize>, read: &mut dyn FnMut(Range<usize>)) {
         self.divide(range, &mut |part, armed| {
             if !armed {
@@ -115,10 +127,11 @@ impl WatchedRoots {
         });
     }
 
-    /// Calls `read` with the parts of `range` that have to be read in a stop, of all threads or of the one whose stack it is.
+    /// Calls `read` with the parts of `range` that have to be read in a stop, of all threads or of
+    /// the one whose stack it is.
     pub fn read_stopped(
         &self,
-        watch: &mut AnyWatch,
+        watch: &mut dyn Watch,
         range: Range<usize>,
         read: &mut dyn FnMut(Range<usize>),
     ) {
@@ -144,10 +157,12 @@ impl WatchedRoots {
     }
 }
 
-/// Has the watch report what is written to these pages from now on. False where the system refuses, or where others may write to them.
-fn arm(watch: &mut AnyWatch, pages: Pages) -> bool {
-    let arm = |watch: &mut AnyWatch| watch.take_written(&pages.range(), &mut |_| {}).is_ok();
-    // What is known was private when it became so, and a mapping in its place would not be known. Whole mappings, so that none is split: a stack is found by its mapping.
+/// Has the watch report what is written to these pages from now on. False where the system refuses,
+/// or where others may write to them.
+fn arm(watch: &mut dyn Watch, pages: Pages) -> bool {
+    let arm = |watch: &mut dyn Watch| watch.take_written(&pages.range(), &mut |_| {}).is_ok();
+    // What is known was private when it became so, and a mapping in its place would not be known.
+    // Whole mappings, so that none is split: a stack is found by its mapping.
     arm(watch)
         || mappings::covering(&pages.range())
             .is_some_and(|whole| watch.register(&whole).is_ok() && arm(watch))
@@ -160,23 +175,23 @@ mod tests {
     use super::*;
     use crate::addr::Address;
     use crate::sys::map;
-    use crate::watch::choose::Watching;
+    use crate::watch::pagemap::Pagemap;
 
     const BYTES: usize = 64 * PAGE_BYTES;
     /// Where the tests' root begins: not at a page.
     const BEFORE: usize = 1000;
 
     struct Tried {
-        roots: WatchedRoots,
-        watch: AnyWatch,
+        roots: WrittenRoots,
+        watch: Pagemap,
         memory: Address,
     }
 
     impl Tried {
         /// None where the system does not watch.
         fn new() -> Option<Self> {
-            let watch = AnyWatch::open(Watching::Pagemap)?;
-            Some(Self { roots: WatchedRoots::new(), watch, memory: map::allocate(BYTES).unwrap() })
+            let watch = Pagemap::open().ok()?;
+            Some(Self { roots: WrittenRoots::new(), watch, memory: map::allocate(BYTES).unwrap() })
         }
 
         fn root(&self) -> Range<usize> {

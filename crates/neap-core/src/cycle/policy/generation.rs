@@ -1,8 +1,11 @@
 //! Minor or full: which kind the next cycle is, from what the last ones yielded.
 //!
-//! Pure. A minor cycle keeps the mark bits: what is marked counts as live without being looked at, and what was written since the last cycle is the remembered set (A. Demers, M. Weiser, B. Hayes, H. Boehm, D. Bobrow, S. Shenker, "Combining
-//! generational and conservative garbage collection: framework and implementations", POPL 1990). It is worth its while as long as it gives back memory at less work than a full one would, and as long as what it wrongly keeps
-//! does not eat up the room between cycles.
+//! Pure. A minor cycle keeps the mark bits: what is marked counts as live without being looked at,
+//! and what was written since the last cycle is the remembered set (A. Demers, M. Weiser, B. Hayes,
+//! H. Boehm, D. Bobrow, S. Shenker, "Combining generational and conservative garbage collection:
+//! framework and implementations", POPL 1990). It is worth its while as long as it gives back
+//! memory at less work than a full one would, and as long as what it wrongly keeps does not eat up
+//! the room between cycles.
 
 /// How a cycle goes about what is marked already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -31,7 +34,8 @@ impl Yield {
         self.freed_bytes as f64 / self.work_ns.max(1) as f64
     }
 
-    /// Whether most of what was allocated is still there: the heap grows, and a minor cycle would find little.
+    /// Whether most of what was allocated is still there: the heap grows, and a minor cycle would
+    /// find little.
     pub fn stays(&self) -> bool {
         self.freed_bytes < self.allocated_bytes / 2
     }
@@ -56,9 +60,11 @@ pub struct Generations {
     bar: u32,
 }
 
-/// A minor cycle needs this part of the room that a full one left. Larger: more full cycles; smaller: more cycles in all.
+/// A minor cycle needs this part of the room that a full one left. Larger: more full cycles;
+/// smaller: more cycles in all.
 const LEAST_ROOM: f64 = 0.5;
-/// Minor cycles that do not pay are left out for this many full cycles at first, and for twice as many each time after.
+/// Minor cycles that do not pay are left out for this many full cycles at first, and for twice as
+/// many each time after.
 const FIRST_BAR: u32 = 4;
 const LONGEST_BAR: u32 = 64;
 
@@ -100,7 +106,8 @@ impl Generations {
         }
     }
 
-    /// What may be allocated when `live` bytes stay after a minor cycle: what is left below the limit that the last full cycle set.
+    /// What may be allocated when `live` bytes stay after a minor cycle: what is left below the
+    /// limit that the last full cycle set.
     pub fn room_after_minor(&self, live: usize) -> usize {
         self.limit.saturating_sub(live)
     }
@@ -130,8 +137,9 @@ mod tests {
 
     const MB: usize = 1_000_000;
 
-    /// A program of `live` bytes of which each cycle finds `survive` of 100 new ones alive, and full cycles free what minor ones wrongly kept. Marking takes a nanosecond for two bytes that are looked at.
-    /// Gives the kinds of the cycles.
+    /// A program of `live` bytes of which each cycle finds `survive` of 100 new ones alive, and
+    /// full cycles free what minor ones wrongly kept. Marking takes a nanosecond for two bytes that
+    /// are looked at. Gives the kinds of the cycles.
     fn simulate(live: usize, survive: usize, cycles: usize) -> Vec<Generation> {
         let mut generations = Generations::new();
         let mut kinds = Vec::new();

@@ -1,7 +1,10 @@
-//! When a program that allocates next to nothing is collected all the same: what it dropped goes back to the system, though it never gets to the trigger.
+//! When a program that allocates next to nothing is collected all the same: what it dropped goes
+//! back to the system, though it never gets to the trigger.
 //!
-//! Invariant `[cycle.rule.idle]`: no cycle for a program that has not run since the last one, none while it allocates, none where there is little to gain; and they come at growing distances of time. Pure: time, bytes and processor time come in
-//! with each look. Owned by the collector's thread.
+//! Invariant `[cycle.rule.idle]`: no cycle for a program that has not run since the last one, none
+//! while it allocates, none where there is little to gain; and they come at growing distances of
+//! time. Pure: time, bytes and processor time come in with each look. Owned by the collector's
+//! thread.
 
 /// What a look sees.
 #[derive(Clone, Copy, Debug)]
@@ -29,11 +32,13 @@ pub enum Verdict {
     Sleep,
 }
 
-/// A heap with less memory is left alone. Larger: fewer programs are disturbed; smaller: more memory comes back.
+/// A heap with less memory is left alone. Larger: fewer programs are disturbed; smaller: more
+/// memory comes back.
 const WORTH_BYTES: usize = 16 << 20;
 /// Who allocates more between two looks is not idle.
 const BUSY_BYTES: usize = 256 << 10;
-/// Less processor time than this since the last cycle is the noise of reading two clocks: the program has not run.
+/// Less processor time than this since the last cycle is the noise of reading two clocks: the
+/// program has not run.
 const STILL_NS: u64 = 3_000;
 /// Cycles of an idle program are no further apart than this.
 const LONGEST_MS: u64 = 120_000;
@@ -82,7 +87,8 @@ impl Idle {
         Verdict::Wait(self.wait_ms)
     }
 
-    /// The cycle that [`Verdict::Collect`] asked for is over, or could not be run; `now` is from after it, `took_ms` the processor time that it took.
+    /// The cycle that [`Verdict::Collect`] asked for is over, or could not be run; `now` is from
+    /// after it, `took_ms` the processor time that it took.
     pub fn collected(&mut self, now: &Now, took_ms: u64) -> u64 {
         (self.cycles, self.allocated_bytes) = (now.cycles, now.allocated_bytes);
         self.settled_ns = Some(now.program_ns);

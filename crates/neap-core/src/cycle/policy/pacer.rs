@@ -1,7 +1,10 @@
-//! What cycles cost the program, and what follows from it: how rarely they may come when memory is short, and when it is time to say that there is none.
+//! What cycles cost the program, and what follows from it: how rarely they may come when memory is
+//! short, and when it is time to say that there is none.
 //!
-//! Invariant `[cycle.rule.half]`: however short memory is, the threshold that [`Pacer::least_bytes`] allows keeps the collector to about half of the processors' time. Pure: time comes in as nanoseconds that have passed.
-//! Owned by the collector; told of every cycle as it ends.
+//! Invariant `[cycle.rule.half]`: however short memory is, the threshold that
+//! [`Pacer::least_bytes`] allows keeps the collector to about half of the processors' time. Pure:
+//! time comes in as nanoseconds that have passed. Owned by the collector; told of every cycle as it
+//! ends.
 
 /// A cycle that just ended, and the time since the one before.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +34,8 @@ impl Cycle {
         self.stopped_ns as f64 + self.running_ns as f64 * part.min(1.0)
     }
 
-    /// Whether the heap is next to full, and the program does next to nothing but wait for cycles, or waits much and still keeps more from cycle to cycle.
+    /// Whether the heap is next to full, and the program does next to nothing but wait for cycles,
+    /// or waits much and still keeps more from cycle to cycle.
     fn is_strained(&self, live_before: usize) -> bool {
         let busy_ns = self.stopped_ns.saturating_add(self.running_ns);
         let room = self.limit_bytes.saturating_sub(self.live_bytes);
@@ -49,7 +53,8 @@ const STRAINED_ROOM: usize = 16;
 const STRAINED_SHARE: f64 = 0.9;
 /// The same for a program that keeps more from cycle to cycle: it will not come out of it.
 const LEAKING_SHARE: f64 = 0.4;
-/// It may go on like that for so long. Longer: programs that come out of it by themselves are spared; shorter: the others end sooner.
+/// It may go on like that for so long. Longer: programs that come out of it by themselves are
+/// spared; shorter: the others end sooner.
 const STRAINED_NS: u64 = 500_000_000;
 /// And for at least so many cycles.
 const STRAINED_CYCLES: u32 = 4;
@@ -57,7 +62,8 @@ const STRAINED_CYCLES: u32 = 4;
 /// What is remembered of the cycles so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
-    /// Bytes that the program allocates between two cycles, the mean of the last time and those before.
+    /// Bytes that the program allocates between two cycles, the mean of the last time and those
+    /// before.
     allocated_bytes: f64,
     /// What it has of all processors' time for that; the mean again.
     program_ns: f64,
@@ -84,7 +90,8 @@ impl Pacer {
         }
     }
 
-    /// Takes a cycle in; true if it is time to refuse memory, since the program only waits for cycles that find hardly any.
+    /// Takes a cycle in; true if it is time to refuse memory, since the program only waits for
+    /// cycles that find hardly any.
     pub fn note(&mut self, cycle: &Cycle) -> bool {
         let cost_ns = cycle.cost_ns();
         let program_ns = (cycle.elapsed_ns as f64 - cost_ns).max(0.0);
@@ -112,9 +119,11 @@ impl Pacer {
         (self.strained_ns, self.strained_cycles) = (0, 0);
     }
 
-    /// So much is to be allocated between two cycles at least: it takes the program as long as a cycle costs.
+    /// So much is to be allocated between two cycles at least: it takes the program as long as a
+    /// cycle costs.
     pub fn least_bytes(&self) -> usize {
-        // Where cycles follow each other at once the program's time is next to nothing, and says nothing of its rate.
+        // Where cycles follow each other at once the program's time is next to nothing, and says
+        // nothing of its rate.
         let program_ns = self.program_ns.max(self.cost_ns / 16.0).max(1.0);
         (self.allocated_bytes / program_ns * self.cost_ns) as usize
     }
@@ -128,7 +137,8 @@ mod tests {
     const MIB: usize = 1 << 20;
     const SECOND: u64 = 1_000_000_000;
 
-    /// A program on simulated time: allocates at a rate, keeps some of it; marking takes time by what is live.
+    /// A program on simulated time: allocates at a rate, keeps some of it; marking takes time by
+    /// what is live.
     struct Simulation {
         settings: Settings,
         pacer: Pacer,

@@ -1,4 +1,5 @@
-//! When to collect: after as much was allocated as the last cycle found live, times the growth factor, and at least a floor.
+//! When to collect: after as much was allocated as the last cycle found live, times the growth
+//! factor, and at least a floor.
 //!
 //! Pure. Inputs are the heap's own byte counts.
 
@@ -7,9 +8,12 @@
 pub struct Settings {
     /// Bytes allocated per live byte before the next cycle. Larger: fewer cycles, more memory.
     pub growth: f64,
-    /// Bytes allocated before a cycle at least, for each of up to four threads. Larger: fewer cycles in small programs, more memory.
+    /// Bytes allocated before a cycle at least, for each of up to four threads. Larger: fewer
+    /// cycles in small programs, more memory.
     pub min_trigger: usize,
-    /// Cycles that cost the program too much of its time come more rarely, until so many bytes may be allocated between two of them. Larger: fewer of them, more memory; 0: their cost does not count.
+    /// Cycles that cost the program too much of its time come more rarely, until so many bytes may
+    /// be allocated between two of them. Larger: fewer of them, more memory; 0: their cost does not
+    /// count.
     pub busy_trigger: usize,
     /// The hard limit on the heap, `usize::MAX` for none.
     pub max_bytes: usize,
@@ -17,24 +21,30 @@ pub struct Settings {
     pub soft_bytes: usize,
 }
 
-/// The share of the time that a program may spend in stops before its heap is given more room than the user's growth says, and below which it gets less.
+/// The share of the time that a program may spend in stops before its heap is given more room than
+/// the user's growth says, and below which it gets less.
 pub const FAIR_SHARE: f64 = 0.25;
 /// The growth factor is multiplied by no less and no more than this.
 const ADAPTION: (f64, f64) = (0.75, 2.0);
-/// A heap with this much live gets no more than the user's growth says, however much it stops; smaller ones more, as the square root of how much smaller they are.
+/// A heap with this much live gets no more than the user's growth says, however much it stops;
+/// smaller ones more, as the square root of how much smaller they are.
 const LARGE_BYTES: f64 = 200e6;
-/// The floor is multiplied by the number of the program's threads, up to this: each of them allocates, and stopping them all costs more.
+/// The floor is multiplied by the number of the program's threads, up to this: each of them
+/// allocates, and stopping them all costs more.
 const HIGHEST_FLOOR: usize = 4;
-/// What the growth factor is multiplied by while the heap grows. Larger: fewer cycles on the way up; smaller: a lower peak.
+/// What the growth factor is multiplied by while the heap grows. Larger: fewer cycles on the way
+/// up; smaller: a lower peak.
 pub const WHILE_GROWING: f64 = 0.5;
 /// The same where cycles run beside the program on a processor that it leaves free.
 pub const WHILE_GROWING_BESIDE: f64 = 0.25;
 /// A heap whose live part is that much larger than a cycle before is growing.
 const GROWING: f64 = 1.25;
 
-/// The growth factor for a program that lately spent `share` (0 to 1) of its time in stops: memory is spent where it buys time. In the spirit of Kirisame, Shenoy and Panchekha,
-/// "Optimal heap limits for reducing browser memory use" (OOPSLA 2022), where the room also grows with what collecting costs and with the square root of what is live. A heap that is still growing gets the part of it that `growing` says:
-/// its size is about to be the program's peak.
+/// The growth factor for a program that lately spent `share` (0 to 1) of its time in stops: memory
+/// is spent where it buys time. In the spirit of Kirisame, Shenoy and Panchekha, "Optimal heap
+/// limits for reducing browser memory use" (OOPSLA 2022), where the room also grows with what
+/// collecting costs and with the square root of what is live. A heap that is still growing gets the
+/// part of it that `growing` says: its size is about to be the program's peak.
 pub fn adapted_growth(growth: f64, live_bytes: usize, share: f64, growing: Option<f64>) -> f64 {
     let most = (LARGE_BYTES / live_bytes.max(1) as f64).sqrt().clamp(1.0, ADAPTION.1);
     let wanted = (share / FAIR_SHARE).clamp(ADAPTION.0, most);
@@ -53,15 +63,19 @@ pub fn smoothed_share(share: f64, stopped_ns: u64, elapsed_ns: u64) -> f64 {
     (share + now) / 2.0
 }
 
-/// The program is to have so many times as much of its processors' time as cycles cost, as far as `busy_trigger` allows.
+/// The program is to have so many times as much of its processors' time as cycles cost, as far as
+/// `busy_trigger` allows.
 const FAIR_MULTIPLE: usize = 16;
 /// No threshold is smaller.
 const SMALLEST: usize = 64 << 10;
 
 impl Settings {
-    /// How many bytes may be allocated after a cycle that found `live_bytes` live, in a program that spends `share` of its time in stops, before the next one begins; `growing` is what it gets of that while the live part grows, `mutators` how many threads allocate,
-    /// `least` what they allocate in the time that a cycle costs. The heap is not to grow beyond the soft limit, but cycles are not to take more than half of the time. Near the hard limit it is half of what is
-    /// left, so that several cycles try before the limit refuses.
+    /// How many bytes may be allocated after a cycle that found `live_bytes` live, in a program
+    /// that spends `share` of its time in stops, before the next one begins; `growing` is what it
+    /// gets of that while the live part grows, `mutators` how many threads allocate, `least` what
+    /// they allocate in the time that a cycle costs. The heap is not to grow beyond the soft limit,
+    /// but cycles are not to take more than half of the time. Near the hard limit it is half of
+    /// what is left, so that several cycles try before the limit refuses.
     pub fn threshold(
         &self,
         live_bytes: usize,
@@ -80,31 +94,38 @@ impl Settings {
         wanted.min(below_soft.max(least).max(self.min_trigger)).min(below_hard).max(SMALLEST)
     }
 
-    /// How much may be allocated at most before a cycle, which is due after `threshold`, if little of it is in memory: in a limited heap no more than half of what the limits leave.
+    /// How much may be allocated at most before a cycle, which is due after `threshold`, if little
+    /// of it is in memory: in a limited heap no more than half of what the limits leave.
     pub fn latest(&self, threshold: usize, live_bytes: usize) -> usize {
         let room = self.max_bytes.min(self.soft_bytes).saturating_sub(live_bytes);
         threshold.saturating_mul(MOST_PUT_OFF).min(room / 2).max(threshold)
     }
 }
 
-/// A cycle is put off, where little of what was allocated is in memory, until so many times the threshold. Larger: fewer cycles in programs that never touch most of what they allocate, and more metadata for objects that nobody wants;
-/// more memory too, if all of it is touched afterwards.
+/// A cycle is put off, where little of what was allocated is in memory, until so many times the
+/// threshold. Larger: fewer cycles in programs that never touch most of what they allocate, and
+/// more metadata for objects that nobody wants; more memory too, if all of it is touched
+/// afterwards.
 const MOST_PUT_OFF: usize = 8;
 
-/// How much will be in memory when `more` bytes are allocated, if as much of them is touched as of the `handed_out` bytes now, of which `resident` are in memory.
+/// How much will be in memory when `more` bytes are allocated, if as much of them is touched as of
+/// the `handed_out` bytes now, of which `resident` are in memory.
 pub fn resident_after(resident: usize, handed_out: usize, more: usize) -> usize {
     let touched = resident as f64 / handed_out.max(1) as f64;
     resident.saturating_add((touched * more as f64) as usize)
 }
 
-/// What is left of a threshold for allocation after `born_marked` bytes were allocated during the cycle and kept unseen: most of them are garbage, and the heap is meant to hold the threshold above
-/// what is live, not above what was kept. At least a quarter of it, so that cycles do not follow each other without a pause.
+/// What is left of a threshold for allocation after `born_marked` bytes were allocated during the
+/// cycle and kept unseen: most of them are garbage, and the heap is meant to hold the threshold
+/// above what is live, not above what was kept. At least a quarter of it, so that cycles do not
+/// follow each other without a pause.
 pub fn after_floating(threshold: usize, born_marked: usize) -> usize {
     threshold.saturating_sub(born_marked).max(threshold / 4)
 }
 
-/// How much may be allocated before a concurrent cycle begins, so that it ends about when the threshold is reached: what was allocated while the last one ran, and a quarter more, is kept free for this one, but
-/// never more than three quarters of the threshold, nor less than an eighth.
+/// How much may be allocated before a concurrent cycle begins, so that it ends about when the
+/// threshold is reached: what was allocated while the last one ran, and a quarter more, is kept
+/// free for this one, but never more than three quarters of the threshold, nor less than an eighth.
 pub fn concurrent_start(threshold: usize, allocated_during_last: usize) -> usize {
     let reserve = allocated_during_last.saturating_add(allocated_during_last / 4);
     threshold - reserve.clamp(threshold / 8, threshold / 4 * 3)
@@ -113,9 +134,11 @@ pub fn concurrent_start(threshold: usize, allocated_during_last: usize) -> usize
 /// What a small heap may be allocated while a cycle is under way before threads help with it.
 const LEAST_BESIDE: usize = 8 << 20;
 
-/// Beyond this much allocation a thread helps with the cycle that is under way, or waits for it: the heap does not grow without bound because marking is slow. With `live_bytes` live the heap then
-/// holds an eighth more than it would if the world were stopped. And since `due`, when the cycle began, no more is allocated than an eighth of the `marked_bytes` of the last: nearly all of it is kept until the next one, which
-/// has as much more to mark, and so on.
+/// Beyond this much allocation a thread helps with the cycle that is under way, or waits for it:
+/// the heap does not grow without bound because marking is slow. With `live_bytes` live the heap
+/// then holds an eighth more than it would if the world were stopped. And since `due`, when the
+/// cycle began, no more is allocated than an eighth of the `marked_bytes` of the last: nearly all
+/// of it is kept until the next one, which has as much more to mark, and so on.
 pub fn stall_at(threshold: usize, live_bytes: usize, due: usize, marked_bytes: usize) -> usize {
     let eighth = threshold.saturating_add(live_bytes) / 8;
     threshold.saturating_add(eighth).min(due.saturating_add((marked_bytes / 8).max(LEAST_BESIDE)))

@@ -1,7 +1,9 @@
-//! What the program is told of cycles: one callback for each step, one when a cycle is over and anything may be done, one that may put a cycle off.
+//! What the program is told of cycles: one callback for each step, one when a cycle is over and
+//! anything may be done, one that may put a cycle off.
 //!
-//! Invariant: between `Stopped` and `BeforeResume` the callback runs with the world stopped and must not allocate or lock; `CycleStart` and the after-cycle callback run with the
-//! world running and no lock held. On the thread that drives the cycle.
+//! Invariant: between `Stopped` and `BeforeResume` the callback runs with the world stopped and
+//! must not allocate or lock; `CycleStart` and the after-cycle callback run with the world running
+//! and no lock held. On the thread that drives the cycle.
 
 #![allow(unsafe_code)]
 
@@ -24,7 +26,8 @@ static EVENT: AtomicUsize = AtomicUsize::new(0);
 static AFTER: AtomicUsize = AtomicUsize::new(0);
 static GATE: AtomicUsize = AtomicUsize::new(0);
 static TAKES_PART: AtomicUsize = AtomicUsize::new(0);
-/// The stop is driven by the collector's own thread, where nothing of the program's may run. Written by who drives it.
+/// The stop is driven by the collector's own thread, where nothing of the program's may run.
+/// Written by who drives it.
 static UNHEARD: AtomicBool = AtomicBool::new(false);
 
 /// Sets the callback for steps.
@@ -42,7 +45,8 @@ pub fn set_gate(gate: Option<CycleGate>) {
     GATE.store(gate.map_or(0, |gate| gate as usize), Release);
 }
 
-/// Says whether the program itself takes part in cycles, where a front end has callbacks of its own all the time. Called on any thread; neither allocates nor attaches.
+/// Says whether the program itself takes part in cycles, where a front end has callbacks of its own
+/// all the time. Called on any thread; neither allocates nor attaches.
 pub type TakesPart = fn() -> bool;
 
 /// Sets who says so.
@@ -50,7 +54,8 @@ pub fn set_takes_part(asked: TakesPart) {
     TAKES_PART.store(asked as usize, Release);
 }
 
-/// Whether functions of the program are called in a cycle, which may rely on the thread that they run on.
+/// Whether functions of the program are called in a cycle, which may rely on the thread that they
+/// run on.
 pub fn program_takes_part() -> bool {
     match TAKES_PART.load(Acquire) {
         0 => EVENT.load(Relaxed) != 0 || GATE.load(Relaxed) != 0 || root_callback::is_set(),
@@ -87,7 +92,8 @@ static QUIET: AtomicU32 = AtomicU32::new(0);
 /// The end of a cycle was not told.
 static MISSED: AtomicBool = AtomicBool::new(false);
 
-/// Runs `f`; the end of a cycle meanwhile is not told, since the program is not in a place where anything may be done. True if there was one: whoever comes by an allocation next has to be told.
+/// Runs `f`; the end of a cycle meanwhile is not told, since the program is not in a place where
+/// anything may be done. True if there was one: whoever comes by an allocation next has to be told.
 pub fn later(f: impl FnOnce()) -> bool {
     QUIET.fetch_add(1, AcqRel);
     f();

@@ -53,7 +53,8 @@ pub struct CycleRecord {
     pub number: u64,
     /// How it was run.
     pub kind: Kind,
-    /// The longest stop of a thread for its roots, or the first stop of the world, in a concurrent cycle; 0 otherwise.
+    /// The longest stop of a thread for its roots, or the first stop of the world, in a concurrent
+    /// cycle; 0 otherwise.
     pub first_ns: u64,
     /// Short stops for arming.
     pub short_stops: usize,
@@ -106,6 +107,12 @@ pub struct CycleRecord {
 }
 
 impl CycleRecord {
+    /// Of a cycle that begins now; the one before found so many bytes live.
+    pub fn begin(kind: Kind, live_before_bytes: usize) -> Self {
+        let number = CYCLES.load(Relaxed) + 1;
+        Self { number, kind, live_before_bytes, ..Self::default() }
+    }
+
     /// The cycle as recordings and metrics know it; it ends now.
     fn figures(&self) -> neap_record::Cycle {
         neap_record::Cycle {
@@ -171,7 +178,11 @@ impl CycleRecord {
         if LOG_CYCLES.load(Relaxed) {
             let us = |ns: u64| ns / 1000;
             print::message(format_args!(
-                "cycle={} kind={} pause_us={} first_us={} short_stops={} longest_short_us={} remembered_pages={} rounds={} preclean_pages={} remark_pages={} stopping_us={} roots_us={} root_kib={} ask_us={} remark_us={} mark_us={} settle_us={} arm_us={} markers={} threads={} allocated_kib={} live_kib={} committed_kib={} next_kib={}",
+                "cycle={} kind={} pause_us={} first_us={} short_stops={} longest_short_us={} \
+                 remembered_pages={} rounds={} preclean_pages={} remark_pages={} stopping_us={} \
+                 roots_us={} root_kib={} ask_us={} remark_us={} mark_us={} settle_us={} \
+                 arm_us={} markers={} threads={} allocated_kib={} live_kib={} \
+                 committed_kib={} next_kib={}",
                 self.number,
                 self.kind.name(),
                 us(self.pause_ns),

@@ -6,7 +6,6 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::events;
 use crate::mark::tracer::Tracer;
 
 /// Names roots to the tracer; must not allocate or lock.
@@ -24,10 +23,10 @@ pub fn is_set() -> bool {
     CALLBACK.load(Relaxed) != 0
 }
 
-/// Calls it.
+/// Calls it. Where callbacks of the program may run.
 pub fn call(tracer: &mut Tracer<'_>) {
     let callback = CALLBACK.load(Acquire);
-    if callback != 0 && events::are_heard() {
+    if callback != 0 {
         // SAFETY: stored from such a function; its contract is the program's to keep.
         unsafe { core::mem::transmute::<usize, RootCallback>(callback)(tracer) };
     }

@@ -1,7 +1,9 @@
-//! The gate to the team of markers, and the seats of its guests.
+//! The gate to the team of markers, and the slots of threads that assist.
 //!
-//! Invariant `[cycle.inv.gate]`: after [`Gate::shut`] nobody is inside, nobody will be before it is opened again, and all that was done inside is visible. A seat belongs to one thread from [`Seats::take`] to [`Seats::give_back`].
-//! Opened and shut by the cycle's driver; passed by helpers and by threads of the program. Model-checked in `tests/loom_gate.rs`.
+//! Invariant `[cycle.inv.gate]`: after [`Gate::shut`] nobody is inside, nobody will be before it is
+//! opened again, and all that was done inside is visible. A slot belongs to one thread from
+//! [`Slots::take`] to [`Slots::give_back`]. Opened and shut by the cycle's driver; passed by
+//! helpers and by threads of the program. Model-checked in `tests/loom_gate.rs`.
 
 use crate::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -49,29 +51,30 @@ impl Default for Gate {
     }
 }
 
-/// A bit for each of `COUNT` seats that is taken.
-pub struct Seats<const COUNT: u32>(AtomicU32);
+/// A bit for each of `COUNT` slots that is taken.
+pub struct Slots<const COUNT: u32>(AtomicU32);
 
-impl<const COUNT: u32> Seats<COUNT> {
+impl<const COUNT: u32> Slots<COUNT> {
     /// All free.
     pub fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// Takes a free seat, if there is one. Acquire: who had it before is done with what belongs to it.
+    /// Takes a free slot, if there is one. Acquire: who had it before is done with what belongs to
+    /// it.
     pub fn take(&self) -> Option<u32> {
-        let first_free = |seats: u32| (!seats).trailing_zeros();
-        let takes = |seats| (first_free(seats) < COUNT).then(|| seats | 1 << first_free(seats));
+        let first_free = |slots: u32| (!slots).trailing_zeros();
+        let takes = |slots| (first_free(slots) < COUNT).then(|| slots | 1 << first_free(slots));
         self.0.fetch_update(AcqRel, Acquire, takes).ok().map(first_free)
     }
 
-    /// Gives a seat back.
-    pub fn give_back(&self, seat: u32) {
-        self.0.fetch_and(!(1 << seat), Release);
+    /// Gives a slot back.
+    pub fn give_back(&self, slot: u32) {
+        self.0.fetch_and(!(1 << slot), Release);
     }
 }
 
-impl<const COUNT: u32> Default for Seats<COUNT> {
+impl<const COUNT: u32> Default for Slots<COUNT> {
     fn default() -> Self {
         Self::new()
     }
@@ -98,10 +101,10 @@ mod tests {
     }
 
     #[test]
-    fn seats_are_taken_once() {
-        let seats = Seats::<2>::new();
-        assert_eq!([seats.take(), seats.take(), seats.take()], [Some(0), Some(1), None]);
-        seats.give_back(0);
-        assert_eq!(seats.take(), Some(0));
+    fn slots_are_taken_once() {
+        let slots = Slots::<2>::new();
+        assert_eq!([slots.take(), slots.take(), slots.take()], [Some(0), Some(1), None]);
+        slots.give_back(0);
+        assert_eq!(slots.take(), Some(0));
     }
 }

@@ -1,0 +1,165 @@
+//! The way in to a cycle: a mutator that wants one begins it, or waits here for the one under way.
+//!
+//! Invariant: the collector's lock is waited for outside critical sections, so a thread that waits
+//! can be stopped by the cycle it waits for. Called by mutators, from the slow path of allocation
+//! and where the program asks.
+
+use core::sync::atomic::Ordering::*;
+use std::time::{Duration, Instant};
+
+use super::state;
+use super::{handshake, wake};
+use crate::cycle::collector::{self, COLLECTOR, Collector};
+use crate::cycle::modes::stop_the_world;
+use crate::cycle::phase::Phase;
+use crate::cycle::report::events;
+use crate::cycle::report::record::PAUSES;
+use crate::cycle::{limits, schedule};
+use crate::heap::HEAP;
+use crate::stats::assists;
+use crate::sync::Guard;
+use crate::sys::{clock, thread};
+use crate::world::mutator::Mutator;
+use crate::world::{self, attach, stop};
+
+/// A thread that allocated too much waits so long for a cycle under way, and again at its next
+/// refill; beyond an eighth more it waits for the end. Larger: longer operations; smaller: the heap
+/// grows further.
+const SHORT_STALL: Duration = Duration::from_millis(2);
+
+/// Why a cycle is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Enough was allocated.
+    Allocated,
+    /// Memory was refused.
+    NoMemory,
+    /// The program asked.
+    Explicit,
+}
+
+/// Runs a cycle on this thread, or waits for the one that runs; false if none was run because
+/// collections are disabled or held off by this thread, or because another thread's has just made
+/// this one unnecessary. Outside critical sections.
+pub fn collect(reason: Reason) -> bool {
+    thread::with_registers_spilled(|position| collect_from(position, reason))
+}
+
+/// The same for a caller that has spilled its registers above `position`: nothing below it is the
+/// program's.
+pub fn collect_from(position: usize, reason: Reason) -> bool {
+    let mutator = attach::current();
+    if collector::is_disabled()
+        || mutator.holds.load(Relaxed) > 0
+        || !world::the().may_be_stopped_here()
+    {
+        return false;
+    }
+    let refused = reason == Reason::Allocated && !collector::is_automatic();
+    if refused || (reason != Reason::Explicit && !events::may_begin()) {
+        schedule::postpone();
+        return false;
+    }
+    if reason == Reason::Explicit {
+        limits::note_explicit();
+    }
+    assists::counted(&PAUSES, clock::now_ns, || collect_as_wanted(position, reason))
+}
+
+/// The same, where nothing speaks against a cycle.
+fn collect_as_wanted(position: usize, reason: Reason) -> bool {
+    let mutator = attach::current();
+    // Twice, for a watch that turns out to be closed.
+    for _ in 0..2 {
+        handshake::reopen();
+        // Without the collector's thread the world is stopped for this cycle.
+        if schedule::is_worth_running_beside() && wake::ensure() {
+            let collected = concurrently(position, reason);
+            if collected || collector::runs_beside() {
+                return collected;
+            }
+        }
+    }
+    let Some(mut collector) = lock_for(reason) else { return false };
+    if reason == Reason::Allocated && !schedule::is_due() {
+        return false;
+    }
+    if collector.phase != Phase::Idle {
+        drop(collector);
+        return handshake::run_cycle(position);
+    }
+    mutator.holds.store(1, Relaxed);
+    mutator.position.store(position, Relaxed);
+    handshake::with_room(|| stopped(&mut collector, Some(mutator)));
+    mutator.holds.store(0, Relaxed);
+    let sweeps = wake::has_slept(match collector.has_processor_to_spare() {
+        true => BETWEEN_SWEEPS_MS,
+        false => LET_SWEEP_MS,
+    });
+    drop(collector);
+    if sweeps {
+        wake::wake();
+    }
+    events::after_cycle();
+    true
+}
+
+/// A cycle with the world stopped; `own` is the caller, if it is a mutator. The phase is idle.
+pub(super) fn stopped(collector: &mut Collector, own: Option<&Mutator>) {
+    let state = state::begin(collector);
+    stop_the_world::run(&mut state.driver, collector, own);
+    state::put_back(collector, state);
+}
+
+/// The collector's lock. Who only allocated enough does not wait for it while another thread is
+/// about to run the cycle, unless that takes long: it goes on, and so comes by where it is to
+/// stand.
+fn lock_for(reason: Reason) -> Option<Guard<'static, Collector>> {
+    let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
+    if reason == Reason::Allocated && allocated < schedule::stalls_at() {
+        return COLLECTOR.try_lock();
+    }
+    Some(COLLECTOR.lock())
+}
+
+/// How often the collector's thread is woken to sweep where the program's own threads keep all
+/// processors busy. Larger: memory goes back later; smaller: it takes a processor from them more
+/// often, and the next stop has to wait for the thread that lost it.
+const LET_SWEEP_MS: u64 = 50;
+/// The same where they leave it a processor: cycles that follow each other faster have little to
+/// sweep, and sweeping it beside a thread that allocates takes both of them longer. Larger: the
+/// program sweeps more itself.
+const BETWEEN_SWEEPS_MS: u64 = 2;
+
+/// Has the collector's thread begin a cycle; who asked for one waits for its end, who only
+/// allocated enough goes on unless it allocates faster than the cycle marks.
+fn concurrently(position: usize, reason: Reason) -> bool {
+    if reason != Reason::Allocated {
+        return handshake::run_cycle(position);
+    }
+    let allocated = || HEAP.state.allocated_since_cycle.load(Relaxed);
+    if allocated() >= schedule::stalls_at() {
+        let began = Instant::now();
+        let enough = || {
+            let stall_at = schedule::stalls_at();
+            allocated() < stall_at
+                || (allocated() < stall_at + stall_at / 8 && began.elapsed() >= SHORT_STALL)
+        };
+        return handshake::run_until(position, false, enough);
+    }
+    handshake::request(false);
+    false
+}
+
+/// In the slow path of an allocation: takes a step of the cycle under way, or begins one if it is
+/// due.
+#[inline]
+pub fn poll(position: usize) {
+    stop::poll(position);
+    if handshake::is_offered() {
+        assists::counted(&PAUSES, clock::now_ns, || handshake::take_offered(position));
+    }
+    if schedule::is_due() {
+        collect_from(position, Reason::Allocated);
+    }
+}

@@ -1,0 +1,121 @@
+//! The collector's own thread: drives cycles beside the program, finishes sweeps, collects an idle
+//! program, and gives memory back to the system when it has lain unused long enough.
+//!
+//! Invariant: it holds the heap's lock for a step at a time and is no mutator; the program is right
+//! without it, only larger and slower. Started by the first cycle, and again by the first cycle of
+//! a forked child.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU64, Ordering::*};
+use std::time::Instant;
+
+use super::{collect, handshake, wake};
+use crate::addr::GRANULE_BYTES;
+use crate::cycle::collector::{self, COLLECTOR};
+use crate::cycle::limits;
+use crate::cycle::phase::Phase;
+use crate::cycle::policy::idle::{Idle, Now, Verdict};
+use crate::cycle::report::events;
+use crate::cycle::report::record::CYCLES;
+use crate::heap::{HEAP, decay};
+use crate::sys::{clock, own_thread};
+
+/// How long memory lies unused before it goes back, milliseconds.
+static DECAY_MS: AtomicU64 = AtomicU64::new(4000);
+/// How long a program is quiet before it is collected, milliseconds; 0 for never.
+static IDLE_MS: AtomicU64 = AtomicU64::new(0);
+
+/// Sets the time after which a quiet program is collected; 0 for never.
+pub fn set_idle_ms(idle_ms: u64) {
+    IDLE_MS.store(idle_ms, Relaxed);
+}
+
+/// Sets the time after which unused memory goes back.
+pub fn set_decay_ms(decay_ms: u64) {
+    DECAY_MS.store(decay_ms, Relaxed);
+}
+
+/// Makes this what the collector's thread runs. Once, at start-up.
+pub fn prepare() {
+    wake::install(run);
+}
+
+extern "C" fn run(_: *mut c_void) -> *mut c_void {
+    let started = Instant::now();
+    let now_ms = move || {
+        // From 1: memory freed before the clock ran counts as old.
+        let now = 1 + started.elapsed().as_millis() as u64;
+        HEAP.state.set_now_ms(now);
+        now
+    };
+    let mut idle = Idle::new();
+    loop {
+        let seen = wake::reasons();
+        own_thread::leave_processor(wake::take_woken_on());
+        now_ms();
+        handshake::drive();
+        sweep();
+        let over = limits::look_if_old(now_ms());
+        let (collected, idle_ms) = look_idle(&mut idle, &now_ms);
+        let decay_ms = if over || collected { 0 } else { DECAY_MS.load(Relaxed) };
+        if let Some(before) = decay::due_before(now_ms(), decay_ms) {
+            while HEAP.clean(&mut HEAP.inner(), before, decay::STEP_RANGES) == decay::STEP_RANGES {}
+        }
+        let dirty = HEAP.inner().granules.dirty_free();
+        let sleep_ms = [decay::next_look_ms(decay_ms, dirty), idle_ms].into_iter().flatten().min();
+        wake::sleep(seen, sleep_ms);
+    }
+}
+
+/// Sweeps all blocks.
+fn sweep() {
+    while !HEAP.inner().sweep_step(&HEAP) {}
+    handshake::swept();
+}
+
+/// Collects if the program is idle and it is time: whether it did, and when to look again.
+fn look_idle(idle: &mut Idle, now_ms: &impl Fn() -> u64) -> (bool, Option<u64>) {
+    let now = || Now {
+        ms: now_ms(),
+        cycles: CYCLES.load(Relaxed),
+        allocated_bytes: HEAP.state.allocated_since_cycle.load(Relaxed),
+        resident_bytes: HEAP.inner().granules.resident() * GRANULE_BYTES,
+        program_ns: clock::others_processor_ns(),
+    };
+    match idle.look(&now(), IDLE_MS.load(Relaxed)) {
+        Verdict::Sleep => (false, None),
+        Verdict::Wait(ms) => (false, Some(ms)),
+        Verdict::Collect => {
+            let began_ns = clock::own_processor_ns();
+            let collected = collect_idle();
+            sweep();
+            let took_ms = (clock::own_processor_ns() - began_ns) / 1_000_000;
+            (collected, Some(idle.collected(&now(), took_ms)))
+        }
+    }
+}
+
+/// A cycle for a program that is idle, on the collector's thread: false if the program does not
+/// want one, or has functions that are called in cycles and rely on its own threads.
+fn collect_idle() -> bool {
+    if collector::is_disabled()
+        || !collector::is_automatic()
+        || handshake::program_takes_part()
+        || !events::may_begin()
+    {
+        return false;
+    }
+    if collector::runs_beside() {
+        handshake::drive_unasked();
+        return true;
+    }
+    let mut collector = COLLECTOR.lock();
+    if collector.phase != Phase::Idle {
+        return false;
+    }
+    events::set_heard(false);
+    collect::stopped(&mut collector, None);
+    events::set_heard(true);
+    handshake::tell_end();
+    true
+}

@@ -1,0 +1,79 @@
+//! Waking the collector's thread, and starting it when it is first wanted.
+//!
+//! Invariant: a reason to wake that comes while the thread is busy is seen before it sleeps: it
+//! reads the count of reasons before it looks for work, and sleeps on that count. Any thread wakes
+//! it, outside pauses; it sleeps here itself.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::OnceLock;
+
+use crate::sys::own_thread::{self, Start};
+use crate::sys::{clock, futex, thread};
+
+/// Counts reasons to wake; the thread sleeps on it.
+static WAKES: AtomicU32 = AtomicU32::new(0);
+/// Whether there is the thread. Written by who starts it.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+/// When the thread last went to sleep, by [`clock::now_ns`]. Written by it.
+static SLEPT_AT_NS: AtomicU64 = AtomicU64::new(0);
+/// The processor on which the thread was woken last. Written by who wakes it.
+static WOKEN_ON: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// What the thread runs; it stands above this file.
+static RUNS: OnceLock<Start> = OnceLock::new();
+
+/// Says what the thread runs. Once, at start-up.
+pub fn install(run: Start) {
+    let _ = RUNS.set(run);
+}
+
+/// Whether the thread has slept for so long, or was never started.
+pub fn has_slept(ms: u64) -> bool {
+    clock::now_ns().saturating_sub(SLEPT_AT_NS.load(Relaxed)) >= ms * 1_000_000
+}
+
+/// There is something to do. Outside pauses, on a thread of the program. False if the thread cannot
+/// be started.
+pub fn wake() -> bool {
+    WOKEN_ON.store(thread::processor(), Relaxed);
+    WAKES.fetch_add(1, Release);
+    if RUNNING.load(Acquire) {
+        futex::wake(&WAKES, 1);
+        return true;
+    }
+    ensure()
+}
+
+/// Makes sure that there is the thread. False if it cannot be started: no memory, or no more
+/// threads for this user.
+pub fn ensure() -> bool {
+    if RUNNING.load(Acquire) || RUNNING.swap(true, AcqRel) {
+        return true;
+    }
+    let started =
+        RUNS.get().is_some_and(|run| own_thread::start(*run, core::ptr::null_mut::<c_void>()));
+    RUNNING.store(started, Release);
+    started
+}
+
+/// Reasons to wake so far. On the collector's thread, before it looks for work.
+pub fn reasons() -> u32 {
+    WAKES.load(Acquire)
+}
+
+/// The processor on which the thread was woken last, if it was since this was asked.
+pub fn take_woken_on() -> usize {
+    WOKEN_ON.swap(usize::MAX, Relaxed)
+}
+
+/// Sleeps until there are more reasons than the `seen` ones, or for so long. On the collector's
+/// thread.
+pub fn sleep(seen: u32, longest_ms: Option<u64>) {
+    SLEPT_AT_NS.store(clock::now_ns(), Relaxed);
+    futex::wait(&WAKES, seen, longest_ms.map(|ms| ms * 1_000_000));
+}
+
+/// In the child of a `fork`: the thread does not exist.
+pub fn after_fork() {
+    RUNNING.store(false, Relaxed);
+}

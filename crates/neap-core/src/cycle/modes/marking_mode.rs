@@ -1,0 +1,68 @@
+//! What every mode of marking beside the program does, in this order.
+//!
+//! Invariant: the steps come in the order in which they stand here; `driver::handshake` sees to
+//! that and says who takes which. Each needs the driver token.
+
+use crate::cycle::collector::Collector;
+use crate::cycle::phases::written_pages::Unwatched;
+use crate::cycle::policy::generation::Generation;
+use crate::cycle::token::Driver;
+use crate::world::mutator::Mutator;
+
+/// The steps of a cycle beside the program. `own` is the calling mutator, if it is one.
+pub trait MarkingMode {
+    /// Whether the program has closed behind our back what this mode needs.
+    fn was_closed(&self) -> bool {
+        false
+    }
+
+    /// Whether marks of one cycle can serve the next: what was written since is known.
+    fn has_minor_cycles(&self) -> bool {
+        false
+    }
+
+    /// Before the roots, world running, on the collector's thread: finishes the last sweep, clears
+    /// marks, write-protects. An error where the system refuses: then there is no cycle.
+    fn write_protect(
+        &mut self,
+        driver: &mut Driver,
+        generation: Generation,
+    ) -> Result<(), Unwatched>;
+
+    /// Reads the roots with the world running, on the collector's thread; false for a mode that
+    /// needs a pause for them.
+    fn read_roots(&mut self, _: &mut Driver, _: &mut Collector) -> bool {
+        false
+    }
+
+    /// A first pause comes next, world running, on the collector's thread.
+    fn before_first_pause(&mut self, _: &mut Driver, _: &mut Collector) {}
+
+    /// The first pause.
+    fn first_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>);
+
+    /// Everything between the roots and the last pause, on the collector's thread.
+    fn mark(&mut self, driver: &mut Driver);
+
+    /// Whether a pause in the middle of marking makes the last one shorter. On the collector's
+    /// thread, after [`Self::mark`].
+    fn wants_middle_pause(&self, _: &Driver) -> bool {
+        false
+    }
+
+    /// That pause.
+    fn middle_pause(&mut self, _: &mut Driver, _: &mut Collector, _own: Option<&Mutator>) {}
+
+    /// Everything between that pause and the last one, on the collector's thread.
+    fn mark_again(&mut self, _: &mut Driver) {}
+
+    /// The last pause is late: what was written meanwhile is looked at now. On the collector's
+    /// thread.
+    fn keep_up(&mut self, _: &mut Driver) {}
+
+    /// The last pause; finishes the cycle.
+    fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>);
+
+    /// All blocks are swept. On the collector's thread, between cycles.
+    fn swept(&mut self) {}
+}

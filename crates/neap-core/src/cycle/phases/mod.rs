@@ -1,0 +1,12 @@
+//! The parts of a cycle, in the order in which they come: write-protecting and asking for written
+//! pages, the pause and the roots in it, reference processing, the end.
+//!
+//! Invariant: each takes the driver token, so it runs on the one thread that drives the cycle; what
+//! needs the world stopped takes the pause, too. Called by the modes.
+
+pub mod finish;
+pub mod pause;
+pub mod reference_processing;
+pub mod roots;
+pub mod written_pages;
+pub mod written_roots;

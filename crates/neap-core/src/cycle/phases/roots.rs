@@ -1,0 +1,170 @@
+//! Reading roots: in a pause all of them, beside the program those that can be read there, with one
+//! mutator stopped at a time.
+//!
+//! Invariant: `[world.inv.roots]`; what was read beside the program is read again in a pause, as
+//! far as it was written since. Called by the driver of a cycle.
+//!
+//! # Safety
+//! A range is read only while the world, or the list of loaded objects, promises that it is
+//! readable; the program vouches for the ranges that it registered.
+
+#![allow(unsafe_code)]
+
+use core::ops::Range;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::pause::Pause;
+use super::reference_processing::References;
+use crate::addr::CellIndex;
+use crate::cycle::collector::Collector;
+use crate::cycle::phase::Phase;
+use crate::cycle::report::{events, root_callback};
+use crate::cycle::token::Driver;
+use crate::heap::lookup::Cell;
+use crate::mark::drain::Marker;
+use crate::mark::tracer::Tracer;
+use crate::refs;
+use crate::sys::meta_vec::MetaVec;
+use crate::world::registry::{self, Registry};
+use crate::world::stop::One;
+use crate::world::{current, roots, stop};
+
+/// Whether whoever stores to a range of roots stands while it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// No: it is read for a start, and again in a pause.
+    Runs,
+    /// It is a thread that stands.
+    Stands,
+}
+
+/// Reads a range of roots, or what of it needs to be read.
+pub type ReadRange<'r> = &'r mut dyn FnMut(&mut Marker<'static>, Range<usize>);
+
+/// All of it: a [`ReadRange`].
+///
+/// # Safety
+/// The range is one that a `ReadRange` was given: the world and the list of loaded objects promise
+/// that what they name is readable while the reading goes on, and the program vouches for its own.
+pub unsafe fn read_whole(marker: &mut Marker<'static>, range: Range<usize>) {
+    // SAFETY: the caller's promise.
+    unsafe { marker.range(range.start, range.end) };
+}
+
+impl Driver {
+    /// Has the threads keep the cells of their runs, and reads every root.
+    pub fn read_roots(&mut self, collector: &mut Collector, pause: &Pause) {
+        // SAFETY: it is given what roots there are, with the world stopped.
+        let whole: ReadRange<'_> = &mut |marker, range| unsafe { read_whole(marker, range) };
+        self.read_roots_by(collector, pause, whole);
+    }
+
+    /// The same, where `read` knows better which parts of a range need to be read.
+    pub fn read_roots_by(&mut self, collector: &mut Collector, pause: &Pause, read: ReadRange<'_>) {
+        let Pause { registry, stopped, .. } = pause;
+        let (heap, world, marker) = (self.heap, self.world, &mut self.marker);
+        world.for_each_root(current::get(), stopped, &mut |range| read(marker, range));
+        for mutator in registry.iter() {
+            mutator.local.settle(heap);
+            if !world.names_roots_of(mutator, stopped) {
+                let standing = stopped.standing();
+                collector.images.of_mutator(registry.stacks(), mutator, standing, |range| {
+                    read(marker, range);
+                });
+            }
+        }
+        read_stacks(registry, marker);
+        collector.images.for_each(stopped, |range| read(marker, range));
+        refs::trace_roots(&mut References::new(self));
+        refs::monitor::trace_held(&mut References::new(self), stopped);
+        // Where this process marks while the world runs, strong handles are read then.
+        let runs = heap.state.marking.load(Relaxed) && !heap.state.has_snapshot();
+        if !runs || !matches!(collector.phase, Phase::Roots | Phase::Mark) {
+            refs::process::trace_strong(&mut References::new(self));
+        }
+        if events::are_heard() {
+            root_callback::call(&mut Tracer::new(&mut self.marker));
+        }
+    }
+
+    /// The same roots, but for those that the program names itself, with one mutator stopped at a
+    /// time, as far as the world has such stops; gives the longest of them. On the collector's
+    /// thread.
+    pub fn read_roots_running(
+        &mut self,
+        collector: &mut Collector,
+        read: &mut dyn FnMut(&mut Marker<'static>, Owner, Range<usize>),
+    ) -> u64 {
+        let (world, marker) = (self.world, &mut self.marker);
+        let images = &mut collector.images;
+        if world.has_images() {
+            images.for_each_running(|range| read(marker, Owner::Runs, range));
+        }
+        let mut registry = registry::lock();
+        let mut longest_ns = 0;
+        for mutator in registry.iter().filter(|_| world.stops_one_by_one()) {
+            if let Some(stack) = roots::resting_stack(mutator) {
+                read(marker, Owner::Runs, stack);
+            }
+            let one = stop::stop_one(images, &mut registry, mutator);
+            match &one {
+                One::Stands(standing) => {
+                    images.of_mutator(registry.stacks(), mutator, standing, |range| {
+                        read(marker, Owner::Stands, range);
+                    });
+                }
+                // SAFETY: the copy is there until the next such stop.
+                One::Copied(words) => unsafe { marker.range(words.start, words.end) },
+            }
+            longest_ns = longest_ns.max(stop::resume_one(one));
+        }
+        read_stacks(&registry, marker);
+        drop(registry);
+        refs::trace_roots(&mut References::new(self));
+        longest_ns
+    }
+
+    /// Only those that may be large: static data, registered ranges, what rests of stacks. World
+    /// running, on the collector's thread.
+    pub fn read_large_roots(&mut self, collector: &mut Collector, read: ReadRange<'_>) {
+        let (world, marker) = (self.world, &mut self.marker);
+        if world.has_images() {
+            collector.images.for_each_running(|range| read(marker, range));
+        }
+        let registry = registry::lock();
+        for mutator in registry.iter().filter(|_| world.stops_one_by_one()) {
+            if let Some(stack) = roots::resting_stack(mutator) {
+                read(marker, stack);
+            }
+        }
+    }
+
+    /// Objects that live until freed are roots themselves. Those that are marked already were
+    /// scanned, or were born marked.
+    pub fn mark_uncollectable(&mut self) {
+        let (heap, marker) = (self.heap, &mut self.marker);
+        let mut blocks = MetaVec::new();
+        heap.inner().for_each_uncollectable(heap, |block| blocks.push(block));
+        blocks.iter().copied().for_each(|block| {
+            let (header, bits) = (heap.header(block), heap.bits(block));
+            heap.for_each_object(block, header, |index: CellIndex, start| {
+                if bits.mark::<true>(index) {
+                    heap.note_marked(block, header);
+                    marker.count(header.cell_bytes());
+                    marker.scan_object(&Cell { block, header, bits, index, start });
+                }
+            });
+        });
+    }
+}
+
+/// Reads the stacks that are no thread's own and that nobody runs on.
+fn read_stacks(registry: &Registry, marker: &mut Marker<'static>) {
+    for stack in registry.stacks() {
+        let left = stack.left();
+        // SAFETY: a declared stack is readable until it is retired, which needs the registry's
+        // lock.
+        unsafe { marker.range(left.start, left.end) };
+        stack.registers().for_each(|register| marker.word(register));
+    }
+}

@@ -1,0 +1,8 @@
+//! What a cycle tells: the program's callbacks, the record of a cycle, the function that names
+//! roots.
+//!
+//! Called by the thread that drives a cycle; figures are read from any thread.
+
+pub mod events;
+pub mod record;
+pub mod root_callback;

@@ -1,0 +1,43 @@
+//! The stopped cycle; what a step refuses; and the driver token itself.
+
+use super::*;
+use crate::cycle::modes::stop_the_world;
+use crate::cycle::phase::Phase;
+
+#[test]
+fn a_stopped_cycle_keeps_what_is_reachable() {
+    let program = Program::new(None);
+    let [parent, child, dead] = core::array::from_fn(|_| program.allocate());
+    program.store(parent, 0, Some(child));
+    program.set_root(0, Some(parent));
+    stop_the_world::run(&mut program.state.driver, &mut COLLECTOR.lock(), None);
+    while !HEAP.inner().sweep_step(&HEAP) {}
+    assert_eq!([parent, child, dead].map(|object| program.lives(object)), [true, true, false]);
+    assert_eq!(COLLECTOR.lock().phase, Phase::Idle);
+    let record = program.state.driver.record;
+    assert!(record.live_bytes >= 2 * WORDS * 8 && record.pause_ns > 0);
+}
+
+#[test]
+fn there_is_one_driver_token() {
+    let program = Program::new(None);
+    let collector = &mut *COLLECTOR.lock();
+    assert!(state::take(collector).is_none(), "the test has it");
+    let driver = core::ptr::from_ref(&program.state.driver);
+    drop(program);
+    // As in the child of a fork: whoever had it is gone.
+    let again = state::reclaim(collector).unwrap();
+    assert_eq!(core::ptr::from_ref(&again.driver), driver);
+    state::put_back(collector, again);
+    assert!(state::take(collector).is_some());
+}
+
+#[test]
+fn uncollectable_objects_are_roots() {
+    let mut program = Program::new(None);
+    let lives = program.allocate_bytes(Kind::Uncollectable, 32);
+    let child = program.allocate();
+    program.store(lives, 1, Some(child));
+    program.cycle(Generation::Full, |_, _| {});
+    assert!(program.lives(lives) && program.lives(child));
+}

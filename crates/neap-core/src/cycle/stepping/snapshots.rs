@@ -1,0 +1,81 @@
+//! Marking a snapshot: what was reachable when it was taken is marked, whatever the program does
+//! meanwhile. By a child process and by before-images, which miri has neither of.
+
+#![cfg(not(miri))]
+
+use super::*;
+use crate::cycle::modes::fork::Fork;
+use crate::watch::choose::Watching;
+
+/// The only pointer to an object moves into one that was allocated after the snapshot.
+fn moved_pointer_is_kept(mode: Mode) {
+    let mut program = Program::new(Some(mode));
+    let [parent, child, dead] = core::array::from_fn(|_| program.allocate());
+    program.store(parent, 0, Some(child));
+    program.set_root(0, Some(parent));
+    program.begin(Generation::Full);
+    program.first_pause();
+    let new = program.allocate();
+    program.store(new, 0, Some(child));
+    program.store(parent, 0, None);
+    program.set_root(1, Some(new));
+    program.mark();
+    program.remark();
+    let all = [parent, child, new, dead].map(|object| program.lives(object));
+    assert_eq!(all, [true, true, true, false]);
+    // A second cycle from the roots as they are then.
+    program.set_root(1, None);
+    program.cycle(Generation::Full, |_, _| {});
+    assert!(program.lives(parent) && !program.lives(child) && !program.lives(new));
+}
+
+#[test]
+fn a_child_marks_the_snapshot() {
+    moved_pointer_is_kept(Mode::Fork(Fork::new()));
+}
+
+#[test]
+fn before_images_are_marked() {
+    let mode = Mode::open(Watching::Snapshot, &HEAP);
+    match mode {
+        Some(mode) => moved_pointer_is_kept(mode),
+        None => println!("# SKIP the kernel refuses what the snapshot watch needs"),
+    }
+}
+
+#[test]
+fn a_fork_in_any_step_leaves_parent_and_child_with_a_working_heap() {
+    let mut program = Program::new(None);
+    let [parent, child] = core::array::from_fn(|_| program.allocate());
+    program.store(parent, 0, Some(child));
+    program.set_root(0, Some(parent));
+    let collects = |program: &mut Program| {
+        crate::cycle::after_fork();
+        program.state = state::begin(&mut COLLECTOR.lock());
+        program.state.driver.world = &FakeWorld;
+        let dead = program.allocate();
+        program.state.mode = Some(Mode::Fork(Fork::new()));
+        program.cycle(Generation::Full, |_, _| {});
+        program.lives(parent) && program.lives(child) && !program.lives(dead)
+    };
+    let mut children = Vec::new();
+    program.cycle(Generation::Full, |program, _| {
+        // SAFETY: the child does what a forked child of a program may, and ends without cleaning
+        // up.
+        match unsafe { libc::fork() } {
+            0 => {
+                let right = collects(program);
+                // SAFETY: ends the child.
+                unsafe { libc::_exit(if right { 0 } else { 1 }) }
+            }
+            child => children.push(child),
+        }
+    });
+    assert!(program.lives(parent) && program.lives(child));
+    for child in children {
+        let mut status = 0;
+        // SAFETY: a child of this process.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(status, 0, "the child ended with {status:#x}");
+    }
+}

@@ -1,0 +1,39 @@
+//! The driver token: whoever has it drives the cycle, and nobody else does.
+//!
+//! Invariant `[cycle.inv.driver]`: there is one, made at start-up. It lies with the state of the
+//! cycle (`driver::state`) between steps, and is handed from one thread to the next under the
+//! collector's lock. What takes `&mut Driver` marks, reads roots or ends a cycle; nothing else can.
+
+use crate::heap::Heap;
+use crate::mark::drain::Marker;
+use crate::mark::team::Team;
+use crate::world::World;
+
+use super::report::record::CycleRecord;
+use super::workers::Workers;
+
+/// What a cycle works with. Owned by the thread that drives it.
+pub struct Driver {
+    /// The heap that is collected.
+    pub heap: &'static Heap,
+    /// How its mutators are stopped; looked up anew for each cycle.
+    pub world: &'static dyn World,
+    /// The threads that mark with the driver.
+    pub workers: &'static Workers,
+    /// The driver's own marker: place 0 of the team.
+    pub marker: Marker<'static>,
+    /// What the cycle did so far.
+    pub record: CycleRecord,
+}
+
+impl Driver {
+    /// The team of markers.
+    pub fn team(&self) -> &'static Team {
+        self.workers.team()
+    }
+
+    /// Follows grey words with whoever comes to help. Says how many markers there were at most.
+    pub fn mark_with_workers(&mut self) -> usize {
+        1 + self.workers.work(&mut self.marker)
+    }
+}
