@@ -23,7 +23,7 @@ use crate::sync::{Guard, Lock};
 use crate::sys::{clock, side_stack, thread};
 use crate::world::mutator::Mutator;
 use crate::world::roots::Images;
-use crate::world::{self, attach, host, stop};
+use crate::world::{self, attach, stop};
 
 /// What the driver of a cycle owns.
 pub struct Collector {
@@ -110,19 +110,10 @@ pub fn collect(reason: Reason) -> bool {
     thread::with_registers_spilled(|position| collect_from(position, reason))
 }
 
-/// What a cycle leaves on the stack of its driver is overwritten this far down.
-const CLEARED_BYTES: usize = 16 << 10;
-
-/// Runs a part of a cycle on a stack that has room for it. A host's threads may stand on small ones; elsewhere functions of the program that name roots may look at where they stand, so
-/// it runs there, and what it left is cleared.
+/// Runs a part of a cycle on a stack that has room for it: the program's threads may stand on small ones. Functions of the program that it calls stand where they would, by [`side_stack::off`].
 pub(super) fn with_room(f: impl FnOnce()) {
-    if host::get().is_some() {
-        side_stack::on(f);
-    } else {
-        side_stack::here(f);
-        thread::clear_stack_below::<CLEARED_BYTES>();
-        thread::clear_vector_registers();
-    }
+    side_stack::on(f);
+    thread::clear_vector_registers();
 }
 
 /// The same for a caller that has spilled its registers above `position`: nothing below it is the program's.

@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use super::events;
 use crate::mark::tracer::Tracer;
+use crate::sys::side_stack;
 
 /// Names roots to the tracer; must not allocate or lock.
 pub type RootCallback = unsafe extern "C" fn(&mut Tracer<'_>);
@@ -29,6 +30,8 @@ pub fn call(tracer: &mut Tracer<'_>) {
     let callback = CALLBACK.load(Acquire);
     if callback != 0 && events::are_heard() {
         // SAFETY: stored from such a function; its contract is the program's to keep.
-        unsafe { core::mem::transmute::<usize, RootCallback>(callback)(tracer) };
+        side_stack::off(|| unsafe {
+            core::mem::transmute::<usize, RootCallback>(callback)(tracer);
+        });
     }
 }
