@@ -86,6 +86,26 @@ for source in alloc finalizers links kinds typed roots collect debugging runtime
     fi
 done
 
+if wanted small_stacks; then
+    if compile "$here/small_stacks.c" "$work/small_stacks" -Wl,-z,now -lgc -lpthread -ldl 2>"$work/log"; then
+        timeout 120 "$work/small_stacks" >"$work/log" 2>&1
+        report "small_stacks on libgc" $? "$work/log"
+        for watch in none pagemap fork mprotect snapshot; do
+            signalled=
+            [ $watch = none ] || signalled=1
+            for callbacks in "" callbacks; do
+                env ${signalled:+SIGNALLED=1} NEAP_WATCH=$watch NEAP_MIN_TRIGGER=256K BDW_ON_NEAP=1 LD_LIBRARY_PATH="$work/lib" \
+                    timeout 120 "$work/small_stacks" $callbacks >"$work/log" 2>&1
+                report "small_stacks, watch=$watch${callbacks:+, $callbacks}" $? "$work/log"
+            done
+        done
+        "$root/tests/stack_use.sh" "$library" 4096 >"$work/log"
+        report "small_stacks, frames of the library" $? "$work/log"
+    else
+        report "small_stacks: compile" 1 "$work/log"
+    fi
+fi
+
 if wanted classes; then
     if compile "$here/classes.cc" "$work/classes" -lgccpp -lgc 2>"$work/log"; then
         both classes "$work/classes"

@@ -189,7 +189,8 @@ pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> 
 
 /// Bytes of objects that one call of `GC_malloc_many` gives: a page, as in Boehm's collector.
 const MANY_BYTES: usize = 4096;
-const MANY_OBJECTS: usize = MANY_BYTES / size_of::<usize>();
+/// Objects that one call gives where it has to keep them alive itself, on the caller's stack, of which there may be little.
+const MOST_OBJECTS: usize = 128;
 
 /// Some objects of one size, linked through their first words, zero but for that if they are scanned.
 #[unsafe(no_mangle)]
@@ -230,9 +231,9 @@ fn link_scanned(bytes: usize, count: usize, result: *mut *mut c_void) {
 #[inline(always)]
 fn link_any(count: usize, result: *mut *mut c_void, allocate: impl Fn() -> *mut c_void) {
     // Alive by this array on the stack, until the caller has the list.
-    let mut objects = [const { MaybeUninit::<*mut c_void>::uninit() }; MANY_OBJECTS];
+    let mut objects = [const { MaybeUninit::<*mut c_void>::uninit() }; MOST_OBJECTS];
     let mut next = null_mut();
-    for slot in &mut objects[..count] {
+    for slot in objects.iter_mut().take(count) {
         let object = allocate();
         if object.is_null() {
             break;

@@ -23,6 +23,7 @@ use crate::heap::header::State;
 use crate::heap::kind::Scan;
 use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::{Cell, View};
+use crate::sys::side_stack;
 
 /// Entries between prefetch and use. Larger: hides longer latencies; smaller: prefetched lines are still there.
 const QUEUE: usize = 16;
@@ -350,14 +351,14 @@ impl<'t> Marker<'t> {
             {
                 let mut tracer = Tracer::new(self);
                 // SAFETY: the program registered the function for objects of this layout.
-                unsafe {
+                side_stack::off(|| unsafe {
                     function(
                         cell.start.pointer::<c_void>(),
                         end - cell.start.0,
                         environment,
                         (&raw mut tracer).cast::<c_void>(),
                     );
-                }
+                });
             }
             // A program's functions run on a thread of the program that drives a stop: they may rely on its thread-local state.
             Shape::Function { .. } => self.team.put_aside(cell.start.0),

@@ -28,7 +28,7 @@ use crate::stats::events::{self, Place};
 use crate::stats::{KEPT, sampler};
 use crate::sync::Lock;
 use crate::sys::modules::Modules;
-use crate::sys::{clock, futex, own_thread, print, thread};
+use crate::sys::{clock, futex, own_thread, print, side_stack, thread};
 
 /// How often requests are written. Larger: a smaller file; smaller: less is lost when the program crashes.
 const INTERVAL_NS: u64 = 500_000_000;
@@ -151,9 +151,11 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
 }
 
 extern "C" fn at_exit() {
-    let mut recorder = RECORDER.lock();
-    recorder.tick(clock::now_ns(), true);
-    recorder.finish();
+    side_stack::on_new(|| {
+        let mut recorder = RECORDER.lock();
+        recorder.tick(clock::now_ns(), true);
+        recorder.finish();
+    });
 }
 
 /// A tally for the calling thread; None when there is no memory. Outside critical sections.
@@ -177,6 +179,10 @@ pub fn tally() -> Option<&'static Tally> {
 
 /// The thread of a tally ends: what it counted is written, and the tally is free for another. Called by that thread, outside critical sections.
 pub fn end_of_thread(address: usize) {
+    side_stack::on_new(|| end_of_tally(address));
+}
+
+fn end_of_tally(address: usize) {
     let mut recorder = RECORDER.lock();
     // SAFETY: the mutator's tally.
     let Some(ended) = (unsafe { Tally::at(address) }) else { return };

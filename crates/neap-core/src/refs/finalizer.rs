@@ -12,6 +12,7 @@ use super::registry::{Registry, kind_of, object_of, void};
 use super::slab::{Entry, Own};
 use super::{Marking, NoMemory, noted, pool, runner, with_own};
 use crate::sys::meta_vec::MetaVec;
+use crate::sys::side_stack;
 
 pub use super::pool::{is_automatic, set_automatic, start_if_needed};
 pub use super::runner::run_all_found;
@@ -144,9 +145,9 @@ impl Finalizers {
         let observer = self.observer.load(Acquire);
         if observer != 0 {
             // SAFETY: stored from such a function, which may be called so.
-            unsafe {
-                core::mem::transmute::<usize, ReadyObserver>(observer)(object as *mut c_void)
-            };
+            side_stack::off(|| unsafe {
+                core::mem::transmute::<usize, ReadyObserver>(observer)(object as *mut c_void);
+            });
         }
     }
 

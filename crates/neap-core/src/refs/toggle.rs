@@ -12,6 +12,7 @@ use super::handle::Handle;
 use super::held_slots::HeldSlots;
 use super::slot::Kind;
 use crate::sys::meta_vec::MetaVec;
+use crate::sys::side_stack;
 
 /// What a callback says of an object; the values are those of the C interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl Toggles {
         self.retain(slots, |handle| {
             let object = slots.object(handle);
             // SAFETY: the object is registered, so it has not been found dead; the callback was given for this.
-            let status = unsafe { callback(object as *mut c_void) };
+            let status = side_stack::off(|| unsafe { callback(object as *mut c_void) });
             slots.change_kind(handle, kind(status == Status::STRONG));
             status != Status::DROP
         });

@@ -14,7 +14,7 @@ use super::prefork;
 use crate::heap::{HEAP, samples};
 use crate::observe::live_page;
 use crate::observe::recorder;
-use crate::sys::meta_alloc;
+use crate::sys::{meta_alloc, side_stack};
 use crate::world::{attach, current, registry, roots, stop};
 use crate::{cycle, refs};
 
@@ -92,6 +92,11 @@ extern "C" fn child() {
     if let Some(around) = AROUND.get() {
         (around.child)();
     }
+    side_stack::on_new(begin_anew);
+}
+
+/// What the child has of its parent's is given up or made its own.
+fn begin_anew() {
     live_page::after_fork();
     stop::after_fork();
     let own = current::get();

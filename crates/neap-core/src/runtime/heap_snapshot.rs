@@ -17,7 +17,7 @@ use crate::heap::{HEAP, Heap};
 use crate::observe::heap_snapshot::{Failed, Snapshot};
 use crate::refs::{self, Marking};
 use crate::sys::child::{self, Child};
-use crate::sys::{map, thread};
+use crate::sys::{map, side_stack, thread};
 use crate::world::registry::{self, Registry};
 use crate::world::roots::Images;
 use crate::world::{self, Stopped, current};
@@ -42,7 +42,7 @@ pub fn write(path: &CStr) -> Result<(), Errno> {
     collector::hold();
     let result = thread::with_registers_spilled(|position| {
         mutator.position.store(position, Relaxed);
-        copy(path, answer)
+        side_stack::on(|| copy(path, answer))
     });
     collector::release();
     let result = result.and_then(|child| {

@@ -29,7 +29,7 @@ use crate::options::{HugePages, Limit, Options, Prefork};
 use crate::rank::Rank;
 use crate::refs::pool;
 use crate::sync::Lock;
-use crate::sys::{futex, print, thread};
+use crate::sys::{futex, print, side_stack, thread};
 use crate::watch::choose::{Watching, choose};
 use crate::world::{attach, current, roots, stop};
 use crate::{check, options};
@@ -61,18 +61,21 @@ fn initialize_once() {
         }
         return;
     }
-    let options = options();
-    apply_at_start(&options);
+    // The first thread that needs the collector may have a small stack.
+    side_stack::on_new(|| apply_at_start(&options()));
     STATE.store(2, Release);
     futex::wake(&STATE, i32::MAX as u32);
     attach::attach(None);
-    apply(&options);
-    open_watch(&options);
-    choose_pages(&options);
-    // In a program that the collector is linked into statically, the heap's own words would keep what lies at the heap's start.
-    let heap = core::ptr::from_ref(&HEAP) as usize;
-    roots::exclude(heap..heap + size_of_val(&HEAP));
-    summary::install(options.summary);
+    side_stack::on_new(|| {
+        let options = options();
+        apply(&options);
+        open_watch(&options);
+        choose_pages(&options);
+        // In a program that the collector is linked into statically, the heap's own words would keep what lies at the heap's start.
+        let heap = core::ptr::from_ref(&HEAP) as usize;
+        roots::exclude(heap..heap + size_of_val(&HEAP));
+        summary::install(options.summary);
+    });
 }
 
 /// Above this size a heap is made of huge pages where the user leaves the choice to us. Smaller: marking gains earlier; larger: small programs stay small.
@@ -80,6 +83,7 @@ const HUGE_PAGES_ABOVE: usize = 32 << 20;
 
 /// What cannot change later.
 fn apply_at_start(options: &Options) {
+    side_stack::prepare();
     check::set_level(options.check as u8);
     if let Err(error) = HEAP.reserve(0) {
         print::fatal(format_args!(

@@ -13,7 +13,7 @@ use crate::cycle::driver::handshake;
 use crate::cycle::report::record::{CYCLES, MINOR_CYCLES, PAUSES};
 use crate::heap::HEAP;
 use crate::stats::assists;
-use crate::sys::{meta_alloc, print};
+use crate::sys::{meta_alloc, print, side_stack};
 use crate::world::registry;
 use rustix::fs::{Mode, OFlags};
 
@@ -66,6 +66,10 @@ pub fn install(path: Option<&'static CStr>) {
 }
 
 extern "C" fn at_exit() {
+    side_stack::on_new(write_once);
+}
+
+fn write_once() {
     let path = PATH.load(Acquire);
     if path.is_null() || WRITTEN.swap(1, AcqRel) != 0 {
         return;

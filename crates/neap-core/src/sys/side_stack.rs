@@ -1,31 +1,40 @@
-//! A stack beside the threads' own, for work that needs more of it than a caller on a small stack has: a fiber may have 16 KiB in all.
+//! Stacks beside the threads' own, for work that needs more of one than a caller on a small stack has: a thread or a fiber may have 16 KiB in all.
 //!
-//! Assumes x86-64. Invariant: one thread at a time is on it, which holds the collector's lock; what runs there does not unwind. [`off`] goes back to the stack that was left, below what it had in use, for
-//! functions of a host that want to stand where their thread does.
+//! Assumes x86-64. Invariant `[sys.inv.little-stack]`: on a program's stack the library uses no more than 4 KiB in all; what needs more runs here. On the one that is kept for the collector there is one thread at a time, which holds
+//! the collector's lock; what runs there does not unwind. [`off`] goes back to the stack that was left, below what it had in use, for functions of the program, which may look at where they stand.
+//!
+//! # Safety
+//! A stack is memory that nobody else uses while a function stands on it.
 
 #![allow(unsafe_code)]
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::map;
+use super::{map, thread};
+use crate::addr::Address;
 
 const BYTES: usize = 256 << 10;
 /// What the ABI lets a function use below the stack pointer.
 const RED_ZONE: usize = 128;
 
-/// One past its highest address; 0 until it is made.
+/// One past the highest address of the collector's; 0 until it is made.
 static TOP: AtomicUsize = AtomicUsize::new(0);
-/// Where the stack that was left ends; 0 while nobody is on this one.
+/// Where the stack that was left for it ends; 0 while nobody is on it.
 static LEFT_AT: AtomicUsize = AtomicUsize::new(0);
 
-/// Runs `f` on the side stack; where it is, if there is no memory for one. Under the collector's lock.
-pub fn on<R>(f: impl FnOnce() -> R) -> R {
+/// Makes the collector's: at start-up, since a cycle that a refusal of memory causes wants it too. Without memory for it all runs where the caller stands.
+pub fn prepare() {
     if TOP.load(Relaxed) == 0
         && let Ok(memory) = map::allocate(BYTES)
     {
+        map::name(memory, BYTES, c"neap: stack");
         TOP.store(memory.0 + BYTES, Relaxed);
     }
+}
+
+/// Runs `f` on the collector's stack. Under the collector's lock.
+pub fn on<R>(f: impl FnOnce() -> R) -> R {
     let top = TOP.load(Relaxed);
     if top == 0 || LEFT_AT.load(Relaxed) != 0 {
         return here(f);
@@ -35,19 +44,27 @@ pub fn on<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Runs `f` on a stack that is made for this once: for what is done seldom, without a lock.
+pub fn on_new<R>(f: impl FnOnce() -> R) -> R {
+    let Ok(memory) = map::allocate(BYTES) else { return here(f) };
+    let result = switched(memory.0 + BYTES, &AtomicUsize::new(0), f);
+    map::release(Address(memory.0), BYTES);
+    result
+}
+
 /// Runs `f` where the caller stands, in a frame of its own: what `f` has room for is not taken from the stack of a caller that runs it elsewhere.
 #[inline(never)]
-pub fn here<R>(f: impl FnOnce() -> R) -> R {
+fn here<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Runs `f` on the stack that [`on`] left; where it is, if nobody is on the side stack. Called by who is.
+/// Runs `f` on the stack that [`on`] left; where it is, if the caller is not on the collector's stack.
 pub fn off<R>(f: impl FnOnce() -> R) -> R {
-    static RETURN_TO: AtomicUsize = AtomicUsize::new(0);
-    match LEFT_AT.load(Relaxed) {
-        0 => f(),
-        left => switched((left - RED_ZONE) & !15, &RETURN_TO, f),
+    let top = TOP.load(Relaxed);
+    if top.wrapping_sub(thread::stack_pointer()) > BYTES {
+        return f();
     }
+    switched((LEFT_AT.load(Relaxed) - RED_ZONE) & !15, &AtomicUsize::new(0), f)
 }
 
 /// Calls `f` with the stack pointer at `top`, and puts where it was into `left`.
@@ -92,6 +109,7 @@ mod tests {
 
     #[test]
     fn there_and_back_again() {
+        prepare();
         let outside = stack_pointer();
         let (inside, back, sum) = on(|| {
             let inside = stack_pointer();
@@ -105,5 +123,18 @@ mod tests {
         assert!(back.abs_diff(outside) < 4096, "{back:#x} {outside:#x}");
         assert_eq!(sum, 100_000);
         assert!(off(stack_pointer).abs_diff(outside) < 4096);
+    }
+
+    #[test]
+    fn who_is_not_on_it_stays_where_it_is() {
+        prepare();
+        let (elsewhere, here, new) = on(|| {
+            let other = std::thread::spawn(|| (off(stack_pointer), stack_pointer()));
+            let (elsewhere, here) = other.join().unwrap();
+            (elsewhere, here, on_new(stack_pointer))
+        });
+        assert!(elsewhere.abs_diff(here) < 4096, "{elsewhere:#x} {here:#x}");
+        let top = TOP.load(Relaxed);
+        assert!(!(top - BYTES..top).contains(&new));
     }
 }

@@ -14,6 +14,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use super::side_stack;
 use tables::{Place, Row, Rule};
 
 /// Numbers of registers as the tables count them.
@@ -107,7 +108,12 @@ pub fn walk(end: usize, frames: &mut [usize]) -> usize {
             address = out(reg) _, now = in(reg) now.as_mut_ptr(), options(nostack, preserves_flags)
         );
     }
-    let [address, rsp, rbp, rbx, r12, r13, r14, r15] = now;
+    // Reading the tables takes more of a stack than a program's may have.
+    side_stack::on_new(|| walk_from(&now, end, frames))
+}
+
+fn walk_from(now: &[usize; 8], end: usize, frames: &mut [usize]) -> usize {
+    let [address, rsp, rbp, rbx, r12, r13, r14, r15] = *now;
     let registers = [0, 0, 0, rbx, 0, 0, rbp, rsp, 0, 0, 0, 0, r12, r13, r14, r15, address];
     let stack = rsp..end;
     let mut frame = Frame { registers, is_exact: true };

@@ -63,8 +63,6 @@ const OFFER_NS: u64 = 2_000_000;
 const LONGEST_OFFER_NS: u64 = 100_000_000;
 /// Who waits for a cycle looks this often whether it still has to.
 const LOOK_NS: u64 = 2_000_000;
-/// What a cycle leaves on the stack of its driver is overwritten this far down.
-const CLEARED_BYTES: usize = 16 << 10;
 
 /// Cycles run beside the program from now on, if this way of watching has such. False if the system
 /// does not allow it.
@@ -175,17 +173,11 @@ fn parts(state: &mut CycleState) -> Option<(&mut Driver, &mut dyn MarkingMode)> 
     Some((driver, mode.as_mut()?.steps()))
 }
 
-/// Runs a part of a cycle on a stack that has room for it. A host's threads may stand on small
-/// ones; elsewhere functions of the program that name roots may look at where they stand, so it
-/// runs there, and what it left is cleared.
+/// Runs a part of a cycle on a stack that has room for it: the program's threads may stand on small
+/// ones. Functions of the program that it calls stand where they would, by [`side_stack::off`].
 pub fn with_room(f: impl FnOnce()) {
-    if host::get().is_some() {
-        side_stack::on(f);
-    } else {
-        side_stack::here(f);
-        thread::clear_stack_below::<CLEARED_BYTES>();
-        thread::clear_vector_registers();
-    }
+    side_stack::on(f);
+    thread::clear_vector_registers();
 }
 
 fn progress() {

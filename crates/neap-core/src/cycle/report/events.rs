@@ -13,7 +13,7 @@ pub use neap_record::CycleEvent;
 
 use super::root_callback;
 use crate::stats::{events as rings, probes};
-use crate::sys::clock;
+use crate::sys::{clock, side_stack};
 
 /// Told of each step.
 pub type EventCallback = unsafe extern "C" fn(CycleEvent);
@@ -83,7 +83,9 @@ pub fn tell(event: CycleEvent) {
     let callback = EVENT.load(Acquire);
     if callback != 0 && are_heard() {
         // SAFETY: stored from such a function; its contract is the program's to keep.
-        unsafe { core::mem::transmute::<usize, EventCallback>(callback)(event) };
+        side_stack::off(|| unsafe {
+            core::mem::transmute::<usize, EventCallback>(callback)(event);
+        });
     }
 }
 

@@ -7,6 +7,7 @@
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::mark::tracer::Tracer;
+use crate::sys::side_stack;
 
 /// Names roots to the tracer; must not allocate or lock.
 pub type RootCallback = unsafe extern "C" fn(&mut Tracer<'_>);
@@ -28,6 +29,8 @@ pub fn call(tracer: &mut Tracer<'_>) {
     let callback = CALLBACK.load(Acquire);
     if callback != 0 {
         // SAFETY: stored from such a function; its contract is the program's to keep.
-        unsafe { core::mem::transmute::<usize, RootCallback>(callback)(tracer) };
+        side_stack::off(|| unsafe {
+            core::mem::transmute::<usize, RootCallback>(callback)(tracer);
+        });
     }
 }
