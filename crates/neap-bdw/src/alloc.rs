@@ -4,12 +4,11 @@
 //! program with a message. Called from any thread.
 
 use core::ffi::{c_char, c_int, c_void};
-use core::mem::transmute;
 use core::ptr::{copy_nonoverlapping, null_mut};
 
 use crate::core_api::{self as api, FreeError, Kind};
 use crate::failure::die;
-use crate::variables::{GC_oom_fn, OutOfMemoryFunction};
+use crate::variables::GC_oom_fn;
 
 /// Zeroed memory that is scanned for pointers.
 #[unsafe(no_mangle)]
@@ -62,11 +61,7 @@ pub extern "C" fn return_null(_bytes: usize) -> *mut c_void {
 
 /// The core's out-of-memory callback: the program's function, or null.
 pub unsafe extern "C" fn out_of_memory(bytes: usize) -> *mut c_void {
-    match GC_oom_fn.get() {
-        0 => null_mut(),
-        // SAFETY: the variable holds functions of this type only.
-        function => unsafe { transmute::<usize, OutOfMemoryFunction>(function)(bytes) },
-    }
+    GC_oom_fn.get().map_or(null_mut(), |function| function(bytes))
 }
 
 fn set_errno(value: c_int) {

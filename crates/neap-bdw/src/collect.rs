@@ -3,14 +3,13 @@
 //! Invariant: `GC_dont_gc` counts `GC_disable` calls that `GC_enable` has not undone; while it is not 0 nothing collects, however it got
 //! that value. Called from any thread.
 
-use core::ffi::{c_int, c_void};
-use core::mem::transmute;
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
-use crate::core_api as api;
+use crate::core_api::{self as api, functions::AtomicFunction};
 use crate::environment;
 use crate::printing;
-use crate::variables::{Callback, GC_dont_gc, GC_find_leak, GC_free_space_divisor, accessors};
+use crate::variables::{GC_dont_gc, GC_find_leak, GC_free_space_divisor, accessors};
 
 type StopFunction = extern "C" fn() -> c_int;
 
@@ -19,29 +18,25 @@ extern "C" fn never_stop() -> c_int {
 }
 
 /// The default stop function; none: nothing stops a collection.
-static STOP_FUNCTION: Callback = Callback::none();
+static STOP_FUNCTION: AtomicFunction<StopFunction> = AtomicFunction::none();
 
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_set_stop_func(function: *mut c_void) {
-    STOP_FUNCTION.set(function as usize);
+pub extern "C" fn GC_set_stop_func(function: Option<StopFunction>) {
+    STOP_FUNCTION.set(function);
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_get_stop_func() -> *mut c_void {
-    match STOP_FUNCTION.get() {
-        0 => never_stop as StopFunction as *mut c_void,
-        function => function as *mut c_void,
-    }
+pub extern "C" fn GC_get_stop_func() -> StopFunction {
+    STOP_FUNCTION.get().unwrap_or(never_stop)
 }
 
-fn objects(function: usize) -> bool {
-    // SAFETY: set by GC_set_stop_func or passed to GC_try_to_collect, whose arguments have this type.
-    function != 0 && unsafe { transmute::<usize, StopFunction>(function)() } != 0
+fn objects(function: Option<StopFunction>) -> bool {
+    function.is_some_and(|function| function() != 0)
 }
 
 /// Whether the program has set a stop function.
 pub fn has_stop_function() -> bool {
-    STOP_FUNCTION.get() != 0
+    STOP_FUNCTION.is_set()
 }
 
 /// Whether the default stop function says no.
@@ -51,8 +46,8 @@ pub fn default_stop_function_objects() -> bool {
 
 /// One answer of the stop function, before the collection, decides: a collection that began is finished, as pauses are short.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_try_to_collect(stop_function: *mut c_void) -> c_int {
-    if GC_dont_gc.load(Relaxed) != 0 || objects(stop_function as usize) {
+pub extern "C" fn GC_try_to_collect(stop_function: Option<StopFunction>) -> c_int {
+    if GC_dont_gc.load(Relaxed) != 0 || objects(stop_function) {
         return 0;
     }
     api::collect().into()
@@ -65,7 +60,7 @@ pub extern "C" fn GC_gcollect() {
             api::collect_and_release();
         }
     } else {
-        GC_try_to_collect(STOP_FUNCTION.get() as *mut c_void);
+        GC_try_to_collect(STOP_FUNCTION.get());
     }
 }
 

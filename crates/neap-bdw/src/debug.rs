@@ -3,16 +3,14 @@
 //! Invariant: what these functions get may also be an object of the ordinary allocator, and is treated as such. Called from any thread.
 
 use core::ffi::{c_char, c_int, c_void};
-use core::mem::transmute;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::alloc::{
     GC_free, GC_malloc, GC_malloc_atomic, GC_malloc_atomic_uncollectable, GC_malloc_uncollectable,
     GC_realloc, copy_text,
 };
 use crate::core_api::{self as api};
-use crate::core_api::{Kind, finalizer::Order};
+use crate::core_api::{Kind, finalizer::Order, functions::AtomicFunction};
 use crate::debug_header::{self, HEADER_BYTES};
 use crate::failure::write_all;
 use crate::finalize::{self, GC_finalization_proc};
@@ -217,27 +215,24 @@ debug_registrations! {
 }
 
 type DescribeFunction = unsafe extern "C" fn(*mut c_void, *mut c_char);
-static DESCRIBE: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
+static DESCRIBE: [AtomicFunction<DescribeFunction>; 64] = [const { AtomicFunction::none() }; 64];
 /// `GC_TYPE_DESCR_LEN`.
 const DESCRIPTION_BYTES: usize = 40;
 
 /// The function is asked when a complaint about an object of the kind is printed.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_register_describe_type_fn(kind: c_int, function: *mut c_void) {
+pub extern "C" fn GC_register_describe_type_fn(kind: c_int, function: Option<DescribeFunction>) {
     if let Some(slot) = usize::try_from(kind).ok().and_then(|kind| DESCRIBE.get(kind)) {
-        slot.store(function as usize, Release);
+        slot.set(function);
     }
 }
 
 fn describe(object: *mut c_void) {
     let kind = GC_get_kind_and_size(object, null_mut());
-    let function = DESCRIBE.get(kind as usize).map_or(0, |slot| slot.load(Acquire));
-    if function == 0 {
-        return;
-    }
+    let Some(function) = DESCRIBE.get(kind as usize).and_then(AtomicFunction::get) else { return };
     let mut text = [0_u8; DESCRIPTION_BYTES + 1];
-    // SAFETY: set by GC_register_describe_type_fn, whose argument has this type; the buffer is as long as gc_mark.h says.
-    unsafe { transmute::<usize, DescribeFunction>(function)(object, text.as_mut_ptr().cast()) };
+    // SAFETY: the program's, for this; the buffer is as long as gc_mark.h says.
+    unsafe { function(object, text.as_mut_ptr().cast()) };
     let length = text.iter().position(|&byte| byte == 0).unwrap_or(DESCRIPTION_BYTES);
     write_all(2, b"its type: ");
     write_all(2, &text[..length]);

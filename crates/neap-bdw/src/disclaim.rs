@@ -5,11 +5,13 @@
 //! nothing but finalizers reached. Objects allocated before the procedure was registered are not asked for.
 
 use core::ffi::{c_int, c_void};
-use core::mem::transmute;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::*};
 
-use crate::core_api::finalizer::{self, Finalizer, Order};
+use crate::core_api::{
+    finalizer::{self, Finalizer, Order},
+    functions::AtomicFunction,
+};
 use crate::failure::{die, warn};
 use crate::finalize::GC_finalization_proc;
 use crate::kinds::{self, GC_generic_malloc, GC_new_kind};
@@ -17,7 +19,7 @@ use crate::lock;
 
 type DisclaimProcedure = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-static PROCEDURES: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
+static PROCEDURES: [AtomicFunction<DisclaimProcedure>; 64] = [const { AtomicFunction::none() }; 64];
 /// Whether any kind has a procedure, so that others do not pay for asking.
 static IN_USE: AtomicBool = AtomicBool::new(false);
 /// Kind of `GC_finalized_malloc`, 0 until it is needed.
@@ -27,13 +29,13 @@ static FINALIZED_KIND: AtomicI32 = AtomicI32::new(0);
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_disclaim_proc(
     kind: c_int,
-    procedure: *mut c_void,
+    procedure: Option<DisclaimProcedure>,
     _mark_from_all: c_int,
 ) {
     if !kinds::exists(kind) {
         die(format_args!("GC_register_disclaim_proc: there is no kind {kind}"));
     }
-    PROCEDURES[kind as usize].store(procedure as usize, Release);
+    PROCEDURES[kind as usize].set(procedure);
     IN_USE.store(true, Release);
 }
 
@@ -51,7 +53,7 @@ pub fn watch_object(object: *mut c_void, kind: c_int) -> *mut c_void {
 
 #[cold]
 fn watch_object_slowly(object: *mut c_void, kind: c_int) -> *mut c_void {
-    let has_procedure = PROCEDURES.get(kind as usize).is_some_and(|slot| slot.load(Acquire) != 0);
+    let has_procedure = PROCEDURES.get(kind as usize).is_some_and(AtomicFunction::is_set);
     if !object.is_null() && has_procedure {
         register(object, kind);
     }
@@ -72,12 +74,7 @@ fn register(object: *mut c_void, kind: c_int) {
 /// Asks the procedure of the object's kind whether the object may go.
 unsafe extern "C" fn ask(object: *mut c_void, kind: *mut c_void) {
     let kind = kind as usize;
-    let procedure = PROCEDURES[kind].load(Acquire);
-    if procedure == 0 {
-        return;
-    }
-    // SAFETY: set by GC_register_disclaim_proc, whose argument has this type.
-    let procedure = unsafe { transmute::<usize, DisclaimProcedure>(procedure) };
+    let Some(procedure) = PROCEDURES[kind].get() else { return };
     // SAFETY: a procedure for objects of this kind, once after each time it was found unreachable.
     let keep = lock::with_alloc_lock(|| unsafe { procedure(object) });
     if keep != 0 {
@@ -98,7 +95,7 @@ pub extern "C" fn GC_init_finalized_malloc() {
     lock::with_alloc_lock(|| {
         if FINALIZED_KIND.load(Acquire) == 0 {
             let kind = GC_new_kind(null_mut(), 0, 1, 1) as c_int;
-            GC_register_disclaim_proc(kind, run_closure as DisclaimProcedure as *mut c_void, 1);
+            GC_register_disclaim_proc(kind, Some(run_closure), 1);
             FINALIZED_KIND.store(kind, Release);
         }
     });

@@ -4,22 +4,21 @@
 //! the world running and nothing locked, on the thread that caused the collection.
 
 use core::ffi::c_int;
-use core::mem::transmute;
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::core_api::{self as api, CycleEvent, toggle};
+use crate::core_api::{self as api, CycleEvent, functions::AtomicFunction, toggle};
 use crate::toggle as togglerefs;
-use crate::variables::{
-    Callback, GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors,
-};
+use crate::variables::{GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors};
 use crate::{collect, debug_header, finalize, roots, start};
 
-static EVENT_CALLBACK: Callback = Callback::none();
-static START_CALLBACK: Callback = Callback::none();
+type EventFunction = extern "C" fn(c_int);
+type StartFunction = extern "C" fn();
+static EVENT_CALLBACK: AtomicFunction<EventFunction> = AtomicFunction::none();
+static START_CALLBACK: AtomicFunction<StartFunction> = AtomicFunction::none();
 
 callback_accessors! {
-    GC_set_on_collection_event, GC_get_on_collection_event => EVENT_CALLBACK;
-    GC_set_start_callback, GC_get_start_callback => START_CALLBACK;
+    GC_set_on_collection_event, GC_get_on_collection_event: EventFunction => EVENT_CALLBACK;
+    GC_set_start_callback, GC_get_start_callback: StartFunction => START_CALLBACK;
 }
 
 /// Events of `gc.h`, by their values there.
@@ -39,10 +38,8 @@ enum Event {
 }
 
 fn tell(event: Event) {
-    let callback = EVENT_CALLBACK.get();
-    if callback != 0 {
-        // SAFETY: set by GC_set_on_collection_event, whose argument has this type.
-        unsafe { transmute::<usize, extern "C" fn(c_int)>(callback)(event as c_int) };
+    if let Some(callback) = EVENT_CALLBACK.get() {
+        callback(event as c_int);
     }
 }
 
@@ -70,10 +67,8 @@ fn before_collection() {
     roots::apply_no_dls();
     roots::apply_static_roots_callback();
     toggle::ask();
-    let callback = START_CALLBACK.get();
-    if callback != 0 {
-        // SAFETY: set by GC_set_start_callback, whose argument has this type.
-        unsafe { transmute::<usize, extern "C" fn()>(callback)() };
+    if let Some(callback) = START_CALLBACK.get() {
+        callback();
     }
     tell(Event::Start);
 }
@@ -97,8 +92,8 @@ pub extern "C" fn may_collect() -> bool {
 /// Whether a function that the program set is called before, in or about a collection: then no collection runs on a thread that is not the program's. Functions that mark objects are the core's to
 /// know.
 pub fn program_takes_part() -> bool {
-    EVENT_CALLBACK.get() != 0
-        || START_CALLBACK.get() != 0
+    EVENT_CALLBACK.is_set()
+        || START_CALLBACK.is_set()
         || collect::has_stop_function()
         || roots::has_callbacks()
         || togglerefs::has_callback()
@@ -108,9 +103,7 @@ pub fn program_takes_part() -> bool {
 /// The heap has grown to so many bytes.
 pub extern "C" fn on_heap_resize(bytes: usize) {
     start::publish_heap_range();
-    let callback = GC_on_heap_resize.get();
-    if callback != 0 {
-        // SAFETY: the variable holds functions of this type only.
-        unsafe { transmute::<usize, extern "C" fn(usize)>(callback)(bytes) };
+    if let Some(callback) = GC_on_heap_resize.get() {
+        callback(bytes);
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! Invariant: nothing here allocates, so it works where memory ran out. Called from any thread, world running.
 
-use core::ffi::{c_char, c_void};
+use core::ffi::c_char;
 use core::fmt::{self, Write};
-use core::mem::transmute;
 
-use crate::variables::{AbortFunction, Callback, GC_on_abort};
+use crate::core_api::functions::AtomicFunction;
+use crate::variables::GC_on_abort;
 
 /// A message on the stack: long enough for all of ours, cut off beyond; always ends in NUL.
 pub struct Message {
@@ -56,10 +56,8 @@ pub fn write_all(descriptor: i32, mut bytes: &[u8]) {
 /// Says why through `GC_on_abort`, then ends the program as abort(3) does.
 pub fn die(arguments: fmt::Arguments<'_>) -> ! {
     let message = Message::new(arguments);
-    let callback = GC_on_abort.get();
-    if callback != 0 {
-        // SAFETY: the variable holds functions of this type only.
-        unsafe { transmute::<usize, AbortFunction>(callback)(message.pointer()) };
+    if let Some(callback) = GC_on_abort.get() {
+        callback(message.pointer());
     }
     // SAFETY: ends the process.
     unsafe { libc::abort() }
@@ -79,17 +77,11 @@ pub extern "C" fn print_abort_message(message: *const c_char) {
 type WarnFunction = extern "C" fn(*mut c_char, usize);
 
 /// The program's warning procedure; none: standard error.
-static WARN_PROCEDURE: Callback = Callback::none();
+static WARN_PROCEDURE: AtomicFunction<WarnFunction> = AtomicFunction::none();
 
 /// Warns through the program's procedure. `format` may contain one `%` conversion for a word, and must end in NUL.
 pub extern "C" fn warn(format: *const c_char, number: usize) {
-    match WARN_PROCEDURE.get() {
-        0 => print_warning(format.cast_mut(), number),
-        // SAFETY: set by GC_set_warn_proc, whose argument has this type.
-        callback => unsafe {
-            transmute::<usize, WarnFunction>(callback)(format.cast_mut(), number)
-        },
-    }
+    GC_get_warn_proc()(format.cast_mut(), number);
 }
 
 /// The default warning procedure.
@@ -105,16 +97,13 @@ extern "C" fn print_warning(format: *mut c_char, number: usize) {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_set_warn_proc(procedure: *mut c_void) {
-    WARN_PROCEDURE.set(procedure as usize);
+pub extern "C" fn GC_set_warn_proc(procedure: Option<WarnFunction>) {
+    WARN_PROCEDURE.set(procedure);
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_get_warn_proc() -> *mut c_void {
-    match WARN_PROCEDURE.get() {
-        0 => print_warning as extern "C" fn(*mut c_char, usize) as *mut c_void,
-        procedure => procedure as *mut c_void,
-    }
+pub extern "C" fn GC_get_warn_proc() -> WarnFunction {
+    WARN_PROCEDURE.get().unwrap_or(print_warning)
 }
 
 /// A warning procedure for programs that want none.
@@ -125,10 +114,9 @@ pub extern "C" fn GC_ignore_warn_proc(_format: *mut c_char, _number: usize) {}
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_abort_on_oom() {
     write_all(2, b"Insufficient memory for the allocation\n");
-    let callback = GC_on_abort.get();
-    if callback != 0 {
-        // SAFETY: the variable holds functions of this type only; gc.h passes null when there is nothing to say.
-        unsafe { transmute::<usize, AbortFunction>(callback)(core::ptr::null()) };
+    if let Some(callback) = GC_on_abort.get() {
+        // gc.h passes null when there is nothing to say.
+        callback(core::ptr::null());
     }
     // SAFETY: ends the process.
     unsafe { libc::exit(1) }

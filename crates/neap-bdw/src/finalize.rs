@@ -4,17 +4,15 @@
 //! `GC_finalize_on_demand` is set, in `GC_invoke_finalizers` otherwise. Automatic runs do not nest on a thread.
 
 use core::ffi::{c_int, c_void};
-use core::mem::transmute;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::core_api::{
     self as api,
     finalizer::{self, Finalizer, Order},
+    functions::AtomicFunction,
 };
 use crate::failure::{die, warn};
-use crate::variables::{
-    Callback, GC_finalize_on_demand, GC_finalizer_notifier, GC_gc_no, accessors,
-};
+use crate::variables::{GC_finalize_on_demand, GC_finalizer_notifier, GC_gc_no, accessors};
 
 pub type GC_finalization_proc = unsafe extern "C" fn(*mut c_void, *mut c_void);
 
@@ -115,10 +113,11 @@ pub fn after_collection() {
         return;
     }
     if GC_finalize_on_demand.load(Relaxed) != 0 {
-        let (notifier, collection) = (GC_finalizer_notifier.get(), GC_gc_no.load(Relaxed));
-        if notifier != 0 && NOTIFIED.swap(collection, Relaxed) != collection {
-            // SAFETY: the variable holds functions of this type only.
-            unsafe { transmute::<usize, extern "C" fn()>(notifier)() };
+        let collection = GC_gc_no.load(Relaxed);
+        if let Some(notifier) = GC_finalizer_notifier.get()
+            && NOTIFIED.swap(collection, Relaxed) != collection
+        {
+            notifier();
         }
         return;
     }
@@ -146,21 +145,18 @@ pub fn forget_other_threads() {
     }
 }
 
-static AWAIT_PROCEDURE: Callback = Callback::none();
+static AWAIT_PROCEDURE: AtomicFunction<finalizer::ReadyObserver> = AtomicFunction::none();
 
 /// Told of each object that is queued for finalization, world stopped.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_set_await_finalize_proc(procedure: *mut c_void) {
-    AWAIT_PROCEDURE.set(procedure as usize);
-    // SAFETY: null or a function of this type, says gc.h; null is None.
-    finalizer::set_ready_observer(unsafe {
-        transmute::<*mut c_void, Option<finalizer::ReadyObserver>>(procedure)
-    });
+pub extern "C" fn GC_set_await_finalize_proc(procedure: Option<finalizer::ReadyObserver>) {
+    AWAIT_PROCEDURE.set(procedure);
+    finalizer::set_ready_observer(procedure);
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_get_await_finalize_proc() -> *mut c_void {
-    AWAIT_PROCEDURE.get() as *mut c_void
+pub extern "C" fn GC_get_await_finalize_proc() -> Option<finalizer::ReadyObserver> {
+    AWAIT_PROCEDURE.get()
 }
 
 /// How much a finalizer counts for when the next collection is due. Kept; the core's pacing counts bytes only.

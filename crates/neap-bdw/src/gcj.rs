@@ -9,7 +9,7 @@ use crate::debug_header;
 use crate::descriptors::{PER_OBJECT_BIAS, TAG_PER_OBJECT, make_proc};
 use crate::failure::die;
 use crate::kinds::{GC_generic_malloc, GC_new_kind};
-use crate::mark_procs;
+use crate::mark_procs::{self, MarkProcedure};
 use crate::variables::{GC_gcj_debug_kind, GC_gcj_kind};
 
 /// Where in the type its descriptor is.
@@ -17,7 +17,7 @@ const DESCRIPTOR_DISPLACEMENT: usize = size_of::<usize>();
 
 /// Must come before the allocators of this file; later calls change nothing.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_init_gcj_malloc(index: c_int, procedure: *mut c_void) {
+pub extern "C" fn GC_init_gcj_malloc(index: c_int, procedure: Option<MarkProcedure>) {
     if GC_gcj_kind.load(Relaxed) != 0 {
         return;
     }

@@ -5,11 +5,10 @@
 //! Invariant: the global is null outside a root callback. Procedures run with the world stopped or on a marker thread.
 
 use core::ffi::{c_int, c_void};
-use core::mem::transmute;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
-use crate::core_api::{self as api, Tracer};
+use crate::core_api::{self as api, Tracer, functions::AtomicFunction};
 use crate::failure::die;
 
 /// Bits of a procedure's index in a descriptor.
@@ -20,15 +19,16 @@ const RESERVED_MARK_PROCS: u32 = 8;
 /// The reserved index of our own bitmaps longer than a descriptor (`descriptors.rs`).
 pub const LONG_BITMAP_PROC: usize = 1;
 
-type MarkProcedure =
+pub type MarkProcedure =
     unsafe extern "C" fn(*mut usize, *mut c_void, *mut c_void, usize) -> *mut c_void;
 
-static PROCEDURES: [AtomicUsize; MAX_MARK_PROCS] = [const { AtomicUsize::new(0) }; MAX_MARK_PROCS];
+static PROCEDURES: [AtomicFunction<MarkProcedure>; MAX_MARK_PROCS] =
+    [const { AtomicFunction::none() }; MAX_MARK_PROCS];
 static NEXT_PROCEDURE: AtomicU32 = AtomicU32::new(RESERVED_MARK_PROCS);
 
 /// Gives the procedure's index.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_new_proc(procedure: *mut c_void) -> u32 {
+pub extern "C" fn GC_new_proc(procedure: Option<MarkProcedure>) -> u32 {
     let index = NEXT_PROCEDURE.fetch_add(1, Relaxed);
     if index as usize >= MAX_MARK_PROCS {
         die(format_args!(
@@ -42,13 +42,13 @@ pub extern "C" fn GC_new_proc(procedure: *mut c_void) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_new_proc_inner(procedure: *mut c_void) -> u32 {
+pub extern "C" fn GC_new_proc_inner(procedure: Option<MarkProcedure>) -> u32 {
     GC_new_proc(procedure)
 }
 
 /// Installs a procedure under an index that the program chose.
-pub fn set_procedure(index: usize, procedure: *mut c_void) {
-    PROCEDURES[index].store(procedure as usize, Release);
+pub fn set_procedure(index: usize, procedure: Option<MarkProcedure>) {
+    PROCEDURES[index].set(procedure);
 }
 
 /// Calls procedure `index` on an object; without one, scans the object conservatively, which `gc_mark.h` says is always right.
@@ -62,17 +62,14 @@ pub unsafe fn call(
     environment: usize,
     tracer: &mut Tracer<'_>,
 ) {
-    let procedure = PROCEDURES[index].load(Acquire);
-    if procedure == 0 {
+    let Some(procedure) = PROCEDURES[index].get() else {
         // SAFETY: the object's own extent.
         unsafe { tracer.range(object, object + bytes) };
         return;
-    }
+    };
     let stack: *mut c_void = (&raw mut *tracer).cast();
     // The limit only has to look as if there were room: procedures may compare, and never store.
     let limit = stack.wrapping_byte_add(1 << 20);
-    // SAFETY: set by GC_new_proc or GC_init_gcj_malloc, whose arguments have this type.
-    let procedure = unsafe { transmute::<usize, MarkProcedure>(procedure) };
     // SAFETY: the procedure was made for objects with this descriptor; the tracer outlives the call.
     unsafe { procedure(object as *mut usize, stack, limit, environment) };
 }

@@ -4,12 +4,11 @@
 //! Called from any thread.
 
 use core::ffi::{c_int, c_void};
-use core::mem::transmute;
 use core::ptr::null_mut;
 
 use crate::core_api as api;
 use crate::failure::die;
-use crate::variables::{GC_same_obj_print_proc, PrintTwoPointers};
+use crate::variables::GC_same_obj_print_proc;
 
 /// Start of the object that the pointer lies in, null outside.
 #[unsafe(no_mangle)]
@@ -54,12 +53,11 @@ pub extern "C" fn GC_same_obj(pointer: *mut c_void, other: *mut c_void) -> *mut 
     let expected = start(other);
     // One past the end of the other's object is as good.
     let at_end = expected.is_some() && start(pointer.wrapping_byte_sub(1)) == expected;
-    if start(pointer) != expected && !at_end {
-        let callback = GC_same_obj_print_proc.get();
-        if callback != 0 {
-            // SAFETY: the variable holds functions of this type only.
-            unsafe { transmute::<usize, PrintTwoPointers>(callback)(pointer, other) };
-        }
+    if start(pointer) != expected
+        && !at_end
+        && let Some(callback) = GC_same_obj_print_proc.get()
+    {
+        callback(pointer, other);
     }
     pointer
 }

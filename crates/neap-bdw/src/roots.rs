@@ -4,13 +4,13 @@
 //! and takes no lock; the rest is called from any thread.
 
 use core::ffi::{c_char, c_int, c_void};
-use core::mem::transmute;
+use core::ptr::fn_addr_eq;
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::Mutex;
 
-use crate::core_api::{self as api, Tracer};
+use crate::core_api::{self as api, Tracer, functions::AtomicFunction};
 use crate::mark_procs;
-use crate::variables::{Callback, GC_no_dls, GC_push_other_roots, PushRoots};
+use crate::variables::{GC_no_dls, GC_push_other_roots, PushRoots};
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_add_roots(low: *mut c_void, high: *mut c_void) {
@@ -75,23 +75,21 @@ pub extern "C" fn GC_get_no_dls() -> c_int {
 
 /// What `GC_push_other_roots` is at first: there are none.
 pub extern "C" fn push_no_other_roots() {}
+const NO_OTHER_ROOTS: PushRoots = push_no_other_roots;
 
 /// The core's root callback.
 pub unsafe extern "C" fn run_root_callback(tracer: &mut Tracer<'_>) {
-    let procedure = GC_push_other_roots.get();
-    if procedure != 0 {
-        // SAFETY: the variable holds functions of this type only.
-        let procedure = unsafe { transmute::<usize, PushRoots>(procedure) };
+    if let Some(procedure) = GC_push_other_roots.get() {
         mark_procs::with_root_tracer(tracer, || procedure());
     }
 }
 
 /// Whether the program has a function that names roots, or one that chooses among the static ones, or has just said whether there are static ones.
 pub fn has_callbacks() -> bool {
-    let procedure = GC_push_other_roots.get();
-    HAS_STATIC_ROOTS.get() != 0
+    let is_the_programs = |procedure: PushRoots| !fn_addr_eq(procedure, NO_OTHER_ROOTS);
+    HAS_STATIC_ROOTS.is_set()
         || GC_no_dls.load(Relaxed) != NO_DLS_APPLIED.load(Relaxed)
-        || (procedure != 0 && procedure != push_no_other_roots as *const () as usize)
+        || GC_push_other_roots.get().is_some_and(is_the_programs)
 }
 
 /// Opens a library. Loaded while a collection runs is as good as any other time: segments are looked up anew in each.
@@ -103,7 +101,7 @@ pub extern "C" fn GC_dlopen(path: *const c_char, mode: c_int) -> *mut c_void {
 
 type HasStaticRoots = unsafe extern "C" fn(*const c_char, *mut c_void, usize) -> c_int;
 /// The program's say on each loaded object's data.
-static HAS_STATIC_ROOTS: Callback = Callback::none();
+static HAS_STATIC_ROOTS: AtomicFunction<HasStaticRoots> = AtomicFunction::none();
 
 /// What the program said of segments so far.
 struct Filter {
@@ -113,18 +111,13 @@ static FILTER: Mutex<Filter> = Mutex::new(Filter { excluded: Vec::new() });
 
 /// Asks the program about each loaded object's writable segments, now and before each collection.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_register_has_static_roots_callback(callback: *mut c_void) {
-    HAS_STATIC_ROOTS.set(callback as usize);
+pub extern "C" fn GC_register_has_static_roots_callback(callback: Option<HasStaticRoots>) {
+    HAS_STATIC_ROOTS.set(callback);
 }
 
 /// Excludes the segments that the program does not want scanned. World running, before a collection.
 pub fn apply_static_roots_callback() {
-    let callback = HAS_STATIC_ROOTS.get();
-    if callback == 0 {
-        return;
-    }
-    // SAFETY: set by GC_register_has_static_roots_callback, whose argument has this type.
-    let callback = unsafe { transmute::<usize, HasStaticRoots>(callback) };
+    let Some(callback) = HAS_STATIC_ROOTS.get() else { return };
     let mut filter = FILTER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     each_writable_segment(&mut |name, range| {
         // SAFETY: the program's function; name and range are the loaded object's.

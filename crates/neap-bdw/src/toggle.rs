@@ -3,7 +3,6 @@
 //! Invariant: the callback is asked before every collection, world running (`events.rs`). Called from any thread.
 
 use core::ffi::{c_int, c_void};
-use core::mem::transmute;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::core_api::toggle;
@@ -18,15 +17,14 @@ pub fn has_callback() -> bool {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_set_toggleref_func(callback: *mut c_void) {
-    HAS_CALLBACK.store(!callback.is_null(), Relaxed);
-    // SAFETY: null or a function of this type, says gc.h; null is None.
-    toggle::set_callback(unsafe { transmute::<*mut c_void, Option<toggle::Callback>>(callback) });
+pub extern "C" fn GC_set_toggleref_func(callback: Option<toggle::Callback>) {
+    HAS_CALLBACK.store(callback.is_some(), Relaxed);
+    toggle::set_callback(callback);
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_get_toggleref_func() -> *mut c_void {
-    toggle::callback().map_or(core::ptr::null_mut(), |callback| callback as *mut c_void)
+pub extern "C" fn GC_get_toggleref_func() -> Option<toggle::Callback> {
+    toggle::callback()
 }
 
 /// Does nothing before there is a callback, as gc.h says.

@@ -5,8 +5,8 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::core_api::functions::AtomicFunction;
 use crate::failure::warn;
-use crate::variables::Callback;
 
 /// The features, in the order of their messages.
 #[derive(Clone, Copy)]
@@ -60,17 +60,18 @@ pub extern "C" fn GC_is_thread_suspended(_thread: *mut c_void) -> c_int {
     0
 }
 
-static ON_THREAD_EVENT: Callback = Callback::none();
+type ThreadEventFunction = extern "C" fn(c_int, *mut c_void);
+static ON_THREAD_EVENT: AtomicFunction<ThreadEventFunction> = AtomicFunction::none();
 
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_set_on_thread_event(callback: *mut c_void) {
-    ON_THREAD_EVENT.set(callback as usize);
-    if !callback.is_null() {
+pub extern "C" fn GC_set_on_thread_event(callback: Option<ThreadEventFunction>) {
+    ON_THREAD_EVENT.set(callback);
+    if callback.is_some() {
         say_once(Feature::ThreadEvents);
     }
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_get_on_thread_event() -> *mut c_void {
-    ON_THREAD_EVENT.get() as *mut c_void
+pub extern "C" fn GC_get_on_thread_event() -> Option<ThreadEventFunction> {
+    ON_THREAD_EVENT.get()
 }

@@ -5,63 +5,19 @@
 //! Written by any thread, unsynchronised, as `gc.h` allows.
 
 use core::ffi::{c_char, c_int, c_ulong, c_void};
-use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicI32, AtomicUsize};
 
 use crate::alloc::return_null;
+use crate::core_api::functions::AtomicFunction;
 use crate::failure::print_abort_message;
 use crate::pointers::{die_not_same_object, die_of_displacement, die_of_invisible};
 use crate::roots::push_no_other_roots;
 
-/// A C function pointer as a variable: atomic, null when there is none.
-#[repr(transparent)]
-pub struct Callback(AtomicUsize);
-
-impl Callback {
-    pub const fn none() -> Self {
-        Self(AtomicUsize::new(0))
-    }
-
-    /// The address, 0 when there is none.
-    pub fn get(&self) -> usize {
-        self.0.load(Relaxed)
-    }
-
-    pub fn set(&self, address: usize) {
-        self.0.store(address, Relaxed);
-    }
-}
-
-/// Variables whose first value is a function: pointers need no relocation arithmetic, so the linker can fill them in.
-#[repr(transparent)]
-pub struct Function<F: Copy>(core::cell::UnsafeCell<F>);
-
-// SAFETY: accessed atomically only, through `slot`.
-unsafe impl<F: Copy> Sync for Function<F> {}
-
-impl<F: Copy> Function<F> {
-    const fn new(function: F) -> Self {
-        assert!(size_of::<F>() == size_of::<usize>());
-        Self(core::cell::UnsafeCell::new(function))
-    }
-
-    fn slot(&self) -> &AtomicUsize {
-        // SAFETY: same size and alignment, and all accesses are atomic.
-        unsafe { AtomicUsize::from_ptr(self.0.get().cast()) }
-    }
-
-    /// The address, 0 where a program has stored null.
-    pub fn get(&self) -> usize {
-        self.slot().load(Relaxed)
-    }
-
-    pub fn set(&self, address: usize) {
-        self.slot().store(address, Relaxed);
-    }
-}
-
 pub type OutOfMemoryFunction = extern "C" fn(usize) -> *mut c_void;
 pub type AbortFunction = extern "C" fn(*const c_char);
 pub type PushRoots = extern "C" fn();
+pub type Notifier = extern "C" fn();
+pub type HeapResizeFunction = extern "C" fn(usize);
 pub type PrintPointer = extern "C" fn(*mut c_void);
 pub type PrintTwoPointers = extern "C" fn(*mut c_void, *mut c_void);
 
@@ -76,15 +32,15 @@ variables! {
     GC_gc_no: AtomicUsize = AtomicUsize::new(0);
     /// Marking threads beside the one that collects.
     GC_parallel: AtomicI32 = AtomicI32::new(0);
-    GC_oom_fn: Function<OutOfMemoryFunction> = Function::new(return_null);
-    GC_on_heap_resize: Callback = Callback::none();
+    GC_oom_fn: AtomicFunction<OutOfMemoryFunction> = AtomicFunction::new(return_null);
+    GC_on_heap_resize: AtomicFunction<HeapResizeFunction> = AtomicFunction::none();
     GC_find_leak: AtomicI32 = AtomicI32::new(0);
     /// Interior pointers always count, whatever the value.
     GC_all_interior_pointers: AtomicI32 = AtomicI32::new(1);
     GC_finalize_on_demand: AtomicI32 = AtomicI32::new(0);
     /// Unordered finalizers work whatever the value.
     GC_java_finalization: AtomicI32 = AtomicI32::new(1);
-    GC_finalizer_notifier: Callback = Callback::none();
+    GC_finalizer_notifier: AtomicFunction<Notifier> = AtomicFunction::none();
     /// Non-zero: collections are disabled.
     GC_dont_gc: AtomicI32 = AtomicI32::new(0);
     GC_dont_expand: AtomicI32 = AtomicI32::new(0);
@@ -102,11 +58,11 @@ variables! {
     /// Bounds that every object's address lies in. As wide as can be until the heap's range is known.
     GC_least_plausible_heap_addr: AtomicUsize = AtomicUsize::new(1);
     GC_greatest_plausible_heap_addr: AtomicUsize = AtomicUsize::new(usize::MAX);
-    GC_push_other_roots: Function<PushRoots> = Function::new(push_no_other_roots);
-    GC_on_abort: Function<AbortFunction> = Function::new(print_abort_message);
-    GC_same_obj_print_proc: Function<PrintTwoPointers> = Function::new(die_not_same_object);
-    GC_is_valid_displacement_print_proc: Function<PrintPointer> = Function::new(die_of_displacement);
-    GC_is_visible_print_proc: Function<PrintPointer> = Function::new(die_of_invisible);
+    GC_push_other_roots: AtomicFunction<PushRoots> = AtomicFunction::new(push_no_other_roots);
+    GC_on_abort: AtomicFunction<AbortFunction> = AtomicFunction::new(print_abort_message);
+    GC_same_obj_print_proc: AtomicFunction<PrintTwoPointers> = AtomicFunction::new(die_not_same_object);
+    GC_is_valid_displacement_print_proc: AtomicFunction<PrintPointer> = AtomicFunction::new(die_of_displacement);
+    GC_is_visible_print_proc: AtomicFunction<PrintPointer> = AtomicFunction::new(die_of_invisible);
     /// Kind numbers of `gc_gcj.h`; 0 until `GC_init_gcj_malloc`.
     GC_gcj_kind: AtomicI32 = AtomicI32::new(0);
     GC_gcj_debug_kind: AtomicI32 = AtomicI32::new(0);
@@ -130,17 +86,17 @@ macro_rules! accessors {
     };
 }
 
-/// As `accessors`, for callbacks: pointers in, pointers out, null for none.
+/// As `accessors`, for callbacks; null for none.
 macro_rules! callback_accessors {
-    ($($setter:ident, $getter:ident => $variable:path;)*) => {
+    ($($setter:ident, $getter:ident: $type:ty => $variable:path;)*) => {
         $(
             #[unsafe(no_mangle)]
-            pub extern "C" fn $setter(callback: *mut core::ffi::c_void) {
-                $variable.set(callback as usize);
+            pub extern "C" fn $setter(callback: Option<$type>) {
+                $variable.set(callback);
             }
             #[unsafe(no_mangle)]
-            pub extern "C" fn $getter() -> *mut core::ffi::c_void {
-                $variable.get() as *mut core::ffi::c_void
+            pub extern "C" fn $getter() -> Option<$type> {
+                $variable.get()
             }
         )*
     };
@@ -160,9 +116,9 @@ accessors! {
 }
 
 callback_accessors! {
-    GC_set_oom_fn, GC_get_oom_fn => GC_oom_fn;
-    GC_set_on_heap_resize, GC_get_on_heap_resize => GC_on_heap_resize;
-    GC_set_finalizer_notifier, GC_get_finalizer_notifier => GC_finalizer_notifier;
-    GC_set_abort_func, GC_get_abort_func => GC_on_abort;
-    GC_set_push_other_roots, GC_get_push_other_roots => GC_push_other_roots;
+    GC_set_oom_fn, GC_get_oom_fn: OutOfMemoryFunction => GC_oom_fn;
+    GC_set_on_heap_resize, GC_get_on_heap_resize: HeapResizeFunction => GC_on_heap_resize;
+    GC_set_finalizer_notifier, GC_get_finalizer_notifier: Notifier => GC_finalizer_notifier;
+    GC_set_abort_func, GC_get_abort_func: AbortFunction => GC_on_abort;
+    GC_set_push_other_roots, GC_get_push_other_roots: PushRoots => GC_push_other_roots;
 }

@@ -10,67 +10,69 @@ use std::alloc::{Layout, alloc};
 
 use crate::status::Status;
 
-struct Pair {
-    function: usize,
-    environment: usize,
-    next: *mut Pair,
+struct Pair<F> {
+    function: F,
+    environment: *mut c_void,
+    next: *mut Pair<F>,
 }
 
-/// All pairs ever set, newest first.
-static PAIRS: AtomicPtr<Pair> = AtomicPtr::new(null_mut());
-
 /// Where one callback is kept.
-pub struct Slot(AtomicPtr<Pair>);
+pub struct Slot<F> {
+    /// Null: no callback.
+    now: AtomicPtr<Pair<F>>,
+    /// All pairs ever set here, newest first.
+    known: AtomicPtr<Pair<F>>,
+}
 
-impl Slot {
+impl<F: Copy + PartialEq> Slot<F> {
     /// No callback.
     pub const fn new() -> Self {
-        Self(AtomicPtr::new(null_mut()))
+        Self { now: AtomicPtr::new(null_mut()), known: AtomicPtr::new(null_mut()) }
     }
 
-    /// Sets the callback; function 0 for none.
-    pub fn set(&self, function: usize, environment: *mut c_void) -> Status {
-        if function == 0 {
-            self.0.store(null_mut(), Release);
+    /// Sets the callback, or that there is none.
+    pub fn set(&self, function: Option<F>, environment: *mut c_void) -> Status {
+        let Some(function) = function else {
+            self.now.store(null_mut(), Release);
             return Status::Ok;
-        }
-        let pair = intern(function, environment as usize);
+        };
+        let pair = self.intern(function, environment);
         if pair.is_null() {
             return Status::NoMemory;
         }
-        self.0.store(pair, Release);
+        self.now.store(pair, Release);
         Status::Ok
     }
 
     /// Function and environment, if a callback is set.
-    pub fn get(&self) -> Option<(usize, *mut c_void)> {
+    pub fn get(&self) -> Option<(F, *mut c_void)> {
         // SAFETY: null or a pair, which lives for ever.
-        let pair = unsafe { self.0.load(Acquire).as_ref() }?;
-        Some((pair.function, pair.environment as *mut c_void))
+        let pair = unsafe { self.now.load(Acquire).as_ref() }?;
+        Some((pair.function, pair.environment))
     }
-}
 
-fn intern(function: usize, environment: usize) -> *mut Pair {
-    let mut first = PAIRS.load(Acquire);
-    let mut pair = first;
-    // SAFETY: null or a pair, which lives for ever; so are those it leads to.
-    while let Some(known) = unsafe { pair.as_ref() } {
-        if known.function == function && known.environment == environment {
-            return pair;
+    fn intern(&self, function: F, environment: *mut c_void) -> *mut Pair<F> {
+        let mut first = self.known.load(Acquire);
+        let mut pair = first;
+        // SAFETY: null or a pair, which lives for ever; so are those it leads to.
+        while let Some(known) = unsafe { pair.as_ref() } {
+            if known.function == function && known.environment == environment {
+                return pair;
+            }
+            pair = known.next;
         }
-        pair = known.next;
-    }
-    // SAFETY: the layout has a size.
-    let fresh = unsafe { alloc(Layout::new::<Pair>()) }.cast::<Pair>();
-    if fresh.is_null() {
-        return fresh;
-    }
-    loop {
-        // SAFETY: memory for one pair that nobody else knows yet.
-        unsafe { fresh.write(Pair { function, environment, next: first }) };
-        match PAIRS.compare_exchange(first, fresh, AcqRel, Acquire) {
-            Ok(_) => return fresh,
-            Err(newer) => first = newer,
+        // SAFETY: the layout has a size.
+        let fresh = unsafe { alloc(Layout::new::<Pair<F>>()) }.cast::<Pair<F>>();
+        if fresh.is_null() {
+            return fresh;
+        }
+        loop {
+            // SAFETY: memory for one pair that nobody else knows yet.
+            unsafe { fresh.write(Pair { function, environment, next: first }) };
+            match self.known.compare_exchange(first, fresh, AcqRel, Acquire) {
+                Ok(_) => return fresh,
+                Err(newer) => first = newer,
+            }
         }
     }
 }
@@ -84,16 +86,17 @@ mod tests {
         let slot = Slot::new();
         assert!(slot.get().is_none());
         for turn in 0..1000_usize {
-            assert_eq!(slot.set(1 + turn % 2, (8 * (turn % 2)) as *mut c_void), Status::Ok);
-            assert_eq!(slot.get(), Some((1 + turn % 2, (8 * (turn % 2)) as *mut c_void)));
+            let (function, environment) = (1 + turn % 2, (8 * (turn % 2)) as *mut c_void);
+            assert_eq!(slot.set(Some(function), environment), Status::Ok);
+            assert_eq!(slot.get(), Some((function, environment)));
         }
-        let (mut pairs, mut pair) = (0, PAIRS.load(Acquire));
+        let (mut pairs, mut pair) = (0, slot.known.load(Acquire));
         // SAFETY: as in `intern`.
         while let Some(known) = unsafe { pair.as_ref() } {
             (pairs, pair) = (pairs + 1, known.next);
         }
         assert_eq!(pairs, 2);
-        assert_eq!(slot.set(0, null_mut()), Status::Ok);
+        assert_eq!(slot.set(None, null_mut()), Status::Ok);
         assert!(slot.get().is_none());
     }
 }

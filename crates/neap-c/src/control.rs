@@ -87,14 +87,12 @@ pub extern "C" fn neap_with_stopped_world(
 }
 
 type OutOfMemoryCallback = unsafe extern "C" fn(usize, *mut c_void) -> *mut c_void;
-static OUT_OF_MEMORY: Slot = Slot::new();
+static OUT_OF_MEMORY: Slot<OutOfMemoryCallback> = Slot::new();
 
 unsafe extern "C" fn out_of_memory(bytes: usize) -> *mut c_void {
     match OUT_OF_MEMORY.get() {
-        // SAFETY: stored from such a function.
-        Some((callback, environment)) => unsafe {
-            core::mem::transmute::<usize, OutOfMemoryCallback>(callback)(bytes, environment)
-        },
+        // SAFETY: the program's, for this.
+        Some((callback, environment)) => unsafe { callback(bytes, environment) },
         None => null_mut(),
     }
 }
@@ -104,7 +102,7 @@ pub extern "C" fn neap_set_out_of_memory_callback(
     callback: Option<OutOfMemoryCallback>,
     environment: *mut c_void,
 ) -> crate::status::Status {
-    let status = OUT_OF_MEMORY.set(callback.map_or(0, |callback| callback as usize), environment);
+    let status = OUT_OF_MEMORY.set(callback, environment);
     api::set_out_of_memory_callback(Some(out_of_memory));
     status
 }

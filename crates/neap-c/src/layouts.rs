@@ -89,19 +89,15 @@ pub extern "C" fn neap_layout_label(layout: u32) -> u32 {
     known(layout).map_or(0, api::layouts::label)
 }
 
-/// As C sees it: the environment is a pointer, the tracer opaque.
-type TraceFunction = unsafe extern "C" fn(*mut c_void, usize, *mut c_void, *mut Tracer<'_>);
-
+/// To C the environment is a pointer, which is passed as a word is, and the tracer opaque.
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_layout_function(
-    function: Option<TraceFunction>,
+    function: Option<api::TraceFunction>,
     environment: *mut c_void,
 ) -> u32 {
     let Some(function) = function else {
         return refused(format_args!("neap_layout_function was given no function"));
     };
-    // SAFETY: the two types differ in how they name an integer and a pointer of the same size.
-    let function = unsafe { core::mem::transmute::<TraceFunction, api::TraceFunction>(function) };
     intern(Shape::Function { function, environment: environment as usize })
 }
 

@@ -80,14 +80,12 @@ pub extern "C" fn neap_heap_snapshot(path: *const c_char) -> c_int {
 }
 
 type EventCallback = unsafe extern "C" fn(c_int, *mut c_void);
-static EVENT: Slot = Slot::new();
+static EVENT: Slot<EventCallback> = Slot::new();
 
 unsafe extern "C" fn tell(event: CycleEvent) {
     if let Some((callback, environment)) = EVENT.get() {
-        // SAFETY: stored from such a function; neap.h says when it is called.
-        unsafe {
-            core::mem::transmute::<usize, EventCallback>(callback)(event as c_int, environment);
-        }
+        // SAFETY: the program's, for this; neap.h says when it is called.
+        unsafe { callback(event as c_int, environment) };
     }
 }
 
@@ -96,30 +94,30 @@ pub extern "C" fn neap_set_event_callback(
     callback: Option<EventCallback>,
     environment: *mut c_void,
 ) -> Status {
-    let status = EVENT.set(callback.map_or(0, |callback| callback as usize), environment);
+    let status = EVENT.set(callback, environment);
     api::set_event_callback(Some(tell));
     status
 }
 
 type CycleGate = unsafe extern "C" fn(*mut c_void) -> c_int;
-static GATE: Slot = Slot::new();
+static GATE: Slot<CycleGate> = Slot::new();
 
 unsafe extern "C" fn may_begin() -> bool {
     GATE.get().is_none_or(|(gate, environment)| {
-        // SAFETY: stored from such a function.
-        unsafe { core::mem::transmute::<usize, CycleGate>(gate)(environment) != 0 }
+        // SAFETY: the program's, for this.
+        unsafe { gate(environment) != 0 }
     })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_set_cycle_gate(gate: Option<CycleGate>, environment: *mut c_void) -> Status {
-    let status = GATE.set(gate.map_or(0, |gate| gate as usize), environment);
+    let status = GATE.set(gate, environment);
     api::set_cycle_gate(Some(may_begin));
     status
 }
 
 type WarningCallback = unsafe extern "C" fn(*const c_char, usize, *mut c_void);
-static WARNING: Slot = Slot::new();
+static WARNING: Slot<WarningCallback> = Slot::new();
 
 /// At load: warnings come here.
 pub fn on_load() {
@@ -128,10 +126,8 @@ pub fn on_load() {
 
 unsafe extern "C" fn warn(text: *const c_char, number: usize) {
     match WARNING.get() {
-        // SAFETY: stored from such a function; the text lives for ever.
-        Some((callback, environment)) => unsafe {
-            core::mem::transmute::<usize, WarningCallback>(callback)(text, number, environment);
-        },
+        // SAFETY: the program's, for this; the text lives for ever.
+        Some((callback, environment)) => unsafe { callback(text, number, environment) },
         None => {
             // SAFETY: the core hands over a C string.
             let text = unsafe { CStr::from_ptr(text) };
@@ -145,5 +141,5 @@ pub extern "C" fn neap_set_warning_callback(
     callback: Option<WarningCallback>,
     environment: *mut c_void,
 ) -> Status {
-    WARNING.set(callback.map_or(0, |callback| callback as usize), environment)
+    WARNING.set(callback, environment)
 }

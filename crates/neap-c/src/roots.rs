@@ -62,12 +62,12 @@ pub extern "C" fn neap_set_static_roots(on: c_int) {
 }
 
 type RootCallback = unsafe extern "C" fn(*mut Tracer<'_>, *mut c_void);
-static CALLBACK: Slot = Slot::new();
+static CALLBACK: Slot<RootCallback> = Slot::new();
 
 unsafe extern "C" fn call(tracer: &mut Tracer<'_>) {
     if let Some((callback, environment)) = CALLBACK.get() {
-        // SAFETY: stored from such a function; neap.h says when it is called.
-        unsafe { core::mem::transmute::<usize, RootCallback>(callback)(tracer, environment) };
+        // SAFETY: the program's, for this; neap.h says when it is called.
+        unsafe { callback(tracer, environment) };
     }
 }
 
@@ -76,7 +76,7 @@ pub extern "C" fn neap_set_root_callback(
     callback: Option<RootCallback>,
     environment: *mut c_void,
 ) -> Status {
-    let status = CALLBACK.set(callback.map_or(0, |callback| callback as usize), environment);
+    let status = CALLBACK.set(callback, environment);
     api::set_root_callback(Some(call));
     status
 }

@@ -59,7 +59,7 @@ pub extern "C" fn neap_status_text(status: c_int) -> *const c_char {
 /// Lines about wrong use in one process. Larger: more of the story; smaller: a loop floods the terminal less.
 const MOST_MESSAGES: u32 = 10;
 static MESSAGES: AtomicU32 = AtomicU32::new(0);
-static CALLBACK: Slot = Slot::new();
+static CALLBACK: Slot<MisuseCallback> = Slot::new();
 
 type MisuseCallback = unsafe extern "C" fn(c_int, *const c_char, *mut c_void);
 
@@ -68,7 +68,7 @@ pub extern "C" fn neap_set_misuse_callback(
     callback: Option<MisuseCallback>,
     environment: *mut c_void,
 ) -> Status {
-    CALLBACK.set(callback.map_or(0, |callback| callback as usize), environment)
+    CALLBACK.set(callback, environment)
 }
 
 /// Text on the stack, cut off where it is full, always with a NUL behind it.
@@ -93,11 +93,8 @@ pub fn misuse(status: Status, what: fmt::Arguments<'_>) -> Status {
         let mut text = Text { bytes: [0; 320], length: 0 };
         // Cutting off is no error here.
         let _ = text.write_fmt(what);
-        // SAFETY: stored from such a function; the text lives over the call.
-        unsafe {
-            let callback = core::mem::transmute::<usize, MisuseCallback>(callback);
-            callback(status as c_int, text.bytes.as_ptr().cast(), environment);
-        }
+        // SAFETY: the program's, for this; the text lives over the call.
+        unsafe { callback(status as c_int, text.bytes.as_ptr().cast(), environment) };
         return status;
     }
     line(what);

@@ -52,6 +52,7 @@ pub use crate::runtime::summary::{Statistics, statistics};
 pub use crate::runtime::waits;
 pub use crate::runtime::warning::WarningCallback;
 pub use crate::runtime::{initialize, is_initialized, set_option};
+pub use crate::sync::function as functions;
 pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message};
 pub use crate::waits;
@@ -109,8 +110,7 @@ fn raw_shape(shape: Shape<'_>) -> layout::Shape<'_> {
         Shape::Prefix { bytes } => layout::Shape::Prefix { bytes },
         Shape::Function { function, environment } => {
             // SAFETY: the two types differ in naming the tracer behind the last pointer only.
-            let function =
-                unsafe { core::mem::transmute::<TraceFunction, RawTraceFunction>(function) };
+            let function = unsafe { functions::function_at::<RawTraceFunction>(function as usize) };
             layout::Shape::Function { function, environment }
         }
     }

@@ -5,6 +5,8 @@
 
 #![allow(unsafe_code)]
 
+pub mod function;
+
 #[cfg(loom)]
 pub use loom::sync::atomic;
 

@@ -14,6 +14,7 @@ use super::kind::Scan;
 use crate::addr::{PAGE_BYTES, WORD_BYTES};
 use crate::rank::Rank;
 use crate::sync::Lock;
+use crate::sync::function::function_at;
 use crate::sys::map;
 use crate::sys::meta_vec::MetaVec;
 
@@ -247,7 +248,7 @@ impl Layouts {
             LEAF => Shape::Leaf,
             _ => Shape::Function {
                 // SAFETY: stored from such a function.
-                function: unsafe { core::mem::transmute::<usize, RawTraceFunction>(record.first) },
+                function: unsafe { function_at::<RawTraceFunction>(record.first) },
                 environment: record.second,
             },
         }

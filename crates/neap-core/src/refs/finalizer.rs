@@ -5,12 +5,13 @@
 //! Registration takes no lock.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use super::batch::{self, Call, Filling};
 use super::registry::{Registry, kind_of, object_of, void};
 use super::slab::{Entry, Own};
 use super::{Marking, NoMemory, noted, pool, runner, with_own};
+use crate::sync::function::{AtomicFunction, function_at};
 use crate::sys::meta_vec::MetaVec;
 use crate::sys::side_stack;
 
@@ -66,7 +67,7 @@ pub(crate) struct Finalizers {
     pub(crate) registry: Registry,
     /// Whether one that is ordered was ever registered.
     pub(crate) ordered: AtomicBool,
-    observer: AtomicUsize,
+    observer: AtomicFunction<ReadyObserver>,
 }
 
 /// What settling finalizers needs; protected by the lock of `refs`.
@@ -85,11 +86,7 @@ impl Settlement {
 
 fn finalizer(entry: &Entry, word: usize) -> Finalizer {
     // SAFETY: stored by `set` from such a function.
-    let function = unsafe {
-        core::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void, *mut c_void)>(
-            entry.function.load(Relaxed),
-        )
-    };
+    let function = unsafe { function_at(entry.function.load(Relaxed)) };
     let data = entry.data.load(Relaxed) as *mut c_void;
     Finalizer { function, data, order: Order::of_kind(kind_of(word)) }
 }
@@ -106,7 +103,7 @@ impl Finalizers {
         Self {
             registry: Registry::new(),
             ordered: AtomicBool::new(false),
-            observer: AtomicUsize::new(0),
+            observer: AtomicFunction::none(),
         }
     }
 
@@ -142,12 +139,9 @@ impl Finalizers {
 
     /// Tells the observer that an object's finalizer is ready.
     pub(crate) fn observe(&self, object: usize) {
-        let observer = self.observer.load(Acquire);
-        if observer != 0 {
-            // SAFETY: stored from such a function, which may be called so.
-            side_stack::off(|| unsafe {
-                core::mem::transmute::<usize, ReadyObserver>(observer)(object as *mut c_void);
-            });
+        if let Some(observer) = self.observer.get() {
+            // SAFETY: the program's, for this.
+            side_stack::off(|| unsafe { observer(object as *mut c_void) });
         }
     }
 
@@ -232,7 +226,7 @@ pub fn make_all_ready() -> usize {
 
 /// Sets who is told of each object that becomes ready.
 pub fn set_ready_observer(observer: Option<ReadyObserver>) {
-    super::FINALIZERS.observer.store(observer.map_or(0, |observer| observer as usize), Release);
+    super::FINALIZERS.observer.set(observer);
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicU32, Ordering::*};
 use std::time::Instant;
 
 use super::Marking;
@@ -18,6 +18,7 @@ use super::object_lock::{ObjectLock, Tried, deflate, is_idle};
 use super::process::target;
 use super::records::Records;
 use super::thread::{self, ThreadRefs};
+use crate::sync::function::AtomicFunction;
 use crate::sys::{futex, print};
 use crate::world::mutator::Mutator;
 use crate::world::{Stopped, attach, blocked};
@@ -222,22 +223,19 @@ pub fn notify(object: usize, all: bool) -> Result<(), MonitorError> {
 
 /// Told of a monitor that a thread was in when it ended, with the kernel's id of the thread.
 pub type ForgottenCallback = fn(object: usize, thread: u32);
-static ON_FORGOTTEN: AtomicUsize = AtomicUsize::new(0);
+static ON_FORGOTTEN: AtomicFunction<ForgottenCallback> = AtomicFunction::none();
 
 /// Sets who is told; a line on standard error otherwise.
 pub fn set_forgotten_callback(callback: ForgottenCallback) {
-    ON_FORGOTTEN.store(callback as usize, Release);
+    ON_FORGOTTEN.set(Some(callback));
 }
 
 fn tell_forgotten(object: usize, thread: u32) {
-    match ON_FORGOTTEN.load(Acquire) {
-        0 => print::message(format_args!(
+    match ON_FORGOTTEN.get() {
+        None => print::message(format_args!(
             "thread {thread} ended in the monitor of the object at {object:#x}; it is left for it"
         )),
-        // SAFETY: stored from such a function.
-        callback => unsafe {
-            core::mem::transmute::<usize, ForgottenCallback>(callback)(object, thread);
-        },
+        Some(callback) => callback(object, thread),
     }
 }
 

@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use super::batch::{self, Batch, Call};
 use super::site::Name;
 use super::{guard, pool};
+use crate::sync::function::function_at;
 use crate::sys::{futex, print, thread};
 use crate::world::mutator::Mutator;
 use crate::world::{attach, blocked};
@@ -226,10 +227,8 @@ fn run_passing() -> usize {
             let (first, second) = words(&call);
             // SAFETY: as in `run_batch`.
             unsafe {
-                core::mem::transmute::<usize, unsafe extern "C" fn(usize, usize)>(call.function)(
-                    first, second,
-                )
-            };
+                function_at::<unsafe extern "C" fn(usize, usize)>(call.function)(first, second);
+            }
             count += 1;
         }
     }

@@ -22,38 +22,40 @@ use crate::heap::spaces::SpaceId;
 use crate::heap::{HEAP, Refused};
 use crate::observe::recorder;
 use crate::stats::sampler;
+use crate::sync::function::AtomicFunction;
 use crate::sys::thread;
 use crate::world::current;
 use crate::world::mutator::Mutator;
 
 /// Called with the bytes asked for when there is no memory; what it gives is given to who asked.
 pub type OutOfMemoryCallback = unsafe extern "C" fn(usize) -> *mut c_void;
-static OUT_OF_MEMORY: AtomicUsize = AtomicUsize::new(0);
+static OUT_OF_MEMORY: AtomicFunction<OutOfMemoryCallback> = AtomicFunction::none();
 
 /// Called with the heap's bytes after it grew.
 pub type HeapResizeCallback = unsafe extern "C" fn(usize);
-static HEAP_RESIZE: AtomicUsize = AtomicUsize::new(0);
+static HEAP_RESIZE: AtomicFunction<HeapResizeCallback> = AtomicFunction::none();
 /// What the resize callback was told last.
 static TOLD_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets the callback for a heap that grew.
 pub fn set_heap_resize(callback: Option<HeapResizeCallback>) {
-    HEAP_RESIZE.store(callback.map_or(0, |callback| callback as usize), Release);
+    HEAP_RESIZE.set(callback);
 }
 
 /// Tells the program that the heap grew, if it did since it was told last.
 fn tell_heap_size() {
-    let callback = HEAP_RESIZE.load(Acquire);
     let bytes = HEAP.committed();
-    if callback != 0 && TOLD_BYTES.swap(bytes, Relaxed) != bytes {
-        // SAFETY: stored from such a function.
-        unsafe { core::mem::transmute::<usize, HeapResizeCallback>(callback)(bytes) };
+    if let Some(callback) = HEAP_RESIZE.get()
+        && TOLD_BYTES.swap(bytes, Relaxed) != bytes
+    {
+        // SAFETY: the program's, for this.
+        unsafe { callback(bytes) };
     }
 }
 
 /// Sets the out-of-memory callback.
 pub fn set_out_of_memory(callback: Option<OutOfMemoryCallback>) {
-    OUT_OF_MEMORY.store(callback.map_or(0, |callback| callback as usize), Release);
+    OUT_OF_MEMORY.set(callback);
 }
 
 /// What is to be allocated.
@@ -291,12 +293,8 @@ fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
 #[cold]
 fn out_of_memory(bytes: usize) -> *mut u8 {
     warning::warn(c"no memory for an allocation of so many bytes; is NEAP_MAX_HEAP, the limit of a control group, or a limit of the system too low?", bytes);
-    let callback = OUT_OF_MEMORY.load(Acquire);
-    if callback == 0 {
-        return null_mut();
-    }
-    // SAFETY: stored from such a function.
-    unsafe { core::mem::transmute::<usize, OutOfMemoryCallback>(callback)(bytes) }.cast()
+    // SAFETY: the program's, for this.
+    OUT_OF_MEMORY.get().map_or(null_mut(), |callback| unsafe { callback(bytes) }.cast())
 }
 
 /// Frees the object that starts at `object`; a wrong pointer changes nothing.

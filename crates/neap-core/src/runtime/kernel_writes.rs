@@ -130,14 +130,14 @@ macro_rules! lending {
         #[doc = concat!("As libc's `", stringify!($name), "`.")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($($argument: $type),*) -> $result {
-            static REAL: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
+            type Real = unsafe extern "C" fn($($type),*) -> $result;
+            static REAL: $crate::api::functions::AtomicFunction<Real> =
+                $crate::api::functions::AtomicFunction::none();
             const NAME: &str = concat!(stringify!($name), "\0");
             // SAFETY: ends in its only zero; libc's function of this name has this type, and the caller calls it so.
             unsafe {
                 let name = core::ffi::CStr::from_bytes_with_nul_unchecked(NAME.as_bytes());
-                let real = core::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(
-                    $crate::api::kernel_writes::libc_function(name, &REAL),
-                );
+                let real = $crate::api::kernel_writes::libc_function(name, &REAL);
                 if !$crate::api::kernel_writes::has_to_lend() {
                     return real($($argument),*);
                 }

@@ -48,27 +48,30 @@ macro_rules! real_waits {
             $(pub unsafe fn $name($($argument: $type),*) -> c_int {
                 // SAFETY: libc's function of this name has this type, and is called as the caller was.
                 unsafe {
-                    let real = core::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> c_int>(address::$name());
-                    real($($argument),*)
+                    found::$name()($($argument),*)
                 }
             })*
 
-            mod address {
-                use core::ffi::CStr;
-                use core::sync::atomic::AtomicUsize;
+            mod found {
+                use core::ffi::{CStr, c_int};
+                use libc::*;
+                use crate::sync::function::AtomicFunction;
                 use crate::sys::own_thread::libc_function;
 
-                $(pub fn $name() -> usize {
-                    static KNOWN: AtomicUsize = AtomicUsize::new(0);
+                $(pub fn $name() -> unsafe extern "C" fn($($type),*) -> c_int {
+                    type Real = unsafe extern "C" fn($($type),*) -> c_int;
+                    static KNOWN: AtomicFunction<Real> = AtomicFunction::none();
                     const NAME: &str = concat!(stringify!($name), "\0");
-                    // SAFETY: it ends in its only zero.
-                    libc_function(unsafe { CStr::from_bytes_with_nul_unchecked(NAME.as_bytes()) }, &KNOWN)
+                    // SAFETY: it ends in its only zero; libc's function of this name has this type.
+                    unsafe {
+                        libc_function(CStr::from_bytes_with_nul_unchecked(NAME.as_bytes()), &KNOWN)
+                    }
                 })*
             }
 
             /// Finds them all, so that the first call may be in a signal's handler.
             pub fn find() {
-                $(address::$name();)*
+                $(found::$name();)*
             }
         }
     };

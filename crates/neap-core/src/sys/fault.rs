@@ -8,19 +8,20 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicPtr, Ordering::*};
 
 use super::refusal::Refusal;
 use super::signal;
 use crate::rank::Rank;
 use crate::sync::Lock;
+use crate::sync::function::{AtomicFunction, function_at};
 use rustix::io::Errno;
 
 /// Asked about each write that faulted, by its address; true if the page is ours and writable now. In the handler: no lock that a thread may hold with signals open, no malloc.
 pub type OnWrite = fn(usize) -> bool;
 
-/// An [`OnWrite`]; 0 before [`install`].
-static ON_WRITE: AtomicUsize = AtomicUsize::new(0);
+/// None before [`install`].
+static ON_WRITE: AtomicFunction<OnWrite> = AtomicFunction::none();
 /// What the program wants done. The handler reads it without a lock: each value is new memory that stays, since actions are set seldom and few.
 static PROGRAM: AtomicPtr<libc::sigaction> = AtomicPtr::new(core::ptr::null_mut());
 /// Who sets actions does so one at a time.
@@ -69,9 +70,9 @@ pub fn install(on_write: OnWrite) -> Result<(), Refusal> {
     if action.sa_sigaction != handler as *const () as usize {
         keep(action);
         // The handler may be called as soon as it is there.
-        let before = ON_WRITE.swap(on_write as usize, Release);
+        let before = ON_WRITE.set(Some(on_write));
         if !signal::install_on_alternate_stack(libc::SIGSEGV, handler) {
-            ON_WRITE.store(before, Release);
+            ON_WRITE.set(before);
             return Err(refused(Errno::INVAL));
         }
     }
@@ -80,7 +81,7 @@ pub fn install(on_write: OnWrite) -> Result<(), Refusal> {
 
 /// Whether our handler is there.
 pub fn is_installed() -> bool {
-    ON_WRITE.load(Acquire) != 0
+    ON_WRITE.is_set()
 }
 
 /// Keeps an action of the program's, and gives the one before.
@@ -129,12 +130,9 @@ extern "C" fn handler(number: c_int, info: *mut libc::siginfo_t, context: *mut c
     };
     // SAFETY: as above.
     let by_the_kernel = unsafe { (*info).si_code } > 0;
-    let on_write = ON_WRITE.load(Acquire);
     let is_write = error & (WRITE | FETCH) == WRITE;
-    // SAFETY: stored by `install` from such a function.
-    let ours = by_the_kernel
-        && is_write
-        && unsafe { core::mem::transmute::<usize, OnWrite>(on_write)(address) };
+    let ours =
+        by_the_kernel && is_write && ON_WRITE.get().is_some_and(|on_write| on_write(address));
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
     if !ours {
@@ -181,13 +179,9 @@ unsafe fn pass_on(number: c_int, info: *mut libc::siginfo_t, context: *mut c_voi
         }
         signal::raw_sigmask(libc::SIG_SETMASK, &wanted_mask, core::ptr::null_mut());
         if flags & libc::SA_SIGINFO != 0 {
-            let function = core::mem::transmute::<
-                usize,
-                extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void),
-            >(wanted);
-            function(number, info, context);
+            function_at::<signal::Handler>(wanted)(number, info, context);
         } else {
-            core::mem::transmute::<usize, extern "C" fn(c_int)>(wanted)(number);
+            function_at::<extern "C" fn(c_int)>(wanted)(number);
         }
         // What follows is ours again; the kernel puts the program's mask back when the handler returns.
         libc::sigfillset(&mut mask);

@@ -6,7 +6,8 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::AtomicUsize;
+
+use crate::sync::function::AtomicFunction;
 
 /// What runs in the stopped thread.
 pub type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
@@ -44,14 +45,9 @@ pub type Sigaction =
 
 /// libc's function of this name, never one that a front end exports.
 pub fn real_sigaction() -> Sigaction {
-    static REAL: AtomicUsize = AtomicUsize::new(0);
+    static REAL: AtomicFunction<Sigaction> = AtomicFunction::none();
     // SAFETY: libc's sigaction has this type.
-    unsafe {
-        core::mem::transmute::<usize, Sigaction>(super::own_thread::libc_function(
-            c"sigaction",
-            &REAL,
-        ))
-    }
+    unsafe { super::own_thread::libc_function(c"sigaction", &REAL) }
 }
 
 fn install_with(signal: c_int, handler: Handler, flags: c_int) -> bool {

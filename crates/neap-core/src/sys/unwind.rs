@@ -12,10 +12,11 @@ mod tables;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ops::Range;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::side_stack;
-use tables::{Place, Row, Rule};
+use crate::sync::function::AtomicFunction;
+use gimli::{CfaRule, Register, RegisterRule};
+use tables::{Context, Row};
 
 /// Numbers of registers as the tables count them.
 const RBP: usize = 6;
@@ -46,21 +47,20 @@ struct LinkMap {
 }
 
 type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> c_int;
-/// `_dl_find_object`; 0 if there is none or [`prepare`] was not called.
-static FIND_OBJECT: AtomicUsize = AtomicUsize::new(0);
+/// `_dl_find_object`; none if libc has none or [`prepare`] was not called.
+static FIND_OBJECT: AtomicFunction<FindObject> = AtomicFunction::none();
 
 /// Looks up what [`walk`] needs. Called at start-up.
 pub fn prepare() {
-    // SAFETY: looks a symbol up.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) };
-    FIND_OBJECT.store(found as usize, Relaxed);
+    // SAFETY: looks a symbol up; libc's function of this name has this type.
+    unsafe {
+        let found = libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr());
+        FIND_OBJECT.set_address(found);
+    }
 }
 
 fn find(address: usize) -> Option<Found> {
-    let function = FIND_OBJECT.load(Relaxed);
-    if function == 0 {
-        return None;
-    }
+    let function = FIND_OBJECT.get()?;
     let mut found = Found {
         flags: 0,
         start: 0,
@@ -69,10 +69,8 @@ fn find(address: usize) -> Option<Found> {
         tables: 0,
         reserved: [0; 7],
     };
-    // SAFETY: stored from such a function, which takes any address.
-    let status = unsafe {
-        core::mem::transmute::<usize, FindObject>(function)(address as *mut c_void, &mut found)
-    };
+    // SAFETY: it takes any address.
+    let status = unsafe { function(address as *mut c_void, &mut found) };
     (status == 0).then_some(found)
 }
 
@@ -117,9 +115,9 @@ fn walk_from(now: &[usize; 8], end: usize, frames: &mut [usize]) -> usize {
     let registers = [0, 0, 0, rbx, 0, 0, rbp, rsp, 0, 0, 0, 0, r12, r13, r14, r15, address];
     let stack = rsp..end;
     let mut frame = Frame { registers, is_exact: true };
-    let (own, mut depth) = (own_code(), 0);
+    let (own, mut depth, mut context) = (own_code(), 0, Context::new_in());
     for _ in 0..MOST_FRAMES {
-        let Some(caller) = frame.caller(&stack) else { break };
+        let Some(caller) = frame.caller(&mut context, &stack) else { break };
         frame = caller;
         let address = frame.registers[RETURN];
         if depth == frames.len() || address < crate::addr::PAGE_BYTES {
@@ -134,11 +132,11 @@ fn walk_from(now: &[usize; 8], end: usize, frames: &mut [usize]) -> usize {
 }
 
 impl Frame {
-    fn caller(&self, stack: &Range<usize>) -> Option<Frame> {
+    fn caller(&self, context: &mut Context, stack: &Range<usize>) -> Option<Frame> {
         let address = self.registers[RETURN] - usize::from(!self.is_exact);
         let row = find(address).and_then(|found| {
             // SAFETY: the loader gave these tables for this address.
-            unsafe { tables::row(found.tables, address) }
+            unsafe { tables::row(context, found.tables, address) }
         });
         let caller = match row {
             Some(row) => self.caller_by(&row, stack),
@@ -149,21 +147,32 @@ impl Frame {
     }
 
     fn caller_by(&self, row: &Row, stack: &Range<usize>) -> Option<Frame> {
-        let base = self.value(row.base, stack)?;
+        let evaluate = |expression, base| {
+            row.evaluate(expression, base, |of| self.register(of), |from| read(from, stack))
+        };
+        let base = match *row.rules.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                self.register(register)?.wrapping_add_signed(offset as isize)
+            }
+            CfaRule::Expression(expression) => evaluate(expression, None)?,
+        };
         let mut registers = self.registers;
         registers[RSP] = base;
-        for (register, rule) in row.rules.iter().enumerate() {
-            registers[register] = match *rule {
-                Rule::Same if register == RSP => base,
-                // Nothing says where the return address is: the outermost frame.
-                Rule::Same if register == RETURN => return None,
-                Rule::Same => self.registers[register],
-                Rule::Undefined if register == RETURN => return None,
-                Rule::Undefined => 0,
-                Rule::Saved(offset) => read(base.wrapping_add_signed(offset), stack)?,
-                Rule::Is(offset) => base.wrapping_add_signed(offset),
-                Rule::SavedAt(place) => read(self.value(place, stack)?, stack)?,
-                Rule::Register(other) => *self.registers.get(other)?,
+        // Where nothing says where the return address is, the frame is the outermost.
+        registers[RETURN] = 0;
+        for (register, rule) in row.rules.registers() {
+            // Those of vectors are not followed.
+            let Some(value) = registers.get_mut(usize::from(register.0)) else { continue };
+            *value = match *rule {
+                RegisterRule::Offset(offset) => {
+                    read(base.wrapping_add_signed(offset as isize), stack)?
+                }
+                RegisterRule::ValOffset(offset) => base.wrapping_add_signed(offset as isize),
+                RegisterRule::Register(other) => self.register(other)?,
+                RegisterRule::Expression(place) => read(evaluate(place, Some(base))?, stack)?,
+                RegisterRule::ValExpression(value) => evaluate(value, Some(base))?,
+                RegisterRule::SameValue => self.register(*register)?,
+                _ => return None,
             };
         }
         Some(Frame { registers, is_exact: row.is_signal })
@@ -181,9 +190,8 @@ impl Frame {
         Some(Frame { registers, is_exact: false })
     }
 
-    fn value(&self, place: Place, stack: &Range<usize>) -> Option<usize> {
-        let value = self.registers.get(place.register)?.wrapping_add_signed(place.offset);
-        if place.is_loaded { read(value, stack) } else { Some(value) }
+    fn register(&self, register: Register) -> Option<usize> {
+        self.registers.get(usize::from(register.0)).copied()
     }
 }
 
@@ -200,6 +208,7 @@ fn read(address: usize, stack: &Range<usize>) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::alloc::{GlobalAlloc, Layout, System};
 
     unsafe extern "C" {
         fn _Unwind_Backtrace(
@@ -287,5 +296,65 @@ mod tests {
         }
         assert_eq!(walk(0, &mut all), 0);
         assert_eq!(walk(end_of_stack(), &mut all[..2]), 2, "no more than there is room for");
+    }
+
+    /// The tests' allocator: the system's, and none for a thread that says so.
+    struct Refusable;
+
+    #[global_allocator]
+    static ALLOCATOR: Refusable = Refusable;
+
+    std::thread_local! {
+        static REFUSED: core::cell::Cell<bool> = const { core::cell::Cell::new(false) };
+    }
+
+    // SAFETY: the system's allocator, or null.
+    unsafe impl GlobalAlloc for Refusable {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            if REFUSED.get() {
+                return core::ptr::null_mut();
+            }
+            // SAFETY: the caller's promise.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+            // SAFETY: the caller's promise.
+            unsafe { System.dealloc(block, layout) }
+        }
+    }
+
+    /// Holds the loader's lock, which the system's unwinder takes, and the library's allocator's,
+    /// while another thread walks.
+    #[test]
+    fn neither_allocates_nor_waits_for_the_loaders_lock() {
+        unsafe extern "C" fn with_loaders_lock(
+            _: *mut libc::dl_phdr_info,
+            _: usize,
+            result: *mut c_void,
+        ) -> c_int {
+            let walker = std::thread::spawn(|| {
+                let (end, mut frames) = (end_of_stack(), [0; 64]);
+                REFUSED.set(true);
+                let mut depth = 0;
+                recurse(10, &mut || depth = walk(end, &mut frames));
+                REFUSED.set(false);
+                depth
+            });
+            for _ in 0..500 {
+                if walker.is_finished() {
+                    // SAFETY: the caller's place for it.
+                    unsafe { *result.cast::<usize>() = walker.join().unwrap() };
+                    return 1;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            1
+        }
+        prepare();
+        let mut depth = 0_usize;
+        // SAFETY: the callback is given the place that it writes to.
+        unsafe { libc::dl_iterate_phdr(Some(with_loaders_lock), (&raw mut depth).cast()) };
+        assert!(depth > 10, "{depth} frames: 0 if the walk waited");
     }
 }

@@ -8,28 +8,27 @@
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::c_void;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use super::mutator::Mutator;
 use super::{current, host, registry};
 use crate::alloc::large;
 use crate::heap::{HEAP, Heap};
+use crate::sync::function::AtomicFunction;
 use crate::sys::meta_alloc::MetaAllocator;
 use crate::sys::{mappings, print, thread};
 
-/// What upper layers do when a thread ends, a `fn(&Mutator)`; 0 for nothing.
-static ON_DETACH: AtomicUsize = AtomicUsize::new(0);
+/// What upper layers do when a thread ends.
+static ON_DETACH: AtomicFunction<fn(&Mutator)> = AtomicFunction::none();
 
 /// Has `hook` called for every mutator that ends, by its own thread, or in the child of a `fork` by the only one. Called once, at start-up.
 pub fn set_detach_hook(hook: fn(&Mutator)) {
-    ON_DETACH.store(hook as usize, Release);
+    ON_DETACH.set(Some(hook));
 }
 
 fn call_detach_hook(mutator: &Mutator) {
-    let hook = ON_DETACH.load(Acquire);
-    if hook != 0 {
-        // SAFETY: stored from such a function.
-        unsafe { core::mem::transmute::<usize, fn(&Mutator)>(hook)(mutator) };
+    if let Some(hook) = ON_DETACH.get() {
+        hook(mutator);
     }
 }
 
@@ -39,12 +38,12 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 
 /// Whether threads ask for each object, so that requests can be counted, and do not take cells of their runs by themselves.
 static ASK_BEFORE_RUNS: AtomicBool = AtomicBool::new(false);
-/// A `fn(usize)` that is given the tally of a thread that ends; 0 for none.
-static TALLY_END: AtomicUsize = AtomicUsize::new(0);
+/// Given the tally of a thread that ends.
+static TALLY_END: AtomicFunction<fn(usize)> = AtomicFunction::none();
 
 /// Every thread attached from now on counts its requests, and `at_end` is given what it counted in. Called at start-up.
 pub fn count_requests(at_end: fn(usize)) {
-    TALLY_END.store(at_end as usize, Release);
+    TALLY_END.set(Some(at_end));
     ASK_BEFORE_RUNS.store(true, Relaxed);
 }
 
@@ -115,10 +114,10 @@ pub fn detach() -> bool {
     mutator.local.retire(&HEAP);
     drop(critical);
     let tally = mutator.tally.swap(0, Relaxed);
-    let at_end = TALLY_END.load(Acquire);
-    if tally != 0 && at_end != 0 {
-        // SAFETY: stored from such a function.
-        unsafe { core::mem::transmute::<usize, fn(usize)>(at_end)(tally) };
+    if tally != 0
+        && let Some(at_end) = TALLY_END.get()
+    {
+        at_end(tally);
     }
     let mut registry = registry::lock();
     registry.remove(mutator);

@@ -7,12 +7,13 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 pub use neap_record::CycleEvent;
 
 use super::root_callback;
 use crate::stats::{events as rings, probes};
+use crate::sync::function::AtomicFunction;
 use crate::sys::{clock, side_stack};
 
 /// Told of each step.
@@ -22,27 +23,27 @@ pub type AfterCycle = unsafe extern "C" fn();
 /// Asked before a cycle that the program did not ask for; false puts it off.
 pub type CycleGate = unsafe extern "C" fn() -> bool;
 
-static EVENT: AtomicUsize = AtomicUsize::new(0);
-static AFTER: AtomicUsize = AtomicUsize::new(0);
-static GATE: AtomicUsize = AtomicUsize::new(0);
-static TAKES_PART: AtomicUsize = AtomicUsize::new(0);
+static EVENT: AtomicFunction<EventCallback> = AtomicFunction::none();
+static AFTER: AtomicFunction<AfterCycle> = AtomicFunction::none();
+static GATE: AtomicFunction<CycleGate> = AtomicFunction::none();
+static TAKES_PART: AtomicFunction<TakesPart> = AtomicFunction::none();
 /// The stop is driven by the collector's own thread, where nothing of the program's may run.
 /// Written by who drives it.
 static UNHEARD: AtomicBool = AtomicBool::new(false);
 
 /// Sets the callback for steps.
 pub fn set_event(callback: Option<EventCallback>) {
-    EVENT.store(callback.map_or(0, |callback| callback as usize), Release);
+    EVENT.set(callback);
 }
 
 /// Sets the callback for the end of cycles.
 pub fn set_after(callback: Option<AfterCycle>) {
-    AFTER.store(callback.map_or(0, |callback| callback as usize), Release);
+    AFTER.set(callback);
 }
 
 /// Sets the gate.
 pub fn set_gate(gate: Option<CycleGate>) {
-    GATE.store(gate.map_or(0, |gate| gate as usize), Release);
+    GATE.set(gate);
 }
 
 /// Says whether the program itself takes part in cycles, where a front end has callbacks of its own
@@ -51,16 +52,15 @@ pub type TakesPart = fn() -> bool;
 
 /// Sets who says so.
 pub fn set_takes_part(asked: TakesPart) {
-    TAKES_PART.store(asked as usize, Release);
+    TAKES_PART.set(Some(asked));
 }
 
 /// Whether functions of the program are called in a cycle, which may rely on the thread that they
 /// run on.
 pub fn program_takes_part() -> bool {
-    match TAKES_PART.load(Acquire) {
-        0 => EVENT.load(Relaxed) != 0 || GATE.load(Relaxed) != 0 || root_callback::is_set(),
-        // SAFETY: stored from such a function.
-        asked => unsafe { core::mem::transmute::<usize, TakesPart>(asked)() },
+    match TAKES_PART.get() {
+        None => EVENT.is_set() || GATE.is_set() || root_callback::is_set(),
+        Some(asked) => asked(),
     }
 }
 
@@ -80,12 +80,11 @@ pub fn tell(event: CycleEvent) {
     if rings::are_wanted() {
         rings::note_step(event, clock::now_ns());
     }
-    let callback = EVENT.load(Acquire);
-    if callback != 0 && are_heard() {
-        // SAFETY: stored from such a function; its contract is the program's to keep.
-        side_stack::off(|| unsafe {
-            core::mem::transmute::<usize, EventCallback>(callback)(event);
-        });
+    if let Some(callback) = EVENT.get()
+        && are_heard()
+    {
+        // SAFETY: its contract is the program's to keep.
+        side_stack::off(|| unsafe { callback(event) });
     }
 }
 
@@ -108,16 +107,14 @@ pub fn after_cycle() {
         return MISSED.store(true, Release);
     }
     tell(CycleEvent::CycleEnd);
-    let callback = AFTER.load(Acquire);
-    if callback != 0 {
-        // SAFETY: stored from such a function.
-        unsafe { core::mem::transmute::<usize, AfterCycle>(callback)() };
+    if let Some(callback) = AFTER.get() {
+        // SAFETY: as in `tell`.
+        unsafe { callback() };
     }
 }
 
 /// Whether a cycle that the program did not ask for may begin.
 pub fn may_begin() -> bool {
-    let gate = GATE.load(Acquire);
-    // SAFETY: stored from such a function.
-    gate == 0 || unsafe { core::mem::transmute::<usize, CycleGate>(gate)() }
+    // SAFETY: as in `tell`.
+    GATE.get().is_none_or(|gate| unsafe { gate() })
 }

@@ -4,33 +4,29 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicUsize, Ordering::*};
-
 use crate::mark::tracer::Tracer;
+use crate::sync::function::AtomicFunction;
 use crate::sys::side_stack;
 
 /// Names roots to the tracer; must not allocate or lock.
 pub type RootCallback = unsafe extern "C" fn(&mut Tracer<'_>);
 
-static CALLBACK: AtomicUsize = AtomicUsize::new(0);
+static CALLBACK: AtomicFunction<RootCallback> = AtomicFunction::none();
 
 /// Sets the function.
 pub fn set(callback: Option<RootCallback>) {
-    CALLBACK.store(callback.map_or(0, |callback| callback as usize), Release);
+    CALLBACK.set(callback);
 }
 
 /// Whether there is one.
 pub fn is_set() -> bool {
-    CALLBACK.load(Relaxed) != 0
+    CALLBACK.is_set()
 }
 
 /// Calls it. Where callbacks of the program may run.
 pub fn call(tracer: &mut Tracer<'_>) {
-    let callback = CALLBACK.load(Acquire);
-    if callback != 0 {
-        // SAFETY: stored from such a function; its contract is the program's to keep.
-        side_stack::off(|| unsafe {
-            core::mem::transmute::<usize, RootCallback>(callback)(tracer);
-        });
+    if let Some(callback) = CALLBACK.get() {
+        // SAFETY: its contract is the program's to keep.
+        side_stack::off(|| unsafe { callback(tracer) });
     }
 }

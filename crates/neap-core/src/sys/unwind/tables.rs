@@ -1,128 +1,98 @@
-//! Unwind tables: from an address to the rules that restore its caller's registers. The search table of `.eh_frame_hdr`, the entries of `.eh_frame`, the instructions in them.
+//! Unwind tables, read by the crate `gimli`: from an address to the rules that restore its caller's
+//! registers, and the expressions that some rules are.
 //!
-//! Invariant: what is not understood gives no row, never a wrong one; reading stays within an entry's own length. Pure functions of memory that the loader mapped. Called by the walk, on any thread.
+//! The search in `.eh_frame_hdr` is our own: gimli decodes every pointer that it compares, and a walk
+//! took 2.4 times as many instructions with it.
+//!
+//! Invariant: what is not understood gives no row, never a wrong one. Reading stays within the lengths
+//! that the search table of `.eh_frame_hdr` and an entry of `.eh_frame` give themselves. What `gimli`
+//! needs room for lies in [`OnStack`] and never on a heap. Called by the walk, on any thread.
+//!
+//! # Safety
+//! The loader says where a search table is; the search table says where entries are, and an entry
+//! where the one is that it has in common with others. All of them stay mapped with their object.
 
 #![allow(unsafe_code)]
 
-use super::{REGISTERS, RETURN};
+use gimli::{
+    BaseAddresses, EhFrame, Encoding, EndianSlice, Evaluation, EvaluationResult, EvaluationStorage,
+    Location, NativeEndian, Piece, Register, RegisterRule, UnwindContext, UnwindContextStorage,
+    UnwindExpression, UnwindSection, UnwindTableRow, Value,
+};
 
-/// How encoded addresses are stored, as these tables do nearly always.
-const RELATIVE_I32: u8 = 0x1b;
-const PLAIN_U32: u8 = 0x03;
-const TABLE_RELATIVE_I32: u8 = 0x3b;
-/// An entry longer than this is none.
+type Bytes = EndianSlice<'static, NativeEndian>;
+/// The room in which rows are made, for one walk.
+pub type Context = UnwindContext<usize, OnStack>;
+
+const WORD_BYTES: u8 = size_of::<usize>() as u8;
+/// Of the header's table: a version, three encodings, the address of `.eh_frame`, a count.
+const HEADER_BYTES: usize = 12;
+/// The version, and the encodings that every linker writes: relative, 32 bits; a count of 32 bits;
+/// pairs relative to the header, of 32 bits.
+const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+/// An entry longer than this is none. Lengths of 64 bits are, too: they begin with 32 set ones.
 const LONGEST_ENTRY: usize = 1 << 20;
-/// States that instructions may put aside at once.
-const MOST_ASIDE: usize = 4;
+/// Operations of an expression carried out at most: an end for what goes in circles.
+const MOST_OPERATIONS: u32 = 256;
 
-/// A register and an offset, or what lies there.
-#[derive(Clone, Copy)]
-pub struct Place {
-    pub register: usize,
-    pub offset: isize,
-    pub is_loaded: bool,
+/// Room in the value itself. Larger: rules of more registers, states that instructions put aside,
+/// operands; smaller: less of the stack of the thread that is sampled.
+pub struct OnStack;
+const _: () = assert!(size_of::<Context>() < 4608);
+
+impl UnwindContextStorage<usize> for OnStack {
+    type Rules = [(Register, RegisterRule<usize>); 32];
+    type Stack = [UnwindTableRow<usize, Self>; 4];
 }
 
-/// Where a caller's register is.
-#[derive(Clone, Copy)]
-pub enum Rule {
-    /// Where it was.
-    Same,
-    /// Nowhere.
-    Undefined,
-    /// In memory, so far from the frame's base.
-    Saved(isize),
-    /// The frame's base and so much.
-    Is(isize),
-    /// In memory at a place.
-    SavedAt(Place),
-    /// In another register.
-    Register(usize),
+impl EvaluationStorage<Bytes> for OnStack {
+    type Stack = [Value; 16];
+    type ExpressionStack = [(Bytes, Bytes); 1];
+    type Result = [Piece<Bytes>; 1];
 }
 
-/// The rules that hold at an address.
-#[derive(Clone, Copy)]
-pub struct Row {
-    /// The frame's base: the stack position before the call.
-    pub base: Place,
-    pub rules: [Rule; REGISTERS],
+/// The rules that hold at an address, and the entry that they are of.
+pub struct Row<'context> {
+    pub rules: &'context UnwindTableRow<usize, OnStack>,
     /// The frame is one that the kernel made for a signal's handler.
     pub is_signal: bool,
+    section: EhFrame<Bytes>,
+    encoding: Encoding,
 }
 
-/// Memory from one address up to another.
-#[derive(Clone, Copy)]
-struct Reader {
-    at: usize,
-    end: usize,
-}
-
-impl Reader {
-    fn take<T: Copy>(&mut self) -> Option<T> {
-        let at = self.at;
-        if self.end.checked_sub(at)? < size_of::<T>() {
-            return None;
+impl Row<'_> {
+    /// What `expression` comes to. `base` is its first operand, where there is one.
+    pub fn evaluate(
+        &self,
+        expression: UnwindExpression<usize>,
+        base: Option<usize>,
+        register: impl Fn(Register) -> Option<usize>,
+        memory: impl Fn(usize) -> Option<usize>,
+    ) -> Option<usize> {
+        let code = expression.get(&self.section).ok()?.0;
+        let mut evaluation = Evaluation::<_, OnStack>::new_in(code, self.encoding);
+        evaluation.set_max_iterations(MOST_OPERATIONS);
+        if let Some(base) = base {
+            evaluation.set_initial_value(base as u64);
         }
-        self.at += size_of::<T>();
-        // SAFETY: inside the memory that the reader was made for.
-        Some(unsafe { (at as *const T).read_unaligned() })
-    }
-
-    /// Unsigned, seven bits to a byte.
-    fn unsigned(&mut self) -> Option<usize> {
-        let (mut value, mut shift) = (0_usize, 0);
+        let mut state = evaluation.evaluate().ok()?;
         loop {
-            let byte = self.take::<u8>()?;
-            value |= usize::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
-            shift += 7;
-            if byte & 0x80 == 0 {
-                return Some(value);
+            state = match state {
+                EvaluationResult::Complete => break,
+                EvaluationResult::RequiresRegister { register: asked, .. } => {
+                    evaluation.resume_with_register(Value::Generic(register(asked)? as u64)).ok()?
+                }
+                EvaluationResult::RequiresMemory { address, size: WORD_BYTES, .. } => {
+                    let value = memory(address as usize)?;
+                    evaluation.resume_with_memory(Value::Generic(value as u64)).ok()?
+                }
+                _ => return None,
             }
         }
-    }
-
-    /// The same with a sign.
-    fn signed(&mut self) -> Option<isize> {
-        let (mut value, mut shift) = (0_isize, 0);
-        loop {
-            let byte = self.take::<u8>()?;
-            value |= isize::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
-            shift += 7;
-            if byte & 0x80 == 0 {
-                let is_negative = byte & 0x40 != 0 && shift < 64;
-                return Some(if is_negative { value | -1 << shift } else { value });
-            }
-        }
-    }
-
-    /// An address in the encoding that the entry says, as far as it is used for code.
-    fn encoded(&mut self, encoding: u8) -> Option<usize> {
-        let at = self.at;
-        let value = match encoding & 0x0f {
-            0x00 | 0x04 | 0x0c => self.take::<usize>()?,
-            0x02 => usize::from(self.take::<u16>()?),
-            0x03 => self.take::<u32>()? as usize,
-            0x0a => self.take::<i16>()? as usize,
-            0x0b => self.take::<i32>()? as usize,
-            _ => return None,
-        };
-        match encoding & 0x70 {
-            0x00 => Some(value),
-            0x10 => Some(at.wrapping_add(value)),
+        match evaluation.as_result() {
+            [Piece { location: Location::Address { address }, .. }] => Some(*address as usize),
             _ => None,
         }
-    }
-
-    fn skip(&mut self, bytes: usize) -> Option<()> {
-        let at = self.at.checked_add(bytes)?;
-        (at <= self.end).then(|| self.at = at)
-    }
-
-    /// A part of so many bytes, which is passed.
-    fn part(&mut self, bytes: usize) -> Option<Reader> {
-        let at = self.at;
-        self.skip(bytes)?;
-        Some(Reader { at, end: self.at })
     }
 }
 
@@ -130,221 +100,65 @@ impl Reader {
 ///
 /// # Safety
 /// `tables` is 0 or the address of the `.eh_frame_hdr` of an object that stays loaded.
-pub unsafe fn row(tables: usize, address: usize) -> Option<Row> {
+pub unsafe fn row(context: &mut Context, tables: usize, address: usize) -> Option<Row<'_>> {
     if tables == 0 {
         return None;
     }
-    let mut head = Reader { at: tables, end: tables + 12 };
-    let encodings: [u8; 4] = head.take()?;
-    if encodings != [1, RELATIVE_I32, PLAIN_U32, TABLE_RELATIVE_I32] {
-        return None;
-    }
-    head.skip(4)?;
-    let count = head.take::<u32>()? as usize;
-    // SAFETY: the caller's promise: so many pairs follow.
-    let pairs = unsafe { core::slice::from_raw_parts((tables + 12) as *const [i32; 2], count) };
-    let found =
-        pairs.partition_point(|pair| tables.wrapping_add_signed(pair[0] as isize) <= address);
-    let entry = tables.wrapping_add_signed(pairs.get(found.checked_sub(1)?)?[1] as isize);
-    function_row(entry, address)
+    // SAFETY: the caller's promise.
+    let entry = unsafe { entry_for(tables, address) }?;
+    // SAFETY: the search table has the addresses of entries.
+    let (common, bytes) = unsafe { entries(entry) }?;
+    let section = EhFrame::new(bytes.slice(), NativeEndian);
+    let bases = BaseAddresses::default().set_eh_frame(common as u64);
+    let function = section
+        .fde_from_offset(&bases, (entry - common).into(), EhFrame::cie_from_offset)
+        .ok()
+        .filter(|function| function.contains(address as u64))?;
+    let rules = function.unwind_info_for_address(&section, &bases, context, address as u64).ok()?;
+    let (is_signal, encoding) = (function.is_signal_trampoline(), function.cie().encoding());
+    Some(Row { rules, is_signal, section, encoding })
 }
 
-/// An entry from its length on: where its body is.
-fn body(entry: usize) -> Option<Reader> {
-    let mut head = Reader { at: entry, end: entry + 4 };
-    let length = head.take::<u32>()? as usize;
-    // Longer lengths are written otherwise; nobody needs them.
-    (length > 4 && length < LONGEST_ENTRY)
-        .then_some(Reader { at: entry + 4, end: entry + 4 + length })
-}
-
-/// What the entries of one compilation have in common.
-struct Common {
-    code_factor: usize,
-    data_factor: isize,
-    encoding: u8,
-    has_augmentation: bool,
-    is_signal: bool,
-    instructions: Reader,
-}
-
-fn common(entry: usize) -> Option<Common> {
-    let mut body = body(entry)?;
-    if body.take::<u32>()? != 0 {
+/// The last entry that begins at `address` or before, by the search table.
+///
+/// # Safety
+/// `tables` is the address of the `.eh_frame_hdr` of an object that stays loaded.
+unsafe fn entry_for(tables: usize, address: usize) -> Option<usize> {
+    // SAFETY: the caller's promise.
+    let head = unsafe { bytes(tables, HEADER_BYTES) };
+    let (encodings, count) = (&head[..4], u32::from_ne_bytes(head[8..].try_into().ok()?));
+    if encodings != HEADER {
         return None;
     }
-    let version = body.take::<u8>()?;
-    let mut letters = body;
-    while body.take::<u8>()? != 0 {}
-    let (code_factor, data_factor) = (body.unsigned()?, body.signed()?);
-    let register = if version == 1 { usize::from(body.take::<u8>()?) } else { body.unsigned()? };
-    if register != RETURN || !(version == 1 || version == 3) {
-        return None;
-    }
-    let mut common = Common {
-        code_factor,
-        data_factor,
-        encoding: 0,
-        has_augmentation: false,
-        is_signal: false,
-        instructions: body,
+    // SAFETY: so many pairs follow, relative to the header: where a function begins, and its entry.
+    let pairs = unsafe {
+        core::slice::from_raw_parts((tables + HEADER_BYTES) as *const [i32; 2], count as usize)
     };
-    let mut augmentation = body;
-    loop {
-        match letters.take::<u8>()? {
-            0 => break,
-            b'z' => {
-                let bytes = body.unsigned()?;
-                augmentation = body.part(bytes)?;
-                common.has_augmentation = true;
-            }
-            b'R' => common.encoding = augmentation.take()?,
-            // The format alone decides how long it is.
-            b'P' => {
-                let encoding = augmentation.take::<u8>()?;
-                augmentation.encoded(encoding & 0x0f)?;
-            }
-            b'L' => augmentation.skip(1)?,
-            b'S' => common.is_signal = true,
-            _ => return None,
-        }
-    }
-    common.instructions = body;
-    Some(common)
+    let begins = |pair: &[i32; 2]| tables.wrapping_add_signed(pair[0] as isize) <= address;
+    let [_, entry] = *pairs.get(pairs.partition_point(begins).checked_sub(1)?)?;
+    Some(tables.wrapping_add_signed(entry as isize))
 }
 
-fn function_row(entry: usize, address: usize) -> Option<Row> {
-    let mut body = body(entry)?;
-    let from = body.at;
-    let back = body.take::<u32>()? as usize;
-    let common = common(from.checked_sub(back)?)?;
-    let start = body.encoded(common.encoding)?;
-    let length = body.encoded(common.encoding & 0x0f)?;
-    if back == 0 || !(start..start.checked_add(length)?).contains(&address) {
+/// Where the entry is that the one at `entry` has in common with others, and the bytes from there
+/// to this entry's end.
+///
+/// # Safety
+/// `entry` is an entry in the `.eh_frame` of an object that stays loaded.
+unsafe fn entries(entry: usize) -> Option<(usize, Bytes)> {
+    // SAFETY: an entry begins with its length and the way back.
+    let [length, back] = unsafe { (entry as *const [u32; 2]).read_unaligned() };
+    let common = (entry + 4).checked_sub(back as usize)?;
+    if length as usize >= LONGEST_ENTRY || back == 0 || common >= entry {
         return None;
     }
-    if common.has_augmentation {
-        let bytes = body.unsigned()?;
-        body.skip(bytes)?;
-    }
-    let nothing = Place { register: usize::MAX, offset: 0, is_loaded: false };
-    let mut row =
-        Row { base: nothing, rules: [Rule::Same; REGISTERS], is_signal: common.is_signal };
-    let plain = row;
-    execute(&common, common.instructions, &mut row, &plain, start, address)?;
-    let initial = row;
-    execute(&common, body, &mut row, &initial, start, address)?;
-    Some(row)
+    // SAFETY: both lie in one section, this one behind the other.
+    Some((common, unsafe { bytes(common, entry + 4 + length as usize - common) }))
 }
 
-/// Carries out instructions up to those for `address`; `initial` is what a rule is restored to.
-fn execute(
-    common: &Common,
-    mut code: Reader,
-    row: &mut Row,
-    initial: &Row,
-    start: usize,
-    address: usize,
-) -> Option<()> {
-    let mut aside = [*row; MOST_ASIDE];
-    let (mut put_aside, mut at) = (0, start);
-    while code.at < code.end {
-        let instruction = code.take::<u8>()?;
-        let low = usize::from(instruction & 0x3f);
-        let by = |factored: usize| (factored as isize).wrapping_mul(common.data_factor);
-        match (instruction >> 6, low) {
-            (1, _) => at += low * common.code_factor,
-            (2, _) => set(row, low, Rule::Saved(by(code.unsigned()?))),
-            (3, _) => set(row, low, *initial.rules.get(low)?),
-            (_, 0x00) => {}
-            (_, 0x01) => at = code.encoded(common.encoding)?,
-            (_, 0x02) => at += usize::from(code.take::<u8>()?) * common.code_factor,
-            (_, 0x03) => at += usize::from(code.take::<u16>()?) * common.code_factor,
-            (_, 0x04) => at += code.take::<u32>()? as usize * common.code_factor,
-            (_, 0x05) => {
-                let register = code.unsigned()?;
-                set(row, register, Rule::Saved(by(code.unsigned()?)));
-            }
-            (_, 0x06) => {
-                let register = code.unsigned()?;
-                set(row, register, initial.rules.get(register).copied().unwrap_or(Rule::Same));
-            }
-            (_, 0x07) => set(row, code.unsigned()?, Rule::Undefined),
-            (_, 0x08) => set(row, code.unsigned()?, Rule::Same),
-            (_, 0x09) => {
-                let register = code.unsigned()?;
-                set(row, register, Rule::Register(code.unsigned()?));
-            }
-            (_, 0x0a) => {
-                *aside.get_mut(put_aside)? = *row;
-                put_aside += 1;
-            }
-            (_, 0x0b) => {
-                put_aside = put_aside.checked_sub(1)?;
-                *row = aside[put_aside];
-            }
-            (_, 0x0c) => {
-                row.base = Place {
-                    register: code.unsigned()?,
-                    offset: code.unsigned()? as isize,
-                    is_loaded: false,
-                };
-            }
-            (_, 0x0d) => row.base.register = code.unsigned()?,
-            (_, 0x0e) => row.base.offset = code.unsigned()? as isize,
-            (_, 0x0f) => row.base = expression(&mut code)?,
-            (_, 0x10) => {
-                let register = code.unsigned()?;
-                set(row, register, Rule::SavedAt(expression(&mut code)?));
-            }
-            (_, 0x11) => {
-                let register = code.unsigned()?;
-                set(row, register, Rule::Saved(code.signed()?.wrapping_mul(common.data_factor)));
-            }
-            (_, 0x12) => {
-                let register = code.unsigned()?;
-                let offset = code.signed()?.wrapping_mul(common.data_factor);
-                row.base = Place { register, offset, is_loaded: false };
-            }
-            (_, 0x13) => row.base.offset = code.signed()?.wrapping_mul(common.data_factor),
-            (_, 0x14) => {
-                let register = code.unsigned()?;
-                set(row, register, Rule::Is(by(code.unsigned()?)));
-            }
-            // How many bytes of arguments are on the stack.
-            (_, 0x2e) => {
-                code.unsigned()?;
-            }
-            _ => return None,
-        }
-        if at > address {
-            break;
-        }
-    }
-    Some(())
-}
-
-/// Registers that are not followed, those of vectors, are left out.
-fn set(row: &mut Row, register: usize, rule: Rule) {
-    if let Some(place) = row.rules.get_mut(register) {
-        *place = rule;
-    }
-}
-
-/// An expression, if it is a register and an offset, and perhaps what lies there: those of signals' frames and of functions that align the stack.
-fn expression(code: &mut Reader) -> Option<Place> {
-    let bytes = code.unsigned()?;
-    let mut expression = code.part(bytes)?;
-    let register = usize::from(expression.take::<u8>()?.checked_sub(0x70)?);
-    let offset = expression.signed()?;
-    let is_loaded = match expression.take::<u8>() {
-        None => false,
-        Some(0x06) => true,
-        Some(_) => return None,
-    };
-    (expression.at == expression.end && register < REGISTERS).then_some(Place {
-        register,
-        offset,
-        is_loaded,
-    })
+/// # Safety
+/// So many bytes can be read from there on, and stay as they are.
+unsafe fn bytes(from: usize, length: usize) -> Bytes {
+    // SAFETY: the caller's promise.
+    let slice = unsafe { core::slice::from_raw_parts(from as *const u8, length) };
+    EndianSlice::new(slice, NativeEndian)
 }
