@@ -1,9 +1,10 @@
-//! `cargo xtask`: the checks that keep the source tree as CONTRIBUTING.md says, and what is generated
-//! from the source. Each check is one file here, with tests that show it failing on a bad tree.
+//! `cargo xtask`: the checks that keep the source tree as CONTRIBUTING.md says, and what is
+//! generated from the source. Each check is one file here, with tests that show it failing on a bad
+//! tree.
 //!
-//! Invariant: a check reads, only `options`, `events` and `code-index` without `--check` write, and only under
-//! `docs/`. Run by people, by `tools/test.sh` and by nothing else; single-threaded but for
-//! `rust-tests`.
+//! Invariant: a check reads, only `options`, `events` and `code-index` without `--check` write, and
+//! only under `docs/`. Run by people, by `tools/test.sh` and by nothing else; single-threaded but
+//! for `rust-tests`.
 
 mod code_index;
 mod document;

@@ -28,7 +28,8 @@ pub struct Arguments {
     /// Only tests whose `CRATE::TEST` name contains this.
     #[arg(long, default_value = "")]
     filter: String,
-    /// Tests whose name contains this are not run, and shown as skipped. May be given more than once.
+    /// Tests whose name contains this are not run, and shown as skipped. May be given more than
+    /// once.
     #[arg(long)]
     skip: Vec<String>,
     /// Passed on to `cargo test`: packages, features, target.
