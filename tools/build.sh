@@ -1,13 +1,15 @@
 #!/bin/bash
-# Builds the release and lays it out in build/ as `make install` would: one prefix, movable as a whole.
-# Called by `make build`, and by scripts that need it. Prints where it is, last.
+# Builds the release and lays it out in build/ as `make install` would: one prefix, movable as a
+# whole. Called by `make build`, and by scripts that need it. Prints where it is, last.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo() { tools/with-rust.sh cargo "$@"; }
 
-cargo build --quiet --release --package neap-core --package neap-c --package neap-bdw --package neap-cli
-target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+cargo build --quiet --release --package neap-core --package neap-c --package neap-bdw \
+    --package neap-cli
+target=$(cargo metadata --format-version 1 --no-deps |
+    sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 made=$target/release
 
@@ -35,7 +37,8 @@ place 755 "$made/libgc.so" lib/neap/libgc.so.1
 for header in crates/neap-c/include/*.h*; do
     place 644 "$header" "include/${header##*/}"
 done
-# For D programs, where there is a D compiler: the package for druntime, and the same to be loaded into programs that are built already.
+# For D programs, where there is a D compiler: the package for druntime, and the same to be loaded
+# into programs that are built already.
 if command -v ldc2 >/dev/null; then
     d=build/d.new
     rm -rf "$d"
@@ -48,7 +51,8 @@ if command -v ldc2 >/dev/null; then
     rm -rf "$d"
 fi
 if command -v gdc >/dev/null; then
-    gdc -O2 -frelease -shared -fPIC -o build/libneapd-gdc.so bindings/d/source/neap/*.d -Lbuild/lib -lneap \
+    gdc -O2 -frelease -shared -fPIC -o build/libneapd-gdc.so bindings/d/source/neap/*.d \
+        -Lbuild/lib -lneap \
         "-Wl,-rpath,\$ORIGIN"
     place 755 build/libneapd-gdc.so lib/libneapd-gdc.so
     rm -f build/libneapd-gdc.so

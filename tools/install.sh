@@ -1,6 +1,6 @@
 #!/bin/bash
-# Copies build/ to a prefix. Usage: tools/install.sh PREFIX [DESTDIR]. Builds first if nothing is built,
-# so that `make build && sudo make install` needs no Rust for root. Called by `make install`.
+# Copies build/ to a prefix. Usage: tools/install.sh PREFIX [DESTDIR]. Builds first if nothing is
+# built, so that `make build && sudo make install` needs no Rust for root. Called by `make install`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,7 +23,8 @@ for folder in bin include lib lib/neap lib/pkgconfig; do
     install -d "$to/$folder"
 done
 # What belongs to an installation, by name: build/ also holds what tests and benchmarks built.
-for file in bin/neap lib/libneapd.a lib/libneapd.so lib/libneapd-gdc.so lib/libneap.a lib/libneap.so lib/libneap.so.* lib/neap/libgc.so.1 \
+for file in bin/neap lib/libneapd.a lib/libneapd.so lib/libneapd-gdc.so lib/libneap.a \
+    lib/libneap.so lib/libneap.so.* lib/neap/libgc.so.1 \
     lib/pkgconfig/neap.pc include/neap*.h*; do
     for source in build/$file; do
         # The package for D is there if there was a D compiler.

@@ -1,12 +1,14 @@
 #!/bin/bash
-# The tests that take too long for `make test`. Usage: tools/long.sh soak [ARGUMENT OF tests/torture/run.sh …] | loom | model |
-# miri | sanitize. Prints test results as a part of tools/test.sh does. Called by the Makefile and by
-# .ci/run; what needs a nightly Rust says so, and exits with 3, where there is none.
+# The tests that take too long for `make test`. Usage: tools/long.sh soak [ARGUMENT OF
+# tests/torture/run.sh …] | loom | model | miri | sanitize. Prints test results as a part of
+# tools/test.sh does. Called by the Makefile and by .ci/run; what needs a nightly Rust says so, and
+# exits with 3, where there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 nightly=nightly
-# miri knows neither raw system calls nor signals. These modules do without, and are tested under it.
+# miri knows neither raw system calls nor signals. These modules do without, and are tested under
+# it.
 miri_modules=(addr options heap::classes heap::decay heap::kind cycle::phase cycle::policy stats)
 
 need_nightly() {
@@ -16,18 +18,21 @@ need_nightly() {
     }
 }
 
-# The tests of the core, each in its process, under the sanitizer $1: sanitized NAME [ARGUMENT OF RUST-TESTS …] -- [ARGUMENT OF CARGO …]
+# The tests of the core, each in its process, under the sanitizer $1: sanitized NAME [ARGUMENT OF
+# RUST-TESTS …] -- [ARGUMENT OF CARGO …]
 sanitized() {
     local flags="target.$host.rustflags=[\"-Zsanitizer=$1\"]"
     echo "# $1 sanitizer"
     # Each has a standard library of its own.
     export CARGO_TARGET_DIR=target/sanitize/$1
     shift
-    rustup run "$nightly" cargo xtask rust-tests "$@" --package neap-core --lib --target "$host" --config "$flags"
+    rustup run "$nightly" cargo xtask rust-tests "$@" --package neap-core --lib --target "$host" \
+        --config "$flags"
 }
 
-# What the thread sanitizer cannot run: children and threads that come from the kernel without the C library's knowledge, of which it knows nothing either (such a thread serves snapshots); a scan of words that
-# another thread writes, which is what a conservative collector does, by volatile reads.
+# What the thread sanitizer cannot run: children and threads that come from the kernel without the C
+# library's knowledge, of which it knows nothing either (such a thread serves snapshots); a scan of
+# words that another thread writes, which is what a conservative collector does, by volatile reads.
 not_under_threads=(
     --skip probe::cost::tests::every_watch_that_works_has_figures
     --skip probe::tests::every_watch_is_tried_and_one_is_chosen
@@ -58,12 +63,14 @@ loom)
         model=$(basename "$file" .rs)
         # Three preemptions find what two find, at many times the cost.
         LOOM_MAX_PREEMPTIONS=2 RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom tools/one.sh \
-            "loom $model" tools/with-rust.sh cargo test --quiet --release --package neap-core --test "$model"
+            "loom $model" tools/with-rust.sh cargo test --quiet --release --package neap-core \
+            --test "$model"
     done
     ;;
 model)
     # Link-time optimization of the checker would take as long as the model.
-    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_TARGET_DIR=target/model \
+    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+        CARGO_TARGET_DIR=target/model \
         tools/with-rust.sh cargo run --quiet --release --package neap-model
     ;;
 miri)
@@ -83,7 +90,8 @@ sanitize)
     # Without a standard library that is built for it the thread sanitizer sees races there.
     if [ -d "$(rustup run "$nightly" rustc --print sysroot)/lib/rustlib/src" ]; then
         # Tests unwind; built to abort, the standard library would be there twice.
-        CARGO_PROFILE_DEV_PANIC=unwind sanitized thread "${not_under_threads[@]}" -- -Zbuild-std || status=1
+        CARGO_PROFILE_DEV_PANIC=unwind sanitized thread "${not_under_threads[@]}" -- \
+            -Zbuild-std || status=1
     else
         echo "ok - thread sanitizer # SKIP no rust-src: rustup component add --toolchain $nightly rust-src"
     fi

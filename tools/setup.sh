@@ -1,19 +1,20 @@
 #!/bin/bash
-# Installs what is missing on a Debian machine, and says what it installs. Does nothing, quickly, where
-# nothing is missing. Usage: tools/setup.sh build|clients|all
+# Installs what is missing on a Debian machine, and says what it installs. Does nothing, quickly,
+# where nothing is missing. Usage: tools/setup.sh build|clients|all
 #   build    a C compiler and Rust
 #   clients  programs that use libgc, for the demonstration and the tests
 #   all      both, and what tests and benchmarks compare with
 # Called by the Makefile. Needs root or sudo only to install.
 #
-# Debian 12's own rustc is too old; its packages rustc-web and cargo-web, which Debian keeps up to date
-# for its browsers, are new enough. A Rust from rustup that is new enough is used as it is.
+# Debian 12's own rustc is too old; its packages rustc-web and cargo-web, which Debian keeps up to
+# date for its browsers, are new enough. A Rust from rustup that is new enough is used as it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 compilers=(gcc g++ libc6-dev make pkg-config ca-certificates)
 rust=(rustc-web cargo-web rustfmt-web rust-web-clippy)
-peers=(libgc-dev libmimalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby valgrind shellcheck fonts-dejavu-core)
+peers=(libgc-dev libmimalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby
+    valgrind shellcheck fonts-dejavu-core)
 # Compilers of D, and a program written in it.
 d=(ldc gdc dub onedrive)
 # Readers of the formats that Neap writes.
@@ -55,7 +56,8 @@ install() {
         updated=yes
     fi
     say "installing $*"
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install "$@" >&2
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install \
+        "$@" >&2
 }
 
 have_rust() {

@@ -1,17 +1,18 @@
 #!/bin/bash
 # Runs every test of every part, or of the named parts. Usage: tools/test.sh [PART …]
 #
-# A part is a command that prints a line `ok - NAME` or `not ok - NAME` for each test (what it has to
-# say about a failure goes before that, in lines that begin with `#`); `ok - NAME # SKIP REASON` is
-# neither a pass nor a failure. A part that prints no result, or that fails without one that says so,
-# counts as one failure. The last line is `N passed, M failed`. Parts that test what is built have it
-# built first; if that fails, each of them is one failure. Called by `make test`.
+# A part is a command that prints a line `ok - NAME` or `not ok - NAME` for each test (what it has
+# to say about a failure goes before that, in lines that begin with `#`); `ok - NAME # SKIP REASON`
+# is neither a pass nor a failure. A part that prints no result, or that fails without one that says
+# so, counts as one failure. The last line is `N passed, M failed`. Parts that test what is built
+# have it built first; if that fails, each of them is one failure. Called by `make test`.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 # The tests' own options, not those of whoever runs them.
 unset "${!NEAP_@}"
 
-parts=(format lint source rust doc tools c bdw stats limits workloads observe torture watches d clients)
+parts=(format lint source rust doc tools c bdw stats limits workloads observe torture watches d
+    clients)
 need_build=" tools c bdw stats limits workloads observe torture watches d clients "
 
 run_part() {

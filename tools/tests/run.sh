@@ -1,7 +1,7 @@
 #!/bin/bash
 # Tests of what is in tools/: the runner, set-up, installation. A part of tools/test.sh: prints its
-# results as it asks for. Each file test-*.sh here is a list of functions named test_*, run one by one
-# in a subshell with an empty folder $work; a function fails if a command in it does.
+# results as it asks for. Each file test-*.sh here is a list of functions named test_*, run one by
+# one in a subshell with an empty folder $work; a function fails if a command in it does.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 top=$PWD

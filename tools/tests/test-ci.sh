@@ -1,7 +1,10 @@
-# Tests of .ci/run: `make test` decides, long tests run as time allows, and none is left out in silence.
-# shellcheck shell=bash disable=SC2154,SC2016 # run.sh sets top and work; quoted scripts are expanded where they run
+# Tests of .ci/run: `make test` decides, long tests run as time allows, and none is left out in
+# silence.
+# run.sh sets top and work; quoted scripts are expanded where they run.
+# shellcheck shell=bash disable=SC2154,SC2016
 
-# A tree whose `make test` runs $1 and whose long tests run the script $2, with the test's name in $1.
+# A tree whose `make test` runs $1 and whose long tests run the script $2, with the test's name in
+# $1.
 tree_with() {
     mkdir -p tree/tools tree/.ci
     cp "$top/.ci/run" tree/.ci/

@@ -1,5 +1,5 @@
-# Tests of tools/install.sh, on trees made up for it, and of what `make build` laid out in this one: an
-# installation works wherever it is put.
+# Tests of tools/install.sh, on trees made up for it, and of what `make build` laid out in this one:
+# an installation works wherever it is put.
 # shellcheck shell=bash disable=SC2154 # run.sh sets top and work
 
 source_program='#include <neap.h>
@@ -9,8 +9,10 @@ int main(void) { return 0; }'
 tree_that_is_built() {
     mkdir -p tree/build/{bin,include,lib/neap,lib/pkgconfig,clients,lib/debris}
     cp -r "$top/tools" tree/
-    touch tree/build/{bin/neap,bin/other,include/neap.h,include/neap.hpp,include/other.h,clients/junk}
-    touch tree/build/lib/{libneap.a,libneap.so.0.1.0,libother.so,debris/x,neap/libgc.so.1,pkgconfig/neap.pc}
+    touch \
+        tree/build/{bin/neap,bin/other,include/neap.h,include/neap.hpp,include/other.h,clients/junk}
+    touch \
+        tree/build/lib/{libneap.a,libneap.so.0.1.0,libother.so,debris/x,neap/libgc.so.1,pkgconfig/neap.pc}
     ln -s libneap.so.0.1.0 tree/build/lib/libneap.so.0
     ln -s libneap.so.0 tree/build/lib/libneap.so
 }
@@ -97,7 +99,8 @@ test_a_libgc_program_runs_on_an_installation() {
 test_every_figure_that_is_printed_is_explained() {
     "$top/tools/install.sh" "$work/prefix"
     echo '(let loop ((i 0)) (if (< i 1000000) (begin (make-vector 10 i) (loop (+ i 1)))))' >program.scm
-    prefix/bin/neap run --log=cycles --summary=summary.json -- guile --no-auto-compile program.scm 2>log
+    prefix/bin/neap run --log=cycles --summary=summary.json -- guile \
+        --no-auto-compile program.scm 2>log
     grep -o ' [a-z_]*=' log | tr -d ' =' | sort -u >fields
     grep -o '"[a-z0-9_]*":' summary.json | tr -d '":' | sort -u >>fields
     [ "$(wc -l <fields)" -gt 20 ]

@@ -1,5 +1,5 @@
-# Tests of tools/setup.sh and tools/with-rust.sh on machines that are not this one: commands that would
-# ask or change the system are replaced by ones that write down what they were asked.
+# Tests of tools/setup.sh and tools/with-rust.sh on machines that are not this one: commands that
+# would ask or change the system are replaced by ones that write down what they were asked.
 # shellcheck shell=bash disable=SC2154 # run.sh sets top and work
 
 # A command $1 that runs the script $2.
@@ -16,11 +16,13 @@ machine() {
     # shellcheck disable=SC2016 # the stand-ins expand them
     {
         stand_in id "echo $1"
-        stand_in dpkg-query 'for last; do :; done; grep -qx "$last" "$work/installed" && echo installed'
+        stand_in dpkg-query \
+            'for last; do :; done; grep -qx "$last" "$work/installed" && echo installed'
         stand_in sudo 'echo "sudo $*" >>"$work/log"; exec "$@"'
         stand_in apt-get 'echo "apt-get $*" >>"$work/log"
             case "$*" in *" install "*) for word; do echo "$word" >>"$work/installed"; done ;; esac'
-        stand_in cargo "grep -qx 'cargo\|cargo-web' \$work/installed || exit 127; echo cargo $2 of-today"
+        stand_in cargo \
+            "grep -qx 'cargo\|cargo-web' \$work/installed || exit 127; echo cargo $2 of-today"
     }
     mkdir tree
     cp -r "$top/tools" "$top/Cargo.toml" tree
@@ -31,7 +33,8 @@ machine() {
 }
 
 setup() {
-    HOME=$work/home CARGO_HOME=$work/home/.cargo PATH=$work/bin:/usr/bin:/bin tree/tools/setup.sh "$@"
+    HOME=$work/home CARGO_HOME=$work/home/.cargo PATH=$work/bin:/usr/bin:/bin tree/tools/setup.sh \
+        "$@"
 }
 
 test_a_fresh_machine_gets_a_compiler_and_rust_with_sudo() {
@@ -94,7 +97,8 @@ test_versions_are_compared_as_versions() {
         mkdir -p tree/tools
         cp "$top/tools/with-rust.sh" tree/tools/
         echo 'rust-version = "1.88"' >tree/Cargo.toml
-        HOME=$work CARGO_HOME=$work/none PATH=$work/bin:/usr/bin:/bin tree/tools/with-rust.sh true || got=$?
+        HOME=$work CARGO_HOME=$work/none PATH=$work/bin:/usr/bin:/bin tree/tools/with-rust.sh \
+            true || got=$?
         [ "$got" = "$wanted" ]
     done
 }
@@ -106,5 +110,6 @@ test_rust_in_the_home_folder_is_found() {
     printf '#!/bin/sh\necho cargo 1.90.0\n' >.cargo/bin/cargo
     chmod +x .cargo/bin/cargo
     stand_in cargo 'echo cargo 1.63.0'
-    HOME=$work CARGO_HOME='' PATH=$work/bin:/usr/bin:/bin tree/tools/with-rust.sh cargo --version | grep -q 1.90.0
+    HOME=$work CARGO_HOME='' PATH=$work/bin:/usr/bin:/bin tree/tools/with-rust.sh cargo \
+        --version | grep -q 1.90.0
 }

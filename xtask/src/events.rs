@@ -1,4 +1,5 @@
-//! `events`: docs/events.md, the names, units and meanings of every figure and step, from their one declaration in neap-record.
+//! `events`: docs/events.md, the names, units and meanings of every figure and step, from their one
+//! declaration in neap-record.
 //!
 //! Invariant: nothing about a figure is written twice by hand. Called by `main`.
 

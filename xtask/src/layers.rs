@@ -1,18 +1,17 @@
 //! `layers`: modules of neap-core import only what the file LAYERS lets them; front ends see only
-//! what it lets them see of the core.
+//! what it lets them see of the core; and inside a crate no files import each other in a circle.
 //!
 //! Invariant: every path that names a module of the crate from another one is seen: `crate::…`,
 //! `$crate::…`, `super::…` that leaves the module, groups, and paths inside macros. Paths are read
 //! from tokens, so comments and strings do not count. Called by `main`.
 
 use crate::tree::{Finding, Outcome, Tree};
-use paths::Used;
+use paths::{CORE, LAYERS};
 use std::collections::{BTreeMap, BTreeSet};
 
+mod circles;
+mod graph;
 mod paths;
-
-const LAYERS: &str = "LAYERS";
-const CORE: &str = "crates/neap-core/src/";
 
 /// What LAYERS says: for each module of the core, and each crate, what it may import. `*` is all.
 #[derive(Default)]
@@ -21,6 +20,8 @@ struct Table {
     /// What their tests may import besides.
     tests: BTreeMap<String, BTreeSet<String>>,
     crates: BTreeMap<String, BTreeSet<String>>,
+    /// Modules and crates whose circles are not mended yet, with the line that says so.
+    circles: BTreeMap<String, usize>,
 }
 
 impl Table {
@@ -47,10 +48,14 @@ pub fn check(tree: &Tree) -> Outcome {
             findings.push(Finding::file(&file.path, message));
             continue;
         };
-        let used = paths::used(&file.text, module.len(), &["crate"])
-            .map_err(|error| format!("{}: {error}", file.path))?;
-        for Used { name, inner, line, in_test } in used {
-            let name = table.module(&name, inner.as_deref());
+        let module: Vec<String> = module.into_iter().map(str::to_owned).collect();
+        let named =
+            paths::named(&file.text, &module).map_err(|error| format!("{}: {error}", file.path))?;
+        for path in named.into_iter().filter(|path| !path.bare) {
+            let (line, in_test) = (path.line, path.in_test);
+            let Some(name) = path.segments.first() else { continue };
+            let inner = path.segments.get(1).filter(|inner| *inner != "*");
+            let name = table.module(name, inner.map(String::as_str));
             let is_module = table.modules.contains_key(&name);
             let for_test =
                 in_test && table.tests.get(&own).is_some_and(|more| permits(more, &name));
@@ -66,6 +71,7 @@ pub fn check(tree: &Tree) -> Outcome {
         }
     }
     front_ends(tree, &table, &mut findings)?;
+    findings.extend(circles::findings(tree, &table.circles)?);
     Ok(findings)
 }
 
@@ -76,10 +82,12 @@ fn front_ends(tree: &Tree, table: &Table, findings: &mut Vec<Finding>) -> Result
         if owner == "neap-core" {
             continue;
         }
-        let used = paths::used(&file.text, usize::MAX, &["neap_core"])
-            .map_err(|error| format!("{}: {error}", file.path))?;
-        for Used { name, line, .. } in used {
-            if !table.crates.get(owner).is_some_and(|allowed| permits(allowed, &name)) {
+        let named =
+            paths::named(&file.text, &[]).map_err(|error| format!("{}: {error}", file.path))?;
+        for path in named.into_iter().filter(|path| path.bare && path.segments[0] == "neap_core") {
+            let Some(name) = path.segments.get(1) else { continue };
+            let line = path.line;
+            if !table.crates.get(owner).is_some_and(|allowed| permits(allowed, name)) {
                 let message = format!("`{owner}` must not use `neap_core::{name}` ({LAYERS})");
                 findings.push(Finding::line(&file.path, line, message));
             }
@@ -104,8 +112,8 @@ fn permits(allowed: &BTreeSet<String>, name: &str) -> bool {
     allowed.contains("*") || allowed.contains(name)
 }
 
-/// Reads LAYERS: `module: names…`, `test MODULE: names…`, `group = names…`, `crate NAME: names…`. A
-/// module may name only what stands above it, so that there can be no circle.
+/// Reads LAYERS: `module: names…`, `test MODULE: names…`, `group = names…`, `crate NAME: names…`,
+/// `circles: names…`. A module may name only what stands above it, so that there can be no circle.
 fn parse(text: &str, findings: &mut Vec<Finding>) -> Table {
     let mut table = Table::default();
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -123,6 +131,10 @@ fn parse(text: &str, findings: &mut Vec<Finding>) -> Table {
         let (name, names) = (line[..split].trim(), line[split + 1..].split_whitespace());
         if line[split..].starts_with('=') {
             groups.insert(name, names.collect());
+            continue;
+        }
+        if name == "circles" {
+            table.circles.extend(names.map(|name| (name.to_owned(), index + 1)));
             continue;
         }
         let expand = |name| groups.get(name).cloned().unwrap_or_else(|| vec![name]);

@@ -1,9 +1,10 @@
-//! `cargo xtask`: the checks that keep the source tree as CONTRIBUTING.md says, and what is generated
-//! from the source. Each check is one file here, with tests that show it failing on a bad tree.
+//! `cargo xtask`: the checks that keep the source tree as CONTRIBUTING.md says, and what is
+//! generated from the source. Each check is one file here, with tests that show it failing on a bad
+//! tree.
 //!
-//! Invariant: a check reads, only `options`, `events` and `code-index` without `--check` write, and only under
-//! `docs/`. Run by people, by `tools/test.sh` and by nothing else; single-threaded but for
-//! `rust-tests`.
+//! Invariant: a check reads, only `options`, `events` and `code-index` without `--check` write, and
+//! only under `docs/`. Run by people, by `tools/test.sh` and by nothing else; single-threaded but
+//! for `rust-tests`.
 
 mod code_index;
 mod document;
@@ -13,6 +14,7 @@ mod layers;
 mod options;
 mod rust_tests;
 mod size;
+mod skips;
 mod tags;
 mod tree;
 
@@ -42,6 +44,8 @@ enum Command {
     Tags,
     /// Every source file opens with a comment that says what it is.
     Headers,
+    /// Tests that cannot run say so.
+    Skips,
     /// Write docs/options.md from the option table.
     Options {
         /// Only say whether it is up to date.
@@ -69,11 +73,12 @@ enum Command {
 type Check = fn(&Tree) -> Outcome;
 
 /// The checks of `ci`, in the order in which they are reported.
-const CHECKS: [(&str, Check); 7] = [
+const CHECKS: [(&str, Check); 8] = [
     ("layers", layers::check),
     ("size", size::check),
     ("tags", tags::check),
     ("headers", headers::check),
+    ("skips", skips::check),
     ("options", options::check),
     ("events", events::check),
     ("code-index", code_index::check),
@@ -90,6 +95,7 @@ fn main() -> ExitCode {
         Command::Size => report(size::check(&tree)),
         Command::Tags => report(tags::check(&tree)),
         Command::Headers => report(headers::check(&tree)),
+        Command::Skips => report(skips::check(&tree)),
         Command::Options { check: true } => report(options::check(&tree)),
         Command::Options { check: false } => report(options::write(&tree)),
         Command::Events { check: true } => report(events::check(&tree)),

@@ -2,7 +2,8 @@
 //!
 //! A process has one collected heap, so a test that uses it can share a process with no other.
 //! Invariant: a test that does not say that it passed has failed: also one that dies or never ends.
-//! Called by `main`; runs as many tests at once as there are processors.
+//! One that prints a line `# SKIP REASON` could not run and has not passed either. Called by
+//! `main`; runs as many tests at once as there are processors.
 
 use crate::tree::Tree;
 use clap::Args;
@@ -16,6 +17,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+/// So many of the slowest tests are named at the end, if they took at least this long.
+const SHOWN_SLOW: usize = 10;
+const SLOW: Duration = Duration::from_secs(1);
+
 /// What to run.
 #[derive(Args)]
 pub struct Arguments {
@@ -28,7 +33,8 @@ pub struct Arguments {
     /// Only tests whose `CRATE::TEST` name contains this.
     #[arg(long, default_value = "")]
     filter: String,
-    /// Tests whose name contains this are not run, and shown as skipped. May be given more than once.
+    /// Tests whose name contains this are not run, and shown as skipped. May be given more than
+    /// once.
     #[arg(long)]
     skip: Vec<String>,
     /// Passed on to `cargo test`: packages, features, target.
@@ -64,17 +70,22 @@ fn run_all(tests: &[Test], arguments: &Arguments) -> usize {
         jobs => jobs,
     };
     let limit = Duration::from_secs(arguments.timeout);
-    let (next, failed, output) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(()));
+    let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let times: Mutex<Vec<(Duration, &str)>> = Mutex::new(Vec::new());
     let work = || {
         while let Some(test) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
             if arguments.skip.iter().any(|part| test.shown.contains(part)) {
                 println!("ok - {} # SKIP as --skip says", test.shown);
                 continue;
             }
+            let start = Instant::now();
             let result = run_one(test, limit);
-            let _one_at_a_time = output.lock();
+            // The lock also keeps what one test says together.
+            let Ok(mut times) = times.lock() else { return };
+            times.push((start.elapsed(), &test.shown));
             match result {
-                Ok(()) => println!("ok - {}", test.shown),
+                Ok(None) => println!("ok - {}", test.shown),
+                Ok(Some(reason)) => println!("ok - {} # SKIP {reason}", test.shown),
                 Err(log) => {
                     failed.fetch_add(1, Ordering::Relaxed);
                     log.lines().for_each(|line| println!("# {line}"));
@@ -88,13 +99,24 @@ fn run_all(tests: &[Test], arguments: &Arguments) -> usize {
             scope.spawn(work);
         });
     });
+    say_slowest(times.into_inner().unwrap_or_default());
     failed.into_inner()
 }
 
-/// Runs one test; what it printed and how it ended, unless it passed.
-fn run_one(test: &Test, limit: Duration) -> Result<(), String> {
+/// Names the tests that took longest.
+fn say_slowest(mut times: Vec<(Duration, &str)>) {
+    times.sort_unstable_by(|left, right| right.cmp(left));
+    for (time, name) in times.iter().take(SHOWN_SLOW).filter(|(time, _)| *time >= SLOW) {
+        println!("# {:.1} s: {name}", time.as_secs_f64());
+    }
+}
+
+/// Runs one test. Nothing if it passed, why if it could not run; an error is what it printed and
+/// how it ended.
+fn run_one(test: &Test, limit: Duration) -> Result<Option<String>, String> {
     let mut command = Command::new(&test.program);
-    command.args(["--exact", &test.name, "--test-threads=1"]).current_dir(&test.folder);
+    let arguments = ["--exact", &test.name, "--test-threads=1", "--show-output"];
+    command.args(arguments).current_dir(&test.folder);
     // In a process group of its own, so that what a test leaves running can be ended with it.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(|error| error.to_string())?;
@@ -106,7 +128,9 @@ fn run_one(test: &Test, limit: Duration) -> Result<(), String> {
         (status, out.join().unwrap_or_default() + &err.join().unwrap_or_default())
     });
     match status {
-        Some(status) if status.success() && output.contains("test result: ok. 1 passed") => Ok(()),
+        Some(status) if status.success() && output.contains("test result: ok. 1 passed") => {
+            Ok(output.lines().find_map(|line| line.strip_prefix("# SKIP ")).map(str::to_owned))
+        }
         Some(status) => Err(format!("{output}\n{}", ending(status))),
         None => Err(format!("{output}\nstill running after {} s: ended", limit.as_secs())),
     }
@@ -209,7 +233,7 @@ mod tests {
     use super::*;
 
     /// A 'test program' that is a shell: `--exact` becomes `$0` and the script comes as the name.
-    fn shell(script: &str, seconds: u64) -> Result<(), String> {
+    fn shell(script: &str, seconds: u64) -> Result<Option<String>, String> {
         let folder = tempfile::TempDir::new().unwrap();
         let program = folder.path().join("program");
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -222,12 +246,21 @@ mod tests {
 
     #[test]
     fn only_a_test_that_says_it_passed_has_passed() {
-        assert_eq!(shell("echo 'test result: ok. 1 passed; 0 failed'", 60), Ok(()));
+        assert_eq!(shell("echo 'test result: ok. 1 passed; 0 failed'", 60), Ok(None));
         assert!(shell("echo 'test result: ok. 0 passed; 0 failed'", 60).is_err());
         assert!(shell("true", 60).unwrap_err().ends_with("exit status 0"));
         assert!(shell("echo boom >&2; exit 3", 60).unwrap_err().contains("boom\n\nexit status 3"));
         let passed_then_died = "echo 'test result: ok. 1 passed'; kill -SEGV $$";
         assert!(shell(passed_then_died, 60).unwrap_err().ends_with("killed by signal 11"));
+    }
+
+    #[test]
+    fn a_test_that_could_not_run_says_why_and_still_has_to_end_well() {
+        let said = "echo '# SKIP no such device'";
+        let passed = "echo 'test result: ok. 1 passed'";
+        assert_eq!(shell(&format!("{said}; {passed}"), 60), Ok(Some("no such device".into())));
+        assert!(shell(said, 60).is_err());
+        assert_eq!(shell(&format!("echo 'a # SKIP b'; {passed}"), 60), Ok(None));
     }
 
     #[test]

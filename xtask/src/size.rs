@@ -1,33 +1,32 @@
-//! `size`: a file is one concept, and one that has grown past 500 lines is more than one.
+//! `size`: a file is one concept, and one that has grown past 500 lines is more than one. A line
+//! has 100 columns at most, comments too.
+//!
+//! What cannot be wrapped does not count: what stands in string literals, rows of tables in
+//! comments, and a single word, such as an address.
 //!
 //! Invariant: SIZE_EXCEPTIONS names only files that need it, each with a reason. Called by `main`.
 
-use crate::tree::{Finding, Outcome, Tree};
+use crate::tree::{Finding, Outcome, SourceFile, Tree};
+use columns::Language;
 use std::collections::BTreeMap;
+
+mod columns;
 
 /// Larger: files that no one reads through. Smaller: concepts torn apart.
 const LONGEST: usize = 500;
+/// As rustfmt.toml says for code.
+const WIDEST: usize = 100;
 const EXCEPTIONS: &str = "SIZE_EXCEPTIONS";
+const ENDINGS: [&str; 9] = [".rs", ".c", ".h", ".hpp", ".cpp", ".cc", ".d", ".sh", ".py"];
 
-/// Files longer than the limit without an exception, and exceptions that nothing needs.
+/// Files longer or wider than the limits without an exception, and exceptions that nothing needs.
 pub fn check(tree: &Tree) -> Outcome {
     let text = tree.read_if_any(EXCEPTIONS)?;
     let mut findings = Vec::new();
-    let mut exceptions = BTreeMap::new();
-    for (index, line) in text.lines().enumerate() {
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        match line.split_once(": ") {
-            Some((path, reason)) if !reason.trim().is_empty() => {
-                exceptions.insert(path.to_owned(), index + 1);
-            }
-            _ => findings.push(Finding::line(EXCEPTIONS, index + 1, "want `PATH: REASON`")),
-        }
-    }
-    for file in tree.files("", &[".rs", ".c", ".h", ".hpp", ".cpp", ".sh", ".py"])? {
+    let mut exceptions = Exceptions::read(&text, &mut findings);
+    for file in tree.files("", &ENDINGS)? {
         let lines = file.text.lines().count();
-        let excepted = exceptions.remove(&file.path);
+        let excepted = exceptions.files.remove(&file.path);
         if lines > LONGEST && excepted.is_none() {
             let message = format!(
                 "{lines} lines, more than {LONGEST}: split it by concept, or give a reason in {EXCEPTIONS}"
@@ -37,11 +36,78 @@ pub fn check(tree: &Tree) -> Outcome {
             let message = format!("{} has {lines} lines and needs no exception", file.path);
             findings.push(Finding::line(EXCEPTIONS, line, message));
         }
+        let wide = too_wide(&file);
+        let folder = exceptions.folders.iter_mut().find(|it| file.path.starts_with(&it.path));
+        match folder {
+            Some(folder) => folder.is_needed |= !wide.is_empty(),
+            None => findings.extend(wide),
+        }
     }
-    for (path, line) in exceptions {
+    for (path, line) in exceptions.files {
         findings.push(Finding::line(EXCEPTIONS, line, format!("there is no source file {path}")));
     }
+    for folder in exceptions.folders.iter().filter(|folder| !folder.is_needed) {
+        let message = format!("no line of {} is too long: take this out", folder.path);
+        findings.push(Finding::line(EXCEPTIONS, folder.line, message));
+    }
     Ok(findings)
+}
+
+/// Lines of a file that have too many columns.
+fn too_wide(file: &SourceFile) -> Vec<Finding> {
+    let columns = columns::counted(&file.text, Language::of(&file.path));
+    let lines = columns.into_iter().zip(file.text.lines()).enumerate();
+    let wide = lines.filter(|(_, (columns, line))| *columns > WIDEST && can_be_wrapped(line));
+    wide.map(|(index, (columns, _))| {
+        Finding::line(&file.path, index + 1, format!("{columns} columns, more than {WIDEST}"))
+    })
+    .collect()
+}
+
+/// Whether there is a second word behind the mark of a comment.
+fn can_be_wrapped(line: &str) -> bool {
+    let marks = ["//", "///", "//!", "#", "*", "/*"];
+    line.split_whitespace().filter(|word| !marks.contains(word)).count() > 1
+}
+
+/// What SIZE_EXCEPTIONS lets be, each with its line.
+struct Exceptions {
+    files: BTreeMap<String, usize>,
+    folders: Vec<Folder>,
+}
+
+/// Whose lines may be wider for now.
+struct Folder {
+    path: String,
+    line: usize,
+    is_needed: bool,
+}
+
+impl Exceptions {
+    /// Reads `PATH: REASON` for a long file, and `columns of FOLDER: REASON` for wide lines.
+    fn read(text: &str, findings: &mut Vec<Finding>) -> Exceptions {
+        let mut read = Exceptions { files: BTreeMap::new(), folders: Vec::new() };
+        for (index, text) in text.lines().enumerate() {
+            let line = index + 1;
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            let Some((path, _)) = text.split_once(": ").filter(|(_, why)| !why.trim().is_empty())
+            else {
+                findings.push(Finding::line(EXCEPTIONS, line, "want `PATH: REASON`"));
+                continue;
+            };
+            match path.strip_prefix("columns of ") {
+                Some(path) => {
+                    read.folders.push(Folder { path: path.to_owned(), line, is_needed: false });
+                }
+                None => {
+                    read.files.insert(path.to_owned(), line);
+                }
+            }
+        }
+        read
+    }
 }
 
 #[cfg(test)]
@@ -58,6 +124,41 @@ mod tests {
         assert!(found[0].starts_with("a.rs: 501 lines, more than 500"), "{found:?}");
         let excepted = [("a.rs", long.as_str()), (EXCEPTIONS, "# why\n\na.rs: one table\n")];
         assert_eq!(findings(check, &excepted), [""; 0]);
+    }
+
+    #[test]
+    fn a_wide_line_fails_in_code_and_in_comments() {
+        let words =
+            |first: &str, count| format!("\n{first} {}\n", "word ".repeat(count).trim_end());
+        for (path, first) in [("a.rs", "//!"), ("a.c", "int x;"), ("a.sh", "#"), ("a.d", "///")] {
+            let (wide, narrow) = (words(first, 20), words(first, 18));
+            let found = findings(check, &[(path, &wide)]);
+            assert_eq!(found.len(), 1, "{path}: {found:?}");
+            assert!(found[0].starts_with(&format!("{path}:2: 10")), "{found:?}");
+            assert_eq!(findings(check, &[(path, &narrow)]), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_wrapped_passes() {
+        let long = "x".repeat(120);
+        for text in [
+            format!("const A: &str = \"{long} and more\";\n"),
+            format!("// https://example.org/{long}\n"),
+            format!("//! | table | {long} |\n"),
+        ] {
+            assert_eq!(findings(check, &[("a.rs", &text)]), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_folder_can_be_left_until_it_is_wrapped() {
+        let wide = format!("// {}\n", "word ".repeat(30));
+        let excepted = (EXCEPTIONS, "columns of old/: not wrapped yet\n");
+        assert_eq!(findings(check, &[("old/a.rs", &wide), excepted]), [""; 0]);
+        assert_eq!(findings(check, &[("new/a.rs", &wide), ("old/a.rs", &wide), excepted]).len(), 1);
+        let found = findings(check, &[("old/a.rs", ""), excepted]);
+        assert_eq!(found, ["SIZE_EXCEPTIONS:1: no line of old/ is too long: take this out"]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! The source tree as the checks see it: which files are ours, their text, and what a check returns.
+//! The source tree as the checks see it: which files are ours, their text, and what a check
+//! returns.
 //!
-//! Invariant: paths are relative to the top, with `/`, and come in sorted order, so that findings and
-//! generated documents do not depend on the machine. Called by every check.
+//! Invariant: paths are relative to the top, with `/`, and come in sorted order, so that findings
+//! and generated documents do not depend on the machine. Called by every check.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -16,3 +16,10 @@ pub fn level() -> u8 {
 pub fn set_level(level: u8) {
     LEVEL.store(level, Relaxed);
 }
+
+/// Says that a test cannot run here, and why: `return skip("…")`. The runner shows it as skipped.
+#[cfg(test)]
+pub fn skip(reason: &str) {
+    // Its own line, which the runner looks for (`cargo xtask rust-tests`).
+    println!("# SKIP {reason}");
+}

@@ -1,76 +1,114 @@
-//! Which modules of a crate a file's paths name, read from its tokens.
+//! Which paths a Rust file names, read from its tokens.
 //!
-//! Invariant: macro bodies count like other code; a `super` is followed to where it leads through the
-//! modules that are opened inside the file. Pure. Called by `layers`.
+//! Invariant: macro bodies count like other code; `crate`, `self` and `super` are followed to where
+//! they lead, through the modules that are opened inside the file too. Pure. Called by `layers` and
+//! by `circles`.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::str::FromStr;
 
-/// A top-level name of a crate with the name in it that is meant, and the line that names it.
+/// The file that says who may import whom.
+pub const LAYERS: &str = "LAYERS";
+/// Where the core's modules are.
+pub const CORE: &str = "crates/neap-core/src/";
+
+/// A path that a file names.
 #[derive(Debug, PartialEq)]
-pub struct Used {
-    pub name: String,
-    pub inner: Option<String>,
+pub struct Named {
+    /// From the top of the crate, unless `bare`. A glob ends in `*`.
+    pub segments: Vec<String>,
+    /// It begins with a name of its scope: an import, a module inside, or another crate.
+    pub bare: bool,
+    /// The module that it stands in.
+    pub scope: Vec<String>,
     pub line: usize,
     /// Under `#[cfg(test)]`.
     pub in_test: bool,
+    /// What a `use` makes of it.
+    pub import: Option<Import>,
 }
 
-/// The names that follow one of `roots`, or enough `super`s to leave a module `depth` below the top.
-pub fn used(text: &str, depth: usize, roots: &[&str]) -> Result<Vec<Used>, String> {
+/// One name that a `use` brings into its scope.
+#[derive(Debug, PartialEq)]
+pub struct Import {
+    pub name: String,
+    /// `pub use`, of whatever range.
+    pub is_public: bool,
+}
+
+/// Every path of two names or more in the file of the module `module`, and every import.
+pub fn named(text: &str, module: &[String]) -> Result<Vec<Named>, String> {
     let tokens = TokenStream::from_str(text).map_err(|error| format!("not Rust: {error}"))?;
     let mut found = Vec::new();
-    let outer = Place { depth, in_test: false };
-    walk(tokens, outer, roots, &mut found);
+    walk(tokens, &Place { scope: module.to_vec(), in_test: false }, &mut found);
     Ok(found)
 }
 
 /// Where in a file's modules the walk is.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Place {
-    depth: usize,
+    scope: Vec<String>,
     in_test: bool,
 }
 
-fn walk(tokens: TokenStream, outer: Place, roots: &[&str], found: &mut Vec<Used>) {
+fn walk(tokens: TokenStream, outer: &Place, found: &mut Vec<Named>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let mut outer = outer;
+    let mut outer = outer.clone();
     // What holds for the item being read, from its attributes to its `;` or its braces.
-    let mut place = outer;
+    let mut place = outer.clone();
     let mut at = 0;
     while at < tokens.len() {
         match &tokens[at] {
             TokenTree::Group(group) => {
                 let is_brace = group.delimiter() == Delimiter::Brace;
-                let opens_module = at >= 2
-                    && is_brace
-                    && is_word(&tokens[at - 2], "mod")
-                    && matches!(tokens[at - 1], TokenTree::Ident(_));
-                let deeper = usize::from(opens_module);
-                let inner = Place { depth: place.depth.saturating_add(deeper), ..place };
-                walk(group.stream(), inner, roots, found);
+                if !is_visibility(&tokens, at) {
+                    walk(group.stream(), &inside(&tokens, at, &place), found);
+                }
                 if is_brace {
-                    place = outer;
+                    place = outer.clone();
                 } else if is_test_attribute(&tokens, at) {
                     place.in_test = true;
                     outer.in_test |= is_mark(&tokens[at - 1], '!');
                 }
                 at += 1;
             }
+            TokenTree::Ident(word) if word == "use" && !is_capture(&tokens, at) => {
+                let length = tokens[at..].iter().take_while(|token| !is_mark(token, ';')).count();
+                let is_public = follows_visibility(&tokens, at);
+                let tree = &tokens[at + 1..at + length];
+                imports(tree, &[], &place, is_public, found);
+                at += length;
+            }
             TokenTree::Ident(_) if !follows_separator(&tokens, at) => {
-                let first = found.len();
-                at = path(&tokens, at, place.depth, roots, found);
-                found[first..].iter_mut().for_each(|used| used.in_test = place.in_test);
+                at = path(&tokens, at, &place, found);
             }
             TokenTree::Punct(mark) => {
                 if mark.as_char() == ';' {
-                    place = outer;
+                    place = outer.clone();
                 }
                 at += 1;
             }
             _ => at += 1,
         }
     }
+}
+
+/// Whether the `use` at `at` is one of `impl Trait + use<'a>`.
+fn is_capture(tokens: &[TokenTree], at: usize) -> bool {
+    tokens.get(at + 1).is_some_and(|token| is_mark(token, '<'))
+}
+
+/// The place inside the group at `at`: one module deeper if the group is a module's.
+fn inside(tokens: &[TokenTree], at: usize, place: &Place) -> Place {
+    let mut inner = place.clone();
+    if at >= 2 && is_word(&tokens[at - 2], "mod") {
+        if let (TokenTree::Ident(name), TokenTree::Group(group)) = (&tokens[at - 1], &tokens[at]) {
+            if group.delimiter() == Delimiter::Brace {
+                inner.scope.push(name.to_string());
+            }
+        }
+    }
+    inner
 }
 
 /// Whether the group at `at` makes `#[cfg(test)]`, `#![cfg(test)]` or `#[cfg(all(test, …))]`.
@@ -82,67 +120,99 @@ fn is_test_attribute(tokens: &[TokenTree], at: usize) -> bool {
     follows_hash && (text == "cfg(test)" || text.starts_with("cfg(all(test,"))
 }
 
+/// Whether the group at `at` is that of `pub(…)`, which imports nothing.
+fn is_visibility(tokens: &[TokenTree], at: usize) -> bool {
+    at >= 1 && is_word(&tokens[at - 1], "pub")
+}
+
+/// Whether the item that begins at `at` has `pub` or `pub(…)` before it.
+fn follows_visibility(tokens: &[TokenTree], at: usize) -> bool {
+    at >= 1 && (is_word(&tokens[at - 1], "pub") || is_visibility(tokens, at - 1))
+}
+
+/// The names that a tree of imports brings in, behind `prefix`.
+fn imports(
+    tree: &[TokenTree],
+    prefix: &[(String, usize)],
+    place: &Place,
+    is_public: bool,
+    found: &mut Vec<Named>,
+) {
+    let mut names = prefix.to_vec();
+    let mut renamed = None;
+    let mut rest = tree.iter();
+    while let Some(token) = rest.next() {
+        match token {
+            TokenTree::Ident(word) if word == "as" => renamed = rest.next().map(text_of),
+            TokenTree::Ident(word) => names.push((word.to_string(), line_of(token))),
+            TokenTree::Punct(mark) if mark.as_char() == '*' => {
+                names.push(("*".into(), line_of(token)));
+            }
+            TokenTree::Group(group) => {
+                let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                let parts =
+                    inner.split(|token| is_mark(token, ',')).filter(|part| !part.is_empty());
+                parts.for_each(|part| imports(part, &names, place, is_public, found));
+                return;
+            }
+            _ => {}
+        }
+    }
+    // `self` at the end of a tree is the module before it.
+    if names.len() > 1 && names.last().is_some_and(|(name, _)| name == "self") {
+        names.pop();
+    }
+    let Some((last, _)) = names.last().cloned() else { return };
+    let name = renamed.unwrap_or(last);
+    push(&names, place, Some(Import { name, is_public }), found);
+}
+
 /// Reads the path that begins at `at`; gives where to go on.
-fn path(
-    tokens: &[TokenTree],
-    at: usize,
-    depth: usize,
-    roots: &[&str],
-    found: &mut Vec<Used>,
-) -> usize {
-    let mut next = at;
-    let mut supers = 0;
-    if is_word(&tokens[next], "self") && separator(tokens, next + 1) {
+fn path(tokens: &[TokenTree], at: usize, place: &Place, found: &mut Vec<Named>) -> usize {
+    let mut names = vec![(text_of(&tokens[at]), line_of(&tokens[at]))];
+    let mut next = at + 1;
+    while separator(tokens, next) && matches!(tokens.get(next + 2), Some(TokenTree::Ident(_))) {
+        names.push((text_of(&tokens[next + 2]), line_of(&tokens[next + 2])));
         next += 3;
     }
-    while next < tokens.len() && is_word(&tokens[next], "super") && separator(tokens, next + 1) {
-        supers += 1;
-        next += 3;
+    if names.len() > 1 {
+        push(&names, place, None, found);
     }
-    let is_root = roots.iter().any(|root| is_word(&tokens[at], root)) && separator(tokens, at + 1);
-    if is_root {
-        top_names(tokens, at + 3, found);
-    } else if supers > 0 && supers >= depth {
-        top_names(tokens, next, found);
-    }
-    // A group after the path is left to `walk`, for paths inside it.
-    next.max(at + 1).min(tokens.len())
+    next
 }
 
-/// The name at `at`, or each first name of the group there.
-fn top_names(tokens: &[TokenTree], at: usize, found: &mut Vec<Used>) {
-    for (name, line, after) in first_names(tokens, at) {
-        let follows = if separator(&after, 0) { first_names(&after, 2) } else { Vec::new() };
-        if follows.is_empty() {
-            found.push(Used { name: name.clone(), inner: None, line, in_test: false });
-        }
-        for (inner, line, _) in follows {
-            // `self` in a group means the module itself, and a glob all of it.
-            let inner = Some(inner).filter(|inner| inner != "self" && inner != "*");
-            found.push(Used { name: name.clone(), inner, line, in_test: false });
+/// Adds a path, its beginning followed to where it leads.
+fn push(names: &[(String, usize)], place: &Place, import: Option<Import>, found: &mut Vec<Named>) {
+    let mut segments = Vec::new();
+    let mut bare = true;
+    for (index, (name, _)) in names.iter().enumerate() {
+        match name.as_str() {
+            "crate" if index == 0 => bare = false,
+            "self" if index == 0 && names.len() > 1 => {
+                segments.clone_from(&place.scope);
+                bare = false;
+            }
+            "super" => {
+                if index == 0 {
+                    segments.clone_from(&place.scope);
+                }
+                segments.pop();
+                bare = false;
+            }
+            _ => segments.push(name.clone()),
         }
     }
+    let line = names.last().map_or(0, |(_, line)| *line);
+    let (scope, in_test) = (place.scope.clone(), place.in_test);
+    found.push(Named { segments, bare, scope, line, in_test, import });
 }
 
-/// A name, its line, and the tokens after it.
-type Named = (String, usize, Vec<TokenTree>);
+fn text_of(token: &TokenTree) -> String {
+    token.to_string()
+}
 
-/// The name at `at`, or those that begin the parts of the group there; `*` for a glob.
-fn first_names(tokens: &[TokenTree], at: usize) -> Vec<Named> {
-    match tokens.get(at) {
-        Some(TokenTree::Ident(name)) => {
-            vec![(name.to_string(), name.span().start().line, tokens[at + 1..].to_vec())]
-        }
-        Some(TokenTree::Punct(mark)) if mark.as_char() == '*' => {
-            vec![("*".into(), mark.span().start().line, Vec::new())]
-        }
-        Some(TokenTree::Group(group)) => {
-            let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-            let parts = inner.split(|token| is_mark(token, ','));
-            parts.flat_map(|part| first_names(part, 0)).collect()
-        }
-        _ => Vec::new(),
-    }
+fn line_of(token: &TokenTree) -> usize {
+    token.span().start().line
 }
 
 fn is_word(token: &TokenTree, word: &str) -> bool {
@@ -157,57 +227,83 @@ fn separator(tokens: &[TokenTree], at: usize) -> bool {
     tokens.len() > at + 1 && is_mark(&tokens[at], ':') && is_mark(&tokens[at + 1], ':')
 }
 
-/// Whether the token before is `::` that itself follows a name: `at` is then no beginning.
+/// Whether the tokens before are `::` after a name or `>`: `at` is then no beginning.
 fn follows_separator(tokens: &[TokenTree], at: usize) -> bool {
-    at >= 3 && separator(tokens, at - 2) && matches!(tokens[at - 3], TokenTree::Ident(_))
+    at >= 3
+        && separator(tokens, at - 2)
+        && (matches!(tokens[at - 3], TokenTree::Ident(_)) || is_mark(&tokens[at - 3], '>'))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn names(text: &str, depth: usize) -> Vec<String> {
-        used(text, depth, &["crate"]).unwrap().into_iter().map(|used| used.name).collect()
+    fn read(text: &str, module: &str) -> Vec<Named> {
+        named(text, &module.split("::").map(str::to_owned).collect::<Vec<_>>()).unwrap()
     }
 
-    fn pairs(text: &str) -> Vec<String> {
-        let used = used(text, 1, &["crate"]).unwrap().into_iter();
-        used.map(|used| used.name + "." + used.inner.as_deref().unwrap_or("-")).collect()
+    /// The paths from the top of the crate, joined.
+    fn joined(text: &str, module: &str) -> Vec<String> {
+        let whole = read(text, module).into_iter().filter(|path| !path.bare);
+        whole.map(|path| path.segments.join("::")).collect()
     }
 
     #[test]
     fn paths_by_table() {
-        for (text, depth, wanted) in [
-            ("use crate::a::b;", 1, vec!["a"]),
-            ("use crate::{a::b, c::{d, e}, f};", 1, vec!["a", "c", "c", "f"]),
-            ("use ::crate_of_another::a;", 1, vec![]),
-            ("use other::crate_like::a; other::super_like::x()", 1, vec![]),
-            ("use super::a;", 1, vec!["a"]),
-            ("use super::a;", 2, vec![]),
-            ("use super::super::{a, b::c};", 2, vec!["a", "b"]),
-            ("mod t { use super::super::a; }", 1, vec!["a"]),
-            ("mod t { use super::a; }", 1, vec![]),
-            ("mod t { mod u { use super::super::super::a; } }", 1, vec!["a"]),
-            ("fn f() -> crate::a::B { crate::c::d(crate::e::F) }", 1, vec!["a", "c", "e"]),
-            ("use self::super::a;", 1, vec!["a"]),
-            ("use crate::*;", 1, vec!["*"]),
-            ("use super::*;", 1, vec!["*"]),
-            ("mod t { use super::*; }", 1, vec![]),
-            ("pub(in crate::a) struct B(pub(crate) u8);", 1, vec!["a"]),
-            ("/// crate::a\nstruct B; // crate::c", 1, vec![]),
-            ("f!{ x => crate::a::b }", 1, vec!["a"]),
+        for (text, module, wanted) in [
+            ("use crate::a::b;", "m", vec!["a::b"]),
+            ("use crate::{a::b, c::{d, e}, f};", "m", vec!["a::b", "c::d", "c::e", "f"]),
+            ("use ::crate_of_another::a;", "m", vec![]),
+            ("use other::crate_like::a; other::super_like::x()", "m", vec![]),
+            ("use super::a;", "m", vec!["a"]),
+            ("use super::a;", "m::n", vec!["m::a"]),
+            ("use super::super::{a, b::c};", "m::n", vec!["a", "b::c"]),
+            ("mod t { use super::super::a; }", "m", vec!["a"]),
+            ("mod t { use super::a; }", "m", vec!["m::a"]),
+            ("mod t { mod u { use super::super::super::a; } }", "m", vec!["a"]),
+            (
+                "fn f() -> crate::a::B { crate::c::d(crate::e::F) }",
+                "m",
+                vec!["a::B", "c::d", "e::F"],
+            ),
+            ("use self::super::a; self::b::c()", "m", vec!["a", "m::b::c"]),
+            ("use crate::*; use super::*;", "m", vec!["*", "*"]),
+            ("mod t { use super::*; }", "m", vec!["m::*"]),
+            ("use crate::a::{self, b::{self, c}};", "m", vec!["a", "a::b", "a::b::c"]),
+            ("pub(in crate::a) struct B(pub(crate) u8);", "m", vec![]),
+            ("/// crate::a\nstruct B; // crate::c", "m", vec![]),
+            ("f!{ x => crate::a::b }", "m", vec!["a::b"]),
+            ("macro_rules! m { () => { $crate::a::b } }", "m", vec!["a::b"]),
+            ("let x = crate::a::B::<crate::c>::new();", "m", vec!["a::B", "c"]),
         ] {
-            assert_eq!(names(text, depth), wanted, "{text}");
+            assert_eq!(joined(text, module), wanted, "{text}");
         }
     }
 
     #[test]
-    fn the_name_inside_is_seen_too() {
-        assert_eq!(pairs("use crate::a;"), ["a.-"]);
-        assert_eq!(pairs("use crate::a::b::c;"), ["a.b"]);
-        assert_eq!(pairs("use crate::a::{b::x, c, self};"), ["a.b", "a.c", "a.-"]);
-        assert_eq!(pairs("use crate::{a::{b, c}, d::*, e::f};"), ["a.b", "a.c", "d.-", "e.f"]);
-        assert_eq!(pairs("let x = crate::a::b(1, crate::c);"), ["a.b", "c.-"]);
+    fn paths_that_begin_with_a_name_are_bare_and_know_their_scope() {
+        let found = read("use a::b; mod t { fn f() { c::d::e(); V::<x>::y(); } }", "m");
+        let shown: Vec<String> = found
+            .iter()
+            .map(|path| format!("{} in {}", path.segments.join("::"), path.scope.join("::")))
+            .collect();
+        assert_eq!(shown, ["a::b in m", "c::d::e in m::t"]);
+        assert!(found.iter().all(|path| path.bare));
+        let found = read("use neap_core::{api, heap};", "m");
+        assert_eq!(found[1].segments, ["neap_core", "heap"]);
+    }
+
+    #[test]
+    fn imports_have_their_names_and_say_whether_they_are_public() {
+        let text = "use crate::a; pub use b::C as D; pub(crate) use e::{self as f, g}; h::i();";
+        let imports: Vec<_> = read(text, "m")
+            .into_iter()
+            .map(|path| path.import.map(|import| (import.name, import.is_public)))
+            .collect();
+        let named = |name: &str, is_public| Some((name.to_owned(), is_public));
+        let wanted =
+            [named("a", false), named("D", true), named("f", true), named("g", true), None];
+        assert_eq!(imports, wanted);
     }
 
     #[test]
@@ -221,14 +317,14 @@ mod tests {
             ("#[cfg(any(test, x))] use crate::a;", vec![false]),
             ("#[cfg(test)] #[allow(y)] fn f() {} fn g() { crate::a }", vec![false]),
         ] {
-            let used = used(text, 1, &["crate"]).unwrap();
-            assert_eq!(used.iter().map(|used| used.in_test).collect::<Vec<_>>(), wanted, "{text}");
+            let found = read(text, "m");
+            assert_eq!(found.iter().map(|path| path.in_test).collect::<Vec<_>>(), wanted, "{text}");
         }
     }
 
     #[test]
     fn lines_are_counted_from_one() {
-        let used = used("\n\nuse crate::{\n a,\n b};\n", 1, &["crate"]).unwrap();
-        assert_eq!(used.iter().map(|used| used.line).collect::<Vec<_>>(), [4, 5]);
+        let found = read("\n\nuse crate::{\n a,\n b};\n", "m");
+        assert_eq!(found.iter().map(|path| path.line).collect::<Vec<_>>(), [4, 5]);
     }
 }

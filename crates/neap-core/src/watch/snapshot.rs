@@ -314,7 +314,9 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::skip;
 
+    const REFUSED: &str = "the system lets nobody serve page faults here";
     const PAGES: usize = CHUNK_BYTES / PAGE_BYTES;
 
     /// A watch over a chunk of pages that each hold their number; None where the system refuses.
@@ -361,7 +363,7 @@ mod tests {
 
     #[test]
     fn writers_go_on_and_old_contents_stay() {
-        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return };
+        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return skip(REFUSED) };
         watch.begin_arming();
         watch.protect(&range).unwrap();
         store(&range, 3, 1003);
@@ -386,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_page_first_touched_while_arming_is_kept_later() {
-        let Some((mut watch, kept, _)) = over_a_chunk(PAGES) else { return };
+        let Some((mut watch, kept, _)) = over_a_chunk(PAGES) else { return skip(REFUSED) };
         let start = map::reserve(CHUNK_BYTES, CHUNK_BYTES).unwrap();
         map::commit(start, CHUNK_BYTES).unwrap();
         let range = start.0..start.0 + CHUNK_BYTES;
@@ -405,7 +407,7 @@ mod tests {
 
     #[test]
     fn the_kernel_may_write_too() {
-        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return };
+        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return skip(REFUSED) };
         watch.begin_arming();
         watch.protect(&range).unwrap();
         watch.begin_keeping();
@@ -421,7 +423,7 @@ mod tests {
 
     #[test]
     fn without_room_writers_go_on_and_it_is_known() {
-        let Some((watch, kept, range)) = over_a_chunk(5) else { return };
+        let Some((watch, kept, range)) = over_a_chunk(5) else { return skip(REFUSED) };
         watch.begin_arming();
         watch.protect(&range).unwrap();
         watch.begin_keeping();
@@ -432,7 +434,7 @@ mod tests {
 
     #[test]
     fn several_threads_see_one_snapshot_while_all_is_written() {
-        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return };
+        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return skip(REFUSED) };
         watch.begin_arming();
         watch.protect(&range).unwrap();
         watch.begin_keeping();
@@ -454,7 +456,7 @@ mod tests {
 
     #[test]
     fn descriptors_that_the_program_closes_are_the_threads_own() {
-        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return };
+        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return skip(REFUSED) };
         watch.begin_arming();
         watch.protect(&range).unwrap();
         watch.begin_keeping();
@@ -467,7 +469,7 @@ mod tests {
 
     #[test]
     fn a_child_of_fork_writes_without_the_thread() {
-        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return };
+        let Some((watch, kept, range)) = over_a_chunk(PAGES) else { return skip(REFUSED) };
         watch.begin_arming();
         watch.protect(&range).unwrap();
         watch.begin_keeping();

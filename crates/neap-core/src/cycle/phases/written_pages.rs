@@ -319,6 +319,7 @@ fn in_chunk(chunk: usize, first: Granule, last: Granule) -> u128 {
 mod tests {
     use super::*;
     use crate::addr::Address;
+    use crate::check::skip;
     use crate::heap::HEAP;
     use crate::sys::map;
     use crate::watch::pagemap::Pagemap;
@@ -327,7 +328,9 @@ mod tests {
     /// thread may have been moving it.
     #[test]
     fn what_is_left_to_the_parent_stays_mapped() {
-        let Ok(watch) = Pagemap::open() else { return };
+        let Ok(watch) = Pagemap::open() else {
+            return skip("the kernel refuses the pagemap watch");
+        };
         let mut pages = WrittenPages::new(&HEAP, watch);
         let room = pages.room().map(|address| address & !(PAGE_BYTES - 1));
         pages.close();

@@ -174,6 +174,7 @@ mod tests {
 
     use super::*;
     use crate::addr::Address;
+    use crate::check::skip;
     use crate::sys::map;
     use crate::watch::pagemap::Pagemap;
 
@@ -237,7 +238,9 @@ mod tests {
 
     #[test]
     fn a_stop_reads_what_was_written_and_what_is_no_whole_page() {
-        let Some(mut tried) = Tried::new() else { return };
+        let Some(mut tried) = Tried::new() else {
+            return skip("the kernel refuses the pagemap watch");
+        };
         let root = tried.root();
         (0..64).for_each(|page| tried.store(page));
         assert_eq!(tried.running(Some(&root)), root.len());
@@ -274,7 +277,9 @@ mod tests {
 
     #[test]
     fn what_is_no_root_any_more_is_read_whole_when_it_is_one_again() {
-        let Some(mut tried) = Tried::new() else { return };
+        let Some(mut tried) = Tried::new() else {
+            return skip("the kernel refuses the pagemap watch");
+        };
         let root = tried.root();
         tried.running(Some(&root));
         tried.running(None);
@@ -286,7 +291,9 @@ mod tests {
 
     #[test]
     fn memory_that_was_mapped_anew_is_read_whole() {
-        let Some(mut tried) = Tried::new() else { return };
+        let Some(mut tried) = Tried::new() else {
+            return skip("the kernel refuses the pagemap watch");
+        };
         let root = tried.root();
         tried.running(Some(&root));
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -305,7 +312,9 @@ mod tests {
 
     #[test]
     fn protection_that_comes_and_goes_hides_no_write() {
-        let Some(mut tried) = Tried::new() else { return };
+        let Some(mut tried) = Tried::new() else {
+            return skip("the kernel refuses the pagemap watch");
+        };
         let root = tried.root();
         (0..64).for_each(|page| tried.store(page));
         tried.running(Some(&root));
@@ -325,7 +334,9 @@ mod tests {
 
     #[test]
     fn shared_memory_and_small_roots_are_read_whole() {
-        let Some(mut tried) = Tried::new() else { return };
+        let Some(mut tried) = Tried::new() else {
+            return skip("the kernel refuses the pagemap watch");
+        };
         let small = tried.memory.0..tried.memory.0 + LEAST_BYTES / 2;
         let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, BYTES as u64).unwrap();

@@ -4,6 +4,7 @@
 #![cfg(not(miri))]
 
 use super::*;
+use crate::check::skip;
 use crate::cycle::modes::fork::Fork;
 use crate::watch::choose::Watching;
 
@@ -39,7 +40,7 @@ fn before_images_are_marked() {
     let mode = Mode::open(Watching::Snapshot, &HEAP);
     match mode {
         Some(mode) => moved_pointer_is_kept(mode),
-        None => println!("# SKIP the kernel refuses what the snapshot watch needs"),
+        None => skip("the kernel refuses what the snapshot watch needs"),
     }
 }
 
