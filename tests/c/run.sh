@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds and runs the tests of the C interface against what `make build` laid out, each in a process of its own, and
 # prints a result line for each. Usage: tests/c/run.sh [NAME …]: only these programs. PREFIX=DIR tests another
-# installation. Called by tools/test.sh.
+# installation; EXECS=N executes that many programs in each way. Called by tools/test.sh.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
@@ -95,6 +95,37 @@ fi
 if wanted stuck; then
     # shellcheck disable=SC2086
     build stuck.c stuck -O2 -rdynamic $link && result stuck "$out/stuck"
+fi
+
+# Whatever signal is in use: one that queues may be refused, and is not pending twice.
+if wanted stop_signal; then
+    # shellcheck disable=SC2086
+    build stop_signal.c stop_signal -O2 $link && {
+        for case in full-queue queue-fills refused-eperm refused-enosys refused-eagain refused-gettid refused-later \
+            cancelled masks inherited program-handler; do
+            for watch in none auto; do
+                result "stop_signal, $case, watch=$watch" env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=64K "$out/stop_signal" "$case"
+                result "stop_signal, $case, watch=$watch, 40" \
+                    env NEAP_STOP_SIGNAL=40 NEAP_WATCH=$watch NEAP_MIN_TRIGGER=64K "$out/stop_signal" "$case"
+            done
+        done
+        result "stop_signal, refused-all" "$out/stop_signal" refused-all
+    }
+fi
+
+# One that is pending does nothing to a program that is executed, in whatever way. With the default signal: the others end it.
+if wanted exec; then
+    # shellcheck disable=SC2086
+    build exec.c exec -O2 $link &&
+        for watch in none pagemap fork snapshot; do
+            result "exec, pending, watch=$watch" env NEAP_WATCH=$watch "$out/exec" pending 0 3
+            for way in execve execl syscall posix_spawn vfork fork system; do
+                for threads in 0 2; do
+                    result "exec, $way, $threads threads, watch=$watch" \
+                        env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=64K "$out/exec" $way $threads "${EXECS:-10}"
+                done
+            done
+        done
 fi
 
 if wanted dlopen_roots; then

@@ -9,6 +9,7 @@ declared=$(echo '#include <neap.h>' | cc -DNEAP_NO_INLINE -I"$prefix/include" -E
     tr -d '\n' | tr ';' '\n' | grep -v typedef | grep -o '\bneap_[a-z_0-9]* *(' | tr -d ' (' | sort -u)
 exported=$(nm -D --defined-only "$prefix/lib/libneap.so" | awk '{ print $3 }' | sed 's/@.*//' | sort -u)
 expected=$(printf '%s\n' "$declared" neap_inline_1 pthread_create pthread_sigmask sigaction signal sigprocmask \
+    setcontext sigblock sighold signalfd sigset sigsetmask sigwait swapcontext \
     clock_nanosleep epoll_pwait epoll_wait nanosleep pause poll ppoll pselect select sem_clockwait sem_timedwait sigsuspend sigtimedwait sigwaitinfo sleep usleep \
     read __read_chk pread pread64 __pread_chk __pread64_chk readv preadv preadv64 preadv2 preadv64v2 \
     recv __recv_chk recvfrom __recvfrom_chk recvmsg recvmmsg fread fread_unlocked __fread_chk __fread_unlocked_chk | sort -u)

@@ -26,6 +26,7 @@ mod kinds;
 mod links;
 mod lock;
 mod mark_procs;
+mod masks;
 mod pointers;
 mod printing;
 mod roots;

@@ -21,6 +21,8 @@ mod interpose;
 mod kernel_writes;
 mod layouts;
 mod links;
+#[cfg(all(feature = "interpose", not(test)))]
+mod masks;
 mod monitors;
 mod objects;
 mod observe;

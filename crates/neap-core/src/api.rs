@@ -25,7 +25,7 @@ use crate::heap::header::NO_LAYOUT;
 use crate::heap::layout::{self, RawTraceFunction};
 use crate::runtime::{self, allocate as allocation};
 use crate::sys::thread;
-use crate::world::{attach, blocked as regions, current, roots, stacks, stop};
+use crate::world::{attach, blocked as regions, current, roots, stacks, stop_signal};
 
 mod allocate;
 pub mod layouts;
@@ -48,6 +48,7 @@ pub use crate::runtime::allocate::{HeapResizeCallback, OutOfMemoryCallback};
 pub use crate::runtime::fork::{Around as AroundForks, set_around as set_around_forks};
 pub use crate::runtime::interpose::{pthread_create, pthread_sigmask, sigaction, signal};
 pub use crate::runtime::kernel_writes;
+pub use crate::runtime::masks;
 pub use crate::runtime::summary::{Statistics, statistics};
 pub use crate::runtime::waits;
 pub use crate::runtime::warning::WarningCallback;
@@ -271,7 +272,7 @@ pub fn unblocked<R>(f: impl FnOnce() -> R) -> R {
 /// The signal that stops a thread.
 pub fn stop_signal() -> i32 {
     initialize();
-    stop::signal_number()
+    stop_signal::number()
 }
 
 /// Stops every other mutator until [`resume_world`] on this thread. In between, no allocation and no lock of the program. Does not nest.

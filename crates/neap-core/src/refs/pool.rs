@@ -14,7 +14,7 @@ use super::site::Name;
 use super::{batch, runner};
 use crate::options::FinalizerThreads;
 use crate::sys::{futex, own_thread, print, signal, thread};
-use crate::world::{attach, blocked, stop};
+use crate::world::{attach, blocked, stop_signal};
 
 /// Calls that may wait before who registers is slowed down; 0 asks for the pool to be started, `usize::MAX` is without a pool.
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -159,7 +159,7 @@ pub(crate) fn worker_ended() {
 
 extern "C" fn work(_: *mut c_void) -> *mut c_void {
     let mutator = attach::current();
-    signal::unblock_for_program(stop::signal_number());
+    signal::unblock_for_program(stop_signal::number());
     runner::set_worker(true);
     loop {
         let seen = WORK.load(SeqCst);

@@ -1,5 +1,5 @@
 //! Functions of libc that the front ends export in its stead: `pthread_create`, so that threads are mutators from their first instruction, and
-//! `pthread_sigmask`, so that nobody blocks the stop signal; `sigaction` and `signal`, so that a handler of faults of ours stays where it is.
+//! `pthread_sigmask`, so that nobody blocks the stop signal; `sigaction` and `signal`, so that handlers of ours, of faults and of the stop signal, stay where they are.
 //!
 //! Invariant: each does what libc's does and no more than that is visible. Called by program threads.
 
@@ -14,7 +14,7 @@ use crate::heap::HEAP;
 use crate::heap::kind::Kind;
 use crate::sys::own_thread::{Start, real_pthread_create};
 use crate::sys::{fault, signal};
-use crate::world::{attach, stop};
+use crate::world::{attach, stop_signal};
 
 /// What the new thread needs to know; lies in an uncollectable object, so that the argument is a root until the thread can be scanned.
 #[repr(C)]
@@ -59,7 +59,8 @@ pub unsafe fn pthread_create(
     result
 }
 
-/// As sigaction(2); what the program wants done about faults is kept beside our own handler, where there is one.
+/// As sigaction(2); what the program wants done is kept beside a handler of our own, where there is
+/// one, and a handler of the program's does not block the stop signal.
 ///
 /// # Safety
 /// `new` and `old` are null or valid.
@@ -68,14 +69,24 @@ pub unsafe fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    if number == libc::SIGSEGV
-        // SAFETY: the caller's promise.
-        && let Some(result) = unsafe { fault::set_program_action(new, old) }
-    {
+    // SAFETY: the caller's promise.
+    let kept = unsafe {
+        match number {
+            libc::SIGSEGV => fault::set_program_action(new, old),
+            _ => stop_signal::set_program_action(number, new, old),
+        }
+    };
+    if let Some(result) = kept {
         return result;
     }
-    // SAFETY: as above.
-    unsafe { signal::real_sigaction()(number, new, old) }
+    // SAFETY: as above; the copy is ours.
+    unsafe {
+        let open = new
+            .as_ref()
+            .map(|new| libc::sigaction { sa_mask: without_stop_signal(&new.sa_mask), ..*new });
+        let new = open.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+        signal::real_sigaction()(number, new, old)
+    }
 }
 
 /// As signal(2).
@@ -111,15 +122,11 @@ pub unsafe fn pthread_sigmask(
 }
 
 /// The set without the stop signal, and without the one that our own handler of faults is there for.
-pub(super) fn without_stop_signal(set: &libc::sigset_t) -> libc::sigset_t {
-    let number = match stop::signal_number() {
-        0 => signal::default_stop_signal(),
-        number => number,
-    };
+pub(crate) fn without_stop_signal(set: &libc::sigset_t) -> libc::sigset_t {
     let mut without = *set;
     // SAFETY: a copy of ours.
     unsafe {
-        libc::sigdelset(&mut without, number);
+        libc::sigdelset(&mut without, stop_signal::masked());
         if fault::is_installed() {
             libc::sigdelset(&mut without, libc::SIGSEGV);
         }

@@ -10,6 +10,7 @@ pub(crate) mod fork;
 pub mod heap_snapshot;
 pub mod interpose;
 pub mod kernel_writes;
+pub mod masks;
 pub mod prefork;
 mod recorded;
 mod sampled;
@@ -31,7 +32,7 @@ use crate::refs::pool;
 use crate::sync::Lock;
 use crate::sys::{futex, print, side_stack, thread};
 use crate::watch::choose::{Watching, choose};
-use crate::world::{attach, current, roots, stop};
+use crate::world::{attach, current, roots, stop, stop_signal};
 use crate::{check, options};
 
 /// 0 not begun, 1 under way, 2 done.
@@ -112,6 +113,7 @@ fn apply_at_start(options: &Options) {
     }
     state::prepare();
     collector_thread::prepare();
+    stop_signal::set_refusal_hook(crate::cycle::collector::disable);
     if !stop::install(options.stop_signal) {
         print::fatal(format_args!(
             "the kernel refuses signal {}; choose another with NEAP_STOP_SIGNAL (34 to 64)",
@@ -120,6 +122,7 @@ fn apply_at_start(options: &Options) {
     }
     fork::initialize();
     waits::initialize();
+    masks::initialize();
     live_page::install();
 }
 

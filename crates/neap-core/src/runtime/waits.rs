@@ -385,7 +385,10 @@ pub unsafe fn sigsuspend(mask: *const sigset_t) -> c_int {
 /// As sigwaitinfo(2).
 pub unsafe fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int {
     // SAFETY: the caller's promise.
-    undisturbed(|| unsafe { real::sigwaitinfo(set, info) })
+    unsafe {
+        let set = without_stop_signal(&*set);
+        undisturbed(|| real::sigwaitinfo(&set, info))
+    }
 }
 
 /// As sigtimedwait(2).
@@ -398,7 +401,10 @@ pub unsafe fn sigtimedwait(
     limit: *const timespec,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { undisturbed_for(limit, |limit| real::sigtimedwait(set, info, limit)) }
+    unsafe {
+        let set = without_stop_signal(&*set);
+        undisturbed_for(limit, |limit| real::sigtimedwait(&set, info, limit))
+    }
 }
 
 /// As sem_timedwait(3).

@@ -15,6 +15,7 @@ pub mod modules;
 pub mod own_thread;
 pub mod page_faults;
 pub mod print;
+pub mod program_action;
 pub mod refusal;
 pub mod resident;
 pub mod shared_page;

@@ -1,21 +1,25 @@
-//! The stop signal: choosing its number, installing its handler, sending it to one thread.
+//! Signals as the kernel has them: installing a handler, sending one to a thread, masks.
 //!
-//! Assumes: real-time signals, `tgkill` (Linux ≥ 2.5.75). The handler's frame lies on the interrupted stack and holds the thread's
-//! registers, so scanning that stack from the handler's frame upwards covers them. Called from the start-up and from the thread that stops.
+//! Assumes: `tgkill` (Linux ≥ 2.5.75). The handler's frame lies on the interrupted stack and holds the thread's
+//! registers, so scanning that stack from the handler's frame upwards covers them. Invariant: a handler installed here runs with every signal blocked, glibc's own two included: no cancellation reaches a thread in it.
+//! Called from the start-up, from the thread that stops, and by the front ends' functions about signals.
 
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
+
+use rustix::io::Errno;
 
 use crate::sync::function::AtomicFunction;
 
 /// What runs in the stopped thread.
 pub type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
-/// The number used where the program names none: near the top of the range, where few programs look.
-pub fn default_stop_signal() -> c_int {
-    libc::SIGRTMAX() - 6
-}
+/// The number used where the program names none. By default it is ignored, so that one which is
+/// still pending when the program calls execve(2) does nothing to the next program; it does not
+/// queue, so that no limit can refuse it; and hardly a program uses it
+/// (`world.why.stop-signal`).
+pub const DEFAULT_STOP_SIGNAL: c_int = libc::SIGURG;
 
 /// Bytes of a set of signals in the kernel's calls.
 const KERNEL_SET_BYTES: usize = 8;
@@ -57,14 +61,132 @@ fn install_with(signal: c_int, handler: Handler, flags: c_int) -> bool {
         action.sa_sigaction = handler as *const () as usize;
         action.sa_flags = flags | libc::SA_SIGINFO;
         libc::sigfillset(&mut action.sa_mask);
-        real_sigaction()(signal, &action, core::ptr::null_mut()) == 0
+        if real_sigaction()(signal, &action, core::ptr::null_mut()) != 0 {
+            return false;
+        }
+    }
+    // glibc leaves its own signals out of every mask, and the one by which it cancels a thread would end that in the handler.
+    // Its function has put in what the kernel needs to return from a handler, so the mask alone is changed.
+    if let Ok(mut action) = kernel_action(signal) {
+        action.mask = u64::MAX;
+        // SAFETY: a structure of this layout, as the kernel gave it.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                &raw const action,
+                0_usize,
+                KERNEL_SET_BYTES,
+            )
+        };
+    }
+    true
+}
+
+/// The kernel's structure for rt_sigaction(2).
+#[repr(C)]
+struct KernelAction {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+/// By the kernel's own call, not by libc's function, which the front ends stand before.
+fn kernel_action(signal: c_int) -> Result<KernelAction, Errno> {
+    let mut action = KernelAction { handler: 0, flags: 0, restorer: 0, mask: 0 };
+    // SAFETY: the kernel writes one structure of this layout.
+    let result = unsafe {
+        libc::syscall(libc::SYS_rt_sigaction, signal, 0_usize, &raw mut action, KERNEL_SET_BYTES)
+    };
+    if result == 0 { Ok(action) } else { Err(last_error()) }
+}
+
+/// The action in force.
+pub fn in_force(signal: c_int) -> Result<libc::sigaction, Errno> {
+    let action = kernel_action(signal)?;
+    // SAFETY: a zeroed sigaction is a value to fill in; its mask begins with the kernel's 64 bits.
+    unsafe {
+        let mut known: libc::sigaction = core::mem::zeroed();
+        known.sa_sigaction = action.handler;
+        known.sa_flags = action.flags as c_int;
+        (&raw mut known.sa_mask).cast::<u64>().write(action.mask);
+        Ok(known)
     }
 }
 
-/// Sends `signal` to one thread of this process. False if there is no such thread.
-pub fn send(thread: i32, signal: c_int) -> bool {
-    // SAFETY: tgkill only sends a signal whose handler is installed.
-    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) == 0 }
+fn last_error() -> Errno {
+    // SAFETY: errno is this thread's.
+    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
+}
+
+/// What came of sending a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It is pending, or was handled.
+    Yes,
+    /// There is no such thread in this process.
+    NoSuchThread,
+    /// Too many signals are pending (`RLIMIT_SIGPENDING`); only a real-time one is refused for that.
+    QueueFull,
+    /// By every call that could do it; the error of the first.
+    Refused(Errno),
+}
+
+/// Sends `signal` to one thread of this process; `errno` stays.
+pub fn send(thread: i32, signal: c_int) -> Sent {
+    // SAFETY: errno is this thread's; the calls only send a signal, and read what we hand them.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let sent = send_by_any_call(thread, signal);
+        *libc::__errno_location() = errno;
+        sent
+    }
+}
+
+/// A filter of the process's may refuse one call and allow another.
+///
+/// # Safety
+/// None is needed; for the calls.
+unsafe fn send_by_any_call(thread: i32, signal: c_int) -> Sent {
+    let process = rustix::process::getpid().as_raw_nonzero().get();
+    let mut refusal = None;
+    for call in [libc::SYS_tgkill, libc::SYS_tkill, libc::SYS_rt_tgsigqueueinfo] {
+        // SAFETY: each takes these; the information is a structure of ours, of the size that the kernel reads.
+        let result = unsafe {
+            match call {
+                libc::SYS_tgkill => libc::syscall(call, process, thread, signal),
+                libc::SYS_tkill => libc::syscall(call, thread, signal),
+                _ => {
+                    let mut info: libc::siginfo_t = core::mem::zeroed();
+                    info.si_signo = signal;
+                    info.si_code = libc::SI_TKILL;
+                    // Where the sender is told: behind three words and a gap.
+                    (&raw mut info).cast::<i32>().add(4).write(process);
+                    libc::syscall(call, process, thread, signal, &raw const info)
+                }
+            }
+        };
+        if result == 0 {
+            return Sent::Yes;
+        }
+        match last_error() {
+            Errno::SRCH => return Sent::NoSuchThread,
+            Errno::AGAIN if signal >= libc::SIGRTMIN() => return Sent::QueueFull,
+            error => refusal = refusal.or(Some(error)),
+        }
+    }
+    Sent::Refused(refusal.unwrap_or(Errno::NOSYS))
+}
+
+/// Lets `signal` through in the calling thread.
+pub fn unblock(signal: c_int) {
+    // SAFETY: the set is valid for the calls.
+    unsafe {
+        let mut set: libc::sigset_t = core::mem::zeroed();
+        libc::sigaddset(&mut set, signal);
+        raw_sigmask(libc::SIG_UNBLOCK, &set, core::ptr::null_mut());
+    }
 }
 
 /// Blocks every signal in the calling thread, for threads of our own; gives the old mask.
@@ -171,11 +293,11 @@ mod tests {
 
     #[test]
     fn a_sent_signal_arrives_unless_blocked() {
-        let signal = default_stop_signal() - 1;
+        let signal = DEFAULT_STOP_SIGNAL;
         assert!(install(signal, handler));
         let thread = super::super::thread::current();
         let mask = block_all();
-        assert!(send(thread, signal));
+        assert_eq!(send(thread, signal), Sent::Yes);
         assert_eq!(SEEN.load(SeqCst), 0);
         restore(&mask);
         assert_eq!(SEEN.load(SeqCst), signal);
@@ -184,6 +306,17 @@ mod tests {
     #[test]
     fn impossible_signals_and_threads_are_refused() {
         assert!(!install(libc::SIGKILL, handler));
-        assert!(!send(i32::MAX, 0));
+        assert_eq!(send(i32::MAX, 0), Sent::NoSuchThread);
+        assert_eq!(send(0, 0), Sent::Refused(Errno::INVAL));
     }
+
+    #[test]
+    fn handlers_run_with_every_signal_blocked() {
+        assert!(install(libc::SIGUSR2, handler));
+        assert_eq!(kernel_action(libc::SIGUSR2).unwrap().mask | KILL_AND_STOP, u64::MAX);
+        assert_eq!(in_force(libc::SIGUSR2).unwrap().sa_sigaction, handler as *const () as usize);
+    }
+
+    /// The kernel takes these two out of a mask.
+    const KILL_AND_STOP: u64 = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
 }

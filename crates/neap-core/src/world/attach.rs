@@ -11,7 +11,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use super::mutator::Mutator;
-use super::{current, host, registry};
+use super::{current, host, registry, stop_signal};
 use crate::alloc::large;
 use crate::heap::{HEAP, Heap};
 use crate::sync::function::AtomicFunction;
@@ -79,6 +79,8 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
         return false;
     }
     let stack = stack.unwrap_or_else(find_stack);
+    // A thread begins with the mask that its maker gave it, a program with its parent's.
+    stop_signal::unblock();
     let undisturbed = host::undisturbed();
     // SAFETY: the layout has a size.
     let memory = unsafe { MetaAllocator.alloc_zeroed(LAYOUT) };
@@ -98,7 +100,11 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
     current::set_with_runs(if ASK_BEFORE_RUNS.load(Relaxed) { 0 } else { memory as usize });
     mutator.local.initialize();
     registry.add(mutator);
+    let has_others = registry.count() > 1;
     drop(registry);
+    if has_others {
+        stop_signal::try_out(mutator);
+    }
     if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
         // SAFETY: the key exists; its value only says that there is something to detach.
         unsafe { libc::pthread_setspecific(key, memory.cast()) };

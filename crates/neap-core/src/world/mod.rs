@@ -16,6 +16,7 @@ mod root_copy;
 pub mod roots;
 pub mod stacks;
 pub mod stop;
+pub mod stop_signal;
 
 use core::marker::PhantomData;
 use core::ops::Range;

@@ -4,7 +4,9 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
+use core::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::*, compiler_fence,
+};
 
 use super::stop;
 use crate::alloc::run::Local;
@@ -54,6 +56,8 @@ pub struct Mutator {
     pub asked: AtomicU32,
     /// The stop it has obeyed last. Written by itself.
     pub obeyed: AtomicU32,
+    /// A stop signal was sent to it that its handler has not told from the program's. Set by who stops the world, cleared by itself.
+    pub signalled: AtomicBool,
     activity: AtomicU32,
     /// Critical sections it is in. Written by itself, in and outside the stop signal's handler.
     critical: AtomicU32,

@@ -1,4 +1,4 @@
-//! Stopping and resuming the mutators by one real-time signal.
+//! Stopping and resuming the mutators by a signal.
 //!
 //! Invariant: the epoch is odd from the first request until the resume. A running mutator obeys in the signal's handler, or at the end of its critical section; a blocked
 //! one is not asked, and cannot leave its region while the epoch is odd (`blocked` has the argument). Everything here between the request and the
@@ -9,12 +9,13 @@
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Instant;
 
 use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
 use super::roots::Images;
+use super::stop_signal::{self, Asked};
 use super::{Standing, Stopped, World, current, host, root_copy};
 use crate::sys::{clock, futex, print, signal, thread};
 
@@ -30,41 +31,52 @@ static STANDS_SINCE: AtomicU64 = AtomicU64::new(0);
 static STOOD_NS: AtomicU64 = AtomicU64::new(0);
 /// Who stops the world sleeps on [`OBEYED`], or is about to. Written by it.
 static SLEEPS: AtomicBool = AtomicBool::new(false);
-static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// After so long without an answer the request is repeated, since a signal can be lost to a thread that is only just starting.
 const REPEAT_NS: u64 = 100_000_000;
-/// After so many repeats the thread is named on standard error.
-const WARN_AFTER: u32 = 100;
-
-/// The signal in use; 0 before [`install`].
-pub fn signal_number() -> c_int {
-    SIGNAL.load(Relaxed)
-}
+/// The same for a thread that could not be sent one.
+const REPEAT_UNSENT_NS: u64 = 1_000_000;
+/// After so long a thread that has not answered is named on standard error.
+const WARN_AFTER_NS: u64 = 10_000_000_000;
 
 /// Installs the handler for `number` (0: the default). False if the kernel refuses.
 pub fn install(number: c_int) -> bool {
-    let number = if number == 0 { signal::default_stop_signal() } else { number };
-    SIGNAL.store(number, Relaxed);
     PROCESSORS.store(thread::processors(), Relaxed);
-    signal::install(number, handler)
+    stop_signal::install(number, handler)
 }
 
-extern "C" fn handler(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn handler(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: errno is this thread's; what we interrupt may be about to read it.
     let errno = unsafe { *libc::__errno_location() };
-    if let Some(mutator) = current::get() {
+    let mutator = current::get();
+    let is_asked = mutator.is_some_and(is_asked);
+    // SAFETY: the kernel's own arguments.
+    let is_for_program = unsafe { stop_signal::is_for_program(mutator, is_asked, number, info) };
+    if let Some(mutator) = mutator {
         if !mutator.defers_stop(Asker::Signal) {
             obey(mutator);
         }
         // All signals are blocked in here.
         // SAFETY: the kernel's context for this handler.
-        if unsafe { signal::has_ended_a_call(context) && !signal::is_another_due(context) } {
+        if !is_for_program
+            && unsafe { signal::has_ended_a_call(context) && !signal::is_another_due(context) }
+        {
             mutator.interruptions.store(mutator.interruptions.load(Relaxed) + 1, Relaxed);
         }
     }
     // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
+    unsafe {
+        *libc::__errno_location() = errno;
+        if is_for_program {
+            stop_signal::pass_on(number, info, context);
+        }
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// Whether the stop under way asks this mutator.
+fn is_asked(mutator: &Mutator) -> bool {
+    under_way().is_some_and(|epoch| mutator.asked.load(Acquire) == epoch)
 }
 
 /// Stands still if the world is being stopped. In the handler the interrupted registers lie in the signal frame above us; elsewhere the ones that a
@@ -290,10 +302,10 @@ fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch:
         if mutator.obeyed.load(Acquire) == epoch {
             answers += (mutator.asked.load(Relaxed) == epoch) as u32;
         } else if mutator.activity() != Activity::Blocked {
-            if ask(mutator, epoch) {
-                answers += 1;
-            } else {
-                registry.remove(mutator);
+            match ask(mutator, epoch) {
+                Asked::Sent => answers += 1,
+                Asked::Gone => registry.remove(mutator),
+                Asked::Unsent => {}
             }
         }
     }
@@ -330,42 +342,53 @@ fn wait_unsignalled(registry: &mut Registry, runs: impl Fn(&Mutator) -> bool, ep
     stand
 }
 
-fn ask(mutator: &Mutator, epoch: u32) -> bool {
+fn ask(mutator: &Mutator, epoch: u32) -> Asked {
     mutator.asked.store(epoch, Release);
-    signal::send(mutator.thread.load(Relaxed) as i32, signal_number())
+    stop_signal::send(mutator)
 }
 
 /// The slow way to the same end, once an answer is late: asks again whoever neither stands nor is blocked, until there is nobody left. Numbers of answers say nothing any more, since
 /// a thread may have blocked after it was asked.
 #[cold]
 fn wait_one_by_one(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch: u32) {
-    for repeats in 1_u32.. {
+    let began = clock::now_ns();
+    let mut is_told = false;
+    loop {
         let seen = OBEYED.load(Acquire);
         let mut missing = false;
+        let mut repeat_ns = REPEAT_NS;
+        let is_late = clock::now_ns().saturating_sub(began) >= WARN_AFTER_NS;
         for mutator in registry.iter() {
             let stands =
                 mutator.obeyed.load(Acquire) == epoch || mutator.activity() == Activity::Blocked;
             if !wanted(mutator) || stands {
                 continue;
             }
-            if !ask(mutator, epoch) {
-                registry.remove(mutator);
-                continue;
+            match ask(mutator, epoch) {
+                Asked::Sent => {}
+                Asked::Gone => {
+                    registry.remove(mutator);
+                    continue;
+                }
+                Asked::Unsent => repeat_ns = REPEAT_UNSENT_NS,
             }
             missing = true;
-            if repeats == WARN_AFTER {
+            if is_late && !is_told {
                 print::message(format_args!(
                     "thread {} has not stopped for {} s; does it block signal {}? Leave that signal out of its mask, or choose another with NEAP_STOP_SIGNAL.",
                     mutator.thread.load(Relaxed),
-                    REPEAT_NS * WARN_AFTER as u64 / 1_000_000_000,
-                    signal_number()
+                    WARN_AFTER_NS / 1_000_000_000,
+                    stop_signal::number()
                 ));
             }
         }
         if !missing {
             return;
         }
-        futex::wait(&OBEYED, seen, Some(REPEAT_NS));
+        is_told |= is_late;
+        if !futex::wait(&OBEYED, seen, Some(repeat_ns)) {
+            stop_signal::mend_handler();
+        }
     }
 }
 
@@ -381,4 +404,5 @@ pub(super) fn end() -> Instant {
 pub fn after_fork() {
     let epoch = EPOCH.load(Relaxed);
     EPOCH.store(epoch + epoch % 2, Relaxed);
+    stop_signal::after_fork();
 }
