@@ -493,7 +493,7 @@ static void program_handler(void)
             sched_yield();
     }
     /* Taken away past the library, it is put back when an answer is late. */
-    struct { void (*handler)(int); unsigned long flags; void *restorer; unsigned long mask; } none = {0};
+    struct { void (*handler)(int); unsigned long flags; void *restorer; unsigned long mask; } none = {SIG_IGN, 0, NULL, 0};
     CHECK_EQUAL(syscall(SYS_rt_sigaction, number, &none, NULL, 8), 0);
     collect_beside(threads, 2);
 }

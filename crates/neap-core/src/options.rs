@@ -115,7 +115,9 @@ options! {
     busy_trigger: Bytes { default: 0, valid: 0..=usize::MAX }
     /// Threads that mark. 0: as many as the processors that the process may use.
     markers: Count { default: 0, valid: 0..=64 }
-    /// Real-time signal that stops a thread. 0: the library chooses one.
+    /// The signal that stops a thread: a real-time one, for a program that needs SIGURG for itself.
+    /// 0: SIGURG. Only with SIGURG, which is ignored where nobody handles it, is execve(2) safe
+    /// past the library's notice: a real-time signal that is pending then ends the new program.
     stop_signal: Signal { default: 0, valid: () }
     /// A pointer to one past the end of an object keeps that object alive. Costs a byte per object.
     past_end: Boolean { default: false, valid: () }

@@ -38,10 +38,6 @@ macro_rules! real {
                 }
             })*
 
-            /// Finds them all, so that the first call may be in a signal's handler.
-            pub fn find() {
-                $($name();)*
-            }
         }
     };
 }
@@ -57,9 +53,13 @@ real! {
     swapcontext: fn(*mut ucontext_t, *const ucontext_t) -> c_int;
 }
 
-/// Called at start-up.
+/// Called at start-up: finds those that programs of today call, so that the first call may be in a
+/// signal's handler. The others a libc to come may not have.
 pub fn initialize() {
-    real::find();
+    real::sigwait();
+    real::signalfd();
+    real::setcontext();
+    real::swapcontext();
 }
 
 /// What `sigset` takes and gives for a signal that is blocked.
