@@ -102,7 +102,7 @@ if wanted stop_signal; then
     # shellcheck disable=SC2086
     build stop_signal.c stop_signal -O2 $link && {
         for case in full-queue queue-fills refused-eperm refused-enosys refused-eagain refused-gettid refused-later \
-            cancelled masks inherited program-handler; do
+            cancelled program-handler; do
             for watch in none auto; do
                 result "stop_signal, $case, watch=$watch" env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=64K "$out/stop_signal" "$case"
                 result "stop_signal, $case, watch=$watch, 40" \
@@ -111,6 +111,15 @@ if wanted stop_signal; then
         done
         result "stop_signal, refused-all" "$out/stop_signal" refused-all
     }
+fi
+
+if wanted masks; then
+    # shellcheck disable=SC2086
+    build masks.c masks -O2 $link &&
+        for signal in 0 40; do
+            result "masks, signal $signal" env NEAP_STOP_SIGNAL=$signal "$out/masks"
+            result "masks, inherited, signal $signal" env NEAP_STOP_SIGNAL=$signal "$out/masks" inherited
+        done
 fi
 
 # One that is pending does nothing to a program that is executed, in whatever way. With the default signal: the others end it.

@@ -5,4 +5,4 @@
 
 #![cfg(not(test))]
 
-neap_core::masks!();
+neap_core::api::masks!();

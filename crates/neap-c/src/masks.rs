@@ -3,4 +3,4 @@
 //! Invariant: each does what libc's does as far as the program can see. Called from any thread,
 //! also in signal handlers.
 
-neap_core::masks!();
+neap_core::api::masks!();

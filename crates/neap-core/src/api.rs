@@ -41,6 +41,7 @@ pub use crate::heap::kind::Kind;
 pub use crate::heap::layout::{LayoutError, LayoutId};
 pub use crate::kernel_writes;
 pub use crate::mark::tracer::Tracer;
+pub use crate::masks;
 pub use crate::options;
 pub use crate::refs::finalizer::{Finalizer, Order};
 pub use crate::refs::{cleaner, finalizer, link, queue, toggle};
