@@ -58,9 +58,9 @@ extern "C" fn handler(number: c_int, info: *mut libc::siginfo_t, context: *mut c
         }
         // All signals are blocked in here.
         // SAFETY: the kernel's context for this handler.
-        if !is_for_program
-            && unsafe { signal::has_ended_a_call(context) && !signal::is_another_due(context) }
-        {
+        let is_alone =
+            || unsafe { signal::has_ended_a_call(context) && !signal::is_another_due(context) };
+        if !is_for_program && is_alone() {
             mutator.interruptions.store(mutator.interruptions.load(Relaxed) + 1, Relaxed);
         }
     }
