@@ -27,7 +27,7 @@ use crate::observe::live_page;
 use crate::observe::recorder::{self, Sources};
 use crate::options::{HugePages, Limit, Options, Prefork};
 use crate::rank::Rank;
-use crate::refs::pool;
+use crate::refs::finalizers::pool;
 use crate::sync::Lock;
 use crate::sys::{futex, print, side_stack, thread};
 use crate::watch::choose::{Watching, choose};

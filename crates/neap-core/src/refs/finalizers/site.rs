@@ -9,10 +9,10 @@ use core::ffi::{CStr, c_char};
 use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::Marking;
 use super::cleaner::{CLEANER, Cleaners};
 use super::registry::{kind_of, object_of};
 use crate::check;
+use crate::refs::Marking;
 use crate::sys::{image, print};
 
 /// Addresses of a program have 47 bits.
