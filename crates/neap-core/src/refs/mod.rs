@@ -98,7 +98,7 @@ impl Refs {
         slab::stopped();
         marking.drain();
         if site::checks() {
-            site::check(self.cleaners, marking);
+            site::check(&self.cleaners.registry, cleaner::CLEANER, marking);
             marking.drain();
         }
         process::set_settling(settling::EPHEMERONS);

@@ -290,6 +290,16 @@ fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
     Ok(unborn.start.pointer())
 }
 
+/// Bytes of the cell that a request of `bytes` gets.
+pub fn cell_bytes(bytes: usize) -> usize {
+    let wanted = bytes.saturating_add(HEAP.state.past_end.load(Relaxed)).max(1);
+    if wanted <= LARGEST_SMALL {
+        classes::cell_bytes(class_for(wanted))
+    } else {
+        wanted.checked_next_multiple_of(crate::addr::PAGE_BYTES).unwrap_or(usize::MAX)
+    }
+}
+
 #[cold]
 fn out_of_memory(bytes: usize) -> *mut u8 {
     warning::warn(c"no memory for an allocation of so many bytes; is NEAP_MAX_HEAP, the limit of a control group, or a limit of the system too low?", bytes);

@@ -65,7 +65,7 @@ pub fn allocate(bytes: usize, reserved: usize, kind: Kind) -> *mut u8 {
         if reserved == bytes {
             learn(tally, kind as usize, bytes, |class| SpaceId::of(kind, class).0);
         } else {
-            let cell = |bytes| crate::api::cell_bytes(bytes);
+            let cell = |bytes| super::allocate::cell_bytes(bytes);
             recorder::note_padding(cell(reserved).saturating_sub(cell(bytes)));
         }
         let cell = from_run(mutator, reserved, kind);

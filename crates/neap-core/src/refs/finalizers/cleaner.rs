@@ -6,15 +6,14 @@
 use core::sync::atomic::Ordering::*;
 
 use super::batch::{Call, Filling};
+use super::queue::{self, REFERENCE};
 use super::registry::{Registry, Verdict, kind_of, object_of, void};
 use super::slab::{Entry, Own};
-use super::{noted, pool, queue, site};
+use super::{noted, pool, site};
 use crate::refs::{Marking, NoMemory, with_own};
 
-/// An entry whose function is a cleaner's.
+/// An entry whose function is a cleaner's. Others are [`REFERENCE`]s.
 pub(crate) const CLEANER: usize = 1;
-/// An entry whose function is a queue's address with its generation.
-pub(crate) const REFERENCE: usize = 2;
 
 /// A cleaner's function.
 pub type Clean = unsafe extern "C" fn(argument: *mut core::ffi::c_void);

@@ -8,7 +8,6 @@
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use std::time::Instant;
 
-use super::cleaner::REFERENCE;
 use super::registry::Verdict;
 use super::slab::{self, Entry};
 use super::{pool, site};
@@ -17,6 +16,9 @@ use crate::refs::{Marking, NoMemory, with_own};
 use crate::sync::Lock;
 use crate::sys::{futex, map};
 use crate::world::{attach, blocked};
+
+/// An entry of the cleaners' registry whose function is a queue's address with its generation.
+pub(crate) const REFERENCE: usize = 2;
 
 /// A queue. Zeroed memory is an empty one.
 #[repr(C, align(64))]
