@@ -12,6 +12,7 @@ pub mod interpose;
 pub mod kernel_writes;
 pub mod prefork;
 mod recorded;
+pub mod runs;
 mod sampled;
 pub mod summary;
 pub mod waits;
