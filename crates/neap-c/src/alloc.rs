@@ -7,9 +7,10 @@ use core::ptr::null_mut;
 
 use neap_core::api::{self, Kind};
 
+use crate::inline;
 use crate::layouts;
-use crate::status::{Status, misuse, set_errno};
-use crate::{inline, status};
+use crate::misuse::misuse;
+use crate::status::{Status, set_errno};
 
 const LARGEST_ALIGNMENT: usize = 4096;
 
@@ -35,7 +36,7 @@ fn kind_of(number: c_int) -> Option<Kind> {
 #[cold]
 pub fn refused(bytes: usize) -> *mut c_void {
     if bytes > isize::MAX as usize {
-        status::misuse(
+        misuse(
             Status::BadArgument,
             format_args!(
                 "{bytes} bytes were asked for, which no object can have: was a negative number, or a product that overflowed, passed as a size?"

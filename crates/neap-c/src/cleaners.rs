@@ -12,8 +12,9 @@ use neap_core::api::{
     queue::{self, Queue},
 };
 
-use crate::objects::object_or_tell;
-use crate::status::{Status, misuse};
+use crate::misuse::misuse;
+use crate::object_check::object_or_tell;
+use crate::status::Status;
 
 /// The cleaners of an object that is about to move, kept where the collector sees them.
 pub struct Moving {

@@ -6,8 +6,9 @@ use core::ffi::{c_int, c_void};
 
 use neap_core::api::{self, Finalizer, Order, finalizer};
 
-use crate::objects::object_or_tell;
-use crate::status::{Status, misuse};
+use crate::misuse::misuse;
+use crate::object_check::object_or_tell;
+use crate::status::Status;
 
 /// At load: finalizers are run by the library unless the option or the program says otherwise.
 pub fn on_load() {

@@ -7,8 +7,9 @@ use core::ptr::null_mut;
 
 use neap_core::api::handles::{self, DomainId, Error, Handle, HandleError, HandleKind};
 
-use crate::objects::object_or_tell;
-use crate::status::{Status, misuse, set_errno};
+use crate::misuse::misuse;
+use crate::object_check::object_or_tell;
+use crate::status::{Status, set_errno};
 
 /// The first of `enum neap_handle_kind`; the others follow in this order.
 const KINDS: [HandleKind; 5] = [

@@ -8,7 +8,8 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use neap_core::api::{self, LayoutError, LayoutId, Shape, Tracer};
 
-use crate::status::{Status, misuse, set_errno};
+use crate::misuse::misuse;
+use crate::status::{Status, set_errno};
 
 const NO_LAYOUT: u32 = u32::MAX;
 /// One past the largest number given out.

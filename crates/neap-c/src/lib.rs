@@ -23,7 +23,9 @@ mod layouts;
 mod links;
 #[cfg(all(feature = "interpose", not(test)))]
 mod masks;
+mod misuse;
 mod monitors;
+mod object_check;
 mod objects;
 mod observe;
 mod prefork;

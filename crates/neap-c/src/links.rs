@@ -8,8 +8,9 @@ use core::sync::atomic::{AtomicUsize, Ordering::Acquire};
 
 use neap_core::api::{self, link};
 
-use crate::objects::object_or_tell;
-use crate::status::{Status, misuse};
+use crate::misuse::misuse;
+use crate::object_check::object_or_tell;
+use crate::status::Status;
 
 fn length_of(number: c_int) -> Result<link::Length, Status> {
     match number {

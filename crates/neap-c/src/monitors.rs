@@ -7,8 +7,9 @@ use core::ffi::{c_int, c_void};
 
 use neap_core::api::monitors::{self, MonitorError};
 
-use crate::objects::object_or_tell;
-use crate::status::{Status, misuse};
+use crate::misuse::misuse;
+use crate::object_check::object_or_tell;
+use crate::status::Status;
 
 /// At load: has what threads forgot to leave told like other wrong use.
 pub fn on_load() {

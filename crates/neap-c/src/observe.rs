@@ -8,7 +8,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use neap_core::api::{self, CycleEvent};
 
 use crate::callback::Slot;
-use crate::status::{Status, line};
+use crate::misuse::line;
+use crate::status::Status;
 
 /// `neap_statistics`, as neap.h explains it.
 #[repr(C)]

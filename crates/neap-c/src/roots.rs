@@ -8,7 +8,8 @@ use core::ops::Range;
 use neap_core::api::{self, Tracer};
 
 use crate::callback::Slot;
-use crate::status::{Status, misuse};
+use crate::misuse::misuse;
+use crate::status::Status;
 
 fn range(low: *const c_void, high: *const c_void, what: &str) -> Option<Range<usize>> {
     if low > high {

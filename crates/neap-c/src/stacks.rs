@@ -6,7 +6,8 @@ use core::ffi::c_void;
 
 use neap_core::api::{self, StackHandle};
 
-use crate::status::{Status, misuse, set_errno};
+use crate::misuse::misuse;
+use crate::status::{Status, set_errno};
 
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_stack_create(low: *mut c_void, bytes: usize) -> StackHandle {

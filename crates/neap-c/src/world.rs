@@ -8,7 +8,8 @@ use std::alloc::{Layout, alloc};
 
 use neap_core::api::world::{self, Host};
 
-use crate::status::{Status, misuse};
+use crate::misuse::misuse;
+use crate::status::Status;
 
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_set_world(host: *const Option<Host>) -> Status {

@@ -20,7 +20,6 @@ use crate::cycle::driver::collect;
 use crate::cycle::report::{events, root_callback};
 use crate::cycle::{collector, schedule};
 use crate::heap::HEAP;
-use crate::heap::classes::{self, LARGEST_SMALL};
 use crate::heap::header::NO_LAYOUT;
 use crate::heap::layout::{self, RawTraceFunction};
 use crate::runtime::{self, allocate as allocation};
@@ -43,13 +42,15 @@ pub use crate::kernel_writes;
 pub use crate::mark::tracer::Tracer;
 pub use crate::masks;
 pub use crate::options;
-pub use crate::refs::finalizer::{Finalizer, Order};
-pub use crate::refs::{cleaner, finalizer, link, queue, toggle};
+pub use crate::refs::finalizers::finalizer::{Finalizer, Order};
+pub use crate::refs::finalizers::{cleaner, finalizer, queue};
+pub use crate::refs::links::{link, toggle};
 pub use crate::runtime::allocate::{HeapResizeCallback, OutOfMemoryCallback};
 pub use crate::runtime::fork::{Around as AroundForks, set_around as set_around_forks};
 pub use crate::runtime::interpose::{pthread_create, pthread_sigmask, sigaction, signal};
 pub use crate::runtime::kernel_writes;
 pub use crate::runtime::masks;
+pub use crate::runtime::runs::cell_bytes;
 pub use crate::runtime::summary::{Statistics, statistics};
 pub use crate::runtime::waits;
 pub use crate::runtime::warning::WarningCallback;
@@ -174,16 +175,6 @@ pub fn heap_range() -> Range<usize> {
 /// types that are larger and more aligned than what they asked for.
 pub fn align_all_objects() {
     HEAP.state.align_all.store(1, Relaxed);
-}
-
-/// Bytes of the cell that a request of `bytes` gets.
-pub fn cell_bytes(bytes: usize) -> usize {
-    let wanted = bytes.saturating_add(HEAP.state.past_end.load(Relaxed)).max(1);
-    if wanted <= LARGEST_SMALL {
-        classes::cell_bytes(allocation::class_for(wanted))
-    } else {
-        wanted.checked_next_multiple_of(crate::addr::PAGE_BYTES).unwrap_or(usize::MAX)
-    }
 }
 
 /// Every aligned word of the range is a root from now on. False without memory.

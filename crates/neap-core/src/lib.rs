@@ -13,6 +13,7 @@ mod check;
 mod cycle;
 mod heap;
 mod mark;
+mod monitors;
 mod observe;
 pub mod options;
 pub mod probe;

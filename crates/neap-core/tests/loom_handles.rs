@@ -11,19 +11,19 @@ mod sync {
     pub use loom::sync::atomic;
 }
 
-#[path = "../src/refs/buckets.rs"]
+#[path = "../src/refs/handles/buckets.rs"]
 #[allow(dead_code)]
 mod buckets;
-#[path = "../src/refs/domain.rs"]
+#[path = "../src/refs/handles/domain.rs"]
 #[allow(dead_code)]
 mod domain;
-#[path = "../src/refs/handle.rs"]
+#[path = "../src/refs/handles/handle.rs"]
 #[allow(dead_code)]
 mod handle;
-#[path = "../src/refs/segment.rs"]
+#[path = "../src/refs/handles/segment.rs"]
 #[allow(dead_code)]
 mod segment;
-#[path = "../src/refs/slot.rs"]
+#[path = "../src/refs/handles/slot.rs"]
 #[allow(dead_code)]
 mod slot;
 

@@ -70,13 +70,13 @@ mod sys {
     }
 }
 
-#[path = "../src/refs/inflated.rs"]
+#[path = "../src/monitors/inflated.rs"]
 #[allow(dead_code)]
 mod inflated;
-#[path = "../src/refs/lock_word.rs"]
+#[path = "../src/monitors/lock_word.rs"]
 #[allow(dead_code)]
 mod lock_word;
-#[path = "../src/refs/object_lock.rs"]
+#[path = "../src/monitors/object_lock.rs"]
 #[allow(dead_code)]
 mod object_lock;
 

@@ -4,13 +4,13 @@
 
 use core::ffi::c_void;
 
-use crate::refs::process;
+use crate::refs::handles::process;
 use crate::runtime;
 
-pub use crate::refs::domain::DomainId;
-pub use crate::refs::handle::{Handle, HandleError};
-pub use crate::refs::process::Error;
-pub use crate::refs::slot::Kind as HandleKind;
+pub use crate::refs::handles::domain::DomainId;
+pub use crate::refs::handles::handle::{Handle, HandleError};
+pub use crate::refs::handles::process::Error;
+pub use crate::refs::handles::slot::Kind as HandleKind;
 
 /// A new handle to an object's start, or to none.
 #[inline]

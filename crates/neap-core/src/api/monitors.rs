@@ -4,10 +4,10 @@
 
 use core::ffi::c_void;
 
-use crate::refs::monitor;
+use crate::monitors::monitor;
 use crate::runtime;
 
-pub use crate::refs::monitor::{ForgottenCallback, MonitorError};
+pub use crate::monitors::monitor::{ForgottenCallback, MonitorError};
 
 /// Enters, recursively; false if another thread was in it for all of the time.
 #[inline]

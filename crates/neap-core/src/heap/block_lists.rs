@@ -4,7 +4,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::header::{Header, Listed, NONE};
+use super::header::{Header, LANES, Listed, NONE};
 use crate::addr::Granule;
 
 /// A doubly linked list of blocks through their headers.
@@ -63,9 +63,6 @@ impl List {
         Some(first)
     }
 }
-
-/// Each thread takes blocks that its own lane used before, as long as there are any: their memory, headers and bits are in the caches of its processor or near it. Larger: more threads have a lane of their own; smaller: fewer lists to search.
-pub const LANES: usize = 4;
 
 /// The blocks of a space by epoch (index 0 even, 1 odd) and lane.
 #[derive(Clone, Copy)]

@@ -10,7 +10,6 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use super::Heap;
 use super::header::Header;
-use super::lookup::View;
 use crate::addr::{CHUNK_GRANULES, Granule};
 
 /// Bytes of a granule's word.
@@ -36,16 +35,8 @@ impl Further {
 
     /// The granule itself, or the first one of the block that it is a further one of.
     #[inline(always)]
-    fn first(self, granule: Granule) -> Granule {
+    pub(super) fn first(self, granule: Granule) -> Granule {
         Granule(granule.0 - self.word(granule).load(Acquire))
-    }
-}
-
-impl View<'_> {
-    /// See [`Heap::block_of`].
-    #[inline(always)]
-    pub(super) fn first_granule(&self, granule: Granule) -> Granule {
-        self.further.first(granule)
     }
 }
 

@@ -5,9 +5,11 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
-use super::block_lists::LANES;
 use super::kind::Scan;
 use crate::addr::Granule;
+
+/// Each thread takes blocks that its own lane used before, as long as there are any: their memory, headers and bits are in the caches of its processor or near it. Larger: more threads have a lane of their own; smaller: fewer lists to search.
+pub const LANES: usize = 4;
 
 /// What a granule is; of further granules of a block see [`super::further`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

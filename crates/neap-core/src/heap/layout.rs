@@ -114,6 +114,7 @@ impl Layouts {
     }
 
     /// The number of a shape: the same for the same shape, always.
+    #[cfg(test)]
     pub fn intern(&self, shape: Shape<'_>) -> Result<LayoutId, LayoutError> {
         self.intern_labelled(shape, 0)
     }

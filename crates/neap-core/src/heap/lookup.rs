@@ -47,8 +47,8 @@ pub struct View<'h> {
     pub length: usize,
     headers: *const Header,
     bits: usize,
-    pub(super) marked_blocks: MarkedBlocks,
-    pub(super) further: Further,
+    marked_blocks: MarkedBlocks,
+    further: Further,
     heap: PhantomData<&'h Heap>,
 }
 
@@ -59,6 +59,18 @@ impl<'h> View<'h> {
         debug_assert!(granule.offset() < self.length);
         // SAFETY: as `Heap::header`.
         unsafe { &*self.headers.add(granule.0 as usize) }
+    }
+
+    /// See [`Heap::block_of`].
+    #[inline(always)]
+    pub(super) fn first_granule(&self, granule: Granule) -> Granule {
+        self.further.first(granule)
+    }
+
+    /// See [`Heap::note_marked`].
+    #[inline(always)]
+    pub fn note_marked(&self, block: Granule, header: &Header) {
+        self.marked_blocks.note(block, header);
     }
 
     /// The bits of the block that begins at `granule`.
@@ -96,13 +108,6 @@ impl<'h> View<'h> {
         let granule = Granule::containing(Address(word).offset_from(self.base));
         // SAFETY: prefetching any address is harmless.
         unsafe { _mm_prefetch(core::ptr::from_ref(self.header(granule)).cast(), _MM_HINT_T0) };
-    }
-
-    /// Fetches the bits of a cell.
-    #[inline(always)]
-    pub fn prefetch_mark(&self, cell: &Cell<'h>) {
-        // SAFETY: as above.
-        unsafe { _mm_prefetch(cell.bits.address_of(cell.index).cast(), _MM_HINT_T0) };
     }
 
     /// Whether the cell holds an object that is not marked.

@@ -9,7 +9,6 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use super::Heap;
 use super::header::Header;
-use super::lookup::View;
 use crate::addr::{CHUNK_BYTES, CHUNK_GRANULES, Granule};
 
 /// Bytes of bits for a chunk.
@@ -45,19 +44,11 @@ impl MarkedBlocks {
 
     /// See [`Heap::note_marked`].
     #[inline(always)]
-    fn note(self, block: Granule, header: &Header) {
+    pub(super) fn note(self, block: Granule, header: &Header) {
         if header.has_marks.load(Relaxed) == 0 {
             header.has_marks.store(1, Relaxed);
             self.set(block);
         }
-    }
-}
-
-impl View<'_> {
-    /// See [`Heap::note_marked`].
-    #[inline(always)]
-    pub fn note_marked(&self, block: Granule, header: &Header) {
-        self.marked_blocks.note(block, header);
     }
 }
 

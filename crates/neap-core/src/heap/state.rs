@@ -148,7 +148,7 @@ impl HeapState {
     #[inline]
     pub fn note_revealed(&self) {
         if self.snapshot.load(Relaxed) == Snapshot::Taken as u32 {
-            // A locked instruction: it is seen before the caller reads. See `refs::former`.
+            // A locked instruction: it is seen before the caller reads. See `refs::handles::former`.
             self.snapshot.swap(Snapshot::Revealed as u32, SeqCst);
         }
     }

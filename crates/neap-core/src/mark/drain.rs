@@ -16,7 +16,7 @@ use super::scan_sparse::scan_sparse;
 use super::scan_typed::scan_typed;
 use super::stack::Stack;
 use super::team::Team;
-use super::tracer::Tracer;
+use super::tracer::{Grey, Tracer};
 use crate::addr::{Granule, PAGE_BYTES, WORD_BYTES, whole_words};
 use crate::heap::Heap;
 use crate::heap::header::State;
@@ -438,3 +438,16 @@ const SHARE_EVERY: usize = 64;
 const SHARE_ABOVE: usize = 32;
 /// Entries offered at once.
 const SHARE_AT_MOST: usize = 128;
+
+impl Grey for Marker<'_> {
+    fn word(&mut self, word: usize) {
+        Marker::word(self, word);
+    }
+    unsafe fn range(&mut self, low: usize, high: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { Marker::range(self, low, high) };
+    }
+    fn is_marked(&self, word: usize) -> bool {
+        self.heap().is_marked(word)
+    }
+}

@@ -4,28 +4,17 @@
 
 #![allow(unsafe_code)]
 
-use super::drain::Marker;
-
 /// What takes the reports: a marker, whatever team it is in.
-trait Grey {
+pub trait Grey {
+    /// The word may be a pointer.
     fn word(&mut self, word: usize);
+    /// Every word of the range may be one.
+    ///
     /// # Safety
     /// The range is readable.
     unsafe fn range(&mut self, low: usize, high: usize);
+    /// Whether the object that it points into is marked.
     fn is_marked(&self, word: usize) -> bool;
-}
-
-impl Grey for Marker<'_> {
-    fn word(&mut self, word: usize) {
-        Marker::word(self, word);
-    }
-    unsafe fn range(&mut self, low: usize, high: usize) {
-        // SAFETY: the caller's promise.
-        unsafe { Marker::range(self, low, high) };
-    }
-    fn is_marked(&self, word: usize) -> bool {
-        self.heap().is_marked(word)
-    }
 }
 
 /// Takes words that may point to objects.
@@ -33,7 +22,7 @@ pub struct Tracer<'m>(&'m mut (dyn Grey + 'm));
 
 impl<'m> Tracer<'m> {
     /// A tracer that reports to `marker`.
-    pub fn new(marker: &'m mut Marker<'_>) -> Self {
+    pub fn new(marker: &'m mut (dyn Grey + 'm)) -> Self {
         Self(marker)
     }
 

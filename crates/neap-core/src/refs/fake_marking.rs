@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::sync::Mutex;
 
-use super::finalizer::{Finalizer, Order};
+use super::finalizers::finalizer::{Finalizer, Order};
 use super::{Marking, Refs};
 
 /// A value that lives as long as the process, and is reachable from a static all the while: no leak.
@@ -16,9 +16,9 @@ pub(crate) fn for_ever<T: Sync>(value: T) -> &'static T {
 }
 
 /// The calling test's own slab of registrations.
-pub(crate) fn own() -> &'static super::slab::Own {
+pub(crate) fn own() -> &'static super::finalizers::slab::Own {
     std::thread_local! {
-        static OWN: &'static super::slab::Own = for_ever(super::slab::Own::new(0));
+        static OWN: &'static super::finalizers::slab::Own = for_ever(super::finalizers::slab::Own::new(0));
     }
     OWN.with(|own| *own)
 }

@@ -7,38 +7,10 @@
 
 #![allow(unsafe_code)]
 
-pub(crate) mod batch;
-pub(crate) mod buckets;
-pub mod cleaner;
-pub mod domain;
-pub(crate) mod ephemeron;
-pub mod finalizer;
-pub(crate) mod former;
-mod guard;
-pub mod handle;
-pub(crate) mod held_slots;
-pub mod inflated;
-pub mod link;
-pub(crate) mod lock_table;
-pub mod lock_word;
-pub mod monitor;
-pub(crate) mod noted;
-pub mod object_lock;
-pub(crate) mod order;
-mod page_stack;
-pub mod pool;
-pub mod process;
-pub mod queue;
-pub mod records;
-pub(crate) mod registry;
-pub mod runner;
-pub(crate) mod segment;
-mod site;
-pub(crate) mod slab;
-pub mod slot;
-pub mod thread;
-pub mod toggle;
-pub(crate) mod weak;
+pub mod finalizers;
+pub mod handles;
+pub mod links;
+pub mod marking;
 
 #[cfg(test)]
 mod fake_marking;
@@ -47,38 +19,19 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::heap::state::settling;
+use crate::monitors::monitor;
 use crate::rank::Rank;
-use crate::refs::held_slots::HeldSlots;
-use crate::refs::slot::Kind;
 use crate::sync::{Guard, Lock};
 use crate::world::mutator::Mutator;
 use crate::world::{attach, current};
-
-/// What this module needs of the marker. An `object` is always the start of an allocated object.
-///
-/// Marking may be put off until [`Marking::drain`]; answers of `is_marked` count only after it.
-pub trait Marking {
-    /// Whether the object was found reachable.
-    fn is_marked(&self, object: usize) -> bool;
-    /// Marks the object and all that it reaches.
-    fn mark(&mut self, object: usize);
-    /// Marks what the word points to, interior addresses allowed, and all that it reaches. A word that is no object is ignored.
-    fn mark_word(&mut self, word: usize);
-    /// Marks all that the object reaches, not itself unless it is reached from there.
-    fn mark_contents(&mut self, object: usize);
-    /// As `mark_contents`, but words in the object that point into the object itself do not count.
-    fn mark_contents_except_self(&mut self, object: usize);
-    /// Finishes what the marks so far began.
-    fn drain(&mut self);
-    /// Has the header of the object's block fetched: it will be asked about soon.
-    fn prefetch_header(&self, _object: usize) {}
-    /// The same for its mark, once the header is there.
-    fn prefetch_marks(&self, _object: usize) {}
-    /// Start of the object that the address lies in; `None` where no object is.
-    fn container(&self, address: usize) -> Option<usize>;
-}
+use finalizers::{cleaner, finalizer, noted, order, pool, queue, runner, site, slab};
+use handles::slot::Kind;
+use handles::{former, process, thread};
+use links::held_slots::HeldSlots;
+use links::{link, toggle};
 
 pub use crate::sys::meta_vec::NoMemory;
+pub use marking::Marking;
 
 /// All tables, as one value so that tests can have their own.
 pub(crate) struct Refs {
@@ -145,7 +98,7 @@ impl Refs {
         slab::stopped();
         marking.drain();
         if site::checks() {
-            site::check(self.cleaners, marking);
+            site::check(&self.cleaners.registry, cleaner::CLEANER, marking);
             marking.drain();
         }
         process::set_settling(settling::EPHEMERONS);
@@ -187,6 +140,9 @@ impl Refs {
         process::set_settling(settling::NO);
     }
 }
+
+#[cfg(test)]
+use finalizers::batch;
 
 #[cfg(test)]
 impl Refs {

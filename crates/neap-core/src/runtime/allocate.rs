@@ -8,13 +8,14 @@ use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
+use super::runs::{class_for, from_run, from_typed_run, with_past_end};
 use super::{mutator, recorded, sampled, warning};
 use crate::addr::Address;
 use crate::alloc::free::FreeError;
 use crate::alloc::{free, large, refill, resize};
 use crate::cycle::driver::collect::{self, Reason};
 use crate::cycle::{limits, schedule};
-use crate::heap::classes::{self, LARGEST_SMALL, TABLE};
+use crate::heap::classes::{LARGEST_SMALL, TABLE};
 use crate::heap::header::NO_LAYOUT;
 use crate::heap::kind::{Kind, Scan};
 use crate::heap::layout::LayoutId;
@@ -67,19 +68,6 @@ struct Request {
     layout: u32,
 }
 
-/// Bytes to reserve for a request of `bytes`; None where no object can be so large.
-#[inline(always)]
-pub fn with_past_end(bytes: usize) -> Option<usize> {
-    let bytes = bytes.checked_add(HEAP.state.past_end.load(Relaxed))?;
-    (bytes <= isize::MAX as usize).then_some(bytes)
-}
-
-/// The class for so many bytes, as the front end wants objects aligned.
-#[inline(always)]
-pub fn class_for(bytes: usize) -> usize {
-    classes::class_with(bytes, HEAP.state.align_all.load(Relaxed))
-}
-
 /// An object of `bytes` bytes; null when there is no memory.
 #[inline(always)]
 pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
@@ -95,19 +83,6 @@ pub fn at_once(bytes: usize, kind: Kind) -> *mut u8 {
         None => recorded::at_once(bytes, kind),
     };
     cell as *mut u8
-}
-
-/// The next cell of the thread's run for a request; 0 if it has none.
-#[inline(always)]
-pub fn from_run(mutator: &Mutator, bytes: usize, kind: Kind) -> usize {
-    match with_past_end(bytes) {
-        Some(wanted) if wanted <= LARGEST_SMALL => {
-            let class = class_for(wanted);
-            let run = mutator.local.fixed(SpaceId::of(kind, class));
-            run.bump(TABLE[class].cell_bytes as usize)
-        }
-        _ => 0,
-    }
 }
 
 /// An object of a layout; null when there is no memory.
@@ -127,28 +102,6 @@ pub fn typed_at_once(bytes: usize, layout: LayoutId) -> *mut u8 {
     cell as *mut u8
 }
 
-/// As [`from_run`], for an object of a layout.
-#[inline(always)]
-pub fn from_typed_run(mutator: &Mutator, bytes: usize, layout: LayoutId) -> usize {
-    match with_past_end(bytes) {
-        Some(wanted) if wanted <= LARGEST_SMALL => {
-            let class = class_for(wanted);
-            from_class(mutator, class, TABLE[class].cell_bytes as usize, layout)
-        }
-        _ => 0,
-    }
-}
-
-/// The next cell of the thread's run for a class and a layout; 0 if it has none.
-#[inline(always)]
-pub fn from_class(mutator: &Mutator, class: usize, cell_bytes: usize, layout: LayoutId) -> usize {
-    let space = HEAP.layouts.space_slot(layout, class).load(Acquire);
-    if space == crate::heap::header::NONE {
-        return 0;
-    }
-    mutator.local.run(SpaceId(space)).map_or(0, |run| run.bump(cell_bytes))
-}
-
 /// An object at a multiple of `alignment`, a power of two up to a page; null otherwise.
 pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
     if !alignment.is_power_of_two() || alignment > crate::addr::PAGE_BYTES {
@@ -158,11 +111,7 @@ pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
     match with_past_end(bytes.max(1)).and_then(|bytes| crate::addr::round_up(bytes, alignment)) {
         Some(rounded) => {
             let rounded = rounded - HEAP.state.past_end.load(Relaxed);
-            if recorder::is_on() {
-                recorded::allocate(bytes, rounded, kind)
-            } else {
-                allocate(rounded, kind)
-            }
+            if recorder::is_on() { counted(bytes, rounded, kind) } else { allocate(rounded, kind) }
         }
         None => null_mut(),
     }
@@ -172,10 +121,14 @@ pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
 #[cold]
 #[inline(never)]
 pub fn without_cell(bytes: usize, kind: Kind) -> *mut u8 {
-    if recorder::is_off() {
-        slow(bytes, kind, NO_LAYOUT)
-    } else {
-        recorded::allocate(bytes, bytes, kind)
+    if recorder::is_off() { slow(bytes, kind, NO_LAYOUT) } else { counted(bytes, bytes, kind) }
+}
+
+/// The same where requests are recorded. It takes as much room as one of `reserved`.
+fn counted(bytes: usize, reserved: usize, kind: Kind) -> *mut u8 {
+    match recorded::count(bytes, reserved, kind) {
+        0 => slow(reserved, kind, NO_LAYOUT),
+        cell => cell as *mut u8,
     }
 }
 
@@ -186,7 +139,10 @@ pub fn typed_without_cell(bytes: usize, layout: LayoutId) -> *mut u8 {
     if recorder::is_off() {
         slow(bytes, Kind::Conservative, layout.0)
     } else {
-        recorded::allocate_typed(bytes, layout)
+        match recorded::count_typed(bytes, layout) {
+            0 => slow(bytes, Kind::Conservative, layout.0),
+            cell => cell as *mut u8,
+        }
     }
 }
 
@@ -196,7 +152,7 @@ const CLEARED_BYTES: usize = 1 << 10;
 /// The thread's stack is scanned from here on, should a cycle run: what the collector's own frames hold is none of the program's.
 #[cold]
 #[inline(never)]
-pub fn slow(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
+fn slow(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
     let object =
         thread::with_registers_spilled(|position| slow_from(position, bytes, kind, layout));
     thread::clear_stack_below::<CLEARED_BYTES>();

@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 
 use super::prefork;
 use crate::heap::{HEAP, samples};
+use crate::monitors::monitor;
 use crate::observe::live_page;
 use crate::observe::recorder;
 use crate::sys::{meta_alloc, side_stack};
@@ -104,7 +105,7 @@ fn begin_anew() {
         own.thread.store(crate::sys::thread::current() as u32, Relaxed);
     }
     HEAP.inner().leave_gaps();
-    refs::monitor::after_fork(own);
+    monitor::after_fork(own);
     let mut registry = registry::lock();
     attach::forget_all_but(&mut registry, own, &HEAP);
     drop(registry);

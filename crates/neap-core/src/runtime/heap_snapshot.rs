@@ -155,7 +155,7 @@ fn reach(
         });
     });
     refs::trace_roots(&mut graph);
-    refs::process::trace_strong(&mut graph);
+    refs::handles::process::trace_strong(&mut graph);
     graph.result?;
     Ok(graph.snapshot)
 }

@@ -11,7 +11,7 @@ use core::ops::Range;
 
 use crate::watch::mprotect;
 
-pub use crate::sys::own_thread::libc_function;
+pub use crate::sys::libc_function::libc_function;
 pub use crate::watch::mprotect::is_open as has_to_lend;
 
 /// Ranges that one call lends; more are lent as one that covers them.

@@ -25,7 +25,7 @@ macro_rules! real {
         mod real {
             use super::*;
             use crate::sync::function::AtomicFunction;
-            use crate::sys::own_thread::libc_function;
+            use crate::sys::libc_function::libc_function;
 
             $(pub fn $name() -> unsafe extern "C" fn($($type),*) -> $result {
                 type Real = unsafe extern "C" fn($($type),*) -> $result;

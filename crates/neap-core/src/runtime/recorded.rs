@@ -10,10 +10,9 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use neap_record::TYPED;
 
-use super::allocate::{class_for, from_class, from_run, from_typed_run, slow, with_past_end};
 use super::mutator;
+use super::runs::{cell_bytes, class_for, from_class, from_run, from_typed_run, with_past_end};
 use crate::heap::classes::{LARGEST_SMALL, TABLE};
-use crate::heap::header::NO_LAYOUT;
 use crate::heap::kind::Kind;
 use crate::heap::layout::LayoutId;
 use crate::heap::spaces::SpaceId;
@@ -57,41 +56,40 @@ pub fn typed_at_once(bytes: usize, layout: LayoutId) -> usize {
     0
 }
 
-/// An object for a request of `bytes` that takes as much room as one of `reserved`. Whatever [`at_once`] does not give.
+/// Counts a request of `bytes` that takes as much room as one of `reserved`; gives the cell if the thread's run has one, else 0. Whatever [`at_once`] does not give.
 #[inline(never)]
-pub fn allocate(bytes: usize, reserved: usize, kind: Kind) -> *mut u8 {
+pub fn count(bytes: usize, reserved: usize, kind: Kind) -> usize {
     if let Some((mutator, tally)) = begin_counting() {
         tally.count(kind, bytes);
         if reserved == bytes {
             learn(tally, kind as usize, bytes, |class| SpaceId::of(kind, class).0);
         } else {
-            let cell = |bytes| crate::api::cell_bytes(bytes);
-            recorder::note_padding(cell(reserved).saturating_sub(cell(bytes)));
+            recorder::note_padding(cell_bytes(reserved).saturating_sub(cell_bytes(bytes)));
         }
         let cell = from_run(mutator, reserved, kind);
         if cell != 0 {
-            return cell as *mut u8;
+            return cell;
         }
         // A forked child that allocates has no recorder's thread yet.
         recorder::ensure_running();
     }
-    slow(reserved, kind, NO_LAYOUT)
+    0
 }
 
-/// An object of a layout. Whatever [`typed_at_once`] does not give.
+/// The same for an object of a layout. Whatever [`typed_at_once`] does not give.
 #[inline(never)]
-pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
+pub fn count_typed(bytes: usize, layout: LayoutId) -> usize {
     if let Some((mutator, tally)) = begin_counting() {
         tally.count_typed(layout, bytes);
         learn(tally, TYPED, bytes, |class| class as u32);
         let cell = from_typed_run(mutator, bytes, layout);
         if cell != 0 {
-            return cell as *mut u8;
+            return cell;
         }
         // A forked child that allocates has no recorder's thread yet.
         recorder::ensure_running();
     }
-    slow(bytes, Kind::Conservative, layout.0)
+    0
 }
 
 /// Tells the tally what requests of a size get, if they are small ones.

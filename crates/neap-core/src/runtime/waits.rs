@@ -56,7 +56,7 @@ macro_rules! real_waits {
                 use core::ffi::{CStr, c_int};
                 use libc::*;
                 use crate::sync::function::AtomicFunction;
-                use crate::sys::own_thread::libc_function;
+                use crate::sys::libc_function::libc_function;
 
                 $(pub fn $name() -> unsafe extern "C" fn($($type),*) -> c_int {
                     type Real = unsafe extern "C" fn($($type),*) -> c_int;

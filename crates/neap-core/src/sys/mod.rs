@@ -7,6 +7,7 @@ pub mod fault;
 pub mod futex;
 pub mod image;
 #[cfg_attr(miri, path = "map_under_miri.rs")]
+pub mod libc_function;
 pub mod map;
 pub mod mappings;
 pub mod meta_alloc;

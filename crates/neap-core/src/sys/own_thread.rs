@@ -4,11 +4,12 @@
 
 #![allow(unsafe_code)]
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::*};
 
-use super::{print, signal, thread};
-use crate::sync::function::{AtomicFunction, Function};
+use super::libc_function::libc_function;
+use super::{signal, thread};
+use crate::sync::function::AtomicFunction;
 use rustix::thread::{Pid, sched_getaffinity, sched_setaffinity};
 
 /// What a thread runs.
@@ -23,29 +24,6 @@ pub type PthreadCreate = unsafe extern "C" fn(
 
 /// Enough for a marker: its deep structures are outside the stack.
 const STACK_BYTES: usize = 256 << 10;
-
-/// A function of libc's, never our own of the same name; found once and kept in `known`.
-///
-/// # Safety
-/// libc's function of this name has this type.
-pub unsafe fn libc_function<F: Function>(name: &CStr, known: &AtomicFunction<F>) -> F {
-    if let Some(real) = known.get() {
-        return real;
-    }
-    // From libc itself: in the order of the search it may stand before this library as well as behind it.
-    // SAFETY: looks a loaded library and a symbol up; the caller's promise.
-    unsafe {
-        let libc = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-        let from = if libc.is_null() { libc::RTLD_NEXT } else { libc };
-        known.set_address(libc::dlsym(from, name.as_ptr()));
-    }
-    known.get().unwrap_or_else(|| {
-        print::fatal(format_args!(
-            "no {} in libc.so.6; is the program linked statically against libc?",
-            name.to_string_lossy()
-        ))
-    })
-}
 
 /// libc's function of this name, never our own.
 pub fn real_pthread_create() -> PthreadCreate {

@@ -51,7 +51,7 @@ pub type Sigaction =
 pub fn real_sigaction() -> Sigaction {
     static REAL: AtomicFunction<Sigaction> = AtomicFunction::none();
     // SAFETY: libc's sigaction has this type.
-    unsafe { super::own_thread::libc_function(c"sigaction", &REAL) }
+    unsafe { super::libc_function::libc_function(c"sigaction", &REAL) }
 }
 
 fn install_with(signal: c_int, handler: Handler, flags: c_int) -> bool {

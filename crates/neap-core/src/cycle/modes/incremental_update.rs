@@ -387,7 +387,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
             driver.marker.scan_frozen(Inward::LeftOut);
         }
         driver.mark_uncollectable();
-        refs::process::trace_strong(&mut References::new(driver));
+        refs::handles::process::trace_strong(&mut References::new(driver));
         driver.trace_registered();
         driver.record.markers = driver.mark_with_workers();
         self.stops_are_slow = false;

@@ -62,7 +62,7 @@ impl SnapshotCycle {
         self.black_from = heap.state.allocated_since_cycle.load(Relaxed);
         heap.state.marking.store(true, Relaxed);
         heap.state.allocate_black.store(true, Relaxed);
-        refs::former::forget();
+        refs::handles::former::forget();
         heap.state.set_snapshot(Snapshot::Taken);
         self.markers = collector.markers;
     }
@@ -114,7 +114,7 @@ impl SnapshotCycle {
         let (heap, team) = (driver.heap, driver.team());
         let helpers = driver.workers.existing().min(self.markers.saturating_sub(1));
         heap.clear_marks();
-        refs::process::forget_scanned();
+        refs::handles::process::forget_scanned();
         driver.marker.forget_work();
         heap.state.marked_bytes.store(0, Relaxed);
         heap.state.born_marked_bytes.store(0, Relaxed);

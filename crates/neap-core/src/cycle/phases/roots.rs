@@ -23,6 +23,7 @@ use crate::cycle::token::Driver;
 use crate::heap::lookup::Cell;
 use crate::mark::drain::Marker;
 use crate::mark::tracer::Tracer;
+use crate::monitors::monitor;
 use crate::refs;
 use crate::sys::meta_vec::MetaVec;
 use crate::world::registry::{self, Registry};
@@ -76,11 +77,11 @@ impl Driver {
         read_stacks(registry, marker);
         collector.images.for_each(stopped, |range| read(marker, range));
         refs::trace_roots(&mut References::new(self));
-        refs::monitor::trace_held(&mut References::new(self), stopped);
+        monitor::trace_held(&mut References::new(self), stopped);
         // Where this process marks while the world runs, strong handles are read then.
         let runs = heap.state.marking.load(Relaxed) && !heap.state.has_snapshot();
         if !runs || !matches!(collector.phase, Phase::Roots | Phase::Mark) {
-            refs::process::trace_strong(&mut References::new(self));
+            refs::handles::process::trace_strong(&mut References::new(self));
         }
         if events::are_heard() {
             root_callback::call(&mut Tracer::new(&mut self.marker));

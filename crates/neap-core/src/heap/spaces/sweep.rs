@@ -4,9 +4,9 @@
 
 use core::sync::atomic::Ordering::*;
 
-use super::super::block_lists::LANES;
 use super::{Inner, SWEEP_STEP};
 use crate::heap::Heap;
+use crate::heap::header::LANES;
 
 impl Inner {
     /// Sweeps some blocks of any space and frees the empty ones; true when there is nothing left to sweep.

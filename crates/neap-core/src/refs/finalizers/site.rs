@@ -9,10 +9,9 @@ use core::ffi::{CStr, c_char};
 use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::Marking;
-use super::cleaner::{CLEANER, Cleaners};
-use super::registry::{kind_of, object_of};
+use super::registry::{Registry, kind_of, object_of};
 use crate::check;
+use crate::refs::Marking;
 use crate::sys::{image, print};
 
 /// Addresses of a program have 47 bits.
@@ -72,15 +71,15 @@ impl fmt::Display for Name {
     }
 }
 
-/// `NEAP_CHECK`: finds cleaners whose argument reaches their own object, which therefore never die, and tells of each place once. With the world stopped, after everything else that is reachable was marked;
+/// `NEAP_CHECK`: finds entries of the kind `cleaner` whose argument reaches their own object, which therefore never die, and tells of each place once. With the world stopped, after everything else that is reachable was marked;
 /// marks the arguments, which nobody has marked yet then.
-pub(crate) fn check<M: Marking>(cleaners: &Cleaners, marking: &mut M) {
-    cleaners.registry.for_each(|entry| {
+pub(crate) fn check<M: Marking>(registry: &Registry, cleaner: usize, marking: &mut M) {
+    registry.for_each(|entry| {
         let word = entry.object.load(Acquire);
         let was_dead = !marking.is_marked(object_of(word));
         marking.mark_word(entry.data.load(Relaxed));
         marking.drain();
-        if was_dead && kind_of(word) == CLEANER && marking.is_marked(object_of(word)) {
+        if was_dead && kind_of(word) == cleaner && marking.is_marked(object_of(word)) {
             tell(entry.function.load(Relaxed), object_of(word));
         }
     });

@@ -3,11 +3,11 @@
 //! Invariant: a slot is changed only from the word that was looked at, so a handle that is freed or set meanwhile keeps what the program gave it; all of this works with the world
 //! stopped and with it running. Called by the cycle, one thread: short ones once marking is complete, long ones after finalizers. An expired handle stays its owner's until it is freed.
 
-use super::Marking;
 use super::domain::Space;
 use super::handle::replace;
 use super::segment::{Class, SLOTS, Segment};
 use super::slot::{Kind, Word};
+use crate::refs::marking::Marking;
 use crate::sync::atomic::Ordering::*;
 
 /// How far ahead an object's header and its mark bits are fetched. Larger: more of them wait in the cache; smaller: marks are waited for.
@@ -139,9 +139,9 @@ pub(crate) fn any_dies<M: Marking>(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::domain::DomainId;
-    use super::super::fake_marking::FakeMarking;
     use super::super::handle::{Cache, Handle};
     use super::*;
+    use crate::refs::fake_marking::FakeMarking;
 
     fn target(space: &Space, handle: Handle) -> u64 {
         space.look_up(handle).unwrap().2.target()

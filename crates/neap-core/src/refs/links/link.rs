@@ -4,10 +4,10 @@
 //! writes into memory that changed hands. The link's contents are the program's business (mostly a hidden pointer): the
 //! object is given apart. Registration on any mutator; clearing by the cycle, world stopped.
 
-use super::handle::Handle;
 use super::held_slots::HeldSlots;
-use super::slot::Kind;
-use super::{Marking, NoMemory, Refs};
+use crate::refs::handles::handle::Handle;
+use crate::refs::handles::slot::Kind;
+use crate::refs::{Marking, NoMemory, Refs};
 use crate::sys::table::{Entry, Table};
 
 /// Which of the two tables.
@@ -184,7 +184,7 @@ pub unsafe fn register(
     address: usize,
     object: usize,
 ) -> Result<Registration, NoMemory> {
-    super::with(|refs| {
+    crate::refs::with(|refs| {
         let (links, slots) = refs.links(length);
         links.register(slots, address, object)
     })
@@ -192,7 +192,7 @@ pub unsafe fn register(
 
 /// Forgets the link at `address`; false if it is not registered.
 pub fn unregister(length: Length, address: usize) -> bool {
-    super::with(|refs| {
+    crate::refs::with(|refs| {
         let (links, slots) = refs.links(length);
         links.unregister(slots, address)
     })
@@ -206,19 +206,19 @@ pub fn unregister(length: Length, address: usize) -> bool {
 /// # Safety
 /// As for [`register`], for `to`.
 pub unsafe fn relocate(length: Length, from: usize, to: usize) -> Result<Relocation, NoMemory> {
-    super::with(|refs| refs.links(length).0.relocate(from, to))
+    crate::refs::with(|refs| refs.links(length).0.relocate(from, to))
 }
 
 /// How many links are registered.
 pub fn registered(length: Length) -> usize {
-    super::with(|refs| refs.links(length).0.table.len())
+    crate::refs::with(|refs| refs.links(length).0.table.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake_marking::{FakeMarking, finalizer};
     use super::*;
-    use crate::refs::finalizer::Order;
+    use crate::refs::fake_marking::{FakeMarking, finalizer};
+    use crate::refs::finalizers::finalizer::Order;
 
     /// A word that only addresses touch: read and written through the one pointer.
     struct Word(*mut usize);

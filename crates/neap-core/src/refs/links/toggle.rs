@@ -7,10 +7,10 @@
 
 use core::ffi::c_void;
 
-use super::NoMemory;
-use super::handle::Handle;
 use super::held_slots::HeldSlots;
-use super::slot::Kind;
+use crate::refs::NoMemory;
+use crate::refs::handles::handle::Handle;
+use crate::refs::handles::slot::Kind;
 use crate::sys::meta_vec::MetaVec;
 use crate::sys::side_stack;
 
@@ -91,12 +91,12 @@ impl Toggles {
 
 /// Sets the callback; without one all references stay as they are.
 pub fn set_callback(callback: Option<Callback>) {
-    super::with(|refs| refs.toggles.callback = callback);
+    crate::refs::with(|refs| refs.toggles.callback = callback);
 }
 
 /// The callback.
 pub fn callback() -> Option<Callback> {
-    super::with(|refs| refs.toggles.callback)
+    crate::refs::with(|refs| refs.toggles.callback)
 }
 
 /// Registers an object; it stays until the callback says so or it dies.
@@ -104,19 +104,19 @@ pub fn callback() -> Option<Callback> {
 /// # Errors
 /// There is no memory for the table.
 pub fn add(object: usize, strong: bool) -> Result<(), NoMemory> {
-    super::with(|refs| refs.toggles.add(&refs.slots, object, strong))
+    crate::refs::with(|refs| refs.toggles.add(&refs.slots, object, strong))
 }
 
 /// Asks the callback about every object. Before a cycle, world running.
 pub fn ask() {
-    super::with(|refs| refs.toggles.ask(&refs.slots));
+    crate::refs::with(|refs| refs.toggles.ask(&refs.slots));
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Refs;
-    use super::super::fake_marking::FakeMarking;
     use super::*;
+    use crate::refs::Refs;
+    use crate::refs::fake_marking::FakeMarking;
 
     /// 1 is dropped, even ones are strong, the rest weak.
     unsafe extern "C" fn by_number(object: *mut c_void) -> Status {

@@ -7,9 +7,9 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::Marking;
 use super::slab::{self, Entry, Own};
 use crate::heap::HEAP;
+use crate::refs::Marking;
 
 /// Noted objects, newest first: entries of no registry, linked.
 static NOTED: AtomicUsize = AtomicUsize::new(0);

@@ -8,14 +8,17 @@
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use std::time::Instant;
 
-use super::cleaner::REFERENCE;
 use super::registry::Verdict;
 use super::slab::{self, Entry};
-use super::{Marking, NoMemory, pool, site, with_own};
+use super::{pool, site};
 use crate::rank::Rank;
+use crate::refs::{Marking, NoMemory, with_own};
 use crate::sync::Lock;
 use crate::sys::{futex, map};
 use crate::world::{attach, blocked};
+
+/// An entry of the cleaners' registry whose function is a queue's address with its generation.
+pub(crate) const REFERENCE: usize = 2;
 
 /// A queue. Zeroed memory is an empty one.
 #[repr(C, align(64))]
@@ -146,12 +149,12 @@ impl Queue {
     /// There is no memory for the registration.
     pub fn add(&self, object: usize, value: usize) -> Result<(), NoMemory> {
         pool::before_registration();
-        with_own(|own| super::CLEANERS.add(own, object, REFERENCE, word_of(self), value))
+        with_own(|own| crate::refs::CLEANERS.add(own, object, REFERENCE, word_of(self), value))
     }
 
     /// Takes back what [`Queue::add`] registered; false if nothing is registered so (any more).
     pub fn remove(&self, object: usize, value: usize) -> bool {
-        with_own(|_| super::CLEANERS.remove(object, REFERENCE, word_of(self), value))
+        with_own(|_| crate::refs::CLEANERS.remove(object, REFERENCE, word_of(self), value))
     }
 
     /// The oldest value.
@@ -254,9 +257,9 @@ pub(crate) unsafe fn unlock_forgotten() {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Refs;
-    use super::super::fake_marking::{FakeMarking, own};
     use super::*;
+    use crate::refs::Refs;
+    use crate::refs::fake_marking::{FakeMarking, own};
 
     /// A queue without a mutator.
     fn queue() -> &'static Queue {

@@ -3,12 +3,12 @@
 //! Invariant: a pair's key and its value are of one generation, so a value is never read with another pair's key. A key that nothing but finalizers could reach is dead: the pair expires
 //! before finalizers run, as a weak handle does. The pair is two neighbouring slots; the cycle calls [`propagate`] until nothing changes, and then [`expire`].
 
-use super::Marking;
 use super::domain::Space;
 use super::handle::{Handle, HandleError, replace};
 use super::segment::{Class, Segment};
 use super::slot::{Kind, Word};
 use super::weak::{Batch, Expired};
+use crate::refs::marking::Marking;
 use crate::sync::atomic::Ordering::*;
 
 /// Marks the values of pairs whose keys are marked; whether it marked any that was not. To be called again after draining until it says no.
@@ -134,9 +134,9 @@ pub(crate) fn set(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::domain::DomainId;
-    use super::super::fake_marking::FakeMarking;
     use super::super::handle::Cache;
     use super::*;
+    use crate::refs::fake_marking::FakeMarking;
 
     const OBJECT: fn(u64) -> usize = |target| target as usize;
 

@@ -10,14 +10,14 @@
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use std::time::Instant;
 
-use super::Marking;
 use super::inflated::Inflated;
 use super::lock_table;
 use super::lock_word::Lock;
 use super::object_lock::{ObjectLock, Tried, deflate, is_idle};
-use super::process::target;
 use super::records::Records;
-use super::thread::{self, ThreadRefs};
+use crate::refs::handles::process::target;
+use crate::refs::handles::thread::{self, ThreadRefs};
+use crate::refs::marking::Marking;
 use crate::sync::function::AtomicFunction;
 use crate::sys::{futex, print};
 use crate::world::mutator::Mutator;

@@ -9,8 +9,8 @@
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
 use super::page_stack::PageStack;
-use super::{Marking, NoMemory};
 use crate::addr::PAGE_BYTES;
+use crate::refs::{Marking, NoMemory};
 use crate::sys::map;
 
 /// Bytes of a batch. Larger: fewer hand-overs; smaller: sooner shared.

@@ -7,10 +7,10 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
-use super::NoMemory;
 use super::slab::{self, Entry, Own};
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
 use crate::heap::HEAP;
+use crate::refs::NoMemory;
 use crate::sys::map;
 
 /// Bytes of heap that share a list. Smaller: shorter lists; larger: less memory for their heads.

@@ -9,9 +9,9 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use super::batch::{self, Batch, Call};
+use super::guard;
 use super::site::Name;
-use super::{guard, pool};
-use crate::sync::function::function_at;
+use crate::sync::function::{AtomicFunction, function_at};
 use crate::sys::{futex, print, thread};
 use crate::world::mutator::Mutator;
 use crate::world::{attach, blocked};
@@ -112,9 +112,15 @@ fn mark_thread(value: usize) {
     }
 }
 
-/// Says whether the calling thread is one of the pool's.
-pub(crate) fn set_worker(on: bool) {
-    mark_thread(if on { WORKER } else { 0 });
+/// Told on a thread of the pool that ends in the middle of a finalizer.
+static WORKER_ENDED: AtomicFunction<fn()> = AtomicFunction::none();
+
+/// Says whether the calling thread is one of the pool's, and whom to tell when it ends as one.
+pub(crate) fn set_worker(ended: Option<fn()>) {
+    if ended.is_some() {
+        WORKER_ENDED.set(ended);
+    }
+    mark_thread(if ended.is_some() { WORKER } else { 0 });
 }
 
 /// Whether it is.
@@ -147,7 +153,9 @@ unsafe extern "C" fn end_of_thread(value: *mut c_void) {
         runner.leave();
     }
     if value as usize == WORKER {
-        pool::worker_ended();
+        if let Some(ended) = WORKER_ENDED.get() {
+            ended();
+        }
     }
 }
 

@@ -5,11 +5,12 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::domain::{DomainId, Space};
-use super::handle::{Cache, Handle};
-use super::segment::Class;
-use super::slot::{Kind, Word};
-use super::{Marking, NoMemory, former, weak};
+use crate::refs::handles::domain::{DomainId, Space};
+use crate::refs::handles::handle::{Cache, Handle};
+use crate::refs::handles::segment::Class;
+use crate::refs::handles::slot::{Kind, Word};
+use crate::refs::handles::{former, weak};
+use crate::refs::{Marking, NoMemory};
 
 /// A space and who allocates from it.
 pub(crate) struct HeldSlots {
@@ -18,7 +19,7 @@ pub(crate) struct HeldSlots {
 }
 
 #[cfg(not(test))]
-use super::process::{object, target};
+use crate::refs::handles::process::{object, target};
 
 /// In unit tests objects are small numbers.
 #[cfg(test)]

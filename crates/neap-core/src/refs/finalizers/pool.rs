@@ -149,7 +149,7 @@ pub(crate) fn wake() {
 }
 
 /// A thread of the pool has ended in the middle of a finalizer. On that thread.
-pub(crate) fn worker_ended() {
+fn worker_ended() {
     WORKERS.fetch_sub(1, SeqCst);
     print::message(format_args!(
         "a finalizer ended its thread (pthread_exit or cancellation); the others go on on another one"
@@ -160,7 +160,7 @@ pub(crate) fn worker_ended() {
 extern "C" fn work(_: *mut c_void) -> *mut c_void {
     let mutator = attach::current();
     signal::unblock_for_program(stop_signal::number());
-    runner::set_worker(true);
+    runner::set_worker(Some(worker_ended));
     loop {
         let seen = WORK.load(SeqCst);
         if ON.load(Relaxed) && runner::run(runner::Exceptions::Catch) > 0 {
@@ -174,7 +174,7 @@ extern "C" fn work(_: *mut c_void) -> *mut c_void {
         let woken = blocked::blocked(mutator, || futex::wait(&WORK, seen, linger_ns));
         IDLE.fetch_sub(1, SeqCst);
         if !woken && WORKERS.fetch_update(SeqCst, SeqCst, one_less).is_ok() {
-            runner::set_worker(false);
+            runner::set_worker(None);
             return core::ptr::null_mut();
         }
     }

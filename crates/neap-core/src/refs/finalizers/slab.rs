@@ -9,9 +9,9 @@
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
-use super::NoMemory;
 use super::page_stack::{PageStack, set_next};
 use crate::addr::PAGE_BYTES;
+use crate::refs::NoMemory;
 use crate::sys::map;
 
 /// Entries of a slab.

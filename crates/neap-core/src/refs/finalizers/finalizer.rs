@@ -10,7 +10,8 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 use super::batch::{self, Call, Filling};
 use super::registry::{Registry, kind_of, object_of, void};
 use super::slab::{Entry, Own};
-use super::{Marking, NoMemory, noted, pool, runner, with_own};
+use super::{noted, pool, runner};
+use crate::refs::{Marking, NoMemory, with_own};
 use crate::sync::function::{AtomicFunction, function_at};
 use crate::sys::meta_vec::MetaVec;
 use crate::sys::side_stack;
@@ -188,17 +189,17 @@ pub fn set(object: usize, new: Option<Finalizer>) -> Result<Option<Finalizer>, N
     if new.is_some() {
         pool::before_registration();
     }
-    with_own(|own| super::FINALIZERS.set_from(own, object, new))
+    with_own(|own| crate::refs::FINALIZERS.set_from(own, object, new))
 }
 
 /// The finalizer that is registered for the object that starts at `object`.
 pub fn get(object: usize) -> Option<Finalizer> {
-    with_own(|_| super::FINALIZERS.get(object))
+    with_own(|_| crate::refs::FINALIZERS.get(object))
 }
 
 /// How many objects have a finalizer that has not become ready. Counts them.
 pub fn registered() -> usize {
-    with_own(|_| super::FINALIZERS.count())
+    with_own(|_| crate::refs::FINALIZERS.count())
 }
 
 /// How many finalizers and cleaners are ready to run. No lock; what another thread does meanwhile may not show.
@@ -214,10 +215,10 @@ pub fn run_ready() -> usize {
 
 /// Makes every registered finalizer and cleaner ready, whether its object is dead or not; gives how many. For the end of a program.
 pub fn make_all_ready() -> usize {
-    let count = super::with(|refs| {
+    let count = crate::refs::with(|refs| {
         with_own(|own| {
-            super::FINALIZERS.take_all(own, &mut refs.settlement.filling)
-                + super::CLEANERS.take_all(own, &mut refs.settlement.filling)
+            crate::refs::FINALIZERS.take_all(own, &mut refs.settlement.filling)
+                + crate::refs::CLEANERS.take_all(own, &mut refs.settlement.filling)
         })
     });
     pool::wake();
@@ -226,7 +227,7 @@ pub fn make_all_ready() -> usize {
 
 /// Sets who is told of each object that becomes ready.
 pub fn set_ready_observer(observer: Option<ReadyObserver>) {
-    super::FINALIZERS.observer.set(observer);
+    crate::refs::FINALIZERS.observer.set(observer);
 }
 
 #[cfg(test)]
@@ -237,6 +238,6 @@ impl Finalizers {
         object: usize,
         new: Option<Finalizer>,
     ) -> Result<Option<Finalizer>, NoMemory> {
-        self.set_from(super::fake_marking::own(), object << 32, new)
+        self.set_from(crate::refs::fake_marking::own(), object << 32, new)
     }
 }

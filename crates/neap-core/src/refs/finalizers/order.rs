@@ -1,14 +1,14 @@
 //! Which finalizers become ready: the rules of order, over any marker.
 //!
 //! Invariant: an object is queued only if nothing but finalizable objects that are allowed to reach it does; and once it is queued, it and all
-//! that it reaches are marked. Called by [`super::Refs::settle`] on the cycle's thread; mutators may register meanwhile, for objects that are marked.
+//! that it reaches are marked. Called by [`crate::refs::Refs::settle`] on the cycle's thread; mutators may register meanwhile, for objects that are marked.
 
 use core::sync::atomic::Ordering::*;
 
-use super::Marking;
 use super::finalizer::{Finalizers, Order, Settlement, call_of};
 use super::registry::{Verdict, kind_of, object_of, void};
 use super::slab::Entry;
+use crate::refs::Marking;
 
 /// Moves dead finalizable objects to batches, marks what they keep, and hands the batches over.
 pub(crate) fn settle<M: Marking>(
@@ -146,9 +146,9 @@ fn retain(list: &mut crate::sys::meta_vec::MetaVec<usize>, mut keep: impl FnMut(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Refs;
-    use super::super::fake_marking::{FakeMarking, finalizer};
     use super::Order::{self, *};
+    use crate::refs::Refs;
+    use crate::refs::fake_marking::{FakeMarking, finalizer};
 
     /// Registers `orders`, settles, and gives the ready objects.
     fn ready(

@@ -6,14 +6,14 @@
 use core::sync::atomic::Ordering::*;
 
 use super::batch::{Call, Filling};
+use super::queue::{self, REFERENCE};
 use super::registry::{Registry, Verdict, kind_of, object_of, void};
 use super::slab::{Entry, Own};
-use super::{Marking, NoMemory, noted, pool, queue, site, with_own};
+use super::{noted, pool, site};
+use crate::refs::{Marking, NoMemory, with_own};
 
-/// An entry whose function is a cleaner's.
+/// An entry whose function is a cleaner's. Others are [`REFERENCE`]s.
 pub(crate) const CLEANER: usize = 1;
-/// An entry whose function is a queue's address with its generation.
-pub(crate) const REFERENCE: usize = 2;
 
 /// A cleaner's function.
 pub type Clean = unsafe extern "C" fn(argument: *mut core::ffi::c_void);
@@ -133,12 +133,12 @@ pub fn add(
 ) -> Result<(), NoMemory> {
     pool::before_registration();
     let function = site::with(function as usize, place);
-    with_own(|own| super::CLEANERS.add(own, object, CLEANER, function, argument))
+    with_own(|own| crate::refs::CLEANERS.add(own, object, CLEANER, function, argument))
 }
 
 /// Takes back what [`add`] registered; false if nothing is registered so (any more). Of several the newest is meant.
 pub fn remove(object: usize, function: Clean, argument: usize) -> bool {
-    with_own(|_| super::CLEANERS.remove(object, CLEANER, function as usize, argument))
+    with_own(|_| crate::refs::CLEANERS.remove(object, CLEANER, function as usize, argument))
 }
 
 /// A cleaner or reference that was taken off its object, which is about to move.
@@ -157,14 +157,14 @@ impl Taken {
 
 /// How many cleaners and references the object that starts at `object` has.
 pub fn count(object: usize) -> usize {
-    with_own(|_| super::CLEANERS.registry.of(object).count())
+    with_own(|_| crate::refs::CLEANERS.registry.of(object).count())
 }
 
 /// Takes cleaners and references off an object until `room` is full; gives how many.
 pub fn take(object: usize, room: &mut [Taken]) -> usize {
     with_own(|_| {
         let mut taken = 0;
-        for entry in super::CLEANERS.registry.of(object) {
+        for entry in crate::refs::CLEANERS.registry.of(object) {
             let Some(place) = room.get_mut(taken) else { break };
             let word = entry.object.load(Acquire);
             let (function, argument) = (entry.function.load(Relaxed), entry.data.load(Relaxed));
@@ -183,16 +183,18 @@ pub fn take(object: usize, room: &mut [Taken]) -> usize {
 /// There is no memory for the registrations; some are lost.
 pub fn put_back(object: usize, taken: &[Taken]) -> Result<(), NoMemory> {
     taken.iter().rev().filter(|taken| taken.kind != 0).try_for_each(|taken| {
-        with_own(|own| super::CLEANERS.add(own, object, taken.kind, taken.function, taken.argument))
+        with_own(|own| {
+            crate::refs::CLEANERS.add(own, object, taken.kind, taken.function, taken.argument)
+        })
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Refs;
-    use super::super::fake_marking::{FakeMarking, finalizer, own};
     use super::super::finalizer::Order;
     use super::*;
+    use crate::refs::Refs;
+    use crate::refs::fake_marking::{FakeMarking, finalizer, own};
 
     fn add(refs: &Refs, object: usize, function: usize, argument: usize) {
         refs.cleaners.add(own(), object << 32, CLEANER, function, argument).unwrap();

@@ -5,8 +5,8 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::Marking;
 use crate::heap::HEAP;
+use crate::refs::marking::Marking;
 
 /// So many are remembered; where there are more, one of them may have been brought back. Larger: fewer snapshots in vain.
 const MOST: usize = 1024;

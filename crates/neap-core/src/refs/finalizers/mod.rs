@@ -1,0 +1,20 @@
+//! Finalizers, cleaners and reference queues: what is registered with an object, and who runs it when
+//! the object has died.
+//!
+//! Invariant: `registry` and `slab` keep registrations without a lock; `finalizer`, `cleaner` and
+//! `queue` say what they mean; `batch`, `runner` and `pool` run what is ready. Registered by mutators on
+//! any thread, settled by the cycle, run on threads of the pool or where the program asks for it.
+
+pub(crate) mod batch;
+pub mod cleaner;
+pub mod finalizer;
+mod guard;
+pub(crate) mod noted;
+pub(crate) mod order;
+mod page_stack;
+pub mod pool;
+pub mod queue;
+pub(crate) mod registry;
+pub mod runner;
+pub(crate) mod site;
+pub(crate) mod slab;
