@@ -4,6 +4,11 @@
 //! waits until the page's contents were kept (`[heap.inv.kept]`). What was released while the pages were being protected is named by [`Snapshot::take_touched`] after it, and must be protected again before the world resumes.
 //! A thread of our own serves the writers. `[watch.rule.server]`: it waits for nobody but the kernel and the lock here, which is held for a few microseconds by threads that nobody stops; it touches no lock of
 //! the heap, no malloc and no thread of the program, so that a writer waits for it and for nothing else, whatever the world does. Called by the collector's thread and who drives a stop.
+//!
+//! # Safety
+//!
+//! Starts a thread with an argument that stays mapped until the thread has said that it ends, and
+//! copies pages whose writers wait. Ranges are registered by the heap, which owns them.
 
 #![allow(unsafe_code)]
 
@@ -366,7 +371,8 @@ mod tests {
         }
         assert_eq!(kept.count(), 3);
         for (page, old) in [(3, 1003), (9, 9), (511, 511), (10, 10)] {
-            assert_eq!(snapshot_of(kept, &range, page), old);
+            let seen = snapshot_of(kept, &range, page);
+            assert_eq!(seen, old, "[watch.inv.copy-before-write], [heap.inv.kept]");
         }
         watch.end();
         store(&range, 20, 7);
