@@ -2,6 +2,12 @@
 //!
 //! Assumes x86-64. Invariant: one thread at a time is on it, which holds the collector's lock; what runs there does not unwind. [`off`] goes back to the stack that was left, below what it had in use, for
 //! functions of a host that want to stand where their thread does.
+//!
+//! # Safety
+//!
+//! Assembly that changes the stack pointer: to the aligned end of memory that nobody else uses, and
+//! back. One thread at a time is there, nothing unwinds through it, and the arguments outlive the
+//! call.
 
 #![allow(unsafe_code)]
 

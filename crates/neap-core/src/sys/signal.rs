@@ -2,6 +2,11 @@
 //!
 //! Assumes: real-time signals, `tgkill` (Linux ≥ 2.5.75). The handler's frame lies on the interrupted stack and holds the thread's
 //! registers, so scanning that stack from the handler's frame upwards covers them. Called from the start-up and from the thread that stops.
+//!
+//! # Safety
+//!
+//! System calls about signals, and structures of the kernel's own layout. Sets of the program are
+//! read and written up to the kernel's 64 bits only, as its callers promise.
 
 #![allow(unsafe_code)]
 

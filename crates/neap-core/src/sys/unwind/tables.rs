@@ -1,6 +1,11 @@
 //! Unwind tables: from an address to the rules that restore its caller's registers. The search table of `.eh_frame_hdr`, the entries of `.eh_frame`, the instructions in them.
 //!
 //! Invariant: what is not understood gives no row, never a wrong one; reading stays within an entry's own length. Pure functions of memory that the loader mapped. Called by the walk, on any thread.
+//!
+//! # Safety
+//!
+//! Reads unwind tables in memory that the loader mapped. Each reader is made for a range and reads
+//! nothing beyond it; the lengths in the tables only make it shorter.
 
 #![allow(unsafe_code)]
 
