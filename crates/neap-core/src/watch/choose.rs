@@ -1,6 +1,10 @@
 //! Choosing how the collector learns what the program wrote: by doing, never by kernel version.
 //!
 //! Invariant: what is chosen was seen to work in this process, or is `none`. Called at start-up, and by `neap doctor`.
+//!
+//! # Safety
+//!
+//! Writes to two pages that the caller mapped for the attempt.
 
 #![allow(unsafe_code)]
 
