@@ -3,11 +3,12 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: help setup build demo test bench soak loom model miri sanitize install clean
+.PHONY: help setup build demo test test-rest test-all bench soak loom model miri sanitize install clean
 
 help:
 	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
-	@echo 'make test       every test of every part (PARTS="rust c" for some of them)'
+	@echo 'make test       the tests, in ten minutes (PARTS="rust c" for some of them)'
+	@echo 'make test-rest  those that it leaves out; make test-all: both'
 	@echo 'make bench      every benchmark, each against its peer (BENCH="…" passes arguments)'
 	@echo 'make build      the release, laid out in build/ as it is installed'
 	@echo 'make install    copy that to PREFIX ($(PREFIX)); DESTDIR is respected'
@@ -26,16 +27,23 @@ build:
 	@tools/setup.sh build
 	@tools/build.sh
 
-demo: build
-	@tools/setup.sh clients
+demo:
+	@tools/setup.sh demo
+	@tools/build.sh
 	@tests/clients/demo.sh
 
 test:
-	@tools/setup.sh all
+	@tools/setup.sh $(if $(PARTS),rest,test)
 	@tools/test.sh $(PARTS)
 
+test-rest:
+	@tools/setup.sh rest
+	@tools/test.sh --rest
+
+test-all: test test-rest
+
 bench: build
-	@tools/setup.sh all
+	@tools/setup.sh bench
 	@tools/with-rust.sh cargo run --quiet --release --package neap-bench -- $(BENCH)
 
 soak: build

@@ -1,9 +1,12 @@
 #!/bin/bash
 # Installs what is missing on a Debian machine, and says what it installs. Does nothing, quickly,
-# where nothing is missing. Usage: tools/setup.sh build|clients|all
-#   build    a C compiler and Rust
-#   clients  programs that use libgc, for the demonstration and the tests
-#   all      both, and what tests and benchmarks compare with
+# where nothing is missing. Usage: tools/setup.sh build|demo|test|rest|bench|all
+#   build  a C compiler and Rust
+#   demo   that, and what the demonstration runs
+#   test   what `make test` needs: programs that use libgc, readers of what Neap writes
+#   rest   that, and what the other tests need: compilers of D
+#   bench  that, and what benchmarks compare with
+#   all    everything
 # Called by the Makefile. Needs root or sudo only to install.
 #
 # Debian 12's own rustc is too old; its packages rustc-web and cargo-web, which Debian keeps up to
@@ -13,13 +16,14 @@ cd "$(dirname "$0")/.."
 
 compilers=(gcc g++ libc6-dev make pkg-config ca-certificates)
 rust=(rustc-web cargo-web rustfmt-web rust-web-clippy)
-peers=(libgc-dev libmimalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby
-    valgrind shellcheck fonts-dejavu-core)
+# What tests are built with and run under, and readers of the formats that Neap writes.
+tests=(libgc-dev valgrind shellcheck fonts-dejavu-core python3 python3-prometheus-client bpftrace
+    bsdutils chromium)
 # Compilers of D, and a program written in it.
 d=(ldc gdc dub onedrive)
-# Readers of the formats that Neap writes.
-readers=(python3 python3-prometheus-client bpftrace bsdutils chromium)
-command -v go >/dev/null || readers+=(golang-go)
+# What benchmarks compare with.
+peers=(libmimalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby)
+command -v go >/dev/null || peers+=(golang-go)
 
 say() { echo "setup: $*" >&2; }
 
@@ -52,12 +56,12 @@ install() {
         exit 2
     fi
     if [ $updated = no ]; then
-        as_root apt-get -qq update
+        as_root apt-get -qq update 2>&1 | tools/follow.sh "setup, apt-get update" >&2
         updated=yes
     fi
     say "installing $*"
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install \
-        "$@" >&2
+        "$@" 2>&1 | tools/follow.sh "setup, apt-get install" >&2
 }
 
 have_rust() {
@@ -102,17 +106,33 @@ set_up_build() {
     set_up_rust
 }
 
-case "${1:-all}" in
-build) set_up_build ;;
-clients) tests/clients/install.sh ;;
-all)
+# set_up PACKAGE…: what is missing of them, after what building needs.
+set_up() {
     set_up_build
     # shellcheck disable=SC2046
-    install $(missing "${peers[@]}" "${readers[@]}" "${d[@]}")
+    install $(missing "$@")
+}
+
+case "${1:-all}" in
+build) set_up_build ;;
+demo)
+    set_up_build
+    tests/clients/install.sh demo
+    ;;
+test)
+    set_up "${tests[@]}"
+    tests/clients/install.sh
+    ;;
+rest)
+    set_up "${tests[@]}" "${d[@]}"
+    tests/clients/install.sh
+    ;;
+bench | all)
+    set_up "${tests[@]}" "${d[@]}" "${peers[@]}"
     tests/clients/install.sh
     ;;
 *)
-    say "want build, clients or all, not $1"
+    say "want build, demo, test, rest, bench or all, not $1"
     exit 2
     ;;
 esac

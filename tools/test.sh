@@ -1,39 +1,47 @@
 #!/bin/bash
-# Runs every test of every part, or of the named parts. Usage: tools/test.sh [PART …]
+# Runs the parts of the tests: those of `make test`, with --rest the others, or the named ones.
+# Usage: tools/test.sh [--rest | PART …]
 #
 # A part is a command that prints a line `ok - NAME` or `not ok - NAME` for each test (what it has
 # to say about a failure goes before that, in lines that begin with `#`); `ok - NAME # SKIP REASON`
 # is neither a pass nor a failure. A part that prints no result, or that fails without one that says
 # so, counts as one failure. The last line is `N passed, M failed`. Parts that test what is built
-# have it built first; if that fails, each of them is one failure. Called by `make test`.
+# have it built, beside the parts before them that need nothing built; if that fails, each of them
+# is one failure. Called by `make test`, `make test-rest` and .ci/run.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 # The tests' own options, not those of whoever runs them.
 unset "${!NEAP_@}"
+# Enough for backtraces, and built sooner.
+export CARGO_PROFILE_DEV_DEBUG=line-tables-only
 
-parts=(format lint source rust doc tools c bdw stats limits workloads observe torture watches d
-    clients)
-need_build=" tools c bdw stats limits workloads observe torture watches d clients "
+parts=(format lint source rust tools c bdw stats observe torture clients)
+# What takes long, or what few changes touch.
+rest=(features doc rust-model torture-rest limits workloads watches d)
+need_build=" tools c bdw stats limits workloads observe torture torture-rest watches d clients "
 
 run_part() {
     case $1 in
-    build) tools/one.sh "the release can be built" tools/build.sh ;;
     format) tools/one.sh "cargo fmt" tools/with-rust.sh cargo fmt --all --check ;;
     lint) tools/one.sh "cargo clippy" \
-        tools/with-rust.sh cargo clippy --quiet --workspace --all-targets -- -D warnings
-        # What only a benchmark is built with.
-        tools/one.sh "cargo clippy, marks in objects" tools/with-rust.sh \
-            cargo clippy --quiet --package neap-core --features marks-in-objects -- -D warnings ;;
+        tools/with-rust.sh cargo clippy --quiet --workspace --all-targets -- -D warnings ;;
+    # What only a benchmark is built with.
+    features) tools/one.sh "cargo clippy, marks in objects" tools/with-rust.sh \
+        cargo clippy --quiet --package neap-core --features marks-in-objects -- -D warnings ;;
     source) tools/with-rust.sh cargo xtask ci ;;
-    rust) tools/with-rust.sh cargo xtask rust-tests ;;
+    rust) tools/with-rust.sh cargo xtask rust-tests -- --workspace --exclude neap-model ;;
+    # It tries millions of states.
+    rust-model) tools/with-rust.sh cargo xtask rust-tests -- --package neap-model ;;
     doc) tools/one.sh "rustdoc, examples in it" tools/rustdoc.sh ;;
     tools) tools/tests/run.sh ;;
+    torture-rest) tests/torture/run.sh --rest ;;
     *) "tests/$1/run.sh" ;;
     esac
 }
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+work=$(mktemp -d)
+log=$work/log
+trap 'kill "${build:-}" 2>/dev/null; rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
 failures=()
 
@@ -43,16 +51,19 @@ fail() {
     failed=$((failed + 1))
 }
 
-# Runs the part $1, and counts what it says; leaves how it ended in $status.
+# run_counted PART COMMAND…: runs it, and counts what it says; leaves how it ended in $status.
 run_counted() {
     local part=$1 start=$SECONDS
     local part_passed part_failed part_skipped name
+    shift
     echo "# part $part"
-    run_part "$part" 2>&1 | tee "$log"
+    "$@" 2>&1 | tools/follow.sh "part $part" "$work/times" | tee "$log"
     status=${PIPESTATUS[0]}
     part_skipped=$(grep -c '^ok - .*# SKIP' "$log")
     part_passed=$(($(grep -c '^ok - ' "$log") - part_skipped))
     part_failed=$(grep -c '^not ok - ' "$log")
+    # Tests that run beside each other say themselves how long they took.
+    sed -n 's/^# \([0-9]*\)\.[0-9] s: /\1 /p' "$log" >>"$work/times"
     while IFS= read -r name; do failures+=("$name"); done < <(sed -n 's/^not ok - //p' "$log")
     passed=$((passed + part_passed))
     failed=$((failed + part_failed))
@@ -62,24 +73,55 @@ run_counted() {
     elif [ $((part_passed + part_failed + part_skipped)) = 0 ]; then
         fail "$part has no tests"
     fi
+    echo "$((SECONDS - start)) $part" >>"$work/parts"
     echo "# part $part: $part_passed passed, $part_failed failed, $part_skipped skipped," \
         "$((SECONDS - start)) s"
 }
 
-asked=("${@:-${parts[@]}}")
+needs_build() { [ "${need_build/ $1 /}" != "$need_build" ]; }
+
+# The build has one result, which is shown when somebody waits for it.
+start_build() {
+    {
+        tools/one.sh "the release can be built" tools/build.sh >"$work/build" 2>&1
+        echo $? >"$work/status.new"
+        mv "$work/status.new" "$work/status"
+    } &
+    build=$!
+}
+await_build() {
+    while [ ! -e "$work/status" ]; do sleep 0.2; done
+    cat "$work/build"
+    return "$(cat "$work/status")"
+}
+
+# The first lines of the file $1, those with the largest numbers first.
+slowest() { sort -rn "$1" 2>/dev/null | awk -v most="$2" '$1 > 0 && NR <= most' | sed 's/ / s: /'; }
+
+case "${1:-}" in
+'') asked=("${parts[@]}") ;;
+--rest) asked=("${rest[@]}") ;;
+*) asked=("$@") ;;
+esac
+
 built=unknown
 for part in "${asked[@]}"; do
-    if [ "$built" = unknown ] && [ "${need_build/ $part /}" != "$need_build" ]; then
-        run_counted build
+    ! needs_build "$part" || [ -n "${build:-}" ] || start_build
+done
+for part in "${asked[@]}"; do
+    if [ "$built" = unknown ] && needs_build "$part"; then
+        run_counted build await_build
         built=$([ "$status" = 0 ] && echo yes || echo no)
     fi
-    if [ "$built" = no ] && [ "${need_build/ $part /}" != "$need_build" ]; then
+    if [ "$built" = no ] && needs_build "$part"; then
         fail "$part: there is nothing to test, since it could not be built"
         continue
     fi
-    run_counted "$part"
+    run_counted "$part" run_part "$part"
 done
 
+slowest "$work/parts" 5 | sed 's/^/# slowest parts, /'
+slowest "$work/times" 10 | sed 's/^/# slowest tests, /'
 for name in ${failures[@]+"${failures[@]}"}; do
     echo "# failed: $name"
 done

@@ -5,20 +5,18 @@
 #   --library PATH  test this libgc.so.1 (a file, or a directory that holds it) instead of build/lib/neap/libgc.so.1
 #   NAME            run only these programs (alloc, threads, ..., misuse, symbols)
 # NEAP_* and GC_* of the environment reach the programs. Exit status: 0 all passed, 1 some did not, 2 nothing to test.
-set -uo pipefail
-
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-library=$root/build/lib/neap/libgc.so.1
-only=()
+. "$(dirname "$0")/../lib.sh"
+begin bdw
+here=$PWD/tests/bdw
+library=$prefix/lib/neap/libgc.so.1
 while [ $# -gt 0 ]; do
     case $1 in
     --library)
         [ $# -ge 2 ] || { echo "run.sh: --library needs a path" >&2; exit 2; }
-        library=$2
+        library=$(cd "$from" && realpath "$2")
         shift 2
         ;;
-    -*) sed -n '4,6s/^# //p' "$0" >&2; exit 2 ;;
+    -*) sed -n '4,6s/^# //p' "$here/run.sh" >&2; exit 2 ;;
     *) only+=("$1"); shift ;;
     esac
 done
@@ -36,29 +34,7 @@ trap 'rm -rf "$work"' EXIT
 # The directory that programs find the library in under its soname.
 mkdir "$work/lib"
 ln -s "$(realpath "$library")" "$work/lib/libgc.so.1"
-passed=0
-failed=0
-
-wanted() {
-    [ ${#only[@]} = 0 ] && return
-    local name
-    for name in "${only[@]}"; do [ "$name" = "$1" ] && return; done
-    return 1
-}
-
-# report NAME STATUS FILE: a TAP line; what is in FILE goes before it if the status is not 0.
-report() {
-    if [ "$2" = 0 ]; then
-        echo "ok - bdw/$1"
-        passed=$((passed + 1))
-    else
-        head -20 "$3" | cut -c1-300 | sed 's/^/#   /'
-        echo "not ok - bdw/$1 (status $2)"
-        failed=$((failed + 1))
-    fi
-}
-
-compile() { # compile SOURCE OUTPUT LIBRARIES...
+build() { # build SOURCE OUTPUT LIBRARIES...
     local source=$1 output=$2
     shift 2
     case $source in
@@ -71,18 +47,18 @@ compile() { # compile SOURCE OUTPUT LIBRARIES...
 both() {
     local name=$1 status
     shift
-    timeout 120 "$@" >"$work/log" 2>&1
-    report "$name on libgc" $? "$work/log"
-    BDW_ON_NEAP=1 LD_LIBRARY_PATH=$work/lib timeout 120 "$@" >"$work/log" 2>&1
-    report "$name on neap" $? "$work/log"
+    timeout 120 "$@" >"$out/output" 2>&1
+    report $? "$name on libgc"
+    BDW_ON_NEAP=1 LD_LIBRARY_PATH=$work/lib timeout 120 "$@" >"$out/output" 2>&1
+    report $? "$name on neap"
 }
 
 for source in alloc finalizers links kinds typed roots collect debugging runtimes threads stacks fork signals environment; do
     wanted $source || continue
-    if compile "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$work/log"; then
+    if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"
     else
-        report "$source: compile" 1 "$work/log"
+        report 1 "$source: compile"
     fi
 done
 
@@ -107,19 +83,19 @@ if wanted small_stacks; then
 fi
 
 if wanted classes; then
-    if compile "$here/classes.cc" "$work/classes" -lgccpp -lgc 2>"$work/log"; then
+    if build "$here/classes.cc" "$work/classes" -lgccpp -lgc 2>"$out/output"; then
         both classes "$work/classes"
     else
-        report "classes: compile" 1 "$work/log"
+        report 1 "classes: compile"
     fi
 fi
 
 if wanted loaded; then
-    if compile "$here/plugin.c" "$work/plugin.so" -shared -fPIC 2>"$work/log" &&
-        compile "$here/loaded.c" "$work/loaded" -ldl 2>>"$work/log"; then
+    if build "$here/plugin.c" "$work/plugin.so" -shared -fPIC 2>"$out/output" &&
+        build "$here/loaded.c" "$work/loaded" -ldl 2>>"$out/output"; then
         both loaded "$work/loaded" "$work/plugin.so"
     else
-        report "loaded: compile" 1 "$work/log"
+        report 1 "loaded: compile"
     fi
 fi
 
@@ -128,20 +104,20 @@ if wanted linked; then
     mkdir -p "$work/link"
     ln -sf "$(realpath "$library")" "$work/link/libgc.so"
     {
-        compile "$here/collect.c" "$work/linked" -no-pie -L"$work/link" -lgc -lpthread &&
+        build "$here/collect.c" "$work/linked" -no-pie -L"$work/link" -lgc -lpthread &&
             BDW_ON_NEAP=1 LD_LIBRARY_PATH=$work/lib timeout 120 "$work/linked"
-    } >"$work/log" 2>&1
-    report "linked against neap" $? "$work/log"
+    } >"$out/output" 2>&1
+    report $? "linked against neap"
 fi
 
 # Wrong use: the program has to end by abort(3), and say which function was used wrongly.
 if wanted misuse; then
-    if compile "$here/misuse.c" "$work/misuse" -lgc 2>"$work/log"; then
+    if build "$here/misuse.c" "$work/misuse" -lgc 2>"$out/output"; then
         while read -r case function; do
-            LD_LIBRARY_PATH=$work/lib timeout 60 "$work/misuse" "$case" >"$work/log" 2>&1
+            LD_LIBRARY_PATH=$work/lib timeout 60 "$work/misuse" "$case" >"$out/output" 2>&1
             status=$?
-            if [ $status = 134 ] && grep -q "^$function" "$work/log"; then status=0; fi
-            report "misuse $case" $status "$work/log"
+            if [ $status = 134 ] && grep -q "^$function" "$out/output"; then status=0; fi
+            report $status "misuse $case"
         done 2>/dev/null <<'CASES'
 double-free GC_free(0x
 interior-free GC_free(0x
@@ -158,7 +134,7 @@ kinds-without-end GC_new_kind:
 not-the-same-object GC_same_obj:
 CASES
     else
-        report "misuse: compile" 1 "$work/log"
+        report 1 "misuse: compile"
     fi
 fi
 
@@ -166,28 +142,29 @@ exported() { # exported LIBRARY: what it defines, as in symbols.txt
     nm -D --defined-only "$1" | awk '{ print ($2 == "T" || $2 == "W" ? "function" : "data"), $3 }' | LC_ALL=C sort -k2
 }
 
+has_soname() { objdump -p "$library" | grep -q 'SONAME *libgc\.so\.1$'; }
+
 if wanted symbols; then
-    list=$root/crates/neap-bdw/symbols.txt
-    diff <(grep -v '^#' "$list") <(exported "$library") >"$work/log"
-    report "symbols are those of symbols.txt" $? "$work/log"
+    list=crates/neap-bdw/symbols.txt
+    diff <(grep -v '^#' "$list") <(exported "$library") >"$out/output"
+    report $? "symbols are those of symbols.txt"
     # Everything that Debian's library has, but for what symbols.txt says it leaves out.
     theirs=$(ldconfig -p | awk '/libgc\.so\.1 / { print $NF; exit }')
     if [ -n "$theirs" ]; then
         omitted=$(sed -n '/^#/p' "$list" | grep -o 'GC_[a-z_]*')
         comm -13 <(exported "$library" | awk '{print $2}' | LC_ALL=C sort) \
             <(exported "$theirs" | awk '{print $2}' | grep '^GC_' | LC_ALL=C sort) |
-            grep -vxF "$omitted" >"$work/log"
-        [ ! -s "$work/log" ]
-        report "symbols of libgc are all there" $? "$work/log"
+            grep -vxF "$omitted" >"$out/output"
+        [ ! -s "$out/output" ]
+        report $? "symbols of libgc are all there"
     else
-        echo "ok - bdw/symbols of libgc are all there # SKIP libgc1 is not installed"
+        skip "symbols of libgc are all there" "libgc1 is not installed"
     fi
-    objdump -p "$library" 2>/dev/null | grep -q 'SONAME *libgc\.so\.1$'
-    report "soname is libgc.so.1" $? /dev/null
+    result "soname is libgc.so.1" has_soname
 fi
 
-if [ $((passed + failed)) = 0 ]; then
+if [ "$results" = 0 ]; then
     echo "run.sh: no such test: ${only[*]}" >&2
     exit 2
 fi
-[ $failed = 0 ]
+exit "$failed"

@@ -2,42 +2,13 @@
 # Builds and runs the tests of the C interface against what `make build` laid out, each in a process of its own, and
 # prints a result line for each. Usage: tests/c/run.sh [NAME …]: only these programs. PREFIX=DIR tests another
 # installation; EXECS=N executes that many programs in each way. Called by tools/test.sh.
-set -uo pipefail
-cd "$(dirname "$0")/../.." || exit
-
-prefix=$(realpath "${PREFIX:-build}")
-out=$(realpath -m "${OUT:-build/c}")
-mkdir -p "$out"
+. "$(dirname "$0")/../lib.sh"
+begin c
 only=("$@")
-failed=0
 warnings="-Wall -Wextra -Werror"
 link="-L$prefix/lib -Wl,-rpath,$prefix/lib -lneap -pthread -ldl"
 # What `neap flags --static` adds.
 link_static="$prefix/lib/libneap.a -lgcc_s -lutil -lrt -lpthread -lm -ldl -lc"
-
-wanted() {
-    [ ${#only[@]} = 0 ] && return 0
-    local name
-    for name in "${only[@]}"; do [ "$name" = "$1" ] && return 0; done
-    return 1
-}
-
-# result NAME COMMAND…: one result; says what the command said if it failed.
-result() {
-    local name=$1 status
-    shift
-    timeout 120 "$@" >"$out/output" 2>&1
-    status=$?
-    if [ "$status" = 0 ]; then
-        echo "ok - c/$name"
-    else
-        head -n 30 "$out/output" | sed 's/^/# /'
-        [ "$status" != 124 ] || echo "# did not end within 120 s"
-        echo "# ended with status $status: $*"
-        echo "not ok - c/$name"
-        failed=1
-    fi
-}
 
 # build SOURCE PROGRAM FLAGS…: compiles and links; a failure is a result.
 build() {
@@ -45,22 +16,17 @@ build() {
     shift 2
     [[ $source != *.cpp ]] || compiler="c++ -std=c++11"
     # shellcheck disable=SC2086
-    if ! $compiler -g $warnings -I"$prefix/include" "tests/c/$source" -o "$out/$program" "$@" \
-        >"$out/output" 2>&1; then
-        head -n 30 "$out/output" | sed 's/^/# /'
-        echo "not ok - c/$program (does not compile)"
-        failed=1
-        return 1
-    fi
+    compile "$program" $compiler -g $warnings -I"$prefix/include" "tests/c/$source" \
+        -o "$out/$program" "$@"
 }
 
 # test_program NAME [ARGUMENT…]: runs tests/c/NAME as it is, with every internal check, and with the byte past the end.
 test_program() {
     local name=${1%.*}
     shift
-    result "$name" "$out/$name" "$@"
-    result "$name, check=3" env NEAP_CHECK=3 NEAP_MIN_TRIGGER=64K "$out/$name" "$@"
-    result "$name, past_end" env NEAP_PAST_END=1 "$out/$name" "$@"
+    result_beside "$name" "$out/$name" "$@"
+    result_beside "$name, check=3" env NEAP_CHECK=3 NEAP_MIN_TRIGGER=64K "$out/$name" "$@"
+    result_beside "$name, past_end" env NEAP_PAST_END=1 "$out/$name" "$@"
 }
 
 for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c host.c threads.c blocked.c waits.c fork.c fibers.c \
@@ -70,7 +36,10 @@ for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c
     build "$source" "${source%.*}" -O2 $link || continue
     case $source in
     # What they measure is what the options change, or does not depend on them.
-    layout_matches.c | options.c | address_space.c | waits.c | untouched.c) result "${source%.*}" "$out/${source%.*}" ;;
+    layout_matches.c | options.c | address_space.c | waits.c | untouched.c)
+        settle
+        result "${source%.*}" "$out/${source%.*}"
+        ;;
     *) test_program "$source" ;;
     esac
 done
@@ -92,6 +61,7 @@ if wanted small_stacks; then
 fi
 
 # It waits for ten seconds, so once.
+settle
 if wanted stuck; then
     # shellcheck disable=SC2086
     build stuck.c stuck -O2 -rdynamic $link && result stuck "$out/stuck"
@@ -180,7 +150,7 @@ if wanted fork_faults; then
         for case in while-others-allocate from-several-threads killed-children in-a-finalizer chains children-are-lazy \
             closed-descriptors spawned daemonized registrations; do
             for watch in none pagemap fork; do
-                result "fork_faults, $case, watch=$watch" \
+                result_beside "fork_faults, $case, watch=$watch" \
                     env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=256K "$out/fork_faults" "$case"
             done
         done
@@ -196,10 +166,10 @@ for source in alloc.c threads.c fork.c thread_roots.c cxx.cpp; do
     wanted "$name" || continue
     # shellcheck disable=SC2086
     {
-        build "$source" "$name-O0" -O0 $link && result "$name, -O0" "$out/$name-O0"
-        build "$source" "$name-calls" -O2 -DNEAP_NO_INLINE $link && result "$name, calls" "$out/$name-calls"
-        build "$source" "$name-fixed" -O2 -fno-pie -no-pie $link && result "$name, no PIE" "$out/$name-fixed"
-        build "$source" "$name-static" -O2 $link_static && result "$name, libneap.a" "$out/$name-static"
+        build "$source" "$name-O0" -O0 $link && result_beside "$name, -O0" "$out/$name-O0"
+        build "$source" "$name-calls" -O2 -DNEAP_NO_INLINE $link && result_beside "$name, calls" "$out/$name-calls"
+        build "$source" "$name-fixed" -O2 -fno-pie -no-pie $link && result_beside "$name, no PIE" "$out/$name-fixed"
+        build "$source" "$name-static" -O2 $link_static && result_beside "$name, libneap.a" "$out/$name-static"
     }
 done
 
@@ -223,4 +193,5 @@ fi
 wanted symbols && result symbols tests/c/symbols.sh "$prefix"
 wanted inline && result inline tests/c/inline.sh "$prefix" "$out"
 wanted soname && result "soname" sh -c "readelf -d '$prefix/lib/libneap.so' | grep -q 'soname: \[libneap.so.0\]'"
+settle
 exit "$failed"

@@ -1,44 +1,14 @@
 #!/bin/bash
 # Builds and runs the tests of the D package against what `make build` laid out, in each mode of the collector, and runs real D programs on it, with output compared to that of
 # druntime's own collector. Prints a result line for each. Usage: tests/d/run.sh [NAME …]: only these. PREFIX=DIR tests another installation. Called by tools/test.sh.
-set -uo pipefail
-cd "$(dirname "$0")/../.." || exit
-
-prefix=$(realpath "${PREFIX:-build}")
-out=$(realpath -m "${OUT:-build/d}")
-mkdir -p "$out"
+. "$(dirname "$0")/../lib.sh"
+begin d
 only=("$@")
-failed=0
 
 if ! command -v ldc2 >/dev/null; then
     echo "ok - d # SKIP no ldc2"
     exit 0
 fi
-
-wanted() {
-    [ ${#only[@]} = 0 ] && return 0
-    local name
-    for name in "${only[@]}"; do [ "$name" = "$1" ] && return 0; done
-    return 1
-}
-
-# result NAME COMMAND…: one result; says what the command said if it failed.
-result() {
-    local name=$1 status
-    shift
-    timeout 120 "$@" >"$out/output" 2>&1
-    status=$?
-    if [ "$status" = 0 ]; then
-        echo "ok - d/$name"
-    else
-        head -n 30 "$out/output" | sed 's/^/# /'
-        [ "$status" != 124 ] || echo "# did not end within 120 s"
-        echo "# ended with status $status: $*"
-        echo "not ok - d/$name"
-        failed=1
-        return 1
-    fi
-}
 
 # same NAME FILE COMMAND…: the command prints what is in the file.
 same() {

@@ -3,41 +3,25 @@
 # (CONTRIBUTING.md); what lies in brackets was measured. Called by tools/test.sh.
 # usage: tests/limits/run.sh [NAME…]: only these groups (leak, cgroup, soft, shrink, kernel-writes).
 #        SHRINK_MIB=N for shrink: how much it holds before it drops a hundredth of it (400 unless told). PREFIX=DIR tests another installation than build/.
-set -uo pipefail
-cd "$(dirname "$0")/../.." || exit
-
-prefix=$(realpath "${PREFIX:-build}")
+. "$(dirname "$0")/../lib.sh"
+begin limits
 library=$prefix/lib/neap
-out=$(realpath -m "${OUT:-build/limits}")
-mkdir -p "$out"
-groups=("$@")
-failed=0
+only=("$@")
+limit=60
 
 if ! [ -e "$library/libgc.so.1" ]; then
     echo "run.sh: there is no $library/libgc.so.1; run 'make build' first" >&2
     exit 2
 fi
 
-wanted() { [ ${#groups[@]} = 0 ] || [[ " ${groups[*]} " == *" $1 "* ]]; }
-
-# report STATUS NAME: a result line with what the program said last; all that it said comes first if it failed.
-report() {
-    if [ "$1" = 0 ]; then
-        echo "ok - limits/$2 [$(said)]"
-    else
-        head -n 20 "$out/output" | cut -c1-300 | sed 's/^/# /'
-        echo "# ended with status $1"
-        echo "not ok - limits/$2"
-        failed=1
-    fi
-}
+# measured STATUS NAME: a result with what the program said last.
+measured() { report "$1" "$2 [$(said)]"; }
 
 said() { tail -n 1 "$out/output"; }
 
 build() {
-    cc -O2 -g -Wall -Wextra -Werror "tests/limits/$1.c" -o "$out/$1" "${@:2}" -lgc -lpthread >"$out/output" 2>&1 && return
-    report 1 "$1 (does not compile)"
-    return 1
+    compile "$1" cc -O2 -g -Wall -Wextra -Werror "tests/limits/$1.c" -o "$out/$1" \
+        "${@:2}" -lgc -lpthread
 }
 
 # neap WATCH ASSIGNMENT… PROGRAM ARGUMENT…: runs a program on Neap.
@@ -75,7 +59,7 @@ if wanted leak && build leak; then
         for arguments in "0" "10 0 3"; do
             # shellcheck disable=SC2086
             neap $watch NEAP_MAX_HEAP=64MiB "$out/leak" $arguments
-            report $? "leak $arguments, max_heap=64MiB, $watch"
+            measured $? "leak $arguments, max_heap=64MiB, $watch"
         done
     done
 fi
@@ -87,19 +71,19 @@ if wanted cgroup && build leak; then
             for arguments in "0" "0 100" "10 0 3"; do
                 # shellcheck disable=SC2086
                 neap_in_group $watch "$out/leak" $arguments
-                report $? "leak $arguments, in a control group of 64 MiB, $watch"
+                measured $? "leak $arguments, in a control group of 64 MiB, $watch"
             done
         done
         neap_in_group none NEAP_MAX_HEAP=16MiB "$out/leak"
         status=$?
         kept=$(said | sed 's/.*"kept_mib": \([0-9]*\).*/\1/')
         [ $status = 0 ] && [ "$kept" -le 16 ]
-        report $? "leak, max_heap=16MiB wins over the control group"
+        measured $? "leak, max_heap=16MiB wins over the control group"
         { in_group timeout 60 "$out/leak"; } 2>/dev/null
         echo "# on Debian's libgc the same program ends with status $? in that group (137: the kernel killed it)"
         remove_group
     else
-        echo "ok - limits/leak in a control group # SKIP no memory control group can be made here"
+        skip "leak in a control group" "no memory control group can be made here"
     fi
     if make_group 64M 1G; then
         neap_in_group none "$out/leak" 10 &
@@ -110,12 +94,12 @@ if wanted cgroup && build leak; then
         status=$?
         kept=$(said | sed 's/.*"kept_mib": \([0-9]*\).*/\1/')
         [ $status = 0 ] && [ "$kept" -gt 64 ]
-        report $? "leak 10, in a control group of 64 MiB that gets 128 while it runs"
+        measured $? "leak 10, in a control group of 64 MiB that gets 128 while it runs"
         remove_group
     fi
     if make_group 1G 64M; then
         neap_in_group none "$out/leak"
-        report $? "leak, in a control group whose parent has 64 MiB"
+        measured $? "leak, in a control group whose parent has 64 MiB"
         remove_group
     fi
 fi
@@ -131,7 +115,7 @@ if wanted soft && build steady; then
         limited=$(peak)
         echo "# most of the heap in use: $((limited >> 20)) MiB, without the limit $((free >> 20))"
         [ $status = 0 ] && [ "$limited" -le $((58 << 20)) ] && [ "$free" -gt "$limited" ]
-        report $? "soft_limit=50MiB, $watch"
+        measured $? "soft_limit=50MiB, $watch"
     done
 fi
 
@@ -150,7 +134,7 @@ if wanted shrink && build shrink; then
         wait "${jobs[index]}"
         status=$?
         cp "$out/shrink-$((index + 1))" "$out/output"
-        report $status "shrink from $mib MB and idle, ${names[index]}"
+        measured $status "shrink from $mib MB and idle, ${names[index]}"
     done
 fi
 
@@ -166,17 +150,17 @@ if wanted kernel-writes && build kernel_writes; then
         [ "${way#* }" != "$way" ] || way="$way 40000 heap"
         for watch in "${watches[@]}"; do
             if ! "$prefix/bin/neap" doctor | grep -q "^ *$watch *works"; then
-                echo "ok - limits/kernel writes, $way, $watch # SKIP it does not work here"
+                skip "kernel writes, $way, $watch" "it does not work here"
                 continue
             fi
             # shellcheck disable=SC2086
             neap "$watch" NEAP_MIN_TRIGGER=256K NEAP_GROWTH=0.1 "$out/kernel_writes" $way
             status=$?
             if [ $status = 77 ]; then
-                echo "ok - limits/kernel writes, $way, $watch # SKIP the kernel does not offer io_uring here"
+                skip "kernel writes, $way, $watch" "the kernel does not offer io_uring here"
                 continue
             fi
-            report $status "kernel writes, $way, $watch"
+            measured $status "kernel writes, $way, $watch"
         done
         [ ${#watches[@]} -gt 1 ] || continue
         # shellcheck disable=SC2086

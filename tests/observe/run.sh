@@ -2,35 +2,13 @@
 # Tests of what a running program shows of its memory: the live page by `neap top` and `neap metrics`, probes. Usage: tests/observe/run.sh. PREFIX=DIR tests another
 # installation. Called by tools/test.sh.
 # shellcheck disable=SC2317,SC2016 # functions are called by name; backquotes are Markdown's
-set -uo pipefail
-cd "$(dirname "$0")/../.." || exit
-
-prefix=$(realpath "${PREFIX:-build}")
-out=$(realpath -m "${OUT:-build/observe}")
-mkdir -p "$out"
+. "$(dirname "$0")/../lib.sh"
+begin observe
 neap=$prefix/bin/neap
 # Debian's own, which has Debian's modules, also where another one comes first.
 python=/usr/bin/python3
 [ -x "$python" ] || python=python3
-failed=0
 client=
-
-# result NAME COMMAND…: one result; says what the command said if it failed.
-result() {
-    local name=$1 status
-    shift
-    "$@" >"$out/output" 2>&1
-    status=$?
-    if [ "$status" = 0 ]; then
-        echo "ok - observe/$name"
-    else
-        head -n 30 "$out/output" | cut -c1-200 | sed 's/^/# /'
-        echo "not ok - observe/$name (status $status)"
-        failed=1
-    fi
-}
-
-skip() { echo "ok - observe/$1 # SKIP $2"; }
 
 # start ARGUMENT…: starts the client; its process is $client, its input stays open until stop.
 start() {

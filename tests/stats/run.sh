@@ -1,31 +1,10 @@
 #!/bin/bash
 # Records programs whose requests are known, and compares what `neap report` says; ends them in every way. Prints a
 # result line for each test. PREFIX=DIR tests another installation than build/. Called by tools/test.sh.
-set -uo pipefail
-cd "$(dirname "$0")/../.." || exit
-
-prefix=$(realpath "${PREFIX:-build}")
-out=$(realpath -m "${OUT:-build/stats}")
-rm -rf "$out"
-mkdir -p "$out"
+. "$(dirname "$0")/../lib.sh"
+rm -rf "${OUT:-build/stats}"
+begin stats
 neap=$prefix/bin/neap
-failed=0
-
-# result NAME COMMAND…: one result; says what the command said if it failed.
-result() {
-    local name=$1 status
-    shift
-    "$@" >"$out/output" 2>&1
-    status=$?
-    if [ "$status" = 0 ]; then
-        echo "ok - stats/$name"
-    else
-        head -n 30 "$out/output" | sed 's/^/# /'
-        echo "# ended with status $status: $*"
-        echo "not ok - stats/$name"
-        failed=1
-    fi
-}
 
 # field FILE PATH: a field of the report's JSON, such as requested.objects.
 field() {
@@ -217,16 +196,10 @@ compare() {
         "$neap" report "$out/in-order" "$out/crash" --json | grep -q '"a": 4146'
 }
 
-cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$prefix/include" tests/stats/requests.c \
-    -o "$out/requests" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || {
-    echo "not ok - stats/requests.c (does not compile)"
-    exit 1
-}
-cc -std=gnu11 -g -O2 -fomit-frame-pointer -Wall -Wextra -Werror -I"$prefix/include" tests/stats/sites.c \
-    -o "$out/sites-program" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || {
-    echo "not ok - stats/sites.c (does not compile)"
-    exit 1
-}
+compile requests.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$prefix/include" tests/stats/requests.c \
+    -o "$out/requests" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
+compile sites.c cc -std=gnu11 -g -O2 -fomit-frame-pointer -Wall -Wextra -Werror -I"$prefix/include" tests/stats/sites.c \
+    -o "$out/sites-program" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
 for test in in_order crash fork closed full together refused compare sites unsampled; do
     result "$test" "$test"
 done
@@ -235,7 +208,7 @@ with() {
     if command -v "$1" >/dev/null; then
         result "$2" "$2"
     else
-        echo "ok - stats/$2 # SKIP no $1"
+        skip "$2" "no $1"
     fi
 }
 with go profile
@@ -244,11 +217,11 @@ with ldc2 typed_d
 if [ -e /usr/include/gc/gc.h ] && [ -e "$prefix/lib/neap/libgc.so.1" ]; then
     result typed_libgc typed_libgc
 else
-    echo "ok - stats/typed_libgc # SKIP no gc.h"
+    skip typed_libgc "no gc.h"
 fi
 if command -v chromium chromium-browser google-chrome >/dev/null; then
     result page page
 else
-    echo "ok - stats/page # SKIP no Chromium"
+    skip page "no Chromium"
 fi
 exit "$failed"

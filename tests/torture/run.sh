@@ -4,13 +4,14 @@
 #
 # The seeds of the ordinary run are fixed; --seconds and --runs take new ones. A failed run says how to repeat it:
 # with one thread it does the same again; with several, threads meet otherwise each time.
-set -uo pipefail
-cd "$(dirname "$0")/../.." || exit
+. "$(dirname "$0")/../lib.sh"
+begin torture
 unset "${!NEAP_@}"
 
 usage() {
     cat <<'EOF'
-usage: tests/torture/run.sh [--seconds N | --runs N] [--seed N] [--watch NAME]…
+usage: tests/torture/run.sh [--rest | --seconds N | --runs N] [--seed N] [--watch NAME]…
+  --rest       what a run without it leaves out
   --seconds N  go on for so long, with random seeds
   --runs N     so many short runs, with random seeds
   --watch NAME only under this watch, or under these in turn
@@ -18,7 +19,7 @@ usage: tests/torture/run.sh [--seconds N | --runs N] [--seed N] [--watch NAME]�
 EOF
 }
 
-seconds=0 runs=0 seed=10 watches= asked=0
+seconds=0 runs=0 seed=10 watches= asked=0 rest=no
 while [ $# -gt 0 ]; do
     case "$1" in
     --seconds | --runs | --seed)
@@ -30,6 +31,10 @@ while [ $# -gt 0 ]; do
         esac
         declare "${1#--}=$2"
         shift 2
+        ;;
+    --rest)
+        rest=yes
+        shift
         ;;
     --watch)
         watches+="${2:-} " asked=1
@@ -47,33 +52,21 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-tools/with-rust.sh cargo build --quiet --release --package neap-torture || {
-    echo "not ok - torture can be built"
-    exit 1
-}
-target=$(tools/with-rust.sh cargo metadata --format-version 1 --no-deps |
-    sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-torture=$target/release/neap-torture
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-failed=0
-limit=120
+build_torture
+# Several of these may run at once.
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+log=$out/output shown=60
 
-# Runs a command within a time limit; the result NAME is ok if it ends with STATUS.
-# result NAME STATUS COMMAND…
-result() {
-    local name=$1 wanted=$2
+# result_of NAME STATUS COMMAND…: ok if the command ends with STATUS within its time.
+result_of() {
+    local name=$1 wanted=$2 status
     shift 2
-    timeout --kill-after=5 "$limit" "$@" >"$log" 2>&1
-    local status=$?
-    if [ "$status" = "$wanted" ]; then
-        echo "ok - torture/$name"
-    else
-        head -n 60 "$log" | cut -c 1-300 | sed 's/^/# /'
-        echo "# ended with status $status: $*"
-        echo "not ok - torture/$name"
-        failed=$((failed + 1))
-    fi
+    within "$@"
+    status=$?
+    [ "$status" != "$wanted" ] || { passed "$name" && return; }
+    echo "# not status $wanted: $*"
+    report "$status, not $wanted" "$name"
 }
 
 # Ways to run, a name and arguments each.
@@ -105,13 +98,13 @@ run_way() {
     read -ra way <<<"${ways[$1]}"
     local name=${way[0]}
     [ "$watches" = "$3" ] || name=$name-$3
-    result "$name (seed $2)" 0 "$torture" run --seed "$2" "${way[@]:1}" --neap "watch=$3"
+    result_of "$name (seed $2)" 0 "$torture" run --seed "$2" "${way[@]:1}" --neap "watch=$3"
 }
 
 possible=$("$torture" watches)
 for watch in $watches; do
     grep -qx "$watch" <<<"$possible" || {
-        echo "ok - torture/under watch $watch # SKIP it does not work here; those that do: ${possible//$'\n'/ }"
+        skip "under watch $watch" "it does not work here; those that do: ${possible//$'\n'/ }"
         watches=${watches/$watch /}
     }
 done
@@ -121,7 +114,7 @@ watches=${watches:-$possible}
 if [ "$seconds" != 0 ] || [ "$runs" != 0 ]; then
     done=0 limit=300
     for case_name in $([ "$seconds" -lt 300 ] || "$torture" cases --long); do
-        result "$case_name" 0 "$torture" case "$case_name"
+        result_of "$case_name" 0 "$torture" case "$case_name"
     done
     limit=120
     # One way after the other, each under each watch.
@@ -130,28 +123,41 @@ if [ "$seconds" != 0 ] || [ "$runs" != 0 ]; then
         run_way $((done / ${#turns[@]} % ${#ways[@]})) $((RANDOM << 15 | RANDOM)) "${turns[done % ${#turns[@]}]}"
         done=$((done + 1))
     done
-    [ "$failed" = 0 ]
-    exit
+    exit "$failed"
 fi
 
-limit=20
-for case_name in $("$torture" cases); do
-    result "$case_name" 0 "$torture" case "$case_name"
-done
-limit=120
-# Under a watch that is not among the first two only some of the ways; --seconds takes them all.
+if [ "$rest" = no ]; then
+    limit=20
+    for case_name in $("$torture" cases); do
+        result_of "$case_name" 0 "$torture" case "$case_name"
+    done
+    limit=120
+fi
+# Without --rest all ways under the first watch, and few under the others. With it those that this
+# leaves out: of the first two watches all ways, of the others some; --seconds takes them all.
+few=" four-checked references no-functions "
 some=" two four-checked threads forks finalizers references no-functions "
-first=" $(head -n 2 <<<"$possible" | tr '\n' ' ')"
+first=" $(head -n 1 <<<"$possible") "
+second=" $(sed -n 2p <<<"$possible") "
+is_in() { [ "${1/ $2 /}" != "$1" ]; }
 for watch in $watches; do
     for way in "${!ways[@]}"; do
-        [ "${first/ $watch /}" != "$first" ] || [ "${some/ ${ways[way]%% *} /}" != "$some" ] || continue
+        name=${ways[way]%% *}
+        quick=no
+        ! is_in "$first" "$watch" && ! is_in "$few" "$name" || quick=yes
+        if [ "$rest" = no ]; then
+            [ $quick = yes ] || continue
+        else
+            [ $quick = no ] && { is_in "$second" "$watch" || is_in "$some" "$name"; } || continue
+        fi
         run_way "$way" $((seed + way)) "$watch"
     done
 done
+[ "$rest" = no ] || exit "$failed"
 # That faults are found: these have to fail, and for the right reason.
 for sabotage in lost stale leak weak; do
     for number in 1 2; do
-        result "finds-$sabotage (seed $number)" 1 "$torture" run --seed "$number" --threads 1 \
+        result_of "finds-$sabotage (seed $number)" 1 "$torture" run --seed "$number" --threads 1 \
             --operations 20000 --sabotage "$sabotage"
         case $sabotage in
         lost | weak) wanted='torture: \(lost\|stale contents\):' ;;
@@ -159,10 +165,8 @@ for sabotage in lost stale leak weak; do
         leak) wanted='torture: leak:' ;;
         esac
         if ! grep -q "$wanted" "$log"; then
-            sed 's/^/# /' "$log"
-            echo "not ok - torture/finds-$sabotage, and says so (seed $number)"
-            failed=$((failed + 1))
+            not_ok "finds-$sabotage, and says so (seed $number)" "$log"
         fi
     done
 done
-[ "$failed" = 0 ]
+exit "$failed"

@@ -3,28 +3,9 @@
 # makes exactly the requests of its pattern file, by its own count and the library's. Usage: tests/workloads/run.sh. PREFIX=DIR tests another installation.
 # Called by tools/test.sh.
 # shellcheck disable=SC2317 # functions are called by bash -c
-set -uo pipefail
-cd "$(dirname "$0")/../.." || exit
-
-prefix=$(realpath "${PREFIX:-build}")
-out=$(realpath -m "${OUT:-build/workloads}")
+. "$(dirname "$0")/../lib.sh"
+begin workloads
 mkdir -p "$out/lib"
-failed=0
-
-# result NAME COMMAND…: one result; says what the command said if it failed.
-result() {
-    local name=$1 status
-    shift
-    timeout 120 "$@" >"$out/output" 2>&1
-    status=$?
-    if [ "$status" = 0 ]; then
-        echo "ok - workloads/$name"
-    else
-        head -n 20 "$out/output" | cut -c1-300 | sed 's/^/# /'
-        echo "not ok - workloads/$name (status $status)"
-        failed=1
-    fi
-}
 
 result "they build" make --no-print-directory -C bench workloads "OUT=$out" "PREFIX=$prefix" || exit 1
 

@@ -49,6 +49,26 @@ test_a_fresh_machine_gets_a_compiler_and_rust_with_sudo() {
     [ ! -s log ]
 }
 
+test_tests_need_no_peers_of_benchmarks() {
+    machine 0 1.96.0
+    setup test
+    grep -q ' install .*valgrind' log
+    absent 'mono\|jdk\|ruby\|mimalloc\|golang\|ldc' log
+    setup rest
+    grep -q ' install .*ldc' log
+    absent 'mono\|jdk\|ruby\|mimalloc\|golang' log
+    setup bench
+    grep -q ' install .*libmimalloc-dev .*openjdk' log
+}
+
+test_the_demonstration_needs_only_what_it_runs() {
+    machine 0 1.96.0
+    printf '#!/bin/sh\necho "clients $*" >>"$work/log"\n' >tree/tests/clients/install.sh
+    setup demo
+    grep -qx 'clients demo' log
+    absent 'valgrind\|mono\|ldc' log
+}
+
 test_root_needs_no_sudo() {
     machine 0 1.96.0
     setup build

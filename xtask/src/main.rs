@@ -2,9 +2,9 @@
 //! generated from the source. Each check is one file here, with tests that show it failing on a bad
 //! tree.
 //!
-//! Invariant: a check reads, only `options`, `events` and `code-index` without `--check` write, and
-//! only under `docs/`. Run by people, by `tools/test.sh` and by nothing else; single-threaded but
-//! for `rust-tests`.
+//! Invariant: a check reads, only what generates documents writes, without `--check`, and only
+//! under `docs/`. Run by people, by `tools/test.sh` and by nothing else; single-threaded but for
+//! `rust-tests`.
 
 mod code_index;
 mod document;
@@ -12,6 +12,7 @@ mod events;
 mod headers;
 mod layers;
 mod options;
+mod ranks;
 mod rust_tests;
 mod size;
 mod skips;
@@ -64,6 +65,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write the table of locks in docs/concurrency.md from rank.rs.
+    Ranks {
+        /// Only say whether it is up to date.
+        #[arg(long)]
+        check: bool,
+    },
     /// Every check, as test results.
     Ci,
     /// Run every Rust test, each in a process of its own, as test results.
@@ -73,7 +80,7 @@ enum Command {
 type Check = fn(&Tree) -> Outcome;
 
 /// The checks of `ci`, in the order in which they are reported.
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: [(&str, Check); 9] = [
     ("layers", layers::check),
     ("size", size::check),
     ("tags", tags::check),
@@ -81,6 +88,7 @@ const CHECKS: [(&str, Check); 8] = [
     ("skips", skips::check),
     ("options", options::check),
     ("events", events::check),
+    ("ranks", ranks::check),
     ("code-index", code_index::check),
 ];
 
@@ -100,6 +108,8 @@ fn main() -> ExitCode {
         Command::Options { check: false } => report(options::write(&tree)),
         Command::Events { check: true } => report(events::check(&tree)),
         Command::Events { check: false } => report(events::write(&tree)),
+        Command::Ranks { check: true } => report(ranks::check(&tree)),
+        Command::Ranks { check: false } => report(ranks::write(&tree)),
         Command::CodeIndex { check: true } => report(code_index::check(&tree)),
         Command::CodeIndex { check: false } => report(code_index::write(&tree)),
         Command::Ci => ci(&tree),

@@ -55,11 +55,8 @@ fn bare_returns(tokens: TokenStream, lines: &mut Vec<usize>) {
         match token {
             TokenTree::Group(group) => bare_returns(group.stream(), lines),
             TokenTree::Ident(word) if word == "return" => {
-                let ends = |next: &TokenTree| match next {
-                    TokenTree::Punct(mark) => ";,".contains(mark.as_char()),
-                    _ => false,
-                };
-                if tokens.get(index + 1).is_none_or(ends) {
+                let next = tokens.get(index + 1).map(ToString::to_string);
+                if next.is_none_or(|next| next == ";" || next == ",") {
                     lines.push(word.span().start().line);
                 }
             }

@@ -5,6 +5,12 @@
 //! stopped (mark procedures, root callbacks, the `push` functions) allocates nothing and takes no lock.
 //!
 //! Exported functions are declared safe because C calls them: what `gc.h` asks of their arguments is what the `SAFETY` comments cite.
+//!
+//! # Safety
+//!
+//! Exported functions are declared safe because C calls them: what `gc.h` asks of their arguments
+//! is what the `SAFETY` comments cite. Addresses of the program's objects are passed on to
+//! `core_api`, and read here only where `gc.h` says that they are valid.
 
 #![allow(unsafe_code, non_upper_case_globals, non_snake_case, non_camel_case_types)]
 

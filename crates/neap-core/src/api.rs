@@ -2,6 +2,11 @@
 //!
 //! Threads: every function may be called from any thread unless it says otherwise. A thread that nobody attached is attached by the first call that needs it to be; the
 //! first such call of the process starts the collector. Sizes are bytes. Nothing here panics.
+//!
+//! # Safety
+//!
+//! Functions that take addresses are unsafe and pass the caller's promise on; each says in its own
+//! `# Safety` section what that is. Nothing is read through a pointer here.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant: a thread takes locks in the order of [`Rank`], lowest first; debug builds assert it. Called from any thread. Under
 //! `--cfg loom` the atomics are loom's, for the models in `tests/`.
+//!
+//! # Safety
+//!
+//! The lock gives its value to guards only, and there is one guard at a time: that makes it safe to
+//! share, and the accesses to its cell are the only ones there are.
 
 #![allow(unsafe_code)]
 

@@ -149,7 +149,11 @@ fn done_means_that_all_work_is_handled() {
             let (deques, done, handled) = (deques.clone(), done.clone(), handled.clone());
             thread::spawn(move || {
                 if steal_or_done(&deques[1], &deques[0], &done, &handled) {
-                    assert_eq!(handled.load(Relaxed), 3, "the helper left, and there was work");
+                    assert_eq!(
+                        handled.load(Relaxed),
+                        3,
+                        "[mark.inv.done] the helper left, and there was work"
+                    );
                 }
             })
         };

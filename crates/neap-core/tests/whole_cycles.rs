@@ -3,6 +3,11 @@
 //!
 //! Invariant: one test is one process. A graph hangs on a registered root that no stack shows: its
 //! addresses are kept inverted elsewhere. `cycle/stepping` steps the same modes by hand.
+//!
+//! # Safety
+//!
+//! Objects are read and written within the words that they were allocated with; a forked child ends
+//! without cleaning up.
 
 #![cfg(not(any(loom, miri)))]
 #![allow(unsafe_code)]

@@ -2,6 +2,11 @@
 //!
 //! Invariant: the object reads as zero (unless leaf) before its allocation bit makes it one. Zeroing happens outside the critical section, since it takes as long
 //! as the object is large. Called by the thread that allocates.
+//!
+//! # Safety
+//!
+//! Zeroes and reads the pages of a new object. They were taken under the heap's lock for this
+//! thread, are committed, and nobody else learns of them before the allocation bit is set.
 
 #![allow(unsafe_code)]
 

@@ -1,6 +1,11 @@
 //! The slow path of a small allocation: the next run of the thread's block, the next block with free cells, a new block.
 //!
 //! Invariant: a run is zeroed (unless leaf) before its allocation bits are set, and marked with them while objects are born marked. Called by its thread in a critical section.
+//!
+//! # Safety
+//!
+//! Zeroes cells before they are handed out. They are free and this thread holds their block, so no
+//! other thread has an address in them and no marker takes them for objects.
 
 #![allow(unsafe_code)]
 

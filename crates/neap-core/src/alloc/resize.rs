@@ -1,6 +1,11 @@
 //! Whether an object can have another size where it is: within its cell, or by taking or giving the granules behind a large one.
 //!
 //! Invariant: the object's contents up to the smaller size stay. In a critical section of the thread that resizes.
+//!
+//! # Safety
+//!
+//! Zeroes the part of a cell, or the granules behind a large object, that an object gains. The
+//! object is the caller's, and the granules were free when they were taken under the heap's lock.
 
 #![allow(unsafe_code)]
 

@@ -3,6 +3,12 @@
 //! Invariant `[alloc.inv.run]`: cells from the cursor to the limit are zeroed (unless leaf), have their allocation bits set and belong to the thread, also over a
 //! cycle: a thread stopped between reading and writing the cursor goes on as if nothing had been. Written by its thread; read by others while
 //! it is stopped.
+//!
+//! # Safety
+//!
+//! Makes runs of zeroed memory, which is a run without cells, and reaches them by number within the
+//! mapping that has room for all. A run is written by its own thread; what others read of it is
+//! atomic.
 
 #![allow(unsafe_code)]
 

@@ -3,6 +3,11 @@
 //!
 //! Invariant `[heap.inv.bits]`: a cell that is marked is allocated, except while its block waits to be swept. Bits past the last cell are clear.
 //! Mark bits are written by markers, allocation bits by the thread that owns the block's free cells or frees one of them.
+//!
+//! # Safety
+//!
+//! Makes references to the words of a block's bits from their address. Bits of committed granules
+//! are mapped and never unmapped, and every access is atomic, so aliases do no harm.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant: the last word of every allocated cell is the collector's (the variant reserves it as it reserves the byte of `past_end`): 1 if the object is marked. That of a cell which the sweep freed links to the one it
 //! freed before. Allocation bits stay outside: conservative lookup needs them. Used as `bits.rs` is; one thread at a time may mark a block unless `SHARED` says otherwise.
+//!
+//! # Safety
+//!
+//! Reaches the last word of a cell, which is the collector's in this variant. The block is
+//! committed, the word lies within it, and every access is atomic.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant `[heap.inv.further]`: a granule's word is how many granules before it its block begins; 0 for first granules and free ones. Written under the heap's lock; a block's words before its
 //! header says that there is a block, and cleared after the header says that there is none. Read at any time.
+//!
+//! # Safety
+//!
+//! Makes a reference to a granule's word. Words of committed granules are mapped, valid when zeroed
+//! and never unmapped, and they are atomics.
 
 #![allow(unsafe_code)]
 

@@ -3,6 +3,11 @@
 //! Invariant `[heap.inv.kept]`: a page is copied at most once, while nobody can write to it, and its copy is published before anybody can. So who reads words of a page and finds no copy *afterwards* has read the
 //! old contents. There are at most as many copies as [`KeptPages::open`] says; the page after those is refused, and everything that was kept is worth nothing then.
 //! Opened and closed by the collector's thread while nobody marks; kept by the thread that handles page faults, one page at a time; read by markers.
+//!
+//! # Safety
+//!
+//! Copies a page while its writers wait, so nobody changes it, into memory that nobody else knows
+//! yet. The table has an entry for every page of the range while it is open.
 
 #![allow(unsafe_code)]
 

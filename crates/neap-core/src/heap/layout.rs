@@ -2,6 +2,12 @@
 //!
 //! Invariant: a layout's number and record never change once given out, so markers read records without a lock. Records live as long as the
 //! process. Interning is called from any thread; reading from markers.
+//!
+//! # Safety
+//!
+//! Makes references to records and bitmaps from numbers. A record's place is mapped before its
+//! number is given out, and neither moves nor changes after that but for atomics, so readers need
+//! no lock.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,12 @@
 //!
 //! Invariant: a word is an object's only if a cell that is allocated contains it; for a large object, only up to the bytes asked for. Safe on
 //! any word at any time, also while other threads make and end blocks: it reads metadata only.
+//!
+//! # Safety
+//!
+//! Makes references to headers and bits of granules below the committed length, which every lookup
+//! compares with first. That memory is mapped, valid when zeroed, and never unmapped. Prefetching
+//! reads nothing.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant `[heap.inv.marked-blocks]`: when a cell of a block is marked, the block's flag and bit are set, or being set by the thread that marked it; both are read as certain with the world
 //! stopped and the markers done. The flag in the header, which a marker has at hand, keeps the shared bits from being written for each object. Set by markers and by threads that are handed marked runs, cleared under the heap's lock or while nothing is marked.
+//!
+//! # Safety
+//!
+//! Makes a reference to a word of the bitmap. The bits of committed granules are mapped, valid when
+//! zeroed and never unmapped, and all access is atomic.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,12 @@
 //!
 //! Invariant `[heap.inv.no-heap-writes]`: nothing here writes to the range itself. Knows nothing of threads or cycles. Readers (lookup, headers, bits) take
 //! no lock; whoever changes which block is where holds [`Heap::inner`].
+//!
+//! # Safety
+//!
+//! Makes references to headers, and gives memory of free granules back. Headers of the committed
+//! range are mapped and never unmapped; free granules hold nothing, and under the lock nobody takes
+//! them meanwhile.
 
 #![allow(unsafe_code)]
 

@@ -306,7 +306,10 @@ mod tests {
         assert_eq!(recording.sites[&0], [7, 8, 9]);
         let wanted = Counts { objects: 2, bytes: 48, gone_objects: 1, gone_bytes: 24 };
         assert_eq!(recording.samples[&0], wanted);
-        assert!(recorded(&mut samples).samples.is_empty(), "everything is written once");
+        assert!(
+            recorded(&mut samples).samples.is_empty(),
+            "[stats.inv.samples] everything is written once"
+        );
         // No heap: none of them is marked.
         samples.settle(&Heap::new());
         let recording = recorded(&mut samples);

@@ -3,6 +3,12 @@
 //! Invariant: an object is scanned by the marker that set its mark bit, once. A word that enters the queue has its object's first line, its block's header and its
 //! mark bits prefetched, and is looked at several entries later (Cher, Hosking, Vitek, "Software prefetching for mark-sweep garbage
 //! collection", ASPLOS 2004). One marker is used by one thread at a time.
+//!
+//! # Safety
+//!
+//! Reads the words of objects that the program may be writing. The cells are allocated, hence
+//! committed and readable, and stay so while a cycle marks, since nothing is swept then; a word is
+//! read whole. Trace functions are called for objects of the layout that they were registered for.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant: after [`Marker::scan_frozen`] every word of every frozen object was looked at once in this cycle, or leads where nothing is to be marked (`[heap.inv.inward]`). What the program writes into one later, while it runs, is found on written
 //! pages like everything else. Called by the driver, before the team works.
+//!
+//! # Safety
+//!
+//! Reads frozen objects, which are allocated cells and go only when marking is over. The program
+//! may write to them meanwhile; a word is read whole.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant: an object's words are read first and its kept pages afterwards (`[heap.inv.kept]`): a word that changed is then found in a copy. The words read first may be newer ones: they lead to what the program
 //! reaches now, so pushing both marks more and never less. Nothing is kept in other cycles, and these functions do nothing. Called by markers.
+//!
+//! # Safety
+//!
+//! Reads copies of pages, which stay until marking is over, and the words of objects that are
+//! allocated, hence readable.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant: finds what `scan_reference` finds, in the same order; the test compares them. Words are read with relaxed atomic loads since the program
 //! may be writing them. Called by markers.
+//!
+//! # Safety
+//!
+//! Reads every aligned word of a range that the caller promises to be readable. The program may be
+//! writing the words, so they are read by relaxed atomic loads, each whole.
 
 #![allow(unsafe_code)]
 

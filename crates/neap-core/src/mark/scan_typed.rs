@@ -1,6 +1,11 @@
 //! The scan by layout: only the words that the bitmap of the layout names.
 //!
 //! Invariant: reads no word that the bitmap does not name. Called by markers.
+//!
+//! # Safety
+//!
+//! Reads the words of an object that its layout names. The caller promises that the range is
+//! readable; the program may be writing, so loads are atomic.
 
 #![allow(unsafe_code)]
 

@@ -1,6 +1,11 @@
 //! A marker's own stack of entries: pushes without a check where room was made before.
 //!
 //! Invariant: entries from start to top were written; room that was reserved stays until the next reservation. Used by one thread at a time.
+//!
+//! # Safety
+//!
+//! Writes entries without a check of bounds, where room was reserved by the same call before, and
+//! reads the ranges that the caller promises to be readable.
 
 #![allow(unsafe_code)]
 

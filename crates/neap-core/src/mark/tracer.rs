@@ -1,6 +1,11 @@
 //! What a program's own trace function or root callback sees of a marker: words and ranges to report, and nothing else.
 //!
 //! Invariant: valid only during the call it is handed to. Used on the thread that drives the cycle.
+//!
+//! # Safety
+//!
+//! Nothing is read here: the promise that a range is readable is passed on to the marker, and both
+//! functions that take a range ask their caller for it.
 
 #![allow(unsafe_code)]
 

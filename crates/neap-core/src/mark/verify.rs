@@ -1,6 +1,11 @@
 //! The marking check: every object that a marked object points to is marked. For tests and `NEAP_CHECK=3`.
 //!
 //! Called with the world stopped after marking, before anything is swept.
+//!
+//! # Safety
+//!
+//! Reads marked objects with the world stopped and nothing swept: a marked cell is allocated, hence
+//! readable, and nobody writes to it.
 
 #![allow(unsafe_code)]
 
@@ -132,7 +137,7 @@ mod tests {
             marker.marked_bytes / 16,
             reachable.iter().filter(|reachable| **reachable).count()
         );
-        assert_eq!(find_lost(&heap), None);
+        assert_eq!(find_lost(&heap), None, "[mark.inv.reachable]");
         let victim = (1..cells.len()).find(|index| reachable[*index]).unwrap();
         let cell = heap.cell_at(cells[victim]).unwrap();
         cell.bits.set_range(cell.index.0..cell.index.0 + 1, true, false, false);
@@ -169,7 +174,7 @@ mod tests {
         let (cells, reachable) = graph(&heap, 100_000);
         let marked = marked_by_a_team(&heap, |driver| driver.word(cells[0])) / 16;
         assert_eq!(marked, reachable.iter().filter(|reachable| **reachable).count());
-        assert_eq!(find_lost(&heap), None);
+        assert_eq!(find_lost(&heap), None, "[mark.inv.reachable]");
     }
 
     #[test]

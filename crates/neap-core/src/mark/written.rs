@@ -2,6 +2,11 @@
 //!
 //! Invariant: every word of a marked object on the pages is looked at after the pages were armed again (`[watch.inv.rearm-before-scan]`). What is not marked yet will be scanned
 //! as a whole should it be marked. Called by the marker that owns the cycle's grey stack.
+//!
+//! # Safety
+//!
+//! Reads parts of marked objects on written pages: they lie in allocated cells, which stay readable
+//! while a cycle marks.
 
 #![allow(unsafe_code)]
 

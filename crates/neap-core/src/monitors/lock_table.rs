@@ -2,6 +2,11 @@
 //!
 //! Invariant `[refs.inv.lock-word]`: a word that is not zero belongs to an object that is alive, because a held monitor is a root, and because the word of an object that dies with an
 //! inflated monitor is cleared in the cycle that finds it dead. So a new object's word is zero, or names an idle monitor. Words are found by arithmetic. Called from any thread.
+//!
+//! # Safety
+//!
+//! Makes references to tables and words from published addresses. They are zeroed memory, which is
+//! valid, are never given back, and hold atomics only.
 
 #![allow(unsafe_code)]
 

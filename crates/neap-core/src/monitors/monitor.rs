@@ -4,6 +4,12 @@
 //! sees both or neither. A thread that sleeps for an inflated monitor is counted among its users, in the critical section in which it found the lock word to lead there, and an
 //! inflated monitor is given up only in a stop, idle and without users, or when its object is dead. So nobody sleeps on one that became another's.
 //! Called from any thread; waiting is done in blocked regions, which no stop waits for.
+//!
+//! # Safety
+//!
+//! Reaches the calling thread's own record in a critical section, and those of all threads with the
+//! world stopped: in neither case does anybody else use them. A stored callback has the type that
+//! it was stored with.
 
 #![allow(unsafe_code)]
 

@@ -1,6 +1,11 @@
 //! The records of inflated monitors: numbered, in buckets that double, with a list of those that no object has.
 //!
 //! Invariant: a record never moves and is never given back to the system, so a number that was given out leads to it for ever. No lock anywhere. Called from any thread.
+//!
+//! # Safety
+//!
+//! Makes references to records from numbers. A number that was given out has a published bucket,
+//! and buckets are never given back.
 
 #![allow(unsafe_code)]
 

@@ -3,6 +3,11 @@
 //! Nodes are numbered by address, so that an edge's target is found by counting bits: one bit for each word of heap says where a reached object begins. Objects are called by their
 //! kind and size, since a program has no other names for them; the roots are nodes of their own. Objects with a trace function of the program are scanned conservatively.
 //! Invariant: reads the heap, writes nothing but its own memory and the output; allocates by `mmap` only and takes no lock, so it can run in a bare child of the process. The heap stands still.
+//!
+//! # Safety
+//!
+//! Reads the words of allocated objects in a copy of the process in which nothing runs but this, so
+//! cells stay as they are. What is read of roots is the caller's promise.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,12 @@
 //!
 //! Invariant: a process writes to its own page only, but for the moment between a `fork` and its handler. Once at start-up, and in the child of each `fork`; never fails, since without
 //! a shared page the words stay private.
+//!
+//! # Safety
+//!
+//! Takes a mapped page for a structure of atomics: zeroed memory is one, the page is never
+//! unmapped. The cell that holds it is touched by one thread at start-up, and by the only one of a
+//! forked child.
 
 #![allow(unsafe_code)]
 

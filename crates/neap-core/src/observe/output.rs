@@ -1,6 +1,11 @@
 //! Where a recording's chunks go: a buffer of fixed size, and from there to the file of this process.
 //!
 //! Invariant: memory is bounded by the buffer; while the file refuses, what is in the buffer is kept and tried again. Under the recorder's lock. Never calls malloc.
+//!
+//! # Safety
+//!
+//! Makes slices of the buffer, whose mapping is as long as is said. The recorder's lock is held, so
+//! there is one slice at a time.
 
 #![allow(unsafe_code)]
 

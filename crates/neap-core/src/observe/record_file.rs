@@ -2,6 +2,10 @@
 //!
 //! Invariant: no file but the recording is ever written to, even if the program closes descriptors that are not its own; a refused write leaves whole chunks in the file and what was to be written
 //! in memory, and may be tried again; no write raises a signal in the program. One thread at a time, under the recorder's lock. Never calls malloc.
+//!
+//! # Safety
+//!
+//! Calls of libc about signals, with sets of our own that outlive the calls.
 
 #![allow(unsafe_code)]
 

@@ -3,6 +3,11 @@
 //! Invariant `[stats.inv.once]`: each request and each cycle is written at most once, and once unless the process ends without exit(3) or the file is refused. Memory is bounded: a buffer,
 //! a tally for each thread that lives, rings of cycles. The lock is taken by the recorder's thread, by threads that begin or end, at exit and over `fork`; its holder may wait for the
 //! registry's lock, and nobody who stops the world waits for it. A child of `fork` records to a file of its own, from the fork on.
+//!
+//! # Safety
+//!
+//! Reaches the recorder's data, which are behind its lock, and tallies by their addresses: a tally
+//! is never unmapped, so an address that was in the list stays good.
 
 #![allow(unsafe_code)]
 

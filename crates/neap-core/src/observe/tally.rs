@@ -2,6 +2,11 @@
 //!
 //! Invariant: counts only grow. Counted by its thread without atomic read-modify-write; encoded by the recorder under its lock at any time, each request exactly once: what was written
 //! before is kept beside each count. A tally outlives its thread and is given to a later one as it is, so it is never cleared.
+//!
+//! # Safety
+//!
+//! Makes tallies and their counts of zeroed memory, which is one of each, and reaches them by
+//! number within a mapping that has room for every layout. Neither is ever unmapped.
 
 #![allow(unsafe_code)]
 

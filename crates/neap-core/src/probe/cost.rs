@@ -1,6 +1,11 @@
 //! What a watch costs on this machine: measured on memory made for it.
 //!
 //! Invariant: every figure is of the very code that the collector uses. Single runs: the first figures of a noisy machine. Called by `neap doctor --measure`, one watch at a time.
+//!
+//! # Safety
+//!
+//! Reads and writes memory that was made for the measurement, committed and known to nobody else,
+//! and makes a child that only waits for a word which both share.
 
 #![allow(unsafe_code)]
 

@@ -4,6 +4,11 @@
 //! stopped. So with the world stopped nobody holds it, and the collector takes it without waiting. Finalizers and cleaners are registered without a lock (`registry`).
 //! Registration is called by mutators on any thread; [`trace_roots`], [`trace_registered`] and [`settle`] by the cycle.
 //! The rules of order are in `docs/boehm.md`, "Finalizers" and "Links".
+//!
+//! # Safety
+//!
+//! Keeps the guard of the lock over a `fork` in a cell. Only the thread that forks touches the
+//! cell, between taking the lock and giving it back, so no other thread is there.
 
 #![allow(unsafe_code)]
 

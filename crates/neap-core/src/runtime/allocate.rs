@@ -1,6 +1,11 @@
 //! Allocation as the program sees it: the bump, and behind it refilling, collecting, and what to do when there is no memory.
 //!
 //! Invariant: gives null only after a full cycle freed too little and the out-of-memory callback gave nothing. Called by mutators; the first call starts the collector and attaches the thread.
+//!
+//! # Safety
+//!
+//! Copies an object to a cell that this thread was just given, within the bytes of both. A stored
+//! callback has the type that it was stored with.
 
 #![allow(unsafe_code)]
 

@@ -1,6 +1,11 @@
 //! Stopping the world for the program itself, between two calls instead of around one.
 //!
 //! Invariant: between [`stop`] and [`resume`] the calling thread holds the collector off and has the registry's lock.
+//!
+//! # Safety
+//!
+//! Keeps the token of a stop in a cell between two calls. Only the thread that has the registry's
+//! lock touches the cell, and only `stop` leaves a guard that `resume` may end.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant: between prepare and parent or child no cycle runs, no thread is in a critical section with a lock, and nothing is half done. Runs as `pthread_atfork` handlers
 //! on the forking thread.
+//!
+//! # Safety
+//!
+//! Hands functions of the right type to `pthread_atfork`, and ends in parent and child the holds
+//! that `prepare` began on this very thread.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant: as for any child of `sys::child`: in it only memory of its own is taken, no lock but those that stand still with the world, and it ends with `exit`. What only the program's own root
 //! callback or trace functions know is not followed. On the thread that asks, which waits for the file; no cycle runs meanwhile.
+//!
+//! # Safety
+//!
+//! Runs in a child that has a copy of a stopped world, so roots and objects are readable and stand
+//! still. What it shares with the parent is zeroed memory that stays mapped until it has ended.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //! `pthread_sigmask`, so that nobody blocks the stop signal; `sigaction` and `signal`, so that handlers of ours, of faults and of the stop signal, stay where they are.
 //!
 //! Invariant: each does what libc's does and no more than that is visible. Called by program threads.
+//!
+//! # Safety
+//!
+//! Each function is libc's in type and promise, and passes the program's arguments on to libc's
+//! own. Structures handed to a new thread are made here and freed by that thread.
 
 #![allow(unsafe_code)]
 

@@ -3,6 +3,12 @@
 //!
 //! Invariant: each does what libc's does as far as the program can see; under other watches it only passes the call on. A call that does not come back (its thread is cancelled, a signal's handler jumps away) leaves its pages
 //! lent. Called by program threads, also in their signal handlers.
+//!
+//! # Safety
+//!
+//! Each function is libc's in type and promise; vectors and messages are read as the kernel itself
+//! would read them, within the counts that the program gives. Functions of libc are found by name
+//! and called by their own type.
 
 #![allow(unsafe_code)]
 

@@ -1,6 +1,11 @@
 //! Start-up: reads the options, reserves the heap, installs the stop signal and the fork handlers. Wires the layers together.
 //!
 //! Invariant: [`initialize`] does its work once, on the first thread that needs the collector; everybody else waits for it. After it, the calling thread is attached.
+//!
+//! # Safety
+//!
+//! Gives back, after a `fork`, the lock that this very thread took before it. The test reads a copy
+//! of words that stays until the next stop of one thread.
 
 #![allow(unsafe_code)]
 

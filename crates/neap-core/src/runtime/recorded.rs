@@ -3,6 +3,11 @@
 //! Invariant `[stats.inv.requests]`: while the process records, no thread finds its runs by the word that inline allocation reads, so every request comes here, and is counted once; and who does not record
 //! never does, but for a process's first request. What a size gets is worked out once (`learn`): afterwards a request costs a look into its thread's tally and a step of the run, less than working out its
 //! class. Called by mutators, as `allocate`.
+//!
+//! # Safety
+//!
+//! Reaches the calling thread's tally by its address, which is 0 or that of a tally, and tallies
+//! are never unmapped.
 
 #![allow(unsafe_code)]
 

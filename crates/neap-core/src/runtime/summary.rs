@@ -1,6 +1,11 @@
 //! `NEAP_SUMMARY`: one JSON object with the run's figures, written when the process ends; and the figures themselves.
 //!
 //! Invariant: written at most once per process, by the thread that calls exit(3). A file that cannot be written is reported and nothing else happens.
+//!
+//! # Safety
+//!
+//! Makes a C string of an address that was stored from a string which lives for ever, and hands a
+//! function of the right type to `atexit`.
 
 #![allow(unsafe_code)]
 

@@ -3,6 +3,11 @@
 //!
 //! Invariant: none waits with the stop signal blocked, and none loses the signal that it is called with a mask for. A stop that comes while the program's own handler returns is delivered where that handler returned to: nothing tells then that a signal of the program's ended the wait as well.
 //! To go on with a wait would lose that signal. Without a mask it could have come just before the wait, and the program has to live with that; a mask is there to rule that out, so a wait with a mask ends at a stop. Called by program threads, also in their signal handlers.
+//!
+//! # Safety
+//!
+//! Each function is libc's in type and promise, and passes the program's arguments on. Times that
+//! are changed are copies of our own; what is left of a sleep is written only where libc would.
 
 #![allow(unsafe_code)]
 

@@ -1,6 +1,10 @@
 //! What the program may want to know: a callback with a message and a number, standard error without one.
 //!
 //! Called outside stops, on the thread that met the trouble.
+//!
+//! # Safety
+//!
+//! Calls the program's function by the type that it was stored with.
 
 #![allow(unsafe_code)]
 

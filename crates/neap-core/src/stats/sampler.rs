@@ -129,7 +129,10 @@ mod tests {
             let (mut samples, mut handed_out, mut wish) = (0, 0_u64, 1);
             while handed_out < 400_000 {
                 let given = sampler.clip(MEAN, wish, cell);
-                assert!((1..=wish).contains(&given), "no run is empty");
+                assert!(
+                    (1..=wish).contains(&given),
+                    "[stats.inv.sampling] no run is empty or passes its end"
+                );
                 samples += u64::from(sampler.take_due());
                 handed_out += u64::from(given);
                 wish = wish % 300 + 7;

@@ -3,6 +3,11 @@
 //! Assumes: `/proc/self/cgroup` and `/proc/self/mountinfo` as proc(5) describes them; `memory.limit_in_bytes`, `memory.soft_limit_in_bytes`, `memory.usage_in_bytes` and `total_…` lines of `memory.stat`
 //! (version 1), `memory.max`, `memory.high`, `memory.current` and `memory.stat` (version 2). What cannot be read counts as no limit. Files are opened for each reading: a program may close every descriptor
 //! that it does not know. No allocation but the one mapping of a [`Reader`]. Called from any thread, outside stops, by one at a time.
+//!
+//! # Safety
+//!
+//! Takes fresh zeroed memory for a structure: it is large enough and aligned, and the fields for
+//! which zero is no value are written before anybody sees it.
 
 #![allow(unsafe_code)]
 

@@ -3,6 +3,12 @@
 //! Assumes `clone` with `CLONE_PIDFD` (Linux ≥ 5.2) and `waitid(P_PIDFD)` (5.4), found out by doing ([`try_out`]). The exit signal is 0: the program gets no SIGCHLD, and none of its `wait`s sees the child
 //! unless it asks for `__WALL` or `__WCLONE`. No fork handler runs. The child has every signal blocked and no open file: it keeps no pipe or socket of the program's open. In it
 //! only what is safe in a signal handler may be called. Called with the world stopped, and by the collector's thread.
+//!
+//! # Safety
+//!
+//! `clone` on a stack of its own, or a copy of this one, and `waitid`. The child has either a copy
+//! of all memory or shares what stays mapped until it has ended, and it calls nothing that needs
+//! another thread.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,10 @@
 //!
 //! Assumes that the kernel lets it be read without a system call. Safe anywhere, also with the world stopped. libc's function, since rustix's own search for the kernel's
 //! faults under Valgrind, which hides what it looks for.
+//!
+//! # Safety
+//!
+//! `clock_gettime` writes to a structure of ours.
 
 #![allow(unsafe_code)]
 

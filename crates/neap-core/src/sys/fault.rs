@@ -4,6 +4,12 @@
 //! here, since ours stays installed; `sigaction` and `signal` of the front ends come to [`set_program_action`]. An action that
 //! the program sets past them takes ours away until [`install`] is called again. The handler runs on the
 //! faulting thread, every signal blocked, on its alternate stack if it has one. Assumes x86-64: the error code's bit 1 says that the access was a write, bit 4 that it was a fetch of an instruction.
+//!
+//! # Safety
+//!
+//! A handler of signals: it reads what the kernel hands it, and ends in the program's own action by
+//! the type that `sa_flags` names. Actions that are kept stay mapped, since a handler may be
+//! reading one.
 
 #![allow(unsafe_code)]
 

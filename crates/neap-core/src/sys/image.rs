@@ -2,6 +2,12 @@
 //!
 //! Assumes glibc: `dl_iterate_phdr` holds the loader's list lock over the whole walk, and the lock is recursive. Who stops the world does it
 //! from within the walk's first call, so that no stopped thread can hold that lock and nothing is loaded between listing and stopping.
+//!
+//! # Safety
+//!
+//! Reads what `dl_iterate_phdr` hands out, within the counts that are given with it and while the
+//! loader's lock is held. The pointer that goes through it is that of a closure which outlives the
+//! call.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,12 @@
 //!
 //! Assumes: `mmap` of `PROT_NONE` with `MAP_NORESERVE` costs address space only (Linux); `MADV_DONTNEED` on private anonymous memory
 //! makes it read as zero (Linux); naming is Linux ≥ 5.17 and its refusal is of no consequence. Called from any thread.
+//!
+//! # Safety
+//!
+//! System calls about address ranges. New mappings are made where the kernel likes and alias
+//! nothing; for others the caller owns the range and gives its contents up, as each function's own
+//! section says.
 
 #![allow(unsafe_code)]
 

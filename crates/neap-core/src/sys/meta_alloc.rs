@@ -2,6 +2,11 @@
 //!
 //! Powers of two from 16 bytes to 32 KiB from free lists under one lock; larger ones are mappings of their own. The shared libraries
 //! declare [`MetaAllocator`] as their `#[global_allocator]`. Not called between stop and resume. Called from any thread.
+//!
+//! # Safety
+//!
+//! A `GlobalAlloc`: pieces are disjoint, at least as large and aligned as asked for, and stay until
+//! they are deallocated. Links of free pieces are written to memory that nobody has any more.
 
 #![allow(unsafe_code)]
 

@@ -1,6 +1,12 @@
 //! A growable array in memory of its own mapping: for structures that grow while the world is stopped, when malloc may be locked.
 //!
 //! Invariant: growth never calls malloc; a refused growth is reported and leaves the contents as they are. As thread-safe as `Vec`.
+//!
+//! # Safety
+//!
+//! A vector by hand: what lies below the length was written, the rest of the mapping is ours, and
+//! references are as long as the borrow of the vector, so that growth cannot move what somebody
+//! holds.
 
 #![allow(unsafe_code)]
 

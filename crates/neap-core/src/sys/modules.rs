@@ -1,6 +1,11 @@
 //! Loaded objects and their files: what symbolises addresses later, elsewhere.
 //!
 //! Invariant: nothing is written or waited for while the loader's list is locked: who stops the world needs it. Objects are remembered for the process's life, also when they are gone. Called by the recorder's thread.
+//!
+//! # Safety
+//!
+//! Reads records of the loader while it walks its list, and the notes of segments that it mapped.
+//! The pointer that goes through it is that of a list which outlives the call.
 
 #![allow(unsafe_code)]
 

@@ -1,6 +1,11 @@
 //! Threads of the library's own, and libc's `pthread_create` behind the one that a front end may export.
 //!
 //! Assumes: glibc is `libc.so.6`. A thread made here has every signal blocked. Called from program threads, outside stops.
+//!
+//! # Safety
+//!
+//! Calls of libc's about threads, with attributes that are made before and destroyed after, and of
+//! its `pthread_create`, found by name and called by its own type.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Assumes Linux ≥ 6.4, found out by doing (`watch::snapshot`): since then pages that nobody has touched can be protected too. Writes by the kernel on the program's behalf (`read`, `recv`) wait as well, which takes a descriptor that the system gives not to everybody: to who may trace processes
 //! (`CAP_SYS_PTRACE`), to all where `vm.unprivileged_userfaultfd` is 1, or through `/dev/userfaultfd`. With the one that everybody gets such a call fails with EFAULT: then this refuses. A child of `fork` has no protection. Called by the collector's thread, by who stops the world, and by the thread that serves.
+//!
+//! # Safety
+//!
+//! Requests to the kernel with structures of ours, which it fills up to their length. The
+//! descriptor hears only of ranges that were registered by their owner.
 
 #![allow(unsafe_code)]
 

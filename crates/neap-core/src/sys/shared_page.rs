@@ -2,6 +2,11 @@
 //!
 //! Assumes memfd_create (Linux 3.17); where it is refused there is no such page. The number is above what programs count on, close-on-exec, and may be closed by a program that closes everything: the
 //! page stays. On the thread that starts the collector, and in the child of a `fork`.
+//!
+//! # Safety
+//!
+//! Maps a file that is ours and one page long; a number that may have been closed meanwhile is only
+//! asked about.
 
 #![allow(unsafe_code)]
 

@@ -3,6 +3,11 @@
 //! Assumes: `tgkill` (Linux ≥ 2.5.75). The handler's frame lies on the interrupted stack and holds the thread's
 //! registers, so scanning that stack from the handler's frame upwards covers them. Invariant: a handler installed here runs with every signal blocked, glibc's own two included: no cancellation reaches a thread in it.
 //! Called from the start-up, from the thread that stops, and by the front ends' functions about signals.
+//!
+//! # Safety
+//!
+//! System calls about signals, and structures of the kernel's own layout. Sets of the program are
+//! read and written up to the kernel's 64 bits only, as its callers promise.
 
 #![allow(unsafe_code)]
 

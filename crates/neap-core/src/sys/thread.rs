@@ -2,6 +2,12 @@
 //!
 //! Assumes x86-64 and glibc ≥ 2.34: `fs:0` holds the address of the thread control block, whose second word is the vector of
 //! thread-local blocks (`dtv`); a pthread's control block lies at the top of its stack's mapping. Called from any thread.
+//!
+//! # Safety
+//!
+//! Assembly that reads the thread pointer and registers, and reads of glibc's thread control block
+//! as the psABI and the tests of this file have it. The blocks are the calling thread's, or those
+//! of one that stands.
 
 #![allow(unsafe_code)]
 

@@ -292,7 +292,7 @@ mod tests {
             let mut frames = [0; 64];
             let here = super::super::thread::stack_pointer();
             let depth = walk(here + bytes, &mut frames);
-            assert!(depth <= most, "{depth} frames in {bytes} bytes");
+            assert!(depth <= most, "[stats.inv.walk] {depth} frames in {bytes} bytes");
         }
         assert_eq!(walk(0, &mut all), 0);
         assert_eq!(walk(end_of_stack(), &mut all[..2]), 2, "no more than there is room for");

@@ -3,6 +3,11 @@
 //! Assumes Linux ≥ 6.7, found out by doing (`watch::choose`). Seen on 6.18: a registered page that was never armed reads as written; `MADV_DONTNEED` makes pages read as
 //! written; a scan over memory that is not registered fails under `CHECK_WPASYNC` and would silently report nothing without it; a child of `fork` has
 //! no watch. Writes by the kernel on the program's behalf (`read`, `recv`) count as writes. Called by the collector's thread and by who stops the world.
+//!
+//! # Safety
+//!
+//! Requests to the kernel with structures of ours, by a system call of our own. Protecting a page
+//! changes nothing but when the kernel notes a write; ranges are registered by their owner.
 
 #![allow(unsafe_code)]
 

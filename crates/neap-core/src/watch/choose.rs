@@ -2,6 +2,10 @@
 //!
 //! Invariant: what is chosen was seen to work in this process, or is `none`. Called at start-up,
 //! and by `neap doctor`.
+//!
+//! # Safety
+//!
+//! Writes to two pages that the caller mapped for the attempt.
 
 #![allow(unsafe_code)]
 

@@ -1,4 +1,8 @@
 //! What every write watch has to do: the same tests over all of them.
+//!
+//! # Safety
+//!
+//! Tests write to pages of their own.
 
 #![allow(unsafe_code)]
 
@@ -60,7 +64,7 @@ fn each_written_page_is_reported_once() {
         for page in [3, 9, 9, 63, 3] {
             store(range.start + page * PAGE_BYTES + 17);
         }
-        assert_eq!(written(watch, &range), [3, 9, 63]);
+        assert_eq!(written(watch, &range), [3, 9, 63], "[watch.inv.rearm-before-scan]");
         assert_eq!(written(watch, &range), []);
         store(range.start + 9 * PAGE_BYTES);
         assert_eq!(written(watch, &range), [9]);

@@ -5,6 +5,11 @@
 //! lent; one that was lent very often at once, or by a call that never came back (its thread was
 //! cancelled), stays so, which costs a rescan of that page and no more. Used under the watch's
 //! lock.
+//!
+//! # Safety
+//!
+//! Reaches a page's count in a table that has one for each page of the range while it is open; the
+//! caller's page lies in that range.
 
 #![allow(unsafe_code)]
 

@@ -3,7 +3,7 @@
 //! Contract `[watch.inv.rearm-before-scan]`: [`Watch::take_written`] reports a page and arms it
 //! again in one step, before the caller reads the page. So a store that the caller's reading misses
 //! comes after the arming, and is reported the next time. A page that was never armed counts as
-//! written.
+//! written (`[watch.rule.unarmed-written]`).
 
 pub mod choose;
 #[cfg(test)]

@@ -9,6 +9,11 @@
 //! gives a whole chunk up as written. The kernel asks no handler: where it is to write, the front
 //! ends lend it the pages first ([`lend`]), and lent pages are not armed. The watch is called by
 //! one thread at a time; the handler, [`lend`] and [`take_back`] on any.
+//!
+//! # Safety
+//!
+//! Changes the protection of pages in registered ranges, and reads in a signal's handler what the
+//! kernel hands it. Bits are atomics in a table that has one for each page while it is open.
 
 #![allow(unsafe_code)]
 

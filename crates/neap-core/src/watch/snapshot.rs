@@ -11,6 +11,10 @@
 //! no lock of the heap, no malloc and no thread of the program, so that a writer waits for it and
 //! for nothing else, whatever the world does. Called by the collector's thread and who drives a
 //! stop.
+//!
+//! # Safety
+//! Starts a thread with an argument that stays mapped until the thread has said that it ends, and
+//! copies pages whose writers wait. Ranges are registered by the heap, which owns them.
 
 #![allow(unsafe_code)]
 
@@ -379,7 +383,8 @@ mod tests {
         }
         assert_eq!(kept.count(), 3);
         for (page, old) in [(3, 1003), (9, 9), (511, 511), (10, 10)] {
-            assert_eq!(snapshot_of(kept, &range, page), old);
+            let seen = snapshot_of(kept, &range, page);
+            assert_eq!(seen, old, "[watch.inv.copy-before-write], [heap.inv.kept]");
         }
         watch.end();
         store(&range, 20, 7);

@@ -2,6 +2,12 @@
 //!
 //! Invariant: a thread allocates only while attached; its first allocation attaches it whoever made it. A thread that ends is detached by a pthread key's
 //! destructor, and attached again should a later destructor allocate.
+//!
+//! # Safety
+//!
+//! Makes mutators of zeroed memory, which is valid for one, and frees them when they are detached
+//! and in no list. The key's value is a number; stored callbacks have the types that they were
+//! stored with.
 
 #![allow(unsafe_code)]
 

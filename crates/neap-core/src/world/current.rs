@@ -2,6 +2,12 @@
 //!
 //! Invariant: the word is 0 or the address of a mutator that lives as long as the thread is attached. Rust cannot name the model, hence the assembly. The two
 //! words are the library's whole demand on static thread-local space, so the library can also be opened with `dlopen`.
+//!
+//! # Safety
+//!
+//! Assembly that reads and writes two thread-local words of this library, at the offset that the
+//! dynamic linker worked out. The address in the first is 0 or that of a mutator which lives while
+//! its thread is attached.
 
 #![allow(unsafe_code)]
 

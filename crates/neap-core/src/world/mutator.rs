@@ -1,6 +1,11 @@
 //! A mutator: one thread of the program as the collector knows it.
 //!
 //! Invariant: lives from attach to detach; the stack position and registers are valid while it is stopped or blocked. Fields say who writes them.
+//!
+//! # Safety
+//!
+//! Reads a word through an address that is 0 or that of a word which stays mapped while the mutator
+//! is there.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant: who stops the world holds this lock from before the first signal until after the resume, so no thread is attached or detached meanwhile. Waiting for it
 //! is allowed outside critical sections only.
+//!
+//! # Safety
+//!
+//! Makes references to mutators and stacks in the list. They live until they are taken out, which
+//! needs the lock that the caller holds.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,12 @@
 //!
 //! Invariant `[world.inv.copied]`: what is offered is there until the mutator has answered or stands, and it copies only while it runs, in its handler: so a reader that found it blocked reads beside nobody. Offered and
 //! read by who stops, who holds the registry; taken by the mutator. A copy is as old as the answer: it is good for a reading of roots that a later stop repeats, and for no other.
+//!
+//! # Safety
+//!
+//! Copies the calling thread's own stack and thread-local blocks, which stay while it is here, by
+//! an instruction of our own, since other frames' variables lie there. The list that is written to
+//! belongs to the stop under way, which waits for the answer.
 
 #![allow(unsafe_code)]
 

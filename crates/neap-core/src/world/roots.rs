@@ -2,6 +2,11 @@
 //!
 //! Invariant `[world.inv.roots]`: the list of loaded objects is taken while the loader's lock is held, and the world is stopped under the same hold, so the list is complete for that stop.
 //! Ranges are registered under the lock of this file, in a critical section.
+//!
+//! # Safety
+//!
+//! Reads thread-local blocks of threads that stand or are blocked, and so exist, and hands out
+//! ranges that the program promised to be readable or that the loader mapped.
 
 #![allow(unsafe_code)]
 

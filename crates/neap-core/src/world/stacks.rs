@@ -2,6 +2,11 @@
 //!
 //! Invariant `[world.inv.stacks]`: every stack is scanned from where it was left last, and the one that a thread stands on from where it was stopped as well. So the moment between
 //! [`switch`] and the actual change needs no care.
+//!
+//! # Safety
+//!
+//! Makes and frees records of stacks. An address is 0 or that of a record which is in no list any
+//! more only once it is retired, and who retires it has the only one.
 
 #![allow(unsafe_code)]
 

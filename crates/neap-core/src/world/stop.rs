@@ -3,6 +3,11 @@
 //! Invariant: the epoch is odd from the first request until the resume. A running mutator obeys in the signal's handler, or at the end of its critical section; a blocked
 //! one is not asked, and cannot leave its region while the epoch is odd (`blocked` has the argument). Everything here between the request and the
 //! resume is a system call or plain memory: no malloc, no lock that a mutator may hold.
+//!
+//! # Safety
+//!
+//! A handler of signals: it reads the interrupted thread's registers from what the kernel hands it,
+//! and keeps that thread's errno.
 
 #![allow(unsafe_code)]
 

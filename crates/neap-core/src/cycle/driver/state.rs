@@ -77,7 +77,7 @@ pub fn begin(collector: &mut Collector) -> &'static mut CycleState {
             state.driver.world = world::the();
             state
         }
-        None => print::fatal(format_args!("[cycle.inv.driver] two cycles at once")),
+        None => print::fatal(format_args!("[cycle.inv.one] two cycles at once")),
     }
 }
 

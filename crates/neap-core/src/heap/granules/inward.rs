@@ -79,7 +79,7 @@ mod tests {
         granules.forget_inward(range(127, 130));
         assert_eq!(granules.inward_in_chunk(0), ALL >> 1);
         assert_eq!(granules.inward_in_chunk(1), mask(2, 70));
-        assert!(!granules.is_inward(0) && !granules.is_inward(1));
+        assert!(!granules.is_inward(0) && !granules.is_inward(1), "[heap.inv.inward]");
         granules.disarm(Granule(0), 2);
         granules.arm(2, |_, _| ALL, |_| {});
         assert_eq!(

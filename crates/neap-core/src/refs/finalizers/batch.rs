@@ -3,6 +3,11 @@
 //! Invariant: a call is taken once, by counting up the batch's cursor, and a batch is used again only after every call that was taken is over. `[refs.inv.taken]`: what a call needs is kept alive by the batch until the
 //! cursor says that it was taken, and from then on by registers and stack of the thread that makes it, which has it there before the next stop: calls are taken in critical sections. Who takes them writes nothing but the
 //! cursor, so the lines of a batch stay shared. Batches are filled under the lock of `refs`, published whole, taken from by any thread.
+//!
+//! # Safety
+//!
+//! Makes references to batches from their addresses. Batches are mapped for ever, valid when
+//! zeroed, and hold atomics only.
 
 #![allow(unsafe_code)]
 
@@ -368,7 +373,7 @@ mod tests {
         assert_eq!(ours().map(Batch::left).sum::<usize>(), TOTAL);
         let mut kept = 0;
         ours().for_each(|batch| batch.for_each_kept(|_| kept += 1));
-        assert_eq!(kept, TOTAL);
+        assert_eq!(kept, TOTAL, "[refs.inv.taken]");
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

@@ -5,6 +5,12 @@
 //!
 //! The frame's personality routine (the Itanium C++ ABI's "Exception Handling", level I) says of every exception that it is handled here, and sends control to the landing pad, which begins and ends the
 //! catch in the C++ library where there is one, so that std::uncaught_exceptions() counts right, and deletes the exception otherwise.
+//!
+//! # Safety
+//!
+//! Assembly with a personality routine, which the unwinder calls as the Itanium C++ ABI says. The
+//! frame owns nothing, so leaving it by an exception leaves nothing undone; a caught exception is
+//! ours to delete.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant `[refs.inv.noted]`: from when a concurrent cycle begins to read roots, an object that becomes data of a registration is marked by the thread that registers, and what it points to is scanned before
 //! marking ends. Noting happens in critical sections; what was noted is scanned by the cycle.
+//!
+//! # Safety
+//!
+//! Makes references to entries from their addresses; an entry is 0 or stays readable for ever, and
+//! holds atomics only.
 
 #![allow(unsafe_code)]
 

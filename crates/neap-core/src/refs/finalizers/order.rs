@@ -10,7 +10,8 @@ use super::registry::{Verdict, kind_of, object_of, void};
 use super::slab::Entry;
 use crate::refs::Marking;
 
-/// Moves dead finalizable objects to batches, marks what they keep, and hands the batches over.
+/// Moves dead finalizable objects to batches, marks what they keep, and hands the batches over. Of
+/// each round all that is ready is decided before any of it is marked: `[refs.rule.decide-first]`.
 pub(crate) fn settle<M: Marking>(
     finalizers: &Finalizers,
     settlement: &mut Settlement,

@@ -2,6 +2,11 @@
 //!
 //! Invariant: a page on a stack is in no other list, its first word is the stack's, and its memory is never unmapped; so reading the link of a page that another thread just took is harmless, and the
 //! tag in the head, which counts changes, makes the compare-and-swap that follows fail. Called from any thread, also with the world stopped.
+//!
+//! # Safety
+//!
+//! Reads the first words of pages that another thread may just have taken. Pages that were ever on
+//! a stack are mapped for ever, and that word is used as an atomic only.
 
 #![allow(unsafe_code)]
 

@@ -4,8 +4,6 @@
 //! nothing moves, for the finalizers may be waiting for it. The threads are mutators. One more, which is none, starts them, starts others where one is stuck, and tells of that.
 //! Started by the first registration; again by the first one of a forked child.
 
-#![allow(unsafe_code)]
-
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 use std::time::{Duration, Instant};

@@ -2,6 +2,11 @@
 //!
 //! Invariant: a queue's memory is never given back, and a reference names its queue's generation too, so a reference that outlives its queue is dropped. The entry of a reference is the link of the queue's
 //! list from the moment its object is found dead until the value is taken; then it is let go. Put by the cycle, taken by any mutator.
+//!
+//! # Safety
+//!
+//! Makes references to queues and entries from their addresses. Neither kind of memory is ever
+//! given back, and their words are atomics, so one that is out of date is seen by its generation.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant `[refs.inv.lists]`: mutators put entries at the front of a list by compare-and-swap and make entries void; only the cycle, one thread for each piece, takes them out. Both happen at the same time. A mutator
 //! looks at a list in a critical section only: what the cycle takes out stays readable until the next stop (`slab`), so no lock is needed.
+//!
+//! # Safety
+//!
+//! Makes references to entries and pieces from addresses that other threads may just have taken
+//! out. Their memory is never unmapped and holds atomics only.
 
 #![allow(unsafe_code)]
 
@@ -359,6 +364,6 @@ mod tests {
         });
         let mut left = [0, 0];
         registry.for_each(|entry| left[kind_of(entry.object.load(Relaxed)) - 1] += 1);
-        assert_eq!((left[0] + taken, left[1]), (3 * EACH / 2, 3 * EACH / 2));
+        assert_eq!((left[0] + taken, left[1]), (3 * EACH / 2, 3 * EACH / 2), "[refs.inv.lists]");
     }
 }

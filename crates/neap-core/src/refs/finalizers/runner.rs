@@ -2,6 +2,11 @@
 //!
 //! Invariant: no lock is held during a call, and what a thread has taken is on record, so that a thread which ends in the middle of a call (pthread_exit) leaves no batch unfinished. The frames between a call
 //! and its thread's end own nothing. Called by mutators: those of the pool, and threads of the program that ask for it.
+//!
+//! # Safety
+//!
+//! Calls functions of the program with the words that they were registered with, once for each
+//! registration, and uses a pthread key whose value is a number.
 
 #![allow(unsafe_code)]
 

@@ -2,6 +2,10 @@
 //!
 //! Invariant: a place is a text that lives for ever, kept once, as a number in the 16 bits of an entry's function word that no address uses. Only with `NEAP_CHECK` are places kept. Called from any thread;
 //! read by the cycle.
+//!
+//! # Safety
+//!
+//! Makes a C string of an address. Who registers it promises a text that lives for ever.
 
 #![allow(unsafe_code)]
 

@@ -3,6 +3,11 @@
 //! Invariant: a page has at most one owner, and only the owner takes entries of it, so taking one needs no lock and no contended word. `[refs.inv.grace]`: an entry that was let go stays readable as it was until the
 //! world has been stopped once more: whoever walks a list does so in a critical section, which a stop waits for, so [`reclaim`] after a stop finds nobody who could still be at it.
 //! Entries are taken by mutators in critical sections, let go by anybody, reclaimed by the cycle.
+//!
+//! # Safety
+//!
+//! Makes references to slabs and entries from addresses. Slabs are mapped for ever, valid when
+//! zeroed, and all their fields are atomics. Prefetching reads nothing.
 
 #![allow(unsafe_code)]
 
@@ -289,7 +294,8 @@ mod tests {
         }
         // Not yet: somebody may still be looking at them.
         reclaim();
-        assert!((0..1000).all(|_| !seen.contains(&address(take(&own).unwrap()))));
+        let is_new = |_| !seen.contains(&address(take(&own).unwrap()));
+        assert!((0..1000).all(is_new), "[refs.inv.grace] what was taken out stays until a stop");
         stopped();
         reclaim();
         let again = (0..200_000).filter(|_| seen.contains(&address(take(&own).unwrap()))).count();

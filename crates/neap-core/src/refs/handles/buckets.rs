@@ -2,6 +2,11 @@
 //!
 //! Invariant: a segment never moves and is never given back, so a number that was given out leads to its segment for ever. Growth takes no lock: who loses the race to publish a
 //! bucket gives its memory back. Model-checked in `tests/loom_handles.rs`. Called from any thread.
+//!
+//! # Safety
+//!
+//! Makes references to segments in buckets that were published with room for all of them and are
+//! never given back. A bucket that lost the race is freed by who made it, who alone knows it.
 
 #![allow(unsafe_code)]
 

@@ -3,6 +3,11 @@
 //! Invariant `[refs.inv.domain]`: a domain's epoch is even while it is open. Who allocates in it writes the slot and then reads the epoch; who closes it advances the epoch and then reads
 //! the slots, both sequentially consistent: so a handle that is made meanwhile is freed by one of the two. A closed domain keeps its segments, all free, for the next one that is
 //! created in its place. No lock anywhere; model-checked in `tests/loom_handles.rs`. Called from any thread.
+//!
+//! # Safety
+//!
+//! Reads entries of a table that was published before the count grew, has room for every number
+//! below it, and is never given back.
 
 #![allow(unsafe_code)]
 
@@ -342,7 +347,7 @@ mod tests {
         assert_eq!(space.close(first, |_| {}), None, "closed twice");
         let second = space.open().unwrap();
         assert_eq!(second.number(), first.number());
-        assert!(space.is_open(second) && !space.is_open(first));
+        assert!(space.is_open(second) && !space.is_open(first), "[refs.inv.domain]");
         assert_eq!(space.close(DomainId::DEFAULT, |_| {}), None);
         assert!(!space.is_open(DomainId(77)) && space.close(DomainId(77), |_| {}).is_none());
     }

@@ -3,6 +3,11 @@
 //! Invariant `[refs.inv.read]`: a read of a weak handle has the object's address in a register before it looks at the phase of the cycle and then at the slot again. If a stop came before
 //! that, the slot has changed or the mark says whether the object lives; if one comes later, the address is a root. So it gives an object that lives, or null.
 //! Writes happen in critical sections, so a stop never sees a slot written whose segment is not known to be. Called from any thread; the cycle's part by the cycle.
+//!
+//! # Safety
+//!
+//! An empty assembly block that the compiler moves no access across, so that a weak read's address
+//! is in a register before the phase is read. It reads and writes nothing.
 
 #![allow(unsafe_code)]
 

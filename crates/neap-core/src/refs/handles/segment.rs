@@ -180,7 +180,7 @@ impl Segment {
     /// Makes a slot free if it still holds `word`, and gives what it holds now. The winner has to [`put_back`](Self::put_back) it, unless it is used up.
     #[inline(always)]
     pub fn make_free(&self, index: u32, word: Word) -> Option<Word> {
-        debug_assert!(word.kind() != Kind::Free);
+        debug_assert!(word.kind() != Kind::Free, "[refs.inv.segment] it is free already");
         let freed = word.freed();
         self.slot(index).compare_exchange(word.0, freed.0, AcqRel, Relaxed).ok().map(|_| freed)
     }

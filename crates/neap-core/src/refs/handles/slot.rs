@@ -60,7 +60,10 @@ impl Word {
     /// A word; `target` is the number of a cell, 0 for none, or in a free slot the next free one of its segment.
     #[inline(always)]
     pub const fn new(kind: Kind, target: u64, generation: u32) -> Self {
-        debug_assert!(target <= TARGET_MASK && generation <= LAST_GENERATION);
+        debug_assert!(
+            target <= TARGET_MASK && generation <= LAST_GENERATION,
+            "[refs.inv.generation]"
+        );
         Self((generation as u64) << GENERATION_SHIFT | target << KIND_BITS | kind as u64)
     }
 

@@ -2,6 +2,11 @@
 //!
 //! Invariant: a record is one thread's from its first use until the thread detaches, and then the next one's; it is never given back, so the list of all records can be walked at any time.
 //! Its monitors change in critical sections only, so a stopped world sees them whole.
+//!
+//! # Safety
+//!
+//! Makes and reaches the records of threads. A record is never given back, and its list of monitors
+//! belongs to its thread, or to the collector while the world is stopped.
 
 #![allow(unsafe_code)]
 

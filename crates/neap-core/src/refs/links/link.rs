@@ -144,7 +144,7 @@ impl Links {
         });
     }
 
-    /// Forgets links that lie in dead objects.
+    /// Forgets links that lie in dead objects: `[refs.rule.dangling]`.
     pub(crate) fn drop_dangling<M: Marking>(&mut self, slots: &HeldSlots, marking: &M) {
         self.table.retain(|link| {
             let lies_in_dead =

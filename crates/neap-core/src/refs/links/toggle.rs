@@ -2,6 +2,10 @@
 //!
 //! Invariant: a strong one is a root; a weak one is dropped in the cycle that finds its object dead. [`ask`] is called world running, before the stop in which a snapshot is taken, or the one that reads the roots for the last time:
 //! what it makes strong is a root there. The rest as in `refs`.
+//!
+//! # Safety
+//!
+//! Calls the program's function with objects that are registered, hence not found dead yet.
 
 #![allow(unsafe_code)]
 
