@@ -71,7 +71,7 @@ fi
 if wanted stop_signal; then
     # shellcheck disable=SC2086
     build stop_signal.c stop_signal -O2 $link && {
-        for case in full-queue queue-fills refused-eperm refused-enosys refused-eagain refused-gettid refused-later \
+        for case in full-queue queue-fills refused-eperm refused-enosys refused-eagain refused-gettid \
             cancelled program-handler; do
             for watch in none auto; do
                 result "stop_signal, $case, watch=$watch" env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=64K "$out/stop_signal" "$case"
@@ -79,6 +79,9 @@ if wanted stop_signal; then
                     env NEAP_STOP_SIGNAL=40 NEAP_WATCH=$watch NEAP_MIN_TRIGGER=64K "$out/stop_signal" "$case"
             done
         done
+        # Found out in a stop: a thread that waits for the other's cannot come by, and that is said.
+        result "stop_signal, refused-later" sh -c "'$out/stop_signal' refused-later 2>'$out/said' ||
+            grep -q 'neap: thread [0-9]* cannot be stopped' '$out/said'"
         result "stop_signal, refused-all" "$out/stop_signal" refused-all
     }
 fi

@@ -378,6 +378,14 @@ fn wait_one_by_one(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, e
                 Asked::Unsent => repeat_ns = REPEAT_UNSENT_NS,
             }
             missing = true;
+            if is_late && stop_signal::is_refused() {
+                // It waits for this thread, perhaps; and the stop cannot be given up.
+                print::fatal(format_args!(
+                    "thread {} cannot be stopped, and did not come by for {} s",
+                    mutator.thread.load(Relaxed),
+                    WARN_AFTER_NS / 1_000_000_000
+                ));
+            }
             if is_late && !is_told {
                 print::message(format_args!(
                     "thread {} has not stopped for {} s; does it block signal {}? Leave that signal out of its mask, or choose another with NEAP_STOP_SIGNAL.",

@@ -137,6 +137,11 @@ pub(super) fn try_out(mutator: &Mutator) {
     }
 }
 
+/// Whether the system refuses to send any signal to a thread.
+pub(super) fn is_refused() -> bool {
+    REFUSED.load(Relaxed)
+}
+
 #[cold]
 fn refuse(error: Errno) {
     if REFUSED.swap(true, SeqCst) {
