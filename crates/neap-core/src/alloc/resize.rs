@@ -8,8 +8,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::addr::{GRANULE_BYTES, PAGE_BYTES, round_up};
 use crate::heap::Heap;
+use crate::heap::blocks::header::State;
 use crate::heap::classes::LARGEST_SMALL;
-use crate::heap::header::State;
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
 
@@ -86,8 +86,8 @@ mod tests {
     use super::super::{large, refill::refill};
     use super::*;
     use crate::addr::Address;
+    use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::classes;
-    use crate::heap::header::NO_LAYOUT;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
 

@@ -10,9 +10,9 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::bits::{BITS_BYTES, Bits};
-use super::further::Further;
-use super::header::{Header, State};
-use super::marked_blocks::MarkedBlocks;
+use super::blocks::further::Further;
+use super::blocks::header::{Header, State};
+use super::blocks::marked_blocks::MarkedBlocks;
 use super::{Heap, classes};
 use crate::addr::{Address, CellIndex, Granule};
 
@@ -288,7 +288,7 @@ mod tests {
             heap.bits(block).set_range(0..heap.header(block).cells().min(3), false, true, true);
         }
         let (large, _) = inner
-            .large_block(&heap, Kind::Leaf, super::super::header::NO_LAYOUT, 100_000, true)
+            .large_block(&heap, Kind::Leaf, crate::heap::blocks::header::NO_LAYOUT, 100_000, true)
             .unwrap();
         inner.bear_large(&heap, large);
         drop(inner);

@@ -10,11 +10,11 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
-use super::refusal::Refusal;
-use super::signal;
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sync::function::{AtomicFunction, function_at};
+use crate::sys::refusal::Refusal;
+use crate::sys::signal;
 use rustix::io::Errno;
 
 /// Asked about each write that faulted, by its address; true if the page is ours and writable now. In the handler: no lock that a thread may hold with signals open, no malloc.
@@ -86,7 +86,7 @@ pub fn is_installed() -> bool {
 
 /// Keeps an action of the program's, and gives the one before.
 fn keep(action: libc::sigaction) -> Option<libc::sigaction> {
-    let memory = super::map::allocate(crate::addr::PAGE_BYTES).ok()?;
+    let memory = crate::sys::map::allocate(crate::addr::PAGE_BYTES).ok()?;
     let kept = memory.pointer::<libc::sigaction>();
     // SAFETY: fresh memory, large enough; published only after it was written.
     unsafe { kept.write(action) };
@@ -157,7 +157,7 @@ unsafe fn pass_on(number: c_int, info: *mut libc::siginfo_t, context: *mut c_voi
             if (*info).si_code > 0 || wanted == libc::SIG_DFL {
                 signal::set_default(number);
                 if (*info).si_code <= 0 {
-                    signal::send(super::thread::current(), number);
+                    signal::send(crate::sys::thread::current(), number);
                 }
             }
         }
