@@ -20,10 +20,7 @@ run_part() {
     build) tools/one.sh "the release can be built" tools/build.sh ;;
     format) tools/one.sh "cargo fmt" tools/with-rust.sh cargo fmt --all --check ;;
     lint) tools/one.sh "cargo clippy" \
-        tools/with-rust.sh cargo clippy --quiet --workspace --all-targets -- -D warnings
-        # What only a benchmark is built with.
-        tools/one.sh "cargo clippy, marks in objects" tools/with-rust.sh \
-            cargo clippy --quiet --package neap-core --features marks-in-objects -- -D warnings ;;
+        tools/with-rust.sh cargo clippy --quiet --workspace --all-targets -- -D warnings ;;
     source) tools/with-rust.sh cargo xtask ci ;;
     rust) tools/with-rust.sh cargo xtask rust-tests ;;
     doc) tools/one.sh "rustdoc, examples in it" tools/rustdoc.sh ;;

@@ -19,10 +19,6 @@ const MOST_ZEROED: usize = 1 << 20;
 /// Resizes an object in place to hold `requested` bytes; false if it has to move. `[alloc.rule.resize]`: it stays where it is while it
 /// would use at least half of its cell.
 pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
-    if cfg!(feature = "marks-in-objects") {
-        // The word at the cell's end is not to be zeroed or moved.
-        return false;
-    }
     let bytes = cell.bytes();
     // The byte that the program did not ask for is not the object's own.
     let past_end = heap.state.past_end.load(Relaxed).min(requested);

@@ -5,7 +5,6 @@
 
 #![allow(unsafe_code)]
 
-#[cfg_attr(feature = "marks-in-objects", path = "bits_in_objects.rs")]
 pub mod bits;
 pub mod blocks;
 pub mod classes;
