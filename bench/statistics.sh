@@ -1,5 +1,5 @@
 #!/bin/bash
-# What statistics cost where nobody asks for them, in instructions: each program under callgrind on the library and on a build of it without any (feature `without-statistics`).
+# What statistics cost where nobody asks for them, in instructions: each program under callgrind on the library and on a build of it without any (`variants/without-statistics`).
 # Usage: bench/statistics.sh [PROGRAM ARGUMENT…]: a program of build/bench that is linked with libneap; without one, four of them. Called by `make -C bench statistics`, which
 # builds both libraries and the programs. Prints a line for each program, and fails if one takes more than a thousandth more. There are no cycles: when
 # one comes depends on time, and what it does is the same code in both.

@@ -17,7 +17,7 @@ export CARGO_PROFILE_DEV_DEBUG=line-tables-only
 
 parts=(format lint source rust tools c bdw stats observe torture clients)
 # What takes long, or what few changes touch.
-rest=(features doc rust-model torture-rest limits workloads watches d)
+rest=(doc rust-model torture-rest limits workloads watches d)
 need_build=" tools c bdw stats limits workloads observe torture torture-rest watches d clients "
 
 run_part() {
@@ -25,9 +25,6 @@ run_part() {
     format) tools/one.sh "cargo fmt" tools/with-rust.sh cargo fmt --all --check ;;
     lint) tools/one.sh "cargo clippy" \
         tools/with-rust.sh cargo clippy --quiet --workspace --all-targets -- -D warnings ;;
-    # What only a benchmark is built with.
-    features) tools/one.sh "cargo clippy, marks in objects" tools/with-rust.sh \
-        cargo clippy --quiet --package neap-core --features marks-in-objects -- -D warnings ;;
     source) tools/with-rust.sh cargo xtask ci ;;
     rust) tools/with-rust.sh cargo xtask rust-tests -- --workspace --exclude neap-model ;;
     # It tries millions of states.

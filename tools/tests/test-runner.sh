@@ -105,7 +105,7 @@ test_the_build_goes_on_beside_what_needs_none() {
 }
 
 test_what_make_test_leaves_out_can_be_run() {
-    tree_with features 'echo ok - x' limits 'echo ok - one' watches 'echo ok - two'
+    tree_with doc 'echo ok - x' limits 'echo ok - one' watches 'echo ok - two'
     printf '#!/bin/sh\ntrue\n' >tools/build.sh
     sed -i 's/^parts=.*/parts=(c)/; s/^rest=.*/rest=(limits watches)/' tools/test.sh
     expect '3 passed, 0 failed' 0 --rest

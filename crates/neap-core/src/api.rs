@@ -25,7 +25,7 @@ use crate::cycle::driver::collect;
 use crate::cycle::report::{events, root_callback};
 use crate::cycle::{collector, schedule};
 use crate::heap::HEAP;
-use crate::heap::header::NO_LAYOUT;
+use crate::heap::blocks::header::NO_LAYOUT;
 use crate::heap::layout::{self, RawTraceFunction};
 use crate::runtime::{self, allocate as allocation};
 use crate::sys::thread;

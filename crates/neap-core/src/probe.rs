@@ -10,7 +10,7 @@ pub use cost::Cost;
 
 use crate::addr::CHUNK_BYTES;
 use crate::options::Options;
-use crate::sys::page_faults::FOR_THE_KERNEL;
+use crate::sys::protection::page_faults::FOR_THE_KERNEL;
 use crate::sys::refusal::Refusal;
 use crate::watch::choose::{Watching, choose};
 use rustix::io::Errno;

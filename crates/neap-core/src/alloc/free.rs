@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::*;
 
 use crate::addr::Address;
 use crate::heap::Heap;
-use crate::heap::header::State;
+use crate::heap::blocks::header::State;
 
 /// Why a pointer cannot be freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

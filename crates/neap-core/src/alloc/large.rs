@@ -118,7 +118,7 @@ pub unsafe fn zero(unborn: &Unborn) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::header::NO_LAYOUT;
+    use crate::heap::blocks::header::NO_LAYOUT;
 
     #[test]
     fn pages_become_an_object_and_are_zero_again_after_reuse() {

@@ -13,8 +13,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::addr::{GRANULE_BYTES, PAGE_BYTES, round_up};
 use crate::heap::Heap;
+use crate::heap::blocks::header::State;
 use crate::heap::classes::LARGEST_SMALL;
-use crate::heap::header::State;
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
 
@@ -24,10 +24,6 @@ const MOST_ZEROED: usize = 1 << 20;
 /// Resizes an object in place to hold `requested` bytes; false if it has to move. `[alloc.rule.resize]`: it stays where it is while it
 /// would use at least half of its cell.
 pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
-    if cfg!(feature = "marks-in-objects") {
-        // The word at the cell's end is not to be zeroed or moved.
-        return false;
-    }
     let bytes = cell.bytes();
     // The byte that the program did not ask for is not the object's own.
     let past_end = heap.state.past_end.load(Relaxed).min(requested);
@@ -91,8 +87,8 @@ mod tests {
     use super::super::{large, refill::refill};
     use super::*;
     use crate::addr::Address;
+    use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::classes;
-    use crate::heap::header::NO_LAYOUT;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
 

@@ -19,9 +19,9 @@ use core::sync::atomic::{
 
 use crate::addr::Granule;
 use crate::heap::Heap;
+use crate::heap::blocks::header::LANES;
+use crate::heap::blocks::header::NONE;
 use crate::heap::classes::LARGEST_SMALL;
-use crate::heap::header::LANES;
-use crate::heap::header::NONE;
 use crate::heap::spaces::{FIXED_SPACES, MOST_SPACES, SpaceId};
 use crate::stats::live;
 use crate::stats::sampler::Sampler;

@@ -13,8 +13,8 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering
 use crate::addr::GRANULE_BYTES;
 use crate::heap::{HEAP, METADATA_BYTES};
 use crate::options::Limit;
-use crate::sys::cgroup::{Level, Reader};
 use crate::sys::map;
+use crate::sys::process::cgroup::{Level, Reader};
 use crate::world::current;
 
 /// What the user set; written by who configures.

@@ -16,7 +16,7 @@ use super::policy::trigger::{
 };
 use crate::heap::HEAP;
 use crate::refs;
-use crate::sys::resident;
+use crate::sys::process::resident;
 use crate::world::attach;
 
 /// Bytes handed out since the last cycle at which the next one is due; written by the collector.

@@ -11,6 +11,8 @@
 
 #![allow(unsafe_code)]
 
+pub mod sent_marks;
+
 use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::*};

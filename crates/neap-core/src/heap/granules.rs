@@ -4,6 +4,7 @@
 //! bookkeeping under the heap's lock: it makes no system call and touches no object.
 
 mod bounds;
+pub mod decay;
 pub mod inward;
 pub mod watched;
 

@@ -14,8 +14,8 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
+use super::blocks::header::NONE;
 use super::classes::CLASSES;
-use super::header::NONE;
 use super::kind::Scan;
 use crate::addr::{PAGE_BYTES, WORD_BYTES};
 use crate::rank::Rank;

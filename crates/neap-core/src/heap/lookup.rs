@@ -16,9 +16,9 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::bits::{BITS_BYTES, Bits};
-use super::further::Further;
-use super::header::{Header, State};
-use super::marked_blocks::MarkedBlocks;
+use super::blocks::further::Further;
+use super::blocks::header::{Header, State};
+use super::blocks::marked_blocks::MarkedBlocks;
 use super::{Heap, classes};
 use crate::addr::{Address, CellIndex, Granule};
 
@@ -84,8 +84,8 @@ impl<'h> View<'h> {
     pub fn bits(&self, granule: Granule) -> Bits<'h> {
         let header = self.header(granule);
         match header.state() {
-            State::Large => self.bits_at(header.own_bits(), granule, header),
-            _ => self.bits_at(self.words(granule), granule, header),
+            State::Large => self.bits_at(header.own_bits()),
+            _ => self.bits_at(self.words(granule)),
         }
     }
 
@@ -97,15 +97,9 @@ impl<'h> View<'h> {
 
     /// The bits of a block that are known to lie in `words`.
     #[inline(always)]
-    #[cfg_attr(not(feature = "marks-in-objects"), expect(unused_variables))]
-    fn bits_at(&self, words: *const AtomicU64, block: Granule, header: &Header) -> Bits<'h> {
+    fn bits_at(&self, words: *const AtomicU64) -> Bits<'h> {
         // SAFETY: headers and bits of the committed range are mapped and never unmapped.
-        #[cfg(not(feature = "marks-in-objects"))]
-        let bits = unsafe { Bits::at(words) };
-        // SAFETY: as above; so are the block's cells.
-        #[cfg(feature = "marks-in-objects")]
-        let bits = unsafe { Bits::of(words, self.base.0 + block.offset(), header.cell_bytes()) };
-        bits
+        unsafe { Bits::at(words) }
     }
 
     /// Fetches the header that a look at `word` begins with, which lies in the view.
@@ -145,11 +139,11 @@ impl<'h> View<'h> {
             State::Small => {
                 let index = classes::cell_at(within, header.reciprocal());
                 let start = first.add(index.0 as usize * header.cell_bytes());
-                let bits = self.bits_at(self.words(block), block, header);
+                let bits = self.bits_at(self.words(block));
                 (index.0 < header.cells()).then_some(Cell { block, header, bits, index, start })
             }
             State::Large if within < header.requested() => {
-                let bits = self.bits_at(header.own_bits(), block, header);
+                let bits = self.bits_at(header.own_bits());
                 Some(Cell { block, header, bits, index: CellIndex(0), start: first })
             }
             _ => None,
@@ -287,7 +281,7 @@ mod tests {
             heap.bits(block).set_range(0..heap.header(block).cells().min(3), false, true, true);
         }
         let (large, _) = inner
-            .large_block(&heap, Kind::Leaf, super::super::header::NO_LAYOUT, 100_000, true)
+            .large_block(&heap, Kind::Leaf, crate::heap::blocks::header::NO_LAYOUT, 100_000, true)
             .unwrap();
         inner.bear_large(&heap, large);
         drop(inner);

@@ -11,25 +11,16 @@
 
 #![allow(unsafe_code)]
 
-#[cfg_attr(feature = "marks-in-objects", path = "bits_in_objects.rs")]
 pub mod bits;
-pub mod block_lists;
+pub mod blocks;
 pub mod classes;
-pub mod decay;
-pub mod frozen;
-pub mod further;
 pub mod granules;
-pub mod header;
 pub mod kept;
 pub mod kind;
 pub mod layout;
-pub mod listed;
 pub mod lookup;
-pub mod marked_blocks;
-pub mod put_off;
 pub mod reserve;
 pub mod samples;
-pub mod sent_marks;
 pub mod spaces;
 pub mod state;
 pub mod verify;
@@ -42,7 +33,9 @@ use crate::stats::live;
 use crate::sync::{Guard, Lock};
 use crate::sys::map;
 use bits::Bits;
-use header::{Form, Header, State};
+use blocks::header::{Form, Header, State};
+use blocks::{further, marked_blocks};
+use granules::decay;
 use kept::KeptPages;
 use kind::Scan;
 use layout::Layouts;

@@ -4,8 +4,10 @@
 
 use core::sync::atomic::Ordering::*;
 
-use super::header::Header;
-use super::{Heap, bits::BITS_BYTES, further, marked_blocks};
+use super::Heap;
+use super::bits::BITS_BYTES;
+use super::blocks::header::Header;
+use super::blocks::{further, marked_blocks};
 use crate::addr::{Address, CHUNK_BYTES, CHUNK_GRANULES, GRANULE_BYTES, PAGE_BYTES};
 use crate::sys::map;
 use rustix::io::Errno;

@@ -4,22 +4,23 @@
 //! other epoch waits to be swept, its allocation bits still those of before the cycle. All under the heap's lock.
 
 pub(super) mod large;
+pub mod put_off;
 mod search;
 mod sweep;
 
 use core::sync::atomic::Ordering::*;
 
 use self::large::ListedLast;
-use super::block_lists::{List, Lists};
+use super::blocks::block_lists::{List, Lists};
+use super::blocks::header::{Form, Listed, NO_LAYOUT, NONE, State};
 use super::classes::{CLASSES, TABLE};
 use super::granules::Granules;
-use super::header::{Form, Listed, NO_LAYOUT, NONE, State};
 use super::kind::{KINDS, Kind, Scan};
 use super::layout::LayoutId;
-use super::put_off::PutOff;
 use super::{Heap, Refused};
 use crate::addr::Granule;
 use crate::sys::meta_vec::{MetaVec, NoMemory};
+use put_off::PutOff;
 
 /// Number of spaces that every heap has: each kind without layout times each class.
 pub const FIXED_SPACES: usize = KINDS * CLASSES;

@@ -5,7 +5,7 @@
 use core::fmt;
 
 use super::Heap;
-use super::header::{Listed, State};
+use super::blocks::header::{Listed, State};
 use crate::addr::Granule;
 
 /// A rule that does not hold, and where.

@@ -25,7 +25,7 @@ use super::team::Team;
 use super::tracer::{Grey, Tracer};
 use crate::addr::{Granule, PAGE_BYTES, WORD_BYTES, whole_words};
 use crate::heap::Heap;
-use crate::heap::header::State;
+use crate::heap::blocks::header::State;
 use crate::heap::kind::Scan;
 use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::{Cell, View};

@@ -17,7 +17,7 @@ use super::drain::Marker;
 use super::entry::Entry;
 use crate::addr::{CHUNK_GRANULES, CellIndex, GRANULE_BYTES, Granule, WORD_BYTES};
 use crate::heap::Heap;
-use crate::heap::header::{Header, State};
+use crate::heap::blocks::header::{Header, State};
 use crate::heap::kind::Scan;
 use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::Cell;
@@ -190,8 +190,8 @@ mod tests {
     use super::*;
     use crate::alloc::{refill, run};
     use crate::heap::Heap;
+    use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::classes;
-    use crate::heap::header::NO_LAYOUT;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
     use crate::mark::team::Team;

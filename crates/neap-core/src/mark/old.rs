@@ -55,7 +55,7 @@ mod tests {
     use crate::addr::Address;
     use crate::alloc::run::tests::local;
     use crate::alloc::{large, refill};
-    use crate::heap::header::NO_LAYOUT;
+    use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
     use crate::heap::{Heap, classes};

@@ -62,8 +62,8 @@ mod tests {
     use super::*;
     use crate::addr::{Address, PAGE_BYTES};
     use crate::alloc::{large, refill::refill, run::tests::local};
+    use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::classes;
-    use crate::heap::header::NO_LAYOUT;
     use crate::heap::kind::Kind;
     use crate::heap::layout::Shape;
     use crate::heap::spaces::SpaceId;

@@ -15,7 +15,7 @@ use core::ops::Range;
 use super::drain::Marker;
 use super::entry::Entry;
 use crate::addr::{Address, CellIndex, GRANULE_BYTES, Granule, PAGE_BYTES};
-use crate::heap::header::{Header, State};
+use crate::heap::blocks::header::{Header, State};
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
 

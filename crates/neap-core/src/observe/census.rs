@@ -8,8 +8,8 @@ use neap_record::{Census, KINDS, TYPED};
 
 use crate::addr::{CHUNK_BYTES, GRANULE_BYTES, Granule};
 use crate::heap::Heap;
+use crate::heap::blocks::header::{NO_LAYOUT, State};
 use crate::heap::classes::{CLASSES, class_of};
-use crate::heap::header::{NO_LAYOUT, State};
 use crate::heap::kind::Kind;
 
 /// Classes of a census: the size classes, and one of all large objects.

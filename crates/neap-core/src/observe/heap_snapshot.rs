@@ -16,7 +16,7 @@ use core::ops::Range;
 
 use crate::addr::{Address, WORD_BYTES};
 use crate::heap::Heap;
-use crate::heap::header::NO_LAYOUT;
+use crate::heap::blocks::header::NO_LAYOUT;
 use crate::heap::kind::Scan;
 use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::Cell;

@@ -14,7 +14,8 @@
 use core::cell::Cell;
 
 use crate::stats::live::{self, Words};
-use crate::sys::{clock, shared_page};
+use crate::sys::clock;
+use crate::sys::process::shared_page;
 
 struct Own(Cell<Option<shared_page::SharedPage>>);
 // SAFETY: touched by the one thread of the start-up, and by the one thread of a forked child.

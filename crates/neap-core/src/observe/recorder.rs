@@ -32,7 +32,7 @@ use crate::rank::Rank;
 use crate::stats::events::{self, Place};
 use crate::stats::{KEPT, sampler};
 use crate::sync::Lock;
-use crate::sys::modules::Modules;
+use crate::sys::process::modules::Modules;
 use crate::sys::{clock, futex, own_thread, print, side_stack, thread};
 
 /// How often requests are written. Larger: a smaller file; smaller: less is lost when the program crashes.

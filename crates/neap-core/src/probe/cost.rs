@@ -16,8 +16,9 @@ use std::time::Instant;
 
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
 use crate::heap::kept::KeptPages;
+use crate::sys::map;
+use crate::sys::process::child;
 use crate::sys::refusal::Refusal;
-use crate::sys::{child, map};
 use crate::watch::Watch;
 use crate::watch::choose::Watching;
 use crate::watch::mprotect::Mprotect;

@@ -21,7 +21,7 @@ use crate::cycle::collector;
 use crate::heap::{HEAP, Heap};
 use crate::observe::heap_snapshot::{Failed, Snapshot};
 use crate::refs::{self, Marking};
-use crate::sys::child::{self, Child};
+use crate::sys::process::child::{self, Child};
 use crate::sys::{map, side_stack, thread};
 use crate::world::registry::{self, Registry};
 use crate::world::roots::Images;

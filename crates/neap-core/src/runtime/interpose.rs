@@ -18,7 +18,8 @@ use crate::alloc::free;
 use crate::heap::HEAP;
 use crate::heap::kind::Kind;
 use crate::sys::own_thread::{Start, real_pthread_create};
-use crate::sys::{fault, signal};
+use crate::sys::protection::fault;
+use crate::sys::signal;
 use crate::world::{attach, stop_signal};
 
 /// What the new thread needs to know; lies in an uncollectable object, so that the argument is a root until the thread can be scanned.

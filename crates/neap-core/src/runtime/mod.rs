@@ -97,9 +97,7 @@ fn apply_at_start(options: &Options) {
             "cannot reserve address space for the heap ({error}); raise the limit on address space (ulimit -v)"
         ));
     }
-    // The build variant keeps a word of its own at the end of each cell.
-    let own_word = if cfg!(feature = "marks-in-objects") { 8 } else { 0 };
-    HEAP.state.past_end.store(options.past_end as usize + own_word, Relaxed);
+    HEAP.state.past_end.store(options.past_end as usize, Relaxed);
     if options.past_end {
         // A byte more than a multiple of 16 would get cells that are none.
         HEAP.state.align_all.store(1, Relaxed);

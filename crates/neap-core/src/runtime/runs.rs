@@ -65,7 +65,7 @@ pub fn from_typed_run(mutator: &Mutator, bytes: usize, layout: LayoutId) -> usiz
 #[inline(always)]
 pub fn from_class(mutator: &Mutator, class: usize, cell_bytes: usize, layout: LayoutId) -> usize {
     let space = HEAP.layouts.space_slot(layout, class).load(Acquire);
-    if space == crate::heap::header::NONE {
+    if space == crate::heap::blocks::header::NONE {
         return 0;
     }
     mutator.local.run(SpaceId(space)).map_or(0, |run| run.bump(cell_bytes))

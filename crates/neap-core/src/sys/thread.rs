@@ -290,7 +290,7 @@ mod tests {
         std::thread_local! { static WORD: core::cell::Cell<usize> = const { core::cell::Cell::new(5) } }
         let address = WORD.with(|word| word.as_ptr() as usize);
         let mut found = false;
-        super::super::image::for_each(|image| {
+        crate::sys::process::image::for_each(|image| {
             // SAFETY: our own control block.
             if let Some(block) = unsafe { thread_local_block(control_block(), image.tls_module) } {
                 found |= (block..block + image.tls_bytes).contains(&address);

@@ -17,8 +17,9 @@ use super::snapshot::Snapshot;
 use crate::addr::PAGE_BYTES;
 use crate::heap::kept::KeptPages;
 use crate::options::WatchChoice;
+use crate::sys::map;
+use crate::sys::process::child;
 use crate::sys::refusal::Refusal;
-use crate::sys::{child, map};
 
 /// For a trial, which keeps nothing.
 static UNUSED: KeptPages = KeptPages::new();

@@ -24,8 +24,9 @@ use rustix::io::Errno;
 use super::Watch;
 use super::lent::Lent;
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
+use crate::sys::protection::fault;
 use crate::sys::refusal::Refusal;
-use crate::sys::{fault, map, signal};
+use crate::sys::{map, signal};
 
 /// What the handler needs to know; one watch at a time is open.
 struct Shared {

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use super::Watch;
 use crate::sys::meta_vec::MetaVec;
+use crate::sys::protection::write_watch::{Region, Then, WriteWatch};
 use crate::sys::refusal::Refusal;
-use crate::sys::write_watch::{Region, Then, WriteWatch};
 
 /// Written ranges that one system call reports at most.
 const REGIONS: usize = 1 << 12;

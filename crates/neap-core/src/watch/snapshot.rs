@@ -29,7 +29,7 @@ use crate::heap::kept::KeptPages;
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::meta_vec::MetaVec;
-use crate::sys::page_faults::{Message, PageFaults, Served};
+use crate::sys::protection::page_faults::{Message, PageFaults, Served};
 use crate::sys::refusal::Refusal;
 use crate::sys::{futex, map, own_thread};
 

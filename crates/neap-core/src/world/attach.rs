@@ -22,7 +22,8 @@ use crate::alloc::large;
 use crate::heap::{HEAP, Heap};
 use crate::sync::function::AtomicFunction;
 use crate::sys::meta_alloc::MetaAllocator;
-use crate::sys::{mappings, print, thread};
+use crate::sys::process::mappings;
+use crate::sys::{print, thread};
 
 /// What upper layers do when a thread ends.
 static ON_DETACH: AtomicFunction<fn(&Mutator)> = AtomicFunction::none();

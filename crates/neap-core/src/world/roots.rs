@@ -19,9 +19,10 @@ use super::{Standing, Stopped, critical};
 use crate::heap::HEAP;
 use crate::rank::Rank;
 use crate::sync::Lock;
-use crate::sys::image::{self, Image};
 use crate::sys::meta_vec::MetaVec;
-use crate::sys::{mappings, thread};
+use crate::sys::process::image::{self, Image};
+use crate::sys::process::mappings;
+use crate::sys::thread;
 
 /// An address range that `MetaVec` can hold.
 #[derive(Clone, Copy, PartialEq, Eq)]

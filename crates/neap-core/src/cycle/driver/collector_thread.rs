@@ -17,7 +17,8 @@ use crate::cycle::phase::Phase;
 use crate::cycle::policy::idle::{Idle, Now, Verdict};
 use crate::cycle::report::events;
 use crate::cycle::report::record::CYCLES;
-use crate::heap::{HEAP, decay};
+use crate::heap::HEAP;
+use crate::heap::granules::decay;
 use crate::sys::{clock, own_thread};
 
 /// How long memory lies unused before it goes back, milliseconds.

@@ -32,11 +32,12 @@ use crate::cycle::report::events::{CycleEvent, tell};
 use crate::cycle::report::record::Kind;
 use crate::cycle::token::Driver;
 use crate::cycle::workers;
-use crate::heap::{HEAP, Heap, sent_marks};
+use crate::heap::bits::sent_marks;
+use crate::heap::{HEAP, Heap};
 use crate::mark::drain::Marker;
 use crate::mark::frozen::Inward;
 use crate::mark::{rescan, verify};
-use crate::sys::child::{self, Child};
+use crate::sys::process::child::{self, Child};
 use crate::sys::{map, print};
 use crate::world::mutator::Mutator;
 

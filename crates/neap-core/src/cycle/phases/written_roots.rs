@@ -11,8 +11,8 @@ use core::ops::Range;
 
 use crate::addr::PAGE_BYTES;
 use crate::heap::HEAP;
-use crate::sys::mappings;
 use crate::sys::meta_vec::MetaVec;
+use crate::sys::process::mappings;
 use crate::watch::Watch;
 
 /// Ranges with fewer bytes in whole pages are read whole each time: reading these takes about as

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::Inner;
 use crate::addr::{GRANULE_BYTES, Granule, PAGE_BYTES, round_up};
-use crate::heap::header::{Form, Listed, NO_LAYOUT, NONE, State};
+use crate::heap::blocks::header::{Form, Listed, NO_LAYOUT, NONE, State};
 use crate::heap::kind::Kind;
 use crate::heap::layout::LayoutId;
 use crate::heap::{Heap, Refused};

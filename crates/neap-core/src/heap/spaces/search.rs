@@ -4,7 +4,7 @@
 
 use super::{Inner, SWEEP_STEP, Search, SpaceId};
 use crate::addr::{GRANULE_BYTES, Granule};
-use crate::heap::header::LANES;
+use crate::heap::blocks::header::LANES;
 use crate::heap::{Heap, Refused};
 
 impl Inner {

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::{Inner, SWEEP_STEP};
 use crate::heap::Heap;
-use crate::heap::header::LANES;
+use crate::heap::blocks::header::LANES;
 
 impl Inner {
     /// Sweeps some blocks of any space and frees the empty ones; true when there is nothing left to sweep.

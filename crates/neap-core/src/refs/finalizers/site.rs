@@ -16,7 +16,8 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 use super::registry::{Registry, kind_of, object_of};
 use crate::check;
 use crate::refs::Marking;
-use crate::sys::{image, print};
+use crate::sys::print;
+use crate::sys::process::image;
 
 /// Addresses of a program have 47 bits.
 const FUNCTION: usize = (1 << 48) - 1;

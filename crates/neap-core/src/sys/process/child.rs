@@ -17,8 +17,8 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 
-use super::refusal::Refusal;
-use super::{map, signal};
+use crate::sys::refusal::Refusal;
+use crate::sys::{map, signal};
 
 /// A child that has not been reaped.
 pub struct Child {

@@ -11,7 +11,7 @@
 
 use core::ffi::{CStr, c_int, c_void};
 
-use super::meta_vec::MetaVec;
+use crate::sys::meta_vec::MetaVec;
 
 /// Longer paths are cut; they symbolise nothing then.
 const LONGEST_PATH: usize = 512;

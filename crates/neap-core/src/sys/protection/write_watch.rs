@@ -18,7 +18,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::UserfaultfdFlags;
 
-use super::refusal::Refusal;
+use crate::sys::refusal::Refusal;
 
 /// An open watch.
 pub struct WriteWatch {

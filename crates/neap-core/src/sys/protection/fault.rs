@@ -15,12 +15,12 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::program_action::ProgramAction;
-use super::refusal::Refusal;
-use super::signal;
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sync::function::AtomicFunction;
+use crate::sys::program_action::ProgramAction;
+use crate::sys::refusal::Refusal;
+use crate::sys::signal;
 use rustix::io::Errno;
 
 /// Asked about each write that faulted, by its address; true if the page is ours and writable now. In the handler: no lock that a thread may hold with signals open, no malloc.
@@ -111,7 +111,7 @@ unsafe fn pass_on(number: c_int, info: *mut libc::siginfo_t, context: *mut c_voi
     if by_the_kernel || wanted == libc::SIG_DFL {
         signal::set_default(number);
         if !by_the_kernel {
-            signal::send(super::thread::current(), number);
+            signal::send(crate::sys::thread::current(), number);
         }
     }
 }

@@ -3,9 +3,9 @@
 //! Invariant: a record is the block's first granule in the upper half of a word and a count in the lower, and so many words of 64 mark bits; only blocks with marks have one. Receiving adds marks and takes
 //! none away. Sent by the one thread of a child that is left, received by the collector's thread, blocks neither made nor ended meanwhile but those that the child does not know.
 
-use super::Heap;
-use super::bits::MOST_CELLS;
+use super::MOST_CELLS;
 use crate::addr::{GRANULE_BYTES, Granule};
+use crate::heap::Heap;
 
 /// Words that the marks of `committed` bytes of heap take at most.
 pub const fn most_words(committed: usize) -> usize {
@@ -55,7 +55,7 @@ pub fn receive(heap: &Heap, mut words: &[u64]) {
 mod tests {
     use super::*;
     use crate::addr::CellIndex;
-    use crate::heap::header::NO_LAYOUT;
+    use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
 

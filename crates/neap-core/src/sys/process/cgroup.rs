@@ -11,8 +11,8 @@
 
 #![allow(unsafe_code)]
 
-use super::map;
 use crate::addr::PAGE_BYTES;
+use crate::sys::map;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 

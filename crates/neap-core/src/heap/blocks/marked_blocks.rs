@@ -12,17 +12,17 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
-use super::Heap;
 use super::header::Header;
 use crate::addr::{CHUNK_BYTES, CHUNK_GRANULES, Granule};
+use crate::heap::Heap;
 
 /// Bytes of bits for a chunk.
-pub(super) const BYTES_PER_CHUNK: usize = CHUNK_GRANULES / 8;
+pub(in crate::heap) const BYTES_PER_CHUNK: usize = CHUNK_GRANULES / 8;
 const WORDS_PER_CHUNK: usize = BYTES_PER_CHUNK / 8;
 
 /// The bits of all chunks, outside the heap.
 #[derive(Clone, Copy)]
-pub(super) struct MarkedBlocks(pub(super) usize);
+pub(in crate::heap) struct MarkedBlocks(pub(in crate::heap) usize);
 
 impl MarkedBlocks {
     #[inline(always)]
@@ -49,7 +49,7 @@ impl MarkedBlocks {
 
     /// See [`Heap::note_marked`].
     #[inline(always)]
-    pub(super) fn note(self, block: Granule, header: &Header) {
+    pub(in crate::heap) fn note(self, block: Granule, header: &Header) {
         if header.has_marks.load(Relaxed) == 0 {
             header.has_marks.store(1, Relaxed);
             self.set(block);
@@ -88,7 +88,7 @@ impl Heap {
     }
 
     /// No cell of the block is marked.
-    pub(super) fn forget_marked(&self, block: Granule) {
+    pub(in crate::heap) fn forget_marked(&self, block: Granule) {
         let flag = &self.header(block).has_marks;
         if flag.load(Relaxed) != 0 {
             flag.store(0, Relaxed);

@@ -226,7 +226,7 @@ mod tests {
 
     fn end_of_stack() -> usize {
         let here = super::super::thread::stack_pointer();
-        super::super::mappings::mapping_of(here).map_or(0, |mapping| mapping.end)
+        crate::sys::process::mappings::mapping_of(here).map_or(0, |mapping| mapping.end)
     }
 
     /// What the system's unwinder and [`walk`] find, from here outwards.

@@ -5,10 +5,11 @@
 
 use core::sync::atomic::Ordering::*;
 
-use super::Heap;
 use super::block_lists::List;
 use super::header::State;
-use super::spaces::{Inner, large::ListedLast};
+use crate::heap::Heap;
+use crate::heap::spaces::Inner;
+use crate::heap::spaces::large::ListedLast;
 
 impl Inner {
     /// Freezes every block that holds objects and that no thread takes cells from; all are swept. Gives the bytes that are frozen now.
@@ -82,7 +83,7 @@ impl Inner {
 mod tests {
     use super::*;
     use crate::addr::{CellIndex, Granule};
-    use crate::heap::header::{Listed, NO_LAYOUT};
+    use crate::heap::blocks::header::{Listed, NO_LAYOUT};
     use crate::heap::kind::Kind;
     use crate::heap::spaces::{Search, SpaceId};
 

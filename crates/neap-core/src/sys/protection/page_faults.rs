@@ -16,12 +16,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::UserfaultfdFlags;
 
-use super::refusal::Refusal;
 use super::write_watch::{
     API, ApiArgument, FEATURE_WP_UNPOPULATED, ProtectArgument, RegisterArgument,
     UFFDIO_WRITEPROTECT,
 };
 use super::write_watch::{OwnDescriptor, REGISTER_MODE_WP, UFFDIO_API, UFFDIO_REGISTER};
+use crate::sys::refusal::Refusal;
 
 /// What refuses, in messages: faults of the kernel itself.
 pub const FOR_THE_KERNEL: &str = "userfaultfd for writes by the kernel";

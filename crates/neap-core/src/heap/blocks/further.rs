@@ -13,18 +13,18 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use super::Heap;
 use super::header::Header;
 use crate::addr::{CHUNK_GRANULES, Granule};
+use crate::heap::Heap;
 
 /// Bytes of a granule's word.
-pub(super) const BYTES: usize = size_of::<AtomicU32>();
+pub(in crate::heap) const BYTES: usize = size_of::<AtomicU32>();
 /// Bytes of words for a chunk.
-pub(super) const BYTES_PER_CHUNK: usize = CHUNK_GRANULES * BYTES;
+pub(in crate::heap) const BYTES_PER_CHUNK: usize = CHUNK_GRANULES * BYTES;
 
 /// The words of all granules, outside the heap.
 #[derive(Clone, Copy)]
-pub(super) struct Further(pub(super) usize);
+pub(in crate::heap) struct Further(pub(in crate::heap) usize);
 
 impl Further {
     #[inline(always)]
@@ -34,13 +34,13 @@ impl Further {
     }
 
     /// Where its word lies, to prefetch it.
-    pub(super) fn address_of(self, granule: Granule) -> *const AtomicU32 {
+    pub(in crate::heap) fn address_of(self, granule: Granule) -> *const AtomicU32 {
         (self.0 as *const AtomicU32).wrapping_add(granule.0 as usize)
     }
 
     /// The granule itself, or the first one of the block that it is a further one of.
     #[inline(always)]
-    pub(super) fn first(self, granule: Granule) -> Granule {
+    pub(in crate::heap) fn first(self, granule: Granule) -> Granule {
         Granule(granule.0 - self.word(granule).load(Acquire))
     }
 }
@@ -74,7 +74,7 @@ impl Heap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::header::NO_LAYOUT;
+    use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::kind::Kind;
 
     #[test]

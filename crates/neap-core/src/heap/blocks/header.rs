@@ -5,8 +5,8 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
-use super::kind::Scan;
 use crate::addr::Granule;
+use crate::heap::kind::Scan;
 
 /// Each thread takes blocks that its own lane used before, as long as there are any: their memory, headers and bits are in the caches of its processor or near it. Larger: more threads have a lane of their own; smaller: fewer lists to search.
 pub const LANES: usize = 4;
@@ -53,13 +53,13 @@ pub struct Header {
     state: AtomicU8,
     scan: AtomicU8,
     uncollectable: AtomicU8,
-    pub(super) listed: AtomicU8,
+    pub(in crate::heap) listed: AtomicU8,
     /// Granules of the block.
     span: AtomicU32,
     /// Cells in the block; 1 for a large object.
     cells: AtomicU32,
     layout: AtomicU32,
-    /// Of a large object its bits, as [`super::bits`] has them: whoever needs them has this line at hand. Of a block of cells two pairs of 32 bits, the lower first: ⌈2³² / cell bytes⌉ and the space; the
+    /// Of a large object its bits, as [`crate::heap::bits`] has them: whoever needs them has this line at hand. Of a block of cells two pairs of 32 bits, the lower first: ⌈2³² / cell bytes⌉ and the space; the
     /// cell where the search for the next free run goes on and, while a thread holds the block, the one that it took with it and uses after it, [`NONE`] if none. The second pair is written by the thread that holds the block, or under
     /// the heap's lock while none does.
     own: [AtomicU64; 2],
@@ -68,16 +68,16 @@ pub struct Header {
     /// Bytes of a large object that the program asked for (past-the-end byte included); larger offsets are no pointers into it.
     requested: AtomicUsize,
     /// Links of its list, protected by the heap's lock.
-    pub(super) next: AtomicU32,
-    pub(super) previous: AtomicU32,
+    pub(in crate::heap) next: AtomicU32,
+    pub(in crate::heap) previous: AtomicU32,
     /// Of a large object: one that was listed some places later, which the sweep fetches, [`NONE`] if none. A guess: it may have ended since. Under the heap's lock.
-    pub(super) ahead: AtomicU32,
+    pub(in crate::heap) ahead: AtomicU32,
     /// 1 while a thread takes runs from it.
     pub held: AtomicU8,
     /// 1 if the block's free cells are known to read as zero; cleared by the heap when it is swept.
     pub fresh: AtomicU8,
     /// 1 if a cell of it may be marked; see [`super::marked_blocks`].
-    pub(super) has_marks: AtomicU8,
+    pub(in crate::heap) has_marks: AtomicU8,
     /// Which of the lists of its space it is put into; written under the heap's lock while it is in none.
     lane: AtomicU8,
 }
@@ -93,7 +93,7 @@ pub struct Form {
     pub uncollectable: bool,
     /// Granules.
     pub granules: u32,
-    /// As in [`super::classes::Class`]; 0 for a large object.
+    /// As in [`crate::heap::classes::Class`]; 0 for a large object.
     pub reciprocal: u32,
     /// Cells.
     pub cells: u32,
@@ -166,7 +166,7 @@ impl Header {
 
     /// As it comes from the system: nobody's.
     #[cfg(test)]
-    pub(super) fn zeroed() -> Self {
+    pub(in crate::heap) fn zeroed() -> Self {
         Self {
             state: AtomicU8::new(0),
             scan: AtomicU8::new(0),

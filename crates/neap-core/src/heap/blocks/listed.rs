@@ -2,10 +2,10 @@
 //!
 //! Invariant: nothing is changed. Called under the heap's lock, which whoever holds an [`Inner`] has.
 
-use super::Heap;
 use super::header::Listed;
-use super::spaces::Inner;
 use crate::addr::Granule;
+use crate::heap::Heap;
+use crate::heap::spaces::Inner;
 
 impl Inner {
     /// Calls `f` for every block that lives until freed, but for frozen ones.

@@ -4,8 +4,8 @@
 
 use core::sync::atomic::Ordering::*;
 
-use super::Heap;
 use crate::addr::Address;
+use crate::heap::Heap;
 use crate::sys::table::{Entry, Table};
 
 #[derive(Clone, Copy)]
@@ -64,9 +64,9 @@ impl PutOff {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::Kind;
-    use super::super::spaces::SpaceId;
     use super::*;
+    use crate::heap::kind::Kind;
+    use crate::heap::spaces::SpaceId;
 
     #[test]
     fn each_is_freed_once_and_when_asked() {

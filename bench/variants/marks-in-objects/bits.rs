@@ -1,4 +1,4 @@
-//! The build variant `marks-in-objects`, for `bench/prefork` alone: as `bits.rs`, with mark bits and the links of free cells in the cells themselves, where collectors without side tables have them.
+//! In place of `heap/bits.rs` in the variant that `bench/prefork` compares with: as that, with mark bits and the links of free cells in the cells themselves, where collectors without side tables have them.
 //!
 //! Invariant: the last word of every allocated cell is the collector's (the variant reserves it as it reserves the byte of `past_end`): 1 if the object is marked. That of a cell which the sweep freed links to the one it
 //! freed before. Allocation bits stay outside: conservative lookup needs them. Used as `bits.rs` is; one thread at a time may mark a block unless `SHARED` says otherwise.
@@ -9,6 +9,8 @@
 //! committed, the word lies within it, and every access is atomic.
 
 #![allow(unsafe_code)]
+
+pub mod sent_marks;
 
 use core::marker::PhantomData;
 use core::ops::Range;
