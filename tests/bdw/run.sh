@@ -77,7 +77,7 @@ both() {
     report "$name on neap" $? "$work/log"
 }
 
-for source in alloc finalizers links kinds typed roots collect debugging runtimes threads stacks fork signals environment; do
+for source in alloc past_end finalizers disclaim links kinds typed roots collect debugging runtimes threads stacks fork signals environment; do
     wanted $source || continue
     if compile "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$work/log"; then
         both $source "$work/$source"
