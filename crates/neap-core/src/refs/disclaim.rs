@@ -133,22 +133,35 @@ impl Disclaimers {
 
     /// Marks what dead objects with contents reach, so that those which they reach, and finalizers
     /// there, wait. After marking.
-    pub(crate) fn hold_back<M: Marking>(&self, marking: &mut M) {
+    pub(crate) fn hold_back<M: Marking>(&self, found: &mut Found, marking: &mut M) {
         if !self.is_used() {
             return;
         }
-        let mut found_dead = 0;
+        // All are looked at before any of it is marked; the list has room for them meanwhile.
+        let before = found.0.len();
+        let mut complete = true;
         self.registry.for_each(|entry| {
             if let Some(object) = dead(entry, marking)
                 && entry.data.load(Relaxed) == WITH_CONTENTS
             {
-                found_dead += 1;
-                marking.mark_contents(object);
+                complete &= found.0.try_push(object).is_ok();
             }
         });
-        if found_dead > 0 {
-            marking.drain();
+        found.0[before..].iter().for_each(|&object| marking.mark_contents(object));
+        found.0.truncate(before);
+        marking.drain();
+        if !complete {
+            self.keep_all(marking);
         }
+    }
+
+    /// There was no memory for a list: all that is registered waits for the next cycle.
+    #[cold]
+    fn keep_all<M: Marking>(&self, marking: &mut M) {
+        self.registry.for_each(|entry| {
+            marking.mark(object_of(entry.object.load(Acquire)));
+            marking.drain();
+        });
     }
 
     /// Decides which objects are to be asked for, and marks what that keeps. After finalizers.
@@ -180,11 +193,7 @@ impl Disclaimers {
         found.0[before..].iter().for_each(|&word| mark(word, marking));
         marking.drain();
         if !complete {
-            // There was no memory: the rest waits for the next cycle.
-            self.registry.for_each(|entry| {
-                marking.mark(object_of(entry.object.load(Acquire)));
-                marking.drain();
-            });
+            self.keep_all(marking);
         }
     }
 }

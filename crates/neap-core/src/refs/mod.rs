@@ -182,7 +182,7 @@ impl Refs {
             self.settle_short_links(marking);
         }
         process::set_settling(settling::FINALIZERS);
-        self.disclaimers.hold_back(marking);
+        self.disclaimers.hold_back(&mut self.disclaimed, marking);
         order::settle(self.finalizers, &mut self.settlement, marking);
         self.disclaimers.settle(&mut self.disclaimed, marking);
         // Only now is known which objects finalizers keep: links inside those stay, links inside dead ones must
