@@ -1,5 +1,6 @@
 /* Allocation of every kind: contents, sizes, resizing, alignment, explicit deallocation, no memory. */
 #include "check.h"
+#include <gc/gc_inline.h>
 #include <limits.h>
 
 static int is_zero(const void *memory, size_t bytes)
@@ -18,9 +19,7 @@ static void zeroed_and_apart(void)
         CHECK(first && second && first != second);
         CHECK(is_zero(first, bytes) && is_zero(second, bytes));
         CHECK(GC_size(first) >= bytes);
-        CHECK_EQUAL((uintptr_t)first % (bytes > 8 ? 16 : 8), 0);
-        if (bytes)
-            CHECK_EQUAL((uintptr_t)GC_malloc_atomic(bytes) % (bytes > 8 ? 16 : 8), 0);
+        CHECK_EQUAL((uintptr_t)first % GC_GRANULE_BYTES, 0);
         memset(first, 0xFF, bytes);
         CHECK(is_zero(second, bytes));
         GC_free(first);
@@ -29,6 +28,22 @@ static void zeroed_and_apart(void)
     char *large = GC_malloc(3 << 20);
     CHECK(is_zero(large, 3 << 20));
     CHECK(GC_base(large + (2 << 20)) == large);
+}
+
+/* Whatever is handed out is whole granules at a granule, the smallest of them too: runtimes keep tags in the four bits. */
+static void granules(void)
+{
+    for (size_t bytes = 0; bytes <= 40; bytes++) {
+        void *all[] = {GC_malloc(bytes), GC_malloc_atomic(bytes), GC_malloc_uncollectable(bytes),
+                       GC_malloc_atomic_uncollectable(bytes), GC_malloc_ignore_off_page(bytes), GC_memalign(8, bytes),
+                       GC_realloc(GC_malloc(100), bytes + 1), GC_strndup("text that is long enough for all", bytes)};
+        for (size_t index = 0; index < sizeof all / sizeof *all; index++) {
+            CHECK(all[index] && (uintptr_t)all[index] % GC_GRANULE_BYTES == 0);
+            CHECK(GC_size(all[index]) >= GC_GRANULE_BYTES && GC_size(all[index]) % GC_GRANULE_BYTES == 0);
+        }
+    }
+    CHECK_EQUAL(GC_size(GC_malloc(0)), GC_GRANULE_BYTES);
+    CHECK_EQUAL(GC_size(GC_malloc_atomic(8)), GC_GRANULE_BYTES);
 }
 
 static void pointers(void)
@@ -184,6 +199,7 @@ int main(void)
 {
     GC_INIT();
     zeroed_and_apart();
+    granules();
     pointers();
     resizing();
     alignment();

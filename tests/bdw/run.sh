@@ -53,7 +53,7 @@ both() {
     report $? "$name on neap"
 }
 
-for source in alloc finalizers links kinds typed roots collect debugging runtimes threads stacks fork signals environment; do
+for source in alloc past_end finalizers disclaim links kinds typed roots collect debugging runtimes threads stacks fork signals environment; do
     wanted $source || continue
     if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"

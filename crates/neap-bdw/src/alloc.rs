@@ -7,6 +7,7 @@ use core::ffi::{c_char, c_int, c_void};
 use core::ptr::{copy_nonoverlapping, null_mut};
 
 use crate::core_api::{self as api, FreeError, Kind};
+use crate::disclaim;
 use crate::failure::die;
 use crate::variables::GC_oom_fn;
 
@@ -118,6 +119,7 @@ pub extern "C" fn GC_free(object: *mut c_void) {
     if object.is_null() {
         return;
     }
+    disclaim::forget(object);
     // SAFETY: gc.h asks that nobody uses the object afterwards; the core refuses what is no object.
     if let Err(error) = unsafe { api::free(object.cast()) } {
         die_of_pointer("GC_free", object, error);
@@ -146,8 +148,13 @@ pub extern "C" fn GC_realloc(object: *mut c_void, bytes: usize) -> *mut c_void {
     if let Err(error) = check_start(object) {
         die_of_pointer("GC_realloc", object, error);
     }
+    let asked_for = disclaim::forget(object);
     // SAFETY: it is an object's start, and gc.h says that the old address is dead now.
-    unsafe { api::reallocate(object.cast(), bytes) }.cast()
+    let resized: *mut c_void = unsafe { api::reallocate(object.cast(), bytes) }.cast();
+    if let Some(kind) = asked_for {
+        disclaim::watch_object(if resized.is_null() { object } else { resized }, kind);
+    }
+    resized
 }
 
 /// Copies `length` bytes and a NUL into what `allocate` gives.

@@ -1,41 +1,54 @@
 //! `gc_disclaim.h`: a procedure per kind that is asked before an object of the kind is reclaimed.
 //!
-//! Each object of such a kind gets an unordered finalizer when it is allocated, so what the procedure reaches is alive; a procedure that
-//! refuses gets its object registered again. Invariant: procedures run with `GC_alloc_lock` held, and on an object that
-//! nothing but finalizers reached. Objects allocated before the procedure was registered are not asked for.
+//! Each object of such a kind is registered with the core when it is allocated. Invariant:
+//! procedures run after a collection, on the thread that caused it, with `GC_alloc_lock` held, on
+//! objects that it found dead and that nobody has marked since. Objects allocated before the
+//! procedure was registered are not asked for.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::*};
 
-use crate::core_api::{
-    finalizer::{self, Finalizer, Order},
-    functions::AtomicFunction,
-};
+use crate::core_api::{self as api, disclaim, functions::AtomicFunction};
 use crate::failure::{die, warn};
 use crate::finalize::GC_finalization_proc;
 use crate::kinds::{self, GC_generic_malloc, GC_new_kind};
 use crate::lock;
+use crate::variables::GC_find_leak;
 
 type DisclaimProcedure = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-static PROCEDURES: [AtomicFunction<DisclaimProcedure>; 64] = [const { AtomicFunction::none() }; 64];
+struct Asked {
+    procedure: AtomicFunction<DisclaimProcedure>,
+    /// Whether what an object reaches is kept until the object was asked for.
+    mark_from_all: AtomicBool,
+}
+
+static KINDS: [Asked; 64] =
+    [const { Asked { procedure: AtomicFunction::none(), mark_from_all: AtomicBool::new(false) } };
+        64];
 /// Whether any kind has a procedure, so that others do not pay for asking.
 static IN_USE: AtomicBool = AtomicBool::new(false);
+/// A procedure is running: marks that are not there yet count as marks.
+static ASKING: AtomicBool = AtomicBool::new(false);
 /// Kind of `GC_finalized_malloc`, 0 until it is needed.
 static FINALIZED_KIND: AtomicI32 = AtomicI32::new(0);
 
-/// `mark_from_all` asks that what the procedure reaches be alive: here it always is.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_disclaim_proc(
     kind: c_int,
     procedure: Option<DisclaimProcedure>,
-    _mark_from_all: c_int,
+    mark_from_all: c_int,
 ) {
     if !kinds::exists(kind) {
         die(format_args!("GC_register_disclaim_proc: there is no kind {kind}"));
     }
-    PROCEDURES[kind as usize].set(procedure);
+    if GC_find_leak.load(Relaxed) != 0 {
+        return;
+    }
+    let asked = &KINDS[kind as usize];
+    asked.mark_from_all.store(mark_from_all != 0, Relaxed);
+    asked.procedure.set(procedure);
     IN_USE.store(true, Release);
 }
 
@@ -53,32 +66,77 @@ pub fn watch_object(object: *mut c_void, kind: c_int) -> *mut c_void {
 
 #[cold]
 fn watch_object_slowly(object: *mut c_void, kind: c_int) -> *mut c_void {
-    let has_procedure = PROCEDURES.get(kind as usize).is_some_and(AtomicFunction::is_set);
-    if !object.is_null() && has_procedure {
-        register(object, kind);
-    }
-    object
-}
-
-fn register(object: *mut c_void, kind: c_int) {
-    let finalizer =
-        Finalizer { function: ask, data: kind as usize as *mut c_void, order: Order::NoOrder };
-    if finalizer::set(object as usize, Some(finalizer)).is_err() {
+    let has_procedure = |asked: &&Asked| asked.procedure.is_set();
+    if !object.is_null()
+        && let Some(asked) = KINDS.get(kind as usize).filter(has_procedure)
+        && disclaim::watch(object as usize, asked.mark_from_all.load(Relaxed), kind as usize)
+            .is_err()
+    {
         warn(
             c"Neap: no memory to watch object 0x%lx for its disclaim procedure\n".as_ptr(),
             object as usize,
         );
     }
+    object
 }
 
-/// Asks the procedure of the object's kind whether the object may go.
-unsafe extern "C" fn ask(object: *mut c_void, kind: *mut c_void) {
-    let kind = kind as usize;
-    let Some(procedure) = PROCEDURES[kind].get() else { return };
+/// The object is about to be freed, or moved: its procedure is not asked. Gives its kind if it has
+/// one.
+#[inline]
+pub fn forget(object: *mut c_void) -> Option<c_int> {
+    if in_use() { disclaim::forget(object as usize).map(|kind| kind as c_int) } else { None }
+}
+
+/// The program marks an object: it is not asked for before it is found dead again.
+#[inline]
+pub fn keep(object: *const c_void) {
+    if in_use() {
+        disclaim::keep(object as usize);
+    }
+}
+
+/// What is known of an object's mark beyond its bit: one that was found dead is not marked, though
+/// it is still there, and while a procedure asks, what the next collection has not reached so far
+/// is.
+#[inline]
+pub fn mark_of(object: *const c_void) -> Option<bool> {
+    if in_use() { mark_of_slowly(object) } else { None }
+}
+
+#[cold]
+fn mark_of_slowly(object: *const c_void) -> Option<bool> {
+    if disclaim::is_found(object as usize) {
+        return Some(false);
+    }
+    if !ASKING.load(Relaxed) || api::mark_bit(object as usize) {
+        return None;
+    }
+    let marks_are_whole = api::hold_collections_if_idle();
+    if marks_are_whole {
+        api::release_collections();
+    }
+    (!marks_are_whole).then_some(true)
+}
+
+/// Asks for all that was found dead. After a collection.
+pub fn ask_for_all() {
+    while let Some(object) = disclaim::take() {
+        lock::with_alloc_lock(|| ask(object));
+        // It is here that the object was kept until now.
+        core::hint::black_box(object);
+    }
+}
+
+fn ask(object: usize) {
+    // Nothing to ask where the program has marked, or freed it, since it was found.
+    let Some(kind) = disclaim::ask(object) else { return };
+    let Some(procedure) = KINDS[kind].procedure.get() else { return };
+    let nested = ASKING.swap(true, Relaxed);
     // SAFETY: a procedure for objects of this kind, once after each time it was found unreachable.
-    let keep = lock::with_alloc_lock(|| unsafe { procedure(object) });
+    let keep = unsafe { procedure(object as *mut c_void) };
+    ASKING.store(nested, Relaxed);
     if keep != 0 {
-        register(object, kind as c_int);
+        disclaim::keep(object);
     }
 }
 

@@ -71,6 +71,14 @@ fn set(option: &[u8], value: &[u8]) {
     }
 }
 
+/// Has a pointer one past the end of an object keep it, as libgc does, unless the user says
+/// otherwise.
+pub fn keep_past_end() {
+    if !user_has_set(c"NEAP_PAST_END") {
+        set(b"past_end", b"true");
+    }
+}
+
 /// Bytes that the heap has at first, for `GC_init`.
 static INITIAL_HEAP: AtomicUsize = AtomicUsize::new(0);
 

@@ -4,12 +4,12 @@
 //! the world running and nothing locked, on the thread that caused the collection.
 
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::core_api::{self as api, CycleEvent, functions::AtomicFunction, toggle};
 use crate::toggle as togglerefs;
 use crate::variables::{GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors};
-use crate::{collect, debug_header, finalize, roots, start};
+use crate::{collect, debug_header, disclaim, finalize, roots, start};
 
 type EventFunction = extern "C" fn(c_int);
 type StartFunction = extern "C" fn();
@@ -43,12 +43,28 @@ fn tell(event: Event) {
     }
 }
 
+/// The world is stopped, for a collection or by the program.
+static WORLD_STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the world is stopped, as far as the program's functions may notice.
+pub fn is_world_stopped() -> bool {
+    WORLD_STOPPED.load(Relaxed)
+}
+
+/// The world was stopped, or is about to run.
+pub fn set_world_stopped(stopped: bool) {
+    WORLD_STOPPED.store(stopped, Relaxed);
+}
+
 /// The core's event callback.
 pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
     match event {
         CycleEvent::CycleStart => before_collection(),
         CycleEvent::BeforeStop => tell(Event::PreStopWorld),
-        CycleEvent::Stopped => tell(Event::PostStopWorld),
+        CycleEvent::Stopped => {
+            set_world_stopped(true);
+            tell(Event::PostStopWorld);
+        }
         CycleEvent::MarkStart => {
             start::publish_heap_range();
             tell(Event::MarkStart);
@@ -57,7 +73,10 @@ pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
             debug_header::look_for_leaks();
             tell(Event::MarkEnd);
         }
-        CycleEvent::BeforeResume => tell(Event::PreStartWorld),
+        CycleEvent::BeforeResume => {
+            tell(Event::PreStartWorld);
+            set_world_stopped(false);
+        }
         CycleEvent::Resumed => tell(Event::PostStartWorld),
         CycleEvent::CycleEnd => after_collection(),
     }
@@ -81,6 +100,7 @@ fn after_collection() {
     tell(Event::End);
     debug_header::report_leaks();
     collect::after_collection();
+    disclaim::ask_for_all();
     finalize::after_collection();
 }
 

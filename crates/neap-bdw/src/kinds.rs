@@ -192,10 +192,14 @@ const MANY_BYTES: usize = 4096;
 /// Objects that one call gives where it has to keep them alive itself, on the caller's stack, of which there may be little.
 const MOST_OBJECTS: usize = 128;
 
-/// Some objects of one size, linked through their first words, zero but for that if they are scanned.
+/// Some objects of one size, linked through their first words, zero but for that if they are
+/// scanned. Without a byte behind their end: gc_inline.h has the caller ask for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_generic_malloc_many(bytes: usize, kind: c_int, result: *mut *mut c_void) {
-    let bytes = bytes.max(size_of::<usize>());
+    link_many(api::without_past_end(bytes.max(size_of::<usize>())), kind, result);
+}
+
+fn link_many(bytes: usize, kind: c_int, result: *mut *mut c_void) {
     let count = (MANY_BYTES / bytes).max(1);
     // The kinds that language runtimes take by the million get loops of their own, with the core's fast path inside.
     match kind {
@@ -252,7 +256,7 @@ fn link_any(count: usize, result: *mut *mut c_void, allocate: impl Fn() -> *mut 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
     let mut list = null_mut();
-    GC_generic_malloc_many(bytes, NORMAL, &mut list);
+    link_many(bytes.max(size_of::<usize>()), NORMAL, &mut list);
     list
 }
 

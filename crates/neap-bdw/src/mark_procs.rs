@@ -9,6 +9,8 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 use crate::core_api::{self as api, Tracer, functions::AtomicFunction};
+use crate::disclaim;
+use crate::events;
 use crate::failure::die;
 
 /// Bits of a procedure's index in a descriptor.
@@ -136,14 +138,22 @@ pub extern "C" fn GC_push_finalizer_structures() {}
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_marked(object: *const c_void) -> c_int {
     on_root_tracer(|tracer| tracer.is_marked(object as usize))
+        .or_else(|| disclaim::mark_of(object))
         .unwrap_or_else(|| api::mark_bit(object as usize))
         .into()
 }
 
-/// In a root callback also marks what the object reaches: more than asked, never less.
+/// In a root callback also marks what the object reaches: more than asked, never less. With the
+/// world running the bit stays as it is, for a marker would take the object for one that
+/// was scanned: who names it has it on its stack, which keeps it, and what was found dead and is
+/// not asked for yet is not asked for.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_mark_bit(object: *const c_void) {
-    if on_root_tracer(|tracer| tracer.word(object as usize)).is_none() {
+    if on_root_tracer(|tracer| tracer.word(object as usize)).is_some() {
+        return;
+    }
+    disclaim::keep(object);
+    if events::is_world_stopped() {
         api::set_mark_bit(object as usize, true);
     }
 }

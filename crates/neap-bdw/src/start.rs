@@ -22,6 +22,7 @@ static ON_LOAD: extern "C" fn() = on_load;
 extern "C" fn on_load() {
     // As with libgc, whose programs store into small objects through larger, more aligned types (ECL's union of all objects).
     api::align_all_objects();
+    environment::keep_past_end();
     api::set_out_of_memory_callback(Some(alloc::out_of_memory));
     api::set_root_callback(Some(roots::run_root_callback));
     api::set_event_callback(Some(events::on_cycle_event));

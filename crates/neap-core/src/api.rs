@@ -26,6 +26,7 @@ use crate::cycle::report::{events, root_callback};
 use crate::cycle::{collector, schedule};
 use crate::heap::HEAP;
 use crate::heap::blocks::header::NO_LAYOUT;
+use crate::heap::classes::LARGEST_SMALL;
 use crate::heap::layout::{self, RawTraceFunction};
 use crate::runtime::{self, allocate as allocation};
 use crate::sys::thread;
@@ -47,6 +48,7 @@ pub use crate::kernel_writes;
 pub use crate::mark::tracer::Tracer;
 pub use crate::masks;
 pub use crate::options;
+pub use crate::refs::disclaim;
 pub use crate::refs::finalizers::finalizer::{Finalizer, Order};
 pub use crate::refs::finalizers::{cleaner, finalizer, queue};
 pub use crate::refs::links::{link, toggle};
@@ -176,10 +178,20 @@ pub fn heap_range() -> Range<usize> {
     HEAP.base().0..HEAP.base().0 + HEAP.committed()
 }
 
-/// Every object larger than a word lies at a multiple of 16 from now on. Without it only those do whose size is one. For programs that store to objects through
-/// types that are larger and more aligned than what they asked for.
+/// Every object has a multiple of 16 bytes and lies at one from now on. Without it only those do
+/// whose size is one. For programs that store to objects through
+/// types that are larger and more aligned than what they asked for, or keep tags in four bits of a
+/// pointer.
 pub fn align_all_objects() {
     HEAP.state.align_all.store(1, Relaxed);
+}
+
+/// The request that takes `bytes` bytes with the byte of the option `past_end`, so that a small
+/// object of `bytes` has none behind its end.
+pub fn without_past_end(bytes: usize) -> usize {
+    // The build variant's own word is not the program's to use.
+    let past_end = HEAP.state.past_end.load(Relaxed) & 1;
+    if bytes <= LARGEST_SMALL { bytes - past_end.min(bytes) } else { bytes }
 }
 
 /// Every aligned word of the range is a root from now on. False without memory.

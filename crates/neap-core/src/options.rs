@@ -119,7 +119,9 @@ options! {
     /// 0: SIGURG. Only with SIGURG, which is ignored where nobody handles it, is execve(2) safe
     /// past the library's notice: a real-time signal that is pending then ends the new program.
     stop_signal: Signal { default: 0, valid: () }
-    /// A pointer to one past the end of an object keeps that object alive. Costs a byte per object.
+    /// A pointer to one past the end of an object keeps that object alive. Costs a byte per object,
+    /// and so 16 for one whose size is a multiple of 16.
+    /// On the drop-in it is on unless it is set.
     past_end: Boolean { default: false, valid: () }
     /// How long memory stays empty before it goes back to the system.
     decay: Milliseconds { default: Duration::from_millis(4000), valid: 0..=86_400_000 }

@@ -55,7 +55,7 @@ impl<'r> Cells<'r> {
     pub fn cell(&self, size: u64) -> (Option<usize>, u64) {
         let wanted = size.saturating_add(self.past_end).max(1);
         let class = self.classes.partition_point(|cell| *cell < wanted);
-        let skewed = |cell: &u64| self.align_all && *cell > 8 && !cell.is_multiple_of(16);
+        let skewed = |cell: &u64| self.align_all && !cell.is_multiple_of(16);
         let class = class + usize::from(self.classes.get(class).is_some_and(skewed));
         match self.classes.get(class) {
             Some(cell) => (Some(class), *cell),
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(cell(&recording, 48), (Some(5), 48));
         assert_eq!(cell(&recording, 49), (None, 4096));
         recording.conditions.align_all = 1;
-        assert_eq!(cell(&recording, 8), (Some(0), 8));
+        assert_eq!(cell(&recording, 8), (Some(1), 16));
         assert_eq!(cell(&recording, 17), (Some(3), 32));
         recording.conditions.past_end = 1;
         assert_eq!(cell(&recording, 8), (Some(1), 16));

@@ -42,12 +42,12 @@ pub const fn class_of(bytes: usize) -> usize {
     FINE_CLASSES + (doubling as usize - 7) * 8 + step
 }
 
-/// The same; with `align_all` of 1, a class above the first has cells of a multiple of 16 bytes.
+/// The same; with `align_all` of 1, a class whose cells are a multiple of 16 bytes.
 #[inline(always)]
 pub const fn class_with(bytes: usize, align_all: usize) -> usize {
     let class = class_of(bytes);
     // Fine classes alternate: odd ones are the multiples of 16. Coarse ones all are.
-    if bytes <= FINE_LIMIT { class | (align_all & (class != 0) as usize) } else { class }
+    if bytes <= FINE_LIMIT { class | align_all } else { class }
 }
 
 /// Bytes of a cell of `class`.
@@ -114,10 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn all_cells_but_the_smallest_can_be_aligned() {
+    fn all_cells_can_be_aligned() {
         for bytes in 0..=LARGEST_SMALL {
             let cell = cell_bytes(class_with(bytes, 1));
-            assert!(cell >= bytes && (bytes <= 8 || cell.is_multiple_of(16)), "{bytes}");
+            assert!(cell >= bytes && cell.is_multiple_of(16), "{bytes}");
             assert_eq!(class_with(bytes, 0), class_of(bytes));
         }
         assert_eq!(cell_bytes(class_with(17, 1)), 32);

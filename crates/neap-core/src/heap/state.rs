@@ -100,7 +100,7 @@ pub struct HeapState {
     pub small_pages_below: AtomicUsize,
     /// Bytes of cells that hold frozen objects, as counted when they were frozen; written under the heap's lock.
     pub frozen_bytes: AtomicUsize,
-    /// 1 if every object larger than a word lies at a multiple of 16, whatever its size.
+    /// 1 if every object lies at a multiple of 16, whatever its size.
     pub align_all: AtomicUsize,
 }
 

@@ -107,13 +107,21 @@ impl<'t> Marker<'t> {
     /// Where the stack has no room: marks the object at once, and notes that it is still to be scanned. The pass over all marked objects does that.
     #[cold]
     fn mark_without_room(&mut self, word: usize) {
-        if let Some(cell) = self.heap.cell_at(word)
-            && cell.bits.mark::<true>(cell.index)
-        {
-            self.heap.note_marked(cell.block, cell.header);
-            self.count(cell.bytes());
+        if self.mark_alone(word) {
             self.team.note_overflow();
         }
+    }
+
+    /// Marks the object that a word points into, and nothing that it reaches; false if it was
+    /// marked, or there is none.
+    pub fn mark_alone(&mut self, word: usize) -> bool {
+        let Some(cell) = self.heap.cell_at(word) else { return false };
+        let marked = cell.bits.mark::<true>(cell.index);
+        if marked {
+            self.heap.note_marked(cell.block, cell.header);
+            self.count(cell.bytes());
+        }
+        marked
     }
 
     /// A word that may point into an object.

@@ -109,6 +109,9 @@ impl Marking for FakeMarking {
     fn mark_contents_except_self(&mut self, object: usize) {
         self.push_targets(Self::number(object), Some(Self::number(object)));
     }
+    fn mark_alone(&mut self, object: usize) {
+        self.marked.insert(Self::number(object));
+    }
     fn drain(&mut self) {
         while let Some(object) = self.pending.pop() {
             if !self.gone.contains(&object) && self.marked.insert(object) {

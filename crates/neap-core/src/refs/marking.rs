@@ -16,6 +16,8 @@ pub trait Marking {
     fn mark_contents(&mut self, object: usize);
     /// As `mark_contents`, but words in the object that point into the object itself do not count.
     fn mark_contents_except_self(&mut self, object: usize);
+    /// Marks the object and nothing that it reaches.
+    fn mark_alone(&mut self, object: usize);
     /// Finishes what the marks so far began.
     fn drain(&mut self);
     /// Has the header of the object's block fetched: it will be asked about soon.

@@ -12,6 +12,7 @@
 
 #![allow(unsafe_code)]
 
+pub mod disclaim;
 pub mod finalizers;
 pub mod handles;
 pub mod links;
@@ -43,6 +44,8 @@ pub(crate) struct Refs {
     pub(crate) finalizers: &'static finalizer::Finalizers,
     pub(crate) cleaners: &'static cleaner::Cleaners,
     pub(crate) settlement: finalizer::Settlement,
+    pub(crate) disclaimers: &'static disclaim::Disclaimers,
+    pub(crate) disclaimed: disclaim::Found,
     /// What links and toggle references refer to their objects by.
     pub(crate) slots: HeldSlots,
     pub(crate) short_links: link::Links,
@@ -56,12 +59,15 @@ impl Refs {
     const fn of(
         finalizers: &'static finalizer::Finalizers,
         cleaners: &'static cleaner::Cleaners,
+        disclaimers: &'static disclaim::Disclaimers,
         slots: HeldSlots,
     ) -> Self {
         Self {
             finalizers,
             cleaners,
             settlement: finalizer::Settlement::new(),
+            disclaimers,
+            disclaimed: disclaim::Found::new(),
             slots,
             short_links: link::Links::new(Kind::Weak),
             long_links: link::Links::new(Kind::WeakLong),
@@ -80,6 +86,7 @@ impl Refs {
     pub(crate) fn trace_registered<M: Marking>(&self, marking: &mut M) {
         finalizer::trace(self.finalizers, marking);
         self.settlement.filling.mark(marking);
+        self.disclaimed.trace(marking);
         // The check wants to know what else reaches a cleaner's object, so it marks the arguments itself, last.
         if !site::checks() {
             self.cleaners.trace(marking);
@@ -93,9 +100,10 @@ impl Refs {
         self.finish_settling(marking);
     }
 
-    /// Whether the program has references that only finalizers decide about and that it reads as it likes: long links or toggle references.
+    /// Whether the program has references that only finalizers decide about and that it reads as it
+    /// likes: long links or toggle references, or hidden pointers to what it is asked about.
     fn has_late_links(&self) -> bool {
-        !(self.long_links.is_empty() && self.toggles.is_empty())
+        !(self.long_links.is_empty() && self.toggles.is_empty() && !self.disclaimers.is_used())
     }
 
     /// The part for which the world is stopped. From its end on no weak reference gives an object that is not marked.
@@ -130,7 +138,9 @@ impl Refs {
             self.settle_short_links(marking);
         }
         process::set_settling(settling::FINALIZERS);
+        self.disclaimers.hold_back(&mut self.disclaimed, marking);
         order::settle(self.finalizers, &mut self.settlement, marking);
+        self.disclaimers.settle(&mut self.disclaimed, marking);
         // Only now is known which objects finalizers keep: links inside those stay, links inside dead ones must
         // go, or a later cycle would write into whatever gets the memory next.
         self.short_links.drop_dangling(&self.slots, marking);
@@ -156,6 +166,7 @@ impl Refs {
         let mut refs = Self::of(
             fake_marking::for_ever(finalizer::Finalizers::new()),
             fake_marking::for_ever(cleaner::Cleaners::new()),
+            fake_marking::for_ever(disclaim::Disclaimers::new()),
             HeldSlots::new(),
         );
         refs.settlement.filling = batch::Filling::private();
@@ -181,12 +192,15 @@ impl Refs {
 static FINALIZERS: finalizer::Finalizers = finalizer::Finalizers::new();
 /// Registered cleaners: as above.
 static CLEANERS: cleaner::Cleaners = cleaner::Cleaners::new();
+/// Objects that are asked for: as above.
+static DISCLAIMERS: disclaim::Disclaimers = disclaim::Disclaimers::new();
 #[cfg(not(loom))]
-static REFS: Lock<Refs> = Lock::new(Rank::Refs, Refs::of(&FINALIZERS, &CLEANERS, HeldSlots::new()));
+static REFS: Lock<Refs> =
+    Lock::new(Rank::Refs, Refs::of(&FINALIZERS, &CLEANERS, &DISCLAIMERS, HeldSlots::new()));
 /// As above; loom's atomics are not made at compile time. No model uses it.
 #[cfg(loom)]
 static REFS: std::sync::LazyLock<Lock<Refs>> = std::sync::LazyLock::new(|| {
-    Lock::new(Rank::Refs, Refs::of(&FINALIZERS, &CLEANERS, HeldSlots::new()))
+    Lock::new(Rank::Refs, Refs::of(&FINALIZERS, &CLEANERS, &DISCLAIMERS, HeldSlots::new()))
 });
 
 /// Runs `f` on the tables, from a mutator, or from the collector's thread, which is none and must not become one: it is never stopped.
@@ -254,6 +268,7 @@ pub fn are_many() -> bool {
 /// Whether a weak reference leads, or led when somebody may have read it, to an object that is not marked. After marking, world stopped.
 pub fn any_weak_dies<M: Marking>(marking: &M) -> bool {
     REFS.lock().slots.any_dies(marking)
+        || DISCLAIMERS.any_dies(marking)
         || process::any_weak_dies(marking)
         || former::any_dies(marking)
 }

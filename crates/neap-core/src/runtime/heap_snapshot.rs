@@ -204,6 +204,9 @@ impl Marking for Graph {
     fn mark_contents_except_self(&mut self, object: usize) {
         self.mark_contents(object);
     }
+    fn mark_alone(&mut self, object: usize) {
+        self.mark(object);
+    }
     fn drain(&mut self) {}
     fn container(&self, address: usize) -> Option<usize> {
         HEAP.object_at(address).map(|cell| cell.start.0)

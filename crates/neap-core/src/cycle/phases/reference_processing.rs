@@ -4,6 +4,7 @@
 //! Invariant: `drain` leaves nothing grey. Used by the driver alone, the helpers gone.
 
 use crate::cycle::token::Driver;
+use crate::heap::blocks::header::NO_LAYOUT;
 use crate::mark::rescan;
 use crate::refs::{self, Marking};
 
@@ -48,6 +49,15 @@ impl Marking for References<'_> {
         if let Some(cell) = self.0.heap.object_at(object) {
             let own = cell.start.0..cell.start.0 + cell.bytes();
             self.0.marker.scan_object_except(&cell, own);
+        }
+    }
+
+    fn mark_alone(&mut self, object: usize) {
+        match self.0.heap.object_at(object) {
+            // The check of marking could not tell it from an object whose contents were missed.
+            Some(cell) if cell.header.layout() == NO_LAYOUT => self.0.marker.word(object),
+            Some(_) => _ = self.0.marker.mark_alone(object),
+            None => {}
         }
     }
 
