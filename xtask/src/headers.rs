@@ -1,8 +1,8 @@
 //! `headers`: every source file opens with a comment that says what it is.
 //!
 //! Invariant: Rust files open with `//!`, C and C++ with a comment, scripts with one after `#!`; it
-//! has words in it. That of a Rust file that opts in to unsafe code has a section `# Safety`. Called
-//! by `main`; `code-index` takes its text from here.
+//! has words in it. That of a Rust file that opts in to unsafe code has a section `# Safety`.
+//! Called by `main`; `code-index` takes its text from here.
 
 use crate::tree::{Finding, Outcome, SourceFile, Tree};
 

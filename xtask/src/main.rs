@@ -2,9 +2,9 @@
 //! generated from the source. Each check is one file here, with tests that show it failing on a bad
 //! tree.
 //!
-//! Invariant: a check reads, only what generates documents writes, without `--check`, and only under
-//! `docs/`. Run by people, by `tools/test.sh` and by nothing else; single-threaded but
-//! for `rust-tests`.
+//! Invariant: a check reads, only what generates documents writes, without `--check`, and only
+//! under `docs/`. Run by people, by `tools/test.sh` and by nothing else; single-threaded but for
+//! `rust-tests`.
 
 mod code_index;
 mod document;

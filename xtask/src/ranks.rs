@@ -1,7 +1,7 @@
 //! `ranks`: the table of locks in docs/concurrency.md, from the order in `rank.rs`.
 //!
-//! Invariant: every lock but those of tests is in it, first to be taken first, with its own comment;
-//! what stands around the table's marks is left as it is. Called by `main`.
+//! Invariant: every lock but those of tests is in it, first to be taken first, with its own
+//! comment; what stands around the table's marks is left as it is. Called by `main`.
 
 use crate::document;
 use crate::tree::{Outcome, Tree};

@@ -3,8 +3,8 @@
 //! A rule is defined where its tag stands in brackets in docs/design/*.md. Wherever a tag appears
 //! without them in those documents, or at all in source files, it is cited.
 //!
-//! Invariant: everything cited is defined, once; every `rule` and every `inv` is cited by source; and
-//! every `inv` is asserted: its tag stands in a string of Rust code, which is the message of an
+//! Invariant: everything cited is defined, once; every `rule` and every `inv` is cited by source;
+//! and every `inv` is asserted: its tag stands in a string of Rust code, which is the message of an
 //! assertion or what a verifying pass reports. Those that no assertion can state stand in
 //! docs/design/not-asserted.md, with the reason. Called by `main`.
 
