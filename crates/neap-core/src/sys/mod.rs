@@ -1,11 +1,14 @@
-//! Every system call of the crate. Each file states what it assumes of the kernel; nothing here knows of heaps or cycles.
+//! Every system call of the crate. Each file states what it assumes of the kernel; nothing here
+//! knows of heaps or cycles.
 
+pub mod alternate_stack;
 pub mod cgroup;
 pub mod child;
 pub mod clock;
 pub mod fault;
 pub mod futex;
 pub mod image;
+pub mod instruments;
 #[cfg_attr(miri, path = "map_under_miri.rs")]
 pub mod map;
 pub mod mappings;
