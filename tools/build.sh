@@ -57,6 +57,9 @@ if command -v gdc >/dev/null; then
     place 755 build/libneapd-gdc.so lib/libneapd-gdc.so
     rm -f build/libneapd-gdc.so
 fi
+for suppressions in tsan valgrind; do
+    place 644 "tools/$suppressions.supp" "share/neap/$suppressions.supp"
+done
 mkdir -p build/lib/pkgconfig
 sed "s/@VERSION@/$version/" tools/neap.pc.in >build/lib/pkgconfig/neap.pc
 echo "built: $PWD/build"

@@ -19,13 +19,13 @@ if [ ! -e build/lib/pkgconfig/neap.pc ]; then
     tools/setup.sh build
     tools/build.sh
 fi
-for folder in bin include lib lib/neap lib/pkgconfig; do
+for folder in bin include lib lib/neap lib/pkgconfig share/neap; do
     install -d "$to/$folder"
 done
 # What belongs to an installation, by name: build/ also holds what tests and benchmarks built.
 for file in bin/neap lib/libneapd.a lib/libneapd.so lib/libneapd-gdc.so lib/libneap.a \
     lib/libneap.so lib/libneap.so.* lib/neap/libgc.so.1 \
-    lib/pkgconfig/neap.pc include/neap*.h*; do
+    lib/pkgconfig/neap.pc include/neap*.h* share/neap/*.supp; do
     for source in build/$file; do
         # The package for D is there if there was a D compiler.
         [ -e "$source" ] || [[ $source != *libneapd* ]] || continue

@@ -20,7 +20,8 @@ build() {
         -o "$out/$program" "$@"
 }
 
-# test_program NAME [ARGUMENT…]: runs tests/c/NAME as it is, with every internal check, and with the byte past the end.
+# test_program NAME [ARGUMENT…]: runs tests/c/NAME as it is, with every internal check, and with the
+# byte past the end.
 test_program() {
     local name=${1%.*}
     shift
@@ -29,8 +30,10 @@ test_program() {
     result_beside "$name, past_end" env NEAP_PAST_END=1 "$out/$name" "$@"
 }
 
-for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c host.c threads.c blocked.c waits.c fork.c fibers.c \
-    finalizers.c cleaners.c pool.c throwing.cpp handles.c handles_stress.c links.c monitors.c collections.c untouched.c observe.c signals.c max_heap.c address_space.c options.c cxx.cpp; do
+for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c host.c threads.c \
+    blocked.c waits.c fork.c fibers.c \
+    finalizers.c cleaners.c pool.c throwing.cpp handles.c handles_stress.c links.c monitors.c \
+    collections.c untouched.c observe.c signals.c max_heap.c address_space.c options.c cxx.cpp; do
     wanted "${source%.*}" || continue
     # shellcheck disable=SC2086
     build "$source" "${source%.*}" -O2 $link || continue
@@ -44,7 +47,54 @@ for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c
     esac
 done
 
-# Under a watch a signal may come on top of what is used. `start-`: the first thread that needs the collector has a small stack too.
+if wanted coroutines; then
+    # shellcheck disable=SC2086
+    build coroutines.c coroutines -O2 $link &&
+        for watch in none pagemap fork mprotect snapshot; do
+            result "coroutines, watch=$watch" env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=1M \
+                "$out/coroutines"
+        done
+fi
+
+# says TEXT COMMAND…: whether the command ends well and says this.
+says() {
+    local text=$1 said status
+    shift
+    said=$("$@" 2>&1)
+    status=$?
+    printf '%s\n' "$said"
+    [ "$status" = 0 ] && grep -qF -- "$text" <<<"$said"
+}
+
+# What a program is examined with. Races between the users of one cell, one after the other, are no
+# failure here.
+if wanted sanitized; then
+    export -f says
+    # shellcheck disable=SC2086
+    {
+        build sanitized.c sanitized -O1 $link && result "sanitized, valgrind" \
+            valgrind -q --suppressions=tools/valgrind.supp --error-exitcode=1 "$out/sanitized"
+        result "sanitized, rr" bash -c 'says "$@"' says '"watch":"fork"' env RUNNING_UNDER_RR=1 \
+            NEAP_SUMMARY=- "$out/sanitized"
+        build sanitized.c sanitized-thread -O1 -fsanitize=thread $link &&
+            for watch in none pagemap fork mprotect snapshot; do
+                result "sanitized, thread, watch=$watch" env NEAP_WATCH=$watch \
+                    TSAN_OPTIONS="suppressions=$PWD/tools/tsan.supp exitcode=0" \
+                    "$out/sanitized-thread"
+            done
+        result "sanitized, thread, what to set is said" bash -c 'says "$@"' says \
+            share/neap/tsan.supp env TSAN_OPTIONS="report_bugs=0" "$out/sanitized-thread"
+        build sanitized.c sanitized-address -O1 -fsanitize=address $link && {
+            result "sanitized, address" "$out/sanitized-address"
+            result "sanitized, address, what to set is said" bash -c 'says "$@"' says \
+                detect_stack_use_after_return=0 \
+                env ASAN_OPTIONS=detect_stack_use_after_return=1 "$out/sanitized-address"
+        }
+    }
+fi
+
+# Under a watch a signal may come on top of what is used. `start-`: the first thread that needs the
+# collector has a small stack too.
 if wanted small_stacks; then
     # shellcheck disable=SC2086
     build small_stacks.c small_stacks -O2 -Wl,-z,now $link &&
@@ -52,11 +102,13 @@ if wanted small_stacks; then
             signalled=
             [ $watch = none ] || signalled=1
             for way in plain start-callbacks; do
-                result "small_stacks, $way, watch=$watch" env ${signalled:+SIGNALLED=1} NEAP_WATCH=$watch NEAP_MIN_TRIGGER=256K \
+                result "small_stacks, $way, watch=$watch" env ${signalled:+SIGNALLED=1} \
+                    NEAP_WATCH=$watch NEAP_MIN_TRIGGER=256K \
                     "$out/small_stacks" $way
             done
         done
-    result "small_stacks, NEAP_STATS" env SIGNALLED=1 NEAP_STATS="$out/small_stacks.stats" NEAP_SAMPLE=64K NEAP_MIN_TRIGGER=256K "$out/small_stacks"
+    result "small_stacks, NEAP_STATS" env SIGNALLED=1 NEAP_STATS="$out/small_stacks.stats" \
+        NEAP_SAMPLE=64K NEAP_MIN_TRIGGER=256K "$out/small_stacks"
     result "small_stacks, frames of libneap.so" tests/stack_use.sh "$prefix/lib/libneap.so" 4096
 fi
 
@@ -118,9 +170,11 @@ fi
 
 if wanted watched_roots; then
     # shellcheck disable=SC2086
-    cc -g $warnings -shared -fPIC tests/c/plugin.c -o "$out/plugin.so" && build watched_roots.c watched_roots -O2 $link &&
+    cc -g $warnings -shared -fPIC tests/c/plugin.c -o "$out/plugin.so" &&
+        build watched_roots.c watched_roots -O2 $link &&
         for watch in pagemap fork none; do
-            result "watched_roots, watch=$watch" env NEAP_WATCH=$watch NEAP_CHECK=3 NEAP_MIN_TRIGGER=256K "$out/watched_roots" "$out/plugin.so"
+            result "watched_roots, watch=$watch" env NEAP_WATCH=$watch NEAP_CHECK=3 \
+                NEAP_MIN_TRIGGER=256K "$out/watched_roots" "$out/plugin.so"
         done
 fi
 
@@ -130,8 +184,10 @@ if wanted trace_outside; then
     build trace_outside.c trace_outside -O2 $link &&
         for watch in pagemap mprotect fork none; do
             twice=
-            [ "$watch" != pagemap ] || [ "$(build/bin/neap doctor | sed -n 's/.*auto would take \(.*\)\./\1/p')" != pagemap ] || twice=1
-            result "trace_outside, watch=$watch" env ${twice:+TEST_TWICE=1} NEAP_WATCH=$watch "$out/trace_outside"
+            [ "$watch" != pagemap ] ||
+                [ "$(build/bin/neap doctor | sed -n 's/.*auto would take \(.*\)\./\1/p')" != pagemap ] || twice=1
+            result "trace_outside, watch=$watch" env ${twice:+TEST_TWICE=1} NEAP_WATCH=$watch \
+                "$out/trace_outside"
         done
 fi
 
@@ -142,15 +198,18 @@ if wanted prefork; then
         result "prefork, watched" env NEAP_WATCH=pagemap "$out/prefork"
         result "prefork, watch=mprotect" env NEAP_WATCH=mprotect "$out/prefork"
         result "prefork, option on-fork" env NEAP_PREFORK=on-fork "$out/prefork" on-fork
-        result "prefork, option on-fork, watched" env NEAP_PREFORK=on-fork NEAP_WATCH=pagemap "$out/prefork" on-fork
+        result "prefork, option on-fork, watched" env NEAP_PREFORK=on-fork NEAP_WATCH=pagemap \
+            "$out/prefork" on-fork
     }
 fi
 
-# Each watch has its own ways to be in the middle of something. Ten thousand children are enough once.
+# Each watch has its own ways to be in the middle of something. Ten thousand children are enough
+# once.
 if wanted fork_faults; then
     # shellcheck disable=SC2086
     build fork_faults.c fork_faults -O2 $link && {
-        for case in while-others-allocate from-several-threads killed-children in-a-finalizer chains children-are-lazy \
+        for case in while-others-allocate from-several-threads killed-children in-a-finalizer \
+            chains children-are-lazy \
             closed-descriptors spawned daemonized registrations; do
             for watch in none pagemap fork; do
                 result_beside "fork_faults, $case, watch=$watch" \
@@ -159,11 +218,13 @@ if wanted fork_faults; then
         done
         result "fork_faults, many-short-children" "$out/fork_faults" many-short-children
         result "fork_faults, while-others-allocate, prefork=on-fork, check=3" \
-            env NEAP_PREFORK=on-fork NEAP_CHECK=3 NEAP_MIN_TRIGGER=256K "$out/fork_faults" while-others-allocate
+            env NEAP_PREFORK=on-fork NEAP_CHECK=3 NEAP_MIN_TRIGGER=256K "$out/fork_faults" \
+            while-others-allocate
     }
 fi
 
-# Without optimisation, without inline allocation, position-independent in the strict way, and with the static library.
+# Without optimisation, without inline allocation, position-independent in the strict way, and with
+# the static library.
 for source in alloc.c threads.c fork.c thread_roots.c cxx.cpp; do
     name=${source%.*}
     wanted "$name" || continue
@@ -181,14 +242,16 @@ if wanted headers; then
     for standard in gnu89 c99 c11 gnu17; do
         echo '#include <neap.h>
               void *make(void) { return neap_alloc(24); }' >"$out/header.c"
-        result "headers, -std=$standard" cc "-std=$standard" -O1 -Wall -Wextra -pedantic -Werror -I"$prefix/include" \
+        result "headers, -std=$standard" cc "-std=$standard" -O1 -Wall -Wextra -pedantic -Werror \
+            -I"$prefix/include" \
             -c "$out/header.c" -o "$out/header.o"
     done
     for standard in c++11 c++14 c++17 c++20; do
         echo '#include <neap.h>
               #include <neap.hpp>
               void *make() { return neap::make<int>(24); }' >"$out/header.cpp"
-        result "headers, -std=$standard" c++ "-std=$standard" -O1 -Wall -Wextra -pedantic -Wold-style-cast -Werror \
+        result "headers, -std=$standard" c++ "-std=$standard" -O1 -Wall -Wextra -pedantic \
+            -Wold-style-cast -Werror \
             -I"$prefix/include" -c "$out/header.cpp" -o "$out/header.o"
     done
 fi

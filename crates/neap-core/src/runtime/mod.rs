@@ -1,6 +1,8 @@
-//! Start-up: reads the options, reserves the heap, installs the stop signal and the fork handlers. Wires the layers together.
+//! Start-up: reads the options, reserves the heap, installs the stop signal and the fork handlers.
+//! Wires the layers together.
 //!
-//! Invariant: [`initialize`] does its work once, on the first thread that needs the collector; everybody else waits for it. After it, the calling thread is attached.
+//! Invariant: [`initialize`] does its work once, on the first thread that needs the collector;
+//! everybody else waits for it. After it, the calling thread is attached.
 //!
 //! # Safety
 //!
@@ -32,10 +34,12 @@ use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
 use crate::observe::live_page;
 use crate::observe::recorder::{self, Sources};
-use crate::options::{HugePages, Limit, Options, Prefork};
+use crate::options::{HugePages, Limit, Options, Prefork, WatchChoice};
 use crate::rank::Rank;
 use crate::refs::finalizers::pool;
 use crate::sync::Lock;
+use crate::sys::process::instruments;
+use crate::sys::protection::alternate_stack;
 use crate::sys::{futex, print, side_stack, thread};
 use crate::watch::choose::{Watching, choose};
 use crate::world::{attach, current, roots, stop, stop_signal};
@@ -78,14 +82,16 @@ fn initialize_once() {
         apply(&options);
         open_watch(&options);
         choose_pages(&options);
-        // In a program that the collector is linked into statically, the heap's own words would keep what lies at the heap's start.
+        // In a program that the collector is linked into statically, the heap's own words would
+        // keep what lies at the heap's start.
         let heap = core::ptr::from_ref(&HEAP) as usize;
         roots::exclude(heap..heap + size_of_val(&HEAP));
         summary::install(options.summary);
     });
 }
 
-/// Above this size a heap is made of huge pages where the user leaves the choice to us. Smaller: marking gains earlier; larger: small programs stay small.
+/// Above this size a heap is made of huge pages where the user leaves the choice to us. Smaller:
+/// marking gains earlier; larger: small programs stay small.
 const HUGE_PAGES_ABOVE: usize = 32 << 20;
 
 /// What cannot change later.
@@ -114,6 +120,10 @@ fn apply_at_start(options: &Options) {
         }
     } else {
         recorder::decline();
+    }
+    instruments::advise();
+    if options.watch == WatchChoice::Mprotect {
+        alternate_stack::want();
     }
     state::prepare();
     collector_thread::prepare();
@@ -156,8 +166,10 @@ fn apply(options: &Options) {
     });
 }
 
-/// Which memory is to be huge pages. A watch arms and reports page by page: the first write to an armed huge page splits it. And who writes to a fresh one waits until two megabytes are cleared, which may take milliseconds, in which
-/// it answers no stop: so pointer-free memory has none either under a watch.
+/// Which memory is to be huge pages. A watch arms and reports page by page: the first write to an
+/// armed huge page splits it. And who writes to a fresh one waits until two megabytes are cleared,
+/// which may take milliseconds, in which it answers no stop: so pointer-free memory has none either
+/// under a watch.
 fn choose_pages(options: &Options) {
     let watched = matches!(
         handshake::watching(),
@@ -173,7 +185,8 @@ fn choose_pages(options: &Options) {
     HEAP.state.huge_leaf_above.store(leaf, Relaxed);
 }
 
-/// Opens the watch that was asked for; where the system refuses, cycles stop the world, and that is said.
+/// Opens the watch that was asked for; where the system refuses, cycles stop the world, and that is
+/// said.
 fn open_watch(options: &Options) {
     match choose(options.watch) {
         Ok(watching) if handshake::enable(watching) => {}

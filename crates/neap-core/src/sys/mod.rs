@@ -1,4 +1,5 @@
-//! Every system call of the crate. Each file states what it assumes of the kernel; nothing here knows of heaps or cycles.
+//! Every system call of the crate. Each file states what it assumes of the kernel; nothing here
+//! knows of heaps or cycles.
 
 pub mod clock;
 pub mod futex;

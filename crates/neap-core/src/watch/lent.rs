@@ -70,6 +70,20 @@ impl Lent {
         }
     }
 
+    /// Lends pages until [`Lent::forget`] is told of them.
+    pub fn keep(&self, pages: Range<usize>) {
+        self.ranges.store(self.ranges.load(Relaxed) + 1, Relaxed);
+        pages.for_each(|page| self.count(page).store(u8::MAX, Relaxed));
+    }
+
+    /// Nobody uses these pages: what is kept there is not any more.
+    pub fn forget(&self, pages: Range<usize>) {
+        if self.ranges.load(Relaxed) != 0 {
+            let kept = pages.filter(|page| self.count(*page).load(Relaxed) == u8::MAX);
+            kept.for_each(|page| self.count(page).store(0, Relaxed));
+        }
+    }
+
     /// Takes back what one call lent.
     pub fn take_back(&self, pages: Range<usize>) {
         self.ranges.store(self.ranges.load(Relaxed).saturating_sub(1), Relaxed);

@@ -18,15 +18,16 @@
 #![allow(unsafe_code)]
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use rustix::io::Errno;
 
 use super::Watch;
 use super::lent::Lent;
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
-use crate::sys::protection::fault;
+use crate::heap::HEAP;
+use crate::sys::protection::fault::{self, Fault};
 use crate::sys::refusal::Refusal;
-use crate::sys::{map, signal};
+use crate::sys::{map, signal, thread};
 
 /// What the handler needs to know; one watch at a time is open.
 struct Shared {
@@ -42,7 +43,8 @@ struct Shared {
     holes: AtomicUsize,
     /// Holes at most.
     most_holes: AtomicUsize,
-    busy: AtomicBool,
+    /// Control block of the thread that is at it; 0 for none.
+    busy: AtomicUsize,
     /// Pages that a system call may write to now.
     lent: Lent,
     /// The process that opened the watch. A child of `fork` has another number, and perhaps a lock
@@ -57,7 +59,7 @@ static SHARED: Shared = Shared {
     registered_end: AtomicUsize::new(0),
     holes: AtomicUsize::new(0),
     most_holes: AtomicUsize::new(0),
-    busy: AtomicBool::new(false),
+    busy: AtomicUsize::new(0),
     lent: Lent::new(),
     process: AtomicU32::new(0),
 };
@@ -69,8 +71,14 @@ impl Shared {
     /// Runs `f` alone, every signal blocked.
     fn alone<R>(&self, f: impl FnOnce() -> R) -> R {
         let mask = signal::block_all();
+        let own = thread::control_block();
         let mut tries = 0_u32;
-        while self.busy.swap(true, Acquire) {
+        while let Err(owner) = self.busy.compare_exchange(0, own, Acquire, Relaxed) {
+            if owner == own {
+                // In the handler, of a thread that stands on a watched stack and went further down
+                // it in here: it was changing other pages.
+                return f();
+            }
             core::hint::spin_loop();
             tries += 1;
             // In the child of a fork that came while a thread had the lock; the child has one
@@ -80,7 +88,7 @@ impl Shared {
             }
         }
         let result = f();
-        self.busy.store(false, Release);
+        self.busy.store(0, Release);
         signal::restore(&mask);
         result
     }
@@ -119,10 +127,9 @@ impl Shared {
 
     fn set(&self, pages: Range<usize>, armed: bool) {
         for page in pages {
-            let word = self.word(page);
-            let bit = 1 << (page % 64);
-            let old = word.load(Relaxed);
-            word.store(if armed { old | bit } else { old & !bit }, Relaxed);
+            let (word, bit) = (self.word(page), 1 << (page % 64));
+            // Atomic for the handler that comes between; see `alone`.
+            _ = if armed { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
         }
     }
 
@@ -139,6 +146,32 @@ impl Shared {
             self.set(pages, false);
         }
         done
+    }
+
+    /// Makes the armed ones of some pages writable. With the lock.
+    fn let_write_all(&self, pages: Range<usize>) {
+        let mut page = pages.start;
+        while let Some(first) = self.next(page, pages.end, true) {
+            page = self.next(first, pages.end, false).unwrap_or(pages.end);
+            self.let_write(first..page);
+        }
+    }
+
+    /// The thread stands on an object: a stack of the program's own. From now on its pages are
+    /// writable, as long as it is there. Whether any was not. With the lock.
+    fn keep_stack(&self, stack_pointer: usize) -> bool {
+        let end = self.registered_end.load(Relaxed);
+        // Nothing may be on it yet: then it begins where the stack pointer is.
+        let Some(object) = HEAP.object_at(stack_pointer.wrapping_sub(1)) else { return false };
+        let (low, high) = (object.start.0, object.start.0 + object.bytes());
+        if low < self.start.load(Relaxed) || high > end {
+            return false;
+        }
+        let pages = self.page(low)..self.page(high - 1) + 1;
+        let changes = self.next(pages.start, pages.end, true).is_some();
+        self.lent.keep(pages.clone());
+        self.let_write_all(pages);
+        changes
     }
 
     /// Makes armed pages writable, and more of them where the kernel has no room for the mappings.
@@ -164,19 +197,27 @@ impl Shared {
     }
 }
 
-/// The handler's part: a write to `address` faulted. Whether it can go on now.
-fn on_write(address: usize) -> bool {
-    let offset = address.wrapping_sub(SHARED.start.load(Acquire));
+/// The handler's part: whether the thread whose write faulted can go on now.
+fn on_write(fault: &Fault) -> bool {
+    let start = SHARED.start.load(Acquire);
     let end = SHARED.registered_end.load(Acquire);
-    if offset >= SHARED.length.load(Acquire) || address >= end {
-        return false;
-    }
-    SHARED.alone(|| {
-        let page = offset / PAGE_BYTES;
-        // Another thread's fault on the same page may have been faster. What was registered is
-        // writable when it is not armed.
-        (!SHARED.is_inherited() && !SHARED.is_armed(page)) || SHARED.let_write(page..page + 1)
-    })
+    let is_ours =
+        |address: usize| address.wrapping_sub(start) < SHARED.length.load(Acquire) && address < end;
+    let on_stack = is_ours(fault.stack_pointer.wrapping_sub(1));
+    let Some(address) = fault.address else {
+        // A stop is asked for again where the request was lost.
+        return on_stack && SHARED.alone(|| SHARED.keep_stack(fault.stack_pointer));
+    };
+    is_ours(address)
+        && SHARED.alone(|| {
+            if on_stack {
+                SHARED.keep_stack(fault.stack_pointer);
+            }
+            let page = (address - start) / PAGE_BYTES;
+            // Another thread's fault on the same page may have been faster. What was registered is
+            // writable when it is not armed.
+            (!SHARED.is_inherited() && !SHARED.is_armed(page)) || SHARED.let_write(page..page + 1)
+        })
 }
 
 /// Whether a watch is open.
@@ -197,11 +238,7 @@ pub fn lend(range: &Range<usize>) -> Option<Range<usize>> {
         // Closed meanwhile, nothing is protected.
         is_open().then(|| {
             SHARED.lent.lend(pages.clone());
-            let mut page = pages.start;
-            while let Some(first) = SHARED.next(page, pages.end, true) {
-                page = SHARED.next(first, pages.end, false).unwrap_or(pages.end);
-                SHARED.let_write(first..page);
-            }
+            SHARED.let_write_all(pages.clone());
             pages
         })
     })
@@ -319,6 +356,7 @@ impl Watch for Mprotect {
     fn disarm(&mut self, range: &Range<usize>) {
         let mut page = SHARED.page(range.start);
         let end = SHARED.page(range.end);
+        SHARED.alone(|| SHARED.lent.forget(page..end));
         while let Some(first) = SHARED.next(page, end, true) {
             page = SHARED.alone(|| {
                 let last = SHARED.next(first, end, false).unwrap_or(end);
@@ -343,152 +381,4 @@ impl Mprotect {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn written(watch: &mut Mprotect, range: &Range<usize>) -> usize {
-        let mut pages = 0;
-        watch.take_written(range, &mut |found| pages += found.len() / PAGE_BYTES).unwrap();
-        pages
-    }
-
-    #[test]
-    fn many_holes_make_whole_chunks_written() {
-        let bytes = 2 * CHUNK_BYTES;
-        let start = map::reserve(bytes, CHUNK_BYTES).unwrap();
-        map::commit(start, bytes).unwrap();
-        let range = start.0..start.0 + bytes;
-        let mut watch = Mprotect::open(range.clone()).unwrap();
-        watch.register(&range).unwrap();
-        assert_eq!(written(&mut watch, &range), 1024);
-        SHARED.most_holes.store(10, Relaxed);
-        for page in 0..11 {
-            // SAFETY: the test's own pages.
-            unsafe { start.add(page * 2 * PAGE_BYTES).pointer::<u8>().write_volatile(1) };
-        }
-        assert_eq!(written(&mut watch, &range), 512, "the eleventh hole gives the chunk up");
-        assert_eq!(written(&mut watch, &range), 0);
-        drop(watch);
-        // SAFETY: as above; nothing is protected any more.
-        unsafe { start.pointer::<u8>().write_volatile(2) };
-    }
-
-    #[test]
-    fn the_kernel_writes_to_lent_pages_and_they_count_as_written() {
-        let (heap, range, mut watch) = Mprotect::of_new_pages(8);
-        let zero = std::fs::File::open("/dev/zero").unwrap();
-        let fill = || {
-            // SAFETY: the test's own pages.
-            let filled = unsafe {
-                libc::read(std::os::fd::AsRawFd::as_raw_fd(&zero), heap.add(5000).pointer(), 5000)
-            };
-            (filled, std::io::Error::last_os_error().raw_os_error())
-        };
-        written(&mut watch, &range);
-        assert_eq!(fill(), (-1, Some(libc::EFAULT)), "this is what lending is for");
-        let pages = lend(&(heap.0 + 5000..heap.0 + 10_000)).unwrap();
-        assert_eq!(pages, 1..3);
-        for _ in 0..2 {
-            assert_eq!(written(&mut watch, &range), 2, "not armed while they are lent");
-            assert_eq!(fill().0, 5000);
-        }
-        take_back(pages);
-        assert_eq!(written(&mut watch, &range), 2);
-        assert_eq!(written(&mut watch, &range), 0);
-        assert_eq!(fill().0, -1);
-        assert_eq!(lend(&(heap.0 - PAGE_BYTES..heap.0)), None);
-        drop(watch);
-        assert_eq!(lend(&range), None);
-    }
-
-    #[test]
-    fn a_child_of_fork_finds_the_lock_taken_and_goes_on() {
-        let (heap, range, mut watch) = Mprotect::of_new_pages(4);
-        written(&mut watch, &range);
-        SHARED.busy.store(true, Relaxed);
-        // SAFETY: the child writes to pages of the test and exits.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            // SAFETY: as above; a child that waits for ever is ended by the alarm.
-            unsafe {
-                libc::alarm(10);
-                heap.pointer::<u8>().write_volatile(1);
-                heap.add(2 * PAGE_BYTES).pointer::<u8>().write_volatile(1);
-                libc::_exit(7);
-            }
-        }
-        SHARED.busy.store(false, Relaxed);
-        let mut status = 0;
-        // SAFETY: waits for our child.
-        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-        assert_eq!(libc::WEXITSTATUS(status), 7, "{status:#x}");
-        assert_eq!(written(&mut watch, &range), 0);
-    }
-
-    #[test]
-    fn other_faults_end_in_the_programs_handler_with_its_mask_and_flags() {
-        use core::ffi::{c_int, c_void};
-        use core::sync::atomic::{AtomicI32, AtomicUsize};
-        static SEEN: AtomicUsize = AtomicUsize::new(0);
-        static BLOCKED: AtomicI32 = AtomicI32::new(-1);
-        extern "C" fn program(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-            // SAFETY: the kernel's structure; the page is the test's own.
-            unsafe {
-                let address = (*info).si_addr() as usize;
-                SEEN.store(address, Relaxed);
-                let mut mask: libc::sigset_t = core::mem::zeroed();
-                signal::raw_sigmask(libc::SIG_BLOCK, core::ptr::null(), &mut mask);
-                BLOCKED.store(
-                    libc::sigismember(&mask, libc::SIGUSR1) * 4
-                        + libc::sigismember(&mask, libc::SIGSEGV) * 2
-                        + libc::sigismember(&mask, libc::SIGUSR2),
-                    Relaxed,
-                );
-                map::set_writable(Address(address & !(PAGE_BYTES - 1)), PAGE_BYTES, true).unwrap();
-            }
-        }
-        let (heap, range, mut watch) = Mprotect::of_new_pages(4);
-        let other = map::allocate(PAGE_BYTES).unwrap();
-        for (flags, wanted) in [(libc::SA_SIGINFO, 6), (libc::SA_SIGINFO | libc::SA_NODEFER, 4)] {
-            // SAFETY: a valid action; set after ours, as a program does.
-            unsafe {
-                let mut action: libc::sigaction = core::mem::zeroed();
-                action.sa_sigaction = program as *const () as usize;
-                action.sa_flags = flags;
-                libc::sigaddset(&mut action.sa_mask, libc::SIGUSR1);
-                assert_eq!(fault::set_program_action(&action, core::ptr::null_mut()), Some(0));
-                let mut old: libc::sigaction = core::mem::zeroed();
-                assert_eq!(fault::set_program_action(core::ptr::null(), &mut old), Some(0));
-                assert_eq!(old.sa_sigaction, action.sa_sigaction);
-            }
-            written(&mut watch, &range);
-            map::set_writable(other, PAGE_BYTES, false).unwrap();
-            // SAFETY: the test's own pages; the first write is ours, the second the program's to
-            // handle.
-            unsafe {
-                heap.pointer::<u8>().write_volatile(1);
-                assert_eq!(SEEN.swap(0, Relaxed), 0);
-                other.add(8).pointer::<u8>().write_volatile(1);
-            }
-            assert_eq!(SEEN.swap(0, Relaxed), other.0 + 8);
-            assert_eq!(BLOCKED.swap(-1, Relaxed), wanted);
-            assert_eq!(written(&mut watch, &range), 1);
-        }
-        // Past the front ends, as by a library that libc's function was found for.
-        // SAFETY: a valid action; the test's own pages.
-        unsafe {
-            let mut action: libc::sigaction = core::mem::zeroed();
-            action.sa_sigaction = program as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO;
-            signal::real_sigaction()(libc::SIGSEGV, &action, core::ptr::null_mut());
-            watch.begin().unwrap();
-            written(&mut watch, &range);
-            heap.pointer::<u8>().write_volatile(1);
-            assert_eq!(SEEN.swap(0, Relaxed), 0);
-            map::set_writable(other, PAGE_BYTES, false).unwrap();
-            other.add(16).pointer::<u8>().write_volatile(1);
-        }
-        assert_eq!(SEEN.swap(0, Relaxed), other.0 + 16);
-        assert_eq!(written(&mut watch, &range), 1);
-    }
-}
+mod tests;

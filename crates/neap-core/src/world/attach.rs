@@ -1,7 +1,9 @@
-//! Attaching a thread: making it a mutator, finding its stack; detaching it, explicitly or when it ends.
+//! Attaching a thread: making it a mutator, finding its stack; detaching it, explicitly or when it
+//! ends.
 //!
-//! Invariant: a thread allocates only while attached; its first allocation attaches it whoever made it. A thread that ends is detached by a pthread key's
-//! destructor, and attached again should a later destructor allocate.
+//! Invariant: a thread allocates only while attached; its first allocation attaches it whoever made
+//! it. A thread that ends is detached by a pthread key's destructor, and attached again should a
+//! later destructor allocate.
 //!
 //! # Safety
 //!
@@ -23,12 +25,14 @@ use crate::heap::{HEAP, Heap};
 use crate::sync::function::AtomicFunction;
 use crate::sys::meta_alloc::MetaAllocator;
 use crate::sys::process::mappings;
+use crate::sys::protection::alternate_stack;
 use crate::sys::{print, thread};
 
 /// What upper layers do when a thread ends.
 static ON_DETACH: AtomicFunction<fn(&Mutator)> = AtomicFunction::none();
 
-/// Has `hook` called for every mutator that ends, by its own thread, or in the child of a `fork` by the only one. Called once, at start-up.
+/// Has `hook` called for every mutator that ends, by its own thread, or in the child of a `fork` by
+/// the only one. Called once, at start-up.
 pub fn set_detach_hook(hook: fn(&Mutator)) {
     ON_DETACH.set(Some(hook));
 }
@@ -43,12 +47,14 @@ const LAYOUT: Layout = Layout::new::<Mutator>();
 /// The pthread key plus one; 0 until it is made.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// Whether threads ask for each object, so that requests can be counted, and do not take cells of their runs by themselves.
+/// Whether threads ask for each object, so that requests can be counted, and do not take cells of
+/// their runs by themselves.
 static ASK_BEFORE_RUNS: AtomicBool = AtomicBool::new(false);
 /// Given the tally of a thread that ends.
 static TALLY_END: AtomicFunction<fn(usize)> = AtomicFunction::none();
 
-/// Every thread attached from now on counts its requests, and `at_end` is given what it counted in. Called at start-up.
+/// Every thread attached from now on counts its requests, and `at_end` is given what it counted in.
+/// Called at start-up.
 pub fn count_requests(at_end: fn(usize)) {
     TALLY_END.set(Some(at_end));
     ASK_BEFORE_RUNS.store(true, Relaxed);
@@ -80,7 +86,8 @@ pub fn current() -> &'static Mutator {
     }
 }
 
-/// Attaches the calling thread; false if it was attached already. `stack`: its lowest address (0: unknown) and its base, found out when None.
+/// Attaches the calling thread; false if it was attached already. `stack`: its lowest address (0:
+/// unknown) and its base, found out when None.
 pub fn attach(stack: Option<Range<usize>>) -> bool {
     if current::get().is_some() {
         return false;
@@ -94,12 +101,14 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
     if memory.is_null() {
         print::fatal(format_args!("no memory for a new thread's runs"));
     }
-    // SAFETY: zeroed memory of the right size and alignment is a valid mutator, and it stays until `detach`.
+    // SAFETY: zeroed memory of the right size and alignment is a valid mutator, and it stays until
+    // `detach`.
     let mutator = unsafe { &*memory.cast::<Mutator>() };
     mutator.thread.store(thread::current() as u32, Relaxed);
     mutator.control_block.store(thread::control_block(), Relaxed);
     mutator.stack_low.store(stack.start, Relaxed);
     mutator.stack_base.store(stack.end, Relaxed);
+    mutator.alternate_stack.store(alternate_stack::provide(), Relaxed);
     // Waiting for the registry, a thread has to be able to stand still.
     drop(undisturbed);
     let mut registry = registry::lock();
@@ -138,6 +147,7 @@ pub fn detach() -> bool {
     current::set_with_runs(0);
     let _undisturbed = host::undisturbed();
     drop(registry);
+    alternate_stack::leave(mutator.alternate_stack.load(Relaxed));
     forget(mutator);
     if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
         // SAFETY: the key exists.
@@ -149,6 +159,7 @@ pub fn detach() -> bool {
 /// Gives a mutator's memory back; nobody knows it any more.
 fn forget(mutator: &Mutator) {
     mutator.give_up_claim();
+    alternate_stack::release(mutator.alternate_stack.load(Relaxed));
     // SAFETY: it was allocated with this layout by `attach`, and is in no list.
     unsafe { MetaAllocator.dealloc(core::ptr::from_ref(mutator).cast_mut().cast(), LAYOUT) };
 }
@@ -166,7 +177,8 @@ pub fn forget_all_but(registry: &mut registry::Registry, own: Option<&Mutator>, 
     }
 }
 
-/// The calling thread's stack, from what glibc tells about the first thread and from where it puts the control block of the others.
+/// The calling thread's stack, from what glibc tells about the first thread and from where it puts
+/// the control block of the others.
 fn find_stack() -> Range<usize> {
     let here = thread::stack_pointer();
     if thread::is_main() {

@@ -1,6 +1,7 @@
 //! A mutator: one thread of the program as the collector knows it.
 //!
-//! Invariant: lives from attach to detach; the stack position and registers are valid while it is stopped or blocked. Fields say who writes them.
+//! Invariant: lives from attach to detach; the stack position and registers are valid while it is
+//! stopped or blocked. Fields say who writes them.
 //!
 //! # Safety
 //!
@@ -49,11 +50,13 @@ pub struct Mutator {
     pub stack_base: AtomicUsize,
     /// Lowest address of its stack, 0 if not known; written by itself.
     pub stack_low: AtomicUsize,
-    /// Where it stood on its own stack when it left it for another; 0 if it never did. Written by itself.
+    /// Where it stood on its own stack when it left it for another; 0 if it never did. Written by
+    /// itself.
     pub own_position: AtomicUsize,
     /// Callee-saved registers at that moment.
     pub own_registers: [AtomicUsize; 6],
-    /// The stack that it runs on if that is not its own; address of a `stacks::Stack`. Written by itself.
+    /// The stack that it runs on if that is not its own; address of a `stacks::Stack`. Written by
+    /// itself.
     pub stack: AtomicUsize,
     /// Where it stands while stopped or blocked; everything live lies above. Written by itself.
     pub position: AtomicUsize,
@@ -68,21 +71,29 @@ pub struct Mutator {
     critical: AtomicU32,
     /// Who asked for a stop in a critical section: bits of [`Asker`]. As above.
     stop_pending: AtomicU8,
-    /// How often the stop signal interrupted it while none of the program's signals was there to be handled too. Written by itself, in that signal's handler.
+    /// How often the stop signal interrupted it while none of the program's signals was there to be
+    /// handled too. Written by itself, in that signal's handler.
     pub interruptions: AtomicU32,
+    /// Address of the alternate signal stack that it was given; 0 for none. Written by itself.
+    pub alternate_stack: AtomicUsize,
     /// Links of the registry, protected by its lock.
     pub next: AtomicUsize,
     /// As above.
     pub previous: AtomicUsize,
-    /// Address of what counts its requests (`observe::tally`); 0 if nothing does. Written by itself.
+    /// Address of what counts its requests (`observe::tally`); 0 if nothing does. Written by
+    /// itself.
     pub tally: AtomicUsize,
     /// Depth of collections that this thread holds off. Written by itself.
     pub holds: AtomicU32,
-    /// What handles and monitors keep for the thread, an address; 0 until it is made. Written by itself.
+    /// What handles and monitors keep for the thread, an address; 0 until it is made. Written by
+    /// itself.
     pub references: AtomicUsize,
-    /// The first granule, plus one, of a large block that it has taken and not made an object yet; 0 for none. Written by itself under the heap's lock; read in a child of `fork` where it does not exist.
+    /// The first granule, plus one, of a large block that it has taken and not made an object yet;
+    /// 0 for none. Written by itself under the heap's lock; read in a child of `fork` where it does
+    /// not exist.
     pub unborn: AtomicU32,
-    /// Address of a word that says that this thread uses what the word belongs to, or 0: the word becomes 0 when the thread ends. Written by itself.
+    /// Address of a word that says that this thread uses what the word belongs to, or 0: the word
+    /// becomes 0 when the thread ends. Written by itself.
     pub claim: AtomicUsize,
 }
 
@@ -104,12 +115,14 @@ impl Mutator {
     #[inline]
     pub fn critical(&self) -> Critical<'_> {
         self.critical.store(self.critical.load(Relaxed) + 1, Relaxed);
-        // The handler runs on this thread, so the compiler is all that must be kept from reordering.
+        // The handler runs on this thread, so the compiler is all that must be kept from
+        // reordering.
         compiler_fence(SeqCst);
         Critical(self)
     }
 
-    /// Whether it is in the program's code: in no critical section, and not holding collections off. Asked by its own thread.
+    /// Whether it is in the program's code: in no critical section, and not holding collections
+    /// off. Asked by its own thread.
     pub fn is_at_ease(&self) -> bool {
         self.critical.load(Relaxed) == 0 && self.holds.load(Relaxed) == 0
     }

@@ -1,8 +1,12 @@
-//! A bare child of the process: a copy of its memory with the calling thread alone, that nobody but us hears of.
+//! A bare child of the process: a copy of its memory with the calling thread alone, that nobody but
+//! us hears of.
 //!
-//! Assumes `clone` with `CLONE_PIDFD` (Linux ≥ 5.2) and `waitid(P_PIDFD)` (5.4), found out by doing ([`try_out`]). The exit signal is 0: the program gets no SIGCHLD, and none of its `wait`s sees the child
-//! unless it asks for `__WALL` or `__WCLONE`. No fork handler runs. The child has every signal blocked and no open file: it keeps no pipe or socket of the program's open. In it
-//! only what is safe in a signal handler may be called. Called with the world stopped, and by the collector's thread.
+//! Assumes `clone` with `CLONE_PIDFD` (Linux ≥ 5.2) and `waitid(P_PIDFD)` (5.4), found out by doing
+//! ([`try_out`]). The exit signal is 0: the program gets no SIGCHLD, and none of its `wait`s sees
+//! the child unless it asks for `__WALL` or `__WCLONE`. No fork handler runs. The child has every
+//! signal blocked and no open file: it keeps no pipe or socket of the program's open. In it only
+//! what is safe in a signal handler may be called. Called with the world stopped, and by the
+//! collector's thread.
 //!
 //! # Safety
 //!
@@ -42,16 +46,19 @@ fn result(value: libc::c_long) -> Result<libc::c_long, Errno> {
 /// Makes the child; `None` is what the child itself gets.
 ///
 /// # Safety
-/// Where this gives `None`, only what is safe in a signal handler may be called, no lock may be taken that a thread of the parent can hold, and the end is [`exit`].
+/// Where this gives `None`, only what is safe in a signal handler may be called, no lock may be
+/// taken that a thread of the parent can hold, and the end is [`exit`].
 pub unsafe fn make() -> Result<Option<Child>, Refusal> {
     let mut process: c_int = -1;
     let mask = signal::block_all();
-    // SAFETY: without CLONE_VM the child runs on its own copy of this stack; the kernel writes the descriptor to `process`.
+    // SAFETY: without CLONE_VM the child runs on its own copy of this stack; the kernel writes the
+    // descriptor to `process`.
     let made = result(unsafe {
         libc::syscall(libc::SYS_clone, libc::CLONE_PIDFD as u64, 0_usize, &raw mut process, 0, 0)
     });
     if made == Ok(0) {
-        // SAFETY: the child has descriptors and a name of its own. Where the kernel refuses, files stay open until it exits.
+        // SAFETY: the child has descriptors and a name of its own. Where the kernel refuses, files
+        // stay open until it exits.
         unsafe {
             libc::syscall(libc::SYS_close_range, 0_u32, u32::MAX, 0_u32);
             libc::syscall(libc::SYS_prctl, libc::PR_SET_NAME, c"neap-mark".as_ptr(), 0, 0, 0);
@@ -72,10 +79,12 @@ pub fn exit(code: u8) -> ! {
     }
 }
 
-/// Starts a thread in a child made by [`make`]; it shares the thread-local storage of its maker, so it may use none. False if the system refuses.
+/// Starts a thread in a child made by [`make`]; it shares the thread-local storage of its maker, so
+/// it may use none. False if the system refuses.
 ///
 /// # Safety
-/// The caller is such a child, and `function` neither returns before the child's end matters nor uses thread-local storage.
+/// The caller is such a child, and `function` neither returns before the child's end matters nor
+/// uses thread-local storage.
 pub unsafe fn start_thread(
     function: extern "C" fn(*mut c_void) -> c_int,
     argument: *mut c_void,
@@ -105,15 +114,19 @@ impl Child {
         let mut by = (P_PIDFD, libc::c_long::from(self.process.as_raw_fd()));
         loop {
             let options = libc::WEXITED | libc::__WALL;
-            // SAFETY: waitid(2) for our own child; no information is asked for.
+            // Nobody reads it; but the kernel alone does without, and not valgrind.
+            let mut information = core::mem::MaybeUninit::<libc::siginfo_t>::uninit();
+            let to = information.as_mut_ptr();
+            // SAFETY: waitid(2) for our own child, with room for what it says.
             let waited = result(unsafe {
-                libc::syscall(libc::SYS_waitid, by.0, by.1, 0_usize, options, 0_usize)
+                libc::syscall(libc::SYS_waitid, by.0, by.1, to, options, 0_usize)
             });
             match waited {
                 Err(Errno::INTR) => {}
                 // The program closed what it did not open, or put something else in its place.
                 Err(Errno::BADF | Errno::INVAL) if by.0 == P_PIDFD => by = (P_PID, self.number),
-                // A program that waits for anything with `__WALL` may have been faster: then there is no such child.
+                // A program that waits for anything with `__WALL` may have been faster: then there
+                // is no such child.
                 Ok(_) | Err(Errno::CHILD) => return Ok(()),
                 Err(error) => return Err(Refusal::new("waitid", error)),
             }

@@ -7,6 +7,7 @@
 pub mod cgroup;
 pub mod child;
 pub mod image;
+pub mod instruments;
 pub mod mappings;
 pub mod modules;
 pub mod resident;

@@ -23,8 +23,18 @@ use crate::sys::refusal::Refusal;
 use crate::sys::signal;
 use rustix::io::Errno;
 
-/// Asked about each write that faulted, by its address; true if the page is ours and writable now. In the handler: no lock that a thread may hold with signals open, no malloc.
-pub type OnWrite = fn(usize) -> bool;
+/// A write that faulted.
+pub struct Fault {
+    /// Where it went; None where the kernel could not put the frame of a signal onto the stack that
+    /// the thread stood on. That signal is lost.
+    pub address: Option<usize>,
+    /// Where the thread's stack was.
+    pub stack_pointer: usize,
+}
+
+/// Asked about each write that faulted; true if the page is ours and writable now. In the handler:
+/// no lock that a thread may hold with signals open, no malloc.
+pub type OnWrite = fn(&Fault) -> bool;
 
 /// None before [`install`].
 static ON_WRITE: AtomicFunction<OnWrite> = AtomicFunction::none();
@@ -77,16 +87,20 @@ pub unsafe fn set_program_action(
 
 extern "C" fn handler(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: errno is this thread's; the kernel's frame is valid while the handler runs.
-    let (errno, address, error) = unsafe {
+    let (errno, code, address, registers) = unsafe {
         let frame = &*context.cast::<libc::ucontext_t>();
-        let error = frame.uc_mcontext.gregs[libc::REG_ERR as usize];
-        (*libc::__errno_location(), (*info).si_addr() as usize, error)
+        let address = (*info).si_addr() as usize;
+        (*libc::__errno_location(), (*info).si_code, address, &frame.uc_mcontext.gregs)
     };
-    // SAFETY: as above.
-    let by_the_kernel = unsafe { (*info).si_code } > 0;
-    let is_write = error & (WRITE | FETCH) == WRITE;
-    let ours =
-        by_the_kernel && is_write && ON_WRITE.get().is_some_and(|on_write| on_write(address));
+    let is_write = registers[libc::REG_ERR as usize] & (WRITE | FETCH) == WRITE;
+    let fault = Fault {
+        // Of its own failure the kernel says no address.
+        address: (code != libc::SI_KERNEL).then_some(address),
+        stack_pointer: registers[libc::REG_RSP as usize] as usize,
+    };
+    let ours = code > 0
+        && (is_write || fault.address.is_none())
+        && ON_WRITE.get().is_some_and(|on_write| on_write(&fault));
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
     if !ours {

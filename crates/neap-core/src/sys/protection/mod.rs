@@ -3,6 +3,7 @@
 //!
 //! Invariant: knows pages, and nothing of what lies in them. Each file says which thread calls it.
 
+pub mod alternate_stack;
 pub mod fault;
 pub mod page_faults;
 pub mod write_watch;

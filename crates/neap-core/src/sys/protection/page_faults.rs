@@ -1,7 +1,13 @@
-//! The kernel's write protection with a say: a write to a protected page waits until a thread of ours lets it go on (userfaultfd, synchronous).
+//! The kernel's write protection with a say: a write to a protected page waits until a thread of
+//! ours lets it go on (userfaultfd, synchronous).
 //!
-//! Assumes Linux ≥ 6.4, found out by doing (`watch::snapshot`): since then pages that nobody has touched can be protected too. Writes by the kernel on the program's behalf (`read`, `recv`) wait as well, which takes a descriptor that the system gives not to everybody: to who may trace processes
-//! (`CAP_SYS_PTRACE`), to all where `vm.unprivileged_userfaultfd` is 1, or through `/dev/userfaultfd`. With the one that everybody gets such a call fails with EFAULT: then this refuses. A child of `fork` has no protection. Called by the collector's thread, by who stops the world, and by the thread that serves.
+//! Assumes Linux ≥ 6.4, found out by doing (`watch::snapshot`): since then pages that nobody has
+//! touched can be protected too. Writes by the kernel on the program's behalf (`read`, `recv`) wait
+//! as well, which takes a descriptor that the system gives not to everybody: to who may trace
+//! processes (`CAP_SYS_PTRACE`), to all where `vm.unprivileged_userfaultfd` is 1, or through
+//! `/dev/userfaultfd`. With the one that everybody gets such a call fails with EFAULT: then this
+//! refuses. A child of `fork` has no protection. Called by the collector's thread, by who stops the
+//! world, and by the thread that serves.
 //!
 //! # Safety
 //!
@@ -21,6 +27,7 @@ use super::write_watch::{
     UFFDIO_WRITEPROTECT,
 };
 use super::write_watch::{OwnDescriptor, REGISTER_MODE_WP, UFFDIO_API, UFFDIO_REGISTER};
+use crate::sys::process::instruments;
 use crate::sys::refusal::Refusal;
 
 /// What refuses, in messages: faults of the kernel itself.
@@ -59,6 +66,9 @@ pub struct PageFaults {
 
 /// Opens a descriptor that hears of the kernel's own faults too.
 fn open_file() -> Result<OwnedFd, Refusal> {
+    if instruments::is_recorded_by_rr() {
+        return Err(Refusal::new("userfaultfd", Errno::NOSYS));
+    }
     // SAFETY: the descriptor only ever hears of ranges that `register` names.
     let opened = unsafe { rustix::mm::userfaultfd(UserfaultfdFlags::CLOEXEC) };
     let Err(error) = opened else {
@@ -119,7 +129,8 @@ impl PageFaults {
             mode: REGISTER_MODE_WP,
             ioctls: 0,
         };
-        // SAFETY: the argument of UFFDIO_REGISTER; who writes to what is protected waits for the thread that serves.
+        // SAFETY: the argument of UFFDIO_REGISTER; who writes to what is protected waits for the
+        // thread that serves.
         unsafe { self.file.ioctl(UFFDIO_REGISTER, &mut argument) }
             .map(|_| ())
             .map_err(|error| Refusal::new("UFFDIO_REGISTER", error))
@@ -164,9 +175,11 @@ fn set_protected(file: RawFd, range: &Range<usize>, protected: bool) -> Result<(
 pub struct Served(RawFd);
 
 impl Served {
-    /// Gives the calling thread a table of descriptors of its own, with this one alone. False if the system refuses.
+    /// Gives the calling thread a table of descriptors of its own, with this one alone. False if
+    /// the system refuses.
     pub fn alone(file: RawFd) -> Option<Self> {
-        // SAFETY: from here on this thread's descriptors are its own; what it closes is its own copies.
+        // SAFETY: from here on this thread's descriptors are its own; what it closes is its own
+        // copies.
         let alone = unsafe {
             libc::syscall(libc::SYS_unshare, libc::CLONE_FILES) == 0
                 && (file == 0 || libc::syscall(libc::SYS_close_range, 0, file - 1, 0) == 0)

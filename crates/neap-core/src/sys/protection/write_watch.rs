@@ -1,8 +1,11 @@
-//! The kernel's write watch: userfaultfd in asynchronous write-protect mode, read and re-armed by the `PAGEMAP_SCAN` ioctl.
+//! The kernel's write watch: userfaultfd in asynchronous write-protect mode, read and re-armed by
+//! the `PAGEMAP_SCAN` ioctl.
 //!
-//! Assumes Linux ≥ 6.7, found out by doing (`watch::choose`). Seen on 6.18: a registered page that was never armed reads as written; `MADV_DONTNEED` makes pages read as
-//! written; a scan over memory that is not registered fails under `CHECK_WPASYNC` and would silently report nothing without it; a child of `fork` has
-//! no watch. Writes by the kernel on the program's behalf (`read`, `recv`) count as writes. Called by the collector's thread and by who stops the world.
+//! Assumes Linux ≥ 6.7, found out by doing (`watch::choose`). Seen on 6.18: a registered page that
+//! was never armed reads as written; `MADV_DONTNEED` makes pages read as written; a scan over
+//! memory that is not registered fails under `CHECK_WPASYNC` and would silently report nothing
+//! without it; a child of `fork` has no watch. Writes by the kernel on the program's behalf
+//! (`read`, `recv`) count as writes. Called by the collector's thread and by who stops the world.
 //!
 //! # Safety
 //!
@@ -18,6 +21,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::UserfaultfdFlags;
 
+use crate::sys::process::instruments;
 use crate::sys::refusal::Refusal;
 
 /// An open watch.
@@ -26,7 +30,8 @@ pub struct WriteWatch {
     pagemap: OwnDescriptor,
 }
 
-/// A descriptor of ours in a program that may close it behind our back, and open its own under the same number (daemons close all they find). Closed when dropped if it still is ours.
+/// A descriptor of ours in a program that may close it behind our back, and open its own under the
+/// same number (daemons close all they find). Closed when dropped if it still is ours.
 pub(super) struct OwnDescriptor {
     file: ManuallyDrop<OwnedFd>,
     /// Device and inode of what was opened.
@@ -173,6 +178,9 @@ impl WriteWatch {
     /// Opens a watch as an ordinary user may.
     pub fn open() -> Result<Self, Refusal> {
         const USER_MODE_ONLY: UserfaultfdFlags = UserfaultfdFlags::from_bits_retain(1);
+        if instruments::is_recorded_by_rr() {
+            return Err(Refusal::new("userfaultfd", Errno::NOSYS));
+        }
         // SAFETY: the descriptor only ever watches ranges that `register` names.
         let faults = unsafe {
             rustix::mm::userfaultfd(
@@ -216,7 +224,8 @@ impl WriteWatch {
             .map_err(|error| Refusal::new("UFFDIO_REGISTER", error))
     }
 
-    /// Has the pages of a registered range count as written until they are armed again, so that a first write to them costs no fault.
+    /// Has the pages of a registered range count as written until they are armed again, so that a
+    /// first write to them costs no fault.
     pub fn disarm(&self, range: &Range<usize>) -> Result<(), Errno> {
         let mut argument =
             ProtectArgument { start: range.start as u64, length: range.len() as u64, mode: 0 };
@@ -224,7 +233,9 @@ impl WriteWatch {
         unsafe { ioctl(&self.faults.file, UFFDIO_WRITEPROTECT, &mut argument) }.map(|_| ())
     }
 
-    /// Calls `written` for each range of pages written since they were armed last. With [`Then::Arm`] they are armed again in the same step: a write that is not reported now will be the next time.
+    /// Calls `written` for each range of pages written since they were armed last. With
+    /// [`Then::Arm`] they are armed again in the same step: a write that is not reported now will
+    /// be the next time.
     pub fn written(
         &self,
         range: &Range<usize>,
@@ -248,7 +259,8 @@ impl WriteWatch {
                 category_any_of_mask: 0,
                 return_mask: PAGE_IS_WRITTEN,
             };
-            // SAFETY: the argument of PAGEMAP_SCAN; the kernel writes at most `regions_length` regions.
+            // SAFETY: the argument of PAGEMAP_SCAN; the kernel writes at most `regions_length`
+            // regions.
             let count = unsafe { ioctl(&self.pagemap.file, PAGEMAP_SCAN, &mut argument) }
                 .map_err(|error| Refusal::new("PAGEMAP_SCAN", error))?;
             for region in &regions[..count] {
@@ -273,7 +285,8 @@ mod tests {
         assert!(unsafe { libc::fcntl(number, libc::F_GETFD) } < 0, "it was ours: closed");
         let ours = OwnDescriptor::new(open());
         let theirs = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
-        // SAFETY: both numbers are open; the program's file takes the place of ours, as after closing all and opening anew.
+        // SAFETY: both numbers are open; the program's file takes the place of ours, as after
+        // closing all and opening anew.
         unsafe { libc::dup2(theirs.as_raw_fd(), ours.file.as_raw_fd()) };
         let number = ours.file.as_raw_fd();
         drop(ours);

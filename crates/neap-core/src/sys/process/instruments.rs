@@ -1,0 +1,63 @@
+//! What a program is examined with, as far as it matters to a collector: sanitizers that it was
+//! built with, and rr.
+//!
+//! Assumes the names of the sanitizers' runtimes, those of gcc and clang, and the variable that rr
+//! sets. What the user has to set is said once. Called by the start-up.
+//!
+//! # Safety
+//! Symbols are looked up by name and used as what their runtimes document them to be.
+
+#![allow(unsafe_code)]
+
+use core::ffi::CStr;
+
+use crate::sys::print;
+
+/// Says what the program's user has to set, where anything is missing.
+pub fn advise() {
+    if is_there(c"__tsan_init") && !variable(c"TSAN_OPTIONS").contains("suppressions=") {
+        print::message(format_args!(
+            "this program runs under ThreadSanitizer. A report from within the collector could stop it for ever; set TSAN_OPTIONS=suppressions=FILE, FILE being share/neap/tsan.supp of the installation"
+        ));
+    }
+    if keeps_frames_elsewhere() {
+        print::message(format_args!(
+            "AddressSanitizer keeps local variables where the collector does not look for roots; set ASAN_OPTIONS=detect_stack_use_after_return=0, or objects may be lost"
+        ));
+    }
+    if is_there(c"__msan_init") {
+        print::message(format_args!(
+            "this program runs under MemorySanitizer, which does not see what the collector writes: its reports about objects are not to be relied on"
+        ));
+    }
+}
+
+/// Whether rr records the process: it ends the recording at a system call that it does not know and
+/// that succeeds.
+pub fn is_recorded_by_rr() -> bool {
+    !variable(c"RUNNING_UNDER_RR").is_empty()
+}
+
+fn find(name: &CStr) -> *mut core::ffi::c_void {
+    // SAFETY: looks a symbol up in what is loaded.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+}
+
+fn is_there(name: &CStr) -> bool {
+    !find(name).is_null()
+}
+
+/// Whether functions of the program put their frames elsewhere than on the stack.
+fn keeps_frames_elsewhere() -> bool {
+    let option = find(c"__asan_option_detect_stack_use_after_return") as *const i32;
+    // SAFETY: null, or the runtime's variable of this name, an int.
+    unsafe { option.as_ref() }.is_some_and(|option| *option != 0)
+}
+
+fn variable(name: &CStr) -> std::borrow::Cow<'static, str> {
+    // SAFETY: what the environment holds at start-up stays there while it is read.
+    unsafe {
+        let value = libc::getenv(name.as_ptr());
+        if value.is_null() { "".into() } else { CStr::from_ptr(value).to_string_lossy() }
+    }
+}

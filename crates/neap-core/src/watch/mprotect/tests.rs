@@ -1,0 +1,157 @@
+//! Tests of the `mprotect` watch: what its handler does for pages of ours, and leaves to the
+//! program.
+//!
+//! Invariant: each test runs in a process of its own, which has one handler.
+//!
+//! # Safety
+//! The pages that are written to are the test's own.
+
+#![allow(unsafe_code)]
+
+use super::*;
+
+fn written(watch: &mut Mprotect, range: &Range<usize>) -> usize {
+    let mut pages = 0;
+    watch.take_written(range, &mut |found| pages += found.len() / PAGE_BYTES).unwrap();
+    pages
+}
+
+#[test]
+fn many_holes_make_whole_chunks_written() {
+    let bytes = 2 * CHUNK_BYTES;
+    let start = map::reserve(bytes, CHUNK_BYTES).unwrap();
+    map::commit(start, bytes).unwrap();
+    let range = start.0..start.0 + bytes;
+    let mut watch = Mprotect::open(range.clone()).unwrap();
+    watch.register(&range).unwrap();
+    assert_eq!(written(&mut watch, &range), 1024);
+    SHARED.most_holes.store(10, Relaxed);
+    for page in 0..11 {
+        // SAFETY: the test's own pages.
+        unsafe { start.add(page * 2 * PAGE_BYTES).pointer::<u8>().write_volatile(1) };
+    }
+    assert_eq!(written(&mut watch, &range), 512, "the eleventh hole gives the chunk up");
+    assert_eq!(written(&mut watch, &range), 0);
+    drop(watch);
+    // SAFETY: as above; nothing is protected any more.
+    unsafe { start.pointer::<u8>().write_volatile(2) };
+}
+
+#[test]
+fn the_kernel_writes_to_lent_pages_and_they_count_as_written() {
+    let (heap, range, mut watch) = Mprotect::of_new_pages(8);
+    let zero = std::fs::File::open("/dev/zero").unwrap();
+    let fill = || {
+        // SAFETY: the test's own pages.
+        let filled = unsafe {
+            libc::read(std::os::fd::AsRawFd::as_raw_fd(&zero), heap.add(5000).pointer(), 5000)
+        };
+        (filled, std::io::Error::last_os_error().raw_os_error())
+    };
+    written(&mut watch, &range);
+    assert_eq!(fill(), (-1, Some(libc::EFAULT)), "this is what lending is for");
+    let pages = lend(&(heap.0 + 5000..heap.0 + 10_000)).unwrap();
+    assert_eq!(pages, 1..3);
+    for _ in 0..2 {
+        assert_eq!(written(&mut watch, &range), 2, "not armed while they are lent");
+        assert_eq!(fill().0, 5000);
+    }
+    take_back(pages);
+    assert_eq!(written(&mut watch, &range), 2);
+    assert_eq!(written(&mut watch, &range), 0);
+    assert_eq!(fill().0, -1);
+    assert_eq!(lend(&(heap.0 - PAGE_BYTES..heap.0)), None);
+    drop(watch);
+    assert_eq!(lend(&range), None);
+}
+
+#[test]
+fn a_child_of_fork_finds_the_lock_taken_and_goes_on() {
+    let (heap, range, mut watch) = Mprotect::of_new_pages(4);
+    written(&mut watch, &range);
+    SHARED.busy.store(1, Relaxed);
+    // SAFETY: the child writes to pages of the test and exits.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above; a child that waits for ever is ended by the alarm.
+        unsafe {
+            libc::alarm(10);
+            heap.pointer::<u8>().write_volatile(1);
+            heap.add(2 * PAGE_BYTES).pointer::<u8>().write_volatile(1);
+            libc::_exit(7);
+        }
+    }
+    SHARED.busy.store(0, Relaxed);
+    let mut status = 0;
+    // SAFETY: waits for our child.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(libc::WEXITSTATUS(status), 7, "{status:#x}");
+    assert_eq!(written(&mut watch, &range), 0);
+}
+
+#[test]
+fn other_faults_end_in_the_programs_handler_with_its_mask_and_flags() {
+    use core::ffi::{c_int, c_void};
+    use core::sync::atomic::{AtomicI32, AtomicUsize};
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    static BLOCKED: AtomicI32 = AtomicI32::new(-1);
+    extern "C" fn program(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+        // SAFETY: the kernel's structure; the page is the test's own.
+        unsafe {
+            let address = (*info).si_addr() as usize;
+            SEEN.store(address, Relaxed);
+            let mut mask: libc::sigset_t = core::mem::zeroed();
+            signal::raw_sigmask(libc::SIG_BLOCK, core::ptr::null(), &mut mask);
+            BLOCKED.store(
+                libc::sigismember(&mask, libc::SIGUSR1) * 4
+                    + libc::sigismember(&mask, libc::SIGSEGV) * 2
+                    + libc::sigismember(&mask, libc::SIGUSR2),
+                Relaxed,
+            );
+            map::set_writable(Address(address & !(PAGE_BYTES - 1)), PAGE_BYTES, true).unwrap();
+        }
+    }
+    let (heap, range, mut watch) = Mprotect::of_new_pages(4);
+    let other = map::allocate(PAGE_BYTES).unwrap();
+    for (flags, wanted) in [(libc::SA_SIGINFO, 6), (libc::SA_SIGINFO | libc::SA_NODEFER, 4)] {
+        // SAFETY: a valid action; set after ours, as a program does.
+        unsafe {
+            let mut action: libc::sigaction = core::mem::zeroed();
+            action.sa_sigaction = program as *const () as usize;
+            action.sa_flags = flags;
+            libc::sigaddset(&mut action.sa_mask, libc::SIGUSR1);
+            assert_eq!(fault::set_program_action(&action, core::ptr::null_mut()), Some(0));
+            let mut old: libc::sigaction = core::mem::zeroed();
+            assert_eq!(fault::set_program_action(core::ptr::null(), &mut old), Some(0));
+            assert_eq!(old.sa_sigaction, action.sa_sigaction);
+        }
+        written(&mut watch, &range);
+        map::set_writable(other, PAGE_BYTES, false).unwrap();
+        // SAFETY: the test's own pages; the first write is ours, the second the program's to
+        // handle.
+        unsafe {
+            heap.pointer::<u8>().write_volatile(1);
+            assert_eq!(SEEN.swap(0, Relaxed), 0);
+            other.add(8).pointer::<u8>().write_volatile(1);
+        }
+        assert_eq!(SEEN.swap(0, Relaxed), other.0 + 8);
+        assert_eq!(BLOCKED.swap(-1, Relaxed), wanted);
+        assert_eq!(written(&mut watch, &range), 1);
+    }
+    // Past the front ends, as by a library that libc's function was found for.
+    // SAFETY: a valid action; the test's own pages.
+    unsafe {
+        let mut action: libc::sigaction = core::mem::zeroed();
+        action.sa_sigaction = program as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        signal::real_sigaction()(libc::SIGSEGV, &action, core::ptr::null_mut());
+        watch.begin().unwrap();
+        written(&mut watch, &range);
+        heap.pointer::<u8>().write_volatile(1);
+        assert_eq!(SEEN.swap(0, Relaxed), 0);
+        map::set_writable(other, PAGE_BYTES, false).unwrap();
+        other.add(16).pointer::<u8>().write_volatile(1);
+    }
+    assert_eq!(SEEN.swap(0, Relaxed), other.0 + 16);
+    assert_eq!(written(&mut watch, &range), 1);
+}
