@@ -8,8 +8,10 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::core_api::{self as api, CycleEvent, functions::AtomicFunction, toggle};
 use crate::toggle as togglerefs;
-use crate::variables::{GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors};
-use crate::{collect, debug_header, finalize, roots, start};
+use crate::variables::{
+    GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors, publish_heap_range,
+};
+use crate::{collect, debug_header, finalize, roots};
 
 type EventFunction = extern "C" fn(c_int);
 type StartFunction = extern "C" fn();
@@ -50,7 +52,7 @@ pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
         CycleEvent::BeforeStop => tell(Event::PreStopWorld),
         CycleEvent::Stopped => tell(Event::PostStopWorld),
         CycleEvent::MarkStart => {
-            start::publish_heap_range();
+            publish_heap_range();
             tell(Event::MarkStart);
         }
         CycleEvent::MarkEnd => {
@@ -102,7 +104,7 @@ pub fn program_takes_part() -> bool {
 
 /// The heap has grown to so many bytes.
 pub extern "C" fn on_heap_resize(bytes: usize) {
-    start::publish_heap_range();
+    publish_heap_range();
     if let Some(callback) = GC_on_heap_resize.get() {
         callback(bytes);
     }

@@ -15,6 +15,7 @@
 #![allow(unsafe_code, non_upper_case_globals, non_snake_case, non_camel_case_types)]
 
 mod alloc;
+mod apply_environment;
 mod collect;
 mod core_api;
 mod debug;
