@@ -6,10 +6,10 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::{copy_nonoverlapping, null_mut};
 
-use crate::core_api::{self as api, FreeError, Kind};
+use crate::core_api::{self as api, FreeError, Kind, functions::AtomicFunction};
 use crate::disclaim;
 use crate::failure::die;
-use crate::variables::GC_oom_fn;
+use crate::variables::{callback_accessors, variables};
 
 /// Zeroed memory that is scanned for pointers.
 #[unsafe(no_mangle)]
@@ -54,6 +54,16 @@ pub extern "C" fn GC_malloc_stubborn(bytes: usize) -> *mut c_void {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_change_stubborn(_object: *const c_void) {}
+
+type OutOfMemoryFunction = extern "C" fn(usize) -> *mut c_void;
+
+variables! {
+    GC_oom_fn: AtomicFunction<OutOfMemoryFunction> = AtomicFunction::new(return_null);
+}
+
+callback_accessors! {
+    GC_set_oom_fn, GC_get_oom_fn: OutOfMemoryFunction => GC_oom_fn;
+}
 
 /// What `GC_oom_fn` is at first.
 pub extern "C" fn return_null(_bytes: usize) -> *mut c_void {

@@ -10,11 +10,16 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::core_api as api;
 use crate::failure::{Message, write_all};
 use crate::kinds::no_memory;
-use crate::variables::GC_find_leak;
+use crate::variables::{GC_find_leak, variables};
 
 const WORD: usize = size_of::<usize>();
 /// Bytes before the program's pointer: a multiple of 16, so that alignment is kept.
 pub const HEADER_BYTES: usize = size_of::<Header>();
+variables! {
+    /// Bytes in front of an object of the debugging allocator.
+    GC_debug_header_size: usize = HEADER_BYTES;
+}
+
 const START_MARK: usize = 0xFEDC_EDCB_4E45_4150;
 const END_MARK: usize = 0xBCDE_CDEF_4E45_4150;
 

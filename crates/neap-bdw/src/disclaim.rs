@@ -1,4 +1,4 @@
-//! `gc_disclaim.h`: a procedure per kind that is asked before an object of the kind is reclaimed.
+//! A procedure per kind that is asked before an object of the kind is reclaimed.
 //!
 //! Each object of such a kind is registered with the core when it is allocated. Invariant:
 //! procedures run after a collection, on the thread that caused it, with `GC_alloc_lock` held, on
@@ -6,17 +6,14 @@
 //! procedure was registered are not asked for.
 
 use core::ffi::{c_int, c_void};
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::*};
+use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use crate::core_api::{self as api, disclaim, functions::AtomicFunction};
-use crate::failure::{die, warn};
-use crate::finalize::GC_finalization_proc;
-use crate::kinds::{self, GC_generic_malloc, GC_new_kind};
+use crate::failure::warn;
 use crate::lock;
-use crate::variables::GC_find_leak;
 
-type DisclaimProcedure = unsafe extern "C" fn(*mut c_void) -> c_int;
+/// Asked about an object; what is not 0 keeps it.
+pub type DisclaimProcedure = unsafe extern "C" fn(*mut c_void) -> c_int;
 
 struct Asked {
     procedure: AtomicFunction<DisclaimProcedure>,
@@ -31,23 +28,10 @@ static KINDS: [Asked; 64] =
 static IN_USE: AtomicBool = AtomicBool::new(false);
 /// A procedure is running: marks that are not there yet count as marks.
 static ASKING: AtomicBool = AtomicBool::new(false);
-/// Kind of `GC_finalized_malloc`, 0 until it is needed.
-static FINALIZED_KIND: AtomicI32 = AtomicI32::new(0);
-
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_register_disclaim_proc(
-    kind: c_int,
-    procedure: Option<DisclaimProcedure>,
-    mark_from_all: c_int,
-) {
-    if !kinds::exists(kind) {
-        die(format_args!("GC_register_disclaim_proc: there is no kind {kind}"));
-    }
-    if GC_find_leak.load(Relaxed) != 0 {
-        return;
-    }
-    let asked = &KINDS[kind as usize];
-    asked.mark_from_all.store(mark_from_all != 0, Relaxed);
+/// The objects of a kind are asked for from now on.
+pub fn set_procedure(kind: usize, procedure: Option<DisclaimProcedure>, mark_from_all: bool) {
+    let asked = &KINDS[kind];
+    asked.mark_from_all.store(mark_from_all, Relaxed);
     asked.procedure.set(procedure);
     IN_USE.store(true, Release);
 }
@@ -138,59 +122,4 @@ fn ask(object: usize) {
     if keep != 0 {
         disclaim::keep(object);
     }
-}
-
-/// What `GC_finalized_malloc` is given: a procedure and its argument.
-#[repr(C)]
-pub struct GC_finalizer_closure {
-    procedure: Option<GC_finalization_proc>,
-    data: *mut c_void,
-}
-
-/// The kind of objects with a closure in the word before them.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_init_finalized_malloc() {
-    lock::with_alloc_lock(|| {
-        if FINALIZED_KIND.load(Acquire) == 0 {
-            let kind = GC_new_kind(null_mut(), 0, 1, 1) as c_int;
-            GC_register_disclaim_proc(kind, Some(run_closure), 1);
-            FINALIZED_KIND.store(kind, Release);
-        }
-    });
-}
-
-/// Runs the closure of an object of `GC_finalized_malloc`.
-unsafe extern "C" fn run_closure(base: *mut c_void) -> c_int {
-    // SAFETY: the first word holds the closure since before the object was given out.
-    let closure = unsafe { *base.cast::<*const GC_finalizer_closure>() };
-    // SAFETY: closures outlive their objects, says gc_disclaim.h; null where allocation was not finished.
-    if let Some(closure) = unsafe { closure.as_ref() }
-        && let Some(procedure) = closure.procedure
-    {
-        // SAFETY: the program's finalizer, once for its object.
-        unsafe { procedure(base.wrapping_byte_add(size_of::<usize>()), closure.data) };
-    }
-    0
-}
-
-/// An object that is finalized by a closure, which `GC_base` of it holds in its first word.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_finalized_malloc(
-    bytes: usize,
-    closure: *const GC_finalizer_closure,
-) -> *mut c_void {
-    let kind = FINALIZED_KIND.load(Acquire);
-    if kind == 0 {
-        die(format_args!("GC_finalized_malloc: call GC_init_finalized_malloc first"));
-    }
-    let Some(total) = bytes.checked_add(size_of::<usize>()) else {
-        return kinds::no_memory(bytes);
-    };
-    let base = GC_generic_malloc(total, kind);
-    if base.is_null() {
-        return base;
-    }
-    // SAFETY: the object has a first word, which no finalizer reads before this frame lets the object go.
-    unsafe { base.cast::<*const GC_finalizer_closure>().write_volatile(closure) };
-    base.wrapping_byte_add(size_of::<usize>())
 }

@@ -4,12 +4,14 @@
 //! the world running and nothing locked, on the thread that caused the collection.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 use crate::core_api::{self as api, CycleEvent, functions::AtomicFunction, toggle};
 use crate::toggle as togglerefs;
-use crate::variables::{GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors};
-use crate::{collect, debug_header, disclaim, finalize, roots, start};
+use crate::variables::{
+    GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors, publish_heap_range,
+};
+use crate::{collect, debug_header, disclaim, finalize, roots, world_stopped};
 
 type EventFunction = extern "C" fn(c_int);
 type StartFunction = extern "C" fn();
@@ -43,30 +45,17 @@ fn tell(event: Event) {
     }
 }
 
-/// The world is stopped, for a collection or by the program.
-static WORLD_STOPPED: AtomicBool = AtomicBool::new(false);
-
-/// Whether the world is stopped, as far as the program's functions may notice.
-pub fn is_world_stopped() -> bool {
-    WORLD_STOPPED.load(Relaxed)
-}
-
-/// The world was stopped, or is about to run.
-pub fn set_world_stopped(stopped: bool) {
-    WORLD_STOPPED.store(stopped, Relaxed);
-}
-
 /// The core's event callback.
 pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
     match event {
         CycleEvent::CycleStart => before_collection(),
         CycleEvent::BeforeStop => tell(Event::PreStopWorld),
         CycleEvent::Stopped => {
-            set_world_stopped(true);
+            world_stopped::set(true);
             tell(Event::PostStopWorld);
         }
         CycleEvent::MarkStart => {
-            start::publish_heap_range();
+            publish_heap_range();
             tell(Event::MarkStart);
         }
         CycleEvent::MarkEnd => {
@@ -75,7 +64,7 @@ pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
         }
         CycleEvent::BeforeResume => {
             tell(Event::PreStartWorld);
-            set_world_stopped(false);
+            world_stopped::set(false);
         }
         CycleEvent::Resumed => tell(Event::PostStartWorld),
         CycleEvent::CycleEnd => after_collection(),
@@ -122,7 +111,7 @@ pub fn program_takes_part() -> bool {
 
 /// The heap has grown to so many bytes.
 pub extern "C" fn on_heap_resize(bytes: usize) {
-    start::publish_heap_range();
+    publish_heap_range();
     if let Some(callback) = GC_on_heap_resize.get() {
         callback(bytes);
     }

@@ -6,7 +6,7 @@ use core::ffi::c_char;
 use core::fmt::{self, Write};
 
 use crate::core_api::functions::AtomicFunction;
-use crate::variables::GC_on_abort;
+use crate::variables::{callback_accessors, variables};
 
 /// A message on the stack: long enough for all of ours, cut off beyond; always ends in NUL.
 pub struct Message {
@@ -51,6 +51,16 @@ pub fn write_all(descriptor: i32, mut bytes: &[u8]) {
         }
         bytes = &bytes[written as usize..];
     }
+}
+
+type AbortFunction = extern "C" fn(*const c_char);
+
+variables! {
+    GC_on_abort: AtomicFunction<AbortFunction> = AtomicFunction::new(print_abort_message);
+}
+
+callback_accessors! {
+    GC_set_abort_func, GC_get_abort_func: AbortFunction => GC_on_abort;
 }
 
 /// Says why through `GC_on_abort`, then ends the program as abort(3) does.

@@ -15,6 +15,7 @@
 #![allow(unsafe_code, non_upper_case_globals, non_snake_case, non_camel_case_types)]
 
 mod alloc;
+mod apply_environment;
 mod collect;
 mod core_api;
 mod debug;
@@ -25,6 +26,7 @@ mod environment;
 mod events;
 mod failure;
 mod finalize;
+mod finalized_malloc;
 mod gcj;
 mod incremental;
 mod kernel_writes;
@@ -48,6 +50,7 @@ mod unsupported;
 mod variables;
 mod waits;
 mod walk;
+mod world_stopped;
 
 /// The library's own memory never comes from the program's malloc, which may be what we are called from.
 #[global_allocator]

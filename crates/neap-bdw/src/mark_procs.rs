@@ -10,8 +10,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 use crate::core_api::{self as api, Tracer, functions::AtomicFunction};
 use crate::disclaim;
-use crate::events;
 use crate::failure::die;
+use crate::world_stopped;
 
 /// Bits of a procedure's index in a descriptor.
 pub const LOG_MAX_MARK_PROCS: u32 = 6;
@@ -153,7 +153,7 @@ pub extern "C" fn GC_set_mark_bit(object: *const c_void) {
         return;
     }
     disclaim::keep(object);
-    if events::is_world_stopped() {
+    if world_stopped::get() {
         api::set_mark_bit(object as usize, true);
     }
 }

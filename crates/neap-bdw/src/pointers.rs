@@ -6,9 +6,18 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
-use crate::core_api as api;
+use crate::core_api::{self as api, functions::AtomicFunction};
 use crate::failure::die;
-use crate::variables::GC_same_obj_print_proc;
+use crate::variables::variables;
+
+type PrintPointer = extern "C" fn(*mut c_void);
+type PrintTwoPointers = extern "C" fn(*mut c_void, *mut c_void);
+
+variables! {
+    GC_same_obj_print_proc: AtomicFunction<PrintTwoPointers> = AtomicFunction::new(die_not_same_object);
+    GC_is_valid_displacement_print_proc: AtomicFunction<PrintPointer> = AtomicFunction::new(die_of_displacement);
+    GC_is_visible_print_proc: AtomicFunction<PrintPointer> = AtomicFunction::new(die_of_invisible);
+}
 
 /// Start of the object that the pointer lies in, null outside.
 #[unsafe(no_mangle)]

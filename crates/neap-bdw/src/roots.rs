@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use crate::core_api::{self as api, Tracer, functions::AtomicFunction};
 use crate::mark_procs;
-use crate::variables::{GC_no_dls, GC_push_other_roots, PushRoots};
+use crate::variables::{GC_no_dls, callback_accessors, variables};
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_add_roots(low: *mut c_void, high: *mut c_void) {
@@ -71,6 +71,16 @@ pub extern "C" fn GC_set_no_dls(value: c_int) {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_no_dls() -> c_int {
     GC_no_dls.load(Relaxed)
+}
+
+type PushRoots = extern "C" fn();
+
+variables! {
+    GC_push_other_roots: AtomicFunction<PushRoots> = AtomicFunction::new(push_no_other_roots);
+}
+
+callback_accessors! {
+    GC_set_push_other_roots, GC_get_push_other_roots: PushRoots => GC_push_other_roots;
 }
 
 /// What `GC_push_other_roots` is at first: there are none.

@@ -7,10 +7,10 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use crate::core_api as api;
-use crate::variables::{
-    GC_greatest_plausible_heap_addr, GC_least_plausible_heap_addr, GC_stackbottom,
+use crate::variables::{GC_stackbottom, publish_heap_range};
+use crate::{
+    alloc, apply_environment, environment, events, failure, finalize, lock, roots, threads,
 };
-use crate::{alloc, environment, events, failure, finalize, lock, roots, threads};
 
 #[cfg(not(test))]
 #[used]
@@ -34,7 +34,7 @@ extern "C" fn on_load() {
     lock::survive_forks();
     // SAFETY: a handler that may run at any fork; a refusal (no memory) leaves forks as they are.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    environment::apply();
+    apply_environment::apply();
 }
 
 unsafe extern "C" fn in_child() {
@@ -55,7 +55,7 @@ pub extern "C" fn GC_init() {
     }
     threads::publish_stackbottom();
     publish_heap_range();
-    let wanted = environment::initial_heap();
+    let wanted = apply_environment::initial_heap();
     if wanted != 0 && !api::expand(wanted) {
         failure::warn(c"Neap: GC_INITIAL_HEAP_SIZE: no memory for 0x%lx bytes\n".as_ptr(), wanted);
     }
@@ -69,12 +69,3 @@ pub extern "C" fn GC_is_init_called() -> c_int {
 /// The heap lives as long as the process; objects stay valid for code that runs at exit.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_deinit() {}
-
-/// Narrows the bounds that `GC_MARK_AND_PUSH` compares with. Also called world stopped, before marking.
-pub fn publish_heap_range() {
-    let range = api::heap_range();
-    if !range.is_empty() {
-        GC_least_plausible_heap_addr.store(range.start, Relaxed);
-        GC_greatest_plausible_heap_addr.store(range.end, Relaxed);
-    }
-}

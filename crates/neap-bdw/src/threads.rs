@@ -9,10 +9,10 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::core_api as api;
 use crate::environment;
-use crate::events;
 use crate::thread_results::{self, ThreadStart, keep_exit_value};
 use crate::unsupported;
 use crate::variables::{GC_parallel, GC_stackbottom};
+use crate::world_stopped;
 
 const SUCCESS: c_int = 0;
 const DUPLICATE: c_int = 1;
@@ -306,11 +306,11 @@ pub extern "C" fn GC_atfork_child() {}
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_stop_world_external() {
     api::stop_world();
-    events::set_world_stopped(true);
+    world_stopped::set(true);
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_start_world_external() {
-    events::set_world_stopped(false);
+    world_stopped::set(false);
     api::resume_world();
 }

@@ -4,23 +4,15 @@
 //! at the moment of use. Those that configure the core are carried over at the start of each cycle (`events.rs`).
 //! Written by any thread, unsynchronised, as `gc.h` allows.
 
-use core::ffi::{c_char, c_int, c_ulong, c_void};
-use core::sync::atomic::{AtomicI32, AtomicUsize};
+use core::ffi::{c_int, c_ulong};
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
 
-use crate::alloc::return_null;
-use crate::core_api::functions::AtomicFunction;
-use crate::failure::print_abort_message;
-use crate::pointers::{die_not_same_object, die_of_displacement, die_of_invisible};
-use crate::roots::push_no_other_roots;
+use crate::core_api::{self as api, functions::AtomicFunction};
 
-pub type OutOfMemoryFunction = extern "C" fn(usize) -> *mut c_void;
-pub type AbortFunction = extern "C" fn(*const c_char);
-pub type PushRoots = extern "C" fn();
 pub type Notifier = extern "C" fn();
 pub type HeapResizeFunction = extern "C" fn(usize);
-pub type PrintPointer = extern "C" fn(*mut c_void);
-pub type PrintTwoPointers = extern "C" fn(*mut c_void, *mut c_void);
 
+/// Exported variables. Those whose first value is a function stand beside that function.
 macro_rules! variables {
     ($($(#[$meta:meta])* $name:ident: $type:ty = $value:expr;)*) => {
         $($(#[$meta])* #[unsafe(no_mangle)] pub static $name: $type = $value;)*
@@ -32,7 +24,6 @@ variables! {
     GC_gc_no: AtomicUsize = AtomicUsize::new(0);
     /// Marking threads beside the one that collects.
     GC_parallel: AtomicI32 = AtomicI32::new(0);
-    GC_oom_fn: AtomicFunction<OutOfMemoryFunction> = AtomicFunction::new(return_null);
     GC_on_heap_resize: AtomicFunction<HeapResizeFunction> = AtomicFunction::none();
     GC_find_leak: AtomicI32 = AtomicI32::new(0);
     /// Interior pointers always count, whatever the value.
@@ -58,16 +49,9 @@ variables! {
     /// Bounds that every object's address lies in. As wide as can be until the heap's range is known.
     GC_least_plausible_heap_addr: AtomicUsize = AtomicUsize::new(1);
     GC_greatest_plausible_heap_addr: AtomicUsize = AtomicUsize::new(usize::MAX);
-    GC_push_other_roots: AtomicFunction<PushRoots> = AtomicFunction::new(push_no_other_roots);
-    GC_on_abort: AtomicFunction<AbortFunction> = AtomicFunction::new(print_abort_message);
-    GC_same_obj_print_proc: AtomicFunction<PrintTwoPointers> = AtomicFunction::new(die_not_same_object);
-    GC_is_valid_displacement_print_proc: AtomicFunction<PrintPointer> = AtomicFunction::new(die_of_displacement);
-    GC_is_visible_print_proc: AtomicFunction<PrintPointer> = AtomicFunction::new(die_of_invisible);
     /// Kind numbers of `gc_gcj.h`; 0 until `GC_init_gcj_malloc`.
     GC_gcj_kind: AtomicI32 = AtomicI32::new(0);
     GC_gcj_debug_kind: AtomicI32 = AtomicI32::new(0);
-    /// Bytes in front of an object of the debugging allocator.
-    GC_debug_header_size: usize = crate::debug_header::HEADER_BYTES;
 }
 
 /// A setter and a getter over one of the variables above, or over a private one.
@@ -101,7 +85,7 @@ macro_rules! callback_accessors {
         )*
     };
 }
-pub(crate) use {accessors, callback_accessors};
+pub(crate) use {accessors, callback_accessors, variables};
 
 accessors! {
     GC_set_all_interior_pointers, GC_get_all_interior_pointers: c_int => GC_all_interior_pointers;
@@ -116,9 +100,15 @@ accessors! {
 }
 
 callback_accessors! {
-    GC_set_oom_fn, GC_get_oom_fn: OutOfMemoryFunction => GC_oom_fn;
     GC_set_on_heap_resize, GC_get_on_heap_resize: HeapResizeFunction => GC_on_heap_resize;
     GC_set_finalizer_notifier, GC_get_finalizer_notifier: Notifier => GC_finalizer_notifier;
-    GC_set_abort_func, GC_get_abort_func: AbortFunction => GC_on_abort;
-    GC_set_push_other_roots, GC_get_push_other_roots: PushRoots => GC_push_other_roots;
+}
+
+/// Narrows the bounds that `GC_MARK_AND_PUSH` compares with. Also called world stopped, before marking.
+pub fn publish_heap_range() {
+    let range = api::heap_range();
+    if !range.is_empty() {
+        GC_least_plausible_heap_addr.store(range.start, Relaxed);
+        GC_greatest_plausible_heap_addr.store(range.end, Relaxed);
+    }
 }

@@ -101,12 +101,12 @@ fn is_capture(tokens: &[TokenTree], at: usize) -> bool {
 /// The place inside the group at `at`: one module deeper if the group is a module's.
 fn inside(tokens: &[TokenTree], at: usize, place: &Place) -> Place {
     let mut inner = place.clone();
-    if at >= 2 && is_word(&tokens[at - 2], "mod") {
-        if let (TokenTree::Ident(name), TokenTree::Group(group)) = (&tokens[at - 1], &tokens[at]) {
-            if group.delimiter() == Delimiter::Brace {
-                inner.scope.push(name.to_string());
-            }
-        }
+    if at >= 2
+        && is_word(&tokens[at - 2], "mod")
+        && let (TokenTree::Ident(name), TokenTree::Group(group)) = (&tokens[at - 1], &tokens[at])
+        && group.delimiter() == Delimiter::Brace
+    {
+        inner.scope.push(name.to_string());
     }
     inner
 }

@@ -89,6 +89,9 @@ pub fn put_back(_: &mut Collector, state: &'static mut CycleState) {
 /// In the child of a `fork`: the state, wherever it was.
 pub fn reclaim(collector: &mut Collector) -> Option<&'static mut CycleState> {
     let state = ADDRESS.load(Acquire) as *mut CycleState;
-    // SAFETY: 0 or what `prepare` wrote. The thread that had it does not exist here.
-    take(collector).or_else(|| unsafe { state.as_mut() })
+    match take(collector) {
+        // SAFETY: 0 or what `prepare` wrote. The thread that had it does not exist here.
+        None => unsafe { state.as_mut() },
+        home => home,
+    }
 }

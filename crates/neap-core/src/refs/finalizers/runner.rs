@@ -157,10 +157,10 @@ unsafe extern "C" fn end_of_thread(value: *mut c_void) {
     for runner in ALL.iter().filter(|runner| runner.thread.load(Relaxed) == me) {
         runner.leave();
     }
-    if value as usize == WORKER {
-        if let Some(ended) = WORKER_ENDED.get() {
-            ended();
-        }
+    if value as usize == WORKER
+        && let Some(ended) = WORKER_ENDED.get()
+    {
+        ended();
     }
 }
 
