@@ -453,7 +453,7 @@ pub fn set_main_stack_base_source(source: &'static AtomicUsize) {
 /// A stack that is no thread's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct StackHandle(*const stacks::Stack);
+pub struct StackHandle(*const stacks::stack::Stack);
 
 impl StackHandle {
     /// No stack: the thread's own.

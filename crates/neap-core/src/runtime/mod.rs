@@ -42,7 +42,7 @@ use crate::sys::process::instruments;
 use crate::sys::protection::alternate_stack;
 use crate::sys::{futex, print, side_stack, thread};
 use crate::watch::choose::{Watching, choose};
-use crate::world::{attach, current, roots, stop, stop_signal};
+use crate::world::{attach, current, late, roots, stop, stop_signal};
 use crate::{check, options};
 
 /// 0 not begun, 1 under way, 2 done.
@@ -128,6 +128,7 @@ fn apply_at_start(options: &Options) {
     state::prepare();
     collector_thread::prepare();
     stop_signal::set_refusal_hook(crate::cycle::collector::disable);
+    late::install();
     if !stop::install(options.stop_signal) {
         print::fatal(format_args!(
             "the kernel refuses signal {}; choose another with NEAP_STOP_SIGNAL (34 to 64)",

@@ -6,9 +6,10 @@
 pub mod attach;
 pub mod blocked;
 pub mod critical;
-#[cfg_attr(miri, path = "current_under_miri.rs")]
+#[cfg_attr(miri, path = "current/under_miri.rs")]
 pub mod current;
 pub mod host;
+pub mod late;
 pub mod mutator;
 mod patience;
 pub mod registry;

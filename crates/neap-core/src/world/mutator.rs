@@ -14,8 +14,8 @@ use core::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::*, compiler_fence,
 };
 
-use super::stop;
 use crate::alloc::run::Local;
+use crate::sync::function::AtomicFunction;
 
 /// What a mutator is doing, as far as stopping it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +146,15 @@ impl Mutator {
     }
 }
 
+/// What obeys a stop that was put off; it stands above this file.
+static OBEY_LATE: AtomicFunction<fn(&Mutator, u8)> = AtomicFunction::none();
+
+/// Says what obeys a stop that was put off: it is given who asked, bits of [`Asker`]. Once, at
+/// start-up.
+pub fn set_late(obey: fn(&Mutator, u8)) {
+    OBEY_LATE.set(Some(obey));
+}
+
 /// A critical section of a mutator; see [`Mutator::critical`].
 pub struct Critical<'m>(&'m Mutator);
 
@@ -157,7 +166,10 @@ impl Drop for Critical<'_> {
         self.0.critical.store(depth, Relaxed);
         compiler_fence(SeqCst);
         if depth == 0 && self.0.stop_pending.load(Relaxed) != 0 {
-            stop::obey_late(self.0, self.0.stop_pending.swap(0, Relaxed));
+            let askers = self.0.stop_pending.swap(0, Relaxed);
+            if let Some(obey) = OBEY_LATE.get() {
+                obey(self.0, askers);
+            }
         }
     }
 }

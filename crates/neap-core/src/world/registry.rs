@@ -14,7 +14,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::mutator::Mutator;
 use super::patience::Patience;
-use super::stacks::Stack;
+use super::stacks::stack::Stack;
 use crate::rank::Rank;
 use crate::stats::live;
 use crate::sync::{Guard, Lock};

@@ -14,7 +14,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use super::mutator::Mutator;
-use super::stacks::Stack;
+use super::stacks::stack::Stack;
 use super::{Standing, Stopped, critical};
 use crate::heap::HEAP;
 use crate::rank::Rank;

@@ -21,7 +21,7 @@ use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
 use super::roots::Images;
 use super::stop_signal::{self, Asked};
-use super::{Standing, Stopped, World, current, host, root_copy};
+use super::{Standing, Stopped, World, current, root_copy};
 use crate::sys::{clock, futex, print, signal, thread};
 
 /// Odd while the world is stopped or being stopped. Written by who stops it.
@@ -135,18 +135,6 @@ fn obey_unsignalled(position: usize) {
         // A signal that comes meanwhile waits until this answer is given.
         let _critical = mutator.critical();
         obey_at(mutator, position);
-    }
-}
-
-/// Obeys a stop that was put off until the end of a critical section; `askers` are bits of [`Asker`].
-pub(super) fn obey_late(mutator: &Mutator, askers: u8) {
-    if askers & Asker::Signal as u8 != 0 {
-        obey(mutator);
-    }
-    if askers & Asker::Host as u8 != 0
-        && let Some(host) = host::get()
-    {
-        host.stop_late();
     }
 }
 

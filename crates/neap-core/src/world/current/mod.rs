@@ -11,7 +11,7 @@
 
 #![allow(unsafe_code)]
 
-use super::mutator::Mutator;
+use crate::world::mutator::Mutator;
 
 core::arch::global_asm!(
     ".pushsection .tbss,\"awT\",@nobits",

@@ -10,49 +10,17 @@
 
 #![allow(unsafe_code)]
 
-use core::alloc::{GlobalAlloc, Layout};
+pub mod stack;
+
+use core::alloc::GlobalAlloc;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::mutator::Mutator;
-use super::registry;
 use crate::sys::meta_alloc::MetaAllocator;
 use crate::sys::thread;
-
-/// One stack.
-pub struct Stack {
-    low: usize,
-    high: usize,
-    /// Where it was left; `high` while it is fresh. Written by the thread that switches.
-    position: AtomicUsize,
-    /// Callee-saved registers when it was left: the program's switch may keep them where nothing is scanned.
-    registers: [AtomicUsize; 6],
-    next: AtomicUsize,
-    previous: AtomicUsize,
-}
-
-const LAYOUT: Layout = Layout::new::<Stack>();
-
-impl Stack {
-    /// Its addresses.
-    pub fn range(&self) -> Range<usize> {
-        self.low..self.high
-    }
-
-    /// The part that was in use when it was left.
-    pub fn left(&self) -> Range<usize> {
-        self.position.load(Relaxed)..self.high
-    }
-
-    /// The registers kept with it.
-    pub fn registers(&self) -> impl Iterator<Item = usize> + '_ {
-        self.registers.iter().map(|register| register.load(Relaxed))
-    }
-
-    pub(super) fn next(&self) -> usize {
-        self.next.load(Relaxed)
-    }
-}
+use crate::world::mutator::Mutator;
+use crate::world::registry;
+use stack::{LAYOUT, Stack, at};
 
 /// Declares a stack; None when there is no memory.
 pub fn create(range: Range<usize>) -> Option<&'static Stack> {
@@ -80,11 +48,6 @@ pub fn create(range: Range<usize>) -> Option<&'static Stack> {
     }
     registry.first_stack = memory as usize;
     Some(stack)
-}
-
-fn at(address: usize) -> Option<&'static Stack> {
-    // SAFETY: 0 or a stack that is not retired yet.
-    unsafe { (address as *const Stack).as_ref() }
 }
 
 /// The declared stack that the calling thread runs on; None for its own.

@@ -10,7 +10,7 @@
 
 use core::cell::Cell;
 
-use super::mutator::Mutator;
+use crate::world::mutator::Mutator;
 
 thread_local! {
     static WORD: Cell<usize> = const { Cell::new(0) };
