@@ -12,6 +12,7 @@ mod events;
 mod headers;
 mod layers;
 mod options;
+mod picture;
 mod ranks;
 mod rust_tests;
 mod size;
@@ -71,6 +72,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Draw docs/images/architecture.svg from LAYERS and the steps in docs/architecture.md.
+    Picture {
+        /// Only say whether it is up to date.
+        #[arg(long)]
+        check: bool,
+    },
     /// Every check, as test results.
     Ci,
     /// Run every Rust test, each in a process of its own, as test results.
@@ -80,7 +87,7 @@ enum Command {
 type Check = fn(&Tree) -> Outcome;
 
 /// The checks of `ci`, in the order in which they are reported.
-const CHECKS: [(&str, Check); 9] = [
+const CHECKS: [(&str, Check); 10] = [
     ("layers", layers::check),
     ("size", size::check),
     ("tags", tags::check),
@@ -89,6 +96,7 @@ const CHECKS: [(&str, Check); 9] = [
     ("options", options::check),
     ("events", events::check),
     ("ranks", ranks::check),
+    ("picture", picture::check),
     ("code-index", code_index::check),
 ];
 
@@ -110,6 +118,8 @@ fn main() -> ExitCode {
         Command::Events { check: false } => report(events::write(&tree)),
         Command::Ranks { check: true } => report(ranks::check(&tree)),
         Command::Ranks { check: false } => report(ranks::write(&tree)),
+        Command::Picture { check: true } => report(picture::check(&tree)),
+        Command::Picture { check: false } => report(picture::write(&tree)),
         Command::CodeIndex { check: true } => report(code_index::check(&tree)),
         Command::CodeIndex { check: false } => report(code_index::write(&tree)),
         Command::Ci => ci(&tree),
