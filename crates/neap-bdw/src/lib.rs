@@ -26,6 +26,7 @@ mod events;
 mod failure;
 mod finalize;
 mod gcj;
+mod helpers;
 mod incremental;
 mod kernel_writes;
 mod kinds;
