@@ -30,7 +30,7 @@ test_program() {
     result_beside "$name, past_end" env NEAP_PAST_END=1 "$out/$name" "$@"
 }
 
-for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c host.c threads.c \
+for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c host.c threads.c results.c \
     blocked.c waits.c fork.c fibers.c \
     finalizers.c cleaners.c pool.c throwing.cpp handles.c handles_stress.c links.c monitors.c \
     collections.c untouched.c observe.c signals.c max_heap.c address_space.c options.c cxx.cpp; do
@@ -158,6 +158,27 @@ if wanted exec; then
                     result "exec, $way, $threads threads, watch=$watch" \
                         env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=64K "$out/exec" $way $threads "${EXECS:-10}"
                 done
+            done
+        done
+fi
+
+# With the world stopped for all of marking, sleeps are hardly ever anything but interrupted.
+if wanted wait_times; then
+    # shellcheck disable=SC2086
+    build wait_times.c wait_times -O2 $link &&
+        for watch in auto none; do
+            result "wait_times, watch=$watch" env NEAP_WATCH=$watch "$out/wait_times"
+        done
+fi
+
+# Each case ten times, each time in a process of its own.
+if wanted loader; then
+    # shellcheck disable=SC2086
+    cc -g $warnings -shared -fPIC tests/c/loader_plugin.c -o "$out/loader_plugin.so" &&
+        build loader.c loader -O2 -rdynamic $link -lanl -lrt &&
+        for case in constructor collector finalizers timer notes requests names; do
+            for watch in auto none; do
+                result "loader, $case, watch=$watch" env NEAP_WATCH=$watch "$out/loader" "$out/loader_plugin.so" "$case"
             done
         done
 fi

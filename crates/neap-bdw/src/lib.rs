@@ -28,6 +28,7 @@ mod failure;
 mod finalize;
 mod finalized_malloc;
 mod gcj;
+mod helpers;
 mod incremental;
 mod kernel_writes;
 mod kinds;

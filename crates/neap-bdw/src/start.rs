@@ -7,6 +7,8 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use crate::core_api as api;
+#[cfg(not(test))]
+use crate::kernel_writes;
 use crate::variables::{GC_stackbottom, publish_heap_range};
 use crate::{
     alloc, apply_environment, environment, events, failure, finalize, lock, roots, threads,
@@ -20,6 +22,9 @@ static ON_LOAD: extern "C" fn() = on_load;
 /// Called by the dynamic loader, before the program's own constructors.
 #[cfg_attr(test, allow(dead_code))]
 extern "C" fn on_load() {
+    api::on_load();
+    #[cfg(not(test))]
+    kernel_writes::find();
     // As with libgc, whose programs store into small objects through larger, more aligned types (ECL's union of all objects).
     api::align_all_objects();
     environment::keep_past_end();

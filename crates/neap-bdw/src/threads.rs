@@ -3,16 +3,16 @@
 //! Invariant: a thread that the core knows is stopped in every collection unless it is in a blocked region. `pthread_create`,
 //! `pthread_sigmask` and `sigprocmask` are exported so that every thread is known from its start and none can block the stop signal.
 
-use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::core_api as api;
 use crate::environment;
-use crate::thread_results::{self, ThreadStart, keep_exit_value};
 use crate::unsupported;
 use crate::variables::{GC_parallel, GC_stackbottom};
 use crate::world_stopped;
+
+type ThreadStart = extern "C" fn(*mut c_void) -> *mut c_void;
 
 const SUCCESS: c_int = 0;
 const DUPLICATE: c_int = 1;
@@ -31,10 +31,10 @@ pub extern "C" fn GC_pthread_create(
     argument: *mut c_void,
 ) -> c_int {
     // SAFETY: as pthread_create(3).
-    unsafe { thread_results::create(thread, attributes, start, argument) }
+    unsafe { api::pthread_create(thread, attributes, start, argument) }
 }
 
-/// Threads that do not know of the collector are known to it all the same. They are joined by pthread_join(3), so what they return is not kept.
+/// Threads that do not know of the collector are known to it all the same.
 #[cfg(not(test))]
 #[unsafe(no_mangle)]
 pub extern "C" fn pthread_create(
@@ -53,32 +53,19 @@ pub extern "C" fn GC_pthread_cancel(thread: libc::pthread_t) -> c_int {
     unsafe { libc::pthread_cancel(thread) }
 }
 
-/// pthread_exit(3), after the value was noted. It unwinds the caller's frames, so there must be none of ours between: a jump, not a call.
 #[unsafe(no_mangle)]
-#[unsafe(naked)]
-pub extern "C" fn GC_pthread_exit() {
-    unsafe extern "C" {
-        fn pthread_exit(result: *mut c_void) -> !;
-    }
-    #[cfg(target_arch = "x86_64")]
-    naked_asm!(
-        "push rdi",
-        "call {keep}",
-        "pop rdi",
-        "jmp {exit}@PLT",
-        keep = sym keep_exit_value,
-        exit = sym pthread_exit,
-    );
-    #[cfg(target_arch = "aarch64")]
-    naked_asm!(
-        "stp x0, x30, [sp, #-16]!",
-        "bl {keep}",
-        "ldp x0, x30, [sp], #16",
-        "b {exit}",
-        keep = sym keep_exit_value,
-        exit = sym pthread_exit,
-    );
+pub extern "C" fn GC_pthread_join(thread: libc::pthread_t, result: *mut *mut c_void) -> c_int {
+    // SAFETY: as pthread_join(3).
+    unsafe { api::thread_results::pthread_join(thread, result) }
 }
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_pthread_detach(thread: libc::pthread_t) -> c_int {
+    // SAFETY: as pthread_detach(3).
+    unsafe { api::thread_results::pthread_detach(thread) }
+}
+
+neap_core::api::exit_function!(GC_pthread_exit);
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_pthread_sigmask(

@@ -217,9 +217,13 @@ void *neap_blocked(neap_function *function, void *argument);
 /* Inside neap_blocked: runs `function` as an ordinary thread again, as for a callback into the program. Elsewhere just runs it. */
 void *neap_unblocked(neap_function *function, void *argument);
 
-/* pthread_create(3), pthread_sigmask(3) as this library exports them, by names of their own: for programs whose pthread_create is another's, and
- * for programs with a libneap.a that was built without them. */
+/* pthread_create(3), pthread_sigmask(3) and so on as this library exports them, by names of their own: for programs whose pthread_create is another's,
+ * and for programs with a libneap.a that was built without them. What a thread returns, or gives to pthread_exit, stays alive until it is joined. So a
+ * thread that was made here is to be joined or detached here: by libc's own functions it is too, but what it returned stays alive for ever. */
 int neap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument);
+int neap_pthread_join(pthread_t thread, void **result);
+int neap_pthread_detach(pthread_t thread);
+void neap_pthread_exit(void *result);
 #if !defined(__STRICT_ANSI__) || defined(_POSIX_C_SOURCE)
 int neap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
 #endif

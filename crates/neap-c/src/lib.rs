@@ -14,6 +14,8 @@ mod cleaners;
 mod control;
 mod finalizers;
 mod handles;
+#[cfg(all(feature = "interpose", not(test)))]
+mod helpers;
 mod inline;
 #[cfg(all(feature = "interpose", not(test)))]
 mod interpose;
@@ -32,6 +34,8 @@ mod prefork;
 mod roots;
 mod stacks;
 mod status;
+#[cfg(all(feature = "interpose", not(test)))]
+mod thread_results;
 mod threads;
 #[cfg(all(feature = "interpose", not(test)))]
 mod waits;
@@ -49,6 +53,9 @@ static ON_LOAD: extern "C" fn() = on_load;
 
 #[cfg_attr(test, allow(dead_code))]
 extern "C" fn on_load() {
+    neap_core::api::on_load();
+    #[cfg(all(feature = "interpose", not(test)))]
+    kernel_writes::find();
     inline::on_load();
     finalizers::on_load();
     monitors::on_load();

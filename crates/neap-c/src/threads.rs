@@ -55,6 +55,20 @@ pub extern "C" fn neap_pthread_create(
 }
 
 #[unsafe(no_mangle)]
+pub extern "C" fn neap_pthread_join(thread: libc::pthread_t, result: *mut *mut c_void) -> c_int {
+    // SAFETY: as pthread_join(3).
+    unsafe { api::thread_results::pthread_join(thread, result) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn neap_pthread_detach(thread: libc::pthread_t) -> c_int {
+    // SAFETY: as pthread_detach(3).
+    unsafe { api::thread_results::pthread_detach(thread) }
+}
+
+neap_core::api::exit_function!(neap_pthread_exit);
+
+#[unsafe(no_mangle)]
 pub extern "C" fn neap_pthread_sigmask(
     how: c_int,
     set: *const libc::sigset_t,

@@ -26,7 +26,6 @@ use crate::cycle::report::{events, root_callback};
 use crate::cycle::{collector, schedule};
 use crate::heap::HEAP;
 use crate::heap::blocks::header::NO_LAYOUT;
-use crate::heap::classes::LARGEST_SMALL;
 use crate::heap::layout::{self, RawTraceFunction};
 use crate::runtime::{self, allocate as allocation};
 use crate::sys::thread;
@@ -42,8 +41,10 @@ pub use crate::cycle::report::events::{
     AfterCycle, CycleEvent, CycleGate, EventCallback, set_takes_part,
 };
 pub use crate::cycle::report::root_callback::RootCallback;
+pub use crate::exit_function;
 pub use crate::heap::kind::Kind;
 pub use crate::heap::layout::{LayoutError, LayoutId};
+pub use crate::helpers;
 pub use crate::kernel_writes;
 pub use crate::mark::tracer::Tracer;
 pub use crate::masks;
@@ -54,20 +55,24 @@ pub use crate::refs::finalizers::{cleaner, finalizer, queue};
 pub use crate::refs::links::{link, toggle};
 pub use crate::runtime::allocate::{HeapResizeCallback, OutOfMemoryCallback};
 pub use crate::runtime::fork::{Around as AroundForks, set_around as set_around_forks};
-pub use crate::runtime::interpose::{pthread_create, pthread_sigmask, sigaction, signal};
+pub use crate::runtime::helpers;
+pub use crate::runtime::interpose::{pthread_sigmask, sigaction, signal};
 pub use crate::runtime::kernel_writes;
 pub use crate::runtime::masks;
 pub use crate::runtime::runs::cell_bytes;
 pub use crate::runtime::summary::{Statistics, statistics};
+pub use crate::runtime::thread_results::{self, pthread_create};
 pub use crate::runtime::waits;
 pub use crate::runtime::warning::WarningCallback;
-pub use crate::runtime::{initialize, is_initialized, set_option};
+pub use crate::runtime::{initialize, is_initialized, on_load, set_option};
 pub use crate::sync::function as functions;
 pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message};
+pub use crate::thread_results;
 pub use crate::waits;
 pub use allocate::{
     allocate, allocate_aligned, allocate_at_once, allocate_otherwise, allocate_typed,
+    without_past_end,
 };
 pub use objects::{for_each_object, mark_bit, set_mark_bit};
 pub use prefork::{freeze, frozen_bytes, prefork, unfreeze};
@@ -184,14 +189,6 @@ pub fn heap_range() -> Range<usize> {
 /// pointer.
 pub fn align_all_objects() {
     HEAP.state.align_all.store(1, Relaxed);
-}
-
-/// The request that takes `bytes` bytes with the byte of the option `past_end`, so that a small
-/// object of `bytes` has none behind its end.
-pub fn without_past_end(bytes: usize) -> usize {
-    // The build variant's own word is not the program's to use.
-    let past_end = HEAP.state.past_end.load(Relaxed) & 1;
-    if bytes <= LARGEST_SMALL { bytes - past_end.min(bytes) } else { bytes }
 }
 
 /// Every aligned word of the range is a root from now on. False without memory.

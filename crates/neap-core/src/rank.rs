@@ -19,6 +19,8 @@ pub enum Rank {
     Registry,
     /// Registered root ranges and exclusions.
     Roots,
+    /// What ended threads returned.
+    Results,
     /// Finalizers and links.
     Refs,
     /// Reference queues.

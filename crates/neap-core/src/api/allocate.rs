@@ -2,7 +2,11 @@
 //!
 //! Invariant: null only when there is no memory and the out-of-memory callback gave none. From any thread, which is attached by its first object.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use super::{Kind, LayoutId};
+use crate::heap::HEAP;
+use crate::heap::classes::LARGEST_SMALL;
 use crate::runtime::allocate as allocation;
 
 /// An object of `bytes` bytes.
@@ -32,4 +36,12 @@ pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
 #[inline]
 pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
     allocation::allocate_typed(bytes, layout)
+}
+
+/// The request that takes `bytes` bytes with the byte of the option `past_end`, so that a small
+/// object of `bytes` has none behind its end.
+pub fn without_past_end(bytes: usize) -> usize {
+    // The build variant's own word is not the program's to use.
+    let past_end = HEAP.state.past_end.load(Relaxed) & 1;
+    if bytes <= LARGEST_SMALL { bytes - past_end.min(bytes) } else { bytes }
 }

@@ -15,7 +15,7 @@ use core::mem::forget;
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::OnceLock;
 
-use super::prefork;
+use super::{prefork, thread_results};
 use crate::heap::{HEAP, samples};
 use crate::monitors::monitor;
 use crate::observe::live_page;
@@ -57,6 +57,7 @@ extern "C" fn prepare() {
     forget(recorder::hold_for_fork());
     forget(registry::lock());
     forget(roots::hold_for_fork());
+    forget(thread_results::hold_for_fork());
     refs::before_fork();
     forget(HEAP.layouts.hold_for_fork());
     forget(HEAP.inner());
@@ -76,6 +77,7 @@ unsafe fn release() {
         HEAP.unlock_forgotten();
         HEAP.layouts.unlock_forgotten();
         refs::after_fork();
+        thread_results::unlock_forgotten();
         roots::unlock_forgotten();
         registry::unlock_forgotten();
         recorder::unlock_forgotten();
@@ -115,6 +117,7 @@ fn begin_anew() {
     attach::forget_all_but(&mut registry, own, &HEAP);
     drop(registry);
     cycle::after_fork();
+    thread_results::after_fork();
     refs::in_child();
     super::summary::after_fork();
     recorder::after_fork(own.map_or(0, |own| own.tally.load(Relaxed)));

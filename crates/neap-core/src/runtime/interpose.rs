@@ -1,4 +1,4 @@
-//! Functions of libc that the front ends export in its stead: `pthread_create`, so that threads are mutators from their first instruction, and
+//! Functions of libc that the front ends export in its stead:
 //! `pthread_sigmask`, so that nobody blocks the stop signal; `sigaction` and `signal`, so that handlers of ours, of faults and of the stop signal, stay where they are.
 //!
 //! Invariant: each does what libc's does and no more than that is visible. Called by program threads.
@@ -6,64 +6,15 @@
 //! # Safety
 //!
 //! Each function is libc's in type and promise, and passes the program's arguments on to libc's
-//! own. Structures handed to a new thread are made here and freed by that thread.
+//! own.
 
 #![allow(unsafe_code)]
 
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
-use super::allocate;
-use crate::addr::Address;
-use crate::alloc::free;
-use crate::heap::HEAP;
-use crate::heap::kind::Kind;
-use crate::sys::own_thread::{Start, real_pthread_create};
 use crate::sys::protection::fault;
 use crate::sys::signal;
-use crate::world::{attach, stop_signal};
-
-/// What the new thread needs to know; lies in an uncollectable object, so that the argument is a root until the thread can be scanned.
-#[repr(C)]
-struct Beginning {
-    start: Start,
-    argument: *mut c_void,
-}
-
-extern "C" fn begin(beginning: *mut c_void) -> *mut c_void {
-    let mutator = attach::current();
-    // SAFETY: `pthread_create` wrote it for this thread alone.
-    let Beginning { start, argument } = unsafe { beginning.cast::<Beginning>().read() };
-    let critical = mutator.critical();
-    let _ = free::free(&HEAP, Address(beginning as usize));
-    drop(critical);
-    start(argument)
-}
-
-/// As pthread_create(3); the thread is attached before `start` runs and detached when it ends.
-///
-/// # Safety
-/// As pthread_create(3).
-pub unsafe fn pthread_create(
-    thread: *mut libc::pthread_t,
-    attributes: *const libc::pthread_attr_t,
-    start: Start,
-    argument: *mut c_void,
-) -> c_int {
-    let beginning =
-        allocate::allocate(size_of::<Beginning>(), Kind::Uncollectable).cast::<Beginning>();
-    if beginning.is_null() {
-        return libc::EAGAIN;
-    }
-    // SAFETY: fresh memory for one, of the right alignment.
-    unsafe { beginning.write(Beginning { start, argument }) };
-    // SAFETY: the caller's promise; `begin` takes what we hand it.
-    let result = unsafe { real_pthread_create()(thread, attributes, begin, beginning.cast()) };
-    if result != 0 {
-        let _critical = attach::current().critical();
-        let _ = free::free(&HEAP, Address(beginning as usize));
-    }
-    result
-}
+use crate::world::stop_signal;
 
 /// As sigaction(2); what the program wants done is kept beside a handler of our own, where there is
 /// one, and a handler of the program's does not block the stop signal.

@@ -17,7 +17,7 @@ use core::ops::Range;
 
 use crate::watch::mprotect;
 
-pub use crate::sys::libc_function::libc_function;
+pub use crate::sys::libc_function::LibcFunction;
 pub use crate::watch::mprotect::is_open as has_to_lend;
 
 /// Ranges that one call lends; more are lent as one that covers them.
@@ -132,20 +132,31 @@ impl Loan {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! lending {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty { |$loan:ident| $lend:expr })*) => {$(
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty $(, waits on $socket:ident,)? { |$loan:ident| $lend:expr })*) => {
+        #[allow(non_upper_case_globals)]
+        mod real {
+            use super::*;
+            use $crate::api::kernel_writes::LibcFunction;
+
+            $(pub static $name: LibcFunction<unsafe extern "C" fn($($type),*) -> $result> =
+                // SAFETY: libc's function of this name has this type.
+                unsafe { LibcFunction::named(concat!(stringify!($name), "\0")) };)*
+        }
+
+        /// Finds libc's functions of these names, when the library is loaded: a first call may be in a signal's handler.
+        pub fn find() {
+            $(real::$name.find();)*
+        }
+
+        $(
         #[doc = concat!("As libc's `", stringify!($name), "`.")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($($argument: $type),*) -> $result {
-            type Real = unsafe extern "C" fn($($type),*) -> $result;
-            static REAL: $crate::api::functions::AtomicFunction<Real> =
-                $crate::api::functions::AtomicFunction::none();
-            const NAME: &str = concat!(stringify!($name), "\0");
-            // SAFETY: ends in its only zero; libc's function of this name has this type, and the caller calls it so.
+            // SAFETY: the caller calls it as libc's.
             unsafe {
-                let name = core::ffi::CStr::from_bytes_with_nul_unchecked(NAME.as_bytes());
-                let real = $crate::api::kernel_writes::libc_function(name, &REAL);
+                let real = real::$name.get();
                 if !$crate::api::kernel_writes::has_to_lend() {
-                    return real($($argument),*);
+                    return $crate::waiting!($($socket)?, real($($argument),*));
                 }
                 let mut loan = $crate::api::kernel_writes::Loan::new();
                 {
@@ -153,12 +164,24 @@ macro_rules! lending {
                     $lend;
                 }
                 loan.complete();
-                let result = real($($argument),*);
+                let result = $crate::waiting!($($socket)?, real($($argument),*));
                 loan.take_back();
                 result
             }
         }
     )*};
+}
+
+/// A call of libc's function, on a socket if one is named: a stop does not end that.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! waiting {
+    (, $call:expr) => {
+        $call
+    };
+    ($socket:ident, $call:expr) => {
+        $crate::api::waits::on_socket($socket, $crate::api::waits::Direction::In, || $call)
+    };
 }
 
 /// Defines libc's functions that fill memory with data (see the module `runtime::kernel_writes` of the core), those that fortified programs call too. In a library that programs load before libc, once.
@@ -169,27 +192,27 @@ macro_rules! kernel_writes {
         use libc::{iovec, mmsghdr, msghdr, off_t, timespec};
 
         $crate::lending! {
-            read(file: c_int, buffer: *mut c_void, bytes: usize) -> isize { |loan| loan.bytes(buffer, bytes) }
-            __read_chk(file: c_int, buffer: *mut c_void, bytes: usize, room: usize) -> isize { |loan| loan.bytes(buffer, bytes) }
+            read(file: c_int, buffer: *mut c_void, bytes: usize) -> isize, waits on file, { |loan| loan.bytes(buffer, bytes) }
+            __read_chk(file: c_int, buffer: *mut c_void, bytes: usize, room: usize) -> isize, waits on file, { |loan| loan.bytes(buffer, bytes) }
             pread(file: c_int, buffer: *mut c_void, bytes: usize, from: off_t) -> isize { |loan| loan.bytes(buffer, bytes) }
             pread64(file: c_int, buffer: *mut c_void, bytes: usize, from: off_t) -> isize { |loan| loan.bytes(buffer, bytes) }
             __pread_chk(file: c_int, buffer: *mut c_void, bytes: usize, from: off_t, room: usize) -> isize { |loan| loan.bytes(buffer, bytes) }
             __pread64_chk(file: c_int, buffer: *mut c_void, bytes: usize, from: off_t, room: usize) -> isize { |loan| loan.bytes(buffer, bytes) }
-            readv(file: c_int, vectors: *const iovec, count: c_int) -> isize { |loan| loan.vectors(vectors, count.max(0) as usize) }
+            readv(file: c_int, vectors: *const iovec, count: c_int) -> isize, waits on file, { |loan| loan.vectors(vectors, count.max(0) as usize) }
             preadv(file: c_int, vectors: *const iovec, count: c_int, from: off_t) -> isize { |loan| loan.vectors(vectors, count.max(0) as usize) }
             preadv64(file: c_int, vectors: *const iovec, count: c_int, from: off_t) -> isize { |loan| loan.vectors(vectors, count.max(0) as usize) }
             preadv2(file: c_int, vectors: *const iovec, count: c_int, from: off_t, flags: c_int) -> isize { |loan| loan.vectors(vectors, count.max(0) as usize) }
             preadv64v2(file: c_int, vectors: *const iovec, count: c_int, from: off_t, flags: c_int) -> isize { |loan| loan.vectors(vectors, count.max(0) as usize) }
-            recv(socket: c_int, buffer: *mut c_void, bytes: usize, flags: c_int) -> isize { |loan| loan.bytes(buffer, bytes) }
-            __recv_chk(socket: c_int, buffer: *mut c_void, bytes: usize, room: usize, flags: c_int) -> isize { |loan| loan.bytes(buffer, bytes) }
-            recvfrom(socket: c_int, buffer: *mut c_void, bytes: usize, flags: c_int, address: *mut c_void, length: *mut u32) -> isize {
+            recv(socket: c_int, buffer: *mut c_void, bytes: usize, flags: c_int) -> isize, waits on socket, { |loan| loan.bytes(buffer, bytes) }
+            __recv_chk(socket: c_int, buffer: *mut c_void, bytes: usize, room: usize, flags: c_int) -> isize, waits on socket, { |loan| loan.bytes(buffer, bytes) }
+            recvfrom(socket: c_int, buffer: *mut c_void, bytes: usize, flags: c_int, address: *mut c_void, length: *mut u32) -> isize, waits on socket, {
                 |loan| { loan.bytes(buffer, bytes); loan.socket_address(address, length) }
             }
-            __recvfrom_chk(socket: c_int, buffer: *mut c_void, bytes: usize, room: usize, flags: c_int, address: *mut c_void, length: *mut u32) -> isize {
+            __recvfrom_chk(socket: c_int, buffer: *mut c_void, bytes: usize, room: usize, flags: c_int, address: *mut c_void, length: *mut u32) -> isize, waits on socket, {
                 |loan| { loan.bytes(buffer, bytes); loan.socket_address(address, length) }
             }
-            recvmsg(socket: c_int, message: *mut msghdr, flags: c_int) -> isize { |loan| loan.message(message) }
-            recvmmsg(socket: c_int, messages: *mut mmsghdr, count: u32, flags: c_int, limit: *mut timespec) -> c_int {
+            recvmsg(socket: c_int, message: *mut msghdr, flags: c_int) -> isize, waits on socket, { |loan| loan.message(message) }
+            recvmmsg(socket: c_int, messages: *mut mmsghdr, count: u32, flags: c_int, limit: *mut timespec) -> c_int, waits on socket, {
                 |loan| { loan.messages(messages, count as usize); loan.bytes(limit, size_of::<timespec>()) }
             }
             fread(buffer: *mut c_void, bytes: usize, count: usize, stream: *mut c_void) -> usize { |loan| loan.bytes(buffer, bytes.saturating_mul(count)) }

@@ -15,6 +15,7 @@ pub mod allocate;
 pub mod external_stop;
 pub(crate) mod fork;
 pub mod heap_snapshot;
+pub mod helpers;
 pub mod interpose;
 pub mod kernel_writes;
 pub mod masks;
@@ -23,6 +24,7 @@ mod recorded;
 pub mod runs;
 mod sampled;
 pub mod summary;
+pub mod thread_results;
 pub mod waits;
 pub mod warning;
 
@@ -40,10 +42,22 @@ use crate::refs::finalizers::pool;
 use crate::sync::Lock;
 use crate::sys::process::instruments;
 use crate::sys::protection::alternate_stack;
-use crate::sys::{futex, print, side_stack, thread};
+use crate::sys::{futex, own_thread, print, side_stack, signal, thread};
 use crate::watch::choose::{Watching, choose};
 use crate::world::{attach, current, late, roots, stop, stop_signal};
 use crate::{check, options};
+
+/// Looks up what libc's loader would otherwise be asked for later: in a stop, with the holder of the loader's lock stopped, or in a signal's handler. Front ends call it when they are loaded, while
+/// nobody waits for anything; else the start does.
+pub fn on_load() {
+    own_thread::find();
+    signal::real_sigaction();
+    thread::control_block_bytes();
+    waits::find();
+    helpers::find();
+    masks::initialize();
+    thread_results::find();
+}
 
 /// 0 not begun, 1 under way, 2 done.
 static STATE: AtomicU32 = AtomicU32::new(0);
@@ -97,6 +111,7 @@ const HUGE_PAGES_ABOVE: usize = 32 << 20;
 /// What cannot change later.
 fn apply_at_start(options: &Options) {
     side_stack::prepare();
+    on_load();
     check::set_level(options.check as u8);
     if let Err(error) = HEAP.reserve(0) {
         print::fatal(format_args!(
@@ -136,8 +151,6 @@ fn apply_at_start(options: &Options) {
         ));
     }
     fork::initialize();
-    waits::initialize();
-    masks::initialize();
     live_page::install();
 }
 

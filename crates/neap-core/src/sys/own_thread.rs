@@ -1,6 +1,7 @@
 //! Threads of the library's own, and libc's `pthread_create` behind the one that a front end may export.
 //!
-//! Assumes: glibc is `libc.so.6`. A thread made here has every signal blocked. Called from program threads, outside stops.
+//! Assumes glibc ≥ 2.32. A thread made here has every signal blocked. Called from program threads,
+//! outside stops and critical sections, and by the collector's thread.
 //!
 //! # Safety
 //!
@@ -12,9 +13,8 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::*};
 
-use super::libc_function::libc_function;
-use super::{signal, thread};
-use crate::sync::function::AtomicFunction;
+use super::libc_function::LibcFunction;
+use super::thread;
 use rustix::thread::{Pid, sched_getaffinity, sched_setaffinity};
 
 /// What a thread runs.
@@ -32,12 +32,32 @@ const STACK_BYTES: usize = 256 << 10;
 
 /// libc's function of this name, never our own.
 pub fn real_pthread_create() -> PthreadCreate {
-    static REAL: AtomicFunction<PthreadCreate> = AtomicFunction::none();
-    // SAFETY: libc's pthread_create has this type.
-    unsafe { libc_function(c"pthread_create", &REAL) }
+    PTHREAD_CREATE.get()
+}
+
+static PTHREAD_CREATE: LibcFunction<PthreadCreate> =
+    // SAFETY: libc's function of this name has this type.
+    unsafe { LibcFunction::named("pthread_create\0") };
+
+/// Looks up what threads are made with. When the library is loaded.
+pub fn find() {
+    PTHREAD_CREATE.find();
+}
+
+unsafe extern "C" {
+    /// glibc ≥ 2.32.
+    fn pthread_attr_setsigmask_np(
+        attributes: *mut libc::pthread_attr_t,
+        mask: *const libc::sigset_t,
+    ) -> c_int;
 }
 
 /// Starts a detached thread with all signals blocked. False if the system refuses.
+///
+/// Not in a critical section: libc waits for locks that a stopped thread may hold, those of malloc,
+/// of the stacks that it keeps and of the loader's list of thread-local blocks.
+/// Invariant `[world.inv.maker]`: so the maker's own signals stay as they are, and it can be stopped
+/// where it waits; only the new thread has them blocked.
 pub fn start(function: Start, argument: *mut c_void) -> bool {
     start_with(function, argument, Some(STACK_BYTES))
 }
@@ -48,22 +68,22 @@ pub fn start_for_program(function: Start, argument: *mut c_void) -> bool {
 }
 
 fn start_with(function: Start, argument: *mut c_void, stack_bytes: Option<usize>) -> bool {
-    let mask = signal::block_all();
-    // SAFETY: the attribute object is initialized before and destroyed after its use.
-    let started = unsafe {
+    // SAFETY: the attribute object is initialized before and destroyed after its use, the set filled.
+    unsafe {
         let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
+        let mut all: libc::sigset_t = core::mem::zeroed();
         let mut thread = 0;
+        libc::sigfillset(&mut all);
         libc::pthread_attr_init(&mut attributes);
         libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
         if let Some(bytes) = stack_bytes {
             libc::pthread_attr_setstacksize(&mut attributes, bytes);
         }
-        let result = real_pthread_create()(&mut thread, &attributes, function, argument);
+        let started = pthread_attr_setsigmask_np(&mut attributes, &all) == 0
+            && real_pthread_create()(&mut thread, &attributes, function, argument) == 0;
         libc::pthread_attr_destroy(&mut attributes);
-        result == 0
-    };
-    signal::restore(&mask);
-    started
+        started
+    }
 }
 
 /// A thread that sleeps until it is wanted, and is to wake on another processor than the one of who wakes it. A scheduler that puts it there although another is idle lets it wait for some milliseconds.
@@ -129,6 +149,7 @@ pub fn leave_processor(processor: usize) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::signal;
     use super::*;
     use core::sync::atomic::AtomicU32;
 

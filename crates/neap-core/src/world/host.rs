@@ -159,12 +159,12 @@ unsafe extern "C" fn tell(low: *const c_void, high: *const c_void, visitor: *mut
 }
 
 /// Until the guard is dropped no signal reaches this thread, if the world is a host's.
-pub(super) fn undisturbed() -> Option<Undisturbed> {
+pub(crate) fn undisturbed() -> Option<Undisturbed> {
     get().map(|_| Undisturbed(signal::block_all()))
 }
 
 /// See [`undisturbed`].
-pub(super) struct Undisturbed(libc::sigset_t);
+pub(crate) struct Undisturbed(libc::sigset_t);
 
 impl Drop for Undisturbed {
     fn drop(&mut self) {

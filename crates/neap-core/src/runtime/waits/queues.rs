@@ -1,0 +1,98 @@
+//! Waits for semaphores, message queues and requests.
+//!
+//! Invariant: an operation that was interrupted was not done, so it is done once. Called by program
+//! threads.
+//!
+//! # Safety
+//! Each asks what libc's function of its name asks.
+
+#![allow(unsafe_code)]
+
+use core::ffi::{c_int, c_void};
+
+use libc::{aiocb, clockid_t, sem_t, sembuf, timespec};
+
+use super::files::undisturbed_for;
+use super::{real, undisturbed};
+
+/// As sem_timedwait(3).
+///
+/// # Safety
+/// As sem_timedwait(3).
+pub unsafe fn sem_timedwait(semaphore: *mut sem_t, until: *const timespec) -> c_int {
+    // SAFETY: the caller's promise.
+    undisturbed(|| unsafe { real::sem_timedwait(semaphore, until) })
+}
+
+/// As sem_clockwait(3).
+///
+/// # Safety
+/// As sem_clockwait(3).
+pub unsafe fn sem_clockwait(
+    semaphore: *mut sem_t,
+    clock: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    undisturbed(|| unsafe { real::sem_clockwait(semaphore, clock, until) })
+}
+
+/// As semop(2).
+///
+/// # Safety
+/// As semop(2).
+pub unsafe fn semop(set: c_int, operations: *mut sembuf, count: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    undisturbed(|| unsafe { real::semop(set, operations, count) })
+}
+
+/// As semtimedop(2).
+///
+/// # Safety
+/// As semtimedop(2).
+pub unsafe fn semtimedop(
+    set: c_int,
+    operations: *mut sembuf,
+    count: usize,
+    limit: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { undisturbed_for(limit, |limit| real::semtimedop(set, operations, count, limit)) }
+}
+
+/// As msgsnd(2).
+///
+/// # Safety
+/// As msgsnd(2).
+pub unsafe fn msgsnd(queue: c_int, message: *const c_void, bytes: usize, flags: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    undisturbed(|| unsafe { real::msgsnd(queue, message, bytes, flags) })
+}
+
+/// As msgrcv(2).
+///
+/// # Safety
+/// As msgrcv(2).
+pub unsafe fn msgrcv(
+    queue: c_int,
+    message: *mut c_void,
+    bytes: usize,
+    kind: isize,
+    flags: c_int,
+) -> isize {
+    // SAFETY: the caller's promise.
+    undisturbed(|| unsafe { real::msgrcv(queue, message, bytes, kind, flags) })
+}
+
+/// As aio_suspend(3).
+///
+/// # Safety
+/// As aio_suspend(3).
+pub unsafe fn aio_suspend(
+    requests: *const *const aiocb,
+    count: c_int,
+    limit: *const timespec,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { undisturbed_for(limit, |limit| real::aio_suspend(requests, count, limit)) }
+}
