@@ -92,7 +92,9 @@ nm -D --defined-only "$library" | awk '$2 == "T" || $2 == "W" { print $3 }' |
         }
         # What the system calls on a thread of the program.
         for (name in frame)
-            if (name ~ /4stop7handler|5fault7handler|7at_exit|13end_of_thread|4fork(7prepare|6parent|5child)/)
+            # Their closures run on a stack of our own.
+            if (name ~ /4stop7handler|5fault7handler|7at_exit|13end_of_thread|4fork(7prepare|6parent|5child)/ &&
+                name !~ /closure/)
                 exported[name] = 1
         for (name in exported)
             if (name in frame) {

@@ -63,22 +63,22 @@ for source in alloc past_end finalizers disclaim links kinds typed roots collect
 done
 
 if wanted small_stacks; then
-    if compile "$here/small_stacks.c" "$work/small_stacks" -Wl,-z,now -lgc -lpthread -ldl 2>"$work/log"; then
-        timeout 120 "$work/small_stacks" >"$work/log" 2>&1
-        report "small_stacks on libgc" $? "$work/log"
+    if build "$here/small_stacks.c" "$work/small_stacks" -Wl,-z,now -lgc -lpthread -ldl \
+        2>"$out/output"; then
+        result "small_stacks on libgc" "$work/small_stacks"
         for watch in none pagemap fork mprotect snapshot; do
             signalled=
             [ $watch = none ] || signalled=1
             for callbacks in "" callbacks; do
-                env ${signalled:+SIGNALLED=1} NEAP_WATCH=$watch NEAP_MIN_TRIGGER=256K BDW_ON_NEAP=1 LD_LIBRARY_PATH="$work/lib" \
-                    timeout 120 "$work/small_stacks" $callbacks >"$work/log" 2>&1
-                report "small_stacks, watch=$watch${callbacks:+, $callbacks}" $? "$work/log"
+                # shellcheck disable=SC2086 # no word where there are no callbacks
+                result "small_stacks, watch=$watch${callbacks:+, $callbacks}" \
+                    env ${signalled:+SIGNALLED=1} NEAP_WATCH=$watch NEAP_MIN_TRIGGER=256K \
+                    BDW_ON_NEAP=1 LD_LIBRARY_PATH="$work/lib" "$work/small_stacks" $callbacks
             done
         done
-        "$root/tests/stack_use.sh" "$library" 4096 >"$work/log"
-        report "small_stacks, frames of the library" $? "$work/log"
+        result "small_stacks, frames of the library" tests/stack_use.sh "$library" 4096
     else
-        report "small_stacks: compile" 1 "$work/log"
+        report 1 "small_stacks: compile"
     fi
 fi
 

@@ -7,12 +7,13 @@ int main(void) { return 0; }'
 
 # A tree whose build/ holds what a build leaves, and what tests leave beside it.
 tree_that_is_built() {
-    mkdir -p tree/build/{bin,include,lib/neap,lib/pkgconfig,clients,lib/debris}
+    mkdir -p tree/build/{bin,include,lib/neap,lib/pkgconfig,clients,lib/debris,share/neap}
     cp -r "$top/tools" tree/
     touch \
         tree/build/{bin/neap,bin/other,include/neap.h,include/neap.hpp,include/other.h,clients/junk}
     touch \
         tree/build/lib/{libneap.a,libneap.so.0.1.0,libother.so,debris/x,neap/libgc.so.1,pkgconfig/neap.pc}
+    touch tree/build/share/neap/{valgrind.supp,notes}
     ln -s libneap.so.0.1.0 tree/build/lib/libneap.so.0
     ln -s libneap.so.0 tree/build/lib/libneap.so
 }
@@ -31,6 +32,7 @@ test_what_belongs_is_installed_and_nothing_else() {
 ./lib/libneap.so.0.1.0
 ./lib/neap/libgc.so.1
 ./lib/pkgconfig/neap.pc
+./share/neap/valgrind.supp
 END
     [ "$(readlink prefix/lib/libneap.so.0)" = libneap.so.0.1.0 ]
     tree/tools/install.sh "$work/prefix" # over what is there

@@ -44,7 +44,7 @@ fn for_each(mut f: impl FnMut(Mapping) -> bool) {
     let Ok(file) = rustix::fs::open(c"/proc/self/maps", flags, Mode::empty()) else { return };
     let mut parser = Parser::default();
     // On a program's stack, which may be small.
-    let mut buffer = [0_u8; 1024];
+    let mut buffer = [0_u8; 512];
     while let Ok(read @ 1..) = rustix::io::read(&file, &mut buffer) {
         if !buffer[..read].iter().filter_map(|byte| parser.feed(*byte)).all(&mut f) {
             return;
