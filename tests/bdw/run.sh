@@ -100,13 +100,13 @@ if wanted loaded; then
 fi
 
 if wanted plain_threads; then
-    if compile "$here/../c/loader_plugin.c" "$work/loader_plugin.so" -shared -fPIC 2>"$work/log" &&
-        compile "$here/plain_threads.c" "$work/plain_threads" -rdynamic -lgc -lpthread -ldl 2>>"$work/log"; then
+    if build "$here/../c/loader_plugin.c" "$work/loader_plugin.so" -shared -fPIC 2>"$out/output" &&
+        build "$here/plain_threads.c" "$work/plain_threads" -rdynamic -lgc -lpthread -ldl 2>>"$out/output"; then
         both plain_threads "$work/plain_threads" "$work/loader_plugin.so"
-        NEAP_WATCH=none BDW_ON_NEAP=1 LD_LIBRARY_PATH=$work/lib timeout 120 "$work/plain_threads" "$work/loader_plugin.so" >"$work/log" 2>&1
-        report "plain_threads on neap, watch=none" $? "$work/log"
+        result "plain_threads on neap, watch=none" env NEAP_WATCH=none BDW_ON_NEAP=1 LD_LIBRARY_PATH="$work/lib" \
+            "$work/plain_threads" "$work/loader_plugin.so"
     else
-        report "plain_threads: compile" 1 "$work/log"
+        report 1 "plain_threads: compile"
     fi
 fi
 

@@ -41,13 +41,9 @@ pub use crate::cycle::report::events::{
     AfterCycle, CycleEvent, CycleGate, EventCallback, set_takes_part,
 };
 pub use crate::cycle::report::root_callback::RootCallback;
-pub use crate::exit_function;
 pub use crate::heap::kind::Kind;
 pub use crate::heap::layout::{LayoutError, LayoutId};
-pub use crate::helpers;
-pub use crate::kernel_writes;
 pub use crate::mark::tracer::Tracer;
-pub use crate::masks;
 pub use crate::options;
 pub use crate::refs::disclaim;
 pub use crate::refs::finalizers::finalizer::{Finalizer, Order};
@@ -55,21 +51,17 @@ pub use crate::refs::finalizers::{cleaner, finalizer, queue};
 pub use crate::refs::links::{link, toggle};
 pub use crate::runtime::allocate::{HeapResizeCallback, OutOfMemoryCallback};
 pub use crate::runtime::fork::{Around as AroundForks, set_around as set_around_forks};
-pub use crate::runtime::helpers;
 pub use crate::runtime::interpose::{pthread_sigmask, sigaction, signal};
-pub use crate::runtime::kernel_writes;
-pub use crate::runtime::masks;
 pub use crate::runtime::runs::cell_bytes;
 pub use crate::runtime::summary::{Statistics, statistics};
 pub use crate::runtime::thread_results::{self, pthread_create};
-pub use crate::runtime::waits;
 pub use crate::runtime::warning::WarningCallback;
+pub use crate::runtime::{helpers, kernel_writes, masks, waits};
 pub use crate::runtime::{initialize, is_initialized, on_load, set_option};
 pub use crate::sync::function as functions;
 pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message};
-pub use crate::thread_results;
-pub use crate::waits;
+pub use crate::{exit_function, helpers, kernel_writes, masks, thread_results, waits};
 pub use allocate::{
     allocate, allocate_aligned, allocate_at_once, allocate_otherwise, allocate_typed,
     without_past_end,

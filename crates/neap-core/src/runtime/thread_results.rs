@@ -149,7 +149,7 @@ fn with_table<R>(f: impl FnOnce(&mut Table) -> R) -> R {
 
 fn free(record: *mut Record) {
     let freed = unstopped(|| free::free(&HEAP, Address(record as usize)));
-    debug_assert!(freed.is_ok());
+    debug_assert!(freed.is_ok(), "world.inv.thread-results: a record is freed once");
 }
 
 /// The beginning of a joinable thread.
