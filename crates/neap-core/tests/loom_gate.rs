@@ -19,7 +19,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// The gate, what a helper and what guests write inside, and the guests' one slot.
+/// The gate, what a helper and what assisting threads write inside, and their one slot.
 struct Team {
     gate: Gate,
     slots: Slots<1>,
@@ -60,7 +60,7 @@ impl Team {
         self.slots.give_back(slot);
     }
 
-    /// As `work` in `cycle/concurrent.rs`, and then the driver alone.
+    /// As `work` in `cycle/workers/mod.rs`, and then the driver alone.
     fn drive(&self) {
         self.gate.open();
         self.gate.shut(thread::yield_now);
