@@ -193,7 +193,7 @@ mod tests {
         write(&sample.tree).unwrap();
         assert!(check(&sample.tree).unwrap().is_empty());
         let picture = sample.tree.read(PATH).unwrap();
-        assert!(picture.contains(">heap</text>") && picture.contains(">The heap</text>"));
+        assert!(picture.contains(">heap</text>") && picture.contains(">The heap: cells</text>"));
         assert_eq!(picture.matches("<circle").count(), 2);
     }
 
