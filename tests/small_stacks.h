@@ -23,6 +23,7 @@ struct operation {
 /* The stack of the thread that is measured, and where it stood before the operation. */
 static char *measured_low;
 static uintptr_t measured_from;
+static pthread_t measured_thread;
 
 static inline uintptr_t stack_pointer(void)
 {
@@ -47,10 +48,20 @@ static size_t depth_below(uintptr_t here)
 
 static void *measured(void *operation)
 {
+    measured_thread = pthread_self();
     measured_from = stack_pointer();
     paint_below(measured_from);
     ((const struct operation *)operation)->run();
     return NULL;
+}
+
+/* Whether a function that the library calls stands elsewhere than on the measured thread's stack,
+   though on that thread. Another thread may take a part of a cycle, too. */
+static inline int is_astray(const void *frame)
+{
+    const char *at = frame;
+    return measured_low && pthread_equal(pthread_self(), measured_thread) &&
+           (at < measured_low || at >= measured_low + ROOMY);
 }
 
 static void *plainly(void *operation)

@@ -21,7 +21,7 @@ static GC_push_other_roots_proc former;
 /* Functions of the program stand on the stack of the thread that collects. */
 static void note_place(const void *frame)
 {
-    if (on_neap() && measured_low && ((char *)frame < measured_low || (char *)frame >= measured_low + ROOMY))
+    if (on_neap() && is_astray(frame))
         strays++;
 }
 

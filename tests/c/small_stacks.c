@@ -17,7 +17,7 @@ static uintptr_t stray;
 static void keep_callbacks_on(const void *frame)
 {
     /* Callbacks stand on the stack of the thread that drives the stop. */
-    if (measured_low && ((char *)frame < measured_low || (char *)frame >= measured_low + ROOMY))
+    if (is_astray(frame))
         stray++;
 }
 
