@@ -104,12 +104,8 @@ fn warn(error: OptionError, name: &[u8], value: &[u8]) {
         .and_then(|()| error.describe("NEAP_", name, value, &mut line))
         .and_then(|()| line.write_str("; ignored"));
     line.end();
-    // SAFETY: errno is the calling thread's own; write reads `length` bytes of a live array.
-    unsafe {
-        let errno = *libc::__errno_location();
-        libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.length);
-        *libc::__errno_location() = errno;
-    }
+    // By the system call itself: libc's function of this name may be one that we stand before.
+    let _ = rustix::io::write(rustix::stdio::stderr(), &line.bytes[..line.length]);
 }
 
 /// Text on the stack, cut off where it is full. One byte is kept for the line end.
