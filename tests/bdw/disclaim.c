@@ -304,7 +304,9 @@ static int leave_map(void *object)
     struct mapping *mapping = object;
     if (!mapping->left)
         return 0;
-    if (GC_is_marked(GC_REVEAL_POINTER(mapping->key))) {
+    void *key = GC_REVEAL_POINTER(mapping->key);
+    /* Its block may be gone by now, of which libgc's GC_is_marked may not be asked. */
+    if (GC_base(key) == key && GC_is_marked(key)) {
         kept_for_key++;
         return 1;
     }
