@@ -1,5 +1,6 @@
 //! Functions by which libc makes threads of its own for the program, for front ends to export in
-//! libc's stead: timers and queues that tell by a thread, asynchronous requests.
+//! libc's stead: queues that tell by a thread, asynchronous requests. (Timers that tell by a thread need
+//! none of it: since 2.32 glibc makes theirs as `sys/own_thread.rs` makes ours.)
 //!
 //! libc blocks every signal while it makes such a thread, and waits so for locks that a stopped
 //! thread may hold. Invariant: it does that while the caller holds collections off, so no stop is
@@ -14,7 +15,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use libc::{aiocb, clockid_t, mqd_t, sigevent, timer_t};
+use libc::{aiocb, mqd_t, sigevent};
 
 use super::is_initialized;
 use crate::cycle::collector;
@@ -46,7 +47,6 @@ unsafe fn is_by_thread(event: *const sigevent) -> bool {
 #[macro_export]
 macro_rules! each_helper {
     ($($then:tt)*) => { $($then)*! {
-        timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut timer_t) if is_by_thread(event);
         mq_notify(queue: mqd_t, event: *const sigevent) if is_by_thread(event);
         aio_read(request: *mut aiocb) if true;
         aio_read64(request: *mut aiocb) if true;
@@ -118,7 +118,7 @@ macro_rules! export_helpers {
 macro_rules! helpers {
     () => {
         use core::ffi::{c_int, c_void};
-        use libc::{aiocb, clockid_t, mqd_t, sigevent, timer_t};
+        use libc::{aiocb, mqd_t, sigevent};
 
         $crate::each_helper!($crate::export_helpers);
     };
