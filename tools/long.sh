@@ -38,7 +38,8 @@ not_under_threads=(
     --skip probe::tests::every_watch_is_tried_and_one_is_chosen
     --skip watch::choose::tests::what_is_chosen_works_and_the_words_are_those_of_the_option
     --skip watch::snapshot::tests
-    --skip sys::child::tests::threads_of_a_child_share_its_memory
+    --skip sys::process::child::tests::threads_of_a_child_share_its_memory
+    --skip cycle::stepping::snapshots
     --skip sys::own_thread::tests::runs_with_signals_blocked
     --skip watch::contract::no_write_of_a_running_thread_is_lost
 )

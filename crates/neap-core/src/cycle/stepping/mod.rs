@@ -253,6 +253,8 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
+        // It lies in the state's memory, where nothing looks for what a test has left.
+        drop(self.state.mode.take());
         registry::lock().remove(self.mutator);
     }
 }
