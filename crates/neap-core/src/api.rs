@@ -329,7 +329,7 @@ pub fn collect_if_due() -> bool {
     schedule::is_due() && collect::collect(collect::Reason::Allocated)
 }
 
-/// As [`collect`], and gives empty memory back to the system at once.
+/// As [`collect()`], and gives empty memory back to the system at once.
 pub fn collect_and_release() -> bool {
     let collected = collect();
     release_memory();
