@@ -1,17 +1,22 @@
-/* pauses SIZE [RATE [SECONDS]]: what a program with SIZE bytes of small live objects notices of its collector.
+/* pauses SIZE [RATE [SECONDS]]: what a program with SIZE bytes of small live objects notices of its
+ * collector.
  *
- * After building its tree of maps one thread makes RATE operations a second for SECONDS seconds (200,000 and 10 unless told). An operation
- * looks a key up, checks and replaces its value, and makes 1 KB of garbage in 16 objects. Two times are kept of each operation: `operation`, from its
- * start to its end, and `response`, from when it should have started: after a stop of 100 ms all operations that were due meanwhile are
- * late too, which a program that only looks at the first time never sees. The thread spins until the next one is due and never sleeps.
- * A slow operation may be the machine's doing: a thread that has to give its processor up to another waits for its turn. So the longest operation is also told without
- * those in which that happened (`unhindered`), by what the kernel counts for the thread: involuntary switches, and time spent ready and not running. What the host of a virtual machine
- * takes is in neither: compare with `still`.
- * The check: every value found is right, and so are all of them at the end. */
+ * After building its tree of maps one thread makes RATE operations a second for SECONDS seconds
+ * (200,000 and 10 unless told). An operation looks a key up, checks and replaces its value, and
+ * makes 1 KB of garbage in 16 objects. Two times are kept of each operation: `operation`, from its
+ * start to its end, and `response`, from when it should have started: after a stop of 100 ms all
+ * operations that were due meanwhile are late too, which a program that only looks at the first
+ * time never sees. The thread spins until the next one is due and never sleeps. A slow operation
+ * may be the machine's doing: a thread that has to give its processor up to another waits for its
+ * turn. So the longest operation is also told without those in which that happened (`unhindered`),
+ * by what the kernel counts for the thread: involuntary switches, and time spent ready and not
+ * running. What the host of a virtual machine takes is in neither: compare with `still`. The check:
+ * every value found is right, and so are all of them at the end. */
 #include "programs/processor.h"
 #include "programs/tree_of_maps.h"
 
-/* Times in nanoseconds, counted in 32 buckets for each power of two: percentiles are at most 3 % too high. */
+/* Times in nanoseconds, counted in 32 buckets for each power of two: percentiles are at most 3 %
+   too high. */
 enum { STEPS_LOG2 = 5, STEPS = 1 << STEPS_LOG2, BUCKETS = STEPS * 60 };
 
 struct times {
@@ -21,13 +26,16 @@ struct times {
 
 static struct tree tree;
 static struct times operation_times, response_times;
-/* An operation that takes longer is asked about; between them the counts are read now and then, so that what they say is recent. */
+/* An operation that takes longer is asked about; between them the counts are read now and then, so
+   that what they say is recent. */
 enum { SLOW_NS = 100000, LOOK_NS = 1000000 };
 
 static void times_add(struct times *times, uint64_t nanoseconds)
 {
-    /* Shifted right by `power` a large time lies in [STEPS, 2 * STEPS): below 2 * STEPS each nanosecond has a bucket of its own. */
-    unsigned power = nanoseconds < 2 * STEPS ? 0 : 63 - STEPS_LOG2 - (unsigned)__builtin_clzll(nanoseconds);
+    /* Shifted right by `power` a large time lies in [STEPS, 2 * STEPS): below 2 * STEPS each
+       nanosecond has a bucket of its own. */
+    unsigned power = nanoseconds < 2 * STEPS ? 0
+        : 63 - STEPS_LOG2 - (unsigned)__builtin_clzll(nanoseconds);
     unsigned bucket = power * STEPS + (unsigned)(nanoseconds >> power);
     times->counts[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
     times->total++;
@@ -35,7 +43,8 @@ static void times_add(struct times *times, uint64_t nanoseconds)
         times->longest = nanoseconds;
 }
 
-/* The time in nanoseconds that a share of `fraction` of all operations did not exceed (the upper edge of its bucket). */
+/* The time in nanoseconds that a share of `fraction` of all operations did not exceed (the upper
+   edge of its bucket). */
 static uint64_t times_quantile(const struct times *times, double fraction)
 {
     uint64_t wanted = (uint64_t)((double)times->total * fraction), seen = 0;
@@ -52,14 +61,18 @@ static uint64_t times_quantile(const struct times *times, double fraction)
 
 static void times_print(const struct times *times, const char *name)
 {
-    printf(", \"%s_us\": {\"p50\": %.2f, \"p99\": %.2f, \"p999\": %.2f, \"max\": %.2f}", name, (double)times_quantile(times, 0.5) * 1e-3,
-           (double)times_quantile(times, 0.99) * 1e-3, (double)times_quantile(times, 0.999) * 1e-3, (double)times->longest * 1e-3);
+    printf(", \"%s_us\": {\"p50\": %.2f, \"p99\": %.2f, \"p999\": %.2f, \"max\": %.2f}", name,
+        (double)times_quantile(times, 0.5) * 1e-3,
+           (double)times_quantile(times, 0.99) * 1e-3, (double)times_quantile(times, 0.999) * 1e-3,
+               (double)times->longest * 1e-3);
 }
 
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: %s SIZE [RATE [SECONDS]]\nSIZE is a number of bytes such as 200M or 1G\n", argv[0]);
+        fprintf(stderr,
+            "usage: %s SIZE [RATE [SECONDS]]\nSIZE is a number of bytes such as 200M or 1G\n",
+            argv[0]);
         return 2;
     }
     size_t bytes = bench_bytes_argument(argc, argv, 1, "SIZE", 0);
@@ -73,7 +86,8 @@ int main(int argc, char **argv)
     uint64_t random = 0x5eed, wrong = 0, operations = 0;
     uint64_t slow = 0, hindered = 0, longest_unhindered = 0, looked = 0;
     struct processor_counts counts = processor_counts();
-    uint64_t began = bench_nanoseconds(), end = began + (uint64_t)seconds * 1000000000u, now = began;
+    uint64_t began = bench_nanoseconds(), end = began + (uint64_t)seconds * 1000000000u,
+        now = began;
     double interval = 1e9 / (double)rate;
     while (now < end) {
         uint64_t due = began + (uint64_t)((double)operations * interval);
@@ -125,6 +139,7 @@ int main(int argc, char **argv)
            (double)longest_unhindered * 1e-3);
     /* Stops of the measured time alone; the fields that all programs print count from the start. */
     if (bench_stops_known)
-        printf(", \"measured_stops\": %" PRIu64 ", \"measured_longest_stop_ms\": %.3f", stops, longest_stop_ms);
+        printf(", \"measured_stops\": %" PRIu64 ", \"measured_longest_stop_ms\": %.3f", stops,
+            longest_stop_ms);
     return bench_gc_finish(wrong == 0 && right == tree.keys && operations > 0);
 }

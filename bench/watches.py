@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-# The tables of docs/watches.md, from what was measured, as Markdown. What each watch costs is measured now, by build/bin/neap doctor --measure, RUNS times (3), medians; the rest are medians of
-# the results in bench/results (or in FILE), which `make bench BENCH=watches` writes. What has not been measured is a dash.
-# Usage: bench/watches.py [--costs RUNS] [FILE]
+# The tables of docs/watches.md, from what was measured, as Markdown. What each watch costs is
+# measured now, by build/bin/neap doctor --measure, RUNS times (3), medians; the rest are medians of
+# the results in bench/results (or in FILE), which `make bench BENCH=watches` writes. What has not
+# been measured is a dash. Usage: bench/watches.py [--costs RUNS] [FILE]
 import argparse
 import json
 import pathlib
@@ -28,7 +29,8 @@ def costs(runs):
     """Lines of `neap doctor --measure` end in five columns of numbers or dashes, after the watch's name and the pages' size."""
     found = {}
     for _ in range(runs):
-        said = subprocess.run([ROOT / "build/bin/neap", "doctor", "--measure"], capture_output=True, text=True, check=True).stdout
+        said = subprocess.run([ROOT / "build/bin/neap", "doctor", "--measure"],
+                              capture_output=True, text=True, check=True).stdout
         for line in said.splitlines():
             words = line.split()
             if len(words) == 8 and words[2] in ("KiB", "MiB"):
@@ -45,21 +47,25 @@ def costs(runs):
 
 def median(experiment, label, field):
     contestants = experiment["contestants"] if experiment else []
-    values = [sample[field] for one in contestants if one["label"] == label for sample in one["samples"] if field in sample]
+    values = [sample[field] for one in contestants if one["label"] == label
+              for sample in one["samples"] if field in sample]
     return statistics.median(values) if values else None
 
 
 def pauses(experiments):
     """A row for each contestant, a cell for each size: longest stop, longest operation, operations a second, peak memory."""
     by_size = [experiments.get(f"watches-{size}") for size in ("200m", "1g", "4g")]
-    labels = dict.fromkeys(one["label"] for experiment in by_size if experiment for one in experiment["contestants"])
+    labels = dict.fromkeys(one["label"] for experiment in by_size if experiment
+                           for one in experiment["contestants"])
     heading("", "200 MB live", "1 GB live", "4 GB live")
     for label in labels:
         cells = []
         for experiment in by_size:
             values = [median(experiment, label, field) for field in ("longest_pause_ms", "operation_us.max", "operations_per_second", "peak_mb")]
-            stop, operation, rate, peak = ((number(value) if value is not None else "–") for value in
-                                           (values[0], values[1] and values[1] / 1000, values[2] and values[2] / 1000, values[3]))
+            scales = (1, 1000, 1000, 1)
+            stop, operation, rate, peak = (
+                "–" if value is None else number(value / scale)
+                for value, scale in zip(values, scales))
             cells.append(f"{stop} ms; {operation} ms; {rate}; {peak} MB" if experiment else "–")
         row(f"`{label}`" if "," not in label and label != "libgc" else label, *cells)
     print()
@@ -73,8 +79,10 @@ def huge_pages(experiments):
         label = one["label"]
         watch, pages = label.split(", huge pages: ")
         cells = []
-        for experiment, field, scale, unit in ((marked, "ns_per_object", 1, " ns"), (noticed, "longest_pause_ms", 1, " ms"), (noticed, "operation_us.max", 1e-3, " ms"),
-                                               (noticed, "operations_per_second", 1e-3, ""), (noticed, "peak_mb", 1, " MB")):
+        for experiment, field, scale, unit in (
+                (marked, "ns_per_object", 1, " ns"), (noticed, "longest_pause_ms", 1, " ms"),
+                (noticed, "operation_us.max", 1e-3, " ms"),
+                (noticed, "operations_per_second", 1e-3, ""), (noticed, "peak_mb", 1, " MB")):
             value = median(experiment, label, field)
             cells.append("–" if value is None else number(value * scale) + unit)
         row(f"`{watch}`", pages, *cells)

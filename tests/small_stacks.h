@@ -1,5 +1,6 @@
-/* Operations of a collector on threads with small stacks: how much of a thread's stack each uses, and that each runs on the least one that there is.
-   What a test of one interface includes after its check.h. */
+/* Operations of a collector on threads with small stacks: how much of a thread's stack each uses,
+   and that each runs on the least one that there is. What a test of one interface includes after
+   its check.h. */
 #ifndef SMALL_STACKS_H
 #define SMALL_STACKS_H
 #include <pthread.h>
@@ -70,28 +71,33 @@ static void *plainly(void *operation)
     return NULL;
 }
 
-/* For an operation that forks: whether the child kept to what it may use. Its parent gets to know by the status. */
+/* For an operation that forks: whether the child kept to what it may use. Its parent gets to know
+   by the status. */
 static inline int child_kept_to(size_t most)
 {
     size_t depth = measured_low ? depth_below(measured_from) : 0;
     if (depth > most)
-        fprintf(stderr, "a child of fork used %zu bytes of its stack, more than %zu\n", depth, most);
+        fprintf(stderr, "a child of fork used %zu bytes of its stack, more than %zu\n", depth,
+            most);
     return depth <= most;
 }
 
-/* A signal may come at any moment: what the kernel puts on the stack for one, and what its handler uses. */
+/* A signal may come at any moment: what the kernel puts on the stack for one, and what its handler
+   uses. */
 static size_t for_a_signal(void)
 {
     return getauxval(AT_MINSIGSTKSZ) + 1024;
 }
 
-/* Bytes that an operation may use. SIGNALLED says that the library may stop the thread by a signal meanwhile. */
+/* Bytes that an operation may use. SIGNALLED says that the library may stop the thread by a signal
+   meanwhile. */
 static size_t allowed(void)
 {
     return MOST + (getenv("SIGNALLED") ? for_a_signal() : 0);
 }
 
-/* Runs each operation on a thread of its own, and looks how far down its stack was written when it is gone. */
+/* Runs each operation on a thread of its own, and looks how far down its stack was written when it
+   is gone. */
 static void measure(const struct operation *operations, int count)
 {
     for (int index = 0; index < count; index++) {
@@ -106,7 +112,8 @@ static void measure(const struct operation *operations, int count)
         size_t depth = depth_below(measured_from);
         printf("%6zu bytes: %s\n", depth, operations[index].name);
         if (depth > allowed())
-            fprintf(stderr, "%s: %zu bytes of the thread's stack, more than %zu\n", operations[index].name, depth, allowed());
+            fprintf(stderr, "%s: %zu bytes of the thread's stack, more than %zu\n",
+                operations[index].name, depth, allowed());
         CHECK(depth <= allowed());
         munmap(stack, ROOMY);
     }
@@ -122,7 +129,8 @@ static void run_on_small(size_t least, const struct operation *operations, int c
             pthread_attr_t attributes;
             pthread_attr_init(&attributes);
             CHECK_EQUAL(pthread_attr_setstacksize(&attributes, bytes), 0);
-            CHECK_EQUAL(pthread_create(&thread, &attributes, plainly, (void *)&operations[index]), 0);
+            CHECK_EQUAL(pthread_create(&thread, &attributes, plainly, (void *)&operations[index]),
+                0);
             CHECK_EQUAL(pthread_join(thread, NULL), 0);
         }
 }

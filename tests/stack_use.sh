@@ -1,8 +1,9 @@
 #!/bin/bash
-# How much of a caller's stack the functions of a library use, read from its machine code: the deepest row of direct calls from each exported
-# function, and from those that the system calls. Calls through pointers are not followed: tests/small_stacks.h measures those that happen.
-# usage: tests/stack_use.sh LIBRARY MOST: prints the deepest rows, and those above MOST bytes; status 1 if there are any.
-# Called by tests/c/run.sh and tests/bdw/run.sh.
+# How much of a caller's stack the functions of a library use, read from its machine code: the
+# deepest row of direct calls from each exported function, and from those that the system calls.
+# Calls through pointers are not followed: tests/small_stacks.h measures those that happen. usage:
+# tests/stack_use.sh LIBRARY MOST: prints the deepest rows, and those above MOST bytes; status 1 if
+# there are any. Called by tests/c/run.sh and tests/bdw/run.sh.
 set -euo pipefail
 library=$1 most=$2
 
@@ -15,9 +16,11 @@ nm -D --defined-only "$library" | awk '$2 == "T" || $2 == "W" { print $3 }' |
             value = value * 16 + index("0123456789abcdef", substr(digits, index_, 1)) - 1
         return value
     }
-    # What ends the process, and what runs on another stack: its fallback, where there is no memory for one, is not counted.
+    # What ends the process, and what runs on another stack: its fallback, where there is no memory
+    # for one, is not counted.
     function is_left_out(name) {
-        return name ~ /5print5fatal|9panicking|10side_stack.*(4here|8switched)|13handle_alloc_error|@plt/
+        return name ~ /5print5fatal|9panicking|10side_stack.*(4here|8switched)/ ||
+            name ~ /13handle_alloc_error|@plt/
     }
     function depth_of(name,  row, part, deepest, calls_, count, index_, called) {
         if (name in depth)
@@ -93,8 +96,8 @@ nm -D --defined-only "$library" | awk '$2 == "T" || $2 == "W" { print $3 }' |
         # What the system calls on a thread of the program.
         for (name in frame)
             # Their closures run on a stack of our own.
-            if (name ~ /4stop7handler|5fault7handler|7at_exit|13end_of_thread|4fork(7prepare|6parent|5child)/ &&
-                name !~ /closure/)
+            if (name !~ /closure/ && (name ~ /4stop7handler|5fault7handler|7at_exit/ ||
+                name ~ /13end_of_thread|4fork(7prepare|6parent|5child)/))
                 exported[name] = 1
         for (name in exported)
             if (name in frame) {

@@ -1,4 +1,6 @@
-/// bulk [SIZE]: fills tables with SIZE (65,536) numbers as keys, from the least up and from the greatest down, next to each other and seven apart, for values of six sizes. Each table is dropped when it is full.
+/// bulk [SIZE]: fills tables with SIZE (65,536) numbers as keys, from the least up and from the
+/// greatest down, next to each other and seven apart, for values of six sizes. Each table is
+/// dropped when it is full.
 ///
 /// Every table has to be as long as it was filled, and hold a sample of its keys.
 module bulk;

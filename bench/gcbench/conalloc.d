@@ -1,4 +1,5 @@
-/// conalloc [DIGESTS]: four threads make DIGESTS digests (2,500) of the text by SHA-1, each with an object of its own, while the first thread copies the text.
+/// conalloc [DIGESTS]: four threads make DIGESTS digests (2,500) of the text by SHA-1, each with an
+/// object of its own, while the first thread copies the text.
 ///
 /// All digests have to be that of the text.
 module conalloc;
@@ -30,5 +31,6 @@ int main(string[] arguments)
     });
     foreach (number; 0 .. workers)
         isRight &= areSame[number];
-    return report.report(isRight && whole == text.text() && last == [sha1Of(whole), sha1Of(whole), sha1Of(whole), sha1Of(whole)]);
+    return report.report(isRight && whole == text.text() &&
+        last == [sha1Of(whole), sha1Of(whole), sha1Of(whole), sha1Of(whole)]);
 }

@@ -1,4 +1,5 @@
-/// conappend [ARRAYS]: four threads make ARRAYS arrays (10,000) by appending the numbers below 1,000 one by one, and add these up, while the first thread copies the text.
+/// conappend [ARRAYS]: four threads make ARRAYS arrays (10,000) by appending the numbers below
+/// 1,000 one by one, and add these up, while the first thread copies the text.
 ///
 /// Every sum has to be right.
 module conappend;

@@ -1,4 +1,5 @@
-/// concpu [TEXTS]: four threads make a digest by SHA-1 each, of TEXTS / 4 times the text (2,500 / 4), while the first thread copies the text.
+/// concpu [TEXTS]: four threads make a digest by SHA-1 each, of TEXTS / 4 times the text (2,500 /
+/// 4), while the first thread copies the text.
 ///
 /// All digests have to be the same, and the text unchanged.
 module concpu;

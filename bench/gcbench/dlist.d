@@ -1,6 +1,8 @@
-/// dlist [TIMES]: makes a list of the words of the text, linked in both directions and in a circle, TIMES times (100); the words are parts of the text.
+/// dlist [TIMES]: makes a list of the words of the text, linked in both directions and in a circle,
+/// TIMES times (100); the words are parts of the text.
 ///
-/// All lists together have to have as many nodes, and the last one read backwards has to have the text's words.
+/// All lists together have to have as many nodes, and the last one read backwards has to have the
+/// text's words.
 module dlist;
 
 import report;

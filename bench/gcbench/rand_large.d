@@ -1,4 +1,5 @@
-/// rand_large [ROUNDS]: keeps 1024 blocks without pointers, of 1 to 128 KiB each, and replaces all of them ROUNDS times (10,000). The blocks are not written to.
+/// rand_large [ROUNDS]: keeps 1024 blocks without pointers, of 1 to 128 KiB each, and replaces all
+/// of them ROUNDS times (10,000). The blocks are not written to.
 ///
 /// At the end every block has to have its size, and none may lie over another.
 module rand_large;

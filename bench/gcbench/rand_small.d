@@ -1,4 +1,5 @@
-/// rand_small [ROUNDS]: keeps 4096 blocks without pointers, of 8 to 2047 bytes each, and replaces all of them ROUNDS times (10,000). The blocks are not written to.
+/// rand_small [ROUNDS]: keeps 4096 blocks without pointers, of 8 to 2047 bytes each, and replaces
+/// all of them ROUNDS times (10,000). The blocks are not written to.
 ///
 /// At the end every block has to have its size, and none may lie over another.
 module rand_small;

@@ -1,6 +1,9 @@
-/// What every program of this folder says of its run: one line with the time of the work, peak memory, and what the collector counted: collections, all pauses, the longest, and what the program's threads spent in the collector beside them.
+/// What every program of this folder says of its run: one line with the time of the work, peak
+/// memory, and what the collector counted: collections, all pauses, the longest, and what the
+/// program's threads spent in the collector beside them.
 ///
-/// Called once, at the end of `main`. The collection that druntime makes at exit comes after it and is not in the figures.
+/// Called once, at the end of `main`. The collection that druntime makes at exit comes after it and
+/// is not in the figures.
 module report;
 
 import core.memory : GC;
@@ -22,7 +25,8 @@ void beginWork()
     began = MonoTime.currTime;
 }
 
-/// Prints the line, then looks whether the result is right. Gives the status of the program: 0 if it is.
+/// Prints the line, then looks whether the result is right. Gives the status of the program: 0 if
+/// it is.
 int report(lazy bool isRight)
 {
     const seconds = (MonoTime.currTime - began).total!"usecs" / 1e6;
@@ -32,7 +36,8 @@ int report(lazy bool isRight)
         if (line.startsWith("VmHWM:"))
             peak = line.split[1];
     const beside = stats.totalCollectionTime - stats.totalPauseTime;
-    writefln("%.4f %s %d %.3f %.3f %.3f", seconds, peak, stats.numCollections, stats.totalPauseTime.total!"usecs" / 1e3,
+    writefln("%.4f %s %d %.3f %.3f %.3f", seconds, peak, stats.numCollections,
+        stats.totalPauseTime.total!"usecs" / 1e3,
         stats.maxPauseTime.total!"usecs" / 1e3, beside.total!"usecs" / 1e3);
     if (isRight)
         return 0;

@@ -1,4 +1,5 @@
-/// resize [TURNS]: a table of numbers below 16,384 grows and shrinks TURNS times (256) to lengths that are chosen at random, from 512 on, by keys chosen at random.
+/// resize [TURNS]: a table of numbers below 16,384 grows and shrinks TURNS times (256) to lengths
+/// that are chosen at random, from 512 on, by keys chosen at random.
 ///
 /// At the end it has to hold those keys that an array of flags says it does.
 module resize;

@@ -1,4 +1,5 @@
-/// slist [TIMES]: makes a list of the words of the text, the last one first, TIMES times (100); the words are parts of the text.
+/// slist [TIMES]: makes a list of the words of the text, the last one first, TIMES times (100); the
+/// words are parts of the text.
 ///
 /// All lists together have to have as many nodes, and the last one has to have the text's words.
 module slist;

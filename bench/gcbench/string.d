@@ -1,4 +1,5 @@
-/// string [TIMES]: counts the different pieces of the text, which are separated by single spaces, in one table, TIMES times (10).
+/// string [TIMES]: counts the different pieces of the text, which are separated by single spaces,
+/// in one table, TIMES times (10).
 ///
 /// Each piece has to be there as often as sorting finds it.
 module string_;

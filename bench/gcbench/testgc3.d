@@ -1,4 +1,5 @@
-/// testgc3 [TIMES [LENGTH]]: 10,000 tables of numbers, each filled with LENGTH (200) of them in turn, made TIMES times (4).
+/// testgc3 [TIMES [LENGTH]]: 10,000 tables of numbers, each filled with LENGTH (200) of them in
+/// turn, made TIMES times (4).
 ///
 /// At each end the numbers in one of the tables have to be those that belong there.
 module testgc3;

@@ -1,6 +1,9 @@
-/// The text that programs of this folder read: made here, and the same in every run. It stands for the file that the suite comes with, the Divine Comedy, and has as many words, distinct words and bytes.
+/// The text that programs of this folder read: made here, and the same in every run. It stands for
+/// the file that the suite comes with, the Divine Comedy, and has as many words, distinct words and
+/// bytes.
 ///
-/// Invariant: it ends with white space, so texts can be joined without joining words. Called from `main`, before the work begins; what it needs meanwhile is not the collector's.
+/// Invariant: it ends with white space, so texts can be joined without joining words. Called from
+/// `main`, before the work begins; what it needs meanwhile is not the collector's.
 module text;
 
 import core.stdc.stdlib : free, malloc;
@@ -11,7 +14,8 @@ enum size_t wordsOfText = 97_676;
 /// Of these are different ones.
 enum size_t differentWords = 20_795;
 
-// The word of rank r comes perRank / r times, but at least once; this comes close to the wanted total, the most frequent one fills it up.
+// The word of rank r comes perRank / r times, but at least once; this comes close to the wanted
+// total, the most frequent one fills it up.
 private enum size_t perRank = 9_200;
 private enum size_t wordsOfLine = 13, linesOfVerse = 3;
 private static immutable string[] syllables = makeSyllables();
@@ -21,12 +25,14 @@ private string[] makeSyllables()
     string[] all;
     foreach (last; ["r", "n", "s", "l"])
         foreach (vowel; ["a", "e", "i", "o", "è"])
-            foreach (first; ["l", "d", "s", "t", "v", "m", "c", "p", "n", "r", "f", "gl", "qu", "st"])
+            foreach (first; ["l", "d", "s", "t", "v", "m", "c", "p", "n", "r", "f", "gl", "qu",
+                "st"])
                 all ~= first ~ vowel ~ last;
     return all;
 }
 
-/// The text, in a block of the collector as a file that was read would be. The clock of `report` begins afterwards.
+/// The text, in a block of the collector as a file that was read would be. The clock of `report`
+/// begins afterwards.
 string text()
 {
     enum size_t most = wordsOfText * 16;

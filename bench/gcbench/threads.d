@@ -1,4 +1,5 @@
-/// What the programs with threads have in common: some threads work, and until they are done the first thread makes copies of the text and forgets them.
+/// What the programs with threads have in common: some threads work, and until they are done the
+/// first thread makes copies of the text and forgets them.
 ///
 /// Called once, from `main`. The work runs on threads of its own, and what it changes is its own.
 module threads;
@@ -6,7 +7,8 @@ module threads;
 import core.atomic : atomicLoad, atomicOp;
 import core.thread : Thread;
 
-/// Runs `work` with the numbers from 0 on, each on a thread; copies are arrays of `Element`. False if a copy differs from the text.
+/// Runs `work` with the numbers from 0 on, each on a thread; copies are arrays of `Element`. False
+/// if a copy differs from the text.
 bool workBesideCopies(Element)(size_t count, string text, void delegate(size_t number) work)
 {
     shared size_t running = count;

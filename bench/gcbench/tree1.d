@@ -1,4 +1,6 @@
-/// tree1 [DEPTH]: binary trees. One that is deeper than DEPTH (14) by one is made and dropped, one of that depth is kept, and beside it twice as many trees of lesser depth are made as have as many nodes together, from depth 4 up in steps of two.
+/// tree1 [DEPTH]: binary trees. One that is deeper than DEPTH (14) by one is made and dropped, one
+/// of that depth is kept, and beside it twice as many trees of lesser depth are made as have as
+/// many nodes together, from depth 4 up in steps of two.
 ///
 /// Nodes have numbers: what is left of adding and subtracting them is known for every tree.
 module tree1;

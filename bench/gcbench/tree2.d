@@ -1,4 +1,5 @@
-/// tree2 [INSERTIONS [SIZE]]: a red-black tree that keeps the last SIZE (100) numbers of INSERTIONS (7,000,000) that are put into it, the smallest taken out before each.
+/// tree2 [INSERTIONS [SIZE]]: a red-black tree that keeps the last SIZE (100) numbers of INSERTIONS
+/// (7,000,000) that are put into it, the smallest taken out before each.
 module tree2;
 
 import report;

@@ -1,4 +1,5 @@
-/// words [TIMES]: joins the text to itself until it is there TIMES times (100), by doubling what there is, and splits the whole into an array of its words.
+/// words [TIMES]: joins the text to itself until it is there TIMES times (100), by doubling what
+/// there is, and splits the whole into an array of its words.
 ///
 /// There have to be as many words, and the last of each time are the same.
 module words;

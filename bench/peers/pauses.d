@@ -1,6 +1,8 @@
-/// `pauses` (bench/pauses.c) in D, for druntime's collectors: the same tree of maps, the same operations, the same line at the end.
+/// `pauses` (bench/pauses.c) in D, for druntime's collectors: the same tree of maps, the same
+/// operations, the same line at the end.
 ///
-/// Arguments: SIZE [RATE [SECONDS]], and --DRT-gcopt=… for druntime. Stops are those that druntime counts (`GC.profileStats`), longest since the start: it does not say them of a part of the run.
+/// Arguments: SIZE [RATE [SECONDS]], and --DRT-gcopt=… for druntime. Stops are those that druntime
+/// counts (`GC.profileStats`), longest since the start: it does not say them of a part of the run.
 module pauses;
 
 import core.memory : GC;
@@ -232,7 +234,9 @@ int main(string[] arguments)
     const ok = wrong == 0 && right == keys && operations > 0;
     printf(`{"program": "pauses", "live_bytes": %llu, "keys": %llu, "right": %llu, "wrong": %llu, "wanted_per_second": %lld, "operations_per_second": %.0f, `
             ~ `"operation_us": {"p50": %.2f, "p99": %.2f, "p999": %.2f, "max": %.2f}, "collections": %zu, "longest_stop_ms": %.3f, "stopped_ms": %.3f, "ok": %s}` ~ "\n",
-            bytes, keys, right, wrong, rate, perSecond, quantile(0.5), quantile(0.99), quantile(0.999), longest * 1e-3, stats.numCollections,
-            stats.maxPauseTime.total!"usecs" / 1e3, stats.totalPauseTime.total!"usecs" / 1e3, ok ? "true".ptr : "false".ptr);
+            bytes, keys, right, wrong, rate, perSecond, quantile(0.5), quantile(0.99),
+                quantile(0.999), longest * 1e-3, stats.numCollections,
+            stats.maxPauseTime.total!"usecs" / 1e3, stats.totalPauseTime.total!"usecs" / 1e3, ok
+                ? "true".ptr : "false".ptr);
     return ok ? 0 : 1;
 }

@@ -1,8 +1,11 @@
 #!/bin/bash
-# Takes the figures of docs/prefork.md and puts them there: each part is a table between two comments that name it, replaced by what its program prints, as it is printed.
+# Takes the figures of docs/prefork.md and puts them there: each part is a table between two
+# comments that name it, replaced by what its program prints, as it is printed.
 #
-# usage: document.sh [PART …], without one all: tables forks frozen lookup count. The sizes come from the environment (RUNS, LONG, FORK_ENTRIES, FROZEN_MB, LOOKUP_MB), the file from DOCUMENT.
-# Invariant: a part whose program fails leaves the file as it was, and the script ends with an error. Needs what `make build` laid out. Called by hand, on an idle machine.
+# usage: document.sh [PART …], without one all: tables forks frozen lookup count. The sizes come
+# from the environment (RUNS, LONG, FORK_ENTRIES, FROZEN_MB, LOOKUP_MB), the file from DOCUMENT.
+# Invariant: a part whose program fails leaves the file as it was, and the script ends with an
+# error. Needs what `make build` laid out. Called by hand, on an idle machine.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 document=${DOCUMENT:-docs/prefork.md}
@@ -18,7 +21,8 @@ machine() {
         "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" "$(uname -r)"
 }
 
-# Instructions of so many lookups, with what comes before them; a child that the library makes at start-up is counted apart, and is smaller.
+# Instructions of so many lookups, with what comes before them; a child that the library makes at
+# start-up is counted apart, and is smaller.
 instructions() {
     valgrind --tool=callgrind --callgrind-out-file=/dev/null "$lookup" count "$1" "${COUNT_MB:-64}" "$2" 2>&1 |
         sed -n 's/.*Collected : \([0-9]*\).*/\1/p' | sort -n | tail -n 1
@@ -65,7 +69,11 @@ for part; do
     cat "$text"
     echo
     awk -v part="$part" -v text="$text" '
-        $0 == "<!-- " part " -->" { print; while ((getline line < text) > 0) print line; inside = 1; found = 1 }
+        $0 == "<!-- " part " -->" {
+            print
+            while ((getline line < text) > 0) print line
+            inside = found = 1
+        }
         $0 == "<!-- end of " part " -->" { inside = 0 }
         !inside { print }
         END { exit !found }' "$document" >"$text.new" &&

@@ -1,8 +1,10 @@
-/* What a collection takes beside permanent objects: a table of small objects of MEGABYTES (without an argument 1024), and collections before neap_freeze(), the first one after it, the ones
- * that follow, and some after one page in a hundred of them was written.
+/* What a collection takes beside permanent objects: a table of small objects of MEGABYTES (without
+ * an argument 1024), and collections before neap_freeze(), the first one after it, the ones that
+ * follow, and some after one page in a hundred of them was written.
  *
- * usage: frozen [MEGABYTES]
- * Prints milliseconds of each, the median of seven where there are several. Invariant: nothing of the table is ever dropped, and the program ends with an error if it is. One thread. */
+ * usage: frozen [MEGABYTES] Prints milliseconds of each, the median of seven where there are
+ * several. Invariant: nothing of the table is ever dropped, and the program ends with an error if
+ * it is. One thread. */
 #include <neap.h>
 #include <stdio.h>
 #include <stdlib.h>

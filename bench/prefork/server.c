@@ -1,14 +1,20 @@
-/* A server that loads a table, forks workers and lets them answer lookups: the program that the figures of docs/prefork.md are about. On neap.h, with
- * -DSERVER_LIBGC on libgc's interface, or with -DSERVER_ARENA without a collector: what it loads stays, and what an answer allocates is gone with it,
- * which is the least that a request can cost. server.rb is the same in Ruby.
+/* A server that loads a table, forks workers and lets them answer lookups: the program that the
+ * figures of docs/prefork.md are about. On neap.h, with -DSERVER_LIBGC on libgc's interface, or
+ * with -DSERVER_ARENA without a collector: what it loads stays, and what an answer allocates is
+ * gone with it, which is the least that a request can cost. server.rb is the same in Ruby.
  *
- * usage: server ENTRIES WORKERS COLLECTIONS [prefork]
- * The parent loads ENTRIES postcodes with addresses, made by a fixed rule, collects COLLECTIONS times, calls neap_prefork() if asked to, and forks WORKERS, which accept on one socket of
- * the loopback interface. A request is a postcode and a newline, the answer the address and a newline; a connection may send many. What answering allocates is garbage at once.
- * It then takes commands on standard input and answers each with a line: `collect` (a full collection in every worker; for each: microseconds to the end of marking, and then to the end of sweeping),
- * `pauses` (the longest pause of each, microseconds), `answers` (microseconds that making an answer took each on average, of a request all but reading and writing),
- * `live` (bytes of the parent's objects as its last collection found them), `fork` (microseconds that a fork of the parent takes, ten times), `quit`.
- * Invariant: parent and workers have one thread of their own. The table is never changed after the fork. Built with -D_GNU_SOURCE. */
+ * usage: server ENTRIES WORKERS COLLECTIONS [prefork] The parent loads ENTRIES postcodes with
+ * addresses, made by a fixed rule, collects COLLECTIONS times, calls neap_prefork() if asked to,
+ * and forks WORKERS, which accept on one socket of the loopback interface. A request is a postcode
+ * and a newline, the answer the address and a newline; a connection may send many. What answering
+ * allocates is garbage at once. It then takes commands on standard input and answers each with a
+ * line: `collect` (a full collection in every worker; for each: microseconds to the end of marking,
+ * and then to the end of sweeping), `pauses` (the longest pause of each, microseconds), `answers`
+ * (microseconds that making an answer took each on average, of a request all but reading and
+ * writing), `live` (bytes of the parent's objects as its last collection found them), `fork`
+ * (microseconds that a fork of the parent takes, ten times), `quit`. Invariant: parent and workers
+ * have one thread of their own. The table is never changed after the fork. Built with
+ * -D_GNU_SOURCE. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -49,7 +55,8 @@ static void *from_arena(size_t bytes)
 #define ALLOCATE_LEAF neap_alloc_leaf
 #endif
 
-enum { MOST_WORKERS = 64, MOST_CONNECTIONS = 64, BUCKETS = 1 << 17, FIELDS = 5, LINE = 512, ARENA = 1 << 16 };
+enum { MOST_WORKERS = 64, MOST_CONNECTIONS = 64, BUCKETS = 1 << 17, FIELDS = 5, LINE = 512,
+    ARENA = 1 << 16 };
 
 struct entry {
     struct entry *next;
@@ -107,14 +114,17 @@ static uint32_t hash(const char *postcode)
 static void postcode_of(unsigned number, char *out)
 {
     unsigned area = number % 676, district = number / 676 % 90 + 10, unit = number / 60840 % 6760;
-    sprintf(out, "%c%c%u %u%c%c", 'A' + area / 26, 'A' + area % 26, district, unit / 676, 'A' + unit / 26 % 26,
+    sprintf(out, "%c%c%u %u%c%c", 'A' + area / 26, 'A' + area % 26, district, unit / 676, 'A'
+        + unit / 26 % 26,
             'A' + unit % 26);
 }
 
 static void load(unsigned entries)
 {
-    static const char *const streets[] = {"High Street", "Station Road", "Mill Lane", "Church Walk", "Queen's Terrace"};
-    static const char *const towns[] = {"Newbridge", "Ashford", "Kingsbury", "Whitby", "Longmarsh", "Eastwick", "Hale"};
+    static const char *const streets[] = {"High Street", "Station Road", "Mill Lane", "Church Walk",
+        "Queen's Terrace"};
+    static const char *const towns[] = {"Newbridge", "Ashford", "Kingsbury", "Whitby", "Longmarsh",
+        "Eastwick", "Hale"};
     char line[LINE];
     table = have(ALLOCATE(BUCKETS * sizeof *table));
     for (unsigned number = 0; number < entries; number++) {
@@ -146,7 +156,8 @@ static char *answer(const char *request)
         entry = entry->next;
     if (entry == NULL)
         return text("unknown\n");
-    /* A list of the fields and their names, then the lines, then the whole: what a program in a language with a collector would do. */
+    /* A list of the fields and their names, then the lines, then the whole: what a program in a
+       language with a collector would do. */
     static const char *const names[FIELDS] = {"street", "town", "county", "postcode", "telephone"};
     char **parts = have(ALLOCATE(FIELDS * sizeof *parts));
     for (int field = 0; field < FIELDS; field++)
@@ -230,7 +241,8 @@ static double answering, answered;
 /* Answers every whole line that has come; false when the connection is over. */
 static int serve(struct connection *connection)
 {
-    ssize_t got = read(connection->socket, connection->line + connection->length, LINE - 1 - connection->length);
+    ssize_t got = read(connection->socket, connection->line + connection->length,
+        LINE - 1 - connection->length);
     if (got <= 0)
         return 0;
     connection->length += (size_t)got;
@@ -369,7 +381,8 @@ int main(int count, char **arguments)
     putchar('\n');
     if (count > 4 && strcmp(arguments[4], "prefork") == 0) {
 #if defined(SERVER_LIBGC) || defined(SERVER_ARENA)
-        fprintf(stderr, "server: this build has no neap_prefork; with libgc's interface set NEAP_PREFORK=on-fork\n");
+        fprintf(stderr,
+            "server: this build has no neap_prefork; with libgc's interface set NEAP_PREFORK=on-fork\n");
         return 2;
 #else
         if (!neap_prefork())
@@ -379,7 +392,8 @@ int main(int count, char **arguments)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 128) != 0 ||
+    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(listener, 128) != 0 ||
         getsockname(listener, (struct sockaddr *)&address, &length) != 0)
         fail("cannot listen on the loopback interface");
     printf("ready %d", ntohs(address.sin_port));

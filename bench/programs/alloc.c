@@ -1,9 +1,11 @@
-/* alloc BYTES THREADS MILLIONS: every thread allocates MILLIONS million zeroed objects of BYTES bytes and drops each at once.
+/* alloc BYTES THREADS MILLIONS: every thread allocates MILLIONS million zeroed objects of BYTES
+ * bytes and drops each at once.
  *
- * Prints nanoseconds per object and thread, and the rate of all threads together. Every object is read (its last word must be zero) and
- * written (its first word), as a program would; that costs the same in each variant.
- * Variants: GC_malloc on the libgc ABI (default); -DBENCH_NEAP, the inline fast path of neap.h; -DBENCH_MIMALLOC, mi_calloc and mi_free.
- * The check: all objects were zero, and as many were made as asked for. */
+ * Prints nanoseconds per object and thread, and the rate of all threads together. Every object is
+ * read (its last word must be zero) and written (its first word), as a program would; that costs
+ * the same in each variant. Variants: GC_malloc on the libgc ABI (default); -DBENCH_NEAP, the
+ * inline fast path of neap.h; -DBENCH_MIMALLOC, mi_calloc and mi_free. The check: all objects were
+ * zero, and as many were made as asked for. */
 #if defined(BENCH_MIMALLOC)
 #include "bench.h"
 #include <mimalloc.h>
@@ -73,7 +75,8 @@ static void *work(void *argument)
 
 int main(int argc, char **argv)
 {
-    object_bytes = (size_t)bench_argument(argc, argv, 1, "BYTES", 16, 8, 1 << 20) & ~(sizeof(uint64_t) - 1);
+    object_bytes = (size_t)bench_argument(argc, argv, 1, "BYTES", 16, 8,
+        1 << 20) & ~(sizeof(uint64_t) - 1);
     long threads = bench_argument(argc, argv, 2, "THREADS", 1, 1, MAXIMUM_THREADS);
     objects = (uint64_t)bench_argument(argc, argv, 3, "MILLIONS", 50, 1, 100000) * 1000000u;
 #if !defined(BENCH_MIMALLOC) && !defined(BENCH_NEAP)
@@ -102,7 +105,8 @@ int main(int argc, char **argv)
     bool ok = dirty == 0 && made == objects * (uint64_t)threads;
     printf("{\"program\": \"alloc\", \"bytes\": %zu, \"threads\": %ld, \"objects\": %" PRIu64 ", \"dirty\": %" PRIu64
            ", \"ns_per_object\": %.3f, \"millions_per_second\": %.3f",
-           object_bytes, threads, made, dirty, busy * 1e9 / (double)made, (double)made / (ended - began) * 1e-6);
+           object_bytes, threads, made, dirty, busy * 1e9 / (double)made,
+               (double)made / (ended - began) * 1e-6);
 #if defined(BENCH_MIMALLOC)
     printf(", \"library_version\": \"%d\", \"ok\": %s}\n", mi_version(), ok ? "true" : "false");
     return ok ? 0 : 1;

@@ -1,8 +1,10 @@
-/* bench.h: what every benchmark program shares: arguments, clock, and the one line of JSON it prints.
+/* bench.h: what every benchmark program shares: arguments, clock, and the one line of JSON it
+ * prints.
  *
- * A program checks its own result and says so in `ok`; it exits 1 when the check fails, so a fast wrong answer never counts.
- * Invariant: exactly one line starting with '{' is printed, by the main thread, after all other threads have ended.
- * Used by every file in this directory and by pauses.c; never includes gc.h, so that the mimalloc variants can use it too. */
+ * A program checks its own result and says so in `ok`; it exits 1 when the check fails, so a fast
+ * wrong answer never counts. Invariant: exactly one line starting with '{' is printed, by the main
+ * thread, after all other threads have ended. Used by every file in this directory and by pauses.c;
+ * never includes gc.h, so that the mimalloc variants can use it too. */
 #ifndef NEAP_BENCH_H
 #define NEAP_BENCH_H
 
@@ -31,7 +33,8 @@ static inline uint64_t bench_nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Hides a pointer from the optimizer, so that an allocation nobody reads is still made and written. */
+/* Hides a pointer from the optimizer, so that an allocation nobody reads is still made and
+   written. */
 static inline void bench_keep(void *pointer)
 {
     __asm__ volatile("" : : "r"(pointer) : "memory");
@@ -58,7 +61,8 @@ static inline uint64_t bench_random(uint64_t *state)
 }
 
 /* Argument `index` as a number in [low, high], or `fallback` when it was not given. */
-static inline long bench_argument(int argc, char **argv, int index, const char *name, long fallback, long low, long high)
+static inline long bench_argument(int argc, char **argv, int index, const char *name, long fallback,
+    long low, long high)
 {
     if (index >= argc)
         return fallback;
@@ -66,14 +70,16 @@ static inline long bench_argument(int argc, char **argv, int index, const char *
     errno = 0;
     long value = strtol(argv[index], &end, 10);
     if (errno != 0 || end == argv[index] || *end != '\0' || value < low || value > high) {
-        fprintf(stderr, "%s: %s must be a whole number from %ld to %ld, not '%s'\n", argv[0], name, low, high, argv[index]);
+        fprintf(stderr, "%s: %s must be a whole number from %ld to %ld, not '%s'\n", argv[0], name,
+            low, high, argv[index]);
         exit(2);
     }
     return value;
 }
 
 /* Argument `index` as a number of bytes with an optional suffix K, M or G (powers of 1024). */
-static inline size_t bench_bytes_argument(int argc, char **argv, int index, const char *name, size_t fallback)
+static inline size_t bench_bytes_argument(int argc, char **argv, int index, const char *name,
+    size_t fallback)
 {
     if (index >= argc)
         return fallback;
@@ -82,8 +88,10 @@ static inline size_t bench_bytes_argument(int argc, char **argv, int index, cons
     unsigned long long value = strtoull(argv[index], &end, 10);
     unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
     const char *rest = shift != 0 ? end + 1 : end;
-    if (errno != 0 || end == argv[index] || argv[index][0] == '-' || *rest != '\0' || value == 0 || value > (SIZE_MAX >> 1) >> shift) {
-        fprintf(stderr, "%s: %s must be a number of bytes such as 200M or 1G, not '%s'\n", argv[0], name, argv[index]);
+    if (errno != 0 || end == argv[index] || argv[index][0] == '-' || *rest != '\0' || value == 0 ||
+        value > (SIZE_MAX >> 1) >> shift) {
+        fprintf(stderr, "%s: %s must be a number of bytes such as 200M or 1G, not '%s'\n", argv[0],
+            name, argv[index]);
         exit(2);
     }
     return (size_t)value << shift;

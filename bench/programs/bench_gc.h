@@ -1,9 +1,11 @@
-/* bench_gc.h: what the programs on the libgc ABI share: start-up, counting of collections and stops, the fields about the library.
+/* bench_gc.h: what the programs on the libgc ABI share: start-up, counting of collections and
+ * stops, the fields about the library.
  *
- * The same binary runs on Debian's libgc and on Neap's drop-in, so only functions that both have are linked; what one of them may lack
- * (the event callback) is looked up at run time. A stop lasts from GC_EVENT_PRE_STOP_WORLD to GC_EVENT_POST_START_WORLD, that is, from the
- * moment the collector begins to stop threads until all run again.
- * Invariant: the counters are written only by the event callback, which the library calls with its own lock held, so one thread at a time. */
+ * The same binary runs on Debian's libgc and on Neap's drop-in, so only functions that both have
+ * are linked; what one of them may lack (the event callback) is looked up at run time. A stop lasts
+ * from GC_EVENT_PRE_STOP_WORLD to GC_EVENT_POST_START_WORLD, that is, from the moment the collector
+ * begins to stop threads until all run again. Invariant: the counters are written only by the event
+ * callback, which the library calls with its own lock held, so one thread at a time. */
 #ifndef NEAP_BENCH_GC_H
 #define NEAP_BENCH_GC_H
 
@@ -33,7 +35,8 @@ static void GC_CALLBACK bench_on_event(GC_EventType event)
     }
 }
 
-/* Starts the collector and, where the library has the call, the counting of stops. Main thread, first thing. */
+/* Starts the collector and, where the library has the call, the counting of stops. Main thread,
+   first thing. */
 static inline void bench_gc_start(void)
 {
     GC_INIT();
@@ -45,7 +48,8 @@ static inline void bench_gc_start(void)
     }
 }
 
-/* GC_malloc that ends the program when memory runs out: a benchmark with a hole in it would measure nothing. */
+/* GC_malloc that ends the program when memory runs out: a benchmark with a hole in it would measure
+   nothing. */
 static inline void *bench_gc_allocate(size_t bytes)
 {
     void *object = GC_malloc(bytes);
@@ -67,7 +71,8 @@ static inline void *bench_gc_allocate_leaf(size_t bytes)
     return object;
 }
 
-/* Prints the last fields of the JSON line, which say what the collector did and which library it was; returns the exit status. */
+/* Prints the last fields of the JSON line, which say what the collector did and which library it
+   was; returns the exit status. */
 static inline int bench_gc_finish(bool ok)
 {
     Dl_info info = {0};
@@ -78,9 +83,11 @@ static inline int bench_gc_finish(bool ok)
     unsigned version = GC_get_version();
     printf(", \"collections\": %lu", (unsigned long)GC_get_gc_no());
     if (bench_stops_known)
-        printf(", \"stops\": %" PRIu64 ", \"longest_stop_ms\": %.3f, \"stopped_ms\": %.3f", bench_stop_count,
+        printf(", \"stops\": %" PRIu64 ", \"longest_stop_ms\": %.3f, \"stopped_ms\": %.3f",
+            bench_stop_count,
                (double)bench_stop_longest * 1e-6, (double)bench_stop_total * 1e-6);
-    printf(", \"library\": \"%s\", \"library_version\": \"%u.%u.%u\", \"ok\": %s}\n", path != NULL ? path : "", version >> 16,
+    printf(", \"library\": \"%s\", \"library_version\": \"%u.%u.%u\", \"ok\": %s}\n", path != NULL
+        ? path : "", version >> 16,
            (version >> 8) & 0xff, version & 0xff, ok ? "true" : "false");
     free(path);
     return ok && fflush(stdout) == 0 ? 0 : 1;

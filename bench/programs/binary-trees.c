@@ -1,8 +1,11 @@
-/* binary-trees DEPTH THREADS: builds, counts and drops complete binary trees of 16-byte nodes while one big tree stays alive.
+/* binary-trees DEPTH THREADS: builds, counts and drops complete binary trees of 16-byte nodes while
+ * one big tree stays alive.
  *
- * The work is the well-known one: a stretch tree of DEPTH+1, a long-lived tree of DEPTH, then for each depth 4, 6, … DEPTH so many trees that
- * every depth makes about the same number of nodes. The trees of a depth are divided among THREADS threads.
- * Variants: libgc ABI (default); -DBENCH_MIMALLOC, where each tree is freed as a C program would. The check is the number of nodes seen. */
+ * The work is the well-known one: a stretch tree of DEPTH+1, a long-lived tree of DEPTH, then for
+ * each depth 4, 6, … DEPTH so many trees that every depth makes about the same number of nodes. The
+ * trees of a depth are divided among THREADS threads. Variants: libgc ABI (default);
+ * -DBENCH_MIMALLOC, where each tree is freed as a C program would. The check is the number of nodes
+ * seen. */
 #ifdef BENCH_MIMALLOC
 #include "bench.h"
 #include <mimalloc.h>
@@ -73,7 +76,8 @@ static void *work(void *argument)
     struct share *share = argument;
     uint64_t nodes = 0;
     for (long depth = MINIMUM_DEPTH; depth <= depth_limit; depth += 2) {
-        long first = trees_of(depth) * share->number / threads, end = trees_of(depth) * (share->number + 1) / threads;
+        long first = trees_of(depth) * share->number / threads,
+            end = trees_of(depth) * (share->number + 1) / threads;
         for (long tree = first; tree < end; tree++) {
             struct node *root = make_tree(depth);
             nodes += count_nodes(root);
@@ -118,7 +122,8 @@ int main(int argc, char **argv)
     for (long depth = MINIMUM_DEPTH; depth <= depth_limit; depth += 2)
         expected += (uint64_t)trees_of(depth) * ((2ull << depth) - 1);
     bool ok = seen == expected;
-    printf("{\"program\": \"binary-trees\", \"depth\": %ld, \"threads\": %ld, \"nodes\": %" PRIu64, depth_limit, threads, seen);
+    printf("{\"program\": \"binary-trees\", \"depth\": %ld, \"threads\": %ld, \"nodes\": %" PRIu64,
+        depth_limit, threads, seen);
 #ifdef BENCH_MIMALLOC
     printf(", \"library_version\": \"%d\", \"ok\": %s}\n", mi_version(), ok ? "true" : "false");
     return ok ? 0 : 1;

@@ -1,6 +1,8 @@
-/* cycle_stops.h: how long the program stands in a cycle, for weak-pause.c and finalizer-pause.c: the median over many cycles of the sum of a cycle's stops.
+/* cycle_stops.h: how long the program stands in a cycle, for weak-pause.c and finalizer-pause.c:
+ * the median over many cycles of the sum of a cycle's stops.
  *
- * Invariant: the program's own work between two cycles is not measured. Called by the main thread, with automatic cycles off. */
+ * Invariant: the program's own work between two cycles is not measured. Called by the main thread,
+ * with automatic cycles off. */
 #ifndef NEAP_CYCLE_STOPS_H
 #define NEAP_CYCLE_STOPS_H
 
@@ -22,10 +24,12 @@ static inline double cycle_stops_ms(void)
     neap_statistics_read(&before, sizeof before);
     neap_collect();
     neap_statistics_read(&after, sizeof after);
-    return (double)(after.pause_total_ns - before.pause_total_ns) / (double)(after.cycles - before.cycles) * 1e-6;
+    return (double)(after.pause_total_ns - before.pause_total_ns) /
+           (double)(after.cycles - before.cycles) * 1e-6;
 }
 
-/* The median of `cycles` cycles, before each of which `prepare` is called with `with`; finalizers are run after each. */
+/* The median of `cycles` cycles, before each of which `prepare` is called with `with`; finalizers
+   are run after each. */
 static inline double cycle_stops_median(void (*prepare)(int with), int with, long cycles)
 {
     static double all[MOST_CYCLES];

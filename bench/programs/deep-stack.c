@@ -1,6 +1,8 @@
-/* deep-stack [SIZE [SECONDS [RATE]]]: a thread with SIZE bytes of pointers on its stack, as a deep recursion has them. Of those that lie at the end it replaces RATE a second, the others stay.
+/* deep-stack [SIZE [SECONDS [RATE]]]: a thread with SIZE bytes of pointers on its stack, as a deep
+ * recursion has them. Of those that lie at the end it replaces RATE a second, the others stay.
  *
- * How long does it stand while they are read? The check: every entry is right at each turn and at the end. */
+ * How long does it stand while they are read? The check: every entry is right at each turn and at
+ * the end. */
 #include <alloca.h>
 #include <pthread.h>
 #include "large-roots.h"
@@ -18,7 +20,8 @@ static void *deep(void *unused)
     struct entry **table = alloca(bytes);
     memset(table, 0, bytes);
     size_t entries = bytes / sizeof *table;
-    status = large_roots_run("deep-stack", table, entries, entries < LIVELY ? entries : LIVELY, seconds, rate);
+    status = large_roots_run("deep-stack", table, entries, entries < LIVELY ? entries : LIVELY,
+        seconds, rate);
     return NULL;
 }
 
@@ -30,7 +33,8 @@ int main(int argc, char **argv)
     bench_gc_start();
     pthread_t thread;
     pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstacksize(&attributes, bytes + (1 << 20)) != 0 ||
+    if (pthread_attr_init(&attributes) != 0 ||
+        pthread_attr_setstacksize(&attributes, bytes + (1 << 20)) != 0 ||
         pthread_create(&thread, &attributes, deep, NULL) != 0) {
         fprintf(stderr, "%s: no thread with a stack of %zu bytes\n", argv[0], bytes);
         return 1;

@@ -1,7 +1,10 @@
-/* finalizer-pause THOUSANDS CYCLES: what THOUSANDS thousand finalizers, half of which find their object dead in each cycle, add to the stops of a cycle: medians of the sum of its stops, with and without.
+/* finalizer-pause THOUSANDS CYCLES: what THOUSANDS thousand finalizers, half of which find their
+ * object dead in each cycle, add to the stops of a cycle: medians of the sum of its stops, with and
+ * without.
  *
- * Only on neap.h. Invariant: before each cycle all objects of the second part have a finalizer, after it about half of them, and that many ran, or the program says that it is not ok. The objects are there in both parts,
- * so that marking costs the same. */
+ * Only on neap.h. Invariant: before each cycle all objects of the second part have a finalizer,
+ * after it about half of them, and that many ran, or the program says that it is not ok. The
+ * objects are there in both parts, so that marking costs the same. */
 #include "cycle_stops.h"
 
 static void **kept;
@@ -45,9 +48,11 @@ int main(int argc, char **argv)
     for (long i = 0; i < count / 2; i++)
         finalizer(kept[i]);
     double with = cycle_stops_median(fill, 1, cycles);
-    uint64_t died = __atomic_load_n(&finalized, __ATOMIC_RELAXED), made = (uint64_t)(count / 2) * (uint64_t)cycles;
+    uint64_t died = __atomic_load_n(&finalized, __ATOMIC_RELAXED),
+        made = (uint64_t)(count / 2) * (uint64_t)cycles;
     bool ok = died <= made && died + made / 50 + 64 > made;
     printf("{\"program\":\"finalizer-pause\",\"finalizers\":%ld,\"died\":%llu,\"stops_ms_without\":%.4f,\"stops_ms_with\":%.4f,\"added_stops_ms\":%.4f,\"library_version\":\"%s\",\"ok\":%s}\n",
-           count, (unsigned long long)died, without, with, with - without, neap_version(), ok ? "true" : "false");
+           count, (unsigned long long)died, without, with, with - without, neap_version(), ok
+               ? "true" : "false");
     return !ok;
 }

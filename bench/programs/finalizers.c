@@ -1,7 +1,10 @@
-/* finalizers: how many objects with a finalizer or cleaner are constructed and finalized in a second; how many are in flight.
+/* finalizers: how many objects with a finalizer or cleaner are constructed and finalized in a
+ * second; how many are in flight.
  *
- * Usage: finalizers finalizer|cleaner THREADS SECONDS [MAX_HEAP_BYTES]. Each thread makes objects of 32 bytes, registers, and drops them; the library runs what it finds. bench/peers/Finalizers.java is the same program
- * on Java. Built with BENCH_NEAP only: it calls neap.h. In flight: constructed and not finalized, looked at every 10 ms by the main thread.
+ * Usage: finalizers finalizer|cleaner THREADS SECONDS [MAX_HEAP_BYTES]. Each thread makes objects
+ * of 32 bytes, registers, and drops them; the library runs what it finds.
+ * bench/peers/Finalizers.java is the same program on Java. Built with BENCH_NEAP only: it calls
+ * neap.h. In flight: constructed and not finalized, looked at every 10 ms by the main thread.
  * Prints one line of JSON. */
 #include <neap.h>
 
@@ -42,7 +45,8 @@ static void *construct(void *argument)
         for (int turn = 0; turn < 1000; turn++) {
             void *object = neap_alloc(32);
             if (object == NULL ||
-                (cleaners ? neap_cleaner_add(object, clean, NULL) : neap_finalizer_set(object, finalize, NULL, NEAP_ORDER_NONE)) != NEAP_OK) {
+                (cleaners ? neap_cleaner_add(object, clean, NULL)
+                    : neap_finalizer_set(object, finalize, NULL, NEAP_ORDER_NONE)) != NEAP_OK) {
                 fprintf(stderr, "out of memory\n");
                 exit(1);
             }
@@ -64,7 +68,8 @@ int main(int argc, char **argv)
 {
     int threads = argc > 2 ? atoi(argv[2]) : 1;
     double seconds = argc > 3 ? atof(argv[3]) : 20;
-    if (argc < 3 || threads < 1 || threads > MOST_THREADS || (strcmp(argv[1], "finalizer") != 0 && strcmp(argv[1], "cleaner") != 0)) {
+    if (argc < 3 || threads < 1 || threads > MOST_THREADS ||
+        (strcmp(argv[1], "finalizer") != 0 && strcmp(argv[1], "cleaner") != 0)) {
         fprintf(stderr, "usage: finalizers finalizer|cleaner THREADS SECONDS [MAX_HEAP_BYTES]\n");
         return 2;
     }
@@ -88,6 +93,8 @@ int main(int argc, char **argv)
         pthread_join(ids[thread], NULL);
     printf("{\"program\": \"finalizers\", \"what\": \"%s\", \"threads\": %d, \"seconds\": %.2f, \"constructed_per_ms\": %.0f, \"finalized_per_ms\": %.0f, "
            "\"in_flight_millions\": %.3f, \"most_in_flight_millions\": %.3f, \"library_version\": \"%s\", \"ok\": %s}\n",
-           argv[1], threads, lasted, all / lasted * 1e-3, done / lasted * 1e-3, (double)(all - done) * 1e-6, most * 1e-6, neap_version(), done > 0 ? "true" : "false");
+           argv[1], threads, lasted, all / lasted * 1e-3, done / lasted * 1e-3,
+               (double)(all - done) * 1e-6, most * 1e-6, neap_version(), done > 0 ? "true"
+               : "false");
     return done > 0 ? 0 : 1;
 }

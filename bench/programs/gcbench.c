@@ -1,9 +1,12 @@
-/* gcbench SCALE: the garbage collection benchmark of Ellis, Kovac and Boehm, written anew from its published parameters.
+/* gcbench SCALE: the garbage collection benchmark of Ellis, Kovac and Boehm, written anew from its
+ * published parameters.
  *
- * With SCALE 16 these are the published ones: a stretch tree of depth 18 that is dropped at once, a long-lived tree of depth 16, an array of
- * 500,000 doubles that stays too, and trees of depths 4, 6, … 16, built top-down and bottom-up, so many of each depth that twice the nodes of
- * the stretch tree are made. A larger SCALE moves all depths up and keeps the array.
- * The check: every tree has its number of nodes (also the long-lived one, at the end), and the array holds what was stored. */
+ * With SCALE 16 these are the published ones: a stretch tree of depth 18 that is dropped at once, a
+ * long-lived tree of depth 16, an array of 500,000 doubles that stays too, and trees of depths 4,
+ * 6, … 16, built top-down and bottom-up, so many of each depth that twice the nodes of the stretch
+ * tree are made. A larger SCALE moves all depths up and keeps the array. The check: every tree has
+ * its number of nodes (also the long-lived one, at the end), and the array holds what was
+ * stored. */
 #include "bench_gc.h"
 
 enum { MINIMUM_DEPTH = 4, STRETCH_ABOVE = 2, ARRAY_LENGTH = 500000 };
@@ -56,7 +59,8 @@ static void build_and_drop(long depth, long stretch_depth)
     for (uint64_t i = 0; i < trees; i++) {
         struct node *root = bench_gc_allocate(sizeof *root);
         populate(root, depth);
-        /* Counting each tree would be another benchmark: the last one of each depth stands for them. */
+        /* Counting each tree would be another benchmark: the last one of each depth stands for
+           them. */
         if (i + 1 == trees)
             ok &= count_nodes(root) == tree_size(depth);
         bench_keep(root);
@@ -89,6 +93,7 @@ int main(int argc, char **argv)
     ok &= nodes == tree_size(scale);
     for (long i = 0; i < ARRAY_LENGTH; i++)
         ok &= array[i] == 1.0 / (double)(i + 1);
-    printf("{\"program\": \"gcbench\", \"scale\": %ld, \"long_lived_nodes\": %" PRIu64, scale, nodes);
+    printf("{\"program\": \"gcbench\", \"scale\": %ld, \"long_lived_nodes\": %" PRIu64, scale,
+        nodes);
     return bench_gc_finish(ok);
 }

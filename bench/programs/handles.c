@@ -1,6 +1,8 @@
-/* handles KIND THREADS MILLIONS: every thread makes a handle of KIND (weak, strong, pinned) to its object, reads it and frees it, MILLIONS million times; turns per second.
+/* handles KIND THREADS MILLIONS: every thread makes a handle of KIND (weak, strong, pinned) to its
+ * object, reads it and frees it, MILLIONS million times; turns per second.
  *
- * The same loop as peers/Handles.cs. Only on neap.h. Invariant: every read gives the object that the handle was made for, or the program says that it is not ok. */
+ * The same loop as peers/Handles.cs. Only on neap.h. Invariant: every read gives the object that
+ * the handle was made for, or the program says that it is not ok. */
 #include "bench.h"
 #include <neap.h>
 #include <pthread.h>
@@ -43,6 +45,7 @@ int main(int argc, char **argv)
         pthread_join(thread[i], NULL);
     double seconds = bench_seconds() - began;
     printf("{\"program\":\"handles\",\"kind\":\"%s\",\"threads\":%ld,\"millions_per_second\":%.3f,\"seconds\":%.3f,\"library_version\":\"%s\",\"ok\":%s}\n",
-           kinds[kind], threads, (double)threads * turns / seconds * 1e-6, seconds, neap_version(), wrong ? "false" : "true");
+           kinds[kind], threads, (double)threads * turns / seconds * 1e-6, seconds, neap_version(),
+               wrong ? "false" : "true");
     return wrong;
 }

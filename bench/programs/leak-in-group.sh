@@ -1,6 +1,7 @@
 #!/bin/bash
-# leak-in-group ARGUMENT…: runs the program `leak`, which lies beside it, in a memory control group of its own with a limit of 64 MiB (version 1 or 2, whichever memory is under), and takes the group away again.
-# Who may not make a group, mostly anybody but root, gets status 1 and is told.
+# leak-in-group ARGUMENT…: runs the program `leak`, which lies beside it, in a memory control group
+# of its own with a limit of 64 MiB (version 1 or 2, whichever memory is under), and takes the group
+# away again. Who may not make a group, mostly anybody but root, gets status 1 and is told.
 set -u
 program=$(dirname "$(realpath "$0")")/leak
 if [ -e /sys/fs/cgroup/memory/memory.limit_in_bytes ]; then

@@ -1,9 +1,11 @@
-/* mark MILLIONS TURNS: marks a heap of MILLIONS million linked 48-byte objects in random order; prints nanoseconds per object.
+/* mark MILLIONS TURNS: marks a heap of MILLIONS million linked 48-byte objects in random order;
+ * prints nanoseconds per object.
  *
- * The objects form one complete binary tree in which neighbours in the tree are nowhere near each other in memory, so that marking is
- * bound by memory latency, as in an old heap, but not serial, as it would be for one long list. Collections are explicit and timed from
- * outside: a first one that is not counted (it pays for what building left undone), then TURNS more; nothing is allocated between them.
- * The check: all objects are still there with the contents they got. */
+ * The objects form one complete binary tree in which neighbours in the tree are nowhere near each
+ * other in memory, so that marking is bound by memory latency, as in an old heap, but not serial,
+ * as it would be for one long list. Collections are explicit and timed from outside: a first one
+ * that is not counted (it pays for what building left undone), then TURNS more; nothing is
+ * allocated between them. The check: all objects are still there with the contents they got. */
 #include "bench_gc.h"
 #include <sys/mman.h>
 
@@ -15,12 +17,14 @@ struct object {
 
 static struct object *root;
 
-/* Counts the objects below `object` whose number is right; the tree's depth is about 25, so recursion is cheap. */
+/* Counts the objects below `object` whose number is right; the tree's depth is about 25, so
+   recursion is cheap. */
 static uint64_t count_right(const struct object *object, uint64_t number)
 {
     if (object == NULL)
         return 0;
-    return (object->number == number) + count_right(object->left, 2 * number + 1) + count_right(object->right, 2 * number + 2);
+    return (object->number == number) + count_right(object->left, 2 * number + 1)
+        + count_right(object->right, 2 * number + 2);
 }
 
 static int by_value(const void *left, const void *right)
@@ -38,7 +42,8 @@ int main(int argc, char **argv)
     /* The collector stays off while the only pointers to the objects are where it does not look. */
     GC_disable();
     size_t bytes = count * sizeof(struct object *);
-    struct object **order = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct object **order = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+        -1, 0);
     if (order == MAP_FAILED) {
         perror("mark: mmap");
         return 1;

@@ -1,6 +1,8 @@
-/* monitors THREADS MILLIONS: all threads enter and leave the monitor of one object, MILLIONS million times each, and count in it; enters per second.
+/* monitors THREADS MILLIONS: all threads enter and leave the monitor of one object, MILLIONS
+ * million times each, and count in it; enters per second.
  *
- * The same loop as peers/Monitors.cs. Only on neap.h. Invariant: nothing is counted twice or lost, or the program says that it is not ok. */
+ * The same loop as peers/Monitors.cs. Only on neap.h. Invariant: nothing is counted twice or lost,
+ * or the program says that it is not ok. */
 #include "bench.h"
 #include <neap.h>
 #include <pthread.h>
@@ -35,6 +37,7 @@ int main(int argc, char **argv)
     double seconds = bench_seconds() - began;
     bool ok = counter->count == threads * turns;
     printf("{\"program\":\"monitors\",\"threads\":%ld,\"millions_per_second\":%.3f,\"seconds\":%.3f,\"library_version\":\"%s\",\"ok\":%s}\n", threads,
-           (double)threads * turns / seconds * 1e-6, seconds, neap_version(), ok ? "true" : "false");
+           (double)threads * turns / seconds * 1e-6, seconds, neap_version(), ok ? "true"
+               : "false");
     return !ok;
 }

@@ -1,7 +1,9 @@
-/* processor.h: whether the calling thread was kept from a processor, by what the kernel counts for it.
+/* processor.h: whether the calling thread was kept from a processor, by what the kernel counts for
+ * it.
  *
- * Invariant: counts only grow; they are those of the thread that asks. A kernel that does not count the time spent waiting (no /proc/thread-self/schedstat) gives 0 for it, and the switches alone count.
- * Used by pauses.c, by its one thread. */
+ * Invariant: counts only grow; they are those of the thread that asks. A kernel that does not count
+ * the time spent waiting (no /proc/thread-self/schedstat) gives 0 for it, and the switches alone
+ * count. Used by pauses.c, by its one thread. */
 #ifndef NEAP_BENCH_PROCESSOR_H
 #define NEAP_BENCH_PROCESSOR_H
 
@@ -30,14 +32,17 @@ static struct processor_counts processor_counts(void)
         file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     char line[128] = "";
     uint64_t running;
-    if (file < 0 || pread(file, line, sizeof line - 1, 0) <= 0 || sscanf(line, "%" SCNu64 " %" SCNu64, &running, &counts.waiting) != 2)
+    if (file < 0 || pread(file, line, sizeof line - 1, 0) <= 0 ||
+        sscanf(line, "%" SCNu64 " %" SCNu64, &running, &counts.waiting) != 2)
         counts.waiting = 0;
     return counts;
 }
 
-static bool processor_was_taken(const struct processor_counts *before, const struct processor_counts *after)
+static bool processor_was_taken(const struct processor_counts *before,
+    const struct processor_counts *after)
 {
-    return after->switches != before->switches || after->waiting - before->waiting > PROCESSOR_WAIT_NS;
+    return after->switches != before->switches ||
+        after->waiting - before->waiting > PROCESSOR_WAIT_NS;
 }
 
 #endif

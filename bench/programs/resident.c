@@ -1,8 +1,10 @@
-/* resident SECONDS: allocates and drops small objects (8 to 128 bytes) for SECONDS seconds; prints how much memory was resident.
+/* resident SECONDS: allocates and drops small objects (8 to 128 bytes) for SECONDS seconds; prints
+ * how much memory was resident.
  *
- * At any time only the last 1,024 objects are alive, so whatever more is resident is the library's doing. VmRSS is read 10 times a second
- * (its highest value after the first second is the steady state), VmHWM at the end. The check: each object that is still alive when its turn
- * to be replaced comes holds what was stored in it. */
+ * At any time only the last 1,024 objects are alive, so whatever more is resident is the library's
+ * doing. VmRSS is read 10 times a second (its highest value after the first second is the steady
+ * state), VmHWM at the end. The check: each object that is still alive when its turn to be replaced
+ * comes holds what was stored in it. */
 #include "bench_gc.h"
 
 enum { ALIVE = 1024, BATCH = 4096 };
@@ -42,6 +44,7 @@ int main(int argc, char **argv)
     double elapsed = bench_seconds() - began;
     printf("{\"program\": \"resident\", \"seconds\": %ld, \"objects\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"ns_per_object\": %.2f"
            ", \"steady_rss_mb\": %.2f, \"peak_rss_mb\": %.2f",
-           seconds, made, wrong, elapsed * 1e9 / (double)made, (double)steady_kib / 1024, (double)bench_status_kib("VmHWM:") / 1024);
+           seconds, made, wrong, elapsed * 1e9 / (double)made, (double)steady_kib / 1024,
+               (double)bench_status_kib("VmHWM:") / 1024);
     return bench_gc_finish(wrong == 0);
 }

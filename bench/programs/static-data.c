@@ -1,6 +1,8 @@
-/* static-data [SECONDS [RATE]]: a program with 64 MB of pointers in static data (.bss), of which it replaces RATE a second.
+/* static-data [SECONDS [RATE]]: a program with 64 MB of pointers in static data (.bss), of which it
+ * replaces RATE a second.
  *
- * How long does it stand while they are read? The check: every entry is right at each turn and at the end. */
+ * How long does it stand while they are read? The check: every entry is right at each turn and at
+ * the end. */
 #include "large-roots.h"
 
 static struct entry *table[(64 << 20) / sizeof(struct entry *)];

@@ -1,7 +1,9 @@
-/* still SECONDS: what the machine alone does to a program of two busy threads; prints the longest time for which one of them did not run.
+/* still SECONDS: what the machine alone does to a program of two busy threads; prints the longest
+ * time for which one of them did not run.
  *
- * The control of `pauses`: there too one thread works and another marks. Whatever else wants a processor takes it from one of them, and a pause
- * that is measured contains that. Without a collector, without allocation. */
+ * The control of `pauses`: there too one thread works and another marks. Whatever else wants a
+ * processor takes it from one of them, and a pause that is measured contains that. Without a
+ * collector, without allocation. */
 #include <pthread.h>
 #include "bench.h"
 
@@ -30,6 +32,7 @@ int main(int argc, char **argv)
     look(&longest[0]);
     pthread_join(other, NULL);
     double most = (double)(longest[0] > longest[1] ? longest[0] : longest[1]);
-    printf("{\"program\": \"still\", \"longest_pause_ms\": %.3f, \"ok\": %s}\n", most * 1e-6, most > 0 ? "true" : "false");
+    printf("{\"program\": \"still\", \"longest_pause_ms\": %.3f, \"ok\": %s}\n", most * 1e-6,
+        most > 0 ? "true" : "false");
     return most > 0 ? 0 : 1;
 }

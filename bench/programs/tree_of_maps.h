@@ -1,8 +1,10 @@
-/* tree_of_maps.h: the live data of live.c and pauses.c: a tree whose inner nodes and leaves are hash maps of 64 entries, all small objects.
+/* tree_of_maps.h: the live data of live.c and pauses.c: a tree whose inner nodes and leaves are
+ * hash maps of 64 entries, all small objects.
  *
- * An entry of a leaf map holds a value, a value holds a note (a short text, without pointers): per key 32 + 32 + 24 bytes and its part of
- * the map. Keys are 0, 1, 2, …; the digits of a key to the base 64 are the way from the root to its entry.
- * Invariant: the value found under a key carries that key, the note's text is made from key and version. One thread only. */
+ * An entry of a leaf map holds a value, a value holds a note (a short text, without pointers): per
+ * key 32 + 32 + 24 bytes and its part of the map. Keys are 0, 1, 2, …; the digits of a key to the
+ * base 64 are the way from the root to its entry. Invariant: the value found under a key carries
+ * that key, the note's text is made from key and version. One thread only. */
 #ifndef NEAP_BENCH_TREE_OF_MAPS_H
 #define NEAP_BENCH_TREE_OF_MAPS_H
 
@@ -54,7 +56,8 @@ static inline struct value *tree_make_value(uint64_t key, uint64_t version)
 static inline bool tree_value_right(const struct value *value, uint64_t key)
 {
     char letter = (char)('a' + value->sum % 26);
-    return value->key == key && value->sum == tree_sum(key, value->version) && value->note[0] == letter
+    return value->key == key && value->sum == tree_sum(key, value->version) &&
+        value->note[0] == letter
            && value->note[NOTE_BYTES - 2] == letter && value->note[NOTE_BYTES - 1] == '\0';
 }
 
@@ -137,7 +140,8 @@ static inline void tree_build(struct tree *tree, size_t bytes)
     }
 }
 
-/* Looks up a random key and puts a new value in the old one's place; false when what was found is wrong. */
+/* Looks up a random key and puts a new value in the old one's place; false when what was found is
+   wrong. */
 static inline bool tree_replace_one(struct tree *tree, uint64_t *random)
 {
     uint64_t key = (bench_random(random) >> 11) % tree->keys;

@@ -1,13 +1,18 @@
-/* weak-pause THOUSANDS CYCLES: what THOUSANDS thousand weak handles, half of which lose their object in each cycle, add to the stops of a cycle: medians of the sum of its stops, with and without.
+/* weak-pause THOUSANDS CYCLES: what THOUSANDS thousand weak handles, half of which lose their
+ * object in each cycle, add to the stops of a cycle: medians of the sum of its stops, with and
+ * without.
  *
- * Only on neap.h. Invariant: before each cycle all handles have an object, after it about half of them, or the program says that it is not ok. The objects are there in both parts, so that marking costs the same. */
+ * Only on neap.h. Invariant: before each cycle all handles have an object, after it about half of
+ * them, or the program says that it is not ok. The objects are there in both parts, so that marking
+ * costs the same. */
 #include "cycle_stops.h"
 
 static void **kept;
 static neap_handle *handles;
 static long count;
 
-/* Objects for all, of which every second one is kept by nothing but the stack that is left with this call. */
+/* Objects for all, of which every second one is kept by nothing but the stack that is left with
+   this call. */
 __attribute__((noinline)) static void fill(int with_handles)
 {
     for (long i = 0; i < count; i++) {

@@ -1,6 +1,8 @@
-/* weak-stress THREADS THOUSANDS: threads make objects with weak handles, keep the last hundred objects, and drop the rest; every handle is read again and freed a while later.
+/* weak-stress THREADS THOUSANDS: threads make objects with weak handles, keep the last hundred
+ * objects, and drop the rest; every handle is read again and freed a while later.
  *
- * The same loop as peers/WeakStress.cs. Only on neap.h. Invariant: a kept object's handle gives it, a dropped one's gives it or null, or the program says that it is not ok. */
+ * The same loop as peers/WeakStress.cs. Only on neap.h. Invariant: a kept object's handle gives it,
+ * a dropped one's gives it or null, or the program says that it is not ok. */
 #include "bench.h"
 #include <neap.h>
 #include <pthread.h>
@@ -31,7 +33,8 @@ static void *run(void *argument)
             item->number = turn;
             handles[turn % LATER] = neap_handle_alloc(item, NEAP_HANDLE_WEAK);
             kept[turn % KEPT] = item;
-            bad += turn >= KEPT && neap_handle_get(handles[(turn - KEPT + 1) % LATER]) != kept[(turn + 1) % KEPT];
+            bad += turn >= KEPT && neap_handle_get(handles[(turn - KEPT + 1) % LATER]) != kept[(turn
+                + 1) % KEPT];
         }
     }
     __atomic_add_fetch(&wrong, bad, __ATOMIC_RELAXED);

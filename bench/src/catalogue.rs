@@ -1,6 +1,7 @@
 //! All experiments, with the bars they have to reach. The one place that says what is measured.
 //!
-//! Pure: builds data from a size (`full` or `quick`) and the list of client cases. Called by `main`.
+//! Pure: builds data from a size (`full` or `quick`) and the list of client cases. Called by
+//! `main`.
 
 mod finalizers;
 mod handles;
@@ -16,7 +17,8 @@ use watches::{huge_pages, watches};
 
 use crate::experiment::{Bar, Contestant, Draw, Experiment, Figure, Library, Metric};
 
-/// The real programs that the means are about; each has at least one timed case, named after it (`guile-trees`).
+/// The real programs that the means are about; each has at least one timed case, named after it
+/// (`guile-trees`).
 const PROGRAMS: [&str; 6] = ["crystal", "ecl", "guile", "neko", "nim", "w3m"];
 
 /// Programs whose longest stop has a bar.
@@ -72,7 +74,8 @@ fn is_long(name: &str) -> bool {
     name == "pauses-4g" || name.starts_with("watches-") || name.starts_with("finalizers-")
 }
 
-/// The experiments of `all` that `names` ask for: each is a whole name or its beginning up to a hyphen. Without names all but the longest.
+/// The experiments of `all` that `names` ask for: each is a whole name or its beginning up to a
+/// hyphen. Without names all but the longest.
 pub fn choose(all: Vec<Experiment>, names: &[String]) -> Result<Vec<Experiment>, String> {
     if names.is_empty() {
         return Ok(all.into_iter().filter(|experiment| !is_long(&experiment.name)).collect());
@@ -284,7 +287,8 @@ fn live(size: &str, seconds: &str) -> Experiment {
     experiment("live", both("live", &[size, seconds]), figures)
 }
 
-/// The requests of five programs of 2010, replayed: what is wasted, as a part of what their collector wasted.
+/// The requests of five programs of 2010, replayed: what is wasted, as a part of what their
+/// collector wasted.
 fn patterns() -> Experiment {
     let replay = |label: &str, library, program: &str, mode: &str| {
         contestant(label, library, program, &["patterns-2010.json", "all", mode])
@@ -380,7 +384,8 @@ fn client_cases(cases: &[String]) -> Experiment {
         }
         pairs.push((ours, peer));
     }
-    // A mean over five programs must not pass for one over six: a program without a case is a pair that never ran.
+    // A mean over five programs must not pass for one over six: a program without a case is a pair
+    // that never ran.
     let has_case = |program: &str| {
         cases.iter().any(|case| case == program || case.starts_with(&format!("{program}-")))
     };

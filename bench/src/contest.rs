@@ -1,7 +1,8 @@
 //! Runs an experiment: contestants in turn, every result checked, numbers collected.
 //!
-//! Invariant: a sample is kept only if the program ended well, said `ok`, ran on the library it was meant for, and printed what its peer
-//! printed. A contestant that fails once does not run again. Main thread; one program at a time.
+//! Invariant: a sample is kept only if the program ended well, said `ok`, ran on the library it was
+//! meant for, and printed what its peer printed. A contestant that fails once does not run again.
+//! Main thread; one program at a time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -107,7 +108,8 @@ fn invocation(contestant: &Contestant, setting: &Setting) -> Invocation {
         .map(|(name, value)| (name.clone(), value.clone().into()))
         .collect();
     if contestant.library == Library::Neap {
-        // Clients may load libgc by dlopen or through a launcher: `neap run`, where there is one beside the library, knows how to reach them.
+        // Clients may load libgc by dlopen or through a launcher: `neap run`, where there is one
+        // beside the library, knows how to reach them.
         let launcher = setting.neap.join("../../bin/neap");
         if is_client(contestant) && launcher.is_file() {
             environment.insert(
@@ -126,7 +128,8 @@ fn invocation(contestant: &Contestant, setting: &Setting) -> Invocation {
     }
 }
 
-/// A ratio of a library to itself looks fine and says nothing, so a program on the wrong library fails.
+/// A ratio of a library to itself looks fine and says nothing, so a program on the wrong library
+/// fails.
 fn check_library(
     contestant: &Contestant,
     setting: &Setting,
@@ -166,7 +169,8 @@ fn check_library(
     }
 }
 
-/// Whether the folder given as ours lies in a build of Neap; it does not when libgc is measured against itself to see the noise.
+/// Whether the folder given as ours lies in a build of Neap; it does not when libgc is measured
+/// against itself to see the noise.
 fn is_neap_library(folder: &Path) -> bool {
     folder.ends_with("lib/neap")
 }
@@ -244,7 +248,8 @@ fn flatten(prefix: &str, value: &Value, sample: &mut Sample) {
     }
 }
 
-/// The version that the library itself names; the drop-in names the libgc version it stands for, so for Neap the summary counts.
+/// The version that the library itself names; the drop-in names the libgc version it stands for, so
+/// for Neap the summary counts.
 fn version(contestant: &Contestant, outcome: &Outcome) -> Option<String> {
     let (source, field) = if contestant.library.is_neap() {
         (&outcome.summary, "version")

@@ -1,7 +1,8 @@
 //! What an experiment is: who competes, and which figures are drawn from the runs.
 //!
-//! Contestants of one experiment are run in turn, A B A B …, so that a machine which drifts slows both. Plain data; filled in by `catalogue`,
-//! read by `contest` (which runs it) and `report` (which draws the figures).
+//! Contestants of one experiment are run in turn, A B A B …, so that a machine which drifts slows
+//! both. Plain data; filled in by `catalogue`, read by `contest` (which runs it) and `report`
+//! (which draws the figures).
 
 use std::collections::BTreeMap;
 
@@ -68,7 +69,8 @@ pub struct Contestant {
     pub environment: BTreeMap<String, String>,
 }
 
-/// Something measured in each run: a field of the program's line, or one that `contest` adds (`wall_seconds`, `peak_mb`, …).
+/// Something measured in each run: a field of the program's line, or one that `contest` adds
+/// (`wall_seconds`, `peak_mb`, …).
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {

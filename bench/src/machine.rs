@@ -1,6 +1,7 @@
 //! What kind of machine figures were taken on: never its name, only what decides the figures.
 //!
-//! Everything is read from the system's own files; what cannot be read says `unknown`. Called once, by `main`.
+//! Everything is read from the system's own files; what cannot be read says `unknown`. Called once,
+//! by `main`.
 
 use std::fs;
 use std::thread;
@@ -53,7 +54,8 @@ impl Machine {
         )
     }
 
-    /// A short name for a file: processor and cores, so that results of like machines lie side by side.
+    /// A short name for a file: processor and cores, so that results of like machines lie side by
+    /// side.
     pub fn slug(&self) -> String {
         let mut slug = String::new();
         for character in self.processor.to_lowercase().chars() {
@@ -67,12 +69,14 @@ impl Machine {
     }
 }
 
-/// Seconds that all processors together have been busy since the machine started, also for other programs and other guests of the host.
+/// Seconds that all processors together have been busy since the machine started, also for other
+/// programs and other guests of the host.
 pub fn busy_seconds() -> Option<f64> {
     busy_of(&fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// The kernel counts in hundredths of a second: user, nice, system, idle, waiting, two kinds of interrupts, stolen by the host.
+/// The kernel counts in hundredths of a second: user, nice, system, idle, waiting, two kinds of
+/// interrupts, stolen by the host.
 fn busy_of(stat: &str) -> Option<f64> {
     let counts: Vec<f64> = stat
         .lines()

@@ -1,8 +1,11 @@
-//! `neap-bench`: runs the benchmarks, each against its peer in the same run, and prints the ratios next to the bars they have to reach.
+//! `neap-bench`: runs the benchmarks, each against its peer in the same run, and prints the ratios
+//! next to the bars they have to reach.
 //!
-//! The way of a figure: `catalogue` says what is measured (in the terms of `experiment`), `needs` builds programs and finds peers, `contest`
-//! runs contestants in turn through `process`, `report` draws rows with `statistics`, `record` keeps them, `table` prints them. One thread,
-//! because anything else we did would be measured too. `suite` is a command of its own, for programs in D. `make bench` calls it; docs/benchmarks.md explains the method.
+//! The way of a figure: `catalogue` says what is measured (in the terms of `experiment`), `needs`
+//! builds programs and finds peers, `contest` runs contestants in turn through `process`, `report`
+//! draws rows with `statistics`, `record` keeps them, `table` prints them. One thread, because
+//! anything else we did would be measured too. `suite` is a command of its own, for programs in D.
+//! `make bench` calls it; docs/benchmarks.md explains the method.
 
 #![deny(unsafe_code)]
 
@@ -37,7 +40,8 @@ use crate::record::{ExperimentRecord, Record};
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Benchmarks to run: names, or their beginnings (`alloc` is all of alloc-16, alloc-32, …). Without names all but pauses-4g and the watches
+    /// Benchmarks to run: names, or their beginnings (`alloc` is all of alloc-16, alloc-32, …).
+    /// Without names all but pauses-4g and the watches
     names: Vec<String>,
     /// Runs of each program; a figure for the record is the median of at least 5
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -64,7 +68,8 @@ struct Arguments {
     #[arg(long, value_name = "DIR")]
     library: Option<PathBuf>,
     /// Seconds after which a single run is stopped and counts as failed
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
 }
 
@@ -130,7 +135,8 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         .all(|row| row.is_complete()))
 }
 
-/// Runs the chosen experiments. The record is written after each, so that a run broken off leaves what it has.
+/// Runs the chosen experiments. The record is written after each, so that a run broken off leaves
+/// what it has.
 fn measure(arguments: &Arguments, root: &Path, chosen: &[Experiment]) -> Result<Record, String> {
     let neap = arguments.library.clone().unwrap_or_else(|| root.join("build/lib/neap"));
     if !neap.join("libgc.so.1").exists() {
@@ -233,7 +239,8 @@ fn revision(root: &Path) -> String {
     if changed { commit + "+" } else { commit }
 }
 
-/// Options that whoever started us set for Neap: they reach the programs, so they belong to the figures.
+/// Options that whoever started us set for Neap: they reach the programs, so they belong to the
+/// figures.
 fn neap_variables() -> BTreeMap<String, String> {
     std::env::vars()
         .filter(|(name, _)| name.starts_with("NEAP_") && name != "NEAP_SUMMARY")

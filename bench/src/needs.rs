@@ -1,7 +1,9 @@
-//! What the experiments need before they can run: programs built, peers installed. Says what is missing and how to get it, or gets it.
+//! What the experiments need before they can run: programs built, peers installed. Says what is
+//! missing and how to get it, or gets it.
 //!
-//! Whether a peer is there is found by compiling and linking a line against it, not by asking a package manager, so that a peer built by hand
-//! counts too. Main thread, before anything is measured.
+//! Whether a peer is there is found by compiling and linking a line against it, not by asking a
+//! package manager, so that a peer built by hand counts too. Main thread, before anything is
+//! measured.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -99,7 +101,8 @@ impl Runtime {
     }
 }
 
-/// Builds what the experiments need. Answers the libraries that cannot take part, by name, with the reason.
+/// Builds what the experiments need. Answers the libraries that cannot take part, by name, with the
+/// reason.
 pub fn prepare(
     root: &Path,
     chosen: &[Experiment],
@@ -188,7 +191,8 @@ fn is_there(peer: &Peer) -> Result<bool, String> {
             format!("cannot start the C compiler `cc` ({error}); Debian's package is gcc")
         })?;
     if let Some(mut input) = compiler.stdin.take() {
-        // A compiler that fails before it has read everything breaks the pipe; its exit status tells.
+        // A compiler that fails before it has read everything breaks the pipe; its exit status
+        // tells.
         let _ = writeln!(input, "#include <{}>\nint main(void) {{ return 0; }}", peer.header);
     }
     let status =
@@ -245,7 +249,8 @@ fn run_install(words: &[String]) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{text}` failed: {status}")) }
 }
 
-/// The client cases that are timed: a folder under tests/clients whose `run` says `Timed.` in its opening comment.
+/// The client cases that are timed: a folder under tests/clients whose `run` says `Timed.` in its
+/// opening comment.
 pub fn timed_clients(root: &Path) -> Vec<String> {
     let mut cases: Vec<String> = std::fs::read_dir(root.join("tests/clients"))
         .into_iter()

@@ -1,11 +1,14 @@
-//! Runs one program once and measures it: wall time, processor time, peak memory, what it printed, what the library summed up.
+//! Runs one program once and measures it: wall time, processor time, peak memory, what it printed,
+//! what the library summed up.
 //!
-//! Output goes to files, not pipes, so a program never waits for us and we never wake up while it is measured. Peak memory is the kernel's
-//! `ru_maxrss`, the largest of the program and of the children it waited for. One run at a time, from the main thread.
+//! Output goes to files, not pipes, so a program never waits for us and we never wake up while it
+//! is measured. Peak memory is the kernel's `ru_maxrss`, the largest of the program and of the
+//! children it waited for. One run at a time, from the main thread.
 //!
 //! # Safety
-//! Three system calls that the standard library lacks: `pidfd_open` and `poll` to wait with a limit, `wait4` for the resource usage of one
-//! child. Each gets only the id of a child that we started and have not reaped, and memory of this stack frame.
+//! Three system calls that the standard library lacks: `pidfd_open` and `poll` to wait with a
+//! limit, `wait4` for the resource usage of one child. Each gets only the id of a child that we
+//! started and have not reaped, and memory of this stack frame.
 
 #![allow(unsafe_code)]
 
@@ -23,7 +26,8 @@ use serde_json::Value;
 
 use crate::machine::busy_seconds;
 
-/// The kernel counts busy time in hundredths of a second on each processor, so in a shorter run others cannot be told from rounding.
+/// The kernel counts busy time in hundredths of a second on each processor, so in a shorter run
+/// others cannot be told from rounding.
 const SHORTEST_TO_TELL: f64 = 0.5;
 
 /// What to run, and with which surroundings.
@@ -33,7 +37,8 @@ pub struct Invocation {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Environment variables to set, after those that would choose a library or tune one have been removed.
+    /// Environment variables to set, after those that would choose a library or tune one have been
+    /// removed.
     pub environment: BTreeMap<String, OsString>,
     /// Whether `NEAP_*` variables of our own environment reach the program.
     pub keep_neap_variables: bool,
@@ -50,7 +55,8 @@ pub struct Outcome {
     pub system_seconds: f64,
     /// Peak resident memory in MB (2^20 bytes, as the other tools print it).
     pub peak_mb: f64,
-    /// How many processors others kept busy meanwhile, on average; nothing for a run too short to tell.
+    /// How many processors others kept busy meanwhile, on average; nothing for a run too short to
+    /// tell.
     pub other_processors: Option<f64>,
     /// Standard output.
     pub output: String,
@@ -61,7 +67,8 @@ pub struct Outcome {
 }
 
 impl Invocation {
-    /// Runs the program; an exit status other than 0, a signal, or more than `limit` of time is an error that says which.
+    /// Runs the program; an exit status other than 0, a signal, or more than `limit` of time is an
+    /// error that says which.
     pub fn run(&self, limit: Duration) -> Result<Outcome, String> {
         let folder = tempfile::tempdir()
             .map_err(|error| format!("cannot make a temporary folder: {error}"))?;
@@ -165,7 +172,8 @@ fn wait_for(mut child: Child, limit: Duration) -> io::Result<(ExitStatus, libc::
     // SAFETY: an all-zero rusage is a valid one.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
-        // SAFETY: `process` is our own child, not yet reaped (`child` is never waited for elsewhere); both pointers are to this frame.
+        // SAFETY: `process` is our own child, not yet reaped (`child` is never waited for
+        // elsewhere); both pointers are to this frame.
         if unsafe { libc::wait4(process, &mut status, 0, &mut usage) } == process {
             break;
         }

@@ -1,7 +1,9 @@
-//! What a run of the benchmarks leaves behind: one JSON file for a day and kind of machine, every sample in it.
+//! What a run of the benchmarks leaves behind: one JSON file for a day and kind of machine, every
+//! sample in it.
 //!
-//! Invariant: a record holds the samples, and rows drawn from just these; reading a file back and printing it gives the same table. A
-//! second run on the same day replaces the experiments it ran and keeps the others. Written by `main` after each experiment.
+//! Invariant: a record holds the samples, and rows drawn from just these; reading a file back and
+//! printing it gives the same table. A second run on the same day replaces the experiments it ran
+//! and keeps the others. Written by `main` after each experiment.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -108,7 +110,8 @@ impl Record {
         read_json(path)
     }
 
-    /// Where it belongs: results that count under bench/results, quick ones with the things that were built.
+    /// Where it belongs: results that count under bench/results, quick ones with the things that
+    /// were built.
     pub fn path(&self, root: &Path) -> PathBuf {
         let folder = if self.quick { "build/bench/results" } else { "bench/results" };
         root.join(folder).join(format!("{}-{}.json", self.date, self.machine.slug()))

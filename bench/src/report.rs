@@ -1,6 +1,7 @@
 //! Draws the rows of the table from the samples: medians, ratios, means over several ratios.
 //!
-//! Pure. Invariant: a row with a ratio has runs on both sides; whatever is missing is named in the row's note. Called by `main`.
+//! Pure. Invariant: a row with a ratio has runs on both sides; whatever is missing is named in the
+//! row's note. Called by `main`.
 
 use crate::experiment::{Draw, Figure, Metric};
 use crate::record::{ContestantRecord, Row};
@@ -90,7 +91,8 @@ impl Side {
             .collect();
         let missing =
             || values.is_empty().then(|| format!("{label} does not report {}", metric.field()));
-        // A contestant that failed once has no figure: a median of the runs before it crashed would hide the crash.
+        // A contestant that failed once has no figure: a median of the runs before it crashed would
+        // hide the crash.
         let failed = contestant.failure.as_ref().map(|failure| format!("{label}: {failure}"));
         let usable = if failed.is_some() { &[][..] } else { &values[..] };
         let version =

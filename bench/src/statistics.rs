@@ -1,6 +1,7 @@
 //! Medians, geometric means and spreads of measured figures: pure functions.
 //!
-//! Every function answers `None` for an empty list, so that 'nothing was measured' cannot pass for a number. Called by `report`.
+//! Every function answers `None` for an empty list, so that 'nothing was measured' cannot pass for
+//! a number. Called by `report`.
 
 /// The median; of an even number of values the mean of the middle two.
 pub fn median(values: &[f64]) -> Option<f64> {
@@ -14,7 +15,8 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The geometric mean of positive values; `None` when one of them is not positive, for then there is none.
+/// The geometric mean of positive values; `None` when one of them is not positive, for then there
+/// is none.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| *value <= 0.0) {
         return None;
@@ -28,7 +30,8 @@ pub fn largest(values: &[f64]) -> Option<f64> {
     values.iter().copied().max_by(f64::total_cmp)
 }
 
-/// How far two or more values lie apart: largest less smallest, as a share of the median. It is what a ratio near its bar has to be read with.
+/// How far two or more values lie apart: largest less smallest, as a share of the median. It is
+/// what a ratio near its bar has to be read with.
 pub fn spread(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;

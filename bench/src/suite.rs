@@ -1,7 +1,9 @@
-//! `neap-bench suite`: the programs of bench/gcbench, which do the work of the D runtime's benchmark suite, under druntime's collectors and under Neap.
+//! `neap-bench suite`: the programs of bench/gcbench, which do the work of the D runtime's
+//! benchmark suite, under druntime's collectors and under Neap.
 //!
-//! Invariant: modes run in turn, program by program, and a figure is the median of its runs; a program whose result is wrong gives no figure. The way of a figure: `mode` runs a program, `record` keeps samples,
-//! `table` and `plot` show them. Called by `main`, on its one thread.
+//! Invariant: modes run in turn, program by program, and a figure is the median of its runs; a
+//! program whose result is wrong gives no figure. The way of a figure: `mode` runs a program,
+//! `record` keeps samples, `table` and `plot` show them. Called by `main`, on its one thread.
 
 pub mod mode;
 pub mod plot;
@@ -67,7 +69,8 @@ pub struct Arguments {
     #[arg(long)]
     list: bool,
     /// Seconds after which a single run is stopped and counts as failed
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
 }
 

@@ -101,7 +101,8 @@ fn head(record: &Record) -> Vec<String> {
     head
 }
 
-/// Processors that others kept busy while an experiment ran: the contestant that fared worst, by its median.
+/// Processors that others kept busy while an experiment ran: the contestant that fared worst, by
+/// its median.
 fn others(experiment: &ExperimentRecord) -> Option<f64> {
     let of = |contestant: &ContestantRecord| {
         let values: Vec<f64> = contestant

@@ -1,11 +1,12 @@
 #!/bin/bash
-# A copy of the sources as a variant wants them: the library with something done otherwise, which only a
-# benchmark builds, to have what to compare with. Usage: bench/variants/prepare.sh VARIANT FOLDER.
+# A copy of the sources as a variant wants them: the library with something done otherwise, which
+# only a benchmark builds, to have what to compare with. Usage: bench/variants/prepare.sh VARIANT
+# FOLDER.
 #
-# VARIANT is a folder beside this file: `changes.patch`, and perhaps `bits.rs`, which takes the place of
-# crates/neap-core/src/heap/bits.rs. Files in FOLDER that are as they should be keep their time, so that
-# cargo builds what changed. Called by bench/Makefile, and by tools/tests, which sees whether the patches
-# still fit.
+# VARIANT is a folder beside this file: `changes.patch`, and perhaps `bits.rs`, which takes the
+# place of crates/neap-core/src/heap/bits.rs. Files in FOLDER that are as they should be keep their
+# time, so that cargo builds what changed. Called by bench/Makefile, and by tools/tests, which sees
+# whether the patches still fit.
 set -euo pipefail
 variant=$(realpath "$(dirname "$0")/$1")
 mkdir -p "$2"

@@ -1,15 +1,19 @@
-/* bh BODIES STEPS [conservative|typed]: the Barnes-Hut method: BODIES bodies under gravity for STEPS steps, with an octree made anew for each step.
+/* bh BODIES STEPS [conservative|typed]: the Barnes-Hut method: BODIES bodies under gravity for
+ * STEPS steps, with an octree made anew for each step.
  *
- * As in the program of the pattern of this name, a vector is an object of 16 bytes that points to an array of three numbers (25 bytes, without pointers),
- * and every difference of two places is a new vector: with 4,000 bodies and 8 steps some seven and a half million of them.
- * The checks: energy is kept within 1 %, the tree's forces are those of direct summation within 2.5 % (mean over some bodies), and each tree holds all mass. */
+ * As in the program of the pattern of this name, a vector is an object of 16 bytes that points to
+ * an array of three numbers (25 bytes, without pointers), and every difference of two places is a
+ * new vector: with 4,000 bodies and 8 steps some seven and a half million of them. The checks:
+ * energy is kept within 1 %, the tree's forces are those of direct summation within 2.5 % (mean
+ * over some bodies), and each tree holds all mass. */
 #include "workload.h"
 
 #include <math.h>
 
 enum { DIMENSIONS = 3, CHILDREN = 8, DEEPEST = 64, COMPARED_EVERY = 97 };
 
-static const double opening = 1.05;     /* a cell is taken as one mass if its side is less than this part of its distance */
+/* a cell is taken as one mass if its side is less than this part of its distance */
+static const double opening = 1.05;
 static const double softening = 0.05;   /* keeps close encounters finite; a length */
 static const double time_step = 0.0125;
 
@@ -34,7 +38,8 @@ struct body {
 static struct workload_type vector_type = {sizeof(struct vector), 1 << 0, 0, false};
 static struct workload_type node_type = {sizeof(struct node), 1 << 1 | 1 << 2, 0, false};
 static struct workload_type children_type = {CHILDREN * sizeof(struct node *), 0xff, 0, false};
-static struct workload_type body_type = {sizeof(struct body), 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5, 0, false};
+static struct workload_type body_type = {sizeof(struct body), 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4
+    | 1 << 5, 0, false};
 static uint64_t random_state = 123456789;
 
 static double uniform(double low, double high)
@@ -88,7 +93,8 @@ static struct body *make_bodies(long count)
         } while (chance > speed * speed * pow(1 - speed * speed, 3.5));
         body->node.mass = 1.0 / (double)count;
         body->node.place = on_sphere(radius * 3 * M_PI / 16);
-        body->velocity = on_sphere(speed * M_SQRT2 / pow(1 + radius * radius, 0.25) / sqrt(3 * M_PI / 16));
+        body->velocity = on_sphere(speed * M_SQRT2 / pow(1 + radius * radius,
+            0.25) / sqrt(3 * M_PI / 16));
         body->acceleration = make_vector(0, 0, 0);
         body->next = first;
         first = body;
@@ -96,7 +102,8 @@ static struct body *make_bodies(long count)
     return first;
 }
 
-/* Which of a cell's children a place lies in; moves `middle` to that child's, `half` being half of its side. */
+/* Which of a cell's children a place lies in; moves `middle` to that child's, `half` being half of
+   its side. */
 static int child_of(const struct vector *place, double *middle, double half)
 {
     int index = 0;
@@ -154,11 +161,13 @@ static void weigh(struct node *cell)
         cell->mass += child->mass;
         add_scaled(sum, child->mass, child->place);
     }
-    cell->place = make_vector(sum->at[0] / cell->mass, sum->at[1] / cell->mass, sum->at[2] / cell->mass);
+    cell->place = make_vector(sum->at[0] / cell->mass, sum->at[1] / cell->mass,
+        sum->at[2] / cell->mass);
 }
 
 /* Adds to `force` what a cell of side `side` pulls with at `body`. */
-static void pull(const struct node *node, double side, const struct node *body, struct vector *force)
+static void pull(const struct node *node, double side, const struct node *body,
+    struct vector *force)
 {
     if (node == body)
         return;
@@ -189,7 +198,8 @@ static struct node *make_tree(struct body *first, double *half)
     return root;
 }
 
-/* Forces on all bodies by the tree; half a step of velocity with the old ones and half with the new. */
+/* Forces on all bodies by the tree; half a step of velocity with the old ones and half with the
+   new. */
 static bool step(struct body *first, bool moving)
 {
     for (struct body *body = first; body != NULL && moving; body = body->next) {
@@ -208,7 +218,8 @@ static bool step(struct body *first, bool moving)
     return fabs(root->mass - 1) < 1e-9;
 }
 
-/* Energy of the whole, and by direct summation the mean error of the tree's forces over some bodies. Plain numbers: this is the check, not the work. */
+/* Energy of the whole, and by direct summation the mean error of the tree's forces over some
+   bodies. Plain numbers: this is the check, not the work. */
 static double energy(const struct body *first, double *error)
 {
     double total = 0, errors = 0;

@@ -1,7 +1,9 @@
-/* bigarr ROUNDS LENGTH [conservative|typed]: arrays of LENGTH pointers, one after the other, each filled with objects of 88 bytes.
+/* bigarr ROUNDS LENGTH [conservative|typed]: arrays of LENGTH pointers, one after the other, each
+ * filled with objects of 88 bytes.
  *
- * With 300 and 40,000 these are the twelve million objects of 88 bytes and the 300 arrays of the pattern of this name (whose pointers had 4 bytes, so that
- * its arrays had half the bytes). One array lives while the next is filled. The check: every object holds what was stored in it. */
+ * With 300 and 40,000 these are the twelve million objects of 88 bytes and the 300 arrays of the
+ * pattern of this name (whose pointers had 4 bytes, so that its arrays had half the bytes). One
+ * array lives while the next is filled. The check: every object holds what was stored in it. */
 #include "workload.h"
 
 struct element {

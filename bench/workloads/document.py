@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-# Writes the figures and graphs of docs/allocation-patterns.md from what `replay` prints and `neap report` says. Usage: document.py PATTERNS REPORTS REPLAYED…: PATTERNS is
-# patterns-2010.json; REPORTS a folder with PROGRAM.json, what `neap report --json` says of each replay on neap.h; each REPLAYED is LABEL=FILE with lines of replay's JSON. The
-# text between the markers of the document is replaced, and docs/allocation-patterns-*.svg are drawn. Called by `make -C bench document`.
+# Writes the figures and graphs of docs/allocation-patterns.md from what `replay` prints and
+# `neap report` says. Usage: document.py PATTERNS REPORTS REPLAYED…: PATTERNS is patterns-2010.json;
+# REPORTS a folder with PROGRAM.json, what `neap report --json` says of each replay on neap.h; each
+# REPLAYED is LABEL=FILE with lines of replay's JSON. The text between the markers of the document
+# is replaced, and docs/allocation-patterns-*.svg are drawn. Called by `make -C bench document`.
 import json
 import pathlib
 import sys
@@ -86,7 +88,8 @@ def graph_by_bin(path, title, columns, bins):
 
 def draw_bins(patterns, reports):
     """What was requested in each bin, and what that wasted then and wastes now."""
-    then = {program: {row["bin"]: row for row in pattern["requested"]["bins"]} for program, pattern in patterns.items()}
+    then = {program: {row["bin"]: row for row in pattern["requested"]["bins"]}
+            for program, pattern in patterns.items()}
     now = {}
     for program, pattern in patterns.items():
         rows = json.load(open(reports / f"{program}.json"))["requested"]["bins"]
@@ -114,23 +117,25 @@ def main():
         label, file = argument.split("=", 1)
         lines = [json.loads(line) for line in open(file)]
         replayed.append((label, {line["pattern"]: line for line in lines if line["pattern"] in patterns}))
-        if set(replayed[-1][1]) != set(patterns) or not all(line["ok"] for line in replayed[-1][1].values()):
+        lines = replayed[-1][1]
+        if set(lines) != set(patterns) or not all(line["ok"] for line in lines.values()):
             sys.exit(f"{file}: not every pattern was replayed, or one did not come out")
     programs = list(patterns)
     then = [(f"2010, {mode}", {name: patterns[name][mode]["wasted"] for name in programs}) for mode in ("conservative", "precise")]
-    now = [(label, {name: wasted(line) for name, line in lines.items()}) for label, lines in replayed]
+    now = [(label, {name: wasted(line) for name, line in lines.items()})
+           for label, lines in replayed]
     columns = then + now
     value = lambda column, program: column[program]
     requested = [("requested", {name: patterns[name]["requested"]["bytes"] for name in programs})]
     text = table("wasted, MB (10⁶ bytes)", columns, programs, value)
-    text += "\n" + table("allocated, MB (10⁶ bytes)", requested + columns, programs,
-                         lambda column, program: column[program] + (0 if column is requested[0][1] else requested[0][1][program]))
+    allocated = lambda column, program: column[program] + (
+        0 if column is requested[0][1] else requested[0][1][program])
+    text += "\n" + table("allocated, MB (10⁶ bytes)", requested + columns, programs, allocated)
     sums = {label: sum(column.values()) for label, column in columns}
     text += "\nParts of 2010's waste: " + "; ".join(
         f"{label} {sums[label] / sums['2010, precise' if 'typed' in label else '2010, conservative']:.3f}" for label, _ in now) + ".\n"
     graph(DOCS / "allocation-patterns-wasted.svg", "Bytes wasted over the life of each program", columns, programs, value)
-    graph(DOCS / "allocation-patterns-allocated.svg", "Bytes requested, and allocated for them", requested + columns, programs,
-          lambda column, program: column[program] + (0 if column is requested[0][1] else requested[0][1][program]))
+    graph(DOCS / "allocation-patterns-allocated.svg", "Bytes requested, and allocated for them", requested + columns, programs, allocated)
     page = DOCS / "allocation-patterns.md"
     whole = page.read_text()
     before, rest = whole.split(BEGIN)

@@ -1,7 +1,10 @@
-/* mcore THREADS STEPS: every thread appends numbers to an array of its own, which grows STEPS times beyond a page; arrays hold no pointers.
+/* mcore THREADS STEPS: every thread appends numbers to an array of its own, which grows STEPS times
+ * beyond a page; arrays hold no pointers.
  *
- * With 4 threads and 79 steps these are the requests of the pattern of this name: per thread one request for each power of two up to 4096 bytes, then
- * pages that grow by 9.93 %, about 80 MB in all; each with a byte more, as arrays had there. The check: every array holds what was appended. */
+ * With 4 threads and 79 steps these are the requests of the pattern of this name: per thread one
+ * request for each power of two up to 4096 bytes, then pages that grow by 9.93 %, about 80 MB in
+ * all; each with a byte more, as arrays had there. The check: every array holds what was
+ * appended. */
 #include "workload.h"
 
 enum { MAXIMUM_THREADS = 64, FIRST_BYTES = 4, PAGE_BYTES = 4096 };

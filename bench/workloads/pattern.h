@@ -1,8 +1,11 @@
-/* pattern.h: reads a file of allocation patterns, and divides a program's bins into what is scanned and what is not.
+/* pattern.h: reads a file of allocation patterns, and divides a program's bins into what is scanned
+ * and what is not.
  *
- * The file is JSON; of it objects, numbers and strings are read, and only the members named here. What is wrong with a file is said with the place, and ends
- * the program. Invariant of a division: the objects and bytes of what is scanned add up to what the file says, and in each bin both parts can be made of sizes
- * of that bin; its pages are divided so that objects which fill theirs but for less than a page can add up to each part. Used by replay.c, main thread. */
+ * The file is JSON; of it objects, numbers and strings are read, and only the members named here.
+ * What is wrong with a file is said with the place, and ends the program. Invariant of a division:
+ * the objects and bytes of what is scanned add up to what the file says, and in each bin both parts
+ * can be made of sizes of that bin; its pages are divided so that objects which fill theirs but for
+ * less than a page can add up to each part. Used by replay.c, main thread. */
 #ifndef NEAP_PATTERN_H
 #define NEAP_PATTERN_H
 
@@ -24,7 +27,8 @@ struct pattern_program {
     struct pattern_amount requested, scanned;
     uint64_t different_sizes;
     uint64_t conservative_wasted, precise_wasted; /* bytes, as measured when the pattern was */
-    uint64_t pages;                               /* that the objects of the bin of pages took then; 0 if the file does not tell */
+    /* that the objects of the bin of pages took then; 0 if the file does not tell */
+    uint64_t pages;
     int bins;
     struct pattern_bin bin[PATTERN_BINS];
 };
@@ -104,7 +108,8 @@ static inline void pattern_skip(struct pattern_reader *reader)
     }
 }
 
-/* The next member of the object that is being read: its name, or false at the object's end. The opening brace is taken with the first. */
+/* The next member of the object that is being read: its name, or false at the object's end. The
+   opening brace is taken with the first. */
 static inline bool pattern_member(struct pattern_reader *reader, bool *first, char name[32])
 {
     if (*first && !pattern_take(reader, '{'))
@@ -152,11 +157,14 @@ static inline void pattern_bins(struct pattern_reader *reader, struct pattern_pr
         struct pattern_bin *bin = &program->bin[program->bins++];
         uint64_t largest = 0;
         bin->amount = pattern_amount_of(reader, &largest);
-        /* A bin of 16 holds requests of 1 to 16 bytes, one of 32 those of 17 to 32; the bin of pages all that are larger. */
+        /* A bin of 16 holds requests of 1 to 16 bytes, one of 32 those of 17 to 32; the bin of
+           pages all that are larger. */
         bin->low = largest == 0 ? PATTERN_PAGE + 1 : largest <= 16 ? 1 : largest / 2 + 1;
         bin->high = largest == 0 ? PATTERN_LARGEST : largest;
-        uint64_t mean_most = bin->amount.objects == 0 ? 0 : (bin->amount.bytes + bin->amount.objects - 1) / bin->amount.objects;
-        if (bin->amount.objects == 0 || bin->amount.bytes < bin->low * bin->amount.objects || mean_most > bin->high)
+        uint64_t mean_most = bin->amount.objects == 0 ? 0
+            : (bin->amount.bytes + bin->amount.objects - 1) / bin->amount.objects;
+        if (bin->amount.objects == 0 || bin->amount.bytes < bin->low * bin->amount.objects ||
+            mean_most > bin->high)
             pattern_refuse(reader, "a bin whose bytes can be made of objects of its size");
     }
     if (!pattern_take(reader, ']'))
@@ -195,7 +203,8 @@ static inline void pattern_one(struct pattern_reader *reader, struct pattern_pro
     }
 }
 
-/* The pages that a program's large objects took when the pattern was measured: what the small bins wasted is known, and the rest of the waste was the unused ends of last pages. */
+/* The pages that a program's large objects took when the pattern was measured: what the small bins
+   wasted is known, and the rest of the waste was the unused ends of last pages. */
 static inline uint64_t pattern_pages(const struct pattern_program *program)
 {
     struct pattern_amount large = {0, 0};
@@ -210,17 +219,23 @@ static inline uint64_t pattern_pages(const struct pattern_program *program)
     if (large.objects == 0 || program->conservative_wasted < small_wasted)
         return 0;
     uint64_t pages = (large.bytes + program->conservative_wasted - small_wasted) / PATTERN_PAGE;
-    bool can_be = pages * PATTERN_PAGE >= large.bytes && pages * PATTERN_PAGE - large.bytes <= large.objects * (PATTERN_PAGE - 1);
+    bool can_be = pages * PATTERN_PAGE >= large.bytes &&
+        pages * PATTERN_PAGE - large.bytes <= large.objects * (PATTERN_PAGE - 1);
     return can_be ? pages : 0;
 }
 
-/* Of the pages of a bin those of one part of its objects, the other being the rest: about as much unused for each object in both. */
-static inline uint64_t pattern_divide_pages(uint64_t pages, struct pattern_amount part, struct pattern_amount rest)
+/* Of the pages of a bin those of one part of its objects, the other being the rest: about as much
+   unused for each object in both. */
+static inline uint64_t pattern_divide_pages(uint64_t pages, struct pattern_amount part,
+    struct pattern_amount rest)
 {
     uint64_t unused = pages * PATTERN_PAGE - part.bytes - rest.bytes;
-    uint64_t wanted = (part.bytes + unused / (part.objects + rest.objects) * part.objects) / PATTERN_PAGE;
-    uint64_t least = (part.bytes + PATTERN_PAGE - 1) / PATTERN_PAGE, most = (part.bytes + part.objects * (PATTERN_PAGE - 1)) / PATTERN_PAGE;
-    uint64_t rest_least = (rest.bytes + PATTERN_PAGE - 1) / PATTERN_PAGE, rest_most = (rest.bytes + rest.objects * (PATTERN_PAGE - 1)) / PATTERN_PAGE;
+    uint64_t wanted = (part.bytes + unused / (part.objects
+        + rest.objects) * part.objects) / PATTERN_PAGE;
+    uint64_t least = (part.bytes + PATTERN_PAGE - 1) / PATTERN_PAGE,
+        most = (part.bytes + part.objects * (PATTERN_PAGE - 1)) / PATTERN_PAGE;
+    uint64_t rest_least = (rest.bytes + PATTERN_PAGE - 1) / PATTERN_PAGE,
+        rest_most = (rest.bytes + rest.objects * (PATTERN_PAGE - 1)) / PATTERN_PAGE;
     least = pages > rest_most && pages - rest_most > least ? pages - rest_most : least;
     most = pages - rest_least < most ? pages - rest_least : most;
     return wanted < least ? least : wanted > most ? most : wanted;
@@ -257,7 +272,8 @@ static inline int pattern_read(const char *file, struct pattern_program programs
     return count;
 }
 
-/* The fewest and the most bytes that `objects` of a bin can be, the bin's others being what remains of it. */
+/* The fewest and the most bytes that `objects` of a bin can be, the bin's others being what remains
+   of it. */
 static inline struct pattern_amount pattern_limits(const struct pattern_bin *bin, uint64_t objects)
 {
     uint64_t others = bin->amount.objects - objects, bytes = bin->amount.bytes;
@@ -269,9 +285,11 @@ static inline struct pattern_amount pattern_limits(const struct pattern_bin *bin
     return (struct pattern_amount){least, most};
 }
 
-/* Says how much of each bin is scanned. The smallest objects are, as far as the number of scanned ones goes; then small ones are exchanged for the largest until
- * the bytes fit, and what is still missing is found within the bins. False if that cannot be. */
-static inline bool pattern_divide(const struct pattern_program *program, struct pattern_amount scanned[PATTERN_BINS])
+/* Says how much of each bin is scanned. The smallest objects are, as far as the number of scanned
+ * ones goes; then small ones are exchanged for the largest until the bytes fit, and what is still
+ * missing is found within the bins. False if that cannot be. */
+static inline bool pattern_divide(const struct pattern_program *program,
+    struct pattern_amount scanned[PATTERN_BINS])
 {
     uint64_t objects = program->scanned.objects, bytes = 0;
     for (int i = 0; i < program->bins; i++) {
@@ -301,13 +319,16 @@ static inline bool pattern_divide(const struct pattern_program *program, struct 
     for (int i = 0; i < program->bins; i++) {
         struct pattern_amount limits = pattern_limits(&program->bin[i], scanned[i].objects);
         uint64_t wanted = (uint64_t)(mean[i] * (double)scanned[i].objects);
-        scanned[i].bytes = wanted < limits.objects ? limits.objects : wanted > limits.bytes ? limits.bytes : wanted;
+        scanned[i].bytes = wanted < limits.objects ? limits.objects : wanted > limits.bytes
+            ? limits.bytes : wanted;
         bytes += scanned[i].bytes;
     }
     for (int i = 0; i < program->bins && bytes != program->scanned.bytes; i++) {
         struct pattern_amount limits = pattern_limits(&program->bin[i], scanned[i].objects);
-        uint64_t step = bytes < program->scanned.bytes ? limits.bytes - scanned[i].bytes : scanned[i].bytes - limits.objects;
-        uint64_t off = bytes < program->scanned.bytes ? program->scanned.bytes - bytes : bytes - program->scanned.bytes;
+        uint64_t step = bytes < program->scanned.bytes ? limits.bytes - scanned[i].bytes
+            : scanned[i].bytes - limits.objects;
+        uint64_t off = bytes < program->scanned.bytes ? program->scanned.bytes - bytes
+            : bytes - program->scanned.bytes;
         step = step < off ? step : off;
         scanned[i].bytes += bytes < program->scanned.bytes ? step : -step;
         bytes += bytes < program->scanned.bytes ? step : -step;

@@ -1,9 +1,14 @@
-/* replay FILE PROGRAM|all [conservative|typed] [LIVE]: makes the requests of a pattern file's program, exactly as many and as large in every bin.
+/* replay FILE PROGRAM|all [conservative|typed] [LIVE]: makes the requests of a pattern file's
+ * program, exactly as many and as large in every bin.
  *
- * FILE is JSON as patterns-2010.json, which is also found beside the program: for each program the objects and bytes of each bin, and of what is scanned and what is not. The sizes within a
- * bin are drawn at random so that objects and bytes come out exactly, and of the bin of pages the pages too, which the file's waste tells; where a program had few different sizes,
- * neighbouring ones are drawn in each bin. Requests of all bins come mixed. LIVE bytes (16M) of the newest and some older objects stay alive: each request takes the place of a random one.
- * The check: every bin got its objects and its bytes, and as many were scanned as the file says. Prints a line for each program, and one with the sums. */
+ * FILE is JSON as patterns-2010.json, which is also found beside the program: for each program the
+ * objects and bytes of each bin, and of what is scanned and what is not. The sizes within a bin are
+ * drawn at random so that objects and bytes come out exactly, and of the bin of pages the pages
+ * too, which the file's waste tells; where a program had few different sizes, neighbouring ones are
+ * drawn in each bin. Requests of all bins come mixed. LIVE bytes (16M) of the newest and some older
+ * objects stay alive: each request takes the place of a random one. The check: every bin got its
+ * objects and its bytes, and as many were scanned as the file says. Prints a line for each program,
+ * and one with the sums. */
 #include "workload.h"
 
 #include "pattern.h"
@@ -17,7 +22,9 @@ struct stream {
     enum workload_use use;
     struct pattern_amount left;
     uint64_t low, high;    /* sizes are from low to high */
-    uint64_t pages;        /* what is left of the pages that its objects fill, each but for a part of its last; 0 where that does not matter */
+    /* what is left of the pages that its objects fill, each but for a part of its last; 0 where
+       that does not matter */
+    uint64_t pages;
     bool few;              /* two neighbouring sizes are enough */
 };
 
@@ -25,7 +32,8 @@ static uint64_t random_state;
 static void **live;           /* SLOTS of them, used from the beginning */
 static uint64_t live_slots;
 
-/* One of `objects` numbers from `low` to `high` whose sum is `sum`, such that the rest can still come out exactly. */
+/* One of `objects` numbers from `low` to `high` whose sum is `sum`, such that the rest can still
+   come out exactly. */
 static uint64_t draw(uint64_t objects, uint64_t sum, uint64_t low, uint64_t high, bool few)
 {
     if (objects == 1)
@@ -53,7 +61,8 @@ static uint64_t draw_size(struct stream *stream)
     if (stream->pages == 0)
         return draw(objects, stream->left.bytes, stream->low, stream->high, stream->few);
     uint64_t unused = stream->pages * PATTERN_PAGE - stream->left.bytes;
-    uint64_t pages = draw(objects, stream->pages, stream->low / PATTERN_PAGE + 1, stream->high / PATTERN_PAGE, stream->few);
+    uint64_t pages = draw(objects, stream->pages, stream->low / PATTERN_PAGE + 1,
+        stream->high / PATTERN_PAGE, stream->few);
     stream->pages -= pages;
     return pages * PATTERN_PAGE - draw(objects, unused, 0, PATTERN_PAGE - 1, stream->few);
 }
@@ -75,10 +84,12 @@ static void *request(const struct stream *stream, uint64_t bytes)
 {
     if (stream->use == WORKLOAD_LEAF)
         return workload_leaf(bytes);
-    return workload_typed && bytes >= sizeof(void *) ? workload_described(bytes, typed_descriptor(bytes)) : workload_scanned(bytes);
+    return workload_typed && bytes >= sizeof(void *)
+        ? workload_described(bytes, typed_descriptor(bytes)) : workload_scanned(bytes);
 }
 
-/* Makes all requests of all streams, mixed as their numbers are; false if a stream did not come out. */
+/* Makes all requests of all streams, mixed as their numbers are; false if a stream did not come
+   out. */
 static bool play(struct stream *streams, int count, uint64_t live_bytes)
 {
     uint64_t left = 0, bytes = 0;
@@ -107,7 +118,8 @@ static bool play(struct stream *streams, int count, uint64_t live_bytes)
     return true;
 }
 
-/* Divides a program's bins into what is scanned and what is not; gives how many streams that makes, 0 if the file's numbers allow none. */
+/* Divides a program's bins into what is scanned and what is not; gives how many streams that makes,
+   0 if the file's numbers allow none. */
 static int divide(const struct pattern_program *program, struct stream *streams)
 {
     struct pattern_amount scanned[PATTERN_BINS];
@@ -117,20 +129,24 @@ static int divide(const struct pattern_program *program, struct stream *streams)
     int count = 0;
     for (int i = 0; i < program->bins; i++) {
         const struct pattern_bin *bin = &program->bin[i];
-        struct pattern_amount rest = {bin->amount.objects - scanned[i].objects, bin->amount.bytes - scanned[i].bytes};
+        struct pattern_amount rest = {bin->amount.objects - scanned[i].objects,
+            bin->amount.bytes - scanned[i].bytes};
         uint64_t pages = bin->low > PATTERN_PAGE ? program->pages : 0;
         uint64_t scanned_pages = pages == 0 ? 0 : pattern_divide_pages(pages, scanned[i], rest);
         if (scanned[i].objects > 0)
-            streams[count++] = (struct stream){WORKLOAD_SCANNED, scanned[i], bin->low, bin->high, scanned_pages, few};
+            streams[count++] = (struct stream){WORKLOAD_SCANNED, scanned[i], bin->low, bin->high,
+                scanned_pages, few};
         if (rest.objects > 0)
-            streams[count++] = (struct stream){WORKLOAD_LEAF, rest, bin->low, bin->high, pages - scanned_pages, few};
+            streams[count++] = (struct stream){WORKLOAD_LEAF, rest, bin->low, bin->high,
+                pages - scanned_pages, few};
     }
     return count;
 }
 
 struct sums {
     uint64_t wasted, conservative_then, precise_then; /* bytes */
-    bool each_below;                                  /* no program wasted more than its own figure */
+    /* no program wasted more than its own figure */
+    bool each_below;
 };
 
 /* Replays one program and prints its line. */
@@ -151,18 +167,24 @@ static bool replay(const struct pattern_program *program, uint64_t live_bytes, s
         now[use].requested = workload_total[use].requested - before[use].requested;
         now[use].allocated = workload_total[use].allocated - before[use].allocated;
     }
-    ok &= now[WORKLOAD_SCANNED].objects == program->scanned.objects && now[WORKLOAD_SCANNED].requested == program->scanned.bytes &&
-          now[WORKLOAD_LEAF].objects + now[WORKLOAD_SCANNED].objects == program->requested.objects &&
-          now[WORKLOAD_LEAF].requested + now[WORKLOAD_SCANNED].requested == program->requested.bytes;
+    ok &= now[WORKLOAD_SCANNED].objects == program->scanned.objects &&
+        now[WORKLOAD_SCANNED].requested == program->scanned.bytes &&
+          now[WORKLOAD_LEAF].objects + now[WORKLOAD_SCANNED].objects == program->requested.objects
+              &&
+          now[WORKLOAD_LEAF].requested
+              + now[WORKLOAD_SCANNED].requested == program->requested.bytes;
     uint64_t wasted = now[0].allocated - now[0].requested + now[1].allocated - now[1].requested;
     sums->wasted += wasted;
     sums->conservative_then += program->conservative_wasted;
     sums->precise_then += program->precise_wasted;
-    sums->each_below &= wasted <= (workload_typed ? program->precise_wasted : program->conservative_wasted);
-    printf("{\"program\": \"replay\", \"pattern\": \"%s\", \"typed\": %s, \"seconds\": %.3f", program->name, workload_typed ? "true" : "false", seconds);
+    sums->each_below &= wasted <= (workload_typed ? program->precise_wasted
+        : program->conservative_wasted);
+    printf("{\"program\": \"replay\", \"pattern\": \"%s\", \"typed\": %s, \"seconds\": %.3f",
+        program->name, workload_typed ? "true" : "false", seconds);
     workload_print_count("scanned", now[WORKLOAD_SCANNED]);
     workload_print_count("not_scanned", now[WORKLOAD_LEAF]);
-    printf(", \"wasted_mb\": %.3f, \"wasted_mb_2010\": [%.3f, %.3f]", (double)wasted / 1e6, (double)program->conservative_wasted / 1e6,
+    printf(", \"wasted_mb\": %.3f, \"wasted_mb_2010\": [%.3f, %.3f]", (double)wasted / 1e6,
+        (double)program->conservative_wasted / 1e6,
            (double)program->precise_wasted / 1e6);
     uint64_t live_cells = 0;
     for (uint64_t i = 0; i < live_slots; i++)
@@ -173,7 +195,8 @@ static bool replay(const struct pattern_program *program, uint64_t live_bytes, s
     return ok;
 }
 
-/* The file as it is named, or, if there is none in the current folder, the one beside this program. */
+/* The file as it is named, or, if there is none in the current folder, the one beside this
+   program. */
 static const char *find_file(const char *name, char *beside, size_t room)
 {
     ssize_t length = access(name, F_OK) == 0 ? 0 : readlink("/proc/self/exe", beside, room - 1);
@@ -211,7 +234,8 @@ int main(int argc, char **argv)
         return 2;
     }
     printf("{\"program\": \"replay\", \"pattern\": \"%s, sums\", \"wasted_part_of_2010\": %.4f, \"each_below_2010\": %s", argv[2],
-           (double)sums.wasted / (double)(workload_typed ? sums.precise_then : sums.conservative_then), sums.each_below ? "true" : "false");
+           (double)sums.wasted / (double)(workload_typed ? sums.precise_then
+               : sums.conservative_then), sums.each_below ? "true" : "false");
     bench_keep(live);
     return workload_finish(ok);
 }

@@ -1,8 +1,11 @@
-/* voronoi POINTS [conservative|typed]: the Delaunay triangulation (the Voronoi diagram's dual) of random points, by divide and conquer over quad-edges.
+/* voronoi POINTS [conservative|typed]: the Delaunay triangulation (the Voronoi diagram's dual) of
+ * random points, by divide and conquer over quad-edges.
  *
- * The method is Guibas and Stolfi's. As in the program of the pattern of this name, an edge is an array of pointers to its four directed parts, and every
- * difference of two points in a test for circles is a new object: with 16,384 points about as many as there.
- * The checks: Euler's formula holds for edges and hull, and no edge has a point of its neighbouring triangles inside its circle. */
+ * The method is Guibas and Stolfi's. As in the program of the pattern of this name, an edge is an
+ * array of pointers to its four directed parts, and every difference of two points in a test for
+ * circles is a new object: with 16,384 points about as many as there. The checks: Euler's formula
+ * holds for edges and hull, and no edge has a point of its neighbouring triangles inside its
+ * circle. */
 #include "workload.h"
 
 enum { PARTS = 4, COORDINATE_BITS = 24 };
@@ -29,7 +32,8 @@ struct part {
 enum { SEEN = 16 };
 
 static struct workload_type vector_type = {sizeof(struct vector), 0, 0, false};
-static struct workload_type vertex_type = {sizeof(struct vertex), 1 << 0 | 1 << 2 | 1 << 3, 0, false};
+static struct workload_type vertex_type = {sizeof(struct vertex), 1 << 0 | 1 << 2 | 1 << 3, 0,
+    false};
 static struct workload_type part_type = {sizeof(struct part), 1 << 0 | 1 << 1 | 1 << 2, 0, false};
 static struct workload_type edge_type = {PARTS * sizeof(struct part *), 0xf, 0, false};
 
@@ -39,7 +43,8 @@ static struct part *turned(const struct part *part, unsigned quarters)
 }
 static struct part *opposite(const struct part *part) { return turned(part, 2); }
 static struct vertex *target(const struct part *part) { return opposite(part)->origin; }
-static struct part *before_origin(const struct part *part) { return turned(turned(part, 1)->next, 1); }
+static struct part *before_origin(const struct part *part) { return turned(turned(part, 1)->next,
+    1); }
 static struct part *next_left(const struct part *part) { return turned(turned(part, 3)->next, 1); }
 static struct part *before_right(const struct part *part) { return opposite(part)->next; }
 
@@ -74,7 +79,8 @@ static void splice(struct part *a, struct part *b)
     swap_next(alpha, beta);
 }
 
-/* A new edge from the end of `a` to the beginning of `b`, with the same face on the left of all three. */
+/* A new edge from the end of `a` to the beginning of `b`, with the same face on the left of all
+   three. */
 static struct part *connect(struct part *a, struct part *b)
 {
     struct part *edge = make_edge(target(a), b->origin);
@@ -101,11 +107,13 @@ static struct vector *difference(const struct vertex *a, const struct vertex *b)
 static int64_t area(const struct vertex *a, const struct vertex *b, const struct vertex *c)
 {
     const struct vector *p = a->place, *q = b->place, *r = c->place;
-    return (int64_t)(q->x - p->x) * (int64_t)(r->y - p->y) - (int64_t)(q->y - p->y) * (int64_t)(r->x - p->x);
+    return (int64_t)(q->x - p->x) * (int64_t)(r->y - p->y) -
+           (int64_t)(q->y - p->y) * (int64_t)(r->x - p->x);
 }
 
 /* Whether `d` lies inside the circle through the counterclockwise triangle; exact. */
-static bool in_circle(const struct vertex *a, const struct vertex *b, const struct vertex *c, const struct vertex *d)
+static bool in_circle(const struct vertex *a, const struct vertex *b, const struct vertex *c,
+    const struct vertex *d)
 {
     const struct vector *ways[3] = {difference(a, d), difference(b, d), difference(c, d)};
     __int128 sum = 0;
@@ -117,16 +125,21 @@ static bool in_circle(const struct vertex *a, const struct vertex *b, const stru
     return sum > 0;
 }
 
-static bool right_of(const struct vertex *point, const struct part *edge) { return area(point, target(edge), edge->origin) > 0; }
-static bool left_of(const struct vertex *point, const struct part *edge) { return area(point, edge->origin, target(edge)) > 0; }
+static bool right_of(const struct vertex *point,
+    const struct part *edge) { return area(point, target(edge), edge->origin) > 0; }
+static bool left_of(const struct vertex *point,
+    const struct part *edge) { return area(point, edge->origin, target(edge)) > 0; }
 
-/* The hull's edges out of the leftmost point (counterclockwise) and out of the rightmost one (clockwise). */
+/* The hull's edges out of the leftmost point (counterclockwise) and out of the rightmost one
+   (clockwise). */
 struct hull {
     struct part *left, *right;
 };
 
-/* Joins two triangulations that lie side by side, edge by edge upwards from their lower common tangent. */
-static struct hull merge(struct hull left, struct part *inner_left, struct part *inner_right, struct hull right)
+/* Joins two triangulations that lie side by side, edge by edge upwards from their lower common
+   tangent. */
+static struct hull merge(struct hull left, struct part *inner_left, struct part *inner_right,
+    struct hull right)
 {
     for (;;) {
         if (left_of(inner_right->origin, inner_left))
@@ -150,15 +163,18 @@ static struct hull merge(struct hull left, struct part *inner_left, struct part 
                 on_left = next;
             }
         if (right_of(target(on_right), base))
-            while (in_circle(target(base), base->origin, target(on_right), target(before_origin(on_right)))) {
+            while (in_circle(target(base), base->origin, target(on_right),
+                target(before_origin(on_right)))) {
                 struct part *next = before_origin(on_right);
                 disconnect(on_right);
                 on_right = next;
             }
-        bool left_fits = right_of(target(on_left), base), right_fits = right_of(target(on_right), base);
+        bool left_fits = right_of(target(on_left), base),
+            right_fits = right_of(target(on_right), base);
         if (!left_fits && !right_fits)
             return (struct hull){left.left, right.right};
-        if (!left_fits || (right_fits && in_circle(target(on_left), on_left->origin, on_right->origin, target(on_right))))
+        if (!left_fits || (right_fits && in_circle(target(on_left), on_left->origin,
+            on_right->origin, target(on_right))))
             base = connect(on_right, opposite(base));
         else
             base = connect(opposite(base), opposite(on_left));
@@ -173,13 +189,15 @@ static struct hull triangulate(struct vertex **points, long count)
         return (struct hull){edge, opposite(edge)};
     }
     if (count == 3) {
-        struct part *first = make_edge(points[0], points[1]), *second = make_edge(points[1], points[2]);
+        struct part *first = make_edge(points[0], points[1]),
+            *second = make_edge(points[1], points[2]);
         splice(opposite(first), second);
         int64_t turn = area(points[0], points[1], points[2]);
         if (turn == 0)
             return (struct hull){first, opposite(second)};
         struct part *third = connect(second, first);
-        return turn > 0 ? (struct hull){first, opposite(second)} : (struct hull){opposite(third), third};
+        return turn > 0 ? (struct hull){first, opposite(second)}
+            : (struct hull){opposite(third), third};
     }
     struct hull left = triangulate(points, count / 2);
     struct hull right = triangulate(points + count / 2, count - count / 2);
@@ -188,7 +206,8 @@ static struct hull triangulate(struct vertex **points, long count)
 
 static int by_place(const void *a, const void *b)
 {
-    const struct vector *left = (*(struct vertex *const *)a)->place, *right = (*(struct vertex *const *)b)->place;
+    const struct vector *left = (*(struct vertex *const *)a)->place,
+        *right = (*(struct vertex *const *)b)->place;
     if (left->x != right->x)
         return left->x < right->x ? -1 : 1;
     return (left->y > right->y) - (left->y < right->y);
@@ -232,7 +251,8 @@ static struct vertex **in_order(struct vertex *tree, struct vertex **out)
     return in_order(tree->right, out);
 }
 
-/* Whether the two triangles at an edge are as they should be: neither has the other's third corner inside its circle. */
+/* Whether the two triangles at an edge are as they should be: neither has the other's third corner
+   inside its circle. */
 static bool is_delaunay(const struct part *edge)
 {
     struct vertex *left = target(edge->next), *right = target(before_origin(edge));
@@ -248,7 +268,8 @@ static long count_edges(struct part *start, long room, bool *ok)
     long count = 0, top = 0;
     if (waiting == NULL)
         return -1;
-    /* The triangulation hangs on `start`, which the caller holds: nothing depends on this array being scanned. */
+    /* The triangulation hangs on `start`, which the caller holds: nothing depends on this array
+       being scanned. */
     waiting[top++] = start;
     while (top > 0) {
         struct part *part = waiting[--top], *first = part->edge[0];
@@ -283,7 +304,8 @@ int main(int argc, char **argv)
     bool ok = true;
     long edges = count_edges(hull.left, 3 * count, &ok);
     ok &= edges == 3 * count - 3 - corners;
-    printf("{\"program\": \"voronoi\", \"points\": %ld, \"edges\": %ld, \"hull\": %ld", count, edges, corners);
+    printf("{\"program\": \"voronoi\", \"points\": %ld, \"edges\": %ld, \"hull\": %ld", count,
+        edges, corners);
     workload_print_heap();
     bench_keep(hull.left);
     bench_keep(points);

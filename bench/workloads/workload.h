@@ -1,8 +1,11 @@
-/* workload.h: what the workloads share: objects on either interface, typed or not, and the count of what was asked for and what it cost.
+/* workload.h: what the workloads share: objects on either interface, typed or not, and the count of
+ * what was asked for and what it cost.
  *
- * The same source runs on the libgc ABI (default: Debian's libgc or Neap's drop-in) and on neap.h (-DBENCH_NEAP). Each thread counts for itself and
- * hands its counts over at its end (workload_merge), so the counts are exact and cost no atomic operation.
- * Invariant: `requested` is what the program asked for, `allocated` the cells it got for that, as the library says (GC_size, neap_usable_size). */
+ * The same source runs on the libgc ABI (default: Debian's libgc or Neap's drop-in) and on neap.h
+ * (-DBENCH_NEAP). Each thread counts for itself and hands its counts over at its end
+ * (workload_merge), so the counts are exact and cost no atomic operation. Invariant: `requested` is
+ * what the program asked for, `allocated` the cells it got for that, as the library says (GC_size,
+ * neap_usable_size). */
 #ifndef NEAP_WORKLOAD_H
 #define NEAP_WORKLOAD_H
 
@@ -151,11 +154,13 @@ static inline void workload_merge(void)
 static inline void workload_print_count(const char *name, struct workload_count count)
 {
     printf(", \"%s\": {\"objects\": %" PRIu64 ", \"requested_bytes\": %" PRIu64 ", \"allocated_bytes\": %" PRIu64 ", \"wasted_bytes\": %" PRId64 "}",
-           name, count.objects, count.requested, count.allocated, (int64_t)(count.allocated - count.requested));
+           name, count.objects, count.requested, count.allocated,
+               (int64_t)(count.allocated - count.requested));
 }
 
-/* Collects, so that nothing but live objects counts, and prints what the heap then takes: `committed_bytes` with the room for growth that it had, `block_bytes` without it,
- * when every block that holds nothing was given back. */
+/* Collects, so that nothing but live objects counts, and prints what the heap then takes:
+ * `committed_bytes` with the room for growth that it had, `block_bytes` without it, when every
+ * block that holds nothing was given back. */
 static inline void workload_print_heap(void)
 {
 #ifdef BENCH_NEAP
@@ -172,18 +177,21 @@ static inline void workload_print_heap(void)
     GC_gcollect_and_unmap();
     GC_word heap, free_bytes, unmapped, since, total;
     GC_get_heap_usage_safe(&heap, &free_bytes, &unmapped, &since, &total);
-    printf(", \"committed_bytes\": %zu, \"block_bytes\": %zu", with_room, (size_t)(heap - free_bytes));
+    printf(", \"committed_bytes\": %zu, \"block_bytes\": %zu", with_room,
+        (size_t)(heap - free_bytes));
 #endif
 }
 
-/* Prints the rest of the line that began with the program's own fields; returns the exit status. Main thread, the other threads joined. */
+/* Prints the rest of the line that began with the program's own fields; returns the exit status.
+   Main thread, the other threads joined. */
 static inline int workload_finish(bool ok)
 {
     workload_merge();
     workload_print_count("scanned", workload_total[WORKLOAD_SCANNED]);
     workload_print_count("not_scanned", workload_total[WORKLOAD_LEAF]);
     printf(", \"typed\": %s, \"wasted_mb\": %.3f", workload_typed ? "true" : "false",
-           (double)(workload_total[0].allocated - workload_total[0].requested + workload_total[1].allocated - workload_total[1].requested) / 1e6);
+           (double)(workload_total[0].allocated - workload_total[0].requested
+               + workload_total[1].allocated - workload_total[1].requested) / 1e6);
 #ifdef BENCH_NEAP
     printf(", \"library_version\": \"%s\", \"ok\": %s}\n", neap_version(), ok ? "true" : "false");
     return ok && fflush(stdout) == 0 ? 0 : 1;

@@ -1,4 +1,5 @@
-//! Gives the library the name programs were linked with, and compiles the variadic printing functions, which Rust cannot define.
+//! Gives the library the name programs were linked with, and compiles the variadic printing
+//! functions, which Rust cannot define.
 
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libgc.so.1");

@@ -1,4 +1,5 @@
-//! Gives the shared library the name that programs are linked with, and keeps it loaded: its threads and signal handler outlive a `dlclose`.
+//! Gives the shared library the name that programs are linked with, and keeps it loaded: its
+//! threads and signal handler outlive a `dlclose`.
 
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libneap.so.0");

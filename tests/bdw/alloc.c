@@ -1,4 +1,5 @@
-/* Allocation of every kind: contents, sizes, resizing, alignment, explicit deallocation, no memory. */
+/* Allocation of every kind: contents, sizes, resizing, alignment, explicit deallocation, no
+   memory. */
 #include "check.h"
 #include <gc/gc_inline.h>
 #include <limits.h>
@@ -30,16 +31,20 @@ static void zeroed_and_apart(void)
     CHECK(GC_base(large + (2 << 20)) == large);
 }
 
-/* Whatever is handed out is whole granules at a granule, the smallest of them too: runtimes keep tags in the four bits. */
+/* Whatever is handed out is whole granules at a granule, the smallest of them too: runtimes keep
+   tags in the four bits. */
 static void granules(void)
 {
     for (size_t bytes = 0; bytes <= 40; bytes++) {
         void *all[] = {GC_malloc(bytes), GC_malloc_atomic(bytes), GC_malloc_uncollectable(bytes),
-                       GC_malloc_atomic_uncollectable(bytes), GC_malloc_ignore_off_page(bytes), GC_memalign(8, bytes),
-                       GC_realloc(GC_malloc(100), bytes + 1), GC_strndup("text that is long enough for all", bytes)};
+                       GC_malloc_atomic_uncollectable(bytes), GC_malloc_ignore_off_page(bytes),
+                           GC_memalign(8, bytes),
+                       GC_realloc(GC_malloc(100), bytes + 1),
+                           GC_strndup("text that is long enough for all", bytes)};
         for (size_t index = 0; index < sizeof all / sizeof *all; index++) {
             CHECK(all[index] && (uintptr_t)all[index] % GC_GRANULE_BYTES == 0);
-            CHECK(GC_size(all[index]) >= GC_GRANULE_BYTES && GC_size(all[index]) % GC_GRANULE_BYTES == 0);
+            CHECK(GC_size(all[index]) >= GC_GRANULE_BYTES &&
+                GC_size(all[index]) % GC_GRANULE_BYTES == 0);
         }
     }
     CHECK_EQUAL(GC_size(GC_malloc(0)), GC_GRANULE_BYTES);
@@ -176,7 +181,8 @@ static void no_memory(void)
     GC_set_oom_fn(old);
 }
 
-/* Not a static array: the compiler would know that GC_malloc, which gives fresh memory, cannot give it. */
+/* Not a static array: the compiler would know that GC_malloc, which gives fresh memory, cannot give
+   it. */
 static char *reserve;
 static void *from_reserve(size_t bytes)
 {

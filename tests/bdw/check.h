@@ -1,5 +1,6 @@
-/* What the tests of the libgc interface share: checks that say where they failed, and ways to let objects die.
-   A program ends with `return finish();`: status 0 if every check held. Include before gc.h. */
+/* What the tests of the libgc interface share: checks that say where they failed, and ways to let
+   objects die. A program ends with `return finish();`: status 0 if every check held. Include before
+   gc.h. */
 #define _GNU_SOURCE
 #ifndef GC_THREADS
 #define GC_THREADS
@@ -43,7 +44,8 @@ static APART __attribute__((unused)) void clear_stack(void)
     __asm__ volatile("" : : "r"(room) : "memory");
 }
 
-/* Enough collections for all that is dead to be gone, finalizers run, but for what a stray word on the stack holds. */
+/* Enough collections for all that is dead to be gone, finalizers run, but for what a stray word on
+   the stack holds. */
 static APART __attribute__((unused)) void collect(void)
 {
     for (int turn = 0; turn < 3; turn++) {

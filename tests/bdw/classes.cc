@@ -1,4 +1,5 @@
-// The C++ layer: gc, gc_cleanup and placement forms of gc_cpp.h, the allocators of gc_allocator.h, libgccpp on our libgc.
+// The C++ layer: gc, gc_cleanup and placement forms of gc_cpp.h, the allocators of gc_allocator.h,
+// libgccpp on our libgc.
 extern "C" {
 #include "check.h"
 }

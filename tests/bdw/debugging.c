@@ -1,4 +1,5 @@
-/* The debugging allocator behind GC_DEBUG: its header, its reports (read back from standard error), its finalizers. */
+/* The debugging allocator behind GC_DEBUG: its header, its reports (read back from standard error),
+   its finalizers. */
 #define GC_DEBUG
 #include "check.h"
 #include <gc/gc_mark.h>

@@ -1,5 +1,6 @@
-/* What gc_disclaim.h says of procedures that are asked before an object goes: parents before children, mark_from_all, what GC_is_marked
-   says inside, weak maps that are built on it, and what it has to do with GC_free, GC_realloc and finalizers. */
+/* What gc_disclaim.h says of procedures that are asked before an object goes: parents before
+   children, mark_from_all, what GC_is_marked says inside, weak maps that are built on it, and what
+   it has to do with GC_free, GC_realloc and finalizers. */
 #include "check.h"
 #include <gc/gc_disclaim.h>
 #include <gc/gc_mark.h>
@@ -28,7 +29,8 @@ static APART void collect_twice(void)
     }
 }
 
-/* A graph of nodes with closures: what a node's finalizer reaches is as it was, also where its children die with it. */
+/* A graph of nodes with closures: what a node's finalizer reaches is as it was, also where its
+   children die with it. */
 enum { WHOLE = 0x600D, FINALIZED = 0xDEAD };
 struct node { struct node *left, *right; long state, sum; };
 static int nodes_finalized, nodes_wrong;
@@ -59,7 +61,8 @@ static void *change_graph(void *number)
         unsigned at = next_random(&seed) % HELD;
         struct node *node = held[at];
         if (next_random(&seed) % 5 < 2) {
-            struct node *left = held[next_random(&seed) % HELD], *right = held[next_random(&seed) % HELD];
+            struct node *left = held[next_random(&seed) % HELD],
+                *right = held[next_random(&seed) % HELD];
             node = GC_finalized_malloc(sizeof *node, &closure);
             node->left = left;
             node->right = right;
@@ -88,8 +91,8 @@ static void parents_before_children(void)
     CHECK_EQUAL(nodes_wrong, 0);
 }
 
-/* Chains. With mark_from_all one object of each goes in a collection, the first one first; without it all at once. They are short, for
-   libgc does not ask in blocks that are nearly full. */
+/* Chains. With mark_from_all one object of each goes in a collection, the first one first; without
+   it all at once. They are short, for libgc does not ask in blocks that are nearly full. */
 struct link { GC_word given_out; struct link *next; int *last_asked, number; };
 enum { LENGTH = 4 };
 static int asked_in_chains, out_of_order;
@@ -136,7 +139,8 @@ static void chains(void)
     CHECK(asked_in_chains >= LENGTH * (MANY - STRAY));
 }
 
-/* What GC_is_marked says of the object, of what it alone points to, and of what somebody else holds. */
+/* What GC_is_marked says of the object, of what it alone points to, and of what somebody else
+   holds. */
 struct looker { GC_word given_out; void *child; GC_hidden_pointer held; int *counts; };
 static int counts[4]; /* asked, object marked, child marked, held marked */
 static void *volatile held_elsewhere[MANY];
@@ -179,7 +183,8 @@ static void marks(void)
     }
 }
 
-/* A set of pairs by contents, which holds its members hidden: threads that look one up while it is being asked for get it, and it stays. */
+/* A set of pairs by contents, which holds its members hidden: threads that look one up while it is
+   being asked for get it, and it stays. */
 enum { BUCKETS = 64, ALIVE = 1 };
 struct member { GC_word given_out; struct member *first, *second; long sum; };
 struct entry { GC_hidden_pointer member; struct entry *next; };
@@ -213,7 +218,8 @@ static struct member *intern(struct member *first, struct member *second)
         }
     }
     struct member *member = GC_generic_malloc(sizeof *member, set_kind);
-    *member = (struct member){ALIVE, first, second, 1 + (first ? first->sum : 0) + (second ? second->sum : 0)};
+    *member = (struct member){ALIVE, first, second, 1 + (first ? first->sum : 0)
+        + (second ? second->sum : 0)};
     struct entry *entry = GC_malloc(sizeof *entry);
     *entry = (struct entry){GC_HIDE_POINTER(member), buckets[bucket]};
     buckets[bucket] = entry;
@@ -255,20 +261,24 @@ static void *use_set(void *number)
     struct member *held[HELD] = {NULL};
     unsigned seed = 99 + (unsigned)(intptr_t)number;
     for (int turn = 0; turn < TURNS; turn++) {
-        if (turn % 1000 == 0) /* members leave in the order of the graph, a few with each collection */
+        /* members leave in the order of the graph, a few with each collection */
+        if (turn % 1000 == 0)
             GC_gcollect();
         unsigned at = next_random(&seed) % HELD;
         if (next_random(&seed) % 5 < 2) {
-            struct member *first = held[next_random(&seed) % HELD], *second = held[next_random(&seed) % HELD];
+            struct member *first = held[next_random(&seed) % HELD],
+                *second = held[next_random(&seed) % HELD];
             held[at] = intern(first, second);
-            if (intern(first, second) != held[at] || held[at]->first != first || held[at]->second != second)
+            if (intern(first, second) != held[at] || held[at]->first != first ||
+                held[at]->second != second)
                 __atomic_add_fetch(&set_wrong, 1, __ATOMIC_RELAXED);
         } else if (held[at]) {
             held[at] = next_random(&seed) % 2 ? held[at]->first : held[at]->second;
         }
         struct member *at_random = held[next_random(&seed) % HELD];
         for (; at_random; at_random = at_random->second) {
-            long sum = 1 + (at_random->first ? at_random->first->sum : 0) + (at_random->second ? at_random->second->sum : 0);
+            long sum = 1 + (at_random->first ? at_random->first->sum : 0)
+                + (at_random->second ? at_random->second->sum : 0);
             if (at_random->given_out != ALIVE || at_random->sum != sum)
                 __atomic_add_fetch(&set_wrong, 1, __ATOMIC_RELAXED);
         }
@@ -291,10 +301,12 @@ static void weak_set(void)
         collect_twice();
     CHECK(removed > added / 4);
     if (failures)
-        fprintf(stderr, "%d added, %d found, %d removed, %d busy, %d marked\n", added, found, removed, busy, rescued);
+        fprintf(stderr, "%d added, %d found, %d removed, %d busy, %d marked\n", added, found,
+            removed, busy, rescued);
 }
 
-/* A map whose entries hold their keys hidden: an entry goes with its key, and stays as long as that is marked. */
+/* A map whose entries hold their keys hidden: an entry goes with its key, and stays as long as that
+   is marked. */
 struct mapping { GC_word given_out; GC_hidden_pointer key; int *left, number; };
 static int left_in_map, kept_for_key;
 static void *volatile keys[MANY];

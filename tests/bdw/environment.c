@@ -1,4 +1,5 @@
-/* The GC_* variables of the environment: runs itself with each and looks at what changed. Also: no GC_init, first call is GC_malloc. */
+/* The GC_* variables of the environment: runs itself with each and looks at what changed. Also: no
+   GC_init, first call is GC_malloc. */
 #include "check.h"
 #include <sys/wait.h>
 

@@ -1,4 +1,5 @@
-/* Finalizers: the four orders, cycles, resurrection, data, former values, on demand with a notifier, all at the end. */
+/* Finalizers: the four orders, cycles, resurrection, data, former values, on demand with a
+   notifier, all at the end. */
 #include "check.h"
 #include <gc/javaxfc.h>
 

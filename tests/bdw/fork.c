@@ -1,4 +1,5 @@
-/* fork at any moment: parent and child go on allocating and collecting, with threads about, also inside the allocation lock. */
+/* fork at any moment: parent and child go on allocating and collecting, with threads about, also
+   inside the allocation lock. */
 #include "check.h"
 #include <pthread.h>
 #include <sys/wait.h>
@@ -48,7 +49,8 @@ static void nothing_more(void *object, void *data)
     (void)data;
 }
 
-/* What a weak table does when it is cleaned up: everything here takes locks of the collector's own, inside the allocation lock. */
+/* What a weak table does when it is cleaned up: everything here takes locks of the collector's own,
+   inside the allocation lock. */
 static void *tend(void *argument)
 {
     static void *link;
@@ -92,7 +94,8 @@ static void ended_well(pid_t child)
     CHECK_EQUAL(status, 0);
 }
 
-/* fork and the threads inside the lock take the same locks: in another order they wait for each other for ever. */
+/* fork and the threads inside the lock take the same locks: in another order they wait for each
+   other for ever. */
 static void fork_beside_the_lock(void)
 {
     start(tends);

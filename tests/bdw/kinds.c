@@ -1,4 +1,5 @@
-/* Kinds of the program's own: mark procedures, descriptors of every tag, lists of objects, kinds of objects that exist. */
+/* Kinds of the program's own: mark procedures, descriptors of every tag, lists of objects, kinds of
+   objects that exist. */
 #include "check.h"
 #include <gc/gc_mark.h>
 #include <gc/gc_inline.h>
@@ -88,7 +89,8 @@ static APART void per_object(void)
     CHECK_NEARLY_ALL(gone);
 }
 
-/* Lists of pointer-free objects, as Guile keeps them: linked through their first words, marked by the owner's procedure. */
+/* Lists of pointer-free objects, as Guile keeps them: linked through their first words, marked by
+   the owner's procedure. */
 static void many(void)
 {
     for (int kind = 0; kind < 2; kind++) {

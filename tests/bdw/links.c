@@ -1,4 +1,5 @@
-/* Disappearing links: short and long, hidden pointers, codes, moving, links inside objects that die themselves. */
+/* Disappearing links: short and long, hidden pointers, codes, moving, links inside objects that die
+   themselves. */
 #include "check.h"
 
 static GC_hidden_pointer hidden[MANY];
@@ -8,7 +9,8 @@ static APART void make_linked(void)
     for (int index = 0; index < MANY; index++) {
         void *object = GC_malloc(32);
         hidden[index] = GC_HIDE_POINTER(object);
-        CHECK_EQUAL(GC_general_register_disappearing_link((void **)&hidden[index], object), GC_SUCCESS);
+        CHECK_EQUAL(GC_general_register_disappearing_link((void **)&hidden[index], object),
+            GC_SUCCESS);
     }
 }
 
@@ -49,7 +51,8 @@ static APART void make_finalizable(void)
         void *object = GC_malloc(32);
         shorts[index] = longs[index] = GC_HIDE_POINTER(object);
         GC_register_finalizer_no_order(object, survive, NULL, NULL, NULL);
-        CHECK_EQUAL(GC_general_register_disappearing_link((void **)&shorts[index], object), GC_SUCCESS);
+        CHECK_EQUAL(GC_general_register_disappearing_link((void **)&shorts[index], object),
+            GC_SUCCESS);
         CHECK_EQUAL(GC_register_long_link((void **)&longs[index], object), GC_SUCCESS);
     }
 }

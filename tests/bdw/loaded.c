@@ -1,4 +1,5 @@
-/* The library opened with dlopen and reached by dlsym, as Nim's programs do; and data of a library opened later as roots. Not linked. */
+/* The library opened with dlopen and reached by dlsym, as Nim's programs do; and data of a library
+   opened later as roots. Not linked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* Wrong use, one case per run: `misuse CASE`. The program has to die by abort(3) with a message that names the function; run.sh looks.
-   For Neap only: what libgc does in these cases is not defined. */
+/* Wrong use, one case per run: `misuse CASE`. The program has to die by abort(3) with a message
+   that names the function; run.sh looks. For Neap only: what libgc does in these cases is not
+   defined. */
 #include "check.h"
 #include <gc/gc_gcj.h>
 #include <gc/gc_mark.h>

@@ -1,5 +1,8 @@
-/* Threads of programs, and of libraries in them, that know nothing of the collector: made, joined and ended by libc's own names. On libgc they do not exist for the collector, so most of this is about Neap.
-   And a thread that registers itself and is in a library's constructor when the first collection stops it: whoever drives the stop must not ask the loader for anything. Usage: plain_threads PLUGIN */
+/* Threads of programs, and of libraries in them, that know nothing of the collector: made, joined
+   and ended by libc's own names. On libgc they do not exist for the collector, so most of this is
+   about Neap. And a thread that registers itself and is in a library's constructor when the first
+   collection stops it: whoever drives the stop must not ask the loader for anything. Usage:
+   plain_threads PLUGIN */
 #define GC_NO_THREAD_REDIRECTS
 #include "check.h"
 #include <dlfcn.h>
@@ -77,7 +80,8 @@ static void results(void)
 {
     pthread_t threads[40];
     for (int index = 0; index < 40; index++)
-        CHECK_EQUAL(pthread_create(&threads[index], NULL, index % 2 ? exits_with_a_list : returns_a_list, NULL), 0);
+        CHECK_EQUAL(pthread_create(&threads[index], NULL, index % 2 ? exits_with_a_list
+            : returns_a_list, NULL), 0);
     usleep(200000);
     clear_stack();
     for (int round = 0; round < 3; round++) {
@@ -93,7 +97,8 @@ static void results(void)
     }
     for (int index = 0; index < 40; index++) {
         pthread_t thread;
-        CHECK_EQUAL(pthread_create(&thread, NULL, index % 2 ? exits_with_a_list : returns_a_list, NULL), 0);
+        CHECK_EQUAL(pthread_create(&thread, NULL, index % 2 ? exits_with_a_list : returns_a_list,
+            NULL), 0);
         CHECK_EQUAL(pthread_detach(thread), 0);
     }
     CHECK(pthread_join(pthread_self(), NULL) != 0);

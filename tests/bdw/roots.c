@@ -1,4 +1,5 @@
-/* Roots: data, added and removed ranges, exclusions, the program's own procedure by setter and by variable, thread-local storage. */
+/* Roots: data, added and removed ranges, exclusions, the program's own procedure by setter and by
+   variable, thread-local storage. */
 #include "check.h"
 #include <gc/gc_mark.h>
 #include <sys/mman.h>

@@ -1,10 +1,13 @@
 #!/bin/bash
-# Tests of the libgc interface: C and C++ programs on gc.h, each run on Debian's libgc and on Neap, wrong use, and the exported symbols.
-# Prints TAP lines: `ok - bdw/NAME` or `not ok - bdw/NAME`; what a failing program said comes before it, in lines that begin with #.
-# usage: tests/bdw/run.sh [--library PATH] [NAME...]
-#   --library PATH  test this libgc.so.1 (a file, or a directory that holds it) instead of build/lib/neap/libgc.so.1
+# Tests of the libgc interface: C and C++ programs on gc.h, each run on Debian's libgc and on Neap,
+# wrong use, and the exported symbols. Prints TAP lines: `ok - bdw/NAME` or `not ok - bdw/NAME`;
+# what a failing program said comes before it, in lines that begin with #. usage: tests/bdw/run.sh
+# [--library PATH] [NAME...]
+#   --library PATH  test this libgc.so.1 (a file, or a directory that
+#                   holds it) instead of build/lib/neap/libgc.so.1
 #   NAME            run only these programs (alloc, threads, ..., misuse, symbols)
-# NEAP_* and GC_* of the environment reach the programs. Exit status: 0 all passed, 1 some did not, 2 nothing to test.
+# NEAP_* and GC_* of the environment reach the programs. Exit status: 0 all passed, 1 some did not,
+# 2 nothing to test.
 . "$(dirname "$0")/../lib.sh"
 begin bdw
 here=$PWD/tests/bdw
@@ -53,7 +56,8 @@ both() {
     report $? "$name on neap"
 }
 
-for source in alloc past_end finalizers disclaim links kinds typed roots collect debugging runtimes threads stacks fork signals environment; do
+for source in alloc past_end finalizers disclaim links kinds typed roots collect debugging \
+    runtimes threads stacks fork signals environment; do
     wanted $source || continue
     if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"
@@ -110,7 +114,8 @@ if wanted plain_threads; then
     fi
 fi
 
-# A program linked against our library instead of libgc, position-dependent: its references to data become copies.
+# A program linked against our library instead of libgc, position-dependent: its references to data
+# become copies.
 if wanted linked; then
     mkdir -p "$work/link"
     ln -sf "$(realpath "$library")" "$work/link/libgc.so"

@@ -1,4 +1,5 @@
-/* What only language runtimes use: gcj objects, disclaim procedures, finalized allocation, toggle references. */
+/* What only language runtimes use: gcj objects, disclaim procedures, finalized allocation, toggle
+   references. */
 #include "check.h"
 #include <gc/gc_disclaim.h>
 #include <gc/gc_gcj.h>

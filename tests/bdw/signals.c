@@ -1,5 +1,6 @@
-/* Signals and collections: a queue of signals that is full loses no thread, a thread may be cancelled while it stands, and a program that executes
-   another in the middle of a collection does it no harm. Usage: signals [executes]; the program calls itself. */
+/* Signals and collections: a queue of signals that is full loses no thread, a thread may be
+   cancelled while it stands, and a program that executes another in the middle of a collection does
+   it no harm. Usage: signals [executes]; the program calls itself. */
 #include "check.h"
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,6 @@
-/* Every slow path on threads with small stacks: gc.h. How much of a stack is used counts on Neap only, and so does the least size that there is; libgc runs from 32 KiB on.
-   With an argument, the program names roots itself, and functions of its own are called in cycles. */
+/* Every slow path on threads with small stacks: gc.h. How much of a stack is used counts on Neap
+   only, and so does the least size that there is; libgc runs from 32 KiB on. With an argument, the
+   program names roots itself, and functions of its own are called in cycles. */
 #include "check.h"
 #include <gc/gc_inline.h>
 #include <gc/gc_mark.h>
@@ -34,7 +35,8 @@ static void push_roots(void)
     GC_push_all(&local, &local + 1);
 }
 
-static struct GC_ms_entry *mark(GC_word *address, struct GC_ms_entry *top, struct GC_ms_entry *limit, GC_word environment)
+static struct GC_ms_entry *mark(GC_word *address, struct GC_ms_entry *top,
+    struct GC_ms_entry *limit, GC_word environment)
 {
     (void)environment;
     note_place(__builtin_frame_address(0));
@@ -76,7 +78,8 @@ static void allocate(void)
 static void allocate_until_cycles_ran(void)
 {
     for (int index = 0; index < 100000; index++) {
-        struct node *node = index % 8 ? GC_malloc(sizeof *node) : GC_generic_malloc(sizeof *node, marked_kind);
+        struct node *node = index % 8 ? GC_malloc(sizeof *node)
+            : GC_generic_malloc(sizeof *node, marked_kind);
         if (index % 64 == 0) {
             node->next = index % 4096 ? kept : NULL;
             kept = node;
@@ -197,7 +200,8 @@ int main(int count, char **arguments)
     if (callbacks) {
         former = GC_get_push_other_roots();
         GC_set_push_other_roots(push_roots);
-        marked_kind = (int)GC_new_kind(GC_new_free_list(), GC_MAKE_PROC(GC_new_proc(mark), 0), 0, 1);
+        marked_kind = (int)GC_new_kind(GC_new_free_list(), GC_MAKE_PROC(GC_new_proc(mark), 0), 0,
+            1);
     }
     for (int index = 0; index < LIVE; index++) {
         struct node *node = GC_malloc(sizeof *node);
@@ -209,6 +213,7 @@ int main(int count, char **arguments)
         measure(operations, OPERATIONS);
         CHECK_EQUAL(strays, 0);
     }
-    run_on_small(on_neap() ? (size_t)sysconf(_SC_THREAD_STACK_MIN) : 32 << 10, operations, OPERATIONS);
+    run_on_small(on_neap() ? (size_t)sysconf(_SC_THREAD_STACK_MIN) : 32 << 10, operations,
+        OPERATIONS);
     return finish();
 }

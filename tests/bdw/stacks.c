@@ -1,5 +1,6 @@
-/* Stacks of the program's own (makecontext), in the way of a runtime with one thread and fibers: it tells where the current stack
-   begins by writing GC_stackbottom, and pushes those of the sleeping fibers itself. */
+/* Stacks of the program's own (makecontext), in the way of a runtime with one thread and fibers: it
+   tells where the current stack begins by writing GC_stackbottom, and pushes those of the sleeping
+   fibers itself. */
 #include "check.h"
 #include <gc/gc_mark.h>
 #include <sys/mman.h>
@@ -78,7 +79,8 @@ int main(void)
     GC_set_push_other_roots(push_sleeping);
     for (int index = 0; index < FIBERS; index++) {
         struct fiber *fiber = &fibers[index];
-        fiber->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        fiber->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+            0);
         getcontext(&fiber->context);
         fiber->context.uc_stack.ss_sp = fiber->stack;
         fiber->context.uc_stack.ss_size = STACK;

@@ -1,4 +1,5 @@
-/* Threads: created through the header's redirections and without them, registration, blocked regions, the allocation lock, masks. */
+/* Threads: created through the header's redirections and without them, registration, blocked
+   regions, the allocation lock, masks. */
 #include "check.h"
 #include <pthread.h>
 #include <signal.h>
@@ -63,7 +64,8 @@ static void redirected(void)
     CHECK_EQUAL(pthread_detach(thread), 0);
 }
 
-/* Threads made behind the collector's back, as another runtime would: by the C library's own functions. */
+/* Threads made behind the collector's back, as another runtime would: by the C library's own
+   functions. */
 typedef int (*creator)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 typedef int (*joiner)(pthread_t, void **);
 static creator create;
@@ -112,7 +114,8 @@ static void registered(void)
     GC_allow_register_threads();
     pthread_t threads[4];
     for (long index = 0; index < 4; index++)
-        CHECK_EQUAL(create(&threads[index], NULL, index % 2 ? registering : registering_by_base, (void *)index), 0);
+        CHECK_EQUAL(create(&threads[index], NULL, index % 2 ? registering : registering_by_base,
+            (void *)index), 0);
     work(NULL);
     for (long index = 0; index < 4; index++) {
         void *result = NULL;
@@ -251,7 +254,8 @@ static void results(void)
 {
     pthread_t threads[40];
     for (int index = 0; index < 40; index++)
-        CHECK_EQUAL(pthread_create(&threads[index], NULL, index % 2 ? exits_with_a_list : list_of_1000, NULL), 0);
+        CHECK_EQUAL(pthread_create(&threads[index], NULL, index % 2 ? exits_with_a_list
+            : list_of_1000, NULL), 0);
     usleep(200000);
     clear_stack();
     for (int round = 0; round < 3; round++) {
@@ -268,7 +272,8 @@ static void results(void)
     }
     for (int index = 0; index < 40; index++) {
         pthread_t thread;
-        CHECK_EQUAL(pthread_create(&thread, NULL, index % 2 ? exits_with_a_list : list_of_1000, NULL), 0);
+        CHECK_EQUAL(pthread_create(&thread, NULL, index % 2 ? exits_with_a_list : list_of_1000,
+            NULL), 0);
         CHECK_EQUAL(pthread_detach(thread), 0);
     }
     CHECK(pthread_join(pthread_self(), NULL) != 0);

@@ -1,4 +1,5 @@
-/* gc_typed.h: what a descriptor names is kept alive, what it does not name is not; short and long bitmaps, arrays. */
+/* gc_typed.h: what a descriptor names is kept alive, what it does not name is not; short and long
+   bitmaps, arrays. */
 #include "check.h"
 #include <gc/gc_typed.h>
 

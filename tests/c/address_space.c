@@ -1,5 +1,6 @@
-/* Little address space (RLIMIT_AS): the collector starts with less, allocates what there is, and then says no without losing anything; with too little it ends
-   with a message that says what to do. */
+/* Little address space (RLIMIT_AS): the collector starts with less, allocates what there is, and
+   then says no without losing anything; with too little it ends with a message that says what to
+   do. */
 #include "check.h"
 #include <sys/resource.h>
 
@@ -65,7 +66,8 @@ int main(void)
     close(ends[1]);
     ssize_t length = read(ends[0], text, sizeof text - 1);
     text[length > 0 ? length : 0] = 0;
-    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) &&
+        WTERMSIG(status) == SIGABRT);
     CHECK(strstr(text, "ulimit -v") != NULL);
     return finish();
 }

@@ -1,4 +1,5 @@
-/* Every function that allocates, and what can be asked of an object: sizes, alignment, zeroing, kinds, realloc, free. */
+/* Every function that allocates, and what can be asked of an object: sizes, alignment, zeroing,
+   kinds, realloc, free. */
 #include "check.h"
 
 static int is_zero(const void *memory, size_t bytes)
@@ -66,7 +67,8 @@ static void every_kind(size_t bytes)
 
 static void realloc_keeps_contents(int kind)
 {
-    static const size_t sizes[] = {1, 8, 24, 25, 100, 1000, 5000, 40000, 300000, 200000, 3000000, 70000, 300, 40, 3};
+    static const size_t sizes[] = {1, 8, 24, 25, 100, 1000, 5000, 40000, 300000, 200000, 3000000,
+        70000, 300, 40, 3};
     size_t had = 0;
     unsigned char *object = neap_alloc_kind(1, kind);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -84,7 +86,8 @@ static void realloc_keeps_contents(int kind)
         for (size_t k = 0; k < had; k++)
             object[k] = (unsigned char)(k * 7);
     }
-    /* An explicit free is a hint while a cycle marks beside the program; after this one none does. */
+    /* An explicit free is a hint while a cycle marks beside the program; after this one none
+       does. */
     CHECK(neap_collect());
     CHECK(neap_realloc(object, 0) == NULL);
     CHECK_EQUAL(neap_usable_size(object), 0);
@@ -93,7 +96,8 @@ static void realloc_keeps_contents(int kind)
 
 int main(void)
 {
-    static const size_t sizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 24, 32, 48, 64, 127, 128, 129, 144, 160, 1000, 1024, 4096, 5000,
+    static const size_t sizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 24, 32, 48, 64, 127, 128, 129, 144,
+        160, 1000, 1024, 4096, 5000,
                                    32767, 32768, 32769, 65536, 100000, 1 << 20, 10000000};
     for (int turn = 0; turn < 3; turn++) {
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -113,7 +117,8 @@ int main(void)
     CHECK_EQUAL(neap_usable_size((char *)neap_alloc(64) + 8), 0);
     CHECK_EQUAL(neap_free(NULL), NEAP_OK);
     /* The addresses of the inline functions are the library's. */
-    void *(*volatile allocate)(size_t) = neap_alloc, *(*volatile allocate_leaf)(size_t) = neap_alloc_leaf;
+    void *(*volatile allocate)(size_t) = neap_alloc,
+        *(*volatile allocate_leaf)(size_t) = neap_alloc_leaf;
     object_is(allocate(40), 40, NEAP_CONSERVATIVE);
     object_is(allocate_leaf(40), 40, NEAP_LEAF);
     return finish();

@@ -1,4 +1,5 @@
-/* Blocked regions: a collection neither waits for a thread in one nor signals it; what its stack holds stays alive; leaving waits for the collection's end. */
+/* Blocked regions: a collection neither waits for a thread in one nor signals it; what its stack
+   holds stays alive; leaving waits for the collection's end. */
 #include "check.h"
 #include <pthread.h>
 #include <semaphore.h>
@@ -25,7 +26,8 @@ static void *waits(void *argument)
     return argument;
 }
 
-/* With the stop signal blocked by the kernel's own call, which this library does not see: a stop that needs this thread would wait for ever. */
+/* With the stop signal blocked by the kernel's own call, which this library does not see: a stop
+   that needs this thread would wait for ever. */
 static void *with_all_signals_blocked(void *argument)
 {
     uint64_t all = ~0ull, before = 0;

@@ -1,5 +1,6 @@
-/* What the tests of the C interface share: checks that say where they failed, and ways to see objects die. Works in C and C++.
-   A program ends with `return finish();`: status 0 if every check held, and at least one ran. */
+/* What the tests of the C interface share: checks that say where they failed, and ways to see
+   objects die. Works in C and C++. A program ends with `return finish();`: status 0 if every check
+   held, and at least one ran. */
 #ifndef CHECK_H
 #define CHECK_H
 #ifndef _GNU_SOURCE
@@ -71,12 +72,12 @@ static APART int alive(int first)
 }
 
 #define CHECK_ALL_ALIVE(first) CHECK_EQUAL(alive(first), MANY)
-#define CHECK_DEAD(first)                                                                                    \
-    do {                                                                                                     \
-        int alive_ = alive(first);                                                                           \
-        if (alive_ > STRAY)                                                                                  \
-            fprintf(stderr, "%d of %d are alive\n", alive_, MANY);                                           \
-        CHECK(alive_ <= STRAY);                                                                              \
+#define CHECK_DEAD(first)                                                                          \
+    do {                                                                                           \
+        int alive_ = alive(first);                                                                 \
+        if (alive_ > STRAY)                                                                        \
+            fprintf(stderr, "%d of %d are alive\n", alive_, MANY);                                 \
+        CHECK(alive_ <= STRAY);                                                                    \
     } while (0)
 
 /* Allocates and drops, so that cells of dead objects are handed out again and overwritten. */

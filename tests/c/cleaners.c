@@ -1,4 +1,6 @@
-/* Cleaners and reference queues: run once after their object is gone, with an argument that is kept, any number for an object; they move with it, are taken back, and free its memory at once. */
+/* Cleaners and reference queues: run once after their object is gone, with an argument that is
+   kept, any number for an object; they move with it, are taken back, and free its memory at
+   once. */
 #include "check.h"
 #include <pthread.h>
 #include <time.h>
@@ -18,12 +20,12 @@ static void clean_other(void *argument)
     __atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED);
 }
 
-#define CLEANED_NEARLY(count)                                                                                \
-    do {                                                                                                     \
-        int seen_ = __atomic_exchange_n(&cleaned, 0, __ATOMIC_RELAXED);                                      \
-        if (seen_ < (count) - 4 * STRAY || seen_ > (count))                                                  \
-            fprintf(stderr, "%d of %d cleaned\n", seen_, (int)(count));                                      \
-        CHECK(seen_ >= (count) - 4 * STRAY && seen_ <= (count));                                             \
+#define CLEANED_NEARLY(count)                                                                      \
+    do {                                                                                           \
+        int seen_ = __atomic_exchange_n(&cleaned, 0, __ATOMIC_RELAXED);                            \
+        if (seen_ < (count) - 4 * STRAY || seen_ > (count))                                        \
+            fprintf(stderr, "%d of %d cleaned\n", seen_, (int)(count));                            \
+        CHECK(seen_ >= (count) - 4 * STRAY && seen_ <= (count));                                   \
     } while (0)
 
 static APART char *argument(void)
@@ -158,7 +160,8 @@ static void queues(void)
     make_queued();
     CHECK_EQUAL(neap_queue_close(queue), NEAP_OK);
     pthread_join(thread, &value);
-    /* References to a queue that is closed go with their objects, and none comes out of the next one. */
+    /* References to a queue that is closed go with their objects, and none comes out of the next
+       one. */
     neap_queue *next = neap_queue_open();
     collect();
     CHECK(!neap_queue_poll(next, &value));
@@ -188,7 +191,8 @@ int main(void)
     collect();
     CHECK_EQUAL(cleaned, 0);
     for (int i = 0; i < MANY; i++) {
-        /* Those of the second half are kept on the stack's other side of the move: there are too many. */
+        /* Those of the second half are kept on the stack's other side of the move: there are too
+           many. */
         for (int j = 0; i >= MANY / 2 && j < 20; j++)
             CHECK_EQUAL(neap_cleaner_add(kept[i], clean, argument()), NEAP_OK);
         kept[i] = neap_realloc(kept[i], 5000);

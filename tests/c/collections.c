@@ -1,4 +1,5 @@
-/* Collections: on request, disabled, held off, automatic or not, gated, with the world stopped; memory goes back to the system; the heap expands. */
+/* Collections: on request, disabled, held off, automatic or not, gated, with the world stopped;
+   memory goes back to the system; the heap expands. */
 #include "check.h"
 #include <pthread.h>
 #include <time.h>
@@ -19,7 +20,8 @@ static void rest(void)
         continue;
 }
 
-/* Allocates enough for several automatic cycles, if they run. Where none is to run, neap_collect() comes first: it waits for one that was wanted before. */
+/* Allocates enough for several automatic cycles, if they run. Where none is to run, neap_collect()
+   comes first: it waits for one that was wanted before. */
 static APART uint64_t cycles_of_churning(void)
 {
     uint64_t before = cycles();

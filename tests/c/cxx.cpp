@@ -1,5 +1,5 @@
-// The C++ interface: destructors run once and in order, constructors that throw lose nothing, containers, roots in malloc memory, guards, exceptions
-// around frames of C.
+// The C++ interface: destructors run once and in order, constructors that throw lose nothing,
+// containers, roots in malloc memory, guards, exceptions around frames of C.
 #include "check.h"
 #include <neap.hpp>
 
@@ -69,8 +69,10 @@ struct alignas(64) wide {
     double values[8];
 };
 enum colour { red, green };
-static_assert(neap::is_leaf<int>::value && neap::is_leaf<double>::value && neap::is_leaf<colour>::value, "numbers are leaves");
-static_assert(!neap::is_leaf<int *>::value && !neap::is_leaf<part>::value, "what may hold a pointer is not");
+static_assert(neap::is_leaf<int>::value && neap::is_leaf<double>::value &&
+    neap::is_leaf<colour>::value, "numbers are leaves");
+static_assert(!neap::is_leaf<int *>::value && !neap::is_leaf<part>::value,
+    "what may hold a pointer is not");
 
 static int kind_of(const void *object)
 {

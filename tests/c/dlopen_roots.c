@@ -1,5 +1,5 @@
-/* The data of a library opened with dlopen as the only reference, and its thread-local storage; after dlclose they keep nothing and do no harm. Usage:
-   dlopen_roots PLUGIN */
+/* The data of a library opened with dlopen as the only reference, and its thread-local storage;
+   after dlclose they keep nothing and do no harm. Usage: dlopen_roots PLUGIN */
 #include "check.h"
 #include <dlfcn.h>
 

@@ -1,6 +1,8 @@
-/* A program that executes another in the middle of its cycles: the new one begins as if there had been no collector. Usage: exec WAY THREADS COUNT
-   runs itself COUNT times; each time it allocates for a moment beside THREADS others, and executes the program `true` in the way that is named. With
-   `pending` a stop is certainly under way: the thread that executes has blocked its signal, past the library. */
+/* A program that executes another in the middle of its cycles: the new one begins as if there had
+   been no collector. Usage: exec WAY THREADS COUNT runs itself COUNT times; each time it allocates
+   for a moment beside THREADS others, and executes the program `true` in the way that is named.
+   With `pending` a stop is certainly under way: the thread that executes has blocked its signal,
+   past the library. */
 #include "check.h"
 #include <pthread.h>
 #include <signal.h>

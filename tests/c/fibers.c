@@ -1,5 +1,6 @@
-/* Fibers by makecontext on declared stacks: what only a fiber that is not running holds stays alive, also for fibers that move between threads, and that have not
-   begun; retired ones hold nothing. */
+/* Fibers by makecontext on declared stacks: what only a fiber that is not running holds stays
+   alive, also for fibers that move between threads, and that have not begun; retired ones hold
+   nothing. */
 #include "check.h"
 #include <pthread.h>
 #include <sys/mman.h>

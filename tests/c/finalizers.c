@@ -1,4 +1,5 @@
-/* Finalizers: run once after their object died, in the order asked for, by the library or by the program; resurrection, replacement, removal; data are kept. */
+/* Finalizers: run once after their object died, in the order asked for, by the library or by the
+   program; resurrection, replacement, removal; data are kept. */
 #include "check.h"
 #include <pthread.h>
 
@@ -46,12 +47,12 @@ static APART void make_selfish(int how)
     }
 }
 
-#define RAN_NEARLY(count)                                                                                    \
-    do {                                                                                                     \
-        if (ran < (count) - 2 * STRAY || ran > (count))                                                      \
-            fprintf(stderr, "%d of %d ran\n", ran, (int)(count));                                            \
-        CHECK(ran >= (count) - 2 * STRAY && ran <= (count));                                                 \
-        ran = 0;                                                                                             \
+#define RAN_NEARLY(count)                                                                          \
+    do {                                                                                           \
+        if (ran < (count) - 2 * STRAY || ran > (count))                                            \
+            fprintf(stderr, "%d of %d ran\n", ran, (int)(count));                                  \
+        CHECK(ran >= (count) - 2 * STRAY && ran <= (count));                                       \
+        ran = 0;                                                                                   \
     } while (0)
 
 static APART void orders(void)
@@ -93,7 +94,8 @@ static void resurrect(void *object, void *data)
 {
     resurrected = object;
     CHECK_EQUAL(neap_finalizer_set(object, note, data, NEAP_ORDER_NONE), NEAP_OK);
-    /* It may allocate and collect; finalizers that become ready meanwhile do not run within this one. */
+    /* It may allocate and collect; finalizers that become ready meanwhile do not run within this
+       one. */
     churn(32, 20000);
     neap_collect();
 }

@@ -1,5 +1,6 @@
-/* fork() at any moment in a program with several threads: parent and child go on allocating and collecting, the child with its one thread and with new
-   ones; chains of children; a child that only execs or exits. */
+/* fork() at any moment in a program with several threads: parent and child go on allocating and
+   collecting, the child with its one thread and with new ones; chains of children; a child that
+   only execs or exits. */
 #include "check.h"
 #include <pthread.h>
 

@@ -1,6 +1,8 @@
-/* Forks where they hurt: while other threads allocate and cycles run, from several threads at once, inside a finalizer, in chains, thousands of them in a row, and
-   children that are killed in the middle; vfork, posix_spawn and daemon(3); a child that closes every descriptor. Handles, links and finalizers are valid in the child, which
-   starts no thread and opens no file before it collects. Usage: fork_faults [CASE]; without a case all of them. */
+/* Forks where they hurt: while other threads allocate and cycles run, from several threads at once,
+   inside a finalizer, in chains, thousands of them in a row, and children that are killed in the
+   middle; vfork, posix_spawn and daemon(3); a child that closes every descriptor. Handles, links
+   and finalizers are valid in the child, which starts no thread and opens no file before it
+   collects. Usage: fork_faults [CASE]; without a case all of them. */
 #include "check.h"
 #include <dirent.h>
 #include <pthread.h>
@@ -93,7 +95,8 @@ static pid_t fork_and_live(void)
 
 /* ---- The cases ---- */
 
-/* Other threads are in every state there is when the process is copied, and a cycle is often under way. */
+/* Other threads are in every state there is when the process is copied, and a cycle is often under
+   way. */
 static void while_others_allocate(void)
 {
     start(3);
@@ -175,7 +178,8 @@ static void finalizer_that_forks(void *object, void *data)
 static APART void make_finalized(void)
 {
     for (int i = 0; i < MANY; i++)
-        CHECK_EQUAL(neap_finalizer_set(list(1), finalizer_that_forks, NULL, NEAP_ORDER_NONE), NEAP_OK);
+        CHECK_EQUAL(neap_finalizer_set(list(1), finalizer_that_forks, NULL, NEAP_ORDER_NONE),
+            NEAP_OK);
 }
 
 static void in_a_finalizer(void)
@@ -231,7 +235,8 @@ static int open_descriptors(void)
     return count;
 }
 
-/* A child has none of its parent's descriptors of the collector, nor any thread but its own, until it collects; and then no more than its parent. */
+/* A child has none of its parent's descriptors of the collector, nor any thread but its own, until
+   it collects; and then no more than its parent. */
 static void children_are_lazy(void)
 {
     CHECK(neap_collect());
@@ -348,11 +353,13 @@ static APART void make_counted(void)
     }
 }
 
-/* What was registered before the fork works in the child: handles, links, finalizers, each for itself. */
+/* What was registered before the fork works in the child: handles, links, finalizers, each for
+   itself. */
 static void registrations(void)
 {
     struct node *target = list(5);
-    neap_handle strong = neap_handle_alloc(target, NEAP_HANDLE_STRONG), weak = neap_handle_alloc(target, NEAP_HANDLE_WEAK);
+    neap_handle strong = neap_handle_alloc(target, NEAP_HANDLE_STRONG),
+        weak = neap_handle_alloc(target, NEAP_HANDLE_WEAK);
     CHECK(strong != 0 && weak != 0);
     target = NULL;
     make_counted();

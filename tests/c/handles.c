@@ -1,4 +1,5 @@
-/* Handles of every kind, ephemerons, domains: what keeps what alive, also with finalizers and while other threads read; wrong handles are refused and told. */
+/* Handles of every kind, ephemerons, domains: what keeps what alive, also with finalizers and while
+   other threads read; wrong handles are refused and told. */
 #include "check.h"
 #include <pthread.h>
 
@@ -116,7 +117,8 @@ static void resurrection(void)
 
 static void *keys[MANY];
 
-/* Values that point back to their keys, which would keep each other alive if the value were held strongly. */
+/* Values that point back to their keys, which would keep each other alive if the value were held
+   strongly. */
 static APART void make_ephemerons(int first)
 {
     for (int i = 0; i < MANY; i++) {
@@ -237,7 +239,8 @@ static void misuse(void)
     CHECK_EQUAL(told_status, NEAP_NOT_IN_HEAP);
     CHECK(neap_handle_alloc((char *)object + 3, NEAP_HANDLE_WEAK) == 0);
     CHECK_EQUAL(told_status, NEAP_NOT_AN_OBJECT_START);
-    CHECK(neap_handle_alloc(object, 0) == 0 && neap_handle_alloc(object, NEAP_HANDLE_EPHEMERON) == 0);
+    CHECK(neap_handle_alloc(object, 0) == 0 &&
+        neap_handle_alloc(object, NEAP_HANDLE_EPHEMERON) == 0);
     CHECK(neap_ephemeron_alloc(NULL, object) == 0);
     CHECK_EQUAL(told_status, NEAP_BAD_ARGUMENT);
     CHECK_EQUAL(told, 5);

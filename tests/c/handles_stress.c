@@ -1,4 +1,6 @@
-/* 64 threads on handles at once: they make, read, set and free their own and each other's, in domains that others close, and meet in monitors, while collections come. Argument: turns of each thread. */
+/* 64 threads on handles at once: they make, read, set and free their own and each other's, in
+   domains that others close, and meet in monitors, while collections come. Argument: turns of each
+   thread. */
 #include "check.h"
 #include <pthread.h>
 
@@ -94,7 +96,8 @@ static void *work(void *argument)
         case 12:
             if (chosen % 16 == 0) {
                 neap_domain fresh = neap_domain_open();
-                neap_domain old = __atomic_exchange_n(&domains[chosen % DOMAINS], fresh, __ATOMIC_ACQ_REL);
+                neap_domain old = __atomic_exchange_n(&domains[chosen % DOMAINS], fresh,
+                    __ATOMIC_ACQ_REL);
                 size_t freed;
                 CHECK_EQUAL(neap_domain_close(old, &freed), NEAP_OK);
                 __atomic_add_fetch(&closed, freed, __ATOMIC_RELAXED);

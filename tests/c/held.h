@@ -1,5 +1,5 @@
-/* Threads that hold the only pointers to their objects and make no call meanwhile, and a thread that collects beside them: for the tests of how
-   threads are stopped. */
+/* Threads that hold the only pointers to their objects and make no call meanwhile, and a thread
+   that collects beside them: for the tests of how threads are stopped. */
 #ifndef HELD_H
 #define HELD_H
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -1,5 +1,6 @@
-/* A host that stops its own threads: objects that only their stacks hold live, threads that the host does not know are stopped as well, and a thread in the
- * middle of the library is not stopped before it is out of it. */
+/* A host that stops its own threads: objects that only their stacks hold live, threads that the
+ * host does not know are stopped as well, and a thread in the middle of the library is not stopped
+ * before it is out of it. */
 #include "check.h"
 
 #include <pthread.h>
@@ -21,7 +22,8 @@ static sem_t standing;
 static _Atomic unsigned epoch;
 static void *host_root;
 static int environment;
-/* While `resume` of every eighth stop still has threads to wake, as it seems to those that it has woken. */
+/* While `resume` of every eighth stop still has threads to wake, as it seems to those that it has
+   woken. */
 static atomic_bool waking;
 /* Threads that went on while it had, and those that were to wait for the others. */
 static _Atomic int early, together;
@@ -73,14 +75,16 @@ static void resume(void *argument)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     waking = 0;
     if (stop == 1) {
-        /* This thread is not waited for for ever, though the stop that it is told of cannot end before it. */
+        /* This thread is not waited for for ever, though the stop that it is told of cannot end
+           before it. */
         struct timespec before, after;
         int stopped = neap_world_may_stop();
         CHECK(stopped % 2 != 0);
         clock_gettime(CLOCK_MONOTONIC, &before);
         neap_world_go_on(stopped);
         clock_gettime(CLOCK_MONOTONIC, &after);
-        long waited = (after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000;
+        long waited = (after.tv_sec - before.tv_sec) * 1000000
+            + (after.tv_nsec - before.tv_nsec) / 1000;
         CHECK(waited >= 4000);
         neap_world_go_on(stopped + 1);
     }
@@ -196,6 +200,7 @@ int main(void)
     done = 1;
     for (int i = 1; i <= HOSTED; i++)
         pthread_join(hosted[i].id, NULL);
-    fprintf(stderr, "%d stops, %d of them late for a thread, %d of %d went on early\n", stops, late, early, together);
+    fprintf(stderr, "%d stops, %d of them late for a thread, %d of %d went on early\n", stops, late,
+        early, together);
     return finish();
 }

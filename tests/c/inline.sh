@@ -1,5 +1,6 @@
 #!/bin/bash
-# An allocation of a constant size is about ten instructions without a call, lock or division until it has to fall back. Usage: inline.sh PREFIX FOLDER
+# An allocation of a constant size is about ten instructions without a call, lock or division until
+# it has to fall back. Usage: inline.sh PREFIX FOLDER
 set -euo pipefail
 prefix=${1:?want PREFIX} out=${2:?want FOLDER}
 

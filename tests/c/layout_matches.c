@@ -1,5 +1,7 @@
-/* The inline allocation of neap_inline.h computes the same classes, cells and runs as the library: for every size of both kinds, what the library hands
-   out comes from the run, and moves its cursor by the bytes, that the header names; and the inline function hands out the next cell of the same run. */
+/* The inline allocation of neap_inline.h computes the same classes, cells and runs as the library:
+   for every size of both kinds, what the library hands out comes from the run, and moves its cursor
+   by the bytes, that the header names; and the inline function hands out the next cell of the same
+   run. */
 #include "check.h"
 
 #ifdef NEAP_INLINE_H
@@ -7,7 +9,8 @@ static volatile ptrdiff_t *const offset = &neap_inline_1;
 
 static void by_calls(void)
 {
-    /* In a child that asks for the byte past the end the inline form must leave everything to the library. */
+    /* In a child that asks for the byte past the end the inline form must leave everything to the
+       library. */
     pid_t child = fork();
     if (child == 0) {
         setenv("NEAP_PAST_END", "1", 1);
@@ -37,17 +40,22 @@ int main(int argc, char **argv)
     for (size_t bytes = 0; bytes <= NEAP_INLINE_LARGEST; bytes++)
         for (int kind = NEAP_CONSERVATIVE; kind <= NEAP_LEAF; kind++) {
             size_t cell = neap_inline_cell(bytes);
-            struct neap_run *run = neap_inline_runs() + kind * NEAP_INLINE_CLASSES + neap_inline_class(bytes);
+            struct neap_run *run = neap_inline_runs() + kind * NEAP_INLINE_CLASSES
+                + neap_inline_class(bytes);
             uintptr_t first = (uintptr_t)call[kind](bytes);
-            if (cell != neap_usable_size((void *)first) || cell != neap_good_size(bytes) || run->cursor != first + cell ||
+            if (cell != neap_usable_size((void *)first) || cell != neap_good_size(bytes) ||
+                run->cursor != first + cell ||
                 run->limit < run->cursor) {
-                fprintf(stderr, "%zu bytes, kind %d: class %zu, cell %zu differ from the library's %zu\n", bytes, kind,
+                fprintf(stderr,
+                    "%zu bytes, kind %d: class %zu, cell %zu differ from the library's %zu\n",
+                    bytes, kind,
                         neap_inline_class(bytes), cell, neap_usable_size((void *)first));
                 CHECK(!"same class and cell");
                 return 1;
             }
             if (run->limit - run->cursor >= cell) {
-                uintptr_t next = (uintptr_t)(kind == NEAP_LEAF ? neap_alloc_leaf(bytes) : neap_alloc(bytes));
+                uintptr_t next = (uintptr_t)(kind == NEAP_LEAF ? neap_alloc_leaf(bytes)
+                    : neap_alloc(bytes));
                 CHECK_EQUAL(next, first + cell);
                 CHECK_EQUAL(run->cursor, next + cell);
             }

@@ -1,4 +1,5 @@
-/* Typed objects: only the words that the layout names keep anything alive, for each shape, small objects and large ones. */
+/* Typed objects: only the words that the layout names keep anything alive, for each shape, small
+   objects and large ones. */
 #include "check.h"
 
 enum { WORDS = 8 };
@@ -75,7 +76,8 @@ static APART void check_labels(neap_layout bitmap)
 {
     neap_layout leaf = neap_layout_leaf(), whole = neap_layout_prefix(SIZE_MAX);
     neap_layout one = neap_layout_labelled(leaf, 1), two = neap_layout_labelled(leaf, 2);
-    CHECK(leaf != one && one != two && two == neap_layout_labelled(one, 2) && neap_layout_labelled(two, 0) == leaf);
+    CHECK(leaf != one && one != two && two == neap_layout_labelled(one, 2) &&
+        neap_layout_labelled(two, 0) == leaf);
     CHECK_EQUAL(neap_layout_label(leaf), 0);
     CHECK_EQUAL(neap_layout_label(two), 2);
     CHECK_EQUAL(neap_layout_label(NEAP_NO_LAYOUT), 0);
@@ -85,7 +87,8 @@ static APART void check_labels(neap_layout bitmap)
         for (int i = 0; i < MANY; i++)
             for (int k = 0; k < 2; k++) {
                 neap_object_info info;
-                pairs[k][i] = neap_alloc_typed(large ? 50000 : 48, neap_layout_labelled(k ? leaf : whole, 9));
+                pairs[k][i] = neap_alloc_typed(large ? 50000 : 48,
+                    neap_layout_labelled(k ? leaf : whole, 9));
                 CHECK(neap_object_at(pairs[k][i], &info) && neap_layout_label(info.layout) == 9);
                 CHECK_EQUAL(info.kind, k ? NEAP_LEAF : NEAP_CONSERVATIVE);
                 pairs[k][i][5] = neap_alloc(32);

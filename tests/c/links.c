@@ -1,4 +1,5 @@
-/* Links: null when their object dies, short ones before finalizers and long ones after; reading, moving, unregistering; in static data and in objects. */
+/* Links: null when their object dies, short ones before finalizers and long ones after; reading,
+   moving, unregistering; in static data and in objects. */
 #include "check.h"
 #include <pthread.h>
 

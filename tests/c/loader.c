@@ -1,7 +1,10 @@
-/* Threads are made while another thread holds a lock of the loader's, and is stopped with it: whoever makes one must not keep the stop waiting, or nobody goes on.
-   Thread A opens libraries. It takes its time in `malloc`, where the loader calls it with the list of thread-local blocks locked, or in a library's constructor, with the list of libraries locked.
-   Thread S stops the world again and again. The main thread makes a thread, which waits for that lock: one of the library's own, or one that libc makes for the program.
-   Usage: loader PLUGIN CASE [TIMES]; each time is a process of its own, since the library makes its threads once. */
+/* Threads are made while another thread holds a lock of the loader's, and is stopped with it:
+   whoever makes one must not keep the stop waiting, or nobody goes on. Thread A opens libraries. It
+   takes its time in `malloc`, where the loader calls it with the list of thread-local blocks
+   locked, or in a library's constructor, with the list of libraries locked. Thread S stops the
+   world again and again. The main thread makes a thread, which waits for that lock: one of the
+   library's own, or one that libc makes for the program. Usage: loader PLUGIN CASE [TIMES]; each
+   time is a process of its own, since the library makes its threads once. */
 #include "check.h"
 #include <aio.h>
 #include <dlfcn.h>
@@ -29,7 +32,8 @@ void *__libc_malloc(size_t);
 
 static void sleep_ms(int milliseconds)
 {
-    struct timespec left = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000L};
+    struct timespec left = {.tv_sec = milliseconds / 1000,
+        .tv_nsec = milliseconds % 1000 * 1000000L};
     while (nanosleep(&left, &left) == -1)
         ;
 }
@@ -52,7 +56,8 @@ void *malloc(size_t bytes)
     return __libc_malloc(bytes);
 }
 
-static void path_of_copy(char *path, size_t room, int copy) { snprintf(path, room, "%s.%d", plugin, copy); }
+static void path_of_copy(char *path, size_t room,
+    int copy) { snprintf(path, room, "%s.%d", plugin, copy); }
 
 static void copy_plugin(void)
 {
@@ -126,7 +131,8 @@ static void finalizes(void *object, void *unused)
 }
 
 /* The first finalizer makes the threads that run them. */
-static void registers_a_finalizer(void) { CHECK_EQUAL(neap_finalizer_set(neap_alloc(8), finalizes, NULL, 0), NEAP_OK); }
+static void registers_a_finalizer(void) { CHECK_EQUAL(neap_finalizer_set(neap_alloc(8), finalizes,
+    NULL, 0), NEAP_OK); }
 
 static void nothing(union sigval unused) { (void)unused; }
 
@@ -198,7 +204,8 @@ static int once(const struct one_case *one)
         CHECK(neap_collect());
         sleep_ms(20);
     }
-    /* Not by pthread_create, which the library stands before: nothing has made a thread by it when the first one is made. */
+    /* Not by pthread_create, which the library stands before: nothing has made a thread by it when
+       the first one is made. */
     thrd_t opener, stopper;
     CHECK_EQUAL(thrd_create(&stopper, stops, NULL), thrd_success);
     CHECK_EQUAL(thrd_create(&opener, one->open, NULL), thrd_success);
@@ -230,7 +237,8 @@ int main(int argc, char **argv)
                 _exit(once(&cases[i]));
             CHECK_EQUAL(waitpid(child, &status, 0), child);
             if (status != 0) {
-                fprintf(stderr, "%s: time %d of %d ended with status %#x%s\n", argv[2], time + 1, times, status,
+                fprintf(stderr, "%s: time %d of %d ended with status %#x%s\n", argv[2], time + 1,
+                    times, status,
                         WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? ", after 30 s" : "");
                 CHECK(!"nobody waits for ever");
                 break;

@@ -1,4 +1,5 @@
-/* A library that loader.c opens: its constructor and destructor do what the program says, with the loader's locks held. */
+/* A library that loader.c opens: its constructor and destructor do what the program says, with the
+   loader's locks held. */
 #include <stddef.h>
 extern void (*in_constructor)(void) __attribute__((weak));
 static __thread void *local[10];

@@ -1,4 +1,5 @@
-/* Whatever way a thread has its signals blocked, or waits for them, it is stopped. Usage: masks [inherited]; the second calls itself. */
+/* Whatever way a thread has its signals blocked, or waits for them, it is stopped. Usage: masks
+   [inherited]; the second calls itself. */
 #include "held.h"
 #include <sys/signalfd.h>
 #include <ucontext.h>

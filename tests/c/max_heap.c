@@ -1,4 +1,5 @@
-/* The hard limit: allocation gives null and ENOMEM, or what the callback gives; nothing live is lost; room is there again when something was dropped. */
+/* The hard limit: allocation gives null and ENOMEM, or what the callback gives; nothing live is
+   lost; room is there again when something was dropped. */
 #include "check.h"
 
 static size_t asked;

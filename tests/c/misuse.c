@@ -1,4 +1,5 @@
-/* Wrong use: each is refused with the right status or errno and a message that says what to do, and nothing is lost. */
+/* Wrong use: each is refused with the right status or errno and a message that says what to do, and
+   nothing is lost. */
 #include "check.h"
 
 static int last_status, told;
@@ -23,7 +24,8 @@ static void was_told(int line, int status, const char *words)
 {
     static int before;
     if (told != before + 1 || last_status != status || strstr(last_text, words) == NULL) {
-        fprintf(stderr, "line %d: %d messages, status %d, text: %s\n", line, told - before, last_status, last_text);
+        fprintf(stderr, "line %d: %d messages, status %d, text: %s\n", line, told - before,
+            last_status, last_text);
         CHECK(!"the right message");
     } else {
         CHECK(1);
@@ -31,11 +33,11 @@ static void was_told(int line, int status, const char *words)
     before = told;
 }
 #define WAS_TOLD(status, words) was_told(__LINE__, status, words)
-#define IS_NULL(call, code)                                                                                  \
-    do {                                                                                                     \
-        errno = 0;                                                                                           \
-        CHECK((call) == NULL);                                                                               \
-        CHECK_EQUAL(errno, code);                                                                            \
+#define IS_NULL(call, code)                                                                        \
+    do {                                                                                           \
+        errno = 0;                                                                                 \
+        CHECK((call) == NULL);                                                                     \
+        CHECK_EQUAL(errno, code);                                                                  \
     } while (0)
 
 static void lines_on_standard_error(void)
@@ -98,7 +100,8 @@ int main(void)
     IS_NULL(neap_realloc(object, zero - 1), ENOMEM);
     WAS_TOLD(NEAP_BAD_ARGUMENT, "18446744073709551615 bytes");
 
-    void *(*const functions[])(size_t) = {neap_alloc, neap_alloc_leaf, neap_alloc_leaf_zeroed, neap_alloc_uncollectable,
+    void *(*const functions[])(size_t) = {neap_alloc, neap_alloc_leaf, neap_alloc_leaf_zeroed,
+        neap_alloc_uncollectable,
                                           neap_alloc_uncollectable_leaf};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         IS_NULL(functions[i](zero - 1), ENOMEM);
@@ -107,7 +110,8 @@ int main(void)
         WAS_TOLD(NEAP_BAD_ARGUMENT, "no object can have");
         IS_NULL(functions[i]((zero - 1) / 2 + 1), ENOMEM);
         WAS_TOLD(NEAP_BAD_ARGUMENT, "no object can have");
-        IS_NULL(functions[i]((zero - 1) / 2 - 4096), ENOMEM); /* told nothing: the size could be meant */
+        /* told nothing: the size could be meant */
+        IS_NULL(functions[i]((zero - 1) / 2 - 4096), ENOMEM);
     }
     IS_NULL(neap_alloc(zero - 4096), ENOMEM);
     WAS_TOLD(NEAP_BAD_ARGUMENT, "no object can have");
@@ -170,7 +174,8 @@ int main(void)
     WAS_TOLD(NEAP_NOT_AN_OBJECT_START, "neap_link_register");
     CHECK_EQUAL(neap_link_register(NULL, object, NEAP_LINK_SHORT), NEAP_BAD_ARGUMENT);
     WAS_TOLD(NEAP_BAD_ARGUMENT, "cannot be a link");
-    CHECK_EQUAL(neap_link_register((void **)(void *)(object + 1), object, NEAP_LINK_SHORT), NEAP_BAD_ARGUMENT);
+    CHECK_EQUAL(neap_link_register((void **)(void *)(object + 1), object, NEAP_LINK_SHORT),
+        NEAP_BAD_ARGUMENT);
     WAS_TOLD(NEAP_BAD_ARGUMENT, "multiple of 8");
     CHECK_EQUAL(neap_link_register(&link, object, 2), NEAP_BAD_ARGUMENT);
     WAS_TOLD(NEAP_BAD_ARGUMENT, "NEAP_LINK_SHORT");

@@ -1,4 +1,5 @@
-/* Monitors: one thread at a time, recursive, tried, with a time limit; waiting and notifying; objects that die with their monitors; forgotten exits; fork; wrong use. */
+/* Monitors: one thread at a time, recursive, tried, with a time limit; waiting and notifying;
+   objects that die with their monitors; forgotten exits; fork; wrong use. */
 #include "check.h"
 #include <pthread.h>
 #include <time.h>
@@ -136,7 +137,8 @@ static void *consumes(void *argument)
 static void *one_side(void *argument)
 {
     static int next;
-    return __atomic_fetch_add(&next, 1, __ATOMIC_SEQ_CST) % 2 ? produces(argument) : consumes(argument);
+    return __atomic_fetch_add(&next, 1, __ATOMIC_SEQ_CST) % 2 ? produces(argument)
+        : consumes(argument);
 }
 
 static void waiting(void)
@@ -146,7 +148,8 @@ static void waiting(void)
     CHECK_EQUAL(sum, 3 * (2000L * 2001 / 2));
 }
 
-/* Locked objects with no other reference live; their monitors, inflated by waiting, go with them. */
+/* Locked objects with no other reference live; their monitors, inflated by waiting, go with
+   them. */
 static APART void lock_many(int first)
 {
     for (int i = 0; i < MANY; i++) {
@@ -223,7 +226,8 @@ static void in_child(void)
     pid_t child = fork();
     if (child == 0) {
         int fine = neap_monitor_exit(mine) == NEAP_OK && neap_monitor_exit(waited) == NEAP_OK &&
-                   neap_monitor_try_enter(theirs) == NEAP_OK && neap_monitor_exit(theirs) == NEAP_OK;
+                   neap_monitor_try_enter(theirs) == NEAP_OK &&
+                       neap_monitor_exit(theirs) == NEAP_OK;
         shared = mine;
         counter = 0;
         run(counts, 2);

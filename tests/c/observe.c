@@ -28,7 +28,8 @@ int main(void)
     allocate_some();
     CHECK_EQUAL(neap_free(neap_alloc(50000)), NEAP_OK);
     neap_statistics_read(&after, sizeof after);
-    CHECK(after.allocated_objects >= before.allocated_objects + 1001 && after.allocated_objects < before.allocated_objects + 1500);
+    CHECK(after.allocated_objects >= before.allocated_objects + 1001 &&
+        after.allocated_objects < before.allocated_objects + 1500);
     CHECK(after.allocated_bytes >= before.allocated_bytes + 1000 * 1000 + 50000);
     CHECK(after.freed_since_cycle >= 50000);
     CHECK(after.committed_bytes >= after.live_bytes && after.committed_bytes >= after.free_bytes);
@@ -41,7 +42,8 @@ int main(void)
     neap_statistics_read(&after, sizeof after);
     CHECK_EQUAL(after.cycles, before.cycles + 3);
     CHECK(after.pause_count >= before.pause_count + 3);
-    CHECK(after.pause_max_ns >= after.pause_p99_ns && after.pause_p99_ns >= after.pause_p50_ns && after.pause_p50_ns > 0);
+    CHECK(after.pause_max_ns >= after.pause_p99_ns && after.pause_p99_ns >= after.pause_p50_ns &&
+        after.pause_p50_ns > 0);
     CHECK(after.pause_total_ns >= after.pause_max_ns);
     CHECK(after.live_bytes >= 100 * 10000 && after.live_bytes < 20 * 100 * 10000);
     CHECK(after.freed_since_cycle == 0);
@@ -64,7 +66,8 @@ int main(void)
     for (int i = 0; i < 16; i++)
         CHECK_EQUAL(steps[i], i % 8);
     char version[32];
-    snprintf(version, sizeof version, "%d.%d.%d", NEAP_VERSION_MAJOR, NEAP_VERSION_MINOR, NEAP_VERSION_PATCH);
+    snprintf(version, sizeof version, "%d.%d.%d", NEAP_VERSION_MAJOR, NEAP_VERSION_MINOR,
+        NEAP_VERSION_PATCH);
     CHECK(strcmp(neap_version(), version) == 0);
     return finish();
 }

@@ -1,4 +1,5 @@
-/* Options set by the program: before the start and after it, names and values that are wrong, texts that last. */
+/* Options set by the program: before the start and after it, names and values that are wrong, texts
+   that last. */
 #include "check.h"
 
 int main(void)

@@ -1,4 +1,5 @@
-/* A library that dlopen_roots.c and watched_roots.c open: its data, initialised and not, and its thread-local storage hold pointers. */
+/* A library that dlopen_roots.c and watched_roots.c open: its data, initialised and not, and its
+   thread-local storage hold pointers. */
 #include <stddef.h>
 void *plugin_data[100] = {(void *)1};
 void *plugin_zeroed[100];

@@ -1,4 +1,5 @@
-/* The threads that run finalizers: bounded backlog, finalizers that block, end their thread, register more, fork; who waits for all. Each case is a process of its own. */
+/* The threads that run finalizers: bounded backlog, finalizers that block, end their thread,
+   register more, fork; who waits for all. Each case is a process of its own. */
 #include "check.h"
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,7 @@
-/* Permanent objects and programs that fork workers: what is frozen outlives collections and is scanned, what is not dies as ever, and a child that collects
-   and allocates goes on sharing its parent's heap; so does one of a plain fork until it collects. With the argument `on-fork` nothing calls neap_prefork(): the option does. */
+/* Permanent objects and programs that fork workers: what is frozen outlives collections and is
+   scanned, what is not dies as ever, and a child that collects and allocates goes on sharing its
+   parent's heap; so does one of a plain fork until it collects. With the argument `on-fork` nothing
+   calls neap_prefork(): the option does. */
 #include "check.h"
 
 struct node {
@@ -44,7 +46,8 @@ static size_t private_bytes(void)
     char line[200];
     CHECK(file != NULL);
     while (fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "Private_Clean: %zu", &kib) == 1 || sscanf(line, "Private_Dirty: %zu", &kib) == 1)
+        if (sscanf(line, "Private_Clean: %zu", &kib) == 1 ||
+            sscanf(line, "Private_Dirty: %zu", &kib) == 1)
             sum += kib;
     fclose(file);
     return sum << 10;
@@ -81,7 +84,8 @@ static void freezing(void)
     CHECK(neap_unfreeze());
 }
 
-/* A frozen object keeps what is stored into it afterwards, and lets go of it when it is overwritten. */
+/* A frozen object keeps what is stored into it afterwards, and lets go of it when it is
+   overwritten. */
 static void storing(void)
 {
     static struct node *frozen[MANY];
@@ -92,7 +96,8 @@ static void storing(void)
         frozen[i]->value = i;
     }
     CHECK(neap_freeze());
-    /* Cycles that find them leading nowhere: what is stored after that is seen because it was written. */
+    /* Cycles that find them leading nowhere: what is stored after that is seen because it was
+       written. */
     collect();
     collect();
     for (int i = 0; i < MANY; i++) {
@@ -144,12 +149,14 @@ static void again(void)
     CHECK(neap_unfreeze());
 }
 
-/* In a child: a collection adds next to nothing of its own, and what is allocated takes its own pages only. */
+/* In a child: a collection adds next to nothing of its own, and what is allocated takes its own
+   pages only. */
 static void worker(int depth, int generation)
 {
     enum { OWN = 2 << 20 };
     size_t before, collected, allocated;
-    /* What has nothing to do with how much is live, a watch and a thread's stack and such, comes with the first ones. */
+    /* What has nothing to do with how much is live, a watch and a thread's stack and such, comes
+       with the first ones. */
     churn(64, 100);
     CHECK(neap_collect());
     before = private_bytes();
@@ -158,12 +165,14 @@ static void worker(int depth, int generation)
     CHECK(collected - before < LIVE_BYTES / 50 || collected < before);
     struct node *own = list(OWN / sizeof *own);
     allocated = private_bytes();
-    /* Further generations may fill gaps that their parents' garbage left since the last time it was worth settling. */
+    /* Further generations may fill gaps that their parents' garbage left since the last time it was
+       worth settling. */
     CHECK(allocated < collected + (generation == 1 ? 2 : 2 + 2 * generation) * (size_t)OWN);
     CHECK(is_intact(own, OWN / sizeof *own));
     CHECK(is_intact(kept, LENGTH));
     if (failures != 0)
-        fprintf(stderr, "private: %zu before, %zu collected, %zu allocated\n", before, collected, allocated);
+        fprintf(stderr, "private: %zu before, %zu collected, %zu allocated\n", before, collected,
+            allocated);
     if (depth > 0) {
         pid_t child = fork();
         if (child == 0) {
@@ -178,7 +187,8 @@ static void worker(int depth, int generation)
     CHECK(is_intact(kept->other, OWN / sizeof *own));
 }
 
-/* A child of a plain fork leaves the gaps between its parent's objects alone until it collects: what it allocates takes little more than that. */
+/* A child of a plain fork leaves the gaps between its parent's objects alone until it collects:
+   what it allocates takes little more than that. */
 static void gaps(void)
 {
     enum { OWN = 1 << 20 };

@@ -1,5 +1,6 @@
-/* What a thread returned, or gave to pthread_exit, is alive until it is joined, and dead after that if nobody else has it; a thread that is detached, before or after its end, keeps nothing.
-   Each thread's result is an object that a link watches, and nothing else points to. */
+/* What a thread returned, or gave to pthread_exit, is alive until it is joined, and dead after that
+   if nobody else has it; a thread that is detached, before or after its end, keeps nothing. Each
+   thread's result is an object that a link watches, and nothing else points to. */
 #include "check.h"
 #include <pthread.h>
 #include <semaphore.h>
@@ -62,12 +63,14 @@ static int joins_by_clock(pthread_t thread, void **to)
     struct timespec time = in_a_minute(CLOCK_MONOTONIC);
     return pthread_clockjoin_np(thread, to, CLOCK_MONOTONIC, &time);
 }
-static int (*const ways[])(pthread_t, void **) = {joins, joins_by_name, tries, joins_until, joins_by_clock};
+static int (*const ways[])(pthread_t, void **) = {joins, joins_by_name, tries, joins_until,
+    joins_by_clock};
 
 static APART void begin_all(pthread_t *threads)
 {
     for (long i = 0; i < MANY; i++)
-        CHECK_EQUAL((i % 3 ? pthread_create : neap_pthread_create)(&threads[i], NULL, ends[i % 2], (void *)i), 0);
+        CHECK_EQUAL((i % 3 ? pthread_create : neap_pthread_create)(&threads[i], NULL, ends[i % 2],
+            (void *)i), 0);
 }
 
 /* They have ended once their objects are watched and they are gone from the process. */
@@ -131,7 +134,8 @@ static APART void detached(int before)
     first = MANY;
     sem_init(&go, 0, 0);
     for (long i = 0; i < MANY; i++) {
-        void *(*start)(void *) = i % 3 == 0 ? waits_to_return : i % 3 == 1 ? detaches_itself : returns;
+        void *(*start)(void *) = i % 3 == 0 ? waits_to_return : i % 3 == 1 ? detaches_itself
+            : returns;
         CHECK_EQUAL(pthread_create(&threads[i], NULL, start, (void *)i), 0);
         if (i % 3 == 0)
             CHECK_EQUAL((i % 2 ? pthread_detach : neap_pthread_detach)(threads[i]), 0);

@@ -1,5 +1,5 @@
-/* Roots that the program names: memory of malloc is none until it is registered, and none again when it is removed; the root callback; exclusions; interior
-   pointers keep their objects. */
+/* Roots that the program names: memory of malloc is none until it is registered, and none again
+   when it is removed; the root callback; exclusions; interior pointers keep their objects. */
 #include "check.h"
 #include <sys/mman.h>
 
@@ -70,7 +70,8 @@ int main(void)
     CHECK_ALL_ALIVE(0);
     CHECK_DEAD(MANY);
     /* Uncollectable objects live and keep what they point to, leaves keep nothing. */
-    void **keeper = neap_alloc_uncollectable(MANY * sizeof(void *)), **leaf = neap_alloc_uncollectable_leaf(MANY * sizeof(void *));
+    void **keeper = neap_alloc_uncollectable(MANY * sizeof(void *)),
+        **leaf = neap_alloc_uncollectable_leaf(MANY * sizeof(void *));
     fill(keeper, 2 * MANY, 0);
     fill(leaf, 3 * MANY, 0);
     in_data[0] = neap_hide(keeper);

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Builds and runs the tests of the C interface against what `make build` laid out, each in a process of its own, and
-# prints a result line for each. Usage: tests/c/run.sh [NAME …]: only these programs. PREFIX=DIR tests another
-# installation; EXECS=N executes that many programs in each way. Called by tools/test.sh.
+# Builds and runs the tests of the C interface against what `make build` laid out, each in a process
+# of its own, and prints a result line for each. Usage: tests/c/run.sh [NAME …]: only these
+# programs. PREFIX=DIR tests another installation; EXECS=N executes that many programs in each way.
+# Called by tools/test.sh.
 . "$(dirname "$0")/../lib.sh"
 begin c
 only=("$@")
@@ -30,8 +31,8 @@ test_program() {
     result_beside "$name, past_end" env NEAP_PAST_END=1 "$out/$name" "$@"
 }
 
-for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c host.c threads.c results.c \
-    blocked.c waits.c fork.c fibers.c \
+for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c host.c threads.c \
+    results.c blocked.c waits.c fork.c fibers.c \
     finalizers.c cleaners.c pool.c throwing.cpp handles.c handles_stress.c links.c monitors.c \
     collections.c untouched.c observe.c signals.c max_heap.c address_space.c options.c cxx.cpp; do
     wanted "${source%.*}" || continue
@@ -123,8 +124,8 @@ fi
 if wanted stop_signal; then
     # shellcheck disable=SC2086
     build stop_signal.c stop_signal -O2 $link && {
-        for case in full-queue queue-fills refused-eperm refused-enosys refused-eagain refused-gettid \
-            cancelled program-handler; do
+        for case in full-queue queue-fills refused-eperm refused-enosys refused-eagain \
+            refused-gettid cancelled program-handler; do
             for watch in none auto; do
                 result "stop_signal, $case, watch=$watch" env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=64K "$out/stop_signal" "$case"
                 result "stop_signal, $case, watch=$watch, 40" \
@@ -147,7 +148,8 @@ if wanted masks; then
         done
 fi
 
-# One that is pending does nothing to a program that is executed, in whatever way. With the default signal: the others end it.
+# One that is pending does nothing to a program that is executed, in whatever way. With the default
+# signal: the others end it.
 if wanted exec; then
     # shellcheck disable=SC2086
     build exec.c exec -O2 $link &&

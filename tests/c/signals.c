@@ -1,5 +1,6 @@
-/* Signals and stops: a thread in a handler on its alternate stack, with pointers there and on the stack it came from; programs that block all signals; errno;
-   interrupted system calls; handlers of the program for other signals. */
+/* Signals and stops: a thread in a handler on its alternate stack, with pointers there and on the
+   stack it came from; programs that block all signals; errno; interrupted system calls; handlers of
+   the program for other signals. */
 #include "check.h"
 #include <pthread.h>
 #include <semaphore.h>
@@ -22,7 +23,8 @@ static APART void check_kept(void **place)
         CHECK(neap_base(place[i]) == place[i]);
 }
 
-/* Runs on the alternate stack and waits there while another thread collects. Its objects were made outside: their only references are moved here. */
+/* Runs on the alternate stack and waits there while another thread collects. Its objects were made
+   outside: their only references are moved here. */
 static void *handed_over[MANY];
 static void on_alternate_stack(int number)
 {
@@ -72,7 +74,8 @@ static void *blocks_everything(void *argument)
 {
     sigset_t all, now;
     sigfillset(&all);
-    CHECK_EQUAL(argument == NULL ? sigprocmask(SIG_BLOCK, &all, NULL) : pthread_sigmask(SIG_SETMASK, &all, NULL), 0);
+    CHECK_EQUAL(argument == NULL ? sigprocmask(SIG_BLOCK, &all, NULL)
+        : pthread_sigmask(SIG_SETMASK, &all, NULL), 0);
     CHECK_EQUAL(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
     CHECK(sigismember(&now, SIGUSR2) && !sigismember(&now, neap_stop_signal()));
     CHECK_EQUAL(sigprocmask(12345, &all, NULL), -1);

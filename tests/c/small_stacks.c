@@ -1,5 +1,6 @@
-/* Every slow path on threads with small stacks: neap.h. With an argument, the collector's start and all else happens on such a thread too.
-   SIGNALLED in the environment: the watch stops threads by signals at any moment. */
+/* Every slow path on threads with small stacks: neap.h. With an argument, the collector's start and
+   all else happens on such a thread too. SIGNALLED in the environment: the watch stops threads by
+   signals at any moment. */
 #include "check.h"
 #include "../small_stacks.h"
 
@@ -114,12 +115,14 @@ static APART void refer(void)
     neap_domain domain = neap_domain_open();
     for (int index = 0; index < 3000; index++) {
         void *object = neap_alloc(32);
-        CHECK_EQUAL(neap_finalizer_set(object, finalize, NULL, index % 2 ? NEAP_ORDER_NONE : NEAP_ORDER_TOPOLOGICAL), NEAP_OK);
+        CHECK_EQUAL(neap_finalizer_set(object, finalize, NULL, index % 2 ? NEAP_ORDER_NONE
+            : NEAP_ORDER_TOPOLOGICAL), NEAP_OK);
         CHECK_EQUAL(neap_cleaner_add(neap_alloc(32), clean, NULL), NEAP_OK);
         CHECK_EQUAL(neap_queue_add(queue, neap_alloc(32), NULL), NEAP_OK);
         CHECK(neap_handle_alloc_in(domain, neap_alloc(32), NEAP_HANDLE_STRONG));
         CHECK(neap_handle_alloc_in(domain, neap_alloc(32), NEAP_HANDLE_WEAK));
-        CHECK(neap_ephemeron_alloc_in(domain, index % 2 ? (void *)kept : neap_alloc(32), neap_alloc(32)));
+        CHECK(neap_ephemeron_alloc_in(domain, index % 2 ? (void *)kept : neap_alloc(32),
+            neap_alloc(32)));
         if (index < 64) {
             void *target = neap_alloc(32);
             neap_link_unregister(&links[index], NEAP_LINK_SHORT);

@@ -1,5 +1,6 @@
-/* The signal that stops threads: what the system refuses, what the program does with signals itself, and cancellation lose no object and hold nobody
-   up. Usage: stop_signal CASE; the cases are below. */
+/* The signal that stops threads: what the system refuses, what the program does with signals
+   itself, and cancellation lose no object and hold nobody up. Usage: stop_signal CASE; the cases
+   are below. */
 #include "held.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -36,15 +37,19 @@ static void refuse(const int *calls, int count, int error)
 {
     struct sock_filter filter[64];
     int n = 0;
-    filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+        offsetof(struct seccomp_data, nr));
     for (int i = 0; i < count; i++) {
-        filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], 0, 1);
-        filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error);
+        filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], 0,
+            1);
+        filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO
+            | (unsigned)error);
     }
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {(unsigned short)n, filter};
     CHECK_EQUAL(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    CHECK_EQUAL(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program), 0);
+    CHECK_EQUAL(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program),
+        0);
 }
 
 static void refused_tgkill(int error)
@@ -233,7 +238,8 @@ static void program_handler(void)
             sched_yield();
     }
     /* Taken away past the library, it is put back when an answer is late. */
-    struct { void (*handler)(int); unsigned long flags; void *restorer; unsigned long mask; } none = {SIG_IGN, 0, NULL, 0};
+    struct { void (*handler)(int); unsigned long flags; void *restorer; unsigned long mask;
+        } none = {SIG_IGN, 0, NULL, 0};
     CHECK_EQUAL(syscall(SYS_rt_sigaction, number, &none, NULL, 8), 0);
     collect_beside(threads, 2);
 }

@@ -1,4 +1,5 @@
-/* A finalizer that does not come back is told of after 10 s, once, by its name; those behind it have run long before. */
+/* A finalizer that does not come back is told of after 10 s, once, by its name; those behind it
+   have run long before. */
 #include "check.h"
 #include <fcntl.h>
 #include <time.h>
@@ -45,7 +46,8 @@ static int times(const char *said, const char *text)
 
 int main(void)
 {
-    /* What the library says, instead of standard error; `stderr` of this program goes on where it went. */
+    /* What the library says, instead of standard error; `stderr` of this program goes on where it
+       went. */
     int ends[2], before = dup(STDERR_FILENO);
     CHECK_EQUAL(pipe2(ends, O_NONBLOCK), 0);
     dup2(ends[1], STDERR_FILENO);

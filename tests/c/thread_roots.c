@@ -1,4 +1,5 @@
-/* Thread-local storage as the only reference: `__thread` variables of the first thread and of others, and pthread_setspecific; and a thread's stack while it waits. */
+/* Thread-local storage as the only reference: `__thread` variables of the first thread and of
+   others, and pthread_setspecific; and a thread's stack while it waits. */
 #include "check.h"
 #include <pthread.h>
 #include <semaphore.h>

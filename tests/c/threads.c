@@ -1,5 +1,6 @@
-/* Threads: each builds and checks trees while others collect; attach, detach and attachment by the first allocation; ends by return, pthread_exit and
-   cancellation; thousands of detached threads in bounded memory. */
+/* Threads: each builds and checks trees while others collect; attach, detach and attachment by the
+   first allocation; ends by return, pthread_exit and cancellation; thousands of detached threads in
+   bounded memory. */
 #include "check.h"
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -27,7 +28,8 @@ static int is_intact(const struct node *node, int depth, long value)
     if (node == NULL || node->value != value)
         return 0;
     return depth == 0 ? node->left == NULL && node->right == NULL
-                      : is_intact(node->left, depth - 1, 2 * value) && is_intact(node->right, depth - 1, 2 * value + 1);
+                      : is_intact(node->left, depth - 1, 2 * value) &&
+                          is_intact(node->right, depth - 1, 2 * value + 1);
 }
 
 static void *build_and_check(void *argument)
@@ -49,7 +51,8 @@ static APART void many_threads(void)
 {
     pthread_t threads[THREADS];
     for (long i = 0; i < THREADS; i++)
-        CHECK_EQUAL((i % 2 ? neap_pthread_create : pthread_create)(&threads[i], NULL, build_and_check, (void *)i), 0);
+        CHECK_EQUAL((i % 2 ? neap_pthread_create : pthread_create)(&threads[i], NULL,
+            build_and_check, (void *)i), 0);
     build_and_check(NULL);
     for (long i = 0; i < THREADS; i++) {
         void *result = NULL;
@@ -169,7 +172,8 @@ int main(void)
     neap_collect_and_release();
     size_t after = resident_bytes();
     if (after > before + (8u << 20))
-        fprintf(stderr, "resident: %zu KiB before, %zu KiB after 4000 threads\n", before >> 10, after >> 10);
+        fprintf(stderr, "resident: %zu KiB before, %zu KiB after 4000 threads\n", before >> 10,
+            after >> 10);
     CHECK(after <= before + (8u << 20));
     return finish();
 }

@@ -1,4 +1,5 @@
-/* Finalizers and cleaners that throw: the exception ends in the library, the others run, and it is told; a cleaner that keeps its own object alive is told with NEAP_CHECK. */
+/* Finalizers and cleaners that throw: the exception ends in the library, the others run, and it is
+   told; a cleaner that keeps its own object alive is told with NEAP_CHECK. */
 #include "check.h"
 #include <exception>
 #include <pthread.h>

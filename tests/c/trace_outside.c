@@ -1,5 +1,7 @@
-/* A trace function that names objects from memory which is neither heap nor root, as interpreters do for stacks of their own: the objects are changed all the time while cycles run beside the program, and nothing but the function knows them.
-   TEST_TWICE: the function has to be called in the middle of cycles too. */
+/* A trace function that names objects from memory which is neither heap nor root, as interpreters
+   do for stacks of their own: the objects are changed all the time while cycles run beside the
+   program, and nothing but the function knows them. TEST_TWICE: the function has to be called in
+   the middle of cycles too. */
 #include "check.h"
 #include <sys/mman.h>
 #include <time.h>
@@ -50,7 +52,8 @@ static void *keeper, **kept;
 
 int main(void)
 {
-    slots = mmap(NULL, SLOTS * sizeof *slots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    slots = mmap(NULL, SLOTS * sizeof *slots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+        -1, 0);
     CHECK(slots != MAP_FAILED);
     keeper = neap_alloc_typed(BYTES, neap_layout_function(trace, NULL));
     kept = ballast();
@@ -62,7 +65,8 @@ int main(void)
             struct object **slot = &slots[(random >> 33) % SLOTS];
             wrong += *slot != NULL && (*slot)->check != check_of((*slot)->number);
             *slot = make(++number);
-            /* Garbage, so that there are cycles, and so that a cell that was taken back is used again. */
+            /* Garbage, so that there are cycles, and so that a cell that was taken back is used
+               again. */
             for (int garbage = 0; garbage < 4; garbage++)
                 make(0);
         }

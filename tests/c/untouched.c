@@ -1,4 +1,5 @@
-/* A program that never touches most of what it allocates has fewer cycles, and no more memory than the heap has room for; one that touches it has as many as ever. */
+/* A program that never touches most of what it allocates has fewer cycles, and no more memory than
+   the heap has room for; one that touches it has as many as ever. */
 #include "check.h"
 #include <sys/sysinfo.h>
 
@@ -20,7 +21,8 @@ static long resident(void)
     return pages * 4096;
 }
 
-/* Cycles while so many objects are allocated and dropped; the first `touched` bytes of each are written. */
+/* Cycles while so many objects are allocated and dropped; the first `touched` bytes of each are
+   written. */
 static APART uint64_t cycles_of(size_t touched, long *most)
 {
     uint64_t before;

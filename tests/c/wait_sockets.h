@@ -1,11 +1,14 @@
-/* What wait_times.c does with sockets that have a time limit of a second: each function waits for what does not come, and gives 0 if the wait ended as it has to. Included once, on threads of the test's. */
+/* What wait_times.c does with sockets that have a time limit of a second: each function waits for
+   what does not come, and gives 0 if the wait ended as it has to. Included once, on threads of the
+   test's. */
 #ifndef WAIT_SOCKETS_H
 #define WAIT_SOCKETS_H
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 
-/* Sockets with a time limit of their own: of a pair, the one that nothing comes to, or that has no room. */
+/* Sockets with a time limit of their own: of a pair, the one that nothing comes to, or that has no
+   room. */
 static int silent(void)
 {
     int pair[2];
@@ -61,7 +64,8 @@ static int waits_recvmmsg(void)
     return timed_out(recvmmsg(silent(), &message, 1, 0, NULL), EAGAIN);
 }
 static int waits_send(void) { return timed_out(send(full(), bytes, sizeof bytes, 0), EAGAIN); }
-static int waits_sendto(void) { return timed_out(sendto(full(), bytes, sizeof bytes, 0, NULL, 0), EAGAIN); }
+static int waits_sendto(void) { return timed_out(sendto(full(), bytes, sizeof bytes, 0, NULL, 0),
+    EAGAIN); }
 static int waits_write(void) { return timed_out(write(full(), bytes, sizeof bytes), EAGAIN); }
 static int waits_writev(void) { return timed_out(writev(full(), &vector, 1), EAGAIN); }
 static int waits_sendmsg(void)
@@ -80,7 +84,8 @@ static int listener(const char *kind, struct sockaddr_un *address)
     int made = socket(AF_UNIX, SOCK_STREAM, 0);
     struct timeval limit = {.tv_sec = 1};
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "neap-wait-times-%s-%d", kind, (int)getpid());
+    snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "neap-wait-times-%s-%d", kind,
+        (int)getpid());
     CHECK_EQUAL(bind(made, (struct sockaddr *)address, sizeof *address), 0);
     CHECK_EQUAL(listen(made, 0), 0);
     CHECK_EQUAL(setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
@@ -102,7 +107,8 @@ static int waits_connect(void)
     listener("connect", &address);
     struct timeval limit = {.tv_sec = 1};
     for (int i = 0; i < 1; i++)
-        CHECK_EQUAL(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&address, sizeof address), 0);
+        CHECK_EQUAL(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&address,
+            sizeof address), 0);
     int last = socket(AF_UNIX, SOCK_STREAM, 0);
     CHECK_EQUAL(setsockopt(last, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit), 0);
     return timed_out(connect(last, (struct sockaddr *)&address, sizeof address), EAGAIN);

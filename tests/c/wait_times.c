@@ -1,5 +1,6 @@
-/* Waits with a time end when they are to, and none ends with EINTR, while another thread stops the world nearly all of the time. Each wait has a thread of its own.
-   What they are compared with: a thread in a blocked region, which no stop touches, and which waits for as long. */
+/* Waits with a time end when they are to, and none ends with EINTR, while another thread stops the
+   world nearly all of the time. Each wait has a thread of its own. What they are compared with: a
+   thread in a blocked region, which no stop touches, and which waits for as long. */
 #include "check.h"
 #include <aio.h>
 #include <fcntl.h>
@@ -16,7 +17,9 @@
 #include <threads.h>
 #include <time.h>
 
-/* How long each waits, and how much longer than what they are compared with it may take: it stands until the stop is over in which its time was, and then waits for a processor, maybe until the next stop. */
+/* How long each waits, and how much longer than what they are compared with it may take: it stands
+   until the stop is over in which its time was, and then waits for a processor, maybe until the
+   next stop. */
 enum { ASKED_MS = 1000, MORE_MS = 3000, LONG_S = 100 };
 
 static volatile int over;
@@ -33,7 +36,8 @@ static double now(void)
     return time.tv_sec * 1e3 + time.tv_nsec * 1e-6;
 }
 
-static struct timespec asked(void) { return (struct timespec){.tv_sec = ASKED_MS / 1000, .tv_nsec = ASKED_MS % 1000 * 1000000L}; }
+static struct timespec asked(void) { return (struct timespec){.tv_sec = ASKED_MS / 1000,
+    .tv_nsec = ASKED_MS % 1000 * 1000000L}; }
 
 static struct timespec until(clockid_t clock)
 {
@@ -52,9 +56,12 @@ static int is(int error, int wanted)
 }
 
 static int waits_nanosleep(void) { return nanosleep(&(struct timespec){.tv_sec = 1}, NULL); }
-static int waits_clock_nanosleep(void) { return is(clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_sec = 1}, NULL), 0); }
-static int waits_realtime(void) { return is(clock_nanosleep(CLOCK_REALTIME, 0, &(struct timespec){.tv_sec = 1}, NULL), 0); }
-static int waits_boottime(void) { return is(clock_nanosleep(CLOCK_BOOTTIME, 0, &(struct timespec){.tv_sec = 1}, NULL), 0); }
+static int waits_clock_nanosleep(void) { return is(clock_nanosleep(CLOCK_MONOTONIC, 0,
+    &(struct timespec){.tv_sec = 1}, NULL), 0); }
+static int waits_realtime(void) { return is(clock_nanosleep(CLOCK_REALTIME, 0,
+    &(struct timespec){.tv_sec = 1}, NULL), 0); }
+static int waits_boottime(void) { return is(clock_nanosleep(CLOCK_BOOTTIME, 0,
+    &(struct timespec){.tv_sec = 1}, NULL), 0); }
 static int waits_absolute(void)
 {
     struct timespec end = until(CLOCK_MONOTONIC);
@@ -66,16 +73,19 @@ static int waits_thrd_sleep(void) { return thrd_sleep(&(struct timespec){.tv_sec
 static int waits_poll(void) { return poll(NULL, 0, ASKED_MS); }
 static int waits_ppoll(void) { return ppoll(NULL, 0, &(struct timespec){.tv_sec = 1}, NULL); }
 int __poll_chk(struct pollfd *files, nfds_t count, int milliseconds, size_t room);
-int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *limit, const sigset_t *mask, size_t room);
+int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *limit,
+    const sigset_t *mask, size_t room);
 static int waits_poll_chk(void) { return __poll_chk(NULL, 0, ASKED_MS, 0); }
-static int waits_ppoll_chk(void) { return __ppoll_chk(NULL, 0, &(struct timespec){.tv_sec = 1}, NULL, 0); }
+static int waits_ppoll_chk(void) { return __ppoll_chk(NULL, 0, &(struct timespec){.tv_sec = 1},
+    NULL, 0); }
 static int waits_select(void)
 {
     struct timeval limit = {.tv_sec = 1};
     int result = select(0, NULL, NULL, NULL, &limit);
     return limit.tv_sec == 0 && limit.tv_usec == 0 ? result : -2;
 }
-static int waits_pselect(void) { return pselect(0, NULL, NULL, NULL, &(struct timespec){.tv_sec = 1}, NULL); }
+static int waits_pselect(void) { return pselect(0, NULL, NULL, NULL,
+    &(struct timespec){.tv_sec = 1}, NULL); }
 static int waits_epoll(void)
 {
     struct epoll_event event;
@@ -118,7 +128,8 @@ static int waits_semtimedop(void)
 {
     struct sembuf take = {.sem_op = -1};
     int set = semget(IPC_PRIVATE, 1, 0600);
-    int result = timed_out(semtimedop(set, &take, 1, &(struct timespec){.tv_sec = 1}), EAGAIN), error = errno;
+    int result = timed_out(semtimedop(set, &take, 1, &(struct timespec){.tv_sec = 1}), EAGAIN),
+        error = errno;
     semctl(set, 0, IPC_RMID);
     errno = error;
     return result;
@@ -202,7 +213,8 @@ static int waits_aio(void)
     const struct aiocb *all[] = {&request};
     if (aio_read(&request) != 0)
         return -1;
-    int result = timed_out(aio_suspend(all, 1, &(struct timespec){.tv_sec = 1}), EAGAIN), error = errno;
+    int result = timed_out(aio_suspend(all, 1, &(struct timespec){.tv_sec = 1}), EAGAIN),
+        error = errno;
     if (write(ends[1], "", 1) != 1)
         return -1;
     while (aio_error(&request) == EINPROGRESS)
@@ -249,14 +261,22 @@ static struct {
     pthread_t thread;
 } all[] = {
 #define WAIT(which) {.name = #which, .wait = waits_##which}
-    WAIT(nanosleep),     WAIT(clock_nanosleep), WAIT(realtime),    WAIT(boottime),    WAIT(absolute),   WAIT(sleep),
-    WAIT(usleep),        WAIT(thrd_sleep),      WAIT(poll),        WAIT(ppoll),       WAIT(poll_chk),   WAIT(ppoll_chk),
-    WAIT(select),        WAIT(pselect),         WAIT(epoll),       WAIT(epoll_pwait), WAIT(epoll_pwait2),
-    WAIT(sigtimedwait),  WAIT(sem_timedwait),   WAIT(sem_clockwait), WAIT(semtimedop), WAIT(condition), WAIT(mutex),
-    WAIT(rwlock),        WAIT(join),            WAIT(cnd),         WAIT(mtx),         WAIT(mq_receive), WAIT(mq_send),
-    WAIT(aio),           WAIT(recv),            WAIT(read),        WAIT(readv),       WAIT(recvfrom),   WAIT(recvmsg),
-    WAIT(recvmmsg),      WAIT(send),            WAIT(sendto),      WAIT(write),       WAIT(writev),     WAIT(sendmsg),
-    WAIT(sendmmsg),      WAIT(accept),          WAIT(accept4),     WAIT(connect),     WAIT(semop),      WAIT(msgrcv),
+    WAIT(nanosleep),     WAIT(clock_nanosleep), WAIT(realtime),    WAIT(boottime),
+        WAIT(absolute),   WAIT(sleep),
+    WAIT(usleep),        WAIT(thrd_sleep),      WAIT(poll),        WAIT(ppoll),
+        WAIT(poll_chk),   WAIT(ppoll_chk),
+    WAIT(select),        WAIT(pselect),         WAIT(epoll),       WAIT(epoll_pwait),
+        WAIT(epoll_pwait2),
+    WAIT(sigtimedwait),  WAIT(sem_timedwait),   WAIT(sem_clockwait), WAIT(semtimedop),
+        WAIT(condition), WAIT(mutex),
+    WAIT(rwlock),        WAIT(join),            WAIT(cnd),         WAIT(mtx),
+        WAIT(mq_receive), WAIT(mq_send),
+    WAIT(aio),           WAIT(recv),            WAIT(read),        WAIT(readv),
+        WAIT(recvfrom),   WAIT(recvmsg),
+    WAIT(recvmmsg),      WAIT(send),            WAIT(sendto),      WAIT(write),       WAIT(writev),
+        WAIT(sendmsg),
+    WAIT(sendmmsg),      WAIT(accept),          WAIT(accept4),     WAIT(connect),     WAIT(semop),
+        WAIT(msgrcv),
     WAIT(msgsnd),        WAIT(sem_wait),        WAIT(mq),
 };
 enum { ALL = sizeof all / sizeof *all, UNTIMED = 5 };
@@ -341,7 +361,8 @@ static void says_what_is_left(int by_clock)
     double began = now();
     CHECK_EQUAL(pthread_create(&other, NULL, interrupts, NULL), 0);
     if (by_clock) {
-        CHECK_EQUAL(clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_sec = LONG_S}, &left), EINTR);
+        CHECK_EQUAL(clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_sec = LONG_S},
+            &left), EINTR);
     } else {
         CHECK_EQUAL(nanosleep(&(struct timespec){.tv_sec = LONG_S}, &left), -1);
         CHECK_EQUAL(errno, EINTR);
@@ -396,8 +417,10 @@ int main(void)
         CHECK_EQUAL(pthread_join(all[i].thread, NULL), 0);
         /* Those without a time wait for main, which is stopped as often. */
         int has_time = i < ALL - UNTIMED;
-        if (all[i].result != 0 || all[i].took < ASKED_MS - 1 || (has_time && all[i].took > compared + MORE_MS)) {
-            fprintf(stderr, "%s: %d (%s) after %.1f ms; %.1f without stops\n", all[i].name, all[i].result,
+        if (all[i].result != 0 || all[i].took < ASKED_MS - 1 ||
+            (has_time && all[i].took > compared + MORE_MS)) {
+            fprintf(stderr, "%s: %d (%s) after %.1f ms; %.1f without stops\n", all[i].name,
+                all[i].result,
                     strerror(all[i].error), all[i].took, compared);
             CHECK(!"waits for as long as it is asked to");
         }

@@ -1,4 +1,5 @@
-/* Functions of libc that wait are not cut short by stops of the world, and are by the program's own signals. Those with a mask lose none of these, however close a stop follows. */
+/* Functions of libc that wait are not cut short by stops of the world, and are by the program's own
+   signals. Those with a mask lose none of these, however close a stop follows. */
 #include "check.h"
 #include <poll.h>
 #include <pthread.h>
@@ -46,11 +47,15 @@ static struct timespec until(clockid_t clock, int milliseconds)
     return time;
 }
 
-/* Each waits for so many milliseconds (less than 1000; negative where it can: for ever) and gives what libc's function does. */
-static int waits_nanosleep(int time) { return nanosleep(&(struct timespec){.tv_nsec = time * 1000000L}, NULL); }
+/* Each waits for so many milliseconds (less than 1000; negative where it can: for ever) and gives
+   what libc's function does. */
+static int waits_nanosleep(int time) {
+    return nanosleep(&(struct timespec){.tv_nsec = time * 1000000L}, NULL);
+}
 static int waits_clock_nanosleep(int time)
 {
-    return clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = time * 1000000L}, NULL);
+    return clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = time * 1000000L},
+        NULL);
 }
 static int waits_until(int time)
 {
@@ -69,7 +74,8 @@ static int waits_select(int time)
 }
 static int waits_pselect(int time)
 {
-    return pselect(0, NULL, NULL, NULL, time < 0 ? NULL : &(struct timespec){.tv_nsec = time * 1000000L}, NULL);
+    return pselect(0, NULL, NULL, NULL, time < 0 ? NULL
+        : &(struct timespec){.tv_nsec = time * 1000000L}, NULL);
 }
 static int waits_epoll(int time)
 {
@@ -96,7 +102,8 @@ static int waits_sigtimedwait(int time)
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGUSR2);
-    return sigtimedwait(&set, NULL, &(struct timespec){.tv_nsec = time * 1000000L}) == -1 && errno == EAGAIN ? 0 : -1;
+    return sigtimedwait(&set, NULL, &(struct timespec){.tv_nsec = time * 1000000L}) == -1 &&
+        errno == EAGAIN ? 0 : -1;
 }
 static int waits_pause(int time) { return time < 0 ? pause() : 0; }
 static const struct {
@@ -140,12 +147,14 @@ static int masked_epoll_pwait(const sigset_t *mask)
     struct epoll_event event;
     return epoll_pwait(epoll, &event, 1, -1, mask);
 }
-static int (*const masked[])(const sigset_t *) = {masked_sigsuspend, masked_ppoll, masked_pselect, masked_epoll_pwait};
+static int (*const masked[])(const sigset_t *) = {masked_sigsuspend, masked_ppoll, masked_pselect,
+    masked_epoll_pwait};
 
 enum { ROUNDS = 1000 };
 static int asked, answered;
 
-/* Answers each signal of main's. The stop signal waits, with all others, until the handler is over, and so finds the thread behind the wait. */
+/* Answers each signal of main's. The stop signal waits, with all others, until the handler is over,
+   and so finds the thread behind the wait. */
 static void *answers(void *wait)
 {
     sigset_t all_but_one, one;
@@ -222,7 +231,8 @@ int main(void)
         int result = all[i].wait(MILLISECONDS);
         double took = now() - began;
         if (result != 0 || took < MILLISECONDS) {
-            fprintf(stderr, "%s: %d after %.1f of %d ms (%s)\n", all[i].name, result, took, MILLISECONDS, strerror(errno));
+            fprintf(stderr, "%s: %d after %.1f of %d ms (%s)\n", all[i].name, result, took,
+                MILLISECONDS, strerror(errno));
             CHECK(!"waits for as long as it is asked to");
         }
     }
@@ -243,7 +253,8 @@ int main(void)
         __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
         CHECK_EQUAL(pthread_join(other, NULL), 0);
         if (result != -1 || error != EINTR || handled == before) {
-            fprintf(stderr, "%s: %d (%s), %d signals\n", all[i].name, result, strerror(error), handled - before);
+            fprintf(stderr, "%s: %d (%s), %d signals\n", all[i].name, result, strerror(error),
+                handled - before);
             CHECK(!"the program's own signal ends it");
         }
     }

@@ -1,13 +1,16 @@
-/* Large roots while cycles run beside the program: a thread moves the only pointers to objects about in static data, in a registered range, on a deep stack and in the data of a library, so that a collector that misses a store loses an object.
-   Meanwhile the range is mapped anew, protected, taken out and put back, the process forked, the library unloaded and loaded again. The main thread collects all the time.
-   Usage: watched_roots PLUGIN */
+/* Large roots while cycles run beside the program: a thread moves the only pointers to objects
+   about in static data, in a registered range, on a deep stack and in the data of a library, so
+   that a collector that misses a store loses an object. Meanwhile the range is mapped anew,
+   protected, taken out and put back, the process forked, the library unloaded and loaded again. The
+   main thread collects all the time. Usage: watched_roots PLUGIN */
 #include "check.h"
 #include <alloca.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
 
-enum { SLOTS = 1 << 15, BYTES = SLOTS * sizeof(void *), OBJECTS = SLOTS / 16, MOVES = 8000000, PAGE = 4096 };
+enum { SLOTS = 1 << 15, BYTES = SLOTS * sizeof(void *), OBJECTS = SLOTS / 16, MOVES = 8000000,
+    PAGE = 4096 };
 
 struct object {
     size_t number, inverse;
@@ -30,7 +33,8 @@ static struct object *make(size_t number)
 
 static int is_right(const struct object *object)
 {
-    return object->itself == object && object->inverse == ~object->number && object->number < OBJECTS;
+    return object->itself == object && object->inverse == ~object->number &&
+        object->number < OBJECTS;
 }
 
 static uint64_t next(uint64_t *state)
@@ -39,7 +43,8 @@ static uint64_t next(uint64_t *state)
     return *state >> 33;
 }
 
-/* Moves pointers about in `table`, replaces some, makes garbage; 0 if one was wrong. Its frame holds none when it returns. */
+/* Moves pointers about in `table`, replaces some, makes garbage; 0 if one was wrong. Its frame
+   holds none when it returns. */
 static APART int move(slots table, int moves, uint64_t *state)
 {
     for (int turn = 0; turn < moves; turn++) {
@@ -111,7 +116,8 @@ static void copy(slots to, slots from)
 static slots map_anew(slots table, slots aside)
 {
     copy(aside, table);
-    CHECK(mmap((char *)table + 5 * PAGE, BYTES / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+    CHECK(mmap((char *)table + 5 * PAGE, BYTES / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE
+        | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
     copy(table, aside);
     memset(aside, 0, BYTES);
     return table;
@@ -133,7 +139,8 @@ static slots take_out(slots table, slots aside)
     /* Not unmapped: another thread could get the addresses, and lose them in the next call. */
     CHECK(mmap(table, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
           MAP_FAILED);
-    CHECK(mmap(table, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+    CHECK(mmap(table, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+        0) != MAP_FAILED);
     CHECK_EQUAL(neap_roots_add(table, table + SLOTS), NEAP_OK);
     copy(table, aside);
     memset(aside, 0, BYTES);

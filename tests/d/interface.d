@@ -1,5 +1,6 @@
-/// Every member of druntime's GC interface, called as programs call it, while another thread keeps cycles going. `docs/d.md` names the test of each member.
-/// Prints what does not hold; ends with status 0 if everything held. Usage: interface [--quiet-heap]: without the other thread.
+/// Every member of druntime's GC interface, called as programs call it, while another thread keeps
+/// cycles going. `docs/d.md` names the test of each member. Prints what does not hold; ends with
+/// status 0 if everything held. Usage: interface [--quiet-heap]: without the other thread.
 module interface_;
 
 import core.atomic;
@@ -16,7 +17,8 @@ void check(bool holds, string what, size_t line = __LINE__)
     if (!holds)
     {
         failures++;
-        fprintf(stderr, "interface.d:%d: does not hold: %.*s\n", cast(int) line, cast(int) what.length, what.ptr);
+        fprintf(stderr, "interface.d:%d: does not hold: %.*s\n", cast(int) line,
+            cast(int) what.length, what.ptr);
     }
 }
 
@@ -92,8 +94,10 @@ pragma(inline, false) CountedStruct[] makeStructs()
 void testMalloc()
 {
     check(GC.malloc(0) is null, "no block for no bytes");
-    foreach (size; [1, 15, 16, 17, 100, 255, 256, 257, 2046, 2047, 2048, 4000, 4096, 30_000, 40_000, 1 << 20])
-        foreach (bits; [0, Bits.NO_SCAN, Bits.APPENDABLE, Bits.NO_SCAN | Bits.APPENDABLE | Bits.NO_INTERIOR])
+    foreach (size; [1, 15, 16, 17, 100, 255, 256, 257, 2046, 2047, 2048, 4000, 4096, 30_000, 40_000,
+        1 << 20])
+        foreach (bits; [0, Bits.NO_SCAN, Bits.APPENDABLE, Bits.NO_SCAN | Bits.APPENDABLE
+            | Bits.NO_INTERIOR])
         {
             auto p = GC.malloc(size, bits);
             check((cast(size_t) p & 15) == 0, "aligned to 16");
@@ -101,7 +105,8 @@ void testMalloc()
             check(GC.sizeOf(p) >= size, "as large as asked for");
             check(GC.getAttr(p) == bits, "its attributes");
             auto block = GC.qalloc(size, bits);
-            check(block.attr == bits && block.size == GC.sizeOf(block.base), "qalloc says what it gave");
+            check(block.attr == bits && block.size == GC.sizeOf(block.base),
+                "qalloc says what it gave");
             auto zeroed = cast(ubyte*) GC.calloc(size, bits);
             foreach (offset; [0, size / 2, size - 1])
                 check(zeroed[offset] == 0, "calloc clears");
@@ -116,7 +121,8 @@ void testAttributes()
     check(GC.setAttr(p, Bits.NO_MOVE) == 0, "setAttr tells what was");
     check(GC.setAttr(p, Bits.NO_INTERIOR) == Bits.NO_MOVE, "and again");
     check(GC.getAttr(p) == (Bits.NO_MOVE | Bits.NO_INTERIOR), "both are set");
-    check(GC.clrAttr(p, Bits.NO_MOVE) == (Bits.NO_MOVE | Bits.NO_INTERIOR), "clrAttr tells what was");
+    check(GC.clrAttr(p, Bits.NO_MOVE) == (Bits.NO_MOVE | Bits.NO_INTERIOR),
+        "clrAttr tells what was");
     check(GC.query(p + 3).attr == Bits.NO_INTERIOR, "query sees them");
     check(GC.setAttr(p + 8, Bits.NO_SCAN) == 0, "not through interior pointers");
     GC.free(p);
@@ -154,7 +160,8 @@ void testRealloc()
     {
         p = cast(ubyte*) GC.realloc(p, size);
         check(GC.sizeOf(p) >= size, "the new size");
-        check(GC.getAttr(p) == (Bits.NO_SCAN | Bits.APPENDABLE), "attributes are kept without new ones");
+        check(GC.getAttr(p) == (Bits.NO_SCAN | Bits.APPENDABLE),
+            "attributes are kept without new ones");
         foreach (i; 0 .. 100)
             check(p[i] == i, "contents are kept");
     }
@@ -178,7 +185,8 @@ void testExtend()
             extended++;
             check(after >= before + 4096 && after == GC.sizeOf(p), "extend tells the whole size");
             auto words = cast(size_t*) p;
-            check(words[before / 8] == 0 && words[after / 8 - 1] == 0, "what was gained holds no old pointers");
+            check(words[before / 8] == 0 && words[after / 8 - 1] == 0,
+                "what was gained holds no old pointers");
             check(GC.addrOf(p + after - 1) is p, "and belongs to the block");
         }
     }
@@ -216,9 +224,11 @@ void testQuery()
     int onStack;
     check(GC.addrOf(p) is p && GC.addrOf(p + 2999) is p, "addrOf finds the start");
     check(GC.addrOf(&onStack) is null && GC.addrOf(null) is null, "and nothing elsewhere");
-    check(GC.sizeOf(p + 1) == 0 && GC.sizeOf(&onStack) == 0 && GC.sizeOf(null) == 0, "sizeOf wants the start");
+    check(GC.sizeOf(p + 1) == 0 && GC.sizeOf(&onStack) == 0 && GC.sizeOf(null) == 0,
+        "sizeOf wants the start");
     const block = GC.query(p + 1234);
-    check(block.base is p && block.size == GC.sizeOf(p) && block.attr == Bits.NO_SCAN, "query does not");
+    check(block.base is p && block.size == GC.sizeOf(p) && block.attr == Bits.NO_SCAN,
+        "query does not");
     check(GC.query(&onStack).base is null, "nor elsewhere");
 }
 
@@ -226,14 +236,17 @@ void testStatistics()
 {
     const before = GC.stats, allocated = GC.allocatedInCurrentThread;
     auto p = GC.malloc(10 << 20);
-    check(GC.allocatedInCurrentThread >= allocated + (10 << 20), "this thread's allocation is counted");
+    check(GC.allocatedInCurrentThread >= allocated + (10 << 20),
+        "this thread's allocation is counted");
     check(GC.stats.allocatedInCurrentThread == GC.allocatedInCurrentThread, "in both places");
-    check(GC.stats.usedSize > 0 && GC.stats.usedSize + GC.stats.freeSize > 10 << 20, "the block is in use");
+    check(GC.stats.usedSize > 0 && GC.stats.usedSize + GC.stats.freeSize > 10 << 20,
+        "the block is in use");
     const cycles = GC.profileStats.numCollections;
     GC.collect();
     const after = GC.profileStats;
     check(after.numCollections > cycles, "collections are counted");
-    check(after.maxPauseTime <= after.totalPauseTime && after.totalPauseTime <= after.totalCollectionTime, "and timed");
+    check(after.maxPauseTime <= after.totalPauseTime &&
+        after.totalPauseTime <= after.totalCollectionTime, "and timed");
     check(after.maxPauseTime.total!"nsecs" > 0, "in nanoseconds");
     GC.free(p);
 }
@@ -307,7 +320,8 @@ void testFinalizers()
     destroyed.atomicStore(0);
     makeClasses();
     collectWell();
-    check(destroyed.atomicLoad >= many - stray && destroyed.atomicLoad <= many, "dead classes are destroyed once");
+    check(destroyed.atomicLoad >= many - stray && destroyed.atomicLoad <= many,
+        "dead classes are destroyed once");
     auto structs = makeStructs();
     collectWell();
     check(destroyed.atomicLoad == 0, "live arrays of structs are not");
@@ -315,7 +329,8 @@ void testFinalizers()
     structs = null;
     clearStack();
     collectWell();
-    check(destroyed.atomicLoad >= many || destroyed.atomicLoad == 0, "an array is destroyed as a whole");
+    check(destroyed.atomicLoad >= many || destroyed.atomicLoad == 0,
+        "an array is destroyed as a whole");
     auto object = new Counted;
     destroyed.atomicStore(0);
     destroy(object);
@@ -352,7 +367,8 @@ void testInFinalizer()
     check(!GC.inFinalizer, "and not afterwards");
 }
 
-/// What `dlclose` needs: destructors whose code lies in a segment run, of live objects too; no other.
+/// What `dlclose` needs: destructors whose code lies in a segment run, of live objects too; no
+/// other.
 extern (C) void gc_runFinalizers(const scope void[] segment);
 
 void testRunFinalizers()

@@ -1,5 +1,6 @@
-/// What keeps blocks alive under each collector: pointers, and words that only look like pointers, in blocks of every kind of type.
-/// Prints what does not hold; ends with status 0 if everything held. Usage: precise conservative|precise, the mode that the collector was chosen in.
+/// What keeps blocks alive under each collector: pointers, and words that only look like pointers,
+/// in blocks of every kind of type. Prints what does not hold; ends with status 0 if everything
+/// held. Usage: precise conservative|precise, the mode that the collector was chosen in.
 module precise;
 
 import core.atomic;
@@ -172,7 +173,8 @@ void expect(string what, Make make, bool isAlive)
     if (isAlive ? dead != 0 : dead < many - stray)
     {
         failures++;
-        fprintf(stderr, "%.*s: %d of %d died, which should %s\n", cast(int) what.length, what.ptr, dead, many,
+        fprintf(stderr, "%.*s: %d of %d died, which should %s\n", cast(int) what.length, what.ptr,
+            dead, many,
             isAlive ? "live".ptr : "die".ptr);
     }
 }

@@ -1,6 +1,8 @@
 #!/bin/bash
-# Builds and runs the tests of the D package against what `make build` laid out, in each mode of the collector, and runs real D programs on it, with output compared to that of
-# druntime's own collector. Prints a result line for each. Usage: tests/d/run.sh [NAME …]: only these. PREFIX=DIR tests another installation. Called by tools/test.sh.
+# Builds and runs the tests of the D package against what `make build` laid out, in each mode of the
+# collector, and runs real D programs on it, with output compared to that of druntime's own
+# collector. Prints a result line for each. Usage: tests/d/run.sh [NAME …]: only these. PREFIX=DIR
+# tests another installation. Called by tools/test.sh.
 . "$(dirname "$0")/../lib.sh"
 begin d
 only=("$@")
@@ -63,15 +65,17 @@ if wanted precise && build precise -O2 -disable-gc2stack; then
         result "precise, gc:neap-precise, watch=$watch" env NEAP_WATCH="$watch" "$out/precise" precise --DRT-gcopt=gc:neap-precise
     done
 fi
-if wanted unloaded && result "a library compiles" ldc2 -w -O2 -shared -link-defaultlib-shared -d-version=Library -od="$out/library" \
-    -of="$out/libunloaded.so" tests/d/unloaded.d && build unloaded -O2 -link-defaultlib-shared; then
+if wanted unloaded && result "a library compiles" ldc2 -w -O2 -shared -link-defaultlib-shared \
+    -d-version=Library -od="$out/library" -of="$out/libunloaded.so" tests/d/unloaded.d &&
+    build unloaded -O2 -link-defaultlib-shared; then
     for mode in "${modes[@]}"; do
         read -r gc watch <<<"$mode"
         result "unloaded, $gc, watch=$watch" env NEAP_WATCH="$watch" "$out/unloaded" "$out/libunloaded.so" "--DRT-gcopt=$gc"
     done
 fi
 
-# The dub package, as a dependency of a program, without a network; with each compiler. It is copied, since dub builds where the package lies.
+# The dub package, as a dependency of a program, without a network; with each compiler. It is
+# copied, since dub builds where the package lies.
 if wanted package && command -v dub >/dev/null; then
     rm -rf "$out/dub"
     mkdir -p "$out/dub/program/source"
@@ -88,7 +92,8 @@ if wanted package && command -v dub >/dev/null; then
     done
 fi
 
-# Real programs of Debian, not rebuilt: the package for their druntime is loaded before them. real NAME PACKAGE COMMAND…
+# Real programs of Debian, not rebuilt: the package for their druntime is loaded before them. real
+# NAME PACKAGE COMMAND…
 real() {
     local name=$1 package=$prefix/lib/$2
     shift 2
@@ -122,7 +127,8 @@ if wanted gdc; then
     fi
 fi
 
-# The benchmark programs check their results; here they do less than in a benchmark, with more cycles for it. With each, how much.
+# The benchmark programs check their results; here they do less than in a benchmark, with more
+# cycles for it. With each, how much.
 programs="bulk:4096 resize:16 string:1 conalloc:40 conappend:800 concpu:40 dlist:6 huge_single:100 rand_large:30 rand_small:300 slist:6 testgc3:1,20
     tree1:10 tree2:100000 words:6"
 for entry in $programs; do

@@ -1,5 +1,6 @@
-/// What D programs do all day on a collected heap: associative arrays, classes, appending, closures, sorting, threads, messages between threads, fibers.
-/// Prints results that do not depend on the collector; `run.sh` compares them with druntime's own.
+/// What D programs do all day on a collected heap: associative arrays, classes, appending,
+/// closures, sorting, threads, messages between threads, fibers. Prints results that do not depend
+/// on the collector; `run.sh` compares them with druntime's own.
 module runtime;
 
 import core.memory : GC;
@@ -76,7 +77,8 @@ void text()
     auto all = appender!string;
     foreach (word; words)
         all.put(word);
-    writeln(words[500], " ", all.data.length, " ", iota(1000).map!(n => n.to!string).array.join(",").length);
+    writeln(words[500], " ", all.data.length, " ",
+        iota(1000).map!(n => n.to!string).array.join(",").length);
 }
 
 void closures()

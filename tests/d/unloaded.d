@@ -1,6 +1,7 @@
-/// A library that is loaded and unloaded: built with -version=Library it is that library, else the program that loads it. Objects whose destructors lie in the library are destroyed
-/// while it is unloaded, though the program still holds them, and no collection calls its code afterwards.
-/// Ends with status 0 if everything held. Usage: unloaded LIBRARY.
+/// A library that is loaded and unloaded: built with -version=Library it is that library, else the
+/// program that loads it. Objects whose destructors lie in the library are destroyed while it is
+/// unloaded, though the program still holds them, and no collection calls its code afterwards. Ends
+/// with status 0 if everything held. Usage: unloaded LIBRARY.
 module unloaded;
 
 version (Library)
@@ -60,7 +61,8 @@ else
             GC.collect();
             if (before != 0 || after != many || destroyed != many || ownDestroyed != 0)
             {
-                fprintf(stderr, "destroyed before unloading %d, while %d of %d, later %d; of the program's own %d\n", before,
+                fprintf(stderr,
+                    "destroyed before unloading %d, while %d of %d, later %d; of the program's own %d\n", before,
                     after, many, destroyed - after, ownDestroyed);
                 return 1;
             }

@@ -1,8 +1,12 @@
-/* kernel_writes WAY TURNS [heap|static|registered]: the kernel writes pointers into objects of the heap, or into static data, or into a registered range, while collections run. Pointers to checked cells lie in pages; a turn sends half of a page's pointers through a pipe, a pair of sockets or a file
- * into another page and clears the places they came from, so that afterwards the only pointers to those cells are what the kernel wrote. A collector that misses such a write loses the cells.
+/* kernel_writes WAY TURNS [heap|static|registered]: the kernel writes pointers into objects of the
+ * heap, or into static data, or into a registered range, while collections run. Pointers to checked
+ * cells lie in pages; a turn sends half of a page's pointers through a pipe, a pair of sockets or a
+ * file into another page and clears the places they came from, so that afterwards the only pointers
+ * to those cells are what the kernel wrote. A collector that misses such a write loses the cells.
  * WAY is one of read, readv, pread, preadv, recv, recvfrom, recvmsg, recvmmsg, fread, io_uring.
- * Prints one JSON object: turns, how often the kernel refused with EFAULT, cells that were not what they should be, collections. Status 0: none refused, none lost; 3: some refused; 1: some lost; 2: something else; 77: the kernel does not
- * offer io_uring. */
+ * Prints one JSON object: turns, how often the kernel refused with EFAULT, cells that were not what
+ * they should be, collections. Status 0: none refused, none lost; 3: some refused; 1: some lost; 2:
+ * something else; 77: the kernel does not offer io_uring. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <gc/gc.h>
@@ -17,7 +21,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PAGES = 4096, SLOTS = 4096 / sizeof(void *), HALF = SLOTS / 2, BYTES = HALF * sizeof(void *) };
+enum { PAGES = 4096, SLOTS = 4096 / sizeof(void *), HALF = SLOTS / 2,
+    BYTES = HALF * sizeof(void *) };
 
 struct cell {
     uintptr_t number, copy, inverse;
@@ -29,7 +34,8 @@ static struct cell *in_data[PAGES][SLOTS];
 /* Which halves of pages hold pointers, and which do not; half h is the (h % 2)th of page h / 2. */
 static int full[PAGES / 8], empty[2 * PAGES - PAGES / 8];
 static uintptr_t cells;
-/* The first so many are kept, the others are garbage: one of these found in a page has taken a lost one's place. */
+/* The first so many are kept, the others are garbage: one of these found in a page has taken a lost
+   one's place. */
 enum { KEPT = PAGES / 8 * HALF };
 static int from, to;
 
@@ -42,7 +48,8 @@ static struct cell *new_cell(void)
 
 static int is_right(struct cell *cell)
 {
-    return cell->itself == cell && cell->number == cell->copy && cell->number == ~cell->inverse && cell->number - 1 < KEPT;
+    return cell->itself == cell && cell->number == cell->copy && cell->number == ~cell->inverse &&
+        cell->number - 1 < KEPT;
 }
 
 /* One submission, one completion at a time, waited for. */
@@ -64,7 +71,8 @@ static int ring_open(void)
     int access = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_POPULATE;
     char *sq = mmap(NULL, submit, access, flags, ring.descriptor, IORING_OFF_SQ_RING);
     char *cq = mmap(NULL, complete, access, flags, ring.descriptor, IORING_OFF_CQ_RING);
-    ring.entries = mmap(NULL, parameters.sq_entries * sizeof(struct io_uring_sqe), access, flags, ring.descriptor, IORING_OFF_SQES);
+    ring.entries = mmap(NULL, parameters.sq_entries * sizeof(struct io_uring_sqe), access, flags,
+        ring.descriptor, IORING_OFF_SQES);
     if (sq == MAP_FAILED || cq == MAP_FAILED || (void *)ring.entries == MAP_FAILED)
         return 0;
     ring.sq_tail = (unsigned *)(sq + parameters.sq_off.tail);
@@ -79,11 +87,13 @@ static int ring_open(void)
 static ssize_t ring_read(int descriptor, void *buffer, size_t bytes)
 {
     unsigned tail = *ring.sq_tail, index = tail & *ring.sq_mask;
-    ring.entries[index] = (struct io_uring_sqe){.opcode = IORING_OP_READ, .fd = descriptor, .addr = (uintptr_t)buffer, .len = (unsigned)bytes, .off = (uint64_t)-1};
+    ring.entries[index] = (struct io_uring_sqe){.opcode = IORING_OP_READ, .fd = descriptor,
+        .addr = (uintptr_t)buffer, .len = (unsigned)bytes, .off = (uint64_t)-1};
     ring.sq_array[index] = index;
     __atomic_store_n(ring.sq_tail, tail + 1, __ATOMIC_RELEASE);
     unsigned submit = 1;
-    while (syscall(SYS_io_uring_enter, ring.descriptor, submit, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0) {
+    while (syscall(SYS_io_uring_enter, ring.descriptor, submit, 1, IORING_ENTER_GETEVENTS, NULL,
+        0) < 0) {
         if (errno != EINTR)
             return -1;
         submit = __atomic_load_n(ring.sq_tail, __ATOMIC_ACQUIRE) == tail + 1 ? 0 : 1;
@@ -109,7 +119,8 @@ static struct cell **page_of_slots(int page, char where)
     if (where == 'h')
         return GC_MALLOC(SLOTS * sizeof(void *));
     if (mapped == NULL) {
-        mapped = mmap(NULL, PAGES * 4096ul, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mapped = mmap(NULL, PAGES * 4096ul, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+            0);
         if (mapped == MAP_FAILED)
             exit(2);
         GC_add_roots(mapped, mapped + PAGES * 4096ul);
@@ -118,11 +129,13 @@ static struct cell **page_of_slots(int page, char where)
 }
 
 enum way { READ, READV, PREAD, PREADV, RECV, RECVFROM, RECVMSG, RECVMMSG, FREAD, IO_URING, WAYS };
-static const char *const way_names[] = {"read", "readv", "pread", "preadv", "recv", "recvfrom", "recvmsg", "recvmmsg", "fread", "io_uring"};
+static const char *const way_names[] = {"read", "readv", "pread", "preadv", "recv", "recvfrom",
+    "recvmsg", "recvmmsg", "fread", "io_uring"};
 static enum way way;
 static FILE *stream;
 
-/* In two pieces where the call takes several. What is read by position is asked for from the file's beginning each time. */
+/* In two pieces where the call takes several. What is read by position is asked for from the file's
+   beginning each time. */
 static ssize_t receive(void *buffer, size_t bytes)
 {
     size_t first = bytes / 2;
@@ -160,7 +173,8 @@ static unsigned below(unsigned limit)
     return (unsigned)(random_state >> 33) % limit;
 }
 
-/* Moves half a page of pointers; 0 if the kernel refused, and then nothing has changed. Its frame is gone before anything is allocated. */
+/* Moves half a page of pointers; 0 if the kernel refused, and then nothing has changed. Its frame
+   is gone before anything is allocated. */
 __attribute__((noinline)) static int move(struct cell **source, struct cell **target)
 {
     if ((by_position() ? pwrite(from, source, BYTES, 0) : write(from, source, BYTES)) != BYTES) {
@@ -171,7 +185,8 @@ __attribute__((noinline)) static int move(struct cell **source, struct cell **ta
     while (got < BYTES) {
         ssize_t part = receive((char *)target + got, BYTES - got);
         if (part <= 0 && errno == EFAULT) {
-            /* The collector of the program's process protected the page. What is on its way is taken out by way of the stack. */
+            /* The collector of the program's process protected the page. What is on its way is
+               taken out by way of the stack. */
             static char aside[BYTES];
             while (!by_position() && got < BYTES && (part = read(to, aside, BYTES - got)) > 0)
                 got += (size_t)part;
@@ -204,12 +219,14 @@ int main(int argc, char **argv)
         return 77;
     if (by_position())
         ends[0] = ends[1] = memfd_create("pointers", 0);
-    else if (way >= RECV && way <= RECVMMSG ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends))
+    else if (way >= RECV && way <= RECVMMSG ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends)
+        : pipe(ends))
         return 2;
     to = ends[0];
     from = ends[1];
     /* Without a buffer of its own the kernel fills the program's. */
-    if (way == FREAD && ((stream = fdopen(to, "r")) == NULL || setvbuf(stream, NULL, _IONBF, 0) != 0))
+    if (way == FREAD && ((stream = fdopen(to, "r")) == NULL ||
+        setvbuf(stream, NULL, _IONBF, 0) != 0))
         return 2;
     GC_INIT();
     GC_enable_incremental();
@@ -246,6 +263,9 @@ int main(int argc, char **argv)
                 lost += !is_right(pages[page][slot]);
             }
     lost += seen != KEPT;
-    printf("{\"how\": \"%s\", \"where\": \"%s\", \"turns\": %ld, \"refused\": %ld, \"lost\": %ld, \"collections\": %lu}\n", argv[1], argc > 3 ? argv[3] : "heap", turns, refused, lost, (unsigned long)GC_get_gc_no());
+    printf("{\"how\": \"%s\", \"where\": \"%s\", \"turns\": %ld, \"refused\": %ld, \"lost\": %ld, "
+           "\"collections\": %lu}\n",
+           argv[1], argc > 3 ? argv[3] : "heap", turns, refused, lost,
+           (unsigned long)GC_get_gc_no());
     return lost != 0 ? 1 : refused != 0 ? 3 : 0;
 }

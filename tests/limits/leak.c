@@ -1,7 +1,10 @@
-/* leak [GARBAGE [ELSEWHERE [THREADS]]]: a program that keeps what it allocates until there is no more, beside GARBAGE bytes of garbage for each byte kept and ELSEWHERE bytes of malloc for each hundred (both 0
- * unless told). Ends in its out-of-memory function, with status 0 if that came within three seconds of the heap being full: of the time when 31 of 32 parts of what it could keep in the end were kept.
- * On a machine that
- * has other things to do the processor time counts, if that is less. Prints one JSON object. Status 1: too late, or memory was refused early or damaged. */
+/* leak [GARBAGE [ELSEWHERE [THREADS]]]: a program that keeps what it allocates until there is no
+ * more, beside GARBAGE bytes of garbage for each byte kept and ELSEWHERE bytes of malloc for each
+ * hundred (both 0 unless told). Ends in its out-of-memory function, with status 0 if that came
+ * within three seconds of the heap being full: of the time when 31 of 32 parts of what it could
+ * keep in the end were kept. On a machine that has other things to do the processor time counts, if
+ * that is less. Prints one JSON object. Status 1: too late, or memory was refused early or
+ * damaged. */
 #define GC_THREADS
 #include <gc/gc.h>
 #include <pthread.h>
@@ -46,7 +49,8 @@ static void *no_memory(size_t bytes)
         if (object->next != NULL && object->number != object->next->number + 1)
             _exit(1);
     printf("{\"kept_mib\": %.1f, \"asked_bytes\": %zu, \"ms\": %.0f, \"ms_since_full\": %.0f, \"processor_ms_since_full\": %.0f, \"collections\": %lu, \"ok\": %s}\n", (double)end / STEP, bytes,
-           now - kept_at[0], waited, worked, (unsigned long)GC_get_gc_no(), in_time ? "true" : "false");
+           now - kept_at[0], waited, worked, (unsigned long)GC_get_gc_no(), in_time ? "true"
+               : "false");
     fflush(stdout);
     _exit(!in_time);
 }
@@ -67,7 +71,8 @@ static void *leak(void *argument)
         }
         for (owed += garbage; owed > 0; owed--)
             *(volatile char *)GC_MALLOC(OBJECT) = 1;
-        for (owed_elsewhere += elsewhere * OBJECT / 100; owed_elsewhere >= 4096; owed_elsewhere -= 4096)
+        for (owed_elsewhere += elsewhere * OBJECT / 100; owed_elsewhere >= 4096;
+            owed_elsewhere -= 4096)
             memset(malloc(4096), 1, 4096);
     }
     return NULL;

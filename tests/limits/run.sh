@@ -1,8 +1,10 @@
 #!/bin/bash
-# Tests of limits on memory, of giving memory back, and of writes by the kernel: programs on gc.h, run on Neap and, where it shows something, on Debian's libgc beside it. Prints a result line for each
-# (CONTRIBUTING.md); what lies in brackets was measured. Called by tools/test.sh.
-# usage: tests/limits/run.sh [NAME…]: only these groups (leak, cgroup, soft, shrink, kernel-writes).
-#        SHRINK_MIB=N for shrink: how much it holds before it drops a hundredth of it (400 unless told). PREFIX=DIR tests another installation than build/.
+# Tests of limits on memory, of giving memory back, and of writes by the kernel: programs on gc.h,
+# run on Neap and, where it shows something, on Debian's libgc beside it. Prints a result line for
+# each (CONTRIBUTING.md); what lies in brackets was measured. Called by tools/test.sh. usage:
+# tests/limits/run.sh [NAME…]: only these groups (leak, cgroup, soft, shrink, kernel-writes).
+#        SHRINK_MIB=N for shrink: how much it holds before it drops a hundredth of it (400 unless
+#        told). PREFIX=DIR tests another installation than build/.
 . "$(dirname "$0")/../lib.sh"
 begin limits
 library=$prefix/lib/neap
@@ -27,7 +29,9 @@ build() {
 # neap WATCH ASSIGNMENT… PROGRAM ARGUMENT…: runs a program on Neap.
 neap() { env LD_LIBRARY_PATH="$library" "NEAP_WATCH=$1" timeout 60 env "${@:2}" >"$out/output" 2>&1; }
 
-# A memory control group of our own with a limit of $1 bytes, and its parent with $2 if given; its directory is in $group, the name of its limit's file in $limit. False if this machine does not let us.
+# A memory control group of our own with a limit of $1 bytes, and its parent with $2 if given; its
+# directory is in $group, the name of its limit's file in $limit. False if this machine does not let
+# us.
 make_group() {
     local top
     if [ -e /sys/fs/cgroup/memory/memory.limit_in_bytes ]; then
@@ -51,7 +55,8 @@ remove_group() { rmdir "$group" "$outer" 2>/dev/null; }
 # in_group COMMAND…: runs it in the group.
 in_group() { (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@" >"$out/output" 2>&1) 2>/dev/null; }
 
-# On Neap, in the group. The library's own warning of the refused allocation goes to standard error first.
+# On Neap, in the group. The library's own warning of the refused allocation goes to standard error
+# first.
 neap_in_group() { in_group env LD_LIBRARY_PATH="$library" "NEAP_WATCH=$1" timeout 60 env "${@:2}"; }
 
 if wanted leak && build leak; then
@@ -119,7 +124,8 @@ if wanted soft && build steady; then
     done
 fi
 
-# What a program dropped goes back though it does nothing more; all of these at once, since they mostly sleep.
+# What a program dropped goes back though it does nothing more; all of these at once, since they
+# mostly sleep.
 if wanted shrink && build shrink; then
     mib=${SHRINK_MIB:-400}
     began() { env LD_LIBRARY_PATH="$library" "NEAP_WATCH=$1" timeout 60 "$out/shrink" "$mib" "${@:3}" >"$out/shrink-$2" 2>&1; }
@@ -138,8 +144,9 @@ if wanted shrink && build shrink; then
     done
 fi
 
-# Each way of writing under each watch that protects pages, some on Debian's libgc beside. Many small cycles, so that pages are written while one marks. What the front ends stand before is tried under `mprotect`; io_uring they
-# cannot, and roots are not protected there.
+# Each way of writing under each watch that protects pages, some on Debian's libgc beside. Many
+# small cycles, so that pages are written while one marks. What the front ends stand before is tried
+# under `mprotect`; io_uring they cannot, and roots are not protected there.
 if wanted kernel-writes && build kernel_writes; then
     for way in read recv io_uring "read 40000 static" "read 40000 registered" "io_uring 40000 static" readv pread preadv recvfrom recvmsg recvmmsg fread; do
         case $way in

@@ -1,5 +1,8 @@
-/* shrink MIB SECONDS MOST_MIB [LATER]: a program that holds MIB megabytes in lists of small objects, drops all but a hundredth, and does nothing more for SECONDS; with LATER it first does nothing for so many seconds, and then drops
- * without allocating anything afterwards. Prints one JSON object; status 0 if no more than MOST_MIB megabytes of memory are resident then, and what is left of the lists is as it was. */
+/* shrink MIB SECONDS MOST_MIB [LATER]: a program that holds MIB megabytes in lists of small
+ * objects, drops all but a hundredth, and does nothing more for SECONDS; with LATER it first does
+ * nothing for so many seconds, and then drops without allocating anything afterwards. Prints one
+ * JSON object; status 0 if no more than MOST_MIB megabytes of memory are resident then, and what is
+ * left of the lists is as it was. */
 #include <gc/gc.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -57,7 +60,8 @@ int main(int argc, char **argv)
 {
     if (argc < 4)
         return 2;
-    long mib = atol(argv[1]), seconds = atol(argv[2]), most = atol(argv[3]), later = argc > 4 ? atol(argv[4]) : 0;
+    long mib = atol(argv[1]), seconds = atol(argv[2]), most = atol(argv[3]), later = argc > 4
+        ? atol(argv[4]) : 0;
     GC_INIT();
     long objects = mib * (MIB / OBJECT);
     fill(objects);

@@ -1,5 +1,6 @@
-/* steady MIB GARBAGE_MIB WORK: a program that holds MIB megabytes of small linked objects and makes GARBAGE_MIB megabytes of garbage beside them, computing WORK steps for each object of both, and checks what it holds at the end.
- * Prints its seconds. */
+/* steady MIB GARBAGE_MIB WORK: a program that holds MIB megabytes of small linked objects and makes
+ * GARBAGE_MIB megabytes of garbage beside them, computing WORK steps for each object of both, and
+ * checks what it holds at the end. Prints its seconds. */
 #include <gc/gc.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +27,8 @@ int main(int argc, char **argv)
 {
     if (argc < 4)
         return 2;
-    long objects = atol(argv[1]) * (MIB / OBJECT), garbage = atol(argv[2]) * (MIB / OBJECT), work = atol(argv[3]);
+    long objects = atol(argv[1]) * (MIB / OBJECT), garbage = atol(argv[2]) * (MIB / OBJECT),
+        work = atol(argv[3]);
     struct timespec began, end;
     GC_INIT();
     for (long number = 0; number < objects; number++) {
@@ -45,6 +47,7 @@ int main(int argc, char **argv)
     for (struct object *object = list; object != NULL; object = object->next)
         if (object->number != (uintptr_t)--objects)
             return 1;
-    printf("%.3f\n", (double)(end.tv_sec - began.tv_sec) + (double)(end.tv_nsec - began.tv_nsec) * 1e-9);
+    printf("%.3f\n", (double)(end.tv_sec - began.tv_sec)
+        + (double)(end.tv_nsec - began.tv_nsec) * 1e-9);
     return objects != 0;
 }

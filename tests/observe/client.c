@@ -1,7 +1,10 @@
-/* client.c: what the tests of `neap top`, `metrics`, traces and snapshots look at: a program with a known graph that allocates steadily until its input ends.
+/* client.c: what the tests of `neap top`, `metrics`, traces and snapshots look at: a program with a
+ * known graph that allocates steadily until its input ends.
  *
- * The graph: a static list of 1,000 typed nodes of 24 bytes, each with a text of 100 bytes of its own; and a ring of three objects that nothing points to, so that no view may show it.
- * Prints "ready" when the graph stands. `client fork` does all this in a child of fork(), and prints the child's number; `client snapshot FILE` writes a heap snapshot and ends. */
+ * The graph: a static list of 1,000 typed nodes of 24 bytes, each with a text of 100 bytes of its
+ * own; and a ring of three objects that nothing points to, so that no view may show it. Prints
+ * "ready" when the graph stands. `client fork` does all this in a child of fork(), and prints the
+ * child's number; `client snapshot FILE` writes a heap snapshot and ends. */
 #include <neap.h>
 #include <poll.h>
 #include <stdio.h>

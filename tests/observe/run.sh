@@ -1,6 +1,7 @@
 #!/bin/bash
-# Tests of what a running program shows of its memory: the live page by `neap top` and `neap metrics`, probes. Usage: tests/observe/run.sh. PREFIX=DIR tests another
-# installation. Called by tools/test.sh.
+# Tests of what a running program shows of its memory: the live page by `neap top` and
+# `neap metrics`, probes. Usage: tests/observe/run.sh. PREFIX=DIR tests another installation. Called
+# by tools/test.sh.
 # shellcheck disable=SC2317,SC2016 # functions are called by name; backquotes are Markdown's
 . "$(dirname "$0")/../lib.sh"
 begin observe
@@ -61,7 +62,8 @@ metrics_parse() {
     "$python" - "$out/metrics" <<'END'
 import sys
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-families = {family.name: family for family in text_string_to_metric_families(open(sys.argv[1]).read())}
+text = open(sys.argv[1]).read()
+families = {family.name: family for family in text_string_to_metric_families(text)}
 stops = families["neap_pause_seconds"]
 assert stops.type == "histogram" and stops.unit == "seconds", stops
 count = [sample.value for sample in stops.samples if sample.name == "neap_pause_seconds_count"]
@@ -131,7 +133,8 @@ for track in by_track.values():
 cycles, stops = by_track[1], by_track[3]
 assert len(cycles) > 5 and len(stops) >= len(cycles), (len(cycles), len(stops))
 last = cycles[-1]
-assert any(last["ts"] - 1 <= stop["ts"] and stop["ts"] + stop["dur"] <= last["ts"] + last["dur"] + 1000 for stop in stops), last
+begin, end = last["ts"] - 1, last["ts"] + last["dur"] + 1000
+assert any(begin <= stop["ts"] and stop["ts"] + stop["dur"] <= end for stop in stops), last
 assert last["args"]["live_bytes"] > 0
 print(len(cycles), "cycles,", len(stops), "stops")
 END
@@ -146,7 +149,8 @@ result "a recording becomes a trace" traced
 result "what is no recording is refused" not_a_recording
 environment=(NEAP_MIN_TRIGGER=256K)
 
-# A snapshot shows the whole list, typed nodes and texts, and neither the garbage nor anything that is not there.
+# A snapshot shows the whole list, typed nodes and texts, and neither the garbage nor anything that
+# is not there.
 snapshot() {
     "$out/client" snapshot "$out/graph.heapsnapshot" && "$python" - "$out/graph.heapsnapshot" <<'END'
 import json, sys
@@ -162,7 +166,8 @@ for node in nodes:
     at += node[4]
 assert at * 3 == len(file["edges"]) == file["snapshot"]["edge_count"] * 3
 def children(index):
-    return [file["edges"][3 * edge + 2] // fields for edge in range(starts[index], starts[index] + nodes[index][4])]
+    edges = range(starts[index], starts[index] + nodes[index][4])
+    return [file["edges"][3 * edge + 2] // fields for edge in edges]
 listed = [index for index, name in enumerate(names) if name.startswith("layout")]
 assert len(listed) == 1000, len(listed)
 texts = [child for index in listed for child in children(index) if names[child].startswith("leaf")]
@@ -177,7 +182,8 @@ assert len(reached) == len(nodes), (len(reached), len(nodes))
 assert names.count("conservative, 4096 bytes") == 0
 END
 }
-# A parser that others wrote opens it, and counts the same: 1,000 nodes of 24 bytes, 1,000 texts with cells of 104.
+# A parser that others wrote opens it, and counts the same: 1,000 nodes of 24 bytes, 1,000 texts
+# with cells of 104.
 snapshot_parses() {
     tools/with-rust.sh cargo run --quiet --package neap-observe-tests -- "$out/graph.heapsnapshot" >"$out/parsed" || return 1
     cat "$out/parsed"

@@ -1,4 +1,5 @@
-/* Requests whose number, sizes, kinds and threads are known: tests/stats/run.sh compares what is recorded. Ends as its argument says: in order, by a signal, or after a fork. */
+/* Requests whose number, sizes, kinds and threads are known: tests/stats/run.sh compares what is
+   recorded. Ends as its argument says: in order, by a signal, or after a fork. */
 #include <neap.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Records programs whose requests are known, and compares what `neap report` says; ends them in every way. Prints a
-# result line for each test. PREFIX=DIR tests another installation than build/. Called by tools/test.sh.
+# Records programs whose requests are known, and compares what `neap report` says; ends them in
+# every way. Prints a result line for each test. PREFIX=DIR tests another installation than build/.
+# Called by tools/test.sh.
 . "$(dirname "$0")/../lib.sh"
 rm -rf "${OUT:-build/stats}"
 begin stats
@@ -102,7 +103,8 @@ refused() {
     program "$out/no/such/folder" 2>"$out/said" && grep -q 'nothing is recorded' "$out/said"
 }
 
-# Each function's estimate of what it allocated and of what is left, beside what it is; five standard deviations and more are allowed for.
+# Each function's estimate of what it allocated and of what is left, beside what it is; five
+# standard deviations and more are allowed for.
 sites() {
     NEAP_SAMPLE=64KiB NEAP_STATS=$out/sites "$out/sites-program" && "$neap" report "$out/sites" --json >"$out/sites.json" || return 1
     python3 - "$out/sites.json" <<'END'
@@ -135,7 +137,8 @@ profile() {
     for function in make keep lose free_again lose_large; do
         grep -q " $function\$" "$out/sites.top" || return 1
     done
-    PPROF_TMPDIR=$out go tool pprof -top -cum -sample_index=inuse_space "$out/sites.pb.gz" | sed -n '/flat%/,$p' | head -n 5 | grep -q ' keep$'
+    PPROF_TMPDIR=$out go tool pprof -top -cum -sample_index=inuse_space "$out/sites.pb.gz" |
+        sed -n '/flat%/,$p' | head -n 5 | grep -q ' keep$'
 }
 
 unsampled() {
@@ -147,7 +150,8 @@ page() {
     local browser
     # With sites, if they could be recorded.
     "$neap" report "$out/sites" --html "$out/page.html" || return 1
-    browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || return 1
+    browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) ||
+        return 1
     # No name resolves: the page has to do without a network.
     timeout 50 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$out/browser" \
         --host-resolver-rules="MAP * ~NOTFOUND" --virtual-time-budget=3000 --window-size=1300,2200 \
@@ -163,7 +167,8 @@ page() {
     [ "$(stat -c %s "$out/page.png")" -gt 50000 ]
 }
 
-# Under a tool that runs the program on a processor of its own making, and hides a page of the kernel's.
+# Under a tool that runs the program on a processor of its own making, and hides a page of the
+# kernel's.
 under_valgrind() {
     timeout 100 valgrind --quiet --tool=none "$out/requests" 2>"$out/said" || {
         cat "$out/said"
@@ -183,7 +188,8 @@ assert len(rows) == 1 and rows[0]["bytes"] == 32 * rows[0]["objects"] and rows[0
 }
 typed_libgc() {
     cc -std=gnu11 -O2 -Wall -Wextra -Werror tests/stats/typed_libgc.c -o "$out/typed-libgc" -lgc &&
-        LD_LIBRARY_PATH=$prefix/lib/neap NEAP_STATS=$out/typed.libgc "$out/typed-libgc" && typed "$out/typed.libgc" && is "$out/typed.libgc" words_not_scanned 3000
+        LD_LIBRARY_PATH=$prefix/lib/neap NEAP_STATS=$out/typed.libgc "$out/typed-libgc" &&
+        typed "$out/typed.libgc" && is "$out/typed.libgc" words_not_scanned 3000
 }
 typed_d() {
     # shellcheck disable=SC2046 # flags are words
@@ -196,10 +202,10 @@ compare() {
         "$neap" report "$out/in-order" "$out/crash" --json | grep -q '"a": 4146'
 }
 
-compile requests.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$prefix/include" tests/stats/requests.c \
-    -o "$out/requests" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
-compile sites.c cc -std=gnu11 -g -O2 -fomit-frame-pointer -Wall -Wextra -Werror -I"$prefix/include" tests/stats/sites.c \
-    -o "$out/sites-program" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
+compile requests.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -D_GNU_SOURCE \
+    -I"$prefix/include" tests/stats/requests.c -o "$out/requests" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
+compile sites.c cc -std=gnu11 -g -O2 -fomit-frame-pointer -Wall -Wextra -Werror \
+    -I"$prefix/include" tests/stats/sites.c -o "$out/sites-program" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
 for test in in_order crash fork closed full together refused compare sites unsampled; do
     result "$test" "$test"
 done

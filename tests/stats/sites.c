@@ -1,9 +1,12 @@
-/* Allocates known amounts in functions of known names, keeps some of it and frees some: tests/stats/run.sh compares the sampled sites. Built without frame pointers: stacks are found by unwind tables. */
+/* Allocates known amounts in functions of known names, keeps some of it and frees some:
+   tests/stats/run.sh compares the sampled sites. Built without frame pointers: stacks are found by
+   unwind tables. */
 #include <neap.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { KEPT = 1 << 15, LOST = 1 << 17, FREED = 1 << 14, LARGE = 200, BYTES = 1000, LARGE_BYTES = 200000 };
+enum { KEPT = 1 << 15, LOST = 1 << 17, FREED = 1 << 14, LARGE = 200, BYTES = 1000,
+    LARGE_BYTES = 200000 };
 
 static void *kept[KEPT];
 static void *volatile sink;

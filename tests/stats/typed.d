@@ -1,4 +1,5 @@
-/// What run.sh asks the recording of: 1,000 objects of four words, of which one may be a pointer, by the type information that the compiler writes. Usage: typed --DRT-gcopt=gc:neap-precise.
+/// What run.sh asks the recording of: 1,000 objects of four words, of which one may be a pointer,
+/// by the type information that the compiler writes. Usage: typed --DRT-gcopt=gc:neap-precise.
 module typed;
 
 import core.stdc.stdio : puts;

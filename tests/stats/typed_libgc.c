@@ -1,4 +1,5 @@
-/* typed_libgc: what run.sh asks the recording of: 1,000 objects of four words, of which one may be a pointer, by a descriptor of gc_typed.h. Usage: typed-libgc. */
+/* typed_libgc: what run.sh asks the recording of: 1,000 objects of four words, of which one may be
+   a pointer, by a descriptor of gc_typed.h. Usage: typed-libgc. */
 #include <gc/gc.h>
 #include <gc/gc_typed.h>
 

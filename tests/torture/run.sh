@@ -1,9 +1,11 @@
 #!/bin/bash
-# Torture: random programs against a shadow of what they keep, refusals and misuse, each a process of its
-# own. Prints test results as CONTRIBUTING.md says. Called by tools/test.sh; `make soak` uses --runs and --watch.
+# Torture: random programs against a shadow of what they keep, refusals and misuse, each a process
+# of its own. Prints test results as CONTRIBUTING.md says. Called by tools/test.sh; `make soak` uses
+# --runs and --watch.
 #
-# The seeds of the ordinary run are fixed; --seconds and --runs take new ones. A failed run says how to repeat it:
-# with one thread it does the same again; with several, threads meet otherwise each time.
+# The seeds of the ordinary run are fixed; --seconds and --runs take new ones. A failed run says how
+# to repeat it: with one thread it does the same again; with several, threads meet otherwise each
+# time.
 . "$(dirname "$0")/../lib.sh"
 begin torture
 unset "${!NEAP_@}"

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Real programs where the kernel refuses what the collector would like, as containers do: each runs under a
-# seccomp filter with NEAP_WATCH=auto, has to print what it prints on Debian's libgc, and its summary has to name
-# the way that was left. Prints test results as CONTRIBUTING.md says. Called by tools/test.sh.
+# Real programs where the kernel refuses what the collector would like, as containers do: each runs
+# under a seccomp filter with NEAP_WATCH=auto, has to print what it prints on Debian's libgc, and
+# its summary has to name the way that was left. Prints test results as CONTRIBUTING.md says. Called
+# by tools/test.sh.
 . "$(dirname "$0")/../lib.sh"
 begin watches
 unset "${!NEAP_@}"

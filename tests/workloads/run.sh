@@ -1,7 +1,8 @@
 #!/bin/bash
-# Tests of the workloads: each, small, on neap.h and on the libgc ABI with Neap's library, conservative and typed; each checks its own result. And that `replay`
-# makes exactly the requests of its pattern file, by its own count and the library's. Usage: tests/workloads/run.sh. PREFIX=DIR tests another installation.
-# Called by tools/test.sh.
+# Tests of the workloads: each, small, on neap.h and on the libgc ABI with Neap's library,
+# conservative and typed; each checks its own result. And that `replay` makes exactly the requests
+# of its pattern file, by its own count and the library's. Usage: tests/workloads/run.sh. PREFIX=DIR
+# tests another installation. Called by tools/test.sh.
 # shellcheck disable=SC2317 # functions are called by bash -c
 . "$(dirname "$0")/../lib.sh"
 begin workloads
@@ -23,7 +24,8 @@ done
 result "mcore" "$out/mcore-neap" 4 79
 result "mcore, libgc ABI" env LD_LIBRARY_PATH="$prefix/lib/neap" "$out/mcore" 4 79
 
-# What the library counts is what the pattern file says: replay checks its own count, this one the library's, less the few objects that are replay's own.
+# What the library counts is what the pattern file says: replay checks its own count, this one the
+# library's, less the few objects that are replay's own.
 counted() {
     NEAP_SUMMARY=$out/summary "$out/replay-neap" patterns-2010.json voronoi >"$out/line" || return 1
     local objects
@@ -35,7 +37,9 @@ export out
 export -f counted
 result "the library counts the pattern's objects" bash -c counted
 
-# All of committed memory but the room for growth is at most 1.35 of what is live, in the median of cycles: what free cells beside live ones cost. With the world stopped and empty memory given back at once.
+# All of committed memory but the room for growth is at most 1.35 of what is live, in the median of
+# cycles: what free cells beside live ones cost. With the world stopped and empty memory given back
+# at once.
 held() {
     local record=$out/held.record
     rm -f "$record"*

@@ -1,6 +1,7 @@
 //! The load: connections that send one request after the other, and how long each answer took.
 //!
-//! Invariant: every answer is checked against the postcode that was asked for; one wrong answer fails the run. A thread for each connection, all joined before this returns.
+//! Invariant: every answer is checked against the postcode that was asked for; one wrong answer
+//! fails the run. A thread for each connection, all joined before this returns.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

@@ -1,7 +1,10 @@
-//! `neap-bench-prefork`: a server that loads a table and forks workers, on Neap and on its peers; prints the tables of docs/prefork.md.
+//! `neap-bench-prefork`: a server that loads a table and forks workers, on Neap and on its peers;
+//! prints the tables of docs/prefork.md.
 //!
-//! The way of a figure: contestants run in turn, A B A B …; each run starts a server (`server`), looks at its workers' memory (`memory`), loads it (`load`),
-//! collects in every worker and looks again. Figures are medians over the runs. Main thread, because anything else we did would be measured too.
+//! The way of a figure: contestants run in turn, A B A B …; each run starts a server (`server`),
+//! looks at its workers' memory (`memory`), loads it (`load`), collects in every worker and looks
+//! again. Figures are medians over the runs. Main thread, because anything else we did would be
+//! measured too.
 
 mod load;
 mod memory;
@@ -24,7 +27,8 @@ struct Arguments {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
     runs: u16,
     /// Entries of the table
-    #[arg(long, default_value_t = 120_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(long, default_value_t = 120_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     entries: u32,
     /// Requests over each connection
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]

@@ -1,12 +1,14 @@
 //! What the kernel says of a process's memory: how much only it has, and how much it shares.
 //!
-//! Invariant: figures are the kernel's (`/proc/PID/smaps`), in bytes. Pure but for reading one file. Called by the main thread.
+//! Invariant: figures are the kernel's (`/proc/PID/smaps`), in bytes. Pure but for reading one
+//! file. Called by the main thread.
 
 use std::fs;
 use std::iter::Sum;
 use std::ops::Add;
 
-/// Private and shared memory, of the whole process and of its anonymous mappings without the stack: heaps, and what is known about them.
+/// Private and shared memory, of the whole process and of its anonymous mappings without the stack:
+/// heaps, and what is known about them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Only this process has it.

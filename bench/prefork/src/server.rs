@@ -1,6 +1,7 @@
 //! A running server: started, asked, and ended.
 //!
-//! Invariant: the server is gone when this is dropped. Talks over the server's standard input and output, a line for a line. Main thread.
+//! Invariant: the server is gone when this is dropped. Talks over the server's standard input and
+//! output, a line for a line. Main thread.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -15,7 +16,8 @@ pub struct Server {
     pub port: u16,
     /// Its workers' process numbers.
     pub workers: Vec<u32>,
-    /// Collections of the parent before it forked, each in microseconds: until all was marked, and from then until all was swept.
+    /// Collections of the parent before it forked, each in microseconds: until all was marked, and
+    /// from then until all was swept.
     pub parent_collections: Vec<(f64, f64)>,
 }
 
@@ -78,7 +80,8 @@ impl Server {
         numbers(&self.line("")?)
     }
 
-    /// A full collection in every worker: microseconds until all was marked, and from then until all was swept.
+    /// A full collection in every worker: microseconds until all was marked, and from then until
+    /// all was swept.
     pub fn collect(&mut self) -> Result<Vec<(f64, f64)>, String> {
         self.ask("collect").map(|numbers| pairs(&numbers))
     }

@@ -1,6 +1,8 @@
-//! The tables of docs/prefork.md, in Markdown: memory of the workers, collections, requests, and how that compares with what was aimed at.
+//! The tables of docs/prefork.md, in Markdown: memory of the workers, collections, requests, and
+//! how that compares with what was aimed at.
 //!
-//! Pure. Every figure is a median over the runs of a contestant; one that never ran, or was not measured, has none.
+//! Pure. Every figure is a median over the runs of a contestant; one that never ran, or was not
+//! measured, has none.
 
 use std::fmt::Write;
 
@@ -60,7 +62,8 @@ const PREFORK: &str = "Neap, neap_prefork()";
 const DROP_IN: &str = "Neap as libgc, prefork=on-fork";
 const COLLECTED: Pick = |run| run.collected.private as f64;
 
-/// What is compared, with what, and what was aimed at: a figure of one contestant over that of another.
+/// What is compared, with what, and what was aimed at: a figure of one contestant over that of
+/// another.
 const AIMS: &[(&str, Of, Of, &str)] = &[
     (
         "private memory that a collection adds to a worker, of the live heap",

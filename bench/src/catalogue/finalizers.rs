@@ -1,6 +1,7 @@
 //! The experiments about finalization, against the same program on Java.
 //!
-//! Invariant: a contestant is named after what it finalizes with; the peers differ in nothing but the JVM's collector. All have 2 GB of heap. Plain data, as all of the catalogue.
+//! Invariant: a contestant is named after what it finalizes with; the peers differ in nothing but
+//! the JVM's collector. All have 2 GB of heap. Plain data, as all of the catalogue.
 
 use super::{contestant, experiment, figure};
 use crate::experiment::{Bar, Contestant, Experiment, Library, Metric};

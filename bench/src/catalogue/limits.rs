@@ -1,4 +1,5 @@
-//! Programs at a limit and below one: how soon a leaking program is told, and what one that dropped nearly everything still holds.
+//! Programs at a limit and below one: how soon a leaking program is told, and what one that dropped
+//! nearly everything still holds.
 //!
 //! Pure, like `catalogue`. The programs are those of `tests/limits`.
 

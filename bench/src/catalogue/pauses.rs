@@ -1,4 +1,6 @@
-//! What the program notices of concurrent cycles: `pauses` beside libgc and the same program in other languages, beside our own stop-the-world mode, and beside what the machine alone does to two threads; allocation-heavy programs with and without the world stopped.
+//! What the program notices of concurrent cycles: `pauses` beside libgc and the same program in
+//! other languages, beside our own stop-the-world mode, and beside what the machine alone does to
+//! two threads; allocation-heavy programs with and without the world stopped.
 //!
 //! Pure, like `catalogue`.
 
@@ -86,7 +88,8 @@ pub fn experiments(quick: bool, seconds: &str) -> [Experiment; 3] {
     })
 }
 
-/// The same program in languages with collectors of their own, which know every pointer and may have barriers.
+/// The same program in languages with collectors of their own, which know every pointer and may
+/// have barriers.
 fn other_languages(arguments: &[&str]) -> Vec<Contestant> {
     let one = |label: &str, library, program: &str, first: &[&str], last: &[&str]| {
         contestant(label, library, program, &[first, arguments, last].concat())
@@ -101,7 +104,8 @@ fn other_languages(arguments: &[&str]) -> Vec<Contestant> {
     ]
 }
 
-/// Programs that do nothing but allocate, against our own stop-the-world mode and with full cycles only.
+/// Programs that do nothing but allocate, against our own stop-the-world mode and with full cycles
+/// only.
 pub fn against_stopping(depth: &str) -> [Experiment; 2] {
     [("binary-trees", vec![depth, "1"]), ("gcbench", vec![depth])].map(|(program, arguments)| {
         let contestants = vec![

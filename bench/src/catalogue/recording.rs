@@ -1,6 +1,9 @@
-//! What recording costs a program that allocates much: `NEAP_STATS` alone and with sampled sites, against the same program without.
+//! What recording costs a program that allocates much: `NEAP_STATS` alone and with sampled sites,
+//! against the same program without.
 //!
-//! Invariant: contestants of an experiment differ in their environment alone. What it costs where nobody asks for it is counted in instructions, by `bench/statistics.sh`. Plain data, as all of the catalogue.
+//! Invariant: contestants of an experiment differ in their environment alone. What it costs where
+//! nobody asks for it is counted in instructions, by `bench/statistics.sh`. Plain data, as all of
+//! the catalogue.
 
 use super::{contestant, experiment, figure};
 use crate::experiment::{Bar, Experiment, Library, Metric};

@@ -1,6 +1,9 @@
-//! `pauses` under every way of watching, beside libgc and druntime's forking collector in the same run, and with huge pages: what `docs/watches.md` rests on.
+//! `pauses` under every way of watching, beside libgc and druntime's forking collector in the same
+//! run, and with huge pages: what `docs/watches.md` rests on.
 //!
-//! Invariant: a contestant's label begins with its `NEAP_WATCH`. What a watch costs by itself is `neap doctor --measure`. Plain data, as all of the catalogue; `bench/watches.py` makes the document's tables of the results.
+//! Invariant: a contestant's label begins with its `NEAP_WATCH`. What a watch costs by itself is
+//! `neap doctor --measure`. Plain data, as all of the catalogue; `bench/watches.py` makes the
+//! document's tables of the results.
 
 use super::pauses::METRICS;
 use super::{contestant, experiment, figure};
@@ -63,7 +66,9 @@ fn longest(ours: &str, name: &str) -> Option<Bar> {
     (name == "1G").then_some(Bar::ValueAtMost(most))
 }
 
-/// Under each watch, with no huge pages, with them for pointer-free objects, and with them everywhere, each against none: `pauses` with `size` live, and how long it takes to mark so many millions of objects.
+/// Under each watch, with no huge pages, with them for pointer-free objects, and with them
+/// everywhere, each against none: `pauses` with `size` live, and how long it takes to mark so many
+/// millions of objects.
 pub fn huge_pages(size: &str, seconds: &str, millions: &str) -> [Experiment; 2] {
     let noticed = [
         ("longest pause", Metric::LongestPauseMs),

@@ -1,6 +1,7 @@
 //! The collectors that the suite's programs run under, and one run of a program under one of them.
 //!
-//! Invariant: one binary for all modes; a mode is an option of druntime and variables of the environment. Pure but for `run`.
+//! Invariant: one binary for all modes; a mode is an option of druntime and variables of the
+//! environment. Pure but for `run`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +10,8 @@ use std::time::Duration;
 use super::record::Sample;
 use crate::process::{Invocation, Outcome};
 
-/// Without a collector programs would take all memory there is: here druntime may map so much, and collects when that is used up, as it did in 2014.
+/// Without a collector programs would take all memory there is: here druntime may map so much, and
+/// collects when that is used up, as it did in 2014.
 const ADDRESS_SPACE_BYTES: u64 = 6 << 30;
 
 /// A way to run a program.
@@ -82,7 +84,9 @@ impl Mode {
     }
 }
 
-/// What a run gave: the program's own line (seconds of work, its peak in KiB, collections, sum and longest of the pauses and what its threads spent in the collector beside them in ms), time and peak as the kernel saw them.
+/// What a run gave: the program's own line (seconds of work, its peak in KiB, collections, sum and
+/// longest of the pauses and what its threads spent in the collector beside them in ms), time and
+/// peak as the kernel saw them.
 fn sample(outcome: &Outcome) -> Result<Sample, String> {
     let line = outcome.output.lines().next().unwrap_or_default();
     let numbers: Result<Vec<f64>, _> = line.split_whitespace().map(str::parse).collect();

@@ -1,4 +1,5 @@
-//! The suite as a picture: four panels of bars, programs side by side, a colour for each mode. SVG, and the same as PNG.
+//! The suite as a picture: four panels of bars, programs side by side, a colour for each mode. SVG,
+//! and the same as PNG.
 //!
 //! Invariant: the PNG is the SVG, drawn. Fonts are the system's. Called by `suite`.
 

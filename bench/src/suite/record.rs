@@ -1,6 +1,8 @@
-//! What runs of the suite left: one JSON file for a day and kind of machine, beside that of the other benchmarks.
+//! What runs of the suite left: one JSON file for a day and kind of machine, beside that of the
+//! other benchmarks.
 //!
-//! Invariant: it holds samples, and every table is drawn from just these. Written by `suite` after each program.
+//! Invariant: it holds samples, and every table is drawn from just these. Written by `suite` after
+//! each program.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
-//! The suite's tables: every program in every mode with the sums, the bars, and the table of 2014 beside ours.
+//! The suite's tables: every program in every mode with the sums, the bars, and the table of 2014
+//! beside ours.
 //!
-//! Pure but for reading the published figures. Invariant: terminal and Markdown have the same rows. Called by `suite`.
+//! Pure but for reading the published figures. Invariant: terminal and Markdown have the same rows.
+//! Called by `suite`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +18,8 @@ use crate::record::read_json;
 use crate::statistics::largest;
 use crate::table::three_digits;
 
-/// What was published in 2014 of the same programs on another collector, machine and system: `bench/gcbench/published-2014.json`.
+/// What was published in 2014 of the same programs on another collector, machine and system:
+/// `bench/gcbench/published-2014.json`.
 #[derive(Deserialize)]
 pub struct Published {
     source: String,

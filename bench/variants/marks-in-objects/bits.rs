@@ -1,7 +1,12 @@
-//! In place of `heap/bits.rs` in the variant that `bench/prefork` compares with: as that, with mark bits and the links of free cells in the cells themselves, where collectors without side tables have them.
+//! In place of `heap/bits.rs` in the variant that `bench/prefork` compares with: as that, with mark
+//! bits and the links of free cells in the cells themselves, where collectors without side tables
+//! have them.
 //!
-//! Invariant: the last word of every allocated cell is the collector's (the variant reserves it as it reserves the byte of `past_end`): 1 if the object is marked. That of a cell which the sweep freed links to the one it
-//! freed before. Allocation bits stay outside: conservative lookup needs them. Used as `bits.rs` is; one thread at a time may mark a block unless `SHARED` says otherwise.
+//! Invariant: the last word of every allocated cell is the collector's (the variant reserves it as
+//! it reserves the byte of `past_end`): 1 if the object is marked. That of a cell which the sweep
+//! freed links to the one it freed before. Allocation bits stay outside: conservative lookup needs
+//! them. Used as `bits.rs` is; one thread at a time may mark a block unless `SHARED` says
+//! otherwise.
 //!
 //! # Safety
 //!
@@ -40,7 +45,8 @@ const fn place(cell: CellIndex) -> (usize, u64) {
 
 impl<'a> Bits<'a> {
     /// # Safety
-    /// At `words` lie the words of a block's cells, of `cell_bytes` bytes each and from `start` on, committed for as long as `'a`.
+    /// At `words` lie the words of a block's cells, of `cell_bytes` bytes each and from `start` on,
+    /// committed for as long as `'a`.
     #[inline(always)]
     pub unsafe fn of(words: *const AtomicU64, start: usize, cell_bytes: usize) -> Self {
         Self { words, lifetime: PhantomData, start, cell_bytes }
@@ -81,7 +87,8 @@ impl<'a> Bits<'a> {
         self.word(word + 1).load(Relaxed) & bit != 0
     }
 
-    /// Marks the cell if it is allocated and not marked yet; says whether it did. With `SHARED`, other markers may do the same.
+    /// Marks the cell if it is allocated and not marked yet; says whether it did. With `SHARED`,
+    /// other markers may do the same.
     #[inline(always)]
     pub fn mark<const SHARED: bool>(self, cell: CellIndex) -> bool {
         if !self.is_allocated(cell) {
@@ -99,7 +106,8 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Sets (`on`) or clears the marks, the allocation bits or both of a range of cells. A cell that becomes allocated is unmarked unless it is marked with it.
+    /// Sets (`on`) or clears the marks, the allocation bits or both of a range of cells. A cell
+    /// that becomes allocated is unmarked unless it is marked with it.
     pub fn set_range(self, cells: Range<u32>, mark: bool, allocated: bool, on: bool) {
         for cell in cells {
             let cell = CellIndex(cell);
@@ -155,7 +163,8 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Sweeps: what is not marked is free from now on, and linked. Gives the number of cells that stay.
+    /// Sweeps: what is not marked is free from now on, and linked. Gives the number of cells that
+    /// stay.
     pub fn sweep(self, cells: u32) -> u32 {
         let (mut live, mut last_free) = (0, 0);
         for cell in self.each_allocated(cells) {

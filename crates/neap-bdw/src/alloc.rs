@@ -1,7 +1,7 @@
 //! `GC_malloc` and its family: allocation, resizing, explicit deallocation, copies of strings.
 //!
-//! Invariant: `GC_malloc` does nothing but call the core, so that it is as quick as the core. A wrong pointer is never freed: it ends the
-//! program with a message. Called from any thread.
+//! Invariant: `GC_malloc` does nothing but call the core, so that it is as quick as the core. A
+//! wrong pointer is never freed: it ends the program with a message. Called from any thread.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::{copy_nonoverlapping, null_mut};
@@ -35,7 +35,8 @@ pub extern "C" fn GC_malloc_atomic_uncollectable(bytes: usize) -> *mut c_void {
     api::allocate(bytes, Kind::UncollectableLeaf).cast()
 }
 
-/// The promise that a pointer to the beginning is kept is not needed here: all interior pointers count.
+/// The promise that a pointer to the beginning is kept is not needed here: all interior pointers
+/// count.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_ignore_off_page(bytes: usize) -> *mut c_void {
     GC_malloc(bytes)
@@ -80,7 +81,8 @@ fn set_errno(value: c_int) {
     unsafe { *libc::__errno_location() = value };
 }
 
-/// `alignment`: a power of two up to 4096; the collector gives larger ones up as out of memory, as Boehm's does.
+/// `alignment`: a power of two up to 4096; the collector gives larger ones up as out of memory, as
+/// Boehm's does.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_memalign(alignment: usize, bytes: usize) -> *mut c_void {
     if !alignment.is_power_of_two() || alignment > 4096 {

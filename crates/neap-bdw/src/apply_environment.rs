@@ -1,7 +1,7 @@
 //! What the `GC_*` environment variables ask for, handed to who does it.
 //!
-//! Invariant: an option that the user set by its `NEAP_*` name is never overridden. Applied once, when the
-//! library is loaded. `docs/boehm.md` has the table.
+//! Invariant: an option that the user set by its `NEAP_*` name is never overridden. Applied once,
+//! when the library is loaded. `docs/boehm.md` has the table.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

@@ -1,7 +1,7 @@
 //! Asking for collections, forbidding them, and the size of the heap.
 //!
-//! Invariant: `GC_dont_gc` counts `GC_disable` calls that `GC_enable` has not undone; while it is not 0 nothing collects, however it got
-//! that value. Called from any thread.
+//! Invariant: `GC_dont_gc` counts `GC_disable` calls that `GC_enable` has not undone; while it is
+//! not 0 nothing collects, however it got that value. Called from any thread.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -44,7 +44,8 @@ pub fn default_stop_function_objects() -> bool {
     objects(STOP_FUNCTION.get())
 }
 
-/// One answer of the stop function, before the collection, decides: a collection that began is finished, as pauses are short.
+/// One answer of the stop function, before the collection, decides: a collection that began is
+/// finished, as pauses are short.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_try_to_collect(stop_function: Option<StopFunction>) -> c_int {
     if GC_dont_gc.load(Relaxed) != 0 || objects(stop_function) {
@@ -72,7 +73,8 @@ pub extern "C" fn GC_gcollect_and_unmap() {
     }
 }
 
-/// Collects if a collection is due. A collection is one piece of work here, so there is never more to do: 0.
+/// Collects if a collection is due. A collection is one piece of work here, so there is never more
+/// to do: 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_collect_a_little() -> c_int {
     if GC_dont_gc.load(Relaxed) == 0 {
@@ -112,8 +114,9 @@ pub extern "C" fn GC_set_max_heap_size(bytes: usize) {
     }
 }
 
-/// Boehm's collector collects when about heap/divisor bytes were allocated, 3 by default. The core's growth at that divisor is its own default,
-/// 1, and changes in proportion. A growth that the user set with `NEAP_GROWTH` stands.
+/// Boehm's collector collects when about heap/divisor bytes were allocated, 3 by default. The
+/// core's growth at that divisor is its own default, 1, and changes in proportion. A growth that
+/// the user set with `NEAP_GROWTH` stands.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_free_space_divisor(divisor: usize) {
     const DEFAULT_DIVISOR: f64 = 3.0;

@@ -1,6 +1,8 @@
-//! The debugging allocator: `GC_debug_*`, which remember file and line and notice overruns when an object is freed or resized.
+//! The debugging allocator: `GC_debug_*`, which remember file and line and notice overruns when an
+//! object is freed or resized.
 //!
-//! Invariant: what these functions get may also be an object of the ordinary allocator, and is treated as such. Called from any thread.
+//! Invariant: what these functions get may also be an object of the ordinary allocator, and is
+//! treated as such. Called from any thread.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
@@ -138,7 +140,8 @@ pub extern "C" fn GC_get_debug_header_size() -> usize {
     HEADER_BYTES
 }
 
-/// What a finalizer of a debug object is registered with: finalizers are told the program's pointer, not the object's start.
+/// What a finalizer of a debug object is registered with: finalizers are told the program's
+/// pointer, not the object's start.
 struct Wrapped {
     function: GC_finalization_proc,
     data: *mut c_void,
@@ -175,7 +178,8 @@ fn register(
     let new = function.map(|_| call_wrapped as GC_finalization_proc);
     finalize::register(object, new, wrapped, &mut former, &mut former_data, order);
     if former.is_some_and(|former| former as usize == call_wrapped as *const () as usize) {
-        // SAFETY: what is registered with `call_wrapped` was made above, and `former_data` on our stack keeps it alive.
+        // SAFETY: what is registered with `call_wrapped` was made above, and `former_data` on our
+        // stack keeps it alive.
         let unwrapped = unsafe { former_data.cast::<Wrapped>().read() };
         (former, former_data) = (Some(unwrapped.function), unwrapped.data);
     }

@@ -1,7 +1,9 @@
-//! The header and trailer that the debugging allocator puts around an object: where it was allocated, and whether it was overrun. Leaks.
+//! The header and trailer that the debugging allocator puts around an object: where it was
+//! allocated, and whether it was overrun. Leaks.
 //!
-//! Invariant: the program's pointer is `HEADER_BYTES` behind the object's start, and header and trailer hold marks made from that address until
-//! the object is freed. `look_for_leaks` runs world stopped and only fills a fixed table; the rest runs on any thread.
+//! Invariant: the program's pointer is `HEADER_BYTES` behind the object's start, and header and
+//! trailer hold marks made from that address until the object is freed. `look_for_leaks` runs world
+//! stopped and only fills a fixed table; the rest runs on any thread.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -38,7 +40,8 @@ fn end_of(object: usize, bytes: usize) -> *mut usize {
     (object + bytes.next_multiple_of(WORD)) as *mut usize
 }
 
-/// Allocates room for header, object and trailer with `with`, fills these in, and gives the object's address.
+/// Allocates room for header, object and trailer with `with`, fills these in, and gives the
+/// object's address.
 pub fn allocate(
     bytes: usize,
     file: *const c_char,
@@ -127,13 +130,15 @@ struct Leak {
 
 const LEAKS: usize = 256;
 struct Leaks(UnsafeCell<[Leak; LEAKS]>);
-// SAFETY: written with the world stopped, read by the thread that collected before another collection can begin.
+// SAFETY: written with the world stopped, read by the thread that collected before another
+// collection can begin.
 unsafe impl Sync for Leaks {}
 static FOUND: Leaks =
     Leaks(UnsafeCell::new([Leak { object: 0, bytes: 0, file: core::ptr::null(), line: 0 }; LEAKS]));
 static FOUND_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// In leak-finding mode: notes the objects that the program neither reaches nor freed. World stopped, after marking.
+/// In leak-finding mode: notes the objects that the program neither reaches nor freed. World
+/// stopped, after marking.
 pub fn look_for_leaks() {
     if GC_find_leak.load(Relaxed) == 0 {
         return;
@@ -166,7 +171,8 @@ pub fn look_for_leaks() {
 pub fn report_leaks() {
     let count = FOUND_COUNT.swap(0, Relaxed);
     for index in 0..count.min(LEAKS) {
-        // SAFETY: filled before; whoever collects next fills it with the world stopped, at worst mixing two reports.
+        // SAFETY: filled before; whoever collects next fills it with the world stopped, at worst
+        // mixing two reports.
         let leak = unsafe { (*FOUND.0.get())[index] };
         let place = Place { file: leak.file, line: leak.line };
         let message = Message::new(format_args!(

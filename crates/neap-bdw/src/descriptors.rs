@@ -1,7 +1,9 @@
-//! Mark descriptors of `gc_mark.h`: one word that says how to find an object's pointers. Their making, and scanning by them.
+//! Mark descriptors of `gc_mark.h`: one word that says how to find an object's pointers. Their
+//! making, and scanning by them.
 //!
-//! Invariant: a descriptor means the same for ever; bitmaps too long for a word are kept and never freed (`gc_typed.h`: a finite
-//! resource, one per type). Scanning runs where mark procedures run: no allocation, no lock.
+//! Invariant: a descriptor means the same for ever; bitmaps too long for a word are kept and never
+//! freed (`gc_typed.h`: a finite resource, one per type). Scanning runs where mark procedures run:
+//! no allocation, no lock.
 
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use std::collections::BTreeMap;
@@ -106,7 +108,8 @@ pub unsafe fn scan(object: usize, bytes: usize, descriptor: usize, tracer: &mut 
     }
 }
 
-/// The descriptor of one object: inside it, or inside the type that its first word points to; none while that word is not written.
+/// The descriptor of one object: inside it, or inside the type that its first word points to; none
+/// while that word is not written.
 ///
 /// # Safety
 /// The object was allocated with this per-object descriptor.
@@ -127,7 +130,8 @@ unsafe fn own_descriptor(object: usize, descriptor: usize) -> Option<usize> {
 /// Most long bitmaps there can be; above, the approximation of `gc_typed.h` takes their place.
 const LONG_BITMAPS: usize = 1 << 14;
 
-/// Published bitmaps by index, for readers without a lock. A slot is written once, before the index is given out.
+/// Published bitmaps by index, for readers without a lock. A slot is written once, before the index
+/// is given out.
 static BITMAPS: [AtomicPtr<&'static [u64]>; LONG_BITMAPS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; LONG_BITMAPS];
 static BITMAP_COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -140,7 +144,8 @@ fn long_bitmap(index: usize) -> Option<&'static [u64]> {
     (!slot.is_null()).then(|| unsafe { *slot })
 }
 
-/// The descriptor of an object whose word i may be a pointer where bit i is set; a descriptor of the whole prefix where there is no room.
+/// The descriptor of an object whose word i may be a pointer where bit i is set; a descriptor of
+/// the whole prefix where there is no room.
 pub fn from_bits(bits: &[u64], length: usize) -> usize {
     let is_set = |index: usize| bits[index / 64] >> (index % 64) & 1 != 0;
     let Some(last) = (0..length).rev().find(|&index| is_set(index)) else {

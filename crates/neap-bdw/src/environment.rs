@@ -1,7 +1,8 @@
 //! The `GC_*` environment variables that have a meaning here, as options of the core.
 //!
-//! Invariant: an option that the user set by its `NEAP_*` name is never overridden, neither by a `GC_*` variable nor by the program.
-//! Read once, when the library is loaded. `docs/boehm.md` has the table.
+//! Invariant: an option that the user set by its `NEAP_*` name is never overridden, neither by a
+//! `GC_*` variable nor by the program. Read once, when the library is loaded. `docs/boehm.md` has
+//! the table.
 
 use core::ffi::{CStr, c_char};
 
@@ -9,9 +10,11 @@ use crate::core_api as api;
 use crate::failure::{Message, warn};
 
 fn value(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: a NUL-terminated name; the library is being loaded, so nobody changes the environment meanwhile.
+    // SAFETY: a NUL-terminated name; the library is being loaded, so nobody changes the environment
+    // meanwhile.
     let text: *const c_char = unsafe { libc::getenv(name.as_ptr()) };
-    // SAFETY: getenv gives null or a NUL-terminated text; as above, and it is used before this returns to the program.
+    // SAFETY: getenv gives null or a NUL-terminated text; as above, and it is used before this
+    // returns to the program.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
 }
 

@@ -1,7 +1,9 @@
-//! A collection as the program sees it: what is carried over before it, the callbacks during it, and what follows it.
+//! A collection as the program sees it: what is carried over before it, the callbacks during it,
+//! and what follows it.
 //!
-//! Invariant: between stop and resume only the program's callbacks run, and these may not allocate. `CycleStart` and `CycleEnd` come with
-//! the world running and nothing locked, on the thread that caused the collection.
+//! Invariant: between stop and resume only the program's callbacks run, and these may not allocate.
+//! `CycleStart` and `CycleEnd` come with the world running and nothing locked, on the thread that
+//! caused the collection.
 
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -93,13 +95,15 @@ fn after_collection() {
     finalize::after_collection();
 }
 
-/// The core asks before an automatic collection: the program may have written `GC_dont_gc`, or its stop function may object.
+/// The core asks before an automatic collection: the program may have written `GC_dont_gc`, or its
+/// stop function may object.
 pub extern "C" fn may_collect() -> bool {
     GC_dont_gc.load(Relaxed) == 0 && !collect::default_stop_function_objects()
 }
 
-/// Whether a function that the program set is called before, in or about a collection: then no collection runs on a thread that is not the program's. Functions that mark objects are the core's to
-/// know.
+/// Whether a function that the program set is called before, in or about a collection: then no
+/// collection runs on a thread that is not the program's. Functions that mark objects are the
+/// core's to know.
 pub fn program_takes_part() -> bool {
     EVENT_CALLBACK.is_set()
         || START_CALLBACK.is_set()

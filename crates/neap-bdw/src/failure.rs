@@ -1,6 +1,8 @@
-//! Warnings, and ends that a program cannot go on from: each message says what was wrong and what to do.
+//! Warnings, and ends that a program cannot go on from: each message says what was wrong and what
+//! to do.
 //!
-//! Invariant: nothing here allocates, so it works where memory ran out. Called from any thread, world running.
+//! Invariant: nothing here allocates, so it works where memory ran out. Called from any thread,
+//! world running.
 
 use core::ffi::c_char;
 use core::fmt::{self, Write};
@@ -91,7 +93,8 @@ type WarnFunction = extern "C" fn(*mut c_char, usize);
 /// The program's warning procedure; none: standard error.
 static WARN_PROCEDURE: AtomicFunction<WarnFunction> = AtomicFunction::none();
 
-/// Warns through the program's procedure. `format` may contain one `%` conversion for a word, and must end in NUL.
+/// Warns through the program's procedure. `format` may contain one `%` conversion for a word, and
+/// must end in NUL.
 pub extern "C" fn warn(format: *const c_char, number: usize) {
     GC_get_warn_proc()(format.cast_mut(), number);
 }
@@ -99,7 +102,8 @@ pub extern "C" fn warn(format: *const c_char, number: usize) {
 /// The default warning procedure.
 extern "C" fn print_warning(format: *mut c_char, number: usize) {
     let mut text = [0_u8; 400];
-    // SAFETY: the format is NUL-terminated and takes one word at most, says gc.h; the buffer's size is given.
+    // SAFETY: the format is NUL-terminated and takes one word at most, says gc.h; the buffer's size
+    // is given.
     let length = unsafe { libc::snprintf(text.as_mut_ptr().cast(), text.len(), format, number) };
     let length = (length.max(0) as usize).min(text.len() - 1);
     write_all(2, &text[..length]);

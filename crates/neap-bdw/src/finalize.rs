@@ -1,7 +1,8 @@
 //! Finalizers of the ABI: registration in the four orders, and when they run.
 //!
-//! Invariant: finalizers run on a thread of the program, with no lock held: after a collection on the thread that caused it, unless
-//! `GC_finalize_on_demand` is set, in `GC_invoke_finalizers` otherwise. Automatic runs do not nest on a thread.
+//! Invariant: finalizers run on a thread of the program, with no lock held: after a collection on
+//! the thread that caused it, unless `GC_finalize_on_demand` is set, in `GC_invoke_finalizers`
+//! otherwise. Automatic runs do not nest on a thread.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
@@ -16,7 +17,8 @@ use crate::variables::{GC_finalize_on_demand, GC_finalizer_notifier, GC_gc_no, a
 
 pub type GC_finalization_proc = unsafe extern "C" fn(*mut c_void, *mut c_void);
 
-/// Registers (or with a null function removes) for the object that starts at `object`; stores the former function and data where asked to.
+/// Registers (or with a null function removes) for the object that starts at `object`; stores the
+/// former function and data where asked to.
 pub fn register(
     object: *mut c_void,
     function: Option<GC_finalization_proc>,
@@ -101,13 +103,15 @@ pub extern "C" fn GC_finalize_all() {
     }
 }
 
-/// The threads that run finalizers automatically, so that those do not nest; 0 where free. More at once leave it to the others.
+/// The threads that run finalizers automatically, so that those do not nest; 0 where free. More at
+/// once leave it to the others.
 static RUNNING: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 
 /// The collection that the notifier was last called for.
 static NOTIFIED: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// After a collection, on the thread that caused it: runs what is ready, or tells the program that it should.
+/// After a collection, on the thread that caused it: runs what is ready, or tells the program that
+/// it should.
 pub fn after_collection() {
     if finalizer::ready() == 0 {
         return;
@@ -159,10 +163,12 @@ pub extern "C" fn GC_get_await_finalize_proc() -> Option<finalizer::ReadyObserve
     AWAIT_PROCEDURE.get()
 }
 
-/// How much a finalizer counts for when the next collection is due. Kept; the core's pacing counts bytes only.
+/// How much a finalizer counts for when the next collection is due. Kept; the core's pacing counts
+/// bytes only.
 static BYTES_PER_FINALIZER: AtomicUsize = AtomicUsize::new(10_000);
 accessors! {
-    GC_set_allocd_bytes_per_finalizer, GC_get_allocd_bytes_per_finalizer: usize => BYTES_PER_FINALIZER;
+    GC_set_allocd_bytes_per_finalizer, GC_get_allocd_bytes_per_finalizer:
+        usize => BYTES_PER_FINALIZER;
 }
 
 /// Ends the program where it names an object that is none.

@@ -54,7 +54,8 @@ pub extern "C" fn GC_init_finalized_malloc() {
 unsafe extern "C" fn run_closure(base: *mut c_void) -> c_int {
     // SAFETY: the first word holds the closure since before the object was given out.
     let closure = unsafe { *base.cast::<*const GC_finalizer_closure>() };
-    // SAFETY: closures outlive their objects, says gc_disclaim.h; null where allocation was not finished.
+    // SAFETY: closures outlive their objects, says gc_disclaim.h; null where allocation was not
+    // finished.
     if let Some(closure) = unsafe { closure.as_ref() }
         && let Some(procedure) = closure.procedure
     {
@@ -81,7 +82,8 @@ pub extern "C" fn GC_finalized_malloc(
     if base.is_null() {
         return base;
     }
-    // SAFETY: the object has a first word, which no finalizer reads before this frame lets the object go.
+    // SAFETY: the object has a first word, which no finalizer reads before this frame lets the
+    // object go.
     unsafe { base.cast::<*const GC_finalizer_closure>().write_volatile(closure) };
     base.wrapping_byte_add(size_of::<usize>())
 }

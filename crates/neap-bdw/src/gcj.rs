@@ -1,6 +1,8 @@
-//! `gc_gcj.h`: objects whose first word points to a type that holds a mark descriptor in its second word.
+//! `gc_gcj.h`: objects whose first word points to a type that holds a mark descriptor in its second
+//! word.
 //!
-//! Invariant: until the first word is written the object has no pointers, so a cycle in between does no harm. Called from any thread.
+//! Invariant: until the first word is written the object has no pointers, so a cycle in between
+//! does no harm. Called from any thread.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;

@@ -1,6 +1,8 @@
-//! Incremental collection: there is no such mode to switch on, so the functions answer as Boehm's collector does where it has none.
+//! Incremental collection: there is no such mode to switch on, so the functions answer as Boehm's
+//! collector does where it has none.
 //!
-//! Invariant: `GC_is_incremental_mode` is 0 and nothing is ever write-protected. Called from any thread.
+//! Invariant: `GC_is_incremental_mode` is 0 and nothing is ever write-protected. Called from any
+//! thread.
 
 use core::ffi::{c_int, c_ulong};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,7 +1,8 @@
 //! Kinds of objects, the program's own included, and allocation by kind.
 //!
-//! Invariant: kinds 0 to 3 are pointer-free, normal, uncollectable and uncollectable pointer-free, as in Boehm's collector; others are
-//! appended and never change. Read without a lock, from any thread and in trace functions.
+//! Invariant: kinds 0 to 3 are pointer-free, normal, uncollectable and uncollectable pointer-free,
+//! as in Boehm's collector; others are appended and never change. Read without a lock, from any
+//! thread and in trace functions.
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -26,7 +27,8 @@ const MAX_KINDS: usize = 64;
 /// A prefix that covers every object.
 const ALL_BYTES: usize = 1 << 46;
 
-/// How objects of an own kind are allocated: `LayoutId + 1`, or one of these. Pointer-free ones have no layout to tell them from kind 0.
+/// How objects of an own kind are allocated: `LayoutId + 1`, or one of these. Pointer-free ones
+/// have no layout to tell them from kind 0.
 const WAY_CONSERVATIVE: u32 = u32::MAX;
 const WAY_LEAF: u32 = u32::MAX - 1;
 const WAY_ZEROED_LEAF: u32 = u32::MAX - 2;
@@ -42,7 +44,8 @@ static COUNT: AtomicUsize = AtomicUsize::new(FIRST_OWN);
 /// One kind is made at a time. Never taken while the world is stopped.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// What `GC_new_kind` takes as the free lists of a kind. There are none here: an address that stands for them.
+/// What `GC_new_kind` takes as the free lists of a kind. There are none here: an address that
+/// stands for them.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_new_free_list() -> *mut *mut c_void {
     api::allocate(size_of::<usize>(), Kind::UncollectableLeaf).cast()
@@ -53,7 +56,8 @@ pub extern "C" fn GC_new_free_list_inner() -> *mut *mut c_void {
     GC_new_free_list()
 }
 
-/// A kind whose objects are scanned by a descriptor, to which the object's size is added if `add_size` is not 0.
+/// A kind whose objects are scanned by a descriptor, to which the object's size is added if
+/// `add_size` is not 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_new_kind(
     _free_lists: *mut *mut c_void,
@@ -67,7 +71,8 @@ pub extern "C" fn GC_new_kind(
         die(format_args!("GC_new_kind: more than {} kinds", MAX_KINDS - FIRST_OWN));
     }
     let way = match (descriptor & TAGS, descriptor) {
-        // Longer than any object, so all of it; and each kind's own length, so that the layout tells the kind.
+        // Longer than any object, so all of it; and each kind's own length, so that the layout
+        // tells the kind.
         (TAG_LENGTH, _) if add_size != 0 => typed(Shape::Prefix { bytes: ALL_BYTES + index * 8 }),
         (TAG_LENGTH, 0) if clear != 0 => WAY_ZEROED_LEAF,
         (TAG_LENGTH, 0) => WAY_LEAF,
@@ -79,7 +84,8 @@ pub extern "C" fn GC_new_kind(
     index as u32
 }
 
-/// The way of a layout. Where there can be no more layouts more than asked is scanned, which `gc_mark.h` says is always right.
+/// The way of a layout. Where there can be no more layouts more than asked is scanned, which
+/// `gc_mark.h` says is always right.
 fn typed(shape: Shape<'_>) -> u32 {
     match api::layout(shape) {
         Ok(LayoutId(id)) if id < WAY_ZEROED_LEAF - 1 => id + 1,
@@ -175,7 +181,8 @@ pub extern "C" fn GC_generic_or_special_malloc(bytes: usize, kind: c_int) -> *mu
     GC_generic_malloc(bytes, kind)
 }
 
-/// An object that lives until it is freed. One of an own kind is scanned whole, a superset of what its descriptor says.
+/// An object that lives until it is freed. One of an own kind is scanned whole, a superset of what
+/// its descriptor says.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> *mut c_void {
     let way = own(kind).map_or(WAY_CONSERVATIVE, |own| own.way.load(Relaxed));
@@ -189,7 +196,8 @@ pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> 
 
 /// Bytes of objects that one call of `GC_malloc_many` gives: a page, as in Boehm's collector.
 const MANY_BYTES: usize = 4096;
-/// Objects that one call gives where it has to keep them alive itself, on the caller's stack, of which there may be little.
+/// Objects that one call gives where it has to keep them alive itself, on the caller's stack, of
+/// which there may be little.
 const MOST_OBJECTS: usize = 128;
 
 /// Some objects of one size, linked through their first words, zero but for that if they are
@@ -201,7 +209,8 @@ pub extern "C" fn GC_generic_malloc_many(bytes: usize, kind: c_int, result: *mut
 
 fn link_many(bytes: usize, kind: c_int, result: *mut *mut c_void) {
     let count = (MANY_BYTES / bytes).max(1);
-    // The kinds that language runtimes take by the million get loops of their own, with the core's fast path inside.
+    // The kinds that language runtimes take by the million get loops of their own, with the core's
+    // fast path inside.
     match kind {
         NORMAL if !disclaim::in_use() => link_scanned(bytes, count, result),
         PTRFREE if !disclaim::in_use() => {
@@ -249,7 +258,8 @@ fn link_any(count: usize, result: *mut *mut c_void, allocate: impl Fn() -> *mut 
     }
     // SAFETY: the caller's variable, says gc_inline.h.
     unsafe { result.write_volatile(next) };
-    // The array is scanned up to here: another thread may have collected since the last object was allocated.
+    // The array is scanned up to here: another thread may have collected since the last object was
+    // allocated.
     core::hint::black_box(&objects);
 }
 

@@ -1,10 +1,13 @@
-//! `libgc.so.1` on Neap: the ABI of Boehm's collector 8.2 with its documented meaning. One file per area of `gc.h`.
+//! `libgc.so.1` on Neap: the ABI of Boehm's collector 8.2 with its documented meaning. One file per
+//! area of `gc.h`.
 //!
-//! Nothing here collects: every function translates to `neap_core::api`. Invariant: the symbols this library exports are those of
-//! `symbols.txt`, checked by `tests/bdw`. Functions are called from any thread of the program; what runs while the world is
-//! stopped (mark procedures, root callbacks, the `push` functions) allocates nothing and takes no lock.
+//! Nothing here collects: every function translates to `neap_core::api`. Invariant: the symbols
+//! this library exports are those of `symbols.txt`, checked by `tests/bdw`. Functions are called
+//! from any thread of the program; what runs while the world is stopped (mark procedures, root
+//! callbacks, the `push` functions) allocates nothing and takes no lock.
 //!
-//! Exported functions are declared safe because C calls them: what `gc.h` asks of their arguments is what the `SAFETY` comments cite.
+//! Exported functions are declared safe because C calls them: what `gc.h` asks of their arguments
+//! is what the `SAFETY` comments cite.
 //!
 //! # Safety
 //!
@@ -53,6 +56,7 @@ mod waits;
 mod walk;
 mod world_stopped;
 
-/// The library's own memory never comes from the program's malloc, which may be what we are called from.
+/// The library's own memory never comes from the program's malloc, which may be what we are called
+/// from.
 #[global_allocator]
 static ALLOCATOR: neap_core::api::MetaAllocator = neap_core::api::MetaAllocator;

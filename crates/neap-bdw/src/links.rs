@@ -1,6 +1,7 @@
 //! Disappearing links of the ABI, short and long.
 //!
-//! Invariant: a link is an aligned word; registering, moving and unregistering answer with the codes of `gc.h`. Called from any thread.
+//! Invariant: a link is an aligned word; registering, moving and unregistering answer with the
+//! codes of `gc.h`. Called from any thread.
 
 use core::ffi::{c_int, c_void};
 
@@ -27,7 +28,8 @@ fn register(function: &str, length: Length, link: *mut c_void, object: *const c_
     // Programs link to static data too, which never dies.
     let start = api::object_at(object as usize).map(|info| info.start.as_ptr() as usize);
     let object = start.unwrap_or(link::IMMORTAL);
-    // SAFETY: gc.h has the caller promise that the word stays until it is unregistered or its object dies.
+    // SAFETY: gc.h has the caller promise that the word stays until it is unregistered or its
+    // object dies.
     match unsafe { link::register(length, link as usize, object) } {
         Ok(Registration::New) => SUCCESS,
         Ok(Registration::Updated) => DUPLICATE,
@@ -46,7 +48,8 @@ fn relocate(function: &str, length: Length, from: *mut c_void, to: *mut c_void) 
     }
 }
 
-/// The link's own object is what it follows: the word is cleared when the object that holds it is about to be finalized.
+/// The link's own object is what it follows: the word is cleared when the object that holds it is
+/// about to be finalized.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_disappearing_link(link: *mut c_void) -> c_int {
     object_start("GC_register_disappearing_link", link);

@@ -1,7 +1,9 @@
-//! The allocation lock of the ABI: recursive, held over code of the program, and no collection while it is held.
+//! The allocation lock of the ABI: recursive, held over code of the program, and no collection
+//! while it is held.
 //!
-//! Invariant: the core itself never takes it, so a program may hold it as long as it likes without stopping allocation (memory grows
-//! instead). Collections are held off from inside the lock. Called from any thread, world running.
+//! Invariant: the core itself never takes it, so a program may hold it as long as it likes without
+//! stopping allocation (memory grows instead). Collections are held off from inside the lock.
+//! Called from any thread, world running.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -60,13 +62,15 @@ extern "C" fn after_fork_in_parent() {
 }
 
 extern "C" fn after_fork_in_child() {
-    // The child's thread has another number than the one that holds the lock: it cannot unlock, only begin anew. What the thread held
-    // before the fork it holds no longer; no program can fork inside the lock and go on in the child as if nothing had been.
+    // The child's thread has another number than the one that holds the lock: it cannot unlock,
+    // only begin anew. What the thread held before the fork it holds no longer; no program can fork
+    // inside the lock and go on in the child as if nothing had been.
     // SAFETY: this is the only thread of the process.
     unsafe { LOCK.0.get().write(libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP) };
 }
 
-/// Makes `fork` wait for the lock, so that the child never finds it held by a thread that it does not have. It is taken before the collector's locks, as everywhere.
+/// Makes `fork` wait for the lock, so that the child never finds it held by a thread that it does
+/// not have. It is taken before the collector's locks, as everywhere.
 pub fn survive_forks() {
     api::set_around_forks(api::AroundForks {
         before: before_fork,

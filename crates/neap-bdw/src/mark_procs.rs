@@ -1,8 +1,9 @@
 //! Mark procedures of the program, and the doors through which they mark.
 //!
-//! `mark_stack_ptr`, opaque in `gc_mark.h`, is the address of the core's tracer: procedures pass it through unread. The `push` functions of
-//! root callbacks have no such argument, so the tracer of the root phase is also in a global.
-//! Invariant: the global is null outside a root callback. Procedures run with the world stopped or on a marker thread.
+//! `mark_stack_ptr`, opaque in `gc_mark.h`, is the address of the core's tracer: procedures pass it
+//! through unread. The `push` functions of root callbacks have no such argument, so the tracer of
+//! the root phase is also in a global. Invariant: the global is null outside a root callback.
+//! Procedures run with the world stopped or on a marker thread.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -53,7 +54,8 @@ pub fn set_procedure(index: usize, procedure: Option<MarkProcedure>) {
     PROCEDURES[index].set(procedure);
 }
 
-/// Calls procedure `index` on an object; without one, scans the object conservatively, which `gc_mark.h` says is always right.
+/// Calls procedure `index` on an object; without one, scans the object conservatively, which
+/// `gc_mark.h` says is always right.
 ///
 /// # Safety
 /// `object` is an object of `bytes` bytes that may be traced now.
@@ -72,7 +74,8 @@ pub unsafe fn call(
     let stack: *mut c_void = (&raw mut *tracer).cast();
     // The limit only has to look as if there were room: procedures may compare, and never store.
     let limit = stack.wrapping_byte_add(1 << 20);
-    // SAFETY: the procedure was made for objects with this descriptor; the tracer outlives the call.
+    // SAFETY: the procedure was made for objects with this descriptor; the tracer outlives the
+    // call.
     unsafe { procedure(object as *mut usize, stack, limit, environment) };
 }
 
@@ -84,7 +87,8 @@ pub extern "C" fn GC_mark_and_push(
     _limit: *mut c_void,
     _source: *mut *mut c_void,
 ) -> *mut c_void {
-    // SAFETY: `stack` is what `call` handed to the procedure, and its tracer is used by nobody else meanwhile.
+    // SAFETY: `stack` is what `call` handed to the procedure, and its tracer is used by nobody else
+    // meanwhile.
     unsafe { (*stack.cast::<Tracer<'_>>()).word(word as usize) };
     stack
 }
@@ -102,11 +106,13 @@ pub fn with_root_tracer(tracer: &mut Tracer<'_>, f: impl FnOnce()) {
 /// Runs `f` on the tracer of the root phase, if it is the root phase.
 fn on_root_tracer<R>(f: impl FnOnce(&mut Tracer<'_>) -> R) -> Option<R> {
     let tracer = ROOT_TRACER.load(Relaxed);
-    // SAFETY: non-null only during `with_root_tracer`, on the one thread that runs root callbacks, and `f` does not nest.
+    // SAFETY: non-null only during `with_root_tracer`, on the one thread that runs root callbacks,
+    // and `f` does not nest.
     (!tracer.is_null()).then(|| f(unsafe { &mut *tracer.cast::<Tracer<'_>>() }))
 }
 
-/// Scans a range as a root. Means something in a root callback only; there are no roots to add to at other times.
+/// Scans a range as a root. Means something in a root callback only; there are no roots to add to
+/// at other times.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_push_all(bottom: *mut c_void, top: *mut c_void) {
     const WORD: usize = size_of::<usize>();

@@ -1,7 +1,7 @@
 //! Questions about pointers, and the checking pointer arithmetic of `gc.h`.
 //!
-//! Invariant: nothing is changed; `GC_base`, `GC_size` and `GC_is_heap_ptr` may be called in mark procedures, world stopped.
-//! Called from any thread.
+//! Invariant: nothing is changed; `GC_base`, `GC_size` and `GC_is_heap_ptr` may be called in mark
+//! procedures, world stopped. Called from any thread.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -14,8 +14,10 @@ type PrintPointer = extern "C" fn(*mut c_void);
 type PrintTwoPointers = extern "C" fn(*mut c_void, *mut c_void);
 
 variables! {
-    GC_same_obj_print_proc: AtomicFunction<PrintTwoPointers> = AtomicFunction::new(die_not_same_object);
-    GC_is_valid_displacement_print_proc: AtomicFunction<PrintPointer> = AtomicFunction::new(die_of_displacement);
+    GC_same_obj_print_proc: AtomicFunction<PrintTwoPointers> =
+        AtomicFunction::new(die_not_same_object);
+    GC_is_valid_displacement_print_proc: AtomicFunction<PrintPointer> =
+        AtomicFunction::new(die_of_displacement);
     GC_is_visible_print_proc: AtomicFunction<PrintPointer> = AtomicFunction::new(die_of_invisible);
 }
 
@@ -111,7 +113,8 @@ pub extern "C" fn GC_noop1(word: usize) {
     core::hint::black_box(word);
 }
 
-/// Gives its argument back. Stale words below the caller's frame are outside what is scanned, so nothing needs clearing.
+/// Gives its argument back. Stale words below the caller's frame are outside what is scanned, so
+/// nothing needs clearing.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_clear_stack(pointer: *mut c_void) -> *mut c_void {
     pointer

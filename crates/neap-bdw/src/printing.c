@@ -1,5 +1,5 @@
-/* The variadic half of printing.rs: formats onto the stack and writes the text to a file descriptor.
-   Called from any thread; never allocates for texts up to the buffer's size. */
+/* The variadic half of printing.rs: formats onto the stack and writes the text to a file
+   descriptor. Called from any thread; never allocates for texts up to the buffer's size. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,7 +1,8 @@
 //! Roots: ranges, exclusions, what loaded objects contribute, and the program's own root procedure.
 //!
-//! Invariant: `GC_push_other_roots` is read in every cycle, because programs assign to the variable. `run_root_callback` runs world stopped
-//! and takes no lock; the rest is called from any thread.
+//! Invariant: `GC_push_other_roots` is read in every cycle, because programs assign to the
+//! variable. `run_root_callback` runs world stopped and takes no lock; the rest is called from any
+//! thread.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::fn_addr_eq;
@@ -26,7 +27,8 @@ pub extern "C" fn GC_remove_roots(low: *mut c_void, high: *mut c_void) {
     }
 }
 
-/// Forgets added roots. Data segments stay roots unless `GC_no_dls` is set too, as in Boehm's collector on this system.
+/// Forgets added roots. Data segments stay roots unless `GC_no_dls` is set too, as in Boehm's
+/// collector on this system.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_clear_roots() {
     api::clear_roots();
@@ -94,7 +96,8 @@ pub unsafe extern "C" fn run_root_callback(tracer: &mut Tracer<'_>) {
     }
 }
 
-/// Whether the program has a function that names roots, or one that chooses among the static ones, or has just said whether there are static ones.
+/// Whether the program has a function that names roots, or one that chooses among the static ones,
+/// or has just said whether there are static ones.
 pub fn has_callbacks() -> bool {
     let is_the_programs = |procedure: PushRoots| !fn_addr_eq(procedure, NO_OTHER_ROOTS);
     HAS_STATIC_ROOTS.is_set()
@@ -102,7 +105,8 @@ pub fn has_callbacks() -> bool {
         || GC_push_other_roots.get().is_some_and(is_the_programs)
 }
 
-/// Opens a library. Loaded while a collection runs is as good as any other time: segments are looked up anew in each.
+/// Opens a library. Loaded while a collection runs is as good as any other time: segments are
+/// looked up anew in each.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_dlopen(path: *const c_char, mode: c_int) -> *mut c_void {
     // SAFETY: as dlopen(3).
@@ -125,7 +129,8 @@ pub extern "C" fn GC_register_has_static_roots_callback(callback: Option<HasStat
     HAS_STATIC_ROOTS.set(callback);
 }
 
-/// Excludes the segments that the program does not want scanned. World running, before a collection.
+/// Excludes the segments that the program does not want scanned. World running, before a
+/// collection.
 pub fn apply_static_roots_callback() {
     let Some(callback) = HAS_STATIC_ROOTS.get() else { return };
     let mut filter = FILTER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

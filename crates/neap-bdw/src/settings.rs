@@ -1,6 +1,8 @@
-//! Settings of Boehm's collector that tune a mechanism which Neap has not: kept so that a program reads back what it wrote.
+//! Settings of Boehm's collector that tune a mechanism which Neap has not: kept so that a program
+//! reads back what it wrote.
 //!
-//! Invariant: none of them changes what the program may rely on. `docs/boehm.md` lists them. Called from any thread.
+//! Invariant: none of them changes what the program may rely on. `docs/boehm.md` lists them. Called
+//! from any thread.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicUsize};

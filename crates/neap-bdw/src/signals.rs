@@ -8,7 +8,8 @@ use core::ffi::c_int;
 
 use crate::core_api as api;
 
-/// sigaction(2): what the program wants done about SIGSEGV is kept where the collector has a handler of its own (`NEAP_WATCH=mprotect`).
+/// sigaction(2): what the program wants done about SIGSEGV is kept where the collector has a
+/// handler of its own (`NEAP_WATCH=mprotect`).
 #[unsafe(no_mangle)]
 pub extern "C" fn sigaction(
     number: c_int,

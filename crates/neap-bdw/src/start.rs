@@ -1,7 +1,8 @@
 //! Start-up: what happens when the library is loaded, and what in `GC_init`.
 //!
-//! Invariant: callbacks are installed and `GC_*` variables read before any code of the program runs, so that a program which never calls
-//! `GC_init` finds everything in place at its first allocation. Loading does not initialise the heap.
+//! Invariant: callbacks are installed and `GC_*` variables read before any code of the program
+//! runs, so that a program which never calls `GC_init` finds everything in place at its first
+//! allocation. Loading does not initialise the heap.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::*};
@@ -25,7 +26,8 @@ extern "C" fn on_load() {
     api::on_load();
     #[cfg(not(test))]
     kernel_writes::find();
-    // As with libgc, whose programs store into small objects through larger, more aligned types (ECL's union of all objects).
+    // As with libgc, whose programs store into small objects through larger, more aligned types
+    // (ECL's union of all objects).
     api::align_all_objects();
     environment::keep_past_end();
     api::set_out_of_memory_callback(Some(alloc::out_of_memory));

@@ -1,6 +1,7 @@
 //! Numbers about the heap.
 //!
-//! Invariant: each is one reading of the core's counters; the ones of a structure belong together. Called from any thread, in callbacks too.
+//! Invariant: each is one reading of the core's counters; the ones of a structure belong together.
+//! Called from any thread, in callbacks too.
 
 use core::ffi::{c_int, c_ulong};
 use core::sync::atomic::Ordering::Relaxed;
@@ -107,7 +108,8 @@ fn profile(now: &Statistics) -> [usize; 12] {
     .map(|value| value as usize)
 }
 
-/// Fills what fits into `bytes`; fields that this version does not know become all ones. Gives the bytes of known fields that were filled.
+/// Fills what fits into `bytes`; fields that this version does not know become all ones. Gives the
+/// bytes of known fields that were filled.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_prof_stats(result: *mut u8, bytes: usize) -> usize {
     let values = profile(&api::statistics());

@@ -1,7 +1,9 @@
-//! Threads: creation, registration, blocked regions, where stacks begin; and the pthread functions that this library stands before.
+//! Threads: creation, registration, blocked regions, where stacks begin; and the pthread functions
+//! that this library stands before.
 //!
-//! Invariant: a thread that the core knows is stopped in every collection unless it is in a blocked region. `pthread_create`,
-//! `pthread_sigmask` and `sigprocmask` are exported so that every thread is known from its start and none can block the stop signal.
+//! Invariant: a thread that the core knows is stopped in every collection unless it is in a blocked
+//! region. `pthread_create`, `pthread_sigmask` and `sigprocmask` are exported so that every thread
+//! is known from its start and none can block the stop signal.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
@@ -130,7 +132,8 @@ pub extern "C" fn GC_thread_is_registered() -> c_int {
 
 type BaseFunction = unsafe extern "C" fn(*mut GC_stack_base, *mut c_void) -> *mut c_void;
 
-/// Calls the function with the current place on the stack as a base: frames of callers are not scanned if the thread registers with it.
+/// Calls the function with the current place on the stack as a base: frames of callers are not
+/// scanned if the thread registers with it.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn GC_call_with_stack_base(
@@ -139,7 +142,8 @@ pub extern "C" fn GC_call_with_stack_base(
 ) -> *mut c_void {
     let mut base = GC_stack_base { base: core::ptr::null_mut() };
     base.base = (&raw mut base).cast();
-    // SAFETY: the program's function with the program's argument. Not a tail call: `base` lives in this frame.
+    // SAFETY: the program's function with the program's argument. Not a tail call: `base` lives in
+    // this frame.
     let result = unsafe { function(&mut base, data) };
     core::hint::black_box(&base);
     result
@@ -157,7 +161,8 @@ pub extern "C" fn GC_get_stack_base(result: *mut GC_stack_base) -> c_int {
     SUCCESS
 }
 
-/// The highest address of this thread's stack. For threads that are not registered, and stay so: asking the core would register them.
+/// The highest address of this thread's stack. For threads that are not registered, and stay so:
+/// asking the core would register them.
 fn base_from_the_system() -> Option<usize> {
     let mut attributes = core::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
     let (mut low, mut bytes) = (core::ptr::null_mut(), 0);
@@ -241,7 +246,8 @@ pub extern "C" fn GC_set_markers_count(count: u32) {
     }
 }
 
-/// A real-time signal is taken over; others are refused, as programs and libraries use them. Before initialisation.
+/// A real-time signal is taken over; others are refused, as programs and libraries use them. Before
+/// initialisation.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_suspend_signal(signal: c_int) {
     let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
@@ -259,7 +265,8 @@ pub extern "C" fn GC_get_suspend_signal() -> c_int {
     api::stop_signal()
 }
 
-/// The one signal that the collector uses, so that a program which keeps its hands off "both" keeps them off it.
+/// The one signal that the collector uses, so that a program which keeps its hands off "both" keeps
+/// them off it.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_thr_restart_signal() -> c_int {
     api::stop_signal()

@@ -1,6 +1,7 @@
 //! Toggle references of the ABI.
 //!
-//! Invariant: the callback is asked before every collection, world running (`events.rs`). Called from any thread.
+//! Invariant: the callback is asked before every collection, world running (`events.rs`). Called
+//! from any thread.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,6 +1,7 @@
 //! `gc_typed.h`: objects of which a descriptor says where their pointers are.
 //!
-//! Invariant: a descriptor and a size always give the same layout, made once and remembered for ever. Lookups take no lock.
+//! Invariant: a descriptor and a size always give the same layout, made once and remembered for
+//! ever. Lookups take no lock.
 
 use core::ffi::c_void;
 use core::ptr::null_mut;
@@ -13,7 +14,8 @@ use crate::descriptors::{self, Meaning};
 use crate::kinds::no_memory;
 
 const WORD: usize = size_of::<usize>();
-/// Objects up to so many words get a bitmap of their exact size; larger ones are scanned by the descriptor.
+/// Objects up to so many words get a bitmap of their exact size; larger ones are scanned by the
+/// descriptor.
 const BITMAP_WORDS: usize = 512;
 
 /// How to allocate for one descriptor and size.
@@ -30,7 +32,8 @@ struct Entry {
     way: Way,
 }
 
-/// Direct-mapped and lock-free: what was asked for last in each slot. Entries are leaked, once per descriptor and size.
+/// Direct-mapped and lock-free: what was asked for last in each slot. Entries are leaked, once per
+/// descriptor and size.
 static CACHE: [AtomicPtr<Entry>; 256] = [const { AtomicPtr::new(null_mut()) }; 256];
 /// All entries. Never taken while the world is stopped.
 static ALL: Mutex<BTreeMap<(usize, usize), &'static Entry>> = Mutex::new(BTreeMap::new());
@@ -103,7 +106,8 @@ pub extern "C" fn GC_make_descriptor(bits: *const usize, length: usize) -> usize
     if length == 0 {
         return 0;
     }
-    // SAFETY: the array covers `length` bits, says gc_typed.h; usize is u64 on the machines this library is for.
+    // SAFETY: the array covers `length` bits, says gc_typed.h; usize is u64 on the machines this
+    // library is for.
     let bits = unsafe { core::slice::from_raw_parts(bits.cast::<u64>(), length.div_ceil(64)) };
     descriptors::from_bits(bits, length)
 }

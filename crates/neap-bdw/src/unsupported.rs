@@ -1,6 +1,8 @@
-//! What the ABI has and Neap has not. Each says so once, through the program's warning procedure, when it is asked for.
+//! What the ABI has and Neap has not. Each says so once, through the program's warning procedure,
+//! when it is asked for.
 //!
-//! Invariant: a program that goes on regardless loses only what the message names. Called from any thread, world running.
+//! Invariant: a program that goes on regardless loses only what the message names. Called from any
+//! thread, world running.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,8 +1,9 @@
 //! Exported data symbols that programs read and write directly, and their setters and getters.
 //!
-//! Invariant: the variable is the only copy of a setting, because programs assign to it without calling anything; whoever needs it reads it
-//! at the moment of use. Those that configure the core are carried over at the start of each cycle (`events.rs`).
-//! Written by any thread, unsynchronised, as `gc.h` allows.
+//! Invariant: the variable is the only copy of a setting, because programs assign to it without
+//! calling anything; whoever needs it reads it at the moment of use. Those that configure the core
+//! are carried over at the start of each cycle (`events.rs`). Written by any thread,
+//! unsynchronised, as `gc.h` allows.
 
 use core::ffi::{c_int, c_ulong};
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
@@ -42,11 +43,13 @@ variables! {
     GC_no_dls: AtomicI32 = AtomicI32::new(0);
     GC_free_space_divisor: AtomicUsize = AtomicUsize::new(3);
     GC_max_retries: AtomicUsize = AtomicUsize::new(0);
-    /// Highest address of the main thread's stack; a program that switches stacks writes it, and the core reads it at each stop.
+    /// Highest address of the main thread's stack; a program that switches stacks writes it, and
+    /// the core reads it at each stop.
     GC_stackbottom: AtomicUsize = AtomicUsize::new(0);
     GC_dont_precollect: AtomicI32 = AtomicI32::new(0);
     GC_time_limit: AtomicUsize = AtomicUsize::new(999_999);
-    /// Bounds that every object's address lies in. As wide as can be until the heap's range is known.
+    /// Bounds that every object's address lies in. As wide as can be until the heap's range is
+    /// known.
     GC_least_plausible_heap_addr: AtomicUsize = AtomicUsize::new(1);
     GC_greatest_plausible_heap_addr: AtomicUsize = AtomicUsize::new(usize::MAX);
     /// Kind numbers of `gc_gcj.h`; 0 until `GC_init_gcj_malloc`.
@@ -104,7 +107,8 @@ callback_accessors! {
     GC_set_finalizer_notifier, GC_get_finalizer_notifier: Notifier => GC_finalizer_notifier;
 }
 
-/// Narrows the bounds that `GC_MARK_AND_PUSH` compares with. Also called world stopped, before marking.
+/// Narrows the bounds that `GC_MARK_AND_PUSH` compares with. Also called world stopped, before
+/// marking.
 pub fn publish_heap_range() {
     let range = api::heap_range();
     if !range.is_empty() {

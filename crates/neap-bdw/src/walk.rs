@@ -1,7 +1,8 @@
 //! Walks over all reachable objects.
 //!
-//! Invariant: the program's procedure runs with the world running and collections held off, on objects that were marked by the last
-//! collection or allocated since; the list is made with the world stopped, in memory reserved before. Called from any thread.
+//! Invariant: the program's procedure runs with the world running and collections held off, on
+//! objects that were marked by the last collection or allocated since; the list is made with the
+//! world stopped, in memory reserved before. Called from any thread.
 
 use core::ffi::c_void;
 

@@ -1,7 +1,9 @@
-// neap.hpp: Neap from C++11 on: objects with constructors and destructors, containers in collected memory, references from memory that is not scanned, and
-// guards. Everything is inline and built on neap.h, whose rules hold: which pointers keep objects alive, which functions may be called when.
+// neap.hpp: Neap from C++11 on: objects with constructors and destructors, containers in collected
+// memory, references from memory that is not scanned, and guards. Everything is inline and built on
+// neap.h, whose rules hold: which pointers keep objects alive, which functions may be called when.
 //
-// Invariant: no exception leaves a function that C calls. A destructor that throws while the collector runs it ends the program, as in any other place.
+// Invariant: no exception leaves a function that C calls. A destructor that throws while the
+// collector runs it ends the program, as in any other place.
 #ifndef NEAP_HPP
 #define NEAP_HPP
 
@@ -16,17 +18,21 @@
 
 namespace neap {
 
-// Whether objects of T hold no pointers, so that they need not be scanned: numbers and enumerations, and what you say by a specialisation
+// Whether objects of T hold no pointers, so that they need not be scanned: numbers and
+// enumerations, and what you say by a specialisation
 //     template <> struct neap::is_leaf<pixel> : std::true_type {};
-template <class T> struct is_leaf : std::integral_constant<bool, std::is_arithmetic<T>::value || std::is_enum<T>::value> {};
+template <class T> struct is_leaf : std::integral_constant<bool, std::is_arithmetic<T>::value ||
+    std::is_enum<T>::value> {};
 
 namespace detail {
 
 // Memory for `bytes` bytes; throws std::bad_alloc.
 inline void *allocate(std::size_t bytes, std::size_t alignment, int kind)
 {
-    void *memory = alignment <= 8 || (alignment == 16 && bytes % 16 == 0) ? neap_alloc_kind(bytes, kind)
-                                                                         : neap_alloc_aligned(bytes, alignment, kind);
+    void *memory = alignment <= 8 || (alignment == 16 && bytes % 16 == 0)
+        ? neap_alloc_kind(bytes, kind)
+                                                                         : neap_alloc_aligned(bytes,
+                                                                             alignment, kind);
     if (memory == nullptr)
         throw std::bad_alloc();
     return memory;
@@ -85,9 +91,10 @@ template <class F> struct call {
 
 } // namespace detail
 
-// A new T in collected memory. Its destructor, if it does anything, runs some time after it was found dead, on the terms of
-// neap_finalizers_set_automatic: an object's before those of the objects that only it points to, and never for objects on a cycle. Throws
-// std::bad_alloc, and what the constructor throws.
+// A new T in collected memory. Its destructor, if it does anything, runs some time after it was
+// found dead, on the terms of neap_finalizers_set_automatic: an object's before those of the
+// objects that only it points to, and never for objects on a cycle. Throws std::bad_alloc, and what
+// the constructor throws.
 template <class T, class... Arguments> T *make(Arguments &&...arguments)
 {
     detail::guard memory = {detail::allocate(sizeof(T), alignof(T), detail::kind_of<T>())};
@@ -122,8 +129,10 @@ template <class T> void destroy(T *object)
     neap_free(object);
 }
 
-// The standard allocator: containers whose elements and nodes are collected memory. What they hold keeps objects alive if the container is itself
-// scanned: on a stack, in static data, in a collected object. A container gives memory back as it always does; one that is dropped is collected.
+// The standard allocator: containers whose elements and nodes are collected memory. What they hold
+// keeps objects alive if the container is itself scanned: on a stack, in static data, in a
+// collected object. A container gives memory back as it always does; one that is dropped is
+// collected.
 template <class T> class allocator {
 public:
     typedef T value_type;
@@ -137,14 +146,18 @@ public:
     {
         if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
             throw std::bad_alloc();
-        return static_cast<T *>(detail::allocate(count * sizeof(T), alignof(T), detail::kind_of<T>()));
+        return static_cast<T *>(detail::allocate(count * sizeof(T), alignof(T),
+            detail::kind_of<T>()));
     }
     void deallocate(T *memory, std::size_t) noexcept { neap_free(memory); }
 };
-template <class T, class U> bool operator==(const allocator<T> &, const allocator<U> &) noexcept { return true; }
-template <class T, class U> bool operator!=(const allocator<T> &, const allocator<U> &) noexcept { return false; }
+template <class T, class U> bool operator==(const allocator<T> &,
+    const allocator<U> &) noexcept { return true; }
+template <class T, class U> bool operator!=(const allocator<T> &,
+    const allocator<U> &) noexcept { return false; }
 
-// A reference that keeps its object alive from wherever it is itself, memory of malloc included. Owned by one; a moved-from one is empty until it is assigned to.
+// A reference that keeps its object alive from wherever it is itself, memory of malloc included.
+// Owned by one; a moved-from one is empty until it is assigned to.
 template <class T> class root {
 public:
     root() noexcept : cell(nullptr) {}
@@ -167,7 +180,8 @@ public:
     void reset(T *object = nullptr)
     {
         if (cell == nullptr && object != nullptr)
-            cell = static_cast<T **>(detail::allocate(sizeof *cell, alignof(T *), NEAP_UNCOLLECTABLE));
+            cell = static_cast<T **>(detail::allocate(sizeof *cell, alignof(T *),
+                NEAP_UNCOLLECTABLE));
         if (cell != nullptr)
             *cell = object;
     }
@@ -176,8 +190,10 @@ private:
     T **cell;
 };
 
-template <class T> bool operator==(const root<T> &left, const root<T> &right) noexcept { return left.get() == right.get(); }
-template <class T> bool operator!=(const root<T> &left, const root<T> &right) noexcept { return left.get() != right.get(); }
+template <class T> bool operator==(const root<T> &left,
+    const root<T> &right) noexcept { return left.get() == right.get(); }
+template <class T> bool operator!=(const root<T> &left,
+    const root<T> &right) noexcept { return left.get() != right.get(); }
 
 // The calling thread is attached while this lives; one that was attached before stays so.
 class attached {
@@ -213,7 +229,8 @@ public:
     collections_disabled &operator=(const collections_disabled &) = delete;
 };
 
-// Runs a function object in a blocked region, or as an ordinary thread within one; its exceptions come out here.
+// Runs a function object in a blocked region, or as an ordinary thread within one; its exceptions
+// come out here.
 template <class F> void blocked(F &&function)
 {
     detail::call<F> call = {function, nullptr};

@@ -1,11 +1,15 @@
-/* neap_inline.h: neap_alloc and neap_alloc_leaf as inline functions: a bump and a compare, no call, no lock, no atomic read-modify-write. Included by neap.h.
+/* neap_inline.h: neap_alloc and neap_alloc_leaf as inline functions: a bump and a compare, no call,
+ * no lock, no atomic read-modify-write. Included by neap.h.
  *
- * A thread has a run of free cells for each kind and size class: from `cursor` up to `limit`. Its runs lie where its own word points: a word at
- * the same offset from the thread pointer in every thread, 0 while the thread is not attached. Invariant: what is computed here of classes, cells and
- * runs is what the library of the same soname computes; tests/c/layout_matches.c compares them. The number in neap_inline_1 is that of this layout.
+ * A thread has a run of free cells for each kind and size class: from `cursor` up to `limit`. Its
+ * runs lie where its own word points: a word at the same offset from the thread pointer in every
+ * thread, 0 while the thread is not attached. Invariant: what is computed here of classes, cells
+ * and runs is what the library of the same soname computes; tests/c/layout_matches.c compares them.
+ * The number in neap_inline_1 is that of this layout.
  *
- * Functions are called by any thread, about its own runs. The library may stop the thread between any two instructions and read its runs: so the cursor
- * is written in one piece, and before anything is stored into the cell. */
+ * Functions are called by any thread, about its own runs. The library may stop the thread between
+ * any two instructions and read its runs: so the cursor is written in one piece, and before
+ * anything is stored into the cell. */
 #ifndef NEAP_INLINE_H
 #define NEAP_INLINE_H
 
@@ -15,7 +19,8 @@
 extern "C" {
 #endif
 
-/* The offset of the thread's word. Set by the library; of a word that is always 0 where allocation may not be inline. */
+/* The offset of the thread's word. Set by the library; of a word that is always 0 where allocation
+   may not be inline. */
 extern ptrdiff_t neap_inline_1;
 
 /* What the library shares of a run. */
@@ -28,7 +33,8 @@ struct neap_run {
 enum {
     NEAP_INLINE_CLASSES = 80,           /* size classes of a kind */
     NEAP_INLINE_LARGEST = 32 << 10,     /* the largest size that has a class */
-    NEAP_INLINE_FINE = 128              /* up to here classes are 8 bytes apart, from there on eight to each doubling */
+    /* up to here classes are 8 bytes apart, from there on eight to each doubling */
+    NEAP_INLINE_FINE = 128
 };
 
 /* The functions of the library, under names that their inline forms can call. */
@@ -36,9 +42,11 @@ void *neap_alloc_call(size_t bytes) __asm__("neap_alloc");
 void *neap_alloc_leaf_call(size_t bytes) __asm__("neap_alloc_leaf");
 
 /* Always inlined, and the address is that of the library's function. */
-#define NEAP_INLINE extern __inline__ __attribute__((__gnu_inline__, __always_inline__, __artificial__))
+#define NEAP_INLINE                                                                              \
+    extern __inline__ __attribute__((__gnu_inline__, __always_inline__, __artificial__))
 
-/* Class and cell size of a size from 0 to NEAP_INLINE_LARGEST; both fold to constants where the size is one. */
+/* Class and cell size of a size from 0 to NEAP_INLINE_LARGEST; both fold to constants where the
+   size is one. */
 NEAP_INLINE size_t neap_inline_class(size_t bytes)
 {
     size_t below = bytes - (bytes != 0);
@@ -59,15 +67,18 @@ NEAP_INLINE size_t neap_inline_cell(size_t bytes)
     return ((below >> shift) + 1) << shift;
 }
 
-/* The calling thread's runs, or null. The assembly is volatile because the word changes in calls that the compiler does not see. */
+/* The calling thread's runs, or null. The assembly is volatile because the word changes in calls
+   that the compiler does not see. */
 NEAP_INLINE struct neap_run *neap_inline_runs(void)
 {
     struct neap_run *runs;
-    __asm__ volatile("movq %%fs:(%1), %0" : "=r"(runs) : "r"(__atomic_load_n(&neap_inline_1, __ATOMIC_RELAXED)));
+    __asm__ volatile("movq %%fs:(%1), %0" : "=r"(runs)
+        : "r"(__atomic_load_n(&neap_inline_1, __ATOMIC_RELAXED)));
     return runs;
 }
 
-/* A cell from the thread's run, or what `call` gives where there is none to have without the library. */
+/* A cell from the thread's run, or what `call` gives where there is none to have without the
+   library. */
 NEAP_INLINE void *neap_inline_bump(size_t bytes, size_t kind, void *(*call)(size_t))
 {
     struct neap_run *run;

@@ -1,6 +1,8 @@
-//! Allocation of every kind. `neap_alloc` and `neap_alloc_leaf` are what the inline forms of `neap_inline.h` fall back on.
+//! Allocation of every kind. `neap_alloc` and `neap_alloc_leaf` are what the inline forms of
+//! `neap_inline.h` fall back on.
 //!
-//! Invariant: null comes with errno set: ENOMEM, or EINVAL for a wrong argument, which is told as well. Called from any thread, which is attached by it.
+//! Invariant: null comes with errno set: ENOMEM, or EINVAL for a wrong argument, which is told as
+//! well. Called from any thread, which is attached by it.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;

@@ -1,7 +1,9 @@
-//! A function of the program together with its environment, replaced as one: whoever calls it meanwhile gets the old pair or the new, never half of each.
+//! A function of the program together with its environment, replaced as one: whoever calls it
+//! meanwhile gets the old pair or the new, never half of each.
 //!
-//! Invariant: a pair never changes and is never freed, so reading takes no lock, also with the world stopped; the same pair is kept once, so that a program
-//! which switches between callbacks does not grow. Called from any thread; `set` with the world running.
+//! Invariant: a pair never changes and is never freed, so reading takes no lock, also with the
+//! world stopped; the same pair is kept once, so that a program which switches between callbacks
+//! does not grow. Called from any thread; `set` with the world running.
 
 use core::ffi::c_void;
 use core::ptr::null_mut;

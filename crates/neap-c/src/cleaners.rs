@@ -1,6 +1,7 @@
 //! Cleaners, and queues of references: what is told that an object is gone without getting it back.
 //!
-//! Invariant: an object is looked up before it is believed; wrong use changes nothing. A queue that was closed is recognised. Called from any thread.
+//! Invariant: an object is looked up before it is believed; wrong use changes nothing. A queue that
+//! was closed is recognised. Called from any thread.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;

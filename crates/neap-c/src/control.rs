@@ -1,4 +1,5 @@
-//! Collections on request, off and on; the stopped world; options; the out-of-memory callback; the version.
+//! Collections on request, off and on; the stopped world; options; the out-of-memory callback; the
+//! version.
 //!
 //! Invariant: texts handed out live for ever. Called from any thread.
 

@@ -1,6 +1,7 @@
 //! Finalizers, and who runs them: threads of the library, or the program when it says so.
 //!
-//! Invariant: no lock is held while one runs, and an exception that leaves one goes no further. Called from any thread.
+//! Invariant: no lock is held while one runs, and an exception that leaves one goes no further.
+//! Called from any thread.
 
 use core::ffi::{c_int, c_void};
 

@@ -1,6 +1,7 @@
 //! Handles, ephemerons and domains: alloc, get, set, free, and what is told of wrong use.
 //!
-//! Invariant: a handle that is no handle (any more) changes nothing, and is told. Called from any thread; no lock is taken.
+//! Invariant: a handle that is no handle (any more) changes nothing, and is told. Called from any
+//! thread; no lock is taken.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;

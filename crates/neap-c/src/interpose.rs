@@ -1,7 +1,9 @@
-//! The functions of libc that this library stands before: so every thread is known from its start, none blocks the signal that stops it, and a handler of faults does not replace ours.
+//! The functions of libc that this library stands before: so every thread is known from its start,
+//! none blocks the signal that stops it, and a handler of faults does not replace ours.
 //!
-//! Invariant: each does what libc's does as far as the program can see. Left out without the feature `interpose`; then threads are attached by their
-//! first allocation, or made with `neap_pthread_create`. Called from any thread.
+//! Invariant: each does what libc's does as far as the program can see. Left out without the
+//! feature `interpose`; then threads are attached by their first allocation, or made with
+//! `neap_pthread_create`. Called from any thread.
 
 use core::ffi::{c_int, c_void};
 
@@ -44,7 +46,8 @@ pub extern "C" fn sigprocmask(
     }
 }
 
-/// sigaction(2): what the program wants done about SIGSEGV is kept where the collector has a handler of its own (`NEAP_WATCH=mprotect`).
+/// sigaction(2): what the program wants done about SIGSEGV is kept where the collector has a
+/// handler of its own (`NEAP_WATCH=mprotect`).
 #[unsafe(no_mangle)]
 pub extern "C" fn sigaction(
     number: c_int,

@@ -1,7 +1,8 @@
 //! Layouts of typed objects, and what a layout's own trace function can say.
 //!
-//! Invariant: a number is passed on to the core only if it was given out here, so a wrong one is told and not followed. Trace functions run
-//! with the world stopped; the rest is called from any thread.
+//! Invariant: a number is passed on to the core only if it was given out here, so a wrong one is
+//! told and not followed. Trace functions run with the world stopped; the rest is called from any
+//! thread.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};

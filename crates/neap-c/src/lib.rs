@@ -1,10 +1,13 @@
-//! `libneap`: the C interface that `neap.h` declares and documents. One file per part of the header.
+//! `libneap`: the C interface that `neap.h` declares and documents. One file per part of the
+//! header.
 //!
-//! Nothing here collects: every function checks what it is given, says what is wrong with it, and translates to `neap_core::api`. Invariant: no
-//! function panics, and none takes a lock that a callback of the program could meet again. Functions are called from any thread of the program.
+//! Nothing here collects: every function checks what it is given, says what is wrong with it, and
+//! translates to `neap_core::api`. Invariant: no function panics, and none takes a lock that a
+//! callback of the program could meet again. Functions are called from any thread of the program.
 //!
 //! # Safety
-//! Exported functions are declared safe because C calls them: what `neap.h` asks of their arguments is what the `SAFETY` comments cite.
+//! Exported functions are declared safe because C calls them: what `neap.h` asks of their arguments
+//! is what the `SAFETY` comments cite.
 
 #![allow(unsafe_code)]
 
@@ -41,11 +44,13 @@ mod threads;
 mod waits;
 mod world;
 
-/// The library's own memory never comes from the program's malloc, which may be what we are called from.
+/// The library's own memory never comes from the program's malloc, which may be what we are called
+/// from.
 #[global_allocator]
 static ALLOCATOR: neap_core::api::MetaAllocator = neap_core::api::MetaAllocator;
 
-/// Run by the dynamic loader before the program's constructors; the number puts it first among those of a program that libneap.a is part of.
+/// Run by the dynamic loader before the program's constructors; the number puts it first among
+/// those of a program that libneap.a is part of.
 #[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".init_array.00000")]

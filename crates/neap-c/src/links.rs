@@ -1,6 +1,7 @@
 //! Links: words that become null when an object dies, and how to read a hidden pointer from one.
 //!
-//! Invariant: a link is a word-aligned address, registered once for each length. Called from any thread.
+//! Invariant: a link is a word-aligned address, registered once for each length. Called from any
+//! thread.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -49,7 +50,8 @@ pub extern "C" fn neap_link_register(
     if let Err(status) = object_or_tell(object, "neap_link_register") {
         return status;
     }
-    // SAFETY: neap.h asks that the word stays until it is unregistered or the object it lies in dies.
+    // SAFETY: neap.h asks that the word stays until it is unregistered or the object it lies in
+    // dies.
     match unsafe { link::register(length, place, object as usize) } {
         Ok(_) => Status::Ok,
         Err(_) => Status::NoMemory,

@@ -1,8 +1,8 @@
 //! What is said about wrong use.
 //!
-//! Invariant: wrong use changes nothing; it is told once per call, to the program's callback or as a line
-//! on standard error, and after [`MOST_MESSAGES`] lines no more. Nothing here allocates. Called from any
-//! thread, world running.
+//! Invariant: wrong use changes nothing; it is told once per call, to the program's callback or as
+//! a line on standard error, and after [`MOST_MESSAGES`] lines no more. Nothing here allocates.
+//! Called from any thread, world running.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::fmt::{self, Write};
@@ -13,7 +13,8 @@ use neap_core::api;
 use crate::callback::Slot;
 use crate::status::Status;
 
-/// Lines about wrong use in one process. Larger: more of the story; smaller: a loop floods the terminal less.
+/// Lines about wrong use in one process. Larger: more of the story; smaller: a loop floods the
+/// terminal less.
 const MOST_MESSAGES: u32 = 10;
 static MESSAGES: AtomicU32 = AtomicU32::new(0);
 static CALLBACK: Slot<MisuseCallback> = Slot::new();

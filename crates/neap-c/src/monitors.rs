@@ -1,7 +1,7 @@
 //! Monitors: entering, leaving, waiting, notifying; what is told of wrong use.
 //!
-//! Invariant: an operation on what is no object, or on a monitor that the thread is not in, changes nothing and is told. Called from any thread; no lock of the library is held while
-//! one waits.
+//! Invariant: an operation on what is no object, or on a monitor that the thread is not in, changes
+//! nothing and is told. Called from any thread; no lock of the library is held while one waits.
 
 use core::ffi::{c_int, c_void};
 

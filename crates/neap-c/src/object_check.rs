@@ -1,4 +1,5 @@
-//! Whether a pointer of the program's is an object's start; if not, what it is, told to the program.
+//! Whether a pointer of the program's is an object's start; if not, what it is, told to the
+//! program.
 //!
 //! Invariant: a pointer is looked up before it is believed. Called from any thread.
 

@@ -1,6 +1,8 @@
-//! What is asked of objects that are there: free, realloc, size, base, kind, and all of them one after the other.
+//! What is asked of objects that are there: free, realloc, size, base, kind, and all of them one
+//! after the other.
 //!
-//! Invariant: a pointer is looked up before it is believed; a wrong one changes nothing, is told, and gives an error. Called from any thread.
+//! Invariant: a pointer is looked up before it is believed; a wrong one changes nothing, is told,
+//! and gives an error. Called from any thread.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -46,7 +48,8 @@ pub extern "C" fn neap_realloc(object: *mut c_void, bytes: usize) -> *mut c_void
         return null_mut();
     }
     let (finalizer, cleaners) = (finalizers::take(object), cleaners::take(object));
-    // SAFETY: it is an object's start, and neap.h asks that nobody uses the old address after success.
+    // SAFETY: it is an object's start, and neap.h asks that nobody uses the old address after
+    // success.
     let moved = unsafe { api::reallocate(object.cast(), bytes) };
     if bytes > 0 {
         let place = if moved.is_null() { object } else { moved.cast() };

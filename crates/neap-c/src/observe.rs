@@ -1,7 +1,8 @@
 //! Statistics, warnings and the steps of cycles.
 //!
-//! Invariant: the struct only grows at its end, and no more of it is written than the caller has room for, so old programs run on new libraries and the other way
-//! round. Statistics from any thread with the world running; the event callback on the thread that drives the cycle.
+//! Invariant: the struct only grows at its end, and no more of it is written than the caller has
+//! room for, so old programs run on new libraries and the other way round. Statistics from any
+//! thread with the world running; the event callback on the thread that drives the cycle.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 

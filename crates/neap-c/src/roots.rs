@@ -1,6 +1,7 @@
 //! Roots that the program names: ranges, and a callback that is asked in every cycle.
 //!
-//! Invariant: a range that is refused changes nothing. The callback runs with the world stopped; the rest is called from any thread.
+//! Invariant: a range that is refused changes nothing. The callback runs with the world stopped;
+//! the rest is called from any thread.
 
 use core::ffi::{c_int, c_void};
 use core::ops::Range;

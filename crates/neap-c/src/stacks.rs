@@ -1,6 +1,7 @@
 //! Stacks that the program makes and switches by itself.
 //!
-//! Invariant: `neap_stack *` is the core's handle; null is the thread's own stack. Create and retire from any thread; switch by the thread that switches.
+//! Invariant: `neap_stack *` is the core's handle; null is the thread's own stack. Create and
+//! retire from any thread; switch by the thread that switches.
 
 use core::ffi::c_void;
 

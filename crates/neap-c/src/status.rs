@@ -1,6 +1,7 @@
 //! Outcomes that functions report.
 //!
-//! Invariant: numbers and texts are those of neap.h. Nothing here allocates. Called from any thread.
+//! Invariant: numbers and texts are those of neap.h. Nothing here allocates. Called from any
+//! thread.
 
 use core::ffi::{CStr, c_char, c_int};
 

@@ -1,4 +1,5 @@
-//! libc's functions that end, join and detach threads, which this library stands before: what a thread returned is kept until it is joined.
+//! libc's functions that end, join and detach threads, which this library stands before: what a
+//! thread returned is kept until it is joined.
 //!
 //! Invariant: each does what libc's does as far as the program can see. Called from any thread.
 

@@ -1,6 +1,7 @@
 //! Threads: attach, detach, blocked regions, creation.
 //!
-//! Invariant: no lock of ours is held while a function of the program runs. Each function is about the thread that calls it.
+//! Invariant: no lock of ours is held while a function of the program runs. Each function is about
+//! the thread that calls it.
 
 use core::ffi::{c_int, c_void};
 

@@ -1,7 +1,8 @@
 //! The world of a host: a language's runtime that stops its threads itself.
 //!
-//! Invariant: the functions of a host are copied where they stay for ever before the core learns of them. `neap_world_may_stop` and `neap_world_go_on` are called from signal
-//! handlers, `neap_set_world` while the host's other threads do not use the library yet.
+//! Invariant: the functions of a host are copied where they stay for ever before the core learns of
+//! them. `neap_world_may_stop` and `neap_world_go_on` are called from signal handlers,
+//! `neap_set_world` while the host's other threads do not use the library yet.
 
 use core::ffi::c_int;
 use std::alloc::{Layout, alloc};
@@ -13,7 +14,8 @@ use crate::status::Status;
 
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_set_world(host: *const Option<Host>) -> Status {
-    // SAFETY: neap.h asks for null or a struct; one whose first function is null is none, and so reads as None.
+    // SAFETY: neap.h asks for null or a struct; one whose first function is null is none, and so
+    // reads as None.
     let Some(host) = (unsafe { host.as_ref() }).copied().flatten() else {
         return misuse(
             Status::BadArgument,

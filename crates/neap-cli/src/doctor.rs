@@ -1,6 +1,8 @@
-//! `neap doctor`: what this machine allows, what a program started here would use, why, and what to change.
+//! `neap doctor`: what this machine allows, what a program started here would use, why, and what to
+//! change.
 //!
-//! Invariant: everything it says was tried out in this process a moment ago. Single-threaded. Called by `main`.
+//! Invariant: everything it says was tried out in this process a moment ago. Single-threaded.
+//! Called by `main`.
 
 use neap_core::probe;
 use std::fmt::Write;
@@ -90,7 +92,8 @@ fn chosen(tried: &[probe::Tried], chosen: Result<&str, &str>) -> String {
     }
 }
 
-/// What the kernel's setting means for the heap. `enabled` is the file's text, with the word in force in brackets.
+/// What the kernel's setting means for the heap. `enabled` is the file's text, with the word in
+/// force in brackets.
 fn huge_pages(enabled: &str) -> String {
     let word = enabled.split(['[', ']']).nth(1).unwrap_or("");
     match word {

@@ -1,6 +1,8 @@
-//! `neap export`: a recording (NEAP_STATS) in the formats that other tools read: a pprof heap profile, a trace for Perfetto and Chrome.
+//! `neap export`: a recording (NEAP_STATS) in the formats that other tools read: a pprof heap
+//! profile, a trace for Perfetto and Chrome.
 //!
-//! Invariant: converts and adds nothing; a file that is refused leaves what was there. Called by `main`.
+//! Invariant: converts and adds nothing; a file that is refused leaves what was there. Called by
+//! `main`.
 
 mod pprof;
 mod trace;

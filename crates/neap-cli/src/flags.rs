@@ -11,7 +11,8 @@ use std::path::Path;
 /// Which flags.
 #[derive(Clone, Copy)]
 pub struct Wanted {
-    /// For `ldc2`, whose linker flags have another form; a D program includes no header, and takes the package for druntime along.
+    /// For `ldc2`, whose linker flags have another form; a D program includes no header, and takes
+    /// the package for druntime along.
     pub for_d: bool,
     /// What compiling needs.
     pub compile: bool,
@@ -50,7 +51,8 @@ pub fn text(prefix: &Prefix, wanted: Wanted) -> Result<String, Failure> {
     Ok(flags.join(" ") + "\n")
 }
 
-/// The name of the constructor that registers the collector: nothing else would have the linker take it from the archive.
+/// The name of the constructor that registers the collector: nothing else would have the linker
+/// take it from the archive.
 const REGISTER: &str = "neap_d_register";
 
 fn for_d(prefix: &Prefix, wanted: Wanted) -> Result<String, Failure> {

@@ -1,7 +1,8 @@
 //! Which libraries a program will load, in what order, and whether libgc is among them.
 //!
 //! Invariant: follows ld.so(8): breadth first over DT_NEEDED; each name searched in DT_RPATH,
-//! LD_LIBRARY_PATH, DT_RUNPATH, then the system's folders. Reads files, runs nothing. Called by `run`.
+//! LD_LIBRARY_PATH, DT_RUNPATH, then the system's folders. Reads files, runs nothing. Called by
+//! `run`.
 
 use goblin::elf::{Elf, header};
 use memchr::memmem;
@@ -18,7 +19,8 @@ const LIBC: &str = "libc.so.6";
 pub enum Uses {
     /// Loads it at start.
     Links {
-        /// Before the C library, so that its functions are found before those of the same name there.
+        /// Before the C library, so that its functions are found before those of the same name
+        /// there.
         before_libc: bool,
         /// DT_RPATH leads to this one before LD_LIBRARY_PATH is looked at.
         fixed: Option<PathBuf>,

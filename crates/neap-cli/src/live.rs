@@ -1,6 +1,7 @@
 //! A running process as its live page shows it.
 //!
-//! Invariant: reads only; the process notices nothing. What is wrong is said with what to do. Called by `top` and `metrics`.
+//! Invariant: reads only; the process notices nothing. What is wrong is said with what to do.
+//! Called by `top` and `metrics`.
 
 use crate::Failure;
 use neap_record::live::{PAGE_NAME, Page};
@@ -42,7 +43,8 @@ impl Process {
                 Some((file, page))
             })
             .collect();
-        // A process may hold pages of others open, as of its parent; its own names it. In a container the number is another one.
+        // A process may hold pages of others open, as of its parent; its own names it. In a
+        // container the number is another one.
         let own = pages.iter().position(|(_, page)| page.process == u64::from(id)).unwrap_or(0);
         if pages.is_empty() {
             return Err(Failure::usage(format!(
@@ -55,7 +57,8 @@ impl Process {
     /// What its page says now; None once it is gone.
     pub fn look(&self) -> Option<Page> {
         let status = fs::read_to_string(format!("/proc/{}/stat", self.id)).ok()?;
-        // The state is the word behind the name, which is in parentheses and may hold any character.
+        // The state is the word behind the name, which is in parentheses and may hold any
+        // character.
         let state = status.rsplit_once(") ")?.1.chars().next()?;
         if matches!(state, 'Z' | 'X') { None } else { read(&self.page) }
     }

@@ -1,7 +1,10 @@
-//! `neap metrics`: a running process's figures as OpenMetrics text: printed, kept in a file (for node_exporter's textfile collector), or served on a Unix socket.
+//! `neap metrics`: a running process's figures as OpenMetrics text: printed, kept in a file (for
+//! node_exporter's textfile collector), or served on a Unix socket.
 //!
-//! Invariant: names, units and meanings come from the declaration in neap-record: `used_bytes` is `neap_used_bytes`, nanoseconds become seconds, a counter gets `_total`, a figure of the last cycle
-//! `neap_cycle_`; the stops are one histogram, `neap_pause_seconds`. A file is replaced whole. Called by `main`.
+//! Invariant: names, units and meanings come from the declaration in neap-record: `used_bytes` is
+//! `neap_used_bytes`, nanoseconds become seconds, a counter gets `_total`, a figure of the last
+//! cycle `neap_cycle_`; the stops are one histogram, `neap_pause_seconds`. A file is replaced
+//! whole. Called by `main`.
 
 use crate::Failure;
 use crate::live::Process;
@@ -17,7 +20,8 @@ use std::time::Duration;
 /// Figures of [`Live`] that the histogram holds.
 const IN_HISTOGRAM: [&str; 2] = ["pause_count", "pause_total_ns"];
 
-/// Figures of [`Cycle`] that say nothing about a process that is looked at from outside: `cycles` counts them, and times are the reader's.
+/// Figures of [`Cycle`] that say nothing about a process that is looked at from outside: `cycles`
+/// counts them, and times are the reader's.
 const LEFT_OUT: [&str; 2] = ["number", "ended_ns"];
 
 /// The command line.
@@ -184,7 +188,8 @@ fn stops(out: &mut String, page: &Page, process: u32) {
     let mut count = 0;
     for (bucket, stops) in page.stops.iter().enumerate() {
         count += stops;
-        // From a microsecond to half a minute; what is shorter or longer is in the next or the last.
+        // From a microsecond to half a minute; what is shorter or longer is in the next or the
+        // last.
         let limit = upper(bucket);
         if limit.is_power_of_two() && (1 << 10..=1 << 35).contains(&limit) {
             let limit = seconds(limit);

@@ -1,7 +1,7 @@
 //! The library's options as `neap options` prints them and as `neap run` takes them.
 //!
-//! Invariant: everything comes from the core's table; a value is refused here with the same words as
-//! the library would warn with. Called by `main` and `run`.
+//! Invariant: everything comes from the core's table; a value is refused here with the same words
+//! as the library would warn with. Called by `main` and `run`.
 
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;

@@ -1,7 +1,7 @@
 //! Where Neap is installed, found from where `neap` itself is.
 //!
-//! Invariant: nothing is asked of the environment, so an installation can be moved as a whole. Called
-//! by `run` and `flags`.
+//! Invariant: nothing is asked of the environment, so an installation can be moved as a whole.
+//! Called by `run` and `flags`.
 
 use crate::Failure;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! `neap report`: what a recording says, in the form that is asked for.
 //!
-//! Invariant: a file that is no recording is refused with what to do; one that ends early is reported up to there. Single-threaded. Called by `main`.
+//! Invariant: a file that is no recording is refused with what to do; one that ends early is
+//! reported up to there. Single-threaded. Called by `main`.
 
 use crate::Failure;
 use crate::symbols::Symbols;

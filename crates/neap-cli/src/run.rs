@@ -2,11 +2,13 @@
 //!
 //! The library's folder goes first in LD_LIBRARY_PATH, so that the program and whatever it starts
 //! find ours. Where that would not be enough the library is preloaded as well: where DT_RPATH leads
-//! to another one, and where our functions would come after the C library's of the same name (thread
-//! creation is one of them), as for libraries that are needed by other libraries or opened later.
+//! to another one, and where our functions would come after the C library's of the same name
+//! (thread creation is one of them), as for libraries that are needed by other libraries or opened
+//! later.
 //!
 //! Invariant: `execve` replaces this process, so that signals, terminal and exit status are the
-//! program's own; not so with `--top`, where the program is a child. Single-threaded. Called by `main`.
+//! program's own; not so with `--top`, where the program is a child. Single-threaded. Called by
+//! `main`.
 
 use crate::libraries::{LIBGC, Refusal, Uses, exports, uses};
 use crate::prefix::Prefix;
@@ -24,7 +26,8 @@ const PRELOAD: &str = "LD_PRELOAD";
 /// A function that Neap defines in the C library's place.
 const INTERPOSED: &str = "pthread_create";
 
-/// Runs the program that the command line names, in this one's place; returns if it cannot, if it only had to show, or, with `--top`, with the program's exit status.
+/// Runs the program that the command line names, in this one's place; returns if it cannot, if it
+/// only had to show, or, with `--top`, with the program's exit status.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failure> {
     let mut words = matches.get_many::<OsString>("program").into_iter().flatten();
     let name = words.next().ok_or_else(|| Failure::usage("no PROGRAM to run"))?;

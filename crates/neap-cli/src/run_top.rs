@@ -1,7 +1,10 @@
-//! `neap run --top`: runs the program as a child and shows it as `neap top` does, with the last lines of its output below.
+//! `neap run --top`: runs the program as a child and shows it as `neap top` does, with the last
+//! lines of its output below.
 //!
-//! Invariant: nothing of the program's output is lost, and its two streams stay apart: what it writes to the terminal is kept while the view is shown and written out after it, then as it comes; what
-//! goes to a file or pipe goes there as ever. The exit status is the program's, 128 and the number if a signal ended it. Called by `run`.
+//! Invariant: nothing of the program's output is lost, and its two streams stay apart: what it
+//! writes to the terminal is kept while the view is shown and written out after it, then as it
+//! comes; what goes to a file or pipe goes there as ever. The exit status is the program's, 128 and
+//! the number if a signal ended it. Called by `run`.
 
 use crate::Failure;
 use crate::live::Process;
@@ -144,7 +147,8 @@ fn release(reader: &Reader) {
     }
 }
 
-/// The last lines of the streams, standard output before standard error, without what would move the cursor.
+/// The last lines of the streams, standard output before standard error, without what would move
+/// the cursor.
 fn tail(readers: &[Reader], most: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for reader in readers {

@@ -1,6 +1,8 @@
-//! Names of functions, files and lines for addresses of recorded programs, from the files' own debugging information and symbols.
+//! Names of functions, files and lines for addresses of recorded programs, from the files' own
+//! debugging information and symbols.
 //!
-//! Invariant: a file that cannot be read, or that is another build than the recorded one, gives no names rather than wrong ones. Single-threaded. Called by `neap report`.
+//! Invariant: a file that cannot be read, or that is another build than the recorded one, gives no
+//! names rather than wrong ones. Single-threaded. Called by `neap report`.
 
 use addr2line::{Loader, demangle_auto};
 use neap_record::decode::Module;

@@ -1,6 +1,8 @@
-//! `neap top`: a running process's heap, allocation, cycles, stops and threads, drawn anew at an interval.
+//! `neap top`: a running process's heap, allocation, cycles, stops and threads, drawn anew at an
+//! interval.
 //!
-//! Invariant: the terminal is given back as it was, also when the process ends or something fails. Without a terminal, or with `--batch`, figures are lines of text. Called by `main` and `run`.
+//! Invariant: the terminal is given back as it was, also when the process ends or something fails.
+//! Without a terminal, or with `--batch`, figures are lines of text. Called by `main` and `run`.
 
 mod draw;
 mod figures;
@@ -91,7 +93,8 @@ pub enum Ended {
     Counted,
 }
 
-/// Draws until the process ends or the user says so. `output` gives the lines of the program's output to show below, for a number of them that have room.
+/// Draws until the process ends or the user says so. `output` gives the lines of the program's
+/// output to show below, for a number of them that have room.
 pub fn watch(
     terminal: &mut DefaultTerminal,
     process: &Process,

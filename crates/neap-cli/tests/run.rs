@@ -1,8 +1,8 @@
-//! `neap run` as a user meets it: an installation made for the test, with a libgc.so.1 that only says
-//! whose it is, and small C programs that use it in each of the ways that programs do.
+//! `neap run` as a user meets it: an installation made for the test, with a libgc.so.1 that only
+//! says whose it is, and small C programs that use it in each of the ways that programs do.
 //!
-//! Each test has its own folder; the built `neap` is copied into it, since it finds the library from
-//! where it is itself.
+//! Each test has its own folder; the built `neap` is copied into it, since it finds the library
+//! from where it is itself.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -227,7 +227,8 @@ fn set_user_id_programs_are_refused_with_the_reason() {
     std::fs::set_permissions(&client, PermissionsExt::from_mode(0o4755)).unwrap();
     let given = Command::new("chown").arg("nobody").arg(&client).output().unwrap();
     if !given.status.success() {
-        // Only root can give a file away; set-user-id to oneself changes nothing and is let through.
+        // Only root can give a file away; set-user-id to oneself changes nothing and is let
+        // through.
         assert_eq!(place.says(&["run", "--", "./client"]), "neap ./client - 1");
         return println!("# SKIP only root can give a file away");
     }

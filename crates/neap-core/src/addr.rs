@@ -1,12 +1,15 @@
-//! Addresses and the units the heap counts in, each a type of its own, and all arithmetic between them.
+//! Addresses and the units the heap counts in, each a type of its own, and all arithmetic between
+//! them.
 //!
-//! Invariant: nothing here touches memory; a value says where, never what. Imports nothing of the crate.
+//! Invariant: nothing here touches memory; a value says where, never what. Imports nothing of the
+//! crate.
 
 use core::ops::Range;
 
 /// log2 of [`GRANULE_BYTES`].
 pub const GRANULE_SHIFT: u32 = 14;
-/// The unit in which a chunk is divided into blocks. Larger: fewer headers, more waste in small programs; smaller: the reverse.
+/// The unit in which a chunk is divided into blocks. Larger: fewer headers, more waste in small
+/// programs; smaller: the reverse.
 pub const GRANULE_BYTES: usize = 1 << GRANULE_SHIFT;
 /// log2 of [`CHUNK_BYTES`].
 pub const CHUNK_SHIFT: u32 = 21;

@@ -1,7 +1,8 @@
 //! The only surface that front ends use.
 //!
-//! Threads: every function may be called from any thread unless it says otherwise. A thread that nobody attached is attached by the first call that needs it to be; the
-//! first such call of the process starts the collector. Sizes are bytes. Nothing here panics.
+//! Threads: every function may be called from any thread unless it says otherwise. A thread that
+//! nobody attached is attached by the first call that needs it to be; the first such call of the
+//! process starts the collector. Sizes are bytes. Nothing here panics.
 //!
 //! # Safety
 //!
@@ -13,6 +14,7 @@
 pub mod handles;
 pub mod monitors;
 mod prefork;
+mod roots;
 mod snapshot;
 
 use core::ffi::c_void;
@@ -20,16 +22,15 @@ use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use crate::addr::whole_words;
 use crate::cycle::driver::collect;
-use crate::cycle::report::{events, root_callback};
+use crate::cycle::report::events;
 use crate::cycle::{collector, schedule};
 use crate::heap::HEAP;
 use crate::heap::blocks::header::NO_LAYOUT;
 use crate::heap::layout::{self, RawTraceFunction};
 use crate::runtime::{self, allocate as allocation};
 use crate::sys::thread;
-use crate::world::{attach, blocked as regions, current, roots, stacks, stop_signal};
+use crate::world::{attach, blocked as regions, current, stacks, stop_signal};
 
 mod allocate;
 pub mod layouts;
@@ -68,10 +69,15 @@ pub use allocate::{
 };
 pub use objects::{for_each_object, mark_bit, set_mark_bit};
 pub use prefork::{freeze, frozen_bytes, prefork, unfreeze};
+pub use roots::{
+    add_roots, clear_exclusions, clear_roots, exclude_roots, remove_roots, set_root_callback,
+    set_static_roots,
+};
 pub use snapshot::write_heap_snapshot;
 
-/// Traces one object: `object` is the start of its cell, `bytes` the bytes that are its own. Called by the thread that drives the cycle, world stopped: reads and
-/// reports, and neither allocates nor locks.
+/// Traces one object: `object` is the start of its cell, `bytes` the bytes that are its own. Called
+/// by the thread that drives the cycle, world stopped: reads and reports, and neither allocates nor
+/// locks.
 pub type TraceFunction = unsafe extern "C" fn(
     object: *mut c_void,
     bytes: usize,
@@ -81,7 +87,8 @@ pub type TraceFunction = unsafe extern "C" fn(
 
 /// How objects of a layout are scanned.
 pub enum Shape<'a> {
-    /// Bit i set: word i may be a pointer. The object is an array of elements of `element_words` words, each as the bitmap says; missing bits count as clear.
+    /// Bit i set: word i may be a pointer. The object is an array of elements of `element_words`
+    /// words, each as the bitmap says; missing bits count as clear.
     Bitmap {
         /// Words of an element, at least 1.
         element_words: usize,
@@ -123,7 +130,8 @@ fn raw_shape(shape: Shape<'_>) -> layout::Shape<'_> {
     }
 }
 
-/// As realloc(3): keeps kind and layout; null `object` allocates a conservative one, 0 bytes frees. What is gained is zero where the kind is scanned and the object moved.
+/// As realloc(3): keeps kind and layout; null `object` allocates a conservative one, 0 bytes frees.
+/// What is gained is zero where the kind is scanned and the object moved.
 ///
 /// # Safety
 /// `object` is null or an object's start, and nobody uses the old address after success.
@@ -183,54 +191,15 @@ pub fn align_all_objects() {
     HEAP.state.align_all.store(1, Relaxed);
 }
 
-/// Every aligned word of the range is a root from now on. False without memory.
-pub fn add_roots(range: Range<usize>) -> bool {
-    initialize();
-    roots::add(whole_words(&range))
-}
-
-/// The range is no registered root any more.
-pub fn remove_roots(range: Range<usize>) {
-    initialize();
-    roots::remove(whole_words(&range));
-}
-
-/// Nothing is a registered root any more; the writable segments of loaded objects stay roots.
-pub fn clear_roots() {
-    initialize();
-    roots::clear();
-}
-
-/// Part of a loaded object's data that is no root.
-pub fn exclude_roots(range: Range<usize>) {
-    initialize();
-    roots::exclude(range);
-}
-
-/// Forgets what [`exclude_roots`] was told.
-pub fn clear_exclusions() {
-    initialize();
-    roots::clear_exclusions();
-}
-
-/// Whether the writable segments of loaded objects are roots. Overrides the option.
-pub fn set_static_roots(on: bool) {
-    initialize();
-    roots::set_static(on);
-}
-
-/// Called in every cycle, world stopped, to name further roots. Must not allocate or lock.
-pub fn set_root_callback(callback: Option<RootCallback>) {
-    root_callback::set(callback);
-}
-
-/// Attaches the calling thread; false if it was. `stack_base` is its stack's highest address, found out when None.
+/// Attaches the calling thread; false if it was. `stack_base` is its stack's highest address, found
+/// out when None.
 pub fn attach_thread(stack_base: Option<usize>) -> bool {
     initialize();
     attach::attach(stack_base.map(|base| 0..base))
 }
 
-/// Detaches the calling thread, which must not use objects until it is attached again; false if it was not attached.
+/// Detaches the calling thread, which must not use objects until it is attached again; false if it
+/// was not attached.
 pub fn detach_thread() -> bool {
     attach::detach()
 }
@@ -240,7 +209,8 @@ pub fn is_thread_attached() -> bool {
     current::get().is_some()
 }
 
-/// Where the word for the inline fast path lies relative to the calling thread's pointer: it holds the address of the thread's runs, or 0 where each object has to be asked for.
+/// Where the word for the inline fast path lies relative to the calling thread's pointer: it holds
+/// the address of the thread's runs, or 0 where each object has to be asked for.
 pub fn thread_word_offset() -> isize {
     current::runs_offset()
 }
@@ -273,7 +243,8 @@ pub fn stop_signal() -> i32 {
     stop_signal::number()
 }
 
-/// Stops every other mutator until [`resume_world`] on this thread. In between, no allocation and no lock of the program. Does not nest.
+/// Stops every other mutator until [`resume_world`] on this thread. In between, no allocation and
+/// no lock of the program. Does not nest.
 pub fn stop_world() {
     runtime::external_stop::stop();
 }
@@ -291,13 +262,16 @@ pub fn with_stopped_world<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// No cycle begins or settles references until as many calls of [`release_collections`] on this thread; one under way may go on marking, and other threads go on running. While it holds, this thread's own cycles are refused.
+/// No cycle begins or settles references until as many calls of [`release_collections`] on this
+/// thread; one under way may go on marking, and other threads go on running. While it holds, this
+/// thread's own cycles are refused.
 pub fn hold_collections() {
     initialize();
     collector::hold();
 }
 
-/// As [`hold_collections`], if no cycle is under way at this moment; false otherwise, and nothing is held. While it holds, marks stay as the last cycle left them.
+/// As [`hold_collections`], if no cycle is under way at this moment; false otherwise, and nothing
+/// is held. While it holds, marks stay as the last cycle left them.
 pub fn hold_collections_if_idle() -> bool {
     initialize();
     collector::hold_if_idle()
@@ -317,7 +291,8 @@ pub fn with_collections_held<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// A full collection, complete on return. False if collections are disabled or this thread holds them off.
+/// A full collection, complete on return. False if collections are disabled or this thread holds
+/// them off.
 pub fn collect() -> bool {
     initialize();
     collect::collect(collect::Reason::Explicit)
@@ -414,17 +389,20 @@ pub fn set_cycle_gate(gate: Option<CycleGate>) {
     events::set_gate(gate);
 }
 
-/// Called with the bytes asked for when there is no memory; what it gives is what the allocation gives.
+/// Called with the bytes asked for when there is no memory; what it gives is what the allocation
+/// gives.
 pub fn set_out_of_memory_callback(callback: Option<OutOfMemoryCallback>) {
     allocation::set_out_of_memory(callback);
 }
 
-/// Called with a message, NUL-terminated, and a number that belongs to it, when something is wrong that the program may want to know: memory was refused.
+/// Called with a message, NUL-terminated, and a number that belongs to it, when something is wrong
+/// that the program may want to know: memory was refused.
 pub fn set_warning_callback(callback: Option<WarningCallback>) {
     runtime::warning::set(callback);
 }
 
-/// Called with the heap's new size in bytes after it grew, on the thread that made it grow, outside locks.
+/// Called with the heap's new size in bytes after it grew, on the thread that made it grow, outside
+/// locks.
 pub fn set_heap_resize_callback(callback: Option<HeapResizeCallback>) {
     allocation::set_heap_resize(callback);
 }
@@ -434,9 +412,10 @@ pub fn set_automatic(on: bool) {
     collector::set_automatic(on);
 }
 
-/// A variable that the program keeps its first thread's current stack base in: while it is not 0, that is where the stack of that thread ends.
+/// A variable that the program keeps its first thread's current stack base in: while it is not 0,
+/// that is where the stack of that thread ends.
 pub fn set_main_stack_base_source(source: &'static AtomicUsize) {
-    roots::set_main_stack_base_source(source);
+    crate::world::roots::set_main_stack_base_source(source);
 }
 
 /// A stack that is no thread's own.
@@ -454,7 +433,8 @@ impl StackHandle {
     }
 }
 
-/// Declares memory that the program will use as a stack; [`StackHandle::OWN`] when there is no memory or the range is empty.
+/// Declares memory that the program will use as a stack; [`StackHandle::OWN`] when there is no
+/// memory or the range is empty.
 pub fn stack_create(range: Range<usize>) -> StackHandle {
     initialize();
     StackHandle(stacks::create(range).map_or(core::ptr::null(), core::ptr::from_ref))

@@ -1,6 +1,7 @@
 //! How much the collector checks of itself: `NEAP_CHECK`, 0 to 3.
 //!
-//! 0: nothing that costs. 1: the heap's structure is verified at the end of every cycle. 2: at its beginning too. 3: and every marked object's pointers.
+//! 0: nothing that costs. 1: the heap's structure is verified at the end of every cycle. 2: at its
+//! beginning too. 3: and every marked object's pointers.
 
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 

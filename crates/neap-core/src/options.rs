@@ -1,9 +1,9 @@
 //! The one table of options: what it declares is the `Options` struct, the environment variables
 //! `NEAP_<NAME>`, the `--name=value` arguments of `neap run`, `neap options` and `docs/options.md`.
 //!
-//! Invariant: reading options allocates nothing and calls nothing that could (the program's `malloc`
-//! may be the library we are in); every value in an `Options` has passed its validator. Imports
-//! nothing of the crate. Called once at start-up by one thread, before there is a heap.
+//! Invariant: reading options allocates nothing and calls nothing that could (the program's
+//! `malloc` may be the library we are in); every value in an `Options` has passed its validator.
+//! Imports nothing of the crate. Called once at start-up by one thread, before there is a heap.
 
 mod environment;
 mod finalizer_threads;
@@ -67,7 +67,8 @@ macro_rules! options {
         $(#[doc = $meaning:literal])+
         $name:ident: $kind:ty { default: $default:expr, valid: $valid:expr }
     )+) => {
-        /// Every option with its value. `Options::DEFAULT` and `Options::from_environment` make one.
+        /// Every option with its value. `Options::DEFAULT` and `Options::from_environment` make
+        /// one.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct Options {
             $( $(#[doc = $meaning])+ pub $name: <$kind as Kind>::Value, )+
@@ -96,22 +97,26 @@ macro_rules! options {
 
 options! {
     /// Most bytes that the heap may hold; an allocation that would pass it collects, then calls the
-    /// out-of-memory callback. `cgroup`: what the limits of the process's control groups leave for the heap
-    /// beside everything else there, looked at again as the heap grows. `none` or 0: no limit.
+    /// out-of-memory callback. `cgroup`: what the limits of the process's control groups leave for
+    /// the heap beside everything else there, looked at again as the heap grows. `none` or 0: no
+    /// limit.
     max_heap: MemoryLimit { default: Limit::Cgroup, valid: () }
-    /// From here on memory is worth more than time: the collector runs more often as the heap nears it, but takes no more
-    /// than half of the processors' time, so the heap may pass it. `cgroup`: four fifths of what the control groups leave, or what they
-    /// call soft or high if that is less.
+    /// From here on memory is worth more than time: the collector runs more often as the heap nears
+    /// it, but takes no more than half of the processors' time, so the heap may pass it. `cgroup`:
+    /// four fifths of what the control groups leave, or what they call soft or high if that is
+    /// less.
     soft_limit: MemoryLimit { default: Limit::Cgroup, valid: () }
     /// How much may be allocated before the next cycle, as a fraction of what was live after the
     /// last one. Larger: fewer cycles, more memory. The collector takes it times 0.75 to 2, by how
     /// much of its time the program spends in stops, and times 0.5 while the heap grows.
     growth: Float { default: 1.0, valid: 0.05..=100.0 }
-    /// Bytes that must be allocated before a cycle starts, however small the heap is, for each of the
-    /// program's threads up to four.
+    /// Bytes that must be allocated before a cycle starts, however small the heap is, for each of
+    /// the program's threads up to four.
     min_trigger: Bytes { default: 4 * MIB, valid: 4096..=usize::MAX }
-    /// Where cycles would cost the program more than a seventeenth of its processors' time, they come that much more rarely, until so many bytes may be
-    /// allocated between two of them. 0: they come as often as `growth` and `min_trigger` say. Under the D runtime, whose stops are dear, it is 64 MiB unless it is set.
+    /// Where cycles would cost the program more than a seventeenth of its processors' time, they
+    /// come that much more rarely, until so many bytes may be allocated between two of them. 0:
+    /// they come as often as `growth` and `min_trigger` say. Under the D runtime, whose stops are
+    /// dear, it is 64 MiB unless it is set.
     busy_trigger: Bytes { default: 0, valid: 0..=usize::MAX }
     /// Threads that mark. 0: as many as the processors that the process may use.
     markers: Count { default: 0, valid: 0..=64 }
@@ -125,48 +130,55 @@ options! {
     past_end: Boolean { default: false, valid: () }
     /// How long memory stays empty before it goes back to the system.
     decay: Milliseconds { default: Duration::from_millis(4000), valid: 0..=86_400_000 }
-    /// A program that allocated next to nothing for so long, with a heap of 16 MiB or more, is collected, and its unused memory goes back to the
-    /// system at once; later again, at growing distances, if it did anything meanwhile. Its threads are interrupted by the
-    /// stop signal then, so that sleep(3) and poll(2) may return early. 0: never.
+    /// A program that allocated next to nothing for so long, with a heap of 16 MiB or more, is
+    /// collected, and its unused memory goes back to the system at once; later again, at growing
+    /// distances, if it did anything meanwhile. Its threads are interrupted by the stop signal
+    /// then, so that sleep(3) and poll(2) may return early. 0: never.
     idle: Milliseconds { default: Duration::from_millis(2000), valid: 0..=86_400_000 }
-    /// How much the collector checks of itself in every cycle, ending the process when a rule is broken: 0 nothing, 1 the
-    /// heap's structure at the end, 2 at the beginning too, 3 also the pointers of every marked object.
+    /// How much the collector checks of itself in every cycle, ending the process when a rule is
+    /// broken: 0 nothing, 1 the heap's structure at the end, 2 at the beginning too, 3 also the
+    /// pointers of every marked object.
     check: Count { default: 0, valid: 0..=3 }
     /// What to print on standard error while running, a comma-separated list of topics. `cycles`:
     /// one line per cycle.
     log: LogTopics { default: LogTopics::NONE, valid: () }
     /// File that gets a JSON object with the run's figures at exit. `-`: standard error.
     summary: OptionalPath { default: None, valid: () }
-    /// File that gets a recording of what the program asks of its memory and what cycles do, for `neap report`. `%p` in the name stands for the process's id; a forked child
-    /// records to a file of its own, with its id behind the name.
+    /// File that gets a recording of what the program asks of its memory and what cycles do, for
+    /// `neap report`. `%p` in the name stands for the process's id; a forked child records to a
+    /// file of its own, with its id behind the name.
     stats: OptionalPath { default: None, valid: () }
-    /// With `stats`: allocations are sampled with the calls that led to them, one in so many bytes on average, for the report's sites, its flame graph and
-    /// `neap export --pprof`; 512KiB is a good value. 0: none are.
+    /// With `stats`: allocations are sampled with the calls that led to them, one in so many bytes
+    /// on average, for the report's sites, its flame graph and `neap export --pprof`; 512KiB is a
+    /// good value. 0: none are.
     sample: Bytes { default: 0, valid: 0..=1 << 40 }
     /// How the collector learns what the program wrote while it marked. `none`: it stops the world
     /// for the whole of marking. `pagemap`: it marks while the program runs and asks the kernel.
-    /// `fork`: a child process marks a snapshot while the program runs. `mprotect`: as `pagemap`, but
-    /// by faults; what has the kernel write into the heap, but for libc's functions that read data, may
-    /// fail with EFAULT. `snapshot`: it marks the heap as it was at one moment, and pages are copied before
-    /// the program writes to them. `auto`: the first of `pagemap`, `fork` and `none` that works here;
-    /// `neap doctor` says which that is.
+    /// `fork`: a child process marks a snapshot while the program runs. `mprotect`: as `pagemap`,
+    /// but by faults; what has the kernel write into the heap, but for libc's functions that read
+    /// data, may fail with EFAULT. `snapshot`: it marks the heap as it was at one moment, and pages
+    /// are copied before the program writes to them. `auto`: the first of `pagemap`, `fork` and
+    /// `none` that works here; `neap doctor` says which that is.
     watch: WatchChoice { default: WatchChoice::Auto, valid: () }
-    /// Between full cycles there are minor ones, which look only at what was allocated or written since the last cycle. Only where the program runs while it is marked. `auto`: as long as
+    /// Between full cycles there are minor ones, which look only at what was allocated or written
+    /// since the last cycle. Only where the program runs while it is marked. `auto`: as long as
     /// they pay. `always`: whenever there is room, for tests. `never`: every cycle is a full one.
     minor_cycles: MinorCycles { default: MinorCycles::Auto, valid: () }
     /// Which of the heap's memory is asked to be huge pages, which make marking large heaps faster.
-    /// `auto`: what lies above the first 32 MiB, but none under `pagemap`, `snapshot` and `mprotect`.
-    /// `leaf`: only chunks made for pointer-free objects. `all`: everything, also of small heaps, which become larger.
+    /// `auto`: what lies above the first 32 MiB, but none under `pagemap`, `snapshot` and
+    /// `mprotect`. `leaf`: only chunks made for pointer-free objects. `all`: everything, also of
+    /// small heaps, which become larger.
     huge_pages: HugePages { default: HugePages::Auto, valid: () }
-    /// What to do when the program forks. `on-fork`: as neap_prefork(), if much was allocated since the last time; collects, and makes what lives
-    /// then permanent, so that children go on sharing its memory. `never`: nothing.
+    /// What to do when the program forks. `on-fork`: as neap_prefork(), if much was allocated since
+    /// the last time; collects, and makes what lives then permanent, so that children go on sharing
+    /// its memory. `never`: nothing.
     prefork: Prefork { default: Prefork::Never, valid: () }
-    /// Threads that run finalizers and cleaners. `auto`: half as many as there are processors, at least one.
-    /// `manual`: none; the program calls `neap_finalizers_run`. Programs on the libgc interface run
-    /// finalizers as that one's manual says, whatever this is.
+    /// Threads that run finalizers and cleaners. `auto`: half as many as there are processors, at
+    /// least one. `manual`: none; the program calls `neap_finalizers_run`. Programs on the libgc
+    /// interface run finalizers as that one's manual says, whatever this is.
     finalizers: FinalizerThreads { default: FinalizerThreads::Auto, valid: () }
-    /// Finalizers and cleaners that may wait to be run. A thread that registers more meanwhile is slowed
-    /// down.
+    /// Finalizers and cleaners that may wait to be run. A thread that registers more meanwhile is
+    /// slowed down.
     finalizer_backlog: Count { default: 1_000_000, valid: 1..=u32::MAX }
     /// Writable segments of the program and its libraries are roots.
     static_roots: Boolean { default: true, valid: () }

@@ -1,6 +1,7 @@
 //! What this machine allows, for `neap doctor`: each watch tried out, and what would be chosen.
 //!
-//! Invariant: says what was seen to happen in this process, not what a version promises; changes nothing that lasts. Called by a program that uses no heap.
+//! Invariant: says what was seen to happen in this process, not what a version promises; changes
+//! nothing that lasts. Called by a program that uses no heap.
 
 mod cost;
 
@@ -40,7 +41,8 @@ pub fn watches() -> Vec<Tried> {
         .collect()
 }
 
-/// What each watch that works costs for `bytes` bytes of memory, of pages of 4 KiB and then of 2 MiB. An error says what was refused meanwhile.
+/// What each watch that works costs for `bytes` bytes of memory, of pages of 4 KiB and then of 2
+/// MiB. An error says what was refused meanwhile.
 pub fn costs(bytes: usize) -> Vec<(&'static str, bool, Result<Cost, String>)> {
     let bytes = bytes.next_multiple_of(CHUNK_BYTES).max(CHUNK_BYTES);
     let mut measured = Vec::new();
@@ -55,7 +57,8 @@ pub fn costs(bytes: usize) -> Vec<(&'static str, bool, Result<Cost, String>)> {
     measured
 }
 
-/// What a program would use that is started now with this environment; an error names what was asked for and does not work.
+/// What a program would use that is started now with this environment; an error names what was
+/// asked for and does not work.
 pub fn chosen() -> Result<&'static str, &'static str> {
     choose(Options::from_environment().watch)
         .map(Watching::name)

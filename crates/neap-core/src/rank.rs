@@ -1,7 +1,8 @@
 //! The lock order as data: a thread that holds a lock may take only locks that stand after it here.
 //!
-//! Invariant: the order has no cycle because it is a list. Debug builds check it on every acquisition, per thread; release builds
-//! compile to nothing. Called by [`crate::sync::Lock`] from any thread.
+//! Invariant: the order has no cycle because it is a list. Debug builds check it on every
+//! acquisition, per thread; release builds compile to nothing. Called by [`crate::sync::Lock`] from
+//! any thread.
 
 /// Every lock of the crate, first to be taken first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! Atomics, and the one lock of the crate: a futex word that never calls malloc.
 //!
-//! Invariant: a thread takes locks in the order of [`Rank`], lowest first; debug builds assert it. Called from any thread. Under
-//! `--cfg loom` the atomics are loom's, for the models in `tests/`.
+//! Invariant: a thread takes locks in the order of [`Rank`], lowest first; debug builds assert it.
+//! Called from any thread. Under `--cfg loom` the atomics are loom's, for the models in `tests/`.
 //!
 //! # Safety
 //!
@@ -18,7 +18,8 @@ pub use loom::sync::atomic;
 #[cfg(not(loom))]
 pub use core::sync::atomic;
 
-/// Core's atomics always: files that name them so are modelled in copies of their own, in tests that have loom's in this place.
+/// Core's atomics always: files that name them so are modelled in copies of their own, in tests
+/// that have loom's in this place.
 pub mod modelled {
     pub use core::sync::atomic::*;
 }
@@ -72,7 +73,8 @@ impl<T> Lock<T> {
 
     #[cold]
     fn lock_slow(&self) {
-        // Holders keep it for a fraction of a microsecond: sleeping and waking cost more than a long spin.
+        // Holders keep it for a fraction of a microsecond: sleeping and waking cost more than a
+        // long spin.
         for _ in 0..2000 {
             core::hint::spin_loop();
             if self.word.load(Relaxed) == 0

@@ -1,7 +1,10 @@
-//! Models of the gate to the team of markers, every interleaving of which loom tries: when it is shut, nobody is inside, and what was done inside is visible; a slot belongs to one guest at a time.
+//! Models of the gate to the team of markers, every interleaving of which loom tries: when it is
+//! shut, nobody is inside, and what was done inside is visible; a slot belongs to one guest at a
+//! time.
 //!
-//! Invariant: the models use the very file that the core is built of, with loom's atomics. What a marker does inside is an access to a cell of loom's, which finds any other at the same time. Run by `make loom` with `--cfg loom`;
-//! without it there is nothing here.
+//! Invariant: the models use the very file that the core is built of, with loom's atomics. What a
+//! marker does inside is an access to a cell of loom's, which finds any other at the same time. Run
+//! by `make loom` with `--cfg loom`; without it there is nothing here.
 
 #![cfg(loom)]
 

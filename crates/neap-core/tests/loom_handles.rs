@@ -1,8 +1,11 @@
-//! Models of handles, every interleaving of which loom tries: slots are given out once, also while buckets grow; a freed slot is found again; a handle that is read is what it was made
-//! with or expired, never another's; a domain that is closed keeps no handle, whoever allocates or frees in it meanwhile.
+//! Models of handles, every interleaving of which loom tries: slots are given out once, also while
+//! buckets grow; a freed slot is found again; a handle that is read is what it was made with or
+//! expired, never another's; a domain that is closed keeps no handle, whoever allocates or frees in
+//! it meanwhile.
 //!
-//! Invariant: the models use the very files that the core is built of, with loom's atomics in place of core's, segments of two slots and a first bucket of one segment. Run by
-//! `make loom` with `--cfg loom`; without it there is nothing here.
+//! Invariant: the models use the very files that the core is built of, with loom's atomics in place
+//! of core's, segments of two slots and a first bucket of one segment. Run by `make loom` with
+//! `--cfg loom`; without it there is nothing here.
 
 #![cfg(loom)]
 

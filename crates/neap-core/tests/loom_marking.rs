@@ -1,8 +1,8 @@
-//! Models of the two lock-free parts of marking, every interleaving of which loom tries: the deque gives out each word once, and
-//! the team is not done while anybody holds work.
+//! Models of the two lock-free parts of marking, every interleaving of which loom tries: the deque
+//! gives out each word once, and the team is not done while anybody holds work.
 //!
-//! Invariant: the models use the very files that the core is built of, with loom's atomics in place of core's. Run by
-//! `make loom` with `--cfg loom`; without it there is nothing here.
+//! Invariant: the models use the very files that the core is built of, with loom's atomics in place
+//! of core's. Run by `make loom` with `--cfg loom`; without it there is nothing here.
 
 #![cfg(loom)]
 
@@ -119,7 +119,8 @@ fn work(deque: &Deque, handled: &AtomicUsize, first: Option<usize>) {
     }
 }
 
-/// What a marker does when it has nothing: as in `mark/team.rs`, for one other deque. True when the team is done.
+/// What a marker does when it has nothing: as in `mark/team.rs`, for one other deque. True when the
+/// team is done.
 fn steal_or_done(own: &Deque, other: &Deque, done: &Done, handled: &AtomicUsize) -> bool {
     if !other.is_empty() {
         done.become_active();

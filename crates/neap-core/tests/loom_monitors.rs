@@ -1,8 +1,13 @@
-//! Models of monitors, every interleaving of which loom tries: one thread at a time is in a monitor and sees what the last one did, thin, inflated or while it changes from one to the other; nobody sleeps on a free
-//! monitor or misses a notification; a monitor that is deflated in a stop is nobody's.
+//! Models of monitors, every interleaving of which loom tries: one thread at a time is in a monitor
+//! and sees what the last one did, thin, inflated or while it changes from one to the other; nobody
+//! sleeps on a free monitor or misses a notification; a monitor that is deflated in a stop is
+//! nobody's.
 //!
-//! Invariant: the models use the very files that the core is built of, with loom's atomics, few spins, and a futex made of loom's condition variables, which wakes nobody without a reason. What is done inside a monitor is
-//! an access to a cell of loom's, which finds any other at the same time. A thread that sleeps for ever fails a model. Run by `make loom` with `--cfg loom`; without it there is nothing here.
+//! Invariant: the models use the very files that the core is built of, with loom's atomics, few
+//! spins, and a futex made of loom's condition variables, which wakes nobody without a reason. What
+//! is done inside a monitor is an access to a cell of loom's, which finds any other at the same
+//! time. A thread that sleeps for ever fails a model. Run by `make loom` with `--cfg loom`; without
+//! it there is nothing here.
 
 #![cfg(loom)]
 
@@ -81,7 +86,8 @@ mod lock_word;
 mod object_lock;
 
 mod records {
-    //! Two records. Those of the core lie in buckets and are found free by a stack, as in `domain.rs`, which has models of its own.
+    //! Two records. Those of the core lie in buckets and are found free by a stack, as in
+    //! `domain.rs`, which has models of its own.
     use super::inflated::Inflated;
     use loom::sync::Mutex;
     use loom::sync::atomic::Ordering::Relaxed;
@@ -136,7 +142,8 @@ struct World {
     records: Records,
     /// Changed by who is in the monitor.
     inside: UnsafeCell<u32>,
-    /// Critical sections read it, a stop writes it; for models with stops. It orders more than the core's signals do, so models without stops do without it.
+    /// Critical sections read it, a stop writes it; for models with stops. It orders more than the
+    /// core's signals do, so models without stops do without it.
     stop: Option<RwLock<()>>,
 }
 

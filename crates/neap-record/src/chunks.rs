@@ -1,6 +1,7 @@
 //! The chunks' payloads, one function for each, as `decode` reads them.
 //!
-//! Invariant: a list's entries are sorted by what their first number counts from, so that most numbers take a byte. Called by the one thread that records.
+//! Invariant: a list's entries are sorted by what their first number counts from, so that most
+//! numbers take a byte. Called by the one thread that records.
 
 use crate::figures::{Census, Cycle, Statistics};
 use crate::frame::{Full, Tag, Writer};
@@ -125,7 +126,8 @@ impl Writer<'_> {
         })
     }
 
-    /// Further requests of a thread and kind, by size in bytes: pairs of size and count, sizes ascending.
+    /// Further requests of a thread and kind, by size in bytes: pairs of size and count, sizes
+    /// ascending.
     pub fn counts(
         &mut self,
         at_ns: u64,
@@ -192,7 +194,8 @@ impl Writer<'_> {
         })
     }
 
-    /// What lives in each class that has blocks: kind, class (as many as there are classes: large objects), figures.
+    /// What lives in each class that has blocks: kind, class (as many as there are classes: large
+    /// objects), figures.
     pub fn census(
         &mut self,
         cycle: u64,
@@ -209,7 +212,8 @@ impl Writer<'_> {
         })
     }
 
-    /// How full the heap is: a byte for each stretch of `stretch_bytes`, 0 for nothing live, 255 for full.
+    /// How full the heap is: a byte for each stretch of `stretch_bytes`, 0 for nothing live, 255
+    /// for full.
     pub fn map(&mut self, cycle: u64, stretch_bytes: u64, filled: &[u8]) -> Result<(), Full> {
         self.chunk(Tag::Map, |out| {
             out.number(cycle);
@@ -233,7 +237,8 @@ impl Writer<'_> {
         })
     }
 
-    /// A loaded object: where it lies, what its addresses differ by from those in its file, and its file.
+    /// A loaded object: where it lies, what its addresses differ by from those in its file, and its
+    /// file.
     pub fn module(
         &mut self,
         start: u64,

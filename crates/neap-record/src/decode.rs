@@ -1,6 +1,7 @@
 //! A recording as a whole, read from the bytes of its file.
 //!
-//! Invariant: any bytes give a recording or [`NotARecording`]; memory used is bounded by a small multiple of the file's size. Counts are sums over all chunks. Pure.
+//! Invariant: any bytes give a recording or [`NotARecording`]; memory used is bounded by a small
+//! multiple of the file's size. Counts are sums over all chunks. Pure.
 
 use crate::chunks::{Conditions, KINDS, Samples, Shape};
 use crate::figures::{Census, Cycle, Statistics};

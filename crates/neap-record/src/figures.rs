@@ -1,6 +1,8 @@
-//! The one declaration of figures: what it declares is a struct, its encoding, and a table of names, units and meanings, which reports, metrics and `docs/events.md` are made of.
+//! The one declaration of figures: what it declares is a struct, its encoding, and a table of
+//! names, units and meanings, which reports, metrics and `docs/events.md` are made of.
 //!
-//! Invariant: figures are only added at the end of their struct, so that old files and new readers understand each other. Pure. Called from any thread.
+//! Invariant: figures are only added at the end of their struct, so that old files and new readers
+//! understand each other. Pure. Called from any thread.
 
 /// What a figure counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,9 @@ pub struct Figure {
 }
 
 macro_rules! figures {
-    ($(#[doc = $about:literal])+ $name:ident { $( $(#[doc = $meaning:literal])+ $field:ident: $unit:ident $nature:ident, )+ }) => {
+    ($(#[doc = $about:literal])+ $name:ident { $(
+        $(#[doc = $meaning:literal])+ $field:ident: $unit:ident $nature:ident,
+    )+ }) => {
         $(#[doc = $about])+
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[repr(C)]
@@ -125,7 +129,8 @@ figures! {
         freed_since_cycle: Bytes Gauge,
         /// Bytes of address space in use by the heap that were given back to the system.
         unmapped_bytes: Bytes Gauge,
-        /// Time that the program's threads spent in the collector beside stops: sweeping, helping, waiting for cycles.
+        /// Time that the program's threads spent in the collector beside stops: sweeping, helping,
+        /// waiting for cycles.
         assist_total_ns: Nanoseconds Counter,
     }
 }
@@ -199,9 +204,11 @@ figures! {
 }
 
 figures! {
-    /// What the live page of a running process says, at any moment. `neap top` and `neap metrics` read it.
+    /// What the live page of a running process says, at any moment. `neap top` and `neap metrics`
+    /// read it.
     Live {
-        /// Bytes handed out: runs of cells to threads, and large objects. Threads count theirs in steps of 64 KiB.
+        /// Bytes handed out: runs of cells to threads, and large objects. Threads count theirs in
+        /// steps of 64 KiB.
         handed_out_bytes: Bytes Counter,
         /// Bytes of blocks in use.
         used_bytes: Bytes Gauge,
@@ -223,7 +230,8 @@ figures! {
 }
 
 impl Cycle {
-    /// Bytes that the cycle found dead, of what had been live after the one before and was allocated since.
+    /// Bytes that the cycle found dead, of what had been live after the one before and was
+    /// allocated since.
     pub fn yield_bytes(&self, live_before: u64) -> u64 {
         (live_before + self.allocated_bytes).saturating_sub(self.live_bytes)
     }

@@ -1,6 +1,8 @@
-//! Chunks: a tag, the payload's length, the payload, a checksum over all of it. Writing them into a fixed buffer, finding them in a file.
+//! Chunks: a tag, the payload's length, the payload, a checksum over all of it. Writing them into a
+//! fixed buffer, finding them in a file.
 //!
-//! Invariant: a buffer holds whole chunks only; a chunk that does not fit leaves no trace and is told. One thread at a time writes.
+//! Invariant: a buffer holds whole chunks only; a chunk that does not fit leaves no trace and is
+//! told. One thread at a time writes.
 
 use crate::number;
 
@@ -82,7 +84,8 @@ impl<'b> Writer<'b> {
         self.length
     }
 
-    /// Writes one chunk, whose payload `fill` writes; [`Full`] if it does not fit, and nothing of it stays.
+    /// Writes one chunk, whose payload `fill` writes; [`Full`] if it does not fit, and nothing of
+    /// it stays.
     pub fn chunk(&mut self, tag: Tag, fill: impl FnOnce(&mut Self)) -> Result<(), Full> {
         let start = self.length;
         self.overrun = false;

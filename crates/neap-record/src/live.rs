@@ -1,9 +1,13 @@
-//! The live page: a page of shared memory in which a running program keeps its figures, for whoever looks at them from outside.
+//! The live page: a page of shared memory in which a running program keeps its figures, for whoever
+//! looks at them from outside.
 //!
-//! Words of eight bytes in the machine's order: a head that says how long the parts are, the figures of [`Live`], those of the last [`Cycle`] under a sequence number, and the
-//! histogram of stops. Figures and buckets are only added at the ends of their parts, so that readers and programs of different versions understand each other.
+//! Words of eight bytes in the machine's order: a head that says how long the parts are, the
+//! figures of [`Live`], those of the last [`Cycle`] under a sequence number, and the histogram of
+//! stops. Figures and buckets are only added at the ends of their parts, so that readers and
+//! programs of different versions understand each other.
 //!
-//! Invariant: a page is whole at any moment but for the cycle, which is whole when its sequence number is even and the same before and after. Pure; the program's side writes the words
+//! Invariant: a page is whole at any moment but for the cycle, which is whole when its sequence
+//! number is even and the same before and after. Pure; the program's side writes the words
 //! (`stats/live.rs` of the core), readers copy the page and decode the copy.
 
 use crate::figures::{Cycle, Figure, Live};
@@ -52,7 +56,8 @@ pub const CYCLE_AT: usize = LIVE_AT + Live::COUNT;
 pub const BUCKETS_AT: usize = CYCLE_AT + Cycle::COUNT;
 const _: () = assert!(BUCKETS_AT + BUCKETS <= PAGE_WORDS);
 
-/// The bucket of a duration in nanoseconds: eight to each doubling, so that a percentile is at most an eighth off.
+/// The bucket of a duration in nanoseconds: eight to each doubling, so that a percentile is at most
+/// an eighth off.
 pub const fn bucket(ns: u64) -> usize {
     let ns = if ns < STEPS as u64 { STEPS as u64 } else { ns };
     let doubling = 63 - ns.leading_zeros() as usize;
@@ -65,7 +70,8 @@ pub const fn upper(bucket: usize) -> u64 {
     ((STEPS + bucket % STEPS + 1) as u64) << (bucket / STEPS)
 }
 
-/// The place of a figure among those of its declaration; does not compile where there is none of this name.
+/// The place of a figure among those of its declaration; does not compile where there is none of
+/// this name.
 pub const fn place(figures: &[Figure], name: &str) -> usize {
     let mut index = 0;
     while index < figures.len() {
@@ -133,7 +139,8 @@ impl Page {
         })
     }
 
-    /// A duration that `part` (0 to 1) of the stops since `before` (an earlier page, or none) did not exceed, rounded up to its bucket's end but never beyond the longest; None without stops.
+    /// A duration that `part` (0 to 1) of the stops since `before` (an earlier page, or none) did
+    /// not exceed, rounded up to its bucket's end but never beyond the longest; None without stops.
     pub fn percentile(&self, before: Option<&Page>, part: f64) -> Option<u64> {
         let since = |bucket: usize| {
             let before = before.and_then(|page| page.stops.get(bucket)).copied().unwrap_or(0);

@@ -1,6 +1,7 @@
 //! Numbers in a recording: LEB128, seven bits to a byte, lowest first.
 //!
-//! Invariant: what is written is read back; reading past the end gives nothing and reads nothing. Pure.
+//! Invariant: what is written is read back; reading past the end gives nothing and reads nothing.
+//! Pure.
 
 /// Bytes that the longest number takes.
 pub const LONGEST: usize = 10;

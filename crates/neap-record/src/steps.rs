@@ -1,4 +1,5 @@
-//! The one list of the steps of a cycle: what programs are told of them, what a recording keeps, what traces show.
+//! The one list of the steps of a cycle: what programs are told of them, what a recording keeps,
+//! what traces show.
 //!
 //! Invariant: numbers are part of the C interface and of the format; steps are only added. Pure.
 

@@ -1,6 +1,8 @@
-//! What requests cost: in Neap's cells, and in the bins of an allocator with powers of two, with and without a type pointer for each object.
+//! What requests cost: in Neap's cells, and in the bins of an allocator with powers of two, with
+//! and without a type pointer for each object.
 //!
-//! Invariant: the cell of a size is the one that the library hands out; a test of the whole compares the sums with what the library counted itself. Pure.
+//! Invariant: the cell of a size is the one that the library hands out; a test of the whole
+//! compares the sums with what the library counted itself. Pure.
 
 use neap_record::Recording;
 

@@ -1,6 +1,8 @@
-//! Tables for spreadsheets and plotting programs, one after the other, each with a line of names: requests by size, cycles.
+//! Tables for spreadsheets and plotting programs, one after the other, each with a line of names:
+//! requests by size, cycles.
 //!
-//! Invariant: names are those of the declaration in `neap-record`; values are whole numbers, so nothing needs quoting. Pure.
+//! Invariant: names are those of the declaration in `neap-record`; values are whole numbers, so
+//! nothing needs quoting. Pure.
 
 use crate::cost::Cells;
 use neap_record::{Cycle, KIND_NAMES, Recording};

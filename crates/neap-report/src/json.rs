@@ -1,7 +1,8 @@
 //! The summary and what plots need, as JSON.
 //!
-//! Invariant: names are those of the declaration in `neap-record`, sizes bytes, times nanoseconds. What is long is thinned out to a bounded length by keeping, of neighbours, the one with the longest stop.
-//! Pure.
+//! Invariant: names are those of the declaration in `neap-record`, sizes bytes, times nanoseconds.
+//! What is long is thinned out to a bounded length by keeping, of neighbours, the one with the
+//! longest stop. Pure.
 
 use crate::cost::Cost;
 use crate::sites::{self, Site};
@@ -39,7 +40,13 @@ pub fn json(recording: &Recording, sites: &[Site]) -> Value {
         "classes": bins(&summary.classes, "cell"),
         "threads": summary.threads.iter().map(|(number, sums)| {
             let thread = recording.threads.get(number).cloned().unwrap_or_default();
-            json!({ "id": thread.id, "name": thread.name, "objects": sums.objects, "requested": sums.requested, "allocated": sums.allocated })
+            json!({
+                "id": thread.id,
+                "name": thread.name,
+                "objects": sums.objects,
+                "requested": sums.requested,
+                "allocated": sums.allocated,
+            })
         }).collect::<Vec<_>>(),
         "layouts": summary.layouts.iter().map(|row| json!({
             "number": row.number,
@@ -71,7 +78,9 @@ pub fn json(recording: &Recording, sites: &[Site]) -> Value {
             "beside_room_median": summary.beside_room,
         })),
         "statistics": figures(Statistics::FIGURES, &summary.statistics.values()),
-        "cycles": recording.cycles.iter().map(|cycle| figures(Cycle::FIGURES, &cycle.values())).collect::<Vec<_>>(),
+        "cycles": recording.cycles.iter()
+            .map(|cycle| figures(Cycle::FIGURES, &cycle.values()))
+            .collect::<Vec<_>>(),
     })
 }
 
@@ -147,7 +156,9 @@ fn requested(summary: &Summary) -> Value {
         "not_scanned": part(&summary.not_scanned),
         "different_sizes": summary.different_sizes,
         "bins": bins(&summary.bins, "bin"),
-        "kinds": KIND_NAMES.iter().zip(&summary.kinds).map(|(name, sums)| (name.to_string(), cost(sums))).collect::<Map<_, _>>(),
+        "kinds": KIND_NAMES.iter().zip(&summary.kinds)
+            .map(|(name, sums)| (name.to_string(), cost(sums)))
+            .collect::<Map<_, _>>(),
     })
 }
 

@@ -1,6 +1,8 @@
-//! Reports on recordings: a summary for a terminal, a page with plots, JSON, CSV, comparisons of two runs.
+//! Reports on recordings: a summary for a terminal, a page with plots, JSON, CSV, comparisons of
+//! two runs.
 //!
-//! Invariant: reads files only; knows the format (`neap-record`) and nothing of the collector. Everything here is a function from a [`Recording`] to text. Called by `neap report`.
+//! Invariant: reads files only; knows the format (`neap-record`) and nothing of the collector.
+//! Everything here is a function from a [`Recording`] to text. Called by `neap report`.
 
 pub mod compare;
 pub mod cost;

@@ -1,6 +1,7 @@
 //! A page with plots that explores a recording: one file, which needs no other and no network.
 //!
-//! Invariant: what the recording says is data in the page, never markup: the program's own names cannot end the script that holds it. Pure.
+//! Invariant: what the recording says is data in the page, never markup: the program's own names
+//! cannot end the script that holds it. Pure.
 
 use crate::json;
 use crate::sites::Site;

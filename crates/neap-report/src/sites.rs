@@ -1,6 +1,9 @@
-//! Where sampled objects were allocated: what each stack of calls allocated and what of it is still there, as estimates of all allocations.
+//! Where sampled objects were allocated: what each stack of calls allocated and what of it is still
+//! there, as estimates of all allocations.
 //!
-//! Invariant: a sample counts for as many objects of its size as the chance of being sampled says, so the expected sums are those of all allocations. Names come from whoever calls; the library's own frames are left out. Pure.
+//! Invariant: a sample counts for as many objects of its size as the chance of being sampled says,
+//! so the expected sums are those of all allocations. Names come from whoever calls; the library's
+//! own frames are left out. Pure.
 
 use crate::cost::Cells;
 use neap_record::Recording;
@@ -37,10 +40,12 @@ pub struct Site {
     pub samples: u64,
 }
 
-/// Finds the functions at an address of a module's file: innermost first, more than one where calls were inlined; none where nothing is known.
+/// Finds the functions at an address of a module's file: innermost first, more than one where calls
+/// were inlined; none where nothing is known.
 pub type Symbolise<'s> = dyn FnMut(&Module, u64) -> Vec<String> + 's;
 
-/// Objects and bytes of one site, allocated and live, from its samples: an object of `cell` bytes is sampled with the chance 1 - exp(-cell / mean).
+/// Objects and bytes of one site, allocated and live, from its samples: an object of `cell` bytes
+/// is sampled with the chance 1 - exp(-cell / mean).
 pub fn estimate(samples: &Samples, cell: u64, mean: u64) -> [Amount; 2] {
     let weight = 1.0 / -(-(cell as f64) / mean.max(1) as f64).exp_m1();
     let amount = |objects: u64, bytes: u64| Amount {
@@ -92,7 +97,8 @@ pub fn sites(recording: &Recording, symbolise: &mut Symbolise<'_>) -> Vec<Site> 
 /// The functions at a return address: it names the call before it, so one byte less.
 fn names(recording: &Recording, return_address: u64, symbolise: &mut Symbolise<'_>) -> Vec<String> {
     let address = return_address.saturating_sub(1);
-    // Where something else was loaded at the same place later, nothing tells which it was: the later one is as good.
+    // Where something else was loaded at the same place later, nothing tells which it was: the
+    // later one is as good.
     let module =
         recording.modules.iter().rev().find(|module| (module.start..module.end).contains(&address));
     let Some(module) = module else { return vec![format!("{address:#x}")] };

@@ -76,14 +76,16 @@ pub struct Memory {
     pub live: u64,
     /// Of the rest, what may be allocated before the next cycle is over.
     pub room: u64,
-    /// What is not needed for that and holds no object: it goes back to the system once it has been unused for the time of the option `decay`.
+    /// What is not needed for that and holds no object: it goes back to the system once it has been
+    /// unused for the time of the option `decay`.
     pub spare: u64,
     /// Everything else: free cells beside live ones, beyond those that the room needs.
     pub fragmentation: u64,
 }
 
 impl Memory {
-    /// What `blocks` bytes of blocks with `live` bytes of live cells are part of, where `room` bytes may be allocated: in the free cells of these blocks first.
+    /// What `blocks` bytes of blocks with `live` bytes of live cells are part of, where `room`
+    /// bytes may be allocated: in the free cells of these blocks first.
     fn divided(cycle: u64, committed: u64, live: u64, blocks: u64, room: u64) -> Self {
         let (beside, empty) = (blocks - live, committed - blocks);
         let fragmentation = beside.saturating_sub(room);
@@ -205,8 +207,10 @@ impl Summary {
         self.layouts.iter().map(|row| row.not_scanned / 8).sum()
     }
 
-    /// What a layout costs for each object: what the library counted for all cells, less what sizes and alignments explain, divided by the typed objects. None without typed
-    /// objects, and where the library counted something else than requests (objects in flight when the process was killed).
+    /// What a layout costs for each object: what the library counted for all cells, less what sizes
+    /// and alignments explain, divided by the typed objects. None without typed objects, and where
+    /// the library counted something else than requests (objects in flight when the process was
+    /// killed).
     pub fn bytes_per_typed_object(&self) -> Option<f64> {
         let typed = self.kinds[TYPED].objects;
         let counted = self.statistics.allocated_bytes;

@@ -1,4 +1,5 @@
-//! neap-observe-tests FILE: opens a heap snapshot with the parser of Visual Studio Code, and prints for each name how many objects have it and how many bytes they are, then what the root retains.
+//! neap-observe-tests FILE: opens a heap snapshot with the parser of Visual Studio Code, and prints
+//! for each name how many objects have it and how many bytes they are, then what the root retains.
 //!
 //! Single-threaded. Called by tests/observe/run.sh.
 

@@ -1,11 +1,12 @@
-//! The audit: everything that the shadow says is reachable is checked in full; everything else has to be gone after two
-//! collections.
+//! The audit: everything that the shadow says is reachable is checked in full; everything else has
+//! to be gone after two collections.
 //!
-//! A conservative collector cannot promise the second without exception: a stale word on a stack or in a register may
-//! keep an object, and all that it points to. So what is left over is counted by its *heads*, the fewest objects
-//! from which all of it can be reached: each takes a stale word of its own. The bound on heads is [`MOST_HEADS`] for the
-//! thread that audits; a dead child of a dead parent that is still there must be there too.
-//! Called by who holds the graph, outside blocked regions.
+//! A conservative collector cannot promise the second without exception: a stale word on a stack or
+//! in a register may keep an object, and all that it points to. So what is left over is counted by
+//! its *heads*, the fewest objects from which all of it can be reached: each takes a stale word of
+//! its own. The bound on heads is [`MOST_HEADS`] for the thread that audits; a dead child of a dead
+//! parent that is still there must be there too. Called by who holds the graph, outside blocked
+//! regions.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -15,11 +16,13 @@ use crate::node::Index;
 use crate::{cleaners, ensure, fail, options, who};
 use neap_core::api::{self, finalizer};
 
-/// Heads that stale words may keep at one audit: in frames and saved registers of any thread that handled the objects, or marked.
-/// Measured over 9,000 audits with up to 12 threads: none in 94 of 100, more than 16 in 2 of 1,000, never more than 63. The
-/// sabotage `leak` leaves hundreds.
+/// Heads that stale words may keep at one audit: in frames and saved registers of any thread that
+/// handled the objects, or marked. Measured over 9,000 audits with up to 12 threads: none in 94 of
+/// 100, more than 16 in 2 of 1,000, never more than 63. The sabotage `leak` leaves hundreds.
 pub const MOST_HEADS: usize = 96;
-/// Where many graphs are audited one after another, one in so many may have a head besides. Measured with some 300 graphs: none in all under `none`, `pagemap` and `mprotect`, 26 to 46 under `fork` and `snapshot`, where a cycle keeps what its first stop saw.
+/// Where many graphs are audited one after another, one in so many may have a head besides.
+/// Measured with some 300 graphs: none in all under `none`, `pagemap` and `mprotect`, 26 to 46
+/// under `fork` and `snapshot`, where a cycle keeps what its first stop saw.
 pub const GRAPHS_A_HEAD: usize = 4;
 /// Collections of an audit at most: finalizable objects that wait for each other die one by one.
 const MOST_COLLECTIONS: usize = 12;
@@ -76,7 +79,8 @@ impl Graph {
         }
     }
 
-    /// Whether a dead node's object is still there, by the last cycle. `None` where it cannot be told. Collections are held off.
+    /// Whether a dead node's object is still there, by the last cycle. `None` where it cannot be
+    /// told. Collections are held off.
     fn is_there(&self, index: Index) -> Option<bool> {
         let node = self.node(index);
         if let Some(link) = &node.link {
@@ -98,7 +102,9 @@ impl Graph {
         Some(known && node.word(0).load(Relaxed) == pattern(options::get().seed, node.id, 0))
     }
 
-    /// The whole audit; `most_heads` is the bound on what is left over. Gives how many heads there are; `None` if collections are disabled, by another thread, or if others collect all the time.
+    /// The whole audit; `most_heads` is the bound on what is left over. Gives how many heads there
+    /// are; `None` if collections are disabled, by another thread, or if others collect all the
+    /// time.
     pub fn audit(&mut self, random: &mut fastrand::Rng, most_heads: usize) -> Option<usize> {
         self.sweep_check(random);
         // No cycle changes marks and links while they are compared.
@@ -181,7 +187,8 @@ impl Graph {
         }
     }
 
-    /// Removes the dead that are gone, and those of whom nothing can be told unless one that is left points to them.
+    /// Removes the dead that are gone, and those of whom nothing can be told unless one that is
+    /// left points to them.
     fn forget_gone(&mut self, dead: &[Index], left: Vec<Index>) {
         let mut kept = vec![false; self.nodes.len()];
         let mut grey = left;
@@ -199,17 +206,20 @@ impl Graph {
         }
     }
 
-    /// Fails if a cleaner of an object that is gone has not run, or a reference to it was not taken. When nobody is in the midst of one.
+    /// Fails if a cleaner of an object that is gone has not run, or a reference to it was not
+    /// taken. When nobody is in the midst of one.
     pub fn check_cleaned(&self) {
         if let Some(record) = self.owed.iter().find(|record| record.times() == 0) {
             fail!("lost: an object is gone, and {} {} times", record.describe(), record.times());
         }
     }
 
-    /// The fewest nodes of `left` from which all of it can be reached: one of each source of the condensed graph.
+    /// The fewest nodes of `left` from which all of it can be reached: one of each source of the
+    /// condensed graph.
     fn heads(&self, left: &[Index]) -> Vec<Index> {
         let inside: std::collections::HashSet<Index> = left.iter().copied().collect();
-        // Those left may be joined through nodes of which nothing can be told, so these are walked too.
+        // Those left may be joined through nodes of which nothing can be told, so these are walked
+        // too.
         let mut seen = vec![false; self.nodes.len()];
         let mut finished = Vec::new();
         for &start in left {

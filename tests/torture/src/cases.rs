@@ -1,7 +1,8 @@
-//! Tests of what is refused and of misuse, each in a process of its own: a heap that was brought to its limits is of no
-//! use to another test.
+//! Tests of what is refused and of misuse, each in a process of its own: a heap that was brought to
+//! its limits is of no use to another test.
 //!
-//! Invariant: after the refusal the collector works on, and what was alive still is. Called by `main`.
+//! Invariant: after the refusal the collector works on, and what was alive still is. Called by
+//! `main`.
 
 mod by_fork;
 mod handles;
@@ -98,7 +99,8 @@ impl List {
     }
 }
 
-/// Allocates objects of `bytes` bytes, each keeping the last, until memory is refused, `most` at most; how many there were.
+/// Allocates objects of `bytes` bytes, each keeping the last, until memory is refused, `most` at
+/// most; how many there were.
 #[inline(never)]
 fn fill(bytes: usize, most: usize) -> usize {
     let mut last = core::ptr::null_mut::<usize>();

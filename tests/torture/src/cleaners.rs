@@ -1,7 +1,8 @@
 //! Cleaners of the shadow's objects, and references to them on one queue that all share.
 //!
-//! Invariant: a cleaner runs, and a reference is taken off the queue, once, and never while the object can be reached; all that were registered for objects which are gone did so by the end of the run. Cleaners take no
-//! lock, and run on whatever thread asks for ready finalizers.
+//! Invariant: a cleaner runs, and a reference is taken off the queue, once, and never while the
+//! object can be reached; all that were registered for objects which are gone did so by the end of
+//! the run. Cleaners take no lock, and run on whatever thread asks for ready finalizers.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering::*};

@@ -1,7 +1,8 @@
-//! Operations on the collector: collections in every form, blocked regions, held and disabled collections, memory given
-//! back and asked for, queries.
+//! Operations on the collector: collections in every form, blocked regions, held and disabled
+//! collections, memory given back and asked for, queries.
 //!
-//! Invariant: nothing here waits for the shared graph while it holds collections off. Called by workers.
+//! Invariant: nothing here waits for the shared graph while it holds collections off. Called by
+//! workers.
 
 use crate::worker::Worker;
 use crate::{cleaners, ensure};

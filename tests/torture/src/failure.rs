@@ -1,7 +1,7 @@
 //! How a run fails: one message that names the seed and the place, then the process ends.
 //!
-//! Invariant: nothing here needs the heap. Called from any thread and from forked children; a child's failure
-//! becomes its parent's through the exit status.
+//! Invariant: nothing here needs the heap. Called from any thread and from forked children; a
+//! child's failure becomes its parent's through the exit status.
 
 use core::cell::Cell;
 use core::fmt::Arguments;

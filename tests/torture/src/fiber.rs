@@ -1,7 +1,8 @@
 //! Fibers: stacks of our own with slots on them, entered and left with `swapcontext`.
 //!
-//! Invariant: a fiber's slots are a place of its worker's graph from its first entry to its last; it runs on the
-//! worker's thread only, and one at a time. What a suspended fiber keeps, its declared stack keeps.
+//! Invariant: a fiber's slots are a place of its worker's graph from its first entry to its last;
+//! it runs on the worker's thread only, and one at a time. What a suspended fiber keeps, its
+//! declared stack keeps.
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -35,7 +36,8 @@ enum Task {
 extern "C" fn enter(low: u32, high: u32) {
     let fiber = ((high as usize) << 32 | low as usize) as *mut Fiber;
     let slots = empty_slots();
-    // SAFETY: the fiber is boxed and lives until after `End`; who entered it waits in `switch_to` meanwhile.
+    // SAFETY: the fiber is boxed and lives until after `End`; who entered it waits in `switch_to`
+    // meanwhile.
     unsafe {
         (*fiber).slots = &raw const slots;
         loop {
@@ -95,7 +97,8 @@ impl Fiber {
             task: Task::End,
         });
         let address = &raw mut *fiber as usize;
-        // SAFETY: the context is initialised before it is used; `enter` takes the two halves that it is given.
+        // SAFETY: the context is initialised before it is used; `enter` takes the two halves that
+        // it is given.
         unsafe {
             let context = fiber.inside.as_mut_ptr();
             libc::getcontext(context);

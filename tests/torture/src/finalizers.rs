@@ -1,7 +1,7 @@
 //! Finalizers of the shadow's objects, and disappearing links.
 //!
-//! Invariant: a finalizer runs at most once, finds its object's contents as they were, and takes no lock. It runs on
-//! whatever thread asks for ready finalizers.
+//! Invariant: a finalizer runs at most once, finds its object's contents as they were, and takes no
+//! lock. It runs on whatever thread asks for ready finalizers.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
@@ -44,7 +44,8 @@ unsafe extern "C" fn run(object: *mut c_void, data: *mut c_void) {
     ensure!(before == 0, "the finalizer of object {} ran {} times", record.id, before + 1);
 }
 
-/// Gives the node a finalizer. What points to others is finalized in no order; the rest in any of the orders.
+/// Gives the node a finalizer. What points to others is finalized in no order; the rest in any of
+/// the orders.
 pub fn register(node: &mut Node, random: &mut fastrand::Rng) {
     let words: Vec<usize> =
         (0..node.bytes / 8).filter(|index| node.is_pattern(*index)).take(4).collect();

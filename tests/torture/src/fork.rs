@@ -1,7 +1,8 @@
-//! Forks: the child checks its graph, goes on for a while, forks again now and then, and exits; the parent waits for it.
+//! Forks: the child checks its graph, goes on for a while, forks again now and then, and exits; the
+//! parent waits for it.
 //!
-//! Invariant: the child uses its own graph only, since other threads may have been in the midst of theirs. A child that
-//! fails or hangs fails the parent. Called by workers.
+//! Invariant: the child uses its own graph only, since other threads may have been in the midst of
+//! theirs. A child that fails or hangs fails the parent. Called by workers.
 
 use crate::worker::Worker;
 use crate::{ensure, fail, monitors};
@@ -19,7 +20,8 @@ pub fn fork(worker: &mut Worker) {
     }
     let operations = worker.random.u64(50..600);
     let blocked = worker.random.bool();
-    // SAFETY: the child runs nothing that depends on other threads: the collector and malloc see to themselves.
+    // SAFETY: the child runs nothing that depends on other threads: the collector and malloc see to
+    // themselves.
     match unsafe { libc::fork() } {
         -1 => {}
         0 => child(worker, operations),

@@ -1,8 +1,9 @@
-//! A shadow graph: the objects that one worker, or all of them in turn, made, and what points to what.
+//! A shadow graph: the objects that one worker, or all of them in turn, made, and what points to
+//! what.
 //!
-//! Invariant: for every node that can be reached from a place or a pinned node, the object exists and holds what the
-//! shadow says. Objects are reached by walking from places, through real memory, as a program would. Used by one thread
-//! at a time.
+//! Invariant: for every node that can be reached from a place or a pinned node, the object exists
+//! and holds what the shadow says. Objects are reached by walking from places, through real memory,
+//! as a program would. Used by one thread at a time.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -54,7 +55,8 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 /// Where the sabotage `leak` keeps what roots let go: static data, so roots.
 static HOARD: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
 
-/// Called while nothing but the caller's stack or a register leads to an object: a collection, now and then, must find it there.
+/// Called while nothing but the caller's stack or a register leads to an object: a collection, now
+/// and then, must find it there.
 pub fn alone_on_the_stack(id: u64) {
     if id.is_multiple_of(512) {
         api::collect();
@@ -237,7 +239,8 @@ impl Graph {
         }
     }
 
-    /// Reads the pointer of a keeper from memory, and fails unless it is the one that was put there and leads to its object.
+    /// Reads the pointer of a keeper from memory, and fails unless it is the one that was put there
+    /// and leads to its object.
     #[inline(never)]
     pub(crate) fn follow(&self, keeper: Keeper) -> Option<Index> {
         let edge = self.edge(keeper)?;
@@ -285,7 +288,8 @@ impl Graph {
         }
     }
 
-    /// Walks some pointers from a root; gives where it ended and by what pointer. Checks each object on the way.
+    /// Walks some pointers from a root; gives where it ended and by what pointer. Checks each
+    /// object on the way.
     pub fn walk(&self, random: &mut fastrand::Rng) -> Option<(Keeper, Index)> {
         let (mut keeper, mut at) = self.first_step(random)?;
         self.check(at, false, random);
@@ -356,7 +360,8 @@ impl Graph {
         }
     }
 
-    /// Reads the weak handle of a node, reachable or not, and looks whether what it gives is whole; gives the node and its address if the shadow can take it back.
+    /// Reads the weak handle of a node, reachable or not, and looks whether what it gives is whole;
+    /// gives the node and its address if the shadow can take it back.
     pub fn read_weak(&self, random: &mut fastrand::Rng) -> Option<(Index, usize)> {
         if self.nodes.is_empty() {
             return None;
@@ -376,7 +381,8 @@ impl Graph {
         self.check_known(node, 0);
         node.check_contents(false, random, &|edge| self.resolve(edge));
         core::hint::black_box(object);
-        // One that tracks resurrection also gives objects whose finalizers have run, and what these reach.
+        // One that tracks resurrection also gives objects whose finalizers have run, and what these
+        // reach.
         (!weak.long && !node.dead).then_some((index, object))
     }
 

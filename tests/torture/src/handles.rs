@@ -1,7 +1,9 @@
-//! Handles of the shadow's objects: weak ones that tell of an object's death, and slots for roots that are strong handles.
+//! Handles of the shadow's objects: weak ones that tell of an object's death, and slots for roots
+//! that are strong handles.
 //!
-//! Invariant: a handle gives its object as long as the shadow can reach it; what a weak one gives is alive and whole, reachable or not. A handle that was freed, or whose domain
-//! was closed, is known as stale. Used by who holds the graph.
+//! Invariant: a handle gives its object as long as the shadow can reach it; what a weak one gives
+//! is alive and whole, reachable or not. A handle that was freed, or whose domain was closed, is
+//! known as stale. Used by who holds the graph.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,7 +1,8 @@
 //! Addresses that no collector recognises, and contents that look like no address.
 //!
-//! Invariant: the shadow keeps every address of the heap as its complement, so it keeps nothing alive; pattern words
-//! have their top bit set, so no scan takes one for a pointer. Pure; used from every thread.
+//! Invariant: the shadow keeps every address of the heap as its complement, so it keeps nothing
+//! alive; pattern words have their top bit set, so no scan takes one for a pointer. Pure; used from
+//! every thread.
 
 /// An address, complemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,15 @@
 //! Torture: random programs against a shadow of what they keep.
 //!
-//! `neap-torture run` has workers (`worker`) change graphs of objects at random, in every way that the interface allows,
-//! while a shadow outside the heap (`graph`, `node`) knows what each object must hold and which can be reached.
-//! What can be reached must be there, with its contents; what cannot must be gone after two collections, but for what
-//! stale words on stacks explain (`audit` states the bound). A failure prints the command that repeats the run.
-//! `neap-torture case NAME` runs one test of refusals or of misuse (`cases`).
+//! `neap-torture run` has workers (`worker`) change graphs of objects at random, in every way that
+//! the interface allows, while a shadow outside the heap (`graph`, `node`) knows what each object
+//! must hold and which can be reached. What can be reached must be there, with its contents; what
+//! cannot must be gone after two collections, but for what stale words on stacks explain (`audit`
+//! states the bound). A failure prints the command that repeats the run. `neap-torture case NAME`
+//! runs one test of refusals or of misuse (`cases`).
 //!
-//! Can it fail? `--sabotage lost|stale|leak|weak` builds a fault into the program under test: roots that the collector is not told
-//! of, contents that change, pointers held behind the shadow's back, handles that do not keep what they should. `run.sh` expects each to be found.
+//! Can it fail? `--sabotage lost|stale|leak|weak` builds a fault into the program under test: roots
+//! that the collector is not told of, contents that change, pointers held behind the shadow's back,
+//! handles that do not keep what they should. `run.sh` expects each to be found.
 
 mod audit;
 mod cases;

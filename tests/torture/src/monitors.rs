@@ -1,6 +1,8 @@
-//! Monitors: of a worker's own objects, which stay alive while it is in them, and of a few that all workers meet in.
+//! Monitors: of a worker's own objects, which stay alive while it is in them, and of a few that all
+//! workers meet in.
 //!
-//! Invariant: a worker is in the monitors of its graph's `held` nodes, so often as it says there, and in no other between operations. Who is in one of the common monitors alone counts in it.
+//! Invariant: a worker is in the monitors of its graph's `held` nodes, so often as it says there,
+//! and in no other between operations. Who is in one of the common monitors alone counts in it.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

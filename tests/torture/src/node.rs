@@ -1,7 +1,8 @@
-//! A node of the shadow graph: everything that is known of one object of the heap, without keeping it alive.
+//! A node of the shadow graph: everything that is known of one object of the heap, without keeping
+//! it alive.
 //!
-//! Invariant: `slots` and `decoys` say what each word of the object holds that is not pattern. A node belongs to one
-//! graph and is used by who holds that graph.
+//! Invariant: `slots` and `decoys` say what each word of the object holds that is not pattern. A
+//! node belongs to one graph and is used by who holds that graph.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
@@ -88,7 +89,8 @@ impl Node {
 
     /// The object's word `index`.
     pub fn word(&self, index: usize) -> &AtomicUsize {
-        // SAFETY: the object is alive as far as the shadow knows, and the word is one of its own; the collector only reads it.
+        // SAFETY: the object is alive as far as the shadow knows, and the word is one of its own;
+        // the collector only reads it.
         unsafe { &*(self.address.reveal() as *const AtomicUsize).add(index) }
     }
 
@@ -98,7 +100,8 @@ impl Node {
             self.word(index).store(self.expected(index, resolve), Relaxed);
         }
         for (at, byte) in self.tail() {
-            // SAFETY: the byte is one of the object's last, and this thread owns the object's contents.
+            // SAFETY: the byte is one of the object's last, and this thread owns the object's
+            // contents.
             unsafe { ((self.address.reveal() + at) as *mut u8).write_volatile(byte) };
         }
     }

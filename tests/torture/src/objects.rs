@@ -1,7 +1,7 @@
 //! Operations on one graph: making, joining, resizing and freeing objects.
 //!
-//! Invariant: an object that is resized or freed has one pointer to it, the one by which the walk came. Called by who
-//! holds the graph.
+//! Invariant: an object that is resized or freed has one pointer to it, the one by which the walk
+//! came. Called by who holds the graph.
 
 use crate::cleaners;
 use crate::ensure;
@@ -120,7 +120,8 @@ pub fn create(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
     }
     let index = graph.insert(node);
     graph.fill(index, 0);
-    // Only now: in a child that another thread forks, nobody would fill the object before its finalizer runs.
+    // Only now: in a child that another thread forks, nobody would fill the object before its
+    // finalizer runs.
     if !shape.is_pinned() {
         if random.u32(0..100) < options::get().links {
             finalizers::add_link(graph.node_mut(index));

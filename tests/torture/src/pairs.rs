@@ -1,7 +1,8 @@
 //! Ephemerons: a node's pairs, whose key is the node and whose values are others.
 //!
-//! Invariant: a pair gives the node and the value that the shadow knows as long as the node can be reached; a value that nothing else keeps lives as long as the node. When the node is gone, so
-//! is the pair. Used by who holds the graph.
+//! Invariant: a pair gives the node and the value that the shadow knows as long as the node can be
+//! reached; a value that nothing else keeps lives as long as the node. When the node is gone, so is
+//! the pair. Used by who holds the graph.
 
 use crate::ensure;
 use crate::node::Edge;

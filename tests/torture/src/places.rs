@@ -1,7 +1,7 @@
 //! Places: memory outside the heap whose words are roots, of every sort that a program can have.
 //!
-//! Invariant: the shadow knows what each slot of a place holds; nothing else of the run keeps an address of the heap in
-//! memory that is scanned. A place belongs to one graph.
+//! Invariant: the shadow knows what each slot of a place holds; nothing else of the run keeps an
+//! address of the heap in memory that is scanned. A place belongs to one graph.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
@@ -43,7 +43,8 @@ pub struct Place {
     pub edges: Vec<Option<Edge>>,
 }
 
-// SAFETY: the memory is used through the graph that the place is in, and that by one thread at a time.
+// SAFETY: the memory is used through the graph that the place is in, and that by one thread at a
+// time.
 unsafe impl Send for Place {}
 
 const STRETCHES: usize = 512;
@@ -83,7 +84,9 @@ impl Place {
         Self { sort, base: slots.as_ptr(), stride: 1, handles: None, edges }
     }
 
-    /// Freshly mapped memory, registered with the collector. Some places have an eighth of a page for a slot, so that they are large enough to be watched; all would be slow where they are not.
+    /// Freshly mapped memory, registered with the collector. Some places have an eighth of a page
+    /// for a slot, so that they are large enough to be watched; all would be slow where they are
+    /// not.
     pub fn registered(slots: usize) -> Option<Self> {
         let stride = if slots.is_multiple_of(16) { 64 } else { 1 };
         let bytes = slots * stride * 8;

@@ -1,4 +1,5 @@
-//! Seccomp filters that have the kernel refuse one system call, for the rest of the process and for what it becomes by `exec`.
+//! Seccomp filters that have the kernel refuse one system call, for the rest of the process and for
+//! what it becomes by `exec`.
 //!
 //! Invariant: all else is allowed. Called on the main thread; applies to every thread.
 
@@ -26,7 +27,8 @@ const fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }
 
-/// Goes on `jt` instructions further if the value is `k`, or has a bit of it (`BPF_JSET`), else `jf`.
+/// Goes on `jt` instructions further if the value is `k`, or has a bit of it (`BPF_JSET`), else
+/// `jf`.
 const fn jump(kind: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
     libc::sock_filter { code: (libc::BPF_JMP | kind | libc::BPF_K) as u16, jt, jf, k }
 }

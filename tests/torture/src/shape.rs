@@ -1,7 +1,7 @@
 //! Shapes of objects: how each is allocated, and which of its words may hold pointers.
 //!
-//! Invariant: a shadow stores a pointer that counts only in a word that the shape scans. Layouts are interned once
-//! per process. Used from every thread.
+//! Invariant: a shadow stores a pointer that counts only in a word that the shape scans. Layouts
+//! are interned once per process. Used from every thread.
 
 use crate::options;
 use core::ffi::c_void;

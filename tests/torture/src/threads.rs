@@ -1,6 +1,8 @@
-//! Threads of workers: begun through the collector's `pthread_create`, or by the standard library behind its back.
+//! Threads of workers: begun through the collector's `pthread_create`, or by the standard library
+//! behind its back.
 //!
-//! Invariant: who begins a thread waits for its end. What a worker leaves over is kept for the last audit.
+//! Invariant: who begins a thread waits for its end. What a worker leaves over is kept for the last
+//! audit.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::*};

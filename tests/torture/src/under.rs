@@ -1,6 +1,8 @@
-//! `neap-torture under`: becomes another program, with system calls refused as containers refuse them.
+//! `neap-torture under`: becomes another program, with system calls refused as containers refuse
+//! them.
 //!
-//! Invariant: what is said to be refused was seen to be before the program begins. On the only thread.
+//! Invariant: what is said to be refused was seen to be before the program begins. On the only
+//! thread.
 
 use crate::ensure;
 use crate::seccomp::{Call, refuse};

@@ -1,7 +1,8 @@
-//! Who points to an object that should be gone: every writable word of the process outside the heap that does, and where it lies.
+//! Who points to an object that should be gone: every writable word of the process outside the heap
+//! that does, and where it lies.
 //!
-//! Invariant: reads memory through /proc/self/mem, so a mapping that goes away meanwhile does no harm. Called by a
-//! thread that is about to fail.
+//! Invariant: reads memory through /proc/self/mem, so a mapping that goes away meanwhile does no
+//! harm. Called by a thread that is about to fail.
 
 use std::fmt::Write;
 use std::fs::File;

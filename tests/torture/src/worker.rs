@@ -1,8 +1,8 @@
-//! A worker: one mutator with a graph of its own, that does random operations on it, on the graph that all share, and on
-//! the collector.
+//! A worker: one mutator with a graph of its own, that does random operations on it, on the graph
+//! that all share, and on the collector.
 //!
-//! Invariant: with one worker and no forks everything that it does follows from the seed. Each runs on its own
-//! thread, begun by `threads`.
+//! Invariant: with one worker and no forks everything that it does follows from the seed. Each runs
+//! on its own thread, begun by `threads`.
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};

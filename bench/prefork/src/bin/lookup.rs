@@ -1,7 +1,10 @@
-//! `lookup`: from an address to its object's mark bit, by Neap's arithmetic, by binary search over blocks, and by linear search, for heaps from 1 MB to 8 GB.
+//! `lookup`: from an address to its object's mark bit, by Neap's arithmetic, by binary search over
+//! blocks, and by linear search, for heaps from 1 MB to 8 GB.
 //!
-//! Prints nanoseconds for a lookup as a table, and writes them as a plot; `lookup count WAY MB LOOKUPS` only does so many lookups, for an instruction counter: the difference of two counts
-//! is what the lookups took. Invariant: the three ways agree on every address, or the program ends with an error. One thread.
+//! Prints nanoseconds for a lookup as a table, and writes them as a plot;
+//! `lookup count WAY MB LOOKUPS` only does so many lookups, for an instruction counter: the
+//! difference of two counts is what the lookups took. Invariant: the three ways agree on every
+//! address, or the program ends with an error. One thread.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -66,7 +69,8 @@ fn scatter(state: &mut u64) -> usize {
     (*state >> 20) as usize
 }
 
-/// Makes the heap as large as asked, half of its objects marked; gives the same as a table of blocks.
+/// Makes the heap as large as asked, half of its objects marked; gives the same as a table of
+/// blocks.
 fn grow(blocks: &mut Vec<Block>, bytes: usize) -> Result<(), String> {
     while blocks.len() * BLOCK_BYTES < bytes {
         let first = api::allocate(OBJECT_BYTES, api::Kind::Leaf) as usize;

@@ -1,6 +1,8 @@
-/// Attributes of blocks. They are the label of the block's layout, so they cost nothing per object; the few blocks whose attributes the program changed are in a table.
+/// Attributes of blocks. They are the label of the block's layout, so they cost nothing per object;
+/// the few blocks whose attributes the program changed are in a table.
 ///
-/// Invariant: the table holds live objects only: what a cycle found dead is taken out before the world goes on. Under the lock of `shared_lock`; lookups skip it while the table is empty.
+/// Invariant: the table holds live objects only: what a cycle found dead is taken out before the
+/// world goes on. Under the lock of `shared_lock`; lookups skip it while the table is empty.
 module neap.attributes;
 
 import core.atomic : atomicLoad, atomicStore, MemoryOrder;
@@ -154,7 +156,8 @@ void forgetDead()
             remove(&changed[index]);
 }
 
-/// World stopped: blocks that were made without pointers and have some now are not scanned by the collector, so what they hold counts as roots until they die.
+/// World stopped: blocks that were made without pointers and have some now are not scanned by the
+/// collector, so what they hold counts as roots until they die.
 void nameScannedLeaves(RangeVisitor visit, void* visitor)
 {
     foreach (ref entry; changed[0 .. count])

@@ -1,6 +1,8 @@
-/// The part of neap.h that this package uses, word for word; `tests/d/declarations.c` checks numbers and sizes against the header.
+/// The part of neap.h that this package uses, word for word; `tests/d/declarations.c` checks
+/// numbers and sizes against the header.
 ///
-/// Invariant: what is declared `@nogc nothrow` neither throws nor calls D code, but for what says that it does. Called by the other files of this package, from any thread.
+/// Invariant: what is declared `@nogc nothrow` neither throws nor calls D code, but for what says
+/// that it does. Called by the other files of this package, from any thread.
 module neap.c;
 
 extern (C) nothrow:
@@ -85,7 +87,8 @@ alias EventCallback = extern (C) void function(int, void*) nothrow;
 alias Function = extern (C) void* function(void*) nothrow;
 alias Visitor = extern (C) void function(void*, size_t, int, void*) nothrow;
 
-// An allocation can run a cycle and its callbacks, which are this package's own and neither throw nor allocate from D.
+// An allocation can run a cycle and its callbacks, which are this package's own and neither throw
+// nor allocate from D.
 @nogc
 {
     void neap_init();

@@ -1,7 +1,10 @@
 /// Destructors of dead blocks.
 ///
-/// A block with the attribute FINALIZE has a finalizer of the library. When it is found dead, the library calls `found`, which only remembers the block; the destructor runs in D code's own frames, so that
-/// what it throws does not pass through the library. Invariant: a remembered block is a root until its destructor has begun, and then lies on a stack. Waiting blocks are under the lock of `shared_lock`.
+/// A block with the attribute FINALIZE has a finalizer of the library. When it is found dead, the
+/// library calls `found`, which only remembers the block; the destructor runs in D code's own
+/// frames, so that what it throws does not pass through the library. Invariant: a remembered block
+/// is a root until its destructor has begun, and then lies on a stack. Waiting blocks are under the
+/// lock of `shared_lock`.
 module neap.finalizers;
 
 import core.atomic : atomicLoad, atomicStore, MemoryOrder;
@@ -118,7 +121,8 @@ private struct Search
 void runInSegment(const scope void[] segment) nothrow
 {
     runReady();
-    // Blocks are listed with the world stopped, when nothing may be allocated: so room is made first, and again until it is enough.
+    // Blocks are listed with the world stopped, when nothing may be allocated: so room is made
+    // first, and again until it is enough.
     Search search;
     do
     {
@@ -132,7 +136,8 @@ void runInSegment(const scope void[] segment) nothrow
         if (!neap_object_at(start, &info))
             continue;
         const bits = attributesOf(info);
-        if (!hasDestructor(info, bits) || !rt_hasFinalizerInSegment(start, info.bytes, bits, segment))
+        if (!hasDestructor(info, bits) ||
+            !rt_hasFinalizerInSegment(start, info.bytes, bits, segment))
             continue;
         unwatch(start);
         change(info, bits & ~BlkAttr.FINALIZE);

@@ -1,6 +1,7 @@
 /// From `TypeInfo.rtInfo` to layouts: which words of a block may be pointers.
 ///
-/// Invariant: a layout names every word that may be one. Where nothing certain is known the block is scanned whole. Reading the table takes no lock; called from any thread.
+/// Invariant: a layout names every word that may be one. Where nothing certain is known the block
+/// is scanned whole. Reading the table takes no lock; called from any thread.
 module neap.layouts;
 
 import core.atomic : atomicLoad, atomicOp, atomicStore, MemoryOrder;
@@ -11,7 +12,8 @@ import neap.shared_lock;
 import neap.versions;
 
 private enum size_t places = 1 << 14;
-/// Search no further than this: a full neighbourhood makes blocks that are scanned whole, which is right too.
+/// Search no further than this: a full neighbourhood makes blocks that are scanned whole, which is
+/// right too.
 private enum size_t probes = 64;
 
 private struct Known
@@ -30,7 +32,9 @@ bool initializeLayouts() nothrow @nogc
     return table !is null;
 }
 
-/// What this thread asked for lately, by type and attributes: most programs ask for few types again and again, and asking a `TypeInfo` takes longer than an allocation. Types made at run time are not kept.
+/// What this thread asked for lately, by type and attributes: most programs ask for few types again
+/// and again, and asking a `TypeInfo` takes longer than an allocation. Types made at run time are
+/// not kept.
 private Recent[1 << 6] recent;
 /// What `unloads` was when they were asked.
 private uint recentUnloads;
@@ -67,7 +71,8 @@ uint layoutOf(const scope TypeInfo ti, size_t bytes, uint bits) nothrow
     return layout;
 }
 
-/// Code was unloaded: what is known of types may be wrong for those that come to lie where they did.
+/// Code was unloaded: what is known of types may be wrong for those that come to lie where they
+/// did.
 void forgetLayouts() nothrow @nogc
 {
     acquire();
@@ -132,7 +137,8 @@ private uint remember(size_t key, size_t start, uint layout) nothrow @nogc
     return layout;
 }
 
-/// The bits of a bitmap of one element, moved up by the prefix: a block's first words are then words of an element that begins before it.
+/// The bits of a bitmap of one element, moved up by the prefix: a block's first words are then
+/// words of an element that begins before it.
 private uint make(const(size_t)* bitmap, bool hasPrefix, uint bits) nothrow @nogc
 {
     enum size_t mostWords = 4096;

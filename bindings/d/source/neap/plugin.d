@@ -1,6 +1,8 @@
-/// The collector as druntime sees it: `core.gc.gcinterface.GC`, each member with its documented meaning. `docs/d.md` has them in a table.
+/// The collector as druntime sees it: `core.gc.gcinterface.GC`, each member with its documented
+/// meaning. `docs/d.md` has them in a table.
 ///
-/// Invariant: nothing here holds the lock of this package while it calls the library, but to stop the world. Members are called from any thread of D.
+/// Invariant: nothing here holds the lock of this package while it calls the library, but to stop
+/// the world. Members are called from any thread of D.
 module neap.plugin;
 
 import core.exception : onInvalidMemoryOperationError, onOutOfMemoryError;
@@ -193,7 +195,8 @@ final class NeapGC : GC
             return p;
         size_t got;
         void* moved;
-        if (bits == 0 && ti is null && info.layout != noLayout && old == neap_layout_label(info.layout) - 1)
+        if (bits == 0 && ti is null && info.layout != noLayout &&
+            old == neap_layout_label(info.layout) - 1)
             moved = allocateAs(info.layout, size, old);
         else
             moved = allocate(size, wanted, ti, got);
@@ -293,7 +296,8 @@ final class NeapGC : GC
         stats.numCollections = now.cycles;
         stats.totalPauseTime = nsecs(now.pauseTotalNs);
         stats.maxPauseTime = nsecs(now.pauseMaxNs);
-        // What the program's threads spend in the collector; what its own threads do beside them is not their time.
+        // What the program's threads spend in the collector; what its own threads do beside them is
+        // not their time.
         stats.totalCollectionTime = nsecs(now.pauseTotalNs + now.assistTotalNs);
         stats.maxCollectionTime = stats.maxPauseTime;
         return stats;

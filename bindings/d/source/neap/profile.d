@@ -1,4 +1,5 @@
-/// The summary at exit that `--DRT-gcopt=profile:1` asks for, in the words of druntime's own collector.
+/// The summary at exit that `--DRT-gcopt=profile:1` asks for, in the words of druntime's own
+/// collector.
 ///
 /// Called once, by the thread that ends the program.
 module neap.profile;

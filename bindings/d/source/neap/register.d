@@ -1,6 +1,8 @@
-/// Registers the collector with druntime before `main`: `--DRT-gcopt=gc:neap`, and `gc:neap-precise` for layouts from type information.
+/// Registers the collector with druntime before `main`: `--DRT-gcopt=gc:neap`, and
+/// `gc:neap-precise` for layouts from type information.
 ///
-/// Invariant: a program that does not choose it pays nothing; the library starts when druntime makes the collector. The linker is told to keep this file by the name of its constructor.
+/// Invariant: a program that does not choose it pays nothing; the library starts when druntime
+/// makes the collector. The linker is told to keep this file by the name of its constructor.
 module neap.register;
 
 import core.gc.gcinterface : GC;
@@ -45,7 +47,8 @@ private GC create(bool isPrecise)
     auto memory = malloc(__traits(classInstanceSize, NeapGC));
     if (memory is null || !initializeAttributes() || !initializeLayouts() || !initializeWorld())
     {
-        fprintf(stderr, "neap: the collector cannot start: no memory, or it has another host in this process; choose another with --DRT-gcopt=gc:conservative\n");
+        fprintf(stderr,
+            "neap: the collector cannot start: no memory, or it has another host in this process; choose another with --DRT-gcopt=gc:conservative\n");
         exit(1);
     }
     return emplace!NeapGC(memory[0 .. __traits(classInstanceSize, NeapGC)], isPrecise);

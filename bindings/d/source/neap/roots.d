@@ -1,6 +1,8 @@
-/// Roots and ranges that the runtime and the program register: `addRoot`, `addRange`, and iteration over them.
+/// Roots and ranges that the runtime and the program register: `addRoot`, `addRange`, and iteration
+/// over them.
 ///
-/// Invariant: under the lock of `shared_lock`; named to the collector by `world.d` with the world stopped. A root registered twice is one root, as in druntime's own collector.
+/// Invariant: under the lock of `shared_lock`; named to the collector by `world.d` with the world
+/// stopped. A root registered twice is one root, as in druntime's own collector.
 module neap.roots;
 
 import core.gc.gcinterface : Range, Root;

@@ -1,7 +1,9 @@
-/// The one lock of this package: over roots, attributes that were changed, and objects that wait for their destructor.
+/// The one lock of this package: over roots, attributes that were changed, and objects that wait
+/// for their destructor.
 ///
-/// Invariant: whoever stops the world takes it before any thread is stopped, so with the world stopped no other thread holds it, and what it protects can be read. Recursive, since a
-/// delegate that walks the roots may allocate and so stop the world.
+/// Invariant: whoever stops the world takes it before any thread is stopped, so with the world
+/// stopped no other thread holds it, and what it protects can be read. Recursive, since a delegate
+/// that walks the roots may allocate and so stop the world.
 module neap.shared_lock;
 
 import core.sys.posix.pthread;

@@ -1,7 +1,10 @@
-/// The world is druntime's: its threads stop by its own signal, and it says where their stacks and thread-local storage are.
+/// The world is druntime's: its threads stop by its own signal, and it says where their stacks and
+/// thread-local storage are.
 ///
-/// Invariant: a thread that is inside the library when druntime's signal reaches it goes on and raises the signal again when it is out (`neap_world_may_stop`). Whoever stops the world takes the lock
-/// of `shared_lock` first, then druntime's. Called by the library on the thread that drives a stop; the signal handler on every thread that is stopped.
+/// Invariant: a thread that is inside the library when druntime's signal reaches it goes on and
+/// raises the signal again when it is out (`neap_world_may_stop`). Whoever stops the world takes
+/// the lock of `shared_lock` first, then druntime's. Called by the library on the thread that
+/// drives a stop; the signal handler on every thread that is stopped.
 module neap.world;
 
 import core.sys.posix.pthread : pthread_kill, pthread_self;
@@ -90,7 +93,8 @@ void event(int step, void*)
     }
 }
 
-/// Druntime installs its handler when it starts its threads, and the program may have chosen the signal.
+/// Druntime installs its handler when it starts its threads, and the program may have chosen the
+/// signal.
 void standBeforeDruntime() @nogc
 {
     foreach (number; 1 .. 65)

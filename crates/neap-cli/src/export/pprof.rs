@@ -1,7 +1,10 @@
-//! A recording's sampled allocation sites as a pprof heap profile: what was allocated at each site and what of it is still there, objects and bytes.
+//! A recording's sampled allocation sites as a pprof heap profile: what was allocated at each site
+//! and what of it is still there, objects and bytes.
 //!
-//! Invariant: addresses and the files they come from are all that is said of code; `go tool pprof` finds functions and lines itself, from the same files. Samples are weighed so that the
-//! expected values are those of all allocations. The messages are those of pprof's `profile.proto`, as far as they are used. Pure.
+//! Invariant: addresses and the files they come from are all that is said of code; `go tool pprof`
+//! finds functions and lines itself, from the same files. Samples are weighed so that the expected
+//! values are those of all allocations. The messages are those of pprof's `profile.proto`, as far
+//! as they are used. Pure.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -160,7 +163,8 @@ struct Segment {
     offset: u64,
 }
 
-/// A module's code, as its file says; where that cannot be read any more, the whole module as if it were the file.
+/// A module's code, as its file says; where that cannot be read any more, the whole module as if it
+/// were the file.
 fn segments(module: &Module) -> Vec<Segment> {
     let whole = || vec![Segment { start: module.start, end: module.end, offset: 0 }];
     let Ok(file) = std::fs::read(&module.path) else { return whole() };

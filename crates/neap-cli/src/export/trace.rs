@@ -1,6 +1,8 @@
-//! A recording as a trace in Chrome's JSON format, which Perfetto reads too: cycles, their steps and stops on tracks of their own, the heap's size as counters.
+//! A recording as a trace in Chrome's JSON format, which Perfetto reads too: cycles, their steps
+//! and stops on tracks of their own, the heap's size as counters.
 //!
-//! Invariant: events on a track nest or follow each other; times are microseconds since the recording began. Names of steps and figures are those of docs/events.md. Pure.
+//! Invariant: events on a track nest or follow each other; times are microseconds since the
+//! recording began. Names of steps and figures are those of docs/events.md. Pure.
 
 use neap_record::{Cycle, CycleEvent, Figure, Recording};
 use serde_json::{Map, Value, json};
@@ -49,7 +51,8 @@ pub fn text(recording: &Recording) -> String {
     text + "\n]}\n"
 }
 
-/// When a cycle began: its first step if that was recorded, else as long before its end as its parts took, but not before the last one's end.
+/// When a cycle began: its first step if that was recorded, else as long before its end as its
+/// parts took, but not before the last one's end.
 fn began(cycle: &Cycle, starts: &[u64], before: u64) -> u64 {
     let told = starts.iter().copied().rfind(|start| *start <= cycle.ended_ns);
     let parts = cycle.arm_ns + cycle.first_ns + cycle.mark_ns + cycle.pause_ns;
@@ -61,7 +64,8 @@ fn times(steps: &[(CycleEvent, u64)], wanted: CycleEvent) -> impl Iterator<Item 
     steps.iter().filter(move |(step, _)| *step == wanted).map(|(_, at)| *at)
 }
 
-/// Beginnings and ends that belong together: a beginning whose end was lost, or the other way round, is left out.
+/// Beginnings and ends that belong together: a beginning whose end was lost, or the other way
+/// round, is left out.
 fn pairs(steps: &[(CycleEvent, u64)], from: CycleEvent, to: CycleEvent) -> Vec<(u64, u64)> {
     let mut pairs = Vec::new();
     let mut begun = None;

@@ -1,4 +1,5 @@
-//! Draws a history on a terminal of any size. Pure: what is drawn depends on the history and the frame only.
+//! Draws a history on a terminal of any size. Pure: what is drawn depends on the history and the
+//! frame only.
 
 use super::figures::{bytes, duration, rows};
 use super::history::History;
@@ -11,7 +12,8 @@ use ratatui::widgets::{Block, Gauge, Paragraph, Row, Sparkline, Table};
 /// Height of a chart with its border.
 const CHART: u16 = 7;
 
-/// Draws the view: how full the heap is, the figures, allocation and heap over time, and below them the last lines of the program's output, if there are any.
+/// Draws the view: how full the heap is, the figures, allocation and heap over time, and below them
+/// the last lines of the program's output, if there are any.
 pub fn draw(frame: &mut Frame, history: &History, output: &[String]) {
     let rows_height = rows(history).len() as u16;
     let charts = if frame.area().height >= rows_height + 3 + CHART { CHART } else { 0 };

@@ -52,7 +52,8 @@ impl History {
         &self.looks.front().expect("drawn after a look").page
     }
 
-    /// How much `figure` grew in a second, by the looks of the last two seconds (or the last two looks); None before there are two.
+    /// How much `figure` grew in a second, by the looks of the last two seconds (or the last two
+    /// looks); None before there are two.
     pub fn rate(&self, figure: impl Fn(&Page) -> u64) -> Option<f64> {
         let last = self.looks.back()?;
         let since = last.at.saturating_sub(Duration::from_secs(2));

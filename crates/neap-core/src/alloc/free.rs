@@ -1,6 +1,8 @@
-//! Explicit free: that a cell is dead now is checked before it is believed; while marking is under way it is put off `[alloc.why.put_off]`.
+//! Explicit free: that a cell is dead now is checked before it is believed; while marking is under
+//! way it is put off `[alloc.why.put_off]`.
 //!
-//! Invariant: a wrong pointer changes nothing and is named for what it is. In a critical section of the thread that frees.
+//! Invariant: a wrong pointer changes nothing and is named for what it is. In a critical section of
+//! the thread that frees.
 
 use core::sync::atomic::Ordering::*;
 
@@ -24,7 +26,8 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
     if !heap.contains(address.0) {
         return Err(FreeError::NotInHeap);
     }
-    // Under the lock from the first look on: a sweep of this block would otherwise come between looking and freeing.
+    // Under the lock from the first look on: a sweep of this block would otherwise come between
+    // looking and freeing.
     let mut inner = heap.inner();
     let cell = heap.object_at(address.0).ok_or(FreeError::AlreadyFree)?;
     if cell.start != address {

@@ -1,7 +1,8 @@
 //! Objects larger than the largest class: pages of their own.
 //!
-//! Invariant: the object reads as zero (unless leaf) before its allocation bit makes it one. Zeroing happens outside the critical section, since it takes as long
-//! as the object is large. Called by the thread that allocates.
+//! Invariant: the object reads as zero (unless leaf) before its allocation bit makes it one.
+//! Zeroing happens outside the critical section, since it takes as long as the object is large.
+//! Called by the thread that allocates.
 //!
 //! # Safety
 //!
@@ -31,7 +32,8 @@ pub struct Unborn {
     pub fresh: bool,
 }
 
-/// Takes pages for `requested` bytes, and notes them in `note`, the thread's own, until they are an object: where another thread forks meanwhile, the child gives them back. In a critical section.
+/// Takes pages for `requested` bytes, and notes them in `note`, the thread's own, until they are an
+/// object: where another thread forks meanwhile, the child gives them back. In a critical section.
 pub fn take(
     heap: &Heap,
     note: &AtomicU32,
@@ -45,7 +47,8 @@ pub fn take(
     })
 }
 
-/// Takes pages and makes them an object at once: one that need not be zeroed. In a critical section.
+/// Takes pages and makes them an object at once: one that need not be zeroed. In a critical
+/// section.
 pub fn take_born(
     heap: &Heap,
     kind: Kind,

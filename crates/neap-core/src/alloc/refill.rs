@@ -1,6 +1,8 @@
-//! The slow path of a small allocation: the next run of the thread's block, the next block with free cells, a new block.
+//! The slow path of a small allocation: the next run of the thread's block, the next block with
+//! free cells, a new block.
 //!
-//! Invariant: a run is zeroed (unless leaf) before its allocation bits are set, and marked with them while objects are born marked. Called by its thread in a critical section.
+//! Invariant: a run is zeroed (unless leaf) before its allocation bits are set, and marked with
+//! them while objects are born marked. Called by its thread in a critical section.
 //!
 //! # Safety
 //!
@@ -67,7 +69,9 @@ pub fn refill(
     }
 }
 
-/// Gives the fresh ones among `first` and the blocks after it their memory, neighbours together: they are about to be filled, and a fault for each page, beside other threads that have theirs, costs several times as much `[alloc.why.populate]`.
+/// Gives the fresh ones among `first` and the blocks after it their memory, neighbours together:
+/// they are about to be filled, and a fault for each page, beside other threads that have theirs,
+/// costs several times as much `[alloc.why.populate]`.
 fn populate(heap: &Heap, first: Granule) {
     let mut fresh = 0..0;
     let mut next = Some(first);

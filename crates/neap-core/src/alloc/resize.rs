@@ -1,6 +1,8 @@
-//! Whether an object can have another size where it is: within its cell, or by taking or giving the granules behind a large one.
+//! Whether an object can have another size where it is: within its cell, or by taking or giving the
+//! granules behind a large one.
 //!
-//! Invariant: the object's contents up to the smaller size stay. In a critical section of the thread that resizes.
+//! Invariant: the object's contents up to the smaller size stay. In a critical section of the
+//! thread that resizes.
 //!
 //! # Safety
 //!
@@ -18,11 +20,13 @@ use crate::heap::classes::LARGEST_SMALL;
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
 
-/// Memory that was used before is zeroed under the heap's lock, so at most this much: an object that would need more moves, and is zeroed without it. Larger: fewer copies; smaller: shorter waits for other threads.
+/// Memory that was used before is zeroed under the heap's lock, so at most this much: an object
+/// that would need more moves, and is zeroed without it. Larger: fewer copies; smaller: shorter
+/// waits for other threads.
 const MOST_ZEROED: usize = 1 << 20;
 
-/// Resizes an object in place to hold `requested` bytes; false if it has to move. `[alloc.rule.resize]`: it stays where it is while it
-/// would use at least half of its cell.
+/// Resizes an object in place to hold `requested` bytes; false if it has to move.
+/// `[alloc.rule.resize]`: it stays where it is while it would use at least half of its cell.
 pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     let bytes = cell.bytes();
     // The byte that the program did not ask for is not the object's own.
@@ -30,7 +34,8 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     if cell.header.state() == State::Small {
         let fits = requested <= bytes && requested * 2 >= bytes;
         if fits && cell.header.scan() != Scan::Leaf {
-            // What lies behind the object is scanned with it, and is the object's again when it grows.
+            // What lies behind the object is scanned with it, and is the object's again when it
+            // grows.
             let own = requested - past_end;
             // SAFETY: the rest of the cell is nobody else's.
             unsafe { cell.start.add(own).pointer::<u8>().write_bytes(0, bytes - own) };
@@ -44,7 +49,8 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     let wants = wanted.div_ceil(GRANULE_BYTES);
     let old = cell.header.requested() - past_end;
     if requested < old && heap.state.has_snapshot() && cell.header.scan() != Scan::Leaf {
-        // Markers are to see it as it was, up to its old end: it stays as large, or another takes its place.
+        // Markers are to see it as it was, up to its old end: it stays as large, or another takes
+        // its place.
         return wants * 2 >= had;
     }
     if wants > had {

@@ -1,8 +1,10 @@
-//! A run: neighbouring free cells that one thread hands out by moving a cursor. The shape is shared with `neap_inline.h`.
+//! A run: neighbouring free cells that one thread hands out by moving a cursor. The shape is shared
+//! with `neap_inline.h`.
 //!
-//! Invariant `[alloc.inv.run]`: cells from the cursor to the limit are zeroed (unless leaf), have their allocation bits set and belong to the thread, also over a
-//! cycle: a thread stopped between reading and writing the cursor goes on as if nothing had been. Written by its thread; read by others while
-//! it is stopped.
+//! Invariant `[alloc.inv.run]`: cells from the cursor to the limit are zeroed (unless leaf), have
+//! their allocation bits set and belong to the thread, also over a cycle: a thread stopped between
+//! reading and writing the cursor goes on as if nothing had been. Written by its thread; read by
+//! others while it is stopped.
 //!
 //! # Safety
 //!
@@ -46,7 +48,8 @@ pub struct Run {
 
 const _: () = assert!(LARGEST_SMALL <= u16::MAX as usize);
 
-/// What the blocks that a thread takes at once for a space hold at most. Larger: fewer threads meet at the heap's lock; smaller: less memory that only one thread can use.
+/// What the blocks that a thread takes at once for a space hold at most. Larger: fewer threads meet
+/// at the heap's lock; smaller: less memory that only one thread can use.
 const TAKEN_AT_ONCE: usize = 128 << 10;
 
 impl Run {
@@ -59,9 +62,11 @@ impl Run {
             return 0;
         }
         self.cursor.store(end, Relaxed);
-        // The cursor has moved before anything is stored into the cell: who stops this thread must know the cell as allocated.
+        // The cursor has moved before anything is stored into the cell: who stops this thread must
+        // know the cell as allocated.
         compiler_fence(SeqCst);
-        // SAFETY: what lies below the limit of a run lies in the heap, which does not begin at 0; no cell has 0 bytes. Spares whoever asks for a cell a second look.
+        // SAFETY: what lies below the limit of a run lies in the heap, which does not begin at 0;
+        // no cell has 0 bytes. Spares whoever asks for a cell a second look.
         unsafe { core::hint::assert_unchecked(cursor != 0) };
         cursor
     }
@@ -82,7 +87,8 @@ impl Run {
         self.block.store(block.map_or(NONE, |block| block.0), Relaxed);
     }
 
-    /// How many further blocks to take with one of `block_bytes`: twice as many each time, and none at first, so that a space that is little used keeps no memory from the others.
+    /// How many further blocks to take with one of `block_bytes`: twice as many each time, and none
+    /// at first, so that a space that is little used keeps no memory from the others.
     pub fn take_further(&self, block_bytes: usize) -> usize {
         let further = self.further.load(Relaxed);
         let most = (TAKEN_AT_ONCE / block_bytes).saturating_sub(1);
@@ -125,7 +131,8 @@ pub struct Local {
     unshown: Cell<usize>,
     /// Its lane, below [`LANES`]; written before any other thread knows of it.
     lane: Cell<usize>,
-    /// A bit for each fixed run that ever had cells: the others need not be looked at, least of all by who stopped the thread and has none of them in its cache. Written by its thread.
+    /// A bit for each fixed run that ever had cells: the others need not be looked at, least of all
+    /// by who stopped the thread and has none of them in its cache. Written by its thread.
     used: [AtomicU64; FIXED_SPACES.div_ceil(64)],
     /// Which of its objects are sampled.
     pub sampler: Sampler,
@@ -133,9 +140,11 @@ pub struct Local {
 
 /// The lane of the next thread.
 static NEXT_LANE: AtomicU32 = AtomicU32::new(0);
-/// Bytes that a thread has to have allocated before others see it. Larger: less traffic between processors.
+/// Bytes that a thread has to have allocated before others see it. Larger: less traffic between
+/// processors.
 const SHOWN_AT_ONCE: usize = 512 << 10;
-/// Bytes that a thread reports at once. Larger: less traffic between processors; smaller: a more exact trigger.
+/// Bytes that a thread reports at once. Larger: less traffic between processors; smaller: a more
+/// exact trigger.
 const REPORTED_AT_ONCE: usize = 64 << 10;
 const TYPED_BYTES: usize = (MOST_SPACES - FIXED_SPACES) * size_of::<Run>();
 
@@ -221,7 +230,8 @@ impl Local {
         run.cursor.store(cells.start, Relaxed);
     }
 
-    /// Reports bytes handed out to the heap's count, which all threads share: now and then, not for each run.
+    /// Reports bytes handed out to the heap's count, which all threads share: now and then, not for
+    /// each run.
     pub fn report(&self, heap: &Heap, bytes: usize) {
         let unreported = self.unreported.get() + bytes;
         if unreported < REPORTED_AT_ONCE {
@@ -251,7 +261,8 @@ impl Local {
         self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
     }
 
-    /// Objects and bytes handed out so far. Called from any thread; runs in use are read as they stand.
+    /// Objects and bytes handed out so far. Called from any thread; runs in use are read as they
+    /// stand.
     pub fn totals(&self) -> (u64, u64) {
         let (mut objects, mut bytes) = (self.objects.load(Relaxed), self.bytes.load(Relaxed));
         self.for_each_run(|run| {
@@ -264,7 +275,8 @@ impl Local {
         (objects, bytes)
     }
 
-    /// Before a cycle, its thread stopped: the cells it still holds are marked, and it forgets its blocks, whose other free cells will be found again.
+    /// Before a cycle, its thread stopped: the cells it still holds are marked, and it forgets its
+    /// blocks, whose other free cells will be found again.
     pub fn settle(&self, heap: &Heap) {
         self.for_each_run(|run| {
             run.drop_blocks(heap, |_| {});
@@ -279,7 +291,9 @@ impl Local {
         });
     }
 
-    /// Gives up the cells that it holds and the blocks they come from: they are free, and everybody's. Called by its thread in a critical section, or when there is no such thread any more.
+    /// Gives up the cells that it holds and the blocks they come from: they are free, and
+    /// everybody's. Called by its thread in a critical section, or when there is no such thread any
+    /// more.
     pub fn let_go(&self, heap: &Heap) {
         let mut inner = heap.inner();
         self.for_each_run(|run| {
@@ -287,14 +301,16 @@ impl Local {
             let rest = run.rest();
             run.limit.store(run.cursor.load(Relaxed), Relaxed);
             run.drop_blocks(heap, |block| inner.note_free_cell(heap, block));
-            // While marking is under way the cells stay as they are, and the sweep finds them; in a frozen block until it is unfrozen, since no one would get them.
+            // While marking is under way the cells stay as they are, and the sweep finds them; in a
+            // frozen block until it is unfrozen, since no one would get them.
             if !rest.is_empty()
                 && !heap.state.marking.load(Relaxed)
                 && let Some(cell) = heap.cell_at(rest.start)
                 && !cell.header.is_frozen()
             {
                 let cells = cell.index.0..cell.index.0 + (rest.len() / run.cell_bytes()) as u32;
-                // What comes back was zeroed but its block no longer counts as fresh, so it is zeroed again when handed out.
+                // What comes back was zeroed but its block no longer counts as fresh, so it is
+                // zeroed again when handed out.
                 heap.header(cell.block).fresh.store(0, Relaxed);
                 cell.bits.set_range(cells, true, true, false);
                 inner.note_free_cell(heap, cell.block);

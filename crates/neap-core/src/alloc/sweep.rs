@@ -1,4 +1,5 @@
-//! Finishing a sweep in the background or before the next cycle, in steps that keep the heap's lock short.
+//! Finishing a sweep in the background or before the next cycle, in steps that keep the heap's lock
+//! short.
 //!
 //! Called by the collector's thread, and by who begins a cycle.
 

@@ -1,6 +1,7 @@
 //! Making objects.
 //!
-//! Invariant: null only when there is no memory and the out-of-memory callback gave none. From any thread, which is attached by its first object.
+//! Invariant: null only when there is no memory and the out-of-memory callback gave none. From any
+//! thread, which is attached by its first object.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -15,7 +16,9 @@ pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
     allocation::allocate(bytes, kind)
 }
 
-/// The same in two halves, for front ends that have something to do besides when an object is not there at once: null if the thread has no cell at hand, then [`allocate_otherwise`] makes the object.
+/// The same in two halves, for front ends that have something to do besides when an object is not
+/// there at once: null if the thread has no cell at hand, then [`allocate_otherwise`] makes the
+/// object.
 #[inline(always)]
 pub fn allocate_at_once(bytes: usize, kind: Kind) -> *mut u8 {
     allocation::at_once(bytes, kind)

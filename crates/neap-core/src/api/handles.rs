@@ -1,6 +1,7 @@
 //! Handles, ephemerons and domains as front ends see them.
 //!
-//! Threads: as in [`super`]. Nothing here takes a lock. A handle is a number that stays unique for the life of the process: one that was freed, or never was one, gives an error.
+//! Threads: as in [`super`]. Nothing here takes a lock. A handle is a number that stays unique for
+//! the life of the process: one that was freed, or never was one, gives an error.
 
 use core::ffi::c_void;
 
@@ -89,7 +90,8 @@ pub fn open_domain() -> Option<DomainId> {
     process::open_domain()
 }
 
-/// Closes a domain and frees all its handles; gives how many. None if it is not open, or the default one.
+/// Closes a domain and frees all its handles; gives how many. None if it is not open, or the
+/// default one.
 pub fn close_domain(domain: DomainId) -> Option<usize> {
     process::close_domain(domain)
 }

@@ -1,6 +1,7 @@
 //! Labels of layouts: the program's own mark on objects that are scanned alike.
 //!
-//! Invariant: a layout and its label never change, so both are read without a lock. Called from any thread.
+//! Invariant: a layout and its label never change, so both are read without a lock. Called from any
+//! thread.
 
 use super::{LayoutError, LayoutId, Shape, raw_shape};
 use crate::heap::HEAP;

@@ -1,6 +1,7 @@
 //! Monitors as front ends see them.
 //!
-//! Threads: as in [`super`]. `object` is an object's start. Times are nanoseconds; None is for ever.
+//! Threads: as in [`super`]. `object` is an object's start. Times are nanoseconds; None is for
+//! ever.
 
 use core::ffi::c_void;
 

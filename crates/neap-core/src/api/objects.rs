@@ -1,4 +1,5 @@
-//! Questions about one object, and changes of it, that front ends for languages need besides the usual.
+//! Questions about one object, and changes of it, that front ends for languages need besides the
+//! usual.
 //!
 //! Invariant: an address is looked up before it is believed. Called from any thread.
 
@@ -8,8 +9,9 @@ use super::Kind;
 use crate::heap::HEAP;
 use crate::runtime::allocate;
 
-/// Makes the object that starts at `object` at least `bytes` long without moving it; the bytes that it has now, None if that cannot be, or no object starts there.
-/// What it gained reads as zero unless it is not scanned.
+/// Makes the object that starts at `object` at least `bytes` long without moving it; the bytes that
+/// it has now, None if that cannot be, or no object starts there. What it gained reads as zero
+/// unless it is not scanned.
 pub fn resize_in_place(object: NonNull<u8>, bytes: usize) -> Option<usize> {
     allocate::resize_in_place(object.as_ptr(), bytes)
 }
@@ -19,15 +21,18 @@ pub fn mark_bit(object: usize) -> bool {
     HEAP.is_marked(object)
 }
 
-/// Sets or clears an object's mark bit: only under [`with_stopped_world`](super::with_stopped_world) or in an event callback between `Stopped` and `BeforeResume`.
+/// Sets or clears an object's mark bit: only under
+/// [`with_stopped_world`](super::with_stopped_world) or in an event callback between `Stopped` and
+/// `BeforeResume`.
 pub fn set_mark_bit(object: usize, on: bool) {
     if let Some(cell) = HEAP.object_at(object) {
         cell.bits.set_range(cell.index.0..cell.index.0 + 1, true, false, on);
     }
 }
 
-/// Calls `f` with start, bytes, kind and mark of every object: only under [`with_stopped_world`](super::with_stopped_world) or in an event callback between `Stopped` and `BeforeResume`. Cells
-/// of runs that threads hold are among them.
+/// Calls `f` with start, bytes, kind and mark of every object: only under
+/// [`with_stopped_world`](super::with_stopped_world) or in an event callback between `Stopped` and
+/// `BeforeResume`. Cells of runs that threads hold are among them.
 pub fn for_each_object(mut f: impl FnMut(usize, usize, Kind, bool)) {
     HEAP.for_each_block(|block, header| {
         let kind = Kind::from_parts(header.scan(), header.is_uncollectable());

@@ -7,13 +7,15 @@ use crate::heap::HEAP;
 use crate::runtime::prefork as before;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Collects, makes permanent what lives then, and prepares the heap so that children of `fork` share as much as can be. False if collections are disabled or held off by this thread.
+/// Collects, makes permanent what lives then, and prepares the heap so that children of `fork`
+/// share as much as can be. False if collections are disabled or held off by this thread.
 pub fn prefork() -> bool {
     super::initialize();
     before::prefork()
 }
 
-/// Collects, and makes permanent what lives then: later cycles neither mark nor sweep it. False as [`prefork`].
+/// Collects, and makes permanent what lives then: later cycles neither mark nor sweep it. False as
+/// [`prefork`].
 pub fn freeze() -> bool {
     super::initialize();
     frozen::freeze()

@@ -1,8 +1,10 @@
-//! Mark bits and allocation bits of a block, side by side outside the heap: word 2i holds 64 mark bits, word 2i+1 the allocation bits
-//! of the same 64 cells, so that a marker that checks one and sets the other touches one cache line.
+//! Mark bits and allocation bits of a block, side by side outside the heap: word 2i holds 64 mark
+//! bits, word 2i+1 the allocation bits of the same 64 cells, so that a marker that checks one and
+//! sets the other touches one cache line.
 //!
-//! Invariant `[heap.inv.bits]`: a cell that is marked is allocated, except while its block waits to be swept. Bits past the last cell are clear.
-//! Mark bits are written by markers, allocation bits by the thread that owns the block's free cells or frees one of them.
+//! Invariant `[heap.inv.bits]`: a cell that is marked is allocated, except while its block waits to
+//! be swept. Bits past the last cell are clear. Mark bits are written by markers, allocation bits
+//! by the thread that owns the block's free cells or frees one of them.
 //!
 //! # Safety
 //!
@@ -68,7 +70,8 @@ impl<'a> Bits<'a> {
         self.word(word + 1).load(Relaxed) & bit != 0
     }
 
-    /// Marks the cell if it is allocated and not marked yet; says whether it did. With `SHARED`, other markers may do the same.
+    /// Marks the cell if it is allocated and not marked yet; says whether it did. With `SHARED`,
+    /// other markers may do the same.
     #[inline(always)]
     pub fn mark<const SHARED: bool>(self, cell: CellIndex) -> bool {
         let (word, bit) = place(cell);
@@ -84,7 +87,8 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Sets (`on`) or clears the mark bits, the allocation bits or both of a range of cells, atomically word by word.
+    /// Sets (`on`) or clears the mark bits, the allocation bits or both of a range of cells,
+    /// atomically word by word.
     pub fn set_range(self, cells: Range<u32>, mark: bool, allocated: bool, on: bool) {
         let mut cell = cells.start;
         while cell < cells.end {
@@ -93,7 +97,8 @@ impl<'a> Bits<'a> {
             let word = cell as usize / 64 * 2;
             for word in (mark.then_some(word)).into_iter().chain(allocated.then_some(word + 1)) {
                 match (mask, on) {
-                    // What the other bits are does not matter where there are none, and a plain store need not wait for the zeros that were written before it.
+                    // What the other bits are does not matter where there are none, and a plain
+                    // store need not wait for the zeros that were written before it.
                     (u64::MAX, true) => self.word(word).store(u64::MAX, Release),
                     (u64::MAX, false) => self.word(word).store(0, Relaxed),
                     (_, true) => _ = self.word(word).fetch_or(mask, Relaxed),
@@ -104,7 +109,8 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Makes the only cell of a block allocated, while nobody else writes its bits: unlike [`Self::set_range`] it need not wait for what was stored before.
+    /// Makes the only cell of a block allocated, while nobody else writes its bits: unlike
+    /// [`Self::set_range`] it need not wait for what was stored before.
     pub fn bear_only(self, marked: bool) {
         self.word(0).store(marked as u64, Relaxed);
         self.word(1).store(1, Release);
@@ -143,7 +149,8 @@ impl<'a> Bits<'a> {
         live
     }
 
-    /// Marks what is allocated; gives the number of such cells. Writes only what changes: the memory may be shared with other processes.
+    /// Marks what is allocated; gives the number of such cells. Writes only what changes: the
+    /// memory may be shared with other processes.
     pub fn mark_allocated(self, cells: u32) -> u32 {
         let mut live = 0;
         for word in 0..cells.div_ceil(64) as usize {
@@ -182,7 +189,8 @@ impl<'a> Bits<'a> {
         Some(start..self.next::<0>(start, cells, false).unwrap_or(cells))
     }
 
-    /// The next cell at or after `from` whose bit is `on`: its mark bit (`WHICH` 0) or allocation bit (1).
+    /// The next cell at or after `from` whose bit is `on`: its mark bit (`WHICH` 0) or allocation
+    /// bit (1).
     fn next<const WHICH: usize>(self, from: u32, cells: u32, on: bool) -> Option<u32> {
         let flip = if on { 0 } else { u64::MAX };
         let mut cell = from;

@@ -1,7 +1,9 @@
-//! Size classes: every 8 bytes to 128, then eight steps to each doubling up to 32 KiB, so that rounding wastes at most 12.5 %.
+//! Size classes: every 8 bytes to 128, then eight steps to each doubling up to 32 KiB, so that
+//! rounding wastes at most 12.5 %.
 //!
-//! Invariant: the class of a size is the smallest whose cells hold it, and a size that is a multiple of a power of two A gets cells whose
-//! size is a multiple of A. Pure; `neap_inline.h` computes the same classes and a test compares them. Called from any thread.
+//! Invariant: the class of a size is the smallest whose cells hold it, and a size that is a
+//! multiple of a power of two A gets cells whose size is a multiple of A. Pure; `neap_inline.h`
+//! computes the same classes and a test compares them. Called from any thread.
 
 use crate::addr::{CellIndex, GRANULE_BYTES};
 

@@ -1,6 +1,8 @@
-//! Which granules of the committed chunks are free, and which of the free ones still hold memory of the system.
+//! Which granules of the committed chunks are free, and which of the free ones still hold memory of
+//! the system.
 //!
-//! Invariant `[heap.inv.granules]`: a granule is free here exactly when it is no block's first granule and no block's further one. A free granule that is not dirty reads as zero. Pure
+//! Invariant `[heap.inv.granules]`: a granule is free here exactly when it is no block's first
+//! granule and no block's further one. A free granule that is not dirty reads as zero. Pure
 //! bookkeeping under the heap's lock: it makes no system call and touches no object.
 
 mod bounds;
@@ -16,7 +18,8 @@ type Mask = u128;
 const ALL: Mask = Mask::MAX;
 const _: () = assert!(CHUNK_GRANULES == Mask::BITS as usize);
 
-/// What the objects of a chunk hold: pointer-free ones are kept apart, so that they need no watching.
+/// What the objects of a chunk hold: pointer-free ones are kept apart, so that they need no
+/// watching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Content {
@@ -91,7 +94,8 @@ fn by_chunk(first: Granule, count: usize) -> impl Iterator<Item = (usize, Mask)>
 
 /// The lowest place where `count` bits are set in a row.
 fn fit(free: Mask, count: usize) -> Option<usize> {
-    // Bit i of `runs` says that `have` bits from i on are set; doubling `have` takes log(count) steps.
+    // Bit i of `runs` says that `have` bits from i on are set; doubling `have` takes log(count)
+    // steps.
     let (mut runs, mut have) = (free, 1);
     while have < count && runs != 0 {
         let step = have.min(count - have);
@@ -215,7 +219,8 @@ impl Granules {
         dirty == 0
     }
 
-    /// Takes exactly these granules if they are all free: for an object that grows in place. Says whether they are fresh.
+    /// Takes exactly these granules if they are all free: for an object that grows in place. Says
+    /// whether they are fresh.
     pub fn take_at(&mut self, first: Granule, count: usize, content: Content) -> Option<bool> {
         self.dirty_at(first, count, content)?;
         let mut fresh = true;
@@ -225,7 +230,8 @@ impl Granules {
         Some(fresh)
     }
 
-    /// How many of these granules are not fresh; None if one of them is in use, or not to be had for a content.
+    /// How many of these granules are not fresh; None if one of them is in use, or not to be had
+    /// for a content.
     fn dirty_at(&self, first: Granule, count: usize, content: Content) -> Option<usize> {
         let mut dirty = 0;
         for (index, granules) in by_chunk(first, count) {
@@ -238,7 +244,9 @@ impl Granules {
         Some(dirty)
     }
 
-    /// Chunks to be committed at the end before [`Granules::take_at`] can take these granules; None if they would not do, since some of those before are in use, or used before where they are to be fresh.
+    /// Chunks to be committed at the end before [`Granules::take_at`] can take these granules; None
+    /// if they would not do, since some of those before are in use, or used before where they are
+    /// to be fresh.
     pub fn chunks_wanted_at(
         &self,
         first: Granule,
@@ -274,8 +282,9 @@ impl Granules {
         }
     }
 
-    /// The next free granules at or after chunk `from` that hold memory and were freed before `before_ms`: they count as clean from now on.
-    /// The caller gives them back to the system before it lets the lock go. Also says the chunk to go on from.
+    /// The next free granules at or after chunk `from` that hold memory and were freed before
+    /// `before_ms`: they count as clean from now on. The caller gives them back to the system
+    /// before it lets the lock go. Also says the chunk to go on from.
     pub fn next_to_clean(
         &mut self,
         from: usize,
@@ -299,7 +308,8 @@ impl Granules {
         None
     }
 
-    /// Takes back what [`Granules::next_to_clean`] said of these granules: the system did not take their memory.
+    /// Takes back what [`Granules::next_to_clean`] said of these granules: the system did not take
+    /// their memory.
     pub fn keep_dirty(&mut self, first: Granule, count: usize) {
         self.chunks[first.chunk()].dirty |= mask(first.in_chunk(), count);
         self.dirty_free += count;

@@ -1,8 +1,12 @@
-//! Old contents of pages: copies that were taken before the program wrote to a page, for markers that are to see the heap as it was at one moment.
+//! Old contents of pages: copies that were taken before the program wrote to a page, for markers
+//! that are to see the heap as it was at one moment.
 //!
-//! Invariant `[heap.inv.kept]`: a page is copied at most once, while nobody can write to it, and its copy is published before anybody can. So who reads words of a page and finds no copy *afterwards* has read the
-//! old contents. There are at most as many copies as [`KeptPages::open`] says; the page after those is refused, and everything that was kept is worth nothing then.
-//! Opened and closed by the collector's thread while nobody marks; kept by the thread that handles page faults, one page at a time; read by markers.
+//! Invariant `[heap.inv.kept]`: a page is copied at most once, while nobody can write to it, and
+//! its copy is published before anybody can. So who reads words of a page and finds no copy
+//! *afterwards* has read the old contents. There are at most as many copies as [`KeptPages::open`]
+//! says; the page after those is refused, and everything that was kept is worth nothing then.
+//! Opened and closed by the collector's thread while nobody marks; kept by the thread that handles
+//! page faults, one page at a time; read by markers.
 //!
 //! # Safety
 //!
@@ -18,10 +22,12 @@ use rustix::io::Errno;
 use crate::addr::{Address, PAGE_BYTES};
 use crate::sys::map;
 
-/// Copies whose memory is fetched from the system at once. Larger: fewer calls; smaller: whoever writes next waits less.
+/// Copies whose memory is fetched from the system at once. Larger: fewer calls; smaller: whoever
+/// writes next waits less.
 const AHEAD: usize = 16;
 
-/// The part of all copies whose memory is fetched when there is none yet. Larger: fewer writers wait for memory; smaller: less of it for programs that write little.
+/// The part of all copies whose memory is fetched when there is none yet. Larger: fewer writers
+/// wait for memory; smaller: less of it for programs that write little.
 const FETCHED_FIRST: usize = 16;
 
 /// The copies, and which page each is of.
@@ -73,7 +79,8 @@ impl KeptPages {
         }
     }
 
-    /// Makes room for `most` copies of pages of `range`; what was open before is closed. Memory is taken as it is used.
+    /// Makes room for `most` copies of pages of `range`; what was open before is closed. Memory is
+    /// taken as it is used.
     pub fn open(&self, range: &Range<usize>, most: usize) -> Result<(), Errno> {
         self.close();
         let pages = range.len() / PAGE_BYTES;
@@ -95,7 +102,8 @@ impl KeptPages {
         Ok(())
     }
 
-    /// Gives all memory back. Forgotten first: a child of `fork` closes it too, whatever this thread of its parent was doing.
+    /// Gives all memory back. Forgotten first: a child of `fork` closes it too, whatever this
+    /// thread of its parent was doing.
     pub fn close(&self) {
         self.pages.store(0, Release);
         let bytes = self.mapped_bytes.swap(0, Relaxed);
@@ -126,11 +134,13 @@ impl KeptPages {
     }
 
     fn entry(&self, page: usize) -> &AtomicU32 {
-        // SAFETY: the caller's page is below the count of pages, and the table has an entry for each, zero at first, while open.
+        // SAFETY: the caller's page is below the count of pages, and the table has an entry for
+        // each, zero at first, while open.
         unsafe { &*(self.table.load(Relaxed) as *const AtomicU32).add(page) }
     }
 
-    /// Keeps the contents of the page at `address`, to which nobody can write meanwhile. False if there is no room, or if it is none of the pages; then everything kept is void.
+    /// Keeps the contents of the page at `address`, to which nobody can write meanwhile. False if
+    /// there is no room, or if it is none of the pages; then everything kept is void.
     pub fn keep(&self, address: usize) -> bool {
         let page = address.wrapping_sub(self.start.load(Relaxed)) / PAGE_BYTES;
         if page < self.pages.load(Acquire) && self.entry(page).load(Relaxed) != 0 {
@@ -152,7 +162,8 @@ impl KeptPages {
         true
     }
 
-    /// Fetches memory for the next copies, so that who waits for one does not wait for that too. By who keeps, while nobody waits.
+    /// Fetches memory for the next copies, so that who waits for one does not wait for that too. By
+    /// who keeps, while nobody waits.
     pub fn fetch_ahead(&self) {
         let (used, fetched) = (self.used.load(Relaxed), self.fetched.load(Relaxed));
         let end = (used + 2 * AHEAD).min(self.most.load(Relaxed));
@@ -167,7 +178,8 @@ impl KeptPages {
         self.fetched.store(end, Relaxed);
     }
 
-    /// Calls `f` for each part of `[low, high)` that was kept. After those words were read: what is not among them was old.
+    /// Calls `f` for each part of `[low, high)` that was kept. After those words were read: what is
+    /// not among them was old.
     #[inline(always)]
     pub fn for_each_old(&self, low: usize, high: usize, mut f: impl FnMut(Old)) {
         // The words were read before the table is.

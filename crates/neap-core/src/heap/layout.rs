@@ -1,7 +1,9 @@
-//! Layouts of typed objects, interned: one record for each different layout of the program, none for each object.
+//! Layouts of typed objects, interned: one record for each different layout of the program, none
+//! for each object.
 //!
-//! Invariant: a layout's number and record never change once given out, so markers read records without a lock. Records live as long as the
-//! process. Interning is called from any thread; reading from markers.
+//! Invariant: a layout's number and record never change once given out, so markers read records
+//! without a lock. Records live as long as the process. Interning is called from any thread;
+//! reading from markers.
 //!
 //! # Safety
 //!
@@ -35,7 +37,8 @@ pub type RawTraceFunction = unsafe extern "C" fn(*mut c_void, usize, usize, *mut
 /// How objects of a layout are scanned.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape<'a> {
-    /// The object is an array of elements of `element_words` words; bit i set says that word i of each may be a pointer.
+    /// The object is an array of elements of `element_words` words; bit i set says that word i of
+    /// each may be a pointer.
     Bitmap {
         /// Words of an element, at least 1.
         element_words: usize,
@@ -49,7 +52,8 @@ pub enum Shape<'a> {
     },
     /// No word is a pointer; such objects are not zeroed.
     Leaf,
-    /// A function does it, on a marker thread or with the world stopped: it reads and reports, and neither allocates nor locks.
+    /// A function does it, on a marker thread or with the world stopped: it reads and reports, and
+    /// neither allocates nor locks.
     Function {
         /// The function.
         function: RawTraceFunction,
@@ -88,7 +92,8 @@ struct Record {
     first: usize,
     /// Function: environment. Bitmap: the first of its words.
     second: usize,
-    /// The space of this layout and each class, [`NONE`] until one exists; written under the heap's lock.
+    /// The space of this layout and each class, [`NONE`] until one exists; written under the heap's
+    /// lock.
     spaces: [AtomicU32; CLASSES],
 }
 
@@ -125,7 +130,8 @@ impl Layouts {
         self.intern_labelled(shape, 0)
     }
 
-    /// The number of a shape under a label: the program's own mark on objects that are scanned alike. It costs nothing per object, for it is the layout that has it.
+    /// The number of a shape under a label: the program's own mark on objects that are scanned
+    /// alike. It costs nothing per object, for it is the layout that has it.
     pub fn intern_labelled(&self, shape: Shape<'_>, label: u32) -> Result<LayoutId, LayoutError> {
         if let Shape::Bitmap { element_words, bits } = shape {
             if element_words == 0 {
@@ -209,7 +215,8 @@ impl Layouts {
         let kept = interning.pool;
         interning.pool += bytes;
         interning.pool_left -= bytes;
-        // SAFETY: the pool has `bytes` unused, zeroed bytes at `kept`, and `bits` is no longer than that.
+        // SAFETY: the pool has `bytes` unused, zeroed bytes at `kept`, and `bits` is no longer than
+        // that.
         unsafe { core::ptr::copy_nonoverlapping(bits.as_ptr(), kept as *mut u64, bits.len()) };
         Ok(kept)
     }
@@ -261,7 +268,8 @@ impl Layouts {
         }
     }
 
-    /// Which words of an object are pointers, a bit for each, if it has at most 64 and not two whole elements: then a part of a second one counts too.
+    /// Which words of an object are pointers, a bit for each, if it has at most 64 and not two
+    /// whole elements: then a part of a second one counts too.
     #[inline(always)]
     pub fn pointers_of_few(&self, id: LayoutId, bytes: usize) -> Option<u64> {
         let record = self.record(id);

@@ -1,7 +1,9 @@
-//! From any word to the object it points into: one subtraction, one compare, the block's header, one multiplication.
+//! From any word to the object it points into: one subtraction, one compare, the block's header,
+//! one multiplication.
 //!
-//! Invariant: a word is an object's only if a cell that is allocated contains it; for a large object, only up to the bytes asked for. Safe on
-//! any word at any time, also while other threads make and end blocks: it reads metadata only.
+//! Invariant: a word is an object's only if a cell that is allocated contains it; for a large
+//! object, only up to the bytes asked for. Safe on any word at any time, also while other threads
+//! make and end blocks: it reads metadata only.
 //!
 //! # Safety
 //!
@@ -44,7 +46,8 @@ impl<'h> Cell<'h> {
     }
 }
 
-/// Where the heap and its metadata were when it was taken: plain words that a loop keeps in registers. A heap that has grown since has more to see, never less.
+/// Where the heap and its metadata were when it was taken: plain words that a loop keeps in
+/// registers. A heap that has grown since has more to see, never less.
 #[derive(Clone, Copy)]
 pub struct View<'h> {
     /// Lowest address.

@@ -1,7 +1,9 @@
-//! The heap: one reserved range cut into chunks, granules, blocks and cells, and its metadata beside it, found by arithmetic.
+//! The heap: one reserved range cut into chunks, granules, blocks and cells, and its metadata
+//! beside it, found by arithmetic.
 //!
-//! Invariant `[heap.inv.no-heap-writes]`: nothing here writes to the range itself. Knows nothing of threads or cycles. Readers (lookup, headers, bits) take
-//! no lock; whoever changes which block is where holds [`Heap::inner`].
+//! Invariant `[heap.inv.no-heap-writes]`: nothing here writes to the range itself. Knows nothing of
+//! threads or cycles. Readers (lookup, headers, bits) take no lock; whoever changes which block is
+//! where holds [`Heap::inner`].
 //!
 //! # Safety
 //!
@@ -116,7 +118,8 @@ impl Heap {
     #[inline(always)]
     pub fn header(&self, granule: Granule) -> &Header {
         debug_assert!(granule.offset() < self.committed());
-        // SAFETY: headers of the committed range are mapped, valid when zeroed (a free granule), and never unmapped.
+        // SAFETY: headers of the committed range are mapped, valid when zeroed (a free granule),
+        // and never unmapped.
         unsafe { &*(self.headers.load(Relaxed) as *const Header).add(granule.0 as usize) }
     }
 
@@ -173,7 +176,9 @@ impl Heap {
         Ok(taken)
     }
 
-    /// Takes exactly these granules, at the heap's end as many as the reservation has: better than a copy of what lies before them, which needs room too. Says whether they are fresh, which they have to be if `only_fresh`.
+    /// Takes exactly these granules, at the heap's end as many as the reservation has: better than
+    /// a copy of what lies before them, which needs room too. Says whether they are fresh, which
+    /// they have to be if `only_fresh`.
     pub fn take_granules_at(
         &self,
         inner: &mut Inner,
@@ -204,7 +209,8 @@ impl Heap {
         Ok(())
     }
 
-    /// Granules were taken that nobody has touched yet: what is kept beside them goes back to the system as far as the limit wants it.
+    /// Granules were taken that nobody has touched yet: what is kept beside them goes back to the
+    /// system as far as the limit wants it.
     fn note_taken(&self, inner: &mut Inner, limit: usize) {
         self.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
         self.note_scanned(inner);
@@ -217,12 +223,14 @@ impl Heap {
         self.state.scanned_bytes.store(inner.granules.scanned() * GRANULE_BYTES, Relaxed);
     }
 
-    /// Bytes of the heap that hold memory of the system, or will once they are touched, and of its metadata.
+    /// Bytes of the heap that hold memory of the system, or will once they are touched, and of its
+    /// metadata.
     pub fn resident_bytes(&self, inner: &Inner) -> usize {
         inner.granules.resident() * (GRANULE_BYTES + METADATA_BYTES)
     }
 
-    /// Whether some of the heap may lie on huge pages: there a word that is touched takes two megabytes.
+    /// Whether some of the heap may lie on huge pages: there a word that is touched takes two
+    /// megabytes.
     pub fn has_huge_pages(&self) -> bool {
         let state = &self.state;
         let above = state.huge_pages_above.load(Relaxed).min(state.huge_leaf_above.load(Relaxed));
@@ -282,7 +290,8 @@ impl Heap {
         count * GRANULE_BYTES
     }
 
-    /// Gives free memory back to the system that was freed at or before `before_ms`, at most `most` ranges of it; says how many it gave.
+    /// Gives free memory back to the system that was freed at or before `before_ms`, at most `most`
+    /// ranges of it; says how many it gave.
     pub fn clean(&self, inner: &mut Inner, before_ms: u64, most: usize) -> usize {
         let (mut from, mut cleaned) = (0, 0);
         while cleaned < most
@@ -302,7 +311,8 @@ impl Heap {
         cleaned
     }
 
-    /// Calls `f` for the first granule of every block. Blocks that are made or end meanwhile may or may not be seen.
+    /// Calls `f` for the first granule of every block. Blocks that are made or end meanwhile may or
+    /// may not be seen.
     pub fn for_each_block(&self, mut f: impl FnMut(Granule, &Header)) {
         let end = Granule::containing(self.committed());
         let mut granule = Granule(0);

@@ -1,6 +1,7 @@
 //! Reserving the heap's range and its metadata: 1 TiB, halved until the system agrees.
 //!
-//! Invariant: the range and its metadata are reserved together or not at all, and stay for the life of the process. Called once at start-up.
+//! Invariant: the range and its metadata are reserved together or not at all, and stay for the life
+//! of the process. Called once at start-up.
 
 use core::sync::atomic::Ordering::*;
 
@@ -78,7 +79,8 @@ impl Heap {
             HEADERS_PER_CHUNK,
         )?;
         map::commit(Address(self.bits.load(Relaxed) + chunk * BITS_PER_CHUNK), BITS_PER_CHUNK)?;
-        // What a chunk has less than a page of is committed with the first chunk that begins a page.
+        // What a chunk has less than a page of is committed with the first chunk that begins a
+        // page.
         for (start, bytes) in [
             (&self.marked_blocks, marked_blocks::BYTES_PER_CHUNK),
             (&self.further, further::BYTES_PER_CHUNK),
@@ -90,7 +92,8 @@ impl Heap {
         Ok(())
     }
 
-    /// Gives the bits of a chunk back that holds nothing: a block that is formed there clears its own before they are looked at. Under the lock.
+    /// Gives the bits of a chunk back that holds nothing: a block that is formed there clears its
+    /// own before they are looked at. Under the lock.
     pub(super) fn clean_bits(&self, chunk: usize) {
         let bits = Address(self.bits.load(Relaxed) + chunk * BITS_PER_CHUNK);
         // SAFETY: no block, no bits. If the system refuses, they stay as they are.

@@ -1,7 +1,10 @@
 //! Sampled objects: which site made them, and whether they are still there.
 //!
-//! Invariant `[stats.inv.samples]`: an object is in the table from its allocation until a cycle finds it dead or the program frees it, and leaves it before its cell can be handed out again. The lock is taken by mutators in critical
-//! sections, so that who stops the world finds it free; by who ends a cycle; and by the recorder, which does nothing but encode while it holds it. Bounded: what does not fit is counted and said.
+//! Invariant `[stats.inv.samples]`: an object is in the table from its allocation until a cycle
+//! finds it dead or the program frees it, and leaves it before its cell can be handed out again.
+//! The lock is taken by mutators in critical sections, so that who stops the world finds it free;
+//! by who ends a cycle; and by the recorder, which does nothing but encode while it holds it.
+//! Bounded: what does not fit is counted and said.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -73,7 +76,8 @@ static SAMPLES: Lock<Samples> = Lock::new(
         is_said: false,
     },
 );
-/// The first object of each list, plus one. Written under the lock; read without it to see that a list is empty.
+/// The first object of each list, plus one. Written under the lock; read without it to see that a
+/// list is empty.
 static OBJECT_LISTS: [AtomicU32; LISTS] = [const { AtomicU32::new(NONE) }; LISTS];
 
 /// Takes the table. By a mutator in a critical section, by who ends a cycle, by the recorder.
@@ -197,7 +201,8 @@ impl Samples {
         self.retain(list_of(address), |object| object.address != address);
     }
 
-    /// Every object that is to stay is marked, and no dead one's cell was handed out yet: the dead ones leave the table.
+    /// Every object that is to stay is marked, and no dead one's cell was handed out yet: the dead
+    /// ones leave the table.
     pub fn settle(&mut self, heap: &Heap) {
         for (list, first) in OBJECT_LISTS.iter().enumerate() {
             if first.load(Relaxed) != NONE {
@@ -231,7 +236,8 @@ impl Samples {
         }
     }
 
-    /// Writes a batch of what is new; whether there is more. [`Full`]: what was written so far stays written, and the rest is for the next buffer.
+    /// Writes a batch of what is new; whether there is more. [`Full`]: what was written so far
+    /// stays written, and the rest is for the next buffer.
     pub fn encode(&mut self, out: &mut Writer<'_>, at_ns: u64) -> Result<bool, Full> {
         let end = (self.batch + BATCH).min(self.sites.len());
         for number in self.batch..end {

@@ -1,7 +1,8 @@
 //! Spaces: the blocks of one class, kind and layout, and which of them have free cells.
 //!
-//! Invariant `[heap.inv.lists]`: every block is in exactly one list of its space, or in one of the lists of large objects; a block in a list of the
-//! other epoch waits to be swept, its allocation bits still those of before the cycle. All under the heap's lock.
+//! Invariant `[heap.inv.lists]`: every block is in exactly one list of its space, or in one of the
+//! lists of large objects; a block in a list of the other epoch waits to be swept, its allocation
+//! bits still those of before the cycle. All under the heap's lock.
 
 pub(super) mod large;
 pub mod put_off;
@@ -26,7 +27,8 @@ use put_off::PutOff;
 pub const FIXED_SPACES: usize = KINDS * CLASSES;
 /// At most so many spaces in all; typed objects beyond that share the conservative ones.
 pub const MOST_SPACES: usize = 1 << 16;
-/// Blocks swept before the lock is let go. Larger: fewer hand-overs; smaller: shorter waits for other threads.
+/// Blocks swept before the lock is let go. Larger: fewer hand-overs; smaller: shorter waits for
+/// other threads.
 const SWEEP_STEP: usize = 32;
 
 /// A space's number: also its index in a thread's runs.
@@ -86,7 +88,9 @@ pub struct Inner {
     swept_below: usize,
     /// Unswept blocks wait until references are settled.
     held_back: bool,
-    /// The process was forked and no cycle has ended since: free cells of the blocks there were lie on pages that it shares, and who writes to a cell copies the page. New blocks are taken instead as long as there is room.
+    /// The process was forked and no cycle has ended since: free cells of the blocks there were lie
+    /// on pages that it shares, and who writes to a cell copies the page. New blocks are taken
+    /// instead as long as there is room.
     shares_gaps: bool,
 }
 

@@ -1,12 +1,15 @@
-//! The few words that every layer reads: the cycle's number, whether objects are born marked, and the heap's own byte counts.
+//! The few words that every layer reads: the cycle's number, whether objects are born marked, and
+//! the heap's own byte counts.
 //!
-//! Invariant: counts are the heap's own, never the system's; each names who writes it. Read from any thread.
+//! Invariant: counts are the heap's own, never the system's; each names who writes it. Read from
+//! any thread.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use crate::stats::live;
 
-/// What a cycle that marks a snapshot has to know of the time since: an object that was unreachable in it stays so, unless a weak reference brought it back.
+/// What a cycle that marks a snapshot has to know of the time since: an object that was unreachable
+/// in it stays so, unless a weak reference brought it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Snapshot {
@@ -18,21 +21,26 @@ pub enum Snapshot {
     Revealed = 2,
 }
 
-/// What [`HeapState::settling`] says: how far a cycle is with deciding about what marking did not reach.
+/// What [`HeapState::settling`] says: how far a cycle is with deciding about what marking did not
+/// reach.
 pub mod settling {
     /// No cycle is at it.
     pub const NO: u32 = 0;
-    /// Values of ephemerons are being marked, whose keys are; who reads a weak reference to an unmarked object has to wait.
+    /// Values of ephemerons are being marked, whose keys are; who reads a weak reference to an
+    /// unmarked object has to wait.
     pub const EPHEMERONS: u32 = 1;
-    /// Marks are final for all but finalizable objects; who reads a weak reference to an unmarked object gets null.
+    /// Marks are final for all but finalizable objects; who reads a weak reference to an unmarked
+    /// object gets null.
     pub const SHORT: u32 = 2;
-    /// What finalizable objects keep is being marked; references that track resurrection are undecided.
+    /// What finalizable objects keep is being marked; references that track resurrection are
+    /// undecided.
     pub const FINALIZERS: u32 = 3;
     /// All marks are final.
     pub const LONG: u32 = 4;
 }
 
-/// Alone in its cache lines (two, since processors fetch them in pairs): it is written all the time, and what lies beside it is read all the time.
+/// Alone in its cache lines (two, since processors fetch them in pairs): it is written all the
+/// time, and what lies beside it is read all the time.
 #[repr(align(128))]
 pub struct Apart<T>(T);
 
@@ -58,19 +66,27 @@ impl<T> Apart<T> {
 
 /// Shared words; all access is relaxed, the locks and stops around it order it.
 pub struct HeapState {
-    /// Whether markers read objects while the program runs, so that memory must not be taken from under them; written with the world stopped or under the heap's lock, and read under it by who frees.
+    /// Whether markers read objects while the program runs, so that memory must not be taken from
+    /// under them; written with the world stopped or under the heap's lock, and read under it by
+    /// who frees.
     pub marking: AtomicBool,
-    /// Whether all runs are marked as they are handed out; written with the world stopped or under the heap's lock.
+    /// Whether all runs are marked as they are handed out; written with the world stopped or under
+    /// the heap's lock.
     pub allocate_black: AtomicBool,
-    /// The process was forked in the middle of a cycle: there may be marks in blocks that are not noted as having any. Set by the only thread of a forked child, read and cleared by the cycle.
+    /// The process was forked in the middle of a cycle: there may be marks in blocks that are not
+    /// noted as having any. Set by the only thread of a forked child, read and cleared by the
+    /// cycle.
     pub unnoted_marks: AtomicBool,
-    /// One of [`settling`]. Written by the cycle: set before the world resumes after the last stop, cleared when all references are settled.
+    /// One of [`settling`]. Written by the cycle: set before the world resumes after the last stop,
+    /// cleared when all references are settled.
     pub settling: AtomicU32,
-    /// Twice the number of the cycle that made the mark bits what they are; odd from the moment the next one clears them. Written by the cycle.
+    /// Twice the number of the cycle that made the mark bits what they are; odd from the moment the
+    /// next one clears them. Written by the cycle.
     pub marks: AtomicU64,
     /// Cycles completed; written by who runs the cycle.
     pub cycles: AtomicU64,
-    /// Bytes of runs and large objects handed out since the last cycle; added to by mutators, reset by the cycle.
+    /// Bytes of runs and large objects handed out since the last cycle; added to by mutators, reset
+    /// by the cycle.
     pub allocated_since_cycle: Apart<AtomicUsize>,
     /// Bytes of cells freed explicitly since the last cycle; as above.
     pub freed_since_cycle: AtomicUsize,
@@ -86,19 +102,25 @@ pub struct HeapState {
     pub taken_bytes: AtomicUsize,
     /// Of the granules in use, those of objects that are scanned; written under the heap's lock.
     pub scanned_bytes: AtomicUsize,
-    /// The collector's clock in milliseconds, written by its thread and by cycles; coarse, for decay only.
+    /// The collector's clock in milliseconds, written by its thread and by cycles; coarse, for
+    /// decay only.
     now_ms: AtomicU64,
-    /// Whether what is alive is being decided from a snapshot, and whether a hidden pointer was read meanwhile; see [`Snapshot`].
+    /// Whether what is alive is being decided from a snapshot, and whether a hidden pointer was
+    /// read meanwhile; see [`Snapshot`].
     snapshot: AtomicU32,
-    /// 1 if an object is given a byte that it did not ask for, so that a pointer past its end keeps it.
+    /// 1 if an object is given a byte that it did not ask for, so that a pointer past its end keeps
+    /// it.
     pub past_end: AtomicUsize,
-    /// Chunks from this many bytes of heap on are advised to be huge pages; `usize::MAX` for none. A small heap would pay for memory that it does not use.
+    /// Chunks from this many bytes of heap on are advised to be huge pages; `usize::MAX` for none.
+    /// A small heap would pay for memory that it does not use.
     pub huge_pages_above: AtomicUsize,
     /// The same for chunks made for pointer-free objects, which no watch arms page by page.
     pub huge_leaf_above: AtomicUsize,
-    /// Chunks below this many bytes of heap are advised not to be huge pages: in a process that forks, a word written would copy, or allocate, all of one. Set under the heap's lock.
+    /// Chunks below this many bytes of heap are advised not to be huge pages: in a process that
+    /// forks, a word written would copy, or allocate, all of one. Set under the heap's lock.
     pub small_pages_below: AtomicUsize,
-    /// Bytes of cells that hold frozen objects, as counted when they were frozen; written under the heap's lock.
+    /// Bytes of cells that hold frozen objects, as counted when they were frozen; written under the
+    /// heap's lock.
     pub frozen_bytes: AtomicUsize,
     /// 1 if every object lies at a multiple of 16, whatever its size.
     pub align_all: AtomicUsize,
@@ -143,12 +165,14 @@ impl HeapState {
         self.snapshot.load(Relaxed) != Snapshot::None as u32
     }
 
-    /// A pointer that marking does not follow is about to become one that it does: by reading a weak reference, or what the program hides itself. Before the
-    /// read, by who keeps cycles from settling references meanwhile.
+    /// A pointer that marking does not follow is about to become one that it does: by reading a
+    /// weak reference, or what the program hides itself. Before the read, by who keeps cycles from
+    /// settling references meanwhile.
     #[inline]
     pub fn note_revealed(&self) {
         if self.snapshot.load(Relaxed) == Snapshot::Taken as u32 {
-            // A locked instruction: it is seen before the caller reads. See `refs::handles::former`.
+            // A locked instruction: it is seen before the caller reads. See
+            // `refs::handles::former`.
             self.snapshot.swap(Snapshot::Revealed as u32, SeqCst);
         }
     }
@@ -158,7 +182,8 @@ impl HeapState {
         self.snapshot.load(Relaxed) == Snapshot::Revealed as u32
     }
 
-    /// Whether an object is born marked now; one that lives until freed is, as soon as markers are at work, since it is a root.
+    /// Whether an object is born marked now; one that lives until freed is, as soon as markers are
+    /// at work, since it is a root.
     #[inline]
     pub fn is_born_marked(&self, uncollectable: bool) -> bool {
         self.allocate_black.load(Relaxed) || (uncollectable && self.marking.load(Relaxed))
@@ -188,7 +213,8 @@ impl HeapState {
         self.expected_live_bytes().min(self.scanned_bytes.load(Relaxed))
     }
 
-    /// Bytes that the next cycle may find live: what the last one did; before the first, all that was handed out.
+    /// Bytes that the next cycle may find live: what the last one did; before the first, all that
+    /// was handed out.
     pub fn expected_live_bytes(&self) -> usize {
         match self.cycles.load(Relaxed) {
             0 => self.allocated_since_cycle.load(Relaxed),

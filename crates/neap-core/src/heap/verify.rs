@@ -1,4 +1,5 @@
-//! The heap's consistency check: headers, bits, free granules and lists against each other. For tests and `NEAP_CHECK`.
+//! The heap's consistency check: headers, bits, free granules and lists against each other. For
+//! tests and `NEAP_CHECK`.
 //!
 //! Takes the heap's lock; called with the world stopped, or where no other thread uses the heap.
 

@@ -1,7 +1,9 @@
-//! A bounded work-stealing deque of words: its owner pushes and pops at one end, other markers steal at the other.
+//! A bounded work-stealing deque of words: its owner pushes and pops at one end, other markers
+//! steal at the other.
 //!
-//! Invariant: a word pushed is given out exactly once. The algorithm is Chase and Lev's (SPAA 2005) with the memory orders of Lê, Pop, Cohen and
-//! Zappa Nardelli (PPoPP 2013), without growth: a push into a full deque is refused and the owner keeps the word. Only the owner calls `push` and
+//! Invariant: a word pushed is given out exactly once. The algorithm is Chase and Lev's (SPAA 2005)
+//! with the memory orders of Lê, Pop, Cohen and Zappa Nardelli (PPoPP 2013), without growth: a push
+//! into a full deque is refused and the owner keeps the word. Only the owner calls `push` and
 //! `pop`; `steal` is anybody's. Model-checked in `tests/loom_marking.rs`.
 
 use crate::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::*, fence};
@@ -49,7 +51,8 @@ impl Deque {
     /// Adds a word; false if there is no room. Owner only.
     pub fn push(&self, word: usize) -> bool {
         let bottom = self.bottom.load(Relaxed);
-        // Acquire: the slot that is about to be overwritten has been read by the thief that took it.
+        // Acquire: the slot that is about to be overwritten has been read by the thief that took
+        // it.
         if bottom - self.top.load(Acquire) >= CAPACITY as isize {
             return false;
         }

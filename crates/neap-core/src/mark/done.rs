@@ -1,7 +1,8 @@
 //! Knowing that marking is done: when no marker is active, there is no work anywhere.
 //!
-//! Invariant `[mark.inv.done]`: a marker is active while it holds work, gives up being active only when its stack and its own deque are empty, and becomes active
-//! again *before* it tries to steal. So when the count is 0, no marker holds work, every deque is empty, and neither can change.
+//! Invariant `[mark.inv.done]`: a marker is active while it holds work, gives up being active only
+//! when its stack and its own deque are empty, and becomes active again *before* it tries to steal.
+//! So when the count is 0, no marker holds work, every deque is empty, and neither can change.
 //! Model-checked in `tests/loom_marking.rs`.
 
 use crate::sync::atomic::{AtomicUsize, Ordering::*};

@@ -1,8 +1,10 @@
-//! The marker: pops grey words, finds their objects, marks them, and pushes what they point to, with a short queue between that hides memory latency.
+//! The marker: pops grey words, finds their objects, marks them, and pushes what they point to,
+//! with a short queue between that hides memory latency.
 //!
-//! Invariant: an object is scanned by the marker that set its mark bit, once. A word that enters the queue has its object's first line, its block's header and its
-//! mark bits prefetched, and is looked at several entries later (Cher, Hosking, Vitek, "Software prefetching for mark-sweep garbage
-//! collection", ASPLOS 2004). One marker is used by one thread at a time.
+//! Invariant: an object is scanned by the marker that set its mark bit, once. A word that enters
+//! the queue has its object's first line, its block's header and its mark bits prefetched, and is
+//! looked at several entries later (Cher, Hosking, Vitek, "Software prefetching for mark-sweep
+//! garbage collection", ASPLOS 2004). One marker is used by one thread at a time.
 //!
 //! # Safety
 //!
@@ -31,11 +33,14 @@ use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::{Cell, View};
 use crate::sys::side_stack;
 
-/// Entries between prefetch and use. Larger: hides longer latencies; smaller: prefetched lines are still there.
+/// Entries between prefetch and use. Larger: hides longer latencies; smaller: prefetched lines are
+/// still there.
 const QUEUE: usize = 16;
-/// An object of middling size that begins in one cache line ends in the next: that far from its start is prefetched too. Larger: serves larger objects; smaller: fetches less for nothing.
+/// An object of middling size that begins in one cache line ends in the next: that far from its
+/// start is prefetched too. Larger: serves larger objects; smaller: fetches less for nothing.
 const REACH_BYTES: usize = 40;
-/// Bytes of a large object scanned at once. Larger: less overhead; smaller: more to share, and a shallower stack.
+/// Bytes of a large object scanned at once. Larger: less overhead; smaller: more to share, and a
+/// shallower stack.
 const SLICE_BYTES: usize = 64 << 10;
 
 /// One marker.
@@ -104,7 +109,8 @@ impl<'t> Marker<'t> {
         }
     }
 
-    /// Where the stack has no room: marks the object at once, and notes that it is still to be scanned. The pass over all marked objects does that.
+    /// Where the stack has no room: marks the object at once, and notes that it is still to be
+    /// scanned. The pass over all marked objects does that.
     #[cold]
     fn mark_without_room(&mut self, word: usize) {
         if self.mark_alone(word) {
@@ -279,12 +285,15 @@ impl<'t> Marker<'t> {
         if let Some(cell) = self.heap.cell_at(address)
             && cell.header.scan() != Scan::Leaf
         {
-            // What a resize took from the object meanwhile may be another's by now: then that one is scanned from here on, which is too much and not wrong.
+            // What a resize took from the object meanwhile may be another's by now: then that one
+            // is scanned from here on, which is too much and not wrong.
             self.scan_from(&cell, address);
         }
     }
 
-    /// Calls the program's functions for objects that were put aside, until it is `enough`. They stay so, and are scanned once more when nothing else is left. By the driver, with the world stopped.
+    /// Calls the program's functions for objects that were put aside, until it is `enough`. They
+    /// stay so, and are scanned once more when nothing else is left. By the driver, with the world
+    /// stopped.
     pub fn trace_aside(&mut self, mut enough: impl FnMut() -> bool) {
         let mut index = 0;
         while let Some(object) = self.team.aside_at(index).filter(|_| !enough()) {
@@ -307,7 +316,8 @@ impl<'t> Marker<'t> {
         }
     }
 
-    /// The same without the words that point into `own`, for a finalizer that ignores its object's pointers to itself.
+    /// The same without the words that point into `own`, for a finalizer that ignores its object's
+    /// pointers to itself.
     pub fn scan_object_except(&mut self, cell: &Cell<'_>, own: core::ops::Range<usize>) {
         let mut kept = self.stack.len();
         self.scan_object(cell);
@@ -374,7 +384,8 @@ impl<'t> Marker<'t> {
                     );
                 });
             }
-            // A program's functions run on a thread of the program that drives a stop: they may rely on its thread-local state.
+            // A program's functions run on a thread of the program that drives a stop: they may
+            // rely on its thread-local state.
             Shape::Function { .. } => self.team.put_aside(cell.start.0),
         }
     }
@@ -422,7 +433,8 @@ impl<'t> Marker<'t> {
         self.work_as_driver();
     }
 
-    /// The same for a marker that is active already: the driver becomes active before its helpers start, so that they do not leave too early.
+    /// The same for a marker that is active already: the driver becomes active before its helpers
+    /// start, so that they do not leave too early.
     pub fn work_as_driver(&mut self) {
         loop {
             self.drain();

@@ -1,6 +1,8 @@
-//! What a mark stack holds, in one word: a word that may point to an object, the place in a large object where scanning goes on, or a written page.
+//! What a mark stack holds, in one word: a word that may point to an object, the place in a large
+//! object where scanning goes on, or a written page.
 //!
-//! Invariant: user addresses are below 2⁴⁷ on this platform, so the two highest bits tell them apart; no entry is 0. Pure.
+//! Invariant: user addresses are below 2⁴⁷ on this platform, so the two highest bits tell them
+//! apart; no entry is 0. Pure.
 
 /// One piece of marking work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

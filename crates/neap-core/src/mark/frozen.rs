@@ -1,7 +1,10 @@
-//! Frozen objects as roots: they are marked for good, so nobody scans them because they were reached.
+//! Frozen objects as roots: they are marked for good, so nobody scans them because they were
+//! reached.
 //!
-//! Invariant: after [`Marker::scan_frozen`] every word of every frozen object was looked at once in this cycle, or leads where nothing is to be marked (`[heap.inv.inward]`). What the program writes into one later, while it runs, is found on written
-//! pages like everything else. Called by the driver, before the team works.
+//! Invariant: after [`Marker::scan_frozen`] every word of every frozen object was looked at once in
+//! this cycle, or leads where nothing is to be marked (`[heap.inv.inward]`). What the program
+//! writes into one later, while it runs, is found on written pages like everything else. Called by
+//! the driver, before the team works.
 //!
 //! # Safety
 //!
@@ -22,20 +25,24 @@ use crate::heap::kind::Scan;
 use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::Cell;
 
-/// Grey words after which marking goes on before further frozen objects are scanned. Larger: more work to share at once; smaller: a shorter stack.
+/// Grey words after which marking goes on before further frozen objects are scanned. Larger: more
+/// work to share at once; smaller: a shorter stack.
 const ENOUGH: usize = 1 << 14;
 
-/// What becomes of granules that led to permanent objects only when they were scanned last, and were not written since.
+/// What becomes of granules that led to permanent objects only when they were scanned last, and
+/// were not written since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inward {
-    /// They are not scanned again. For a cycle that armed the watch, and was told of written pages, before.
+    /// They are not scanned again. For a cycle that armed the watch, and was told of written pages,
+    /// before.
     LeftOut,
     /// They are scanned like others: nobody has asked for written pages.
     Scanned,
 }
 
 impl Marker<'_> {
-    /// Scans the frozen objects, in the order of their addresses, and keeps what they point to that is not frozen.
+    /// Scans the frozen objects, in the order of their addresses, and keeps what they point to that
+    /// is not frozen.
     pub fn scan_frozen(&mut self, inward: Inward) {
         let heap = self.heap();
         if heap.state.frozen_bytes.load(Relaxed) == 0 {
@@ -132,8 +139,9 @@ impl Marker<'_> {
         inward
     }
 
-    /// Pushes the words of a range that point into blocks that are not frozen: most pointers of frozen objects lead to others, which are marked, and whose headers take less to look at than they do.
-    /// True if there were none.
+    /// Pushes the words of a range that point into blocks that are not frozen: most pointers of
+    /// frozen objects lead to others, which are marked, and whose headers take less to look at than
+    /// they do. True if there were none.
     ///
     /// # Safety
     /// The range is readable and its ends are multiples of a word.
@@ -141,7 +149,8 @@ impl Marker<'_> {
         let heap = self.heap();
         let mut inward = true;
         for address in (low..high).step_by(WORD_BYTES) {
-            // SAFETY: the caller's promise; the program may write at the same time, and a word is read whole.
+            // SAFETY: the caller's promise; the program may write at the same time, and a word is
+            // read whole.
             let word = unsafe { (*(address as *const AtomicUsize)).load(Relaxed) };
             if leads_out(heap, word) {
                 inward = false;
@@ -152,7 +161,8 @@ impl Marker<'_> {
         inward
     }
 
-    /// The same for an object with a layout. What a function of the program finds there is not known.
+    /// The same for an object with a layout. What a function of the program finds there is not
+    /// known.
     fn scan_typed_unfrozen(&mut self, cell: &Cell<'_>) -> bool {
         let heap = self.heap();
         let shape = heap.layouts.shape(LayoutId(cell.header.layout()));

@@ -1,7 +1,9 @@
-//! Marking: from grey words to marked objects, on one or more markers, reading the heap and writing nothing but mark bits.
+//! Marking: from grey words to marked objects, on one or more markers, reading the heap and writing
+//! nothing but mark bits.
 //!
-//! Invariant `[mark.inv.reachable]`: when every marker is done, every object that a root or a marked object points to is marked, unless memory for the mark
-//! stack was refused, which is noted and made good by rescanning. Allocates nothing from the heap; works on a heap built by hand.
+//! Invariant `[mark.inv.reachable]`: when every marker is done, every object that a root or a
+//! marked object points to is marked, unless memory for the mark stack was refused, which is noted
+//! and made good by rescanning. Allocates nothing from the heap; works on a heap built by hand.
 
 pub mod deque;
 pub mod done;

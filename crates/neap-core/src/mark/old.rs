@@ -1,7 +1,9 @@
 //! Old words: what the heap held when its pages began to be kept, for marking it as it was then.
 //!
-//! Invariant: an object's words are read first and its kept pages afterwards (`[heap.inv.kept]`): a word that changed is then found in a copy. The words read first may be newer ones: they lead to what the program
-//! reaches now, so pushing both marks more and never less. Nothing is kept in other cycles, and these functions do nothing. Called by markers.
+//! Invariant: an object's words are read first and its kept pages afterwards (`[heap.inv.kept]`): a
+//! word that changed is then found in a copy. The words read first may be newer ones: they lead to
+//! what the program reaches now, so pushing both marks more and never less. Nothing is kept in
+//! other cycles, and these functions do nothing. Called by markers.
 //!
 //! # Safety
 //!
@@ -16,7 +18,8 @@ use super::drain::Marker;
 use crate::addr::WORD_BYTES;
 
 impl Marker<'_> {
-    /// Pushes the old words of a range whose words were pushed before; both ends are multiples of a word.
+    /// Pushes the old words of a range whose words were pushed before; both ends are multiples of a
+    /// word.
     #[inline(always)]
     pub(super) fn push_old(&mut self, low: usize, high: usize) {
         let heap = self.heap();
@@ -26,7 +29,8 @@ impl Marker<'_> {
         });
     }
 
-    /// The same for elements of `element_words` words, the first at `low`, of which `bits` names those that are pointers.
+    /// The same for elements of `element_words` words, the first at `low`, of which `bits` names
+    /// those that are pointers.
     pub(super) fn push_old_named(
         &mut self,
         low: usize,

@@ -1,6 +1,9 @@
-//! Making good what a refused mark stack dropped: scan every marked object again until nothing new turns up.
+//! Making good what a refused mark stack dropped: scan every marked object again until nothing new
+//! turns up.
 //!
-//! Invariant: afterwards `[mark.inv.reachable]` holds again. What finds no room is marked at once, so every pass but the last marks something and there is an end to them. Slow, and reached only when the system gives no memory. Called by the driver, the rest of the team idle.
+//! Invariant: afterwards `[mark.inv.reachable]` holds again. What finds no room is marked at once,
+//! so every pass but the last marks something and there is an end to them. Slow, and reached only
+//! when the system gives no memory. Called by the driver, the rest of the team idle.
 
 use super::drain::Marker;
 use super::team::Team;

@@ -1,7 +1,7 @@
 //! The conservative scan: every aligned word of a range that lies in the heap becomes an entry.
 //!
-//! Invariant: finds what `scan_reference` finds, in the same order; the test compares them. Words are read with relaxed atomic loads since the program
-//! may be writing them. Called by markers.
+//! Invariant: finds what `scan_reference` finds, in the same order; the test compares them. Words
+//! are read with relaxed atomic loads since the program may be writing them. Called by markers.
 //!
 //! # Safety
 //!
@@ -24,7 +24,8 @@ pub unsafe fn scan_each(low: usize, high: usize, mut each: impl FnMut(usize)) {
     let mut at = low as *const AtomicUsize;
     let end = high as *const AtomicUsize;
     while at < end {
-        // SAFETY: the caller's range is readable, and `at` is in it and aligned; one past the end at most after it.
+        // SAFETY: the caller's range is readable, and `at` is in it and aligned; one past the end
+        // at most after it.
         unsafe {
             each((*at).load(Relaxed));
             at = at.add(1);
@@ -32,7 +33,8 @@ pub unsafe fn scan_each(low: usize, high: usize, mut each: impl FnMut(usize)) {
     }
 }
 
-/// Calls `found` for each word of `[low, high)` that is at least `base` and less than `base + length`. Both ends are multiples of a word.
+/// Calls `found` for each word of `[low, high)` that is at least `base` and less than
+/// `base + length`. Both ends are multiples of a word.
 ///
 /// # Safety
 /// As [`scan_each`].

@@ -1,6 +1,10 @@
-//! The conservative scan for ranges in which hardly any word is a pointer, as static data are: eight words at a time are asked whether one of them lies in the heap, where the processor has AVX2.
+//! The conservative scan for ranges in which hardly any word is a pointer, as static data are:
+//! eight words at a time are asked whether one of them lies in the heap, where the processor has
+//! AVX2.
 //!
-//! Invariant: finds what `scan` finds, in the same order; the test compares them. Words are read by an instruction of our own, since the program may be writing them and other frames' variables lie between. Called by markers, for roots.
+//! Invariant: finds what `scan` finds, in the same order; the test compares them. Words are read by
+//! an instruction of our own, since the program may be writing them and other frames' variables lie
+//! between. Called by markers, for roots.
 //!
 //! # Safety
 //!

@@ -13,7 +13,8 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::addr::WORD_BYTES;
 
-/// Calls `found` for each word in `[base, base + length)` among the words of `[low, high)` that `bits` names; `low` is the start of an element.
+/// Calls `found` for each word in `[base, base + length)` among the words of `[low, high)` that
+/// `bits` names; `low` is the start of an element.
 ///
 /// # Safety
 /// The range is readable for the duration of the call.

@@ -1,6 +1,7 @@
 //! A marker's own stack of entries: pushes without a check where room was made before.
 //!
-//! Invariant: entries from start to top were written; room that was reserved stays until the next reservation. Used by one thread at a time.
+//! Invariant: entries from start to top were written; room that was reserved stays until the next
+//! reservation. Used by one thread at a time.
 //!
 //! # Safety
 //!
@@ -42,8 +43,9 @@ impl Stack {
         self.entries.pop()
     }
 
-    /// Pushes those words of a range that lie in `[base, base + length)`, storing each and moving on only past those that do: whether a word is a pointer cannot be
-    /// predicted, so there is no branch on it.
+    /// Pushes those words of a range that lie in `[base, base + length)`, storing each and moving
+    /// on only past those that do: whether a word is a pointer cannot be predicted, so there is no
+    /// branch on it.
     ///
     /// # Safety
     /// `[low, high)` is readable, both ends multiples of a word.
@@ -68,7 +70,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Pushes those of the words from `start` on that `named` has a bit for and that lie in `[base, base + length)`.
+    /// Pushes those of the words from `start` on that `named` has a bit for and that lie in
+    /// `[base, base + length)`.
     ///
     /// # Safety
     /// The words that are named are readable; `start` is a multiple of a word.

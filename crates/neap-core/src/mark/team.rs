@@ -1,7 +1,9 @@
-//! The markers of one cycle: their deques, who is active, what was put aside for the driver, whether a mark stack overflowed.
+//! The markers of one cycle: their deques, who is active, what was put aside for the driver,
+//! whether a mark stack overflowed.
 //!
-//! Invariant: a helper works only between [`Team::begin`] and the moment the team is done; the driver (place 0) leaves last. Used by the marker threads and
-//! by the thread that drives the cycle.
+//! Invariant: a helper works only between [`Team::begin`] and the moment the team is done; the
+//! driver (place 0) leaves last. Used by the marker threads and by the thread that drives the
+//! cycle.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
@@ -47,14 +49,16 @@ impl Team {
         }
     }
 
-    /// Says how many markers there are at most, and whether the world runs meanwhile. Nobody is working.
+    /// Says how many markers there are at most, and whether the world runs meanwhile. Nobody is
+    /// working.
     pub fn begin(&self, members: usize, concurrent: bool) {
         self.members.store(members.clamp(1, MOST_MARKERS), Relaxed);
         self.present.store(1, Relaxed);
         self.concurrent.store(concurrent, Relaxed);
     }
 
-    /// Whether the program's own trace functions are called now: by the driver, with the world stopped.
+    /// Whether the program's own trace functions are called now: by the driver, with the world
+    /// stopped.
     pub fn runs_functions(&self) -> bool {
         !self.concurrent.load(Relaxed)
     }
@@ -69,7 +73,8 @@ impl Team {
         self.members.load(Relaxed)
     }
 
-    /// Whether bits are set by others at the same time: by other markers, or by threads that are handed marked runs.
+    /// Whether bits are set by others at the same time: by other markers, or by threads that are
+    /// handed marked runs.
     #[inline(always)]
     pub fn is_shared(&self) -> bool {
         self.members.load(Relaxed) > 1 || self.concurrent.load(Relaxed)
@@ -98,7 +103,8 @@ impl Team {
         &self.deques[place]
     }
 
-    /// Work from any other marker; None when the whole team is done. The driver leaves only when everything put aside is done too.
+    /// Work from any other marker; None when the whole team is done. The driver leaves only when
+    /// everything put aside is done too.
     pub fn steal(&self, place: usize) -> Option<usize> {
         let members = self.members.load(Relaxed);
         let mut tries = 0_u32;
@@ -139,7 +145,8 @@ impl Team {
         }
     }
 
-    /// Keeps an object for the driver. Called by an active marker, so the team is not done before the count is seen.
+    /// Keeps an object for the driver. Called by an active marker, so the team is not done before
+    /// the count is seen.
     pub fn put_aside(&self, object: usize) {
         let mut aside = self.aside.lock();
         self.aside_count.fetch_add(1, SeqCst);

@@ -1,4 +1,5 @@
-//! What a program's own trace function or root callback sees of a marker: words and ranges to report, and nothing else.
+//! What a program's own trace function or root callback sees of a marker: words and ranges to
+//! report, and nothing else.
 //!
 //! Invariant: valid only during the call it is handed to. Used on the thread that drives the cycle.
 //!

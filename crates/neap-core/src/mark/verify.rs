@@ -1,4 +1,5 @@
-//! The marking check: every object that a marked object points to is marked. For tests and `NEAP_CHECK=3`.
+//! The marking check: every object that a marked object points to is marked. For tests and
+//! `NEAP_CHECK=3`.
 //!
 //! Called with the world stopped after marking, before anything is swept.
 //!
@@ -23,7 +24,8 @@ pub struct Lost {
     pub child: usize,
 }
 
-/// The first violation of `[mark.inv.reachable]`. Conservative objects are checked by their words; typed ones are left out, since a layout may hide pointers.
+/// The first violation of `[mark.inv.reachable]`. Conservative objects are checked by their words;
+/// typed ones are left out, since a layout may hide pointers.
 pub fn find_lost(heap: &Heap) -> Option<Lost> {
     let mut lost = None;
     heap.for_each_block(|block, header| {

@@ -1,7 +1,9 @@
-//! Scanning again what lies on written pages: the marked objects there may point to what marking has not seen.
+//! Scanning again what lies on written pages: the marked objects there may point to what marking
+//! has not seen.
 //!
-//! Invariant: every word of a marked object on the pages is looked at after the pages were armed again (`[watch.inv.rearm-before-scan]`). What is not marked yet will be scanned
-//! as a whole should it be marked. Called by the marker that owns the cycle's grey stack.
+//! Invariant: every word of a marked object on the pages is looked at after the pages were armed
+//! again (`[watch.inv.rearm-before-scan]`). What is not marked yet will be scanned as a whole
+//! should it be marked. Called by the marker that owns the cycle's grey stack.
 //!
 //! # Safety
 //!
@@ -19,12 +21,13 @@ use crate::heap::blocks::header::{Header, State};
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
 
-/// Words between a prefetch and the next look. Larger: hides longer latencies; smaller: prefetched lines are still there.
+/// Words between a prefetch and the next look. Larger: hides longer latencies; smaller: prefetched
+/// lines are still there.
 const AHEAD: usize = 8;
 
 impl Marker<'_> {
-    /// Scans the marked objects on the pages of `range`, which lies in the heap; large conservative ones and small ones only where they lie on it.
-    /// Gives how many bytes were looked at.
+    /// Scans the marked objects on the pages of `range`, which lies in the heap; large conservative
+    /// ones and small ones only where they lie on it. Gives how many bytes were looked at.
     pub fn rescan(&mut self, range: &Range<usize>) -> usize {
         let heap = self.heap();
         let mut scanned = 0;
@@ -57,7 +60,8 @@ impl Marker<'_> {
             .for_each(|page| self.push(Entry::Written(page).encode()));
     }
 
-    /// The marked objects of a block, as far as they reach into `range`. Neighbouring conservative objects are read in one go.
+    /// The marked objects of a block, as far as they reach into `range`. Neighbouring conservative
+    /// objects are read in one go.
     fn rescan_block(&mut self, block: Granule, header: &Header, range: &Range<usize>) -> usize {
         let heap = self.heap();
         let mut scanned = 0;
@@ -86,10 +90,12 @@ impl Marker<'_> {
         scanned
     }
 
-    /// Pushes the words of part of a conservative object that point to what is not marked; both ends are multiples of a word.
+    /// Pushes the words of part of a conservative object that point to what is not marked; both
+    /// ends are multiples of a word.
     ///
-    /// Most of what an old object points to is marked, and to find that out takes metadata only: so the words are looked through before any object is fetched, the header of each and then its mark bits
-    /// prefetched some words ahead.
+    /// Most of what an old object points to is marked, and to find that out takes metadata only: so
+    /// the words are looked through before any object is fetched, the header of each and then its
+    /// mark bits prefetched some words ahead.
     fn rescan_part(&mut self, low: usize, high: usize) {
         let kept = self.stack.len();
         // SAFETY: part of an allocated cell.

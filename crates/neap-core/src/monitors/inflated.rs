@@ -1,8 +1,11 @@
 //! An inflated monitor: a lock on which threads sleep, and a condition.
 //!
-//! Invariant: the lock is held by one thread, which alone reads and writes owner and depth. A thread that sleeps is counted before it looks at the state for the last time, and who unlocks looks
-//! at the count after it changed the state, both sequentially consistent, so nobody sleeps on a free lock; one wake-up is under way at a time, so unlocking makes a system call only
-//! when somebody is asleep and nobody is waking. Model-checked in `tests/loom_monitors.rs`. Called from any thread; waiting is done in blocked regions by `monitor`.
+//! Invariant: the lock is held by one thread, which alone reads and writes owner and depth. A
+//! thread that sleeps is counted before it looks at the state for the last time, and who unlocks
+//! looks at the count after it changed the state, both sequentially consistent, so nobody sleeps on
+//! a free lock; one wake-up is under way at a time, so unlocking makes a system call only when
+//! somebody is asleep and nobody is waking. Model-checked in `tests/loom_monitors.rs`. Called from
+//! any thread; waiting is done in blocked regions by `monitor`.
 
 use crate::sync::modelled::{AtomicU32, AtomicUsize, Ordering::*};
 use crate::sys::futex;
@@ -22,7 +25,8 @@ pub struct Inflated {
     pub owner: AtomicU32,
     /// How often that thread entered.
     pub depth: AtomicU32,
-    /// Threads that wait for it in any way, or wait to be notified: it is not deflated meanwhile. Changed in critical sections.
+    /// Threads that wait for it in any way, or wait to be notified: it is not deflated meanwhile.
+    /// Changed in critical sections.
     pub users: AtomicU32,
     /// Advanced by each notification; who waits for one sleeps on it.
     pub sequence: AtomicU32,
@@ -32,7 +36,8 @@ pub struct Inflated {
     pub next_free: AtomicU32,
 }
 
-/// Looks so often at a lock that is held before it sleeps. Larger: fewer system calls where locks are held shortly; smaller: less heat where they are not.
+/// Looks so often at a lock that is held before it sleeps. Larger: fewer system calls where locks
+/// are held shortly; smaller: less heat where they are not.
 const SPINS: u32 = if cfg!(loom) { 1 } else { 200 };
 
 impl Inflated {
@@ -64,7 +69,8 @@ impl Inflated {
         self.state.load(Relaxed) != 0
     }
 
-    /// Takes the lock as held by a thread that entered the thin one. Before the record is published.
+    /// Takes the lock as held by a thread that entered the thin one. Before the record is
+    /// published.
     pub fn adopt(&self, owner: u32, depth: u32) {
         self.state.store(HELD, Relaxed);
         self.owner.store(owner, Relaxed);
@@ -77,7 +83,8 @@ impl Inflated {
         self.owner.store(0, Relaxed);
     }
 
-    /// Waits for the lock; false if that took longer than `left` allows, which is asked before each sleep and says how long it may last.
+    /// Waits for the lock; false if that took longer than `left` allows, which is asked before each
+    /// sleep and says how long it may last.
     pub fn lock(
         &self,
         left: impl Fn() -> Option<u64>,
@@ -94,7 +101,8 @@ impl Inflated {
         loop {
             let state = self.state.load(SeqCst);
             if state & HELD == 0 {
-                // Whether it was this thread that is waking does not matter: one more wake-up is made at worst.
+                // Whether it was this thread that is waking does not matter: one more wake-up is
+                // made at worst.
                 if self.state.compare_exchange(state, HELD, SeqCst, Relaxed).is_ok() {
                     self.sleepers.fetch_sub(1, SeqCst);
                     return true;
@@ -102,7 +110,8 @@ impl Inflated {
                 continue;
             }
             if state & WAKING != 0 {
-                // It was woken for nothing, and goes to sleep again: the next unlock has to wake somebody.
+                // It was woken for nothing, and goes to sleep again: the next unlock has to wake
+                // somebody.
                 let _ = self.state.compare_exchange(state, HELD, SeqCst, Relaxed);
                 continue;
             }
@@ -155,7 +164,8 @@ impl Inflated {
     }
 }
 
-/// What sequentially consistent accesses on both sides of it are anyway. loom takes them for less, and has to be told.
+/// What sequentially consistent accesses on both sides of it are anyway. loom takes them for less,
+/// and has to be told.
 #[inline(always)]
 fn totally_ordered() {
     #[cfg(loom)]

@@ -1,7 +1,10 @@
-//! Where lock words are: 32 bits beside the heap for every 8 bytes of it, mapped a chunk at a time when an object in the chunk is locked for the first time.
+//! Where lock words are: 32 bits beside the heap for every 8 bytes of it, mapped a chunk at a time
+//! when an object in the chunk is locked for the first time.
 //!
-//! Invariant `[refs.inv.lock-word]`: a word that is not zero belongs to an object that is alive, because a held monitor is a root, and because the word of an object that dies with an
-//! inflated monitor is cleared in the cycle that finds it dead. So a new object's word is zero, or names an idle monitor. Words are found by arithmetic. Called from any thread.
+//! Invariant `[refs.inv.lock-word]`: a word that is not zero belongs to an object that is alive,
+//! because a held monitor is a root, and because the word of an object that dies with an inflated
+//! monitor is cleared in the cycle that finds it dead. So a new object's word is zero, or names an
+//! idle monitor. Words are found by arithmetic. Called from any thread.
 //!
 //! # Safety
 //!
@@ -28,7 +31,8 @@ type Table = [AtomicPtr<Words>; CHUNKS];
 
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(null_mut());
 
-/// The lock word of the object that starts at `object`, which lies in the heap. None without memory.
+/// The lock word of the object that starts at `object`, which lies in the heap. None without
+/// memory.
 #[inline(always)]
 pub fn of(object: usize) -> Option<&'static AtomicU32> {
     let offset = object - HEAP.base().0;
@@ -63,6 +67,7 @@ fn publish<T>(place: &AtomicPtr<T>) -> Option<&'static T> {
             }
         };
     }
-    // SAFETY: zeroed memory of the right size is a valid table or array of words, and is never given back.
+    // SAFETY: zeroed memory of the right size is a valid table or array of words, and is never
+    // given back.
     unsafe { made.as_ref() }
 }

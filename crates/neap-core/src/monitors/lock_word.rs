@@ -1,4 +1,5 @@
-//! What the lock word of an object says: nobody is in its monitor; a thread is, so often; or which inflated monitor knows.
+//! What the lock word of an object says: nobody is in its monitor; a thread is, so often; or which
+//! inflated monitor knows.
 //!
 //! Invariant: zero is a free lock, so memory of zeroes is one of free locks. Pure.
 

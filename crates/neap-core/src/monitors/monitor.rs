@@ -1,9 +1,13 @@
-//! Monitors: every object can be locked, recursively, waited on and notified. A thin lock word beside the heap; an inflated monitor once threads meet or wait.
+//! Monitors: every object can be locked, recursively, waited on and notified. A thin lock word
+//! beside the heap; an inflated monitor once threads meet or wait.
 //!
-//! Invariant `[refs.inv.monitor]`: an object whose monitor a thread is in is on that thread's list, which is a root; list and lock word change together in a critical section, so a stop
-//! sees both or neither. A thread that sleeps for an inflated monitor is counted among its users, in the critical section in which it found the lock word to lead there, and an
-//! inflated monitor is given up only in a stop, idle and without users, or when its object is dead. So nobody sleeps on one that became another's.
-//! Called from any thread; waiting is done in blocked regions, which no stop waits for.
+//! Invariant `[refs.inv.monitor]`: an object whose monitor a thread is in is on that thread's list,
+//! which is a root; list and lock word change together in a critical section, so a stop sees both
+//! or neither. A thread that sleeps for an inflated monitor is counted among its users, in the
+//! critical section in which it found the lock word to lead there, and an inflated monitor is given
+//! up only in a stop, idle and without users, or when its object is dead. So nobody sleeps on one
+//! that became another's. Called from any thread; waiting is done in blocked regions, which no stop
+//! waits for.
 //!
 //! # Safety
 //!
@@ -92,7 +96,8 @@ impl Place {
         unsafe { self.record.held() }.try_reserve(1).map_err(|_| MonitorError::NoMemory)
     }
 
-    /// The thread is in the monitor. There is room on the list. In the same critical section as the change that made it so.
+    /// The thread is in the monitor. There is room on the list. In the same critical section as the
+    /// change that made it so.
     #[inline(always)]
     fn note_entered(&self) {
         // SAFETY: this thread's record, in a critical section.
@@ -124,7 +129,8 @@ impl Place {
         }
     }
 
-    /// Waits for an inflated monitor, of which the calling thread is counted as a user, and enters it `depth` times. False if the time is over. In no critical section.
+    /// Waits for an inflated monitor, of which the calling thread is counted as a user, and enters
+    /// it `depth` times. False if the time is over. In no critical section.
     fn wait_for(
         &self,
         monitor: &Inflated,
@@ -136,7 +142,8 @@ impl Place {
                 futex::wait(word, expected, Some(ns));
             });
         };
-        // The object is this thread's argument and used below, so its frame keeps it while it is not on the list.
+        // The object is this thread's argument and used below, so its frame keeps it while it is
+        // not on the list.
         let locked = monitor.lock(|| deadline.left(), sleep);
         let _critical = self.mutator.critical();
         monitor.users.fetch_sub(1, SeqCst);
@@ -167,7 +174,8 @@ impl Place {
     }
 }
 
-/// Enters the monitor of the object that starts at `object`, once more if the thread is in it. False if another thread was in it for all of `timeout_ns`; None waits for ever, 0 not at all.
+/// Enters the monitor of the object that starts at `object`, once more if the thread is in it.
+/// False if another thread was in it for all of `timeout_ns`; None waits for ever, 0 not at all.
 #[inline]
 pub fn enter(object: usize, timeout_ns: Option<u64>) -> Result<bool, MonitorError> {
     let place = place(object)?;
@@ -189,7 +197,8 @@ pub fn exit(object: usize) -> Result<(), MonitorError> {
     Ok(())
 }
 
-/// Leaves the monitor, waits to be notified, and enters it as often as before. False if `timeout_ns` went by; it is entered all the same. May return true without a notification.
+/// Leaves the monitor, waits to be notified, and enters it as often as before. False if
+/// `timeout_ns` went by; it is entered all the same. May return true without a notification.
 pub fn wait(object: usize, timeout_ns: Option<u64>) -> Result<bool, MonitorError> {
     let place = place(object)?;
     let deadline = Deadline::new(timeout_ns);
@@ -269,7 +278,8 @@ pub(crate) fn trace_held<M: Marking>(marking: &mut M, _: &Stopped) {
     }
 }
 
-/// Gives up the monitors of dead objects. When all marks are final; the world may run, since nobody reaches these objects.
+/// Gives up the monitors of dead objects. When all marks are final; the world may run, since nobody
+/// reaches these objects.
 pub(crate) fn settle<M: Marking>(marking: &M) {
     for number in RECORDS.all() {
         let object = RECORDS.get(number).object.load(Acquire);
@@ -310,7 +320,8 @@ pub fn inflated() -> usize {
     RECORDS.in_use()
 }
 
-/// In the child of a `fork`: the only thread, whose mutator is `own`, is in its monitors under its new id; nobody is in any other, or waits.
+/// In the child of a `fork`: the only thread, whose mutator is `own`, is in its monitors under its
+/// new id; nobody is in any other, or waits.
 pub fn after_fork(own: Option<&Mutator>) {
     let mine = own.and_then(thread::existing);
     for record in

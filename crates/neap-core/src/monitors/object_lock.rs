@@ -1,15 +1,19 @@
-//! The lock of one object as one thread sees it: its word, thin or leading to an inflated monitor, and the steps between the two.
+//! The lock of one object as one thread sees it: its word, thin or leading to an inflated monitor,
+//! and the steps between the two.
 //!
-//! Invariant: the word changes by compare-and-swap only, from what was looked at. Who sleeps for an inflated monitor counts as its user from before the word is looked at for the last time, in one critical
-//! section, so [`deflate`], for which nobody is in a critical section, finds it. Every function here is called in a critical section but [`ObjectLock::spin`]; which monitors the thread is in is noted by
-//! `monitor`. Model-checked in `tests/loom_monitors.rs`.
+//! Invariant: the word changes by compare-and-swap only, from what was looked at. Who sleeps for an
+//! inflated monitor counts as its user from before the word is looked at for the last time, in one
+//! critical section, so [`deflate`], for which nobody is in a critical section, finds it. Every
+//! function here is called in a critical section but [`ObjectLock::spin`]; which monitors the
+//! thread is in is noted by `monitor`. Model-checked in `tests/loom_monitors.rs`.
 
 use super::inflated::Inflated;
 use super::lock_word::{Lock, MOST_THIN};
 use super::records::Records;
 use crate::sync::modelled::{AtomicU32, Ordering::*};
 
-/// Looks so often at a thin lock that another thread holds before it is inflated. As the inflated one's.
+/// Looks so often at a thin lock that another thread holds before it is inflated. As the inflated
+/// one's.
 const SPINS: u32 = if cfg!(loom) { 1 } else { 200 };
 
 /// A thread and an object's lock word.
@@ -139,7 +143,8 @@ impl<'a> ObjectLock<'a> {
         }
     }
 
-    /// The inflated monitor, with the thread counted among its users: it is going to wait. None without memory.
+    /// The inflated monitor, with the thread counted among its users: it is going to wait. None
+    /// without memory.
     pub fn use_inflated(&self) -> Option<&'a Inflated> {
         let monitor = self.inflate()?;
         monitor.users.fetch_add(1, SeqCst);
@@ -190,7 +195,8 @@ impl<'a> ObjectLock<'a> {
         }
     }
 
-    /// Leaves the monitor, in which the thread is, to wait for a notification. None without memory; then it is still in.
+    /// Leaves the monitor, in which the thread is, to wait for a notification. None without memory;
+    /// then it is still in.
     pub fn leave_to_wait(&self) -> Option<Waiting<'a>> {
         let monitor = self.use_inflated()?;
         let depth = monitor.depth.load(Relaxed);
@@ -218,7 +224,8 @@ pub fn is_idle(monitor: &Inflated) -> bool {
     !monitor.is_busy() && monitor.users.load(Relaxed) == 0
 }
 
-/// Gives up monitor number `number`: the word of its object no longer leads there. World stopped and the monitor idle, or the object is dead.
+/// Gives up monitor number `number`: the word of its object no longer leads there. World stopped
+/// and the monitor idle, or the object is dead.
 pub fn deflate(records: &Records, word: Option<&AtomicU32>, number: u32) {
     // The word leads elsewhere if the object was freed by name and its cell is another's.
     if let Some(word) = word {

@@ -1,6 +1,8 @@
-//! The records of inflated monitors: numbered, in buckets that double, with a list of those that no object has.
+//! The records of inflated monitors: numbered, in buckets that double, with a list of those that no
+//! object has.
 //!
-//! Invariant: a record never moves and is never given back to the system, so a number that was given out leads to it for ever. No lock anywhere. Called from any thread.
+//! Invariant: a record never moves and is never given back to the system, so a number that was
+//! given out leads to it for ever. No lock anywhere. Called from any thread.
 //!
 //! # Safety
 //!
@@ -26,7 +28,8 @@ pub struct Records {
     count: AtomicU32,
     /// Records that have an object.
     in_use: AtomicUsize,
-    /// First record without an object, plus one; above it a count that keeps an old head from being taken for a new one.
+    /// First record without an object, plus one; above it a count that keeps an old head from being
+    /// taken for a new one.
     free: AtomicU64,
 }
 

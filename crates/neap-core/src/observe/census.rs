@@ -1,6 +1,8 @@
-//! What a cycle left: live objects of each kind and size class, and how full each stretch of the heap is, counted from the mark bits.
+//! What a cycle left: live objects of each kind and size class, and how full each stretch of the
+//! heap is, counted from the mark bits.
 //!
-//! Invariant: a census is of one cycle: if marks change while it is taken, it is thrown away. Called by the recorder, world running.
+//! Invariant: a census is of one cycle: if marks change while it is taken, it is thrown away.
+//! Called by the recorder, world running.
 
 use core::sync::atomic::Ordering::*;
 

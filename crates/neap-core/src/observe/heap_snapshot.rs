@@ -1,8 +1,12 @@
-//! The live graph as a heap snapshot in Chrome's format (the memory panel of its developer tools opens it): every object that the roots reach, its size, and what it points to.
+//! The live graph as a heap snapshot in Chrome's format (the memory panel of its developer tools
+//! opens it): every object that the roots reach, its size, and what it points to.
 //!
-//! Nodes are numbered by address, so that an edge's target is found by counting bits: one bit for each word of heap says where a reached object begins. Objects are called by their
-//! kind and size, since a program has no other names for them; the roots are nodes of their own. Objects with a trace function of the program are scanned conservatively.
-//! Invariant: reads the heap, writes nothing but its own memory and the output; allocates by `mmap` only and takes no lock, so it can run in a bare child of the process. The heap stands still.
+//! Nodes are numbered by address, so that an edge's target is found by counting bits: one bit for
+//! each word of heap says where a reached object begins. Objects are called by their kind and size,
+//! since a program has no other names for them; the roots are nodes of their own. Objects with a
+//! trace function of the program are scanned conservatively. Invariant: reads the heap, writes
+//! nothing but its own memory and the output; allocates by `mmap` only and takes no lock, so it can
+//! run in a bare child of the process. The heap stands still.
 //!
 //! # Safety
 //!
@@ -47,7 +51,8 @@ const ROOT_NODES: usize = 1 + SORTS.len();
 pub const SORTS: [&str; 4] = ["(stacks)", "(static data)", "(uncollectable)", "(references)"];
 /// Fields of a node: type, name, id, self_size, edge_count.
 const NODE_FIELDS: usize = 5;
-/// Words of `reached` that share a count in `before`. Larger: less memory; smaller: fewer words to count for an edge.
+/// Words of `reached` that share a count in `before`. Larger: less memory; smaller: fewer words to
+/// count for an edge.
 const GROUP: usize = 16;
 
 /// The graph that was found.
@@ -422,7 +427,8 @@ mod tests {
         assert_eq!(nodes.len(), (ROOT_NODES + 2000) * NODE_FIELDS);
         let counts = nodes.chunks(NODE_FIELDS).map(|node| node[4]);
         assert_eq!(counts.sum::<usize>() * 3, edges.len());
-        // Four sorts of roots, one root, a leaf for each pair, and all pairs but the last have a next one.
+        // Four sorts of roots, one root, a leaf for each pair, and all pairs but the last have a
+        // next one.
         assert_eq!(edges.len() / 3, SORTS.len() + 1 + 1000 + 999);
         let sizes = |bytes| nodes.chunks(NODE_FIELDS).filter(|node| node[3] == bytes).count();
         assert_eq!((sizes(16), sizes(40)), (1000, 1000));

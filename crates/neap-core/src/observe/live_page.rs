@@ -1,7 +1,9 @@
-//! The live page that `neap top` and `neap metrics` read: a shared page for the words of `stats/live.rs`.
+//! The live page that `neap top` and `neap metrics` read: a shared page for the words of
+//! `stats/live.rs`.
 //!
-//! Invariant: a process writes to its own page only, but for the moment between a `fork` and its handler. Once at start-up, and in the child of each `fork`; never fails, since without
-//! a shared page the words stay private.
+//! Invariant: a process writes to its own page only, but for the moment between a `fork` and its
+//! handler. Once at start-up, and in the child of each `fork`; never fails, since without a shared
+//! page the words stay private.
 //!
 //! # Safety
 //!
@@ -31,7 +33,8 @@ pub fn install() {
     live::use_page(words, u64::from(std::process::id()), clock::unix_ns());
 }
 
-/// In the child of a `fork`, which has one thread: a page of its own in place of its parent's, if there was one.
+/// In the child of a `fork`, which has one thread: a page of its own in place of its parent's, if
+/// there was one.
 pub fn after_fork() {
     let Some(parents) = SHARED.0.take() else { return };
     shared_page::close(parents);

@@ -1,6 +1,7 @@
 //! What leaves the process: recordings, profiles, metrics.
 //!
-//! Invariant: reads the rest of the collector and changes nothing there; off, it costs nothing. Runs on a thread of the library's own wherever it can.
+//! Invariant: reads the rest of the collector and changes nothing there; off, it costs nothing.
+//! Runs on a thread of the library's own wherever it can.
 
 pub mod census;
 pub mod heap_snapshot;

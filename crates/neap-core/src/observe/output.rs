@@ -1,6 +1,8 @@
-//! Where a recording's chunks go: a buffer of fixed size, and from there to the file of this process.
+//! Where a recording's chunks go: a buffer of fixed size, and from there to the file of this
+//! process.
 //!
-//! Invariant: memory is bounded by the buffer; while the file refuses, what is in the buffer is kept and tried again. Under the recorder's lock. Never calls malloc.
+//! Invariant: memory is bounded by the buffer; while the file refuses, what is in the buffer is
+//! kept and tried again. Under the recorder's lock. Never calls malloc.
 //!
 //! # Safety
 //!
@@ -102,7 +104,8 @@ impl Output {
         true
     }
 
-    /// Has `encode` write to the buffer, which is written to the file and used again as often as it is full; false if the file is refused.
+    /// Has `encode` write to the buffer, which is written to the file and used again as often as it
+    /// is full; false if the file is refused.
     pub fn encode(&mut self, mut encode: impl FnMut(&mut Writer<'_>) -> Result<(), Full>) -> bool {
         if self.refused || !self.map_buffer() {
             return false;

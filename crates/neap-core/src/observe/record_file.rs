@@ -1,7 +1,10 @@
-//! The file of a recording: opened for one process, written behind what is there, given up where that is refused.
+//! The file of a recording: opened for one process, written behind what is there, given up where
+//! that is refused.
 //!
-//! Invariant: no file but the recording is ever written to, even if the program closes descriptors that are not its own; a refused write leaves whole chunks in the file and what was to be written
-//! in memory, and may be tried again; no write raises a signal in the program. One thread at a time, under the recorder's lock. Never calls malloc.
+//! Invariant: no file but the recording is ever written to, even if the program closes descriptors
+//! that are not its own; a refused write leaves whole chunks in the file and what was to be written
+//! in memory, and may be tried again; no write raises a signal in the program. One thread at a
+//! time, under the recorder's lock. Never calls malloc.
 //!
 //! # Safety
 //!
@@ -46,7 +49,8 @@ impl Path {
         &self.bytes[..self.length]
     }
 
-    /// What the user gave, from the folder that the process is in, `%p` replaced by its id; `.ID` behind it if `own` says that the name is another process's.
+    /// What the user gave, from the folder that the process is in, `%p` replaced by its id; `.ID`
+    /// behind it if `own` says that the name is another process's.
     pub fn of(given: &[u8], folder: &[u8], own: bool) -> Self {
         let mut number = print::Line::new();
         let _ = write!(number, "{}", std::process::id());
@@ -89,7 +93,8 @@ pub struct RecordFile {
 }
 
 impl RecordFile {
-    /// Opens a file for this process and empties it; `Errno::AGAIN` if another living process records to it.
+    /// Opens a file for this process and empties it; `Errno::AGAIN` if another living process
+    /// records to it.
     pub fn open(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let low = fs::open(path.as_bytes(), flags, Mode::from(0o644))?;

@@ -1,8 +1,12 @@
-//! `NEAP_STATS`: what the program asks of its memory and what cycles do, written to a file by a thread of its own.
+//! `NEAP_STATS`: what the program asks of its memory and what cycles do, written to a file by a
+//! thread of its own.
 //!
-//! Invariant `[stats.inv.once]`: each request and each cycle is written at most once, and once unless the process ends without exit(3) or the file is refused. Memory is bounded: a buffer,
-//! a tally for each thread that lives, rings of cycles. The lock is taken by the recorder's thread, by threads that begin or end, at exit and over `fork`; its holder may wait for the
-//! registry's lock, and nobody who stops the world waits for it. A child of `fork` records to a file of its own, from the fork on.
+//! Invariant `[stats.inv.once]`: each request and each cycle is written at most once, and once
+//! unless the process ends without exit(3) or the file is refused. Memory is bounded: a buffer, a
+//! tally for each thread that lives, rings of cycles. The lock is taken by the recorder's thread,
+//! by threads that begin or end, at exit and over `fork`; its holder may wait for the registry's
+//! lock, and nobody who stops the world waits for it. A child of `fork` records to a file of its
+//! own, from the fork on.
 //!
 //! # Safety
 //!
@@ -17,7 +21,6 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::*};
 
 use neap_record::chunks::{Conditions, Process, Shape as Told};
 use neap_record::{Cycle, MAGIC, Statistics};
-use rustix::fs::{self, Mode, OFlags};
 
 use super::census::Taken;
 use super::output::Output;
@@ -33,9 +36,11 @@ use crate::stats::events::{self, Place};
 use crate::stats::{KEPT, sampler};
 use crate::sync::Lock;
 use crate::sys::process::modules::Modules;
+use crate::sys::process::small_file;
 use crate::sys::{clock, futex, own_thread, print, side_stack, thread};
 
-/// How often requests are written. Larger: a smaller file; smaller: less is lost when the program crashes.
+/// How often requests are written. Larger: a smaller file; smaller: less is lost when the program
+/// crashes.
 const INTERVAL_NS: u64 = 500_000_000;
 /// Between two censuses at least: they cost time in proportion to the heap's blocks.
 const CENSUS_NS: u64 = 10_000_000;
@@ -92,7 +97,8 @@ static RECORDER: Lock<Recorder> = Lock::new(
         census_ns: 0,
     },
 );
-/// Whether the process records: one of the three below. Written once at start-up, before the first thread is attached.
+/// Whether the process records: one of the three below. Written once at start-up, before the first
+/// thread is attached.
 static DECISION: AtomicU8 = AtomicU8::new(OPEN);
 const OPEN: u8 = 0;
 const OFF: u8 = 1;
@@ -132,7 +138,8 @@ pub fn begin(file: &'static CStr, sources: Sources) {
     unsafe { libc::atexit(at_exit) };
 }
 
-/// Makes sure that the recorder's thread runs: after start-up, and in a forked child that does something worth recording.
+/// Makes sure that the recorder's thread runs: after start-up, and in a forked child that does
+/// something worth recording.
 #[inline]
 pub fn ensure_running() {
     if !RUNNING.load(Relaxed) && !RUNNING.swap(true, AcqRel) {
@@ -142,7 +149,8 @@ pub fn ensure_running() {
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
-    // The first bytes of a recording are there at once: even a program that crashes early leaves a file.
+    // The first bytes of a recording are there at once: even a program that crashes early leaves a
+    // file.
     let mut next_ns = 0;
     loop {
         let seen = events::WAKES.load(Acquire);
@@ -182,7 +190,8 @@ pub fn tally() -> Option<&'static Tally> {
     Some(tally)
 }
 
-/// The thread of a tally ends: what it counted is written, and the tally is free for another. Called by that thread, outside critical sections.
+/// The thread of a tally ends: what it counted is written, and the tally is free for another.
+/// Called by that thread, outside critical sections.
 pub fn end_of_thread(address: usize) {
     side_stack::on_new(|| end_of_tally(address));
 }
@@ -275,7 +284,7 @@ impl Recorder {
         }
         let Some(sources) = self.sources else { return false };
         let mut command = [0; 4096];
-        let read = read_whole(c"/proc/self/cmdline", &mut command);
+        let read = small_file::read(c"/proc/self/cmdline", &mut command).unwrap_or(0);
         let process = Process {
             id: u64::from(std::process::id()),
             parent: rustix::process::getppid()
@@ -395,7 +404,7 @@ impl Recorder {
             let _ = write!(path, "/proc/self/task/{id}/comm\0");
             let mut name = [0; 32];
             let read = match CStr::from_bytes_with_nul(path.as_bytes()) {
-                Ok(path) => read_whole(path, &mut name),
+                Ok(path) => small_file::read(path, &mut name).unwrap_or(0),
                 Err(_) => 0,
             };
             let name = name[..read].trim_ascii_end();
@@ -430,20 +439,6 @@ impl Recorder {
     }
 }
 
-/// Reads a small file of the kernel's; gives what fits.
-fn read_whole(path: &CStr, to: &mut [u8]) -> usize {
-    let mut length = 0;
-    if let Ok(file) = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
-        while length < to.len() {
-            match rustix::io::read(&file, &mut to[length..]) {
-                Ok(0) | Err(_) => break,
-                Ok(read) => length += read,
-            }
-        }
-    }
-    length
-}
-
 /// Holds the lock over a `fork`.
 pub fn hold_for_fork() -> impl Sized {
     RECORDER.lock()
@@ -458,7 +453,8 @@ pub unsafe fn unlock_forgotten() {
     unsafe { RECORDER.unlock_forgotten() };
 }
 
-/// In the child of a `fork`, whose only thread has `own` as its tally (0: none): the parent's file, thread and counts are the parent's.
+/// In the child of a `fork`, whose only thread has `own` as its tally (0: none): the parent's file,
+/// thread and counts are the parent's.
 pub fn after_fork(own: usize) {
     if !is_on() {
         return;

@@ -1,7 +1,9 @@
 //! One thread's requests, counted by exact size, kind and layout.
 //!
-//! Invariant: counts only grow. Counted by its thread without atomic read-modify-write; encoded by the recorder under its lock at any time, each request exactly once: what was written
-//! before is kept beside each count. A tally outlives its thread and is given to a later one as it is, so it is never cleared.
+//! Invariant: counts only grow. Counted by its thread without atomic read-modify-write; encoded by
+//! the recorder under its lock at any time, each request exactly once: what was written before is
+//! kept beside each count. A tally outlives its thread and is given to a later one as it is, so it
+//! is never cleared.
 //!
 //! # Safety
 //!
@@ -28,10 +30,12 @@ use crate::sys::meta_vec::MetaVec;
 const ROW: usize = 512;
 const ROWS: usize = LARGEST_SMALL / ROW + 1;
 const LAYOUTS: usize = 1 << 16;
-/// Different sizes of large objects that are told apart. Beyond, a size counts as one that is its next power of two.
+/// Different sizes of large objects that are told apart. Beyond, a size counts as one that is its
+/// next power of two.
 const MOST_LARGE: usize = 1 << 15;
 
-/// Requests of one small size and kind, and what such a request gets: all that counting it and taking its cell reads or writes of the tally.
+/// Requests of one small size and kind, and what such a request gets: all that counting it and
+/// taking its cell reads or writes of the tally.
 #[repr(C)]
 pub struct Small {
     made: AtomicU64,
@@ -178,7 +182,8 @@ impl Tally {
         }
     }
 
-    /// What requests of a size get, which is at most [`LARGEST_SMALL`]; None until [`Self::learn`] was told, and so until the first of them was counted.
+    /// What requests of a size get, which is at most [`LARGEST_SMALL`]; None until [`Self::learn`]
+    /// was told, and so until the first of them was counted.
     #[inline(always)]
     pub fn known(&self, kind: usize, bytes: usize) -> Option<&Small> {
         let small = &self.small[kind][bytes];
@@ -191,7 +196,8 @@ impl Tally {
         self.layouts().get(layout.0 as usize)
     }
 
-    /// Requests of a size, one of which was counted, get cells of `cell_bytes` from `place`: a space, or a class for typed objects. It never changes.
+    /// Requests of a size, one of which was counted, get cells of `cell_bytes` from `place`: a
+    /// space, or a class for typed objects. It never changes.
     pub fn learn(&self, kind: usize, bytes: usize, cell_bytes: usize, place: u32) {
         let small = &self.small[kind][bytes];
         small.place.store(place, Relaxed);
@@ -257,7 +263,8 @@ impl Tally {
         }
     }
 
-    /// Writes what was counted since the last time. [`Full`]: what was written so far stays written, and the rest is for the next buffer. Under the recorder's lock.
+    /// Writes what was counted since the last time. [`Full`]: what was written so far stays
+    /// written, and the rest is for the next buffer. Under the recorder's lock.
     pub fn encode(&self, out: &mut Writer<'_>, at_ns: u64, number: u64) -> Result<(), Full> {
         for kind in 0..KINDS {
             for row in 0..ROWS {

@@ -1,4 +1,5 @@
-//! Reads `NEAP_<NAME>` variables from the process's own environment block, and reports what is wrong.
+//! Reads `NEAP_<NAME>` variables from the process's own environment block, and reports what is
+//! wrong.
 //!
 //! Invariant: no allocation, no lock, no `std::env` (which takes a lock and allocates); `errno` is
 //! kept. Called at start-up by one thread, while no other can change the environment.
@@ -78,7 +79,8 @@ unsafe fn next_string<'a>(next: &mut *const *const c_char) -> Option<&'a [u8]> {
     if next.is_null() {
         return None;
     }
-    // SAFETY: by the contract `*next` is readable up to the array's null entry, which ends the walk.
+    // SAFETY: by the contract `*next` is readable up to the array's null entry, which ends the
+    // walk.
     unsafe {
         let text = **next;
         if text.is_null() {

@@ -1,6 +1,7 @@
 //! The type of the option that says who runs finalizers.
 //!
-//! Invariant: what is read, shown and named in messages are the same words and numbers. No allocation. Pure; called where `kinds` is.
+//! Invariant: what is read, shown and named in messages are the same words and numbers. No
+//! allocation. Pure; called where `kinds` is.
 
 use core::fmt;
 

@@ -1,9 +1,9 @@
 //! The types an option can have: how each is read from text, checked and written back.
 //!
 //! Invariant: `parse(show(value))` gives the value again, and `parse` returns nothing that its
-//! validator refuses. No allocation from the program's `malloc`. Pure, but for `OptionalPath`, which
-//! maps a page to keep its text, since the environment's own bytes may be changed by `setenv`.
-//! Called at start-up, and by whoever sets an option by name.
+//! validator refuses. No allocation from the program's `malloc`. Pure, but for `OptionalPath`,
+//! which maps a page to keep its text, since the environment's own bytes may be changed by
+//! `setenv`. Called at start-up, and by whoever sets an option by name.
 //!
 //! # Safety
 //! Unsafe only in `keep`, for that page.

@@ -1,4 +1,5 @@
-//! The type of an option that limits memory: so many bytes, whatever the control group leaves, or nothing.
+//! The type of an option that limits memory: so many bytes, whatever the control group leaves, or
+//! nothing.
 //!
 //! Invariant: as in `kinds`. Pure; called where `kinds` is.
 

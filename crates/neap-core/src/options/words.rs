@@ -116,11 +116,13 @@ choice! {
         None = "none",
         /// The first of `pagemap`, `fork` and `none` that works here.
         Auto = "auto",
-        /// From the kernel: userfaultfd's asynchronous write protection, read by `PAGEMAP_SCAN` (Linux 6.7).
+        /// From the kernel: userfaultfd's asynchronous write protection, read by `PAGEMAP_SCAN`
+        /// (Linux 6.7).
         Pagemap = "pagemap",
         /// It need not: a child process marks a snapshot.
         Fork = "fork",
-        /// From faults: pages are read-only, and a handler of SIGSEGV notes the first write to each.
+        /// From faults: pages are read-only, and a handler of SIGSEGV notes the first write to
+        /// each.
         Mprotect = "mprotect",
         /// It need not: pages are copied before they are written to, and markers see a snapshot.
         Snapshot = "snapshot",
@@ -130,7 +132,8 @@ choice! {
 choice! {
     /// Which of the heap's memory is asked to be huge pages.
     HugePages {
-        /// What lies above the size at which a heap gains by them; under a write watch none, since clearing one may take milliseconds, in which a thread answers no stop.
+        /// What lies above the size at which a heap gains by them; under a write watch none, since
+        /// clearing one may take milliseconds, in which a thread answers no stop.
         Auto = "auto",
         /// What was made for pointer-free objects.
         Leaf = "leaf",

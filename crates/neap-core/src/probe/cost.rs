@@ -1,6 +1,7 @@
 //! What a watch costs on this machine: measured on memory made for it.
 //!
-//! Invariant: every figure is of the very code that the collector uses. Single runs: the first figures of a noisy machine. Called by `neap doctor --measure`, one watch at a time.
+//! Invariant: every figure is of the very code that the collector uses. Single runs: the first
+//! figures of a noisy machine. Called by `neap doctor --measure`, one watch at a time.
 //!
 //! # Safety
 //!
@@ -39,11 +40,13 @@ pub struct Cost {
     pub ask_some: Option<Duration>,
     /// The same when all was.
     pub ask_all: Option<Duration>,
-    /// The first write to a page, a mean over one page in 64, while another thread reads, as one that marks does.
+    /// The first write to a page, a mean over one page in 64, while another thread reads, as one
+    /// that marks does.
     pub first_write: Duration,
 }
 
-/// Measures a watch over `bytes` bytes (whole chunks) of pages of 4 KiB, or of 2 MiB where `huge`. None for what has nothing to measure.
+/// Measures a watch over `bytes` bytes (whole chunks) of pages of 4 KiB, or of 2 MiB where `huge`.
+/// None for what has nothing to measure.
 pub fn measure(watching: Watching, bytes: usize, huge: bool) -> Option<Result<Cost, Refusal>> {
     let start = map::reserve(bytes, CHUNK_BYTES).ok()?;
     let result = prepare(start, bytes, huge).and_then(|range| match watching {
@@ -78,7 +81,8 @@ fn write(range: &Range<usize>, step: usize) -> Duration {
     began.elapsed() / pages.max(1)
 }
 
-/// The same while another thread reads all of the range, which keeps a processor from sleeping, as marking does.
+/// The same while another thread reads all of the range, which keeps a processor from sleeping, as
+/// marking does.
 fn write_beside_a_reader(range: &Range<usize>, step: usize) -> Duration {
     let at_work = AtomicBool::new(true);
     std::thread::scope(|scope| {
@@ -143,7 +147,8 @@ fn by_copies(range: &Range<usize>) -> Result<Cost, Refusal> {
     }
 }
 
-/// What a snapshot costs: the copy of the page tables, and of each page that is written while the child is there.
+/// What a snapshot costs: the copy of the page tables, and of each page that is written while the
+/// child is there.
 fn by_child(range: &Range<usize>) -> Result<Cost, Refusal> {
     let told = map::allocate_shared(PAGE_BYTES).map_err(|error| Refusal::new("mmap", error))?;
     let may_end = told.pointer::<u32>();

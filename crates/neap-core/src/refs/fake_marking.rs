@@ -1,13 +1,16 @@
-//! A marker over a graph of small numbers, for the unit tests of `refs`: obviously right, and slow. Single-threaded.
+//! A marker over a graph of small numbers, for the unit tests of `refs`: obviously right, and slow.
+//! Single-threaded.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::sync::Mutex;
 
 use super::finalizers::finalizer::{Finalizer, Order};
+use super::finalizers::slab::Own;
 use super::{Marking, Refs};
 
-/// A value that lives as long as the process, and is reachable from a static all the while: no leak.
+/// A value that lives as long as the process, and is reachable from a static all the while: no
+/// leak.
 pub(crate) fn for_ever<T: Sync>(value: T) -> &'static T {
     static ALL: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     let value: &'static T = Box::leak(Box::new(value));
@@ -16,9 +19,9 @@ pub(crate) fn for_ever<T: Sync>(value: T) -> &'static T {
 }
 
 /// The calling test's own slab of registrations.
-pub(crate) fn own() -> &'static super::finalizers::slab::Own {
+pub(crate) fn own() -> &'static Own {
     std::thread_local! {
-        static OWN: &'static super::finalizers::slab::Own = for_ever(super::finalizers::slab::Own::new(0));
+        static OWN: &'static Own = for_ever(Own::new(0));
     }
     OWN.with(|own| *own)
 }
@@ -62,7 +65,8 @@ impl FakeMarking {
         self.gone.insert(object);
     }
 
-    /// Registries want addresses that are multiples of 8: there an object's number stands in the upper half.
+    /// Registries want addresses that are multiples of 8: there an object's number stands in the
+    /// upper half.
     fn number(word: usize) -> usize {
         if word >> 32 == 0 { word } else { word >> 32 }
     }

@@ -10,7 +10,8 @@ pub trait Marking {
     fn is_marked(&self, object: usize) -> bool;
     /// Marks the object and all that it reaches.
     fn mark(&mut self, object: usize);
-    /// Marks what the word points to, interior addresses allowed, and all that it reaches. A word that is no object is ignored.
+    /// Marks what the word points to, interior addresses allowed, and all that it reaches. A word
+    /// that is no object is ignored.
     fn mark_word(&mut self, word: usize);
     /// Marks all that the object reaches, not itself unless it is reached from there.
     fn mark_contents(&mut self, object: usize);

@@ -1,9 +1,12 @@
-//! What hangs on an object's death: finalizers, disappearing links, toggle references; and the step of a cycle that settles them.
+//! What hangs on an object's death: finalizers, disappearing links, toggle references; and the step
+//! of a cycle that settles them.
 //!
-//! Invariant: one lock (rank `Refs`) protects links, toggle references and what settling needs, and mutators take it only inside a critical section, in which they are not
-//! stopped. So with the world stopped nobody holds it, and the collector takes it without waiting. Finalizers and cleaners are registered without a lock (`registry`).
-//! Registration is called by mutators on any thread; [`trace_roots`], [`trace_registered`] and [`settle`] by the cycle.
-//! The rules of order are in `docs/boehm.md`, "Finalizers" and "Links".
+//! Invariant: one lock (rank `Refs`) protects links, toggle references and what settling needs, and
+//! mutators take it only inside a critical section, in which they are not stopped. So with the
+//! world stopped nobody holds it, and the collector takes it without waiting. Finalizers and
+//! cleaners are registered without a lock (`registry`). Registration is called by mutators on any
+//! thread; [`trace_roots`], [`trace_registered`] and [`settle`] by the cycle. The rules of order
+//! are in `docs/boehm.md`, "Finalizers" and "Links".
 //!
 //! # Safety
 //!
@@ -87,14 +90,16 @@ impl Refs {
         finalizer::trace(self.finalizers, marking);
         self.settlement.filling.mark(marking);
         self.disclaimed.trace(marking);
-        // The check wants to know what else reaches a cleaner's object, so it marks the arguments itself, last.
+        // The check wants to know what else reaches a cleaner's object, so it marks the arguments
+        // itself, last.
         if !site::checks() {
             self.cleaners.trace(marking);
         }
         queue::trace(marking);
     }
 
-    /// Decides about everything that marking did not reach. On return every object that is to stay is marked.
+    /// Decides about everything that marking did not reach. On return every object that is to stay
+    /// is marked.
     pub(crate) fn settle<M: Marking>(&mut self, marking: &mut M) {
         self.begin_settling(marking);
         self.finish_settling(marking);
@@ -106,7 +111,8 @@ impl Refs {
         !(self.long_links.is_empty() && self.toggles.is_empty() && !self.disclaimers.is_used())
     }
 
-    /// The part for which the world is stopped. From its end on no weak reference gives an object that is not marked.
+    /// The part for which the world is stopped. From its end on no weak reference gives an object
+    /// that is not marked.
     fn begin_settling<M: Marking>(&mut self, marking: &mut M) {
         slab::stopped();
         marking.drain();
@@ -115,7 +121,8 @@ impl Refs {
             marking.drain();
         }
         process::set_settling(settling::EPHEMERONS);
-        // Short links are read as the program likes, so they have to be cleared now; and what ephemerons keep does not count as dead.
+        // Short links are read as the program likes, so they have to be cleared now; and what
+        // ephemerons keep does not count as dead.
         if !self.short_links.is_empty() {
             process::follow_ephemerons(marking);
             self.settle_short_links(marking);
@@ -141,8 +148,8 @@ impl Refs {
         self.disclaimers.hold_back(&mut self.disclaimed, marking);
         order::settle(self.finalizers, &mut self.settlement, marking);
         self.disclaimers.settle(&mut self.disclaimed, marking);
-        // Only now is known which objects finalizers keep: links inside those stay, links inside dead ones must
-        // go, or a later cycle would write into whatever gets the memory next.
+        // Only now is known which objects finalizers keep: links inside those stay, links inside
+        // dead ones must go, or a later cycle would write into whatever gets the memory next.
         self.short_links.drop_dangling(&self.slots, marking);
         process::set_settling(settling::LONG);
         process::settle_long(marking);
@@ -203,14 +210,17 @@ static REFS: std::sync::LazyLock<Lock<Refs>> = std::sync::LazyLock::new(|| {
     Lock::new(Rank::Refs, Refs::of(&FINALIZERS, &CLEANERS, &DISCLAIMERS, HeldSlots::new()))
 });
 
-/// Runs `f` on the tables, from a mutator, or from the collector's thread, which is none and must not become one: it is never stopped.
+/// Runs `f` on the tables, from a mutator, or from the collector's thread, which is none and must
+/// not become one: it is never stopped.
 fn with<R>(f: impl FnOnce(&mut Refs) -> R) -> R {
-    // The critical section is entered first and left last: a stop that arrives meanwhile waits for it.
+    // The critical section is entered first and left last: a stop that arrives meanwhile waits for
+    // it.
     let _unstopped = current::get().map(|mutator| mutator.critical());
     f(&mut REFS.lock())
 }
 
-/// Runs `f` in a critical section with the calling thread's slab of registrations: registries are read and written there without a lock.
+/// Runs `f` in a critical section with the calling thread's slab of registrations: registries are
+/// read and written there without a lock.
 #[inline]
 fn with_own<R>(f: impl FnOnce(&slab::Own) -> R) -> R {
     let mutator = attach::current();
@@ -218,17 +228,20 @@ fn with_own<R>(f: impl FnOnce(&slab::Own) -> R) -> R {
     f(&mutator.claim)
 }
 
-/// Marks strong toggle references, and what registrations made since [`trace_registered`] keep alive. In every reading of roots, world stopped or running.
+/// Marks strong toggle references, and what registrations made since [`trace_registered`] keep
+/// alive. In every reading of roots, world stopped or running.
 pub fn trace_roots<M: Marking>(marking: &mut M) {
     REFS.lock().trace_roots(marking);
 }
 
-/// Marks what registrations, what is ready to run and what waits on queues keep alive. Once in a cycle after its first stop, world running or not, on the cycle's thread.
+/// Marks what registrations, what is ready to run and what waits on queues keep alive. Once in a
+/// cycle after its first stop, world running or not, on the cycle's thread.
 pub fn trace_registered<M: Marking>(marking: &mut M) {
     REFS.lock().trace_registered(marking);
 }
 
-/// Clears links, hands finalizers and cleaners of dead objects over and marks what they keep. After marking, world stopped.
+/// Clears links, hands finalizers and cleaners of dead objects over and marks what they keep. After
+/// marking, world stopped.
 pub fn settle<M: Marking>(marking: &mut M) {
     let mut refs = REFS.lock();
     refs.settle(marking);
@@ -237,7 +250,8 @@ pub fn settle<M: Marking>(marking: &mut M) {
     pool::wake();
 }
 
-/// The first part of [`settle`], or all of it if `everything` is to be done now, or cannot be done with the world running: whether it was all. After marking, world stopped.
+/// The first part of [`settle`], or all of it if `everything` is to be done now, or cannot be done
+/// with the world running: whether it was all. After marking, world stopped.
 pub fn settle_stopped<M: Marking>(marking: &mut M, everything: bool) -> bool {
     let mut refs = REFS.lock();
     let all = everything || refs.has_late_links() || site::checks();
@@ -254,18 +268,21 @@ pub fn settle_stopped<M: Marking>(marking: &mut M, everything: bool) -> bool {
     all
 }
 
-/// The rest of [`settle_stopped`], world running; everything is born marked meanwhile, and nothing is swept.
+/// The rest of [`settle_stopped`], world running; everything is born marked meanwhile, and nothing
+/// is swept.
 pub fn settle_running<M: Marking>(marking: &mut M) {
     REFS.lock().finish_settling(marking);
     pool::wake();
 }
 
-/// Whether there is so much to settle that a small heap, too, is better marked and settled with the world running.
+/// Whether there is so much to settle that a small heap, too, is better marked and settled with the
+/// world running.
 pub fn are_many() -> bool {
     process::are_many()
 }
 
-/// Whether a weak reference leads, or led when somebody may have read it, to an object that is not marked. After marking, world stopped.
+/// Whether a weak reference leads, or led when somebody may have read it, to an object that is not
+/// marked. After marking, world stopped.
 pub fn any_weak_dies<M: Marking>(marking: &M) -> bool {
     REFS.lock().slots.any_dies(marking)
         || DISCLAIMERS.any_dies(marking)
@@ -273,7 +290,8 @@ pub fn any_weak_dies<M: Marking>(marking: &M) -> bool {
         || former::any_dies(marking)
 }
 
-/// A thread ends: gives up what handles keep for it. By itself, or in the child of a `fork` by the only thread.
+/// A thread ends: gives up what handles keep for it. By itself, or in the child of a `fork` by the
+/// only thread.
 pub fn detach(mutator: &Mutator) {
     monitor::detach(mutator);
     let _unstopped = mutator.critical();
@@ -301,7 +319,8 @@ pub fn before_fork() {
     unsafe { *HELD_OVER_FORK.0.get() = Some(guard) };
 }
 
-/// In the child, the locks given back: its other threads are gone, and the cycle that was under way is given up.
+/// In the child, the locks given back: its other threads are gone, and the cycle that was under way
+/// is given up.
 pub fn in_child() {
     noted::after_fork();
     runner::after_fork(FORKING.load(Relaxed));
@@ -312,7 +331,8 @@ pub fn in_child() {
 pub fn after_fork() {
     // SAFETY: held and forgotten in `before_fork`.
     unsafe { queue::unlock_forgotten() };
-    // SAFETY: as in `before_fork`; the guard is moved out before it is dropped, so the cell is ours until then.
+    // SAFETY: as in `before_fork`; the guard is moved out before it is dropped, so the cell is ours
+    // until then.
     let guard = unsafe { (*HELD_OVER_FORK.0.get()).take() };
     drop(guard);
     process::forget_scanned();

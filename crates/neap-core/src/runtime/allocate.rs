@@ -1,6 +1,8 @@
-//! Allocation as the program sees it: the bump, and behind it refilling, collecting, and what to do when there is no memory.
+//! Allocation as the program sees it: the bump, and behind it refilling, collecting, and what to do
+//! when there is no memory.
 //!
-//! Invariant: gives null only after a full cycle freed too little and the out-of-memory callback gave nothing. Called by mutators; the first call starts the collector and attaches the thread.
+//! Invariant: gives null only after a full cycle freed too little and the out-of-memory callback
+//! gave nothing. Called by mutators; the first call starts the collector and attaches the thread.
 //!
 //! # Safety
 //!
@@ -112,7 +114,8 @@ pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
     if !alignment.is_power_of_two() || alignment > crate::addr::PAGE_BYTES {
         return null_mut();
     }
-    // A multiple of the alignment gets cells that are one, in blocks that begin at one. The past-the-end byte would break that: round it in.
+    // A multiple of the alignment gets cells that are one, in blocks that begin at one. The
+    // past-the-end byte would break that: round it in.
     match with_past_end(bytes.max(1)).and_then(|bytes| crate::addr::round_up(bytes, alignment)) {
         Some(rounded) => {
             let rounded = rounded - HEAP.state.past_end.load(Relaxed);
@@ -122,7 +125,8 @@ pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
     }
 }
 
-/// An object for which the thread has no cell at hand. One way out of the fast path, whether requests are recorded or not, so that it is the same code either way.
+/// An object for which the thread has no cell at hand. One way out of the fast path, whether
+/// requests are recorded or not, so that it is the same code either way.
 #[cold]
 #[inline(never)]
 pub fn without_cell(bytes: usize, kind: Kind) -> *mut u8 {
@@ -151,10 +155,12 @@ pub fn typed_without_cell(bytes: usize, layout: LayoutId) -> *mut u8 {
     }
 }
 
-/// What the slow path clears of the stack below it each time. Larger: fewer dead objects kept by stale words; smaller: quicker refills.
+/// What the slow path clears of the stack below it each time. Larger: fewer dead objects kept by
+/// stale words; smaller: quicker refills.
 const CLEARED_BYTES: usize = 1 << 10;
 
-/// The thread's stack is scanned from here on, should a cycle run: what the collector's own frames hold is none of the program's.
+/// The thread's stack is scanned from here on, should a cycle run: what the collector's own frames
+/// hold is none of the program's.
 #[cold]
 #[inline(never)]
 fn slow(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
@@ -270,7 +276,8 @@ pub fn free(object: *mut u8) -> Result<usize, FreeError> {
     freed
 }
 
-/// As realloc(3), keeping kind and layout. A pointer that is no object's start is refused with null.
+/// As realloc(3), keeping kind and layout. A pointer that is no object's start is refused with
+/// null.
 ///
 /// # Safety
 /// `object` is null or nobody uses the old address afterwards.
@@ -316,7 +323,8 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
     moved
 }
 
-/// Makes the object that starts at `object` at least `bytes` long where it is; the bytes that it has now, None if it cannot be, or is none.
+/// Makes the object that starts at `object` at least `bytes` long where it is; the bytes that it
+/// has now, None if it cannot be, or is none.
 pub fn resize_in_place(object: *mut u8, bytes: usize) -> Option<usize> {
     let wanted = with_past_end(bytes)?;
     let _critical = mutator().critical();

@@ -1,6 +1,7 @@
 //! Stopping the world for the program itself, between two calls instead of around one.
 //!
-//! Invariant: between [`stop`] and [`resume`] the calling thread holds the collector off and has the registry's lock.
+//! Invariant: between [`stop`] and [`resume`] the calling thread holds the collector off and has
+//! the registry's lock.
 //!
 //! # Safety
 //!
@@ -36,7 +37,8 @@ pub fn resume() {
     if super::mutator().holds.load(core::sync::atomic::Ordering::Relaxed) == 0 {
         return;
     }
-    // SAFETY: this thread holds collections off, so if there is a token, it put it there and has the registry's lock.
+    // SAFETY: this thread holds collections off, so if there is a token, it put it there and has
+    // the registry's lock.
     if let Some(stopped) = unsafe { (*TOKEN.0.get()).take() } {
         world::the().resume(stopped);
         // SAFETY: `stop` forgot the guard on this thread.

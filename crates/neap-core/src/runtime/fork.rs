@@ -1,7 +1,8 @@
-//! `fork()` at any moment: the parent takes every lock of the collector first, so the child finds everything in order and its other threads' mutators gone.
+//! `fork()` at any moment: the parent takes every lock of the collector first, so the child finds
+//! everything in order and its other threads' mutators gone.
 //!
-//! Invariant: between prepare and parent or child no cycle runs, no thread is in a critical section with a lock, and nothing is half done. Runs as `pthread_atfork` handlers
-//! on the forking thread.
+//! Invariant: between prepare and parent or child no cycle runs, no thread is in a critical section
+//! with a lock, and nothing is half done. Runs as `pthread_atfork` handlers on the forking thread.
 //!
 //! # Safety
 //!
@@ -30,7 +31,8 @@ pub fn initialize() {
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }
 
-/// What a front end does before and after: it takes a lock of its own, outside of which it takes the collector's.
+/// What a front end does before and after: it takes a lock of its own, outside of which it takes
+/// the collector's.
 pub struct Around {
     /// Before the collector's locks are taken.
     pub before: extern "C" fn(),

@@ -1,7 +1,10 @@
-//! A snapshot of the live graph in a file: the world is stopped for as long as the process takes to be copied, and the copy reads its heap and writes while the program runs on.
+//! A snapshot of the live graph in a file: the world is stopped for as long as the process takes to
+//! be copied, and the copy reads its heap and writes while the program runs on.
 //!
-//! Invariant: as for any child of `sys::child`: in it only memory of its own is taken, no lock but those that stand still with the world, and it ends with `exit`. What only the program's own root
-//! callback or trace functions know is not followed. On the thread that asks, which waits for the file; no cycle runs meanwhile.
+//! Invariant: as for any child of `sys::child`: in it only memory of its own is taken, no lock but
+//! those that stand still with the world, and it ends with `exit`. What only the program's own root
+//! callback or trace functions know is not followed. On the thread that asks, which waits for the
+//! file; no cycle runs meanwhile.
 //!
 //! # Safety
 //!
@@ -80,7 +83,8 @@ fn copy(path: &CStr, answer: &AtomicU32) -> Result<Child, Errno> {
         stop();
     }
     let Some(stopped) = stopped else { return Err(Errno::INVAL) };
-    // Held over the copy, so that the child finds the heap's lists in order whatever the library's own threads do.
+    // Held over the copy, so that the child finds the heap's lists in order whatever the library's
+    // own threads do.
     let inner = HEAP.inner();
     // SAFETY: the child does what this file's invariant says.
     let made = unsafe { child::make() };

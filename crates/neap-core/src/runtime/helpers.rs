@@ -1,6 +1,6 @@
 //! Functions by which libc makes threads of its own for the program, for front ends to export in
-//! libc's stead: queues that tell by a thread, asynchronous requests. (Timers that tell by a thread need
-//! none of it: since 2.32 glibc makes theirs as `sys/own_thread.rs` makes ours.)
+//! libc's stead: queues that tell by a thread, asynchronous requests. (Timers that tell by a thread
+//! need none of it: since 2.32 glibc makes theirs as `sys/own_thread.rs` makes ours.)
 //!
 //! libc blocks every signal while it makes such a thread, and waits so for locks that a stopped
 //! thread may hold. Invariant: it does that while the caller holds collections off, so no stop is
@@ -54,9 +54,15 @@ macro_rules! each_helper {
         aio_write64(request: *mut aiocb) if true;
         aio_fsync(how: c_int, request: *mut aiocb) if true;
         aio_fsync64(how: c_int, request: *mut aiocb) if true;
-        lio_listio(mode: c_int, requests: *const *mut aiocb, count: c_int, event: *mut sigevent) if mode == libc::LIO_NOWAIT;
-        lio_listio64(mode: c_int, requests: *const *mut aiocb, count: c_int, event: *mut sigevent) if mode == libc::LIO_NOWAIT;
-        getaddrinfo_a(mode: c_int, requests: *mut *mut c_void, count: c_int, event: *mut sigevent) if mode == GAI_NOWAIT;
+        lio_listio(
+            mode: c_int, requests: *const *mut aiocb, count: c_int, event: *mut sigevent
+        ) if mode == libc::LIO_NOWAIT;
+        lio_listio64(
+            mode: c_int, requests: *const *mut aiocb, count: c_int, event: *mut sigevent
+        ) if mode == libc::LIO_NOWAIT;
+        getaddrinfo_a(
+            mode: c_int, requests: *mut *mut c_void, count: c_int, event: *mut sigevent
+        ) if mode == GAI_NOWAIT;
     } };
 }
 

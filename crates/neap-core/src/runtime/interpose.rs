@@ -1,7 +1,9 @@
-//! Functions of libc that the front ends export in its stead:
-//! `pthread_sigmask`, so that nobody blocks the stop signal; `sigaction` and `signal`, so that handlers of ours, of faults and of the stop signal, stay where they are.
+//! Functions of libc that the front ends export in its stead: `pthread_sigmask`, so that nobody
+//! blocks the stop signal; `sigaction` and `signal`, so that handlers of ours, of faults and of the
+//! stop signal, stay where they are.
 //!
-//! Invariant: each does what libc's does and no more than that is visible. Called by program threads.
+//! Invariant: each does what libc's does and no more than that is visible. Called by program
+//! threads.
 //!
 //! # Safety
 //!
@@ -61,7 +63,8 @@ pub fn signal(number: c_int, wanted: libc::sighandler_t) -> libc::sighandler_t {
     }
 }
 
-/// As pthread_sigmask(3), but never blocks the stop signal, nor the one that our own handler of faults is there for.
+/// As pthread_sigmask(3), but never blocks the stop signal, nor the one that our own handler of
+/// faults is there for.
 ///
 /// # Safety
 /// `set` and `old` are null or valid.
@@ -78,7 +81,8 @@ pub unsafe fn pthread_sigmask(
     unsafe { signal::raw_sigmask(how, &without_stop_signal(&*set), old) }
 }
 
-/// The set without the stop signal, and without the one that our own handler of faults is there for.
+/// The set without the stop signal, and without the one that our own handler of faults is there
+/// for.
 pub(crate) fn without_stop_signal(set: &libc::sigset_t) -> libc::sigset_t {
     let mut without = *set;
     // SAFETY: a copy of ours.

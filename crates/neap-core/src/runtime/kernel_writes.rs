@@ -1,8 +1,10 @@
-//! Functions of libc that have the kernel fill memory with data, for front ends to export in libc's stead: under the `mprotect` watch the buffer's pages are lent to the kernel for as long as the call
-//! takes, since the kernel asks no handler and would refuse with EFAULT.
+//! Functions of libc that have the kernel fill memory with data, for front ends to export in libc's
+//! stead: under the `mprotect` watch the buffer's pages are lent to the kernel for as long as the
+//! call takes, since the kernel asks no handler and would refuse with EFAULT.
 //!
-//! Invariant: each does what libc's does as far as the program can see; under other watches it only passes the call on. A call that does not come back (its thread is cancelled, a signal's handler jumps away) leaves its pages
-//! lent. Called by program threads, also in their signal handlers.
+//! Invariant: each does what libc's does as far as the program can see; under other watches it only
+//! passes the call on. A call that does not come back (its thread is cancelled, a signal's handler
+//! jumps away) leaves its pages lent. Called by program threads, also in their signal handlers.
 //!
 //! # Safety
 //!
@@ -128,11 +130,15 @@ impl Loan {
     }
 }
 
-/// Defines functions of libc's names, for [`kernel_writes!`](crate::kernel_writes): each runs libc's, with what its block says lent to the kernel.
+/// Defines functions of libc's names, for [`kernel_writes!`](crate::kernel_writes): each runs
+/// libc's, with what its block says lent to the kernel.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! lending {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty $(, waits on $socket:ident,)? { |$loan:ident| $lend:expr })*) => {
+    ($(
+        $name:ident($($argument:ident: $type:ty),*) -> $result:ty $(, waits on $socket:ident,)?
+        { |$loan:ident| $lend:expr }
+    )*) => {
         #[allow(non_upper_case_globals)]
         mod real {
             use super::*;
@@ -143,7 +149,8 @@ macro_rules! lending {
                 unsafe { LibcFunction::named(concat!(stringify!($name), "\0")) };)*
         }
 
-        /// Finds libc's functions of these names, when the library is loaded: a first call may be in a signal's handler.
+        /// Finds libc's functions of these names, when the library is loaded: a first call may be
+        /// in a signal's handler.
         pub fn find() {
             $(real::$name.find();)*
         }
@@ -184,7 +191,9 @@ macro_rules! waiting {
     };
 }
 
-/// Defines libc's functions that fill memory with data (see the module `runtime::kernel_writes` of the core), those that fortified programs call too. In a library that programs load before libc, once.
+/// Defines libc's functions that fill memory with data (see the module `runtime::kernel_writes` of
+/// the core), those that fortified programs call too. In a library that programs load before libc,
+/// once.
 #[macro_export]
 macro_rules! kernel_writes {
     () => {
@@ -192,33 +201,81 @@ macro_rules! kernel_writes {
         use libc::{iovec, mmsghdr, msghdr, off_t, timespec};
 
         $crate::lending! {
-            read(file: c_int, buffer: *mut c_void, bytes: usize) -> isize, waits on file, { |loan| loan.bytes(buffer, bytes) }
-            __read_chk(file: c_int, buffer: *mut c_void, bytes: usize, room: usize) -> isize, waits on file, { |loan| loan.bytes(buffer, bytes) }
-            pread(file: c_int, buffer: *mut c_void, bytes: usize, from: off_t) -> isize { |loan| loan.bytes(buffer, bytes) }
-            pread64(file: c_int, buffer: *mut c_void, bytes: usize, from: off_t) -> isize { |loan| loan.bytes(buffer, bytes) }
-            __pread_chk(file: c_int, buffer: *mut c_void, bytes: usize, from: off_t, room: usize) -> isize { |loan| loan.bytes(buffer, bytes) }
-            __pread64_chk(file: c_int, buffer: *mut c_void, bytes: usize, from: off_t, room: usize) -> isize { |loan| loan.bytes(buffer, bytes) }
-            readv(file: c_int, vectors: *const iovec, count: c_int) -> isize, waits on file, { |loan| loan.vectors(vectors, count.max(0) as usize) }
-            preadv(file: c_int, vectors: *const iovec, count: c_int, from: off_t) -> isize { |loan| loan.vectors(vectors, count.max(0) as usize) }
-            preadv64(file: c_int, vectors: *const iovec, count: c_int, from: off_t) -> isize { |loan| loan.vectors(vectors, count.max(0) as usize) }
-            preadv2(file: c_int, vectors: *const iovec, count: c_int, from: off_t, flags: c_int) -> isize { |loan| loan.vectors(vectors, count.max(0) as usize) }
-            preadv64v2(file: c_int, vectors: *const iovec, count: c_int, from: off_t, flags: c_int) -> isize { |loan| loan.vectors(vectors, count.max(0) as usize) }
-            recv(socket: c_int, buffer: *mut c_void, bytes: usize, flags: c_int) -> isize, waits on socket, { |loan| loan.bytes(buffer, bytes) }
-            __recv_chk(socket: c_int, buffer: *mut c_void, bytes: usize, room: usize, flags: c_int) -> isize, waits on socket, { |loan| loan.bytes(buffer, bytes) }
-            recvfrom(socket: c_int, buffer: *mut c_void, bytes: usize, flags: c_int, address: *mut c_void, length: *mut u32) -> isize, waits on socket, {
+            read(file: c_int, buffer: *mut c_void, bytes: usize) -> isize, waits on file, {
+                |loan| loan.bytes(buffer, bytes)
+            }
+            __read_chk(
+                file: c_int, buffer: *mut c_void, bytes: usize, room: usize
+            ) -> isize, waits on file, { |loan| loan.bytes(buffer, bytes) }
+            pread(file: c_int, buffer: *mut c_void, bytes: usize, from: off_t) -> isize {
+                |loan| loan.bytes(buffer, bytes)
+            }
+            pread64(file: c_int, buffer: *mut c_void, bytes: usize, from: off_t) -> isize {
+                |loan| loan.bytes(buffer, bytes)
+            }
+            __pread_chk(
+                file: c_int, buffer: *mut c_void, bytes: usize, from: off_t, room: usize
+            ) -> isize { |loan| loan.bytes(buffer, bytes) }
+            __pread64_chk(
+                file: c_int, buffer: *mut c_void, bytes: usize, from: off_t, room: usize
+            ) -> isize { |loan| loan.bytes(buffer, bytes) }
+            readv(file: c_int, vectors: *const iovec, count: c_int) -> isize, waits on file, {
+                |loan| loan.vectors(vectors, count.max(0) as usize)
+            }
+            preadv(file: c_int, vectors: *const iovec, count: c_int, from: off_t) -> isize {
+                |loan| loan.vectors(vectors, count.max(0) as usize)
+            }
+            preadv64(file: c_int, vectors: *const iovec, count: c_int, from: off_t) -> isize {
+                |loan| loan.vectors(vectors, count.max(0) as usize)
+            }
+            preadv2(
+                file: c_int, vectors: *const iovec, count: c_int, from: off_t, flags: c_int
+            ) -> isize { |loan| loan.vectors(vectors, count.max(0) as usize) }
+            preadv64v2(
+                file: c_int, vectors: *const iovec, count: c_int, from: off_t, flags: c_int
+            ) -> isize { |loan| loan.vectors(vectors, count.max(0) as usize) }
+            recv(
+                socket: c_int, buffer: *mut c_void, bytes: usize, flags: c_int
+            ) -> isize, waits on socket, { |loan| loan.bytes(buffer, bytes) }
+            __recv_chk(
+                socket: c_int, buffer: *mut c_void, bytes: usize, room: usize, flags: c_int
+            ) -> isize, waits on socket, { |loan| loan.bytes(buffer, bytes) }
+            recvfrom(
+                socket: c_int, buffer: *mut c_void, bytes: usize, flags: c_int,
+                address: *mut c_void, length: *mut u32
+            ) -> isize, waits on socket, {
                 |loan| { loan.bytes(buffer, bytes); loan.socket_address(address, length) }
             }
-            __recvfrom_chk(socket: c_int, buffer: *mut c_void, bytes: usize, room: usize, flags: c_int, address: *mut c_void, length: *mut u32) -> isize, waits on socket, {
+            __recvfrom_chk(
+                socket: c_int, buffer: *mut c_void, bytes: usize, room: usize, flags: c_int,
+                address: *mut c_void, length: *mut u32
+            ) -> isize, waits on socket, {
                 |loan| { loan.bytes(buffer, bytes); loan.socket_address(address, length) }
             }
-            recvmsg(socket: c_int, message: *mut msghdr, flags: c_int) -> isize, waits on socket, { |loan| loan.message(message) }
-            recvmmsg(socket: c_int, messages: *mut mmsghdr, count: u32, flags: c_int, limit: *mut timespec) -> c_int, waits on socket, {
-                |loan| { loan.messages(messages, count as usize); loan.bytes(limit, size_of::<timespec>()) }
+            recvmsg(socket: c_int, message: *mut msghdr, flags: c_int) -> isize, waits on socket, {
+                |loan| loan.message(message)
             }
-            fread(buffer: *mut c_void, bytes: usize, count: usize, stream: *mut c_void) -> usize { |loan| loan.bytes(buffer, bytes.saturating_mul(count)) }
-            fread_unlocked(buffer: *mut c_void, bytes: usize, count: usize, stream: *mut c_void) -> usize { |loan| loan.bytes(buffer, bytes.saturating_mul(count)) }
-            __fread_chk(buffer: *mut c_void, room: usize, bytes: usize, count: usize, stream: *mut c_void) -> usize { |loan| loan.bytes(buffer, bytes.saturating_mul(count)) }
-            __fread_unlocked_chk(buffer: *mut c_void, room: usize, bytes: usize, count: usize, stream: *mut c_void) -> usize { |loan| loan.bytes(buffer, bytes.saturating_mul(count)) }
+            recvmmsg(
+                socket: c_int, messages: *mut mmsghdr, count: u32, flags: c_int,
+                limit: *mut timespec
+            ) -> c_int, waits on socket, {
+                |loan| {
+                    loan.messages(messages, count as usize);
+                    loan.bytes(limit, size_of::<timespec>());
+                }
+            }
+            fread(buffer: *mut c_void, bytes: usize, count: usize, stream: *mut c_void) -> usize {
+                |loan| loan.bytes(buffer, bytes.saturating_mul(count))
+            }
+            fread_unlocked(
+                buffer: *mut c_void, bytes: usize, count: usize, stream: *mut c_void
+            ) -> usize { |loan| loan.bytes(buffer, bytes.saturating_mul(count)) }
+            __fread_chk(
+                buffer: *mut c_void, room: usize, bytes: usize, count: usize, stream: *mut c_void
+            ) -> usize { |loan| loan.bytes(buffer, bytes.saturating_mul(count)) }
+            __fread_unlocked_chk(
+                buffer: *mut c_void, room: usize, bytes: usize, count: usize, stream: *mut c_void
+            ) -> usize { |loan| loan.bytes(buffer, bytes.saturating_mul(count)) }
         }
     };
 }

@@ -202,7 +202,8 @@ macro_rules! masks {
             unsafe { masks::signalfd(file, set, flags) }
         }
 
-        /// As libc's `setcontext`. libc's own has to find the caller's registers: a jump, not a call.
+        /// As libc's `setcontext`. libc's own has to find the caller's registers: a jump, not a
+        /// call.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub extern "C" fn setcontext(context: *const ucontext_t) -> c_int {

@@ -47,8 +47,9 @@ use crate::watch::choose::{Watching, choose};
 use crate::world::{attach, current, late, roots, stop, stop_signal};
 use crate::{check, options};
 
-/// Looks up what libc's loader would otherwise be asked for later: in a stop, with the holder of the loader's lock stopped, or in a signal's handler. Front ends call it when they are loaded, while
-/// nobody waits for anything; else the start does.
+/// Looks up what libc's loader would otherwise be asked for later: in a stop, with the holder of
+/// the loader's lock stopped, or in a signal's handler. Front ends call it when they are loaded,
+/// while nobody waits for anything; else the start does.
 pub fn on_load() {
     own_thread::find();
     signal::real_sigaction();

@@ -1,7 +1,9 @@
-//! Before a server forks its workers: collect, make permanent what lives, and leave the children fresh pages to allocate from.
+//! Before a server forks its workers: collect, make permanent what lives, and leave the children
+//! fresh pages to allocate from.
 //!
-//! Invariant: what it changes is where objects will lie and what cycles look at; every object stays what and where it is. Called by a mutator outside critical sections: by the program, or from `fork`'s
-//! prepare handler, where nothing of the program's may be called.
+//! Invariant: what it changes is where objects will lie and what cycles look at; every object stays
+//! what and where it is. Called by a mutator outside critical sections: by the program, or from
+//! `fork`'s prepare handler, where nothing of the program's may be called.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
@@ -17,11 +19,14 @@ static ON_FORK: AtomicBool = AtomicBool::new(false);
 /// Bytes that all threads had allocated when it was done last; 0 for never.
 static DONE_AT: AtomicU64 = AtomicU64::new(0);
 
-/// A fork soon after another does not repeat it: not before this much was allocated, nor before an eighth of what is permanent. Larger: sooner forks; smaller: children share more.
+/// A fork soon after another does not repeat it: not before this much was allocated, nor before an
+/// eighth of what is permanent. Larger: sooner forks; smaller: children share more.
 const WORTH_BYTES: u64 = 1 << 20;
 const WORTH_PART: u64 = 8;
 
-/// So much heap above what there is will be made of ordinary pages: a child that needs a little more does not get two megabytes. As the least size of a heap for which huge pages are thought of.
+/// So much heap above what there is will be made of ordinary pages: a child that needs a little
+/// more does not get two megabytes. As the least size of a heap for which huge pages are thought
+/// of.
 const SMALL_PAGES_BYTES: usize = 32 << 20;
 
 /// Sets whether every `fork` does it.
@@ -29,7 +34,8 @@ pub fn set_on_fork(on: bool) {
     ON_FORK.store(on, Relaxed);
 }
 
-/// Does it now. False if collections are disabled or held off by this thread: then little has changed.
+/// Does it now. False if collections are disabled or held off by this thread: then little has
+/// changed.
 pub fn prefork() -> bool {
     // What became garbage among the permanent objects since the last time must not stay for ever.
     freeze::unfreeze();
@@ -61,7 +67,8 @@ pub fn before_fork() {
     if !ON_FORK.load(Relaxed) {
         return;
     }
-    // A thread without a mutator has no objects of its own to care for; one in the middle of the collector's work must not begin more of it.
+    // A thread without a mutator has no objects of its own to care for; one in the middle of the
+    // collector's work must not begin more of it.
     if current::get().is_none_or(|mutator| !mutator.is_at_ease()) {
         return;
     }

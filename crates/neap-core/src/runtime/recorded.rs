@@ -1,8 +1,11 @@
-//! Allocation while requests are recorded: each is counted, and gets its cell from the run that it would have got it from anyway.
+//! Allocation while requests are recorded: each is counted, and gets its cell from the run that it
+//! would have got it from anyway.
 //!
-//! Invariant `[stats.inv.requests]`: while the process records, no thread finds its runs by the word that inline allocation reads, so every request comes here, and is counted once; and who does not record
-//! never does, but for a process's first request. What a size gets is worked out once (`learn`): afterwards a request costs a look into its thread's tally and a step of the run, less than working out its
-//! class. Called by mutators, as `allocate`.
+//! Invariant `[stats.inv.requests]`: while the process records, no thread finds its runs by the
+//! word that inline allocation reads, so every request comes here, and is counted once; and who
+//! does not record never does, but for a process's first request. What a size gets is worked out
+//! once (`learn`): afterwards a request costs a look into its thread's tally and a step of the run,
+//! less than working out its class. Called by mutators, as `allocate`.
 //!
 //! # Safety
 //!
@@ -27,7 +30,8 @@ use crate::stats::KEPT;
 use crate::world::current;
 use crate::world::mutator::Mutator;
 
-/// The cell for a request like one that was made before, if the thread's run has one, and then the request is counted; else 0.
+/// The cell for a request like one that was made before, if the thread's run has one, and then the
+/// request is counted; else 0.
 #[inline(always)]
 pub fn at_once(bytes: usize, kind: Kind) -> usize {
     if bytes <= LARGEST_SMALL
@@ -61,7 +65,8 @@ pub fn typed_at_once(bytes: usize, layout: LayoutId) -> usize {
     0
 }
 
-/// Counts a request of `bytes` that takes as much room as one of `reserved`; gives the cell if the thread's run has one, else 0. Whatever [`at_once`] does not give.
+/// Counts a request of `bytes` that takes as much room as one of `reserved`; gives the cell if the
+/// thread's run has one, else 0. Whatever [`at_once`] does not give.
 #[inline(never)]
 pub fn count(bytes: usize, reserved: usize, kind: Kind) -> usize {
     if let Some((mutator, tally)) = begin_counting() {
@@ -120,7 +125,8 @@ fn counting() -> Option<(&'static Mutator, &'static Tally)> {
     Some((mutator, tally))
 }
 
-/// As [`counting`], from now on if nothing did; None if the process does not record, or has no memory for it.
+/// As [`counting`], from now on if nothing did; None if the process does not record, or has no
+/// memory for it.
 fn begin_counting() -> Option<(&'static Mutator, &'static Tally)> {
     if let Some(counting) = counting() {
         return Some(counting);

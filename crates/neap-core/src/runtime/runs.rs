@@ -1,8 +1,8 @@
-//! Requests and the calling thread's runs: how large a cell a request gets, and the next one of the run
-//! that has such cells.
+//! Requests and the calling thread's runs: how large a cell a request gets, and the next one of the
+//! run that has such cells.
 //!
-//! Invariant: asks nobody and waits for nobody. What is taken here is an object at once, so the caller
-//! hands it out. Called by mutators, from the fast path.
+//! Invariant: asks nobody and waits for nobody. What is taken here is an object at once, so the
+//! caller hands it out. Called by mutators, from the fast path.
 
 use core::sync::atomic::Ordering::*;
 

@@ -1,6 +1,7 @@
 //! A sampled allocation: its stack is walked, and the object followed from here on.
 //!
-//! Invariant: outside critical sections but for the entry itself; the caller keeps the object. Called by the mutator that allocated, rarely.
+//! Invariant: outside critical sections but for the entry itself; the caller keeps the object.
+//! Called by the mutator that allocated, rarely.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -11,7 +12,8 @@ use crate::sys::{thread, unwind};
 use crate::world::mutator::Mutator;
 use crate::world::stacks;
 
-/// Frames that are kept of a stack, from the innermost. Larger: the roots of deep recursions; smaller: less memory for sites.
+/// Frames that are kept of a stack, from the innermost. Larger: the roots of deep recursions;
+/// smaller: less memory for sites.
 const DEPTH: usize = 64;
 
 /// Begins sampling, one object in `mean` bytes. Called at start-up.
@@ -39,7 +41,8 @@ pub fn freed(mutator: &Mutator, object: usize) {
     }
 }
 
-/// Where the stack ends that the calling thread stands on; where nobody said what that is, no more than the page, which is readable in any case.
+/// Where the stack ends that the calling thread stands on; where nobody said what that is, no more
+/// than the page, which is readable in any case.
 fn end_of_stack(mutator: &Mutator) -> usize {
     let here = thread::stack_pointer();
     let stack = stacks::current(mutator).unwrap_or_else(|| {

@@ -1,6 +1,8 @@
-//! `NEAP_SUMMARY`: one JSON object with the run's figures, written when the process ends; and the figures themselves.
+//! `NEAP_SUMMARY`: one JSON object with the run's figures, written when the process ends; and the
+//! figures themselves.
 //!
-//! Invariant: written at most once per process, by the thread that calls exit(3). A file that cannot be written is reported and nothing else happens.
+//! Invariant: written at most once per process, by the thread that calls exit(3). A file that
+//! cannot be written is reported and nothing else happens.
 //!
 //! # Safety
 //!
@@ -58,7 +60,8 @@ pub fn statistics() -> Statistics {
 static PATH: AtomicPtr<core::ffi::c_char> = AtomicPtr::new(core::ptr::null_mut());
 /// 1 once the summary is written.
 static WRITTEN: AtomicU32 = AtomicU32::new(0);
-/// Whether this process was forked from the one that began: its file then has its number behind the name.
+/// Whether this process was forked from the one that began: its file then has its number behind the
+/// name.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Has the summary written at exit. Called once, at start-up.

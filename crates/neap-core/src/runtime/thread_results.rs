@@ -4,13 +4,13 @@
 //!
 //! Each joinable thread has a record, an uncollectable object. Invariant
 //! `[world.inv.thread-results]`: a record is in the table from before anybody else can know the
-//! thread's number until the thread is joined or detached; it is freed once, by who does the last of
-//! three things: `pthread_create` returns, the thread begins, it is joined or detached. A number is
-//! another thread's as soon as libc has joined its thread: so the oldest record of a number is taken
-//! out, and a thread's own is the newest. A thread that ends reaches its record through the table
-//! alone. In the child of a fork the table has the record of the forking thread at most. The table
-//! has a lock of its own, taken in critical sections, with no other lock held or taken. Called by
-//! program threads, outside stops.
+//! thread's number until the thread is joined or detached; it is freed once, by who does the last
+//! of three things: `pthread_create` returns, the thread begins, it is joined or detached. A number
+//! is another thread's as soon as libc has joined its thread: so the oldest record of a number is
+//! taken out, and a thread's own is the newest. A thread that ends reaches its record through the
+//! table alone. In the child of a fork the table has the record of the forking thread at most. The
+//! table has a lock of its own, taken in critical sections, with no other lock held or taken.
+//! Called by program threads, outside stops.
 //!
 //! # Safety
 //! Records are objects of this file's, alive as long as they are in the table or one of the three
@@ -229,7 +229,8 @@ pub unsafe fn pthread_create(
         free(record);
     } else if !detached {
         // The thread may be over, joined and forgotten, but for us.
-        // SAFETY: `pthread_create` wrote the number; the record is alive until we say that it returned.
+        // SAFETY: `pthread_create` wrote the number; the record is alive until we say that it
+        // returned.
         let unneeded = with_table(|table| unsafe {
             table.list(record, *thread);
             happened(record, MADE)
@@ -352,8 +353,13 @@ macro_rules! each_release {
     ($($then:tt)*) => { $($then)*! {
         pthread_join(thread: libc::pthread_t, result: *mut *mut c_void);
         pthread_tryjoin_np(thread: libc::pthread_t, result: *mut *mut c_void);
-        pthread_timedjoin_np(thread: libc::pthread_t, result: *mut *mut c_void, until: *const libc::timespec);
-        pthread_clockjoin_np(thread: libc::pthread_t, result: *mut *mut c_void, clock: libc::clockid_t, until: *const libc::timespec);
+        pthread_timedjoin_np(
+            thread: libc::pthread_t, result: *mut *mut c_void, until: *const libc::timespec
+        );
+        pthread_clockjoin_np(
+            thread: libc::pthread_t, result: *mut *mut c_void, clock: libc::clockid_t,
+            until: *const libc::timespec
+        );
         pthread_detach(thread: libc::pthread_t);
     } };
 }
@@ -371,8 +377,8 @@ macro_rules! export_releases {
     )*};
 }
 
-/// Defines a function of this name that is pthread_exit(3), after the value was kept. It unwinds the
-/// caller's frames, so there must be none of ours between: a jump, not a call.
+/// Defines a function of this name that is pthread_exit(3), after the value was kept. It unwinds
+/// the caller's frames, so there must be none of ours between: a jump, not a call.
 #[macro_export]
 macro_rules! exit_function {
     ($name:ident) => {

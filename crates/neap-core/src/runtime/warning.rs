@@ -1,4 +1,5 @@
-//! What the program may want to know: a callback with a message and a number, standard error without one.
+//! What the program may want to know: a callback with a message and a number, standard error
+//! without one.
 //!
 //! Called outside stops, on the thread that met the trouble.
 //!

@@ -1,12 +1,16 @@
-//! How long the program's threads spend in the collector beside stops: sweeping what they are about to use, helping to mark, running the parts of a cycle that are no stop, waiting for one because they allocate too fast.
+//! How long the program's threads spend in the collector beside stops: sweeping what they are about
+//! to use, helping to mark, running the parts of a cycle that are no stop, waiting for one because
+//! they allocate too fast.
 //!
-//! Invariant: clocks are read in slow paths only, and no time is counted twice: what counts a stretch of time counts none within it. Written by the program's threads, read anywhere.
+//! Invariant: clocks are read in slow paths only, and no time is counted twice: what counts a
+//! stretch of time counts none within it. Written by the program's threads, read anywhere.
 
 use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use super::histogram::Histogram;
 
-/// Nanoseconds. Stops are taken off where they end, which may be later than where they were added, so for a moment it may be too little.
+/// Nanoseconds. Stops are taken off where they end, which may be later than where they were added,
+/// so for a moment it may be too little.
 static TOTAL_NS: AtomicI64 = AtomicI64::new(0);
 
 /// So much time went by.
@@ -14,7 +18,8 @@ pub fn add(ns: u64) {
     TOTAL_NS.fetch_add(ns as i64, Relaxed);
 }
 
-/// Runs `f`, whose time counts without the stops that `stops` counts meanwhile; `now_ns` is the clock.
+/// Runs `f`, whose time counts without the stops that `stops` counts meanwhile; `now_ns` is the
+/// clock.
 pub fn counted<R>(stops: &Histogram, now_ns: impl Fn() -> u64, f: impl FnOnce() -> R) -> R {
     let (began, stopped) = (now_ns(), stops.total());
     let result = f();

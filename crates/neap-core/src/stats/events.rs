@@ -1,7 +1,10 @@
-//! What happened lately: steps of cycles with their times, and cycles that are over, each in a ring that exporters read. The lists themselves are declared in `neap-record`.
+//! What happened lately: steps of cycles with their times, and cycles that are over, each in a ring
+//! that exporters read. The lists themselves are declared in `neap-record`.
 //!
-//! Invariant: writing takes no lock and waits for nobody, so it may happen with the world stopped; what is read is whole or counted as lost. Written by the threads that drive cycles,
-//! while anybody has asked for it; each reader keeps a place of its own. Times are nanoseconds of the monotonic clock.
+//! Invariant: writing takes no lock and waits for nobody, so it may happen with the world stopped;
+//! what is read is whole or counted as lost. Written by the threads that drive cycles, while
+//! anybody has asked for it; each reader keeps a place of its own. Times are nanoseconds of the
+//! monotonic clock.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*, fence};
 
@@ -113,7 +116,8 @@ pub static CYCLES: Ring<{ Cycle::COUNT }> = Ring::new();
 pub static WAKES: AtomicU32 = AtomicU32::new(0);
 /// When readers were woken last.
 static WOKEN_NS: AtomicU64 = AtomicU64::new(0);
-/// A reader is woken at most so often, unless the ring fills. Smaller: system calls in programs with many short cycles; larger: fewer cycles whose heap can be looked at.
+/// A reader is woken at most so often, unless the ring fills. Smaller: system calls in programs
+/// with many short cycles; larger: fewer cycles whose heap can be looked at.
 const WAKE_NS: u64 = 10_000_000;
 
 /// Whether anybody reads the rings. Set before the first cycle or at any time, never cleared.

@@ -1,6 +1,8 @@
-//! A histogram of durations: eight buckets to each doubling of nanoseconds, so that a percentile is at most an eighth off.
+//! A histogram of durations: eight buckets to each doubling of nanoseconds, so that a percentile is
+//! at most an eighth off.
 //!
-//! Invariant: counts only grow, but for [`Histogram::clear`]. Written by one thread at a time, read by any; a reader may miss what is being added.
+//! Invariant: counts only grow, but for [`Histogram::clear`]. Written by one thread at a time, read
+//! by any; a reader may miss what is being added.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -33,7 +35,8 @@ impl Histogram {
         self.max.fetch_max(ns, Relaxed);
     }
 
-    /// Forgets everything: in a forked child, whose parent's durations are not its own. No other thread uses it.
+    /// Forgets everything: in a forked child, whose parent's durations are not its own. No other
+    /// thread uses it.
     pub fn clear(&self) {
         for count in self.counts.iter().filter(|count| count.load(Relaxed) != 0) {
             count.store(0, Relaxed);
@@ -58,7 +61,8 @@ impl Histogram {
         self.max.load(Relaxed)
     }
 
-    /// A duration that `part` (0 to 1) of all do not exceed, rounded up to its bucket's end but never beyond the longest.
+    /// A duration that `part` (0 to 1) of all do not exceed, rounded up to its bucket's end but
+    /// never beyond the longest.
     pub fn percentile(&self, part: f64) -> u64 {
         let wanted = (self.count() as f64 * part).ceil() as u64;
         let mut seen = 0;

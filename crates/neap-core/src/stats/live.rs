@@ -1,7 +1,10 @@
-//! The figures that can be looked at from outside while the program runs: words of one page, which `observe` makes a shared one.
+//! The figures that can be looked at from outside while the program runs: words of one page, which
+//! `observe` makes a shared one.
 //!
-//! Invariant: words hold what is so, never a difference to something else, except for `handed_out_bytes` and the counts of stops; so a page that a forked child shares with its parent for a moment
-//! is right again with the next write. Writing is a plain store to memory, on no fast path. Each function says who calls it.
+//! Invariant: words hold what is so, never a difference to something else, except for
+//! `handed_out_bytes` and the counts of stops; so a page that a forked child shares with its parent
+//! for a moment is right again with the next write. Writing is a plain store to memory, on no fast
+//! path. Each function says who calls it.
 
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
@@ -33,7 +36,8 @@ pub fn page() -> &'static Words {
     unsafe { PAGE.load(Relaxed).as_ref() }.unwrap_or(&OWN)
 }
 
-/// Makes `page` the one in use, with what the old one held and a head of its own. On the only thread that uses the collector: at start-up, and in the child of a `fork`.
+/// Makes `page` the one in use, with what the old one held and a head of its own. On the only
+/// thread that uses the collector: at start-up, and in the child of a `fork`.
 pub fn use_page(page: &'static Words, process: u64, began_unix_ns: u64) {
     for (new, old) in page.iter().zip(self::page()) {
         new.store(old.load(Relaxed), Relaxed);
@@ -54,7 +58,8 @@ pub fn use_page(page: &'static Words, process: u64, began_unix_ns: u64) {
     PAGE.store(core::ptr::from_ref(page).cast_mut(), Release);
 }
 
-/// Goes back to the page that nobody else sees: in the child of a `fork` that gets no page of its own.
+/// Goes back to the page that nobody else sees: in the child of a `fork` that gets no page of its
+/// own.
 pub fn use_own_page() {
     PAGE.store(core::ptr::null_mut(), Release);
 }

@@ -1,7 +1,10 @@
-//! USDT probes: places in the library that `bpftrace`, `perf` and SystemTap can watch in any running program (`bpftrace -l 'usdt:LIBRARY:neap:*'`).
+//! USDT probes: places in the library that `bpftrace`, `perf` and SystemTap can watch in any
+//! running program (`bpftrace -l 'usdt:LIBRARY:neap:*'`).
 //!
-//! Invariant: there is a probe for each step of a cycle, of the step's name (a step without one does not compile), and one for a cycle that is over. Unwatched, a probe is one instruction that
-//! does nothing; arguments are in registers or memory already. From the threads that drive cycles, also with the world stopped.
+//! Invariant: there is a probe for each step of a cycle, of the step's name (a step without one
+//! does not compile), and one for a cycle that is over. Unwatched, a probe is one instruction that
+//! does nothing; arguments are in registers or memory already. From the threads that drive cycles,
+//! also with the world stopped.
 
 use neap_record::{Cycle, CycleEvent};
 use probe::probe;
@@ -26,7 +29,8 @@ pub fn step(event: CycleEvent) {
     }
 }
 
-/// A cycle is over: its number, its last stop in nanoseconds, bytes handed out since the one before, bytes found live.
+/// A cycle is over: its number, its last stop in nanoseconds, bytes handed out since the one
+/// before, bytes found live.
 #[inline(always)]
 pub fn cycle(cycle: &Cycle) {
     if !KEPT || cfg!(miri) {

@@ -1,7 +1,11 @@
-//! Which allocations are sampled: as if every byte that is handed out were a sample with the same small chance, so an object is one with a chance of 1 - exp(-bytes / mean), whatever came before it.
+//! Which allocations are sampled: as if every byte that is handed out were a sample with the same
+//! small chance, so an object is one with a chance of 1 - exp(-bytes / mean), whatever came before
+//! it.
 //!
-//! Invariant `[stats.inv.sampling]`: the decision is made where a run is handed out, which ends before the next sampled cell: so a cell that is sampled is the first of its run, and taking any other cell
-//! costs what it costs without sampling. A [`Sampler`] is its thread's own; the mean is set once, at start-up.
+//! Invariant `[stats.inv.sampling]`: the decision is made where a run is handed out, which ends
+//! before the next sampled cell: so a cell that is sampled is the first of its run, and taking any
+//! other cell costs what it costs without sampling. A [`Sampler`] is its thread's own; the mean is
+//! set once, at start-up.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -34,7 +38,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Of `cells` cells that could be handed out, how many are; whether the first of them is a sample is what [`Self::take_due`] says.
+    /// Of `cells` cells that could be handed out, how many are; whether the first of them is a
+    /// sample is what [`Self::take_due`] says.
     pub fn clip(&self, mean: u64, cells: u32, cell_bytes: usize) -> u32 {
         self.begin(mean);
         let cell = cell_bytes as u64;
@@ -94,7 +99,8 @@ impl Sampler {
     }
 }
 
-/// -ln of a number in (0, 1], given as 64 bits behind the point; exact to a millionth. No library of functions is needed for it.
+/// -ln of a number in (0, 1], given as 64 bits behind the point; exact to a millionth. No library
+/// of functions is needed for it.
 fn minus_logarithm(bits: u64) -> f64 {
     let bits = bits | 1;
     let halvings = bits.leading_zeros() + 1;
@@ -119,7 +125,8 @@ mod tests {
         }
     }
 
-    /// Cells of 8 to 30,000 bytes in runs of many lengths: each class has as many samples as its bytes should have.
+    /// Cells of 8 to 30,000 bytes in runs of many lengths: each class has as many samples as its
+    /// bytes should have.
     #[test]
     #[cfg_attr(miri, ignore = "only arithmetic, and too much of it")]
     fn samples_are_as_frequent_as_their_bytes() {

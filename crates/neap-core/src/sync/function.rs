@@ -1,12 +1,13 @@
-//! Function pointers that threads exchange: callbacks of the program, hooks of upper layers, functions
-//! of libc's that were looked up.
+//! Function pointers that threads exchange: callbacks of the program, hooks of upper layers,
+//! functions of libc's that were looked up.
 //!
-//! Invariant: an [`AtomicFunction`] holds null or a value of its own type, so what is read from it can
-//! be called. Whoever sets one publishes what the function reads. Called from any thread, also in
-//! handlers of signals and between stop and resume: neither allocates nor locks.
+//! Invariant: an [`AtomicFunction`] holds null or a value of its own type, so what is read from it
+//! can be called. Whoever sets one publishes what the function reads. Called from any thread, also
+//! in handlers of signals and between stop and resume: neither allocates nor locks.
 //!
 //! # Safety
-//! What is stored is a [`Function`]: a value without padding, as large as a pointer, and never null.
+//! What is stored is a [`Function`]: a value without padding, as large as a pointer, and never
+//! null.
 
 #![allow(unsafe_code)]
 
@@ -17,8 +18,8 @@ use core::mem::transmute_copy;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
-/// A type of function pointers. Those are copied, printed as pointers and never null: where this is used,
-/// [`AtomicFunction`] refuses at compile time what is larger, smaller or may be null.
+/// A type of function pointers. Those are copied, printed as pointers and never null: where this is
+/// used, [`AtomicFunction`] refuses at compile time what is larger, smaller or may be null.
 pub trait Function: Copy + Pointer + 'static {}
 impl<F: Copy + Pointer + 'static> Function for F {}
 
@@ -89,7 +90,8 @@ impl<F: Function> AtomicFunction<F> {
 /// The function at the address that a function pointer was cast to, for records that keep words.
 ///
 /// # Safety
-/// The word was cast from a function pointer of this type, or of one that is called in the same way.
+/// The word was cast from a function pointer of this type, or of one that is called in the same
+/// way.
 #[inline]
 pub unsafe fn function_at<F: Function>(address: usize) -> F {
     assert_is_pointer::<F>();

@@ -1,7 +1,8 @@
 //! The monotonic clock, in nanoseconds.
 //!
-//! Assumes that the kernel lets it be read without a system call. Safe anywhere, also with the world stopped. libc's function, since rustix's own search for the kernel's
-//! faults under Valgrind, which hides what it looks for.
+//! Assumes that the kernel lets it be read without a system call. Safe anywhere, also with the
+//! world stopped. libc's function, since rustix's own search for the kernel's faults under
+//! Valgrind, which hides what it looks for.
 //!
 //! # Safety
 //!

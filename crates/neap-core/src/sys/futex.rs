@@ -1,12 +1,14 @@
 //! Sleeping until a word changes, and waking who sleeps: futex(2), private to the process.
 //!
-//! Assumes Linux ≥ 2.6.22. Safe in a signal handler: rustix makes the call itself, so `errno` is untouched.
+//! Assumes Linux ≥ 2.6.22. Safe in a signal handler: rustix makes the call itself, so `errno` is
+//! untouched.
 
 use core::sync::atomic::AtomicU32;
 use rustix::thread::futex::{self, Flags};
 use rustix::time::Timespec;
 
-/// Sleeps while `word` is `expected`, at most `timeout_ns`; may wake for no reason, so the caller looks again. False: timed out.
+/// Sleeps while `word` is `expected`, at most `timeout_ns`; may wake for no reason, so the caller
+/// looks again. False: timed out.
 pub fn wait(word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool {
     let timeout = timeout_ns.map(|ns| Timespec {
         tv_sec: (ns / 1_000_000_000) as i64,

@@ -1,10 +1,11 @@
-//! Functions of libc, never a front end's own of the same name, looked up when the library is loaded.
+//! Functions of libc, never a front end's own of the same name, looked up when the library is
+//! loaded.
 //!
 //! Invariant: glibc is `libc.so.6`. A lookup takes the loader's lock, which a stopped thread may
-//! hold, so no lookup is left for a stop, a critical section or a signal's handler: what a front end
-//! exports or the core calls is looked up by [`LibcFunction::find`] from the library's constructor.
-//! What is called before that (from another library's constructor) is looked up by its first call.
-//! Called from any thread.
+//! hold, so no lookup is left for a stop, a critical section or a signal's handler: what a front
+//! end exports or the core calls is looked up by [`LibcFunction::find`] from the library's
+//! constructor. What is called before that (from another library's constructor) is looked up by its
+//! first call. Called from any thread.
 //!
 //! # Safety
 //! A function is used as being of the type that who names it says it is.

@@ -1,7 +1,9 @@
-//! The library's own small allocations: a global allocator on `mmap`, so that nothing of ours comes from the program's malloc.
+//! The library's own small allocations: a global allocator on `mmap`, so that nothing of ours comes
+//! from the program's malloc.
 //!
-//! Powers of two from 16 bytes to 32 KiB from free lists under one lock; larger ones are mappings of their own. The shared libraries
-//! declare [`MetaAllocator`] as their `#[global_allocator]`. Not called between stop and resume. Called from any thread.
+//! Powers of two from 16 bytes to 32 KiB from free lists under one lock; larger ones are mappings
+//! of their own. The shared libraries declare [`MetaAllocator`] as their `#[global_allocator]`. Not
+//! called between stop and resume. Called from any thread.
 //!
 //! # Safety
 //!
@@ -21,7 +23,8 @@ use crate::sync::Lock;
 
 const SMALLEST_SHIFT: u32 = 4;
 const LARGEST_SHIFT: u32 = 15;
-/// Taken from the system at once for small allocations. Larger: fewer calls; smaller: less waste in small programs.
+/// Taken from the system at once for small allocations. Larger: fewer calls; smaller: less waste in
+/// small programs.
 const SLAB_BYTES: usize = 64 << 10;
 
 /// The allocator; has no state of its own, all instances are one.
@@ -78,7 +81,8 @@ fn large(layout: Layout) -> *mut u8 {
     }
 }
 
-// SAFETY: pieces are disjoint, at least as large and aligned as asked for, and stay until deallocated.
+// SAFETY: pieces are disjoint, at least as large and aligned as asked for, and stay until
+// deallocated.
 unsafe impl GlobalAlloc for MetaAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let shift = shift_of(layout);
@@ -98,7 +102,8 @@ unsafe impl GlobalAlloc for MetaAllocator {
         if pools.slab == 0 || start + bytes > pools.slab_end {
             let Ok(slab) = map::allocate(SLAB_BYTES) else { return null_mut() };
             MAPPED.fetch_add(SLAB_BYTES, Relaxed);
-            // A mapping is page-aligned; pieces larger than a page need their own alignment made up inside it.
+            // A mapping is page-aligned; pieces larger than a page need their own alignment made up
+            // inside it.
             pools.slab =
                 (slab.0 + bytes.min(SLAB_BYTES / 2) - 1) & !(bytes.min(SLAB_BYTES / 2) - 1);
             pools.slab_end = slab.0 + SLAB_BYTES;

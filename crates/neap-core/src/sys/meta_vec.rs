@@ -1,6 +1,8 @@
-//! A growable array in memory of its own mapping: for structures that grow while the world is stopped, when malloc may be locked.
+//! A growable array in memory of its own mapping: for structures that grow while the world is
+//! stopped, when malloc may be locked.
 //!
-//! Invariant: growth never calls malloc; a refused growth is reported and leaves the contents as they are. As thread-safe as `Vec`.
+//! Invariant: growth never calls malloc; a refused growth is reported and leaves the contents as
+//! they are. As thread-safe as `Vec`.
 //!
 //! # Safety
 //!
@@ -57,7 +59,8 @@ impl<T: Copy> MetaVec<T> {
         let start = if self.capacity == 0 {
             map::allocate(bytes)
         } else {
-            // SAFETY: the mapping is ours as a whole, and `&mut self` means nobody holds an address into it.
+            // SAFETY: the mapping is ours as a whole, and `&mut self` means nobody holds an address
+            // into it.
             unsafe { map::grow(Address(self.start.as_ptr() as usize), self.mapped_bytes(), bytes) }
         }
         .map_err(|_| NoMemory)?;
@@ -92,7 +95,8 @@ impl<T: Copy> MetaVec<T> {
     /// Makes the elements end at `end`.
     ///
     /// # Safety
-    /// `end` lies between the first element and the end of what was reserved, and everything before it was written.
+    /// `end` lies between the first element and the end of what was reserved, and everything before
+    /// it was written.
     #[inline(always)]
     pub unsafe fn set_end(&mut self, end: *mut T) {
         // SAFETY: the caller's promise: both are in the same mapping.

@@ -1,4 +1,5 @@
-//! Threads of the library's own, and libc's `pthread_create` behind the one that a front end may export.
+//! Threads of the library's own, and libc's `pthread_create` behind the one that a front end may
+//! export.
 //!
 //! Assumes glibc ≥ 2.32. A thread made here has every signal blocked. Called from program threads,
 //! outside stops and critical sections, and by the collector's thread.
@@ -55,9 +56,9 @@ unsafe extern "C" {
 /// Starts a detached thread with all signals blocked. False if the system refuses.
 ///
 /// Not in a critical section: libc waits for locks that a stopped thread may hold, those of malloc,
-/// of the stacks that it keeps and of the loader's list of thread-local blocks.
-/// Invariant `[world.inv.maker]`: so the maker's own signals stay as they are, and it can be stopped
-/// where it waits; only the new thread has them blocked.
+/// of the stacks that it keeps and of the loader's list of thread-local blocks. Invariant
+/// `[world.inv.maker]`: so the maker's own signals stay as they are, and it can be stopped where it
+/// waits; only the new thread has them blocked.
 pub fn start(function: Start, argument: *mut c_void) -> bool {
     start_with(function, argument, Some(STACK_BYTES))
 }
@@ -68,7 +69,8 @@ pub fn start_for_program(function: Start, argument: *mut c_void) -> bool {
 }
 
 fn start_with(function: Start, argument: *mut c_void, stack_bytes: Option<usize>) -> bool {
-    // SAFETY: the attribute object is initialized before and destroyed after its use, the set filled.
+    // SAFETY: the attribute object is initialized before and destroyed after its use, the set
+    // filled.
     unsafe {
         let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
         let mut all: libc::sigset_t = core::mem::zeroed();
@@ -86,7 +88,9 @@ fn start_with(function: Start, argument: *mut c_void, stack_bytes: Option<usize>
     }
 }
 
-/// A thread that sleeps until it is wanted, and is to wake on another processor than the one of who wakes it. A scheduler that puts it there although another is idle lets it wait for some milliseconds.
+/// A thread that sleeps until it is wanted, and is to wake on another processor than the one of who
+/// wakes it. A scheduler that puts it there although another is idle lets it wait for some
+/// milliseconds.
 pub struct Sleeper {
     /// As the kernel numbers it; 0 before it ran.
     id: AtomicI32,
@@ -105,7 +109,8 @@ impl Sleeper {
         self.id.store(thread::current(), Release);
     }
 
-    /// Keeps it off the caller's processor, if it may use others. By one thread at a time, before it wakes it.
+    /// Keeps it off the caller's processor, if it may use others. By one thread at a time, before
+    /// it wakes it.
     pub fn keep_off_here(&self) {
         let Some(id) = Pid::from_raw(self.id.load(Acquire)).map(Some) else { return };
         if self.kept_off.load(Acquire) != 0 {
@@ -132,9 +137,11 @@ impl Sleeper {
     }
 }
 
-/// Moves the calling thread to another processor if it is on `processor` and may use others, and lets the scheduler move it on as before.
+/// Moves the calling thread to another processor if it is on `processor` and may use others, and
+/// lets the scheduler move it on as before.
 ///
-/// A thread that is woken may be put on the processor of who woke it although another is idle, and then the two take turns of some milliseconds each until the scheduler looks again.
+/// A thread that is woken may be put on the processor of who woke it although another is idle, and
+/// then the two take turns of some milliseconds each until the scheduler looks again.
 pub fn leave_processor(processor: usize) {
     if thread::processor() != processor {
         return;

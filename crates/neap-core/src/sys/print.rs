@@ -1,6 +1,8 @@
-//! Lines on standard error without stdio and without malloc, so that they can be written from anywhere.
+//! Lines on standard error without stdio and without malloc, so that they can be written from
+//! anywhere.
 //!
-//! Invariant: one line is one write(2), so lines of several threads do not mix. Called from any thread, also with the world stopped.
+//! Invariant: one line is one write(2), so lines of several threads do not mix. Called from any
+//! thread, also with the world stopped.
 
 use core::fmt::{self, Write};
 

@@ -1,7 +1,11 @@
-//! Stacks beside the threads' own, for work that needs more of one than a caller on a small stack has: a thread or a fiber may have 16 KiB in all.
+//! Stacks beside the threads' own, for work that needs more of one than a caller on a small stack
+//! has: a thread or a fiber may have 16 KiB in all.
 //!
-//! Assumes x86-64. Invariant `[sys.inv.little-stack]`: on a program's stack the library uses no more than 4 KiB in all; what needs more runs here. On the one that is kept for the collector there is one thread at a time, which holds
-//! the collector's lock; what runs there does not unwind. [`off`] goes back to the stack that was left, below what it had in use, for functions of the program, which may look at where they stand.
+//! Assumes x86-64. Invariant `[sys.inv.little-stack]`: on a program's stack the library uses no
+//! more than 4 KiB in all; what needs more runs here. On the one that is kept for the collector
+//! there is one thread at a time, which holds the collector's lock; what runs there does not
+//! unwind. [`off`] goes back to the stack that was left, below what it had in use, for functions of
+//! the program, which may look at where they stand.
 //!
 //! # Safety
 //! A stack is memory that nobody else uses while a function stands on it.
@@ -23,7 +27,8 @@ static TOP: AtomicUsize = AtomicUsize::new(0);
 /// Where the stack that was left for it ends; 0 while nobody is on it.
 static LEFT_AT: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes the collector's: at start-up, since a cycle that a refusal of memory causes wants it too. Without memory for it all runs where the caller stands.
+/// Makes the collector's: at start-up, since a cycle that a refusal of memory causes wants it too.
+/// Without memory for it all runs where the caller stands.
 pub fn prepare() {
     if TOP.load(Relaxed) == 0
         && let Ok(memory) = map::allocate(BYTES)
@@ -52,13 +57,15 @@ pub fn on_new<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs `f` where the caller stands, in a frame of its own: what `f` has room for is not taken from the stack of a caller that runs it elsewhere.
+/// Runs `f` where the caller stands, in a frame of its own: what `f` has room for is not taken from
+/// the stack of a caller that runs it elsewhere.
 #[inline(never)]
 fn here<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Runs `f` on the stack that [`on`] left; where it is, if the caller is not on the collector's stack.
+/// Runs `f` on the stack that [`on`] left; where it is, if the caller is not on the collector's
+/// stack.
 pub fn off<R>(f: impl FnOnce() -> R) -> R {
     let top = TOP.load(Relaxed);
     if top.wrapping_sub(thread::stack_pointer()) > BYTES {
@@ -80,7 +87,8 @@ fn switched<R, F: FnOnce() -> R>(top: usize, left: &AtomicUsize, f: F) -> R {
     }
     let mut data = Call { function: Some(f), result: None };
     let function: extern "C" fn(*mut c_void) = call::<R, F>;
-    // SAFETY: `top` is the aligned end of memory that nobody uses; the stack pointer is kept in a register that the callee keeps, and put back. A panic in `call` ends the process.
+    // SAFETY: `top` is the aligned end of memory that nobody uses; the stack pointer is kept in a
+    // register that the callee keeps, and put back. A panic in `call` ends the process.
     unsafe {
         core::arch::asm!(
             "mov r12, rsp",

@@ -1,8 +1,10 @@
 //! Signals as the kernel has them: installing a handler, sending one to a thread, masks.
 //!
-//! Assumes: `tgkill` (Linux ≥ 2.5.75). The handler's frame lies on the interrupted stack and holds the thread's
-//! registers, so scanning that stack from the handler's frame upwards covers them. Invariant: a handler installed here runs with every signal blocked, glibc's own two included: no cancellation reaches a thread in it.
-//! Called from the start-up, from the thread that stops, and by the front ends' functions about signals.
+//! Assumes: `tgkill` (Linux ≥ 2.5.75). The handler's frame lies on the interrupted stack and holds
+//! the thread's registers, so scanning that stack from the handler's frame upwards covers them.
+//! Invariant: a handler installed here runs with every signal blocked, glibc's own two included: no
+//! cancellation reaches a thread in it. Called from the start-up, from the thread that stops, and
+//! by the front ends' functions about signals.
 //!
 //! # Safety
 //!
@@ -29,7 +31,8 @@ pub const DEFAULT_STOP_SIGNAL: c_int = libc::SIGURG;
 /// Bytes of a set of signals in the kernel's calls.
 const KERNEL_SET_BYTES: usize = 8;
 
-/// Installs `handler`; system calls that it interrupts go on by themselves. False if the kernel refuses the number.
+/// Installs `handler`; system calls that it interrupts go on by themselves. False if the kernel
+/// refuses the number.
 pub fn install(signal: c_int, handler: Handler) -> bool {
     install_with(signal, handler, libc::SA_RESTART)
 }
@@ -41,7 +44,8 @@ pub fn install_on_alternate_stack(signal: c_int, handler: Handler) -> bool {
 
 /// Gives a signal its default action.
 pub fn set_default(signal: c_int) {
-    // SAFETY: a zeroed sigaction is the default action; libc's own function, not the one that a front end may export.
+    // SAFETY: a zeroed sigaction is the default action; libc's own function, not the one that a
+    // front end may export.
     unsafe {
         let action: libc::sigaction = core::mem::zeroed();
         real_sigaction()(signal, &action, core::ptr::null_mut());
@@ -60,7 +64,8 @@ pub fn real_sigaction() -> Sigaction {
 }
 
 fn install_with(signal: c_int, handler: Handler, flags: c_int) -> bool {
-    // SAFETY: a zeroed sigaction is a valid value to fill in, and the handler has the right type for SA_SIGINFO.
+    // SAFETY: a zeroed sigaction is a valid value to fill in, and the handler has the right type
+    // for SA_SIGINFO.
     unsafe {
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
@@ -70,8 +75,9 @@ fn install_with(signal: c_int, handler: Handler, flags: c_int) -> bool {
             return false;
         }
     }
-    // glibc leaves its own signals out of every mask, and the one by which it cancels a thread would end that in the handler.
-    // Its function has put in what the kernel needs to return from a handler, so the mask alone is changed.
+    // glibc leaves its own signals out of every mask, and the one by which it cancels a thread
+    // would end that in the handler. Its function has put in what the kernel needs to return from a
+    // handler, so the mask alone is changed.
     if let Ok(mut action) = kernel_action(signal) {
         action.mask = u64::MAX;
         // SAFETY: a structure of this layout, as the kernel gave it.
@@ -132,7 +138,8 @@ pub enum Sent {
     Yes,
     /// There is no such thread in this process.
     NoSuchThread,
-    /// Too many signals are pending (`RLIMIT_SIGPENDING`); only a real-time one is refused for that.
+    /// Too many signals are pending (`RLIMIT_SIGPENDING`); only a real-time one is refused for
+    /// that.
     QueueFull,
     /// By every call that could do it; the error of the first.
     Refused(Errno),
@@ -157,7 +164,8 @@ unsafe fn send_by_any_call(thread: i32, signal: c_int) -> Sent {
     let process = rustix::process::getpid().as_raw_nonzero().get();
     let mut refusal = None;
     for call in [libc::SYS_tgkill, libc::SYS_tkill, libc::SYS_rt_tgsigqueueinfo] {
-        // SAFETY: each takes these; the information is a structure of ours, of the size that the kernel reads.
+        // SAFETY: each takes these; the information is a structure of ours, of the size that the
+        // kernel reads.
         let result = unsafe {
             match call {
                 libc::SYS_tgkill => libc::syscall(call, process, thread, signal),
@@ -206,7 +214,8 @@ pub fn block_all() -> libc::sigset_t {
     }
 }
 
-/// In a thread of our own that runs the program's code: lets `stop_signal` through, and what the thread's own instructions cause.
+/// In a thread of our own that runs the program's code: lets `stop_signal` through, and what the
+/// thread's own instructions cause.
 pub fn unblock_for_program(stop_signal: c_int) {
     // SAFETY: the set is valid for the calls.
     unsafe {
@@ -226,13 +235,15 @@ pub fn unblock_for_program(stop_signal: c_int) {
     }
 }
 
-/// In a handler that blocks all signals: whether another one waits that the interrupted code does not block.
+/// In a handler that blocks all signals: whether another one waits that the interrupted code does
+/// not block.
 ///
 /// # Safety
 /// `context` is what the kernel gave the handler.
 pub unsafe fn is_another_due(context: *const c_void) -> bool {
     let mut pending = 0_u64;
-    // SAFETY: the caller's promise; both sets begin with the kernel's 64 bits, and it writes no more.
+    // SAFETY: the caller's promise; both sets begin with the kernel's 64 bits, and it writes no
+    // more.
     unsafe {
         let context = context.cast::<libc::ucontext_t>();
         let blocked = (&raw const (*context).uc_sigmask).cast::<u64>().read();
@@ -241,7 +252,9 @@ pub unsafe fn is_another_due(context: *const c_void) -> bool {
     }
 }
 
-/// Whether the signal ended a system call of the interrupted code with EINTR. It did not where that code is at the beginning of another handler, whose signal came with this one and ended the call as well.
+/// Whether the signal ended a system call of the interrupted code with EINTR. It did not where that
+/// code is at the beginning of another handler, whose signal came with this one and ended the call
+/// as well.
 ///
 /// # Safety
 /// In a handler, with the kernel's context for it.

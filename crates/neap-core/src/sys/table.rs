@@ -1,8 +1,9 @@
 //! A hash table that never stops to rehash: linear hashing over chains in one dense array.
 //!
-//! Invariant: every entry is in exactly one chain, the one its key hashes to, and chains hold indices below `entries.len()`. Each insertion
-//! adds at most one bucket, so the longest operation is short however many entries there are, and a cycle can walk `entries` in order.
-//! Removal allocates nothing. As thread-safe as `Vec`.
+//! Invariant: every entry is in exactly one chain, the one its key hashes to, and chains hold
+//! indices below `entries.len()`. Each insertion adds at most one bucket, so the longest operation
+//! is short however many entries there are, and a cycle can walk `entries` in order. Removal
+//! allocates nothing. As thread-safe as `Vec`.
 
 use super::meta_vec::{MetaVec, NoMemory};
 

@@ -1,7 +1,9 @@
-//! Threads as the kernel and glibc see them: ids, processors, the thread control block, where stacks end.
+//! Threads as the kernel and glibc see them: ids, processors, the thread control block, where
+//! stacks end.
 //!
-//! Assumes x86-64 and glibc ≥ 2.34: `fs:0` holds the address of the thread control block, whose second word is the vector of
-//! thread-local blocks (`dtv`); a pthread's control block lies at the top of its stack's mapping. Called from any thread.
+//! Assumes x86-64 and glibc ≥ 2.34: `fs:0` holds the address of the thread control block, whose
+//! second word is the vector of thread-local blocks (`dtv`); a pthread's control block lies at the
+//! top of its stack's mapping. Called from any thread.
 //!
 //! # Safety
 //!
@@ -19,7 +21,8 @@ compile_error!(
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The kernel's id of the calling thread. 0 where the kernel refuses to tell and glibc does not say either.
+/// The kernel's id of the calling thread. 0 where the kernel refuses to tell and glibc does not say
+/// either.
 pub fn current() -> i32 {
     // SAFETY: no arguments.
     match unsafe { libc::syscall(libc::SYS_gettid) } {
@@ -28,10 +31,12 @@ pub fn current() -> i32 {
     }
 }
 
-/// The same from glibc's `struct pthread`, by the place that it tells debuggers: bits, number, offset.
+/// The same from glibc's `struct pthread`, by the place that it tells debuggers: bits, number,
+/// offset.
 #[cold]
 fn id_by_glibc() -> i32 {
-    // SAFETY: looks a data symbol up, which glibc defines as three 32-bit words; the field lies in the calling thread's own control block.
+    // SAFETY: looks a data symbol up, which glibc defines as three 32-bit words; the field lies in
+    // the calling thread's own control block.
     unsafe {
         let symbol = libc::dlsym(libc::RTLD_DEFAULT, c"_thread_db_pthread_tid".as_ptr());
         match symbol.cast::<[u32; 3]>().as_ref() {
@@ -45,14 +50,17 @@ fn id_by_glibc() -> i32 {
 #[inline(always)]
 pub fn control_block() -> usize {
     let block: usize;
-    // SAFETY: reads the first word of the control block, which is its own address (the psABI's TLS variant II).
+    // SAFETY: reads the first word of the control block, which is its own address (the psABI's TLS
+    // variant II).
     unsafe {
         core::arch::asm!("mov {}, fs:0", out(reg) block, options(nostack, pure, readonly, preserves_flags))
     };
     block
 }
 
-/// The processor that the calling thread runs on, at this moment. By libc, which can do without the kernel's page of functions; rustix reads that page wherever it is announced, and dies where it is hidden, as under valgrind.
+/// The processor that the calling thread runs on, at this moment. By libc, which can do without the
+/// kernel's page of functions; rustix reads that page wherever it is announced, and dies where it
+/// is hidden, as under valgrind.
 pub fn processor() -> usize {
     // SAFETY: no arguments; -1 where the kernel does not tell.
     unsafe { libc::sched_getcpu() as usize }
@@ -63,7 +71,8 @@ pub fn processors() -> usize {
     rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count().max(1) as usize)
 }
 
-/// Bytes of glibc's `struct pthread`, which holds the first pthread_setspecific(3) values; what debuggers read, or a safe minimum.
+/// Bytes of glibc's `struct pthread`, which holds the first pthread_setspecific(3) values; what
+/// debuggers read, or a safe minimum.
 pub fn control_block_bytes() -> usize {
     static BYTES: AtomicUsize = AtomicUsize::new(0);
     const AT_LEAST: usize = 0x700;
@@ -105,7 +114,8 @@ pub fn is_main() -> bool {
     current() == rustix::process::getpid().as_raw_nonzero().get()
 }
 
-/// The address and length of the calling frame's stack position: an address no live frame of the caller lies below.
+/// The address and length of the calling frame's stack position: an address no live frame of the
+/// caller lies below.
 #[inline(always)]
 pub fn stack_pointer() -> usize {
     let pointer: usize;
@@ -119,7 +129,8 @@ pub fn stack_pointer() -> usize {
 /// The registers that a called function keeps for its caller.
 pub type CalleeSaved = [usize; 6];
 
-/// Stores them as they are now, right where they are wanted: who copies them has to wait until they have reached the cache.
+/// Stores them as they are now, right where they are wanted: who copies them has to wait until they
+/// have reached the cache.
 #[inline(always)]
 pub fn store_callee_saved(saved: &mut CalleeSaved) {
     // SAFETY: writes six registers to six words.
@@ -143,15 +154,18 @@ pub fn with_registers_spilled<R>(f: impl FnOnce(usize) -> R) -> R {
     result
 }
 
-/// Overwrites `BYTES` of the stack below the caller with zeros: what finished calls left there must not look like pointers when later frames lie over it.
+/// Overwrites `BYTES` of the stack below the caller with zeros: what finished calls left there must
+/// not look like pointers when later frames lie over it.
 #[inline(never)]
 pub fn clear_stack_below<const BYTES: usize>() {
     let mut below = [0_u8; BYTES];
     core::hint::black_box(below.as_mut_ptr());
 }
 
-/// Overwrites the vector registers: copying a mark stack leaves its last 256 bytes there, the heads of the program's lists for example, which would be roots of every later stop of a thread that does not
-/// compute with such registers itself. Compilers expect nothing to be kept in them over a call.
+/// Overwrites the vector registers: copying a mark stack leaves its last 256 bytes there, the heads
+/// of the program's lists for example, which would be roots of every later stop of a thread that
+/// does not compute with such registers itself. Compilers expect nothing to be kept in them over a
+/// call.
 #[inline(never)]
 pub fn clear_vector_registers() {
     let wide = is_x86_feature_detected!("avx");
@@ -211,13 +225,15 @@ pub fn clear_vector_registers() {
     }
 }
 
-/// The thread-local block of module `module` (as `dl_iterate_phdr` numbers them) in the thread with this control block, if it has one.
+/// The thread-local block of module `module` (as `dl_iterate_phdr` numbers them) in the thread with
+/// this control block, if it has one.
 ///
 /// # Safety
 /// The thread exists and is stopped, or is the caller.
 pub unsafe fn thread_local_block(control_block: usize, module: usize) -> Option<usize> {
     const NOT_YET: usize = usize::MAX;
-    // SAFETY: the second word of the control block points to the vector; the entry before it counts the entries. Entries are two words.
+    // SAFETY: the second word of the control block points to the vector; the entry before it counts
+    // the entries. Entries are two words.
     unsafe {
         let vector = *((control_block + 8) as *const *const [usize; 2]);
         let entries = (*vector.sub(1))[0];
@@ -236,7 +252,8 @@ mod tests {
     #[test]
     fn nothing_is_left_in_the_vector_registers() {
         let mut left = [0_u64; 4];
-        // SAFETY: loads two registers, calls a function that takes and gives nothing, and stores them.
+        // SAFETY: loads two registers, calls a function that takes and gives nothing, and stores
+        // them.
         unsafe {
             core::arch::asm!(
                 "movq xmm3, {value}", "movq xmm15, {value}",
@@ -287,7 +304,9 @@ mod tests {
 
     #[test]
     fn a_thread_local_is_in_its_block() {
-        std::thread_local! { static WORD: core::cell::Cell<usize> = const { core::cell::Cell::new(5) } }
+        std::thread_local! {
+            static WORD: core::cell::Cell<usize> = const { core::cell::Cell::new(5) }
+        }
         let address = WORD.with(|word| word.as_ptr() as usize);
         let mut found = false;
         crate::sys::process::image::for_each(|image| {

@@ -1,8 +1,11 @@
-//! Blocked regions: the thread waits for something else and touches no heap, so a stop neither signals it nor waits for it.
+//! Blocked regions: the thread waits for something else and touches no heap, so a stop neither
+//! signals it nor waits for it.
 //!
-//! Invariant `[world.inv.blocked]`: a mutator leaves its region only while no stop that is about it is under way. It says *running* and then reads the epoch; who stops the world makes
-//! the epoch odd and then reads what the mutator says. All four are sequentially consistent, so one of the two sees the other: either the mutator
-//! goes back to waiting, or it is asked by signal like any running thread.
+//! Invariant `[world.inv.blocked]`: a mutator leaves its region only while no stop that is about it
+//! is under way. It says *running* and then reads the epoch; who stops the world makes the epoch
+//! odd and then reads what the mutator says. All four are sequentially consistent, so one of the
+//! two sees the other: either the mutator goes back to waiting, or it is asked by signal like any
+//! running thread.
 
 use core::sync::atomic::Ordering::*;
 
@@ -15,7 +18,8 @@ pub fn blocked<R>(mutator: &Mutator, f: impl FnOnce() -> R) -> R {
     thread::with_registers_spilled(|position| blocked_at(mutator, position, f))
 }
 
-/// The same for a mutator whose registers are spilled above `position`: what its stack holds below is no root.
+/// The same for a mutator whose registers are spilled above `position`: what its stack holds below
+/// is no root.
 pub fn blocked_at<R>(mutator: &Mutator, position: usize, f: impl FnOnce() -> R) -> R {
     if mutator.activity() == Activity::Blocked {
         return f();
@@ -27,7 +31,8 @@ pub fn blocked_at<R>(mutator: &Mutator, position: usize, f: impl FnOnce() -> R) 
     result
 }
 
-/// Inside a blocked region, runs `f` as an ordinary mutator; the part of the stack that the region protected stays protected.
+/// Inside a blocked region, runs `f` as an ordinary mutator; the part of the stack that the region
+/// protected stays protected.
 pub fn unblocked<R>(mutator: &Mutator, f: impl FnOnce() -> R) -> R {
     if mutator.activity() == Activity::Running {
         return f();

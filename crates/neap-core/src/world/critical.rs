@@ -1,7 +1,9 @@
-//! Critical sections by thread, for code that has no mutator at hand: in one, a stop request waits, so locks of the collector may be held.
+//! Critical sections by thread, for code that has no mutator at hand: in one, a stop request waits,
+//! so locks of the collector may be held.
 //!
-//! Invariant `[world.inv.critical]`: with the world stopped, no mutator is in a critical section, hence none holds the heap's or the references' lock. Waiting for the cycle's or the
-//! registry's lock in one is forbidden: their holder may be waiting for this thread to stop.
+//! Invariant `[world.inv.critical]`: with the world stopped, no mutator is in a critical section,
+//! hence none holds the heap's or the references' lock. Waiting for the cycle's or the registry's
+//! lock in one is forbidden: their holder may be waiting for this thread to stop.
 
 use super::attach;
 use super::mutator::Critical;

@@ -1,8 +1,12 @@
-//! The world of a host that stops its threads itself, such as a language's runtime: four functions of the host, and the threads that it does not know stopped by signal as in any process.
+//! The world of a host that stops its threads itself, such as a language's runtime: four functions
+//! of the host, and the threads that it does not know stopped by signal as in any process.
 //!
-//! Invariant `[world.rule.host]`: the host's stop reaches its threads at any instruction, so in its signal handler it asks [`Host::may_stop`] first. A thread in a critical section is let go on and
-//! stops itself when the section ends; a thread that has no mutator yet, or none any more, and takes a lock of the collector other than the registry's blocks every signal over that ([`undisturbed`]).
-//! Set once; its functions are called by the thread that drives a stop, the late stop by the thread that was asked.
+//! Invariant `[world.rule.host]`: the host's stop reaches its threads at any instruction, so in its
+//! signal handler it asks [`Host::may_stop`] first. A thread in a critical section is let go on and
+//! stops itself when the section ends; a thread that has no mutator yet, or none any more, and
+//! takes a lock of the collector other than the registry's blocks every signal over that
+//! ([`undisturbed`]). Set once; its functions are called by the thread that drives a stop, the late
+//! stop by the thread that was asked.
 //!
 //! # Safety
 //!
@@ -22,7 +26,8 @@ use super::registry::Registry;
 use super::{Standing, Stopped, World, current, stop};
 use crate::sys::{side_stack, signal};
 
-/// Told of a range of roots: lowest address, one past the highest, and what the host was handed for it.
+/// Told of a range of roots: lowest address, one past the highest, and what the host was handed for
+/// it.
 pub type Visit = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void);
 
 /// What a host supplies.
@@ -56,13 +61,16 @@ pub fn get() -> Option<&'static Host> {
     unsafe { (HOST.load(Acquire) as *const Host).as_ref() }
 }
 
-/// The world is this host's from now on; false if it is one's already. While no stop is under way and none can begin.
+/// The world is this host's from now on; false if it is one's already. While no stop is under way
+/// and none can begin.
 pub fn set(host: &'static Host) -> bool {
     HOST.compare_exchange(0, core::ptr::from_ref(host) as usize, AcqRel, Acquire).is_ok()
 }
 
 impl Host {
-    /// In the host's signal handler: whether the thread may be stopped where it stands, and in which stop, [`NO_STOP`] if it is none of ours. If not, it is asked to stop late, as soon as it may.
+    /// In the host's signal handler: whether the thread may be stopped where it stands, and in
+    /// which stop, [`NO_STOP`] if it is none of ours. If not, it is asked to stop late, as soon as
+    /// it may.
     pub fn may_stop() -> Option<u32> {
         let epoch = stop::under_way();
         if let Some(mutator) = current::get() {
@@ -77,8 +85,10 @@ impl Host {
         Some(epoch.unwrap_or(NO_STOP))
     }
 
-    /// In the host's signal handler, after the host let the thread go that `stopped` was said to: waits for the end of the stop, so that all go on together. A host may wake them one by one, and where there are
-    /// more threads than processors each that goes on at once may take the processor of the one that is to wake the others.
+    /// In the host's signal handler, after the host let the thread go that `stopped` was said to:
+    /// waits for the end of the stop, so that all go on together. A host may wake them one by one,
+    /// and where there are more threads than processors each that goes on at once may take the
+    /// processor of the one that is to wake the others.
     pub fn go_on(stopped: u32) {
         if !stopped.is_multiple_of(2) {
             stop::wait_a_while(stopped, LONGEST_WAIT_NS);
@@ -93,7 +103,9 @@ impl Host {
 
 /// Even, as no stop is numbered, and not 0, which a C host takes for a no.
 const NO_STOP: u32 = 2;
-/// Threads wait no longer for each other: should the host stop them anew meanwhile, they cannot hear it where they wait. Longer: more is lost then; shorter: a host with hundreds of threads may not have woken all.
+/// Threads wait no longer for each other: should the host stop them anew meanwhile, they cannot
+/// hear it where they wait. Longer: more is lost then; shorter: a host with hundreds of threads may
+/// not have woken all.
 const LONGEST_WAIT_NS: u64 = 5_000_000;
 
 impl World for Host {
@@ -143,7 +155,8 @@ impl World for Host {
             visit(start..range.end);
         };
         let mut visitor: &mut dyn FnMut(Range<usize>) = &mut named;
-        // SAFETY: the host's own function, between its stop and its resume; `tell` gets back what we hand over, which lives that long.
+        // SAFETY: the host's own function, between its stop and its resume; `tell` gets back what
+        // we hand over, which lives that long.
         side_stack::off(|| unsafe {
             (self.roots)(tell, (&raw mut visitor).cast(), self.environment)
         });

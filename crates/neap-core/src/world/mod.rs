@@ -1,7 +1,8 @@
 //! The world: the program's threads, how they are stopped, and where their roots are.
 //!
-//! Invariant `[world.inv.stopped]`: a [`Stopped`] exists only while every mutator but the one that holds it is stopped outside any critical section, or is in a blocked
-//! region. Functions that need that take `&Stopped`.
+//! Invariant `[world.inv.stopped]`: a [`Stopped`] exists only while every mutator but the one that
+//! holds it is stopped outside any critical section, or is in a blocked region. Functions that need
+//! that take `&Stopped`.
 
 pub mod attach;
 pub mod blocked;
@@ -26,10 +27,12 @@ use std::time::Instant;
 use mutator::Mutator;
 use registry::Registry;
 
-/// How mutators are stopped, and who knows their roots. The threads of a POSIX process ([`stop::Posix`]) unless a host brought its own ([`host::Host`]).
+/// How mutators are stopped, and who knows their roots. The threads of a POSIX process
+/// ([`stop::Posix`]) unless a host brought its own ([`host::Host`]).
 pub trait World: Sync {
-    /// Whether the loader's lock is held while the world is being stopped, so that no object is loaded between the list of them and the stop. A host that asks for the loader's
-    /// lock while it holds the lock of its own threads cannot allow that.
+    /// Whether the loader's lock is held while the world is being stopped, so that no object is
+    /// loaded between the list of them and the stop. A host that asks for the loader's lock while
+    /// it holds the lock of its own threads cannot allow that.
     fn stops_under_loader_lock(&self) -> bool;
     /// Whether loaded objects hold roots of this world: always, but for a test's.
     fn has_images(&self) -> bool {
@@ -37,13 +40,16 @@ pub trait World: Sync {
     }
     /// Whether the calling thread can stop this world. One that cannot leaves cycles to others.
     fn may_be_stopped_here(&self) -> bool;
-    /// Stops every mutator but `own`, the caller if it is one, outside critical sections. The registry stays locked by the caller until the resume.
+    /// Stops every mutator but `own`, the caller if it is one, outside critical sections. The
+    /// registry stays locked by the caller until the resume.
     fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Stopped;
     /// Whether [`stop::stop_one`] can stop a mutator while the others run.
     fn stops_one_by_one(&self) -> bool;
-    /// Lets the world run again, and says since when it does: that the caller may wait for a processor from then on, which the others are using, is no part of the stop.
+    /// Lets the world run again, and says since when it does: that the caller may wait for a
+    /// processor from then on, which the others are using, is no part of the stop.
     fn resume(&self, stopped: Stopped) -> Instant;
-    /// Whether [`World::for_each_root`] names the mutator's stack, registers and thread-local storage.
+    /// Whether [`World::for_each_root`] names the mutator's stack, registers and thread-local
+    /// storage.
     fn names_roots_of(&self, mutator: &Mutator, stopped: &Stopped) -> bool;
     /// Calls `visit` with each range of roots that the world itself knows; `own` is the caller.
     fn for_each_root(
@@ -62,10 +68,12 @@ pub fn the() -> &'static dyn World {
     }
 }
 
-/// The world is stopped for as long as this exists. Only [`World::stop`] makes one, and [`World::resume`] takes it.
+/// The world is stopped for as long as this exists. Only [`World::stop`] makes one, and
+/// [`World::resume`] takes it.
 pub struct Stopped(Standing);
 
-/// The mutator at hand stands for as long as this exists: alone, by [`stop::stop_one`] until [`stop::resume_one`], or with the whole world.
+/// The mutator at hand stands for as long as this exists: alone, by [`stop::stop_one`] until
+/// [`stop::resume_one`], or with the whole world.
 pub struct Standing(PhantomData<*const ()>);
 
 impl Standing {

@@ -64,7 +64,8 @@ pub struct Mutator {
     pub asked: AtomicU32,
     /// The stop it has obeyed last. Written by itself.
     pub obeyed: AtomicU32,
-    /// A stop signal was sent to it that its handler has not told from the program's. Set by who stops the world, cleared by itself.
+    /// A stop signal was sent to it that its handler has not told from the program's. Set by who
+    /// stops the world, cleared by itself.
     pub signalled: AtomicBool,
     activity: AtomicU32,
     /// Critical sections it is in. Written by itself, in and outside the stop signal's handler.

@@ -1,4 +1,5 @@
-//! Whether a stop tries without signals first: where that failed lately it waits for nothing, and it is tried again after twice as many stops each time.
+//! Whether a stop tries without signals first: where that failed lately it waits for nothing, and
+//! it is tried again after twice as many stops each time.
 //!
 //! Pure. Part of the registry, so under its lock.
 

@@ -1,7 +1,8 @@
 //! The list of mutators and of stacks that are no thread's own.
 //!
-//! Invariant: who stops the world holds this lock from before the first signal until after the resume, so no thread is attached or detached meanwhile. Waiting for it
-//! is allowed outside critical sections only.
+//! Invariant: who stops the world holds this lock from before the first signal until after the
+//! resume, so no thread is attached or detached meanwhile. Waiting for it is allowed outside
+//! critical sections only.
 //!
 //! # Safety
 //!

@@ -1,7 +1,11 @@
-//! Roots that a mutator copies itself when it is stopped alone, so that it goes on at once: it does not stand until the thread that asked gets a processor and has read them.
+//! Roots that a mutator copies itself when it is stopped alone, so that it goes on at once: it does
+//! not stand until the thread that asked gets a processor and has read them.
 //!
-//! Invariant `[world.inv.copied]`: what is offered is there until the mutator has answered or stands, and it copies only while it runs, in its handler: so a reader that found it blocked reads beside nobody. Offered and
-//! read by who stops, who holds the registry; taken by the mutator. A copy is as old as the answer: it is good for a reading of roots that a later stop repeats, and for no other.
+//! Invariant `[world.inv.copied]`: what is offered is there until the mutator has answered or
+//! stands, and it copies only while it runs, in its handler: so a reader that found it blocked
+//! reads beside nobody. Offered and read by who stops, who holds the registry; taken by the
+//! mutator. A copy is as old as the answer: it is good for a reading of roots that a later stop
+//! repeats, and for no other.
 //!
 //! # Safety
 //!
@@ -20,7 +24,8 @@ use super::roots::Images;
 use crate::addr::WORD_BYTES;
 use crate::sys::map;
 
-/// Room for a copy. A mutator with more on its stack waits until it has been read. Larger: a longer stop for those; smaller: more of them wait.
+/// Room for a copy. A mutator with more on its stack waits until it has been read. Larger: a longer
+/// stop for those; smaller: more of them wait.
 const BYTES: usize = 256 << 10;
 
 /// The room, 0 until the first offer.
@@ -30,7 +35,8 @@ static OFFERED: AtomicUsize = AtomicUsize::new(0);
 /// Words copied; 0: none.
 static WORDS: AtomicUsize = AtomicUsize::new(0);
 
-/// Runs `stop`, in which one mutator is asked to stand, and which ends when it has answered. The copy, if it made one and went on.
+/// Runs `stop`, in which one mutator is asked to stand, and which ends when it has answered. The
+/// copy, if it made one and went on.
 pub(super) fn offered(images: &Images, stop: impl FnOnce()) -> Option<Range<usize>> {
     if ROOM.load(Relaxed) == 0 {
         ROOM.store(map::allocate(BYTES).map_or(0, |memory| memory.0), Relaxed);
@@ -45,7 +51,8 @@ pub(super) fn offered(images: &Images, stop: impl FnOnce()) -> Option<Range<usiz
     (words > 0).then(|| start..start + words * WORD_BYTES)
 }
 
-/// Copies the roots of the calling thread, in its handler and before it answers; false if it has to stand until they were read.
+/// Copies the roots of the calling thread, in its handler and before it answers; false if it has to
+/// stand until they were read.
 pub(super) fn take(mutator: &Mutator) -> bool {
     let images = OFFERED.load(SeqCst) as *const Images;
     // SAFETY: 0, or the list of the stop under way: who owns it waits for our answer, since we run.
@@ -66,7 +73,9 @@ pub(super) fn take(mutator: &Mutator) -> bool {
         }
         let from = start as *const usize;
         let to = (room as *mut usize).wrapping_add(words);
-        // SAFETY: this thread's own stack and blocks, which stay while it is here, and room for the words. An instruction of our own: the words between other frames' variables are nothing to a compiler.
+        // SAFETY: this thread's own stack and blocks, which stay while it is here, and room for the
+        // words. An instruction of our own: the words between other frames' variables are nothing
+        // to a compiler.
         unsafe {
             core::arch::asm!(
                 "rep movsq",

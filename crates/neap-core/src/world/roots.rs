@@ -1,6 +1,8 @@
-//! Where roots are besides the stacks: ranges that the program registered, writable segments of loaded objects, thread-local storage.
+//! Where roots are besides the stacks: ranges that the program registered, writable segments of
+//! loaded objects, thread-local storage.
 //!
-//! Invariant `[world.inv.roots]`: the list of loaded objects is taken while the loader's lock is held, and the world is stopped under the same hold, so the list is complete for that stop.
+//! Invariant `[world.inv.roots]`: the list of loaded objects is taken while the loader's lock is
+//! held, and the world is stopped under the same hold, so the list is complete for that stop.
 //! Ranges are registered under the lock of this file, in a critical section.
 //!
 //! # Safety
@@ -61,7 +63,8 @@ fn cut(spans: &mut MetaVec<Span>, hole: Span) {
     }
 }
 
-/// Registers a range as roots; what of it is registered already stays registered once. False without memory.
+/// Registers a range as roots; what of it is registered already stays registered once. False
+/// without memory.
 pub fn add(range: Range<usize>) -> bool {
     let _critical = critical::enter();
     let mut ranges = RANGES.lock();
@@ -124,7 +127,8 @@ fn own_stack(mutator: &Mutator) -> Range<usize> {
     }
 }
 
-/// A stack whose lowest address is not known is believed to reach this far down; further, the kernel is asked.
+/// A stack whose lowest address is not known is believed to reach this far down; further, the
+/// kernel is asked.
 const BELIEVED_BYTES: usize = 8 << 20;
 
 /// Whether `position` lies on the stack `own`.
@@ -135,10 +139,13 @@ fn is_on(own: &Range<usize>, position: usize) -> bool {
             || mappings::mapping_of(position).is_some_and(|mapping| mapping.end >= own.end))
 }
 
-/// What is near the end of a stack is written all the time, and where that end is changes by so much from one look to the next.
+/// What is near the end of a stack is written all the time, and where that end is changes by so
+/// much from one look to the next.
 const RESTLESS_BYTES: usize = 64 << 10;
 
-/// The part of a running mutator's stack that likely stays as it is, by where it stood last: it can be read as long as the mutator is registered. None for what is no ordinary thread on the stack that it was made with.
+/// The part of a running mutator's stack that likely stays as it is, by where it stood last: it can
+/// be read as long as the mutator is registered. None for what is no ordinary thread on the stack
+/// that it was made with.
 pub fn resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
     let (position, base) = (mutator.position.load(Acquire), mutator.stack_base.load(Relaxed));
     let control_block = mutator.control_block.load(Relaxed);
@@ -179,7 +186,8 @@ struct Module {
 /// Segments and modules that are listed without asking for memory: more than any program loads.
 const LISTED_AHEAD: usize = 1 << 14;
 
-/// The loaded objects' part of the roots, listed anew for each stop; its memory is kept for the next.
+/// The loaded objects' part of the roots, listed anew for each stop; its memory is kept for the
+/// next.
 pub struct Images {
     spans: MetaVec<Span>,
     modules: MetaVec<Module>,
@@ -191,13 +199,15 @@ impl Images {
         Self { spans: MetaVec::new(), modules: MetaVec::new() }
     }
 
-    /// Makes room ahead, so that a cycle which a refusal of memory caused finds it. False if it is refused now.
+    /// Makes room ahead, so that a cycle which a refusal of memory caused finds it. False if it is
+    /// refused now.
     pub fn reserve(&mut self) -> bool {
         self.spans.try_reserve(LISTED_AHEAD).is_ok()
             && self.modules.try_reserve(LISTED_AHEAD).is_ok()
     }
 
-    /// Lists the loaded objects; `first` runs once, under the loader's lock, before the list is taken.
+    /// Lists the loaded objects; `first` runs once, under the loader's lock, before the list is
+    /// taken.
     pub fn list(&mut self, first: impl FnOnce()) {
         self.spans.clear();
         self.modules.clear();
@@ -217,7 +227,8 @@ impl Images {
         if image.tls_module != 0 && image.tls_bytes > 0 {
             self.modules.push(Module { number: image.tls_module, bytes: image.tls_bytes });
         }
-        // A library that the collector is in has the heap's address in its data, and nothing of the program's.
+        // A library that the collector is in has the heap's address in its data, and nothing of the
+        // program's.
         let own = core::ptr::from_ref(&HEAP) as usize;
         if !image.is_program && image.segments().iter().any(|segment| segment.contains(&own)) {
             return;
@@ -245,7 +256,8 @@ impl Images {
         self.visit(visit);
     }
 
-    /// The same with the world running: within the loader's lock, so that nothing listed is unloaded meanwhile.
+    /// The same with the world running: within the loader's lock, so that nothing listed is
+    /// unloaded meanwhile.
     pub fn for_each_running(&mut self, mut visit: impl FnMut(Range<usize>)) {
         let mut first = true;
         image::for_each(|_| {
@@ -266,13 +278,15 @@ impl Images {
         }
     }
 
-    /// Whether the calling thread, whose position is noted, is on its own stack, as far as can be told without asking the kernel.
+    /// Whether the calling thread, whose position is noted, is on its own stack, as far as can be
+    /// told without asking the kernel.
     pub fn stands_on_own_stack(&self, mutator: &Mutator) -> bool {
         let (own, position) = (own_stack(mutator), mutator.position.load(Relaxed));
         own.contains(&position) && own.end - position <= BELIEVED_BYTES
     }
 
-    /// Calls `visit` for each range that belongs to a mutator that stands: stacks, registers, thread-local storage. `stacks`: the declared ones.
+    /// Calls `visit` for each range that belongs to a mutator that stands: stacks, registers,
+    /// thread-local storage. `stacks`: the declared ones.
     pub fn of_mutator(
         &self,
         mut stacks: impl Iterator<Item = &'static Stack>,
@@ -291,7 +305,8 @@ impl Images {
         } else if is_on(&own, position) {
             visit(position..base);
         } else {
-            // An alternate signal stack, or a stack that nobody declared: all of it, and all of the thread's own.
+            // An alternate signal stack, or a stack that nobody declared: all of it, and all of the
+            // thread's own.
             if let Some(mapping) = mappings::mapping_of(position) {
                 visit(position..mapping.end);
             }

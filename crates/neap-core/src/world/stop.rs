@@ -1,8 +1,10 @@
 //! Stopping and resuming the mutators by a signal.
 //!
-//! Invariant: the epoch is odd from the first request until the resume. A running mutator obeys in the signal's handler, or at the end of its critical section; a blocked
-//! one is not asked, and cannot leave its region while the epoch is odd (`blocked` has the argument). Everything here between the request and the
-//! resume is a system call or plain memory: no malloc, no lock that a mutator may hold.
+//! Invariant: the epoch is odd from the first request until the resume. A running mutator obeys in
+//! the signal's handler, or at the end of its critical section; a blocked one is not asked, and
+//! cannot leave its region while the epoch is odd (`blocked` has the argument). Everything here
+//! between the request and the resume is a system call or plain memory: no malloc, no lock that a
+//! mutator may hold.
 //!
 //! # Safety
 //!
@@ -28,16 +30,19 @@ use crate::sys::{clock, futex, print, signal, thread};
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 /// Mutators that obeyed the current request; who stops the world sleeps on it.
 static OBEYED: AtomicU32 = AtomicU32::new(0);
-/// The one mutator that the stop under way is about, by its address; 0: all of them. Written by who stops, before the epoch becomes odd.
+/// The one mutator that the stop under way is about, by its address; 0: all of them. Written by who
+/// stops, before the epoch becomes odd.
 static ONLY: AtomicUsize = AtomicUsize::new(0);
-/// When that mutator began to stand, in nanoseconds of the monotonic clock. Written by itself before it answers; else by who stops.
+/// When that mutator began to stand, in nanoseconds of the monotonic clock. Written by itself
+/// before it answers; else by who stops.
 static STANDS_SINCE: AtomicU64 = AtomicU64::new(0);
 /// For how long it stood, if it did not wait to be resumed. As above.
 static STOOD_NS: AtomicU64 = AtomicU64::new(0);
 /// Who stops the world sleeps on [`OBEYED`], or is about to. Written by it.
 static SLEEPS: AtomicBool = AtomicBool::new(false);
 
-/// After so long without an answer the request is repeated, since a signal can be lost to a thread that is only just starting.
+/// After so long without an answer the request is repeated, since a signal can be lost to a thread
+/// that is only just starting.
 const REPEAT_NS: u64 = 100_000_000;
 /// The same for a thread that could not be sent one.
 const REPEAT_UNSENT_NS: u64 = 1_000_000;
@@ -84,15 +89,16 @@ fn is_asked(mutator: &Mutator) -> bool {
     under_way().is_some_and(|epoch| mutator.asked.load(Acquire) == epoch)
 }
 
-/// Stands still if the world is being stopped. In the handler the interrupted registers lie in the signal frame above us; elsewhere the ones that a
-/// caller expects kept are spilled here.
+/// Stands still if the world is being stopped. In the handler the interrupted registers lie in the
+/// signal frame above us; elsewhere the ones that a caller expects kept are spilled here.
 pub fn obey(mutator: &Mutator) {
     thread::with_registers_spilled(|position| obey_at(mutator, position));
 }
 
 fn obey_at(mutator: &Mutator, position: usize) {
     let epoch = EPOCH.load(SeqCst);
-    // Only who was asked in this stop answers: a signal that an earlier one left behind must not stand for another thread's answer.
+    // Only who was asked in this stop answers: a signal that an earlier one left behind must not
+    // stand for another thread's answer.
     let asked = mutator.asked.load(Acquire) == epoch;
     if epoch.is_multiple_of(2) || !asked || mutator.obeyed.load(Relaxed) == epoch {
         return;
@@ -118,7 +124,8 @@ fn obey_at(mutator: &Mutator, position: usize) {
     }
 }
 
-/// Stands still if the world is being stopped: a thread that comes by here needs no signal. Outside critical sections, its registers spilled above `position`.
+/// Stands still if the world is being stopped: a thread that comes by here needs no signal. Outside
+/// critical sections, its registers spilled above `position`.
 #[inline]
 pub fn poll(position: usize) {
     if !EPOCH.load(Relaxed).is_multiple_of(2) {
@@ -138,9 +145,11 @@ fn obey_unsignalled(position: usize) {
     }
 }
 
-/// Looks so often before it sleeps, some forty microseconds: where little is live a stop takes no longer, and waking costs as much again.
+/// Looks so often before it sleeps, some forty microseconds: where little is live a stop takes no
+/// longer, and waking costs as much again.
 const SPINS: u32 = 2000;
-/// Who stops the world looks so often whether the others come by without a signal, which costs several times as much.
+/// Who stops the world looks so often whether the others come by without a signal, which costs
+/// several times as much.
 const UNSIGNALLED_SPINS: u32 = 300;
 
 /// Waits a moment for `condition` to end; says whether it did.
@@ -156,7 +165,8 @@ fn spin_while(spins: u32, condition: impl Fn() -> bool) -> bool {
 
 /// Processors of the process; written at start-up.
 static PROCESSORS: AtomicUsize = AtomicUsize::new(1);
-/// More threads than processors are being stopped: one that waits awake keeps another from answering. Written by who stops the world.
+/// More threads than processors are being stopped: one that waits awake keeps another from
+/// answering. Written by who stops the world.
 static CROWDED: AtomicBool = AtomicBool::new(false);
 
 /// Sleeps until the stop numbered `epoch` is over.
@@ -189,7 +199,8 @@ pub(super) fn under_way() -> Option<u32> {
 /// The same, if that stop is about `mutator`.
 pub(super) fn under_way_for(mutator: &Mutator) -> Option<u32> {
     let epoch = under_way()?;
-    // Of this stop or of a later one, which sees that the mutator runs, and asks it, if it is about it.
+    // Of this stop or of a later one, which sees that the mutator runs, and asks it, if it is about
+    // it.
     let only = ONLY.load(SeqCst);
     (only == 0 || only == address(mutator)).then_some(epoch)
 }
@@ -256,7 +267,8 @@ pub enum One {
     Copied(Range<usize>),
 }
 
-/// Stops one mutator, which is not the caller; the others go on. The registry stays locked until [`resume_one`]. Where [`World::stops_one_by_one`].
+/// Stops one mutator, which is not the caller; the others go on. The registry stays locked until
+/// [`resume_one`]. Where [`World::stops_one_by_one`].
 pub fn stop_one(images: &Images, registry: &mut Registry, mutator: &Mutator) -> One {
     // A blocked one would stand from here on if it wanted to run.
     STANDS_SINCE.store(clock::now_ns(), Relaxed);
@@ -267,7 +279,8 @@ pub fn stop_one(images: &Images, registry: &mut Registry, mutator: &Mutator) -> 
     copy.map_or(One::Stands(Standing(PhantomData)), One::Copied)
 }
 
-/// Lets the mutator of [`stop_one`] run again; gives how many nanoseconds it stood. Until it answered it was no less free to run than any other thread.
+/// Lets the mutator of [`stop_one`] run again; gives how many nanoseconds it stood. Until it
+/// answered it was no less free to run than any other thread.
 pub fn resume_one(one: One) -> u64 {
     let stood = clock::now_ns().saturating_sub(STANDS_SINCE.load(Relaxed));
     end();
@@ -277,7 +290,8 @@ pub fn resume_one(one: One) -> u64 {
     }
 }
 
-/// Stops those of the mutators that `wanted` chooses which run and have not obeyed this stop in another way: they may come by [`poll`] at once, and are sent a signal if they do not.
+/// Stops those of the mutators that `wanted` chooses which run and have not obeyed this stop in
+/// another way: they may come by [`poll`] at once, and are sent a signal if they do not.
 fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch: u32) {
     let stands = |mutator: &Mutator| {
         mutator.obeyed.load(Acquire) == epoch || mutator.activity() == Activity::Blocked
@@ -324,7 +338,8 @@ fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch:
 
 /// Asks those mutators without a signal and waits a moment; says whether they all stand.
 fn wait_unsignalled(registry: &mut Registry, runs: impl Fn(&Mutator) -> bool, epoch: u32) -> bool {
-    // A thread that is stopped alone is met in the middle of its work, and goes on as soon as it has answered.
+    // A thread that is stopped alone is met in the middle of its work, and goes on as soon as it
+    // has answered.
     if ONLY.load(Relaxed) != 0 || !registry.patience.is_there() {
         return false;
     }
@@ -340,8 +355,9 @@ fn ask(mutator: &Mutator, epoch: u32) -> Asked {
     stop_signal::send(mutator)
 }
 
-/// The slow way to the same end, once an answer is late: asks again whoever neither stands nor is blocked, until there is nobody left. Numbers of answers say nothing any more, since
-/// a thread may have blocked after it was asked.
+/// The slow way to the same end, once an answer is late: asks again whoever neither stands nor is
+/// blocked, until there is nobody left. Numbers of answers say nothing any more, since a thread may
+/// have blocked after it was asked.
 #[cold]
 fn wait_one_by_one(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch: u32) {
     let began = clock::now_ns();

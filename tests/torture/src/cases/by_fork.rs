@@ -1,4 +1,5 @@
-//! Cases of cycles that a child process marks: nothing of them is left, nothing of them is seen, and a child that dies costs nothing but time.
+//! Cases of cycles that a child process marks: nothing of them is left, nothing of them is seen,
+//! and a child that dies costs nothing but time.
 //!
 //! Invariant: as for all cases. Called by `cases`, on the main thread of a new process.
 
@@ -144,7 +145,8 @@ fn unlink(hidden: &AtomicUsize) {
     link::unregister(link::Length::Long, core::ptr::from_ref(hidden) as usize);
 }
 
-/// Moves what is behind an object to the holder: from now on the holder is all that leads to either.
+/// Moves what is behind an object to the holder: from now on the holder is all that leads to
+/// either.
 #[inline(never)]
 fn take(first: *mut Pair, holder: *mut Pair) {
     // SAFETY: an object that is there; the holder has four words.
@@ -309,7 +311,8 @@ impl Leading {
     }
 }
 
-/// A weak reference that is read while a snapshot is marked, and leads there no more when the cycle ends, has brought its object back all the same, and all that is behind it.
+/// A weak reference that is read while a snapshot is marked, and leads there no more when the cycle
+/// ends, has brought its object back all the same, and all that is behind it.
 fn references_let_go(watch: &str) {
     set_option("watch", watch);
     set_option("check", "3");

@@ -1,4 +1,5 @@
-//! Very many handles: they cost no more each than few do, and what is freed in any order is used again.
+//! Very many handles: they cost no more each than few do, and what is freed in any order is used
+//! again.
 //!
 //! Invariant: as for all cases. Called by `cases`, on the main thread of a new process.
 
@@ -19,9 +20,11 @@ pub const LONG: &[Case] = &[("ten-million-handles", || many(10_000_000))];
 const OBJECTS: usize = 4096;
 /// The handles are made in so many parts, each of which is timed.
 const PARTS: usize = 10;
-/// The slowest part may take so many times as long as the quickest: a search for free slots would take longer with each handle.
+/// The slowest part may take so many times as long as the quickest: a search for free slots would
+/// take longer with each handle.
 const MOST_SLOWER: u128 = 20;
-/// How much more memory the process may hold when what was freed is in use again, in hundredths of what the handles take.
+/// How much more memory the process may hold when what was freed is in use again, in hundredths of
+/// what the handles take.
 const MOST_MORE: usize = 20;
 
 fn kind(number: usize) -> HandleKind {
@@ -46,7 +49,8 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Makes the handles of these numbers, in parts, and says how much of a processor that took: nanoseconds for each, in the quickest part and the slowest. `object` says to what.
+/// Makes the handles of these numbers, in parts, and says how much of a processor that took:
+/// nanoseconds for each, in the quickest part and the slowest. `object` says to what.
 fn make(all: &mut [Handle], numbers: &[usize], object: impl Fn(usize) -> usize) -> (u128, u128) {
     let (mut quickest, mut slowest) = (u128::MAX, 0);
     for part in numbers.chunks(numbers.len().div_ceil(PARTS)) {
@@ -66,7 +70,8 @@ fn make(all: &mut [Handle], numbers: &[usize], object: impl Fn(usize) -> usize) 
 
 fn many(count: usize) {
     api::collect();
-    // Complemented, so that handles alone keep them: strong ones of even numbers, weak ones of odd numbers.
+    // Complemented, so that handles alone keep them: strong ones of even numbers, weak ones of odd
+    // numbers.
     let objects: Vec<usize> =
         (0..OBJECTS).map(|_| !(api::allocate(32, Kind::Conservative) as usize)).collect();
     let any = |number: usize| !objects[number % OBJECTS];

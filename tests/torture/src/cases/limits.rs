@@ -86,7 +86,8 @@ fn absurd_resizes() {
     let list = List::new(1000);
     for before in [1, 40, 5000, 40_000, 3 << 20] {
         let object = api::allocate(before, Kind::Conservative);
-        // SAFETY: the object is ours, has that many bytes, and is used at its old address only where resizing failed.
+        // SAFETY: the object is ours, has that many bytes, and is used at its old address only
+        // where resizing failed.
         unsafe {
             object.write_bytes(0xa5, before);
             for bytes in ABSURD {

@@ -1,4 +1,5 @@
-//! Cases of misuse: wrong pointers, wrong order, wrong arguments. Each is named for what it is and changes nothing.
+//! Cases of misuse: wrong pointers, wrong order, wrong arguments. Each is named for what it is and
+//! changes nothing.
 //!
 //! Invariant: as for all cases. Called by `cases`, on the main thread of a new process.
 

@@ -1,7 +1,10 @@
-//! Mark bits as a row of words, to send them from the child process that set them to the heap that needs them.
+//! Mark bits as a row of words, to send them from the child process that set them to the heap that
+//! needs them.
 //!
-//! Invariant: a record is the block's first granule in the upper half of a word and a count in the lower, and so many words of 64 mark bits; only blocks with marks have one. Receiving adds marks and takes
-//! none away. Sent by the one thread of a child that is left, received by the collector's thread, blocks neither made nor ended meanwhile but those that the child does not know.
+//! Invariant: a record is the block's first granule in the upper half of a word and a count in the
+//! lower, and so many words of 64 mark bits; only blocks with marks have one. Receiving adds marks
+//! and takes none away. Sent by the one thread of a child that is left, received by the collector's
+//! thread, blocks neither made nor ended meanwhile but those that the child does not know.
 
 use super::MOST_CELLS;
 use crate::addr::{GRANULE_BYTES, Granule};

@@ -1,6 +1,8 @@
-//! Lists of blocks: those of a space by epoch, lane, and whether they have free cells; those of large objects.
+//! Lists of blocks: those of a space by epoch, lane, and whether they have free cells; those of
+//! large objects.
 //!
-//! Invariant `[heap.inv.lists]`: a block is in one list at most, and its header says in which. All use is under the heap's lock.
+//! Invariant `[heap.inv.lists]`: a block is in one list at most, and its header says in which. All
+//! use is under the heap's lock.
 
 use core::sync::atomic::Ordering::Relaxed;
 

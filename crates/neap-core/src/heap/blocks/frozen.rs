@@ -1,7 +1,10 @@
-//! Frozen blocks: their objects are permanent, and nothing about them changes any more, so that forked children go on sharing them.
+//! Frozen blocks: their objects are permanent, and nothing about them changes any more, so that
+//! forked children go on sharing them.
 //!
-//! Invariant `[heap.inv.frozen]`: a frozen block is in the list of frozen blocks and in no other, and what was allocated in it when it was frozen is marked and
-//! stays so. No cycle clears its marks, no sweep meets it, and its free cells are handed out to nobody. Called under the heap's lock while no cycle is under way.
+//! Invariant `[heap.inv.frozen]`: a frozen block is in the list of frozen blocks and in no other,
+//! and what was allocated in it when it was frozen is marked and stays so. No cycle clears its
+//! marks, no sweep meets it, and its free cells are handed out to nobody. Called under the heap's
+//! lock while no cycle is under way.
 
 use core::sync::atomic::Ordering::*;
 
@@ -12,7 +15,8 @@ use crate::heap::spaces::Inner;
 use crate::heap::spaces::large::ListedLast;
 
 impl Inner {
-    /// Freezes every block that holds objects and that no thread takes cells from; all are swept. Gives the bytes that are frozen now.
+    /// Freezes every block that holds objects and that no thread takes cells from; all are swept.
+    /// Gives the bytes that are frozen now.
     pub fn freeze(&mut self, heap: &Heap) -> usize {
         debug_assert!(self.is_swept(), "[heap.inv.frozen] allocation bits say what is alive");
         let epoch = self.epoch;
@@ -141,9 +145,10 @@ mod tests {
         let heap = heap();
         let (partial, full) = (block(&heap, 5), block(&heap, heap_cells()));
         heap.inner().freeze(&heap);
-        assert!(
-            matches!(heap.inner().search(&heap, SPACE, 0, true), Search::Found(other) if other != partial)
-        );
+        assert!(matches!(
+            heap.inner().search(&heap, SPACE, 0, true),
+            Search::Found(other) if other != partial
+        ));
         heap.inner().unfreeze(&heap);
         assert_eq!(heap.header(full).listed(), Listed::UsedEven);
         assert_eq!(heap.inner().search(&heap, SPACE, 0, true), Search::Found(partial));

@@ -1,7 +1,11 @@
-//! Which granules are further ones of a block, and where it begins: a word for each granule. Side by side, so that making and ending a large object touches one cache line of them and not a header for every granule.
+//! Which granules are further ones of a block, and where it begins: a word for each granule. Side
+//! by side, so that making and ending a large object touches one cache line of them and not a
+//! header for every granule.
 //!
-//! Invariant `[heap.inv.further]`: a granule's word is how many granules before it its block begins; 0 for first granules and free ones. Written under the heap's lock; a block's words before its
-//! header says that there is a block, and cleared after the header says that there is none. Read at any time.
+//! Invariant `[heap.inv.further]`: a granule's word is how many granules before it its block
+//! begins; 0 for first granules and free ones. Written under the heap's lock; a block's words
+//! before its header says that there is a block, and cleared after the header says that there is
+//! none. Read at any time.
 //!
 //! # Safety
 //!
@@ -29,7 +33,8 @@ pub(in crate::heap) struct Further(pub(in crate::heap) usize);
 impl Further {
     #[inline(always)]
     fn word(self, granule: Granule) -> &'static AtomicU32 {
-        // SAFETY: the words of committed granules are mapped, valid when zeroed, and never unmapped.
+        // SAFETY: the words of committed granules are mapped, valid when zeroed, and never
+        // unmapped.
         unsafe { &*(self.0 as *const AtomicU32).add(granule.0 as usize) }
     }
 
@@ -50,7 +55,8 @@ impl Heap {
         Further(self.further.load(Relaxed))
     }
 
-    /// The first granule of the block that a granule belongs to, or the granule itself, and that one's header.
+    /// The first granule of the block that a granule belongs to, or the granule itself, and that
+    /// one's header.
     pub fn block_of(&self, granule: Granule) -> (Granule, &Header) {
         let first = self.further().first(granule);
         (first, self.header(first))

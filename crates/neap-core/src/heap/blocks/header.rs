@@ -1,14 +1,17 @@
 //! The header of a block: one cache line per granule, outside the heap, found by arithmetic.
 //!
-//! Invariant `[heap.inv.header]`: a header's shape is complete before its state says that there is a block, and the state says so before any address in
-//! the block reaches a program. The shape changes only under the heap's lock, while no object of the block is reachable.
+//! Invariant `[heap.inv.header]`: a header's shape is complete before its state says that there is
+//! a block, and the state says so before any address in the block reaches a program. The shape
+//! changes only under the heap's lock, while no object of the block is reachable.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use crate::addr::Granule;
 use crate::heap::kind::Scan;
 
-/// Each thread takes blocks that its own lane used before, as long as there are any: their memory, headers and bits are in the caches of its processor or near it. Larger: more threads have a lane of their own; smaller: fewer lists to search.
+/// Each thread takes blocks that its own lane used before, as long as there are any: their memory,
+/// headers and bits are in the caches of its processor or near it. Larger: more threads have a lane
+/// of their own; smaller: fewer lists to search.
 pub const LANES: usize = 4;
 
 /// What a granule is; of further granules of a block see [`super::further`].
@@ -23,8 +26,9 @@ pub enum State {
     Large = 2,
 }
 
-/// The list that a block is in. Swept and unswept change places at the end of each cycle without touching a header: blocks swept in an even epoch
-/// are the unswept ones of the odd epoch that follows.
+/// The list that a block is in. Swept and unswept change places at the end of each cycle without
+/// touching a header: blocks swept in an even epoch are the unswept ones of the odd epoch that
+/// follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Listed {
@@ -47,7 +51,8 @@ pub const NONE: u32 = u32::MAX;
 /// No layout.
 pub const NO_LAYOUT: u32 = u32::MAX;
 
-/// One granule's header. Fields are atomics because markers read them while mutators make other blocks; the state orders them.
+/// One granule's header. Fields are atomics because markers read them while mutators make other
+/// blocks; the state orders them.
 #[repr(C, align(64))]
 pub struct Header {
     state: AtomicU8,
@@ -59,18 +64,23 @@ pub struct Header {
     /// Cells in the block; 1 for a large object.
     cells: AtomicU32,
     layout: AtomicU32,
-    /// Of a large object its bits, as [`crate::heap::bits`] has them: whoever needs them has this line at hand. Of a block of cells two pairs of 32 bits, the lower first: ⌈2³² / cell bytes⌉ and the space; the
-    /// cell where the search for the next free run goes on and, while a thread holds the block, the one that it took with it and uses after it, [`NONE`] if none. The second pair is written by the thread that holds the block, or under
-    /// the heap's lock while none does.
+    /// Of a large object its bits, as [`crate::heap::bits`] has them: whoever needs them has this
+    /// line at hand. Of a block of cells two pairs of 32 bits, the lower first: ⌈2³² / cell bytes⌉
+    /// and the space; the cell where the search for the next free run goes on and, while a thread
+    /// holds the block, the one that it took with it and uses after it, [`NONE`] if none. The
+    /// second pair is written by the thread that holds the block, or under the heap's lock while
+    /// none does.
     own: [AtomicU64; 2],
     /// Bytes of a cell; for a large object its pages.
     cell_bytes: AtomicUsize,
-    /// Bytes of a large object that the program asked for (past-the-end byte included); larger offsets are no pointers into it.
+    /// Bytes of a large object that the program asked for (past-the-end byte included); larger
+    /// offsets are no pointers into it.
     requested: AtomicUsize,
     /// Links of its list, protected by the heap's lock.
     pub(in crate::heap) next: AtomicU32,
     pub(in crate::heap) previous: AtomicU32,
-    /// Of a large object: one that was listed some places later, which the sweep fetches, [`NONE`] if none. A guess: it may have ended since. Under the heap's lock.
+    /// Of a large object: one that was listed some places later, which the sweep fetches, [`NONE`]
+    /// if none. A guess: it may have ended since. Under the heap's lock.
     pub(in crate::heap) ahead: AtomicU32,
     /// 1 while a thread takes runs from it.
     pub held: AtomicU8,
@@ -78,7 +88,8 @@ pub struct Header {
     pub fresh: AtomicU8,
     /// 1 if a cell of it may be marked; see [`super::marked_blocks`].
     pub(in crate::heap) has_marks: AtomicU8,
-    /// Which of the lists of its space it is put into; written under the heap's lock while it is in none.
+    /// Which of the lists of its space it is put into; written under the heap's lock while it is in
+    /// none.
     lane: AtomicU8,
 }
 
@@ -252,14 +263,16 @@ impl Header {
         self.span.store(granules, Relaxed);
     }
 
-    /// Holds it for a thread of `lane` that will take runs from it, from its first cell on. It is in no list.
+    /// Holds it for a thread of `lane` that will take runs from it, from its first cell on. It is
+    /// in no list.
     pub fn hold(&self, lane: usize) {
         self.lane.store(lane as u8, Relaxed);
         self.own[1].store(pair(0, NONE), Relaxed);
         self.held.store(1, Relaxed);
     }
 
-    /// Lets it go; gives the block that its thread holds after it. Release: who finds the block let go finds the bits of its runs set.
+    /// Lets it go; gives the block that its thread holds after it. Release: who finds the block let
+    /// go finds the bits of its runs set.
     pub fn let_go(&self) -> Option<Granule> {
         let follower = self.follower();
         self.held.store(0, Release);

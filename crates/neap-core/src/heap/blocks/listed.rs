@@ -1,6 +1,7 @@
 //! Walking the lists of blocks.
 //!
-//! Invariant: nothing is changed. Called under the heap's lock, which whoever holds an [`Inner`] has.
+//! Invariant: nothing is changed. Called under the heap's lock, which whoever holds an [`Inner`]
+//! has.
 
 use super::header::Listed;
 use crate::addr::Granule;

@@ -1,7 +1,11 @@
-//! Which blocks hold marked objects: a bit for each granule that begins one, so that what a cycle has to scan again is found without looking at every block.
+//! Which blocks hold marked objects: a bit for each granule that begins one, so that what a cycle
+//! has to scan again is found without looking at every block.
 //!
-//! Invariant `[heap.inv.marked-blocks]`: when a cell of a block is marked, the block's flag and bit are set, or being set by the thread that marked it; both are read as certain with the world
-//! stopped and the markers done. The flag in the header, which a marker has at hand, keeps the shared bits from being written for each object. Set by markers and by threads that are handed marked runs, cleared under the heap's lock or while nothing is marked.
+//! Invariant `[heap.inv.marked-blocks]`: when a cell of a block is marked, the block's flag and bit
+//! are set, or being set by the thread that marked it; both are read as certain with the world
+//! stopped and the markers done. The flag in the header, which a marker has at hand, keeps the
+//! shared bits from being written for each object. Set by markers and by threads that are handed
+//! marked runs, cleared under the heap's lock or while nothing is marked.
 //!
 //! # Safety
 //!
@@ -69,7 +73,8 @@ impl Heap {
         MarkedBlocks(self.marked_blocks.load(Relaxed)).of_chunk(chunk)
     }
 
-    /// All granules of the blocks of a chunk that `firsts` are the first ones of; those of the last block in the following chunks are `carried` to their calls.
+    /// All granules of the blocks of a chunk that `firsts` are the first ones of; those of the last
+    /// block in the following chunks are `carried` to their calls.
     pub fn granules_of_blocks(&self, chunk: usize, firsts: u128, carried: &mut usize) -> u128 {
         let here =
             |count: usize| if count >= CHUNK_GRANULES { u128::MAX } else { (1 << count) - 1 };
@@ -96,7 +101,8 @@ impl Heap {
         }
     }
 
-    /// Unmarks every object that is not frozen: the first step of a full cycle, while nothing is marked.
+    /// Unmarks every object that is not frozen: the first step of a full cycle, while nothing is
+    /// marked.
     pub fn clear_marks(&self) {
         self.state.marks.fetch_or(1, AcqRel);
         let clear = |block: Granule| {

@@ -1,8 +1,8 @@
 //! Blocks: what is known of each, beside the heap, and the lists that they are in.
 //!
-//! Invariant: a block is some granules in a row that hold cells of one size, or one large object. Its
-//! header says which; all else about it is found from there. Changed under the heap's lock, read at any
-//! time.
+//! Invariant: a block is some granules in a row that hold cells of one size, or one large object.
+//! Its header says which; all else about it is found from there. Changed under the heap's lock,
+//! read at any time.
 
 pub mod block_lists;
 pub mod frozen;

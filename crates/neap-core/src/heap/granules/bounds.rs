@@ -1,6 +1,8 @@
-//! What a search for free granules passes over: for each chunk how long a row it has at most, side by side, so that a search reads one cache line for dozens of chunks.
+//! What a search for free granules passes over: for each chunk how long a row it has at most, side
+//! by side, so that a search reads one cache line for dozens of chunks.
 //!
-//! Invariant: never too low: a place that would do is not passed over. Too high costs a look at the chunk, which corrects it. Under the heap's lock.
+//! Invariant: never too low: a place that would do is not passed over. Too high costs a look at the
+//! chunk, which corrects it. Under the heap's lock.
 
 use super::Content;
 use crate::addr::CHUNK_GRANULES;
@@ -49,7 +51,8 @@ impl Bounds {
         }
     }
 
-    /// The lowest chunk with `count` free granules in a row for a content, and what `fit` says of it.
+    /// The lowest chunk with `count` free granules in a row for a content, and what `fit` says of
+    /// it.
     pub(super) fn find<T>(
         &mut self,
         count: usize,
@@ -77,7 +80,8 @@ impl Bounds {
         found
     }
 
-    /// Whether a row of `row` granules in a chunk, free and to be had for a content, is within the bounds.
+    /// Whether a row of `row` granules in a chunk, free and to be had for a content, is within the
+    /// bounds.
     #[cfg(test)]
     pub(super) fn allow(&self, chunk: usize, row: usize, content: Content) -> bool {
         self.longest[content as usize][chunk] as usize >= row

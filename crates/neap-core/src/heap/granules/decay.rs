@@ -1,8 +1,10 @@
-//! When free memory goes back to the system: after it lay unused for the time the user set, in steps that keep the lock short.
+//! When free memory goes back to the system: after it lay unused for the time the user set, in
+//! steps that keep the lock short.
 //!
 //! Pure: time comes in as milliseconds. Driven by the collector's thread.
 
-/// Ranges given back while the lock is held once. Larger: fewer hand-overs; smaller: shorter waits for allocating threads.
+/// Ranges given back while the lock is held once. Larger: fewer hand-overs; smaller: shorter waits
+/// for allocating threads.
 pub const STEP_RANGES: usize = 8;
 
 /// Memory freed at or before this time is due, if any is. `decay_ms` of 0 means at once.
@@ -10,7 +12,8 @@ pub fn due_before(now_ms: u64, decay_ms: u64) -> Option<u64> {
     now_ms.checked_sub(decay_ms)
 }
 
-/// How long the collector's thread may sleep until memory can be due again; None when there is none that will be.
+/// How long the collector's thread may sleep until memory can be due again; None when there is none
+/// that will be.
 pub fn next_look_ms(decay_ms: u64, dirty_free_granules: usize) -> Option<u64> {
     (dirty_free_granules > 0).then(|| (decay_ms / 4).clamp(10, 10_000))
 }

@@ -1,7 +1,11 @@
-//! Which granules are *inward*: what their permanent objects held when they were last scanned led to other permanent objects only, or out of the heap. Nothing that a cycle has to mark is found there until they are written again.
+//! Which granules are *inward*: what their permanent objects held when they were last scanned led
+//! to other permanent objects only, or out of the heap. Nothing that a cycle has to mark is found
+//! there until they are written again.
 //!
-//! Invariant `[heap.inv.inward]`: an inward granule is a frozen block's and armed, and has not been reported as written since it was armed before that scan. Who is told of written pages says so before the next full cycle
-//! goes by it; a block that is frozen or unfrozen, and memory that comes to mean something else, makes all forgotten. Under the heap's lock.
+//! Invariant `[heap.inv.inward]`: an inward granule is a frozen block's and armed, and has not been
+//! reported as written since it was armed before that scan. Who is told of written pages says so
+//! before the next full cycle goes by it; a block that is frozen or unfrozen, and memory that comes
+//! to mean something else, makes all forgotten. Under the heap's lock.
 
 use core::ops::Range;
 
@@ -27,7 +31,8 @@ impl Granules {
         all
     }
 
-    /// These granules of frozen blocks hold nothing that leads out of permanent objects. Those that are not armed stay as they are, since who writes to them is not known.
+    /// These granules of frozen blocks hold nothing that leads out of permanent objects. Those that
+    /// are not armed stay as they are, since who writes to them is not known.
     pub fn note_inward(&mut self, granules: Range<Granule>) {
         each_part(granules, |chunk, part| {
             let chunk = &mut self.chunks[chunk];

@@ -1,7 +1,9 @@
-//! Which granules the write watch reports on: those that held marked objects when a cycle last asked. What was taken into use since is not armed and counts as written, so a program
-//! that allocates new blocks pays for no page faults.
+//! Which granules the write watch reports on: those that held marked objects when a cycle last
+//! asked. What was taken into use since is not armed and counts as written, so a program that
+//! allocates new blocks pays for no page faults.
 //!
-//! Invariant `[heap.inv.armed]`: an armed granule's writes are all reported, until its memory goes back to the system; and of a block either all granules are armed or none. Under the heap's lock.
+//! Invariant `[heap.inv.armed]`: an armed granule's writes are all reported, until its memory goes
+//! back to the system; and of a block either all granules are armed or none. Under the heap's lock.
 
 use super::{ALL, Chunk, Granules, Mask};
 use crate::addr::{CHUNK_GRANULES, Granule};
@@ -25,7 +27,8 @@ impl Chunk {
     }
 }
 
-/// `wanted` with gaps of up to `longest` granules closed, to save system calls; longer ones are left alone, so a block in a gap is armed as a whole or not at all.
+/// `wanted` with gaps of up to `longest` granules closed, to save system calls; longer ones are
+/// left alone, so a block in a gap is armed as a whole or not at all.
 fn closed(wanted: Mask, longest: usize) -> Mask {
     let mut spread = wanted;
     for _ in 0..longest {
@@ -58,7 +61,8 @@ impl Granules {
         self.chunks[first..first + count].iter_mut().for_each(|chunk| chunk.registered = true);
     }
 
-    /// The watch knows no chunk any more: it was closed, or did not survive a `fork`. Free memory counts as freed long ago, since a child's clock begins anew.
+    /// The watch knows no chunk any more: it was closed, or did not survive a `fork`. Free memory
+    /// counts as freed long ago, since a child's clock begins anew.
     pub fn forget_registrations(&mut self) {
         for chunk in self.chunks.iter_mut() {
             (chunk.registered, chunk.armed, chunk.inward) = (false, 0, 0);
@@ -66,8 +70,11 @@ impl Granules {
         }
     }
 
-    /// Calls `f` with rows that hold all granules in use by scanned objects which are armed, or which `chosen` takes from those of a chunk that are not: whole blocks, and what lies in gaps of up to `gap` granules, which is less than a chunk. They count as armed from now on, so the caller arms
-    /// them before anything depends on it. Chunks that the watch does not know are left out.
+    /// Calls `f` with rows that hold all granules in use by scanned objects which are armed, or
+    /// which `chosen` takes from those of a chunk that are not: whole blocks, and what lies in gaps
+    /// of up to `gap` granules, which is less than a chunk. They count as armed from now on, so the
+    /// caller arms them before anything depends on it. Chunks that the watch does not know are left
+    /// out.
     pub fn arm(
         &mut self,
         gap: usize,
@@ -96,7 +103,8 @@ impl Granules {
         row.map(f);
     }
 
-    /// Calls `f` with rows of granules in use by scanned objects that are not armed; they count as armed from now on. Chunks that the watch does not know are left out.
+    /// Calls `f` with rows of granules in use by scanned objects that are not armed; they count as
+    /// armed from now on. Chunks that the watch does not know are left out.
     pub fn arm_new(&mut self, mut f: impl FnMut(Row)) {
         for (index, chunk) in self.chunks.iter_mut().enumerate() {
             if chunk.registered {
@@ -119,7 +127,8 @@ impl Granules {
         self.chunks.iter_mut().for_each(|chunk| chunk.armed = 0);
     }
 
-    /// Calls `f` with rows that hold all armed granules, and what lies in gaps of up to `gap` granules.
+    /// Calls `f` with rows that hold all armed granules, and what lies in gaps of up to `gap`
+    /// granules.
     pub fn for_each_armed_row(&self, gap: usize, mut f: impl FnMut(Row)) {
         let mut row = None;
         for (index, chunk) in self.chunks.iter().enumerate().filter(|(_, chunk)| chunk.registered) {
@@ -131,7 +140,8 @@ impl Granules {
         row.map(f);
     }
 
-    /// Calls `f` with rows of free granules that are armed; they count as written from now on, and the caller has the watch forget them too, so that their next use costs no page faults.
+    /// Calls `f` with rows of free granules that are armed; they count as written from now on, and
+    /// the caller has the watch forget them too, so that their next use costs no page faults.
     pub fn disarm_free(&mut self, mut f: impl FnMut(Row)) {
         for (index, chunk) in self.chunks.iter_mut().enumerate() {
             let idle = chunk.free & chunk.armed;
@@ -142,7 +152,8 @@ impl Granules {
         }
     }
 
-    /// These granules count as written from now on: a block of some that were armed and some that were not.
+    /// These granules count as written from now on: a block of some that were armed and some that
+    /// were not.
     pub fn disarm(&mut self, first: Granule, count: usize) {
         for granule in (0..count).map(|index| first.add(index)) {
             self.chunks[granule.chunk()].armed &= !(1 << granule.in_chunk());
@@ -154,7 +165,8 @@ impl Granules {
         self.chunks[granule.chunk()].armed >> granule.in_chunk() & 1 != 0
     }
 
-    /// Of a chunk: the granules in use by scanned objects, those of them whose writes are reported, and those that count as written.
+    /// Of a chunk: the granules in use by scanned objects, those of them whose writes are reported,
+    /// and those that count as written.
     pub fn scanned_in_chunk(&self, chunk: usize) -> (Mask, Mask) {
         let chunk = &self.chunks[chunk];
         let scanned = chunk.scanned();
@@ -162,7 +174,8 @@ impl Granules {
     }
 }
 
-/// Joins `next` to the row that comes before it if the gap between them is short enough, and gives the gap's length; otherwise that row is ready for `f`, and `next` begins a new one.
+/// Joins `next` to the row that comes before it if the gap between them is short enough, and gives
+/// the gap's length; otherwise that row is ready for `f`, and `next` begins a new one.
 fn joined(row: &mut Option<Row>, next: Row, gap: usize, f: &mut impl FnMut(Row)) -> usize {
     if let Some(last) = row {
         let between = (next.first.0 - last.first.0) as usize - last.count;

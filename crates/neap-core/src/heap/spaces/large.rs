@@ -1,6 +1,7 @@
 //! Blocks of large objects: made in two steps, freed, and swept.
 //!
-//! Invariant: as `[heap.inv.lists]`, and a block that is no object yet is in no list. Under the heap's lock, for a thread that allocates or frees, or sweeps.
+//! Invariant: as `[heap.inv.lists]`, and a block that is no object yet is in no list. Under the
+//! heap's lock, for a thread that allocates or frees, or sweeps.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -11,7 +12,9 @@ use crate::heap::kind::Kind;
 use crate::heap::layout::LayoutId;
 use crate::heap::{Heap, Refused};
 
-/// The sweep fetches the header of the block so many places behind the one that it looks at: it would wait for each otherwise. More: further ahead than the caches keep; fewer: fetched too late.
+/// The sweep fetches the header of the block so many places behind the one that it looks at: it
+/// would wait for each otherwise. More: further ahead than the caches keep; fewer: fetched too
+/// late.
 const AHEAD: usize = 8;
 
 /// The blocks that were listed last.
@@ -35,7 +38,8 @@ impl ListedLast {
 }
 
 impl Inner {
-    /// A block of pages of its own for one object of `requested` bytes, which is neither allocated nor in a list yet: no sweep meets it. Says whether it reads as zero.
+    /// A block of pages of its own for one object of `requested` bytes, which is neither allocated
+    /// nor in a list yet: no sweep meets it. Says whether it reads as zero.
     pub fn large_block(
         &mut self,
         heap: &Heap,
@@ -73,7 +77,8 @@ impl Inner {
         Ok((taken.first, taken.fresh))
     }
 
-    /// Makes a block from [`Inner::large_block`] an object: from now on it is swept like all others.
+    /// Makes a block from [`Inner::large_block`] an object: from now on it is swept like all
+    /// others.
     pub fn bear_large(&mut self, heap: &Heap, block: Granule) {
         self.list_large(heap, block);
         let header = heap.header(block);

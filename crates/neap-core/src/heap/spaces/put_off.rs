@@ -1,6 +1,8 @@
-//! Objects that were freed while marking was under way: a marker may be reading them, so their cells are free when marking has ended.
+//! Objects that were freed while marking was under way: a marker may be reading them, so their
+//! cells are free when marking has ended.
 //!
-//! Invariant: until then they are allocated for everybody else, and none is in here twice. Under the heap's lock.
+//! Invariant: until then they are allocated for everybody else, and none is in here twice. Under
+//! the heap's lock.
 
 use core::sync::atomic::Ordering::*;
 
@@ -40,12 +42,14 @@ impl PutOff {
         if self.0.find(object.0).is_some() {
             return false;
         }
-        // Without memory for the table the object stays allocated until a cycle finds it dead: wasted, not wrong.
+        // Without memory for the table the object stays allocated until a cycle finds it dead:
+        // wasted, not wrong.
         let _ = self.0.insert(Freed { object, next: 0 });
         true
     }
 
-    /// Frees up to `most` of them, whose cells this cycle's sweep gives out again; says whether none is left.
+    /// Frees up to `most` of them, whose cells this cycle's sweep gives out again; says whether
+    /// none is left.
     pub fn free(&mut self, heap: &Heap, most: usize) -> bool {
         for _ in 0..most {
             let Some(Freed { object, .. }) = self.0.pop() else {

@@ -1,6 +1,8 @@
-//! Finding blocks with free cells for a thread: of its own lane first, and several at once for who comes often.
+//! Finding blocks with free cells for a thread: of its own lane first, and several at once for who
+//! comes often.
 //!
-//! Invariant: as `[heap.inv.lists]`; a block that is found is held by the thread that asked, and in the list of the blocks in use. Under the heap's lock, for a thread that refills a run.
+//! Invariant: as `[heap.inv.lists]`; a block that is found is held by the thread that asked, and in
+//! the list of the blocks in use. Under the heap's lock, for a thread that refills a run.
 
 use super::{Inner, SWEEP_STEP, Search, SpaceId};
 use crate::addr::{GRANULE_BYTES, Granule};
@@ -8,7 +10,8 @@ use crate::heap::blocks::header::LANES;
 use crate::heap::{Heap, Refused};
 
 impl Inner {
-    /// A block of space `id` with free cells for a thread of `lane`: one known to have some, one that sweeping finds to have some, or a new one.
+    /// A block of space `id` with free cells for a thread of `lane`: one known to have some, one
+    /// that sweeping finds to have some, or a new one.
     pub fn search(&mut self, heap: &Heap, id: SpaceId, lane: usize, may_grow: bool) -> Search {
         if self.ensure_fixed().is_err() {
             return Search::None(Refused::System);
@@ -49,7 +52,9 @@ impl Inner {
         self.search_elsewhere(heap, id, lane, may_grow)
     }
 
-    /// Takes further blocks with free cells, `most` at most, for the thread that was just given `first`: it uses them one after the other, without the lock. The heap does not grow for them.
+    /// Takes further blocks with free cells, `most` at most, for the thread that was just given
+    /// `first`: it uses them one after the other, without the lock. The heap does not grow for
+    /// them.
     pub fn search_further(
         &mut self,
         heap: &Heap,
@@ -66,7 +71,8 @@ impl Inner {
         }
     }
 
-    /// A block with free cells, held by the caller, if one of its lane or a new one is found at the first look.
+    /// A block with free cells, held by the caller, if one of its lane or a new one is found at the
+    /// first look.
     fn one_at_hand(&mut self, heap: &Heap, id: SpaceId, lane: usize) -> Option<Granule> {
         if self.shares_gaps {
             return self.free_at_hand(heap, id, lane);
@@ -100,7 +106,8 @@ impl Inner {
         self.fresh_block(heap, id, lane, false).ok()
     }
 
-    /// This is the child of a `fork`: until a cycle ends, gaps between the parent's objects are left alone, `[heap.why.gaps]`.
+    /// This is the child of a `fork`: until a cycle ends, gaps between the parent's objects are
+    /// left alone, `[heap.why.gaps]`.
     pub fn leave_gaps(&mut self) {
         self.shares_gaps = true;
     }

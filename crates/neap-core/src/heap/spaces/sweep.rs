@@ -1,6 +1,7 @@
 //! Sweeping all spaces, in steps that keep the heap's lock short.
 //!
-//! Invariant: as `[heap.inv.lists]`: a block in a list of the other epoch waits to be swept by its mark bits. While what stays is not known, it waits longer. Under the heap's lock.
+//! Invariant: as `[heap.inv.lists]`: a block in a list of the other epoch waits to be swept by its
+//! mark bits. While what stays is not known, it waits longer. Under the heap's lock.
 
 use core::sync::atomic::Ordering::*;
 
@@ -9,7 +10,8 @@ use crate::heap::Heap;
 use crate::heap::blocks::header::LANES;
 
 impl Inner {
-    /// Sweeps some blocks of any space and frees the empty ones; true when there is nothing left to sweep.
+    /// Sweeps some blocks of any space and frees the empty ones; true when there is nothing left to
+    /// sweep.
     pub fn sweep_step(&mut self, heap: &Heap) -> bool {
         if self.held_back {
             return false;
@@ -48,9 +50,11 @@ impl Inner {
         self.swept_below >= self.in_use.len() && self.large.is_empty(1 - self.epoch)
     }
 
-    /// The end of a cycle: every block is to be swept by its new mark bits. All were swept by the old ones before.
+    /// The end of a cycle: every block is to be swept by its new mark bits. All were swept by the
+    /// old ones before.
     ///
-    /// If they are `held_back`, it is not known yet what stays: nothing is swept until [`Inner::let_sweep`], and who needs memory gets new blocks.
+    /// If they are `held_back`, it is not known yet what stays: nothing is swept until
+    /// [`Inner::let_sweep`], and who needs memory gets new blocks.
     pub fn begin_sweep(&mut self, held_back: bool) {
         self.held_back = held_back;
         self.shares_gaps = false;

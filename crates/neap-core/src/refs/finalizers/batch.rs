@@ -1,8 +1,12 @@
-//! What was found dead, in batches: some three hundred calls to make, taken one at a time by whoever runs finalizers.
+//! What was found dead, in batches: some three hundred calls to make, taken one at a time by
+//! whoever runs finalizers.
 //!
-//! Invariant: a call is taken once, by counting up the batch's cursor, and a batch is used again only after every call that was taken is over. `[refs.inv.taken]`: what a call needs is kept alive by the batch until the
-//! cursor says that it was taken, and from then on by registers and stack of the thread that makes it, which has it there before the next stop: calls are taken in critical sections. Who takes them writes nothing but the
-//! cursor, so the lines of a batch stay shared. Batches are filled under the lock of `refs`, published whole, taken from by any thread.
+//! Invariant: a call is taken once, by counting up the batch's cursor, and a batch is used again
+//! only after every call that was taken is over. `[refs.inv.taken]`: what a call needs is kept
+//! alive by the batch until the cursor says that it was taken, and from then on by registers and
+//! stack of the thread that makes it, which has it there before the next stop: calls are taken in
+//! critical sections. Who takes them writes nothing but the cursor, so the lines of a batch stay
+//! shared. Batches are filled under the lock of `refs`, published whole, taken from by any thread.
 //!
 //! # Safety
 //!
@@ -60,7 +64,8 @@ pub(crate) struct Batch {
     next: AtomicUsize,
     /// The next one of [`ALL`]; written once.
     next_of_all: AtomicUsize,
-    /// How many calls were taken, or [`NOT_BEGUN`]; and above bit 32 how many there are. Counting goes on beyond the end.
+    /// How many calls were taken, or [`NOT_BEGUN`]; and above bit 32 how many there are. Counting
+    /// goes on beyond the end.
     cursor: AtomicU64,
     /// Calls that are over.
     over: AtomicUsize,
@@ -74,7 +79,8 @@ pub(crate) struct Batch {
 
 const _: () = assert!(size_of::<Batch>() <= BATCH_BYTES);
 
-/// In a cursor: the batch lies on [`READY`], so nothing can be taken from it until somebody takes it off there.
+/// In a cursor: the batch lies on [`READY`], so nothing can be taken from it until somebody takes
+/// it off there.
 const NOT_BEGUN: u64 = 1 << 31;
 
 static FREE: PageStack = PageStack::new();
@@ -128,7 +134,9 @@ pub(crate) fn is_any_left() -> bool {
     is_any_ready() || all().any(|batch| batch.left() > 0)
 }
 
-/// In the child of a `fork`, which has one thread: what others had taken is over, but for the `own_taken` calls of `own_batch` that this thread is at. Batches that another thread was moving are put where they belong.
+/// In the child of a `fork`, which has one thread: what others had taken is over, but for the
+/// `own_taken` calls of `own_batch` that this thread is at. Batches that another thread was moving
+/// are put where they belong.
 pub(crate) fn after_fork(own_batch: usize, own_taken: usize) {
     while READY.pop().is_some() {}
     for batch in all() {
@@ -225,7 +233,8 @@ impl Batch {
         true
     }
 
-    /// Calls `f` with every word that a call not yet taken keeps alive. By the cycle, while nobody publishes.
+    /// Calls `f` with every word that a call not yet taken keeps alive. By the cycle, while nobody
+    /// publishes.
     pub(crate) fn for_each_kept(&self, mut f: impl FnMut(usize)) {
         let cursor = self.cursor.load(Acquire);
         let length = (cursor >> 32) as usize;
@@ -319,7 +328,8 @@ impl Filling {
         })
     }
 
-    /// Has `marking` mark all that the calls keep alive, a batch at a time: more grey words than that do not fit into a near cache.
+    /// Has `marking` mark all that the calls keep alive, a batch at a time: more grey words than
+    /// that do not fit into a near cache.
     pub(crate) fn mark<M: Marking>(&self, marking: &mut M) {
         for batch in self.batches() {
             batch.kept(0..batch.filled.load(Relaxed), &mut |word| marking.mark_word(word));

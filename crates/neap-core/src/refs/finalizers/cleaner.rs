@@ -1,7 +1,11 @@
-//! Cleaners: any number of functions for an object, each run once with its argument after the object is gone. They do not get the object and cannot bring it back, so its memory is free in the same cycle.
+//! Cleaners: any number of functions for an object, each run once with its argument after the
+//! object is gone. They do not get the object and cannot bring it back, so its memory is free in
+//! the same cycle.
 //!
-//! Invariant: a cleaner is registered, or in a batch, or run. Its argument is kept alive until it has run. References that are put on a queue (`queue`) are cleaners that call nothing.
-//! Registration takes no lock. Settled after finalizers, so a cleaner of a finalizable object waits for the finalizer.
+//! Invariant: a cleaner is registered, or in a batch, or run. Its argument is kept alive until it
+//! has run. References that are put on a queue (`queue`) are cleaners that call nothing.
+//! Registration takes no lock. Settled after finalizers, so a cleaner of a finalizable object waits
+//! for the finalizer.
 
 use core::sync::atomic::Ordering::*;
 
@@ -80,7 +84,8 @@ impl Cleaners {
         self.registry.for_each_with_data(|entry| marking.mark_word(entry.data.load(Relaxed)));
     }
 
-    /// Hands over the cleaners of objects that are not marked. After marking is complete, finalizers included.
+    /// Hands over the cleaners of objects that are not marked. After marking is complete,
+    /// finalizers included.
     pub(crate) fn settle<M: Marking>(&self, filling: &mut Filling, marking: &mut M) {
         let mut complete = true;
         for piece in 0..self.registry.pieces() {
@@ -100,7 +105,8 @@ impl Cleaners {
                 filling.push(call_of(entry));
                 Verdict::Drop
             });
-            // Each piece is handed over at once: running the first overlaps with finding the others.
+            // Each piece is handed over at once: running the first overlaps with finding the
+            // others.
             filling.publish();
         }
         if !complete {
@@ -120,7 +126,9 @@ fn call_of(entry: &Entry) -> Call {
     }
 }
 
-/// Registers `function` to be run with `argument` after the object that starts at `object` is gone. `place` says where in the program this is, as a text that lives for ever, for the check of `NEAP_CHECK`.
+/// Registers `function` to be run with `argument` after the object that starts at `object` is gone.
+/// `place` says where in the program this is, as a text that lives for ever, for the check of
+/// `NEAP_CHECK`.
 ///
 /// # Errors
 /// There is no memory for the registration.
@@ -136,7 +144,8 @@ pub fn add(
     with_own(|own| crate::refs::CLEANERS.add(own, object, CLEANER, function, argument))
 }
 
-/// Takes back what [`add`] registered; false if nothing is registered so (any more). Of several the newest is meant.
+/// Takes back what [`add`] registered; false if nothing is registered so (any more). Of several the
+/// newest is meant.
 pub fn remove(object: usize, function: Clean, argument: usize) -> bool {
     with_own(|_| crate::refs::CLEANERS.remove(object, CLEANER, function as usize, argument))
 }

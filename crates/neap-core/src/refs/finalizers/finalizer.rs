@@ -1,8 +1,9 @@
 //! Finalizers: a function and its data for an object, run once after the object was found dead.
 //!
-//! Invariant: a registered object is in the registry, a dead one in a batch, never in both; taking a call off a batch and running it are one thread's. Finalizers run on the thread that calls [`run_ready`] or
-//! on those of the pool, with no lock held and the world running, so they may do anything, registering themselves anew included.
-//! Registration takes no lock.
+//! Invariant: a registered object is in the registry, a dead one in a batch, never in both; taking
+//! a call off a batch and running it are one thread's. Finalizers run on the thread that calls
+//! [`run_ready`] or on those of the pool, with no lock held and the world running, so they may do
+//! anything, registering themselves anew included. Registration takes no lock.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering::*};
@@ -60,7 +61,8 @@ pub struct Finalizer {
     pub order: Order,
 }
 
-/// Told of each object whose finalizer became ready, while the cycle settles references: it must neither allocate nor lock.
+/// Told of each object whose finalizer became ready, while the cycle settles references: it must
+/// neither allocate nor lock.
 pub type ReadyObserver = unsafe extern "C" fn(object: *mut c_void);
 
 /// All registered finalizers.
@@ -180,7 +182,8 @@ pub(crate) fn trace<M: Marking>(finalizers: &Finalizers, marking: &mut M) {
     batch::all().for_each(|batch| batch.for_each_kept(|word| marking.mark_word(word)));
 }
 
-/// Registers, replaces or (with `None`) removes the finalizer of the object that starts at `object`, and gives the former one.
+/// Registers, replaces or (with `None`) removes the finalizer of the object that starts at
+/// `object`, and gives the former one.
 ///
 /// # Errors
 /// There is no memory for the registration; nothing has changed then.
@@ -202,18 +205,21 @@ pub fn registered() -> usize {
     with_own(|_| crate::refs::FINALIZERS.count())
 }
 
-/// How many finalizers and cleaners are ready to run. No lock; what another thread does meanwhile may not show.
+/// How many finalizers and cleaners are ready to run. No lock; what another thread does meanwhile
+/// may not show.
 #[inline]
 pub fn ready() -> usize {
     if batch::waiting() == 0 { 0 } else { batch::all().map(batch::Batch::left).sum() }
 }
 
-/// Runs what is ready, and what becomes ready meanwhile, on this thread; gives how many ran. No lock is held during a call. An exception of the program passes through.
+/// Runs what is ready, and what becomes ready meanwhile, on this thread; gives how many ran. No
+/// lock is held during a call. An exception of the program passes through.
 pub fn run_ready() -> usize {
     runner::run(runner::Exceptions::Pass)
 }
 
-/// Makes every registered finalizer and cleaner ready, whether its object is dead or not; gives how many. For the end of a program.
+/// Makes every registered finalizer and cleaner ready, whether its object is dead or not; gives how
+/// many. For the end of a program.
 pub fn make_all_ready() -> usize {
     let count = crate::refs::with(|refs| {
         with_own(|own| {

@@ -1,10 +1,14 @@
-//! Calls a finalizer so that a C++ exception that leaves it ends here, and not in the frames of the library.
+//! Calls a finalizer so that a C++ exception that leaves it ends here, and not in the frames of the
+//! library.
 //!
-//! Invariant: the assembly's frame is the only one between the finalizer and what caught its exception. A forced unwinding, which is how pthread_exit(3) and cancellation leave a thread, is let
-//! through: the frames below own nothing. Called by whoever runs finalizers.
+//! Invariant: the assembly's frame is the only one between the finalizer and what caught its
+//! exception. A forced unwinding, which is how pthread_exit(3) and cancellation leave a thread, is
+//! let through: the frames below own nothing. Called by whoever runs finalizers.
 //!
-//! The frame's personality routine (the Itanium C++ ABI's "Exception Handling", level I) says of every exception that it is handled here, and sends control to the landing pad, which begins and ends the
-//! catch in the C++ library where there is one, so that std::uncaught_exceptions() counts right, and deletes the exception otherwise.
+//! The frame's personality routine (the Itanium C++ ABI's "Exception Handling", level I) says of
+//! every exception that it is handled here, and sends control to the landing pad, which begins and
+//! ends the catch in the C++ library where there is one, so that std::uncaught_exceptions() counts
+//! right, and deletes the exception otherwise.
 //!
 //! # Safety
 //!

@@ -1,9 +1,10 @@
-//! Finalizers, cleaners and reference queues: what is registered with an object, and who runs it when
-//! the object has died.
+//! Finalizers, cleaners and reference queues: what is registered with an object, and who runs it
+//! when the object has died.
 //!
 //! Invariant: `registry` and `slab` keep registrations without a lock; `finalizer`, `cleaner` and
-//! `queue` say what they mean; `batch`, `runner` and `pool` run what is ready. Registered by mutators on
-//! any thread, settled by the cycle, run on threads of the pool or where the program asks for it.
+//! `queue` say what they mean; `batch`, `runner` and `pool` run what is ready. Registered by
+//! mutators on any thread, settled by the cycle, run on threads of the pool or where the program
+//! asks for it.
 
 pub(crate) mod batch;
 pub mod cleaner;

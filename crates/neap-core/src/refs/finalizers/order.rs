@@ -1,7 +1,9 @@
 //! Which finalizers become ready: the rules of order, over any marker.
 //!
-//! Invariant: an object is queued only if nothing but finalizable objects that are allowed to reach it does; and once it is queued, it and all
-//! that it reaches are marked. Called by [`crate::refs::Refs::settle`] on the cycle's thread; mutators may register meanwhile, for objects that are marked.
+//! Invariant: an object is queued only if nothing but finalizable objects that are allowed to reach
+//! it does; and once it is queued, it and all that it reaches are marked. Called by
+//! [`crate::refs::Refs::settle`] on the cycle's thread; mutators may register meanwhile, for
+//! objects that are marked.
 
 use core::sync::atomic::Ordering::*;
 
@@ -38,7 +40,8 @@ fn keep_all<M: Marking>(finalizers: &Finalizers, marking: &mut M) {
     });
 }
 
-/// Queues the call of an entry that is taken out, or made void afterwards; false without memory. Its object is dead, so nobody can be taking the registration back meanwhile.
+/// Queues the call of an entry that is taken out, or made void afterwards; false without memory.
+/// Its object is dead, so nobody can be taking the registration back meanwhile.
 fn queue(finalizers: &Finalizers, settlement: &mut Settlement, entry: &Entry) -> bool {
     if settlement.filling.reserve().is_err() {
         return false;
@@ -100,7 +103,8 @@ fn settle_in_order<M: Marking>(
             Verdict::Keep
         });
     }
-    // What ordered ones reach has to wait for them. An object that marks itself so lies on a cycle, and waits for ever.
+    // What ordered ones reach has to wait for them. An object that marks itself so lies on a cycle,
+    // and waits for ever.
     for &address in dead.iter() {
         match order(address) {
             Order::Topological | Order::Unreachable => marking.mark_contents(object(address)),
@@ -110,8 +114,8 @@ fn settle_in_order<M: Marking>(
     }
     marking.drain();
     retain(&mut dead, |address| !marking.is_marked(object(address)));
-    // All that is queued is decided before any of it is marked: unordered objects do not hold each other back,
-    // only those that ask to be run last.
+    // All that is queued is decided before any of it is marked: unordered objects do not hold each
+    // other back, only those that ask to be run last.
     for &address in dead.iter() {
         if order(address) != Order::Unreachable {
             marking.mark(object(address));

@@ -1,7 +1,9 @@
 //! A lock-free stack of pages: what nobody uses at the moment, for whoever wants one next.
 //!
-//! Invariant: a page on a stack is in no other list, its first word is the stack's, and its memory is never unmapped; so reading the link of a page that another thread just took is harmless, and the
-//! tag in the head, which counts changes, makes the compare-and-swap that follows fail. Called from any thread, also with the world stopped.
+//! Invariant: a page on a stack is in no other list, its first word is the stack's, and its memory
+//! is never unmapped; so reading the link of a page that another thread just took is harmless, and
+//! the tag in the head, which counts changes, makes the compare-and-swap that follows fail. Called
+//! from any thread, also with the world stopped.
 //!
 //! # Safety
 //!

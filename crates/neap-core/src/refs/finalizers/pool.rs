@@ -1,8 +1,10 @@
 //! The threads that run finalizers for the program, and what keeps the backlog bounded.
 //!
-//! Invariant `[refs.inv.backlog]`: while more calls wait than the limit says, a thread that registers waits until some have run; it does not if it runs finalizers itself, and no longer than a moment if
-//! nothing moves, for the finalizers may be waiting for it. The threads are mutators. One more, which is none, starts them, starts others where one is stuck, and tells of that.
-//! Started by the first registration; again by the first one of a forked child.
+//! Invariant `[refs.inv.backlog]`: while more calls wait than the limit says, a thread that
+//! registers waits until some have run; it does not if it runs finalizers itself, and no longer
+//! than a moment if nothing moves, for the finalizers may be waiting for it. The threads are
+//! mutators. One more, which is none, starts them, starts others where one is stuck, and tells of
+//! that. Started by the first registration; again by the first one of a forked child.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
@@ -14,7 +16,8 @@ use crate::options::FinalizerThreads;
 use crate::sys::{futex, own_thread, print, signal, thread};
 use crate::world::{attach, blocked, stop_signal};
 
-/// Calls that may wait before who registers is slowed down; 0 asks for the pool to be started, `usize::MAX` is without a pool.
+/// Calls that may wait before who registers is slowed down; 0 asks for the pool to be started,
+/// `usize::MAX` is without a pool.
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// What the option says.
 static BACKLOG: AtomicUsize = AtomicUsize::new(1 << 20);
@@ -34,7 +37,8 @@ static WATCH_SLEEPS: AtomicU32 = AtomicU32::new(0);
 /// A registration waited in vain: the next ones wait for a moment only.
 static STALLED: AtomicBool = AtomicBool::new(false);
 
-/// Threads at most where the user leaves the number to us. More: a faster finalization on many processors; fewer: a smaller program.
+/// Threads at most where the user leaves the number to us. More: a faster finalization on many
+/// processors; fewer: a smaller program.
 const MOST_BY_ITSELF: usize = 8;
 /// More threads than wanted that stuck finalizers may lead to.
 const MOST_EXTRA: usize = 32;
@@ -78,7 +82,8 @@ pub fn set_automatic(on: bool) {
     }
 }
 
-/// Starts what runs finalizers if some wait and nobody does, as in a forked child. On a thread of the program, outside critical sections.
+/// Starts what runs finalizers if some wait and nobody does, as in a forked child. On a thread of
+/// the program, outside critical sections.
 pub fn start_if_needed() {
     if ON.load(Relaxed) && batch::waiting() > 0 {
         start();
@@ -121,7 +126,8 @@ fn start_or_wait() {
     }
 }
 
-/// Starts the watch, which starts the others. On a thread of the program, outside critical sections.
+/// Starts the watch, which starts the others. On a thread of the program, outside critical
+/// sections.
 pub(crate) fn start() {
     if !ON.load(SeqCst) {
         return;

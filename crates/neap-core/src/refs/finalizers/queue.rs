@@ -1,7 +1,10 @@
-//! Reference queues: values that become available when their object is gone, to be polled or waited for.
+//! Reference queues: values that become available when their object is gone, to be polled or waited
+//! for.
 //!
-//! Invariant: a queue's memory is never given back, and a reference names its queue's generation too, so a reference that outlives its queue is dropped. The entry of a reference is the link of the queue's
-//! list from the moment its object is found dead until the value is taken; then it is let go. Put by the cycle, taken by any mutator.
+//! Invariant: a queue's memory is never given back, and a reference names its queue's generation
+//! too, so a reference that outlives its queue is dropped. The entry of a reference is the link of
+//! the queue's list from the moment its object is found dead until the value is taken; then it is
+//! let go. Put by the cycle, taken by any mutator.
 //!
 //! # Safety
 //!
@@ -56,7 +59,8 @@ pub enum Taken {
 }
 
 static ALL: AtomicUsize = AtomicUsize::new(0);
-/// The first closed queue. The lock is held for a moment by mutators in critical sections, and by the cycle.
+/// The first closed queue. The lock is held for a moment by mutators in critical sections, and by
+/// the cycle.
 static QUEUES: Lock<usize> = Lock::new(Rank::Queues, 0);
 
 fn at(address: usize) -> Option<&'static Queue> {
@@ -112,7 +116,8 @@ fn add_queues(closed: &mut usize) -> Result<&'static Queue, NoMemory> {
     Ok(first)
 }
 
-/// Ends a queue: its values are forgotten, who waits is told, and references to it are dropped when their objects die. False if it is closed.
+/// Ends a queue: its values are forgotten, who waits is told, and references to it are dropped when
+/// their objects die. False if it is closed.
 pub fn close(queue: &Queue) -> bool {
     let closed = with_own(|_| {
         let mut closed = QUEUES.lock();
@@ -148,7 +153,8 @@ impl Queue {
         None
     }
 
-    /// When the object that starts at `object` is gone, `value` comes out of this queue. It is kept alive until then.
+    /// When the object that starts at `object` is gone, `value` comes out of this queue. It is kept
+    /// alive until then.
     ///
     /// # Errors
     /// There is no memory for the registration.
@@ -176,7 +182,8 @@ impl Queue {
         })
     }
 
-    /// The same, waiting until there is one; `deadline` None: as long as it takes. On a mutator; it can be stopped meanwhile.
+    /// The same, waiting until there is one; `deadline` None: as long as it takes. On a mutator; it
+    /// can be stopped meanwhile.
     pub fn wait(&self, deadline: Option<Instant>) -> Taken {
         loop {
             let seen = self.changes.load(Acquire);
@@ -217,7 +224,8 @@ impl Queue {
     }
 }
 
-/// Puts a void entry, whose object is gone, on its queue. By the cycle; says what becomes of the entry.
+/// Puts a void entry, whose object is gone, on its queue. By the cycle; says what becomes of the
+/// entry.
 pub(crate) fn put(entry: &'static Entry) -> Verdict {
     let word = entry.function.load(Relaxed);
     let Some(queue) = at(site::without(word)) else { return Verdict::Drop };
@@ -233,7 +241,8 @@ pub(crate) fn put(entry: &'static Entry) -> Verdict {
     Verdict::TakeOut
 }
 
-/// Marks the values that wait on queues. By the cycle, while nobody puts; a value that is taken meanwhile is on the stack of who took it.
+/// Marks the values that wait on queues. By the cycle, while nobody puts; a value that is taken
+/// meanwhile is on the stack of who took it.
 pub(crate) fn trace<M: Marking>(marking: &mut M) {
     let mut next = ALL.load(Acquire);
     while let Some(queue) = at(next) {

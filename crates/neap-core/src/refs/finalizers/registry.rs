@@ -1,7 +1,11 @@
-//! Registrations by the address of their object: a list for every 256 bytes of heap, so that those of one object are found by looking at a few, and the cycle meets them in the order of the mark bits.
+//! Registrations by the address of their object: a list for every 256 bytes of heap, so that those
+//! of one object are found by looking at a few, and the cycle meets them in the order of the mark
+//! bits.
 //!
-//! Invariant `[refs.inv.lists]`: mutators put entries at the front of a list by compare-and-swap and make entries void; only the cycle, one thread for each piece, takes them out. Both happen at the same time. A mutator
-//! looks at a list in a critical section only: what the cycle takes out stays readable until the next stop (`slab`), so no lock is needed.
+//! Invariant `[refs.inv.lists]`: mutators put entries at the front of a list by compare-and-swap
+//! and make entries void; only the cycle, one thread for each piece, takes them out. Both happen at
+//! the same time. A mutator looks at a list in a critical section only: what the cycle takes out
+//! stays readable until the next stop (`slab`), so no lock is needed.
 //!
 //! # Safety
 //!
@@ -21,7 +25,8 @@ use crate::sys::map;
 /// Bytes of heap that share a list. Smaller: shorter lists; larger: less memory for their heads.
 const LIST_BYTES: usize = 256;
 const LISTS: usize = CHUNK_BYTES / LIST_BYTES;
-/// Lists between the one that is walked and the one that is fetched. Larger: hides longer latencies; smaller: what was fetched is still there.
+/// Lists between the one that is walked and the one that is fetched. Larger: hides longer
+/// latencies; smaller: what was fetched is still there.
 const AHEAD: usize = 4;
 /// An object's address is a multiple of 8: the low bits say what kind of registration an entry is.
 const KIND_MASK: usize = 7;
@@ -49,7 +54,8 @@ pub(crate) enum Verdict {
 
 /// One set of registrations.
 pub(crate) struct Registry {
-    /// Address of the table of pieces, one word for each chunk of the reservation; 0 while there is none.
+    /// Address of the table of pieces, one word for each chunk of the reservation; 0 while there is
+    /// none.
     table: AtomicUsize,
     /// Registrations of what is no heap object: tests' numbers.
     outside: AtomicUsize,
@@ -76,7 +82,8 @@ pub(crate) fn entry(address: usize) -> &'static Entry {
     unsafe { &*(address as *const Entry) }
 }
 
-/// Makes zeroed memory, which is what the word's reader takes for empty, and publishes its address in `word`, unless somebody was faster.
+/// Makes zeroed memory, which is what the word's reader takes for empty, and publishes its address
+/// in `word`, unless somebody was faster.
 fn publish(word: &AtomicUsize, bytes: usize) -> Result<usize, NoMemory> {
     let bytes = bytes.next_multiple_of(PAGE_BYTES);
     let memory = map::allocate(bytes).map_err(|_| NoMemory)?;
@@ -134,7 +141,8 @@ impl Registry {
         self.list(object).ok_or(NoMemory)
     }
 
-    /// Registers. In a critical section of the thread that owns `own`; `data` is what the cycle keeps alive.
+    /// Registers. In a critical section of the thread that owns `own`; `data` is what the cycle
+    /// keeps alive.
     pub(crate) fn add(
         &self,
         own: &Own,
@@ -158,7 +166,8 @@ impl Registry {
                 Err(now) => first = now,
             }
         }
-        // After the entry is there: who takes a flag back looks at the lists afterwards, so one of the two sees the other.
+        // After the entry is there: who takes a flag back looks at the lists afterwards, so one of
+        // the two sees the other.
         if let Some(piece) = piece {
             if !piece.used.load(SeqCst) {
                 piece.used.store(true, SeqCst);
@@ -190,7 +199,8 @@ impl Registry {
         1 + HEAP.committed() / CHUNK_BYTES
     }
 
-    /// Decides about every entry of one piece; void ones are let go. By the cycle, one thread for each piece; mutators may register meanwhile.
+    /// Decides about every entry of one piece; void ones are let go. By the cycle, one thread for
+    /// each piece; mutators may register meanwhile.
     pub(crate) fn walk(&self, piece: usize, mut decide: impl FnMut(&'static Entry) -> Verdict) {
         let Some(chunk) = piece.checked_sub(1) else {
             return walk_list(&self.outside, &mut slab::LettingGo::new(), &mut decide);
@@ -215,7 +225,8 @@ impl Registry {
         }
     }
 
-    /// Calls `f` with every entry that is not void of the pieces where an entry's data may be an object. By the cycle, before it takes entries out.
+    /// Calls `f` with every entry that is not void of the pieces where an entry's data may be an
+    /// object. By the cycle, before it takes entries out.
     pub(crate) fn for_each_with_data(&self, mut f: impl FnMut(&Entry)) {
         for piece in 0..self.pieces() {
             match piece.checked_sub(1).map(|chunk| self.piece(chunk)) {
@@ -235,7 +246,8 @@ impl Registry {
         }
     }
 
-    /// Calls `f` with every entry that is not void. In a critical section or by the cycle; entries that are added meanwhile may be missed.
+    /// Calls `f` with every entry that is not void. In a critical section or by the cycle; entries
+    /// that are added meanwhile may be missed.
     pub(crate) fn for_each(&self, mut f: impl FnMut(&'static Entry)) {
         each(&self.outside, &mut f);
         for chunk in 1..self.pieces() {
@@ -296,7 +308,8 @@ fn walk_list(
     }
 }
 
-/// Takes the entries from `first`, which was the list's first when it was looked at, to the one before `next` out; mutators may have put others before them.
+/// Takes the entries from `first`, which was the list's first when it was looked at, to the one
+/// before `next` out; mutators may have put others before them.
 fn take_front(list: &AtomicUsize, first: usize, next: usize) {
     let Err(mut at) = list.compare_exchange(first, next, AcqRel, Acquire) else { return };
     while let Some(entry) = entry_at(at) {
@@ -352,7 +365,8 @@ mod tests {
                 })
                 .collect();
             while !adders.iter().all(|adder| adder.is_finished()) {
-                // Keeps one kind, and so takes entries out at the front, in the middle and at the end.
+                // Keeps one kind, and so takes entries out at the front, in the middle and at the
+                // end.
                 registry.walk(0, |entry| match kind_of(entry.object.load(Relaxed)) {
                     1 => {
                         taken += 1;

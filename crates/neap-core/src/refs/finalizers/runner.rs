@@ -1,7 +1,10 @@
-//! Running what was found dead: taking calls off batches and making them, on whatever thread that is.
+//! Running what was found dead: taking calls off batches and making them, on whatever thread that
+//! is.
 //!
-//! Invariant: no lock is held during a call, and what a thread has taken is on record, so that a thread which ends in the middle of a call (pthread_exit) leaves no batch unfinished. The frames between a call
-//! and its thread's end own nothing. Called by mutators: those of the pool, and threads of the program that ask for it.
+//! Invariant: no lock is held during a call, and what a thread has taken is on record, so that a
+//! thread which ends in the middle of a call (pthread_exit) leaves no batch unfinished. The frames
+//! between a call and its thread's end own nothing. Called by mutators: those of the pool, and
+//! threads of the program that ask for it.
 //!
 //! # Safety
 //!
@@ -78,7 +81,8 @@ fn key() -> Option<u32> {
         return Some(key);
     }
     let mut key = 0;
-    // SAFETY: `key` is valid; the destructor has the right type. The key that came second is deleted unused.
+    // SAFETY: `key` is valid; the destructor has the right type. The key that came second is
+    // deleted unused.
     unsafe {
         if libc::pthread_key_create(&mut key, Some(end_of_thread)) != 0 {
             return None;
@@ -230,7 +234,8 @@ fn run_batch(batch: &'static Batch, runner: Option<&Runner>) -> usize {
     count
 }
 
-/// Where an exception may pass through nothing is on record: a call counts as over before it is made.
+/// Where an exception may pass through nothing is on record: a call counts as over before it is
+/// made.
 fn run_passing() -> usize {
     let mutator = attach::current();
     let mut count = 0;
@@ -279,7 +284,8 @@ pub(crate) fn wait_for_batch(seen: u32, at_most_ns: u64) {
 /// How long who waits for all sleeps before it looks again for something to do itself.
 const LOOK_NS: u64 = 10_000_000;
 
-/// Runs what is ready, and returns when all that was ready at the call has run, on whatever thread; gives how many this one ran. In a finalizer it does not wait: it would wait for itself.
+/// Runs what is ready, and returns when all that was ready at the call has run, on whatever thread;
+/// gives how many this one ran. In a finalizer it does not wait: it would wait for itself.
 pub fn run_all_found() -> usize {
     let last = batch::last_number();
     let nested = is_running();
@@ -295,13 +301,15 @@ pub fn run_all_found() -> usize {
     }
 }
 
-/// In the child of a `fork`, where `me` is the forking thread's former id: what other threads had taken is run by the parent, and is over here.
+/// In the child of a `fork`, where `me` is the forking thread's former id: what other threads had
+/// taken is run by the parent, and is over here.
 pub(crate) fn after_fork(me: u32) {
     let (mut own_batch, mut own_taken) = (0, 0);
     for runner in &ALL {
         if runner.thread.load(Relaxed) == me && me != 0 {
             runner.thread.store(thread::current() as u32, Relaxed);
-            // Several on one thread are nested runs; they work on batches of their own or of one another.
+            // Several on one thread are nested runs; they work on batches of their own or of one
+            // another.
             if runner.taken.load(Relaxed) > 0 {
                 own_batch = runner.batch.load(Relaxed);
                 own_taken += runner.taken.load(Relaxed);

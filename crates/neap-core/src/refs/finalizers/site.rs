@@ -1,7 +1,9 @@
-//! Where in the program a cleaner was registered, for the check that finds cleaners which keep their own object alive.
+//! Where in the program a cleaner was registered, for the check that finds cleaners which keep
+//! their own object alive.
 //!
-//! Invariant: a place is a text that lives for ever, kept once, as a number in the 16 bits of an entry's function word that no address uses. Only with `NEAP_CHECK` are places kept. Called from any thread;
-//! read by the cycle.
+//! Invariant: a place is a text that lives for ever, kept once, as a number in the 16 bits of an
+//! entry's function word that no address uses. Only with `NEAP_CHECK` are places kept. Called from
+//! any thread; read by the cycle.
 //!
 //! # Safety
 //!
@@ -25,7 +27,8 @@ const FUNCTION: usize = (1 << 48) - 1;
 const PLACES: usize = 1024;
 
 static TEXTS: [AtomicUsize; PLACES] = [const { AtomicUsize::new(0) }; PLACES];
-/// Places whose misuse was told already, one bit each; bit 0 of the first word stands for those without a place.
+/// Places whose misuse was told already, one bit each; bit 0 of the first word stands for those
+/// without a place.
 static TOLD: [AtomicUsize; PLACES / usize::BITS as usize] =
     [const { AtomicUsize::new(0) }; PLACES / usize::BITS as usize];
 
@@ -76,8 +79,9 @@ impl fmt::Display for Name {
     }
 }
 
-/// `NEAP_CHECK`: finds entries of the kind `cleaner` whose argument reaches their own object, which therefore never die, and tells of each place once. With the world stopped, after everything else that is reachable was marked;
-/// marks the arguments, which nobody has marked yet then.
+/// `NEAP_CHECK`: finds entries of the kind `cleaner` whose argument reaches their own object, which
+/// therefore never die, and tells of each place once. With the world stopped, after everything else
+/// that is reachable was marked; marks the arguments, which nobody has marked yet then.
 pub(crate) fn check<M: Marking>(registry: &Registry, cleaner: usize, marking: &mut M) {
     registry.for_each(|entry| {
         let word = entry.object.load(Acquire);

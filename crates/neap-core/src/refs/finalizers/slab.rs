@@ -1,8 +1,12 @@
-//! Where registrations live: pages of 125 entries, handed out by the thread that owns the page, one after the other.
+//! Where registrations live: pages of 125 entries, handed out by the thread that owns the page, one
+//! after the other.
 //!
-//! Invariant: a page has at most one owner, and only the owner takes entries of it, so taking one needs no lock and no contended word. `[refs.inv.grace]`: an entry that was let go stays readable as it was until the
-//! world has been stopped once more: whoever walks a list does so in a critical section, which a stop waits for, so [`reclaim`] after a stop finds nobody who could still be at it.
-//! Entries are taken by mutators in critical sections, let go by anybody, reclaimed by the cycle.
+//! Invariant: a page has at most one owner, and only the owner takes entries of it, so taking one
+//! needs no lock and no contended word. `[refs.inv.grace]`: an entry that was let go stays readable
+//! as it was until the world has been stopped once more: whoever walks a list does so in a critical
+//! section, which a stop waits for, so [`reclaim`] after a stop finds nobody who could still be at
+//! it. Entries are taken by mutators in critical sections, let go by anybody, reclaimed by the
+//! cycle.
 //!
 //! # Safety
 //!
@@ -21,7 +25,9 @@ use crate::sys::map;
 
 /// Entries of a slab.
 pub(crate) const ENTRIES: usize = 125;
-/// Entries between the one that is taken and the one that is fetched, which is mostly the next to be taken after those between. Larger: hides longer latencies; smaller: what was fetched is still there.
+/// Entries between the one that is taken and the one that is fetched, which is mostly the next to
+/// be taken after those between. Larger: hides longer latencies; smaller: what was fetched is still
+/// there.
 const AHEAD: usize = 8;
 const LINE_BYTES: usize = 64;
 /// Taken from the system at once; the first page of it is the link to the next such region.
@@ -30,7 +36,8 @@ const REGION_BYTES: usize = 1 << 20;
 /// One registration: 32 bytes.
 #[repr(C)]
 pub(crate) struct Entry {
-    /// The object's address and, in the low three bits, what kind of registration this is; kind 0 is none.
+    /// The object's address and, in the low three bits, what kind of registration this is; kind 0
+    /// is none.
     pub(crate) object: AtomicUsize,
     /// The next entry of its list; changed by the cycle alone once the entry is in one.
     pub(crate) next: AtomicUsize,
@@ -45,7 +52,8 @@ pub(crate) struct Entry {
 struct Slab {
     /// Link of [`AVAILABLE`].
     next: AtomicUsize,
-    /// [`NOWHERE`], [`LISTED`] or [`OWNED`]. At a thread's end the word of the slab that it owned becomes 0, see `Mutator::claim`.
+    /// [`NOWHERE`], [`LISTED`] or [`OWNED`]. At a thread's end the word of the slab that it owned
+    /// becomes 0, see `Mutator::claim`.
     state: AtomicU32,
     /// Free entries that the owner is handing out, of group `group`. The owner's.
     at_hand: AtomicU64,
@@ -184,7 +192,8 @@ fn add_region() -> Result<(), NoMemory> {
     Ok(())
 }
 
-/// Has the first entries of the list that begins at `first` fetched: those of a list were mostly taken one after the other, the first one last.
+/// Has the first entries of the list that begins at `first` fetched: those of a list were mostly
+/// taken one after the other, the first one last.
 #[inline]
 pub(crate) fn prefetch_list(first: usize) {
     for line in 0..4 {
@@ -196,18 +205,21 @@ pub(crate) fn prefetch_list(first: usize) {
 /// Has an entry fetched to be written: the cycle has read it, on another processor.
 #[inline(always)]
 fn prefetch_to_write(entry: *const Entry) {
-    // SAFETY: prefetching any address is harmless, and where the instruction is not known it does nothing.
+    // SAFETY: prefetching any address is harmless, and where the instruction is not known it does
+    // nothing.
     unsafe { core::arch::asm!("prefetchw [{}]", in(reg) entry, options(nostack, preserves_flags)) };
 }
 
-/// The entry is in no list any more; it can be taken again after the next [`stopped`] and [`reclaim`]. By the cycle, or in a critical section.
+/// The entry is in no list any more; it can be taken again after the next [`stopped`] and
+/// [`reclaim`]. By the cycle, or in a critical section.
 pub(crate) fn let_go(entry: &Entry) {
     let slab = Slab::of(entry);
     let index = slab.index(entry);
     slab.let_go[SINCE.load(Relaxed)][index / 64].fetch_or(1 << (index % 64), Release);
 }
 
-/// Lets entries go one after the other, with one write for those of a slab that come together. What it holds is let go when it is dropped.
+/// Lets entries go one after the other, with one write for those of a slab that come together. What
+/// it holds is let go when it is dropped.
 pub(crate) struct LettingGo {
     /// Address of the slab; 0 for none.
     page: usize,
@@ -253,7 +265,8 @@ pub(crate) fn stopped() {
     SINCE.fetch_xor(1, Relaxed);
 }
 
-/// Makes free again what was let go before the last [`stopped`], and finds the slabs of threads that have ended. By the cycle, world running or not.
+/// Makes free again what was let go before the last [`stopped`], and finds the slabs of threads
+/// that have ended. By the cycle, world running or not.
 pub(crate) fn reclaim() {
     let before = SINCE.load(Relaxed) ^ 1;
     let mut region = REGIONS.load(Acquire);

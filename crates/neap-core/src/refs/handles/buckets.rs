@@ -1,7 +1,9 @@
-//! All segments: an array that grows by buckets, each twice the last, published by compare-and-swap; and one list for each class.
+//! All segments: an array that grows by buckets, each twice the last, published by
+//! compare-and-swap; and one list for each class.
 //!
-//! Invariant: a segment never moves and is never given back, so a number that was given out leads to its segment for ever. Growth takes no lock: who loses the race to publish a
-//! bucket gives its memory back. Model-checked in `tests/loom_handles.rs`. Called from any thread.
+//! Invariant: a segment never moves and is never given back, so a number that was given out leads
+//! to its segment for ever. Growth takes no lock: who loses the race to publish a bucket gives its
+//! memory back. Model-checked in `tests/loom_handles.rs`. Called from any thread.
 //!
 //! # Safety
 //!
@@ -15,7 +17,8 @@ use core::ptr::null_mut;
 use super::segment::{CLASSES, Class, Segment};
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
-/// Segments of the first bucket. Larger: more memory for a program with one handle; smaller: more buckets.
+/// Segments of the first bucket. Larger: more memory for a program with one handle; smaller: more
+/// buckets.
 #[cfg(not(loom))]
 const FIRST: u32 = 16;
 #[cfg(loom)]
@@ -72,7 +75,8 @@ impl Buckets {
         Some(unsafe { &*start.add(index) })
     }
 
-    /// A new segment of a class and a domain, owned by `owner`, on the list of its class. None without memory.
+    /// A new segment of a class and a domain, owned by `owner`, on the list of its class. None
+    /// without memory.
     pub fn add(&self, class: Class, domain: u32, owner: usize) -> Option<&Segment> {
         let mut number = self.count.load(Acquire);
         loop {

@@ -1,8 +1,11 @@
-//! Domains: every segment of slots belongs to one, so closing a domain finds all its handles, expired ones too, without looking at any other's.
+//! Domains: every segment of slots belongs to one, so closing a domain finds all its handles,
+//! expired ones too, without looking at any other's.
 //!
-//! Invariant `[refs.inv.domain]`: a domain's epoch is even while it is open. Who allocates in it writes the slot and then reads the epoch; who closes it advances the epoch and then reads
-//! the slots, both sequentially consistent: so a handle that is made meanwhile is freed by one of the two. A closed domain keeps its segments, all free, for the next one that is
-//! created in its place. No lock anywhere; model-checked in `tests/loom_handles.rs`. Called from any thread.
+//! Invariant `[refs.inv.domain]`: a domain's epoch is even while it is open. Who allocates in it
+//! writes the slot and then reads the epoch; who closes it advances the epoch and then reads the
+//! slots, both sequentially consistent: so a handle that is made meanwhile is freed by one of the
+//! two. A closed domain keeps its segments, all free, for the next one that is created in its
+//! place. No lock anywhere; model-checked in `tests/loom_handles.rs`. Called from any thread.
 //!
 //! # Safety
 //!
@@ -18,13 +21,15 @@ use super::segment::{CLASSES, Class, Segment};
 use super::slot::{Kind, Word};
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
-/// Domains besides the default one that can be open at once. A record is a cache line of address space, and of memory once it was used.
+/// Domains besides the default one that can be open at once. A record is a cache line of address
+/// space, and of memory once it was used.
 #[cfg(not(loom))]
 const MOST: u32 = 1 << 16;
 #[cfg(loom)]
 const MOST: u32 = 1;
 
-/// A domain, for as long as it is open: number of its record and its epoch. Zero is the default domain, which is never closed.
+/// A domain, for as long as it is open: number of its record and its epoch. Zero is the default
+/// domain, which is never closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct DomainId(pub u64);
@@ -49,7 +54,8 @@ impl DomainId {
     }
 }
 
-/// A stack of numbered things that take their links themselves: the number of the first plus one below, a count above that keeps an old head from being taken for a new one.
+/// A stack of numbered things that take their links themselves: the number of the first plus one
+/// below, a count above that keeps an old head from being taken for a new one.
 struct Stack(AtomicU64);
 
 impl Stack {
@@ -169,7 +175,8 @@ impl Space {
         if number >= self.count.load(Acquire) {
             return None;
         }
-        // SAFETY: the table was published before the count grew, has room for every number below it, and is never given back.
+        // SAFETY: the table was published before the count grew, has room for every number below
+        // it, and is never given back.
         Some(unsafe { &*self.table.load(Relaxed).add(number as usize - 1) })
     }
 
@@ -204,7 +211,8 @@ impl Space {
         None
     }
 
-    /// Closes a domain and frees all its handles, tells of each what it was, and gives how many. None if it is not open, or the default one.
+    /// Closes a domain and frees all its handles, tells of each what it was, and gives how many.
+    /// None if it is not open, or the default one.
     pub fn close(&self, domain: DomainId, mut tell: impl FnMut(Freed)) -> Option<usize> {
         let record = self.record(domain.number()).filter(|_| domain.number() != 0)?;
         let open = domain.epoch();
@@ -245,13 +253,15 @@ impl Space {
         None
     }
 
-    /// Frees the slot if it holds `word`; None if it does not. `caller` is what the calling thread owns segments as, 0 for none.
+    /// Frees the slot if it holds `word`; None if it does not. `caller` is what the calling thread
+    /// owns segments as, 0 for none.
     #[inline]
     pub fn free(&self, segment: &Segment, index: u32, word: Word, caller: usize) -> Option<Freed> {
         let freed = segment.make_free(index, word)?;
         let mut value = 0;
         if word.kind() == Kind::Ephemeron {
-            // Whoever still sets the value of the former pair fails from here on: the generation is another.
+            // Whoever still sets the value of the former pair fails from here on: the generation is
+            // another.
             let none = Word::new(Kind::Value, 0, freed.generation());
             value = Word(segment.slot(index + 1).swap(none.0, AcqRel)).target();
         }
@@ -283,7 +293,8 @@ impl Space {
         loop {
             segment.next_of_domain.store(first, Relaxed);
             let new = segment.number.load(Relaxed) + 1;
-            // Sequentially consistent, so that who closes the domain and does not find the segment is seen by who allocates in it.
+            // Sequentially consistent, so that who closes the domain and does not find the segment
+            // is seen by who allocates in it.
             match record.first_segment.compare_exchange_weak(first, new, SeqCst, Relaxed) {
                 Ok(_) => return Some(segment),
                 Err(seen) => first = seen,

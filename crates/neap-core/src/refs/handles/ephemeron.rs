@@ -1,7 +1,10 @@
-//! Ephemerons: a key and a value, of which the value is kept alive only while the key is alive by other ways than through the value.
+//! Ephemerons: a key and a value, of which the value is kept alive only while the key is alive by
+//! other ways than through the value.
 //!
-//! Invariant: a pair's key and its value are of one generation, so a value is never read with another pair's key. A key that nothing but finalizers could reach is dead: the pair expires
-//! before finalizers run, as a weak handle does. The pair is two neighbouring slots; the cycle calls [`propagate`] until nothing changes, and then [`expire`].
+//! Invariant: a pair's key and its value are of one generation, so a value is never read with
+//! another pair's key. A key that nothing but finalizers could reach is dead: the pair expires
+//! before finalizers run, as a weak handle does. The pair is two neighbouring slots; the cycle
+//! calls [`propagate`] until nothing changes, and then [`expire`].
 
 use super::domain::Space;
 use super::handle::{Handle, HandleError, replace};
@@ -11,7 +14,8 @@ use super::weak::{Batch, Expired};
 use crate::refs::marking::Marking;
 use crate::sync::atomic::Ordering::*;
 
-/// Marks the values of pairs whose keys are marked; whether it marked any that was not. To be called again after draining until it says no.
+/// Marks the values of pairs whose keys are marked; whether it marked any that was not. To be
+/// called again after draining until it says no.
 pub(crate) fn propagate<M: Marking>(
     space: &Space,
     marking: &mut M,
@@ -90,7 +94,8 @@ pub(crate) struct Pair<'s> {
 }
 
 impl Pair<'_> {
-    /// Whether the slots still hold what was read. What was decoded before is an object then, if it was in a register.
+    /// Whether the slots still hold what was read. What was decoded before is an object then, if it
+    /// was in a register.
     pub(crate) fn is_unchanged(&self) -> bool {
         self.segment.slot(self.index).load(Acquire) == self.key.0
             && self.segment.slot(self.index + 1).load(Acquire) == self.value.0
@@ -107,7 +112,8 @@ pub(crate) fn look_up(space: &Space, handle: Handle) -> Result<Pair<'_>, HandleE
     Ok(Pair { segment, index, key, value })
 }
 
-/// Changes the value, if it is `expected` where that is given; gives the former one. None if the key is dead.
+/// Changes the value, if it is `expected` where that is given; gives the former one. None if the
+/// key is dead.
 pub(crate) fn set(
     space: &Space,
     handle: Handle,
@@ -203,7 +209,8 @@ mod tests {
     #[test]
     fn chains_through_pairs_in_any_order_are_followed_to_the_end() {
         let (space, cache) = (Space::new(), Cache::new());
-        // 7 is coprime to 2000: the pairs are allocated in an order that has nothing to do with the chain's.
+        // 7 is coprime to 2000: the pairs are allocated in an order that has nothing to do with the
+        // chain's.
         let handles: Vec<_> = (0..2000_u64)
             .map(|number| {
                 let key = number * 7 % 2000 + 1;

@@ -1,14 +1,19 @@
-//! Objects that weak references led to until they were freed or led elsewhere, while a snapshot is marked: somebody may have been given such an object before.
+//! Objects that weak references led to until they were freed or led elsewhere, while a snapshot is
+//! marked: somebody may have been given such an object before.
 //!
-//! Invariant `[refs.inv.former]`: an object that was unreachable in the snapshot and that somebody got by a weak reference since is, at the last stop, the object of a weak reference or in here. Who reads says so before it makes sure that the reference still
-//! leads there, who changes it looks afterwards whether somebody said so, both with a locked instruction between: one of them sees the other. Noting happens in the critical section of the change; the rest by the cycle.
+//! Invariant `[refs.inv.former]`: an object that was unreachable in the snapshot and that somebody
+//! got by a weak reference since is, at the last stop, the object of a weak reference or in here.
+//! Who reads says so before it makes sure that the reference still leads there, who changes it
+//! looks afterwards whether somebody said so, both with a locked instruction between: one of them
+//! sees the other. Noting happens in the critical section of the change; the rest by the cycle.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::heap::HEAP;
 use crate::refs::marking::Marking;
 
-/// So many are remembered; where there are more, one of them may have been brought back. Larger: fewer snapshots in vain.
+/// So many are remembered; where there are more, one of them may have been brought back. Larger:
+/// fewer snapshots in vain.
 const MOST: usize = 1024;
 
 static OBJECTS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];

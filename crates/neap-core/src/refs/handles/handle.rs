@@ -1,8 +1,11 @@
-//! Handles in terms of slots: alloc, get, set, compare-and-set, free, kind. What a thread keeps for that: the segments that it owns.
+//! Handles in terms of slots: alloc, get, set, compare-and-set, free, kind. What a thread keeps for
+//! that: the segments that it owns.
 //!
-//! Invariant: a handle is the number of its slot and the generation that the slot had when it was made; every operation compares it first `[refs.inv.generation]`, so a stale or foreign
-//! handle gives an error and changes nothing. Nothing takes a lock. Targets are numbers of cells here; `api/handles.rs` makes them objects, and keeps stops away from where
-//! a slot is half written. Called from any thread, each with a [`Cache`] of its own.
+//! Invariant: a handle is the number of its slot and the generation that the slot had when it was
+//! made; every operation compares it first `[refs.inv.generation]`, so a stale or foreign handle
+//! gives an error and changes nothing. Nothing takes a lock. Targets are numbers of cells here;
+//! `api/handles.rs` makes them objects, and keeps stops away from where a slot is half written.
+//! Called from any thread, each with a [`Cache`] of its own.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed as CacheRelaxed};
 
@@ -66,10 +69,12 @@ impl Handle {
 /// Segments that a thread owns at once: one for each class of a few domains.
 const OWNED: usize = 8;
 
-/// What a thread keeps: the segments that it allocates from, by domain and class. All zero is empty.
+/// What a thread keeps: the segments that it allocates from, by domain and class. All zero is
+/// empty.
 #[repr(C)]
 pub struct Cache {
-    /// Domain number times four plus class, plus one; 0 where nothing is owned. Used by the thread alone.
+    /// Domain number times four plus class, plus one; 0 where nothing is owned. Used by the thread
+    /// alone.
     keys: [AtomicUsize; OWNED],
     /// Address of the segment.
     segments: [AtomicUsize; OWNED],
@@ -135,7 +140,8 @@ impl Cache {
         loop {
             let segment = space.take_segment(domain, class, self.owner())?;
             if let Some(index) = segment.take() {
-                // SAFETY: segments live as long as their space, and a thread's cache is used with one space only, which outlives it.
+                // SAFETY: segments live as long as their space, and a thread's cache is used with
+                // one space only, which outlives it.
                 let segment = unsafe { &*core::ptr::from_ref(segment) };
                 self.segments[place].store(core::ptr::from_ref(segment) as usize, CacheRelaxed);
                 self.keys[place].store(key, CacheRelaxed);
@@ -274,7 +280,8 @@ pub fn replace(segment: &Segment, index: u32, old: Word, new: Word) -> bool {
 #[inline(always)]
 fn note_strong(segment: &Segment, kind: Kind) {
     if kind.is_strong() {
-        // Release: who finds it set, clears it and scans sees the slot. Stored even if it is set: a look at it first could be over before the slot's own store is seen.
+        // Release: who finds it set, clears it and scans sees the slot. Stored even if it is set: a
+        // look at it first could be over before the slot's own store is seen.
         segment.dirty.store(1, Release);
     }
 }

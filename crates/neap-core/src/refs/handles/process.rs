@@ -1,8 +1,11 @@
 //! The handles of the process, in terms of objects, and what a cycle does with them.
 //!
-//! Invariant `[refs.inv.read]`: a read of a weak handle has the object's address in a register before it looks at the phase of the cycle and then at the slot again. If a stop came before
-//! that, the slot has changed or the mark says whether the object lives; if one comes later, the address is a root. So it gives an object that lives, or null.
-//! Writes happen in critical sections, so a stop never sees a slot written whose segment is not known to be. Called from any thread; the cycle's part by the cycle.
+//! Invariant `[refs.inv.read]`: a read of a weak handle has the object's address in a register
+//! before it looks at the phase of the cycle and then at the slot again. If a stop came before
+//! that, the slot has changed or the mark says whether the object lives; if one comes later, the
+//! address is a root. So it gives an object that lives, or null. Writes happen in critical
+//! sections, so a stop never sees a slot written whose segment is not known to be. Called from any
+//! thread; the cycle's part by the cycle.
 //!
 //! # Safety
 //!
@@ -44,7 +47,8 @@ pub(crate) fn object(target: u64) -> usize {
     }
 }
 
-/// What names an object in a slot; None if the address is no multiple of 8 in the heap. Zero names none.
+/// What names an object in a slot; None if the address is no multiple of 8 in the heap. Zero names
+/// none.
 #[inline(always)]
 pub(crate) fn target(object: usize) -> Option<u64> {
     let offset = object.wrapping_sub(HEAP.base().0);
@@ -161,7 +165,9 @@ fn verdict(kind: Kind, phase: u32, object: usize) -> Verdict {
     if undecided { Verdict::Wait(phase) } else { Verdict::Dead }
 }
 
-/// The object of a handle, or 0: it is null, or its object died. Takes no lock. While a cycle follows ephemerons, who asks for an object that is not marked yet waits; while it decides about resurrected ones, who asks by a handle that tracks them.
+/// The object of a handle, or 0: it is null, or its object died. Takes no lock. While a cycle
+/// follows ephemerons, who asks for an object that is not marked yet waits; while it decides about
+/// resurrected ones, who asks by a handle that tracks them.
 #[inline]
 pub fn get(handle: Handle) -> Result<usize, Error> {
     loop {
@@ -207,7 +213,8 @@ pub fn get_ephemeron(handle: Handle) -> Result<(usize, usize), Error> {
         match verdict(Kind::Ephemeron, phase, key) {
             Verdict::Dead => return Ok((0, 0)),
             Verdict::Wait(phase) => wait_for_cycle(phase),
-            // What the value reaches may be unmarked until the cycle has been there: nobody may have it before, or could hide some of that from the cycle.
+            // What the value reaches may be unmarked until the cycle has been there: nobody may
+            // have it before, or could hide some of that from the cycle.
             Verdict::Lives => match verdict(Kind::Value, phase, value) {
                 Verdict::Wait(phase) => wait_for_cycle(phase),
                 _ => return Ok((key, value)),
@@ -225,7 +232,8 @@ pub fn set(handle: Handle, object: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The same if it refers to `expected`; whether it did. An object that died is not what anybody expects.
+/// The same if it refers to `expected`; whether it did. An object that died is not what anybody
+/// expects.
 pub fn compare_and_set(handle: Handle, expected: usize, object: usize) -> Result<bool, Error> {
     let (expected, target) = (target_or_error(expected)?, target_or_error(object)?);
     let _critical = attach::current().critical();
@@ -280,15 +288,17 @@ pub(crate) fn are_many() -> bool {
     SPACE.buckets.count() > MANY_SEGMENTS
 }
 
-/// The calling thread, or one that a `fork` left behind, ends: others may allocate from its segments.
+/// The calling thread, or one that a `fork` left behind, ends: others may allocate from its
+/// segments.
 pub fn detach(mutator: &Mutator) {
     if let Some(record) = thread::existing(mutator) {
         record.cache.leave_all(&SPACE);
     }
 }
 
-/// Marks what strong handles refer to, of segments that this cycle has not scanned since they were written to. The cycle calls it with the world running, so that
-/// the last stop finds few such segments; or only in a stop.
+/// Marks what strong handles refer to, of segments that this cycle has not scanned since they were
+/// written to. The cycle calls it with the world running, so that the last stop finds few such
+/// segments; or only in a stop.
 pub fn trace_strong<M: Marking>(marking: &mut M) {
     let cycle = HEAP.state.cycles.load(Relaxed) + 1;
     for segment in SPACE.buckets.of_class(Class::Strong) {
@@ -307,34 +317,40 @@ pub fn trace_strong<M: Marking>(marking: &mut M) {
     }
 }
 
-/// Whether a weak handle or an ephemeron leads to an object that is not marked. After marking, world stopped.
+/// Whether a weak handle or an ephemeron leads to an object that is not marked. After marking,
+/// world stopped.
 pub(crate) fn any_weak_dies<M: Marking>(marking: &M) -> bool {
     [Class::Weak, Class::Pair]
         .into_iter()
         .any(|class| weak::any_dies(&SPACE, class, marking, &object))
 }
 
-/// What the cycle has scanned counts no more: marking begins anew, in the child of a `fork`, or because a snapshot did not do.
+/// What the cycle has scanned counts no more: marking begins anew, in the child of a `fork`, or
+/// because a snapshot did not do.
 pub fn forget_scanned() {
     for segment in SPACE.buckets.of_class(Class::Strong) {
         segment.dirty.store(1, Relaxed);
     }
 }
 
-/// Follows ephemerons until nothing more is reached `[refs.inv.followed]`. When all other marking is done; the world may run once [`set_settling`] was told `EPHEMERONS`, for then nobody is given an object that is not marked.
+/// Follows ephemerons until nothing more is reached `[refs.inv.followed]`. When all other marking
+/// is done; the world may run once [`set_settling`] was told `EPHEMERONS`, for then nobody is given
+/// an object that is not marked.
 pub(crate) fn follow_ephemerons<M: Marking>(marking: &mut M) {
     while ephemeron::propagate(&SPACE, marking, &object) {
         marking.drain();
     }
 }
 
-/// Decides about ephemerons and weak handles. After [`follow_ephemerons`], before finalizers; the world may run once [`set_settling`] was told `SHORT`.
+/// Decides about ephemerons and weak handles. After [`follow_ephemerons`], before finalizers; the
+/// world may run once [`set_settling`] was told `SHORT`.
 pub(crate) fn settle_short<M: Marking>(marking: &M) {
     ephemeron::expire(&SPACE, marking, &object);
     weak::expire(&SPACE, Class::Weak, Kind::Weak, marking, &object);
 }
 
-/// Decides about handles that track resurrection, when finalizers have marked what they keep. As above, with `LONG`.
+/// Decides about handles that track resurrection, when finalizers have marked what they keep. As
+/// above, with `LONG`.
 pub(crate) fn settle_long<M: Marking>(marking: &M) {
     weak::expire(&SPACE, Class::Weak, Kind::WeakLong, marking, &object);
 }

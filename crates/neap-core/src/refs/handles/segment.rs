@@ -1,9 +1,11 @@
-//! A segment: a page of slots of one class and one domain, with its free list. One thread at a time owns it and allocates from it without atomic read-modify-writes; every other
-//! thread gives slots back through a list of its own, which the owner takes as a whole.
+//! A segment: a page of slots of one class and one domain, with its free list. One thread at a time
+//! owns it and allocates from it without atomic read-modify-writes; every other thread gives slots
+//! back through a list of its own, which the owner takes as a whole.
 //!
-//! Invariant `[refs.inv.segment]`: a free slot is in exactly one of the owner's list, the returned list, the part never used, or in the hands of the thread that freed or took it. A
-//! segment is owned, or listed as available in its domain, or *full*: then nothing is free in it, and the thread that returns the first slot lists it. Model-checked in
-//! `tests/loom_handles.rs`.
+//! Invariant `[refs.inv.segment]`: a free slot is in exactly one of the owner's list, the returned
+//! list, the part never used, or in the hands of the thread that freed or took it. A segment is
+//! owned, or listed as available in its domain, or *full*: then nothing is free in it, and the
+//! thread that returns the first slot lists it. Model-checked in `tests/loom_handles.rs`.
 
 use super::slot::{Kind, Word};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -31,10 +33,12 @@ pub enum Class {
 /// How many classes there are.
 pub const CLASSES: usize = 3;
 
-/// One page. All zero is a segment that nobody has used; memory is never given back while the process lives.
+/// One page. All zero is a segment that nobody has used; memory is never given back while the
+/// process lives.
 #[repr(C, align(64))]
 pub struct Segment {
-    /// Who allocates from it, 0 for nobody. Written by the owner, and by who takes it from the list of available ones.
+    /// Who allocates from it, 0 for nobody. Written by the owner, and by who takes it from the list
+    /// of available ones.
     pub owner: AtomicUsize,
     /// First slot of the owner's list; read and written by the owner.
     local: AtomicU32,
@@ -54,7 +58,8 @@ pub struct Segment {
     pub next_of_domain: AtomicU32,
     /// The next available one of its domain, plus one; written by who lists it.
     pub next_available: AtomicU32,
-    /// 1 if a strong slot was written since the segment was scanned. Set by mutators after the write, cleared by the cycle before scanning.
+    /// 1 if a strong slot was written since the segment was scanned. Set by mutators after the
+    /// write, cleared by the cycle before scanning.
     pub dirty: AtomicU32,
     /// The cycle that scanned it as roots last. Written by the cycle.
     pub scanned_in: AtomicU64,
@@ -132,7 +137,8 @@ impl Segment {
         Some(first)
     }
 
-    /// The owner gives the segment up because nothing is free in it; false if something is again, and the segment is still the owner's.
+    /// The owner gives the segment up because nothing is free in it; false if something is again,
+    /// and the segment is still the owner's.
     pub fn leave_full(&self, owner: usize) -> bool {
         // Before the segment can be listed, and taken by another.
         self.owner.store(0, Relaxed);
@@ -150,7 +156,8 @@ impl Segment {
             || self.returned.load(Relaxed) != 0
     }
 
-    /// Puts a slot back that the caller made free, its word given. True if the caller has to list the segment as available.
+    /// Puts a slot back that the caller made free, its word given. True if the caller has to list
+    /// the segment as available.
     #[inline(always)]
     #[must_use]
     pub fn put_back(&self, index: u32, freed: Word, caller: usize) -> bool {
@@ -169,7 +176,8 @@ impl Segment {
         loop {
             let word = freed.with_target((first & !FULL) as u64);
             self.slot(index).store(word.0, Relaxed);
-            // Release: who takes the list sees the link. Acquire: who ends the fullness sees what the last owner did.
+            // Release: who takes the list sees the link. Acquire: who ends the fullness sees what
+            // the last owner did.
             match self.returned.compare_exchange_weak(first, index, AcqRel, Relaxed) {
                 Ok(_) => return first & FULL != 0,
                 Err(seen) => first = seen,
@@ -177,7 +185,8 @@ impl Segment {
         }
     }
 
-    /// Makes a slot free if it still holds `word`, and gives what it holds now. The winner has to [`put_back`](Self::put_back) it, unless it is used up.
+    /// Makes a slot free if it still holds `word`, and gives what it holds now. The winner has to
+    /// [`put_back`](Self::put_back) it, unless it is used up.
     #[inline(always)]
     pub fn make_free(&self, index: u32, word: Word) -> Option<Word> {
         debug_assert!(word.kind() != Kind::Free, "[refs.inv.segment] it is free already");

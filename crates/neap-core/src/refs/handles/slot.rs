@@ -1,11 +1,14 @@
 //! The one word of a slot: what kind it is, which cell it points to, and its generation.
 //!
-//! Invariant `[refs.inv.generation]`: a slot's generation grows with every free and never comes round: a slot that has used up its generations is not used again. So a handle, which
-//! holds the generation it was made with, is either the slot's present use or is known to be stale. Pure; no threads. A word of zero is a free slot that was never used.
+//! Invariant `[refs.inv.generation]`: a slot's generation grows with every free and never comes
+//! round: a slot that has used up its generations is not used again. So a handle, which holds the
+//! generation it was made with, is either the slot's present use or is known to be stale. Pure; no
+//! threads. A word of zero is a free slot that was never used.
 
 /// Bits of the kind.
 const KIND_BITS: u32 = 3;
-/// Bits of the target: cells begin at multiples of 8 of a reservation of at most 1 TiB, and 0 is none.
+/// Bits of the target: cells begin at multiples of 8 of a reservation of at most 1 TiB, and 0 is
+/// none.
 const TARGET_BITS: u32 = 38;
 const TARGET_MASK: u64 = (1 << TARGET_BITS) - 1;
 const GENERATION_SHIFT: u32 = KIND_BITS + TARGET_BITS;
@@ -57,7 +60,8 @@ impl Kind {
 pub struct Word(pub u64);
 
 impl Word {
-    /// A word; `target` is the number of a cell, 0 for none, or in a free slot the next free one of its segment.
+    /// A word; `target` is the number of a cell, 0 for none, or in a free slot the next free one of
+    /// its segment.
     #[inline(always)]
     pub const fn new(kind: Kind, target: u64, generation: u32) -> Self {
         debug_assert!(

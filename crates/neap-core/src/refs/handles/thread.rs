@@ -1,7 +1,9 @@
-//! What a thread keeps for handles and monitors: the segments that it owns, the monitors that it is in.
+//! What a thread keeps for handles and monitors: the segments that it owns, the monitors that it is
+//! in.
 //!
-//! Invariant: a record is one thread's from its first use until the thread detaches, and then the next one's; it is never given back, so the list of all records can be walked at any time.
-//! Its monitors change in critical sections only, so a stopped world sees them whole.
+//! Invariant: a record is one thread's from its first use until the thread detaches, and then the
+//! next one's; it is never given back, so the list of all records can be walked at any time. Its
+//! monitors change in critical sections only, so a stopped world sees them whole.
 //!
 //! # Safety
 //!
@@ -23,7 +25,8 @@ use crate::world::mutator::Mutator;
 pub struct ThreadRefs {
     /// The segments that it owns.
     pub cache: Cache,
-    /// Objects whose monitors it is in, the last entered last. Used by the thread, and by who has the world stopped.
+    /// Objects whose monitors it is in, the last entered last. Used by the thread, and by who has
+    /// the world stopped.
     held: UnsafeCell<MetaVec<usize>>,
     /// 1 while it is some thread's.
     in_use: AtomicU32,
@@ -75,7 +78,8 @@ fn add() -> Option<&'static ThreadRefs> {
     if memory.is_null() {
         return None;
     }
-    // SAFETY: fresh memory for one record: all zero is right for everything but the list of monitors, which is written here.
+    // SAFETY: fresh memory for one record: all zero is right for everything but the list of
+    // monitors, which is written here.
     let record = unsafe {
         (&raw mut (*memory).held).write(UnsafeCell::new(MetaVec::new()));
         &*memory
@@ -107,7 +111,8 @@ impl ThreadRefs {
     /// The monitors that the thread is in.
     ///
     /// # Safety
-    /// The caller is the record's thread, in a critical section, or has the world stopped; and keeps no other reference to the list.
+    /// The caller is the record's thread, in a critical section, or has the world stopped; and
+    /// keeps no other reference to the list.
     #[allow(clippy::mut_from_ref)]
     #[inline(always)]
     pub unsafe fn held(&self) -> &mut MetaVec<usize> {

@@ -1,7 +1,9 @@
 //! Settling weak handles: those whose object is not marked become null.
 //!
-//! Invariant: a slot is changed only from the word that was looked at, so a handle that is freed or set meanwhile keeps what the program gave it; all of this works with the world
-//! stopped and with it running. Called by the cycle, one thread: short ones once marking is complete, long ones after finalizers. An expired handle stays its owner's until it is freed.
+//! Invariant: a slot is changed only from the word that was looked at, so a handle that is freed or
+//! set meanwhile keeps what the program gave it; all of this works with the world stopped and with
+//! it running. Called by the cycle, one thread: short ones once marking is complete, long ones
+//! after finalizers. An expired handle stays its owner's until it is freed.
 
 use super::domain::Space;
 use super::handle::replace;
@@ -10,7 +12,8 @@ use super::slot::{Kind, Word};
 use crate::refs::marking::Marking;
 use crate::sync::atomic::Ordering::*;
 
-/// How far ahead an object's header and its mark bits are fetched. Larger: more of them wait in the cache; smaller: marks are waited for.
+/// How far ahead an object's header and its mark bits are fetched. Larger: more of them wait in the
+/// cache; smaller: marks are waited for.
 const HEADERS_AHEAD: usize = 24;
 const BITS_AHEAD: usize = 12;
 
@@ -68,7 +71,8 @@ impl Batch {
         self.count
     }
 
-    /// Calls `each` with every one and whether its object is marked. What is asked of memory is asked ahead.
+    /// Calls `each` with every one and whether its object is marked. What is asked of memory is
+    /// asked ahead.
     pub(crate) fn with_marks<M: Marking>(
         &self,
         marking: &M,
@@ -95,7 +99,8 @@ impl Batch {
     }
 }
 
-/// Makes the handles of `kind` in segments of `class` null whose objects are not marked. `object` gives the object that a target names.
+/// Makes the handles of `kind` in segments of `class` null whose objects are not marked. `object`
+/// gives the object that a target names.
 pub(crate) fn expire<M: Marking>(
     space: &Space,
     class: Class,
@@ -117,7 +122,8 @@ pub(crate) fn expire<M: Marking>(
     sum
 }
 
-/// Whether a weak handle in segments of `class`, or part of an ephemeron, refers to an object that is not marked. World stopped.
+/// Whether a weak handle in segments of `class`, or part of an ephemeron, refers to an object that
+/// is not marked. World stopped.
 pub(crate) fn any_dies<M: Marking>(
     space: &Space,
     class: Class,

@@ -1,7 +1,8 @@
 //! The slots behind links and toggle references: those of handles, in a space of their own.
 //!
-//! Invariant: used under the lock of `refs` or with the world stopped, and settled in the stop: the program may read a link's hidden pointer without a call, so a dead one has to be
-//! gone before the world runs again. One cache serves all threads, for the lock makes them one.
+//! Invariant: used under the lock of `refs` or with the world stopped, and settled in the stop: the
+//! program may read a link's hidden pointer without a call, so a dead one has to be gone before the
+//! world runs again. One cache serves all threads, for the lock makes them one.
 
 use core::sync::atomic::Ordering::Relaxed;
 

@@ -1,8 +1,10 @@
-//! Disappearing links: words of the program that become zero when an object dies. Short ones before finalizers, long ones after.
+//! Disappearing links: words of the program that become zero when an object dies. Short ones before
+//! finalizers, long ones after.
 //!
-//! Invariant: a link is registered once per table; it is dropped when it was cleared, or when the object that it lies in died, so a cycle never
-//! writes into memory that changed hands. The link's contents are the program's business (mostly a hidden pointer): the
-//! object is given apart. Registration on any mutator; clearing by the cycle, world stopped.
+//! Invariant: a link is registered once per table; it is dropped when it was cleared, or when the
+//! object that it lies in died, so a cycle never writes into memory that changed hands. The link's
+//! contents are the program's business (mostly a hidden pointer): the object is given apart.
+//! Registration on any mutator; clearing by the cycle, world stopped.
 
 use super::held_slots::HeldSlots;
 use crate::refs::handles::handle::Handle;
@@ -42,7 +44,8 @@ pub enum Relocation {
 /// In place of a handle: the link follows nothing that dies.
 const NO_HANDLE: Handle = Handle(0);
 
-/// As the object of a link: something outside the heap, which never dies. The link is registered all the same.
+/// As the object of a link: something outside the heap, which never dies. The link is registered
+/// all the same.
 pub const IMMORTAL: usize = 0;
 
 #[derive(Clone, Copy)]
@@ -136,8 +139,9 @@ impl Links {
             let alive = link.handle == NO_HANDLE || slots.object(link.handle) != 0;
             if !alive {
                 release(slots, link.handle);
-                // SAFETY: the registration promised a writable word at this address until it is unregistered or the object
-                // it lies in dies; dead objects' memory is still there in this cycle. Nobody runs who could write it too.
+                // SAFETY: the registration promised a writable word at this address until it is
+                // unregistered or the object it lies in dies; dead objects' memory is still there
+                // in this cycle. Nobody runs who could write it too.
                 unsafe { (link.address as *mut usize).write(0) };
             }
             alive
@@ -172,13 +176,15 @@ impl Refs {
     }
 }
 
-/// The word at `address` becomes zero when the object that starts at `object` dies; [`IMMORTAL`] never does.
+/// The word at `address` becomes zero when the object that starts at `object` dies; [`IMMORTAL`]
+/// never does.
 ///
 /// # Errors
 /// There is no memory for the table.
 ///
 /// # Safety
-/// `address` is an aligned, writable word until it is unregistered or, where it lies in an object, until that object dies.
+/// `address` is an aligned, writable word until it is unregistered or, where it lies in an object,
+/// until that object dies.
 pub unsafe fn register(
     length: Length,
     address: usize,

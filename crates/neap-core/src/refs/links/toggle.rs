@@ -1,7 +1,10 @@
-//! Toggle references: objects that a callback of the program holds strongly or weakly, anew before every cycle.
+//! Toggle references: objects that a callback of the program holds strongly or weakly, anew before
+//! every cycle.
 //!
-//! Invariant: a strong one is a root; a weak one is dropped in the cycle that finds its object dead. [`ask`] is called world running, before the stop in which a snapshot is taken, or the one that reads the roots for the last time:
-//! what it makes strong is a root there. The rest as in `refs`.
+//! Invariant: a strong one is a root; a weak one is dropped in the cycle that finds its object
+//! dead. [`ask`] is called world running, before the stop in which a snapshot is taken, or the one
+//! that reads the roots for the last time: what it makes strong is a root there. The rest as in
+//! `refs`.
 //!
 //! # Safety
 //!
@@ -80,7 +83,8 @@ impl Toggles {
         let Some(callback) = self.callback else { return };
         self.retain(slots, |handle| {
             let object = slots.object(handle);
-            // SAFETY: the object is registered, so it has not been found dead; the callback was given for this.
+            // SAFETY: the object is registered, so it has not been found dead; the callback was
+            // given for this.
             let status = side_stack::off(|| unsafe { callback(object as *mut c_void) });
             slots.change_kind(handle, kind(status == Status::STRONG));
             status != Status::DROP

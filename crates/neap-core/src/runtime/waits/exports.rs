@@ -3,22 +3,44 @@
 //! Invariant: a function stands in the list once, and the core's function and libc's have the same
 //! type. Used when the core and the front ends are compiled.
 
-/// Calls a macro with the functions of libc that are stood before, but for those that have no errno.
+/// Calls a macro with the functions of libc that are stood before, but for those that have no
+/// errno.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! each_wait {
     ($($then:tt)*) => { $($then)*! {
         nanosleep(wanted: *const timespec, left: *mut timespec) -> c_int;
-        clock_nanosleep(clock: clockid_t, flags: c_int, wanted: *const timespec, left: *mut timespec) -> c_int;
+        clock_nanosleep(
+            clock: clockid_t, flags: c_int, wanted: *const timespec, left: *mut timespec
+        ) -> c_int;
         poll(files: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int;
         __poll_chk(files: *mut pollfd, count: nfds_t, milliseconds: c_int, room: usize) -> c_int;
-        ppoll(files: *mut pollfd, count: nfds_t, limit: *const timespec, mask: *const sigset_t) -> c_int;
-        __ppoll_chk(files: *mut pollfd, count: nfds_t, limit: *const timespec, mask: *const sigset_t, room: usize) -> c_int;
-        select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, limit: *mut timeval) -> c_int;
-        pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, limit: *const timespec, mask: *const sigset_t) -> c_int;
-        epoll_wait(epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int) -> c_int;
-        epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int, mask: *const sigset_t) -> c_int;
-        epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, limit: *const timespec, mask: *const sigset_t) -> c_int;
+        ppoll(
+            files: *mut pollfd, count: nfds_t, limit: *const timespec, mask: *const sigset_t
+        ) -> c_int;
+        __ppoll_chk(
+            files: *mut pollfd, count: nfds_t, limit: *const timespec, mask: *const sigset_t,
+            room: usize
+        ) -> c_int;
+        select(
+            count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
+            limit: *mut timeval
+        ) -> c_int;
+        pselect(
+            count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
+            limit: *const timespec, mask: *const sigset_t
+        ) -> c_int;
+        epoll_wait(
+            epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int
+        ) -> c_int;
+        epoll_pwait(
+            epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int,
+            mask: *const sigset_t
+        ) -> c_int;
+        epoll_pwait2(
+            epoll: c_int, events: *mut epoll_event, most: c_int, limit: *const timespec,
+            mask: *const sigset_t
+        ) -> c_int;
         pause() -> c_int;
         sigsuspend(mask: *const sigset_t) -> c_int;
         sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int;
@@ -26,15 +48,24 @@ macro_rules! each_wait {
         sem_timedwait(semaphore: *mut sem_t, until: *const timespec) -> c_int;
         sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, until: *const timespec) -> c_int;
         semop(set: c_int, operations: *mut sembuf, count: usize) -> c_int;
-        semtimedop(set: c_int, operations: *mut sembuf, count: usize, limit: *const timespec) -> c_int;
+        semtimedop(
+            set: c_int, operations: *mut sembuf, count: usize, limit: *const timespec
+        ) -> c_int;
         msgsnd(queue: c_int, message: *const c_void, bytes: usize, flags: c_int) -> c_int;
-        msgrcv(queue: c_int, message: *mut c_void, bytes: usize, kind: isize, flags: c_int) -> isize;
+        msgrcv(
+            queue: c_int, message: *mut c_void, bytes: usize, kind: isize, flags: c_int
+        ) -> isize;
         aio_suspend(requests: *const *const aiocb, count: c_int, limit: *const timespec) -> c_int;
         accept(socket: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int;
-        accept4(socket: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int;
+        accept4(
+            socket: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int
+        ) -> c_int;
         connect(socket: c_int, address: *const sockaddr, length: socklen_t) -> c_int;
         send(socket: c_int, buffer: *const c_void, bytes: usize, flags: c_int) -> isize;
-        sendto(socket: c_int, buffer: *const c_void, bytes: usize, flags: c_int, address: *const sockaddr, length: socklen_t) -> isize;
+        sendto(
+            socket: c_int, buffer: *const c_void, bytes: usize, flags: c_int,
+            address: *const sockaddr, length: socklen_t
+        ) -> isize;
         sendmsg(socket: c_int, message: *const msghdr, flags: c_int) -> isize;
         sendmmsg(socket: c_int, messages: *mut mmsghdr, count: u32, flags: c_int) -> c_int;
         write(file: c_int, buffer: *const c_void, bytes: usize) -> isize;

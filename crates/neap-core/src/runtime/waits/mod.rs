@@ -4,13 +4,13 @@
 //! end when they began, all but those that are given a mask of signals.
 //!
 //! Invariant `[world.inv.wait-ends]`: a wait with a time ends by that moment, however often it is
-//! interrupted: a call that is made again is given what is left until then, counted when it is made.
-//! None waits with the stop signal blocked, and none loses the signal that it is called with a mask
-//! for. A stop that comes while the program's own handler returns is delivered where that handler
-//! returned to: nothing tells then that a signal of the program's ended the wait as well. To go on
-//! with a wait would lose that signal. Without a mask it could have come just before the wait, and
-//! the program has to live with that; a mask is there to rule that out, so a wait with a mask ends
-//! at a stop. Called by program threads, also in their signal handlers.
+//! interrupted: a call that is made again is given what is left until then, counted when it is
+//! made. None waits with the stop signal blocked, and none loses the signal that it is called with
+//! a mask for. A stop that comes while the program's own handler returns is delivered where that
+//! handler returned to: nothing tells then that a signal of the program's ended the wait as well.
+//! To go on with a wait would lose that signal. Without a mask it could have come just before the
+//! wait, and the program has to live with that; a mask is there to rule that out, so a wait with a
+//! mask ends at a stop. Called by program threads, also in their signal handlers.
 //!
 //! # Safety
 //! Each function asks of its arguments what libc's function of its name asks, and hands them on.

@@ -2,9 +2,9 @@
 //! restarts what it ends on them.
 //!
 //! Invariant: the limit, which the socket shares with other threads and processes, stays as it is.
-//! What a stop ended waits for the socket until the limit is over, counted from the beginning of the
-//! call, and is then called again. Where another thread is faster then, or there is room for a part
-//! only, it waits as long again, until the next stop. Called by program threads.
+//! What a stop ended waits for the socket until the limit is over, counted from the beginning of
+//! the call, and is then called again. Where another thread is faster then, or there is room for a
+//! part only, it waits as long again, until the next stop. Called by program threads.
 //!
 //! # Safety
 //! Each asks what libc's function of its name asks.

@@ -1,7 +1,8 @@
 //! Address ranges: reserving, committing, giving back; naming them in `/proc/self/maps`.
 //!
-//! Assumes: `mmap` of `PROT_NONE` with `MAP_NORESERVE` costs address space only (Linux); `MADV_DONTNEED` on private anonymous memory
-//! makes it read as zero (Linux); naming is Linux ≥ 5.17 and its refusal is of no consequence. Called from any thread.
+//! Assumes: `mmap` of `PROT_NONE` with `MAP_NORESERVE` costs address space only (Linux);
+//! `MADV_DONTNEED` on private anonymous memory makes it read as zero (Linux); naming is Linux ≥
+//! 5.17 and its refusal is of no consequence. Called from any thread.
 //!
 //! # Safety
 //!
@@ -36,17 +37,20 @@ pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
 
 /// Makes part of a reservation readable and writable; fresh pages read as zero.
 pub fn commit(start: Address, bytes: usize) -> Result<(), Errno> {
-    // SAFETY: the caller names its own reservation; more access to it cannot break anybody's reference.
+    // SAFETY: the caller names its own reservation; more access to it cannot break anybody's
+    // reference.
     unsafe { mm::mprotect(start.pointer(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }
 }
 
-/// Has the system give pages their memory now, many for the price of one fault. Pages that have theirs stay as they are; what is refused comes with the first touch (or not at all).
+/// Has the system give pages their memory now, many for the price of one fault. Pages that have
+/// theirs stay as they are; what is refused comes with the first touch (or not at all).
 pub fn populate(start: Address, bytes: usize) {
     // SAFETY: a mapping of ours; contents do not change.
     let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxPopulateWrite) };
 }
 
-/// Gives the pages of a committed range back; it stays usable and reads as zero. False if the system refuses, as it does for locked memory: then nothing has changed.
+/// Gives the pages of a committed range back; it stays usable and reads as zero. False if the
+/// system refuses, as it does for locked memory: then nothing has changed.
 ///
 /// # Safety
 /// Nobody needs what the range holds.
@@ -61,7 +65,8 @@ pub fn huge_pages(start: Address, bytes: usize) {
     let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxHugepage) };
 }
 
-/// Asks for ordinary pages over a range, now and later; huge ones that are there stay until they are written after a `fork`, and are then divided. Refusal is of no consequence.
+/// Asks for ordinary pages over a range, now and later; huge ones that are there stay until they
+/// are written after a `fork`, and are then divided. Refusal is of no consequence.
 pub fn small_pages(start: Address, bytes: usize) {
     // SAFETY: advice that does not change contents.
     let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxNoHugepage) };
@@ -81,7 +86,8 @@ pub fn allocate(bytes: usize) -> Result<Address, Errno> {
     .map(|pointer| Address(pointer as usize))
 }
 
-/// New committed memory, zeroed, that a child of `fork` shares with this process. Pages are taken as they are touched.
+/// New committed memory, zeroed, that a child of `fork` shares with this process. Pages are taken
+/// as they are touched.
 pub fn allocate_shared(bytes: usize) -> Result<Address, Errno> {
     // SAFETY: a new anonymous mapping where the kernel likes aliases nothing.
     unsafe {
@@ -99,7 +105,8 @@ pub fn allocate_shared(bytes: usize) -> Result<Address, Errno> {
 pub fn set_writable(start: Address, bytes: usize, writable: bool) -> Result<(), Errno> {
     let flags =
         if writable { MprotectFlags::READ | MprotectFlags::WRITE } else { MprotectFlags::READ };
-    // SAFETY: the caller names its own memory, and handles the faults of writing to what is read-only.
+    // SAFETY: the caller names its own memory, and handles the faults of writing to what is
+    // read-only.
     unsafe { mm::mprotect(start.pointer(), bytes, flags) }
 }
 
@@ -120,14 +127,17 @@ pub fn set_huge_pages(start: Address, bytes: usize, huge: bool) {
     let _ = unsafe { mm::madvise(start.pointer(), bytes, advice) };
 }
 
-/// Has the system give the memory of committed pages now, as far as it likes, so that touching them does not wait for it.
+/// Has the system give the memory of committed pages now, as far as it likes, so that touching them
+/// does not wait for it.
 pub fn fetch(start: Address, bytes: usize) {
     const MADV_POPULATE_WRITE: libc::c_int = 23;
     // SAFETY: advice that does not change contents; a kernel that does not know it says so.
     unsafe { libc::syscall(libc::SYS_madvise, start.0, bytes, MADV_POPULATE_WRITE) };
 }
 
-/// Makes one huge page of the small ones that a range of a huge page's size and place has come to consist of. False if this kernel cannot (before Linux 6.1), or never does for this range; that it finds no memory now is of no consequence.
+/// Makes one huge page of the small ones that a range of a huge page's size and place has come to
+/// consist of. False if this kernel cannot (before Linux 6.1), or never does for this range; that
+/// it finds no memory now is of no consequence.
 pub fn collapse(start: Address, bytes: usize) -> bool {
     const MADV_COLLAPSE: libc::c_int = 25;
     // SAFETY: advice that does not change contents.
@@ -146,7 +156,8 @@ pub unsafe fn grow(start: Address, bytes: usize, new_bytes: usize) -> Result<Add
         .map(|pointer| Address(pointer as usize))
 }
 
-/// How many bytes of a mapped range hold memory now, in whole pages; `vector` is room for a byte a page, of as many pages as are asked about at once. None if the system does not say.
+/// How many bytes of a mapped range hold memory now, in whole pages; `vector` is room for a byte a
+/// page, of as many pages as are asked about at once. None if the system does not say.
 pub fn resident_bytes(start: Address, bytes: usize, vector: &mut [u8]) -> Option<usize> {
     let mut resident = 0;
     for from in (0..bytes).step_by(vector.len() * PAGE_BYTES) {

@@ -1,8 +1,9 @@
 //! Address ranges where miri runs the tests, which knows no mappings: each is an allocation of
 //! Rust's, zeroed, whose address is exposed.
 //!
-//! Invariant: as `sys::map`'s, whose place this takes, as far as tests under miri go: all of a range
-//! is committed from the start, and nothing is given back to a system. Called from any thread.
+//! Invariant: as `sys::map`'s, whose place this takes, as far as tests under miri go: all of a
+//! range is committed from the start, and nothing is given back to a system. Called from any
+//! thread.
 //!
 //! # Safety
 //! An allocation is freed as a whole, with the layout that it was made with: [`release`] keeps what

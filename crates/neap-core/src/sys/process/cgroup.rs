@@ -1,8 +1,11 @@
 //! The memory limits of the control groups that the process is in, versions 1 and 2.
 //!
-//! Assumes: `/proc/self/cgroup` and `/proc/self/mountinfo` as proc(5) describes them; `memory.limit_in_bytes`, `memory.soft_limit_in_bytes`, `memory.usage_in_bytes` and `total_…` lines of `memory.stat`
-//! (version 1), `memory.max`, `memory.high`, `memory.current` and `memory.stat` (version 2). What cannot be read counts as no limit. Files are opened for each reading: a program may close every descriptor
-//! that it does not know. No allocation but the one mapping of a [`Reader`]. Called from any thread, outside stops, by one at a time.
+//! Assumes: `/proc/self/cgroup` and `/proc/self/mountinfo` as proc(5) describes them;
+//! `memory.limit_in_bytes`, `memory.soft_limit_in_bytes`, `memory.usage_in_bytes` and `total_…`
+//! lines of `memory.stat` (version 1), `memory.max`, `memory.high`, `memory.current` and
+//! `memory.stat` (version 2). What cannot be read counts as no limit. Files are opened for each
+//! reading: a program may close every descriptor that it does not know. No allocation but the one
+//! mapping of a [`Reader`]. Called from any thread, outside stops, by one at a time.
 //!
 //! # Safety
 //!
@@ -11,6 +14,7 @@
 
 #![allow(unsafe_code)]
 
+use super::small_file;
 use crate::addr::PAGE_BYTES;
 use crate::sys::map;
 use rustix::fs::{Mode, OFlags};
@@ -30,7 +34,8 @@ pub struct Level {
     pub hard_bytes: usize,
     /// Beyond this the kernel slows the processes down, or takes memory from them first.
     pub soft_bytes: usize,
-    /// Bytes that are charged to the level and that the kernel cannot take back: usage without cached files.
+    /// Bytes that are charged to the level and that the kernel cannot take back: usage without
+    /// cached files.
     pub used_bytes: usize,
 }
 
@@ -97,12 +102,14 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Finds the memory controller; None where the process is under none. `process` is `/proc/self`.
+    /// Finds the memory controller; None where the process is under none. `process` is
+    /// `/proc/self`.
     #[allow(clippy::mut_from_ref, reason = "what it gives lies in a mapping of its own")]
     pub fn open(process: &'static str) -> Option<&'static mut Reader> {
         let bytes = size_of::<Reader>().next_multiple_of(PAGE_BYTES);
         let memory = map::allocate(bytes).ok()?;
-        // SAFETY: fresh zeroed memory, large enough and aligned; zero is a valid value of every field once the three that have no zero are set.
+        // SAFETY: fresh zeroed memory, large enough and aligned; zero is a valid value of every
+        // field once the three that have no zero are set.
         let reader = unsafe {
             let reader = memory.pointer::<Reader>();
             (&raw mut (*reader).process).write(process);
@@ -143,7 +150,8 @@ impl Reader {
         let _ = file.set(self.process.as_bytes()) && file.append(name);
     }
 
-    /// Calls `each` with every level that has a limit, from the process's own group up to the mounted one. False if the groups can no longer be read.
+    /// Calls `each` with every level that has a limit, from the process's own group up to the
+    /// mounted one. False if the groups can no longer be read.
     pub fn for_each_level(&mut self, mut each: impl FnMut(Level)) -> bool {
         if !self.enter() {
             return false;
@@ -176,7 +184,8 @@ impl Reader {
             let Some((_, group)) = group_of(line).filter(|(its, _)| its == version) else { return };
             let inside = match root.get() {
                 b"/" => group,
-                // In a container the mounted group is the container's own, while the path may be seen from outside.
+                // In a container the mounted group is the container's own, while the path may be
+                // seen from outside.
                 root => group.strip_prefix(root).unwrap_or(b""),
             };
             let outside = inside.starts_with(b"/..");
@@ -218,28 +227,15 @@ impl Reader {
         let Self { directory, text, .. } = self;
         let length = directory.length;
         let named = directory.append(b"/") && directory.append(name);
-        let read = if named { read_file(directory.get(), text) } else { Err(Errno::NAMETOOLONG) };
+        let read =
+            if named { small_file::read(directory.get(), text) } else { Err(Errno::NAMETOOLONG) };
         directory.length = length;
         read.ok().map(|read| &text[..read])
     }
 }
 
-/// Reads a file up to the end of `text`; gives the bytes read.
-fn read_file(path: &[u8], text: &mut [u8]) -> Result<usize, Errno> {
-    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut length = 0;
-    while length < text.len() {
-        match rustix::io::read(&file, &mut text[length..]) {
-            Ok(0) => break,
-            Ok(read) => length += read,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(length)
-}
-
-/// Calls `each` with every line of a file of any length; a line that does not fit `text` is left out.
+/// Calls `each` with every line of a file of any length; a line that does not fit `text` is left
+/// out.
 fn each_line(path: &[u8], text: &mut [u8], mut each: impl FnMut(&[u8])) {
     let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
         return;
@@ -273,7 +269,8 @@ fn each_line(path: &[u8], text: &mut [u8], mut each: impl FnMut(&[u8])) {
     }
 }
 
-/// The group that a line of `/proc/self/cgroup` names for the memory controller: `4:memory:/path`, or `0::/path` of version 2.
+/// The group that a line of `/proc/self/cgroup` names for the memory controller: `4:memory:/path`,
+/// or `0::/path` of version 2.
 fn group_of(line: &[u8]) -> Option<(Version, &[u8])> {
     let mut parts = line.splitn(3, |byte| *byte == b':');
     let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);

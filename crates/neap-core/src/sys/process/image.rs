@@ -1,7 +1,8 @@
 //! Loaded objects: their writable segments and thread-local modules, by `dl_iterate_phdr`.
 //!
-//! Assumes glibc: `dl_iterate_phdr` holds the loader's list lock over the whole walk, and the lock is recursive. Who stops the world does it
-//! from within the walk's first call, so that no stopped thread can hold that lock and nothing is loaded between listing and stopping.
+//! Assumes glibc: `dl_iterate_phdr` holds the loader's list lock over the whole walk, and the lock
+//! is recursive. Who stops the world does it from within the walk's first call, so that no stopped
+//! thread can hold that lock and nothing is loaded between listing and stopping.
 //!
 //! # Safety
 //!
@@ -76,9 +77,11 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     0
 }
 
-/// The name of the function or variable that an address lies in, where the loader knows it. Takes the loader's lock: not in a stop.
+/// The name of the function or variable that an address lies in, where the loader knows it. Takes
+/// the loader's lock: not in a stop.
 pub fn symbol_of(address: usize) -> Option<&'static core::ffi::CStr> {
-    // SAFETY: asks the loader about any address; a name that it gives lives as long as the object is loaded.
+    // SAFETY: asks the loader about any address; a name that it gives lives as long as the object
+    // is loaded.
     unsafe {
         let mut info: libc::Dl_info = core::mem::zeroed();
         let found = libc::dladdr(address as *const c_void, &mut info) != 0;

@@ -1,6 +1,9 @@
-//! `/proc/self/maps`, read without malloc, for what nothing else answers: which mapping holds this stack address, and whether memory is private to the process.
+//! `/proc/self/maps`, read without malloc, for what nothing else answers: which mapping holds this
+//! stack address, and whether memory is private to the process.
 //!
-//! Invariant: an answer is as old as the reading; the caller knows why it still holds. Called when a thread of unknown origin is attached, for a stopped thread that runs on an alternate stack, and before roots are watched.
+//! Invariant: an answer is as old as the reading; the caller knows why it still holds. Called when
+//! a thread of unknown origin is attached, for a stopped thread that runs on an alternate stack,
+//! and before roots are watched.
 
 use core::ops::Range;
 use rustix::fs::{Mode, OFlags};
@@ -15,7 +18,8 @@ pub fn mapping_of(address: usize) -> Option<Range<usize>> {
     found
 }
 
-/// The whole mappings, without a gap, that contain `range`, if all are private: what is stored there comes from this process alone. None if `/proc` is not there.
+/// The whole mappings, without a gap, that contain `range`, if all are private: what is stored
+/// there comes from this process alone. None if `/proc` is not there.
 pub fn covering(range: &Range<usize>) -> Option<Range<usize>> {
     let mut covered: Option<Range<usize>> = None;
     for_each(|mapping| {

@@ -1,8 +1,8 @@
-//! What the system says of this process, and copies of it: limits, loaded objects, mappings, resident
-//! memory, a page that others can read, children.
+//! What the system says of this process, and copies of it: limits, loaded objects, mappings,
+//! resident memory, a page that others can read, children.
 //!
-//! Invariant: asks anew each time; nothing is kept but what a caller keeps. Each file says which thread
-//! calls it.
+//! Invariant: asks anew each time; nothing is kept but what a caller keeps. Each file says which
+//! thread calls it.
 
 pub mod cgroup;
 pub mod child;
@@ -12,3 +12,4 @@ pub mod mappings;
 pub mod modules;
 pub mod resident;
 pub mod shared_page;
+pub mod small_file;

@@ -1,6 +1,8 @@
 //! Loaded objects and their files: what symbolises addresses later, elsewhere.
 //!
-//! Invariant: nothing is written or waited for while the loader's list is locked: who stops the world needs it. Objects are remembered for the process's life, also when they are gone. Called by the recorder's thread.
+//! Invariant: nothing is written or waited for while the loader's list is locked: who stops the
+//! world needs it. Objects are remembered for the process's life, also when they are gone. Called
+//! by the recorder's thread.
 //!
 //! # Safety
 //!
@@ -134,7 +136,8 @@ fn set_path(module: &mut Module, name: &CStr) {
     }
 }
 
-/// Takes the build id from an object's notes: lengths of name and value, type, name and value, each padded to a multiple of four.
+/// Takes the build id from an object's notes: lengths of name and value, type, name and value, each
+/// padded to a multiple of four.
 fn note_build_id(module: &mut Module, mut notes: &[u8]) {
     const BUILD_ID: u32 = 3;
     while let Some((head, rest)) = notes.split_at_checked(12) {

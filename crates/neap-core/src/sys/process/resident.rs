@@ -1,21 +1,21 @@
 //! How much memory the process has of the system.
 //!
-//! Assumes: `/proc/self/statm` as proc(5) describes it (pages; the second number is what is resident), and sysinfo(2). The file is opened for each reading: a program may close every descriptor that it does not know. No
-//! allocation. Called from any thread, outside stops.
+//! Assumes: `/proc/self/statm` as proc(5) describes it (pages; the second number is what is
+//! resident), and sysinfo(2). The file is opened for each reading: a program may close every
+//! descriptor that it does not know. No allocation. Called from any thread, outside stops.
 
+use super::small_file;
 use crate::addr::PAGE_BYTES;
-use rustix::fs::{Mode, OFlags};
 
-/// Bytes of the process that are in memory; `None` where that cannot be read, or says nothing of what is in use since the machine has swapped something out.
+/// Bytes of the process that are in memory; `None` where that cannot be read, or says nothing of
+/// what is in use since the machine has swapped something out.
 pub fn bytes() -> Option<usize> {
     let machine = rustix::system::sysinfo();
     if machine.freeswap != machine.totalswap {
         return None;
     }
-    let file =
-        rustix::fs::open(c"/proc/self/statm", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     let mut text = [0; 128];
-    let length = rustix::io::read(file.ok()?, &mut text).ok()?;
+    let length = small_file::read(c"/proc/self/statm", &mut text).ok()?;
     Some(pages(&text[..length])? * PAGE_BYTES)
 }
 

@@ -1,7 +1,10 @@
-//! A page that other processes can read: a memfd, kept open under a high number so that its memory is found among the process's open files.
+//! A page that other processes can read: a memfd, kept open under a high number so that its memory
+//! is found among the process's open files.
 //!
-//! Assumes memfd_create (Linux 3.17); where it is refused there is no such page. The number is above what programs count on, close-on-exec, and may be closed by a program that closes everything: the
-//! page stays. On the thread that starts the collector, and in the child of a `fork`.
+//! Assumes memfd_create (Linux 3.17); where it is refused there is no such page. The number is
+//! above what programs count on, close-on-exec, and may be closed by a program that closes
+//! everything: the page stays. On the thread that starts the collector, and in the child of a
+//! `fork`.
 //!
 //! # Safety
 //!
@@ -40,7 +43,8 @@ pub fn create(name: &CStr) -> Option<SharedPage> {
         return None;
     }
     fs::ftruncate(&file, PAGE_BYTES as u64).ok()?;
-    // SAFETY: a new mapping where the kernel likes aliases nothing; its file is one page long and stays so.
+    // SAFETY: a new mapping where the kernel likes aliases nothing; its file is one page long and
+    // stays so.
     let start = unsafe {
         mm::mmap(
             core::ptr::null_mut(),
@@ -64,7 +68,8 @@ pub fn create(name: &CStr) -> Option<SharedPage> {
     Some(SharedPage { start: Address(start as usize), number, inode })
 }
 
-/// Closes the file of a page, if it is still the one under the number: in a child of `fork`, whose parent's page it is.
+/// Closes the file of a page, if it is still the one under the number: in a child of `fork`, whose
+/// parent's page it is.
 pub fn close(page: SharedPage) {
     // SAFETY: borrowed for a question only; a number that is not open is answered with an error.
     let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(page.number) };

@@ -1,9 +1,12 @@
 //! SIGSEGV: a handler of ours before the program's, for writes to pages that we protected.
 //!
-//! Invariant: a fault that is not ours ends where it would have without us: in the action that the program set last, with its mask and flags, or in the process's end. The program's actions are kept
-//! here, since ours stays installed; `sigaction` and `signal` of the front ends come to [`set_program_action`]. An action that
-//! the program sets past them takes ours away until [`install`] is called again. The handler runs on the
-//! faulting thread, every signal blocked, on its alternate stack if it has one. Assumes x86-64: the error code's bit 1 says that the access was a write, bit 4 that it was a fetch of an instruction.
+//! Invariant: a fault that is not ours ends where it would have without us: in the action that the
+//! program set last, with its mask and flags, or in the process's end. The program's actions are
+//! kept here, since ours stays installed; `sigaction` and `signal` of the front ends come to
+//! [`set_program_action`]. An action that the program sets past them takes ours away until
+//! [`install`] is called again. The handler runs on the faulting thread, every signal blocked, on
+//! its alternate stack if it has one. Assumes x86-64: the error code's bit 1 says that the access
+//! was a write, bit 4 that it was a fetch of an instruction.
 //!
 //! # Safety
 //!
@@ -46,8 +49,9 @@ static SETTING: Lock<()> = Lock::new(Rank::Fault, ());
 const WRITE: i64 = 1 << 1;
 const FETCH: i64 = 1 << 4;
 
-/// Puts our handler before the program's, if it is not there. A handler that took its place and calls the one before it, which is ours, for a fault that neither knows never returns: the process ends by SIGSEGV
-/// when the stack does, as it would have.
+/// Puts our handler before the program's, if it is not there. A handler that took its place and
+/// calls the one before it, which is ours, for a fault that neither knows never returns: the
+/// process ends by SIGSEGV when the stack does, as it would have.
 pub fn install(on_write: OnWrite) -> Result<(), Refusal> {
     let _setting = SETTING.lock();
     let refused = |error| Refusal::new("sigaction", error);
@@ -69,7 +73,8 @@ pub fn is_installed() -> bool {
     ON_WRITE.is_set()
 }
 
-/// sigaction(2) for SIGSEGV as the program sees it. None if our handler is not there: then the caller asks libc.
+/// sigaction(2) for SIGSEGV as the program sees it. None if our handler is not there: then the
+/// caller asks libc.
 ///
 /// # Safety
 /// `new` and `old` are null or valid.
@@ -119,7 +124,8 @@ unsafe fn pass_on(number: c_int, info: *mut libc::siginfo_t, context: *mut c_voi
         return;
     }
     let wanted = PROGRAM.get().map_or(libc::SIG_DFL, |action| action.sa_sigaction);
-    // A fault cannot be ignored: the instruction faults again, and then there is nobody to handle it. One that was sent is gone, if that is what was wanted.
+    // A fault cannot be ignored: the instruction faults again, and then there is nobody to handle
+    // it. One that was sent is gone, if that is what was wanted.
     // SAFETY: the kernel's own arguments.
     let by_the_kernel = unsafe { (*info).si_code } > 0;
     if by_the_kernel || wanted == libc::SIG_DFL {

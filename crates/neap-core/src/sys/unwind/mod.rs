@@ -1,10 +1,15 @@
-//! Who called: the calling thread's return addresses, innermost first, by the unwind tables (`.eh_frame`) of loaded objects, and by frame pointers where there are none.
+//! Who called: the calling thread's return addresses, innermost first, by the unwind tables
+//! (`.eh_frame`) of loaded objects, and by frame pointers where there are none.
 //!
-//! Invariant `[stats.inv.walk]`: takes no lock, allocates nothing, reads of the stack only what lies between here and the end that it is given, and ends: the stack position grows with every frame. So it may be called anywhere in the program
-//! where that range is readable. Assumes glibc: `_dl_find_object` (2.35 and later) finds an address's object without a lock; before that there are frame pointers only.
+//! Invariant `[stats.inv.walk]`: takes no lock, allocates nothing, reads of the stack only what
+//! lies between here and the end that it is given, and ends: the stack position grows with every
+//! frame. So it may be called anywhere in the program where that range is readable. Assumes glibc:
+//! `_dl_find_object` (2.35 and later) finds an address's object without a lock; before that there
+//! are frame pointers only.
 //!
 //! # Safety
-//! Unwind tables are read where the loader says they are, and within the lengths that they give themselves.
+//! Unwind tables are read where the loader says they are, and within the lengths that they give
+//! themselves.
 
 #![allow(unsafe_code)]
 
@@ -24,7 +29,8 @@ const RSP: usize = 7;
 const RETURN: usize = 16;
 /// Registers that the tables name: sixteen and the return address.
 const REGISTERS: usize = 17;
-/// Frames passed at most, those of the library itself included. Larger: deeper stacks; smaller: a bound on what a sample costs.
+/// Frames passed at most, those of the library itself included. Larger: deeper stacks; smaller: a
+/// bound on what a sample costs.
 const MOST_FRAMES: usize = 160;
 
 /// glibc's `struct dl_find_object` on x86-64.
@@ -74,7 +80,8 @@ fn find(address: usize) -> Option<Found> {
     (status == 0).then_some(found)
 }
 
-/// The library's own code, which nobody wants to see in a stack; empty where it is part of the program itself.
+/// The library's own code, which nobody wants to see in a stack; empty where it is part of the
+/// program itself.
 fn own_code() -> Range<usize> {
     let Some(own) = find(own_code as *const () as usize) else { return 0..0 };
     // SAFETY: the loader's record of an object that stays loaded; the program's own name is empty.
@@ -93,7 +100,8 @@ struct Frame {
     is_exact: bool,
 }
 
-/// The calling thread's return addresses into `frames`; says how many. The stack is readable from here up to `end`.
+/// The calling thread's return addresses into `frames`; says how many. The stack is readable from
+/// here up to `end`.
 #[inline(never)]
 pub fn walk(end: usize, frames: &mut [usize]) -> usize {
     let mut now = [0_usize; 8];

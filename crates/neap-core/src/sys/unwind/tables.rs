@@ -1,12 +1,13 @@
 //! Unwind tables, read by the crate `gimli`: from an address to the rules that restore its caller's
 //! registers, and the expressions that some rules are.
 //!
-//! The search in `.eh_frame_hdr` is our own: gimli decodes every pointer that it compares, and a walk
-//! took 2.4 times as many instructions with it.
+//! The search in `.eh_frame_hdr` is our own: gimli decodes every pointer that it compares, and a
+//! walk took 2.4 times as many instructions with it.
 //!
-//! Invariant: what is not understood gives no row, never a wrong one. Reading stays within the lengths
-//! that the search table of `.eh_frame_hdr` and an entry of `.eh_frame` give themselves. What `gimli`
-//! needs room for lies in [`OnStack`] and never on a heap. Called by the walk, on any thread.
+//! Invariant: what is not understood gives no row, never a wrong one. Reading stays within the
+//! lengths that the search table of `.eh_frame_hdr` and an entry of `.eh_frame` give themselves.
+//! What `gimli` needs room for lies in [`OnStack`] and never on a heap. Called by the walk, on any
+//! thread.
 //!
 //! # Safety
 //! The loader says where a search table is; the search table says where entries are, and an entry

@@ -1,7 +1,9 @@
-//! Which mutator the calling thread is: a thread-local word, in the initial-exec model, so that reading it is two instructions; and a second one, for allocation that nobody has to be told of.
+//! Which mutator the calling thread is: a thread-local word, in the initial-exec model, so that
+//! reading it is two instructions; and a second one, for allocation that nobody has to be told of.
 //!
-//! Invariant: the word is 0 or the address of a mutator that lives as long as the thread is attached. Rust cannot name the model, hence the assembly. The two
-//! words are the library's whole demand on static thread-local space, so the library can also be opened with `dlopen`.
+//! Invariant: the word is 0 or the address of a mutator that lives as long as the thread is
+//! attached. Rust cannot name the model, hence the assembly. The two words are the library's whole
+//! demand on static thread-local space, so the library can also be opened with `dlopen`.
 //!
 //! # Safety
 //!
@@ -31,7 +33,8 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-/// Where the word of [`with_runs`] lies relative to the thread pointer; the same in every thread. What `neap_inline.h` adds to `fs`.
+/// Where the word of [`with_runs`] lies relative to the thread pointer; the same in every thread.
+/// What `neap_inline.h` adds to `fs`.
 #[inline(always)]
 pub fn runs_offset() -> isize {
     let offset: isize;
@@ -75,7 +78,8 @@ pub fn get() -> Option<&'static Mutator> {
     unsafe { address.as_ref() }
 }
 
-/// The calling thread's mutator, if it may hand out cells of its runs without telling anybody: not while requests are recorded.
+/// The calling thread's mutator, if it may hand out cells of its runs without telling anybody: not
+/// while requests are recorded.
 #[inline(always)]
 pub fn with_runs() -> Option<&'static Mutator> {
     let address: *const Mutator;

@@ -1,7 +1,9 @@
-//! Stacks that are no thread's own: fibers, coroutines, `makecontext`. Each knows where it was left; a switch takes no lock.
+//! Stacks that are no thread's own: fibers, coroutines, `makecontext`. Each knows where it was
+//! left; a switch takes no lock.
 //!
-//! Invariant `[world.inv.stacks]`: every stack is scanned from where it was left last, and the one that a thread stands on from where it was stopped as well. So the moment between
-//! [`switch`] and the actual change needs no care.
+//! Invariant `[world.inv.stacks]`: every stack is scanned from where it was left last, and the one
+//! that a thread stands on from where it was stopped as well. So the moment between [`switch`] and
+//! the actual change needs no care.
 //!
 //! # Safety
 //!
@@ -55,8 +57,8 @@ pub fn current(mutator: &Mutator) -> Option<Range<usize>> {
     at(mutator.stack.load(Relaxed)).map(Stack::range)
 }
 
-/// The calling thread is about to leave the stack that it runs on for `to` (None: its own). What `to` remembers of where it was left stays: scanning
-/// from there finds at least what is live.
+/// The calling thread is about to leave the stack that it runs on for `to` (None: its own). What
+/// `to` remembers of where it was left stays: scanning from there finds at least what is live.
 pub fn switch(mutator: &Mutator, to: Option<&'static Stack>) {
     let (position, registers) = match at(mutator.stack.load(Relaxed)) {
         Some(stack) => (&stack.position, &stack.registers),

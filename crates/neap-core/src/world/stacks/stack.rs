@@ -19,7 +19,8 @@ pub struct Stack {
     pub(super) high: usize,
     /// Where it was left; `high` while it is fresh. Written by the thread that switches.
     pub(super) position: AtomicUsize,
-    /// Callee-saved registers when it was left: the program's switch may keep them where nothing is scanned.
+    /// Callee-saved registers when it was left: the program's switch may keep them where nothing is
+    /// scanned.
     pub(super) registers: [AtomicUsize; 6],
     pub(super) next: AtomicUsize,
     pub(super) previous: AtomicUsize,
