@@ -1,10 +1,11 @@
 //! `size`: a file is one concept, and one that has grown past 500 lines is more than one. A line
-//! has 100 columns at most, comments too.
+//! has 100 columns at most, comments too. A folder has at most 14 source files.
 //!
 //! What cannot be wrapped does not count: what stands in string literals, rows of tables in
 //! comments, and a single word, such as an address.
 //!
-//! Invariant: SIZE_EXCEPTIONS names only files that need it, each with a reason. Called by `main`.
+//! Invariant: SIZE_EXCEPTIONS names only files and folders that need it, each with a reason. Called
+//! by `main`.
 
 use crate::tree::{Finding, Outcome, SourceFile, Tree};
 use columns::Language;
@@ -14,6 +15,8 @@ mod columns;
 
 /// Larger: files that no one reads through. Smaller: concepts torn apart.
 const LONGEST: usize = 500;
+/// Larger: folders that no one finds anything in.
+const FULLEST: usize = 14;
 /// As rustfmt.toml says for code.
 const WIDEST: usize = 100;
 const EXCEPTIONS: &str = "SIZE_EXCEPTIONS";
@@ -24,6 +27,7 @@ pub fn check(tree: &Tree) -> Outcome {
     let text = tree.read_if_any(EXCEPTIONS)?;
     let mut findings = Vec::new();
     let mut exceptions = Exceptions::read(&text, &mut findings);
+    let mut folders = BTreeMap::new();
     for file in tree.files("", &ENDINGS)? {
         let lines = file.text.lines().count();
         let excepted = exceptions.files.remove(&file.path);
@@ -36,19 +40,26 @@ pub fn check(tree: &Tree) -> Outcome {
             let message = format!("{} has {lines} lines and needs no exception", file.path);
             findings.push(Finding::line(EXCEPTIONS, line, message));
         }
-        let wide = too_wide(&file);
-        let folder = exceptions.folders.iter_mut().find(|it| file.path.starts_with(&it.path));
-        match folder {
-            Some(folder) => folder.is_needed |= !wide.is_empty(),
-            None => findings.extend(wide),
+        findings.extend(too_wide(&file));
+        let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        *folders.entry(folder.to_owned()).or_insert(0) += 1;
+    }
+    for (folder, files) in folders {
+        let excepted = exceptions.folders.remove(&folder);
+        if files > FULLEST && excepted.is_none() {
+            let message = format!(
+                "{files} source files, more than {FULLEST}: make folders by concept, or give a reason in {EXCEPTIONS}"
+            );
+            findings.push(Finding::file(&folder, message));
+        } else if let (true, Some(line)) = (files <= FULLEST, excepted) {
+            let message = format!("{folder} has {files} files and needs no exception");
+            findings.push(Finding::line(EXCEPTIONS, line, message));
         }
     }
-    for (path, line) in exceptions.files {
-        findings.push(Finding::line(EXCEPTIONS, line, format!("there is no source file {path}")));
-    }
-    for folder in exceptions.folders.iter().filter(|folder| !folder.is_needed) {
-        let message = format!("no line of {} is too long: take this out", folder.path);
-        findings.push(Finding::line(EXCEPTIONS, folder.line, message));
+    let unused = exceptions.files.into_iter().map(|(path, line)| (path, line, "source file"));
+    let folders = exceptions.folders.into_iter().map(|(path, line)| (path, line, "folder"));
+    for (path, line, what) in unused.chain(folders) {
+        findings.push(Finding::line(EXCEPTIONS, line, format!("there is no {what} {path}")));
     }
     Ok(findings)
 }
@@ -73,20 +84,13 @@ fn can_be_wrapped(line: &str) -> bool {
 /// What SIZE_EXCEPTIONS lets be, each with its line.
 struct Exceptions {
     files: BTreeMap<String, usize>,
-    folders: Vec<Folder>,
-}
-
-/// Whose lines may be wider for now.
-struct Folder {
-    path: String,
-    line: usize,
-    is_needed: bool,
+    folders: BTreeMap<String, usize>,
 }
 
 impl Exceptions {
-    /// Reads `PATH: REASON` for a long file, and `columns of FOLDER: REASON` for wide lines.
+    /// Reads `PATH: REASON` for a long file, and `files of FOLDER: REASON` for a full folder.
     fn read(text: &str, findings: &mut Vec<Finding>) -> Exceptions {
-        let mut read = Exceptions { files: BTreeMap::new(), folders: Vec::new() };
+        let mut read = Exceptions { files: BTreeMap::new(), folders: BTreeMap::new() };
         for (index, text) in text.lines().enumerate() {
             let line = index + 1;
             if text.is_empty() || text.starts_with('#') {
@@ -97,14 +101,10 @@ impl Exceptions {
                 findings.push(Finding::line(EXCEPTIONS, line, "want `PATH: REASON`"));
                 continue;
             };
-            match path.strip_prefix("columns of ") {
-                Some(path) => {
-                    read.folders.push(Folder { path: path.to_owned(), line, is_needed: false });
-                }
-                None => {
-                    read.files.insert(path.to_owned(), line);
-                }
-            }
+            match path.strip_prefix("files of ") {
+                Some(folder) => read.folders.insert(folder.to_owned(), line),
+                None => read.files.insert(path.to_owned(), line),
+            };
         }
         read
     }
@@ -152,13 +152,19 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_can_be_left_until_it_is_wrapped() {
-        let wide = format!("// {}\n", "word ".repeat(30));
-        let excepted = (EXCEPTIONS, "columns of old/: not wrapped yet\n");
-        assert_eq!(findings(check, &[("old/a.rs", &wide), excepted]), [""; 0]);
-        assert_eq!(findings(check, &[("new/a.rs", &wide), ("old/a.rs", &wide), excepted]).len(), 1);
-        let found = findings(check, &[("old/a.rs", ""), excepted]);
-        assert_eq!(found, ["SIZE_EXCEPTIONS:1: no line of old/ is too long: take this out"]);
+    fn a_full_folder_needs_a_reason() {
+        let paths: Vec<_> = (0..=FULLEST).map(|number| format!("full/{number}.rs")).collect();
+        let mut files: Vec<_> = paths.iter().map(|path| (path.as_str(), "")).collect();
+        let found = findings(check, &files);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("full: 15 source files, more than 14"), "{found:?}");
+        assert_eq!(findings(check, &files[1..]), [""; 0]);
+        files.push((EXCEPTIONS, "files of full: each is a program\n"));
+        assert_eq!(findings(check, &files), [""; 0]);
+        assert_eq!(
+            findings(check, &files[2..]),
+            ["SIZE_EXCEPTIONS:1: full has 13 files and needs no exception"]
+        );
     }
 
     #[test]

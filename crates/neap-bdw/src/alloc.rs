@@ -7,9 +7,9 @@ use core::ffi::{c_char, c_int, c_void};
 use core::ptr::{copy_nonoverlapping, null_mut};
 
 use crate::core_api::{self as api, FreeError, Kind, functions::AtomicFunction};
-use crate::disclaim;
 use crate::failure::die;
-use crate::variables::{callback_accessors, variables};
+use crate::kinds::disclaim;
+use crate::settings::variables::{callback_accessors, variables};
 
 /// Zeroed memory that is scanned for pointers.
 #[unsafe(no_mangle)]

@@ -8,7 +8,7 @@ use core::ffi::c_char;
 use core::fmt::{self, Write};
 
 use crate::core_api::functions::AtomicFunction;
-use crate::variables::{callback_accessors, variables};
+use crate::settings::variables::{callback_accessors, variables};
 
 /// A message on the stack: long enough for all of ours, cut off beyond; always ends in NUL.
 pub struct Message {

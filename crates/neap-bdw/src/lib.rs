@@ -6,9 +6,6 @@
 //! from any thread of the program; what runs while the world is stopped (mark procedures, root
 //! callbacks, the `push` functions) allocates nothing and takes no lock.
 //!
-//! Exported functions are declared safe because C calls them: what `gc.h` asks of their arguments
-//! is what the `SAFETY` comments cite.
-//!
 //! # Safety
 //!
 //! Exported functions are declared safe because C calls them: what `gc.h` asks of their arguments
@@ -18,43 +15,20 @@
 #![allow(unsafe_code, non_upper_case_globals, non_snake_case, non_camel_case_types)]
 
 mod alloc;
-mod apply_environment;
-mod collect;
+mod collections;
 mod core_api;
-mod debug;
-mod debug_header;
-mod descriptors;
-mod disclaim;
-mod environment;
-mod events;
+mod debugging;
 mod failure;
-mod finalize;
-mod finalized_malloc;
-mod gcj;
-mod helpers;
-mod incremental;
-mod kernel_writes;
+mod interposed;
 mod kinds;
-mod links;
 mod lock;
-mod mark_procs;
-mod masks;
 mod pointers;
-mod printing;
+mod references;
 mod roots;
 mod settings;
-mod signals;
 mod start;
-mod statistics;
-mod thread_results;
 mod threads;
-mod toggle;
-mod typed;
 mod unsupported;
-mod variables;
-mod waits;
-mod walk;
-mod world_stopped;
 
 /// The library's own memory never comes from the program's malloc, which may be what we are called
 /// from.

@@ -8,7 +8,7 @@ use core::ptr::null_mut;
 
 use crate::core_api::{self as api, functions::AtomicFunction};
 use crate::failure::die;
-use crate::variables::variables;
+use crate::settings::variables::variables;
 
 type PrintPointer = extern "C" fn(*mut c_void);
 type PrintTwoPointers = extern "C" fn(*mut c_void, *mut c_void);

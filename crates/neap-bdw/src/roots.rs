@@ -10,8 +10,8 @@ use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::Mutex;
 
 use crate::core_api::{self as api, Tracer, functions::AtomicFunction};
-use crate::mark_procs;
-use crate::variables::{GC_no_dls, callback_accessors, variables};
+use crate::kinds::mark_procs;
+use crate::settings::variables::{GC_no_dls, callback_accessors, variables};
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_add_roots(low: *mut c_void, high: *mut c_void) {

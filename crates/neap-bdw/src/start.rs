@@ -7,13 +7,14 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
+use crate::collections::events;
 use crate::core_api as api;
 #[cfg(not(test))]
-use crate::kernel_writes;
-use crate::variables::{GC_stackbottom, publish_heap_range};
-use crate::{
-    alloc, apply_environment, environment, events, failure, finalize, lock, roots, threads,
-};
+use crate::interposed::kernel_writes;
+use crate::references::finalize;
+use crate::settings::variables::{GC_stackbottom, publish_heap_range};
+use crate::settings::{apply_environment, environment};
+use crate::{alloc, failure, lock, roots, threads};
 
 #[cfg(not(test))]
 #[used]

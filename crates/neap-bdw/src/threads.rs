@@ -8,11 +8,11 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 
+use crate::collections::world_stopped;
 use crate::core_api as api;
-use crate::environment;
+use crate::settings::environment;
+use crate::settings::variables::{GC_parallel, GC_stackbottom};
 use crate::unsupported;
-use crate::variables::{GC_parallel, GC_stackbottom};
-use crate::world_stopped;
 
 type ThreadStart = extern "C" fn(*mut c_void) -> *mut c_void;
 

@@ -10,8 +10,8 @@ use std::alloc::{Layout, alloc};
 
 use neap_core::api;
 
-use crate::callback::Slot;
 use crate::inline;
+use crate::references::callback::Slot;
 
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_init() {

@@ -12,36 +12,19 @@
 #![allow(unsafe_code)]
 
 mod alloc;
-mod callback;
-mod cleaners;
 mod control;
-mod finalizers;
-mod handles;
-#[cfg(all(feature = "interpose", not(test)))]
-mod helpers;
 mod inline;
 #[cfg(all(feature = "interpose", not(test)))]
-mod interpose;
-#[cfg(all(feature = "interpose", not(test)))]
-mod kernel_writes;
+mod interposed;
 mod layouts;
-mod links;
-#[cfg(all(feature = "interpose", not(test)))]
-mod masks;
 mod misuse;
 mod monitors;
 mod object_check;
 mod objects;
 mod observe;
 mod prefork;
-mod roots;
-mod stacks;
+mod references;
 mod status;
-#[cfg(all(feature = "interpose", not(test)))]
-mod thread_results;
-mod threads;
-#[cfg(all(feature = "interpose", not(test)))]
-mod waits;
 mod world;
 
 /// The library's own memory never comes from the program's malloc, which may be what we are called
@@ -60,9 +43,9 @@ static ON_LOAD: extern "C" fn() = on_load;
 extern "C" fn on_load() {
     neap_core::api::on_load();
     #[cfg(all(feature = "interpose", not(test)))]
-    kernel_writes::find();
+    interposed::kernel_writes::find();
     inline::on_load();
-    finalizers::on_load();
+    references::finalizers::on_load();
     monitors::on_load();
     observe::on_load();
 }

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use neap_core::api;
 
-use crate::callback::Slot;
+use crate::references::callback::Slot;
 use crate::status::Status;
 
 /// Lines about wrong use in one process. Larger: more of the story; smaller: a loop floods the

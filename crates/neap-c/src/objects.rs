@@ -11,8 +11,8 @@ use neap_core::api::{self, Kind};
 
 use crate::alloc::{neap_alloc, refused};
 use crate::object_check::{object_or_tell, object_starting_at, tell};
+use crate::references::{cleaners, finalizers};
 use crate::status::{Status, set_errno};
-use crate::{cleaners, finalizers};
 
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_resize_in_place(object: *mut c_void, bytes: usize) -> usize {

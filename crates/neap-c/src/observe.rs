@@ -8,8 +8,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 
 use neap_core::api::{self, CycleEvent};
 
-use crate::callback::Slot;
 use crate::misuse::line;
+use crate::references::callback::Slot;
 use crate::status::Status;
 
 /// `neap_statistics`, as neap.h explains it.

@@ -7,15 +7,12 @@
 mod doctor;
 mod export;
 mod flags;
-mod libraries;
 mod live;
 mod metrics;
 mod option_table;
 mod prefix;
-mod program;
 mod report;
 mod run;
-mod run_top;
 mod shell;
 mod symbols;
 mod top;

@@ -10,7 +10,7 @@ mod limits;
 mod misuse;
 
 use crate::failure;
-use crate::hidden::pattern;
+use crate::shadow::hidden::pattern;
 use crate::{ensure, fail};
 use neap_core::api::{self, Kind};
 use std::process::ExitCode;

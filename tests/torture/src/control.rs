@@ -4,8 +4,9 @@
 //! Invariant: nothing here waits for the shared graph while it holds collections off. Called by
 //! workers.
 
+use crate::ensure;
+use crate::referrers::cleaners;
 use crate::worker::Worker;
-use crate::{cleaners, ensure};
 use neap_core::api::{self, finalizer};
 
 /// A collection, in one of the ways there are.

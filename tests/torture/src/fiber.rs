@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 
 use crate::fail;
-use crate::places::{Place, Slots, empty_slots};
+use crate::shadow::places::{Place, Slots, empty_slots};
 use crate::worker::Worker;
 use neap_core::api::{self, StackHandle};
 

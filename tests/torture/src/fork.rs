@@ -4,8 +4,9 @@
 //! Invariant: the child uses its own graph only, since other threads may have been in the midst of
 //! theirs. A child that fails or hangs fails the parent. Called by workers.
 
+use crate::referrers::monitors;
 use crate::worker::Worker;
-use crate::{ensure, fail, monitors};
+use crate::{ensure, fail};
 use neap_core::api;
 
 /// Forks in a chain at most.

@@ -11,30 +11,21 @@
 //! that the collector is not told of, contents that change, pointers held behind the shadow's back,
 //! handles that do not keep what they should. `run.sh` expects each to be found.
 
-mod audit;
 mod cases;
-mod cleaners;
 mod control;
 mod failure;
 mod fiber;
-mod finalizers;
 mod fork;
-mod graph;
-mod handles;
-mod hidden;
-mod monitors;
-mod node;
-mod objects;
 mod options;
-mod pairs;
-mod places;
+mod referrers;
 mod seccomp;
-mod shape;
+mod shadow;
 mod threads;
 mod under;
-mod who;
 mod worker;
 
+use crate::referrers::{cleaners, monitors};
+use crate::shadow::{audit, graph, objects, places, shape};
 use clap::{Parser, Subcommand};
 use core::sync::atomic::Ordering::Relaxed;
 use std::process::ExitCode;

@@ -8,10 +8,10 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 use std::sync::{Mutex, PoisonError};
 
-use crate::graph::Graph;
-use crate::hidden::pattern;
 use crate::options;
-use crate::places::empty_slots;
+use crate::shadow::graph::Graph;
+use crate::shadow::hidden::pattern;
+use crate::shadow::places::empty_slots;
 use crate::worker::Worker;
 use crate::{ensure, fail};
 use neap_core::api::{self, Kind};

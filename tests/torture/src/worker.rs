@@ -8,13 +8,15 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::audit::MOST_HEADS;
 use crate::failure::note_position;
 use crate::fiber::Fiber;
-use crate::graph::Graph;
 use crate::options::{self, Sabotage};
-use crate::places::{Place, Slots};
-use crate::{control, ensure, fork, monitors, objects, threads};
+use crate::referrers::monitors;
+use crate::shadow::audit::MOST_HEADS;
+use crate::shadow::graph::Graph;
+use crate::shadow::objects;
+use crate::shadow::places::{Place, Slots};
+use crate::{control, ensure, fork, threads};
 use neap_core::api;
 
 /// The graph that all workers use in turn.

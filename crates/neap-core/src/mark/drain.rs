@@ -19,9 +19,9 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering::*;
 
 use super::entry::Entry;
-use super::scan::scan;
-use super::scan_sparse::scan_sparse;
-use super::scan_typed::scan_typed;
+use super::scan::conservative::scan;
+use super::scan::sparse::scan_sparse;
+use super::scan::typed::scan_typed;
 use super::stack::Stack;
 use super::team::Team;
 use super::tracer::{Grey, Tracer};

@@ -61,7 +61,7 @@ impl Stack {
         // SAFETY: room for every word of the range was just made; the caller's range is readable.
         unsafe {
             let mut top = self.entries.end();
-            super::scan::scan_each(low, high, |word| {
+            super::scan::conservative::scan_each(low, high, |word| {
                 *top = word;
                 top = top.add((word.wrapping_sub(base) < length) as usize);
             });

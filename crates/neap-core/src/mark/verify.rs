@@ -10,7 +10,7 @@
 
 #![allow(unsafe_code)]
 
-use super::scan::scan;
+use super::scan::conservative::scan;
 use crate::addr::CellIndex;
 use crate::heap::Heap;
 use crate::heap::kind::Scan;

@@ -24,7 +24,7 @@ use crate::heap::blocks::header::NO_LAYOUT;
 use crate::heap::kind::Scan;
 use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::Cell;
-use crate::mark::scan::scan;
+use crate::mark::scan::conservative::scan;
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 
 /// Where the text goes, piece by piece; false when it takes no more.

@@ -16,7 +16,7 @@ use core::mem::forget;
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::OnceLock;
 
-use super::{prefork, thread_results};
+use super::{interposed::thread_results, prefork};
 use crate::heap::{HEAP, samples};
 use crate::monitors::monitor;
 use crate::observe::live_page;

@@ -15,17 +15,12 @@ pub mod allocate;
 pub mod external_stop;
 pub(crate) mod fork;
 pub mod heap_snapshot;
-pub mod helpers;
-pub mod interpose;
-pub mod kernel_writes;
-pub mod masks;
+pub mod interposed;
 pub mod prefork;
 mod recorded;
 pub mod runs;
 mod sampled;
 pub mod summary;
-pub mod thread_results;
-pub mod waits;
 pub mod warning;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -54,10 +49,10 @@ pub fn on_load() {
     own_thread::find();
     signal::real_sigaction();
     thread::control_block_bytes();
-    waits::find();
-    helpers::find();
-    masks::initialize();
-    thread_results::find();
+    interposed::waits::find();
+    interposed::helpers::find();
+    interposed::masks::initialize();
+    interposed::thread_results::find();
 }
 
 /// 0 not begun, 1 under way, 2 done.

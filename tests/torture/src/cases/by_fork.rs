@@ -4,7 +4,7 @@
 //! Invariant: as for all cases. Called by `cases`, on the main thread of a new process.
 
 use super::{Case, List, set_option};
-use crate::hidden::pattern;
+use crate::shadow::hidden::pattern;
 use crate::{ensure, fail};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 use core::time::Duration;

@@ -4,7 +4,7 @@
 //! Invariant: as for all cases. Called by `cases`, on the main thread of a new process.
 
 use super::Case;
-use crate::handles::{allocate, get};
+use crate::referrers::handles::{allocate, get};
 use crate::{ensure, fail};
 use neap_core::api::handles::{self, DomainId, Handle, HandleKind};
 use neap_core::api::{self, Kind};

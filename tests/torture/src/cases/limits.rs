@@ -229,7 +229,7 @@ fn mark_stack_refused() {
         ensure!(!leaf.is_null(), "no memory for a small object");
         // SAFETY: fresh objects of ours, of that many words.
         unsafe {
-            leaf.write(crate::hidden::pattern(2, index as u64, 0));
+            leaf.write(crate::shadow::hidden::pattern(2, index as u64, 0));
             tree.add(index).write(leaf as usize);
         }
     }
@@ -242,7 +242,7 @@ fn mark_stack_refused() {
             (*(leaf as *const usize), api::object_at(leaf).is_some())
         };
         ensure!(
-            known && found == crate::hidden::pattern(2, index as u64, 0),
+            known && found == crate::shadow::hidden::pattern(2, index as u64, 0),
             "lost: leaf {index} of a wide tree, marked without memory for the mark stack"
         );
     }

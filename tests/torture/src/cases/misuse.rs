@@ -5,7 +5,7 @@
 
 use super::{Case, List, set_option};
 use crate::ensure;
-use crate::hidden::Hidden;
+use crate::shadow::hidden::Hidden;
 use neap_core::api::{self, FreeError, Kind, Shape};
 
 /// The table.

@@ -1,0 +1,126 @@
+//! A collection as the program sees it: what is carried over before it, the callbacks during it,
+//! and what follows it.
+//!
+//! Invariant: between stop and resume only the program's callbacks run, and these may not allocate.
+//! `CycleStart` and `CycleEnd` come with the world running and nothing locked, on the thread that
+//! caused the collection.
+
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::{collect, world_stopped};
+use crate::core_api::{self as api, CycleEvent, functions::AtomicFunction, toggle};
+use crate::debugging::header;
+use crate::kinds::disclaim;
+use crate::references::finalize;
+use crate::references::toggle as togglerefs;
+use crate::roots;
+use crate::settings::variables::{
+    GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors, publish_heap_range,
+};
+
+type EventFunction = extern "C" fn(c_int);
+type StartFunction = extern "C" fn();
+static EVENT_CALLBACK: AtomicFunction<EventFunction> = AtomicFunction::none();
+static START_CALLBACK: AtomicFunction<StartFunction> = AtomicFunction::none();
+
+callback_accessors! {
+    GC_set_on_collection_event, GC_get_on_collection_event: EventFunction => EVENT_CALLBACK;
+    GC_set_start_callback, GC_get_start_callback: StartFunction => START_CALLBACK;
+}
+
+/// Events of `gc.h`, by their values there.
+#[derive(Clone, Copy)]
+#[repr(i32)]
+enum Event {
+    Start = 0,
+    MarkStart,
+    MarkEnd,
+    ReclaimStart,
+    ReclaimEnd,
+    End,
+    PreStopWorld,
+    PostStopWorld,
+    PreStartWorld,
+    PostStartWorld,
+}
+
+fn tell(event: Event) {
+    if let Some(callback) = EVENT_CALLBACK.get() {
+        callback(event as c_int);
+    }
+}
+
+/// The core's event callback.
+pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
+    match event {
+        CycleEvent::CycleStart => before_collection(),
+        CycleEvent::BeforeStop => tell(Event::PreStopWorld),
+        CycleEvent::Stopped => {
+            world_stopped::set(true);
+            tell(Event::PostStopWorld);
+        }
+        CycleEvent::MarkStart => {
+            publish_heap_range();
+            tell(Event::MarkStart);
+        }
+        CycleEvent::MarkEnd => {
+            header::look_for_leaks();
+            tell(Event::MarkEnd);
+        }
+        CycleEvent::BeforeResume => {
+            tell(Event::PreStartWorld);
+            world_stopped::set(false);
+        }
+        CycleEvent::Resumed => tell(Event::PostStartWorld),
+        CycleEvent::CycleEnd => after_collection(),
+    }
+}
+
+fn before_collection() {
+    roots::apply_no_dls();
+    roots::apply_static_roots_callback();
+    toggle::ask();
+    if let Some(callback) = START_CALLBACK.get() {
+        callback();
+    }
+    tell(Event::Start);
+}
+
+fn after_collection() {
+    GC_gc_no.store(api::statistics().cycles as usize, Relaxed);
+    // Memory is reclaimed as it is asked for again; for the program it is done now.
+    tell(Event::ReclaimStart);
+    tell(Event::ReclaimEnd);
+    tell(Event::End);
+    header::report_leaks();
+    collect::after_collection();
+    disclaim::ask_for_all();
+    finalize::after_collection();
+}
+
+/// The core asks before an automatic collection: the program may have written `GC_dont_gc`, or its
+/// stop function may object.
+pub extern "C" fn may_collect() -> bool {
+    GC_dont_gc.load(Relaxed) == 0 && !collect::default_stop_function_objects()
+}
+
+/// Whether a function that the program set is called before, in or about a collection: then no
+/// collection runs on a thread that is not the program's. Functions that mark objects are the
+/// core's to know.
+pub fn program_takes_part() -> bool {
+    EVENT_CALLBACK.is_set()
+        || START_CALLBACK.is_set()
+        || collect::has_stop_function()
+        || roots::has_callbacks()
+        || togglerefs::has_callback()
+        || GC_find_leak.load(Relaxed) != 0
+}
+
+/// The heap has grown to so many bytes.
+pub extern "C" fn on_heap_resize(bytes: usize) {
+    publish_heap_range();
+    if let Some(callback) = GC_on_heap_resize.get() {
+        callback(bytes);
+    }
+}

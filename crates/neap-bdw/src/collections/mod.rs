@@ -1,0 +1,10 @@
+//! Collections: asked for, forbidden, told of; what they found, and walks over what they left.
+//!
+//! Invariant: as the crate's. Called from any thread of the program.
+
+pub mod collect;
+pub mod events;
+pub mod incremental;
+pub mod statistics;
+pub mod walk;
+pub mod world_stopped;

@@ -1,0 +1,138 @@
+//! Numbers about the heap.
+//!
+//! Invariant: each is one reading of the core's counters; the ones of a structure belong together.
+//! Called from any thread, in callbacks too.
+
+use core::ffi::{c_int, c_ulong};
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::core_api::{self as api, Statistics};
+use crate::settings::variables::{GC_gc_no, GC_non_gc_bytes, GC_parallel};
+
+/// Total of the heap: what is in use and what is free, not what was given back to the system.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_heap_size() -> usize {
+    api::statistics().committed_bytes as usize
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_free_bytes() -> usize {
+    api::statistics().free_bytes as usize
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_unmapped_bytes() -> usize {
+    api::statistics().unmapped_bytes as usize
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_bytes_since_gc() -> usize {
+    api::statistics().allocated_since_cycle as usize
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_expl_freed_bytes_since_gc() -> usize {
+    api::statistics().freed_since_cycle as usize
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_total_bytes() -> usize {
+    api::statistics().allocated_bytes as usize
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_obtained_from_os_bytes() -> usize {
+    let now = api::statistics();
+    (now.committed_bytes + now.unmapped_bytes + now.metadata_bytes) as usize
+}
+
+/// Bytes of blocks that hold objects.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_memory_use() -> usize {
+    let now = api::statistics();
+    now.committed_bytes.saturating_sub(now.free_bytes) as usize
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_gc_no() -> usize {
+    api::statistics().cycles as usize
+}
+
+/// Marking threads beside the one that collects.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_parallel() -> c_int {
+    GC_parallel.load(Relaxed)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_heap_usage_safe(
+    heap: *mut usize,
+    free: *mut usize,
+    unmapped: *mut usize,
+    since_collection: *mut usize,
+    total: *mut usize,
+) {
+    let now = api::statistics();
+    for (variable, value) in [
+        (heap, now.committed_bytes),
+        (free, now.free_bytes),
+        (unmapped, now.unmapped_bytes),
+        (since_collection, now.allocated_since_cycle),
+        (total, now.allocated_bytes),
+    ] {
+        // SAFETY: null or a variable of the caller, says gc.h.
+        if let Some(variable) = unsafe { variable.as_mut() } {
+            *variable = value as usize;
+        }
+    }
+}
+
+/// `struct GC_prof_stats_s`, as words in its order.
+fn profile(now: &Statistics) -> [usize; 12] {
+    let since = now.allocated_since_cycle;
+    let reclaimed = now.allocated_bytes.saturating_sub(now.live_bytes).saturating_sub(since);
+    [
+        now.committed_bytes + now.unmapped_bytes,
+        now.free_bytes + now.unmapped_bytes,
+        now.unmapped_bytes,
+        since,
+        now.allocated_bytes.saturating_sub(since),
+        GC_non_gc_bytes.load(Relaxed) as u64,
+        GC_gc_no.load(Relaxed) as u64,
+        u64::from(GC_parallel.load(Relaxed).unsigned_abs()),
+        now.freed_since_cycle,
+        reclaimed,
+        now.freed_since_cycle,
+        now.committed_bytes + now.unmapped_bytes + now.metadata_bytes,
+    ]
+    .map(|value| value as usize)
+}
+
+/// Fills what fits into `bytes`; fields that this version does not know become all ones. Gives the
+/// bytes of known fields that were filled.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_prof_stats(result: *mut u8, bytes: usize) -> usize {
+    let values = profile(&api::statistics());
+    let known = bytes.min(size_of_val(&values));
+    // SAFETY: the caller's structure is `bytes` long, says gc.h.
+    unsafe {
+        core::ptr::copy_nonoverlapping(values.as_ptr().cast::<u8>(), result, known);
+        result.add(known).write_bytes(0xFF, bytes - known);
+    }
+    known
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_prof_stats_unsafe(result: *mut u8, bytes: usize) -> usize {
+    GC_get_prof_stats(result, bytes)
+}
+
+/// Times are always taken.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_start_performance_measurement() {}
+
+/// Milliseconds that the world was stopped, in all.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_full_gc_total_time() -> c_ulong {
+    api::statistics().pause_total_ns / 1_000_000
+}

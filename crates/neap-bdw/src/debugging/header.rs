@@ -1,0 +1,211 @@
+//! The header and trailer that the debugging allocator puts around an object: where it was
+//! allocated, and whether it was overrun. Leaks.
+//!
+//! Invariant: the program's pointer is `HEADER_BYTES` behind the object's start, and header and
+//! trailer hold marks made from that address until the object is freed. `look_for_leaks` runs world
+//! stopped and only fills a fixed table; the rest runs on any thread.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::core_api as api;
+use crate::failure::{Message, write_all};
+use crate::kinds::kind::no_memory;
+use crate::settings::variables::{GC_find_leak, variables};
+
+const WORD: usize = size_of::<usize>();
+/// Bytes before the program's pointer: a multiple of 16, so that alignment is kept.
+pub const HEADER_BYTES: usize = size_of::<Header>();
+variables! {
+    /// Bytes in front of an object of the debugging allocator.
+    GC_debug_header_size: usize = HEADER_BYTES;
+}
+
+const START_MARK: usize = 0xFEDC_EDCB_4E45_4150;
+const END_MARK: usize = 0xBCDE_CDEF_4E45_4150;
+
+/// What stands before the object.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Header {
+    file: *const c_char,
+    line: isize,
+    /// As asked for.
+    pub bytes: usize,
+    mark: usize,
+}
+
+fn end_of(object: usize, bytes: usize) -> *mut usize {
+    (object + bytes.next_multiple_of(WORD)) as *mut usize
+}
+
+/// Allocates room for header, object and trailer with `with`, fills these in, and gives the
+/// object's address.
+pub fn allocate(
+    bytes: usize,
+    file: *const c_char,
+    line: c_int,
+    with: impl FnOnce(usize) -> *mut c_void,
+) -> *mut c_void {
+    let Some(total) = bytes.checked_add(HEADER_BYTES + 2 * WORD).map(|sum| sum / WORD * WORD)
+    else {
+        return no_memory(bytes);
+    };
+    let base = with(total);
+    if base.is_null() {
+        return base;
+    }
+    let object = base as usize + HEADER_BYTES;
+    let header = Header { file, line: line as isize, bytes, mark: START_MARK ^ object };
+    // SAFETY: `total` bytes are ours, and the trailer ends within them.
+    unsafe {
+        base.cast::<Header>().write(header);
+        end_of(object, bytes).write(END_MARK ^ object);
+    }
+    object as *mut c_void
+}
+
+/// The header of an object of the debugging allocator, given the program's pointer to it.
+pub fn header_of(object: *const c_void) -> Option<Header> {
+    let info = api::object_at(object as usize)?;
+    let base = info.start.as_ptr() as usize;
+    if object as usize != base + HEADER_BYTES {
+        return None;
+    }
+    header_at(base, info.bytes)
+}
+
+/// The header at the start of an object of `total` bytes, if there is one.
+fn header_at(base: usize, total: usize) -> Option<Header> {
+    if total < HEADER_BYTES + WORD {
+        return None;
+    }
+    // SAFETY: a live object that is long enough; any bits make a header.
+    let header = unsafe { (base as *const Header).read() };
+    let fits = header.bytes <= total - HEADER_BYTES - WORD;
+    (header.mark == START_MARK ^ (base + HEADER_BYTES) && fits).then_some(header)
+}
+
+/// Whether the word behind the object is still what `allocate` wrote.
+pub fn is_intact(object: *const c_void, header: &Header) -> bool {
+    // SAFETY: `header_of` checked that the trailer lies in the object.
+    unsafe { end_of(object as usize, header.bytes).read() == END_MARK ^ object as usize }
+}
+
+/// `FILE:LINE` of an allocation, as text to print.
+struct Place {
+    file: *const c_char,
+    line: isize,
+}
+
+impl core::fmt::Display for Place {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        if self.file.is_null() {
+            return formatter.write_str("unknown place");
+        }
+        // SAFETY: gc.h has callers pass a NUL-terminated name that stays.
+        let file = unsafe { CStr::from_ptr(self.file) };
+        write!(formatter, "{}:{}", String::from_utf8_lossy(file.to_bytes()), self.line)
+    }
+}
+
+/// Says that something is wrong with a debug object.
+pub fn complain(function: &str, object: *const c_void, header: &Header, what: &str) {
+    let place = Place { file: header.file, line: header.line };
+    let message = Message::new(format_args!(
+        "{function}: object {object:p} of {} bytes, allocated at {place}, {what}\n",
+        header.bytes
+    ));
+    write_all(2, message.bytes());
+}
+
+#[derive(Clone, Copy)]
+struct Leak {
+    object: usize,
+    bytes: usize,
+    file: *const c_char,
+    line: isize,
+}
+
+const LEAKS: usize = 256;
+struct Leaks(UnsafeCell<[Leak; LEAKS]>);
+// SAFETY: written with the world stopped, read by the thread that collected before another
+// collection can begin.
+unsafe impl Sync for Leaks {}
+static FOUND: Leaks =
+    Leaks(UnsafeCell::new([Leak { object: 0, bytes: 0, file: core::ptr::null(), line: 0 }; LEAKS]));
+static FOUND_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// In leak-finding mode: notes the objects that the program neither reaches nor freed. World
+/// stopped, after marking.
+pub fn look_for_leaks() {
+    if GC_find_leak.load(Relaxed) == 0 {
+        return;
+    }
+    let mut count = 0;
+    api::for_each_object(&mut |base, total, _kind, marked| {
+        if marked {
+            return;
+        }
+        if count < LEAKS {
+            let header = header_at(base, total);
+            let leak = match header {
+                Some(header) => Leak {
+                    object: base + HEADER_BYTES,
+                    bytes: header.bytes,
+                    file: header.file,
+                    line: header.line,
+                },
+                None => Leak { object: base, bytes: total, file: core::ptr::null(), line: 0 },
+            };
+            // SAFETY: the world is stopped, and collections exclude each other.
+            unsafe { (*FOUND.0.get())[count] = leak };
+        }
+        count += 1;
+    });
+    FOUND_COUNT.store(count, Relaxed);
+}
+
+/// Prints what `look_for_leaks` noted. After the collection, world running.
+pub fn report_leaks() {
+    let count = FOUND_COUNT.swap(0, Relaxed);
+    for index in 0..count.min(LEAKS) {
+        // SAFETY: filled before; whoever collects next fills it with the world stopped, at worst
+        // mixing two reports.
+        let leak = unsafe { (*FOUND.0.get())[index] };
+        let place = Place { file: leak.file, line: leak.line };
+        let message = Message::new(format_args!(
+            "Leaked object {:#x} of {} bytes, allocated at {place}\n",
+            leak.object, leak.bytes
+        ));
+        write_all(2, message.bytes());
+    }
+    if count > LEAKS {
+        write_all(2, Message::new(format_args!("and {} more\n", count - LEAKS)).bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_is_as_long_as_gc_get_debug_header_size_of_the_original() {
+        assert_eq!(HEADER_BYTES, 32);
+    }
+
+    #[test]
+    fn overruns_break_the_trailer() {
+        let mut room = vec![0_usize; 16];
+        let base = room.as_mut_ptr();
+        let object = allocate(13, c"here.c".as_ptr(), 7, |_| base.cast());
+        let header = header_at(base as usize, 128).expect("just written");
+        assert_eq!((header.bytes, header.line), (13, 7));
+        assert!(is_intact(object, &header));
+        // SAFETY: the room is 128 bytes long.
+        unsafe { object.cast::<u8>().add(16).write(1) };
+        assert!(!is_intact(object, &header));
+        assert!(header_at(base as usize + 8, 120).is_none());
+    }
+}

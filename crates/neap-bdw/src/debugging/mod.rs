@@ -1,0 +1,7 @@
+//! What helps to find mistakes: the debugging allocator, what it puts around objects, and text.
+//!
+//! Invariant: as the crate's. Called from any thread of the program.
+
+pub mod allocator;
+pub mod header;
+pub mod printing;

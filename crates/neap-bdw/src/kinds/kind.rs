@@ -1,0 +1,308 @@
+//! Kinds of objects, the program's own included, and allocation by kind.
+//!
+//! Invariant: kinds 0 to 3 are pointer-free, normal, uncollectable and uncollectable pointer-free,
+//! as in Boehm's collector; others are appended and never change. Read without a lock, from any
+//! thread and in trace functions.
+
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use std::sync::Mutex;
+
+use crate::alloc::out_of_memory;
+use crate::core_api::{self as api, Kind, LayoutId, Shape, Tracer};
+use crate::failure::die;
+use crate::kinds::descriptors::{self, TAG_LENGTH, TAGS};
+use crate::kinds::disclaim;
+
+pub const PTRFREE: c_int = 0;
+pub const NORMAL: c_int = 1;
+pub const UNCOLLECTABLE: c_int = 2;
+pub const UNCOLLECTABLE_PTRFREE: c_int = 3;
+/// What objects of `gc_typed.h` count as: they have a layout each, not a kind.
+const TYPED: c_int = 4;
+const FIRST_OWN: usize = 5;
+const MAX_KINDS: usize = 64;
+/// A prefix that covers every object.
+const ALL_BYTES: usize = 1 << 46;
+
+/// How objects of an own kind are allocated: `LayoutId + 1`, or one of these. Pointer-free ones
+/// have no layout to tell them from kind 0.
+const WAY_CONSERVATIVE: u32 = u32::MAX;
+const WAY_LEAF: u32 = u32::MAX - 1;
+const WAY_ZEROED_LEAF: u32 = u32::MAX - 2;
+
+struct OwnKind {
+    descriptor: AtomicUsize,
+    way: AtomicU32,
+}
+
+static KINDS: [OwnKind; MAX_KINDS] =
+    [const { OwnKind { descriptor: AtomicUsize::new(0), way: AtomicU32::new(0) } }; MAX_KINDS];
+static COUNT: AtomicUsize = AtomicUsize::new(FIRST_OWN);
+/// One kind is made at a time. Never taken while the world is stopped.
+static MAKING: Mutex<()> = Mutex::new(());
+
+/// What `GC_new_kind` takes as the free lists of a kind. There are none here: an address that
+/// stands for them.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_new_free_list() -> *mut *mut c_void {
+    api::allocate(size_of::<usize>(), Kind::UncollectableLeaf).cast()
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_new_free_list_inner() -> *mut *mut c_void {
+    GC_new_free_list()
+}
+
+/// A kind whose objects are scanned by a descriptor, to which the object's size is added if
+/// `add_size` is not 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_new_kind(
+    _free_lists: *mut *mut c_void,
+    descriptor: usize,
+    add_size: c_int,
+    clear: c_int,
+) -> u32 {
+    let _one_at_a_time = MAKING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let index = COUNT.load(Relaxed);
+    if index >= MAX_KINDS {
+        die(format_args!("GC_new_kind: more than {} kinds", MAX_KINDS - FIRST_OWN));
+    }
+    let way = match (descriptor & TAGS, descriptor) {
+        // Longer than any object, so all of it; and each kind's own length, so that the layout
+        // tells the kind.
+        (TAG_LENGTH, _) if add_size != 0 => typed(Shape::Prefix { bytes: ALL_BYTES + index * 8 }),
+        (TAG_LENGTH, 0) if clear != 0 => WAY_ZEROED_LEAF,
+        (TAG_LENGTH, 0) => WAY_LEAF,
+        _ => typed(Shape::Function { function: trace, environment: index }),
+    };
+    KINDS[index].descriptor.store(descriptor, Relaxed);
+    KINDS[index].way.store(way, Relaxed);
+    COUNT.store(index + 1, Release);
+    index as u32
+}
+
+/// The way of a layout. Where there can be no more layouts more than asked is scanned, which
+/// `gc_mark.h` says is always right.
+fn typed(shape: Shape<'_>) -> u32 {
+    match api::layout(shape) {
+        Ok(LayoutId(id)) if id < WAY_ZEROED_LEAF - 1 => id + 1,
+        _ => WAY_CONSERVATIVE,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_new_kind_inner(
+    free_lists: *mut *mut c_void,
+    descriptor: usize,
+    add_size: c_int,
+    clear: c_int,
+) -> u32 {
+    GC_new_kind(free_lists, descriptor, add_size, clear)
+}
+
+/// Traces an object of an own kind.
+unsafe extern "C" fn trace(
+    object: *mut c_void,
+    bytes: usize,
+    kind: usize,
+    tracer: &mut Tracer<'_>,
+) {
+    let descriptor = KINDS[kind].descriptor.load(Relaxed);
+    // SAFETY: the core traces objects of this kind only with it, and passes their size.
+    unsafe { descriptors::scan(object as usize, bytes, descriptor, tracer) };
+}
+
+/// The own kind of this number.
+fn own(kind: c_int) -> Option<&'static OwnKind> {
+    let index = usize::try_from(kind).ok().filter(|&index| index >= FIRST_OWN)?;
+    (index < COUNT.load(Acquire)).then(|| &KINDS[index])
+}
+
+/// Whether there is such a kind.
+pub fn exists(kind: c_int) -> bool {
+    (PTRFREE..=TYPED).contains(&kind) || own(kind).is_some()
+}
+
+fn allocate_zeroed_leaf(bytes: usize) -> *mut c_void {
+    let object = api::allocate(bytes, Kind::Leaf);
+    if !object.is_null() {
+        // SAFETY: at least `bytes` are ours.
+        unsafe { object.write_bytes(0, bytes) };
+    }
+    object.cast()
+}
+
+/// Allocates without asking for the kind's disclaim procedure.
+fn allocate_plain(bytes: usize, kind: c_int) -> *mut c_void {
+    match kind {
+        PTRFREE => api::allocate(bytes, Kind::Leaf).cast(),
+        // Without a descriptor typed objects are conservative.
+        NORMAL | TYPED => api::allocate(bytes, Kind::Conservative).cast(),
+        UNCOLLECTABLE => api::allocate(bytes, Kind::Uncollectable).cast(),
+        UNCOLLECTABLE_PTRFREE => api::allocate(bytes, Kind::UncollectableLeaf).cast(),
+        _ => match own(kind).map(|own| own.way.load(Relaxed)) {
+            Some(WAY_CONSERVATIVE) => api::allocate(bytes, Kind::Conservative).cast(),
+            Some(WAY_LEAF) => api::allocate(bytes, Kind::Leaf).cast(),
+            Some(WAY_ZEROED_LEAF) => allocate_zeroed_leaf(bytes),
+            Some(way) => api::allocate_typed(bytes, LayoutId(way - 1)).cast(),
+            None => die(format_args!(
+                "GC_generic_malloc: there is no kind {kind}; make it with GC_new_kind"
+            )),
+        },
+    }
+}
+
+/// An object of a kind, GC_I_PTRFREE and GC_I_NORMAL included.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_generic_malloc(bytes: usize, kind: c_int) -> *mut c_void {
+    disclaim::watch_object(allocate_plain(bytes, kind), kind)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_generic_malloc_ignore_off_page(bytes: usize, kind: c_int) -> *mut c_void {
+    GC_generic_malloc(bytes, kind)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_kind(bytes: usize, kind: c_int) -> *mut c_void {
+    GC_generic_malloc(bytes, kind)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_kind_global(bytes: usize, kind: c_int) -> *mut c_void {
+    GC_generic_malloc(bytes, kind)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_generic_or_special_malloc(bytes: usize, kind: c_int) -> *mut c_void {
+    GC_generic_malloc(bytes, kind)
+}
+
+/// An object that lives until it is freed. One of an own kind is scanned whole, a superset of what
+/// its descriptor says.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> *mut c_void {
+    let way = own(kind).map_or(WAY_CONSERVATIVE, |own| own.way.load(Relaxed));
+    match (kind, way) {
+        (PTRFREE | UNCOLLECTABLE_PTRFREE, _) | (_, WAY_LEAF) => {
+            api::allocate(bytes, Kind::UncollectableLeaf).cast()
+        }
+        _ => api::allocate(bytes, Kind::Uncollectable).cast(),
+    }
+}
+
+/// Bytes of objects that one call of `GC_malloc_many` gives: a page, as in Boehm's collector.
+const MANY_BYTES: usize = 4096;
+/// Objects that one call gives where it has to keep them alive itself, on the caller's stack, of
+/// which there may be little.
+const MOST_OBJECTS: usize = 128;
+
+/// Some objects of one size, linked through their first words, zero but for that if they are
+/// scanned. Without a byte behind their end: gc_inline.h has the caller ask for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_generic_malloc_many(bytes: usize, kind: c_int, result: *mut *mut c_void) {
+    link_many(api::without_past_end(bytes.max(size_of::<usize>())), kind, result);
+}
+
+fn link_many(bytes: usize, kind: c_int, result: *mut *mut c_void) {
+    let count = (MANY_BYTES / bytes).max(1);
+    // The kinds that language runtimes take by the million get loops of their own, with the core's
+    // fast path inside.
+    match kind {
+        NORMAL if !disclaim::in_use() => link_scanned(bytes, count, result),
+        PTRFREE if !disclaim::in_use() => {
+            link_any(count, result, || api::allocate(bytes, Kind::Leaf).cast())
+        }
+        _ => link_any(count, result, || GC_generic_malloc(bytes, kind)),
+    }
+}
+
+/// A list of conservative objects: each keeps the next alive, and the first is on our stack.
+fn link_scanned(bytes: usize, count: usize, result: *mut *mut c_void) {
+    let allocate = || api::allocate(bytes, Kind::Conservative).cast::<*mut u8>();
+    let first = allocate();
+    let mut last = first;
+    for _ in 1..count {
+        if last.is_null() {
+            break;
+        }
+        let object = allocate();
+        // SAFETY: each object has a word, and nobody else knows it yet.
+        unsafe { last.write(object.cast()) };
+        last = object;
+    }
+    // SAFETY: the caller's variable, says gc_inline.h.
+    unsafe { result.write_volatile(first.cast()) };
+    // The first object stays in this frame up to here: another thread may have collected meanwhile.
+    core::hint::black_box(first);
+}
+
+/// A list of objects that do not keep each other alive by their links.
+#[inline(always)]
+fn link_any(count: usize, result: *mut *mut c_void, allocate: impl Fn() -> *mut c_void) {
+    // Alive by this array on the stack, until the caller has the list.
+    let mut objects = [const { MaybeUninit::<*mut c_void>::uninit() }; MOST_OBJECTS];
+    let mut next = null_mut();
+    for slot in objects.iter_mut().take(count) {
+        let object = allocate();
+        if object.is_null() {
+            break;
+        }
+        slot.write(object);
+        // SAFETY: each object has a word, and nobody else knows it yet.
+        unsafe { object.cast::<*mut c_void>().write(next) };
+        next = object;
+    }
+    // SAFETY: the caller's variable, says gc_inline.h.
+    unsafe { result.write_volatile(next) };
+    // The array is scanned up to here: another thread may have collected since the last object was
+    // allocated.
+    core::hint::black_box(&objects);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
+    let mut list = null_mut();
+    link_many(bytes.max(size_of::<usize>()), NORMAL, &mut list);
+    list
+}
+
+/// Kind and size of an object, given its start.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_kind_and_size(object: *const c_void, bytes: *mut usize) -> c_int {
+    let Some(info) = api::object_at(object as usize) else {
+        die(format_args!("GC_get_kind_and_size({object:p}): no object of this collector"))
+    };
+    if !bytes.is_null() {
+        // SAFETY: the caller's variable, says gc_mark.h.
+        unsafe { *bytes = info.bytes };
+    }
+    match info.layout {
+        Some(LayoutId(id)) => (FIRST_OWN..COUNT.load(Acquire))
+            .find(|&index| KINDS[index].way.load(Relaxed) == id + 1)
+            .map_or(TYPED, |index| index as c_int),
+        None => match info.kind {
+            Kind::Leaf => PTRFREE,
+            Kind::Conservative => NORMAL,
+            Kind::Uncollectable => UNCOLLECTABLE,
+            Kind::UncollectableLeaf => UNCOLLECTABLE_PTRFREE,
+        },
+    }
+}
+
+/// Bytes that a request for `bytes` takes; all ones beyond the sizes of small objects.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_size_map_at(bytes: c_int) -> usize {
+    /// Largest size in the map of Boehm's collector.
+    const LARGEST: c_int = 2048;
+    if (0..=LARGEST).contains(&bytes) { api::cell_bytes(bytes as usize) } else { usize::MAX }
+}
+
+/// For callers that have already asked for the memory: what the out-of-memory function says.
+pub fn no_memory(bytes: usize) -> *mut c_void {
+    // SAFETY: as the core would call it.
+    unsafe { out_of_memory(bytes) }
+}

@@ -1,0 +1,174 @@
+//! `gc_typed.h`: objects of which a descriptor says where their pointers are.
+//!
+//! Invariant: a descriptor and a size always give the same layout, made once and remembered for
+//! ever. Lookups take no lock.
+
+use core::ffi::c_void;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering::*};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use crate::core_api::{self as api, Kind, LayoutId, Shape, Tracer};
+use crate::kinds::descriptors::{self, Meaning};
+use crate::kinds::kind::no_memory;
+
+const WORD: usize = size_of::<usize>();
+/// Objects up to so many words get a bitmap of their exact size; larger ones are scanned by the
+/// descriptor.
+const BITMAP_WORDS: usize = 512;
+
+/// How to allocate for one descriptor and size.
+#[derive(Clone, Copy)]
+enum Way {
+    Conservative,
+    ZeroedLeaf,
+    Typed(LayoutId),
+}
+
+struct Entry {
+    descriptor: usize,
+    words: usize,
+    way: Way,
+}
+
+/// Direct-mapped and lock-free: what was asked for last in each slot. Entries are leaked, once per
+/// descriptor and size.
+static CACHE: [AtomicPtr<Entry>; 256] = [const { AtomicPtr::new(null_mut()) }; 256];
+/// All entries. Never taken while the world is stopped.
+static ALL: Mutex<BTreeMap<(usize, usize), &'static Entry>> = Mutex::new(BTreeMap::new());
+
+fn way(descriptor: usize, words: usize) -> Way {
+    let mixed = (descriptor ^ words.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let slot = &CACHE[mixed >> 56];
+    let cached = slot.load(Acquire);
+    // SAFETY: non-null slots hold leaked entries.
+    if let Some(entry) = unsafe { cached.as_ref() }
+        && entry.descriptor == descriptor
+        && entry.words == words
+    {
+        return entry.way;
+    }
+    let mut all = ALL.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let entry: &'static Entry = all.entry((descriptor, words)).or_insert_with(|| {
+        Box::leak(Box::new(Entry { descriptor, words, way: make_way(descriptor, words) }))
+    });
+    slot.store((&raw const *entry).cast_mut(), Release);
+    entry.way
+}
+
+fn make_way(descriptor: usize, words: usize) -> Way {
+    let made = match descriptors::meaning(descriptor) {
+        Meaning::Prefix(0) => return Way::ZeroedLeaf,
+        Meaning::Prefix(bytes) if bytes >= words * WORD => return Way::Conservative,
+        Meaning::Prefix(bytes) => api::layout(Shape::Prefix { bytes }),
+        Meaning::ShortBitmap(bits) if words <= BITMAP_WORDS => {
+            let mut map = vec![0_u64; words.div_ceil(64)];
+            map[0] = (bits as u64).reverse_bits();
+            bitmap(words, &mut map)
+        }
+        Meaning::LongBitmap(bits) if words <= BITMAP_WORDS => {
+            let mut map = vec![0_u64; words.div_ceil(64)];
+            let common = map.len().min(bits.len());
+            map[..common].copy_from_slice(&bits[..common]);
+            bitmap(words, &mut map)
+        }
+        _ => api::layout(Shape::Function { function: trace, environment: descriptor }),
+    };
+    // The conservative approximation that gc_typed.h promises where there is no room for more.
+    made.map_or(Way::Conservative, Way::Typed)
+}
+
+/// A layout of `words` words; bits beyond them are cleared.
+fn bitmap(words: usize, map: &mut [u64]) -> Result<LayoutId, api::LayoutError> {
+    if !words.is_multiple_of(64)
+        && let Some(last) = map.last_mut()
+    {
+        *last &= (1 << (words % 64)) - 1;
+    }
+    api::layout(Shape::Bitmap { element_words: words, bits: map })
+}
+
+/// Traces an object by its descriptor.
+unsafe extern "C" fn trace(
+    object: *mut c_void,
+    bytes: usize,
+    descriptor: usize,
+    tracer: &mut Tracer<'_>,
+) {
+    // SAFETY: the object was allocated with this descriptor, and the core passes its size.
+    unsafe { descriptors::scan(object as usize, bytes, descriptor, tracer) };
+}
+
+/// `bits`: as many bits as `length` says, word i of the object in bit i.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_make_descriptor(bits: *const usize, length: usize) -> usize {
+    if length == 0 {
+        return 0;
+    }
+    // SAFETY: the array covers `length` bits, says gc_typed.h; usize is u64 on the machines this
+    // library is for.
+    let bits = unsafe { core::slice::from_raw_parts(bits.cast::<u64>(), length.div_ceil(64)) };
+    descriptors::from_bits(bits, length)
+}
+
+fn allocate(bytes: usize, way: Way) -> *mut c_void {
+    match way {
+        Way::Conservative => api::allocate(bytes, Kind::Conservative).cast(),
+        Way::Typed(layout) => api::allocate_typed(bytes, layout).cast(),
+        Way::ZeroedLeaf => {
+            let object = api::allocate(bytes, Kind::Leaf);
+            if !object.is_null() {
+                // SAFETY: at least `bytes` are ours.
+                unsafe { object.write_bytes(0, bytes) };
+            }
+            object.cast()
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_explicitly_typed(bytes: usize, descriptor: usize) -> *mut c_void {
+    allocate(bytes, way(descriptor, bytes.div_ceil(WORD).max(1)))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_malloc_explicitly_typed_ignore_off_page(
+    bytes: usize,
+    descriptor: usize,
+) -> *mut c_void {
+    GC_malloc_explicitly_typed(bytes, descriptor)
+}
+
+/// An array: each element is scanned by the descriptor.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_calloc_explicitly_typed(
+    count: usize,
+    element_bytes: usize,
+    descriptor: usize,
+) -> *mut c_void {
+    let Some(bytes) = count.checked_mul(element_bytes) else {
+        return no_memory(usize::MAX);
+    };
+    let words = element_bytes / WORD;
+    if words == 0 || words > BITMAP_WORDS || !element_bytes.is_multiple_of(WORD) {
+        // No bitmap of whole words describes such an element; scanning all of it is always right.
+        return api::allocate(bytes, Kind::Conservative).cast();
+    }
+    allocate(bytes, array_way(descriptor, words))
+}
+
+/// As `way`, for elements: what repeats is a bitmap, so a prefix has to become one.
+fn array_way(descriptor: usize, words: usize) -> Way {
+    match descriptors::meaning(descriptor) {
+        Meaning::Prefix(bytes) if bytes != 0 && bytes < words * WORD => {
+            let mut bits = vec![0_u64; words.div_ceil(64)];
+            for index in 0..bytes / WORD {
+                bits[index / 64] |= 1 << (index % 64);
+            }
+            way(descriptors::encode(&bits, words), words)
+        }
+        Meaning::Procedure { .. } | Meaning::PerObject(_) => Way::Conservative,
+        _ => way(descriptor, words),
+    }
+}

@@ -1,0 +1,184 @@
+//! Finalizers of the ABI: registration in the four orders, and when they run.
+//!
+//! Invariant: finalizers run on a thread of the program, with no lock held: after a collection on
+//! the thread that caused it, unless `GC_finalize_on_demand` is set, in `GC_invoke_finalizers`
+//! otherwise. Automatic runs do not nest on a thread.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::*};
+
+use crate::core_api::{
+    self as api,
+    finalizer::{self, Finalizer, Order},
+    functions::AtomicFunction,
+};
+use crate::failure::{die, warn};
+use crate::settings::variables::{
+    GC_finalize_on_demand, GC_finalizer_notifier, GC_gc_no, accessors,
+};
+
+pub type GC_finalization_proc = unsafe extern "C" fn(*mut c_void, *mut c_void);
+
+/// Registers (or with a null function removes) for the object that starts at `object`; stores the
+/// former function and data where asked to.
+pub fn register(
+    object: *mut c_void,
+    function: Option<GC_finalization_proc>,
+    data: *mut c_void,
+    old_function: *mut Option<GC_finalization_proc>,
+    old_data: *mut *mut c_void,
+    order: Order,
+) {
+    // What is not collected is never finalized: gc.h has such calls do nothing.
+    let former = match api::object_at(object as usize) {
+        None => None,
+        Some(info) => {
+            let new = function.map(|function| Finalizer { function, data, order });
+            match finalizer::set(info.start.as_ptr() as usize, new) {
+                Ok(former) => former,
+                Err(_) => {
+                    warn(
+                        c"Neap: no memory to register a finalizer for 0x%lx\n".as_ptr(),
+                        object as usize,
+                    );
+                    return;
+                }
+            }
+        }
+    };
+    // SAFETY: variables of the caller where they are not null, says gc.h.
+    unsafe {
+        if let Some(variable) = old_function.as_mut() {
+            *variable = former.map(|former| former.function);
+        }
+        if let Some(variable) = old_data.as_mut() {
+            *variable = former.map_or(core::ptr::null_mut(), |former| former.data);
+        }
+    }
+}
+
+macro_rules! registrations {
+    ($($(#[$meta:meta])* $name:ident: $order:expr;)*) => {
+        $(
+            $(#[$meta])*
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $name(
+                object: *mut c_void,
+                function: Option<GC_finalization_proc>,
+                data: *mut c_void,
+                old_function: *mut Option<GC_finalization_proc>,
+                old_data: *mut *mut c_void,
+            ) {
+                register(object, function, data, old_function, old_data, $order);
+            }
+        )*
+    };
+}
+
+registrations! {
+    /// Not while another finalizable object reaches it.
+    GC_register_finalizer: Order::Topological;
+    /// As above; pointers from the object to itself do not count.
+    GC_register_finalizer_ignore_self: Order::IgnoreSelf;
+    /// As soon as it is unreachable, cycles or not.
+    GC_register_finalizer_no_order: Order::NoOrder;
+    /// Not while any other finalizable object reaches it, unordered ones included.
+    GC_register_finalizer_unreachable: Order::Unreachable;
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_should_invoke_finalizers() -> c_int {
+    (finalizer::ready() != 0).into()
+}
+
+/// Runs what is ready on this thread; gives how many ran.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_invoke_finalizers() -> c_int {
+    finalizer::run_ready() as c_int
+}
+
+/// Runs all finalizers, those of live objects too: for the end of a program.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_finalize_all() {
+    while finalizer::make_all_ready() + finalizer::ready() > 0 {
+        finalizer::run_ready();
+    }
+}
+
+/// The threads that run finalizers automatically, so that those do not nest; 0 where free. More at
+/// once leave it to the others.
+static RUNNING: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
+
+/// The collection that the notifier was last called for.
+static NOTIFIED: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// After a collection, on the thread that caused it: runs what is ready, or tells the program that
+/// it should.
+pub fn after_collection() {
+    if finalizer::ready() == 0 {
+        return;
+    }
+    if GC_finalize_on_demand.load(Relaxed) != 0 {
+        let collection = GC_gc_no.load(Relaxed);
+        if let Some(notifier) = GC_finalizer_notifier.get()
+            && NOTIFIED.swap(collection, Relaxed) != collection
+        {
+            notifier();
+        }
+        return;
+    }
+    // SAFETY: no preconditions.
+    let this_thread = unsafe { libc::pthread_self() } as usize;
+    if RUNNING.iter().any(|slot| slot.load(Relaxed) == this_thread) {
+        // We are called from an allocation inside a finalizer: the loop outside runs these too.
+        return;
+    }
+    let free = |slot: &&AtomicUsize| slot.compare_exchange(0, this_thread, AcqRel, Relaxed).is_ok();
+    if let Some(slot) = RUNNING.iter().find(free) {
+        finalizer::run_ready();
+        slot.store(0, Release);
+    }
+}
+
+/// The child of a fork has one thread; what the others were doing is over.
+pub fn forget_other_threads() {
+    // SAFETY: no preconditions.
+    let this_thread = unsafe { libc::pthread_self() } as usize;
+    for slot in &RUNNING {
+        if slot.load(Relaxed) != this_thread {
+            slot.store(0, Relaxed);
+        }
+    }
+}
+
+static AWAIT_PROCEDURE: AtomicFunction<finalizer::ReadyObserver> = AtomicFunction::none();
+
+/// Told of each object that is queued for finalization, world stopped.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_await_finalize_proc(procedure: Option<finalizer::ReadyObserver>) {
+    AWAIT_PROCEDURE.set(procedure);
+    finalizer::set_ready_observer(procedure);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_await_finalize_proc() -> Option<finalizer::ReadyObserver> {
+    AWAIT_PROCEDURE.get()
+}
+
+/// How much a finalizer counts for when the next collection is due. Kept; the core's pacing counts
+/// bytes only.
+static BYTES_PER_FINALIZER: AtomicUsize = AtomicUsize::new(10_000);
+accessors! {
+    GC_set_allocd_bytes_per_finalizer, GC_get_allocd_bytes_per_finalizer:
+        usize => BYTES_PER_FINALIZER;
+}
+
+/// Ends the program where it names an object that is none.
+pub fn object_start(function: &str, pointer: *const c_void) -> usize {
+    match api::object_at(pointer as usize) {
+        Some(info) => info.start.as_ptr() as usize,
+        None => die(format_args!(
+            "{function}({pointer:p}): no object of this collector; pass a pointer into one"
+        )),
+    }
+}

@@ -1,0 +1,66 @@
+//! What the `GC_*` environment variables ask for, handed to who does it.
+//!
+//! Invariant: an option that the user set by its `NEAP_*` name is never overridden. Applied once,
+//! when the library is loaded. `docs/boehm.md` has the table.
+
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::collections::collect::{
+    self, GC_set_force_unmap_on_gcollect, GC_set_free_space_divisor,
+};
+use crate::core_api as api;
+use crate::settings::environment::{bytes_of, set, set_number, user_has_set};
+use crate::settings::variables::{GC_dont_gc, GC_find_leak, GC_parallel};
+use crate::unsupported::{self, Feature};
+
+/// Bytes that the heap has at first, for `GC_init`.
+static INITIAL_HEAP: AtomicUsize = AtomicUsize::new(0);
+
+pub fn initial_heap() -> usize {
+    INITIAL_HEAP.load(Relaxed)
+}
+
+/// Reads all of them.
+pub fn apply() {
+    if let Some(size) = bytes_of(c"GC_INITIAL_HEAP_SIZE") {
+        INITIAL_HEAP.store(size, Relaxed);
+    }
+    if let Some(size) = bytes_of(c"GC_MAXIMUM_HEAP_SIZE")
+        && !user_has_set(c"NEAP_MAX_HEAP")
+    {
+        set_number(b"max_heap", size);
+    }
+    for name in [c"GC_MARKERS", c"GC_NPROCS"] {
+        if let Some(count) = bytes_of(name).filter(|&count| count > 0) {
+            if !user_has_set(c"NEAP_MARKERS") {
+                set_number(b"markers", count);
+                GC_parallel.store(count as i32 - 1, Relaxed);
+            }
+            break;
+        }
+    }
+    if let Some(divisor) = bytes_of(c"GC_FREE_SPACE_DIVISOR") {
+        GC_set_free_space_divisor(divisor);
+    }
+    if user_has_set(c"GC_DONT_GC") {
+        GC_dont_gc.store(1, Relaxed);
+        api::disable();
+    }
+    if user_has_set(c"GC_FIND_LEAK") {
+        GC_find_leak.store(1, Relaxed);
+    }
+    if user_has_set(c"GC_FORCE_UNMAP_ON_GCOLLECT") {
+        GC_set_force_unmap_on_gcollect(1);
+    }
+    if user_has_set(c"GC_DUMP_REGULARLY") {
+        collect::DUMP_REGULARLY.store(1, Relaxed);
+    }
+    let wants_statistics =
+        user_has_set(c"GC_PRINT_STATS") || user_has_set(c"GC_PRINT_VERBOSE_STATS");
+    if wants_statistics && !user_has_set(c"NEAP_LOG") {
+        set(b"log", b"cycles");
+    }
+    if user_has_set(c"GC_LOG_FILE") {
+        unsupported::say_once(Feature::LogFile);
+    }
+}

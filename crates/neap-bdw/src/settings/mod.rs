@@ -1,0 +1,8 @@
+//! Settings: exported variables, their setters and getters, and the `GC_*` environment.
+//!
+//! Invariant: as the crate's. Called from any thread of the program.
+
+pub mod apply_environment;
+pub mod environment;
+pub mod unused;
+pub mod variables;

@@ -1,0 +1,145 @@
+//! `neap run`: puts Neap's libgc.so.1 under a program, and becomes that program.
+//!
+//! The library's folder goes first in LD_LIBRARY_PATH, so that the program and whatever it starts
+//! find ours. Where that would not be enough the library is preloaded as well: where DT_RPATH leads
+//! to another one, and where our functions would come after the C library's of the same name
+//! (thread creation is one of them), as for libraries that are needed by other libraries or opened
+//! later.
+//!
+//! Invariant: `execve` replaces this process, so that signals, terminal and exit status are the
+//! program's own; not so with `--top`, where the program is a child. Single-threaded. Called by
+//! `main`.
+
+use crate::prefix::Prefix;
+use crate::run::libraries::{LIBGC, Refusal, Uses, exports, uses};
+use crate::shell::quote;
+use crate::{Failure, option_table};
+mod libraries;
+mod program;
+mod top;
+
+use clap::ArgMatches;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+const PRELOAD: &str = "LD_PRELOAD";
+/// A function that Neap defines in the C library's place.
+const INTERPOSED: &str = "pthread_create";
+
+/// Runs the program that the command line names, in this one's place; returns if it cannot, if it
+/// only had to show, or, with `--top`, with the program's exit status.
+pub fn run(matches: &ArgMatches) -> Result<u8, Failure> {
+    let mut words = matches.get_many::<OsString>("program").into_iter().flatten();
+    let name = words.next().ok_or_else(|| Failure::usage("no PROGRAM to run"))?;
+    let prefix = Prefix::find()?;
+    let search_path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    let file = program::find(name, &search_path)?;
+    let loaded = program::loaded(&file, &search_path)?;
+    let why_preload = judge(&loaded, &prefix, matches.get_flag("any"))?;
+    let mut variables = option_table::variables(matches);
+    variables.extend(loader_variables(&prefix, why_preload.is_some())?);
+    if matches.get_flag("show") {
+        show(&variables, why_preload);
+        return Ok(0);
+    }
+    let mut command = Command::new(&file);
+    command.arg0(name).args(words).envs(variables);
+    if matches.get_flag("top") {
+        return top::run(command);
+    }
+    let error = command.exec();
+    Err(Failure::cannot_run(format!("{}: {error}", file.display())))
+}
+
+/// Whether the file that will be loaded can run on Neap; and if preloading is needed, why.
+fn judge(file: &Path, prefix: &Prefix, any: bool) -> Result<Option<&'static str>, Failure> {
+    let shown = file.display();
+    if program::gains_rights(file) {
+        return Err(Failure::usage(format!(
+            "{shown} runs with more rights than you have (set-user-id, set-group-id or capabilities); \
+             the system then ignores LD_LIBRARY_PATH, and Neap cannot be put under it. Run it as the \
+             user it belongs to"
+        )));
+    }
+    let library_path = std::env::var_os(LIBRARY_PATH).unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&library_path).collect();
+    let found = match uses(file, &folders) {
+        Ok(Uses::No) | Err(_) if any => return Ok(None),
+        Ok(found) => found,
+        Err(Refusal::Static) => {
+            return Err(Failure::usage(format!(
+                "{shown} is statically linked: it has its libgc, if any, inside. Link it with \
+                 {LIBGC} to run it on Neap"
+            )));
+        }
+        Err(Refusal::OtherMachine) => {
+            return Err(Failure::usage(format!(
+                "{shown} is for another kind of processor than this Neap ({})",
+                std::env::consts::ARCH
+            )));
+        }
+        Err(Refusal::NotElf(reason)) => {
+            return Err(Failure::cannot_run(format!(
+                "{shown} is neither an ELF program nor a script with #! ({reason})"
+            )));
+        }
+    };
+    let interposes = || exports(&prefix.drop_in(), INTERPOSED);
+    match found {
+        Uses::Links { fixed: Some(_), .. } => Ok(Some("DT_RPATH leads to another libgc.so.1")),
+        Uses::Links { before_libc: false, .. } if interposes() => {
+            Ok(Some("libgc.so.1 comes after libc.so.6, and has functions to put in its place"))
+        }
+        Uses::Opens if interposes() => {
+            Ok(Some("libgc.so.1 is opened late, and has functions to put in libc.so.6's place"))
+        }
+        Uses::Links { .. } | Uses::Opens => Ok(None),
+        Uses::No => Err(Failure::usage(format!(
+            "{shown} does not use libgc ({LIBGC}): neither it nor a library that it loads needs it. \
+             If it starts programs that do, use `neap run --any -- …`"
+        ))),
+    }
+}
+
+/// What the loader has to be told.
+fn loader_variables(prefix: &Prefix, preload: bool) -> Result<Vec<(String, OsString)>, Failure> {
+    let folder = prefix.drop_in_folder();
+    let library = prefix.drop_in();
+    let separates = |byte: &u8| b":;".contains(byte) || (preload && byte.is_ascii_whitespace());
+    if folder.as_os_str().as_bytes().iter().any(separates) {
+        return Err(Failure::usage(format!(
+            "{} has a character in its name that the loader takes for a separator; install Neap in \
+             another folder",
+            folder.display()
+        )));
+    }
+    let mut variables = vec![(LIBRARY_PATH.to_owned(), before(folder.as_os_str(), LIBRARY_PATH))];
+    if preload {
+        variables.push((PRELOAD.to_owned(), before(library.as_os_str(), PRELOAD)));
+    }
+    Ok(variables)
+}
+
+/// `first`, and what the variable holds after it.
+fn before(first: &OsStr, variable: &str) -> OsString {
+    let mut value = first.to_owned();
+    if let Some(rest) = std::env::var_os(variable).filter(|rest| !rest.is_empty()) {
+        value.push(":");
+        value.push(rest);
+    }
+    value
+}
+
+/// Prints the variables as a shell would take them.
+fn show(variables: &[(String, OsString)], why_preload: Option<&str>) {
+    for (name, value) in variables {
+        println!("{name}={}", quote(&value.to_string_lossy()));
+    }
+    if let Some(reason) = why_preload {
+        println!("# preloaded because {reason}");
+    }
+}

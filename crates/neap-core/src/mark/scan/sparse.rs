@@ -1,0 +1,130 @@
+//! The conservative scan for ranges in which hardly any word is a pointer, as static data are:
+//! eight words at a time are asked whether one of them lies in the heap, where the processor has
+//! AVX2.
+//!
+//! Invariant: finds what `scan` finds, in the same order; the test compares them. Words are read by
+//! an instruction of our own, since the program may be writing them and other frames' variables lie
+//! between. Called by markers, for roots.
+//!
+//! # Safety
+//!
+//! Reads a range that the caller promises to be readable, eight words at a time, by assembly: the
+//! program may be writing them, and no reference to them is made. The instructions are used only
+//! where the processor was found to have them.
+
+#![allow(unsafe_code)]
+
+use core::arch::asm;
+use core::arch::x86_64::{
+    __m256i, _mm256_cmpgt_epi64, _mm256_or_si256, _mm256_set1_epi64x, _mm256_sub_epi64,
+    _mm256_testz_si256,
+};
+
+use crate::addr::WORD_BYTES;
+use crate::mark::scan::conservative::scan;
+
+/// Words looked at together.
+const TOGETHER: usize = 8;
+
+/// As [`scan`].
+///
+/// # Safety
+/// As [`scan`].
+pub unsafe fn scan_sparse(
+    low: usize,
+    high: usize,
+    base: usize,
+    length: usize,
+    found: impl FnMut(usize),
+) {
+    if std::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has what it takes; the caller's promise.
+        unsafe { scan_eight(low, high, base, length, found) }
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { scan(low, high, base, length, found) }
+    }
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn scan_eight(
+    low: usize,
+    high: usize,
+    base: usize,
+    length: usize,
+    mut found: impl FnMut(usize),
+) {
+    const TOP: usize = 1 << (usize::BITS - 1);
+    // There are comparisons of signed words only: both sides are moved by half of all words.
+    let (from, below) = (
+        _mm256_set1_epi64x(base.wrapping_sub(TOP) as i64),
+        _mm256_set1_epi64x((length ^ TOP) as i64),
+    );
+    let mut at = low;
+    while high - at >= TOGETHER * WORD_BYTES {
+        let (one, other): (__m256i, __m256i);
+        // SAFETY: eight words that the caller's range has left.
+        unsafe {
+            asm!(
+                "vmovdqu {one}, [{at}]",
+                "vmovdqu {other}, [{at} + 32]",
+                one = out(ymm_reg) one,
+                other = out(ymm_reg) other,
+                at = in(reg) at,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        let inside = |words| _mm256_cmpgt_epi64(below, _mm256_sub_epi64(words, from));
+        let any = _mm256_or_si256(inside(one), inside(other));
+        if _mm256_testz_si256(any, any) == 0 {
+            // SAFETY: the same eight words.
+            unsafe { scan(at, at + TOGETHER * WORD_BYTES, base, length, &mut found) };
+        }
+        at += TOGETHER * WORD_BYTES;
+    }
+    // SAFETY: the rest of the caller's range.
+    unsafe { scan(at, high, base, length, found) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_the_other_finds() {
+        let mut seed = 9_u64;
+        let mut next = || {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize
+        };
+        for (base, length) in [(0x1000, 0x2000), (usize::MAX - 0x1fff, 0x1000), (1 << 63, 1 << 40)]
+        {
+            for count in [0, 1, 7, 8, 9, 64, 1003] {
+                // Edges, what lies beyond them, and words of the other half.
+                let words: Vec<usize> = (0..count)
+                    .map(|_| match next() % 8 {
+                        0 => base,
+                        1 => base + (length - 1),
+                        2 => base.wrapping_add(length),
+                        3 => base.wrapping_sub(1),
+                        4 => base + next() % length,
+                        5 => usize::MAX - next() % 3,
+                        _ => next() % 3,
+                    })
+                    .collect();
+                let low = words.as_ptr() as usize;
+                let high = low + count * WORD_BYTES;
+                let (mut these, mut those) = (Vec::new(), Vec::new());
+                // SAFETY: the slice is readable.
+                unsafe {
+                    scan_sparse(low, high, base, length, |word| these.push(word));
+                    scan(low, high, base, length, |word| those.push(word));
+                }
+                assert_eq!(these, those);
+                assert!(count < 64 || !these.is_empty());
+            }
+        }
+    }
+}

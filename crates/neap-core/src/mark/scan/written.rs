@@ -1,0 +1,115 @@
+//! Scanning again what lies on written pages: the marked objects there may point to what marking
+//! has not seen.
+//!
+//! Invariant: every word of a marked object on the pages is looked at after the pages were armed
+//! again (`[watch.inv.rearm-before-scan]`). What is not marked yet will be scanned as a whole
+//! should it be marked. Called by the marker that owns the cycle's grey stack.
+//!
+//! # Safety
+//!
+//! Reads parts of marked objects on written pages: they lie in allocated cells, which stay readable
+//! while a cycle marks.
+
+#![allow(unsafe_code)]
+
+use core::ops::Range;
+
+use crate::addr::{Address, CellIndex, GRANULE_BYTES, Granule, PAGE_BYTES};
+use crate::heap::blocks::header::{Header, State};
+use crate::heap::kind::Scan;
+use crate::heap::lookup::Cell;
+use crate::mark::drain::Marker;
+use crate::mark::entry::Entry;
+
+/// Words between a prefetch and the next look. Larger: hides longer latencies; smaller: prefetched
+/// lines are still there.
+const AHEAD: usize = 8;
+
+impl Marker<'_> {
+    /// Scans the marked objects on the pages of `range`, which lies in the heap; large conservative
+    /// ones and small ones only where they lie on it. Gives how many bytes were looked at.
+    pub fn rescan(&mut self, range: &Range<usize>) -> usize {
+        let heap = self.heap();
+        let mut scanned = 0;
+        let end = Granule::containing(range.end - 1 - heap.base().0);
+        let mut granule = Granule::containing(range.start - heap.base().0);
+        while granule <= end {
+            let (block, header) = heap.block_of(granule);
+            let span = match header.state() {
+                State::Small | State::Large => header.span().max(1) as usize,
+                State::Free => {
+                    granule = granule.add(1);
+                    continue;
+                }
+            };
+            if header.scan() != Scan::Leaf {
+                let end = heap.address(block).0 + span * GRANULE_BYTES;
+                let within = range.start..range.end.min(end);
+                scanned += self.rescan_block(block, header, &within);
+            }
+            granule = block.add(span).max(granule.add(1));
+        }
+        scanned
+    }
+
+    /// Keeps the pages of `range` for later, so that other markers may take some of them.
+    pub fn keep_written(&mut self, range: &Range<usize>) {
+        let first = range.start & !(PAGE_BYTES - 1);
+        (first..range.end)
+            .step_by(PAGE_BYTES)
+            .for_each(|page| self.push(Entry::Written(page).encode()));
+    }
+
+    /// The marked objects of a block, as far as they reach into `range`. Neighbouring conservative
+    /// objects are read in one go.
+    fn rescan_block(&mut self, block: Granule, header: &Header, range: &Range<usize>) -> usize {
+        let heap = self.heap();
+        let mut scanned = 0;
+        let start = heap.address(block).0;
+        let cell_bytes = header.cell_bytes();
+        let low = range.start.saturating_sub(start) / cell_bytes;
+        let high = (range.end - start).div_ceil(cell_bytes).min(header.cells() as usize);
+        let bits = heap.bits(block);
+        let mut from = low as u32;
+        while let Some(cells) = bits.next_marked_run(from, high as u32) {
+            from = cells.end;
+            if header.scan() == Scan::Conservative {
+                let [first, end] =
+                    [cells.start, cells.end].map(|cell| start + cell as usize * cell_bytes);
+                let (low, high) = (first.max(range.start), end.min(range.end));
+                self.rescan_part(low, high);
+                scanned += high - low;
+                continue;
+            }
+            scanned += cells.len() * cell_bytes;
+            for index in cells.map(CellIndex) {
+                let start = Address(start + index.0 as usize * cell_bytes);
+                self.scan_object(&Cell { block, header, bits, index, start });
+            }
+        }
+        scanned
+    }
+
+    /// Pushes the words of part of a conservative object that point to what is not marked; both
+    /// ends are multiples of a word.
+    ///
+    /// Most of what an old object points to is marked, and to find that out takes metadata only: so
+    /// the words are looked through before any object is fetched, the header of each and then its
+    /// mark bits prefetched some words ahead.
+    fn rescan_part(&mut self, low: usize, high: usize) {
+        let kept = self.stack.len();
+        // SAFETY: part of an allocated cell.
+        unsafe { self.push_from(low, high) };
+        let view = self.heap().view();
+        let words = &mut self.stack.entries()[kept..];
+        let mut left = 0;
+        for at in 0..words.len() {
+            if let Some(word) = words.get(at + AHEAD) {
+                view.prefetch_header(*word);
+            }
+            words[left] = words[at];
+            left += view.cell_at(words[at]).is_some_and(|cell| view.is_to_mark(&cell)) as usize;
+        }
+        self.stack.entries().truncate(kept + left);
+    }
+}

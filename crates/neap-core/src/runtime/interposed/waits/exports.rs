@@ -1,0 +1,121 @@
+//! The list of the functions that wait, and the macros by which a front end defines them.
+//!
+//! Invariant: a function stands in the list once, and the core's function and libc's have the same
+//! type. Used when the core and the front ends are compiled.
+
+/// Calls a macro with the functions of libc that are stood before, but for those that have no
+/// errno.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! each_wait {
+    ($($then:tt)*) => { $($then)*! {
+        nanosleep(wanted: *const timespec, left: *mut timespec) -> c_int;
+        clock_nanosleep(
+            clock: clockid_t, flags: c_int, wanted: *const timespec, left: *mut timespec
+        ) -> c_int;
+        poll(files: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int;
+        __poll_chk(files: *mut pollfd, count: nfds_t, milliseconds: c_int, room: usize) -> c_int;
+        ppoll(
+            files: *mut pollfd, count: nfds_t, limit: *const timespec, mask: *const sigset_t
+        ) -> c_int;
+        __ppoll_chk(
+            files: *mut pollfd, count: nfds_t, limit: *const timespec, mask: *const sigset_t,
+            room: usize
+        ) -> c_int;
+        select(
+            count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
+            limit: *mut timeval
+        ) -> c_int;
+        pselect(
+            count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
+            limit: *const timespec, mask: *const sigset_t
+        ) -> c_int;
+        epoll_wait(
+            epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int
+        ) -> c_int;
+        epoll_pwait(
+            epoll: c_int, events: *mut epoll_event, most: c_int, milliseconds: c_int,
+            mask: *const sigset_t
+        ) -> c_int;
+        epoll_pwait2(
+            epoll: c_int, events: *mut epoll_event, most: c_int, limit: *const timespec,
+            mask: *const sigset_t
+        ) -> c_int;
+        pause() -> c_int;
+        sigsuspend(mask: *const sigset_t) -> c_int;
+        sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int;
+        sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, limit: *const timespec) -> c_int;
+        sem_timedwait(semaphore: *mut sem_t, until: *const timespec) -> c_int;
+        sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, until: *const timespec) -> c_int;
+        semop(set: c_int, operations: *mut sembuf, count: usize) -> c_int;
+        semtimedop(
+            set: c_int, operations: *mut sembuf, count: usize, limit: *const timespec
+        ) -> c_int;
+        msgsnd(queue: c_int, message: *const c_void, bytes: usize, flags: c_int) -> c_int;
+        msgrcv(
+            queue: c_int, message: *mut c_void, bytes: usize, kind: isize, flags: c_int
+        ) -> isize;
+        aio_suspend(requests: *const *const aiocb, count: c_int, limit: *const timespec) -> c_int;
+        accept(socket: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int;
+        accept4(
+            socket: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int
+        ) -> c_int;
+        connect(socket: c_int, address: *const sockaddr, length: socklen_t) -> c_int;
+        send(socket: c_int, buffer: *const c_void, bytes: usize, flags: c_int) -> isize;
+        sendto(
+            socket: c_int, buffer: *const c_void, bytes: usize, flags: c_int,
+            address: *const sockaddr, length: socklen_t
+        ) -> isize;
+        sendmsg(socket: c_int, message: *const msghdr, flags: c_int) -> isize;
+        sendmmsg(socket: c_int, messages: *mut mmsghdr, count: u32, flags: c_int) -> c_int;
+        write(file: c_int, buffer: *const c_void, bytes: usize) -> isize;
+        writev(file: c_int, vectors: *const iovec, count: c_int) -> isize;
+    } };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_waits {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        #[doc = concat!("As libc's `", stringify!($name), "`.")]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($($argument: $type),*) -> $result {
+            // SAFETY: the caller calls it as libc's.
+            unsafe { $crate::api::waits::$name($($argument),*) }
+        }
+    )*};
+}
+
+/// Defines libc's functions that wait (see the module `runtime::interposed::waits` of the core). In
+/// a library that programs load before libc, once.
+#[macro_export]
+macro_rules! waits {
+    () => {
+        use core::ffi::{c_int, c_void};
+        use libc::{
+            aiocb, clockid_t, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, pollfd, sem_t,
+            sembuf, siginfo_t, sigset_t, sockaddr, socklen_t, timespec, timeval,
+        };
+
+        $crate::each_wait!($crate::export_waits);
+
+        /// As libc's `sleep`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn sleep(seconds: u32) -> u32 {
+            $crate::api::waits::sleep(seconds)
+        }
+
+        /// As libc's `usleep`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn usleep(microseconds: u32) -> c_int {
+            $crate::api::waits::usleep(microseconds)
+        }
+
+        /// As libc's `thrd_sleep`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn thrd_sleep(wanted: *const timespec, left: *mut timespec) -> c_int {
+            // SAFETY: the caller calls it as libc's.
+            unsafe { $crate::api::waits::thrd_sleep(wanted, left) }
+        }
+    };
+}

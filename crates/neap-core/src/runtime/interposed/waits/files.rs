@@ -1,0 +1,216 @@
+//! Waits for files, with or without a time.
+//!
+//! Invariant: the program's arguments are changed as libc's functions change them, and no others:
+//! `select` alone writes what is left. Called by program threads.
+//!
+//! # Safety
+//! Each asks what libc's function of its name asks.
+
+#![allow(unsafe_code)]
+
+use core::ffi::c_int;
+use core::mem::take;
+use core::ptr::{from_ref, null};
+
+use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
+
+use super::left::Left;
+use super::{real, undisturbed};
+use crate::runtime::interposed::signals::without_stop_signal;
+
+/// Calls for as long as `limit` says; again with what is left as long as a stop ends it.
+///
+/// # Safety
+/// `limit` is null or valid.
+pub(super) unsafe fn undisturbed_for(
+    limit: *const timespec,
+    call: impl Fn(*const timespec) -> c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let left = unsafe { Left::of(limit) };
+    let mut first = true;
+    undisturbed(|| {
+        let rest = if take(&mut first) { None } else { left.timespec() };
+        call(rest.as_ref().map_or(limit, from_ref))
+    })
+}
+
+/// As poll(2).
+///
+/// # Safety
+/// As poll(2).
+pub unsafe fn poll(files: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int {
+    let left = Left::of_milliseconds(milliseconds);
+    // SAFETY: the caller's promise.
+    undisturbed(|| unsafe { real::poll(files, count, left.milliseconds(milliseconds)) })
+}
+
+/// What fortified programs call for poll(2).
+///
+/// # Safety
+/// As poll(2); `files` has `room` bytes.
+pub unsafe fn __poll_chk(
+    files: *mut pollfd,
+    count: nfds_t,
+    milliseconds: c_int,
+    room: usize,
+) -> c_int {
+    let left = Left::of_milliseconds(milliseconds);
+    // SAFETY: the caller's promise.
+    undisturbed(|| unsafe { real::__poll_chk(files, count, left.milliseconds(milliseconds), room) })
+}
+
+/// As ppoll(2).
+///
+/// # Safety
+/// As ppoll(2).
+pub unsafe fn ppoll(
+    files: *mut pollfd,
+    count: nfds_t,
+    limit: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match mask.as_ref() {
+            Some(mask) => real::ppoll(files, count, limit, &without_stop_signal(mask)),
+            None => undisturbed_for(limit, |limit| real::ppoll(files, count, limit, null())),
+        }
+    }
+}
+
+/// What fortified programs call for ppoll(2).
+///
+/// # Safety
+/// As ppoll(2); `files` has `room` bytes.
+pub unsafe fn __ppoll_chk(
+    files: *mut pollfd,
+    count: nfds_t,
+    limit: *const timespec,
+    mask: *const sigset_t,
+    room: usize,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match mask.as_ref() {
+            Some(mask) => real::__ppoll_chk(files, count, limit, &without_stop_signal(mask), room),
+            None => {
+                undisturbed_for(limit, |limit| real::__ppoll_chk(files, count, limit, null(), room))
+            }
+        }
+    }
+}
+
+/// As select(2): the time that is left is written to `limit`.
+///
+/// # Safety
+/// As select(2).
+pub unsafe fn select(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    limit: *mut timeval,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let left = Left::of_timeval(limit);
+        let mut first = true;
+        undisturbed(|| {
+            if !take(&mut first)
+                && let Some(rest) = left.timeval()
+            {
+                *limit = rest;
+            }
+            real::select(count, read, write, except, limit)
+        })
+    }
+}
+
+/// As pselect(2).
+///
+/// # Safety
+/// As pselect(2).
+pub unsafe fn pselect(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    limit: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match mask.as_ref() {
+            Some(mask) => {
+                real::pselect(count, read, write, except, limit, &without_stop_signal(mask))
+            }
+            None => undisturbed_for(limit, |limit| {
+                real::pselect(count, read, write, except, limit, null())
+            }),
+        }
+    }
+}
+
+/// As epoll_wait(2).
+///
+/// # Safety
+/// As epoll_wait(2).
+pub unsafe fn epoll_wait(
+    epoll: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    milliseconds: c_int,
+) -> c_int {
+    let left = Left::of_milliseconds(milliseconds);
+    // SAFETY: the caller's promise.
+    undisturbed(|| unsafe {
+        real::epoll_wait(epoll, events, most, left.milliseconds(milliseconds))
+    })
+}
+
+/// As epoll_pwait(2).
+///
+/// # Safety
+/// As epoll_pwait(2).
+pub unsafe fn epoll_pwait(
+    epoll: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    milliseconds: c_int,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match mask.as_ref() {
+            Some(mask) => {
+                real::epoll_pwait(epoll, events, most, milliseconds, &without_stop_signal(mask))
+            }
+            None => epoll_wait(epoll, events, most, milliseconds),
+        }
+    }
+}
+
+/// As epoll_pwait2(2).
+///
+/// # Safety
+/// As epoll_pwait2(2).
+pub unsafe fn epoll_pwait2(
+    epoll: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    limit: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match mask.as_ref() {
+            Some(mask) => {
+                real::epoll_pwait2(epoll, events, most, limit, &without_stop_signal(mask))
+            }
+            None => undisturbed_for(limit, |limit| {
+                real::epoll_pwait2(epoll, events, most, limit, null())
+            }),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What refers to the shadow's objects besides pointers: cleaners, finalizers, handles, monitors.
+//!
+//! Invariant: each is told of an object's death once, and not before it. Called by workers.
+
+pub mod cleaners;
+pub mod finalizers;
+pub mod handles;
+pub mod monitors;
