@@ -35,7 +35,7 @@ def costs(runs):
             words = line.split()
             if len(words) == 8 and words[2] in ("KiB", "MiB"):
                 found.setdefault((words[0], " ".join(words[1:3])), []).append(words[3:])
-    heading("", "pages", "arm 1 GiB", "ask, nothing written", "1/64 written", "all written", "first write to a page")
+    heading("", "pages", "protect 1 GiB", "ask, nothing written", "1/64 written", "all written", "first write to a page")
     for (watch, pages), lines in found.items():
         cells = []
         for column, unit in zip(zip(*lines), ["ms"] * 4 + ["µs"]):

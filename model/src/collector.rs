@@ -5,7 +5,7 @@
 //! minor) and `cycle/modes/stop_the_world.rs` (stopped). Pure; called by the model.
 
 use crate::cycles::{Mutant, State};
-use crate::heap::{GRANULES, Heap, Set, THREADS, each};
+use crate::heap::{FRAMES, Heap, Set, THREADS, each};
 use crate::phase::{Phase, Step};
 
 /// How a cycle goes about it.
@@ -26,7 +26,7 @@ pub enum At {
     /// Between cycles, or between two activities.
     #[default]
     Rest,
-    /// Taking written pages, of the granules still in `rows`.
+    /// Taking written pages, of the frames still in `rows`.
     Pages,
     /// Clearing the marks.
     Clear,
@@ -34,8 +34,8 @@ pub enum At {
     Roots,
     /// Following grey words.
     Drain,
-    /// Settling references, world running.
-    Settle,
+    /// Processing references, world running.
+    References,
 }
 
 /// One step of the collector.
@@ -43,16 +43,16 @@ pub enum At {
 pub enum Move {
     /// Sweeps the block that begins there.
     Sweep(u8),
-    /// All is swept: free granules count as written from now on.
-    DisarmFree,
+    /// All is swept: free frames count as written from now on.
+    UnprotectFree,
     /// A cycle begins.
     Begin(Kind),
-    /// Says which granules are armed: those that are, and blocks with marked objects, or all.
+    /// Says which frames are protected: those that are, and blocks with marked objects, or all.
     Choose {
         /// All blocks.
         all: bool,
     },
-    /// Asks whether the next granule was written, and arms it again, at once.
+    /// Asks whether the next frame was written, and protects it again, at once.
     Take,
     /// Clears all mark bits.
     Clear,
@@ -85,13 +85,13 @@ impl State {
                     .filter(|block| !(self.heap.large && *block == 2))
                     .for_each(|block| f(Move::Sweep(block)));
             }
-            (Phase::Idle, _) if !self.disarmed => f(Move::DisarmFree),
+            (Phase::Idle, _) if !self.unprotected => f(Move::UnprotectFree),
             (Phase::Idle, _) if self.cycles > 0 => {
                 let kinds = [Kind::Full, Kind::Minor, Kind::Stopped];
                 kinds.into_iter().for_each(|kind| f(Move::Begin(kind)));
             }
             (Phase::Idle, _) => {}
-            (Phase::Arm, At::Rest) => {
+            (Phase::Protect, At::Rest) => {
                 [false, true].into_iter().for_each(|all| f(Move::Choose { all }))
             }
             (_, At::Pages) if self.reads != 0 => {
@@ -116,7 +116,7 @@ impl State {
                     f(Move::Choose { all: false });
                 }
             }
-            (Phase::Settle, _) => f(Move::Finish),
+            (Phase::References, _) => f(Move::Finish),
             (phase, at) => unreachable!("nothing to do in {phase:?} at {at:?}"),
         }
     }
@@ -125,9 +125,9 @@ impl State {
     pub fn advance(&mut self, step: Move, mutant: Mutant) {
         match step {
             Move::Sweep(block) => self.heap.sweep(block),
-            Move::DisarmFree => {
-                self.heap.armed &= self.heap.formed;
-                self.disarmed = true;
+            Move::UnprotectFree => {
+                self.heap.protected &= self.heap.formed;
+                self.unprotected = true;
             }
             Move::Begin(kind) => {
                 self.phase(Step::Begin);
@@ -145,9 +145,9 @@ impl State {
             Move::Read(field) => {
                 self.reads &= !(1 << field);
                 self.read(field);
-                // The mutant arms a page when it was read.
+                // The mutant protects a page when it was read.
                 if mutant == Mutant::ArmsAfterScan && self.at == At::Pages && self.reads == 0 {
-                    self.heap.protected |= 1 << Heap::page(field);
+                    self.heap.clean |= 1 << Heap::page(field);
                 }
                 self.rest_if_done();
             }
@@ -163,13 +163,13 @@ impl State {
                 // everything is born marked.
                 self.heap.unswept = self.heap.formed;
                 if early {
-                    (self.at, self.told.black) = (At::Settle, true);
+                    (self.at, self.told.black) = (At::References, true);
                 }
             }
             Move::Finish => {
                 self.phase(Step::Finished);
                 (self.told, self.at) = Default::default();
-                (self.rounds, self.disarmed, self.found_late) = (0, false, false);
+                (self.rounds, self.unprotected, self.found_late) = (0, false, false);
                 self.kind = Kind::Full;
             }
         }
@@ -180,29 +180,29 @@ impl State {
         self.phase = next.unwrap_or_else(|| panic!("{step:?} is not allowed in {:?}", self.phase));
     }
 
-    /// `Watched::arm` up to the first question to the kernel.
+    /// `Watched::protect` up to the first question to the kernel.
     fn choose(&mut self, all: bool) {
         let heap = &mut self.heap;
-        let firsts = heap.marked_blocks() & !heap.armed;
+        let firsts = heap.marked_blocks() & !heap.protected;
         let chosen = match all {
-            true => heap.formed & !heap.armed,
-            false => each(firsts).fold(0, |set, block| set | heap.span(block) & !heap.armed),
+            true => heap.formed & !heap.protected,
+            false => each(firsts).fold(0, |set, block| set | heap.span(block) & !heap.protected),
         };
-        self.rows = heap.formed & (heap.armed | chosen);
-        heap.armed |= self.rows;
+        self.rows = heap.formed & (heap.protected | chosen);
+        heap.protected |= self.rows;
         self.at = At::Pages;
         if self.rows == 0 {
             self.pages_done();
         }
     }
 
-    /// `Watch::take_written` of one granule.
+    /// `Watch::take_written` of one frame.
     fn take(&mut self, mutant: Mutant) {
         let page = self.rows.trailing_zeros() as u8;
         self.rows &= self.rows - 1;
-        let written = self.heap.protected & 1 << page == 0;
-        // A full cycle arms before anything is marked: what is reported then is dropped.
-        let dropped = self.phase == Phase::Arm
+        let written = self.heap.clean & 1 << page == 0;
+        // A full cycle protects before anything is marked: what is reported then is dropped.
+        let dropped = self.phase == Phase::Protect
             && (self.kind == Kind::Full || mutant == Mutant::ForgetsRemembered);
         if written && !dropped {
             // Marks set later are those of objects born marked: their fields are null, and a store
@@ -212,7 +212,7 @@ impl State {
                 .fold(0, |fields, field| fields | 1 << field);
         }
         if mutant != Mutant::ArmsAfterScan || self.reads == 0 {
-            self.heap.protected |= 1 << page;
+            self.heap.clean |= 1 << page;
         }
         if self.rows == 0 && self.reads == 0 {
             self.pages_done();
@@ -221,14 +221,14 @@ impl State {
 
     fn pages_done(&mut self) {
         match (self.phase, self.kind) {
-            (Phase::Arm, Kind::Full) => self.at = At::Clear,
-            (Phase::Arm, _) => self.begin_roots(),
+            (Phase::Protect, Kind::Full) => self.at = At::Clear,
+            (Phase::Protect, _) => self.begin_roots(),
             _ => (self.at, self.roots) = (At::Roots, ROOTS),
         }
     }
 
     fn begin_roots(&mut self) {
-        self.phase(Step::Armed);
+        self.phase(Step::Protected);
         self.told.marking = self.kind != Kind::Stopped;
         (self.at, self.roots) = (At::Roots, ROOTS);
     }
@@ -308,19 +308,19 @@ impl State {
         self.phase(Step::Drained);
     }
 
-    /// `Watched::remark`: asks without arming; blocks that are not armed count as written if they
-    /// have marked objects.
+    /// `Watched::remark`: asks without protecting; blocks that are not protected count as written
+    /// if they have marked objects.
     fn rescan_written(&mut self, mutant: Mutant) {
         let heap = &self.heap;
         let mut pages = match mutant {
             Mutant::NoPagesInRemark => 0,
-            _ => heap.formed & heap.armed & !heap.protected,
+            _ => heap.formed & heap.protected & !heap.clean,
         };
         if mutant != Mutant::UnarmedNotWritten {
-            let unarmed = heap.marked_blocks() & !heap.armed;
-            pages |= each(unarmed).fold(0, |set, block| set | heap.span(block));
+            let unprotected = heap.marked_blocks() & !heap.protected;
+            pages |= each(unprotected).fold(0, |set, block| set | heap.span(block));
         }
-        self.reads = (0..GRANULES)
+        self.reads = (0..FRAMES)
             .filter(|page| pages & 1 << page != 0)
             .fold(0, |fields, page| fields | Heap::fields_on(page));
     }

@@ -26,7 +26,7 @@ pub struct Bounds {
 pub enum Mutant {
     /// None: the collector as it is.
     None,
-    /// Precleaning reads a page and then arms it.
+    /// Precleaning reads a page and then protects it.
     ArmsAfterScan,
     /// The last stop does not read the threads' registers again.
     NoStacksInRemark,
@@ -34,10 +34,10 @@ pub enum Mutant {
     NoPagesInRemark,
     /// A minor cycle drops what was written since the last one.
     ForgetsRemembered,
-    /// Blocks that are not armed do not count as written.
+    /// Blocks that are not protected do not count as written.
     UnarmedNotWritten,
-    /// A new block of several granules is armed where its granules were.
-    HalfArmed,
+    /// A new block of several frames is protected where its frames were.
+    HalfProtected,
 }
 
 impl Mutant {
@@ -48,7 +48,7 @@ impl Mutant {
         Self::NoPagesInRemark,
         Self::ForgetsRemembered,
         Self::UnarmedNotWritten,
-        Self::HalfArmed,
+        Self::HalfProtected,
     ];
 }
 
@@ -65,7 +65,7 @@ pub struct State {
     pub at: At,
     /// The kind of the cycle.
     pub kind: Kind,
-    /// Granules whose pages are still to be asked for.
+    /// Frames whose pages are still to be asked for.
     pub rows: Set,
     /// Roots still to be read.
     pub roots: Set,
@@ -75,8 +75,8 @@ pub struct State {
     pub reads: Set,
     /// Rounds of precleaning done in this cycle.
     pub rounds: u8,
-    /// Free granules were disarmed since the last sweep.
-    pub disarmed: bool,
+    /// Free frames were unprotected since the last sweep.
+    pub unprotected: bool,
     /// The last stop marked something.
     pub found_late: bool,
     /// Cycles still to begin.
@@ -88,7 +88,7 @@ pub struct State {
 impl State {
     /// Marking is over, and the sweep is about to begin.
     fn settles(&self) -> bool {
-        self.phase == Phase::Settle
+        self.phase == Phase::References
     }
 }
 
@@ -138,7 +138,7 @@ impl Cycles {
             grey: 0,
             reads: 0,
             rounds: 0,
-            disarmed: true,
+            unprotected: true,
             found_late: false,
             cycles: self.bounds.cycles,
             operations: self.bounds.operations,
@@ -147,14 +147,14 @@ impl Cycles {
 }
 
 impl Cycles {
-    /// One small object, after a cycle that armed the block beside it and a sweep that dissolved
-    /// that one: what was free then is armed still. It needs a cycle and three steps of the program
-    /// to get there.
+    /// One small object, after a cycle that protected the block beside it and a sweep that
+    /// dissolved that one: what was free then is protected still. It needs a cycle and three steps
+    /// of the program to get there.
     fn after_a_sweep(&self) -> State {
         let mut state = self.start(0b0001, false, [0; 4], [1, 0]);
         state.heap.marked = 0b0001;
-        state.heap.armed = 0b011;
-        state.disarmed = false;
+        state.heap.protected = 0b011;
+        state.unprotected = false;
         state
     }
 }
@@ -181,7 +181,7 @@ impl Model for Cycles {
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         state.moves(self.bounds.rounds, |step| actions.push(Action::Collector(step)));
-        let stopped = state.phase == Phase::Settle && state.at == At::Rest;
+        let stopped = state.phase == Phase::References && state.at == At::Rest;
         if state.operations > 0 && !stopped {
             for thread in 0..THREADS {
                 state.heap.operations(thread, state.told, |operation| {
@@ -196,8 +196,8 @@ impl Model for Cycles {
         match action {
             Action::Program(thread, operation) => {
                 next.operations -= 1;
-                let half_armed = self.mutant == Mutant::HalfArmed;
-                next.heap.operate(thread, operation, next.told, half_armed);
+                let half_protected = self.mutant == Mutant::HalfProtected;
+                next.heap.operate(thread, operation, next.told, half_protected);
                 // What changes nothing is no step.
                 if next.heap == last.heap {
                     return None;

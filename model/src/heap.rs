@@ -1,21 +1,21 @@
-//! The heap of the model: three granules of a page each, their cells and fields, the watch, and the
+//! The heap of the model: three frames of a page each, their cells and fields, the watch, and the
 //! program's roots.
 //!
-//! Granule 0 is a block of two cells. Granules 1 and 2 are blocks of one cell each, or together the
+//! Frame 0 is a block of two cells. Frames 1 and 2 are blocks of one cell each, or together the
 //! block of one large object of two fields. So there are four fields, and field `f` lies on page
 //! `max(f, 1) - 1`. Invariant: a pointer is a cell's number and 1, 0 is null. Sets are bits of a
 //! byte. Pure; used by every step of the model.
 
 /// Cells, and fields.
 pub const CELLS: u8 = 4;
-/// Granules, and pages.
-pub const GRANULES: u8 = 3;
+/// Frames, and pages.
+pub const FRAMES: u8 = 3;
 /// The cell whose object is large, if there is one.
 pub const LARGE: u8 = 2;
 /// Threads of the program.
 pub const THREADS: usize = 2;
 
-/// A set of cells, fields, granules or roots.
+/// A set of cells, fields, frames or roots.
 pub type Set = u8;
 
 /// The numbers in a set.
@@ -32,16 +32,16 @@ pub struct Heap {
     pub allocated: Set,
     /// Cells whose mark bit is set.
     pub marked: Set,
-    /// Granules that belong to a block.
+    /// Frames that belong to a block.
     pub formed: Set,
-    /// Granules 1 and 2 are one block.
+    /// Frames 1 and 2 are one block.
     pub large: bool,
-    /// Granules of blocks that wait to be swept.
+    /// Frames of blocks that wait to be swept.
     pub unswept: Set,
-    /// Granules whose writes the collector expects to be told of.
-    pub armed: Set,
-    /// Pages that were not written since the kernel protected them.
+    /// Frames whose writes the collector expects to be told of.
     pub protected: Set,
+    /// Pages that were not written since the kernel protected them.
+    pub clean: Set,
     /// What each thread has in its registers; the second thread uses the first one only.
     pub registers: [[u8; 2]; THREADS],
     /// A variable outside the heap and the stacks.
@@ -49,14 +49,14 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// The page that a field lies on, which is its granule.
+    /// The page that a field lies on, which is its frame.
     pub fn page(field: u8) -> u8 {
         field.max(1) - 1
     }
 
-    /// The fields of a granule.
-    pub fn fields_on(granule: u8) -> Set {
-        [0b0011, 0b0100, 0b1000][granule as usize]
+    /// The fields of a frame.
+    pub fn fields_on(frame: u8) -> Set {
+        [0b0011, 0b0100, 0b1000][frame as usize]
     }
 
     /// The cell that a pointer leads to; into the middle of a large object is to the object.
@@ -75,17 +75,17 @@ impl Heap {
         if self.large && cell == LARGE { 0b1100 } else { 1 << cell }
     }
 
-    /// The first granule of a cell's block.
+    /// The first frame of a cell's block.
     pub fn block_of(cell: u8) -> u8 {
         Self::page(cell)
     }
 
-    /// All granules of the block that begins with one.
+    /// All frames of the block that begins with one.
     pub fn span(&self, block: u8) -> Set {
         if self.large && block == 1 { 0b110 } else { 1 << block }
     }
 
-    /// First granules of blocks that have a marked cell.
+    /// First frames of blocks that have a marked cell.
     pub fn marked_blocks(&self) -> Set {
         each(self.marked).fold(0, |blocks, cell| blocks | 1 << Self::block_of(cell))
     }
@@ -93,7 +93,7 @@ impl Heap {
     /// A program's store to a field: the page counts as written.
     pub fn store(&mut self, field: u8, pointer: u8) {
         self.fields[field as usize] = pointer;
-        self.protected &= !(1 << Self::page(field));
+        self.clean &= !(1 << Self::page(field));
     }
 
     /// Objects reachable from these pointers.
@@ -135,7 +135,7 @@ impl Heap {
         }
     }
 
-    /// The granules are free.
+    /// The frames are free.
     pub fn dissolve(&mut self, span: Set) {
         self.formed &= !span;
         self.unswept &= !span;

@@ -33,7 +33,7 @@ pub enum Operation {
     Allocate {
         /// Its cell.
         cell: u8,
-        /// Whether it takes granules 1 and 2.
+        /// Whether it takes frames 1 and 2.
         large: bool,
         /// The register.
         to: u8,
@@ -86,7 +86,7 @@ impl Heap {
         }
     }
 
-    /// Whether a new object can have this cell now: in a swept block, or in granules that belong to
+    /// Whether a new object can have this cell now: in a swept block, or in frames that belong to
     /// none.
     fn is_free(&self, cell: u8, large: bool) -> bool {
         if large {
@@ -104,9 +104,15 @@ impl Heap {
         self.target(pointer).is_some_and(|cell| without.reachable() & 1 << cell == 0)
     }
 
-    /// Does it. `half_armed` leaves out what keeps a new block of several granules from being armed
-    /// in part.
-    pub fn operate(&mut self, thread: usize, operation: Operation, told: Told, half_armed: bool) {
+    /// Does it. `half_protected` leaves out what keeps a new block of several frames from being
+    /// protected in part.
+    pub fn operate(
+        &mut self,
+        thread: usize,
+        operation: Operation,
+        told: Told,
+        half_protected: bool,
+    ) {
         let own = self.registers[thread];
         let (register, pointer) = match operation {
             Operation::Load { field, to } => (to, self.fields[field as usize]),
@@ -117,7 +123,7 @@ impl Heap {
             }
             Operation::Put(from) => return self.variable = own[from as usize],
             Operation::Allocate { cell, large, to } => {
-                self.allocate(cell, large, told, half_armed);
+                self.allocate(cell, large, told, half_protected);
                 (to, cell + 1)
             }
             Operation::Free(register) => {
@@ -130,12 +136,12 @@ impl Heap {
         self.registers[thread][register as usize] = pointer;
     }
 
-    fn allocate(&mut self, cell: u8, large: bool, told: Told, half_armed: bool) {
+    fn allocate(&mut self, cell: u8, large: bool, told: Told, half_protected: bool) {
         self.large |= large;
         let span = self.span(Self::block_of(cell));
         self.formed |= span;
-        if large && !half_armed {
-            self.armed &= !span;
+        if large && !half_protected {
+            self.protected &= !span;
         }
         // Zeroing is a store; memory that is zero already is not written.
         for field in each(self.fields_of(cell)) {

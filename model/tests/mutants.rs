@@ -46,6 +46,6 @@ fn unarmed_blocks_that_do_not_count_as_written_are_found() {
 }
 
 #[test]
-fn a_block_armed_in_part_is_found() {
-    assert!(loses(Mutant::HalfArmed, 1, 4, 3));
+fn a_block_protected_in_part_is_found() {
+    assert!(loses(Mutant::HalfProtected, 1, 4, 3));
 }

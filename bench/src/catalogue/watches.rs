@@ -55,7 +55,8 @@ pub fn watches(name: &str, size: &str, seconds: &str) -> Experiment {
     experiment(&format!("watches-{}", name.to_lowercase()), contestants, figures)
 }
 
-/// The longest stop with 1 GB live: of `fork` the copy of page tables, of `snapshot` all that arms.
+/// The longest stop with 1 GB live: of `fork` the copy of page tables, of `snapshot` all that
+/// protects.
 fn longest(ours: &str, name: &str) -> Option<Bar> {
     let most = match ours {
         SMALL_PAGES => 25.0,

@@ -15,7 +15,7 @@
 
 #![allow(unsafe_code)]
 
-pub mod sent_marks;
+pub mod mark_transfer;
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -23,9 +23,9 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::addr::CellIndex;
 
-/// Cells that a granule's bits have room for: 8-byte cells throughout.
-pub const MOST_CELLS: usize = crate::addr::GRANULE_BYTES / 8;
-/// Bytes of bits per granule.
+/// Cells that a frame's bits have room for: 8-byte cells throughout.
+pub const MOST_CELLS: usize = crate::addr::FRAME_BYTES / 8;
+/// Bytes of bits per frame.
 pub const BITS_BYTES: usize = MOST_CELLS / 64 * 16;
 
 /// The bits of one block: allocation bits outside, a mark in each cell.
@@ -126,7 +126,7 @@ impl<'a> Bits<'a> {
     }
 
     /// Makes the only cell of a block allocated.
-    pub fn bear_only(self, marked: bool) {
+    pub fn publish_only(self, marked: bool) {
         self.own(CellIndex(0)).store(marked as u64, Relaxed);
         self.word(1).store(1, Relaxed);
     }

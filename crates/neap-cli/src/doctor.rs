@@ -39,7 +39,7 @@ pub fn costs(bytes: usize) -> String {
         bytes >> 20,
         "watch",
         "pages",
-        "arm",
+        "protect",
         "ask clean",
         "ask 1/64",
         "ask all",
@@ -51,7 +51,7 @@ pub fn costs(bytes: usize) -> String {
             Ok(cost) => writeln!(
                 out,
                 "{name:10} {pages:>6} {:>10} {:>10} {:>12} {:>10} {:>12.2}",
-                ms(cost.arm),
+                ms(cost.protect),
                 or_none(cost.ask_clean),
                 or_none(cost.ask_some),
                 or_none(cost.ask_all),

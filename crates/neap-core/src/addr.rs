@@ -6,17 +6,17 @@
 
 use core::ops::Range;
 
-/// log2 of [`GRANULE_BYTES`].
-pub const GRANULE_SHIFT: u32 = 14;
+/// log2 of [`FRAME_BYTES`].
+pub const FRAME_SHIFT: u32 = 14;
 /// The unit in which a chunk is divided into blocks. Larger: fewer headers, more waste in small
 /// programs; smaller: the reverse.
-pub const GRANULE_BYTES: usize = 1 << GRANULE_SHIFT;
+pub const FRAME_BYTES: usize = 1 << FRAME_SHIFT;
 /// log2 of [`CHUNK_BYTES`].
 pub const CHUNK_SHIFT: u32 = 21;
 /// The unit in which the reserved range is committed: one huge page.
 pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
-/// Granules in a chunk.
-pub const CHUNK_GRANULES: usize = CHUNK_BYTES / GRANULE_BYTES;
+/// Frames in a chunk.
+pub const CHUNK_FRAMES: usize = CHUNK_BYTES / FRAME_BYTES;
 /// The system's page; large objects are counted in pages.
 pub const PAGE_BYTES: usize = 4096;
 /// A machine word: what a conservative scan reads.
@@ -27,10 +27,10 @@ pub const WORD_BYTES: usize = size_of::<usize>();
 #[repr(transparent)]
 pub struct Address(pub usize);
 
-/// A granule, counted from the start of the reservation.
+/// A frame, counted from the start of the reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
-pub struct Granule(pub u32);
+pub struct Frame(pub u32);
 
 /// A cell, counted from the start of its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,28 +55,28 @@ impl Address {
     }
 }
 
-impl Granule {
-    /// The granule that holds the byte `offset` above the start of the reservation.
+impl Frame {
+    /// The frame that holds the byte `offset` above the start of the reservation.
     #[inline(always)]
     pub const fn containing(offset: usize) -> Self {
-        Self((offset >> GRANULE_SHIFT) as u32)
+        Self((offset >> FRAME_SHIFT) as u32)
     }
     /// Bytes from the start of the reservation.
     #[inline(always)]
     pub const fn offset(self) -> usize {
-        (self.0 as usize) << GRANULE_SHIFT
+        (self.0 as usize) << FRAME_SHIFT
     }
     /// The chunk it lies in, counted from the start of the reservation.
     #[inline(always)]
     pub const fn chunk(self) -> usize {
-        self.0 as usize / CHUNK_GRANULES
+        self.0 as usize / CHUNK_FRAMES
     }
     /// Its place within its chunk.
     #[inline(always)]
     pub const fn in_chunk(self) -> usize {
-        self.0 as usize % CHUNK_GRANULES
+        self.0 as usize % CHUNK_FRAMES
     }
-    /// The granule `count` further on.
+    /// The frame `count` further on.
     #[inline(always)]
     pub const fn add(self, count: usize) -> Self {
         Self(self.0 + count as u32)
@@ -104,10 +104,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn granules_and_chunks_divide_the_range() {
-        let granule = Granule::containing(3 * CHUNK_BYTES + 5 * GRANULE_BYTES + 17);
-        assert_eq!((granule.chunk(), granule.in_chunk()), (3, 5));
-        assert_eq!(granule.offset(), 3 * CHUNK_BYTES + 5 * GRANULE_BYTES);
+    fn frames_and_chunks_divide_the_range() {
+        let frame = Frame::containing(3 * CHUNK_BYTES + 5 * FRAME_BYTES + 17);
+        assert_eq!((frame.chunk(), frame.in_chunk()), (3, 5));
+        assert_eq!(frame.offset(), 3 * CHUNK_BYTES + 5 * FRAME_BYTES);
     }
 
     #[test]

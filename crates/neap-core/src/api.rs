@@ -51,11 +51,11 @@ pub use crate::refs::finalizers::finalizer::{Finalizer, Order};
 pub use crate::refs::finalizers::{cleaner, finalizer, queue};
 pub use crate::refs::links::{link, toggle};
 pub use crate::runtime::allocate::{HeapResizeCallback, OutOfMemoryCallback};
+pub use crate::runtime::buffers::cell_bytes;
 pub use crate::runtime::fork::{Around as AroundForks, set_around as set_around_forks};
 pub use crate::runtime::interposed::signals::{pthread_sigmask, sigaction, signal};
 pub use crate::runtime::interposed::thread_results::{self, pthread_create};
 pub use crate::runtime::interposed::{helpers, kernel_writes, masks, waits};
-pub use crate::runtime::runs::cell_bytes;
 pub use crate::runtime::summary::{Statistics, statistics};
 pub use crate::runtime::warning::WarningCallback;
 pub use crate::runtime::{initialize, is_initialized, on_load, set_option};
@@ -212,7 +212,7 @@ pub fn is_thread_attached() -> bool {
 /// Where the word for the inline fast path lies relative to the calling thread's pointer: it holds
 /// the address of the thread's runs, or 0 where each object has to be asked for.
 pub fn thread_word_offset() -> isize {
-    current::runs_offset()
+    current::buffers_offset()
 }
 
 /// The highest address of the calling thread's stack.
@@ -262,7 +262,7 @@ pub fn with_stopped_world<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// No cycle begins or settles references until as many calls of [`release_collections`] on this
+/// No cycle begins or processes references until as many calls of [`release_collections`] on this
 /// thread; one under way may go on marking, and other threads go on running. While it holds, this
 /// thread's own cycles are refused.
 pub fn hold_collections() {

@@ -2,9 +2,9 @@
 //!
 //! For a newcomer, bottom up: [`addr`] and [`sync`] are the words everything is said in; [`sys`] is
 //! every system call; [`heap`] is memory and its metadata; [`alloc`] hands it out; [`mark`] finds
-//! what is reachable; [`world`] knows the program's threads and roots; [`refs`] settles finalizers
-//! and links; [`cycle`] drives a collection; [`probe`] says what the machine allows; [`runtime`]
-//! wires it all up; [`api`] is what front ends see. `LAYERS` says who may import whom.
+//! what is reachable; [`world`] knows the program's threads and roots; [`refs`] processes
+//! finalizers and links; [`cycle`] drives a collection; [`probe`] says what the machine allows;
+//! [`runtime`] wires it all up; [`api`] is what front ends see. `LAYERS` says who may import whom.
 
 #![deny(unsafe_code)]
 

@@ -1,10 +1,10 @@
-//! Models of the gate to the team of markers, every interleaving of which loom tries: when it is
+//! Models of the gate to the markers of markers, every interleaving of which loom tries: when it is
 //! shut, nobody is inside, and what was done inside is visible; a slot belongs to one guest at a
 //! time.
 //!
 //! Invariant: the models use the very file that the core is built of, with loom's atomics. What a
-//! marker does inside is an access to a cell of loom's, which finds any other at the same time. Run
-//! by `make loom` with `--cfg loom`; without it there is nothing here.
+//! marker does inside is an access to a cell of loom's, which finds any other at the same time.
+//! Buffer by `make loom` with `--cfg loom`; without it there is nothing here.
 
 #![cfg(loom)]
 
@@ -23,7 +23,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 /// The gate, what a helper and what assisting threads write inside, and their one slot.
-struct Team {
+struct Markers {
     gate: Gate,
     slots: Slots<1>,
     helper: UnsafeCell<u32>,
@@ -31,11 +31,11 @@ struct Team {
 }
 
 // SAFETY: the cells are loom's, which fails the model where two threads use one at the same time.
-unsafe impl Sync for Team {}
+unsafe impl Sync for Markers {}
 // SAFETY: as above.
-unsafe impl Send for Team {}
+unsafe impl Send for Markers {}
 
-impl Team {
+impl Markers {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             gate: Gate::new(),
@@ -80,16 +80,16 @@ fn add_one(cell: &UnsafeCell<u32>) {
 #[test]
 fn nobody_is_inside_when_the_gate_is_shut() {
     loom::model(|| {
-        let team = Team::new();
+        let markers = Markers::new();
         let helper = {
-            let team = team.clone();
-            thread::spawn(move || team.help())
+            let markers = markers.clone();
+            thread::spawn(move || markers.help())
         };
         let guest = {
-            let team = team.clone();
-            thread::spawn(move || team.assist())
+            let markers = markers.clone();
+            thread::spawn(move || markers.assist())
         };
-        team.drive();
+        markers.drive();
         helper.join().unwrap();
         guest.join().unwrap();
     });
@@ -98,13 +98,13 @@ fn nobody_is_inside_when_the_gate_is_shut() {
 #[test]
 fn a_gate_that_is_opened_again_lets_late_ones_in() {
     loom::model(|| {
-        let team = Team::new();
+        let markers = Markers::new();
         let helper = {
-            let team = team.clone();
-            thread::spawn(move || team.help())
+            let markers = markers.clone();
+            thread::spawn(move || markers.help())
         };
-        team.drive();
-        team.drive();
+        markers.drive();
+        markers.drive();
         helper.join().unwrap();
     });
 }
@@ -112,16 +112,16 @@ fn a_gate_that_is_opened_again_lets_late_ones_in() {
 #[test]
 fn guests_share_a_slot_one_after_another() {
     loom::model(|| {
-        let team = Team::new();
-        team.gate.open();
+        let markers = Markers::new();
+        markers.gate.open();
         let guest = {
-            let team = team.clone();
-            thread::spawn(move || team.assist())
+            let markers = markers.clone();
+            thread::spawn(move || markers.assist())
         };
-        team.assist();
+        markers.assist();
         guest.join().unwrap();
-        team.gate.shut(thread::yield_now);
-        team.guest.with(|count| {
+        markers.gate.shut(thread::yield_now);
+        markers.guest.with(|count| {
             // SAFETY: nobody is inside.
             let count = unsafe { *count };
             assert!((1..=2).contains(&count), "the one slot was used");

@@ -1,8 +1,8 @@
 //! Models of the two lock-free parts of marking, every interleaving of which loom tries: the deque
-//! gives out each word once, and the team is not done while anybody holds work.
+//! gives out each word once, and the markers is not done while anybody holds work.
 //!
 //! Invariant: the models use the very files that the core is built of, with loom's atomics in place
-//! of core's. Run by `make loom` with `--cfg loom`; without it there is nothing here.
+//! of core's. Buffer by `make loom` with `--cfg loom`; without it there is nothing here.
 
 #![cfg(loom)]
 
@@ -119,8 +119,8 @@ fn work(deque: &Deque, handled: &AtomicUsize, first: Option<usize>) {
     }
 }
 
-/// What a marker does when it has nothing: as in `mark/team.rs`, for one other deque. True when the
-/// team is done.
+/// What a marker does when it has nothing: as in `mark/markers.rs`, for one other deque. True when
+/// the markers is done.
 fn steal_or_done(own: &Deque, other: &Deque, done: &Done, handled: &AtomicUsize) -> bool {
     if !other.is_empty() {
         done.become_active();
@@ -136,7 +136,7 @@ fn steal_or_done(own: &Deque, other: &Deque, done: &Done, handled: &AtomicUsize)
     done.is_done()
 }
 
-/// Whoever finds the team done finds all work handled.
+/// Whoever finds the markers done finds all work handled.
 #[test]
 fn done_means_that_all_work_is_handled() {
     loom::model(|| {

@@ -57,7 +57,7 @@ fn weak(object: usize) -> handles::Handle {
     handles::allocate(domain, handles::HandleKind::Weak, object as *const _).unwrap()
 }
 
-/// Walks the list; gives how many objects bear the label.
+/// Walks the list; gives how many objects publish the label.
 #[inline(never)]
 fn count(label: usize) -> usize {
     let (mut at, mut seen) = (ROOT.load(Relaxed), 0);

@@ -148,7 +148,7 @@ figures! {
         concurrent: Count Gauge,
         /// The longest stop for roots, of one thread or of all, of a concurrent cycle; 0 otherwise.
         first_ns: Nanoseconds Gauge,
-        /// Short stops between, to arm a watch.
+        /// Short stops between, to write-protect pages.
         short_stops: Count Gauge,
         /// The longest of them.
         longest_short_ns: Nanoseconds Gauge,
@@ -162,10 +162,10 @@ figures! {
         roots_ns: Nanoseconds Gauge,
         /// Following grey words.
         mark_ns: Nanoseconds Gauge,
-        /// Settling finalizers and links.
-        settle_ns: Nanoseconds Gauge,
+        /// Processing references: finalizers, links, handles.
+        references_ns: Nanoseconds Gauge,
         /// Finishing the last sweep and clearing marks, world running.
-        arm_ns: Nanoseconds Gauge,
+        protect_ns: Nanoseconds Gauge,
         /// Rounds of asking for written pages and scanning them again, world running.
         rounds: Count Gauge,
         /// Pages scanned again, world running.
@@ -218,7 +218,8 @@ figures! {
         threads: Count Gauge,
         /// Cycles completed.
         cycles: Count Counter,
-        /// The phase of the cycle under way: 0 idle, 1 arm, 2 roots, 3 mark, 4 remark, 5 settle.
+        /// The phase of the cycle under way: 0 idle, 1 protect, 2 roots, 3 mark, 4 remark, 5
+        /// references.
         phase: Count Gauge,
         /// Stops of the world.
         pause_count: Count Counter,

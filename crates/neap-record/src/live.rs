@@ -42,7 +42,7 @@ pub mod head {
 }
 
 /// The phases of a cycle, as `phase` numbers them.
-pub const PHASES: [&str; 6] = ["idle", "arm", "roots", "mark", "remark", "settle"];
+pub const PHASES: [&str; 6] = ["idle", "protect", "roots", "mark", "remark", "references"];
 
 /// The histogram's steps to a doubling.
 const STEPS: usize = 8;

@@ -41,7 +41,7 @@ steps! {
     Stopped = 2, "stopped";
     /// Marking begins.
     MarkStart = 3, "mark_start";
-    /// Everything reachable is marked; finalizers and links are not settled yet.
+    /// Everything reachable is marked; finalizers and links are not processed yet.
     MarkEnd = 4, "mark_end";
     /// The world is about to be resumed.
     BeforeResume = 5, "before_resume";

@@ -54,7 +54,7 @@ pub struct Options {
     /// Objects in 100 that get a finalizer.
     #[arg(long, default_value_t = 5)]
     pub finalizers: u32,
-    /// Objects in 100 that get a disappearing link. While there are links, references are settled
+    /// Objects in 100 that get a disappearing link. While there are links, references are processed
     /// in stops.
     #[arg(long, default_value_t = 50)]
     pub links: u32,

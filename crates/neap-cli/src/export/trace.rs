@@ -55,7 +55,7 @@ pub fn text(recording: &Recording) -> String {
 /// parts took, but not before the last one's end.
 fn began(cycle: &Cycle, starts: &[u64], before: u64) -> u64 {
     let told = starts.iter().copied().rfind(|start| *start <= cycle.ended_ns);
-    let parts = cycle.arm_ns + cycle.first_ns + cycle.mark_ns + cycle.pause_ns;
+    let parts = cycle.protect_ns + cycle.first_ns + cycle.mark_ns + cycle.pause_ns;
     told.filter(|start| *start >= before)
         .unwrap_or_else(|| cycle.ended_ns.saturating_sub(parts).max(before))
 }

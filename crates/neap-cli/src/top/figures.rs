@@ -107,7 +107,7 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
                 } else {
                     format!("{} markers", cycle.markers)
                 },
-                duration(cycle.settle_ns)
+                duration(cycle.references_ns)
             ),
         ),
         ("threads", live.threads.to_string()),

@@ -1,5 +1,5 @@
 //! Explicit free: that a cell is dead now is checked before it is believed; while marking is under
-//! way it is put off `[alloc.why.put_off]`.
+//! way it is put off `[alloc.why.deferred-frees]`.
 //!
 //! Invariant: a wrong pointer changes nothing and is named for what it is. In a critical section of
 //! the thread that frees.
@@ -36,7 +36,11 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
     let bytes = cell.bytes();
     if heap.state.marking.load(Relaxed) {
         // A marker may be reading the object.
-        return if inner.put_off.note(address) { Ok(bytes) } else { Err(FreeError::AlreadyFree) };
+        return if inner.deferred_frees.note(address) {
+            Ok(bytes)
+        } else {
+            Err(FreeError::AlreadyFree)
+        };
     }
     // The cell is dirty; a fresh block hands out cells as zeros.
     cell.header.fresh.store(0, Relaxed);
@@ -53,8 +57,8 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::buffer::tests::local;
     use super::super::refill::refill;
-    use super::super::run::tests::local;
     use super::*;
     use crate::heap::classes;
     use crate::heap::kind::Kind;
@@ -66,18 +70,18 @@ mod tests {
         heap.reserve(64 << 20).unwrap();
         let local = local();
         let id = SpaceId::of(Kind::Leaf, classes::class_of(64));
-        let run = local.run(id).unwrap();
-        refill(&heap, local, run, id, true).unwrap();
-        let cell = run.bump(64);
+        let buffer = local.buffer(id).unwrap();
+        refill(&heap, local, buffer, id, true).unwrap();
+        let cell = buffer.bump(64);
         assert_eq!(free(&heap, Address(8)), Err(FreeError::NotInHeap));
         assert_eq!(free(&heap, Address(cell + 8)), Err(FreeError::NotAnObjectStart));
         heap.state.marking.store(true, Relaxed);
         assert_eq!(free(&heap, Address(cell)), Ok(64));
         assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
-        heap.inner().put_off.free(&heap, 1);
+        heap.inner().deferred_frees.free(&heap, 1);
         heap.state.marking.store(false, Relaxed);
         assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
-        let cell = run.bump(64);
+        let cell = buffer.bump(64);
         assert_eq!(free(&heap, Address(cell)), Ok(64));
         assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
         assert_eq!(free(&heap, heap.base().add(heap.committed() - 8)), Err(FreeError::AlreadyFree));

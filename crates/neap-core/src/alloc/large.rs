@@ -13,7 +13,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use crate::addr::{Address, Granule};
+use crate::addr::{Address, Frame};
 use crate::heap::kind::Kind;
 use crate::heap::spaces::Inner;
 use crate::heap::{Heap, Refused};
@@ -22,8 +22,8 @@ use crate::sys::clock;
 
 /// Pages taken for an object that is not one yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Unborn {
-    block: Granule,
+pub struct Unpublished {
+    block: Frame,
     /// Its first byte.
     pub start: Address,
     /// Its pages, in bytes.
@@ -41,23 +41,23 @@ pub fn take(
     layout: u32,
     requested: usize,
     may_grow: bool,
-) -> Result<Unborn, Refused> {
-    taken(heap, kind, layout, requested, may_grow, |_, unborn| {
-        note.store(unborn.block.0 + 1, Relaxed);
+) -> Result<Unpublished, Refused> {
+    taken(heap, kind, layout, requested, may_grow, |_, unpublished| {
+        note.store(unpublished.block.0 + 1, Relaxed);
     })
 }
 
 /// Takes pages and makes them an object at once: one that need not be zeroed. In a critical
 /// section.
-pub fn take_born(
+pub fn take_published(
     heap: &Heap,
     kind: Kind,
     layout: u32,
     requested: usize,
     may_grow: bool,
-) -> Result<Unborn, Refused> {
-    taken(heap, kind, layout, requested, may_grow, |inner, unborn| {
-        inner.bear_large(heap, unborn.block);
+) -> Result<Unpublished, Refused> {
+    taken(heap, kind, layout, requested, may_grow, |inner, unpublished| {
+        inner.publish_large(heap, unpublished.block);
     })
 }
 
@@ -68,17 +68,17 @@ fn taken(
     layout: u32,
     requested: usize,
     may_grow: bool,
-    then: impl FnOnce(&mut Inner, &Unborn),
-) -> Result<Unborn, Refused> {
+    then: impl FnOnce(&mut Inner, &Unpublished),
+) -> Result<Unpublished, Refused> {
     let mut grow = false;
     loop {
         let mut inner = heap.inner();
         match inner.large_block(heap, kind, layout, requested, grow) {
             Ok((block, fresh)) => {
                 let bytes = heap.header(block).cell_bytes();
-                let unborn = Unborn { block, start: heap.address(block), bytes, fresh };
-                then(&mut inner, &unborn);
-                return Ok(unborn);
+                let unpublished = Unpublished { block, start: heap.address(block), bytes, fresh };
+                then(&mut inner, &unpublished);
+                return Ok(unpublished);
             }
             Err(Refused::System) if inner.is_held_back() && may_grow && !grow => grow = true,
             // Dead memory first: sweep before the heap grows.
@@ -94,27 +94,27 @@ fn taken(
 }
 
 /// Makes the pages an object. In a critical section, after the caller has zeroed them where needed.
-pub fn bear(heap: &Heap, note: &AtomicU32, unborn: &Unborn) {
+pub fn publish(heap: &Heap, note: &AtomicU32, unpublished: &Unpublished) {
     let mut inner = heap.inner();
-    inner.bear_large(heap, unborn.block);
+    inner.publish_large(heap, unpublished.block);
     note.store(0, Relaxed);
 }
 
 /// Gives back the pages that a thread, which is gone, had taken and noted.
-pub fn forget_unborn(heap: &Heap, note: &AtomicU32) {
+pub fn forget_unpublished(heap: &Heap, note: &AtomicU32) {
     if let Some(block) = note.swap(0, Relaxed).checked_sub(1) {
-        heap.dissolve_block(&mut heap.inner(), Granule(block));
+        heap.dissolve_block(&mut heap.inner(), Frame(block));
     }
 }
 
 /// Zeroes what may not be zero. Outside the critical section.
 ///
 /// # Safety
-/// `unborn` was just taken by this thread.
-pub unsafe fn zero(unborn: &Unborn) {
-    if !unborn.fresh {
+/// `unpublished` was just taken by this thread.
+pub unsafe fn zero(unpublished: &Unpublished) {
+    if !unpublished.fresh {
         // SAFETY: the pages are committed, and nobody else knows them.
-        unsafe { unborn.start.pointer::<u8>().write_bytes(0, unborn.bytes) };
+        unsafe { unpublished.start.pointer::<u8>().write_bytes(0, unpublished.bytes) };
     }
 }
 
@@ -129,18 +129,20 @@ mod tests {
         heap.reserve(64 << 20).unwrap();
         for round in 0..2 {
             let note = AtomicU32::new(0);
-            let unborn = take(&heap, &note, Kind::Conservative, NO_LAYOUT, 40_000, true).unwrap();
-            assert!(heap.object_at(unborn.start.0).is_none());
-            assert_eq!(unborn.fresh, round == 0);
+            let unpublished =
+                take(&heap, &note, Kind::Conservative, NO_LAYOUT, 40_000, true).unwrap();
+            assert!(heap.object_at(unpublished.start.0).is_none());
+            assert_eq!(unpublished.fresh, round == 0);
             // SAFETY: just taken.
-            unsafe { zero(&unborn) };
-            bear(&heap, &note, &unborn);
-            let cell = heap.object_at(unborn.start.0 + 39_999).unwrap();
-            assert_eq!((cell.start, cell.bytes()), (unborn.start, 40_960));
-            assert!(heap.object_at(unborn.start.0 + 40_000).is_none());
+            unsafe { zero(&unpublished) };
+            publish(&heap, &note, &unpublished);
+            let cell = heap.object_at(unpublished.start.0 + 39_999).unwrap();
+            assert_eq!((cell.start, cell.bytes()), (unpublished.start, 40_960));
+            assert!(heap.object_at(unpublished.start.0 + 40_000).is_none());
             // SAFETY: the object is ours.
             unsafe {
-                let bytes = core::slice::from_raw_parts_mut(unborn.start.pointer::<u8>(), 40_000);
+                let bytes =
+                    core::slice::from_raw_parts_mut(unpublished.start.pointer::<u8>(), 40_000);
                 assert!(bytes.iter().all(|byte| *byte == 0));
                 bytes.fill(7);
             }
@@ -153,14 +155,14 @@ mod tests {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         let note = AtomicU32::new(0);
-        let unborn = take(&heap, &note, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
-        assert_eq!(heap.inner().granules.taken(), 3);
-        forget_unborn(&heap, &note);
-        assert_eq!(heap.inner().granules.taken(), 0);
+        let unpublished = take(&heap, &note, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
+        assert_eq!(heap.inner().frames.taken(), 3);
+        forget_unpublished(&heap, &note);
+        assert_eq!(heap.inner().frames.taken(), 0);
         let born = take(&heap, &note, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
-        assert_eq!(born.start, unborn.start);
-        bear(&heap, &note, &born);
-        forget_unborn(&heap, &note);
+        assert_eq!(born.start, unpublished.start);
+        publish(&heap, &note, &born);
+        forget_unpublished(&heap, &note);
         assert!(heap.object_at(born.start.0).is_some(), "an object is nobody's note any more");
         heap.verify().unwrap();
     }

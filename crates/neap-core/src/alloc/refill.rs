@@ -1,7 +1,7 @@
 //! The slow path of a small allocation: the next run of the thread's block, the next block with
 //! free cells, a new block.
 //!
-//! Invariant: a run is zeroed (unless leaf) before its allocation bits are set, and marked with
+//! Invariant: a buffer is zeroed (unless leaf) before its allocation bits are set, and marked with
 //! them while objects are born marked. Called by its thread in a critical section.
 //!
 //! # Safety
@@ -13,43 +13,43 @@
 
 use core::sync::atomic::Ordering::*;
 
-use super::run::{Local, Run};
-use crate::addr::{Address, GRANULE_BYTES, Granule};
+use super::buffer::{Buffer, Local};
+use crate::addr::{Address, FRAME_BYTES, Frame};
 use crate::heap::kind::Scan;
 use crate::heap::spaces::{Search, SpaceId};
 use crate::heap::{Heap, Refused};
 use crate::stats::{assists, sampler};
 use crate::sys::{clock, map};
 
-/// Gives the run of a space further cells; says how many bytes.
+/// Gives the buffer of a space further cells; says how many bytes.
 pub fn refill(
     heap: &Heap,
     local: &Local,
-    run: &Run,
+    buffer: &Buffer,
     id: SpaceId,
     may_grow: bool,
 ) -> Result<usize, Refused> {
     loop {
-        if let Some(block) = run.block() {
-            if let Some(bytes) = next_run(heap, local, run, block) {
+        if let Some(block) = buffer.block() {
+            if let Some(bytes) = next_run(heap, local, buffer, block) {
                 return Ok(bytes);
             }
             let follower = heap.header(block).let_go();
-            run.set_block(follower);
+            buffer.set_block(follower);
             if follower.is_some() {
                 continue;
             }
         }
         local.note_used(id);
         let mut inner = heap.inner();
-        let lane = local.lane();
+        let shard = local.shard();
         let began = (!inner.is_swept()).then(clock::now_ns);
-        let found = inner.search(heap, id, lane, may_grow);
+        let found = inner.search(heap, id, shard, may_grow);
         let mut further = 0;
         if let Search::Found(block) = found {
-            let block_bytes = heap.header(block).span() as usize * GRANULE_BYTES;
-            further = run.take_further(block_bytes);
-            inner.search_further(heap, id, lane, block, further);
+            let block_bytes = heap.header(block).span() as usize * FRAME_BYTES;
+            further = buffer.take_further(block_bytes);
+            inner.search_further(heap, id, shard, block, further);
         }
         drop(inner);
         if let Some(began) = began {
@@ -61,7 +61,7 @@ pub fn refill(
                 if further > 0 {
                     populate(heap, block);
                 }
-                run.set_block(Some(block));
+                buffer.set_block(Some(block));
             }
             Search::Again => {}
             Search::None(refused) => return Err(refused),
@@ -72,12 +72,12 @@ pub fn refill(
 /// Gives the fresh ones among `first` and the blocks after it their memory, neighbours together:
 /// they are about to be filled, and a fault for each page, beside other threads that have theirs,
 /// costs several times as much `[alloc.why.populate]`.
-fn populate(heap: &Heap, first: Granule) {
+fn populate(heap: &Heap, first: Frame) {
     let mut fresh = 0..0;
     let mut next = Some(first);
     while let Some(block) = next {
         let header = heap.header(block);
-        let (start, bytes) = (heap.address(block).0, header.span() as usize * GRANULE_BYTES);
+        let (start, bytes) = (heap.address(block).0, header.span() as usize * FRAME_BYTES);
         if header.fresh.load(Relaxed) != 0 {
             if start != fresh.end {
                 map::populate(Address(fresh.start), fresh.len());
@@ -91,7 +91,7 @@ fn populate(heap: &Heap, first: Granule) {
 }
 
 /// Installs the next run of free cells of a block that this thread holds.
-fn next_run(heap: &Heap, local: &Local, run: &Run, block: Granule) -> Option<usize> {
+fn next_run(heap: &Heap, local: &Local, buffer: &Buffer, block: Frame) -> Option<usize> {
     let header = heap.header(block);
     let bits = heap.bits(block);
     let mut cells = bits.next_free_run(header.cursor(), header.cells())?;
@@ -112,14 +112,14 @@ fn next_run(heap: &Heap, local: &Local, run: &Run, block: Granule) -> Option<usi
         heap.note_marked(block, header);
     }
     bits.set_range(cells, black, true, true);
-    local.install(run, start.0..start.0 + bytes, cell_bytes);
+    local.install(buffer, start.0..start.0 + bytes, cell_bytes);
     local.report(heap, bytes);
     Some(bytes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::run::tests::local;
+    use super::super::buffer::tests::local;
     use super::*;
     use crate::heap::classes;
     use crate::heap::kind::Kind;
@@ -135,13 +135,13 @@ mod tests {
         let (heap, local) = (heap(), local());
         let class = classes::class_of(48);
         let id = SpaceId::of(Kind::Conservative, class);
-        let run = local.run(id).unwrap();
+        let buffer = local.buffer(id).unwrap();
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..1000 {
-            let mut cell = run.bump(48);
+            let mut cell = buffer.bump(48);
             if cell == 0 {
-                refill(&heap, local, run, id, true).unwrap();
-                cell = run.bump(48);
+                refill(&heap, local, buffer, id, true).unwrap();
+                cell = buffer.bump(48);
             }
             assert!(seen.insert(cell));
             assert_eq!(heap.object_at(cell + 47).unwrap().start.0, cell);
@@ -158,22 +158,22 @@ mod tests {
     fn dead_cells_come_back_zeroed_and_held_ones_do_not() {
         let (heap, local) = (heap(), local());
         let id = SpaceId::of(Kind::Conservative, classes::class_of(4096));
-        let run = local.run(id).unwrap();
-        refill(&heap, local, run, id, true).unwrap();
-        let (live, dead) = (run.bump(4096), run.bump(4096));
+        let buffer = local.buffer(id).unwrap();
+        refill(&heap, local, buffer, id, true).unwrap();
+        let (live, dead) = (buffer.bump(4096), buffer.bump(4096));
         // SAFETY: the cells are ours.
         unsafe { (dead as *mut u8).write_bytes(0xff, 4096) };
-        let rest = run.rest();
+        let rest = buffer.rest();
         heap.clear_marks();
-        local.settle(&heap);
+        local.keep_cells(&heap);
         let cell = heap.object_at(live).unwrap();
         cell.bits.mark::<false>(cell.index);
         heap.note_marked(cell.block, cell.header);
         heap.inner().begin_sweep(false);
-        assert_eq!(run.rest(), rest);
-        while run.bump(4096) != 0 {}
-        refill(&heap, local, run, id, true).unwrap();
-        assert_eq!(run.bump(4096), dead);
+        assert_eq!(buffer.rest(), rest);
+        while buffer.bump(4096) != 0 {}
+        refill(&heap, local, buffer, id, true).unwrap();
+        assert_eq!(buffer.bump(4096), dead);
         // SAFETY: the cell is ours again.
         assert_eq!(unsafe { *(dead as *const [u64; 512]) }, [0; 512]);
         assert!(heap.object_at(live).is_some());
@@ -183,11 +183,11 @@ mod tests {
     fn a_retired_threads_cells_are_used_by_others() {
         let (heap, first, second) = (heap(), local(), local());
         let id = SpaceId::of(Kind::Leaf, classes::class_of(64));
-        refill(&heap, first, first.run(id).unwrap(), id, true).unwrap();
-        let cell = first.run(id).unwrap().bump(64);
+        refill(&heap, first, first.buffer(id).unwrap(), id, true).unwrap();
+        let cell = first.buffer(id).unwrap().bump(64);
         first.retire(&heap);
-        refill(&heap, second, second.run(id).unwrap(), id, true).unwrap();
-        assert_eq!(second.run(id).unwrap().bump(64), cell + 64);
+        refill(&heap, second, second.buffer(id).unwrap(), id, true).unwrap();
+        assert_eq!(second.buffer(id).unwrap().bump(64), cell + 64);
         heap.verify().unwrap();
     }
 
@@ -195,22 +195,22 @@ mod tests {
     fn blocks_taken_together_have_their_memory() {
         let (heap, local) = (heap(), local());
         let id = SpaceId::of(Kind::Leaf, classes::class_of(48));
-        let run = local.run(id).unwrap();
-        let resident = |block: Granule| {
-            map::resident_bytes(heap.address(block), GRANULE_BYTES, &mut [0; 16]).unwrap()
+        let buffer = local.buffer(id).unwrap();
+        let resident = |block: Frame| {
+            map::resident_bytes(heap.address(block), FRAME_BYTES, &mut [0; 16]).unwrap()
         };
         let next_chain = || {
-            while run.block().is_none_or(|block| heap.header(block).follower().is_none()) {
-                refill(&heap, local, run, id, true).unwrap();
-                run.bump(run.rest().len());
+            while buffer.block().is_none_or(|block| heap.header(block).follower().is_none()) {
+                refill(&heap, local, buffer, id, true).unwrap();
+                buffer.bump(buffer.rest().len());
             }
-            run.block().unwrap()
+            buffer.block().unwrap()
         };
-        refill(&heap, local, run, id, true).unwrap();
-        assert_eq!(resident(run.block().unwrap()), 0);
+        refill(&heap, local, buffer, id, true).unwrap();
+        assert_eq!(resident(buffer.block().unwrap()), 0);
         let mut block = Some(next_chain());
         while let Some(here) = block {
-            assert_eq!(resident(here), GRANULE_BYTES);
+            assert_eq!(resident(here), FRAME_BYTES);
             block = heap.header(here).follower();
         }
     }

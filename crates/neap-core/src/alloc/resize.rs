@@ -1,19 +1,19 @@
 //! Whether an object can have another size where it is: within its cell, or by taking or giving the
-//! granules behind a large one.
+//! frames behind a large one.
 //!
 //! Invariant: the object's contents up to the smaller size stay. In a critical section of the
 //! thread that resizes.
 //!
 //! # Safety
 //!
-//! Zeroes the part of a cell, or the granules behind a large object, that an object gains. The
-//! object is the caller's, and the granules were free when they were taken under the heap's lock.
+//! Zeroes the part of a cell, or the frames behind a large object, that an object gains. The
+//! object is the caller's, and the frames were free when they were taken under the heap's lock.
 
 #![allow(unsafe_code)]
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::addr::{GRANULE_BYTES, PAGE_BYTES, round_up};
+use crate::addr::{FRAME_BYTES, PAGE_BYTES, round_up};
 use crate::heap::Heap;
 use crate::heap::blocks::header::State;
 use crate::heap::classes::LARGEST_SMALL;
@@ -46,7 +46,7 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
         return false;
     };
     let had = cell.header.span() as usize;
-    let wants = wanted.div_ceil(GRANULE_BYTES);
+    let wants = wanted.div_ceil(FRAME_BYTES);
     let old = cell.header.requested() - past_end;
     if requested < old && heap.state.has_snapshot() && cell.header.scan() != Scan::Leaf {
         // Markers are to see it as it was, up to its old end: it stays as large, or another takes
@@ -57,27 +57,27 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
         let mut inner = heap.inner();
         let more = wants - had;
         let (behind, scan) = (cell.block.add(had), cell.header.scan());
-        let only_fresh = scan != Scan::Leaf && more * GRANULE_BYTES > MOST_ZEROED;
-        let Ok(fresh) = heap.take_granules_at(&mut inner, behind, more, scan, only_fresh) else {
+        let only_fresh = scan != Scan::Leaf && more * FRAME_BYTES > MOST_ZEROED;
+        let Ok(fresh) = heap.take_frames_at(&mut inner, behind, more, scan, only_fresh) else {
             return false;
         };
         if !fresh && scan != Scan::Leaf {
-            // SAFETY: the granules behind the object were free and are now this object's.
-            unsafe { heap.address(behind).pointer::<u8>().write_bytes(0, more * GRANULE_BYTES) };
+            // SAFETY: the frames behind the object were free and are now this object's.
+            unsafe { heap.address(behind).pointer::<u8>().write_bytes(0, more * FRAME_BYTES) };
         }
         heap.join(cell.block, had..wants);
-        inner.granules.disarm(cell.block, wants);
+        inner.frames.unprotect(cell.block, wants);
         cell.header.set_large_span(wants as u32);
-        heap.state.allocated_since_cycle.fetch_add(more * GRANULE_BYTES, Relaxed);
+        heap.state.allocated_since_cycle.fetch_add(more * FRAME_BYTES, Relaxed);
     } else if wants < had {
         let mut inner = heap.inner();
         cell.header.set_large_span(wants as u32);
         heap.part(cell.block, wants..had);
-        inner.granules.give_back(cell.block.add(wants), had - wants, heap.state.now_ms());
+        inner.frames.give_back(cell.block.add(wants), had - wants, heap.state.now_ms());
     }
     if requested > old && cell.header.scan() != Scan::Leaf {
         // What an earlier, larger size left behind the object must not look like pointers.
-        let end = (had.min(wants) * GRANULE_BYTES).min(requested);
+        let end = (had.min(wants) * FRAME_BYTES).min(requested);
         if end > old {
             // SAFETY: the bytes belong to the object and nobody uses them yet.
             unsafe { cell.start.add(old).pointer::<u8>().write_bytes(0, end - old) };
@@ -89,7 +89,7 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::run::tests::local;
+    use super::super::buffer::tests::local;
     use super::super::{large, refill::refill};
     use super::*;
     use crate::addr::Address;
@@ -106,16 +106,17 @@ mod tests {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         let take = |bytes| {
-            let unborn = large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, bytes, true).unwrap();
-            large::bear(&heap, &NOTE, &unborn);
-            heap.object_at(unborn.start.0).unwrap()
+            let unpublished =
+                large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, bytes, true).unwrap();
+            large::publish(&heap, &NOTE, &unpublished);
+            heap.object_at(unpublished.start.0).unwrap()
         };
         let cell = take(100_000);
-        assert_eq!(heap.inner().granules.chunks(), 1);
+        assert_eq!(heap.inner().frames.chunks(), 1);
         assert!(in_place(&heap, &cell, 9 << 20));
         let last = heap.object_at(cell.start.0 + (9 << 20) - 1).unwrap();
         assert_eq!((last.start, last.bytes()), (cell.start, 9 << 20));
-        assert_eq!(heap.inner().granules.chunks(), 5);
+        assert_eq!(heap.inner().frames.chunks(), 5);
         heap.verify().unwrap();
         // What is in use behind it ends that.
         let cell = heap.object_at(cell.start.0).unwrap();
@@ -133,10 +134,10 @@ mod tests {
     fn a_large_object_grows_and_shrinks_where_it_is() {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
-        let unborn =
+        let unpublished =
             large::take(&heap, &NOTE, Kind::Conservative, NO_LAYOUT, 40_000, true).unwrap();
-        large::bear(&heap, &NOTE, &unborn);
-        let cell = heap.object_at(unborn.start.0).unwrap();
+        large::publish(&heap, &NOTE, &unpublished);
+        let cell = heap.object_at(unpublished.start.0).unwrap();
         // SAFETY: the object's bytes.
         unsafe { cell.start.pointer::<u8>().write_bytes(3, 40_000) };
         assert!(in_place(&heap, &cell, 200_000));
@@ -163,9 +164,9 @@ mod tests {
         heap.reserve(64 << 20).unwrap();
         for (kind, left) in [(Kind::Conservative, 0), (Kind::Leaf, 3)] {
             let id = SpaceId::of(kind, classes::class_of(48));
-            let run = local.run(id).unwrap();
-            refill(&heap, local, run, id, true).unwrap();
-            let object = Address(run.bump(48));
+            let buffer = local.buffer(id).unwrap();
+            refill(&heap, local, buffer, id, true).unwrap();
+            let object = Address(buffer.bump(48));
             let cell = heap.object_at(object.0).unwrap();
             // SAFETY: the object's own bytes.
             let bytes = unsafe { core::slice::from_raw_parts_mut(object.pointer::<u8>(), 48) };
@@ -181,9 +182,10 @@ mod tests {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         let [first, _second] = [0, 1].map(|_| {
-            let unborn = large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
-            large::bear(&heap, &NOTE, &unborn);
-            unborn
+            let unpublished =
+                large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
+            large::publish(&heap, &NOTE, &unpublished);
+            unpublished
         });
         assert!(!in_place(&heap, &heap.object_at(first.start.0).unwrap(), 100_000));
     }

@@ -32,7 +32,7 @@ pub fn set_mark_bit(object: usize, on: bool) {
 
 /// Calls `f` with start, bytes, kind and mark of every object: only under
 /// [`with_stopped_world`](super::with_stopped_world) or in an event callback between `Stopped` and
-/// `BeforeResume`. Cells of runs that threads hold are among them.
+/// `BeforeResume`. Cells of buffers that threads hold are among them.
 pub fn for_each_object(mut f: impl FnMut(usize, usize, Kind, bool)) {
     HEAP.for_each_block(|block, header| {
         let kind = Kind::from_parts(header.scan(), header.is_uncollectable());

@@ -10,7 +10,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 
-use crate::addr::GRANULE_BYTES;
+use crate::addr::FRAME_BYTES;
 use crate::heap::{HEAP, METADATA_BYTES};
 use crate::options::Limit;
 use crate::sys::map;
@@ -71,7 +71,7 @@ impl Setting {
         let word = match limit {
             Limit::None => Self::NONE,
             Limit::Cgroup => Self::CGROUP,
-            Limit::Bytes(bytes) => bytes.min(Self::CGROUP - GRANULE_BYTES),
+            Limit::Bytes(bytes) => bytes.min(Self::CGROUP - FRAME_BYTES),
         };
         self.0.store(word, Relaxed);
     }
@@ -99,11 +99,11 @@ impl Left {
 
     /// With a level taken in to which `others` bytes are charged that are not the heap's.
     fn with(self, level: &Level, others: usize) -> Left {
-        // Each granule in use also takes its metadata.
-        let granules = |bytes: usize| bytes / (GRANULE_BYTES + METADATA_BYTES) * GRANULE_BYTES;
+        // Each frame in use also takes its metadata.
+        let frames = |bytes: usize| bytes / (FRAME_BYTES + METADATA_BYTES) * FRAME_BYTES;
         let left = |limit: usize, kept: usize| match limit {
             usize::MAX => usize::MAX,
-            limit => granules(limit.saturating_sub(others).saturating_sub(kept)).max(FLOOR_BYTES),
+            limit => frames(limit.saturating_sub(others).saturating_sub(kept)).max(FLOOR_BYTES),
         };
         let reserve = level.hard_bytes.min(level.soft_bytes) / RESERVE.0 + RESERVE.1;
         let hard = left(level.hard_bytes, reserve);
@@ -123,7 +123,7 @@ fn in_force(set: Limit, left: usize) -> usize {
     match set {
         Limit::None => usize::MAX,
         Limit::Cgroup => left,
-        Limit::Bytes(bytes) => bytes.next_multiple_of(GRANULE_BYTES),
+        Limit::Bytes(bytes) => bytes.next_multiple_of(FRAME_BYTES),
     }
 }
 
@@ -185,7 +185,7 @@ pub fn look_if_old(now_ms: u64) -> bool {
         look(false);
     }
     let most = HEAP.max_bytes().min(soft_bytes());
-    HEAP.inner().granules.resident() * GRANULE_BYTES > most
+    HEAP.inner().frames.resident() * FRAME_BYTES > most
 }
 
 /// Before an allocation is refused: counts exactly what memory the heap has. True if the limit is
@@ -233,7 +233,7 @@ fn look(exactly: bool) -> bool {
 fn exact(reader: &mut Reader) -> Option<usize> {
     let committed = HEAP.committed();
     let resident = map::resident_bytes(HEAP.base(), committed, reader.scratch())?;
-    Some(resident + resident / GRANULE_BYTES * METADATA_BYTES)
+    Some(resident + resident / FRAME_BYTES * METADATA_BYTES)
 }
 
 /// In the child of a `fork`: who looked does not exist.
@@ -282,7 +282,7 @@ mod tests {
     fn what_the_user_set_wins() {
         assert_eq!(in_force(Limit::None, 5), usize::MAX);
         assert_eq!(in_force(Limit::Cgroup, 5), 5);
-        assert_eq!(in_force(Limit::Bytes(MIB + 1), 5), MIB + GRANULE_BYTES);
+        assert_eq!(in_force(Limit::Bytes(MIB + 1), 5), MIB + FRAME_BYTES);
         assert_eq!(in_force(Limit::Bytes(64 * MIB), usize::MAX), 64 * MIB);
     }
 }

@@ -84,14 +84,14 @@ pub fn postpone() {
 }
 
 /// Heaps that are expected to hold less live than this, or less that is scanned, are marked with
-/// the world stopped, unless there is much to settle: that takes less time than a second stop.
+/// the world stopped, unless there are many references: that takes less time than a second stop.
 const SMALL_BYTES: usize = 256 << 10;
-/// Where references took as long to settle in the last cycle, however small the heap is, as with
+/// Where references took as long to process in the last cycle, however small the heap is, as with
 /// cleaners of objects that all die. Larger: longer stops; smaller: more small programs have cycles
 /// with two threads.
 const LONG_SETTLING_NS: u64 = 200_000;
-/// How long settling references took in the last cycle.
-pub static SETTLING_NS: AtomicU64 = AtomicU64::new(0);
+/// How long processing references took in the last cycle.
+pub static REFERENCES_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Whether the next cycle is to run beside the program, where that is possible: a short stop is
 /// cheaper where there is little to do.
@@ -99,7 +99,7 @@ pub fn is_worth_running_beside() -> bool {
     collector::runs_beside()
         && (HEAP.state.expected_scanned_bytes() >= SMALL_BYTES
             || refs::are_many()
-            || SETTLING_NS.load(Relaxed) >= LONG_SETTLING_NS)
+            || REFERENCES_NS.load(Relaxed) >= LONG_SETTLING_NS)
 }
 
 /// A frozen byte counts for the trigger as this part of a live one: cycles read it, in the order of

@@ -6,7 +6,7 @@
 
 use crate::heap::Heap;
 use crate::mark::drain::Marker;
-use crate::mark::team::Team;
+use crate::mark::markers::Markers;
 use crate::world::World;
 
 use super::report::record::CycleRecord;
@@ -20,16 +20,16 @@ pub struct Driver {
     pub world: &'static dyn World,
     /// The threads that mark with the driver.
     pub workers: &'static Workers,
-    /// The driver's own marker: place 0 of the team.
+    /// The driver's own marker: place 0 among the markers.
     pub marker: Marker<'static>,
     /// What the cycle did so far.
     pub record: CycleRecord,
 }
 
 impl Driver {
-    /// The team of markers.
-    pub fn team(&self) -> &'static Team {
-        self.workers.team()
+    /// All markers.
+    pub fn markers(&self) -> &'static Markers {
+        self.workers.markers()
     }
 
     /// Follows grey words with whoever comes to help. Says how many markers there were at most.

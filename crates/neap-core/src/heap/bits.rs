@@ -8,12 +8,12 @@
 //!
 //! # Safety
 //!
-//! Makes references to the words of a block's bits from their address. Bits of committed granules
+//! Makes references to the words of a block's bits from their address. Bits of committed frames
 //! are mapped and never unmapped, and every access is atomic, so aliases do no harm.
 
 #![allow(unsafe_code)]
 
-pub mod sent_marks;
+pub mod mark_transfer;
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -21,9 +21,9 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use crate::addr::CellIndex;
 
-/// Cells that a granule's bits have room for: 8-byte cells throughout.
-pub const MOST_CELLS: usize = crate::addr::GRANULE_BYTES / 8;
-/// Bytes of bits per granule.
+/// Cells that a frame's bits have room for: 8-byte cells throughout.
+pub const MOST_CELLS: usize = crate::addr::FRAME_BYTES / 8;
+/// Bytes of bits per frame.
 pub const BITS_BYTES: usize = MOST_CELLS / 64 * 16;
 
 /// The bits of one block.
@@ -63,7 +63,7 @@ impl<'a> Bits<'a> {
         self.word(word).load(Relaxed) & bit != 0
     }
 
-    /// Whether the cell is allocated (or in a run that a thread holds).
+    /// Whether the cell is allocated (or in a buffer that a thread holds).
     #[inline(always)]
     pub fn is_allocated(self, cell: CellIndex) -> bool {
         let (word, bit) = place(cell);
@@ -111,7 +111,7 @@ impl<'a> Bits<'a> {
 
     /// Makes the only cell of a block allocated, while nobody else writes its bits: unlike
     /// [`Self::set_range`] it need not wait for what was stored before.
-    pub fn bear_only(self, marked: bool) {
+    pub fn publish_only(self, marked: bool) {
         self.word(0).store(marked as u64, Relaxed);
         self.word(1).store(1, Release);
     }

@@ -5,7 +5,7 @@
 //! multiple of a power of two A gets cells whose size is a multiple of A. Pure; `neap_inline.h`
 //! computes the same classes and a test compares them. Called from any thread.
 
-use crate::addr::{CellIndex, GRANULE_BYTES};
+use crate::addr::{CellIndex, FRAME_BYTES};
 
 /// Number of size classes.
 pub const CLASSES: usize = 80;
@@ -28,8 +28,8 @@ pub struct Class {
     pub reciprocal: u32,
     /// Cells in a block.
     pub cells: u32,
-    /// Granules of a block.
-    pub granules: u32,
+    /// Frames of a block.
+    pub frames: u32,
 }
 
 /// The class of a size from 1 to [`LARGEST_SMALL`]; 0 bytes count as 1.
@@ -63,19 +63,19 @@ pub const fn cell_bytes(class: usize) -> usize {
 
 const fn shape(class: usize) -> Class {
     let bytes = cell_bytes(class);
-    let mut granules = 1;
+    let mut frames = 1;
     loop {
-        let block = granules * GRANULE_BYTES;
+        let block = frames * FRAME_BYTES;
         if block / bytes >= FEWEST_CELLS && (block % bytes) * LARGEST_TAIL_FRACTION <= block {
             let reciprocal = (1_u64 << 32).div_ceil(bytes as u64) as u32;
             return Class {
                 cell_bytes: bytes as u32,
                 reciprocal,
                 cells: (block / bytes) as u32,
-                granules: granules as u32,
+                frames: frames as u32,
             };
         }
-        granules += 1;
+        frames += 1;
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn the_reciprocal_divides_exactly() {
         for class in &TABLE {
-            let all = 0..class.granules as usize * GRANULE_BYTES;
+            let all = 0..class.frames as usize * FRAME_BYTES;
             for offset in all.step_by(if cfg!(miri) { 61 } else { 1 }) {
                 assert_eq!(
                     cell_at(offset, class.reciprocal).0 as usize,
@@ -152,7 +152,7 @@ mod tests {
     fn blocks_are_small_and_nearly_full() {
         for class in &TABLE {
             assert!(
-                class.granules <= 16 && class.cells as usize <= super::super::bits::MOST_CELLS,
+                class.frames <= 16 && class.cells as usize <= super::super::bits::MOST_CELLS,
                 "{class:?}"
             );
         }

@@ -2,7 +2,7 @@
 //!
 //! Pure. Called from any thread.
 
-use super::granules::Content;
+use super::frames::Content;
 
 /// How the cells of a block are scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 //!
 //! # Safety
 //!
-//! Makes references to headers and bits of granules below the committed length, which every lookup
+//! Makes references to headers and bits of frames below the committed length, which every lookup
 //! compares with first. That memory is mapped, valid when zeroed, and never unmapped. Prefetching
 //! reads nothing.
 
@@ -18,17 +18,17 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::bits::{BITS_BYTES, Bits};
-use super::blocks::further::Further;
+use super::blocks::block_offsets::BlockOffsets;
 use super::blocks::header::{Header, State};
 use super::blocks::marked_blocks::MarkedBlocks;
 use super::{Heap, classes};
-use crate::addr::{Address, CellIndex, Granule};
+use crate::addr::{Address, CellIndex, Frame};
 
 /// A cell that a word points into.
 #[derive(Clone, Copy)]
 pub struct Cell<'h> {
-    /// Its block's first granule.
-    pub block: Granule,
+    /// Its block's first frame.
+    pub block: Frame,
     /// Its block's header.
     pub header: &'h Header,
     /// The block's bits.
@@ -57,45 +57,45 @@ pub struct View<'h> {
     headers: *const Header,
     bits: usize,
     marked_blocks: MarkedBlocks,
-    further: Further,
+    block_offsets: BlockOffsets,
     heap: PhantomData<&'h Heap>,
 }
 
 impl<'h> View<'h> {
-    /// The header of a granule that lies in the view.
+    /// The header of a frame that lies in the view.
     #[inline(always)]
-    pub fn header(&self, granule: Granule) -> &'h Header {
-        debug_assert!(granule.offset() < self.length);
+    pub fn header(&self, frame: Frame) -> &'h Header {
+        debug_assert!(frame.offset() < self.length);
         // SAFETY: as `Heap::header`.
-        unsafe { &*self.headers.add(granule.0 as usize) }
+        unsafe { &*self.headers.add(frame.0 as usize) }
     }
 
     /// See [`Heap::block_of`].
     #[inline(always)]
-    pub(super) fn first_granule(&self, granule: Granule) -> Granule {
-        self.further.first(granule)
+    pub(super) fn first_frame(&self, frame: Frame) -> Frame {
+        self.block_offsets.first(frame)
     }
 
     /// See [`Heap::note_marked`].
     #[inline(always)]
-    pub fn note_marked(&self, block: Granule, header: &Header) {
+    pub fn note_marked(&self, block: Frame, header: &Header) {
         self.marked_blocks.note(block, header);
     }
 
-    /// The bits of the block that begins at `granule`.
+    /// The bits of the block that begins at `frame`.
     #[inline(always)]
-    pub fn bits(&self, granule: Granule) -> Bits<'h> {
-        let header = self.header(granule);
+    pub fn bits(&self, frame: Frame) -> Bits<'h> {
+        let header = self.header(frame);
         match header.state() {
             State::Large => self.bits_at(header.own_bits()),
-            _ => self.bits_at(self.words(granule)),
+            _ => self.bits_at(self.words(frame)),
         }
     }
 
-    /// The words of a granule: those of its block's bits, if that has cells and begins there.
+    /// The words of a frame: those of its block's bits, if that has cells and begins there.
     #[inline(always)]
-    pub fn words(&self, granule: Granule) -> *const AtomicU64 {
-        (self.bits + granule.0 as usize * BITS_BYTES) as *const _
+    pub fn words(&self, frame: Frame) -> *const AtomicU64 {
+        (self.bits + frame.0 as usize * BITS_BYTES) as *const _
     }
 
     /// The bits of a block that are known to lie in `words`.
@@ -108,9 +108,9 @@ impl<'h> View<'h> {
     /// Fetches the header that a look at `word` begins with, which lies in the view.
     #[inline(always)]
     pub fn prefetch_header(&self, word: usize) {
-        let granule = Granule::containing(Address(word).offset_from(self.base));
+        let frame = Frame::containing(Address(word).offset_from(self.base));
         // SAFETY: prefetching any address is harmless.
-        unsafe { _mm_prefetch(core::ptr::from_ref(self.header(granule)).cast(), _MM_HINT_T0) };
+        unsafe { _mm_prefetch(core::ptr::from_ref(self.header(frame)).cast(), _MM_HINT_T0) };
     }
 
     /// Whether the cell holds an object that is not marked.
@@ -126,11 +126,11 @@ impl<'h> View<'h> {
         if offset >= self.length {
             return None;
         }
-        let mut block = Granule::containing(offset);
+        let mut block = Frame::containing(offset);
         let mut header = self.header(block);
         let state = match header.state() {
             State::Free => {
-                block = self.first_granule(block);
+                block = self.first_frame(block);
                 header = self.header(block);
                 header.state()
             }
@@ -170,7 +170,7 @@ impl Heap {
             headers: self.headers.load(Relaxed) as *const Header,
             bits: self.bits.load(Relaxed),
             marked_blocks: MarkedBlocks(self.marked_blocks.load(Relaxed)),
-            further: Further(self.further.load(Relaxed)),
+            block_offsets: BlockOffsets(self.block_offsets.load(Relaxed)),
             heap: PhantomData,
         }
     }
@@ -192,12 +192,12 @@ impl Heap {
         self.cell_at(word).is_some_and(|cell| cell.bits.is_marked(cell.index))
     }
 
-    /// Has the header of the granule that a word lies in fetched.
+    /// Has the header of the frame that a word lies in fetched.
     #[inline(always)]
     pub fn prefetch_header(&self, word: usize) {
         let offset = Address(word).offset_from(self.base());
         if offset < self.committed() {
-            let header = core::ptr::from_ref(self.header(Granule::containing(offset)));
+            let header = core::ptr::from_ref(self.header(Frame::containing(offset)));
             // SAFETY: prefetching any address is harmless.
             unsafe { _mm_prefetch(header.cast(), _MM_HINT_T0) };
         }
@@ -215,20 +215,20 @@ impl Heap {
 
     /// Has what a large object that may be made there would write fetched.
     #[inline(always)]
-    pub fn prefetch_large(&self, block: Granule) {
+    pub fn prefetch_large(&self, block: Frame) {
         let view = self.view();
         // SAFETY: prefetching any address is harmless.
         unsafe {
             let header = (view.headers).wrapping_add(block.0 as usize);
             _mm_prefetch(header.cast(), _MM_HINT_T0);
-            _mm_prefetch(view.further.address_of(block).cast(), _MM_HINT_T0);
+            _mm_prefetch(view.block_offsets.address_of(block).cast(), _MM_HINT_T0);
         }
     }
 
     /// Calls `f` with the first byte of every allocated cell of a block.
     pub fn for_each_object(
         &self,
-        block: Granule,
+        block: Frame,
         header: &Header,
         mut f: impl FnMut(CellIndex, Address),
     ) {
@@ -248,8 +248,8 @@ impl Heap {
 #[cfg(test)]
 fn object_at_reference(heap: &Heap, word: usize) -> Option<usize> {
     let mut found = None;
-    heap.for_each_block(|granule, header| {
-        let start = heap.address(granule).0;
+    heap.for_each_block(|frame, header| {
+        let start = heap.address(frame).0;
         let bytes = header.cell_bytes();
         for cell in 0..header.cells() as usize {
             let cell_start = start + cell * bytes;
@@ -259,7 +259,7 @@ fn object_at_reference(heap: &Heap, word: usize) -> Option<usize> {
                 cell_start + bytes
             };
             if (cell_start..end).contains(&word)
-                && heap.bits(granule).is_allocated(CellIndex(cell as u32))
+                && heap.bits(frame).is_allocated(CellIndex(cell as u32))
             {
                 found = Some(cell_start);
             }
@@ -286,7 +286,7 @@ mod tests {
         let (large, _) = inner
             .large_block(&heap, Kind::Leaf, crate::heap::blocks::header::NO_LAYOUT, 100_000, true)
             .unwrap();
-        inner.bear_large(&heap, large);
+        inner.publish_large(&heap, large);
         drop(inner);
         let (base, end) = (heap.base().0, heap.base().0 + heap.committed());
         let mut seed = 1_u64;

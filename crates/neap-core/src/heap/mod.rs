@@ -1,4 +1,4 @@
-//! The heap: one reserved range cut into chunks, granules, blocks and cells, and its metadata
+//! The heap: one reserved range cut into chunks, frames, blocks and cells, and its metadata
 //! beside it, found by arithmetic.
 //!
 //! Invariant `[heap.inv.no-heap-writes]`: nothing here writes to the range itself. Knows nothing of
@@ -7,17 +7,17 @@
 //!
 //! # Safety
 //!
-//! Makes references to headers, and gives memory of free granules back. Headers of the committed
-//! range are mapped and never unmapped; free granules hold nothing, and under the lock nobody takes
+//! Makes references to headers, and gives memory of free frames back. Headers of the committed
+//! range are mapped and never unmapped; free frames hold nothing, and under the lock nobody takes
 //! them meanwhile.
 
 #![allow(unsafe_code)]
 
+pub mod before_images;
 pub mod bits;
 pub mod blocks;
 pub mod classes;
-pub mod granules;
-pub mod kept;
+pub mod frames;
 pub mod kind;
 pub mod layout;
 pub mod lookup;
@@ -29,16 +29,16 @@ pub mod verify;
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use crate::addr::{Address, CHUNK_BYTES, GRANULE_BYTES, Granule};
+use crate::addr::{Address, CHUNK_BYTES, FRAME_BYTES, Frame};
 use crate::rank::Rank;
 use crate::stats::live;
 use crate::sync::{Guard, Lock};
 use crate::sys::map;
+use before_images::BeforeImages;
 use bits::Bits;
 use blocks::header::{Form, Header, State};
-use blocks::{further, marked_blocks};
-use granules::decay;
-use kept::KeptPages;
+use blocks::{block_offsets, marked_blocks};
+use frames::decay;
 use kind::Scan;
 use layout::Layouts;
 use spaces::Inner;
@@ -52,27 +52,27 @@ pub struct Heap {
     reserved: AtomicUsize,
     /// Bytes from `base` on that can be touched: whole chunks. Grows only, under the lock.
     committed: AtomicUsize,
-    /// Start of the headers, one for each granule of the reservation.
+    /// Start of the headers, one for each frame of the reservation.
     headers: AtomicUsize,
-    /// Start of the bits, [`bits::BITS_BYTES`] for each granule.
+    /// Start of the bits, [`bits::BITS_BYTES`] for each frame.
     bits: AtomicUsize,
     /// Start of the bits of [`marked_blocks`].
     marked_blocks: AtomicUsize,
-    /// Start of the words of [`further`].
-    further: AtomicUsize,
-    /// The most bytes that granules in use may take; `usize::MAX` for no limit.
+    /// Start of the words of [`block_offsets`].
+    block_offsets: AtomicUsize,
+    /// The most bytes that frames in use may take; `usize::MAX` for no limit.
     max_bytes: AtomicUsize,
     /// The few words that every layer reads.
     pub state: HeapState,
     /// Layouts of typed objects.
     pub layouts: Layouts,
     /// Old contents of pages, while a cycle marks the heap as it was.
-    pub kept: KeptPages,
+    pub before_images: BeforeImages,
     inner: Apart<Lock<Inner>>,
 }
 
-/// Bytes of metadata for each granule in use, at most.
-pub const METADATA_BYTES: usize = size_of::<Header>() + bits::BITS_BYTES + further::BYTES;
+/// Bytes of metadata for each frame in use, at most.
+pub const METADATA_BYTES: usize = size_of::<Header>() + bits::BITS_BYTES + block_offsets::BYTES;
 
 /// Why the heap did not grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,11 +93,11 @@ impl Heap {
             headers: AtomicUsize::new(0),
             bits: AtomicUsize::new(0),
             marked_blocks: AtomicUsize::new(0),
-            further: AtomicUsize::new(0),
+            block_offsets: AtomicUsize::new(0),
             max_bytes: AtomicUsize::new(usize::MAX),
             state: HeapState::new(),
             layouts: Layouts::new(),
-            kept: KeptPages::new(),
+            before_images: BeforeImages::new(),
             inner: Apart::new(Lock::new(Rank::Heap, Inner::new())),
         }
     }
@@ -114,28 +114,28 @@ impl Heap {
         self.committed.load(Relaxed)
     }
 
-    /// The header of a granule of the committed range.
+    /// The header of a frame of the committed range.
     #[inline(always)]
-    pub fn header(&self, granule: Granule) -> &Header {
-        debug_assert!(granule.offset() < self.committed());
-        // SAFETY: headers of the committed range are mapped, valid when zeroed (a free granule),
+    pub fn header(&self, frame: Frame) -> &Header {
+        debug_assert!(frame.offset() < self.committed());
+        // SAFETY: headers of the committed range are mapped, valid when zeroed (a free frame),
         // and never unmapped.
-        unsafe { &*(self.headers.load(Relaxed) as *const Header).add(granule.0 as usize) }
+        unsafe { &*(self.headers.load(Relaxed) as *const Header).add(frame.0 as usize) }
     }
 
-    /// The bits of the block that begins at `granule`.
+    /// The bits of the block that begins at `frame`.
     #[inline(always)]
-    pub fn bits(&self, granule: Granule) -> Bits<'_> {
-        self.view().bits(granule)
+    pub fn bits(&self, frame: Frame) -> Bits<'_> {
+        self.view().bits(frame)
     }
 
-    /// The address of a granule's first byte.
+    /// The address of a frame's first byte.
     #[inline(always)]
-    pub fn address(&self, granule: Granule) -> Address {
-        self.base().add(granule.offset())
+    pub fn address(&self, frame: Frame) -> Address {
+        self.base().add(frame.offset())
     }
 
-    /// The lists of blocks and the free granules.
+    /// The lists of blocks and the free frames.
     pub fn inner(&self) -> Guard<'_, Inner> {
         self.inner.lock()
     }
@@ -150,50 +150,50 @@ impl Heap {
         self.max_bytes.load(Relaxed)
     }
 
-    /// Takes `count` granules that nobody uses, committing further chunks if `may_grow`.
-    pub fn take_granules(
+    /// Takes `count` frames that nobody uses, committing further chunks if `may_grow`.
+    pub fn take_frames(
         &self,
         inner: &mut Inner,
         count: usize,
         scan: Scan,
         may_grow: bool,
-    ) -> Result<granules::Taken, Refused> {
+    ) -> Result<frames::Taken, Refused> {
         let limit = self.max_bytes.load(Relaxed);
-        let wanted = count.checked_mul(GRANULE_BYTES).ok_or(Refused::System)?;
-        if inner.granules.taken() * GRANULE_BYTES + wanted > limit {
+        let wanted = count.checked_mul(FRAME_BYTES).ok_or(Refused::System)?;
+        if inner.frames.taken() * FRAME_BYTES + wanted > limit {
             return Err(Refused::Limit);
         }
-        if let Some(taken) = inner.granules.take(count, scan.content()) {
+        if let Some(taken) = inner.frames.take(count, scan.content()) {
             self.note_taken(inner, limit);
             return Ok(taken);
         }
         if !may_grow {
             return Err(Refused::System);
         }
-        self.commit_chunks(inner, inner.granules.chunks_wanted(count), scan)?;
-        let taken = inner.granules.take(count, scan.content()).ok_or(Refused::System)?;
+        self.commit_chunks(inner, inner.frames.chunks_wanted(count), scan)?;
+        let taken = inner.frames.take(count, scan.content()).ok_or(Refused::System)?;
         self.note_taken(inner, limit);
         Ok(taken)
     }
 
-    /// Takes exactly these granules, at the heap's end as many as the reservation has: better than
+    /// Takes exactly these frames, at the heap's end as many as the reservation has: better than
     /// a copy of what lies before them, which needs room too. Says whether they are fresh, which
     /// they have to be if `only_fresh`.
-    pub fn take_granules_at(
+    pub fn take_frames_at(
         &self,
         inner: &mut Inner,
-        first: Granule,
+        first: Frame,
         count: usize,
         scan: Scan,
         only_fresh: bool,
     ) -> Result<bool, Refused> {
         let limit = self.max_bytes.load(Relaxed);
-        if (inner.granules.taken() + count) * GRANULE_BYTES > limit {
+        if (inner.frames.taken() + count) * FRAME_BYTES > limit {
             return Err(Refused::Limit);
         }
-        let wanted = inner.granules.chunks_wanted_at(first, count, scan.content(), only_fresh);
+        let wanted = inner.frames.chunks_wanted_at(first, count, scan.content(), only_fresh);
         self.commit_chunks(inner, wanted.ok_or(Refused::System)?, scan)?;
-        let fresh = inner.granules.take_at(first, count, scan.content()).ok_or(Refused::System)?;
+        let fresh = inner.frames.take_at(first, count, scan.content()).ok_or(Refused::System)?;
         self.note_taken(inner, limit);
         Ok(fresh)
     }
@@ -209,24 +209,24 @@ impl Heap {
         Ok(())
     }
 
-    /// Granules were taken that nobody has touched yet: what is kept beside them goes back to the
+    /// Frames were taken that nobody has touched yet: what is kept beside them goes back to the
     /// system as far as the limit wants it.
     fn note_taken(&self, inner: &mut Inner, limit: usize) {
-        self.state.note_taken(inner.granules.taken() * GRANULE_BYTES);
+        self.state.note_taken(inner.frames.taken() * FRAME_BYTES);
         self.note_scanned(inner);
-        while inner.granules.resident() * GRANULE_BYTES > limit
+        while inner.frames.resident() * FRAME_BYTES > limit
             && self.clean(inner, u64::MAX, decay::STEP_RANGES) > 0
         {}
     }
 
     fn note_scanned(&self, inner: &Inner) {
-        self.state.scanned_bytes.store(inner.granules.scanned() * GRANULE_BYTES, Relaxed);
+        self.state.scanned_bytes.store(inner.frames.scanned() * FRAME_BYTES, Relaxed);
     }
 
     /// Bytes of the heap that hold memory of the system, or will once they are touched, and of its
     /// metadata.
     pub fn resident_bytes(&self, inner: &Inner) -> usize {
-        inner.granules.resident() * (GRANULE_BYTES + METADATA_BYTES)
+        inner.frames.resident() * (FRAME_BYTES + METADATA_BYTES)
     }
 
     /// Whether some of the heap may lie on huge pages: there a word that is touched takes two
@@ -250,15 +250,15 @@ impl Heap {
         } else if end < self.state.small_pages_below.load(Relaxed) {
             map::small_pages(self.base().add(end), CHUNK_BYTES);
         }
-        inner.granules.add_chunk().map_err(|_| Refused::System)?;
+        inner.frames.add_chunk().map_err(|_| Refused::System)?;
         self.committed.store(end + CHUNK_BYTES, Release);
         live::set_reserved(end + CHUNK_BYTES);
         Ok(())
     }
 
-    /// Makes a block of granules that were just taken.
-    pub fn form_block(&self, first: Granule, form: &Form) {
-        self.join(first, 1..form.granules as usize);
+    /// Makes a block of frames that were just taken.
+    pub fn form_block(&self, first: Frame, form: &Form) {
+        self.join(first, 1..form.frames as usize);
         if form.state == State::Small {
             self.bits(first).clear(form.cells);
         }
@@ -266,7 +266,7 @@ impl Heap {
     }
 
     /// Sweeps a block by its mark bits; says whether it has free cells. Under the heap's lock.
-    fn sweep_block(&self, block: Granule) -> bool {
+    fn sweep_block(&self, block: Frame) -> bool {
         let header = self.header(block);
         let has_free = self.bits(block).sweep(header.cells()) < header.cells();
         if has_free {
@@ -275,8 +275,8 @@ impl Heap {
         has_free
     }
 
-    /// Ends a block that is in no list; its granules are free afterwards. Gives the bytes freed.
-    pub fn dissolve_block(&self, inner: &mut Inner, first: Granule) -> usize {
+    /// Ends a block that is in no list; its frames are free afterwards. Gives the bytes freed.
+    pub fn dissolve_block(&self, inner: &mut Inner, first: Frame) -> usize {
         let header = self.header(first);
         let count = header.span() as usize;
         let lives = header.state() == State::Large && header.is_uncollectable();
@@ -284,10 +284,10 @@ impl Heap {
         self.forget_marked(first);
         header.dissolve();
         self.part(first, 1..count);
-        inner.granules.give_back(first, count, self.state.now_ms());
-        live::set_used(inner.granules.taken() * GRANULE_BYTES);
+        inner.frames.give_back(first, count, self.state.now_ms());
+        live::set_used(inner.frames.taken() * FRAME_BYTES);
         self.note_scanned(inner);
-        count * GRANULE_BYTES
+        count * FRAME_BYTES
     }
 
     /// Gives free memory back to the system that was freed at or before `before_ms`, at most `most`
@@ -295,14 +295,14 @@ impl Heap {
     pub fn clean(&self, inner: &mut Inner, before_ms: u64, most: usize) -> usize {
         let (mut from, mut cleaned) = (0, 0);
         while cleaned < most
-            && let Some((first, count, chunk)) = inner.granules.next_to_clean(from, before_ms)
+            && let Some((first, count, chunk)) = inner.frames.next_to_clean(from, before_ms)
         {
-            // SAFETY: free granules hold nothing; under the lock nobody takes them meanwhile.
-            if !unsafe { map::give_back(self.address(first), count * GRANULE_BYTES) } {
-                inner.granules.keep_dirty(first, count);
+            // SAFETY: free frames hold nothing; under the lock nobody takes them meanwhile.
+            if !unsafe { map::give_back(self.address(first), count * FRAME_BYTES) } {
+                inner.frames.keep_dirty(first, count);
                 break;
             }
-            if inner.granules.is_clean(chunk) {
+            if inner.frames.is_clean(chunk) {
                 self.clean_bits(chunk);
             }
             from = chunk;
@@ -311,27 +311,27 @@ impl Heap {
         cleaned
     }
 
-    /// Calls `f` for the first granule of every block. Blocks that are made or end meanwhile may or
+    /// Calls `f` for the first frame of every block. Blocks that are made or end meanwhile may or
     /// may not be seen.
-    pub fn for_each_block(&self, mut f: impl FnMut(Granule, &Header)) {
-        let end = Granule::containing(self.committed());
-        let mut granule = Granule(0);
-        while granule < end {
-            let header = self.header(granule);
+    pub fn for_each_block(&self, mut f: impl FnMut(Frame, &Header)) {
+        let end = Frame::containing(self.committed());
+        let mut frame = Frame(0);
+        while frame < end {
+            let header = self.header(frame);
             let span = match header.state() {
                 State::Small | State::Large => {
-                    f(granule, header);
+                    f(frame, header);
                     header.span().max(1)
                 }
                 State::Free => 1,
             };
-            granule = granule.add(span as usize);
+            frame = frame.add(span as usize);
         }
     }
 
     /// Bytes of metadata that are in use for the committed range.
     pub fn metadata_bytes(&self) -> usize {
-        self.committed() / GRANULE_BYTES * METADATA_BYTES
+        self.committed() / FRAME_BYTES * METADATA_BYTES
             + self.committed() / CHUNK_BYTES * marked_blocks::BYTES_PER_CHUNK
     }
 }

@@ -8,8 +8,8 @@ use core::sync::atomic::Ordering::*;
 use super::Heap;
 use super::bits::BITS_BYTES;
 use super::blocks::header::Header;
-use super::blocks::{further, marked_blocks};
-use crate::addr::{Address, CHUNK_BYTES, CHUNK_GRANULES, GRANULE_BYTES, PAGE_BYTES};
+use super::blocks::{block_offsets, marked_blocks};
+use crate::addr::{Address, CHUNK_BYTES, CHUNK_FRAMES, FRAME_BYTES, PAGE_BYTES};
 use crate::sys::map;
 use rustix::io::Errno;
 
@@ -17,8 +17,8 @@ use rustix::io::Errno;
 const LARGEST: usize = 1 << 40;
 /// Below this a heap is of no use.
 const SMALLEST: usize = 4 * CHUNK_BYTES;
-const HEADERS_PER_CHUNK: usize = CHUNK_GRANULES * size_of::<Header>();
-const BITS_PER_CHUNK: usize = CHUNK_GRANULES * BITS_BYTES;
+const HEADERS_PER_CHUNK: usize = CHUNK_FRAMES * size_of::<Header>();
+const BITS_PER_CHUNK: usize = CHUNK_FRAMES * BITS_BYTES;
 const _: () = assert!(
     HEADERS_PER_CHUNK.is_multiple_of(PAGE_BYTES) && BITS_PER_CHUNK.is_multiple_of(PAGE_BYTES)
 );
@@ -27,10 +27,15 @@ const _: () = assert!(
 fn metadata_bytes(range: usize) -> usize {
     let chunks = range / CHUNK_BYTES;
     // Each part begins at a page.
-    [HEADERS_PER_CHUNK, BITS_PER_CHUNK, marked_blocks::BYTES_PER_CHUNK, further::BYTES_PER_CHUNK]
-        .map(|bytes| (chunks * bytes).next_multiple_of(PAGE_BYTES))
-        .iter()
-        .sum()
+    [
+        HEADERS_PER_CHUNK,
+        BITS_PER_CHUNK,
+        marked_blocks::BYTES_PER_CHUNK,
+        block_offsets::BYTES_PER_CHUNK,
+    ]
+    .map(|bytes| (chunks * bytes).next_multiple_of(PAGE_BYTES))
+    .iter()
+    .sum()
 }
 
 impl Heap {
@@ -52,8 +57,8 @@ impl Heap {
     }
 
     fn reserve_exactly(&self, bytes: usize) -> Result<(), Errno> {
-        let granules = bytes / GRANULE_BYTES;
-        let (headers_bytes, bits_bytes) = (granules * size_of::<Header>(), granules * BITS_BYTES);
+        let frames = bytes / FRAME_BYTES;
+        let (headers_bytes, bits_bytes) = (frames * size_of::<Header>(), frames * BITS_BYTES);
         let metadata_bytes = metadata_bytes(bytes);
         let base = map::reserve(bytes, CHUNK_BYTES)?;
         let metadata =
@@ -65,7 +70,8 @@ impl Heap {
         let marked_blocks = metadata.0 + headers_bytes + bits_bytes;
         let marked_bytes = bytes / CHUNK_BYTES * marked_blocks::BYTES_PER_CHUNK;
         self.marked_blocks.store(marked_blocks, Relaxed);
-        self.further.store((marked_blocks + marked_bytes).next_multiple_of(PAGE_BYTES), Relaxed);
+        self.block_offsets
+            .store((marked_blocks + marked_bytes).next_multiple_of(PAGE_BYTES), Relaxed);
         self.reserved.store(bytes, Relaxed);
         self.base.store(base.0, Release);
         Ok(())
@@ -83,7 +89,7 @@ impl Heap {
         // page.
         for (start, bytes) in [
             (&self.marked_blocks, marked_blocks::BYTES_PER_CHUNK),
-            (&self.further, further::BYTES_PER_CHUNK),
+            (&self.block_offsets, block_offsets::BYTES_PER_CHUNK),
         ] {
             if (chunk * bytes).is_multiple_of(PAGE_BYTES) {
                 map::commit(Address(start.load(Relaxed) + chunk * bytes), PAGE_BYTES)?;
@@ -158,7 +164,7 @@ mod tests {
         heap.state.huge_leaf_above.store(0, Relaxed);
         let mut inner = heap.inner();
         for (scan, huge) in [(Scan::Conservative, false), (Scan::Leaf, true)] {
-            let taken = heap.take_granules(&mut inner, 1, scan, true).unwrap();
+            let taken = heap.take_frames(&mut inner, 1, scan, true).unwrap();
             assert_eq!(is_huge(heap.address(taken.first).0), huge, "{scan:?}");
         }
     }

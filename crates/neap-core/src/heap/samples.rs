@@ -19,7 +19,7 @@ use crate::sys::print;
 
 /// Sites kept apart, by stack and size; further ones count as one without a stack.
 const MOST_SITES: usize = 1 << 15;
-/// Objects followed at once: at one in 512 KiB, those of 64 GiB. Further ones are not sampled.
+/// Objects followed at once: at one in 512 KiB, those of 64 GiB. BlockOffsets ones are not sampled.
 const MOST_OBJECTS: usize = 1 << 17;
 /// Lists that sites and objects are found in, a power of two.
 const LISTS: usize = 1 << 12;
@@ -203,7 +203,7 @@ impl Samples {
 
     /// Every object that is to stay is marked, and no dead one's cell was handed out yet: the dead
     /// ones leave the table.
-    pub fn settle(&mut self, heap: &Heap) {
+    pub fn drop_dead(&mut self, heap: &Heap) {
         for (list, first) in OBJECT_LISTS.iter().enumerate() {
             if first.load(Relaxed) != NONE {
                 self.retain(list, |object| {
@@ -317,7 +317,7 @@ mod tests {
             "[stats.inv.samples] everything is written once"
         );
         // No heap: none of them is marked.
-        samples.settle(&Heap::new());
+        samples.drop_dead(&Heap::new());
         let recording = recorded(&mut samples);
         assert_eq!(recording.samples.values().map(|counts| counts.gone_objects).sum::<u64>(), 3);
         assert!(recording.sites.is_empty() && !may_hold(0x2000));

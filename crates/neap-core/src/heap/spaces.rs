@@ -4,24 +4,24 @@
 //! lists of large objects; a block in a list of the other epoch waits to be swept, its allocation
 //! bits still those of before the cycle. All under the heap's lock.
 
+pub mod deferred_frees;
 pub(super) mod large;
-pub mod put_off;
 mod search;
 mod sweep;
 
 use core::sync::atomic::Ordering::*;
 
-use self::large::ListedLast;
+use self::large::BlockListLast;
 use super::blocks::block_lists::{List, Lists};
-use super::blocks::header::{Form, Listed, NO_LAYOUT, NONE, State};
+use super::blocks::header::{BlockList, Form, NO_LAYOUT, NONE, State};
 use super::classes::{CLASSES, TABLE};
-use super::granules::Granules;
+use super::frames::Frames;
 use super::kind::{KINDS, Kind, Scan};
 use super::layout::LayoutId;
 use super::{Heap, Refused};
-use crate::addr::Granule;
+use crate::addr::Frame;
 use crate::sys::meta_vec::{MetaVec, NoMemory};
-use put_off::PutOff;
+use deferred_frees::DeferredFrees;
 
 /// Number of spaces that every heap has: each kind without layout times each class.
 pub const FIXED_SPACES: usize = KINDS * CLASSES;
@@ -31,7 +31,7 @@ pub const MOST_SPACES: usize = 1 << 16;
 /// other threads.
 const SWEEP_STEP: usize = 32;
 
-/// A space's number: also its index in a thread's runs.
+/// A space's number: also its index in a thread's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct SpaceId(pub u32);
@@ -59,7 +59,7 @@ pub(super) struct Space {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
     /// This one; the caller holds it now.
-    Found(Granule),
+    Found(Frame),
     /// Let the lock go and ask again: there is more to sweep.
     Again,
     /// There is none and the heap does not grow.
@@ -68,25 +68,25 @@ pub enum Search {
 
 /// All that the heap's lock protects.
 pub struct Inner {
-    /// Free granules.
-    pub granules: Granules,
+    /// Free frames.
+    pub frames: Frames,
     pub(super) spaces: MetaVec<Space>,
     /// Those that ever had a block; the others need not be looked at.
     pub(super) in_use: MetaVec<u32>,
     pub(super) large: Lists,
     /// What of them was listed last.
-    pub(super) listed_last: ListedLast,
+    pub(super) listed_last: BlockListLast,
     /// Large objects that live until freed, frozen ones too.
     pub(super) large_uncollectable: usize,
     /// Blocks of permanent objects, of whatever space; large ones too.
     pub(super) frozen: List,
     /// Objects freed while marking was under way.
-    pub put_off: PutOff,
+    pub deferred_frees: DeferredFrees,
     /// 0 or 1: which lists hold swept blocks.
     pub(super) epoch: usize,
     /// Spaces in use below this index have nothing left to sweep.
     swept_below: usize,
-    /// Unswept blocks wait until references are settled.
+    /// Unswept blocks wait until references are processed.
     held_back: bool,
     /// The process was forked and no cycle has ended since: free cells of the blocks there were lie
     /// on pages that it shares, and who writes to a cell copies the page. New blocks are taken
@@ -98,14 +98,14 @@ impl Inner {
     /// No spaces yet; they are made with the first block.
     pub const fn new() -> Self {
         Self {
-            granules: Granules::new(),
+            frames: Frames::new(),
             spaces: MetaVec::new(),
             in_use: MetaVec::new(),
             large: Lists::new(),
-            listed_last: ListedLast::new(),
+            listed_last: BlockListLast::new(),
             large_uncollectable: 0,
-            frozen: List::new(Listed::Frozen),
-            put_off: PutOff::new(),
+            frozen: List::new(BlockList::Frozen),
+            deferred_frees: DeferredFrees::new(),
             epoch: 0,
             swept_below: 0,
             held_back: false,
@@ -178,20 +178,20 @@ impl Inner {
         &mut self,
         heap: &Heap,
         id: SpaceId,
-        lane: usize,
+        shard: usize,
         may_grow: bool,
-    ) -> Result<Granule, Refused> {
+    ) -> Result<Frame, Refused> {
         self.ensure_fixed().and_then(|()| self.note_in_use(id)).map_err(|_| Refused::System)?;
         let space = self.spaces[id.0 as usize];
         let class = TABLE[space.class as usize];
-        let taken = heap.take_granules(self, class.granules as usize, space.scan, may_grow)?;
+        let taken = heap.take_frames(self, class.frames as usize, space.scan, may_grow)?;
         heap.form_block(
             taken.first,
             &Form {
                 state: State::Small,
                 scan: space.scan,
                 uncollectable: space.uncollectable,
-                granules: class.granules,
+                frames: class.frames,
                 reciprocal: class.reciprocal,
                 cells: class.cells,
                 cell_bytes: class.cell_bytes as usize,
@@ -201,26 +201,26 @@ impl Inner {
                 fresh: taken.fresh,
             },
         );
-        self.hold(heap, id, lane, taken.first);
+        self.hold(heap, id, shard, taken.first);
         Ok(taken.first)
     }
 
-    fn hold(&mut self, heap: &Heap, id: SpaceId, lane: usize, block: Granule) {
-        heap.header(block).hold(lane);
+    fn hold(&mut self, heap: &Heap, id: SpaceId, shard: usize, block: Frame) {
+        heap.header(block).hold(shard);
         let epoch = self.epoch;
         let lists = &mut self.spaces[id.0 as usize].lists;
-        lists.push_used(epoch, block, |granule| heap.header(granule));
+        lists.push_used(epoch, block, |frame| heap.header(frame));
     }
 
     /// A block that no thread holds has a free cell: it is listed as partial if it is swept.
-    pub fn note_free_cell(&mut self, heap: &Heap, block: Granule) {
+    pub fn note_free_cell(&mut self, heap: &Heap, block: Frame) {
         let header = heap.header(block);
-        let used = [Listed::UsedEven, Listed::UsedOdd][self.epoch];
-        if header.held.load(Relaxed) == 0 && header.listed() == used {
+        let used = [BlockList::UsedEven, BlockList::UsedOdd][self.epoch];
+        if header.held.load(Relaxed) == 0 && header.list() == used {
             let epoch = self.epoch;
             let lists = &mut self.spaces[header.space() as usize].lists;
-            lists.remove(block, |granule| heap.header(granule));
-            lists.push_partial(epoch, block, |granule| heap.header(granule));
+            lists.remove(block, |frame| heap.header(frame));
+            lists.push_partial(epoch, block, |frame| heap.header(frame));
         }
     }
 }
@@ -235,7 +235,7 @@ impl Default for Inner {
 mod tests {
     use super::*;
     use crate::addr::CellIndex;
-    use crate::addr::GRANULE_BYTES;
+    use crate::addr::FRAME_BYTES;
 
     fn heap() -> Heap {
         let heap = Heap::new();
@@ -274,7 +274,7 @@ mod tests {
     fn memory_of_other_spaces_is_swept_before_the_heap_grows() {
         let heap = heap();
         let mut inner = heap.inner();
-        let blocks = crate::addr::CHUNK_GRANULES;
+        let blocks = crate::addr::CHUNK_FRAMES;
         for _ in 0..blocks {
             let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), 0, true).unwrap();
             heap.header(block).held.store(0, Relaxed);
@@ -285,18 +285,18 @@ mod tests {
             found = inner.search(&heap, SpaceId::of(Kind::Conservative, 9), 0, true);
         }
         assert!(matches!(found, Search::Found(_)));
-        assert_eq!(inner.granules.chunks(), 1);
+        assert_eq!(inner.frames.chunks(), 1);
     }
 
     #[test]
     fn large_objects_are_swept_by_their_mark() {
         let heap = heap();
         let mut inner = heap.inner();
-        let [live, dead, unborn] = [0, 1, 2].map(|_| {
+        let [live, dead, unpublished] = [0, 1, 2].map(|_| {
             inner.large_block(&heap, Kind::Conservative, NO_LAYOUT, 50_000, true).unwrap().0
         });
-        inner.bear_large(&heap, live);
-        inner.bear_large(&heap, dead);
+        inner.publish_large(&heap, live);
+        inner.publish_large(&heap, dead);
         heap.bits(live).set_range(0..1, true, false, true);
         inner.begin_sweep(false);
         drop(inner);
@@ -305,15 +305,15 @@ mod tests {
             (heap.header(live).state(), heap.header(dead).state()),
             (State::Large, State::Free)
         );
-        assert_eq!(heap.header(unborn).state(), State::Large);
-        assert_eq!(heap.inner().free_large(&heap, live), 4 * GRANULE_BYTES);
+        assert_eq!(heap.header(unpublished).state(), State::Large);
+        assert_eq!(heap.inner().free_large(&heap, live), 4 * FRAME_BYTES);
         heap.verify().unwrap();
     }
 
     #[test]
     fn the_limit_is_kept() {
         let heap = heap();
-        heap.set_max_bytes(3 * GRANULE_BYTES);
+        heap.set_max_bytes(3 * FRAME_BYTES);
         let mut inner = heap.inner();
         for _ in 0..3 {
             inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), 0, true).unwrap();

@@ -21,9 +21,9 @@ pub enum Snapshot {
     Revealed = 2,
 }
 
-/// What [`HeapState::settling`] says: how far a cycle is with deciding about what marking did not
-/// reach.
-pub mod settling {
+/// What [`HeapState::reference_processing`] says: how far a cycle is with deciding about what
+/// marking did not reach.
+pub mod reference_processing {
     /// No cycle is at it.
     pub const NO: u32 = 0;
     /// Values of ephemerons are being marked, whose keys are; who reads a weak reference to an
@@ -70,23 +70,23 @@ pub struct HeapState {
     /// under them; written with the world stopped or under the heap's lock, and read under it by
     /// who frees.
     pub marking: AtomicBool,
-    /// Whether all runs are marked as they are handed out; written with the world stopped or under
-    /// the heap's lock.
+    /// Whether all buffers are marked as they are handed out; written with the world stopped or
+    /// under the heap's lock.
     pub allocate_black: AtomicBool,
     /// The process was forked in the middle of a cycle: there may be marks in blocks that are not
     /// noted as having any. Set by the only thread of a forked child, read and cleared by the
     /// cycle.
     pub unnoted_marks: AtomicBool,
-    /// One of [`settling`]. Written by the cycle: set before the world resumes after the last stop,
-    /// cleared when all references are settled.
-    pub settling: AtomicU32,
+    /// One of [`reference_processing`]. Written by the cycle: set before the world resumes after
+    /// the last stop, cleared when all references are processed.
+    pub reference_processing: AtomicU32,
     /// Twice the number of the cycle that made the mark bits what they are; odd from the moment the
     /// next one clears them. Written by the cycle.
     pub marks: AtomicU64,
     /// Cycles completed; written by who runs the cycle.
     pub cycles: AtomicU64,
-    /// Bytes of runs and large objects handed out since the last cycle; added to by mutators, reset
-    /// by the cycle.
+    /// Bytes of buffers and large objects handed out since the last cycle; added to by mutators,
+    /// reset by the cycle.
     pub allocated_since_cycle: Apart<AtomicUsize>,
     /// Bytes of cells freed explicitly since the last cycle; as above.
     pub freed_since_cycle: AtomicUsize,
@@ -96,11 +96,11 @@ pub struct HeapState {
     pub marked_bytes: AtomicUsize,
     /// Bytes that were born marked during the last cycle, live or not; written by the cycle.
     pub born_marked_bytes: AtomicUsize,
-    /// Most bytes of granules that were in use at once; written under the heap's lock.
+    /// Most bytes of frames that were in use at once; written under the heap's lock.
     pub peak_bytes: AtomicUsize,
-    /// Bytes of granules in use when some were taken last; written under the heap's lock.
+    /// Bytes of frames in use when some were taken last; written under the heap's lock.
     pub taken_bytes: AtomicUsize,
-    /// Of the granules in use, those of objects that are scanned; written under the heap's lock.
+    /// Of the frames in use, those of objects that are scanned; written under the heap's lock.
     pub scanned_bytes: AtomicUsize,
     /// The collector's clock in milliseconds, written by its thread and by cycles; coarse, for
     /// decay only.
@@ -114,7 +114,7 @@ pub struct HeapState {
     /// Chunks from this many bytes of heap on are advised to be huge pages; `usize::MAX` for none.
     /// A small heap would pay for memory that it does not use.
     pub huge_pages_above: AtomicUsize,
-    /// The same for chunks made for pointer-free objects, which no watch arms page by page.
+    /// The same for chunks made for pointer-free objects, which no watch protects page by page.
     pub huge_leaf_above: AtomicUsize,
     /// Chunks below this many bytes of heap are advised not to be huge pages: in a process that
     /// forks, a word written would copy, or allocate, all of one. Set under the heap's lock.
@@ -133,7 +133,7 @@ impl HeapState {
             marking: AtomicBool::new(false),
             allocate_black: AtomicBool::new(false),
             unnoted_marks: AtomicBool::new(false),
-            settling: AtomicU32::new(settling::NO),
+            reference_processing: AtomicU32::new(reference_processing::NO),
             marks: AtomicU64::new(0),
             cycles: AtomicU64::new(0),
             allocated_since_cycle: Apart::new(AtomicUsize::new(0)),
@@ -167,7 +167,7 @@ impl HeapState {
 
     /// A pointer that marking does not follow is about to become one that it does: by reading a
     /// weak reference, or what the program hides itself. Before the read, by who keeps cycles from
-    /// settling references meanwhile.
+    /// processing references meanwhile.
     #[inline]
     pub fn note_revealed(&self) {
         if self.snapshot.load(Relaxed) == Snapshot::Taken as u32 {
@@ -199,7 +199,7 @@ impl HeapState {
         self.now_ms.store(now_ms, Relaxed);
     }
 
-    /// Notes how many bytes of granules are in use now.
+    /// Notes how many bytes of frames are in use now.
     pub fn note_taken(&self, bytes: usize) {
         self.taken_bytes.store(bytes, Relaxed);
         live::set_used(bytes);

@@ -1,4 +1,4 @@
-//! The heap's consistency check: headers, bits, free granules and lists against each other. For
+//! The heap's consistency check: headers, bits, free frames and lists against each other. For
 //! tests and `NEAP_CHECK`.
 //!
 //! Takes the heap's lock; called with the world stopped, or where no other thread uses the heap.
@@ -6,21 +6,21 @@
 use core::fmt;
 
 use super::Heap;
-use super::blocks::header::{Listed, State};
-use crate::addr::Granule;
+use super::blocks::header::{BlockList, State};
+use crate::addr::Frame;
 
 /// A rule that does not hold, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// The rule's tag in `docs/design`.
     pub rule: &'static str,
-    /// The block or granule.
-    pub granule: Granule,
+    /// The block or frame.
+    pub frame: Frame,
 }
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rule {} does not hold at granule {}", self.rule, self.granule.0)
+        write!(f, "rule {} does not hold at frame {}", self.rule, self.frame.0)
     }
 }
 
@@ -30,67 +30,67 @@ impl Heap {
         let inner = self.inner();
         let mut used = 0;
         let mut blocks = 0;
-        let mut granule = Granule(0);
-        while granule.offset() < self.committed() {
-            let header = self.header(granule);
+        let mut frame = Frame(0);
+        while frame.offset() < self.committed() {
+            let header = self.header(frame);
             let span = match header.state() {
                 State::Free => {
-                    if !inner.granules.is_free(granule) {
-                        return Err(Broken { rule: "heap.inv.granules", granule });
+                    if !inner.frames.is_free(frame) {
+                        return Err(Broken { rule: "heap.inv.frames", frame });
                     }
-                    if self.block_of(granule).0 != granule {
-                        return Err(Broken { rule: "heap.inv.further", granule });
+                    if self.block_of(frame).0 != frame {
+                        return Err(Broken { rule: "heap.inv.block-offsets", frame });
                     }
-                    granule = granule.add(1);
+                    frame = frame.add(1);
                     continue;
                 }
                 State::Small | State::Large => header.span() as usize,
             };
             for index in 0..span {
-                let further = granule.add(index);
-                if inner.granules.is_free(further) {
-                    return Err(Broken { rule: "heap.inv.granules", granule: further });
+                let further = frame.add(index);
+                if inner.frames.is_free(further) {
+                    return Err(Broken { rule: "heap.inv.frames", frame: further });
                 }
-                if inner.granules.is_armed(further) != inner.granules.is_armed(granule) {
-                    return Err(Broken { rule: "heap.inv.armed", granule });
+                if inner.frames.is_protected(further) != inner.frames.is_protected(frame) {
+                    return Err(Broken { rule: "heap.inv.protected", frame });
                 }
-                if self.block_of(further).0 != granule {
-                    return Err(Broken { rule: "heap.inv.further", granule: further });
+                if self.block_of(further).0 != frame {
+                    return Err(Broken { rule: "heap.inv.block-offsets", frame: further });
                 }
                 if index > 0 && self.header(further).state() != State::Free {
-                    return Err(Broken { rule: "heap.inv.header", granule: further });
+                    return Err(Broken { rule: "heap.inv.header", frame: further });
                 }
             }
-            self.verify_bits(granule)?;
+            self.verify_bits(frame)?;
             used += span;
             // A large block is in no list until it is an object.
-            blocks += (header.state() == State::Small || header.listed() != Listed::No) as usize;
-            granule = granule.add(span);
+            blocks += (header.state() == State::Small || header.list() != BlockList::No) as usize;
+            frame = frame.add(span);
         }
-        if used != inner.granules.taken() {
-            return Err(Broken { rule: "heap.inv.granules", granule });
+        if used != inner.frames.taken() {
+            return Err(Broken { rule: "heap.inv.frames", frame });
         }
         let mut listed = 0;
         let mut wrong = None;
         inner.for_each_listed(self, |block, list| {
             listed += 1;
-            if list == Listed::No || self.header(block).state() == State::Free {
+            if list == BlockList::No || self.header(block).state() == State::Free {
                 wrong = Some(block);
             }
         });
         match wrong {
-            Some(granule) => Err(Broken { rule: "heap.inv.lists", granule }),
-            None if listed != blocks => Err(Broken { rule: "heap.inv.lists", granule: Granule(0) }),
+            Some(frame) => Err(Broken { rule: "heap.inv.lists", frame }),
+            None if listed != blocks => Err(Broken { rule: "heap.inv.lists", frame: Frame(0) }),
             None => Ok(()),
         }
     }
 
-    fn verify_bits(&self, block: Granule) -> Result<(), Broken> {
+    fn verify_bits(&self, block: Frame) -> Result<(), Broken> {
         let cells = self.header(block).cells();
         let bits = self.bits(block);
         let noted = self.marked_in_chunk(block.chunk()) >> block.in_chunk() & 1 != 0;
         if bits.marked(cells) > 0 && !noted {
-            return Err(Broken { rule: "heap.inv.marked-blocks", granule: block });
+            return Err(Broken { rule: "heap.inv.marked-blocks", frame: block });
         }
         for word in 0..cells.div_ceil(64) as usize {
             let valid = match cells as usize - word * 64 {
@@ -99,7 +99,7 @@ impl Heap {
             };
             let (marked, allocated) = (bits.mark_word(word), bits.allocated_word(word));
             if (marked | allocated) & !valid != 0 || marked & !allocated != 0 {
-                return Err(Broken { rule: "heap.inv.bits", granule: block });
+                return Err(Broken { rule: "heap.inv.bits", frame: block });
             }
         }
         Ok(())
@@ -124,6 +124,6 @@ mod tests {
         assert_eq!(heap.verify().unwrap_err().rule, "heap.inv.bits");
         heap.bits(block).set_range(5..6, true, false, false);
         heap.header(block).dissolve();
-        assert_eq!(heap.verify().unwrap_err().rule, "heap.inv.granules");
+        assert_eq!(heap.verify().unwrap_err().rule, "heap.inv.frames");
     }
 }

@@ -19,13 +19,13 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering::*;
 
 use super::entry::Entry;
+use super::markers::Markers;
 use super::scan::conservative::scan;
 use super::scan::sparse::scan_sparse;
 use super::scan::typed::scan_typed;
 use super::stack::Stack;
-use super::team::Team;
 use super::tracer::{Grey, Tracer};
-use crate::addr::{Granule, PAGE_BYTES, WORD_BYTES, whole_words};
+use crate::addr::{Frame, PAGE_BYTES, WORD_BYTES, whole_words};
 use crate::heap::Heap;
 use crate::heap::blocks::header::State;
 use crate::heap::kind::Scan;
@@ -45,9 +45,9 @@ const SLICE_BYTES: usize = 64 << 10;
 
 /// One marker.
 pub struct Marker<'t> {
-    team: &'t Team,
+    markers: &'t Markers,
     heap: &'t Heap,
-    /// Its place in the team; 0 is the one that drives the cycle.
+    /// Its place among the markers; 0 is the one that drives the cycle.
     place: usize,
     pub(super) stack: Stack,
     queue: [usize; QUEUE],
@@ -58,9 +58,9 @@ pub struct Marker<'t> {
 
 impl<'t> Marker<'t> {
     /// A marker with nothing to do.
-    pub fn new(team: &'t Team, heap: &'t Heap, place: usize) -> Self {
+    pub fn new(markers: &'t Markers, heap: &'t Heap, place: usize) -> Self {
         Self {
-            team,
+            markers,
             heap,
             place,
             stack: Stack::new(),
@@ -75,9 +75,9 @@ impl<'t> Marker<'t> {
         self.heap
     }
 
-    /// The team it belongs to.
-    pub(super) fn team(&self) -> &'t Team {
-        self.team
+    /// The markers that it is one of.
+    pub(super) fn markers(&self) -> &'t Markers {
+        self.markers
     }
 
     /// Makes room for so many grey words; false if the system refuses.
@@ -104,7 +104,7 @@ impl<'t> Marker<'t> {
             match Entry::decode(entry) {
                 Entry::Word(word) => self.mark_without_room(word),
                 // What is to be scanned is marked: the pass over all marked objects does it.
-                Entry::Rest(_) | Entry::Written(_) => self.team.note_overflow(),
+                Entry::Rest(_) | Entry::Written(_) => self.markers.note_overflow(),
             }
         }
     }
@@ -114,7 +114,7 @@ impl<'t> Marker<'t> {
     #[cold]
     fn mark_without_room(&mut self, word: usize) {
         if self.mark_alone(word) {
-            self.team.note_overflow();
+            self.markers.note_overflow();
         }
     }
 
@@ -165,7 +165,7 @@ impl<'t> Marker<'t> {
 
     /// Marks until there is nothing left that this marker knows of.
     pub fn drain(&mut self) {
-        match (self.heap.kept.is_open(), self.team.is_shared()) {
+        match (self.heap.before_images.is_open(), self.markers.is_shared()) {
             (true, _) => self.drain_as::<true, true>(),
             (false, true) => self.drain_as::<true, false>(),
             (false, false) => self.drain_as::<false, false>(),
@@ -186,7 +186,7 @@ impl<'t> Marker<'t> {
                 if SHARED
                     && self.queued.is_multiple_of(SHARE_EVERY)
                     && self.stack.len() > SHARE_ABOVE
-                    && self.team.wants_work()
+                    && self.markers.wants_work()
                 {
                     self.share();
                 }
@@ -213,14 +213,14 @@ impl<'t> Marker<'t> {
     #[inline(always)]
     fn prefetch(view: &View<'_>, entry: usize) {
         if let Entry::Word(word) = Entry::decode(entry) {
-            let granule = Granule::containing(word.wrapping_sub(view.base.0));
+            let frame = Frame::containing(word.wrapping_sub(view.base.0));
             // SAFETY: prefetching any address is harmless.
             unsafe {
                 _mm_prefetch(word as *const i8, _MM_HINT_T0);
                 _mm_prefetch(word.wrapping_add(REACH_BYTES) as *const i8, _MM_HINT_T0);
                 if word.wrapping_sub(view.base.0) < view.length {
-                    _mm_prefetch(core::ptr::from_ref(view.header(granule)).cast(), _MM_HINT_T0);
-                    _mm_prefetch(view.words(granule).cast(), _MM_HINT_T0);
+                    _mm_prefetch(core::ptr::from_ref(view.header(frame)).cast(), _MM_HINT_T0);
+                    _mm_prefetch(view.words(frame).cast(), _MM_HINT_T0);
                 }
             }
         }
@@ -228,7 +228,7 @@ impl<'t> Marker<'t> {
 
     #[inline(always)]
     fn visit<const SHARED: bool, const KEPT: bool>(&mut self, view: &View<'_>, entry: usize) {
-        if KEPT && self.heap.kept.has_overflowed() {
+        if KEPT && self.heap.before_images.has_overflowed() {
             // Nothing that this would find counts any more.
             return;
         }
@@ -250,7 +250,7 @@ impl<'t> Marker<'t> {
                 if unsafe { self.stack.push_from(low, high, view.base.0, view.length) }.is_err() {
                     self.scan_object(&cell);
                 } else if KEPT {
-                    self.push_old(low, high);
+                    self.push_before_image(low, high);
                 }
             }
             Scan::Typed
@@ -296,7 +296,7 @@ impl<'t> Marker<'t> {
     /// stopped.
     pub fn trace_aside(&mut self, mut enough: impl FnMut() -> bool) {
         let mut index = 0;
-        while let Some(object) = self.team.aside_at(index).filter(|_| !enough()) {
+        while let Some(object) = self.markers.aside_at(index).filter(|_| !enough()) {
             self.visit_rest(object);
             index += 1;
         }
@@ -310,7 +310,7 @@ impl<'t> Marker<'t> {
             Scan::Conservative if cell.header.state() == State::Small => {
                 // SAFETY: an allocated cell is readable.
                 unsafe { self.push_from(cell.start.0, cell.start.0 + cell.bytes()) };
-                self.push_old(cell.start.0, cell.start.0 + cell.bytes());
+                self.push_before_image(cell.start.0, cell.start.0 + cell.bytes());
             }
             _ => self.scan_from(cell, cell.start.0),
         }
@@ -347,7 +347,7 @@ impl<'t> Marker<'t> {
             let stop = self.slice(from, end, WORD_BYTES);
             // SAFETY: an allocated cell is readable.
             unsafe { self.push_from(from, stop) };
-            self.push_old(from, stop);
+            self.push_before_image(from, stop);
             return;
         }
         let heap = self.heap;
@@ -360,7 +360,7 @@ impl<'t> Marker<'t> {
                         self.push(word)
                     })
                 };
-                self.push_old_named(from, stop, element_words, bits);
+                self.push_before_image_named(from, stop, element_words, bits);
             }
             Shape::Leaf => {}
             Shape::Prefix { bytes } => {
@@ -368,10 +368,10 @@ impl<'t> Marker<'t> {
                 let stop = self.slice(from, end, WORD_BYTES);
                 // SAFETY: as above.
                 unsafe { self.push_from(from.min(stop), stop) };
-                self.push_old(from.min(stop), stop);
+                self.push_before_image(from.min(stop), stop);
             }
             Shape::Function { function, environment }
-                if self.place == 0 && self.team.runs_functions() =>
+                if self.place == 0 && self.markers.runs_functions() =>
             {
                 let mut tracer = Tracer::new(self);
                 // SAFETY: the program registered the function for objects of this layout.
@@ -386,7 +386,7 @@ impl<'t> Marker<'t> {
             }
             // A program's functions run on a thread of the program that drives a stop: they may
             // rely on its thread-local state.
-            Shape::Function { .. } => self.team.put_aside(cell.start.0),
+            Shape::Function { .. } => self.markers.put_aside(cell.start.0),
         }
     }
 
@@ -405,7 +405,7 @@ impl<'t> Marker<'t> {
     /// Moves the oldest entries to where other markers can steal them.
     #[cold]
     fn share(&mut self) {
-        let deque = self.team.deque(self.place);
+        let deque = self.markers.deque(self.place);
         let mut given = 0;
         while given < self.stack.len() / 2
             && given < SHARE_AT_MOST
@@ -418,7 +418,7 @@ impl<'t> Marker<'t> {
 
     /// Takes back what was offered and not stolen; false if there is nothing.
     fn take_back(&mut self) -> bool {
-        match self.team.deque(self.place).pop() {
+        match self.markers.deque(self.place).pop() {
             Some(entry) => {
                 self.push(entry);
                 true
@@ -427,9 +427,9 @@ impl<'t> Marker<'t> {
         }
     }
 
-    /// Works until the whole team is done.
+    /// Works until all markers are done.
     pub fn work(&mut self) {
-        self.team.done.become_active();
+        self.markers.done.become_active();
         self.work_as_driver();
     }
 
@@ -438,8 +438,8 @@ impl<'t> Marker<'t> {
     pub fn work_as_driver(&mut self) {
         loop {
             self.drain();
-            self.team.done.become_idle();
-            match self.team.steal(self.place) {
+            self.markers.done.become_idle();
+            match self.markers.steal(self.place) {
                 Some(entry) => self.push(entry),
                 None => return,
             }

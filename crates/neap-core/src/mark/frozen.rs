@@ -2,9 +2,9 @@
 //! reached.
 //!
 //! Invariant: after [`Marker::scan_frozen`] every word of every frozen object was looked at once in
-//! this cycle, or leads where nothing is to be marked (`[heap.inv.inward]`). What the program
+//! this cycle, or leads where nothing is to be marked (`[heap.inv.closed]`). What the program
 //! writes into one later, while it runs, is found on written pages like everything else. Called by
-//! the driver, before the team works.
+//! the driver, before the others work.
 //!
 //! # Safety
 //!
@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::drain::Marker;
 use super::entry::Entry;
-use crate::addr::{CHUNK_GRANULES, CellIndex, GRANULE_BYTES, Granule, WORD_BYTES};
+use crate::addr::{CHUNK_FRAMES, CellIndex, FRAME_BYTES, Frame, WORD_BYTES};
 use crate::heap::Heap;
 use crate::heap::blocks::header::{Header, State};
 use crate::heap::kind::Scan;
@@ -29,12 +29,12 @@ use crate::heap::lookup::Cell;
 /// work to share at once; smaller: a shorter stack.
 const ENOUGH: usize = 1 << 14;
 
-/// What becomes of granules that led to permanent objects only when they were scanned last, and
+/// What becomes of frames that led to permanent objects only when they were scanned last, and
 /// were not written since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inward {
-    /// They are not scanned again. For a cycle that armed the watch, and was told of written pages,
-    /// before.
+pub enum Closed {
+    /// They are not scanned again. For a cycle that protected the watch, and was told of written
+    /// pages, before.
     LeftOut,
     /// They are scanned like others: nobody has asked for written pages.
     Scanned,
@@ -43,35 +43,33 @@ pub enum Inward {
 impl Marker<'_> {
     /// Scans the frozen objects, in the order of their addresses, and keeps what they point to that
     /// is not frozen.
-    pub fn scan_frozen(&mut self, inward: Inward) {
+    pub fn scan_frozen(&mut self, closed: Closed) {
         let heap = self.heap();
         if heap.state.frozen_bytes.load(Relaxed) == 0 {
             return;
         }
-        let end = Granule::containing(heap.committed());
-        let mut granule = Granule(0);
-        while granule < end {
-            let at_chunk = granule.in_chunk() == 0;
-            if inward == Inward::LeftOut
-                && at_chunk
-                && heap.inner().granules.is_inward(granule.chunk())
+        let end = Frame::containing(heap.committed());
+        let mut frame = Frame(0);
+        while frame < end {
+            let at_chunk = frame.in_chunk() == 0;
+            if closed == Closed::LeftOut && at_chunk && heap.inner().frames.is_closed(frame.chunk())
             {
-                granule = granule.add(CHUNK_GRANULES);
+                frame = frame.add(CHUNK_FRAMES);
                 continue;
             }
-            let (block, header) = heap.block_of(granule);
+            let (block, header) = heap.block_of(frame);
             if header.state() == State::Free {
-                granule = granule.add(1);
+                frame = frame.add(1);
                 continue;
             }
             if header.is_frozen() {
-                self.scan_frozen_block(block, header, inward);
+                self.scan_frozen_block(block, header, closed);
             }
-            granule = block.add(header.span().max(1) as usize).max(granule.add(1));
+            frame = block.add(header.span().max(1) as usize).max(frame.add(1));
         }
     }
 
-    fn scan_frozen_block(&mut self, block: Granule, header: &Header, inward: Inward) {
+    fn scan_frozen_block(&mut self, block: Frame, header: &Header, closed: Closed) {
         let whole = block..block.add(header.span().max(1) as usize);
         match (header.scan(), header.state()) {
             (Scan::Leaf, _) => {}
@@ -82,35 +80,35 @@ impl Marker<'_> {
                 let bytes =
                     header.requested().next_multiple_of(WORD_BYTES).min(header.cell_bytes());
                 let start = self.heap().address(block).0;
-                for (index, granule) in (whole.start.0..whole.end.0).map(Granule).enumerate() {
-                    let low = start + (index * GRANULE_BYTES).min(bytes);
-                    let high = start + ((index + 1) * GRANULE_BYTES).min(bytes);
+                for (index, frame) in (whole.start.0..whole.end.0).map(Frame).enumerate() {
+                    let low = start + (index * FRAME_BYTES).min(bytes);
+                    let high = start + ((index + 1) * FRAME_BYTES).min(bytes);
                     // SAFETY: part of an allocated cell.
-                    self.scan_unless_inward(granule..granule.add(1), inward, |marker| unsafe {
+                    self.scan_unless_closed(frame..frame.add(1), closed, |marker| unsafe {
                         marker.push_unfrozen(low, high)
                     });
                 }
             }
-            _ => self.scan_unless_inward(whole, inward, |marker| {
+            _ => self.scan_unless_closed(whole, closed, |marker| {
                 marker.scan_frozen_cells(block, header)
             }),
         }
     }
 
-    /// Scans granules by `scan`, which says whether they are inward, unless they are known to be.
-    fn scan_unless_inward(
+    /// Scans frames by `scan`, which says whether they are closed, unless they are known to be.
+    fn scan_unless_closed(
         &mut self,
-        granules: Range<Granule>,
-        inward: Inward,
+        frames: Range<Frame>,
+        closed: Closed,
         scan: impl FnOnce(&mut Self) -> bool,
     ) {
         let heap = self.heap();
-        let left_out = inward == Inward::LeftOut;
-        if left_out && heap.inner().granules.are_inward(granules.clone()) {
+        let left_out = closed == Closed::LeftOut;
+        if left_out && heap.inner().frames.are_closed(frames.clone()) {
             return;
         }
         if scan(self) && left_out {
-            heap.inner().granules.note_inward(granules);
+            heap.inner().frames.note_closed(frames);
         }
         if self.pending() > ENOUGH {
             self.drain();
@@ -118,17 +116,17 @@ impl Marker<'_> {
     }
 
     /// Scans a block's objects; whether all that they point to is frozen.
-    fn scan_frozen_cells(&mut self, block: Granule, header: &Header) -> bool {
+    fn scan_frozen_cells(&mut self, block: Frame, header: &Header) -> bool {
         let heap = self.heap();
         let (bits, cell_bytes) = (heap.bits(block), header.cell_bytes());
-        let mut inward = true;
+        let mut closed = true;
         for word in 0..header.cells().div_ceil(64) as usize {
             let mut left = bits.mark_word(word);
             while left != 0 {
                 let index = CellIndex(word as u32 * 64 + left.trailing_zeros());
                 left &= left - 1;
                 let start = heap.address(block).add(index.0 as usize * cell_bytes);
-                inward &= if header.scan() == Scan::Conservative {
+                closed &= if header.scan() == Scan::Conservative {
                     // SAFETY: a cell of a block is readable.
                     unsafe { self.push_unfrozen(start.0, start.0 + cell_bytes) }
                 } else {
@@ -136,7 +134,7 @@ impl Marker<'_> {
                 };
             }
         }
-        inward
+        closed
     }
 
     /// Pushes the words of a range that point into blocks that are not frozen: most pointers of
@@ -147,18 +145,18 @@ impl Marker<'_> {
     /// The range is readable and its ends are multiples of a word.
     unsafe fn push_unfrozen(&mut self, low: usize, high: usize) -> bool {
         let heap = self.heap();
-        let mut inward = true;
+        let mut closed = true;
         for address in (low..high).step_by(WORD_BYTES) {
             // SAFETY: the caller's promise; the program may write at the same time, and a word is
             // read whole.
             let word = unsafe { (*(address as *const AtomicUsize)).load(Relaxed) };
             if leads_out(heap, word) {
-                inward = false;
+                closed = false;
                 self.word(word);
             }
         }
-        self.push_old(low, high);
-        inward
+        self.push_before_image(low, high);
+        closed
     }
 
     /// The same for an object with a layout. What a function of the program finds there is not
@@ -183,7 +181,7 @@ impl Marker<'_> {
         }
         entries.truncate(left);
         // What found no room on the stack is not known either.
-        left == kept && !self.team().has_overflowed()
+        left == kept && !self.markers().has_overflowed()
     }
 }
 
@@ -192,32 +190,32 @@ fn leads_out(heap: &Heap, word: usize) -> bool {
     if word.wrapping_sub(heap.base().0) >= heap.reserved() {
         return false;
     }
-    !heap.contains(word) || !heap.block_of(Granule::containing(word - heap.base().0)).1.is_frozen()
+    !heap.contains(word) || !heap.block_of(Frame::containing(word - heap.base().0)).1.is_frozen()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alloc::{refill, run};
+    use crate::alloc::{buffer, refill};
     use crate::heap::Heap;
     use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::classes;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
-    use crate::mark::team::Team;
+    use crate::mark::markers::Markers;
 
     #[test]
     fn what_frozen_objects_point_to_is_marked_and_they_are_not_counted() {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
-        let local = run::tests::local();
+        let local = buffer::tests::local();
         let id = SpaceId::of(Kind::Conservative, classes::class_of(16));
         let allocate = || {
-            let run = local.run(id).unwrap();
-            match run.bump(16) {
+            let buffer = local.buffer(id).unwrap();
+            match buffer.bump(16) {
                 0 => {
-                    refill::refill(&heap, local, run, id, true).unwrap();
-                    run.bump(16)
+                    refill::refill(&heap, local, buffer, id, true).unwrap();
+                    buffer.bump(16)
                 }
                 cell => cell,
             }
@@ -233,9 +231,9 @@ mod tests {
             *(reached as *mut usize) = further;
         }
         heap.clear_marks();
-        let team = Team::new();
-        let mut marker = Marker::new(&team, &heap, 0);
-        marker.scan_frozen(Inward::Scanned);
+        let markers = Markers::new();
+        let mut marker = Marker::new(&markers, &heap, 0);
+        marker.scan_frozen(Closed::Scanned);
         marker.drain();
         assert_eq!(
             [reached, further, lost].map(|object| heap.is_marked(object)),
@@ -245,26 +243,26 @@ mod tests {
         assert!(cells.iter().all(|cell| heap.is_marked(*cell)));
     }
 
-    /// As the watch does: all of it is known and armed.
-    fn arm(heap: &Heap) {
-        let granules = &mut heap.inner().granules;
+    /// As the watch does: all of it is known and protected.
+    fn protect(heap: &Heap) {
+        let frames = &mut heap.inner().frames;
         let mut unknown = Vec::new();
-        granules.for_each_unregistered(|first, count| unknown.push((first, count)));
-        unknown.into_iter().for_each(|(first, count)| granules.note_registered(first, count));
-        granules.arm(2, |_, unarmed| unarmed, |_| {});
+        frames.for_each_unregistered(|first, count| unknown.push((first, count)));
+        unknown.into_iter().for_each(|(first, count)| frames.note_registered(first, count));
+        frames.protect(2, |_, unprotected| unprotected, |_| {});
     }
 
-    fn inward(heap: &Heap, object: usize, granules: usize) -> bool {
-        let first = Granule::containing(object - heap.base().0);
-        heap.inner().granules.are_inward(first..first.add(granules))
+    fn closed(heap: &Heap, object: usize, frames: usize) -> bool {
+        let first = Frame::containing(object - heap.base().0);
+        heap.inner().frames.are_closed(first..first.add(frames))
     }
 
-    /// Whether a cycle that goes by what is inward marks `object`.
+    /// Whether a cycle that goes by what is closed marks `object`.
     fn finds(heap: &Heap, object: usize) -> bool {
         heap.clear_marks();
-        let team = Team::new();
-        let mut marker = Marker::new(&team, heap, 0);
-        marker.scan_frozen(Inward::LeftOut);
+        let markers = Markers::new();
+        let mut marker = Marker::new(&markers, heap, 0);
+        marker.scan_frozen(Closed::LeftOut);
         marker.drain();
         heap.is_marked(object)
     }
@@ -277,26 +275,26 @@ mod tests {
             let mut inner = heap.inner();
             let (block, _) =
                 inner.large_block(&heap, Kind::Conservative, NO_LAYOUT, bytes, true).unwrap();
-            inner.bear_large(&heap, block);
+            inner.publish_large(&heap, block);
             heap.address(block).0
         };
-        // Six granules of words, and an object that they point to.
-        let (table, other) = (large(6 * GRANULE_BYTES), large(40_000));
-        let store = |granule: usize, word: usize| {
+        // Six frames of words, and an object that they point to.
+        let (table, other) = (large(6 * FRAME_BYTES), large(40_000));
+        let store = |frame: usize, word: usize| {
             // SAFETY: in the table.
-            unsafe { *((table + granule * GRANULE_BYTES + 64) as *mut usize) = word };
+            unsafe { *((table + frame * FRAME_BYTES + 64) as *mut usize) = word };
         };
-        let written = |granule: usize| {
-            let first = Granule::containing(table - heap.base().0).add(granule);
-            heap.inner().granules.forget_inward(first..first.add(1));
+        let written = |frame: usize| {
+            let first = Frame::containing(table - heap.base().0).add(frame);
+            heap.inner().frames.forget_closed(first..first.add(1));
         };
         store(1, table);
         store(4, other);
         heap.inner().freeze(&heap);
-        arm(&heap);
+        protect(&heap);
         let young = large(50_000);
         assert!(!finds(&heap, young));
-        assert!(inward(&heap, table, 6));
+        assert!(closed(&heap, table, 6));
         store(4, young);
         assert!(!finds(&heap, young), "nobody said that it was written");
         written(3);
@@ -304,26 +302,26 @@ mod tests {
         written(4);
         assert!((0..3).all(|_| finds(&heap, young)), "as long as it leads there");
         store(4, 0);
-        assert!(!finds(&heap, young) && inward(&heap, table, 6));
+        assert!(!finds(&heap, young) && closed(&heap, table, 6));
         store(0, young);
         heap.clear_marks();
-        let team = Team::new();
-        let mut marker = Marker::new(&team, &heap, 0);
-        marker.scan_frozen(Inward::Scanned);
+        let markers = Markers::new();
+        let mut marker = Marker::new(&markers, &heap, 0);
+        marker.scan_frozen(Closed::Scanned);
         marker.drain();
         assert!(heap.is_marked(young), "a cycle without a watch scans everything");
         // The freed one may make room for something else.
         store(0, other);
         written(0);
-        assert!(!finds(&heap, young) && inward(&heap, table, 6));
-        heap.inner().free_large(&heap, Granule::containing(other - heap.base().0));
+        assert!(!finds(&heap, young) && closed(&heap, table, 6));
+        heap.inner().free_large(&heap, Frame::containing(other - heap.base().0));
         let third = large(40_000);
         assert_eq!(third, other);
         assert!(finds(&heap, third));
     }
 
     #[test]
-    fn objects_with_a_layout_are_inward_by_the_words_it_names() {
+    fn objects_with_a_layout_are_closed_by_the_words_it_names() {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         let shape = Shape::Bitmap { element_words: 2, bits: &[0b10] };
@@ -332,19 +330,19 @@ mod tests {
             let mut inner = heap.inner();
             let (block, _) =
                 inner.large_block(&heap, Kind::Conservative, layout.0, bytes, true).unwrap();
-            inner.bear_large(&heap, block);
+            inner.publish_large(&heap, block);
             heap.address(block).0
         };
         let frozen = typed(40_000);
         heap.inner().freeze(&heap);
-        arm(&heap);
+        protect(&heap);
         let young = typed(50_000);
         // SAFETY: in the object: a word that is no pointer.
         unsafe { *((frozen + 32) as *mut usize) = young };
-        assert!(!finds(&heap, young) && inward(&heap, frozen, 3));
+        assert!(!finds(&heap, young) && closed(&heap, frozen, 3));
         // SAFETY: as above, and one that is.
         unsafe { *((frozen + 40) as *mut usize) = young };
-        heap.inner().granules.forget_inward(Granule(0)..Granule(3));
+        heap.inner().frames.forget_closed(Frame(0)..Frame(3));
         assert!(finds(&heap, young) && finds(&heap, young));
     }
 }

@@ -5,15 +5,15 @@
 //! marked object points to is marked, unless memory for the mark stack was refused, which is noted
 //! and made good by rescanning. Allocates nothing from the heap; works on a heap built by hand.
 
+pub mod before_image;
 pub mod deque;
 pub mod done;
 pub mod drain;
 pub mod entry;
 pub mod frozen;
-pub mod old;
+pub mod markers;
 pub mod rescan;
 pub mod scan;
 pub mod stack;
-pub mod team;
 pub mod tracer;
 pub mod verify;

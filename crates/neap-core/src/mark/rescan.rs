@@ -3,16 +3,16 @@
 //!
 //! Invariant: afterwards `[mark.inv.reachable]` holds again. What finds no room is marked at once,
 //! so every pass but the last marks something and there is an end to them. Slow, and reached only
-//! when the system gives no memory. Called by the driver, the rest of the team idle.
+//! when the system gives no memory. Called by the driver, the rest of the markers idle.
 
 use super::drain::Marker;
-use super::team::Team;
+use super::markers::Markers;
 use crate::addr::CellIndex;
 use crate::heap::lookup::Cell;
 
 /// Scans marked objects until no grey word was dropped.
-pub fn until_complete(team: &Team, marker: &mut Marker<'_>) {
-    while team.take_overflow() {
+pub fn until_complete(markers: &Markers, marker: &mut Marker<'_>) {
+    while markers.take_overflow() {
         let heap = marker.heap();
         heap.for_each_block(|block, header| {
             let bits = heap.bits(block);

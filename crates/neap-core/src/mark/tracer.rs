@@ -10,7 +10,7 @@
 
 #![allow(unsafe_code)]
 
-/// What takes the reports: a marker, whatever team it is in.
+/// What takes the reports: any marker.
 pub trait Grey {
     /// The word may be a pointer.
     fn word(&mut self, word: usize);

@@ -60,10 +60,10 @@ pub fn find_lost(heap: &Heap) -> Option<Lost> {
 #[cfg(test)]
 mod tests {
     use super::super::drain::Marker;
-    use super::super::team::Team;
+    use super::super::markers::Markers;
     use super::*;
     use crate::addr::{Address, PAGE_BYTES};
-    use crate::alloc::{large, refill::refill, run::tests::local};
+    use crate::alloc::{buffer::tests::local, large, refill::refill};
     use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::classes;
     use crate::heap::kind::Kind;
@@ -78,17 +78,17 @@ mod tests {
 
     fn object(
         heap: &Heap,
-        local: &crate::alloc::run::Local,
+        local: &crate::alloc::buffer::Local,
         id: SpaceId,
         words: usize,
     ) -> *mut usize {
-        let run = local.run(id).unwrap();
+        let buffer = local.buffer(id).unwrap();
         loop {
-            let cell = run.bump(classes::cell_bytes(classes::class_of(words * 8)));
+            let cell = buffer.bump(classes::cell_bytes(classes::class_of(words * 8)));
             if cell != 0 {
                 return cell as *mut usize;
             }
-            refill(heap, local, run, id, true).unwrap();
+            refill(heap, local, buffer, id, true).unwrap();
         }
     }
 
@@ -128,8 +128,8 @@ mod tests {
     fn one_marker_marks_exactly_what_is_reachable() {
         let heap = heap();
         let (cells, reachable) = graph(&heap, 20_000);
-        let team = Team::new();
-        let mut marker = Marker::new(&team, &heap, 0);
+        let markers = Markers::new();
+        let mut marker = Marker::new(&markers, &heap, 0);
         marker.word(cells[0]);
         marker.work();
         for (cell, reachable) in cells.iter().zip(&reachable) {
@@ -147,18 +147,18 @@ mod tests {
     }
 
     /// Three markers work on what the driver is given by `begin`; gives the bytes that they marked.
-    fn marked_by_a_team(heap: &Heap, begin: impl FnOnce(&mut Marker<'_>)) -> usize {
-        let team = Team::new();
-        team.begin(3, false);
+    fn marked_by_a_markers(heap: &Heap, begin: impl FnOnce(&mut Marker<'_>)) -> usize {
+        let markers = Markers::new();
+        markers.begin(3, false);
         std::thread::scope(|scope| {
-            let mut driver = Marker::new(&team, heap, 0);
+            let mut driver = Marker::new(&markers, heap, 0);
             begin(&mut driver);
-            team.done.become_active();
+            markers.done.become_active();
             let helpers: Vec<_> = (1..3)
                 .map(|place| {
-                    let team = &team;
+                    let markers = &markers;
                     scope.spawn(move || {
-                        let mut marker = Marker::new(team, heap, place);
+                        let mut marker = Marker::new(markers, heap, place);
                         marker.work();
                         marker.marked_bytes
                     })
@@ -171,10 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn a_team_marks_the_same_and_each_object_once() {
+    fn a_markers_marks_the_same_and_each_object_once() {
         let heap = heap();
         let (cells, reachable) = graph(&heap, 100_000);
-        let marked = marked_by_a_team(&heap, |driver| driver.word(cells[0])) / 16;
+        let marked = marked_by_a_markers(&heap, |driver| driver.word(cells[0])) / 16;
         assert_eq!(marked, reachable.iter().filter(|reachable| **reachable).count());
         assert_eq!(find_lost(&heap), None, "[mark.inv.reachable]");
     }
@@ -211,8 +211,8 @@ mod tests {
             let children = [0, 1].map(|_| object(&heap, local, leaf, 2) as usize);
             // SAFETY: the object is ours.
             unsafe { parent.cast::<[usize; 2]>().write(children) };
-            let team = Team::new();
-            let mut marker = Marker::new(&team, &heap, 0);
+            let markers = Markers::new();
+            let mut marker = Marker::new(&markers, &heap, 0);
             marker.word(parent as usize + 3);
             marker.work();
             assert_eq!(children.map(|child| heap.is_marked(child)), scanned);
@@ -223,31 +223,31 @@ mod tests {
     fn table(heap: &Heap, words: usize) -> (Address, Vec<usize>) {
         let local = local();
         let leaf = SpaceId::of(Kind::Leaf, 0);
-        let unborn =
+        let unpublished =
             large::take(heap, &NOTE, Kind::Conservative, NO_LAYOUT, words * 8, true).unwrap();
-        large::bear(heap, &NOTE, &unborn);
+        large::publish(heap, &NOTE, &unpublished);
         let children = (0..words)
             .map(|word| {
                 let child = object(heap, local, leaf, 1);
                 // SAFETY: the object is ours.
-                unsafe { unborn.start.pointer::<usize>().add(word).write(child as usize) };
+                unsafe { unpublished.start.pointer::<usize>().add(word).write(child as usize) };
                 child as usize
             })
             .collect();
-        (unborn.start, children)
+        (unpublished.start, children)
     }
 
     #[test]
-    fn a_team_scans_the_written_pages_and_no_others() {
+    fn a_markers_scans_the_written_pages_and_no_others() {
         let heap = heap();
         let (start, children) = table(&heap, 100_001);
         let cell = heap.object_at(start.0).unwrap();
         let range = start.0..start.0 + cell.bytes();
-        assert_eq!(marked_by_a_team(&heap, |driver| driver.keep_written(&range)), 0);
+        assert_eq!(marked_by_a_markers(&heap, |driver| driver.keep_written(&range)), 0);
         cell.bits.mark::<false>(cell.index);
         // The last page but one is not written.
         let [last, last_but_one] = [1, 2].map(|pages| range.end - pages * PAGE_BYTES);
-        let marked = marked_by_a_team(&heap, |driver| {
+        let marked = marked_by_a_markers(&heap, |driver| {
             driver.keep_written(&(range.start..last_but_one));
             driver.keep_written(&(last..range.end));
         });
@@ -263,8 +263,8 @@ mod tests {
         let heap = heap();
         let words = 100_001;
         let (start, children) = table(&heap, words);
-        let team = Team::new();
-        let mut marker = Marker::new(&team, &heap, 0);
+        let markers = Markers::new();
+        let mut marker = Marker::new(&markers, &heap, 0);
         marker.word(start.0 + words * 8 - 1);
         marker.work();
         assert!(children.iter().all(|child| heap.is_marked(*child)));

@@ -280,7 +280,7 @@ pub(crate) fn trace_held<M: Marking>(marking: &mut M, _: &Stopped) {
 
 /// Gives up the monitors of dead objects. When all marks are final; the world may run, since nobody
 /// reaches these objects.
-pub(crate) fn settle<M: Marking>(marking: &M) {
+pub(crate) fn process_references<M: Marking>(marking: &M) {
     for number in RECORDS.all() {
         let object = RECORDS.get(number).object.load(Acquire);
         if object != 0 && !marking.is_marked(object) {

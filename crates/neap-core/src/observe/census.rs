@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::*;
 
 use neap_record::{Census, KINDS, TYPED};
 
-use crate::addr::{CHUNK_BYTES, GRANULE_BYTES, Granule};
+use crate::addr::{CHUNK_BYTES, FRAME_BYTES, Frame};
 use crate::heap::Heap;
 use crate::heap::blocks::header::{NO_LAYOUT, State};
 use crate::heap::classes::{CLASSES, class_of};
@@ -72,8 +72,8 @@ impl Taken {
             census.live_objects += objects;
             census.live_bytes += bytes;
             census.cells += u64::from(cells);
-            census.block_bytes += u64::from(header.span()) * GRANULE_BYTES as u64;
-            self.spread(block, u64::from(header.span()) * GRANULE_BYTES as u64, bytes);
+            census.block_bytes += u64::from(header.span()) * FRAME_BYTES as u64;
+            self.spread(block, u64::from(header.span()) * FRAME_BYTES as u64, bytes);
         });
         for (filled, live) in self.filled.iter_mut().zip(&self.live[..self.stretches]) {
             let part = (live * 255).div_ceil(self.stretch_bytes as u64);
@@ -96,7 +96,7 @@ impl Taken {
     }
 
     /// Spreads a block's live bytes evenly over the stretches that it lies in.
-    fn spread(&mut self, block: Granule, span_bytes: u64, bytes: u64) {
+    fn spread(&mut self, block: Frame, span_bytes: u64, bytes: u64) {
         let (start, stretch) = (block.offset() as u64, self.stretch_bytes as u64);
         let end = start + span_bytes.max(1);
         let mut at = start;
@@ -126,9 +126,9 @@ impl Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alloc::buffer::tests::local;
     use crate::alloc::large;
     use crate::alloc::refill::refill;
-    use crate::alloc::run::tests::local;
     use crate::heap::spaces::SpaceId;
 
     #[test]
@@ -136,17 +136,17 @@ mod tests {
         let (heap, local) = (Heap::new(), local());
         heap.reserve(64 << 20).unwrap();
         let id = SpaceId::of(Kind::Leaf, class_of(64));
-        let run = local.run(id).unwrap();
-        refill(&heap, local, run, id, true).unwrap();
-        let cells: [usize; 5] = core::array::from_fn(|_| run.bump(64));
+        let buffer = local.buffer(id).unwrap();
+        refill(&heap, local, buffer, id, true).unwrap();
+        let cells: [usize; 5] = core::array::from_fn(|_| buffer.bump(64));
         let note = core::sync::atomic::AtomicU32::new(0);
-        let unborn =
+        let unpublished =
             large::take(&heap, &note, Kind::Conservative, NO_LAYOUT, 300_000, true).unwrap();
-        large::bear(&heap, &note, &unborn);
+        large::publish(&heap, &note, &unpublished);
         let mut taken = Box::new(Taken::new());
         assert!(!taken.take(&heap), "there was no cycle");
         heap.clear_marks();
-        for object in [cells[0], cells[3], unborn.start.0] {
+        for object in [cells[0], cells[3], unpublished.start.0] {
             let cell = heap.object_at(object).unwrap();
             cell.bits.mark::<false>(cell.index);
         }
@@ -157,12 +157,12 @@ mod tests {
         assert_eq!(entries.len(), 2);
         let (kind, class, large) = entries[0];
         assert_eq!((kind, class, large.live_objects, large.cells), (0, CLASSES as u64, 1, 1));
-        assert_eq!(large.live_bytes, unborn.bytes as u64);
+        assert_eq!(large.live_bytes, unpublished.bytes as u64);
         let (kind, class, small) = entries[1];
         assert_eq!((kind, class as usize, small.live_objects), (1, class_of(64), 2));
-        assert_eq!((small.live_bytes, small.cells), (128, (GRANULE_BYTES / 64) as u64));
+        assert_eq!((small.live_bytes, small.cells), (128, (FRAME_BYTES / 64) as u64));
         let spread: u64 = taken.live.iter().sum();
-        let live = unborn.bytes as u64 + 128;
+        let live = unpublished.bytes as u64 + 128;
         assert!(spread <= live && spread + 4 >= live, "{spread} of {live}");
         assert!(taken.filled[..taken.stretches].iter().any(|filled| *filled > 0));
     }

@@ -371,7 +371,7 @@ impl Write for Text<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alloc::{refill::refill, run::tests::local};
+    use crate::alloc::{buffer::tests::local, refill::refill};
     use crate::heap::classes;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
@@ -381,10 +381,10 @@ mod tests {
         let local = local();
         let make = |kind, bytes| {
             let id = SpaceId::of(kind, classes::class_of(bytes));
-            let run = local.run(id).unwrap();
+            let buffer = local.buffer(id).unwrap();
             loop {
-                match run.bump(classes::cell_bytes(classes::class_of(bytes))) {
-                    0 => refill(heap, local, run, id, true).unwrap(),
+                match buffer.bump(classes::cell_bytes(classes::class_of(bytes))) {
+                    0 => refill(heap, local, buffer, id, true).unwrap(),
                     cell => return cell as *mut [usize; 2],
                 };
             }

@@ -16,7 +16,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
-use crate::heap::kept::KeptPages;
+use crate::heap::before_images::BeforeImages;
 use crate::sys::map;
 use crate::sys::process::child;
 use crate::sys::refusal::Refusal;
@@ -32,9 +32,9 @@ const SOME: usize = 64;
 /// Times for a size of memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
-    /// Arming all of it; for `fork`, making the child.
-    pub arm: Duration,
-    /// Asking, and arming again, when nothing was written.
+    /// Protecting all of it; for `fork`, making the child.
+    pub protect: Duration,
+    /// Asking, and protecting again, when nothing was written.
     pub ask_clean: Option<Duration>,
     /// The same when one page in 64 was.
     pub ask_some: Option<Duration>,
@@ -113,19 +113,19 @@ fn by_watch(watch: &mut dyn Watch, range: &Range<usize>) -> Result<Cost, Refusal
             false => Err(Refusal::wrong("the watch")),
         }
     };
-    let arm = ask(all..all + 1)?;
+    let protect = ask(all..all + 1)?;
     let ask_clean = Some(ask(0..1)?);
     let first_write = write_beside_a_reader(range, SOME);
     let some = all.div_ceil(SOME);
     let ask_some = Some(ask(some..all + 1)?);
     write(range, 1);
     let ask_all = Some(ask(all..all + 1)?);
-    Ok(Cost { arm, ask_clean, ask_some, ask_all, first_write })
+    Ok(Cost { protect, ask_clean, ask_some, ask_all, first_write })
 }
 
 /// What keeping pages costs: protecting them, and a copy of each that is written.
 fn by_copies(range: &Range<usize>) -> Result<Cost, Refusal> {
-    static KEPT: KeptPages = KeptPages::new();
+    static KEPT: BeforeImages = BeforeImages::new();
     let kept = &KEPT;
     let pages = range.len() / PAGE_BYTES;
     kept.open(range, pages).map_err(|error| Refusal::new("mmap", error))?;
@@ -135,14 +135,14 @@ fn by_copies(range: &Range<usize>) -> Result<Cost, Refusal> {
     watch.begin_arming();
     let began = Instant::now();
     watch.protect(range)?;
-    let arm = began.elapsed();
+    let protect = began.elapsed();
     watch.begin_keeping();
     let first_write = write_beside_a_reader(range, SOME);
     let all = kept.count() == pages.div_ceil(SOME);
     drop(watch);
     kept.close();
     match all {
-        true => Ok(Cost { arm, first_write, ..Cost::default() }),
+        true => Ok(Cost { protect, first_write, ..Cost::default() }),
         false => Err(Refusal::wrong("the watch")),
     }
 }
@@ -155,7 +155,7 @@ fn by_child(range: &Range<usize>) -> Result<Cost, Refusal> {
     let began = Instant::now();
     // SAFETY: the child only waits for a word of memory that both share.
     let made = unsafe { child::make() };
-    let arm = began.elapsed();
+    let protect = began.elapsed();
     let cost = match made {
         Ok(None) => {
             // SAFETY: as above.
@@ -169,7 +169,7 @@ fn by_child(range: &Range<usize>) -> Result<Cost, Refusal> {
             // SAFETY: as above.
             unsafe { may_end.write_volatile(1) };
             child.wait();
-            Ok(Cost { arm, first_write, ..Cost::default() })
+            Ok(Cost { protect, first_write, ..Cost::default() })
         }
         Err(refusal) => Err(refusal),
     };
@@ -187,7 +187,7 @@ mod tests {
             for huge in [false, true] {
                 match measure(watching, 4 * CHUNK_BYTES, huge) {
                     None => assert_eq!(watching, Watching::None),
-                    Some(Ok(cost)) => assert!(cost.arm > Duration::ZERO),
+                    Some(Ok(cost)) => assert!(cost.protect > Duration::ZERO),
                     Some(Err(refusal)) => assert!(watching.try_out().is_err(), "{refusal}"),
                 }
             }

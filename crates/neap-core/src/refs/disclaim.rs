@@ -165,7 +165,7 @@ impl Disclaimers {
     }
 
     /// Decides which objects are to be asked for, and marks what that keeps. After finalizers.
-    pub(crate) fn settle<M: Marking>(&self, found: &mut Found, marking: &mut M) {
+    pub(crate) fn process_references<M: Marking>(&self, found: &mut Found, marking: &mut M) {
         if !self.is_used() {
             return;
         }

@@ -78,7 +78,7 @@ impl FakeMarking {
         }
         refs.trace_roots(self);
         refs.trace_registered(self);
-        refs.settle(self);
+        refs.process_references(self);
     }
 
     pub(crate) fn is_marked_now(&self, object: usize) -> bool {

@@ -1,12 +1,12 @@
 //! What hangs on an object's death: finalizers, disappearing links, toggle references; and the step
-//! of a cycle that settles them.
+//! of a cycle that processes them.
 //!
-//! Invariant: one lock (rank `Refs`) protects links, toggle references and what settling needs, and
-//! mutators take it only inside a critical section, in which they are not stopped. So with the
-//! world stopped nobody holds it, and the collector takes it without waiting. Finalizers and
-//! cleaners are registered without a lock (`registry`). Registration is called by mutators on any
-//! thread; [`trace_roots`], [`trace_registered`] and [`settle`] by the cycle. The rules of order
-//! are in `docs/boehm.md`, "Finalizers" and "Links".
+//! Invariant: one lock (rank `Refs`) protects links, toggle references and what reference
+//! processing needs, and mutators take it only inside a critical section, in which they are not
+//! stopped. So with the world stopped nobody holds it, and the collector takes it without waiting.
+//! Finalizers and cleaners are registered without a lock (`registry`). Registration is called by
+//! mutators on any thread; [`trace_roots`], [`trace_registered`] and [`process_references`] by the
+//! cycle. The rules of order are in `docs/boehm.md`, "Finalizers" and "Links".
 //!
 //! # Safety
 //!
@@ -27,15 +27,17 @@ mod fake_marking;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::heap::state::settling;
+use crate::heap::state::reference_processing;
 use crate::monitors::monitor;
 use crate::rank::Rank;
 use crate::sync::{Guard, Lock};
 use crate::world::mutator::Mutator;
 use crate::world::{attach, current};
-use finalizers::{cleaner, finalizer, noted, order, pool, queue, runner, site, slab};
+use finalizers::{
+    cleaner, finalizer, marked_at_registration, order, pool, queue, runner, site, slab,
+};
 use handles::slot::Kind;
-use handles::{former, process, thread};
+use handles::{process, retargeted, thread};
 use links::held_slots::HeldSlots;
 use links::{link, toggle};
 
@@ -46,7 +48,7 @@ pub use marking::Marking;
 pub(crate) struct Refs {
     pub(crate) finalizers: &'static finalizer::Finalizers,
     pub(crate) cleaners: &'static cleaner::Cleaners,
-    pub(crate) settlement: finalizer::Settlement,
+    pub(crate) processing: finalizer::Processing,
     pub(crate) disclaimers: &'static disclaim::Disclaimers,
     pub(crate) disclaimed: disclaim::Found,
     /// What links and toggle references refer to their objects by.
@@ -54,8 +56,8 @@ pub(crate) struct Refs {
     pub(crate) short_links: link::Links,
     pub(crate) long_links: link::Links,
     pub(crate) toggles: toggle::Toggles,
-    /// Whether this cycle has cleared short links already. Between the two parts of settling only.
-    short_links_settled: bool,
+    /// Whether this cycle has cleared short links already. Between its two parts only.
+    short_links_processed: bool,
 }
 
 impl Refs {
@@ -68,27 +70,27 @@ impl Refs {
         Self {
             finalizers,
             cleaners,
-            settlement: finalizer::Settlement::new(),
+            processing: finalizer::Processing::new(),
             disclaimers,
             disclaimed: disclaim::Found::new(),
             slots,
             short_links: link::Links::new(Kind::Weak),
             long_links: link::Links::new(Kind::WeakLong),
             toggles: toggle::Toggles::new(),
-            short_links_settled: false,
+            short_links_processed: false,
         }
     }
 
     /// Marks what the tables themselves keep alive.
     pub(crate) fn trace_roots<M: Marking>(&self, marking: &mut M) {
-        noted::trace(marking);
+        marked_at_registration::trace(marking);
         self.slots.trace_strong(marking);
     }
 
     /// Marks what registrations and what is ready keep alive.
     pub(crate) fn trace_registered<M: Marking>(&self, marking: &mut M) {
         finalizer::trace(self.finalizers, marking);
-        self.settlement.filling.mark(marking);
+        self.processing.filling.mark(marking);
         self.disclaimed.trace(marking);
         // The check wants to know what else reaches a cleaner's object, so it marks the arguments
         // itself, last.
@@ -100,9 +102,9 @@ impl Refs {
 
     /// Decides about everything that marking did not reach. On return every object that is to stay
     /// is marked.
-    pub(crate) fn settle<M: Marking>(&mut self, marking: &mut M) {
-        self.begin_settling(marking);
-        self.finish_settling(marking);
+    pub(crate) fn process_references<M: Marking>(&mut self, marking: &mut M) {
+        self.begin_processing(marking);
+        self.finish_processing(marking);
     }
 
     /// Whether the program has references that only finalizers decide about and that it reads as it
@@ -113,53 +115,53 @@ impl Refs {
 
     /// The part for which the world is stopped. From its end on no weak reference gives an object
     /// that is not marked.
-    fn begin_settling<M: Marking>(&mut self, marking: &mut M) {
+    fn begin_processing<M: Marking>(&mut self, marking: &mut M) {
         slab::stopped();
         marking.drain();
         if site::checks() {
             site::check(&self.cleaners.registry, cleaner::CLEANER, marking);
             marking.drain();
         }
-        process::set_settling(settling::EPHEMERONS);
+        process::set_progress(reference_processing::EPHEMERONS);
         // Short links are read as the program likes, so they have to be cleared now; and what
         // ephemerons keep does not count as dead.
         if !self.short_links.is_empty() {
             process::follow_ephemerons(marking);
-            self.settle_short_links(marking);
-            self.short_links_settled = true;
+            self.process_short_links(marking);
+            self.short_links_processed = true;
         }
     }
 
-    fn settle_short_links<M: Marking>(&mut self, marking: &M) {
+    fn process_short_links<M: Marking>(&mut self, marking: &M) {
         self.slots.expire(Kind::Weak, marking);
         self.short_links.clear_dead(&self.slots);
     }
 
     /// The rest: with the world running where there are no late links.
-    fn finish_settling<M: Marking>(&mut self, marking: &mut M) {
+    fn finish_processing<M: Marking>(&mut self, marking: &mut M) {
         process::follow_ephemerons(marking);
-        process::set_settling(settling::SHORT);
+        process::set_progress(reference_processing::SHORT);
         slab::reclaim();
-        process::settle_short(marking);
-        if !core::mem::take(&mut self.short_links_settled) {
-            self.settle_short_links(marking);
+        process::process_short(marking);
+        if !core::mem::take(&mut self.short_links_processed) {
+            self.process_short_links(marking);
         }
-        process::set_settling(settling::FINALIZERS);
+        process::set_progress(reference_processing::FINALIZERS);
         self.disclaimers.hold_back(&mut self.disclaimed, marking);
-        order::settle(self.finalizers, &mut self.settlement, marking);
-        self.disclaimers.settle(&mut self.disclaimed, marking);
+        order::process_references(self.finalizers, &mut self.processing, marking);
+        self.disclaimers.process_references(&mut self.disclaimed, marking);
         // Only now is known which objects finalizers keep: links inside those stay, links inside
         // dead ones must go, or a later cycle would write into whatever gets the memory next.
         self.short_links.drop_dangling(&self.slots, marking);
-        process::set_settling(settling::LONG);
-        process::settle_long(marking);
-        monitor::settle(marking);
+        process::set_progress(reference_processing::LONG);
+        process::process_long(marking);
+        monitor::process_references(marking);
         self.slots.expire(Kind::WeakLong, marking);
         self.toggles.drop_dead(&self.slots);
         self.long_links.clear_dead(&self.slots);
         self.long_links.drop_dangling(&self.slots, marking);
-        self.cleaners.settle(&mut self.settlement.filling, marking);
-        process::set_settling(settling::NO);
+        self.cleaners.process_references(&mut self.processing.filling, marking);
+        process::set_progress(reference_processing::NO);
     }
 }
 
@@ -176,13 +178,13 @@ impl Refs {
             fake_marking::for_ever(disclaim::Disclaimers::new()),
             HeldSlots::new(),
         );
-        refs.settlement.filling = batch::Filling::private();
+        refs.processing.filling = batch::Filling::private();
         refs
     }
 
     /// Takes a call that is ready off, without running it.
     pub(crate) fn take_ready(&mut self) -> Option<(usize, batch::Call)> {
-        let call = self.settlement.filling.pop()?;
+        let call = self.processing.filling.pop()?;
         Some((call.object >> 32, call))
     }
 
@@ -242,23 +244,23 @@ pub fn trace_registered<M: Marking>(marking: &mut M) {
 
 /// Clears links, hands finalizers and cleaners of dead objects over and marks what they keep. After
 /// marking, world stopped.
-pub fn settle<M: Marking>(marking: &mut M) {
+pub fn process_references<M: Marking>(marking: &mut M) {
     let mut refs = REFS.lock();
-    refs.settle(marking);
+    refs.process_references(marking);
     monitor::deflate_idle();
     drop(refs);
     pool::wake();
 }
 
-/// The first part of [`settle`], or all of it if `everything` is to be done now, or cannot be done
-/// with the world running: whether it was all. After marking, world stopped.
-pub fn settle_stopped<M: Marking>(marking: &mut M, everything: bool) -> bool {
+/// The first part of [`process_references`], or all of it if `everything` is to be done now, or
+/// cannot be done with the world running: whether it was all. After marking, world stopped.
+pub fn process_references_stopped<M: Marking>(marking: &mut M, everything: bool) -> bool {
     let mut refs = REFS.lock();
     let all = everything || refs.has_late_links() || site::checks();
     if all {
-        refs.settle(marking);
+        refs.process_references(marking);
     } else {
-        refs.begin_settling(marking);
+        refs.begin_processing(marking);
     }
     monitor::deflate_idle();
     drop(refs);
@@ -268,15 +270,15 @@ pub fn settle_stopped<M: Marking>(marking: &mut M, everything: bool) -> bool {
     all
 }
 
-/// The rest of [`settle_stopped`], world running; everything is born marked meanwhile, and nothing
-/// is swept.
-pub fn settle_running<M: Marking>(marking: &mut M) {
-    REFS.lock().finish_settling(marking);
+/// The rest of [`process_references_stopped`], world running; everything is born marked meanwhile,
+/// and nothing is swept.
+pub fn process_references_running<M: Marking>(marking: &mut M) {
+    REFS.lock().finish_processing(marking);
     pool::wake();
 }
 
-/// Whether there is so much to settle that a small heap, too, is better marked and settled with the
-/// world running.
+/// Whether there is so many references that a small heap, too, is better marked and processed with
+/// the world running.
 pub fn are_many() -> bool {
     process::are_many()
 }
@@ -287,7 +289,7 @@ pub fn any_weak_dies<M: Marking>(marking: &M) -> bool {
     REFS.lock().slots.any_dies(marking)
         || DISCLAIMERS.any_dies(marking)
         || process::any_weak_dies(marking)
-        || former::any_dies(marking)
+        || retargeted::any_dies(marking)
 }
 
 /// A thread ends: gives up what handles keep for it. By itself, or in the child of a `fork` by the
@@ -322,7 +324,7 @@ pub fn before_fork() {
 /// In the child, the locks given back: its other threads are gone, and the cycle that was under way
 /// is given up.
 pub fn in_child() {
-    noted::after_fork();
+    marked_at_registration::after_fork();
     runner::after_fork(FORKING.load(Relaxed));
     pool::after_fork();
 }

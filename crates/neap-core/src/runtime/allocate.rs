@@ -15,7 +15,7 @@ use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::runs::{class_for, from_run, from_typed_run, with_past_end};
+use super::buffers::{class_for, from_buffer, from_typed_buffer, with_past_end};
 use super::{mutator, recorded, sampled, warning};
 use crate::addr::Address;
 use crate::alloc::free::FreeError;
@@ -82,11 +82,11 @@ pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
     if object.is_null() { without_cell(bytes, kind) } else { object }
 }
 
-/// An object from a run that the thread has; null if it has none.
+/// An object from a buffer that the thread has; null if it has none.
 #[inline(always)]
 pub fn at_once(bytes: usize, kind: Kind) -> *mut u8 {
-    let cell = match current::with_runs() {
-        Some(mutator) => from_run(mutator, bytes, kind),
+    let cell = match current::with_buffers() {
+        Some(mutator) => from_buffer(mutator, bytes, kind),
         None => recorded::at_once(bytes, kind),
     };
     cell as *mut u8
@@ -102,8 +102,8 @@ pub fn allocate_typed(bytes: usize, layout: LayoutId) -> *mut u8 {
 /// As [`at_once`], for an object of a layout.
 #[inline]
 pub fn typed_at_once(bytes: usize, layout: LayoutId) -> *mut u8 {
-    let cell = match current::with_runs() {
-        Some(mutator) => from_typed_run(mutator, bytes, layout),
+    let cell = match current::with_buffers() {
+        Some(mutator) => from_typed_buffer(mutator, bytes, layout),
         None => recorded::typed_at_once(bytes, layout),
     };
     cell as *mut u8
@@ -215,14 +215,14 @@ fn attempt_small(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
         let mut inner = HEAP.inner();
         inner.typed_space(&HEAP, LayoutId(request.layout), class).map_err(|_| Refused::System)?
     };
-    let run = mutator.local.run(id).ok_or(Refused::System)?;
+    let buffer = mutator.local.buffer(id).ok_or(Refused::System)?;
     let cell_bytes = TABLE[class].cell_bytes as usize;
     loop {
-        let cell = run.bump(cell_bytes);
+        let cell = buffer.bump(cell_bytes);
         if cell != 0 {
             return Ok(cell as *mut u8);
         }
-        refill::refill(&HEAP, &mutator.local, run, id, true)?;
+        refill::refill(&HEAP, &mutator.local, buffer, id, true)?;
     }
 }
 
@@ -233,28 +233,28 @@ fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
         layout => HEAP.layouts.scan(LayoutId(layout)),
     };
     let critical = mutator.critical();
-    let unborn = if scan == Scan::Leaf {
-        let born = large::take_born(&HEAP, kind, layout, bytes, true)?;
+    let unpublished = if scan == Scan::Leaf {
+        let born = large::take_published(&HEAP, kind, layout, bytes, true)?;
         drop(critical);
         born
     } else {
-        let note = &mutator.unborn;
-        let unborn = large::take(&HEAP, note, kind, layout, bytes, true)?;
+        let note = &mutator.unpublished;
+        let unpublished = large::take(&HEAP, note, kind, layout, bytes, true)?;
         drop(critical);
         // SAFETY: just taken by this thread.
-        unsafe { large::zero(&unborn) };
+        unsafe { large::zero(&unpublished) };
         let _critical = mutator.critical();
-        large::bear(&HEAP, note, &unborn);
-        unborn
+        large::publish(&HEAP, note, &unpublished);
+        unpublished
     };
     let _critical = mutator.critical();
-    mutator.local.count(1, unborn.bytes as u64);
-    mutator.local.report(&HEAP, unborn.bytes);
+    mutator.local.count(1, unpublished.bytes as u64);
+    mutator.local.report(&HEAP, unpublished.bytes);
     let mean = sampler::mean();
     if mean != 0 {
-        mutator.local.sampler.pass(mean, unborn.bytes as u64);
+        mutator.local.sampler.pass(mean, unpublished.bytes as u64);
     }
-    Ok(unborn.start.pointer())
+    Ok(unpublished.start.pointer())
 }
 
 #[cold]

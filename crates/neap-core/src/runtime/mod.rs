@@ -12,13 +12,13 @@
 #![allow(unsafe_code)]
 
 pub mod allocate;
+pub mod buffers;
 pub mod external_stop;
 pub(crate) mod fork;
 pub mod heap_snapshot;
 pub mod interposed;
 pub mod prefork;
 mod recorded;
-pub mod runs;
 mod sampled;
 pub mod summary;
 pub mod warning;
@@ -167,7 +167,7 @@ fn apply(options: &Options) {
         collector.settings.busy_trigger = options.busy_trigger;
         collector.minor = options.minor_cycles;
         collector.processors = processors;
-        collector.markers = markers.min(crate::mark::team::MOST_MARKERS);
+        collector.markers = markers.min(crate::mark::markers::MOST_MARKERS);
         if !collector.images.reserve() {
             print::fatal(format_args!(
                 "no memory for the list of loaded objects; raise the limit on address space (ulimit -v)"
@@ -176,10 +176,10 @@ fn apply(options: &Options) {
     });
 }
 
-/// Which memory is to be huge pages. A watch arms and reports page by page: the first write to an
-/// armed huge page splits it. And who writes to a fresh one waits until two megabytes are cleared,
-/// which may take milliseconds, in which it answers no stop: so pointer-free memory has none either
-/// under a watch.
+/// Which memory is to be huge pages. A watch protects and reports page by page: the first write to
+/// an protected huge page splits it. And who writes to a fresh one waits until two megabytes are
+/// cleared, which may take milliseconds, in which it answers no stop: so pointer-free memory has
+/// none either under a watch.
 fn choose_pages(options: &Options) {
     let watched = matches!(
         handshake::watching(),

@@ -1,11 +1,11 @@
-//! Allocation while requests are recorded: each is counted, and gets its cell from the run that it
-//! would have got it from anyway.
+//! Allocation while requests are recorded: each is counted, and gets its cell from the buffer that
+//! it would have got it from anyway.
 //!
-//! Invariant `[stats.inv.requests]`: while the process records, no thread finds its runs by the
+//! Invariant `[stats.inv.requests]`: while the process records, no thread finds its buffers by the
 //! word that inline allocation reads, so every request comes here, and is counted once; and who
 //! does not record never does, but for a process's first request. What a size gets is worked out
-//! once (`learn`): afterwards a request costs a look into its thread's tally and a step of the run,
-//! less than working out its class. Called by mutators, as `allocate`.
+//! once (`learn`): afterwards a request costs a look into its thread's tally and a step of the
+//! buffer, less than working out its class. Called by mutators, as `allocate`.
 //!
 //! # Safety
 //!
@@ -18,8 +18,10 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use neap_record::TYPED;
 
+use super::buffers::{
+    cell_bytes, class_for, from_buffer, from_class, from_typed_buffer, with_past_end,
+};
 use super::mutator;
-use super::runs::{cell_bytes, class_for, from_class, from_run, from_typed_run, with_past_end};
 use crate::heap::classes::{LARGEST_SMALL, TABLE};
 use crate::heap::kind::Kind;
 use crate::heap::layout::LayoutId;
@@ -30,8 +32,8 @@ use crate::stats::KEPT;
 use crate::world::current;
 use crate::world::mutator::Mutator;
 
-/// The cell for a request like one that was made before, if the thread's run has one, and then the
-/// request is counted; else 0.
+/// The cell for a request like one that was made before, if the thread's buffer has one, and then
+/// the request is counted; else 0.
 #[inline(always)]
 pub fn at_once(bytes: usize, kind: Kind) -> usize {
     if bytes <= LARGEST_SMALL
@@ -66,7 +68,7 @@ pub fn typed_at_once(bytes: usize, layout: LayoutId) -> usize {
 }
 
 /// Counts a request of `bytes` that takes as much room as one of `reserved`; gives the cell if the
-/// thread's run has one, else 0. Whatever [`at_once`] does not give.
+/// thread's buffer has one, else 0. Whatever [`at_once`] does not give.
 #[inline(never)]
 pub fn count(bytes: usize, reserved: usize, kind: Kind) -> usize {
     if let Some((mutator, tally)) = begin_counting() {
@@ -76,7 +78,7 @@ pub fn count(bytes: usize, reserved: usize, kind: Kind) -> usize {
         } else {
             recorder::note_padding(cell_bytes(reserved).saturating_sub(cell_bytes(bytes)));
         }
-        let cell = from_run(mutator, reserved, kind);
+        let cell = from_buffer(mutator, reserved, kind);
         if cell != 0 {
             return cell;
         }
@@ -92,7 +94,7 @@ pub fn count_typed(bytes: usize, layout: LayoutId) -> usize {
     if let Some((mutator, tally)) = begin_counting() {
         tally.count_typed(layout, bytes);
         learn(tally, TYPED, bytes, |class| class as u32);
-        let cell = from_typed_run(mutator, bytes, layout);
+        let cell = from_typed_buffer(mutator, bytes, layout);
         if cell != 0 {
             return cell;
         }

@@ -15,7 +15,7 @@ use core::ffi::CStr;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 
-use crate::addr::GRANULE_BYTES;
+use crate::addr::FRAME_BYTES;
 use crate::cycle::driver::handshake;
 use crate::cycle::report::record::{CYCLES, MINOR_CYCLES, PAUSES};
 use crate::heap::HEAP;
@@ -31,8 +31,8 @@ pub fn statistics() -> Statistics {
     let (allocated_objects, allocated_bytes) = registry::lock().totals();
     let critical = crate::world::current::get().map(|mutator| mutator.critical());
     let inner = HEAP.inner();
-    let resident = inner.granules.resident() * GRANULE_BYTES;
-    let free = inner.granules.dirty_free() * GRANULE_BYTES;
+    let resident = inner.frames.resident() * FRAME_BYTES;
+    let free = inner.frames.dirty_free() * FRAME_BYTES;
     drop(inner);
     drop(critical);
     Statistics {

@@ -2,10 +2,10 @@
 //! small chance, so an object is one with a chance of 1 - exp(-bytes / mean), whatever came before
 //! it.
 //!
-//! Invariant `[stats.inv.sampling]`: the decision is made where a run is handed out, which ends
-//! before the next sampled cell: so a cell that is sampled is the first of its run, and taking any
-//! other cell costs what it costs without sampling. A [`Sampler`] is its thread's own; the mean is
-//! set once, at start-up.
+//! Invariant `[stats.inv.sampling]`: the decision is made where a buffer is handed out, which ends
+//! before the next sampled cell: so a cell that is sampled is the first of its buffer, and taking
+//! any other cell costs what it costs without sampling. A [`Sampler`] is its thread's own; the mean
+//! is set once, at start-up.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -33,7 +33,7 @@ pub struct Sampler {
     until: Cell<u64>,
     /// State of the random numbers; 0 before the first.
     random: Cell<u64>,
-    /// The first cell of the run handed out last is a sample.
+    /// The first cell of the buffer handed out last is a sample.
     due: Cell<bool>,
 }
 

@@ -15,14 +15,14 @@ use super::Watch;
 use super::pagemap::Pagemap;
 use super::snapshot::Snapshot;
 use crate::addr::PAGE_BYTES;
-use crate::heap::kept::KeptPages;
+use crate::heap::before_images::BeforeImages;
 use crate::options::WatchChoice;
 use crate::sys::map;
 use crate::sys::process::child;
 use crate::sys::refusal::Refusal;
 
 /// For a trial, which keeps nothing.
-static UNUSED: KeptPages = KeptPages::new();
+static UNUSED: BeforeImages = BeforeImages::new();
 
 /// What is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

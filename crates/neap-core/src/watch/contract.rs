@@ -59,12 +59,12 @@ fn store(address: usize) {
 fn each_written_page_is_reported_once() {
     with_each(|watch, range| {
         watch.register(&range).unwrap();
-        assert_eq!(written(watch, &range).len(), PAGES, "never armed counts as written");
+        assert_eq!(written(watch, &range).len(), PAGES, "never protected counts as written");
         assert_eq!(written(watch, &range), []);
         for page in [3, 9, 9, 63, 3] {
             store(range.start + page * PAGE_BYTES + 17);
         }
-        assert_eq!(written(watch, &range), [3, 9, 63], "[watch.inv.rearm-before-scan]");
+        assert_eq!(written(watch, &range), [3, 9, 63], "[watch.inv.protect-before-scan]");
         assert_eq!(written(watch, &range), []);
         store(range.start + 9 * PAGE_BYTES);
         assert_eq!(written(watch, &range), [9]);
@@ -100,11 +100,11 @@ fn asking_without_arming_changes_nothing() {
 }
 
 #[test]
-fn what_is_disarmed_counts_as_written() {
+fn what_is_unprotected_counts_as_written() {
     with_each(|watch, range| {
         watch.register(&range).unwrap();
         written(watch, &range);
-        watch.disarm(&(range.start + 5 * PAGE_BYTES..range.start + 7 * PAGE_BYTES));
+        watch.unprotect(&(range.start + 5 * PAGE_BYTES..range.start + 7 * PAGE_BYTES));
         assert_eq!(written(watch, &range), [5, 6]);
         assert_eq!(written(watch, &range), []);
     });

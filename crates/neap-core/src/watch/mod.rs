@@ -1,9 +1,9 @@
 //! Learning what the program wrote while marking was under way.
 //!
-//! Contract `[watch.inv.rearm-before-scan]`: [`Watch::take_written`] reports a page and arms it
-//! again in one step, before the caller reads the page. So a store that the caller's reading misses
-//! comes after the arming, and is reported the next time. A page that was never armed counts as
-//! written (`[watch.rule.unarmed-written]`).
+//! Contract `[watch.inv.protect-before-scan]`: [`Watch::take_written`] reports a page and protects
+//! it again in one step, before the caller reads the page. So a store that the caller's reading
+//! misses comes after the protecting, and is reported the next time. A page that was never
+//! protected counts as written (`[watch.rule.unprotected-written]`).
 
 pub mod choose;
 #[cfg(test)]
@@ -31,7 +31,7 @@ pub trait Watch {
     }
 
     /// Puts right what the program may have changed since the last cycle. World running, before
-    /// anything is armed.
+    /// anything is protected.
     fn begin(&mut self) -> Result<(), Refusal> {
         Ok(())
     }
@@ -40,12 +40,12 @@ pub trait Watch {
     /// counts as written for ever.
     fn register(&mut self, range: &Range<usize>) -> Result<(), Refusal>;
 
-    /// The pages of a range count as written until they are armed again, and writing to them costs
-    /// nothing.
-    fn disarm(&mut self, range: &Range<usize>);
+    /// The pages of a range count as written until they are protected again, and writing to them
+    /// costs nothing.
+    fn unprotect(&mut self, range: &Range<usize>);
 
-    /// Calls `written` for every range of pages in `range` that was written since it was armed
-    /// last, and arms it again. An error where the system refuses; then everything counts as
+    /// Calls `written` for every range of pages in `range` that was written since it was protected
+    /// last, and protects it again. An error where the system refuses; then everything counts as
     /// written.
     fn take_written(
         &mut self,
@@ -53,8 +53,8 @@ pub trait Watch {
         written: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), Refusal>;
 
-    /// The same without arming anything, so that every page is reported again the next time. With
-    /// the world stopped, when nobody writes, it is the quicker question.
+    /// The same without protecting anything, so that every page is reported again the next time.
+    /// With the world stopped, when nobody writes, it is the quicker question.
     fn written(
         &mut self,
         range: &Range<usize>,

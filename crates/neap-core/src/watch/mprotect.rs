@@ -1,14 +1,14 @@
 //! The `mprotect` watch: pages are read-only, and the first write to one ends in a handler that
 //! notes it and makes the page writable.
 //!
-//! Invariant: a page whose bit is set is armed: registered, read-only, and not written since. Bits
-//! and protection change together, under a lock that is held with every signal blocked, so no
-//! handler waits for a thread that was stopped in it. `[watch.inv.rearm-before-scan]` holds since a
-//! page is protected before it is reported. Rows of pages with different protection are mappings of
-//! their own, of which the kernel allows so many (`vm.max_map_count`): past a share of them a fault
-//! gives a whole chunk up as written. The kernel asks no handler: where it is to write, the front
-//! ends lend it the pages first ([`lend`]), and lent pages are not armed. The watch is called by
-//! one thread at a time; the handler, [`lend`] and [`take_back`] on any.
+//! Invariant: a page whose bit is set is protected: registered, read-only, and not written since.
+//! Bits and protection change together, under a lock that is held with every signal blocked, so no
+//! handler waits for a thread that was stopped in it. `[watch.inv.protect-before-scan]` holds since
+//! a page is protected before it is reported. Rows of pages with different protection are mappings
+//! of their own, of which the kernel allows so many (`vm.max_map_count`): past a share of them a
+//! fault gives a whole chunk up as written. The kernel asks no handler: where it is to write, the
+//! front ends lend it the pages first ([`lend`]), and lent pages are not protected. The watch is
+//! called by one thread at a time; the handler, [`lend`] and [`take_back`] on any.
 //!
 //! # Safety
 //!
@@ -35,11 +35,11 @@ struct Shared {
     start: AtomicUsize,
     /// Bytes that can be.
     length: AtomicUsize,
-    /// Address of the armed bits, one for each page.
-    armed: AtomicUsize,
+    /// Address of the protected bits, one for each page.
+    protected: AtomicUsize,
     /// One past the last byte that was ever registered.
     registered_end: AtomicUsize,
-    /// Single pages that were given up since they were armed; each may make two mappings more.
+    /// Single pages that were given up since they were protected; each may make two mappings more.
     holes: AtomicUsize,
     /// Holes at most.
     most_holes: AtomicUsize,
@@ -55,7 +55,7 @@ struct Shared {
 static SHARED: Shared = Shared {
     start: AtomicUsize::new(0),
     length: AtomicUsize::new(0),
-    armed: AtomicUsize::new(0),
+    protected: AtomicUsize::new(0),
     registered_end: AtomicUsize::new(0),
     holes: AtomicUsize::new(0),
     most_holes: AtomicUsize::new(0),
@@ -99,10 +99,10 @@ impl Shared {
 
     fn word(&self, page: usize) -> &AtomicU64 {
         // SAFETY: the bits of every page of the span are mapped while a watch is open.
-        unsafe { &*(self.armed.load(Relaxed) as *const AtomicU64).add(page / 64) }
+        unsafe { &*(self.protected.load(Relaxed) as *const AtomicU64).add(page / 64) }
     }
 
-    fn is_armed(&self, page: usize) -> bool {
+    fn is_protected(&self, page: usize) -> bool {
         self.word(page).load(Relaxed) >> (page % 64) & 1 != 0
     }
 
@@ -111,9 +111,9 @@ impl Shared {
         (address - self.start.load(Relaxed)) / PAGE_BYTES
     }
 
-    /// The first page from `page` to `end` that is armed (or is not).
-    fn next(&self, mut page: usize, end: usize, armed: bool) -> Option<usize> {
-        let flip = if armed { 0 } else { u64::MAX };
+    /// The first page from `page` to `end` that is protected (or is not).
+    fn next(&self, mut page: usize, end: usize, protected: bool) -> Option<usize> {
+        let flip = if protected { 0 } else { u64::MAX };
         while page < end {
             let word = (self.word(page).load(Relaxed) ^ flip) >> (page % 64);
             if word != 0 {
@@ -125,11 +125,11 @@ impl Shared {
         None
     }
 
-    fn set(&self, pages: Range<usize>, armed: bool) {
+    fn set(&self, pages: Range<usize>, protected: bool) {
         for page in pages {
             let (word, bit) = (self.word(page), 1 << (page % 64));
             // Atomic for the handler that comes between; see `alone`.
-            _ = if armed { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
+            _ = if protected { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
         }
     }
 
@@ -148,7 +148,7 @@ impl Shared {
         done
     }
 
-    /// Makes the armed ones of some pages writable. With the lock.
+    /// Makes the protected ones of some pages writable. With the lock.
     fn let_write_all(&self, pages: Range<usize>) {
         let mut page = pages.start;
         while let Some(first) = self.next(page, pages.end, true) {
@@ -174,8 +174,8 @@ impl Shared {
         changes
     }
 
-    /// Makes armed pages writable, and more of them where the kernel has no room for the mappings.
-    /// With the lock.
+    /// Makes protected pages writable, and more of them where the kernel has no room for the
+    /// mappings. With the lock.
     fn let_write(&self, pages: Range<usize>) -> bool {
         let last = self.page(self.registered_end.load(Acquire));
         if self.is_inherited() {
@@ -215,8 +215,9 @@ fn on_write(fault: &Fault) -> bool {
             }
             let page = (address - start) / PAGE_BYTES;
             // Another thread's fault on the same page may have been faster. What was registered is
-            // writable when it is not armed.
-            (!SHARED.is_inherited() && !SHARED.is_armed(page)) || SHARED.let_write(page..page + 1)
+            // writable when it is not protected.
+            (!SHARED.is_inherited() && !SHARED.is_protected(page))
+                || SHARED.let_write(page..page + 1)
         })
 }
 
@@ -273,7 +274,7 @@ impl Mprotect {
         // Half of the mappings are the program's; each hole may take two.
         SHARED.most_holes.store(allowed / 4, Relaxed);
         SHARED.holes.store(0, Relaxed);
-        SHARED.armed.store(bits.0, Relaxed);
+        SHARED.protected.store(bits.0, Relaxed);
         SHARED.registered_end.store(span.start, Relaxed);
         SHARED.length.store(span.len(), Relaxed);
         SHARED.process.store(std::process::id(), Relaxed);
@@ -294,7 +295,7 @@ impl Drop for Mprotect {
             SHARED.length.store(0, Relaxed);
             SHARED.lent.close();
         });
-        map::release(Address(SHARED.armed.swap(0, Relaxed)), self.bits_bytes);
+        map::release(Address(SHARED.protected.swap(0, Relaxed)), self.bits_bytes);
     }
 }
 
@@ -353,14 +354,14 @@ impl Watch for Mprotect {
         Ok(())
     }
 
-    fn disarm(&mut self, range: &Range<usize>) {
+    fn unprotect(&mut self, range: &Range<usize>) {
         let mut page = SHARED.page(range.start);
         let end = SHARED.page(range.end);
         SHARED.alone(|| SHARED.lent.forget(page..end));
         while let Some(first) = SHARED.next(page, end, true) {
             page = SHARED.alone(|| {
                 let last = SHARED.next(first, end, false).unwrap_or(end);
-                // Refused, they stay armed: writing to them costs a fault each, and no more.
+                // Refused, they stay protected: writing to them costs a fault each, and no more.
                 SHARED.give_up(first..last);
                 last
             });

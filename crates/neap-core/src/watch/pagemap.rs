@@ -46,10 +46,10 @@ impl Watch for Pagemap {
         self.watch.register(range)
     }
 
-    fn disarm(&mut self, range: &Range<usize>) {
-        // If the system refuses, the pages stay armed: a fault more, and what is asked about is
+    fn unprotect(&mut self, range: &Range<usize>) {
+        // If the system refuses, the pages stay protected: a fault more, and what is asked about is
         // more exact than it need be.
-        let _ = self.watch.disarm(range);
+        let _ = self.watch.unprotect(range);
     }
 
     fn take_written(
@@ -57,7 +57,7 @@ impl Watch for Pagemap {
         range: &Range<usize>,
         written: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), Refusal> {
-        self.watch.written(range, Then::Arm, &mut self.regions, written)
+        self.watch.written(range, Then::Protect, &mut self.regions, written)
     }
 
     fn written(

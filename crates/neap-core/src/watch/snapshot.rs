@@ -4,7 +4,7 @@
 //! Its contract is not that of [`Watch`](super::Watch). Invariant `[watch.inv.copy-before-write]`:
 //! from [`Snapshot::begin_keeping`] to [`Snapshot::end`], with the world stopped at the first, a
 //! write to a page that was protected waits until the page's contents were kept
-//! (`[heap.inv.kept]`). What was released while the pages were being protected is named by
+//! (`[heap.inv.before-images]`). What was released while the pages were being protected is named by
 //! [`Snapshot::take_touched`] after it, and must be protected again before the world resumes. A
 //! thread of our own serves the writers. `[watch.rule.server]`: it waits for nobody but the kernel
 //! and the lock here, which is held for a few microseconds by threads that nobody stops; it touches
@@ -25,7 +25,7 @@ use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use rustix::io::Errno;
 
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
-use crate::heap::kept::KeptPages;
+use crate::heap::before_images::BeforeImages;
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::meta_vec::MetaVec;
@@ -35,7 +35,7 @@ use crate::sys::{futex, map, own_thread};
 
 /// Messages taken at once.
 const MESSAGES: usize = 16;
-/// Pages noted while arming, at most: beyond, protecting everything again takes less time.
+/// Pages noted while protecting, at most: beyond, protecting everything again takes less time.
 const MOST_TOUCHED: usize = 1 << 16;
 
 /// What a write to a protected page means.
@@ -51,22 +51,22 @@ enum Mode {
 
 struct State {
     mode: Mode,
-    /// Pages released while arming.
+    /// Pages released while protecting.
     touched: MetaVec<usize>,
     /// There were more.
     touched_more: bool,
-    /// Writes to the bell.
+    /// Writes to the doorbell.
     rung: u32,
-    /// The serving thread is to end at the next write to the bell.
+    /// The serving thread is to end at the next write to the doorbell.
     ending: bool,
 }
 
 /// What the serving thread and the others share, in memory of its own.
 struct Shared {
-    kept: &'static KeptPages,
+    kept: &'static BeforeImages,
     state: Lock<State>,
     /// A page of ours that is protected: who writes to it is served as the program is.
-    bell: usize,
+    doorbell: usize,
     /// The descriptor's number.
     file: AtomicI32,
     /// 0 before the serving thread is there, then one of [`SERVING`], [`REFUSED`], [`ENDED`].
@@ -88,17 +88,17 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Opens the watch, which keeps pages in `kept`. Until [`Snapshot::start`] there is no thread.
-    pub fn open(kept: &'static KeptPages) -> Result<Self, Refusal> {
+    pub fn open(kept: &'static BeforeImages) -> Result<Self, Refusal> {
         let faults = PageFaults::open()?;
         let no_memory = |error| Refusal::new("mmap", error);
-        let bell = map::allocate(PAGE_BYTES).map_err(no_memory)?;
+        let doorbell = map::allocate(PAGE_BYTES).map_err(no_memory)?;
         // SAFETY: fresh memory.
-        unsafe { bell.pointer::<u8>().write_volatile(1) };
-        let page = bell.0..bell.0 + PAGE_BYTES;
+        unsafe { doorbell.pointer::<u8>().write_volatile(1) };
+        let page = doorbell.0..doorbell.0 + PAGE_BYTES;
         let memory = faults
             .register(&page)
             .and_then(|()| map::allocate(SHARED_BYTES).map_err(no_memory))
-            .inspect_err(|_| map::release(bell, PAGE_BYTES))?;
+            .inspect_err(|_| map::release(doorbell, PAGE_BYTES))?;
         let shared = Shared {
             kept,
             state: Lock::new(
@@ -111,7 +111,7 @@ impl Snapshot {
                     ending: false,
                 },
             ),
-            bell: bell.0,
+            doorbell: doorbell.0,
             file: AtomicI32::new(faults.number()),
             stage: AtomicU32::new(0),
         };
@@ -149,10 +149,10 @@ impl Snapshot {
     }
 
     fn ring(&self) -> Result<(), Refusal> {
-        let bell = self.shared.bell;
-        self.faults.protect(&(bell..bell + PAGE_BYTES))?;
+        let doorbell = self.shared.doorbell;
+        self.faults.protect(&(doorbell..doorbell + PAGE_BYTES))?;
         // SAFETY: our own page; the serving thread lets this go on.
-        unsafe { (bell as *mut u8).write_volatile(2) };
+        unsafe { (doorbell as *mut u8).write_volatile(2) };
         Ok(())
     }
 
@@ -196,8 +196,8 @@ impl Snapshot {
         self.shared.state.lock().mode = Mode::Keeping;
     }
 
-    /// Calls `f` for pages that were released while arming, and forgets them; false if there were
-    /// too many to note. In either mode.
+    /// Calls `f` for pages that were released while protecting, and forgets them; false if there
+    /// were too many to note. In either mode.
     pub fn take_touched(&self, mut f: impl FnMut(usize)) -> bool {
         let mut all = true;
         loop {
@@ -241,7 +241,7 @@ impl Drop for Snapshot {
             }
             wait_for(&self.shared.stage, |stage| stage == ENDED);
         }
-        map::release(Address(self.shared.bell), PAGE_BYTES);
+        map::release(Address(self.shared.doorbell), PAGE_BYTES);
         map::release(Address(core::ptr::from_ref(self.shared) as usize), SHARED_BYTES);
     }
 }
@@ -293,7 +293,7 @@ impl Shared {
         let page = address & !(PAGE_BYTES - 1);
         let chunk = page & !(CHUNK_BYTES - 1);
         let alone = page..page + PAGE_BYTES;
-        if page == self.bell {
+        if page == self.doorbell {
             state.rung += 1;
             served.release(&alone);
             return;
@@ -324,16 +324,16 @@ mod tests {
     const PAGES: usize = CHUNK_BYTES / PAGE_BYTES;
 
     /// A watch over a chunk of pages that each hold their number; None where the system refuses.
-    fn over_a_chunk(most: usize) -> Option<(Snapshot, &'static KeptPages, Range<usize>)> {
+    fn over_a_chunk(most: usize) -> Option<(Snapshot, &'static BeforeImages, Range<usize>)> {
         let start = map::reserve(CHUNK_BYTES, CHUNK_BYTES).unwrap();
         map::commit(start, CHUNK_BYTES).unwrap();
         let range = start.0..start.0 + CHUNK_BYTES;
         (0..PAGES).for_each(|page| store(&range, page, page));
-        let memory = map::allocate(size_of::<KeptPages>().next_multiple_of(PAGE_BYTES)).unwrap();
+        let memory = map::allocate(size_of::<BeforeImages>().next_multiple_of(PAGE_BYTES)).unwrap();
         // SAFETY: memory of its own, which is never unmapped.
-        let kept: &'static KeptPages = unsafe {
-            memory.pointer::<KeptPages>().write(KeptPages::new());
-            &*memory.pointer::<KeptPages>()
+        let kept: &'static BeforeImages = unsafe {
+            memory.pointer::<BeforeImages>().write(BeforeImages::new());
+            &*memory.pointer::<BeforeImages>()
         };
         kept.open(&range, most).unwrap();
         let mut watch = match Snapshot::open(kept) {
@@ -354,13 +354,13 @@ mod tests {
     }
 
     /// What a marker makes of the first word of a page.
-    fn snapshot_of(kept: &KeptPages, range: &Range<usize>, page: usize) -> usize {
+    fn snapshot_of(kept: &BeforeImages, range: &Range<usize>, page: usize) -> usize {
         let address = range.start + page * PAGE_BYTES;
         // SAFETY: the test's own pages.
         let mut word = unsafe { (address as *const usize).read_volatile() };
-        kept.for_each_old(address, address + 8, |old| {
+        kept.for_each_before_image(address, address + 8, |image| {
             // SAFETY: copies stay while the watch keeps.
-            word = unsafe { *(old.copy as *const usize) }
+            word = unsafe { *(image.copy as *const usize) }
         });
         word
     }
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(kept.count(), 3);
         for (page, old) in [(3, 1003), (9, 9), (511, 511), (10, 10)] {
             let seen = snapshot_of(kept, &range, page);
-            assert_eq!(seen, old, "[watch.inv.copy-before-write], [heap.inv.kept]");
+            assert_eq!(seen, old, "[watch.inv.copy-before-write], [heap.inv.before-images]");
         }
         watch.end();
         store(&range, 20, 7);

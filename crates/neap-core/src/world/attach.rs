@@ -48,8 +48,8 @@ const LAYOUT: Layout = Layout::new::<Mutator>();
 static KEY: AtomicU32 = AtomicU32::new(0);
 
 /// Whether threads ask for each object, so that requests can be counted, and do not take cells of
-/// their runs by themselves.
-static ASK_BEFORE_RUNS: AtomicBool = AtomicBool::new(false);
+/// their buffers by themselves.
+static ASK_BEFORE_BUFFERS: AtomicBool = AtomicBool::new(false);
 /// Given the tally of a thread that ends.
 static TALLY_END: AtomicFunction<fn(usize)> = AtomicFunction::none();
 
@@ -57,7 +57,7 @@ static TALLY_END: AtomicFunction<fn(usize)> = AtomicFunction::none();
 /// Called at start-up.
 pub fn count_requests(at_end: fn(usize)) {
     TALLY_END.set(Some(at_end));
-    ASK_BEFORE_RUNS.store(true, Relaxed);
+    ASK_BEFORE_BUFFERS.store(true, Relaxed);
 }
 
 /// Makes the key whose destructor detaches threads. Called once, at start-up.
@@ -80,8 +80,9 @@ pub fn current() -> &'static Mutator {
         Some(mutator) => mutator,
         None => {
             attach(None);
-            current::get()
-                .unwrap_or_else(|| print::fatal(format_args!("no memory for a new thread's runs")))
+            current::get().unwrap_or_else(|| {
+                print::fatal(format_args!("no memory for a new thread's allocation buffers"))
+            })
         }
     }
 }
@@ -99,7 +100,7 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
     // SAFETY: the layout has a size.
     let memory = unsafe { MetaAllocator.alloc_zeroed(LAYOUT) };
     if memory.is_null() {
-        print::fatal(format_args!("no memory for a new thread's runs"));
+        print::fatal(format_args!("no memory for a new thread's allocation buffers"));
     }
     // SAFETY: zeroed memory of the right size and alignment is a valid mutator, and it stays until
     // `detach`.
@@ -113,7 +114,7 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
     drop(undisturbed);
     let mut registry = registry::lock();
     current::set(memory as usize);
-    current::set_with_runs(if ASK_BEFORE_RUNS.load(Relaxed) { 0 } else { memory as usize });
+    current::set_with_buffers(if ASK_BEFORE_BUFFERS.load(Relaxed) { 0 } else { memory as usize });
     mutator.local.initialize();
     registry.add(mutator);
     let has_others = registry.count() > 1;
@@ -144,7 +145,7 @@ pub fn detach() -> bool {
     let mut registry = registry::lock();
     registry.remove(mutator);
     current::set(0);
-    current::set_with_runs(0);
+    current::set_with_buffers(0);
     let _undisturbed = host::undisturbed();
     drop(registry);
     alternate_stack::leave(mutator.alternate_stack.load(Relaxed));
@@ -170,7 +171,7 @@ pub fn forget_all_but(registry: &mut registry::Registry, own: Option<&Mutator>, 
         if own.is_none_or(|own| !core::ptr::eq(mutator, own)) {
             call_detach_hook(mutator);
             registry.remove(mutator);
-            large::forget_unborn(heap, &mutator.unborn);
+            large::forget_unpublished(heap, &mutator.unpublished);
             mutator.local.retire(heap);
             forget(mutator);
         }

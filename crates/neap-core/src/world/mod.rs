@@ -5,6 +5,7 @@
 //! that take `&Stopped`.
 
 pub mod attach;
+mod backoff;
 pub mod blocked;
 pub mod critical;
 #[cfg_attr(miri, path = "current/under_miri.rs")]
@@ -12,7 +13,6 @@ pub mod current;
 pub mod host;
 pub mod late;
 pub mod mutator;
-mod patience;
 pub mod registry;
 mod root_copy;
 pub mod roots;

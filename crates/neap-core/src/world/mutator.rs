@@ -14,7 +14,7 @@ use core::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::*, compiler_fence,
 };
 
-use crate::alloc::run::Local;
+use crate::alloc::buffer::Local;
 use crate::sync::function::AtomicFunction;
 
 /// What a mutator is doing, as far as stopping it goes.
@@ -89,10 +89,10 @@ pub struct Mutator {
     /// What handles and monitors keep for the thread, an address; 0 until it is made. Written by
     /// itself.
     pub references: AtomicUsize,
-    /// The first granule, plus one, of a large block that it has taken and not made an object yet;
+    /// The first frame, plus one, of a large block that it has taken and not made an object yet;
     /// 0 for none. Written by itself under the heap's lock; read in a child of `fork` where it does
     /// not exist.
-    pub unborn: AtomicU32,
+    pub unpublished: AtomicU32,
     /// Address of a word that says that this thread uses what the word belongs to, or 0: the word
     /// becomes 0 when the thread ends. Written by itself.
     pub claim: AtomicUsize,

@@ -13,8 +13,8 @@
 
 use core::sync::atomic::Ordering::*;
 
+use super::backoff::Backoff;
 use super::mutator::Mutator;
-use super::patience::Patience;
 use super::stacks::stack::Stack;
 use crate::rank::Rank;
 use crate::stats::live;
@@ -25,14 +25,14 @@ pub struct Registry {
     first: usize,
     count: usize,
     pub(super) first_stack: usize,
-    pub(super) patience: Patience,
+    pub(super) backoff: Backoff,
     /// Objects and bytes that detached threads allocated.
     pub retired: (u64, u64),
 }
 
 static REGISTRY: Lock<Registry> = Lock::new(
     Rank::Registry,
-    Registry { first: 0, count: 0, first_stack: 0, patience: Patience::new(), retired: (0, 0) },
+    Registry { first: 0, count: 0, first_stack: 0, backoff: Backoff::new(), retired: (0, 0) },
 );
 
 /// Takes the lock.

@@ -340,13 +340,13 @@ fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch:
 fn wait_unsignalled(registry: &mut Registry, runs: impl Fn(&Mutator) -> bool, epoch: u32) -> bool {
     // A thread that is stopped alone is met in the middle of its work, and goes on as soon as it
     // has answered.
-    if ONLY.load(Relaxed) != 0 || !registry.patience.is_there() {
+    if ONLY.load(Relaxed) != 0 || !registry.backoff.is_there() {
         return false;
     }
     let running = || registry.iter().filter(|mutator| runs(mutator));
     running().for_each(|mutator| mutator.asked.store(epoch, Release));
     let stand = spin_while(UNSIGNALLED_SPINS, || running().next().is_some());
-    registry.patience.note(stand);
+    registry.backoff.note(stand);
     stand
 }
 

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::Instant;
 
 use super::{collect, handshake, wake};
-use crate::addr::GRANULE_BYTES;
+use crate::addr::FRAME_BYTES;
 use crate::cycle::collector::{self, COLLECTOR};
 use crate::cycle::limits;
 use crate::cycle::phase::Phase;
@@ -18,7 +18,7 @@ use crate::cycle::policy::idle::{Idle, Now, Verdict};
 use crate::cycle::report::events;
 use crate::cycle::report::record::CYCLES;
 use crate::heap::HEAP;
-use crate::heap::granules::decay;
+use crate::heap::frames::decay;
 use crate::sys::{clock, own_thread};
 
 /// How long memory lies unused before it goes back, milliseconds.
@@ -62,7 +62,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         if let Some(before) = decay::due_before(now_ms(), decay_ms) {
             while HEAP.clean(&mut HEAP.inner(), before, decay::STEP_RANGES) == decay::STEP_RANGES {}
         }
-        let dirty = HEAP.inner().granules.dirty_free();
+        let dirty = HEAP.inner().frames.dirty_free();
         let sleep_ms = [decay::next_look_ms(decay_ms, dirty), idle_ms].into_iter().flatten().min();
         wake::sleep(seen, sleep_ms);
     }
@@ -80,7 +80,7 @@ fn look_idle(idle: &mut Idle, now_ms: &impl Fn() -> u64) -> (bool, Option<u64>) 
         ms: now_ms(),
         cycles: CYCLES.load(Relaxed),
         allocated_bytes: HEAP.state.allocated_since_cycle.load(Relaxed),
-        resident_bytes: HEAP.inner().granules.resident() * GRANULE_BYTES,
+        resident_bytes: HEAP.inner().frames.resident() * FRAME_BYTES,
         program_ns: clock::others_processor_ns(),
     };
     match idle.look(&now(), IDLE_MS.load(Relaxed)) {

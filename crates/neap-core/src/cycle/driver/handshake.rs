@@ -341,7 +341,7 @@ fn give_up_watching(state: &'static mut CycleState) {
     if parts(state).is_some_and(|(_, mode)| mode.was_closed()) {
         // As daemons do with all descriptors they find.
         INHERITED.store(collector::watching() as u32, Relaxed);
-        HEAP.inner().granules.forget_registrations();
+        HEAP.inner().frames.forget_registrations();
     } else {
         print::message(format_args!(
             "the system no longer watches pages; cycles stop the world from now on"
@@ -360,7 +360,7 @@ fn give_up(driver: &mut Driver, collector: &mut Collector) {
     let heap = driver.heap;
     heap.state.set_snapshot(Snapshot::None);
     let mut inner = heap.inner();
-    inner.put_off.free(heap, usize::MAX);
+    inner.deferred_frees.free(heap, usize::MAX);
     heap.state.marking.store(false, Relaxed);
     heap.state.allocate_black.store(false, Relaxed);
     drop(inner);
@@ -448,7 +448,7 @@ pub fn after_fork() {
     INHERITED.store(watching() as u32, Relaxed);
     collector::set_watching(Watching::None);
     workers::after_fork();
-    HEAP.inner().granules.forget_registrations();
+    HEAP.inner().frames.forget_registrations();
     let collector = &mut *COLLECTOR.lock();
     let Some(state) = state::reclaim(collector) else { return };
     if let Some(mode) = state.mode.take() {

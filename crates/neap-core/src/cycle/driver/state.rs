@@ -47,7 +47,7 @@ pub fn prepare() {
     let workers = workers::prepare();
     // Outside the library's data: a mark stack holds words that must not be taken for roots.
     let memory = map::allocate(size_of::<CycleState>().next_multiple_of(PAGE_BYTES));
-    let mut marker = Marker::new(workers.team(), &HEAP, 0);
+    let mut marker = Marker::new(workers.markers(), &HEAP, 0);
     let (Ok(memory), true) = (memory, marker.reserve(RESERVED_ENTRIES)) else {
         print::fatal(format_args!(
             "no memory for the mark stack; raise the limit on address space (ulimit -v)"

@@ -20,11 +20,11 @@ static SLEPT_AT_NS: AtomicU64 = AtomicU64::new(0);
 /// The processor on which the thread was woken last. Written by who wakes it.
 static WOKEN_ON: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// What the thread runs; it stands above this file.
-static RUNS: AtomicFunction<Start> = AtomicFunction::none();
+static BUFFERS: AtomicFunction<Start> = AtomicFunction::none();
 
 /// Says what the thread runs. Once, at start-up.
 pub fn install(run: Start) {
-    RUNS.set(Some(run));
+    BUFFERS.set(Some(run));
 }
 
 /// Whether the thread has slept for so long, or was never started.
@@ -51,7 +51,7 @@ pub fn ensure() -> bool {
         return true;
     }
     let started =
-        RUNS.get().is_some_and(|run| own_thread::start(run, core::ptr::null_mut::<c_void>()));
+        BUFFERS.get().is_some_and(|run| own_thread::start(run, core::ptr::null_mut::<c_void>()));
     RUNNING.store(started, Release);
     started
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use super::marking_mode::MarkingMode;
 use super::snapshot::SnapshotCycle;
-use crate::addr::{CHUNK_BYTES, GRANULE_BYTES, PAGE_BYTES};
+use crate::addr::{CHUNK_BYTES, FRAME_BYTES, PAGE_BYTES};
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Step;
 use crate::cycle::phases::pause::{Pause, nanoseconds};
@@ -24,8 +24,8 @@ use crate::cycle::report::events::{CycleEvent, tell};
 use crate::cycle::report::record::Kind;
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
-use crate::mark::frozen::Inward;
-use crate::mark::team::MOST_MARKERS;
+use crate::mark::frozen::Closed;
+use crate::mark::markers::MOST_MARKERS;
 use crate::sys::meta_vec::MetaVec;
 use crate::watch::snapshot::Snapshot;
 use crate::world::mutator::Mutator;
@@ -38,10 +38,10 @@ const SPARE_BYTES: usize = 64 << 20;
 const COPIES_PER_HEAP: (usize, usize) = (3, 8);
 /// Copies of a small heap.
 const LEAST_COPIES: usize = (8 << 20) / PAGE_BYTES;
-/// Written pages that are not worth another round of arming: protecting them in the stop takes less
-/// than a millisecond.
+/// Written pages that are not worth another round of protecting: protecting them in the stop takes
+/// less than a millisecond.
 const FEW_PAGES: usize = 64;
-/// Rounds of arming at most.
+/// Rounds of protecting at most.
 const MOST_ROUNDS: usize = 4;
 
 /// What such a cycle keeps between its steps.
@@ -66,7 +66,7 @@ impl CopyBeforeWrite {
     /// back, closes the watch, and leaves all other memory where it is.
     pub fn leave_to_parent(self) {
         let Self { heap, watch, snapshot: _, rows, complete: _ } = self;
-        heap.kept.close();
+        heap.before_images.close();
         watch.leave_to_parent();
         core::mem::forget(rows);
     }
@@ -75,17 +75,17 @@ impl CopyBeforeWrite {
     fn protect_new(&mut self) -> usize {
         let (heap, rows) = (self.heap, &mut self.rows);
         rows.clear();
-        heap.inner().granules.for_each_unregistered(|first, count| rows.push((first, count)));
+        heap.inner().frames.for_each_unregistered(|first, count| rows.push((first, count)));
         for (first, count) in rows.iter().copied() {
             let start = heap.base().0 + first * CHUNK_BYTES;
             // Outside the heap's lock: the system call waits for every page fault of the process.
             match self.watch.register(&(start..start + count * CHUNK_BYTES)) {
-                Ok(()) => heap.inner().granules.note_registered(first, count),
+                Ok(()) => heap.inner().frames.note_registered(first, count),
                 Err(_) => self.complete = false,
             }
         }
         rows.clear();
-        heap.inner().granules.arm_new(|row| rows.push(address_range(heap, row)));
+        heap.inner().frames.protect_new(|row| rows.push(address_range(heap, row)));
         let mut pages = 0;
         for (start, end) in rows.iter().copied() {
             pages += (end - start) / PAGE_BYTES;
@@ -101,7 +101,7 @@ impl CopyBeforeWrite {
         if !watch.take_touched(|page| rows.push((page, page + PAGE_BYTES))) {
             // Too many to name: everything that is in use, once more.
             rows.clear();
-            heap.inner().granules.for_each_armed(|row| rows.push(address_range(heap, row)));
+            heap.inner().frames.for_each_protected(|row| rows.push(address_range(heap, row)));
         }
         for (start, end) in rows.iter().copied() {
             *complete &= watch.protect(&(start..end)).is_ok();
@@ -112,8 +112,8 @@ impl CopyBeforeWrite {
     /// Lets all pages be written, and gives the before-images back. Nobody marks.
     fn forget(&mut self) {
         self.watch.end();
-        self.heap.kept.close();
-        self.heap.inner().granules.disarm_all();
+        self.heap.before_images.close();
+        self.heap.inner().frames.unprotect_all();
     }
 }
 
@@ -129,7 +129,7 @@ impl MarkingMode for CopyBeforeWrite {
         let committed = heap.committed() + SPARE_BYTES;
         let most = committed / COPIES_PER_HEAP.1 * COPIES_PER_HEAP.0 / PAGE_BYTES;
         let base = heap.base().0;
-        let room = heap.kept.open(&(base..base + committed), most.max(LEAST_COPIES));
+        let room = heap.before_images.open(&(base..base + committed), most.max(LEAST_COPIES));
         self.complete = room.is_ok() && !heap.layouts.has_functions();
         if self.complete {
             self.watch.begin_arming();
@@ -144,7 +144,7 @@ impl MarkingMode for CopyBeforeWrite {
                 }
             }
         }
-        driver.record.arm_ns = nanoseconds(began);
+        driver.record.protect_ns = nanoseconds(began);
         match self.watch.was_closed() {
             true => {
                 self.forget();
@@ -156,20 +156,20 @@ impl MarkingMode for CopyBeforeWrite {
 
     fn first_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
         let heap = driver.heap;
-        of.step(Step::Armed);
+        of.step(Step::Protected);
         tell(CycleEvent::CycleStart);
         let pause = Pause::begin(driver, of, own);
         driver.record.stopping_ns = pause.stopping_ns;
         tell(CycleEvent::MarkStart);
-        driver.team().begin(MOST_MARKERS, true);
+        driver.markers().begin(MOST_MARKERS, true);
         self.snapshot.take(heap, of);
         driver.read_roots(of, &pause);
         // They change while the program runs, and what they held now has to be marked.
         driver.trace_registered();
         driver.record.roots_ns = pause.so_far_ns();
         let base = heap.base().0;
-        self.complete &=
-            heap.kept.covers(&(base..base + heap.committed())) && !heap.layouts.has_functions();
+        self.complete &= heap.before_images.covers(&(base..base + heap.committed()))
+            && !heap.layouts.has_functions();
         if self.complete {
             self.watch.begin_keeping();
             driver.record.remark_pages = self.protect_touched() + self.protect_new();
@@ -184,14 +184,14 @@ impl MarkingMode for CopyBeforeWrite {
     fn mark(&mut self, driver: &mut Driver) {
         let (heap, began) = (driver.heap, Instant::now());
         if self.complete {
-            driver.marker.scan_frozen(Inward::Scanned);
+            driver.marker.scan_frozen(Closed::Scanned);
             driver.mark_uncollectable();
             driver.record.markers = driver.mark_with_workers();
             driver.marker.report();
         }
-        let dropped = driver.team().take_overflow();
-        self.snapshot.answered = self.complete && !heap.kept.has_overflowed() && !dropped;
-        driver.record.preclean_pages = heap.kept.count();
+        let dropped = driver.markers().take_overflow();
+        self.snapshot.answered = self.complete && !heap.before_images.has_overflowed() && !dropped;
+        driver.record.preclean_pages = heap.before_images.count();
         self.forget();
         if !self.snapshot.answered {
             driver.marker.forget_work();
@@ -205,5 +205,5 @@ impl MarkingMode for CopyBeforeWrite {
     }
 }
 
-/// A granule is whole pages, so rows of granules are too.
-const _: () = assert!(GRANULE_BYTES.is_multiple_of(PAGE_BYTES));
+/// A frame is whole pages, so rows of frames are too.
+const _: () = assert!(FRAME_BYTES.is_multiple_of(PAGE_BYTES));

@@ -32,16 +32,16 @@ use crate::cycle::report::events::{CycleEvent, tell};
 use crate::cycle::report::record::Kind;
 use crate::cycle::token::Driver;
 use crate::cycle::workers;
-use crate::heap::bits::sent_marks;
+use crate::heap::bits::mark_transfer;
 use crate::heap::{HEAP, Heap};
 use crate::mark::drain::Marker;
-use crate::mark::frozen::Inward;
+use crate::mark::frozen::Closed;
 use crate::mark::{rescan, verify};
 use crate::sys::process::child::{self, Child};
 use crate::sys::{map, print};
 use crate::world::mutator::Mutator;
 
-/// The beginning of the shared memory; the words of [`sent_marks`] follow. Written by the child,
+/// The beginning of the shared memory; the words of [`mark_transfer`] follow. Written by the child,
 /// read by the parent after its end.
 #[repr(C)]
 struct Answer {
@@ -66,13 +66,13 @@ struct Shared {
 impl Shared {
     /// Room for the marks of `committed` bytes of heap.
     fn new(committed: usize) -> Option<Self> {
-        let bytes = size_of::<Answer>() + sent_marks::most_words(committed) * 8;
+        let bytes = size_of::<Answer>() + mark_transfer::most_words(committed) * 8;
         let bytes = bytes.next_multiple_of(PAGE_BYTES);
         Some(Self { start: map::allocate_shared(bytes).ok()?, bytes })
     }
 
     fn holds(&self, committed: usize) -> bool {
-        size_of::<Answer>() + sent_marks::most_words(committed) * 8 <= self.bytes
+        size_of::<Answer>() + mark_transfer::most_words(committed) * 8 <= self.bytes
     }
 
     fn answer(&self) -> &Answer {
@@ -115,19 +115,19 @@ impl MarkingMode for Fork {
         self.snapshot.begin(driver, Kind::Fork);
         mend_huge_pages(driver.heap);
         self.shared = Shared::new(driver.heap.committed() + SPARE_BYTES);
-        driver.record.arm_ns = nanoseconds(began);
+        driver.record.protect_ns = nanoseconds(began);
         Ok(())
     }
 
     fn first_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
-        let (heap, team) = (driver.heap, driver.team());
-        of.step(Step::Armed);
+        let (heap, markers) = (driver.heap, driver.markers());
+        of.step(Step::Protected);
         tell(CycleEvent::CycleStart);
         let pause = Pause::begin(driver, of, own);
         driver.record.stopping_ns = pause.stopping_ns;
         tell(CycleEvent::MarkStart);
         let helpers = child_helpers(of);
-        team.begin(1, true);
+        markers.begin(1, true);
         self.snapshot.take(heap, of);
         driver.read_roots(of, &pause);
         driver.record.roots_ns = pause.so_far_ns();
@@ -148,7 +148,7 @@ impl MarkingMode for Fork {
             }
         }
         driver.marker.forget_work();
-        team.take_overflow();
+        markers.take_overflow();
         driver.record.markers = 1 + helpers;
         of.step(Step::RootsRead);
         driver.record.first_ns = pause.end();
@@ -179,7 +179,7 @@ fn mend_huge_pages(heap: &Heap) {
     let state = &heap.state;
     let above = state.huge_pages_above.load(Relaxed).max(state.small_pages_below.load(Relaxed));
     for offset in (above..heap.committed()).step_by(CHUNK_BYTES) {
-        let whole = heap.inner().granules.is_whole(offset / CHUNK_BYTES);
+        let whole = heap.inner().frames.is_whole(offset / CHUNK_BYTES);
         if whole && !map::collapse(heap.base().add(offset), CHUNK_BYTES) {
             return;
         }
@@ -196,9 +196,9 @@ fn child_helpers(collector: &Collector) -> usize {
 static HELPERS_DONE: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn help(place: *mut c_void) -> c_int {
-    let team = workers::of_process().team();
-    let mut marker = Marker::new(team, &HEAP, place as usize);
-    team.enter();
+    let markers = workers::of_process().markers();
+    let mut marker = Marker::new(markers, &HEAP, place as usize);
+    markers.enter();
     marker.work();
     marker.report();
     // Its stack is not unmapped: it is the thread's own until the process is gone.
@@ -210,24 +210,24 @@ extern "C" fn help(place: *mut c_void) -> c_int {
 /// What the child does: marks its copy of the heap, writes the marks to the shared memory, and
 /// exits. The driver's stack holds the roots.
 fn mark_and_send(shared: &Shared, driver: &mut Driver, helpers: usize) -> ! {
-    let (heap, team) = (driver.heap, driver.team());
+    let (heap, markers) = (driver.heap, driver.markers());
     HELPERS_DONE.store(0, Relaxed);
     // The program's trace functions run here, on a copy of the thread that they expect.
-    team.begin(1 + helpers, false);
-    team.done.become_active();
+    markers.begin(1 + helpers, false);
+    markers.done.become_active();
     let started = (1..=helpers)
         // SAFETY: this is such a child, and markers use no thread-local storage.
         .filter(|place| unsafe { child::start_thread(help, *place as *mut c_void) })
         .count() as u32;
     driver.trace_registered();
-    driver.marker.scan_frozen(Inward::Scanned);
+    driver.marker.scan_frozen(Closed::Scanned);
     driver.mark_uncollectable();
     driver.marker.work_as_driver();
     while HELPERS_DONE.load(Acquire) < started {
         core::hint::spin_loop();
     }
-    team.begin(1, false);
-    rescan::until_complete(team, &mut driver.marker);
+    markers.begin(1, false);
+    rescan::until_complete(markers, &mut driver.marker);
     driver.marker.report();
     let answer = shared.answer();
     if check::level() >= 3
@@ -239,7 +239,7 @@ fn mark_and_send(shared: &Shared, driver: &mut Driver, helpers: usize) -> ! {
     let (words, most) = shared.words();
     // SAFETY: the rest of the mapping, which the parent reads only after this process has ended.
     let words = unsafe { core::slice::from_raw_parts_mut(words, most) };
-    if let Some(sent) = sent_marks::send(heap, words) {
+    if let Some(sent) = mark_transfer::send(heap, words) {
         answer.marked_bytes.store(heap.state.marked_bytes.load(Relaxed) as u64, Relaxed);
         answer.length.store(sent as u64 + 1, Release);
     }
@@ -260,7 +260,7 @@ fn receive(heap: &Heap, shared: &Shared) -> bool {
     let (words, most) = shared.words();
     // SAFETY: as many words were written by a process that has ended.
     let words = unsafe { core::slice::from_raw_parts(words, (length as usize).min(most)) };
-    sent_marks::receive(heap, words);
+    mark_transfer::receive(heap, words);
     heap.state.marked_bytes.store(answer.marked_bytes.load(Relaxed) as usize, Relaxed);
     true
 }

@@ -37,9 +37,9 @@ use crate::cycle::report::events::{CycleEvent, tell};
 use crate::cycle::report::record::{CycleRecord, Kind};
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
-use crate::mark::frozen::Inward;
+use crate::mark::frozen::Closed;
+use crate::mark::markers::MOST_MARKERS;
 use crate::mark::rescan;
-use crate::mark::team::MOST_MARKERS;
 use crate::refs;
 use crate::watch::Watch;
 use crate::world::mutator::Mutator;
@@ -149,7 +149,7 @@ impl<W: Watch> IncrementalUpdate<W> {
         let (roots, _) = self.pages.roots();
         driver.read_roots_by(collector, pause, &mut |marker, range| {
             // SAFETY: a part of what roots there are.
-            roots.read_unarmed(range, &mut |part| unsafe { read_whole(marker, part) });
+            roots.read_unprotected(range, &mut |part| unsafe { read_whole(marker, part) });
         });
     }
 
@@ -232,7 +232,7 @@ impl<W: Watch> IncrementalUpdate<W> {
 
     /// What was written until the world stopped is scanned again, and what that leads to is marked.
     fn mark_the_rest(&mut self, driver: &mut Driver, most_markers: usize, pause: &Pause) {
-        let team = driver.team();
+        let markers = driver.markers();
         let phase = Instant::now();
         let most = if self.kept_up { 0 } else { most_markers.saturating_sub(1) };
         let helpers = driver.workers.existing().min(most);
@@ -243,17 +243,17 @@ impl<W: Watch> IncrementalUpdate<W> {
         }
         driver.record.ask_ns = nanoseconds(phase);
         if self.incomplete {
-            team.note_overflow();
+            markers.note_overflow();
         }
         let phase = Instant::now();
         if helpers > 0 && driver.marker.pending() > FEW_PAGES {
-            team.begin(1 + helpers, false);
+            markers.begin(1 + helpers, false);
             driver.record.markers = driver.record.markers.max(driver.mark_with_workers());
-            team.alone();
+            markers.alone();
         } else {
             driver.marker.work();
         }
-        rescan::until_complete(team, &mut driver.marker);
+        rescan::until_complete(markers, &mut driver.marker);
         driver.record.remark_ns = nanoseconds(phase);
     }
 
@@ -266,7 +266,7 @@ impl<W: Watch> IncrementalUpdate<W> {
         phase: Instant,
     ) {
         driver.marker.report();
-        driver.record.settle_ns = nanoseconds(phase);
+        driver.record.references_ns = nanoseconds(phase);
         self.count(driver, collector);
         let stopped_ns = stopped_ns + driver.record.first_ns + driver.record.short_stops_ns;
         finish(driver, collector, self.generation, stopped_ns);
@@ -326,7 +326,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         self.pages.begin()?;
         sweep::finish(heap);
         heap.state.marked_bytes.store(0, Relaxed);
-        driver.team().begin(MOST_MARKERS, true);
+        driver.markers().begin(MOST_MARKERS, true);
         let choice = if self.stayed > MOSTLY_STAYS { Choice::All } else { Choice::Marked };
         match generation {
             Generation::Full => {
@@ -339,13 +339,13 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
                 driver.record.remembered_pages = self.pages.preclean(choice, &mut driver.marker)?;
             }
         }
-        driver.record.arm_ns = nanoseconds(began);
+        driver.record.protect_ns = nanoseconds(began);
         Ok(())
     }
 
     /// With one thread stopped at a time.
     fn read_roots(&mut self, driver: &mut Driver, collector: &mut Collector) -> bool {
-        collector.step(Step::Armed);
+        collector.step(Step::Protected);
         begin_marking(driver.heap);
         self.read_roots_running(driver, collector);
         collector.step(Step::RootsRead);
@@ -367,7 +367,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
 
     /// Reads the roots, for a program that names some itself.
     fn first_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
-        of.step(Step::Armed);
+        of.step(Step::Protected);
         let pause = Pause::begin(driver, of, own);
         begin_marking(driver.heap);
         // What would be born unmarked and only a stack knows, the last pause would have to mark: no
@@ -384,7 +384,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         let began = Instant::now();
         // A minor cycle has scanned what was written, and the rest leads to what was marked before.
         if self.generation == Generation::Full {
-            driver.marker.scan_frozen(Inward::LeftOut);
+            driver.marker.scan_frozen(Closed::LeftOut);
         }
         driver.mark_uncollectable();
         refs::handles::process::trace_strong(&mut References::new(driver));
@@ -402,7 +402,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
 
     /// What the program's own functions name was not looked at.
     fn wants_middle_pause(&self, driver: &Driver) -> bool {
-        driver.team().aside_at(0).is_some()
+        driver.markers().aside_at(0).is_some()
     }
 
     /// Reads the roots again, and calls the program's functions for what was put aside, both for a
@@ -410,10 +410,10 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
     fn middle_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
         let pause = Pause::begin(driver, of, own);
         self.read_unprotected_roots(driver, of, &pause);
-        let (began, team) = (Instant::now(), driver.team());
-        team.alone();
+        let (began, markers) = (Instant::now(), driver.markers());
+        markers.alone();
         driver.marker.trace_aside(|| began.elapsed() > TRACING);
-        team.begin(MOST_MARKERS, true);
+        markers.begin(MOST_MARKERS, true);
         driver.record.note_short_stop(pause.end());
     }
 
@@ -437,7 +437,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         let pause = Pause::begin(driver, of, own);
         tell(CycleEvent::MarkStart);
         driver.record.stopping_ns = pause.stopping_ns;
-        driver.team().alone();
+        driver.markers().alone();
         let phase = Instant::now();
         let (roots, watch) = self.pages.roots();
         let mut root_bytes = 0;
@@ -456,7 +456,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         let phase = Instant::now();
         // The program's own trace functions are called in pauses only.
         let everything = driver.heap.layouts.has_functions();
-        let processed = refs::settle_stopped(&mut References::new(driver), everything);
+        let processed = refs::process_references_stopped(&mut References::new(driver), everything);
         if !processed {
             // What a thread allocates, while references are processed beside it, is not theirs to
             // judge.
@@ -470,14 +470,14 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
             driver.record.pause_ns = pause.end();
             let phase = Instant::now();
             // Threads are handed marked cells meanwhile.
-            driver.team().begin(1, true);
-            refs::settle_running(&mut References::new(driver));
+            driver.markers().begin(1, true);
+            refs::process_references_running(&mut References::new(driver));
             self.conclude(driver, of, driver.record.pause_ns, phase);
         }
         driver.record.publish();
     }
 
     fn swept(&mut self) {
-        self.pages.disarm_free();
+        self.pages.unprotect_free();
     }
 }

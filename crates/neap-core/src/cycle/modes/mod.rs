@@ -51,7 +51,7 @@ impl Mode {
             }
             Watching::Fork => Self::Fork(Fork::new()),
             Watching::Snapshot => {
-                let watch = Snapshot::open(&heap.kept).ok()?;
+                let watch = Snapshot::open(&heap.before_images).ok()?;
                 Self::CopyBeforeWrite(CopyBeforeWrite::new(heap, watch))
             }
         })

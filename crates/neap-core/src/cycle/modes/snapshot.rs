@@ -6,9 +6,9 @@
 //! at the beginning, SATB: T. Yuasa, "Real-time garbage collection on general-purpose machines",
 //! 1990). Only a weak reference or a pointer that the program hides brings such an object back. Who
 //! reads one says so ([`HeapState::note_revealed`](crate::heap::state::HeapState::note_revealed)).
-//! If then a weak reference leads, or led since (`former`), to a dead object, or if the snapshot
-//! was not marked to the end, the last pause marks everything itself: an ordinary cycle. Used as
-//! the mode that it is a part of.
+//! If then a weak reference leads, or led since (`retargeted`), to a dead object, or if the
+//! snapshot was not marked to the end, the last pause marks everything itself: an ordinary cycle.
+//! Used as the mode that it is a part of.
 
 use core::sync::atomic::Ordering::*;
 use std::time::Instant;
@@ -25,7 +25,7 @@ use crate::cycle::report::record::{CycleRecord, Kind};
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
 use crate::heap::state::Snapshot;
-use crate::mark::frozen::Inward;
+use crate::mark::frozen::Closed;
 use crate::mark::rescan;
 use crate::refs;
 use crate::world::mutator::Mutator;
@@ -62,7 +62,7 @@ impl SnapshotCycle {
         self.black_from = heap.state.allocated_since_cycle.load(Relaxed);
         heap.state.marking.store(true, Relaxed);
         heap.state.allocate_black.store(true, Relaxed);
-        refs::handles::former::forget();
+        refs::handles::retargeted::forget();
         heap.state.set_snapshot(Snapshot::Taken);
         self.markers = collector.markers;
     }
@@ -83,14 +83,14 @@ impl SnapshotCycle {
         let heap = driver.heap;
         collector.step(Step::Stopped);
         let pause = Pause::begin(driver, collector, own);
-        driver.team().alone();
+        driver.markers().alone();
         let brought_back =
             heap.state.was_revealed() && refs::any_weak_dies(&References::new(driver));
         let allocated = heap.state.allocated_since_cycle.load(Relaxed);
         if self.answered && !brought_back {
             let born = allocated.saturating_sub(self.black_from);
             heap.state.born_marked_bytes.store(born, Relaxed);
-            pause.registry.iter().for_each(|mutator| mutator.local.settle(heap));
+            pause.registry.iter().for_each(|mutator| mutator.local.keep_cells(heap));
         } else {
             driver.record.kind = Kind::Stopped;
             self.mark_stopped(driver, collector, &pause);
@@ -100,7 +100,7 @@ impl SnapshotCycle {
         tell(CycleEvent::MarkEnd);
         let phase = Instant::now();
         driver.process_references();
-        driver.record.settle_ns = nanoseconds(phase);
+        driver.record.references_ns = nanoseconds(phase);
         collector.allocated_during_last = allocated.saturating_sub(self.began_at);
         pause.hand_to_sweep(driver, collector, false);
         let stopped_ns = pause.so_far_ns() + driver.record.first_ns;
@@ -111,20 +111,20 @@ impl SnapshotCycle {
 
     /// What was not marked before: everything is marked here, from the roots as they are now.
     fn mark_stopped(&mut self, driver: &mut Driver, collector: &mut Collector, pause: &Pause) {
-        let (heap, team) = (driver.heap, driver.team());
+        let (heap, markers) = (driver.heap, driver.markers());
         let helpers = driver.workers.existing().min(self.markers.saturating_sub(1));
         heap.clear_marks();
         refs::handles::process::forget_scanned();
         driver.marker.forget_work();
         heap.state.marked_bytes.store(0, Relaxed);
         heap.state.born_marked_bytes.store(0, Relaxed);
-        team.begin(1 + helpers, false);
+        markers.begin(1 + helpers, false);
         driver.read_roots(collector, pause);
         driver.trace_registered();
-        driver.marker.scan_frozen(Inward::Scanned);
+        driver.marker.scan_frozen(Closed::Scanned);
         driver.mark_uncollectable();
         driver.record.markers = driver.mark_with_workers();
-        team.alone();
-        rescan::until_complete(team, &mut driver.marker);
+        markers.alone();
+        rescan::until_complete(markers, &mut driver.marker);
     }
 }

@@ -17,7 +17,7 @@ use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::events::{CycleEvent, tell};
 use crate::cycle::report::record::{CycleRecord, Kind};
 use crate::cycle::token::Driver;
-use crate::mark::frozen::Inward;
+use crate::mark::frozen::Closed;
 use crate::mark::rescan;
 use crate::world::mutator::Mutator;
 
@@ -37,20 +37,20 @@ pub fn run(driver: &mut Driver, collector: &mut Collector, own: Option<&Mutator>
     let wanted =
         heap.state.expected_scanned_bytes() > PARALLEL_ABOVE_BYTES && collector.markers > 1;
     let helpers = if wanted { driver.workers.ensure(collector.markers - 1) } else { 0 };
-    driver.record.arm_ns = nanoseconds(began);
+    driver.record.protect_ns = nanoseconds(began);
     driver.record.markers = 1 + helpers;
 
-    collector.step(Step::Armed);
+    collector.step(Step::Protected);
     let pause = Pause::begin(driver, collector, own);
     driver.record.stopping_ns = pause.stopping_ns;
     let phase = Instant::now();
     tell(CycleEvent::MarkStart);
-    driver.team().begin(1 + helpers, false);
+    driver.markers().begin(1 + helpers, false);
     heap.state.marked_bytes.store(0, Relaxed);
     heap.state.born_marked_bytes.store(0, Relaxed);
     driver.read_roots(collector, &pause);
     driver.trace_registered();
-    driver.marker.scan_frozen(Inward::Scanned);
+    driver.marker.scan_frozen(Closed::Scanned);
     driver.mark_uncollectable();
     collector.step(Step::RootsRead);
     driver.record.roots_ns = nanoseconds(phase);
@@ -63,7 +63,7 @@ pub fn run(driver: &mut Driver, collector: &mut Collector, own: Option<&Mutator>
 
     let phase = Instant::now();
     driver.process_references();
-    driver.record.settle_ns = nanoseconds(phase);
+    driver.record.references_ns = nanoseconds(phase);
     pause.hand_to_sweep(driver, collector, false);
     finish(driver, collector, Generation::Full, pause.so_far_ns());
     driver.record.pause_ns = pause.end();
@@ -71,8 +71,8 @@ pub fn run(driver: &mut Driver, collector: &mut Collector, own: Option<&Mutator>
 }
 
 fn mark(driver: &mut Driver, helpers: usize) {
-    let (team, workers) = (driver.team(), driver.workers);
-    team.done.become_active();
+    let (markers, workers) = (driver.markers(), driver.workers);
+    markers.done.become_active();
     if helpers > 0 {
         workers.open();
     }
@@ -80,6 +80,6 @@ fn mark(driver: &mut Driver, helpers: usize) {
     if helpers > 0 {
         workers.shut();
     }
-    team.alone();
-    rescan::until_complete(team, &mut driver.marker);
+    markers.alone();
+    rescan::until_complete(markers, &mut driver.marker);
 }

@@ -16,7 +16,7 @@ use crate::cycle::policy::generation::{Generation, Yield};
 use crate::cycle::policy::pacer::Cycle;
 use crate::cycle::policy::trigger::smoothed_share;
 use crate::cycle::report::record::{CycleRecord, Kind};
-use crate::cycle::schedule::{SETTLING_NS, set_due};
+use crate::cycle::schedule::{REFERENCES_NS, set_due};
 use crate::cycle::token::Driver;
 use crate::heap::{Heap, samples};
 use crate::stats::sampler;
@@ -33,11 +33,11 @@ pub fn finish(
 ) {
     let (heap, record) = (driver.heap, &mut driver.record);
     if sampler::mean() != 0 {
-        samples::lock().settle(heap);
+        samples::lock().drop_dead(heap);
     }
     count(heap, collector, record);
-    SETTLING_NS.store(record.settle_ns, Relaxed);
-    let running_ns = record.arm_ns
+    REFERENCES_NS.store(record.references_ns, Relaxed);
+    let running_ns = record.protect_ns
         + match record.kind {
             Kind::Stopped => 0,
             _ => record.mark_ns,
@@ -90,7 +90,7 @@ fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) {
     heap.state.freed_since_cycle.store(0, Relaxed);
     heap.state.cycles.store(record.number, Relaxed);
     let mut inner = heap.inner();
-    while !inner.put_off.free(heap, FREED_AT_ONCE) {
+    while !inner.deferred_frees.free(heap, FREED_AT_ONCE) {
         // Others wait for the lock.
         drop(inner);
         inner = heap.inner();

@@ -7,7 +7,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use crate::addr::GRANULE_BYTES;
+use crate::addr::FRAME_BYTES;
 use crate::check;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Phase;
@@ -94,7 +94,7 @@ impl Pause {
         collector.mutators = driver.record.mutators;
         let mut inner = driver.heap.inner();
         inner.begin_sweep(held_back);
-        driver.record.committed_bytes = inner.granules.resident() * GRANULE_BYTES;
+        driver.record.committed_bytes = inner.frames.resident() * FRAME_BYTES;
     }
 }
 

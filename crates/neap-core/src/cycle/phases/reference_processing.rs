@@ -12,7 +12,7 @@ use crate::refs::{self, Marking};
 pub struct References<'d>(&'d mut Driver);
 
 impl<'d> References<'d> {
-    /// For a driver that is alone in its team.
+    /// For a driver that marks alone.
     pub fn new(driver: &'d mut Driver) -> Self {
         Self(driver)
     }
@@ -63,7 +63,7 @@ impl Marking for References<'_> {
 
     fn drain(&mut self) {
         self.0.marker.drain();
-        rescan::until_complete(self.0.team(), &mut self.0.marker);
+        rescan::until_complete(self.0.markers(), &mut self.0.marker);
     }
 
     fn container(&self, address: usize) -> Option<usize> {
@@ -79,7 +79,7 @@ impl Driver {
 
     /// Decides about every reference to what was not marked. After marking, world stopped.
     pub fn process_references(&mut self) {
-        refs::settle(&mut References::new(self));
+        refs::process_references(&mut References::new(self));
         self.marker.report();
     }
 }

@@ -53,7 +53,7 @@ pub unsafe fn read_whole(marker: &mut Marker<'static>, range: Range<usize>) {
 }
 
 impl Driver {
-    /// Has the threads keep the cells of their runs, and reads every root.
+    /// Has the threads keep the cells of their buffers, and reads every root.
     pub fn read_roots(&mut self, collector: &mut Collector, pause: &Pause) {
         // SAFETY: it is given what roots there are, with the world stopped.
         let whole: ReadRange<'_> = &mut |marker, range| unsafe { read_whole(marker, range) };
@@ -66,7 +66,7 @@ impl Driver {
         let (heap, world, marker) = (self.heap, self.world, &mut self.marker);
         world.for_each_root(current::get(), stopped, &mut |range| read(marker, range));
         for mutator in registry.iter() {
-            mutator.local.settle(heap);
+            mutator.local.keep_cells(heap);
             if !world.names_roots_of(mutator, stopped) {
                 let standing = stopped.standing();
                 collector.images.of_mutator(registry.stacks(), mutator, standing, |range| {

@@ -1,26 +1,26 @@
-//! The heap under the write watch: which pages are armed, and scanning again what was written.
+//! The heap under the write watch: which pages are protected, and scanning again what was written.
 //!
-//! Invariant: as the watch's, `[watch.inv.rearm-before-scan]`; what the watch does not report on
-//! counts as written, `[heap.inv.armed]`. Used by the collector's thread while the world runs, and
-//! by who drives a stop.
+//! Invariant: as the watch's, `[watch.inv.protect-before-scan]`; what the watch does not report on
+//! counts as written, `[heap.inv.protected]`. Used by the collector's thread while the world runs,
+//! and by who drives a stop.
 
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use super::written_roots::WrittenRoots;
-use crate::addr::{CHUNK_BYTES, CHUNK_GRANULES, GRANULE_BYTES, Granule, PAGE_BYTES};
+use crate::addr::{CHUNK_BYTES, CHUNK_FRAMES, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::heap::Heap;
-use crate::heap::granules::watched::{Row, for_each_row};
+use crate::heap::frames::watched::{Row, for_each_row};
 use crate::mark::drain::Marker;
 use crate::sys::meta_vec::MetaVec;
 use crate::watch::Watch;
 use crate::world::Stopped;
 
-/// Which blocks are armed besides those that are.
+/// Which blocks are protected besides those that are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Those with marked objects: what is allocated and dies soon is never armed.
+    /// Those with marked objects: what is allocated and dies soon is never protected.
     Marked,
     /// All of them: most of what was allocated is expected to stay.
     All,
@@ -30,20 +30,20 @@ pub enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwatched;
 
-/// Granules between two rows that are armed with them, to save a system call: it costs about a
-/// microsecond, and so does a first write to an armed page.
+/// Frames between two rows that are protected with them, to save a system call: it costs about a
+/// microsecond, and so does a first write to an protected page.
 const GAPS: &[usize] = &[2];
 /// The same for stops, where time is dearer: the last one is taken where others leave too many
 /// rows. Shorter than a chunk, which the watch may not know.
-const GAPS_IN_STOPS: &[usize] = &[16, CHUNK_GRANULES - 1];
+const GAPS_IN_STOPS: &[usize] = &[16, CHUNK_FRAMES - 1];
 /// So many rows are asked about in half a millisecond.
 const MOST_ROWS: usize = 400;
-/// A stop arms until it has taken so long; the next stop goes on. Larger: fewer stops; smaller:
+/// A stop protects until it has taken so long; the next stop goes on. Larger: fewer stops; smaller:
 /// shorter ones.
 const ARMING: Duration = Duration::from_micros(400);
 /// What was written is also scanned in the stop until it has taken so long, so not at all where
-/// arming took longer. Larger: longer stops; smaller: more rounds, since what is scanned beside the
-/// program lets it write meanwhile.
+/// protecting took longer. Larger: longer stops; smaller: more rounds, since what is scanned beside
+/// the program lets it write meanwhile.
 const STOP: Duration = Duration::from_micros(300);
 
 /// An open watch on the heap, and room for questions to it.
@@ -94,8 +94,8 @@ impl<W: Watch> WrittenPages<W> {
         (&mut self.roots, &mut self.watch)
     }
 
-    /// Arms the chosen blocks and, again, all that are armed; calls `written` for what was written
-    /// since it was armed last, what never was armed included. World running.
+    /// Protects the chosen blocks and, again, all that are protected; calls `written` for what was
+    /// written since it was protected last, what never was protected included. World running.
     pub fn protect(
         &mut self,
         choice: Choice,
@@ -106,36 +106,36 @@ impl<W: Watch> WrittenPages<W> {
         let heap: &Heap = heap;
         let mut reported = |range: Range<usize>| {
             if heap.state.frozen_bytes.load(Relaxed) > 0 {
-                heap.inner().granules.forget_inward(granules(heap, &range));
+                heap.inner().frames.forget_closed(frames(heap, &range));
             }
             written(range);
         };
-        let armed = rows
+        let protected = rows
             .iter()
             .all(|(start, end)| watch.take_written(&(*start..*end), &mut reported).is_ok());
-        if !armed {
-            heap.inner().granules.forget_registrations();
+        if !protected {
+            heap.inner().frames.forget_registrations();
         }
-        armed.then_some(()).ok_or(Unwatched)
+        protected.then_some(()).ok_or(Unwatched)
     }
 
-    /// Lists what is to be armed: the chosen blocks and all that are armed already, with the gaps
-    /// of at most `gaps` granules between them; longer ones where that makes too many rows. All
-    /// that counts as armed from now on.
+    /// Lists what is to be protected: the chosen blocks and all that are protected already, with
+    /// the gaps of at most `gaps` frames between them; longer ones where that makes too many rows.
+    /// All that counts as protected from now on.
     fn choose(&mut self, choice: Choice, gaps: &[usize]) {
         self.register();
         let (heap, rows) = (self.heap, &mut self.rows);
         for gap in gaps.iter().copied() {
             rows.clear();
             let mut carried = 0;
-            let chosen = |chunk: usize, unarmed: u128| match choice {
-                Choice::All => unarmed,
+            let chosen = |chunk: usize, unprotected: u128| match choice {
+                Choice::All => unprotected,
                 Choice::Marked => {
-                    let firsts = heap.marked_in_chunk(chunk) & unarmed;
-                    heap.granules_of_blocks(chunk, firsts, &mut carried)
+                    let firsts = heap.marked_in_chunk(chunk) & unprotected;
+                    heap.frames_of_blocks(chunk, firsts, &mut carried)
                 }
             };
-            heap.inner().granules.arm(gap, chosen, |row| rows.push(address_range(heap, row)));
+            heap.inner().frames.protect(gap, chosen, |row| rows.push(address_range(heap, row)));
             if rows.len() <= MOST_ROWS {
                 break;
             }
@@ -146,28 +146,28 @@ impl<W: Watch> WrittenPages<W> {
     fn register(&mut self) {
         let (heap, rows) = (self.heap, &mut self.rows);
         rows.clear();
-        heap.inner().granules.for_each_unregistered(|first, count| rows.push((first, count)));
+        heap.inner().frames.for_each_unregistered(|first, count| rows.push((first, count)));
         for (first, count) in rows.iter().copied() {
             let start = heap.base().0 + first * CHUNK_BYTES;
             // Outside the heap's lock: the system call waits for every page fault of the process.
             if self.watch.register(&(start..start + count * CHUNK_BYTES)).is_ok() {
-                heap.inner().granules.note_registered(first, count);
+                heap.inner().frames.note_registered(first, count);
             }
         }
     }
 
     /// Has the watch forget free memory, so that allocating there causes no page faults. World
     /// running.
-    pub fn disarm_free(&mut self) {
+    pub fn unprotect_free(&mut self) {
         let Self { heap, watch, rows, .. } = self;
         let heap: &Heap = heap;
         rows.clear();
-        heap.inner().granules.disarm_free(|row| rows.push(address_range(heap, row)));
-        rows.iter().for_each(|(start, end)| watch.disarm(&(*start..*end)));
+        heap.inner().frames.unprotect_free(|row| rows.push(address_range(heap, row)));
+        rows.iter().for_each(|(start, end)| watch.unprotect(&(*start..*end)));
     }
 
-    /// Arms the chosen blocks, scans the marked objects on written pages again, and says how much
-    /// that was, in pages. World running.
+    /// Protects the chosen blocks, scans the marked objects on written pages again, and says how
+    /// much that was, in pages. World running.
     pub fn preclean(
         &mut self,
         choice: Choice,
@@ -180,10 +180,10 @@ impl<W: Watch> WrittenPages<W> {
         Ok(pages(scanned))
     }
 
-    /// The same, but arms while `stopped` has the world stopped, as much as fits into short stops,
-    /// and begins to scan there what was written. Nobody has to be told of a page that is armed
-    /// while nobody runs: with one other thread at work that takes ten times as long, and meanwhile
-    /// as much is written again.
+    /// The same, but protects while `stopped` has the world stopped, as much as fits into short
+    /// stops, and begins to scan there what was written. Nobody has to be told of a page that is
+    /// protected while nobody runs: with one other thread at work that takes ten times as long, and
+    /// meanwhile as much is written again.
     pub fn preclean_in_pauses(
         &mut self,
         marker: &mut Marker<'_>,
@@ -203,7 +203,7 @@ impl<W: Watch> WrittenPages<W> {
                     && let Some((start, end)) = left.next()
                 {
                     let mut note = |written: Range<usize>| {
-                        inner.granules.forget_inward(granules(heap, &written));
+                        inner.frames.forget_closed(frames(heap, &written));
                         answered &= reported.try_push((written.start, written.end)).is_ok();
                     };
                     answered &= watch.take_written(&(start..end), &mut note).is_ok();
@@ -212,7 +212,7 @@ impl<W: Watch> WrittenPages<W> {
                 while began.elapsed() < STOP
                     && let Some((start, end)) = reported.pop()
                 {
-                    let next = end.min(start + GRANULE_BYTES);
+                    let next = end.min(start + FRAME_BYTES);
                     scanned += marker.rescan(&(start..next));
                     if next < end {
                         // There is room for it.
@@ -223,14 +223,14 @@ impl<W: Watch> WrittenPages<W> {
             reported.iter().for_each(|(start, end)| scanned += marker.rescan(&(*start..*end)));
         }
         if !answered {
-            heap.inner().granules.forget_registrations();
+            heap.inner().frames.forget_registrations();
         }
         answered.then_some(pages(scanned)).ok_or(Unwatched)
     }
 
-    /// The same with the world stopped, arming nothing: what is reported now will be reported to
-    /// the next cycle too. Where it is more than `most_bytes`, the rest is kept for the marker and
-    /// those who help it.
+    /// The same with the world stopped, protecting nothing: what is reported now will be reported
+    /// to the next cycle too. Where it is more than `most_bytes`, the rest is kept for the marker
+    /// and those who help it.
     pub fn remark(
         &mut self,
         marker: &mut Marker<'_>,
@@ -243,8 +243,8 @@ impl<W: Watch> WrittenPages<W> {
         let inner = heap.inner();
         rows.clear();
         inner
-            .granules
-            .for_each_armed_row(GAPS_IN_STOPS[0], |row| rows.push(address_range(heap, row)));
+            .frames
+            .for_each_protected_row(GAPS_IN_STOPS[0], |row| rows.push(address_range(heap, row)));
         let mut scanned = 0;
         let mut rescan = |range: Range<usize>| {
             if scanned < most_bytes {
@@ -258,13 +258,13 @@ impl<W: Watch> WrittenPages<W> {
             let range = *start..*end;
             watch
                 .written(&range, &mut |written| {
-                    // Of what never was armed only blocks with marked objects matter: they follow
-                    // below.
+                    // Of what never was protected only blocks with marked objects matter: they
+                    // follow below.
                     let [first, last] =
-                        [written.start, written.end - 1].map(|at| Granule::containing(at - base));
+                        [written.start, written.end - 1].map(|at| Frame::containing(at - base));
                     for chunk in first.chunk()..=last.chunk() {
-                        let (armed, _) = inner.granules.scanned_in_chunk(chunk);
-                        for_each_row(armed & in_chunk(chunk, first, last), |place, count| {
+                        let (protected, _) = inner.frames.scanned_in_chunk(chunk);
+                        for_each_row(protected & in_chunk(chunk, first, last), |place, count| {
                             let row = address_range(heap, row(chunk, place, count));
                             rescan(row.0.max(written.start)..row.1.min(written.end));
                         });
@@ -272,11 +272,11 @@ impl<W: Watch> WrittenPages<W> {
                 })
                 .is_ok()
         });
-        for chunk in 0..inner.granules.chunks() {
-            let (_, unarmed) = inner.granules.scanned_in_chunk(chunk);
-            for_each_row(heap.marked_in_chunk(chunk) & unarmed, |place, count| {
+        for chunk in 0..inner.frames.chunks() {
+            let (_, unprotected) = inner.frames.scanned_in_chunk(chunk);
+            for_each_row(heap.marked_in_chunk(chunk) & unprotected, |place, count| {
                 for index in place..place + count {
-                    let block = Granule((chunk * CHUNK_GRANULES + index) as u32);
+                    let block = Frame((chunk * CHUNK_FRAMES + index) as u32);
                     let count = heap.header(block).span() as usize;
                     let (start, end) = address_range(heap, Row { first: block, count });
                     rescan(start..end);
@@ -288,9 +288,9 @@ impl<W: Watch> WrittenPages<W> {
 }
 
 /// Those that a range of addresses of the heap lies in.
-fn granules(heap: &Heap, range: &Range<usize>) -> Range<Granule> {
-    let granule = |address: usize| Granule::containing(address - heap.base().0);
-    granule(range.start)..granule(range.end - 1).add(1)
+fn frames(heap: &Heap, range: &Range<usize>) -> Range<Frame> {
+    let frame = |address: usize| Frame::containing(address - heap.base().0);
+    frame(range.start)..frame(range.end - 1).add(1)
 }
 
 /// So many bytes in whole pages.
@@ -299,20 +299,20 @@ fn pages(bytes: usize) -> usize {
 }
 
 fn row(chunk: usize, place: usize, count: usize) -> Row {
-    Row { first: Granule((chunk * CHUNK_GRANULES + place) as u32), count }
+    Row { first: Frame((chunk * CHUNK_FRAMES + place) as u32), count }
 }
 
 /// The addresses of a row.
 pub fn address_range(heap: &Heap, row: Row) -> (usize, usize) {
     let start = heap.address(row.first).0;
-    (start, start + row.count * GRANULE_BYTES)
+    (start, start + row.count * FRAME_BYTES)
 }
 
-/// The granules of a chunk from `first` to `last`, which may lie in others.
-fn in_chunk(chunk: usize, first: Granule, last: Granule) -> u128 {
+/// The frames of a chunk from `first` to `last`, which may lie in others.
+fn in_chunk(chunk: usize, first: Frame, last: Frame) -> u128 {
     let from = if first.chunk() == chunk { first.in_chunk() } else { 0 };
-    let to = if last.chunk() == chunk { last.in_chunk() } else { CHUNK_GRANULES - 1 };
-    (u128::MAX >> (CHUNK_GRANULES - 1 - (to - from))) << from
+    let to = if last.chunk() == chunk { last.in_chunk() } else { CHUNK_FRAMES - 1 };
+    (u128::MAX >> (CHUNK_FRAMES - 1 - (to - from))) << from
 }
 
 #[cfg(test)]
@@ -340,11 +340,11 @@ mod tests {
     }
 
     #[test]
-    fn granules_between_two_ends() {
-        let granule = |chunk: usize, place: usize| row(chunk, place, 1).first;
-        assert_eq!(in_chunk(3, granule(3, 2), granule(3, 4)), 0b11100);
-        assert_eq!(in_chunk(3, granule(2, 9), granule(3, 1)), 0b11);
-        assert_eq!(in_chunk(3, granule(3, 126), granule(4, 0)), 0b11 << 126);
-        assert_eq!(in_chunk(3, granule(1, 7), granule(5, 7)), u128::MAX);
+    fn frames_between_two_ends() {
+        let frame = |chunk: usize, place: usize| row(chunk, place, 1).first;
+        assert_eq!(in_chunk(3, frame(3, 2), frame(3, 4)), 0b11100);
+        assert_eq!(in_chunk(3, frame(2, 9), frame(3, 1)), 0b11);
+        assert_eq!(in_chunk(3, frame(3, 126), frame(4, 0)), 0b11 << 126);
+        assert_eq!(in_chunk(3, frame(1, 7), frame(5, 7)), u128::MAX);
     }
 }

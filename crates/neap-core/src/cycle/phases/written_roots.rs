@@ -1,11 +1,11 @@
 //! Large roots under the write watch: static data, registered ranges and deep stacks are read while
 //! the program runs, and a stop reads again only the pages of them that were written since.
 //!
-//! Invariant `[cycle.inv.watched-roots]`: each word of an armed page was read after the page was
-//! armed last, or the page will be reported. A range that the watch does not answer for, because it
-//! was mapped anew or never known to it, is read whole. Nothing is remembered from one cycle to the
-//! next: a range is armed when a cycle first lists it. Used by the collector's thread while the
-//! world runs, and by who drives a stop; neither allocates nor locks in one.
+//! Invariant `[cycle.inv.watched-roots]`: each word of an protected page was read after the page
+//! was protected last, or the page will be reported. A range that the watch does not answer for,
+//! because it was mapped anew or never known to it, is read whole. Nothing is remembered from one
+//! cycle to the next: a range is protected when a cycle first lists it. Used by the collector's
+//! thread while the world runs, and by who drives a stop; neither allocates nor locks in one.
 
 use core::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::sys::process::mappings;
 use crate::watch::Watch;
 
 /// Ranges with fewer bytes in whole pages are read whole each time: reading these takes about as
-/// long as to ask which of them were written, with the faults that arming causes.
+/// long as to ask which of them were written, with the faults that protecting causes.
 const LEAST_BYTES: usize = 64 << 10;
 
 /// Whole pages.
@@ -42,35 +42,35 @@ impl Pages {
     }
 }
 
-/// What is armed of the roots.
+/// What is protected of the roots.
 pub struct WrittenRoots {
-    armed: MetaVec<Pages>,
-    /// What was armed at the reading before; while one is under way.
+    protected: MetaVec<Pages>,
+    /// What was protected at the reading before; while one is under way.
     before: MetaVec<Pages>,
 }
 
 impl WrittenRoots {
-    /// Nothing is armed.
+    /// Nothing is protected.
     pub const fn new() -> Self {
-        Self { armed: MetaVec::new(), before: MetaVec::new() }
+        Self { protected: MetaVec::new(), before: MetaVec::new() }
     }
 
     /// A cycle begins.
     pub fn begin(&mut self) {
-        self.armed.clear();
+        self.protected.clear();
     }
 
     /// All roots are about to be given to [`Self::read_running`]. What is not given is no root any
     /// more.
     pub fn begin_reading(&mut self) {
-        core::mem::swap(&mut self.armed, &mut self.before);
-        self.armed.clear();
+        core::mem::swap(&mut self.protected, &mut self.before);
+        self.protected.clear();
     }
 
     /// Calls `read` with the parts of `range` that a reading with the world running has to read:
-    /// all of a root that is not armed yet, after arming it; of others what was written since the
-    /// last reading, which is armed again. The caller keeps the range mapped meanwhile, and has
-    /// objects that it marks stay.
+    /// all of a root that is not protected yet, after protecting it; of others what was written
+    /// since the last reading, which is protected again. The caller keeps the range mapped
+    /// meanwhile, and has objects that it marks stay.
     pub fn read_running(
         &mut self,
         watch: &mut dyn Watch,
@@ -78,30 +78,30 @@ impl WrittenRoots {
         read: &mut dyn FnMut(Range<usize>),
     ) {
         let pages = Pages::of(&range);
-        // The heap's own pages are armed for other reasons, and who asks for them would take the
-        // answers.
+        // The heap's own pages are protected for other reasons, and who asks for them would take
+        // the answers.
         let heap = HEAP.base().0..HEAP.base().0 + HEAP.reserved();
         if pages.range().len() < LEAST_BYTES || pages.overlap(&heap) || !watch.takes_any_memory() {
             return read(range);
         }
         let known = self.before.contains(&pages);
-        let armed = if known && watch.take_written(&pages.range(), read).is_ok() {
+        let protected = if known && watch.take_written(&pages.range(), read).is_ok() {
             read(range.start..pages.start);
             read(pages.end..range.end);
             true
         } else {
-            let armed = arm(watch, pages);
+            let protected = protect(watch, pages);
             read(range);
-            armed
+            protected
         };
-        if armed {
+        if protected {
             // Without memory for it a stop reads it whole.
-            let _ = self.armed.try_push(pages);
+            let _ = self.protected.try_push(pages);
         }
     }
 
     /// The same between two readings: calls `read` only with what was written of a root that is
-    /// armed, which is armed again.
+    /// protected, which is protected again.
     pub fn read_again(
         &self,
         watch: &mut dyn Watch,
@@ -109,19 +109,19 @@ impl WrittenRoots {
         read: &mut dyn FnMut(Range<usize>),
     ) {
         let pages = Pages::of(range);
-        let armed = self.armed.contains(&pages);
-        if armed && watch.take_written(&pages.range(), read).is_err() {
-            // Some pages may have been armed again and not reported. A stop finds that the watch
-            // does not know them, or they are read here.
+        let protected = self.protected.contains(&pages);
+        if protected && watch.take_written(&pages.range(), read).is_err() {
+            // Some pages may have been protected again and not reported. A stop finds that the
+            // watch does not know them, or they are read here.
             read(pages.range());
         }
     }
 
-    /// Calls `read` with the parts of `range` that are not armed: what a first stop has to read,
-    /// since a last one follows.
-    pub fn read_unarmed(&self, range: Range<usize>, read: &mut dyn FnMut(Range<usize>)) {
-        self.divide(range, &mut |part, armed| {
-            if !armed {
+    /// Calls `read` with the parts of `range` that are not protected: what a first stop has to
+    /// read, since a last one follows.
+    pub fn read_unprotected(&self, range: Range<usize>, read: &mut dyn FnMut(Range<usize>)) {
+        self.divide(range, &mut |part, protected| {
+            if !protected {
                 read(part);
             }
         });
@@ -135,19 +135,20 @@ impl WrittenRoots {
         range: Range<usize>,
         read: &mut dyn FnMut(Range<usize>),
     ) {
-        self.divide(range, &mut |part, armed| {
-            if !armed || watch.written(&part, read).is_err() {
+        self.divide(range, &mut |part, protected| {
+            if !protected || watch.written(&part, read).is_err() {
                 read(part);
             }
         });
     }
 
-    /// Calls `f` with parts of `range` that are armed, whole pages, and with the rest of it.
+    /// Calls `f` with parts of `range` that are protected, whole pages, and with the rest of it.
     fn divide(&self, range: Range<usize>, f: &mut dyn FnMut(Range<usize>, bool)) {
-        let touched = self.armed.iter().find(|armed| armed.overlap(&range)).copied();
+        let touched = self.protected.iter().find(|protected| protected.overlap(&range)).copied();
         let inside = Pages::of(&range);
-        let asked =
-            touched.map_or(0..0, |armed| armed.start.max(inside.start)..armed.end.min(inside.end));
+        let asked = touched.map_or(0..0, |protected| {
+            protected.start.max(inside.start)..protected.end.min(inside.end)
+        });
         if asked.is_empty() {
             return f(range, false);
         }
@@ -159,13 +160,13 @@ impl WrittenRoots {
 
 /// Has the watch report what is written to these pages from now on. False where the system refuses,
 /// or where others may write to them.
-fn arm(watch: &mut dyn Watch, pages: Pages) -> bool {
-    let arm = |watch: &mut dyn Watch| watch.take_written(&pages.range(), &mut |_| {}).is_ok();
+fn protect(watch: &mut dyn Watch, pages: Pages) -> bool {
+    let protect = |watch: &mut dyn Watch| watch.take_written(&pages.range(), &mut |_| {}).is_ok();
     // What is known was private when it became so, and a mapping in its place would not be known.
     // Whole mappings, so that none is split: a stack is found by its mapping.
-    arm(watch)
+    protect(watch)
         || mappings::covering(&pages.range())
-            .is_some_and(|whole| watch.register(&whole).is_ok() && arm(watch))
+            .is_some_and(|whole| watch.register(&whole).is_ok() && protect(watch))
 }
 
 #[cfg(test)]
@@ -250,7 +251,7 @@ mod tests {
         tried.store(6);
         let written = tried.page(5).start..tried.page(6).end;
         assert_eq!(tried.stopped(root.clone()), [first.clone(), written.clone(), last.clone()]);
-        // Beside the program they are read and armed again.
+        // Beside the program they are read and protected again.
         assert_eq!(tried.running(Some(&root)), first.len() + written.len() + last.len());
         assert_eq!(tried.stopped(root.clone()), [first, last]);
         tried.store(7);
@@ -262,9 +263,9 @@ mod tests {
             &mut |_| panic!("no root"),
         );
         assert_eq!((again, tried.stopped(root.clone()).len()), (PAGE_BYTES, 2));
-        let mut unarmed = 0;
-        tried.roots.read_unarmed(root.clone(), &mut |part| unarmed += part.len());
-        assert_eq!(unarmed, tried.edges().iter().map(Range::len).sum());
+        let mut unprotected = 0;
+        tried.roots.read_unprotected(root.clone(), &mut |part| unprotected += part.len());
+        assert_eq!(unprotected, tried.edges().iter().map(Range::len).sum());
         tried.store(7);
         // A part of it: a stack that has become shorter.
         let part = tried.page(6).start + 8..root.end;

@@ -98,7 +98,7 @@ impl Settings {
     /// of it is in memory: in a limited heap no more than half of what the limits leave.
     pub fn latest(&self, threshold: usize, live_bytes: usize) -> usize {
         let room = self.max_bytes.min(self.soft_bytes).saturating_sub(live_bytes);
-        threshold.saturating_mul(MOST_PUT_OFF).min(room / 2).max(threshold)
+        threshold.saturating_mul(MOST_POSTPONED).min(room / 2).max(threshold)
     }
 }
 
@@ -106,7 +106,7 @@ impl Settings {
 /// threshold. Larger: fewer cycles in programs that never touch most of what they allocate, and
 /// more metadata for objects that nobody wants; more memory too, if all of it is touched
 /// afterwards.
-const MOST_PUT_OFF: usize = 8;
+const MOST_POSTPONED: usize = 8;
 
 /// How much will be in memory when `more` bytes are allocated, if as much of them is touched as of
 /// the `handed_out` bytes now, of which `resident` are in memory.

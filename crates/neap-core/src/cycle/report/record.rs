@@ -56,7 +56,7 @@ pub struct CycleRecord {
     /// The longest stop of a thread for its roots, or the first stop of the world, in a concurrent
     /// cycle; 0 otherwise.
     pub first_ns: u64,
-    /// Short stops for arming.
+    /// Short stops for protecting.
     pub short_stops: usize,
     /// The longest of them.
     pub longest_short_ns: u64,
@@ -71,7 +71,7 @@ pub struct CycleRecord {
     /// Pages scanned again in the last stop.
     pub remark_pages: usize,
     /// Finishing the last sweep and clearing marks, world running.
-    pub arm_ns: u64,
+    pub protect_ns: u64,
     /// From the first stop signal until every thread stood.
     pub stopping_ns: u64,
     /// Reading roots.
@@ -84,8 +84,8 @@ pub struct CycleRecord {
     pub ask_ns: u64,
     /// Following grey words in the last stop.
     pub remark_ns: u64,
-    /// Settling finalizers and links.
-    pub settle_ns: u64,
+    /// Processing references: finalizers, links, handles.
+    pub references_ns: u64,
     /// The whole stop; of a concurrent cycle the last one.
     pub pause_ns: u64,
     /// Markers at work.
@@ -133,8 +133,8 @@ impl CycleRecord {
             stopping_ns: self.stopping_ns,
             roots_ns: self.roots_ns,
             mark_ns: self.mark_ns,
-            settle_ns: self.settle_ns,
-            arm_ns: self.arm_ns,
+            references_ns: self.references_ns,
+            protect_ns: self.protect_ns,
             rounds: self.rounds as u64,
             preclean_pages: self.preclean_pages as u64,
             remark_pages: self.remark_pages as u64,
@@ -148,7 +148,7 @@ impl CycleRecord {
         }
     }
 
-    /// The world was stopped for so long, to arm a watch.
+    /// The world was stopped for so long, to protect a watch.
     pub fn note_short_stop(&mut self, stop_ns: u64) {
         self.short_stops += 1;
         self.short_stops_ns += stop_ns;
@@ -180,8 +180,8 @@ impl CycleRecord {
             print::message(format_args!(
                 "cycle={} kind={} pause_us={} first_us={} short_stops={} longest_short_us={} \
                  remembered_pages={} rounds={} preclean_pages={} remark_pages={} stopping_us={} \
-                 roots_us={} root_kib={} ask_us={} remark_us={} mark_us={} settle_us={} \
-                 arm_us={} markers={} threads={} allocated_kib={} live_kib={} \
+                 roots_us={} root_kib={} ask_us={} remark_us={} mark_us={} references_us={} \
+                 protect_us={} markers={} threads={} allocated_kib={} live_kib={} \
                  committed_kib={} next_kib={}",
                 self.number,
                 self.kind.name(),
@@ -199,8 +199,8 @@ impl CycleRecord {
                 us(self.ask_ns),
                 us(self.remark_ns),
                 us(self.mark_ns),
-                us(self.settle_ns),
-                us(self.arm_ns),
+                us(self.references_ns),
+                us(self.protect_ns),
                 self.markers,
                 self.mutators,
                 self.allocated_bytes >> 10,

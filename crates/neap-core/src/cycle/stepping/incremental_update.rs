@@ -114,7 +114,7 @@ fn a_watch_that_refuses_ends_in_a_scan_of_everything() {
         fn register(&mut self, _: &Range<usize>) -> Result<(), Refusal> {
             Ok(())
         }
-        fn disarm(&mut self, _: &Range<usize>) {}
+        fn unprotect(&mut self, _: &Range<usize>) {}
         fn take_written(
             &mut self,
             _: &Range<usize>,

@@ -96,7 +96,7 @@ impl Watch for Protected {
         Ok(())
     }
 
-    fn disarm(&mut self, range: &Range<usize>) {
+    fn unprotect(&mut self, range: &Range<usize>) {
         self.0.lock().unwrap().retain(|page| !range.contains(page));
     }
 
@@ -165,7 +165,7 @@ impl Program {
     fn allocate_bytes(&self, kind: Kind, bytes: usize) -> Object {
         let class = classes::class_of(bytes);
         let id = SpaceId::of(kind, class);
-        let run = self.mutator.local.run(id).unwrap();
+        let run = self.mutator.local.buffer(id).unwrap();
         loop {
             let cell = run.bump(classes::cell_bytes(class));
             if cell != 0 {

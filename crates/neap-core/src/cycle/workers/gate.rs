@@ -1,4 +1,4 @@
-//! The gate to the team of markers, and the slots of threads that assist.
+//! The gate to the markers, and the slots of threads that assist.
 //!
 //! Invariant `[cycle.inv.gate]`: after [`Gate::shut`] nobody is inside, nobody will be before it is
 //! opened again, and all that was done inside is visible. A slot belongs to one thread from

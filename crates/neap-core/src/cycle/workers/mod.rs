@@ -1,10 +1,10 @@
-//! Mark workers: threads that sleep between cycles and join the driver's team while its gate is
+//! Mark workers: threads that sleep between cycles and join the driver's markers while its gate is
 //! open; and threads of the program that mark instead of waiting for the cycle (assists).
 //!
-//! Invariant `[cycle.inv.gate]`: a worker works on a team only between passing the open gate and
+//! Invariant `[cycle.inv.gate]`: a worker marks only between passing the open gate and
 //! leaving. The driver shuts the gate when marking is done and waits until everybody has left. A
 //! worker that wakes too late finds the gate shut and sleeps again, so a late wake-up costs the
-//! pause nothing. Helpers have the team's places from 1 on, assisting threads those from the last
+//! pause nothing. Helpers have the markers' places from 1 on, assisting threads those from the last
 //! one down. The driver's functions are called by who has the driver token.
 //!
 //! # Safety
@@ -22,7 +22,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use crate::addr::PAGE_BYTES;
 use crate::heap::HEAP;
 use crate::mark::drain::Marker;
-use crate::mark::team::{MOST_MARKERS, Team};
+use crate::mark::markers::{MOST_MARKERS, Markers};
 use crate::sys::own_thread::{self, Sleeper};
 use crate::sys::{futex, map, print};
 use gate::{Gate, Slots};
@@ -36,8 +36,8 @@ const SLEEPERS: usize = 3;
 /// What workers share. Outside the library's data, since mark stacks hold words that must not be
 /// taken for roots.
 pub struct Workers {
-    team: Team,
-    /// What helpers and assisting threads pass to get to the team.
+    markers: Markers,
+    /// What helpers and assisting threads pass to get to the markers.
     gate: Gate,
     /// The places of assisting threads.
     slots: Slots<{ MOST_ASSISTS as u32 }>,
@@ -83,7 +83,7 @@ impl Workers {
     /// Nobody but a driver.
     fn new() -> Self {
         Self {
-            team: Team::new(),
+            markers: Markers::new(),
             gate: Gate::new(),
             slots: Slots::new(),
             assisting: [const { UnsafeCell::new(None) }; MOST_ASSISTS],
@@ -94,9 +94,9 @@ impl Workers {
         }
     }
 
-    /// The team.
-    pub fn team(&self) -> &Team {
-        &self.team
+    /// The markers.
+    pub fn markers(&self) -> &Markers {
+        &self.markers
     }
 
     /// Makes sure that so many helpers exist, as far as the system allows; gives how many do. Not
@@ -138,7 +138,7 @@ impl Workers {
 
     /// Follows grey words with whoever comes to help; says how many did at once, at most.
     pub fn work(&self, marker: &mut Marker<'_>) -> usize {
-        self.team.done.become_active();
+        self.markers.done.become_active();
         self.open();
         marker.work_as_driver();
         self.shut()
@@ -149,28 +149,28 @@ impl Workers {
         let inside = self.gate.enter();
         if let Some(inside) = inside {
             self.most_inside.fetch_max(inside, Relaxed);
-            self.team.enter();
+            self.markers.enter();
         }
         inside.is_some()
     }
 
     fn leave(&self) {
-        self.team.leave();
+        self.markers.leave();
         self.gate.leave();
     }
 
-    /// Marks with the team until it is done, if it is at work with the world running; false if
-    /// there was nothing to help with. On a mutator in a critical section: who stops the world
-    /// waits for it.
+    /// Marks with the markers until they are done, if they are at work with the world running;
+    /// false if there was nothing to help with. On a mutator in a critical section: who stops the
+    /// world waits for it.
     pub fn assist(&'static self) -> bool {
         let Some(slot) = self.slots.take() else { return false };
         let place = MOST_MARKERS - 1 - slot as usize;
         let entered = self.enter();
         if entered {
-            if place < self.team.members() {
+            if place < self.markers.members() {
                 // SAFETY: this thread has the slot.
                 let assisting = unsafe { &mut *self.assisting[slot as usize].get() };
-                let new = || Marker::new(&self.team, &HEAP, place);
+                let new = || Marker::new(&self.markers, &HEAP, place);
                 let marker = assisting.get_or_insert_with(new);
                 marker.work();
                 marker.report();
@@ -185,7 +185,7 @@ impl Workers {
 extern "C" fn help(place: *mut c_void) -> *mut c_void {
     let (workers, place) = (of_process(), place as usize);
     let mut seen = 0;
-    let mut marker = Marker::new(&workers.team, &HEAP, place);
+    let mut marker = Marker::new(&workers.markers, &HEAP, place);
     let sleeper = workers.sleepers.get(place - 1);
     sleeper.inspect(|sleeper| sleeper.begin());
     loop {
@@ -193,7 +193,7 @@ extern "C" fn help(place: *mut c_void) -> *mut c_void {
         sleeper.inspect(|sleeper| sleeper.woken());
         seen = workers.calls.load(Acquire);
         if workers.enter() {
-            if place < workers.team.members() {
+            if place < workers.markers.members() {
                 marker.work();
                 marker.report();
             }
@@ -202,11 +202,11 @@ extern "C" fn help(place: *mut c_void) -> *mut c_void {
     }
 }
 
-/// In the child of a `fork`: there are no helpers, and whatever the team was doing is over.
+/// In the child of a `fork`: there are no helpers, and whatever they were doing is over.
 pub fn after_fork() {
     let workers = WORKERS.load(Acquire) as *mut Workers;
     if !workers.is_null() {
-        // SAFETY: the child has one thread, and it is not marking. What the old team owns stays
+        // SAFETY: the child has one thread, and it is not marking. What they owned stays
         // mapped: a lock in it may be held for ever.
         unsafe { workers.write(Workers::new()) };
     }
@@ -220,7 +220,7 @@ mod tests {
     fn nobody_assists_while_the_gate_is_shut() {
         let workers = prepare();
         assert!(!workers.assist());
-        workers.team().begin(MOST_MARKERS, true);
+        workers.markers().begin(MOST_MARKERS, true);
         workers.open();
         assert!(workers.assist(), "the gate is open, and there is nothing to do");
         assert_eq!(workers.shut(), 1);

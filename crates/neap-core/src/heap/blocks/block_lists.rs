@@ -1,4 +1,4 @@
-//! Lists of blocks: those of a space by epoch, lane, and whether they have free cells; those of
+//! Lists of blocks: those of a space by epoch, shard, and whether they have free cells; those of
 //! large objects.
 //!
 //! Invariant `[heap.inv.lists]`: a block is in one list at most, and its header says in which. All
@@ -6,83 +6,86 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::header::{Header, LANES, Listed, NONE};
-use crate::addr::Granule;
+use super::header::{BlockList, Header, NONE, SHARDS};
+use crate::addr::Frame;
 
 /// A doubly linked list of blocks through their headers.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     first: u32,
     last: u32,
-    kind: Listed,
+    kind: BlockList,
 }
 
 impl List {
     /// An empty list whose members say that they are in `kind`.
-    pub const fn new(kind: Listed) -> Self {
+    pub const fn new(kind: BlockList) -> Self {
         Self { first: NONE, last: NONE, kind }
     }
 
     /// The first block.
-    pub fn first(&self) -> Option<Granule> {
-        (self.first != NONE).then_some(Granule(self.first))
+    pub fn first(&self) -> Option<Frame> {
+        (self.first != NONE).then_some(Frame(self.first))
     }
 
     /// Appends a block that is in no list.
-    pub fn push<'h>(&mut self, block: Granule, header: impl Fn(Granule) -> &'h Header) {
+    pub fn push<'h>(&mut self, block: Frame, header: impl Fn(Frame) -> &'h Header) {
         let its = header(block);
-        debug_assert_eq!(its.listed(), Listed::No);
+        debug_assert_eq!(its.list(), BlockList::No);
         its.next.store(NONE, Relaxed);
         its.previous.store(self.last, Relaxed);
-        its.listed.store(self.kind as u8, Relaxed);
+        its.list.store(self.kind as u8, Relaxed);
         match self.last {
             NONE => self.first = block.0,
-            last => header(Granule(last)).next.store(block.0, Relaxed),
+            last => header(Frame(last)).next.store(block.0, Relaxed),
         }
         self.last = block.0;
     }
 
     /// Takes a member out.
-    pub fn remove<'h>(&mut self, block: Granule, header: impl Fn(Granule) -> &'h Header) {
+    pub fn remove<'h>(&mut self, block: Frame, header: impl Fn(Frame) -> &'h Header) {
         let its = header(block);
-        debug_assert_eq!(its.listed(), self.kind);
+        debug_assert_eq!(its.list(), self.kind);
         let (previous, next) = (its.previous.load(Relaxed), its.next.load(Relaxed));
         match previous {
             NONE => self.first = next,
-            previous => header(Granule(previous)).next.store(next, Relaxed),
+            previous => header(Frame(previous)).next.store(next, Relaxed),
         }
         match next {
             NONE => self.last = previous,
-            next => header(Granule(next)).previous.store(previous, Relaxed),
+            next => header(Frame(next)).previous.store(previous, Relaxed),
         }
-        its.listed.store(Listed::No as u8, Relaxed);
+        its.list.store(BlockList::No as u8, Relaxed);
     }
 
     /// Takes the first member out.
-    pub fn pop<'h>(&mut self, header: impl Fn(Granule) -> &'h Header) -> Option<Granule> {
+    pub fn pop<'h>(&mut self, header: impl Fn(Frame) -> &'h Header) -> Option<Frame> {
         let first = self.first()?;
         self.remove(first, header);
         Some(first)
     }
 }
 
-/// The blocks of a space by epoch (index 0 even, 1 odd) and lane.
+/// The blocks of a space by epoch (index 0 even, 1 odd) and shard.
 #[derive(Clone, Copy)]
 pub struct Lists {
     /// Without free cells that are not some thread's.
-    used: [[List; LANES]; 2],
+    used: [[List; SHARDS]; 2],
     /// With free cells that no thread holds.
-    partial: [[List; LANES]; 2],
+    partial: [[List; SHARDS]; 2],
 }
 
 impl Lists {
     /// All empty.
     pub const fn new() -> Self {
         Self {
-            used: [[List::new(Listed::UsedEven); LANES], [List::new(Listed::UsedOdd); LANES]],
+            used: [
+                [List::new(BlockList::UsedEven); SHARDS],
+                [List::new(BlockList::UsedOdd); SHARDS],
+            ],
             partial: [
-                [List::new(Listed::PartialEven); LANES],
-                [List::new(Listed::PartialOdd); LANES],
+                [List::new(BlockList::PartialEven); SHARDS],
+                [List::new(BlockList::PartialOdd); SHARDS],
             ],
         }
     }
@@ -91,45 +94,45 @@ impl Lists {
     pub fn push_used<'h>(
         &mut self,
         epoch: usize,
-        block: Granule,
-        header: impl Fn(Granule) -> &'h Header,
+        block: Frame,
+        header: impl Fn(Frame) -> &'h Header,
     ) {
-        self.used[epoch][header(block).lane()].push(block, header);
+        self.used[epoch][header(block).shard()].push(block, header);
     }
 
     /// Appends a block to those of `epoch` that have some, from its first cell on.
     pub fn push_partial<'h>(
         &mut self,
         epoch: usize,
-        block: Granule,
-        header: impl Fn(Granule) -> &'h Header,
+        block: Frame,
+        header: impl Fn(Frame) -> &'h Header,
     ) {
         header(block).set_cursor(0);
-        self.partial[epoch][header(block).lane()].push(block, header);
+        self.partial[epoch][header(block).shard()].push(block, header);
     }
 
     /// Takes a block with free cells out.
     pub fn pop_partial<'h>(
         &mut self,
         epoch: usize,
-        lane: usize,
-        header: impl Fn(Granule) -> &'h Header,
-    ) -> Option<Granule> {
-        self.partial[epoch][lane].pop(header)
+        shard: usize,
+        header: impl Fn(Frame) -> &'h Header,
+    ) -> Option<Frame> {
+        self.partial[epoch][shard].pop(header)
     }
 
     /// Takes any block of `epoch` out.
     pub fn pop<'h>(
         &mut self,
         epoch: usize,
-        lane: usize,
-        header: impl Fn(Granule) -> &'h Header,
-    ) -> Option<Granule> {
-        self.pop_partial(epoch, lane, &header).or_else(|| self.used[epoch][lane].pop(&header))
+        shard: usize,
+        header: impl Fn(Frame) -> &'h Header,
+    ) -> Option<Frame> {
+        self.pop_partial(epoch, shard, &header).or_else(|| self.used[epoch][shard].pop(&header))
     }
 
     /// A block of `epoch`.
-    pub fn first(&self, epoch: usize) -> Option<Granule> {
+    pub fn first(&self, epoch: usize) -> Option<Frame> {
         self.of(epoch).find_map(List::first)
     }
 
@@ -149,14 +152,14 @@ impl Lists {
     }
 
     /// Takes a member out of the list that it says it is in.
-    pub fn remove<'h>(&mut self, block: Granule, header: impl Fn(Granule) -> &'h Header) {
-        let lane = header(block).lane();
-        let list = match header(block).listed() {
-            Listed::UsedEven => &mut self.used[0][lane],
-            Listed::UsedOdd => &mut self.used[1][lane],
-            Listed::PartialEven => &mut self.partial[0][lane],
-            Listed::PartialOdd => &mut self.partial[1][lane],
-            Listed::No | Listed::Frozen => {
+    pub fn remove<'h>(&mut self, block: Frame, header: impl Fn(Frame) -> &'h Header) {
+        let shard = header(block).shard();
+        let list = match header(block).list() {
+            BlockList::UsedEven => &mut self.used[0][shard],
+            BlockList::UsedOdd => &mut self.used[1][shard],
+            BlockList::PartialEven => &mut self.partial[0][shard],
+            BlockList::PartialOdd => &mut self.partial[1][shard],
+            BlockList::No | BlockList::Frozen => {
                 unreachable!("a block in no list of its space is not looked for there")
             }
         };
@@ -177,17 +180,17 @@ mod tests {
     #[test]
     fn lists_keep_order_and_allow_removal_anywhere() {
         let headers: [Header; 4] = core::array::from_fn(|_| Header::zeroed());
-        let header = |granule: Granule| &headers[granule.0 as usize];
-        let mut list = List::new(Listed::PartialOdd);
+        let header = |frame: Frame| &headers[frame.0 as usize];
+        let mut list = List::new(BlockList::PartialOdd);
         for index in 0..4 {
-            list.push(Granule(index), header);
+            list.push(Frame(index), header);
         }
-        list.remove(Granule(2), header);
-        list.remove(Granule(0), header);
-        list.remove(Granule(3), header);
-        assert_eq!(header(Granule(1)).listed(), Listed::PartialOdd);
-        assert_eq!(list.pop(header), Some(Granule(1)));
+        list.remove(Frame(2), header);
+        list.remove(Frame(0), header);
+        list.remove(Frame(3), header);
+        assert_eq!(header(Frame(1)).list(), BlockList::PartialOdd);
+        assert_eq!(list.pop(header), Some(Frame(1)));
         assert_eq!(list.pop(header), None);
-        assert_eq!(header(Granule(1)).listed(), Listed::No);
+        assert_eq!(header(Frame(1)).list(), BlockList::No);
     }
 }

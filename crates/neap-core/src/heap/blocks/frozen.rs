@@ -12,7 +12,7 @@ use super::block_lists::List;
 use super::header::State;
 use crate::heap::Heap;
 use crate::heap::spaces::Inner;
-use crate::heap::spaces::large::ListedLast;
+use crate::heap::spaces::large::BlockListLast;
 
 impl Inner {
     /// Freezes every block that holds objects and that no thread takes cells from; all are swept.
@@ -20,14 +20,14 @@ impl Inner {
     pub fn freeze(&mut self, heap: &Heap) -> usize {
         debug_assert!(self.is_swept(), "[heap.inv.frozen] allocation bits say what is alive");
         let epoch = self.epoch;
-        self.granules.forget_all_inward();
+        self.frames.forget_all_closed();
         for space in 0..self.spaces.len() {
             let lists = self.spaces[space].lists;
             for list in lists.of(epoch) {
                 self.freeze_list(heap, *list);
             }
         }
-        self.listed_last = ListedLast::new();
+        self.listed_last = BlockListLast::new();
         let large = self.large;
         large.of(epoch).for_each(|list| self.freeze_list(heap, *list));
         heap.state.frozen_bytes.load(Relaxed)
@@ -35,7 +35,7 @@ impl Inner {
 
     /// Freezes the blocks of a list as it is now.
     fn freeze_list(&mut self, heap: &Heap, list: List) {
-        let header = |granule| heap.header(granule);
+        let header = |frame| heap.header(frame);
         let mut next = list.first();
         while let Some(block) = next {
             let its = header(block);
@@ -62,9 +62,9 @@ impl Inner {
 
     /// Makes every frozen block one like others: the next cycle finds out what of it is alive.
     pub fn unfreeze(&mut self, heap: &Heap) {
-        let header = |granule| heap.header(granule);
+        let header = |frame| heap.header(frame);
         let epoch = self.epoch;
-        self.granules.forget_all_inward();
+        self.frames.forget_all_closed();
         while let Some(block) = self.frozen.pop(header) {
             let its = header(block);
             if its.state() == State::Large {
@@ -86,8 +86,8 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::addr::{CellIndex, Granule};
-    use crate::heap::blocks::header::{Listed, NO_LAYOUT};
+    use crate::addr::{CellIndex, Frame};
+    use crate::heap::blocks::header::{BlockList, NO_LAYOUT};
     use crate::heap::kind::Kind;
     use crate::heap::spaces::{Search, SpaceId};
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     /// A block with its first `live` cells allocated, that no thread holds.
-    fn block(heap: &Heap, live: u32) -> Granule {
+    fn block(heap: &Heap, live: u32) -> Frame {
         let block = heap.inner().fresh_block(heap, SPACE, 0, true).unwrap();
         heap.bits(block).set_range(0..live, false, true, true);
         heap.header(block).let_go();
@@ -108,10 +108,10 @@ mod tests {
         block
     }
 
-    fn large(heap: &Heap) -> Granule {
+    fn large(heap: &Heap) -> Frame {
         let mut inner = heap.inner();
         let (block, _) = inner.large_block(heap, Kind::Leaf, NO_LAYOUT, 50_000, true).unwrap();
-        inner.bear_large(heap, block);
+        inner.publish_large(heap, block);
         block
     }
 
@@ -137,7 +137,7 @@ mod tests {
         heap.inner().unfreeze(&heap);
         heap.verify().unwrap();
         cycle_without_roots(&heap);
-        assert_eq!(heap.inner().granules.taken(), 0);
+        assert_eq!(heap.inner().frames.taken(), 0);
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
             Search::Found(other) if other != partial
         ));
         heap.inner().unfreeze(&heap);
-        assert_eq!(heap.header(full).listed(), Listed::UsedEven);
+        assert_eq!(heap.header(full).list(), BlockList::UsedEven);
         assert_eq!(heap.inner().search(&heap, SPACE, 0, true), Search::Found(partial));
         assert!(heap.bits(partial).is_marked(CellIndex(4)));
     }
@@ -177,7 +177,7 @@ mod tests {
         let held = heap.inner().fresh_block(&heap, SPACE, 0, true).unwrap();
         let empty = block(&heap, 0);
         assert_eq!(heap.inner().freeze(&heap), 0);
-        assert_eq!(heap.header(held).listed(), Listed::UsedEven);
+        assert_eq!(heap.header(held).list(), BlockList::UsedEven);
         assert_eq!(heap.header(empty).state(), State::Free);
         heap.verify().unwrap();
     }

@@ -1,4 +1,4 @@
-//! The header of a block: one cache line per granule, outside the heap, found by arithmetic.
+//! The header of a block: one cache line per frame, outside the heap, found by arithmetic.
 //!
 //! Invariant `[heap.inv.header]`: a header's shape is complete before its state says that there is
 //! a block, and the state says so before any address in the block reaches a program. The shape
@@ -6,23 +6,23 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
-use crate::addr::Granule;
+use crate::addr::Frame;
 use crate::heap::kind::Scan;
 
-/// Each thread takes blocks that its own lane used before, as long as there are any: their memory,
-/// headers and bits are in the caches of its processor or near it. Larger: more threads have a lane
-/// of their own; smaller: fewer lists to search.
-pub const LANES: usize = 4;
+/// Each thread takes blocks that its own shard used before, as long as there are any: their memory,
+/// headers and bits are in the caches of its processor or near it. Larger: more threads have a
+/// shard of their own; smaller: fewer lists to search.
+pub const SHARDS: usize = 4;
 
-/// What a granule is; of further granules of a block see [`super::further`].
+/// What a frame is; of further frames of a block see [`super::block_offsets`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
-    /// The first granule of no block.
+    /// The first frame of no block.
     Free = 0,
-    /// The first granule of a block of cells.
+    /// The first frame of a block of cells.
     Small = 1,
-    /// The first granule of a single object with pages of its own.
+    /// The first frame of a single object with pages of its own.
     Large = 2,
 }
 
@@ -31,7 +31,7 @@ pub enum State {
 /// follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Listed {
+pub enum BlockList {
     /// None.
     No = 0,
     /// In use, swept in an even epoch; no free cells that are not some thread's.
@@ -51,25 +51,25 @@ pub const NONE: u32 = u32::MAX;
 /// No layout.
 pub const NO_LAYOUT: u32 = u32::MAX;
 
-/// One granule's header. Fields are atomics because markers read them while mutators make other
+/// One frame's header. Fields are atomics because markers read them while mutators make other
 /// blocks; the state orders them.
 #[repr(C, align(64))]
 pub struct Header {
     state: AtomicU8,
     scan: AtomicU8,
     uncollectable: AtomicU8,
-    pub(in crate::heap) listed: AtomicU8,
-    /// Granules of the block.
+    pub(in crate::heap) list: AtomicU8,
+    /// Frames of the block.
     span: AtomicU32,
     /// Cells in the block; 1 for a large object.
     cells: AtomicU32,
     layout: AtomicU32,
     /// Of a large object its bits, as [`crate::heap::bits`] has them: whoever needs them has this
     /// line at hand. Of a block of cells two pairs of 32 bits, the lower first: ⌈2³² / cell bytes⌉
-    /// and the space; the cell where the search for the next free run goes on and, while a thread
-    /// holds the block, the one that it took with it and uses after it, [`NONE`] if none. The
-    /// second pair is written by the thread that holds the block, or under the heap's lock while
-    /// none does.
+    /// and the space; the cell where the search for the next free buffer goes on and, while a
+    /// thread holds the block, the one that it took with it and uses after it, [`NONE`] if none.
+    /// The second pair is written by the thread that holds the block, or under the heap's lock
+    /// while none does.
     own: [AtomicU64; 2],
     /// Bytes of a cell; for a large object its pages.
     cell_bytes: AtomicUsize,
@@ -82,7 +82,7 @@ pub struct Header {
     /// Of a large object: one that was listed some places later, which the sweep fetches, [`NONE`]
     /// if none. A guess: it may have ended since. Under the heap's lock.
     pub(in crate::heap) ahead: AtomicU32,
-    /// 1 while a thread takes runs from it.
+    /// 1 while a thread takes buffers from it.
     pub held: AtomicU8,
     /// 1 if the block's free cells are known to read as zero; cleared by the heap when it is swept.
     pub fresh: AtomicU8,
@@ -90,7 +90,7 @@ pub struct Header {
     pub(in crate::heap) has_marks: AtomicU8,
     /// Which of the lists of its space it is put into; written under the heap's lock while it is in
     /// none.
-    lane: AtomicU8,
+    shard: AtomicU8,
 }
 
 /// What [`Header::form`] makes of a block.
@@ -102,8 +102,8 @@ pub struct Form {
     pub scan: Scan,
     /// Whether they live until freed.
     pub uncollectable: bool,
-    /// Granules.
-    pub granules: u32,
+    /// Frames.
+    pub frames: u32,
     /// As in [`crate::heap::classes::Class`]; 0 for a large object.
     pub reciprocal: u32,
     /// Cells.
@@ -144,7 +144,7 @@ impl Header {
         requested: usize,
         /// Layout or [`NO_LAYOUT`].
         layout: u32,
-        /// Granules of the block.
+        /// Frames of the block.
         span: u32,
     }
 
@@ -159,7 +159,7 @@ impl Header {
         high(self.own[0].load(Relaxed))
     }
 
-    /// The cell of a block of cells where the search for the next free run goes on.
+    /// The cell of a block of cells where the search for the next free buffer goes on.
     pub fn cursor(&self) -> u32 {
         self.own[1].load(Relaxed) as u32
     }
@@ -182,7 +182,7 @@ impl Header {
             state: AtomicU8::new(0),
             scan: AtomicU8::new(0),
             uncollectable: AtomicU8::new(0),
-            listed: AtomicU8::new(0),
+            list: AtomicU8::new(0),
             span: AtomicU32::new(0),
             cells: AtomicU32::new(0),
             layout: AtomicU32::new(0),
@@ -195,11 +195,11 @@ impl Header {
             held: AtomicU8::new(0),
             fresh: AtomicU8::new(0),
             has_marks: AtomicU8::new(0),
-            lane: AtomicU8::new(0),
+            shard: AtomicU8::new(0),
         }
     }
 
-    /// What the granule is; what it says is seen complete.
+    /// What the frame is; what it says is seen complete.
     #[inline(always)]
     pub fn state(&self) -> State {
         match self.state.load(Acquire) {
@@ -225,12 +225,12 @@ impl Header {
         self.uncollectable.load(Relaxed) != 0
     }
 
-    /// Makes it the first granule of a block. Called under the heap's lock.
+    /// Makes it the first frame of a block. Called under the heap's lock.
     pub fn form(&self, form: &Form) {
         self.scan.store(form.scan as u8, Relaxed);
         self.uncollectable.store(form.uncollectable as u8, Relaxed);
-        self.listed.store(Listed::No as u8, Relaxed);
-        self.span.store(form.granules, Relaxed);
+        self.list.store(BlockList::No as u8, Relaxed);
+        self.span.store(form.frames, Relaxed);
         self.cells.store(form.cells, Relaxed);
         self.own[0].store(pair(form.reciprocal, form.space), Relaxed);
         self.own[1].store(if form.state == State::Large { 0 } else { pair(0, NONE) }, Relaxed);
@@ -241,7 +241,7 @@ impl Header {
         self.previous.store(NONE, Relaxed);
         self.ahead.store(NONE, Relaxed);
         self.held.store(0, Relaxed);
-        self.lane.store(0, Relaxed);
+        self.shard.store(0, Relaxed);
         self.fresh.store(form.fresh as u8, Relaxed);
         self.has_marks.store(0, Relaxed);
         self.state.store(form.state as u8, Release);
@@ -252,71 +252,71 @@ impl Header {
         self.state.store(State::Free as u8, Release);
     }
 
-    /// A large object that grew or shrank within its granules, or whose request became known.
+    /// A large object that grew or shrank within its frames, or whose request became known.
     pub fn set_large_size(&self, requested: usize, cell_bytes: usize) {
         self.requested.store(requested, Relaxed);
         self.cell_bytes.store(cell_bytes, Relaxed);
     }
 
-    /// A large object that took or gave granules at its end.
-    pub fn set_large_span(&self, granules: u32) {
-        self.span.store(granules, Relaxed);
+    /// A large object that took or gave frames at its end.
+    pub fn set_large_span(&self, frames: u32) {
+        self.span.store(frames, Relaxed);
     }
 
-    /// Holds it for a thread of `lane` that will take runs from it, from its first cell on. It is
-    /// in no list.
-    pub fn hold(&self, lane: usize) {
-        self.lane.store(lane as u8, Relaxed);
+    /// Holds it for a thread of `shard` that will take buffers from it, from its first cell on. It
+    /// is in no list.
+    pub fn hold(&self, shard: usize) {
+        self.shard.store(shard as u8, Relaxed);
         self.own[1].store(pair(0, NONE), Relaxed);
         self.held.store(1, Relaxed);
     }
 
     /// Lets it go; gives the block that its thread holds after it. Release: who finds the block let
-    /// go finds the bits of its runs set.
-    pub fn let_go(&self) -> Option<Granule> {
+    /// go finds the bits of its buffers set.
+    pub fn let_go(&self) -> Option<Frame> {
         let follower = self.follower();
         self.held.store(0, Release);
         follower
     }
 
     /// The block that its thread uses after it.
-    pub fn follower(&self) -> Option<Granule> {
+    pub fn follower(&self) -> Option<Frame> {
         let follower = high(self.own[1].load(Relaxed));
-        (follower != NONE).then_some(Granule(follower))
+        (follower != NONE).then_some(Frame(follower))
     }
 
-    /// The lane that held it last, below [`LANES`].
-    pub fn lane(&self) -> usize {
-        self.lane.load(Relaxed) as usize % LANES
+    /// The shard that held it last, below [`SHARDS`].
+    pub fn shard(&self) -> usize {
+        self.shard.load(Relaxed) as usize % SHARDS
     }
 
     /// Its thread uses `follower` after it.
-    pub fn follow_with(&self, follower: Granule) {
+    pub fn follow_with(&self, follower: Frame) {
         self.own[1].store(pair(self.cursor(), follower.0), Relaxed);
     }
 
     /// The block after it in its list. Under the heap's lock.
-    pub fn next(&self) -> Option<Granule> {
+    pub fn next(&self) -> Option<Frame> {
         let next = self.next.load(Relaxed);
-        (next != NONE).then_some(Granule(next))
+        (next != NONE).then_some(Frame(next))
     }
 
     /// The list it is in. Meaningful under the heap's lock; elsewhere a hint.
-    pub fn listed(&self) -> Listed {
-        match self.listed.load(Relaxed) {
-            0 => Listed::No,
-            1 => Listed::UsedEven,
-            2 => Listed::UsedOdd,
-            3 => Listed::PartialEven,
-            4 => Listed::PartialOdd,
-            _ => Listed::Frozen,
+    pub fn list(&self) -> BlockList {
+        match self.list.load(Relaxed) {
+            0 => BlockList::No,
+            1 => BlockList::UsedEven,
+            2 => BlockList::UsedOdd,
+            3 => BlockList::PartialEven,
+            4 => BlockList::PartialOdd,
+            _ => BlockList::Frozen,
         }
     }
 
-    /// Whether its objects are permanent. Settled while a cycle is under way.
+    /// Whether its objects are permanent. Decided while a cycle is under way.
     #[inline]
     pub fn is_frozen(&self) -> bool {
-        self.listed.load(Relaxed) == Listed::Frozen as u8
+        self.list.load(Relaxed) == BlockList::Frozen as u8
     }
 }
 

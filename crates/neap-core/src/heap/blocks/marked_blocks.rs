@@ -1,15 +1,15 @@
-//! Which blocks hold marked objects: a bit for each granule that begins one, so that what a cycle
+//! Which blocks hold marked objects: a bit for each frame that begins one, so that what a cycle
 //! has to scan again is found without looking at every block.
 //!
 //! Invariant `[heap.inv.marked-blocks]`: when a cell of a block is marked, the block's flag and bit
 //! are set, or being set by the thread that marked it; both are read as certain with the world
 //! stopped and the markers done. The flag in the header, which a marker has at hand, keeps the
 //! shared bits from being written for each object. Set by markers and by threads that are handed
-//! marked runs, cleared under the heap's lock or while nothing is marked.
+//! marked buffers, cleared under the heap's lock or while nothing is marked.
 //!
 //! # Safety
 //!
-//! Makes a reference to a word of the bitmap. The bits of committed granules are mapped, valid when
+//! Makes a reference to a word of the bitmap. The bits of committed frames are mapped, valid when
 //! zeroed and never unmapped, and all access is atomic.
 
 #![allow(unsafe_code)]
@@ -17,11 +17,11 @@
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use super::header::Header;
-use crate::addr::{CHUNK_BYTES, CHUNK_GRANULES, Granule};
+use crate::addr::{CHUNK_BYTES, CHUNK_FRAMES, Frame};
 use crate::heap::Heap;
 
 /// Bytes of bits for a chunk.
-pub(in crate::heap) const BYTES_PER_CHUNK: usize = CHUNK_GRANULES / 8;
+pub(in crate::heap) const BYTES_PER_CHUNK: usize = CHUNK_FRAMES / 8;
 const WORDS_PER_CHUNK: usize = BYTES_PER_CHUNK / 8;
 
 /// The bits of all chunks, outside the heap.
@@ -30,30 +30,30 @@ pub(in crate::heap) struct MarkedBlocks(pub(in crate::heap) usize);
 
 impl MarkedBlocks {
     #[inline(always)]
-    fn word(self, granule: Granule) -> &'static AtomicU64 {
-        // SAFETY: the bits of committed granules are mapped, valid when zeroed, and never unmapped.
-        unsafe { &*(self.0 as *const AtomicU64).add(granule.0 as usize / 64) }
+    fn word(self, frame: Frame) -> &'static AtomicU64 {
+        // SAFETY: the bits of committed frames are mapped, valid when zeroed, and never unmapped.
+        unsafe { &*(self.0 as *const AtomicU64).add(frame.0 as usize / 64) }
     }
 
     #[cold]
-    fn set(self, block: Granule) {
+    fn set(self, block: Frame) {
         self.word(block).fetch_or(1 << (block.0 % 64), Relaxed);
     }
 
-    fn clear(self, block: Granule) {
+    fn clear(self, block: Frame) {
         self.word(block).fetch_and(!(1 << (block.0 % 64)), Relaxed);
     }
 
     fn of_chunk(self, chunk: usize) -> u128 {
-        let first = Granule((chunk * CHUNK_GRANULES) as u32);
+        let first = Frame((chunk * CHUNK_FRAMES) as u32);
         let low = self.word(first).load(Relaxed) as u128;
-        let high = self.word(first.add(CHUNK_GRANULES / WORDS_PER_CHUNK)).load(Relaxed) as u128;
+        let high = self.word(first.add(CHUNK_FRAMES / WORDS_PER_CHUNK)).load(Relaxed) as u128;
         low | high << 64
     }
 
     /// See [`Heap::note_marked`].
     #[inline(always)]
-    pub(in crate::heap) fn note(self, block: Granule, header: &Header) {
+    pub(in crate::heap) fn note(self, block: Frame, header: &Header) {
         if header.has_marks.load(Relaxed) == 0 {
             header.has_marks.store(1, Relaxed);
             self.set(block);
@@ -64,36 +64,34 @@ impl MarkedBlocks {
 impl Heap {
     /// A cell of the block was marked, or is about to be.
     #[inline(always)]
-    pub fn note_marked(&self, block: Granule, header: &Header) {
+    pub fn note_marked(&self, block: Frame, header: &Header) {
         MarkedBlocks(self.marked_blocks.load(Relaxed)).note(block, header);
     }
 
-    /// The granules of a chunk that begin blocks with marked objects.
+    /// The frames of a chunk that begin blocks with marked objects.
     pub fn marked_in_chunk(&self, chunk: usize) -> u128 {
         MarkedBlocks(self.marked_blocks.load(Relaxed)).of_chunk(chunk)
     }
 
-    /// All granules of the blocks of a chunk that `firsts` are the first ones of; those of the last
+    /// All frames of the blocks of a chunk that `firsts` are the first ones of; those of the last
     /// block in the following chunks are `carried` to their calls.
-    pub fn granules_of_blocks(&self, chunk: usize, firsts: u128, carried: &mut usize) -> u128 {
-        let here =
-            |count: usize| if count >= CHUNK_GRANULES { u128::MAX } else { (1 << count) - 1 };
-        let mut granules = here(*carried);
-        *carried = carried.saturating_sub(CHUNK_GRANULES);
+    pub fn frames_of_blocks(&self, chunk: usize, firsts: u128, carried: &mut usize) -> u128 {
+        let here = |count: usize| if count >= CHUNK_FRAMES { u128::MAX } else { (1 << count) - 1 };
+        let mut frames = here(*carried);
+        *carried = carried.saturating_sub(CHUNK_FRAMES);
         let mut left = firsts;
         while left != 0 {
             let place = left.trailing_zeros() as usize;
             left &= left - 1;
-            let span =
-                self.header(Granule((chunk * CHUNK_GRANULES + place) as u32)).span() as usize;
-            granules |= here(span) << place;
-            *carried += (place + span).saturating_sub(CHUNK_GRANULES);
+            let span = self.header(Frame((chunk * CHUNK_FRAMES + place) as u32)).span() as usize;
+            frames |= here(span) << place;
+            *carried += (place + span).saturating_sub(CHUNK_FRAMES);
         }
-        granules
+        frames
     }
 
     /// No cell of the block is marked.
-    pub(in crate::heap) fn forget_marked(&self, block: Granule) {
+    pub(in crate::heap) fn forget_marked(&self, block: Frame) {
         let flag = &self.header(block).has_marks;
         if flag.load(Relaxed) != 0 {
             flag.store(0, Relaxed);
@@ -105,7 +103,7 @@ impl Heap {
     /// marked.
     pub fn clear_marks(&self) {
         self.state.marks.fetch_or(1, AcqRel);
-        let clear = |block: Granule| {
+        let clear = |block: Frame| {
             let header = self.header(block);
             if !header.is_frozen() {
                 self.bits(block).clear_marks(header.cells());
@@ -118,7 +116,7 @@ impl Heap {
         for chunk in 0..self.committed() / CHUNK_BYTES {
             let mut left = self.marked_in_chunk(chunk);
             while left != 0 {
-                clear(Granule((chunk * CHUNK_GRANULES) as u32 + left.trailing_zeros()));
+                clear(Frame((chunk * CHUNK_FRAMES) as u32 + left.trailing_zeros()));
                 left &= left - 1;
             }
         }
@@ -146,13 +144,13 @@ mod tests {
             heap.note_marked(block, heap.header(block));
             heap.view().note_marked(block, heap.header(block));
         }
-        let bit = |block: Granule| 1_u128 << block.in_chunk();
+        let bit = |block: Frame| 1_u128 << block.in_chunk();
         assert_eq!(heap.marked_in_chunk(0), bit(blocks[3]) | bit(blocks[70]) | bit(blocks[99]));
         let mut inner = heap.inner();
         heap.dissolve_block(&mut inner, blocks[70]);
         drop(inner);
         assert_eq!(heap.marked_in_chunk(0), bit(blocks[3]) | bit(blocks[99]));
-        assert_eq!(heap.granules_of_blocks(0, bit(blocks[3]), &mut 2), bit(blocks[3]) | 0b11);
+        assert_eq!(heap.frames_of_blocks(0, bit(blocks[3]), &mut 2), bit(blocks[3]) | 0b11);
         heap.clear_marks();
         assert_eq!(
             (heap.marked_in_chunk(0), heap.bits(blocks[3]).is_marked(CellIndex(2))),

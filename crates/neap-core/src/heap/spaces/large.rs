@@ -6,8 +6,8 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::Inner;
-use crate::addr::{GRANULE_BYTES, Granule, PAGE_BYTES, round_up};
-use crate::heap::blocks::header::{Form, Listed, NO_LAYOUT, NONE, State};
+use crate::addr::{FRAME_BYTES, Frame, PAGE_BYTES, round_up};
+use crate::heap::blocks::header::{BlockList, Form, NO_LAYOUT, NONE, State};
 use crate::heap::kind::Kind;
 use crate::heap::layout::LayoutId;
 use crate::heap::{Heap, Refused};
@@ -18,19 +18,19 @@ use crate::heap::{Heap, Refused};
 const AHEAD: usize = 8;
 
 /// The blocks that were listed last.
-pub struct ListedLast {
+pub struct BlockListLast {
     blocks: [u32; AHEAD],
     next: usize,
 }
 
-impl ListedLast {
+impl BlockListLast {
     /// None.
     pub const fn new() -> Self {
         Self { blocks: [NONE; AHEAD], next: 0 }
     }
 
     /// Puts a block in the place of the one that was listed [`AHEAD`] before it; gives that one.
-    fn exchange(&mut self, block: Granule) -> u32 {
+    fn exchange(&mut self, block: Frame) -> u32 {
         let before = core::mem::replace(&mut self.blocks[self.next], block.0);
         self.next = (self.next + 1) % AHEAD;
         before
@@ -47,21 +47,21 @@ impl Inner {
         layout: u32,
         requested: usize,
         may_grow: bool,
-    ) -> Result<(Granule, bool), Refused> {
+    ) -> Result<(Frame, bool), Refused> {
         let cell_bytes = round_up(requested, PAGE_BYTES).ok_or(Refused::System)?;
         let scan = match layout {
             NO_LAYOUT => kind.scan(),
             layout => heap.layouts.scan(LayoutId(layout)),
         };
-        let granules = cell_bytes.div_ceil(GRANULE_BYTES);
-        let taken = heap.take_granules(self, granules, scan, may_grow)?;
+        let frames = cell_bytes.div_ceil(FRAME_BYTES);
+        let taken = heap.take_frames(self, frames, scan, may_grow)?;
         heap.form_block(
             taken.first,
             &Form {
                 state: State::Large,
                 scan,
                 uncollectable: kind.is_uncollectable(),
-                granules: granules as u32,
+                frames: frames as u32,
                 reciprocal: 0,
                 cells: 1,
                 cell_bytes,
@@ -73,38 +73,38 @@ impl Inner {
         );
         self.large_uncollectable += kind.is_uncollectable() as usize;
         // The next one mostly comes to lie there.
-        heap.prefetch_large(taken.first.add(granules));
+        heap.prefetch_large(taken.first.add(frames));
         Ok((taken.first, taken.fresh))
     }
 
     /// Makes a block from [`Inner::large_block`] an object: from now on it is swept like all
     /// others.
-    pub fn bear_large(&mut self, heap: &Heap, block: Granule) {
+    pub fn publish_large(&mut self, heap: &Heap, block: Frame) {
         self.list_large(heap, block);
         let header = heap.header(block);
         let black = heap.state.is_born_marked(header.is_uncollectable());
         if black {
             heap.note_marked(block, header);
         }
-        heap.bits(block).bear_only(black);
+        heap.bits(block).publish_only(black);
     }
 
-    fn list_large(&mut self, heap: &Heap, block: Granule) {
+    fn list_large(&mut self, heap: &Heap, block: Frame) {
         let epoch = self.epoch;
-        self.large.push_used(epoch, block, |granule| heap.header(granule));
+        self.large.push_used(epoch, block, |frame| heap.header(frame));
         let before = self.listed_last.exchange(block);
         if before != NONE {
-            heap.header(Granule(before)).ahead.store(block.0, Relaxed);
+            heap.header(Frame(before)).ahead.store(block.0, Relaxed);
         }
     }
 
     /// Ends a large object; gives the bytes freed.
-    pub fn free_large(&mut self, heap: &Heap, block: Granule) -> usize {
-        let header = |granule| heap.header(granule);
-        match heap.header(block).listed() {
-            Listed::Frozen => {
+    pub fn free_large(&mut self, heap: &Heap, block: Frame) -> usize {
+        let header = |frame| heap.header(frame);
+        match heap.header(block).list() {
+            BlockList::Frozen => {
                 // Pointers to it lead to whatever lies there next.
-                self.granules.forget_all_inward();
+                self.frames.forget_all_closed();
                 self.frozen.remove(block, header);
             }
             _ => self.large.remove(block, header),
@@ -114,12 +114,12 @@ impl Inner {
 
     /// Sweeps some large objects; true when there is nothing left to sweep.
     pub(super) fn sweep_large(&mut self, heap: &Heap, most: usize) -> bool {
-        let header = |granule| heap.header(granule);
+        let header = |frame| heap.header(frame);
         for _ in 0..most {
             let Some(block) = self.large.pop(1 - self.epoch, 0, header) else { return true };
             let ahead = heap.header(block).ahead.load(Relaxed);
             if ahead != NONE {
-                heap.prefetch_large(Granule(ahead));
+                heap.prefetch_large(Frame(ahead));
             }
             if heap.bits(block).sweep(1) == 0 {
                 heap.dissolve_block(self, block);

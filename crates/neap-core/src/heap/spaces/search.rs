@@ -1,41 +1,41 @@
-//! Finding blocks with free cells for a thread: of its own lane first, and several at once for who
+//! Finding blocks with free cells for a thread: of its own shard first, and several at once for who
 //! comes often.
 //!
 //! Invariant: as `[heap.inv.lists]`; a block that is found is held by the thread that asked, and in
-//! the list of the blocks in use. Under the heap's lock, for a thread that refills a run.
+//! the list of the blocks in use. Under the heap's lock, for a thread that refills a buffer.
 
 use super::{Inner, SWEEP_STEP, Search, SpaceId};
-use crate::addr::{GRANULE_BYTES, Granule};
-use crate::heap::blocks::header::LANES;
+use crate::addr::{FRAME_BYTES, Frame};
+use crate::heap::blocks::header::SHARDS;
 use crate::heap::{Heap, Refused};
 
 impl Inner {
-    /// A block of space `id` with free cells for a thread of `lane`: one known to have some, one
+    /// A block of space `id` with free cells for a thread of `shard`: one known to have some, one
     /// that sweeping finds to have some, or a new one.
-    pub fn search(&mut self, heap: &Heap, id: SpaceId, lane: usize, may_grow: bool) -> Search {
+    pub fn search(&mut self, heap: &Heap, id: SpaceId, shard: usize, may_grow: bool) -> Search {
         if self.ensure_fixed().is_err() {
             return Search::None(Refused::System);
         }
         if self.shares_gaps
-            && let Ok(block) = self.fresh_block(heap, id, lane, may_grow)
+            && let Ok(block) = self.fresh_block(heap, id, shard, may_grow)
         {
             return Search::Found(block);
         }
-        let header = |granule| heap.header(granule);
+        let header = |frame| heap.header(frame);
         let (now, before) = (self.epoch, 1 - self.epoch);
         let mut left = SWEEP_STEP;
-        for its_lane in (0..LANES).map(|turn| (lane + turn) % LANES) {
+        for its_shard in (0..SHARDS).map(|turn| (shard + turn) % SHARDS) {
             let lists = &mut self.spaces[id.0 as usize].lists;
-            if let Some(block) = lists.pop_partial(now, its_lane, header) {
-                self.hold(heap, id, lane, block);
+            if let Some(block) = lists.pop_partial(now, its_shard, header) {
+                self.hold(heap, id, shard, block);
                 return Search::Found(block);
             }
             // What is held back is so for a moment only.
             while !self.held_back
-                && let Some(block) = lists.pop(before, its_lane, header)
+                && let Some(block) = lists.pop(before, its_shard, header)
             {
                 if heap.sweep_block(block) {
-                    self.hold(heap, id, lane, block);
+                    self.hold(heap, id, shard, block);
                     return Search::Found(block);
                 }
                 lists.push_used(now, block, header);
@@ -47,9 +47,11 @@ impl Inner {
         }
         if self.held_back {
             // A refusal means to ask again.
-            return self.fresh_block(heap, id, lane, may_grow).map_or(Search::Again, Search::Found);
+            return self
+                .fresh_block(heap, id, shard, may_grow)
+                .map_or(Search::Again, Search::Found);
         }
-        self.search_elsewhere(heap, id, lane, may_grow)
+        self.search_elsewhere(heap, id, shard, may_grow)
     }
 
     /// Takes further blocks with free cells, `most` at most, for the thread that was just given
@@ -59,39 +61,39 @@ impl Inner {
         &mut self,
         heap: &Heap,
         id: SpaceId,
-        lane: usize,
-        first: Granule,
+        shard: usize,
+        first: Frame,
         most: usize,
     ) {
         let mut last = first;
         for _ in 0..most {
-            let Some(block) = self.one_at_hand(heap, id, lane) else { return };
+            let Some(block) = self.one_at_hand(heap, id, shard) else { return };
             heap.header(last).follow_with(block);
             last = block;
         }
     }
 
-    /// A block with free cells, held by the caller, if one of its lane or a new one is found at the
-    /// first look.
-    fn one_at_hand(&mut self, heap: &Heap, id: SpaceId, lane: usize) -> Option<Granule> {
+    /// A block with free cells, held by the caller, if one of its shard or a new one is found at
+    /// the first look.
+    fn one_at_hand(&mut self, heap: &Heap, id: SpaceId, shard: usize) -> Option<Frame> {
         if self.shares_gaps {
-            return self.free_at_hand(heap, id, lane);
+            return self.free_at_hand(heap, id, shard);
         }
-        let header = |granule| heap.header(granule);
+        let header = |frame| heap.header(frame);
         let (now, before) = (self.epoch, 1 - self.epoch);
         let lists = &mut self.spaces[id.0 as usize].lists;
-        if let Some(block) = lists.pop_partial(now, lane, header) {
-            self.hold(heap, id, lane, block);
+        if let Some(block) = lists.pop_partial(now, shard, header) {
+            self.hold(heap, id, shard, block);
             return Some(block);
         }
         if self.held_back {
             return None;
         }
-        let Some(block) = lists.pop(before, lane, header) else {
-            return lists.is_empty(before).then(|| self.free_at_hand(heap, id, lane))?;
+        let Some(block) = lists.pop(before, shard, header) else {
+            return lists.is_empty(before).then(|| self.free_at_hand(heap, id, shard))?;
         };
         if heap.sweep_block(block) {
-            self.hold(heap, id, lane, block);
+            self.hold(heap, id, shard, block);
             return Some(block);
         }
         lists.push_used(now, block, header);
@@ -99,11 +101,11 @@ impl Inner {
     }
 
     /// A new block where there is room, and memory is not short.
-    fn free_at_hand(&mut self, heap: &Heap, id: SpaceId, lane: usize) -> Option<Granule> {
-        if self.granules.taken() * GRANULE_BYTES > heap.max_bytes() / 2 {
+    fn free_at_hand(&mut self, heap: &Heap, id: SpaceId, shard: usize) -> Option<Frame> {
+        if self.frames.taken() * FRAME_BYTES > heap.max_bytes() / 2 {
             return None;
         }
-        self.fresh_block(heap, id, lane, false).ok()
+        self.fresh_block(heap, id, shard, false).ok()
     }
 
     /// This is the child of a `fork`: until a cycle ends, gaps between the parent's objects are
@@ -116,10 +118,10 @@ impl Inner {
         &mut self,
         heap: &Heap,
         id: SpaceId,
-        lane: usize,
+        shard: usize,
         may_grow: bool,
     ) -> Search {
-        match self.fresh_block(heap, id, lane, false) {
+        match self.fresh_block(heap, id, shard, false) {
             Ok(block) => Search::Found(block),
             // The last step may free what is wanted.
             Err(_) if !self.is_swept() => {
@@ -127,7 +129,7 @@ impl Inner {
                 Search::Again
             }
             Err(Refused::Limit) => Search::None(Refused::Limit),
-            Err(Refused::System) => match self.fresh_block(heap, id, lane, may_grow) {
+            Err(Refused::System) => match self.fresh_block(heap, id, shard, may_grow) {
                 Ok(block) => Search::Found(block),
                 Err(refused) => Search::None(refused),
             },

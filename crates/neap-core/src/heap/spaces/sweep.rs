@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::{Inner, SWEEP_STEP};
 use crate::heap::Heap;
-use crate::heap::blocks::header::LANES;
+use crate::heap::blocks::header::SHARDS;
 
 impl Inner {
     /// Sweeps some blocks of any space and frees the empty ones; true when there is nothing left to
@@ -16,13 +16,13 @@ impl Inner {
         if self.held_back {
             return false;
         }
-        let header = |granule| heap.header(granule);
+        let header = |frame| heap.header(frame);
         let (now, before) = (self.epoch, 1 - self.epoch);
         let mut left = SWEEP_STEP;
         while self.swept_below < self.in_use.len() {
             let index = self.in_use[self.swept_below] as usize;
-            for lane in 0..LANES {
-                while let Some(block) = self.spaces[index].lists.pop(before, lane, header) {
+            for shard in 0..SHARDS {
+                while let Some(block) = self.spaces[index].lists.pop(before, shard, header) {
                     let its = heap.header(block);
                     let live = heap.bits(block).sweep(its.cells());
                     let lists = &mut self.spaces[index].lists;

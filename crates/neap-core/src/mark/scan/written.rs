@@ -1,9 +1,9 @@
 //! Scanning again what lies on written pages: the marked objects there may point to what marking
 //! has not seen.
 //!
-//! Invariant: every word of a marked object on the pages is looked at after the pages were armed
-//! again (`[watch.inv.rearm-before-scan]`). What is not marked yet will be scanned as a whole
-//! should it be marked. Called by the marker that owns the cycle's grey stack.
+//! Invariant: every word of a marked object on the pages is looked at after the pages were
+//! protected again (`[watch.inv.protect-before-scan]`). What is not marked yet will be scanned as a
+//! whole should it be marked. Called by the marker that owns the cycle's grey stack.
 //!
 //! # Safety
 //!
@@ -14,7 +14,7 @@
 
 use core::ops::Range;
 
-use crate::addr::{Address, CellIndex, GRANULE_BYTES, Granule, PAGE_BYTES};
+use crate::addr::{Address, CellIndex, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::heap::blocks::header::{Header, State};
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
@@ -31,23 +31,23 @@ impl Marker<'_> {
     pub fn rescan(&mut self, range: &Range<usize>) -> usize {
         let heap = self.heap();
         let mut scanned = 0;
-        let end = Granule::containing(range.end - 1 - heap.base().0);
-        let mut granule = Granule::containing(range.start - heap.base().0);
-        while granule <= end {
-            let (block, header) = heap.block_of(granule);
+        let end = Frame::containing(range.end - 1 - heap.base().0);
+        let mut frame = Frame::containing(range.start - heap.base().0);
+        while frame <= end {
+            let (block, header) = heap.block_of(frame);
             let span = match header.state() {
                 State::Small | State::Large => header.span().max(1) as usize,
                 State::Free => {
-                    granule = granule.add(1);
+                    frame = frame.add(1);
                     continue;
                 }
             };
             if header.scan() != Scan::Leaf {
-                let end = heap.address(block).0 + span * GRANULE_BYTES;
+                let end = heap.address(block).0 + span * FRAME_BYTES;
                 let within = range.start..range.end.min(end);
                 scanned += self.rescan_block(block, header, &within);
             }
-            granule = block.add(span).max(granule.add(1));
+            frame = block.add(span).max(frame.add(1));
         }
         scanned
     }
@@ -62,7 +62,7 @@ impl Marker<'_> {
 
     /// The marked objects of a block, as far as they reach into `range`. Neighbouring conservative
     /// objects are read in one go.
-    fn rescan_block(&mut self, block: Granule, header: &Header, range: &Range<usize>) -> usize {
+    fn rescan_block(&mut self, block: Frame, header: &Header, range: &Range<usize>) -> usize {
         let heap = self.heap();
         let mut scanned = 0;
         let start = heap.address(block).0;

@@ -4,8 +4,8 @@
 //!
 //! Invariant: a cleaner is registered, or in a batch, or run. Its argument is kept alive until it
 //! has run. References that are put on a queue (`queue`) are cleaners that call nothing.
-//! Registration takes no lock. Settled after finalizers, so a cleaner of a finalizable object waits
-//! for the finalizer.
+//! Registration takes no lock. Processed after finalizers, so a cleaner of a finalizable object
+//! waits for the finalizer.
 
 use core::sync::atomic::Ordering::*;
 
@@ -13,7 +13,7 @@ use super::batch::{Call, Filling};
 use super::queue::{self, REFERENCE};
 use super::registry::{Registry, Verdict, kind_of, object_of, void};
 use super::slab::{Entry, Own};
-use super::{noted, pool, site};
+use super::{marked_at_registration, pool, site};
 use crate::refs::{Marking, NoMemory, with_own};
 
 /// An entry whose function is a cleaner's. Others are [`REFERENCE`]s.
@@ -42,7 +42,7 @@ impl Cleaners {
         argument: usize,
     ) -> Result<(), NoMemory> {
         self.registry.add(own, object, kind, function, argument)?;
-        noted::note(own, argument);
+        marked_at_registration::note(own, argument);
         Ok(())
     }
 
@@ -70,7 +70,7 @@ impl Cleaners {
             let word = entry.object.load(Acquire);
             let call = call_of(entry);
             if kind_of(word) == CLEANER && filling.reserve().is_ok() && void(entry, word) {
-                noted::note(own, call.data);
+                marked_at_registration::note(own, call.data);
                 filling.push(call);
                 count += 1;
             }
@@ -86,7 +86,7 @@ impl Cleaners {
 
     /// Hands over the cleaners of objects that are not marked. After marking is complete,
     /// finalizers included.
-    pub(crate) fn settle<M: Marking>(&self, filling: &mut Filling, marking: &mut M) {
+    pub(crate) fn process_references<M: Marking>(&self, filling: &mut Filling, marking: &mut M) {
         let mut complete = true;
         for piece in 0..self.registry.pieces() {
             self.registry.walk(piece, |entry| {

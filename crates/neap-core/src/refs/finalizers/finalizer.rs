@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 use super::batch::{self, Call, Filling};
 use super::registry::{Registry, kind_of, object_of, void};
 use super::slab::{Entry, Own};
-use super::{noted, pool, runner};
+use super::{marked_at_registration, pool, runner};
 use crate::refs::{Marking, NoMemory, with_own};
 use crate::sync::function::{AtomicFunction, function_at};
 use crate::sys::meta_vec::MetaVec;
@@ -61,7 +61,7 @@ pub struct Finalizer {
     pub order: Order,
 }
 
-/// Told of each object whose finalizer became ready, while the cycle settles references: it must
+/// Told of each object whose finalizer became ready, while the cycle processes references: it must
 /// neither allocate nor lock.
 pub type ReadyObserver = unsafe extern "C" fn(object: *mut c_void);
 
@@ -73,15 +73,15 @@ pub(crate) struct Finalizers {
     observer: AtomicFunction<ReadyObserver>,
 }
 
-/// What settling finalizers needs; protected by the lock of `refs`.
-pub(crate) struct Settlement {
+/// What processing finalizers needs; protected by the lock of `refs`.
+pub(crate) struct Processing {
     /// Calls found by this cycle.
     pub(crate) filling: Filling,
     /// Dead objects' entries in orders that depend on each other.
     pub(crate) dead: MetaVec<usize>,
 }
 
-impl Settlement {
+impl Processing {
     pub(crate) const fn new() -> Self {
         Self { filling: Filling::new(), dead: MetaVec::new() }
     }
@@ -123,7 +123,7 @@ impl Finalizers {
                 self.ordered.store(true, SeqCst);
             }
             self.registry.add(own, object, new.order.kind(), new.function as usize, data)?;
-            noted::note(own, data);
+            marked_at_registration::note(own, data);
         }
         Ok(former.and_then(take_back))
     }
@@ -155,8 +155,8 @@ impl Finalizers {
             let word = entry.object.load(Acquire);
             let call = call_of(entry, word);
             if filling.reserve().is_ok() && void(entry, word) {
-                noted::note(own, call.object);
-                noted::note(own, call.data);
+                marked_at_registration::note(own, call.object);
+                marked_at_registration::note(own, call.data);
                 filling.push(call);
                 self.observe(call.object);
                 count += 1;
@@ -223,8 +223,8 @@ pub fn run_ready() -> usize {
 pub fn make_all_ready() -> usize {
     let count = crate::refs::with(|refs| {
         with_own(|own| {
-            crate::refs::FINALIZERS.take_all(own, &mut refs.settlement.filling)
-                + crate::refs::CLEANERS.take_all(own, &mut refs.settlement.filling)
+            crate::refs::FINALIZERS.take_all(own, &mut refs.processing.filling)
+                + crate::refs::CLEANERS.take_all(own, &mut refs.processing.filling)
         })
     });
     pool::wake();

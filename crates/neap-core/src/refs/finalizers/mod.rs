@@ -3,14 +3,14 @@
 //!
 //! Invariant: `registry` and `slab` keep registrations without a lock; `finalizer`, `cleaner` and
 //! `queue` say what they mean; `batch`, `runner` and `pool` run what is ready. Registered by
-//! mutators on any thread, settled by the cycle, run on threads of the pool or where the program
+//! mutators on any thread, processed by the cycle, run on threads of the pool or where the program
 //! asks for it.
 
 pub(crate) mod batch;
 pub mod cleaner;
 pub mod finalizer;
 mod guard;
-pub(crate) mod noted;
+pub(crate) mod marked_at_registration;
 pub(crate) mod order;
 mod page_stack;
 pub mod pool;

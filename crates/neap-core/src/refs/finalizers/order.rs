@@ -2,33 +2,33 @@
 //!
 //! Invariant: an object is queued only if nothing but finalizable objects that are allowed to reach
 //! it does; and once it is queued, it and all that it reaches are marked. Called by
-//! [`crate::refs::Refs::settle`] on the cycle's thread; mutators may register meanwhile, for
-//! objects that are marked.
+//! [`crate::refs::Refs::process_references`] on the cycle's thread; mutators may register
+//! meanwhile, for objects that are marked.
 
 use core::sync::atomic::Ordering::*;
 
-use super::finalizer::{Finalizers, Order, Settlement, call_of};
+use super::finalizer::{Finalizers, Order, Processing, call_of};
 use super::registry::{Verdict, kind_of, object_of, void};
 use super::slab::Entry;
 use crate::refs::Marking;
 
 /// Moves dead finalizable objects to batches, marks what they keep, and hands the batches over. Of
 /// each round all that is ready is decided before any of it is marked: `[refs.rule.decide-first]`.
-pub(crate) fn settle<M: Marking>(
+pub(crate) fn process_references<M: Marking>(
     finalizers: &Finalizers,
-    settlement: &mut Settlement,
+    processing: &mut Processing,
     marking: &mut M,
 ) {
     let complete = if finalizers.ordered.load(SeqCst) {
-        settle_in_order(finalizers, settlement, marking)
+        process_in_order(finalizers, processing, marking)
     } else {
-        settle_unordered(finalizers, settlement, marking)
+        process_unordered(finalizers, processing, marking)
     };
-    settlement.filling.mark(marking);
+    processing.filling.mark(marking);
     if !complete {
         keep_all(finalizers, marking);
     }
-    settlement.filling.publish();
+    processing.filling.publish();
 }
 
 /// There was no memory to queue something: all that is still registered waits for the next cycle.
@@ -42,20 +42,20 @@ fn keep_all<M: Marking>(finalizers: &Finalizers, marking: &mut M) {
 
 /// Queues the call of an entry that is taken out, or made void afterwards; false without memory.
 /// Its object is dead, so nobody can be taking the registration back meanwhile.
-fn queue(finalizers: &Finalizers, settlement: &mut Settlement, entry: &Entry) -> bool {
-    if settlement.filling.reserve().is_err() {
+fn queue(finalizers: &Finalizers, processing: &mut Processing, entry: &Entry) -> bool {
+    if processing.filling.reserve().is_err() {
         return false;
     }
     let call = call_of(entry, entry.object.load(Acquire));
-    settlement.filling.push(call);
+    processing.filling.push(call);
     finalizers.observe(call.object);
     true
 }
 
 /// Where nothing waits for anything else all that is dead is ready.
-fn settle_unordered<M: Marking>(
+fn process_unordered<M: Marking>(
     finalizers: &Finalizers,
-    settlement: &mut Settlement,
+    processing: &mut Processing,
     marking: &M,
 ) -> bool {
     let mut complete = true;
@@ -64,7 +64,7 @@ fn settle_unordered<M: Marking>(
             if marking.is_marked(object_of(entry.object.load(Acquire))) {
                 return Verdict::Keep;
             }
-            if queue(finalizers, settlement, entry) {
+            if queue(finalizers, processing, entry) {
                 return Verdict::Drop;
             }
             complete = false;
@@ -87,12 +87,12 @@ fn entry(address: usize) -> &'static Entry {
     super::registry::entry(address)
 }
 
-fn settle_in_order<M: Marking>(
+fn process_in_order<M: Marking>(
     finalizers: &Finalizers,
-    settlement: &mut Settlement,
+    processing: &mut Processing,
     marking: &mut M,
 ) -> bool {
-    let mut dead = core::mem::take(&mut settlement.dead);
+    let mut dead = core::mem::take(&mut processing.dead);
     let mut complete = true;
     dead.clear();
     for piece in 0..finalizers.registry.pieces() {
@@ -126,14 +126,14 @@ fn settle_in_order<M: Marking>(
         order(address) != Order::Unreachable || !marking.is_marked(object(address))
     });
     for &address in dead.iter() {
-        if queue(finalizers, settlement, entry(address)) {
+        if queue(finalizers, processing, entry(address)) {
             // The next cycle takes it out of its list.
             void(entry(address), entry(address).object.load(Acquire));
         } else {
             complete = false;
         }
     }
-    settlement.dead = dead;
+    processing.dead = dead;
     complete
 }
 
@@ -155,7 +155,7 @@ mod tests {
     use crate::refs::Refs;
     use crate::refs::fake_marking::{FakeMarking, finalizer};
 
-    /// Registers `orders`, settles, and gives the ready objects.
+    /// Registers `orders`, processes them, and gives the ready objects.
     fn ready(
         orders: &[(usize, Order)],
         edges: &[(usize, usize)],

@@ -49,7 +49,7 @@ const SLOW: Duration = Duration::from_millis(300);
 /// After this long a finalizer is told of.
 const STUCK: Duration = Duration::from_secs(10);
 /// How long a registration waits while nothing moves.
-const PATIENCE: Duration = Duration::from_secs(1);
+const BACKOFF: Duration = Duration::from_secs(1);
 /// An idle thread beyond those wanted ends after this long.
 const LINGER_NS: u64 = 1_000_000_000;
 
@@ -119,7 +119,7 @@ fn start_or_wait() {
             seen = runner::over();
             moved = Instant::now();
             STALLED.store(false, Relaxed);
-        } else if STALLED.load(Relaxed) || moved.elapsed() > PATIENCE {
+        } else if STALLED.load(Relaxed) || moved.elapsed() > BACKOFF {
             STALLED.store(true, Relaxed);
             return;
         }

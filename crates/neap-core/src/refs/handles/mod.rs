@@ -7,9 +7,9 @@
 pub(crate) mod buckets;
 pub mod domain;
 pub(crate) mod ephemeron;
-pub(crate) mod former;
 pub mod handle;
 pub mod process;
+pub(crate) mod retargeted;
 pub(crate) mod segment;
 pub mod slot;
 pub mod thread;

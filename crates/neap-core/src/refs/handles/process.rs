@@ -20,9 +20,9 @@ use super::domain::{DomainId, Freed, Space};
 use super::handle::{Compared, Handle, HandleError};
 use super::segment::Class;
 use super::slot::{Kind, Word};
-use super::{ephemeron, former, thread, weak};
+use super::{ephemeron, retargeted, thread, weak};
 use crate::heap::HEAP;
-use crate::heap::state::settling;
+use crate::heap::state::reference_processing;
 use crate::refs::marking::Marking;
 use crate::sys::futex;
 use crate::world::attach;
@@ -127,14 +127,14 @@ pub fn free(handle: Handle) -> Result<(), Error> {
 
 /// A slot of this kind does not lead to these targets any more.
 #[inline]
-fn note_former(kind: Kind, targets: [u64; 2]) {
+fn note_retargeted(kind: Kind, targets: [u64; 2]) {
     if !kind.is_strong() {
-        former::note(targets.map(object));
+        retargeted::note(targets.map(object));
     }
 }
 
 fn note_freed(freed: Freed) {
-    note_former(freed.word.kind(), [freed.word.target(), freed.value]);
+    note_retargeted(freed.word.kind(), [freed.word.target(), freed.value]);
 }
 
 /// The kind of a handle.
@@ -142,7 +142,8 @@ pub fn kind(handle: Handle) -> Result<Kind, Error> {
     Ok(SPACE.kind(handle)?)
 }
 
-/// What a reader may do with the object that a weak slot names, while a cycle may be settling.
+/// What a reader may do with the object that a weak slot names, while a cycle may be processing
+/// references.
 #[derive(PartialEq, Eq)]
 enum Verdict {
     Lives,
@@ -154,13 +155,17 @@ enum Verdict {
 /// `phase` was read after the object's address was in a register.
 #[inline(always)]
 fn verdict(kind: Kind, phase: u32, object: usize) -> Verdict {
-    if phase == settling::NO || kind.is_strong() || object == 0 || HEAP.is_marked(object) {
+    if phase == reference_processing::NO
+        || kind.is_strong()
+        || object == 0
+        || HEAP.is_marked(object)
+    {
         return Verdict::Lives;
     }
     let undecided = match kind {
-        Kind::WeakLong => phase != settling::LONG,
+        Kind::WeakLong => phase != reference_processing::LONG,
         // An ephemeron may keep it.
-        _ => phase == settling::EPHEMERONS,
+        _ => phase == reference_processing::EPHEMERONS,
     };
     if undecided { Verdict::Wait(phase) } else { Verdict::Dead }
 }
@@ -179,7 +184,7 @@ pub fn get(handle: Handle) -> Result<usize, Error> {
         if !word.kind().is_strong() {
             HEAP.state.note_revealed();
         }
-        let phase = HEAP.state.settling.load(Acquire);
+        let phase = HEAP.state.reference_processing.load(Acquire);
         if segment.slot(index).load(Acquire) != word.0 {
             continue;
         }
@@ -193,7 +198,7 @@ pub fn get(handle: Handle) -> Result<usize, Error> {
 
 #[cold]
 fn wait_for_cycle(phase: u32) {
-    futex::wait(&HEAP.state.settling, phase, Some(LOOK_NS));
+    futex::wait(&HEAP.state.reference_processing, phase, Some(LOOK_NS));
 }
 
 /// Key and value of an ephemeron; two zeros if the key died.
@@ -203,7 +208,7 @@ pub fn get_ephemeron(handle: Handle) -> Result<(usize, usize), Error> {
         let key = pin(object(pair.key.target()));
         let value = pin(object(pair.value.target()));
         HEAP.state.note_revealed();
-        let phase = HEAP.state.settling.load(Acquire);
+        let phase = HEAP.state.reference_processing.load(Acquire);
         if !pair.is_unchanged() || pair.value.generation() != pair.key.generation() {
             continue;
         }
@@ -228,7 +233,7 @@ pub fn set(handle: Handle, object: usize) -> Result<(), Error> {
     let target = target_or_error(object)?;
     let _critical = attach::current().critical();
     let word = SPACE.set(handle, target)?;
-    note_former(word.kind(), [word.target(), 0]);
+    note_retargeted(word.kind(), [word.target(), 0]);
     Ok(())
 }
 
@@ -239,7 +244,7 @@ pub fn compare_and_set(handle: Handle, expected: usize, object: usize) -> Result
     let _critical = attach::current().critical();
     let compared = SPACE.compare_and_set(handle, expected, target)?;
     if let Compared::Set(kind) = compared {
-        note_former(kind, [expected, 0]);
+        note_retargeted(kind, [expected, 0]);
     }
     Ok(matches!(compared, Compared::Set(_)))
 }
@@ -249,7 +254,7 @@ pub fn set_ephemeron(handle: Handle, value: usize) -> Result<bool, Error> {
     let value = target_or_error(value)?;
     let _critical = attach::current().critical();
     let held = ephemeron::set(&SPACE, handle, None, value)?;
-    note_former(Kind::Ephemeron, [held.unwrap_or(0), 0]);
+    note_retargeted(Kind::Ephemeron, [held.unwrap_or(0), 0]);
     Ok(held.is_some())
 }
 
@@ -263,7 +268,7 @@ pub fn compare_and_set_ephemeron(
     let _critical = attach::current().critical();
     let is_set = ephemeron::set(&SPACE, handle, Some(expected), value)? == Some(expected);
     if is_set {
-        note_former(Kind::Ephemeron, [expected, 0]);
+        note_retargeted(Kind::Ephemeron, [expected, 0]);
     }
     Ok(is_set)
 }
@@ -283,7 +288,7 @@ pub fn close_domain(domain: DomainId) -> Option<usize> {
 /// Looking at the slots of more segments than this takes longer than a second stop.
 const MANY_SEGMENTS: u32 = 16;
 
-/// Whether there have been so many handles at once that settling them takes a while.
+/// Whether there have been so many handles at once that processing them takes a while.
 pub(crate) fn are_many() -> bool {
     SPACE.buckets.count() > MANY_SEGMENTS
 }
@@ -334,7 +339,7 @@ pub fn forget_scanned() {
 }
 
 /// Follows ephemerons until nothing more is reached `[refs.inv.followed]`. When all other marking
-/// is done; the world may run once [`set_settling`] was told `EPHEMERONS`, for then nobody is given
+/// is done; the world may run once [`set_progress`] was told `EPHEMERONS`, for then nobody is given
 /// an object that is not marked.
 pub(crate) fn follow_ephemerons<M: Marking>(marking: &mut M) {
     while ephemeron::propagate(&SPACE, marking, &object) {
@@ -343,20 +348,20 @@ pub(crate) fn follow_ephemerons<M: Marking>(marking: &mut M) {
 }
 
 /// Decides about ephemerons and weak handles. After [`follow_ephemerons`], before finalizers; the
-/// world may run once [`set_settling`] was told `SHORT`.
-pub(crate) fn settle_short<M: Marking>(marking: &M) {
+/// world may run once [`set_progress`] was told `SHORT`.
+pub(crate) fn process_short<M: Marking>(marking: &M) {
     ephemeron::expire(&SPACE, marking, &object);
     weak::expire(&SPACE, Class::Weak, Kind::Weak, marking, &object);
 }
 
 /// Decides about handles that track resurrection, when finalizers have marked what they keep. As
 /// above, with `LONG`.
-pub(crate) fn settle_long<M: Marking>(marking: &M) {
+pub(crate) fn process_long<M: Marking>(marking: &M) {
     weak::expire(&SPACE, Class::Weak, Kind::WeakLong, marking, &object);
 }
 
-/// Says how far settling is, and wakes who waits for it. By the cycle.
-pub fn set_settling(phase: u32) {
-    HEAP.state.settling.store(phase, Release);
-    futex::wake(&HEAP.state.settling, i32::MAX as u32);
+/// Says how far reference processing is, and wakes who waits for it. By the cycle.
+pub fn set_progress(phase: u32) {
+    HEAP.state.reference_processing.store(phase, Release);
+    futex::wake(&HEAP.state.reference_processing, i32::MAX as u32);
 }

@@ -1,4 +1,4 @@
-//! Settling weak handles: those whose object is not marked become null.
+//! Processing weak handles: those whose object is not marked become null.
 //!
 //! Invariant: a slot is changed only from the word that was looked at, so a handle that is freed or
 //! set meanwhile keeps what the program gave it; all of this works with the world stopped and with

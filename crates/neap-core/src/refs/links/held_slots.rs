@@ -1,8 +1,8 @@
 //! The slots behind links and toggle references: those of handles, in a space of their own.
 //!
-//! Invariant: used under the lock of `refs` or with the world stopped, and settled in the stop: the
-//! program may read a link's hidden pointer without a call, so a dead one has to be gone before the
-//! world runs again. One cache serves all threads, for the lock makes them one.
+//! Invariant: used under the lock of `refs` or with the world stopped, and processed in the stop:
+//! the program may read a link's hidden pointer without a call, so a dead one has to be gone before
+//! the world runs again. One cache serves all threads, for the lock makes them one.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -10,7 +10,7 @@ use crate::refs::handles::domain::{DomainId, Space};
 use crate::refs::handles::handle::{Cache, Handle};
 use crate::refs::handles::segment::Class;
 use crate::refs::handles::slot::{Kind, Word};
-use crate::refs::handles::{former, weak};
+use crate::refs::handles::{retargeted, weak};
 use crate::refs::{Marking, NoMemory};
 
 /// A space and who allocates from it.
@@ -66,7 +66,7 @@ impl HeldSlots {
         if let Some(target) = target(object) {
             // It is ours, so it is not stale.
             if let Ok(word) = self.space.set(handle, target) {
-                former::note([object_of(word)]);
+                retargeted::note([object_of(word)]);
             }
         }
     }
@@ -83,7 +83,7 @@ impl HeldSlots {
     pub(crate) fn free(&self, handle: Handle) {
         // As in `set`.
         if let Ok(freed) = self.space.free_handle(&self.cache, handle) {
-            former::note([object_of(freed.word)]);
+            retargeted::note([object_of(freed.word)]);
         }
     }
 

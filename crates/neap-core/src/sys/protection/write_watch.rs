@@ -1,8 +1,8 @@
-//! The kernel's write watch: userfaultfd in asynchronous write-protect mode, read and re-armed by
-//! the `PAGEMAP_SCAN` ioctl.
+//! The kernel's write watch: userfaultfd in asynchronous write-protect mode, read and re-protected
+//! by the `PAGEMAP_SCAN` ioctl.
 //!
 //! Assumes Linux ≥ 6.7, found out by doing (`watch::choose`). Seen on 6.18: a registered page that
-//! was never armed reads as written; `MADV_DONTNEED` makes pages read as written; a scan over
+//! was never protected reads as written; `MADV_DONTNEED` makes pages read as written; a scan over
 //! memory that is not registered fails under `CHECK_WPASYNC` and would silently report nothing
 //! without it; a child of `fork` has no watch. Writes by the kernel on the program's behalf
 //! (`read`, `recv`) count as writes. Called by the collector's thread and by who stops the world.
@@ -94,8 +94,8 @@ pub struct Region {
 /// What happens to the pages that are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// They are armed again.
-    Arm,
+    /// They are protected again.
+    Protect,
     /// They stay as they are, and will be reported again.
     Leave,
 }
@@ -224,18 +224,18 @@ impl WriteWatch {
             .map_err(|error| Refusal::new("UFFDIO_REGISTER", error))
     }
 
-    /// Has the pages of a registered range count as written until they are armed again, so that a
-    /// first write to them costs no fault.
-    pub fn disarm(&self, range: &Range<usize>) -> Result<(), Errno> {
+    /// Has the pages of a registered range count as written until they are protected again, so that
+    /// a first write to them costs no fault.
+    pub fn unprotect(&self, range: &Range<usize>) -> Result<(), Errno> {
         let mut argument =
             ProtectArgument { start: range.start as u64, length: range.len() as u64, mode: 0 };
         // SAFETY: the argument of UFFDIO_WRITEPROTECT.
         unsafe { ioctl(&self.faults.file, UFFDIO_WRITEPROTECT, &mut argument) }.map(|_| ())
     }
 
-    /// Calls `written` for each range of pages written since they were armed last. With
-    /// [`Then::Arm`] they are armed again in the same step: a write that is not reported now will
-    /// be the next time.
+    /// Calls `written` for each range of pages written since they were protected last. With
+    /// [`Then::Protect`] they are protected again in the same step: a write that is not reported
+    /// now will be the next time.
     pub fn written(
         &self,
         range: &Range<usize>,
@@ -247,7 +247,8 @@ impl WriteWatch {
         while start < range.end {
             let mut argument = ScanArgument {
                 size: size_of::<ScanArgument>() as u64,
-                flags: SCAN_CHECK_WPASYNC | if then == Then::Arm { SCAN_WP_MATCHING } else { 0 },
+                flags: SCAN_CHECK_WPASYNC
+                    | if then == Then::Protect { SCAN_WP_MATCHING } else { 0 },
                 start: start as u64,
                 end: range.end as u64,
                 walk_end: 0,

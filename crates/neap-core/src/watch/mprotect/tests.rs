@@ -53,7 +53,7 @@ fn the_kernel_writes_to_lent_pages_and_they_count_as_written() {
     let pages = lend(&(heap.0 + 5000..heap.0 + 10_000)).unwrap();
     assert_eq!(pages, 1..3);
     for _ in 0..2 {
-        assert_eq!(written(&mut watch, &range), 2, "not armed while they are lent");
+        assert_eq!(written(&mut watch, &range), 2, "not protected while they are lent");
         assert_eq!(fill().0, 5000);
     }
     take_back(pages);

@@ -33,10 +33,10 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-/// Where the word of [`with_runs`] lies relative to the thread pointer; the same in every thread.
-/// What `neap_inline.h` adds to `fs`.
+/// Where the word of [`with_buffers`] lies relative to the thread pointer; the same in every
+/// thread. What `neap_inline.h` adds to `fs`.
 #[inline(always)]
-pub fn runs_offset() -> isize {
+pub fn buffers_offset() -> isize {
     let offset: isize;
     // SAFETY: loads the word's offset, which the dynamic linker put into the global offset table.
     unsafe {
@@ -78,15 +78,15 @@ pub fn get() -> Option<&'static Mutator> {
     unsafe { address.as_ref() }
 }
 
-/// The calling thread's mutator, if it may hand out cells of its runs without telling anybody: not
-/// while requests are recorded.
+/// The calling thread's mutator, if it may hand out cells of its buffers without telling anybody:
+/// not while requests are recorded.
 #[inline(always)]
-pub fn with_runs() -> Option<&'static Mutator> {
+pub fn with_buffers() -> Option<&'static Mutator> {
     let address: *const Mutator;
     // SAFETY: reads this thread's word.
     unsafe {
         core::arch::asm!(
-            "mov {}, qword ptr fs:[{}]", out(reg) address, in(reg) runs_offset(),
+            "mov {}, qword ptr fs:[{}]", out(reg) address, in(reg) buffers_offset(),
             options(readonly, nostack, preserves_flags)
         );
     }
@@ -94,12 +94,12 @@ pub fn with_runs() -> Option<&'static Mutator> {
     unsafe { address.as_ref() }
 }
 
-/// Makes `mutator` (0: none) what [`with_runs`] gives the calling thread: none, or its own.
-pub fn set_with_runs(mutator: usize) {
+/// Makes `mutator` (0: none) what [`with_buffers`] gives the calling thread: none, or its own.
+pub fn set_with_buffers(mutator: usize) {
     // SAFETY: writes this thread's word.
     unsafe {
         core::arch::asm!(
-            "mov qword ptr fs:[{}], {}", in(reg) runs_offset(), in(reg) mutator,
+            "mov qword ptr fs:[{}], {}", in(reg) buffers_offset(), in(reg) mutator,
             options(nostack, preserves_flags)
         );
     }

@@ -14,7 +14,7 @@ use crate::world::mutator::Mutator;
 
 thread_local! {
     static WORD: Cell<usize> = const { Cell::new(0) };
-    static RUNS: Cell<usize> = const { Cell::new(0) };
+    static BUFFERS: Cell<usize> = const { Cell::new(0) };
 }
 
 fn mutator(word: usize) -> Option<&'static Mutator> {
@@ -27,14 +27,14 @@ pub fn get() -> Option<&'static Mutator> {
     mutator(WORD.get())
 }
 
-/// The same, if it may hand out cells of its runs without telling anybody.
-pub fn with_runs() -> Option<&'static Mutator> {
-    mutator(RUNS.get())
+/// The same, if it may hand out cells of its buffers without telling anybody.
+pub fn with_buffers() -> Option<&'static Mutator> {
+    mutator(BUFFERS.get())
 }
 
-/// Makes `mutator` (0: none) what [`with_runs`] gives the calling thread.
-pub fn set_with_runs(mutator: usize) {
-    RUNS.set(mutator);
+/// Makes `mutator` (0: none) what [`with_buffers`] gives the calling thread.
+pub fn set_with_buffers(mutator: usize) {
+    BUFFERS.set(mutator);
 }
 
 /// Makes `mutator` (0: none) the calling thread's.
@@ -43,6 +43,6 @@ pub fn set(mutator: usize) {
 }
 
 /// There is no thread pointer.
-pub fn runs_offset() -> isize {
+pub fn buffers_offset() -> isize {
     0
 }

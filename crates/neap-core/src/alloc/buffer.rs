@@ -1,16 +1,16 @@
-//! A run: neighbouring free cells that one thread hands out by moving a cursor. The shape is shared
-//! with `neap_inline.h`.
+//! A buffer: neighbouring free cells that one thread hands out by moving a cursor. The shape is
+//! shared with `neap_inline.h`.
 //!
-//! Invariant `[alloc.inv.run]`: cells from the cursor to the limit are zeroed (unless leaf), have
-//! their allocation bits set and belong to the thread, also over a cycle: a thread stopped between
-//! reading and writing the cursor goes on as if nothing had been. Written by its thread; read by
-//! others while it is stopped.
+//! Invariant `[alloc.inv.buffer]`: cells from the cursor to the limit are zeroed (unless leaf),
+//! have their allocation bits set and belong to the thread, also over a cycle: a thread stopped
+//! between reading and writing the cursor goes on as if nothing had been. Written by its thread;
+//! read by others while it is stopped.
 //!
 //! # Safety
 //!
-//! Makes runs of zeroed memory, which is a run without cells, and reaches them by number within the
-//! mapping that has room for all. A run is written by its own thread; what others read of it is
-//! atomic.
+//! Makes buffers of zeroed memory, which is a buffer without cells, and reaches them by number
+//! within the mapping that has room for all. A buffer is written by its own thread; what others
+//! read of it is atomic.
 
 #![allow(unsafe_code)]
 
@@ -19,28 +19,28 @@ use core::sync::atomic::{
     AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence,
 };
 
-use crate::addr::Granule;
+use crate::addr::Frame;
 use crate::heap::Heap;
-use crate::heap::blocks::header::LANES;
 use crate::heap::blocks::header::NONE;
+use crate::heap::blocks::header::SHARDS;
 use crate::heap::classes::LARGEST_SMALL;
 use crate::heap::spaces::{FIXED_SPACES, MOST_SPACES, SpaceId};
 use crate::stats::live;
 use crate::stats::sampler::Sampler;
 use crate::sys::map;
 
-/// One run.
+/// One buffer.
 #[repr(C)]
-pub struct Run {
+pub struct Buffer {
     /// The next cell to hand out.
     pub cursor: AtomicUsize,
-    /// The end of the run.
+    /// The end of the buffer.
     pub limit: AtomicUsize,
-    /// Where the run began, or where its objects were counted last.
+    /// Where the buffer began, or where its objects were counted last.
     counted: AtomicUsize,
-    /// The block that further runs come from, [`NONE`] if none.
+    /// The block that further buffers come from, [`NONE`] if none.
     block: AtomicU32,
-    /// Bytes of a cell of the run.
+    /// Bytes of a cell of the buffer.
     cell_bytes: AtomicU16,
     /// How many blocks it takes at once the next time, less one.
     further: AtomicU16,
@@ -52,8 +52,8 @@ const _: () = assert!(LARGEST_SMALL <= u16::MAX as usize);
 /// at the heap's lock; smaller: less memory that only one thread can use.
 const TAKEN_AT_ONCE: usize = 128 << 10;
 
-impl Run {
-    /// Hands out the next cell, or 0 if the run has none.
+impl Buffer {
+    /// Hands out the next cell, or 0 if the buffer has none.
     #[inline(always)]
     pub fn bump(&self, cell_bytes: usize) -> usize {
         let cursor = self.cursor.load(Relaxed);
@@ -65,8 +65,8 @@ impl Run {
         // The cursor has moved before anything is stored into the cell: who stops this thread must
         // know the cell as allocated.
         compiler_fence(SeqCst);
-        // SAFETY: what lies below the limit of a run lies in the heap, which does not begin at 0;
-        // no cell has 0 bytes. Spares whoever asks for a cell a second look.
+        // SAFETY: what lies below the limit of a buffer lies in the heap, which does not begin at
+        // 0; no cell has 0 bytes. Spares whoever asks for a cell a second look.
         unsafe { core::hint::assert_unchecked(cursor != 0) };
         cursor
     }
@@ -76,14 +76,14 @@ impl Run {
         self.cursor.load(Relaxed)..self.limit.load(Relaxed)
     }
 
-    /// The block that further runs come from.
-    pub fn block(&self) -> Option<Granule> {
+    /// The block that further buffers come from.
+    pub fn block(&self) -> Option<Frame> {
         let block = self.block.load(Relaxed);
-        (block != NONE).then_some(Granule(block))
+        (block != NONE).then_some(Frame(block))
     }
 
-    /// Sets or forgets the block that further runs come from.
-    pub fn set_block(&self, block: Option<Granule>) {
+    /// Sets or forgets the block that further buffers come from.
+    pub fn set_block(&self, block: Option<Frame>) {
         self.block.store(block.map_or(NONE, |block| block.0), Relaxed);
     }
 
@@ -97,7 +97,7 @@ impl Run {
     }
 
     /// Forgets its blocks; calls `f` for each.
-    fn drop_blocks(&self, heap: &Heap, mut f: impl FnMut(Granule)) {
+    fn drop_blocks(&self, heap: &Heap, mut f: impl FnMut(Frame)) {
         let mut next = self.block();
         self.set_block(None);
         self.further.store(0, Relaxed);
@@ -107,70 +107,70 @@ impl Run {
         }
     }
 
-    /// Bytes of a cell of the run.
+    /// Bytes of a cell of the buffer.
     pub fn cell_bytes(&self) -> usize {
         self.cell_bytes.load(Relaxed) as usize
     }
 }
 
-/// What one thread allocates from: a run for each space, and its counts.
+/// What one thread allocates from: a buffer for each space, and its counts.
 #[repr(C)]
 pub struct Local {
     /// Runs of the spaces without layout, by [`SpaceId`].
-    fixed: [Run; FIXED_SPACES],
-    /// Address of the runs of typed spaces; 0 until the first typed object.
+    fixed: [Buffer; FIXED_SPACES],
+    /// Address of the buffers of typed spaces; 0 until the first typed object.
     typed: AtomicUsize,
-    /// Typed runs in use lie below this index.
+    /// Typed buffers in use lie below this index.
     typed_end: AtomicUsize,
-    /// Objects and bytes handed out in runs that are over, and in large objects.
+    /// Objects and bytes handed out in buffers that are over, and in large objects.
     objects: AtomicU64,
     bytes: AtomicU64,
-    /// Bytes of runs that the heap's count does not hold yet. Written by its thread.
+    /// Bytes of buffers that the heap's count does not hold yet. Written by its thread.
     unreported: Cell<usize>,
     /// The same of the page that shows what goes on. Written by its thread.
     unshown: Cell<usize>,
-    /// Its lane, below [`LANES`]; written before any other thread knows of it.
-    lane: Cell<usize>,
-    /// A bit for each fixed run that ever had cells: the others need not be looked at, least of all
-    /// by who stopped the thread and has none of them in its cache. Written by its thread.
+    /// Its shard, below [`SHARDS`]; written before any other thread knows of it.
+    shard: Cell<usize>,
+    /// A bit for each fixed buffer that ever had cells: the others need not be looked at, least of
+    /// all by who stopped the thread and has none of them in its cache. Written by its thread.
     used: [AtomicU64; FIXED_SPACES.div_ceil(64)],
     /// Which of its objects are sampled.
     pub sampler: Sampler,
 }
 
-/// The lane of the next thread.
-static NEXT_LANE: AtomicU32 = AtomicU32::new(0);
+/// The shard of the next thread.
+static NEXT_SHARD: AtomicU32 = AtomicU32::new(0);
 /// Bytes that a thread has to have allocated before others see it. Larger: less traffic between
 /// processors.
 const SHOWN_AT_ONCE: usize = 512 << 10;
 /// Bytes that a thread reports at once. Larger: less traffic between processors; smaller: a more
 /// exact trigger.
 const REPORTED_AT_ONCE: usize = 64 << 10;
-const TYPED_BYTES: usize = (MOST_SPACES - FIXED_SPACES) * size_of::<Run>();
+const TYPED_BYTES: usize = (MOST_SPACES - FIXED_SPACES) * size_of::<Buffer>();
 
 impl Local {
-    /// Makes zeroed memory a thread's runs: none has cells, none has a block.
+    /// Makes zeroed memory a thread's buffers: none has cells, none has a block.
     pub fn initialize(&self) {
-        self.lane.set(NEXT_LANE.fetch_add(1, Relaxed) as usize % LANES);
-        for run in &self.fixed {
-            run.set_block(None);
+        self.shard.set(NEXT_SHARD.fetch_add(1, Relaxed) as usize % SHARDS);
+        for buffer in &self.fixed {
+            buffer.set_block(None);
         }
     }
 
-    /// The lane whose blocks it takes first.
-    pub fn lane(&self) -> usize {
-        self.lane.get()
+    /// The shard whose blocks it takes first.
+    pub fn shard(&self) -> usize {
+        self.shard.get()
     }
 
-    /// The run of a space without layout.
+    /// The buffer of a space without layout.
     #[inline(always)]
-    pub fn fixed(&self, id: SpaceId) -> &Run {
+    pub fn fixed(&self, id: SpaceId) -> &Buffer {
         &self.fixed[id.0 as usize]
     }
 
-    /// The run of any space, None when the system gives no memory for typed ones.
+    /// The buffer of any space, None when the system gives no memory for typed ones.
     #[inline]
-    pub fn run(&self, id: SpaceId) -> Option<&Run> {
+    pub fn buffer(&self, id: SpaceId) -> Option<&Buffer> {
         let index = id.0 as usize;
         if index < FIXED_SPACES {
             return Some(&self.fixed[index]);
@@ -181,18 +181,20 @@ impl Local {
             self.typed.store(typed, Relaxed);
         }
         let index = index - FIXED_SPACES;
-        // SAFETY: the mapping has room for every space, and zeroed memory is a run without cells.
-        let runs =
-            unsafe { core::slice::from_raw_parts(typed as *const Run, MOST_SPACES - FIXED_SPACES) };
+        // SAFETY: the mapping has room for every space, and zeroed memory is a buffer without
+        // cells.
+        let buffers = unsafe {
+            core::slice::from_raw_parts(typed as *const Buffer, MOST_SPACES - FIXED_SPACES)
+        };
         let end = self.typed_end.load(Relaxed);
         if index >= end {
-            runs[end..=index].iter().for_each(|fresh| fresh.set_block(None));
+            buffers[end..=index].iter().for_each(|fresh| fresh.set_block(None));
             self.typed_end.store(index + 1, Relaxed);
         }
-        Some(&runs[index])
+        Some(&buffers[index])
     }
 
-    /// A run is about to get cells.
+    /// A buffer is about to get cells.
     pub fn note_used(&self, id: SpaceId) {
         let index = id.0 as usize;
         if index < FIXED_SPACES {
@@ -201,8 +203,8 @@ impl Local {
         }
     }
 
-    /// Calls `f` for every run that was ever used. Called by its thread, or while it is stopped.
-    pub fn for_each_run(&self, mut f: impl FnMut(&Run)) {
+    /// Calls `f` for every buffer that was ever used. Called by its thread, or while it is stopped.
+    pub fn for_each_buffer(&self, mut f: impl FnMut(&Buffer)) {
         for (index, word) in self.used.iter().enumerate() {
             let mut left = word.load(Relaxed);
             while left != 0 {
@@ -212,26 +214,26 @@ impl Local {
         }
         let typed = self.typed.load(Relaxed);
         if typed != 0 {
-            // SAFETY: so many runs were made in the mapping.
+            // SAFETY: so many buffers were made in the mapping.
             unsafe {
-                core::slice::from_raw_parts(typed as *const Run, self.typed_end.load(Relaxed))
+                core::slice::from_raw_parts(typed as *const Buffer, self.typed_end.load(Relaxed))
             }
             .iter()
             .for_each(f);
         }
     }
 
-    /// Gives a run further cells; counts what its last ones were used for.
-    pub fn install(&self, run: &Run, cells: core::ops::Range<usize>, cell_bytes: usize) {
-        self.count_run(run);
-        run.counted.store(cells.start, Relaxed);
-        run.cell_bytes.store(cell_bytes as u16, Relaxed);
-        run.limit.store(cells.end, Relaxed);
-        run.cursor.store(cells.start, Relaxed);
+    /// Gives a buffer further cells; counts what its last ones were used for.
+    pub fn install(&self, buffer: &Buffer, cells: core::ops::Range<usize>, cell_bytes: usize) {
+        self.count_buffer(buffer);
+        buffer.counted.store(cells.start, Relaxed);
+        buffer.cell_bytes.store(cell_bytes as u16, Relaxed);
+        buffer.limit.store(cells.end, Relaxed);
+        buffer.cursor.store(cells.start, Relaxed);
     }
 
     /// Reports bytes handed out to the heap's count, which all threads share: now and then, not for
-    /// each run.
+    /// each buffer.
     pub fn report(&self, heap: &Heap, bytes: usize) {
         let unreported = self.unreported.get() + bytes;
         if unreported < REPORTED_AT_ONCE {
@@ -247,11 +249,11 @@ impl Local {
         }
     }
 
-    fn count_run(&self, run: &Run) {
-        let cursor = run.cursor.load(Relaxed);
-        let bytes = cursor - run.counted.swap(cursor, Relaxed);
+    fn count_buffer(&self, buffer: &Buffer) {
+        let cursor = buffer.cursor.load(Relaxed);
+        let bytes = cursor - buffer.counted.swap(cursor, Relaxed);
         if bytes > 0 {
-            self.count((bytes / run.cell_bytes()) as u64, bytes as u64);
+            self.count((bytes / buffer.cell_bytes()) as u64, bytes as u64);
         }
     }
 
@@ -261,14 +263,14 @@ impl Local {
         self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
     }
 
-    /// Objects and bytes handed out so far. Called from any thread; runs in use are read as they
+    /// Objects and bytes handed out so far. Called from any thread; buffers in use are read as they
     /// stand.
     pub fn totals(&self) -> (u64, u64) {
         let (mut objects, mut bytes) = (self.objects.load(Relaxed), self.bytes.load(Relaxed));
-        self.for_each_run(|run| {
-            let used = run.cursor.load(Relaxed).saturating_sub(run.counted.load(Relaxed));
-            if used > 0 && run.cell_bytes() > 0 {
-                objects += (used / run.cell_bytes()) as u64;
+        self.for_each_buffer(|buffer| {
+            let used = buffer.cursor.load(Relaxed).saturating_sub(buffer.counted.load(Relaxed));
+            if used > 0 && buffer.cell_bytes() > 0 {
+                objects += (used / buffer.cell_bytes()) as u64;
                 bytes += used as u64;
             }
         });
@@ -277,14 +279,14 @@ impl Local {
 
     /// Before a cycle, its thread stopped: the cells it still holds are marked, and it forgets its
     /// blocks, whose other free cells will be found again.
-    pub fn settle(&self, heap: &Heap) {
-        self.for_each_run(|run| {
-            run.drop_blocks(heap, |_| {});
-            let rest = run.rest();
+    pub fn keep_cells(&self, heap: &Heap) {
+        self.for_each_buffer(|buffer| {
+            buffer.drop_blocks(heap, |_| {});
+            let rest = buffer.rest();
             if !rest.is_empty()
                 && let Some(cell) = heap.cell_at(rest.start)
             {
-                let cells = cell.index.0..cell.index.0 + (rest.len() / run.cell_bytes()) as u32;
+                let cells = cell.index.0..cell.index.0 + (rest.len() / buffer.cell_bytes()) as u32;
                 heap.note_marked(cell.block, cell.header);
                 cell.bits.set_range(cells, true, false, true);
             }
@@ -296,11 +298,11 @@ impl Local {
     /// more.
     pub fn let_go(&self, heap: &Heap) {
         let mut inner = heap.inner();
-        self.for_each_run(|run| {
-            self.count_run(run);
-            let rest = run.rest();
-            run.limit.store(run.cursor.load(Relaxed), Relaxed);
-            run.drop_blocks(heap, |block| inner.note_free_cell(heap, block));
+        self.for_each_buffer(|buffer| {
+            self.count_buffer(buffer);
+            let rest = buffer.rest();
+            buffer.limit.store(buffer.cursor.load(Relaxed), Relaxed);
+            buffer.drop_blocks(heap, |block| inner.note_free_cell(heap, block));
             // While marking is under way the cells stay as they are, and the sweep finds them; in a
             // frozen block until it is unfrozen, since no one would get them.
             if !rest.is_empty()
@@ -308,7 +310,7 @@ impl Local {
                 && let Some(cell) = heap.cell_at(rest.start)
                 && !cell.header.is_frozen()
             {
-                let cells = cell.index.0..cell.index.0 + (rest.len() / run.cell_bytes()) as u32;
+                let cells = cell.index.0..cell.index.0 + (rest.len() / buffer.cell_bytes()) as u32;
                 // What comes back was zeroed but its block no longer counts as fresh, so it is
                 // zeroed again when handed out.
                 heap.header(cell.block).fresh.store(0, Relaxed);
@@ -318,7 +320,7 @@ impl Local {
         });
     }
 
-    /// The thread ends: as [`Local::let_go`], and its typed runs are given back.
+    /// The thread ends: as [`Local::let_go`], and its typed buffers are given back.
     pub fn retire(&self, heap: &Heap) {
         self.let_go(heap);
         let typed = self.typed.swap(0, Relaxed);
@@ -332,7 +334,7 @@ impl Local {
 pub(crate) mod tests {
     use super::*;
 
-    /// A thread's runs for tests.
+    /// A thread's buffers for tests.
     pub(crate) fn local() -> &'static Local {
         let memory = map::allocate(size_of::<Local>().next_multiple_of(4096)).unwrap();
         // SAFETY: zeroed memory of its own, large enough; all fields are valid as zeros.
@@ -344,13 +346,16 @@ pub(crate) mod tests {
     #[test]
     fn a_run_hands_out_its_cells_and_counts_them() {
         let local = local();
-        let run = local.run(SpaceId(3)).unwrap();
+        let buffer = local.buffer(SpaceId(3)).unwrap();
         local.note_used(SpaceId(3));
-        assert_eq!(run.bump(32), 0);
-        local.install(run, 4096..4096 + 96, 32);
-        assert_eq!([run.bump(32), run.bump(32), run.bump(32), run.bump(32)], [4096, 4128, 4160, 0]);
+        assert_eq!(buffer.bump(32), 0);
+        local.install(buffer, 4096..4096 + 96, 32);
+        assert_eq!(
+            [buffer.bump(32), buffer.bump(32), buffer.bump(32), buffer.bump(32)],
+            [4096, 4128, 4160, 0]
+        );
         assert_eq!(local.totals(), (3, 96));
-        local.install(run, 8192..8192, 32);
+        local.install(buffer, 8192..8192, 32);
         assert_eq!(local.totals(), (3, 96));
     }
 
@@ -358,12 +363,12 @@ pub(crate) mod tests {
     fn typed_runs_are_made_on_demand() {
         let local = local();
         let id = SpaceId(FIXED_SPACES as u32 + 5);
-        assert_eq!(local.run(id).unwrap().bump(8), 0);
+        assert_eq!(local.buffer(id).unwrap().bump(8), 0);
         local.note_used(id);
         local.note_used(SpaceId(70));
-        let mut runs = 0;
-        local.for_each_run(|run| runs += run.block().is_none() as usize);
-        assert_eq!(runs, 1 + 6, "of the fixed runs only those in use");
+        let mut buffers = 0;
+        local.for_each_buffer(|buffer| buffers += buffer.block().is_none() as usize);
+        assert_eq!(buffers, 1 + 6, "of the fixed buffers only those in use");
     }
 
     #[test]
@@ -373,11 +378,11 @@ pub(crate) mod tests {
         let (local, stale) = (local(), local());
         let id = SpaceId(7);
         let allocate = |local: &Local| {
-            let run = local.run(id).unwrap();
-            if run.rest().is_empty() {
-                super::super::refill::refill(&heap, local, run, id, true).unwrap();
+            let buffer = local.buffer(id).unwrap();
+            if buffer.rest().is_empty() {
+                super::super::refill::refill(&heap, local, buffer, id, true).unwrap();
             }
-            run.bump(run.cell_bytes())
+            buffer.bump(buffer.cell_bytes())
         };
         let (first, other) = (allocate(local), allocate(stale));
         local.let_go(&heap);

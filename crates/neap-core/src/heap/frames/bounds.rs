@@ -1,21 +1,21 @@
-//! What a search for free granules passes over: for each chunk how long a row it has at most, side
+//! What a search for free frames passes over: for each chunk how long a row it has at most, side
 //! by side, so that a search reads one cache line for dozens of chunks.
 //!
 //! Invariant: never too low: a place that would do is not passed over. Too high costs a look at the
 //! chunk, which corrects it. Under the heap's lock.
 
 use super::Content;
-use crate::addr::CHUNK_GRANULES;
+use crate::addr::CHUNK_FRAMES;
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 
-/// Requests of up to this many granules have a hint where to begin the search.
+/// Requests of up to this many frames have a hint where to begin the search.
 const HINTED: usize = 8;
 
 /// The bounds, by content.
 pub(super) struct Bounds {
-    /// No row of granules of a chunk that are free and to be had for the content is longer.
+    /// No row of frames of a chunk that are free and to be had for the content is longer.
     longest: [MetaVec<u8>; 2],
-    /// For requests of n granules: no chunk below this one has n of them in a row.
+    /// For requests of n frames: no chunk below this one has n of them in a row.
     hints: [[usize; HINTED + 1]; 2],
 }
 
@@ -32,15 +32,15 @@ impl Bounds {
 
     /// There is one more chunk, all of it free. Room was reserved.
     pub(super) fn add_chunk(&mut self) {
-        self.longest.iter_mut().for_each(|longest| longest.push(CHUNK_GRANULES as u8));
+        self.longest.iter_mut().for_each(|longest| longest.push(CHUNK_FRAMES as u8));
     }
 
-    /// Granules of a chunk were taken for a content: none are to be had for the other.
+    /// Frames of a chunk were taken for a content: none are to be had for the other.
     pub(super) fn note_taken(&mut self, chunk: usize, content: Content) {
         self.longest[1 - content as usize][chunk] = 0;
     }
 
-    /// A chunk has a row of `row` free granules, to be had for `contents`.
+    /// A chunk has a row of `row` free frames, to be had for `contents`.
     pub(super) fn note_row(&mut self, chunk: usize, row: usize, contents: &[Content]) {
         for &content in contents {
             let longest = &mut self.longest[content as usize][chunk];
@@ -51,7 +51,7 @@ impl Bounds {
         }
     }
 
-    /// The lowest chunk with `count` free granules in a row for a content, and what `fit` says of
+    /// The lowest chunk with `count` free frames in a row for a content, and what `fit` says of
     /// it.
     pub(super) fn find<T>(
         &mut self,
@@ -80,7 +80,7 @@ impl Bounds {
         found
     }
 
-    /// Whether a row of `row` granules in a chunk, free and to be had for a content, is within the
+    /// Whether a row of `row` frames in a chunk, free and to be had for a content, is within the
     /// bounds.
     #[cfg(test)]
     pub(super) fn allow(&self, chunk: usize, row: usize, content: Content) -> bool {

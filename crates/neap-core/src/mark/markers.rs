@@ -1,7 +1,7 @@
 //! The markers of one cycle: their deques, who is active, what was put aside for the driver,
 //! whether a mark stack overflowed.
 //!
-//! Invariant: a helper works only between [`Team::begin`] and the moment the team is done; the
+//! Invariant: a helper works only between [`Markers::begin`] and the moment they are done; the
 //! driver (place 0) leaves last. Used by the marker threads and by the thread that drives the
 //! cycle.
 
@@ -13,11 +13,11 @@ use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::meta_vec::MetaVec;
 
-/// Markers in a team at most.
+/// Markers at most.
 pub const MOST_MARKERS: usize = 16;
 
 /// What markers share.
-pub struct Team {
+pub struct Markers {
     deques: [Deque; MOST_MARKERS],
     /// Markers of this cycle, the driver included.
     members: AtomicUsize,
@@ -26,7 +26,7 @@ pub struct Team {
     /// Who has work.
     pub done: Done,
     overflowed: AtomicBool,
-    /// Whether the world runs while the team marks.
+    /// Whether the world runs while they mark.
     concurrent: AtomicBool,
     /// Objects that only the driver may scan.
     aside: Lock<MetaVec<usize>>,
@@ -34,8 +34,8 @@ pub struct Team {
     aside_count: AtomicUsize,
 }
 
-impl Team {
-    /// A team of one.
+impl Markers {
+    /// One marker alone.
     pub fn new() -> Self {
         Self {
             deques: core::array::from_fn(|_| Deque::new()),
@@ -93,7 +93,7 @@ impl Team {
     /// Whether a marker has nothing to do while another has work on offer to give.
     #[inline(always)]
     pub fn wants_work(&self) -> bool {
-        // The driver that marks for settling counts as idle, and is alone.
+        // The driver that marks for reference processing counts as idle, and is alone.
         let present = self.present.load(Relaxed);
         present > 1 && self.done.active() < present
     }
@@ -103,7 +103,7 @@ impl Team {
         &self.deques[place]
     }
 
-    /// Work from any other marker; None when the whole team is done. The driver leaves only when
+    /// Work from any other marker; None when all are done. The driver leaves only when
     /// everything put aside is done too.
     pub fn steal(&self, place: usize) -> Option<usize> {
         let members = self.members.load(Relaxed);
@@ -145,7 +145,7 @@ impl Team {
         }
     }
 
-    /// Keeps an object for the driver. Called by an active marker, so the team is not done before
+    /// Keeps an object for the driver. Called by an active marker, so they are not done before
     /// the count is seen.
     pub fn put_aside(&self, object: usize) {
         let mut aside = self.aside.lock();
@@ -193,7 +193,7 @@ impl Team {
     }
 }
 
-impl Default for Team {
+impl Default for Markers {
     fn default() -> Self {
         Self::new()
     }

@@ -1,18 +1,18 @@
 //! Mark bits as a row of words, to send them from the child process that set them to the heap that
 //! needs them.
 //!
-//! Invariant: a record is the block's first granule in the upper half of a word and a count in the
+//! Invariant: a record is the block's first frame in the upper half of a word and a count in the
 //! lower, and so many words of 64 mark bits; only blocks with marks have one. Receiving adds marks
 //! and takes none away. Sent by the one thread of a child that is left, received by the collector's
 //! thread, blocks neither made nor ended meanwhile but those that the child does not know.
 
 use super::MOST_CELLS;
-use crate::addr::{GRANULE_BYTES, Granule};
+use crate::addr::{FRAME_BYTES, Frame};
 use crate::heap::Heap;
 
 /// Words that the marks of `committed` bytes of heap take at most.
 pub const fn most_words(committed: usize) -> usize {
-    committed / GRANULE_BYTES * (1 + MOST_CELLS / 64)
+    committed / FRAME_BYTES * (1 + MOST_CELLS / 64)
 }
 
 /// Writes the heap's marks; gives the number of words, None if they do not fit.
@@ -42,7 +42,7 @@ pub fn send(heap: &Heap, out: &mut [u64]) -> Option<usize> {
 /// Adds marks that [`send`] wrote to the heap's.
 pub fn receive(heap: &Heap, mut words: &[u64]) {
     while let Some((first, rest)) = words.split_first() {
-        let block = Granule((first >> 32) as u32);
+        let block = Frame((first >> 32) as u32);
         let (marks, next) = rest.split_at(*first as u32 as usize);
         debug_assert!(marks.len() == heap.header(block).cells().div_ceil(64) as usize);
         let bits = heap.bits(block);
@@ -74,7 +74,7 @@ mod tests {
         });
         let large =
             inner.large_block(&heap, Kind::Conservative, NO_LAYOUT, 50_000, true).unwrap().0;
-        inner.bear_large(&heap, large);
+        inner.publish_large(&heap, large);
         drop(inner);
         for cell in [0, 63, 64, 200] {
             assert!(heap.bits(small).mark::<false>(CellIndex(cell)));

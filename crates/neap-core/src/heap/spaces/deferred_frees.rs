@@ -29,9 +29,9 @@ impl Entry for Freed {
 }
 
 /// The objects to free.
-pub struct PutOff(Table<Freed>);
+pub struct DeferredFrees(Table<Freed>);
 
-impl PutOff {
+impl DeferredFrees {
     /// None.
     pub(super) const fn new() -> Self {
         Self(Table::new())
@@ -82,15 +82,15 @@ mod tests {
         bits.set_range(0..9, true, true, true);
         let object = |index: usize| heap.address(block).add(index * bytes);
         for index in [2, 5, 7] {
-            assert!(inner.put_off.note(object(index)));
+            assert!(inner.deferred_frees.note(object(index)));
         }
-        assert!(!inner.put_off.note(object(5)));
+        assert!(!inner.deferred_frees.note(object(5)));
         assert!([2, 5, 7].iter().all(|index| heap.object_at(object(*index).0).is_some()));
-        assert!(!inner.put_off.free(&heap, 2));
+        assert!(!inner.deferred_frees.free(&heap, 2));
         assert_eq!(bits.allocated(9), 7);
-        assert!(inner.put_off.free(&heap, 2));
+        assert!(inner.deferred_frees.free(&heap, 2));
         assert_eq!((bits.allocated(9), bits.marked(9)), (6, 6));
         assert_eq!(heap.header(block).fresh.load(Relaxed), 0);
-        assert!(inner.put_off.note(object(2)));
+        assert!(inner.deferred_frees.note(object(2)));
     }
 }

@@ -14,8 +14,8 @@ pub fn due_before(now_ms: u64, decay_ms: u64) -> Option<u64> {
 
 /// How long the collector's thread may sleep until memory can be due again; None when there is none
 /// that will be.
-pub fn next_look_ms(decay_ms: u64, dirty_free_granules: usize) -> Option<u64> {
-    (dirty_free_granules > 0).then(|| (decay_ms / 4).clamp(10, 10_000))
+pub fn next_look_ms(decay_ms: u64, dirty_free_frames: usize) -> Option<u64> {
+    (dirty_free_frames > 0).then(|| (decay_ms / 4).clamp(10, 10_000))
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 //! Invariant: nothing is changed. Called under the heap's lock, which whoever holds an [`Inner`]
 //! has.
 
-use super::header::Listed;
-use crate::addr::Granule;
+use super::header::BlockList;
+use crate::addr::Frame;
 use crate::heap::Heap;
 use crate::heap::spaces::Inner;
 
 impl Inner {
     /// Calls `f` for every block that lives until freed, but for frozen ones.
-    pub fn for_each_uncollectable(&self, heap: &Heap, mut f: impl FnMut(Granule)) {
+    pub fn for_each_uncollectable(&self, heap: &Heap, mut f: impl FnMut(Frame)) {
         let spaces = self.in_use.iter().map(|id| &self.spaces[*id as usize]);
         let lists = spaces.filter(|space| space.uncollectable).flat_map(|space| space.lists.iter());
         // Most programs have none, and walking the list takes long in a stop.
@@ -28,14 +28,14 @@ impl Inner {
     }
 
     /// Calls `f` with every listed block and the list it is in.
-    pub fn for_each_listed(&self, heap: &Heap, mut f: impl FnMut(Granule, Listed)) {
+    pub fn for_each_listed(&self, heap: &Heap, mut f: impl FnMut(Frame, BlockList)) {
         let spaces = self.spaces.iter().map(|space| &space.lists).chain([&self.large]);
         let lists = spaces.flat_map(|lists| lists.iter());
         for list in lists.chain([&self.frozen]) {
             let mut block = list.first();
             while let Some(here) = block {
                 let its = heap.header(here);
-                f(here, its.listed());
+                f(here, its.list());
                 block = its.next();
             }
         }

@@ -1,10 +1,10 @@
 //! What a registration keeps alive when it is made while marking is under way: the cycle may have
 //! read the registrations of that place already, and the library's own tables are under no watch.
 //!
-//! Invariant `[refs.inv.noted]`: from when a concurrent cycle begins to read roots, an object that
-//! becomes data of a registration is marked by the thread that registers, and what it points to is
-//! scanned before marking ends. Noting happens in critical sections; what was noted is scanned by
-//! the cycle.
+//! Invariant `[refs.inv.marked-at-registration]`: from when a concurrent cycle begins to read
+//! roots, an object that becomes data of a registration is marked by the thread that registers, and
+//! what it points to is scanned before marking ends. Noting happens in critical sections; what was
+//! noted is scanned by the cycle.
 //!
 //! # Safety
 //!

@@ -1,11 +1,12 @@
 //! Objects that weak references led to until they were freed or led elsewhere, while a snapshot is
 //! marked: somebody may have been given such an object before.
 //!
-//! Invariant `[refs.inv.former]`: an object that was unreachable in the snapshot and that somebody
-//! got by a weak reference since is, at the last stop, the object of a weak reference or in here.
-//! Who reads says so before it makes sure that the reference still leads there, who changes it
-//! looks afterwards whether somebody said so, both with a locked instruction between: one of them
-//! sees the other. Noting happens in the critical section of the change; the rest by the cycle.
+//! Invariant `[refs.inv.retargeted]`: an object that was unreachable in the snapshot and that
+//! somebody got by a weak reference since is, at the last stop, the object of a weak reference or
+//! in here. Who reads says so before it makes sure that the reference still leads there, who
+//! changes it looks afterwards whether somebody said so, both with a locked instruction between:
+//! one of them sees the other. Noting happens in the critical section of the change; the rest by
+//! the cycle.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 

@@ -1,5 +1,5 @@
-//! Requests and the calling thread's runs: how large a cell a request gets, and the next one of the
-//! run that has such cells.
+//! Requests and the calling thread's buffers: how large a cell a request gets, and the next one of
+//! the run that has such cells.
 //!
 //! Invariant: asks nobody and waits for nobody. What is taken here is an object at once, so the
 //! caller hands it out. Called by mutators, from the fast path.
@@ -36,22 +36,22 @@ pub fn cell_bytes(bytes: usize) -> usize {
     }
 }
 
-/// The next cell of the thread's run for a request; 0 if it has none.
+/// The next cell of the thread's buffer for a request; 0 if it has none.
 #[inline(always)]
-pub fn from_run(mutator: &Mutator, bytes: usize, kind: Kind) -> usize {
+pub fn from_buffer(mutator: &Mutator, bytes: usize, kind: Kind) -> usize {
     match with_past_end(bytes) {
         Some(wanted) if wanted <= LARGEST_SMALL => {
             let class = class_for(wanted);
-            let run = mutator.local.fixed(SpaceId::of(kind, class));
-            run.bump(TABLE[class].cell_bytes as usize)
+            let buffer = mutator.local.fixed(SpaceId::of(kind, class));
+            buffer.bump(TABLE[class].cell_bytes as usize)
         }
         _ => 0,
     }
 }
 
-/// As [`from_run`], for an object of a layout.
+/// As [`from_buffer`], for an object of a layout.
 #[inline(always)]
-pub fn from_typed_run(mutator: &Mutator, bytes: usize, layout: LayoutId) -> usize {
+pub fn from_typed_buffer(mutator: &Mutator, bytes: usize, layout: LayoutId) -> usize {
     match with_past_end(bytes) {
         Some(wanted) if wanted <= LARGEST_SMALL => {
             let class = class_for(wanted);
@@ -61,12 +61,12 @@ pub fn from_typed_run(mutator: &Mutator, bytes: usize, layout: LayoutId) -> usiz
     }
 }
 
-/// The next cell of the thread's run for a class and a layout; 0 if it has none.
+/// The next cell of the thread's buffer for a class and a layout; 0 if it has none.
 #[inline(always)]
 pub fn from_class(mutator: &Mutator, class: usize, cell_bytes: usize, layout: LayoutId) -> usize {
     let space = HEAP.layouts.space_slot(layout, class).load(Acquire);
     if space == crate::heap::blocks::header::NONE {
         return 0;
     }
-    mutator.local.run(SpaceId(space)).map_or(0, |run| run.bump(cell_bytes))
+    mutator.local.buffer(SpaceId(space)).map_or(0, |buffer| buffer.bump(cell_bytes))
 }

@@ -7,14 +7,14 @@
 const LONGEST: u32 = 64;
 
 /// What came of asking without signals.
-pub(super) struct Patience {
+pub(super) struct Backoff {
     /// Stops to come that send signals at once.
     left: u32,
     /// How many it will be after the next failure.
     next: u32,
 }
 
-impl Patience {
+impl Backoff {
     /// Nothing was tried yet.
     pub(super) const fn new() -> Self {
         Self { left: 0, next: 1 }
@@ -48,15 +48,15 @@ mod tests {
 
     #[test]
     fn failures_double_the_wait_and_a_success_ends_it() {
-        let mut patience = Patience::new();
+        let mut backoff = Backoff::new();
         for wait in [1, 2, 4, 8, 16, 32, 64, 64] {
-            assert!(patience.is_there());
-            patience.note(false);
-            assert_eq!((0..).take_while(|_| !patience.is_there()).count(), wait);
+            assert!(backoff.is_there());
+            backoff.note(false);
+            assert_eq!((0..).take_while(|_| !backoff.is_there()).count(), wait);
         }
-        patience.note(true);
-        assert!(patience.is_there());
-        patience.note(false);
-        assert_eq!((0..).take_while(|_| !patience.is_there()).count(), 1);
+        backoff.note(true);
+        assert!(backoff.is_there());
+        backoff.note(false);
+        assert_eq!((0..).take_while(|_| !backoff.is_there()).count(), 1);
     }
 }

@@ -1,12 +1,12 @@
-//! Old contents of pages: copies that were taken before the program wrote to a page, for markers
+//! Before-images of pages: copies that were taken before the program wrote to a page, for markers
 //! that are to see the heap as it was at one moment.
 //!
-//! Invariant `[heap.inv.kept]`: a page is copied at most once, while nobody can write to it, and
-//! its copy is published before anybody can. So who reads words of a page and finds no copy
-//! *afterwards* has read the old contents. There are at most as many copies as [`KeptPages::open`]
-//! says; the page after those is refused, and everything that was kept is worth nothing then.
-//! Opened and closed by the collector's thread while nobody marks; kept by the thread that handles
-//! page faults, one page at a time; read by markers.
+//! Invariant `[heap.inv.before-images]`: a page is copied at most once, while nobody can write to
+//! it, and its copy is published before anybody can. So who reads words of a page and finds no copy
+//! *afterwards* has read the old contents. There are at most as many copies as
+//! [`BeforeImages::open`] says; the page after those is refused, and everything that was kept is
+//! worth nothing then. Opened and closed by the collector's thread while nobody marks; kept by the
+//! thread that handles page faults, one page at a time; read by markers.
 //!
 //! # Safety
 //!
@@ -31,7 +31,7 @@ const AHEAD: usize = 16;
 const FETCHED_FIRST: usize = 16;
 
 /// The copies, and which page each is of.
-pub struct KeptPages {
+pub struct BeforeImages {
     /// First byte whose page can be kept. Written while nobody marks.
     start: AtomicUsize,
     /// Pages that can be; 0 while closed. As above.
@@ -54,7 +54,7 @@ pub struct KeptPages {
 
 /// Part of a page that was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Old {
+pub struct BeforeImage {
     /// Where it is in the heap.
     pub original: usize,
     /// Where its old contents are.
@@ -63,7 +63,7 @@ pub struct Old {
     pub bytes: usize,
 }
 
-impl KeptPages {
+impl BeforeImages {
     /// Closed.
     pub const fn new() -> Self {
         Self {
@@ -181,7 +181,7 @@ impl KeptPages {
     /// Calls `f` for each part of `[low, high)` that was kept. After those words were read: what is
     /// not among them was old.
     #[inline(always)]
-    pub fn for_each_old(&self, low: usize, high: usize, mut f: impl FnMut(Old)) {
+    pub fn for_each_before_image(&self, low: usize, high: usize, mut f: impl FnMut(BeforeImage)) {
         // The words were read before the table is.
         fence(Acquire);
         let start = self.start.load(Relaxed);
@@ -196,14 +196,14 @@ impl KeptPages {
             if number != 0 {
                 let copy = self.copies.load(Relaxed) + (number - 1) * PAGE_BYTES;
                 let within = (from - start) % PAGE_BYTES;
-                f(Old { original: from, copy: copy + within, bytes: end - from });
+                f(BeforeImage { original: from, copy: copy + within, bytes: end - from });
             }
             from = end;
         }
     }
 }
 
-impl Default for KeptPages {
+impl Default for BeforeImages {
     fn default() -> Self {
         Self::new()
     }
@@ -213,12 +213,12 @@ impl Default for KeptPages {
 mod tests {
     use super::*;
 
-    fn old(kept: &KeptPages, range: Range<usize>) -> Vec<(usize, usize)> {
+    fn old(kept: &BeforeImages, range: Range<usize>) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
-        kept.for_each_old(range.start, range.end, |old| {
+        kept.for_each_before_image(range.start, range.end, |image| {
             // SAFETY: the test's own words.
-            let word = unsafe { *(old.copy as *const usize) };
-            found.push((old.bytes, word));
+            let word = unsafe { *(image.copy as *const usize) };
+            found.push((image.bytes, word));
         });
         found
     }
@@ -229,7 +229,7 @@ mod tests {
         let at = |page: usize, word: usize| heap.add(page * PAGE_BYTES + word * 8);
         // SAFETY: the test's own words.
         let store = |page, word, value| unsafe { at(page, word).pointer::<usize>().write(value) };
-        let kept = KeptPages::new();
+        let kept = BeforeImages::new();
         assert!(!kept.is_open() && old(&kept, heap.0..heap.0 + 64).is_empty());
         kept.open(&(heap.0..heap.0 + 8 * PAGE_BYTES), 2).unwrap();
         store(2, 5, 25);
