@@ -30,7 +30,7 @@ pub enum Rank {
     Layouts,
     /// Blocks, chunks and their lists.
     Heap,
-    /// Objects put aside for the marker that drives the cycle.
+    /// Objects put aside for the marker that drives the cycle; what a marker leaves to others.
     Aside,
     /// Sampled objects and their sites.
     Samples,

@@ -4,7 +4,7 @@
 //!
 //! Invariant: the models use the very file that the core is built of, with loom's atomics. What a
 //! marker does inside is an access to a cell of loom's, which finds any other at the same time.
-//! Buffer by `make loom` with `--cfg loom`; without it there is nothing here.
+//! Run by `make loom` with `--cfg loom`; without it there is nothing here.
 
 #![cfg(loom)]
 

@@ -4,7 +4,7 @@
 //! it meanwhile.
 //!
 //! Invariant: the models use the very files that the core is built of, with loom's atomics in place
-//! of core's, segments of two slots and a first bucket of one segment. Buffer by `make loom` with
+//! of core's, segments of two slots and a first bucket of one segment. Run by `make loom` with
 //! `--cfg loom`; without it there is nothing here.
 
 #![cfg(loom)]

@@ -1,8 +1,8 @@
 //! Models of the two lock-free parts of marking, every interleaving of which loom tries: the deque
-//! gives out each word once, and the markers is not done while anybody holds work.
+//! gives out each word once, and the markers are not done while anybody holds work.
 //!
 //! Invariant: the models use the very files that the core is built of, with loom's atomics in place
-//! of core's. Buffer by `make loom` with `--cfg loom`; without it there is nothing here.
+//! of core's. Run by `make loom` with `--cfg loom`; without it there is nothing here.
 
 #![cfg(loom)]
 
@@ -120,7 +120,7 @@ fn work(deque: &Deque, handled: &AtomicUsize, first: Option<usize>) {
 }
 
 /// What a marker does when it has nothing: as in `mark/markers.rs`, for one other deque. True when
-/// the markers is done.
+/// the markers are done.
 fn steal_or_done(own: &Deque, other: &Deque, done: &Done, handled: &AtomicUsize) -> bool {
     if !other.is_empty() {
         done.become_active();

@@ -6,7 +6,7 @@
 //! Invariant: the models use the very files that the core is built of, with loom's atomics, few
 //! spins, and a futex made of loom's condition variables, which wakes nobody without a reason. What
 //! is done inside a monitor is an access to a cell of loom's, which finds any other at the same
-//! time. A thread that sleeps for ever fails a model. Buffer by `make loom` with `--cfg loom`;
+//! time. A thread that sleeps for ever fails a model. Run by `make loom` with `--cfg loom`;
 //! without it there is nothing here.
 
 #![cfg(loom)]

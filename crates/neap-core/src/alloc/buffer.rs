@@ -277,8 +277,8 @@ impl Local {
         (objects, bytes)
     }
 
-    /// Before a cycle, its thread stopped: the cells it still holds are marked, and it forgets its
-    /// blocks, whose other free cells will be found again.
+    /// Before a cycle, its thread stopped: the cells it still holds are marked and count as live,
+    /// and it forgets its blocks, whose other free cells will be found again.
     pub fn keep_cells(&self, heap: &Heap) {
         self.for_each_buffer(|buffer| {
             buffer.drop_blocks(heap, |_| {});
@@ -288,7 +288,8 @@ impl Local {
             {
                 let cells = cell.index.0..cell.index.0 + (rest.len() / buffer.cell_bytes()) as u32;
                 heap.note_marked(cell.block, cell.header);
-                cell.bits.set_range(cells, true, false, true);
+                let bytes = cell.bits.mark_range(cells) as usize * buffer.cell_bytes();
+                heap.state.marked_bytes.fetch_add(bytes, Relaxed);
             }
         });
     }

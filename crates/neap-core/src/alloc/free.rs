@@ -33,7 +33,7 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
     if cell.start != address {
         return Err(FreeError::NotAnObjectStart);
     }
-    let bytes = cell.bytes();
+    let (bytes, was_live) = (cell.bytes(), cell.bits.is_marked(cell.index));
     if heap.state.marking.load(Relaxed) {
         // A marker may be reading the object.
         return if inner.deferred_frees.note(address) {
@@ -51,7 +51,7 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
         inner.note_free_cell(heap, cell.block);
     }
     drop(inner);
-    heap.state.freed_since_cycle.fetch_add(bytes, Relaxed);
+    heap.state.note_freed(bytes, was_live);
     Ok(bytes)
 }
 

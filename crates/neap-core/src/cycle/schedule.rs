@@ -19,24 +19,25 @@ use crate::refs;
 use crate::sys::process::resident;
 use crate::world::attach;
 
-/// Bytes handed out since the last cycle at which the next one is due; written by the collector.
+/// Bytes by which the heap has grown since the last cycle when the next one is due; written by the
+/// collector.
 static DUE_AT: AtomicUsize = AtomicUsize::new(4 << 20);
-/// Bytes handed out since the last cycle beyond which threads wait for the one under way; written
-/// by the collector.
+/// The same beyond which threads wait for the cycle under way; written by the collector.
 static STALL_AT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// With so many bytes of the process in memory the heap has used the room that it was given;
 /// written by the collector.
 static FULL_AT: AtomicUsize = AtomicUsize::new(0);
-/// Bytes handed out since the last cycle up to which one may be put off; written by the collector.
+/// The same up to which a cycle may be put off; written by the collector.
 static LATEST_AT: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether enough was allocated for a cycle. Read after every refill.
 #[inline(always)]
 pub fn is_due() -> bool {
-    HEAP.state.allocated_since_cycle.load(Relaxed) >= DUE_AT.load(Relaxed)
+    HEAP.state.grown_since_cycle() >= DUE_AT.load(Relaxed)
 }
 
-/// Bytes handed out since the last cycle beyond which threads wait for the one under way.
+/// Bytes by which the heap has grown since the last cycle beyond which threads wait for the one
+/// under way.
 pub fn stalls_at() -> usize {
     STALL_AT.load(Relaxed)
 }
@@ -44,7 +45,7 @@ pub fn stalls_at() -> usize {
 /// A large object of `bytes` bytes is about to be allocated: if that passes the trigger, the cycle
 /// is due before it, or put off.
 pub fn note_coming(bytes: usize) {
-    let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
+    let allocated = HEAP.state.grown_since_cycle();
     let (coming, due) = (allocated.saturating_add(bytes), DUE_AT.load(Relaxed));
     let is_known = allocated >= due.saturating_add(LATE_BYTES);
     if coming > due && (is_known || !postpone_untouched(due, coming)) {
@@ -80,7 +81,7 @@ fn postpone_untouched(due: usize, coming: usize) -> bool {
 
 /// The next cycle is due after as much again: the program does not want one now.
 pub fn postpone() {
-    DUE_AT.store(HEAP.state.allocated_since_cycle.load(Relaxed) + (1 << 20), Relaxed);
+    DUE_AT.store(HEAP.state.grown_since_cycle() + (1 << 20), Relaxed);
 }
 
 /// Heaps that are expected to hold less live than this, or less that is scanned, are marked with

@@ -109,6 +109,20 @@ impl<'a> Bits<'a> {
         }
     }
 
+    /// Marks a range of cells, beside others who mark; says how many were not marked before.
+    pub fn mark_range(self, cells: Range<u32>) -> u32 {
+        let mut new = 0;
+        let mut cell = cells.start;
+        while cell < cells.end {
+            let last = (cell | 63).min(cells.end - 1);
+            let mask = (u64::MAX >> (63 - (last - cell))) << (cell % 64);
+            let before = self.word(cell as usize / 64 * 2).fetch_or(mask, Relaxed);
+            new += (mask & !before).count_ones();
+            cell = last + 1;
+        }
+        new
+    }
+
     /// Makes the only cell of a block allocated, while nobody else writes its bits: unlike
     /// [`Self::set_range`] it need not wait for what was stored before.
     pub fn publish_only(self, marked: bool) {
@@ -244,6 +258,17 @@ mod tests {
             assert_eq!(bits.next_free_run(70, 200), None);
             assert_eq!(bits.next_free_run(300, 300), None);
             assert_eq!(bits.allocated(300), 133);
+        });
+    }
+
+    #[test]
+    fn a_range_is_marked_and_what_is_new_is_counted() {
+        with_bits(|bits| {
+            bits.set_range(0..200, false, true, true);
+            assert!(bits.mark::<false>(CellIndex(70)));
+            assert_eq!(bits.mark_range(60..150), 89);
+            assert_eq!(bits.mark_range(60..151), 1);
+            assert_eq!(bits.marked(200), 91);
         });
     }
 

@@ -90,6 +90,8 @@ pub struct HeapState {
     pub allocated_since_cycle: Apart<AtomicUsize>,
     /// Bytes of cells freed explicitly since the last cycle; as above.
     pub freed_since_cycle: AtomicUsize,
+    /// Of these, cells that the last cycle had found live; as above.
+    pub freed_live_since_cycle: AtomicUsize,
     /// Bytes marked by the last cycle; written by the cycle.
     pub live_bytes: AtomicUsize,
     /// Bytes marked so far by the cycle under way; added to by markers.
@@ -138,6 +140,7 @@ impl HeapState {
             cycles: AtomicU64::new(0),
             allocated_since_cycle: Apart::new(AtomicUsize::new(0)),
             freed_since_cycle: AtomicUsize::new(0),
+            freed_live_since_cycle: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
             marked_bytes: AtomicUsize::new(0),
             born_marked_bytes: AtomicUsize::new(0),
@@ -172,7 +175,7 @@ impl HeapState {
     pub fn note_revealed(&self) {
         if self.snapshot.load(Relaxed) == Snapshot::Taken as u32 {
             // A locked instruction: it is seen before the caller reads. See
-            // `refs::handles::former`.
+            // `refs::handles::retargeted`.
             self.snapshot.swap(Snapshot::Revealed as u32, SeqCst);
         }
     }
@@ -208,6 +211,22 @@ impl HeapState {
         }
     }
 
+    /// A cell was freed by the program; `was_live` says whether the last cycle had found it live.
+    pub fn note_freed(&self, bytes: usize, was_live: bool) {
+        self.freed_since_cycle.fetch_add(bytes, Relaxed);
+        if was_live {
+            self.freed_live_since_cycle.fetch_add(bytes, Relaxed);
+        }
+    }
+
+    /// Bytes by which the heap has grown since the last cycle: what was handed out without what the
+    /// program freed itself. An eighth of what was handed out at least, since memory that is freed
+    /// is not always memory that the next request can use.
+    pub fn grown_since_cycle(&self) -> usize {
+        let allocated = self.allocated_since_cycle.load(Relaxed);
+        allocated.saturating_sub(self.freed_since_cycle.load(Relaxed)).max(allocated / 8)
+    }
+
     /// Of what the next cycle may find live, what it has to scan at most.
     pub fn expected_scanned_bytes(&self) -> usize {
         self.expected_live_bytes().min(self.scanned_bytes.load(Relaxed))
@@ -226,5 +245,23 @@ impl HeapState {
 impl Default for HeapState {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_program_frees_is_no_growth() {
+        let state = HeapState::new();
+        state.allocated_since_cycle.store(8000, Relaxed);
+        assert_eq!(state.grown_since_cycle(), 8000);
+        state.note_freed(3000, false);
+        state.note_freed(1000, true);
+        assert_eq!(state.grown_since_cycle(), 4000);
+        assert_eq!(state.freed_live_since_cycle.load(Relaxed), 1000);
+        state.note_freed(9000, true);
+        assert_eq!(state.grown_since_cycle(), 1000, "never less than an eighth");
     }
 }

@@ -19,7 +19,7 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering::*;
 
 use super::entry::Entry;
-use super::markers::Markers;
+use super::markers::{Markers, NEVER};
 use super::scan::conservative::scan;
 use super::scan::sparse::scan_sparse;
 use super::scan::typed::scan_typed;
@@ -35,7 +35,7 @@ use crate::sys::side_stack;
 
 /// Entries between prefetch and use. Larger: hides longer latencies; smaller: prefetched lines are
 /// still there.
-const QUEUE: usize = 16;
+pub(super) const QUEUE: usize = 16;
 /// An object of middling size that begins in one cache line ends in the next: that far from its
 /// start is prefetched too. Larger: serves larger objects; smaller: fetches less for nothing.
 const REACH_BYTES: usize = 40;
@@ -45,13 +45,15 @@ const SLICE_BYTES: usize = 64 << 10;
 
 /// One marker.
 pub struct Marker<'t> {
-    markers: &'t Markers,
+    pub(super) markers: &'t Markers,
     heap: &'t Heap,
     /// Its place among the markers; 0 is the one that drives the cycle.
-    place: usize,
+    pub(super) place: usize,
     pub(super) stack: Stack,
-    queue: [usize; QUEUE],
+    pub(super) queue: [usize; QUEUE],
     queued: usize,
+    /// When it leaves the rest to others: [`NEVER`], or by the clock in nanoseconds.
+    pub(super) end_ns: u64,
     /// What it marked.
     pub marked_bytes: usize,
 }
@@ -66,6 +68,7 @@ impl<'t> Marker<'t> {
             stack: Stack::new(),
             queue: [0; QUEUE],
             queued: 0,
+            end_ns: NEVER,
             marked_bytes: 0,
         }
     }
@@ -85,8 +88,9 @@ impl<'t> Marker<'t> {
         self.stack.entries().try_reserve(entries).is_ok()
     }
 
-    /// Forgets everything that is grey, and what was counted.
+    /// Forgets everything that is grey, also what others left, and what was counted.
     pub fn forget_work(&mut self) {
+        self.markers.forget_leftover();
         self.stack.entries().clear();
         self.queue = [0; QUEUE];
         self.marked_bytes = 0;
@@ -163,7 +167,7 @@ impl<'t> Marker<'t> {
         }
     }
 
-    /// Marks until there is nothing left that this marker knows of.
+    /// Marks until there is nothing left that this marker knows of, or its time is up.
     pub fn drain(&mut self) {
         match (self.heap.before_images.is_open(), self.markers.is_shared()) {
             (true, _) => self.drain_as::<true, true>(),
@@ -189,6 +193,13 @@ impl<'t> Marker<'t> {
                     && self.markers.wants_work()
                 {
                     self.share();
+                }
+                if SHARED
+                    && self.end_ns != NEVER
+                    && self.queued.is_multiple_of(LOOK_AT_CLOCK_EVERY)
+                    && self.is_late()
+                {
+                    return;
                 }
             }
             if !self.visit_oldest::<SHARED, KEPT>(&view) && !self.take_back() {
@@ -402,50 +413,6 @@ impl<'t> Marker<'t> {
         if kept { stop } else { end }
     }
 
-    /// Moves the oldest entries to where other markers can steal them.
-    #[cold]
-    fn share(&mut self) {
-        let deque = self.markers.deque(self.place);
-        let mut given = 0;
-        while given < self.stack.len() / 2
-            && given < SHARE_AT_MOST
-            && deque.push(self.stack.entries()[given])
-        {
-            given += 1;
-        }
-        self.stack.drop_oldest(given);
-    }
-
-    /// Takes back what was offered and not stolen; false if there is nothing.
-    fn take_back(&mut self) -> bool {
-        match self.markers.deque(self.place).pop() {
-            Some(entry) => {
-                self.push(entry);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Works until all markers are done.
-    pub fn work(&mut self) {
-        self.markers.done.become_active();
-        self.work_as_driver();
-    }
-
-    /// The same for a marker that is active already: the driver becomes active before its helpers
-    /// start, so that they do not leave too early.
-    pub fn work_as_driver(&mut self) {
-        loop {
-            self.drain();
-            self.markers.done.become_idle();
-            match self.markers.steal(self.place) {
-                Some(entry) => self.push(entry),
-                None => return,
-            }
-        }
-    }
-
     /// Counts an object of `bytes` bytes as marked by this marker.
     #[inline(always)]
     pub fn count(&mut self, bytes: usize) {
@@ -460,10 +427,11 @@ impl<'t> Marker<'t> {
 
 /// Entries between looks whether somebody wants work. Larger: less to look; smaller: sooner shared.
 const SHARE_EVERY: usize = 64;
+/// Entries between looks at the clock, where there is an end. Larger: less to look; smaller: ended
+/// more exactly.
+const LOOK_AT_CLOCK_EVERY: usize = 16;
 /// Entries that a marker keeps for itself.
 const SHARE_ABOVE: usize = 32;
-/// Entries offered at once.
-const SHARE_AT_MOST: usize = 128;
 
 impl Grey for Marker<'_> {
     fn word(&mut self, word: usize) {

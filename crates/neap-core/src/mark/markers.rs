@@ -9,10 +9,16 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use super::deque::{Deque, Steal};
 use super::done::Done;
+use super::entry::Entry;
+use super::sharing::idle::Idle;
+use super::sharing::leftover::Leftover;
 use crate::rank::Rank;
 use crate::sync::Lock;
+use crate::sys::clock;
 use crate::sys::meta_vec::MetaVec;
 
+/// As the end of a marker's work: none.
+pub const NEVER: u64 = u64::MAX;
 /// Markers at most.
 pub const MOST_MARKERS: usize = 16;
 
@@ -32,7 +38,17 @@ pub struct Markers {
     aside: Lock<MetaVec<usize>>,
     /// Entries in `aside`, read without the lock.
     aside_count: AtomicUsize,
+    /// What markers left whose time was up.
+    leftover: Leftover,
+    /// Markers that wait for work.
+    idle: Idle,
 }
+
+/// A marker without work looks for some so often, and yields its processor each time it has looked
+/// [`LOOKS_BETWEEN_YIELDS`] times; then it sleeps. Larger: work is found sooner; smaller: less time
+/// is taken from the program where there is none.
+const MOST_LOOKS: u32 = 512;
+const LOOKS_BETWEEN_YIELDS: u32 = 64;
 
 impl Markers {
     /// One marker alone.
@@ -46,6 +62,8 @@ impl Markers {
             concurrent: AtomicBool::new(false),
             aside: Lock::new(Rank::Aside, MetaVec::new()),
             aside_count: AtomicUsize::new(0),
+            leftover: Leftover::new(),
+            idle: Idle::new(),
         }
     }
 
@@ -103,9 +121,44 @@ impl Markers {
         &self.deques[place]
     }
 
-    /// Work from any other marker; None when all are done. The driver leaves only when
-    /// everything put aside is done too.
-    pub fn steal(&self, place: usize) -> Option<usize> {
+    /// The calling marker has no work.
+    pub fn become_idle(&self) {
+        if self.done.become_idle() {
+            self.idle.wake();
+        }
+    }
+
+    /// The calling marker has put work into its deque.
+    pub fn note_shared(&self) {
+        self.idle.wake();
+    }
+
+    /// Leaves `entries`, all that the calling marker has, to the others; it is idle then. False,
+    /// and nothing happened, without memory.
+    pub fn leave_work(&self, entries: &[usize]) -> bool {
+        let left = self.leftover.leave(entries, &self.done);
+        self.idle.wake();
+        left
+    }
+
+    /// Forgets what was left, when a cycle is given up. Nobody is working.
+    pub fn forget_leftover(&self) {
+        self.leftover.forget();
+    }
+
+    /// Whether the marker at `place` could find work, or all are done.
+    fn has_news(&self, place: usize) -> bool {
+        let members = self.members.load(Relaxed);
+        let aside = self.runs_functions() && self.aside_count.load(SeqCst) > 0;
+        (1..members).any(|next| !self.deques[(place + next) % members].is_empty())
+            || !self.leftover.is_empty()
+            || (place == 0 && aside)
+            || (self.done.is_done() && !aside)
+    }
+
+    /// Work from any other marker; None when all are done, or when it is `end_ns`. The driver
+    /// leaves only when everything put aside is done too. What was left goes to `push`.
+    pub fn steal(&self, place: usize, end_ns: u64, mut push: impl FnMut(usize)) -> Option<usize> {
         let members = self.members.load(Relaxed);
         let mut tries = 0_u32;
         loop {
@@ -122,25 +175,45 @@ impl Markers {
                         Steal::Empty => break,
                     }
                 }
-                self.done.become_idle();
+                self.become_idle();
+            }
+            if !self.leftover.is_empty() {
+                self.done.become_active();
+                let mut first = None;
+                self.leftover.take(&self.done, |entry| {
+                    if let Some(entry) = first.replace(entry) {
+                        push(entry);
+                    }
+                });
+                if first.is_some() {
+                    return first;
+                }
+                self.become_idle();
             }
             let aside = self.runs_functions() && self.aside_count.load(SeqCst) > 0;
             if place == 0 && aside {
                 self.done.become_active();
                 if let Some(object) = self.take_aside() {
-                    return Some(super::entry::Entry::Rest(object).encode());
+                    return Some(Entry::Rest(object).encode());
                 }
-                self.done.become_idle();
+                self.become_idle();
             }
             if self.done.is_done() && !(self.runs_functions() && self.aside_count.load(SeqCst) > 0)
             {
                 return None;
             }
             tries += 1;
-            if tries.is_multiple_of(64) {
+            if !tries.is_multiple_of(LOOKS_BETWEEN_YIELDS) {
+                core::hint::spin_loop();
+                continue;
+            }
+            if clock::now_ns() >= end_ns {
+                return None;
+            }
+            if tries < MOST_LOOKS {
                 std::thread::yield_now();
             } else {
-                core::hint::spin_loop();
+                self.idle.sleep(|| self.has_news(place));
             }
         }
     }
@@ -153,6 +226,10 @@ impl Markers {
         if aside.try_push(object).is_err() {
             self.aside_count.fetch_sub(1, SeqCst);
             self.note_overflow();
+        }
+        drop(aside);
+        if self.runs_functions() {
+            self.idle.wake();
         }
     }
 

@@ -14,6 +14,7 @@ pub mod frozen;
 pub mod markers;
 pub mod rescan;
 pub mod scan;
+mod sharing;
 pub mod stack;
 pub mod tracer;
 pub mod verify;

@@ -69,6 +69,8 @@ mod tests {
     use crate::heap::kind::Kind;
     use crate::heap::layout::Shape;
     use crate::heap::spaces::SpaceId;
+    use crate::sys::clock;
+    use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
     fn heap() -> Heap {
         let heap = Heap::new();
@@ -147,7 +149,7 @@ mod tests {
     }
 
     /// Three markers work on what the driver is given by `begin`; gives the bytes that they marked.
-    fn marked_by_a_markers(heap: &Heap, begin: impl FnOnce(&mut Marker<'_>)) -> usize {
+    fn marked_by_three(heap: &Heap, begin: impl FnOnce(&mut Marker<'_>)) -> usize {
         let markers = Markers::new();
         markers.begin(3, false);
         std::thread::scope(|scope| {
@@ -171,12 +173,52 @@ mod tests {
     }
 
     #[test]
-    fn a_markers_marks_the_same_and_each_object_once() {
+    fn several_markers_mark_the_same_and_each_object_once() {
         let heap = heap();
         let (cells, reachable) = graph(&heap, 100_000);
-        let marked = marked_by_a_markers(&heap, |driver| driver.word(cells[0])) / 16;
+        let marked = marked_by_three(&heap, |driver| driver.word(cells[0])) / 16;
         assert_eq!(marked, reachable.iter().filter(|reachable| **reachable).count());
         assert_eq!(find_lost(&heap), None, "[mark.inv.reachable]");
+    }
+
+    #[test]
+    fn markers_that_leave_early_leave_all_their_work() {
+        let heap = heap();
+        let (cells, reachable) = graph(&heap, 100_000);
+        let markers = Markers::new();
+        markers.begin(3, true);
+        let (finished, pieces) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let marked = std::thread::scope(|scope| {
+            let mut driver = Marker::new(&markers, &heap, 0);
+            driver.word(cells[0]);
+            markers.done.become_active();
+            let helpers: Vec<_> = (1..3)
+                .map(|place| {
+                    let (markers, heap, finished, pieces) = (&markers, &heap, &finished, &pieces);
+                    scope.spawn(move || {
+                        let mut marker = Marker::new(markers, heap, place);
+                        markers.enter();
+                        while !finished.load(Relaxed) {
+                            marker.work_until(clock::now_ns() + 20_000);
+                            assert_eq!(marker.pending(), 0);
+                            pieces.fetch_add(1, Relaxed);
+                        }
+                        markers.leave();
+                        marker.marked_bytes
+                    })
+                })
+                .collect();
+            // The driver has others do as much as they will.
+            while pieces.load(Relaxed) < 2 {
+                std::hint::spin_loop();
+            }
+            driver.work_as_driver();
+            finished.store(true, Relaxed);
+            let helped: usize = helpers.into_iter().map(|helper| helper.join().unwrap()).sum();
+            helped + driver.marked_bytes
+        });
+        assert_eq!(marked / 16, reachable.iter().filter(|reachable| **reachable).count());
+        assert_eq!(find_lost(&heap), None, "[mark.inv.leftover]");
     }
 
     #[test]
@@ -243,11 +285,11 @@ mod tests {
         let (start, children) = table(&heap, 100_001);
         let cell = heap.object_at(start.0).unwrap();
         let range = start.0..start.0 + cell.bytes();
-        assert_eq!(marked_by_a_markers(&heap, |driver| driver.keep_written(&range)), 0);
+        assert_eq!(marked_by_three(&heap, |driver| driver.keep_written(&range)), 0);
         cell.bits.mark::<false>(cell.index);
         // The last page but one is not written.
         let [last, last_but_one] = [1, 2].map(|pages| range.end - pages * PAGE_BYTES);
-        let marked = marked_by_a_markers(&heap, |driver| {
+        let marked = marked_by_three(&heap, |driver| {
             driver.keep_written(&(range.start..last_but_one));
             driver.keep_written(&(last..range.end));
         });

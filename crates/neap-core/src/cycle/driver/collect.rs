@@ -22,10 +22,9 @@ use crate::sys::{clock, thread};
 use crate::world::mutator::Mutator;
 use crate::world::{self, attach, stop};
 
-/// A thread that allocated too much waits so long for a cycle under way, and again at its next
-/// refill; beyond an eighth more it waits for the end. Larger: longer operations; smaller: the heap
-/// grows further.
-const SHORT_STALL: Duration = Duration::from_millis(2);
+/// Who allocates much too much waits so long at once for the cycle under way. Larger: longer
+/// operations; smaller: the heap grows further.
+const LONGEST_STALL: Duration = Duration::from_millis(1);
 
 /// Why a cycle is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +114,7 @@ pub(super) fn stopped(collector: &mut Collector, own: Option<&Mutator>) {
 /// about to run the cycle, unless that takes long: it goes on, and so comes by where it is to
 /// stand.
 fn lock_for(reason: Reason) -> Option<Guard<'static, Collector>> {
-    let allocated = HEAP.state.allocated_since_cycle.load(Relaxed);
+    let allocated = HEAP.state.grown_since_cycle();
     if reason == Reason::Allocated && allocated < schedule::stalls_at() {
         return COLLECTOR.try_lock();
     }
@@ -132,22 +131,28 @@ const LET_SWEEP_MS: u64 = 50;
 const BETWEEN_SWEEPS_MS: u64 = 2;
 
 /// Has the collector's thread begin a cycle; who asked for one waits for its end, who only
-/// allocated enough goes on unless it allocates faster than the cycle marks.
+/// allocated enough goes on. Who allocates faster than the cycle marks pays for each refill with a
+/// piece of marking, if there is any to do; it does not sleep, since it would wait for a processor
+/// afterwards. Beyond an eighth more it marks or waits for [`LONGEST_STALL`] at each refill, and
+/// beyond a half more until the cycle has ended.
 fn concurrently(position: usize, reason: Reason) -> bool {
     if reason != Reason::Allocated {
         return handshake::run_cycle(position);
     }
-    let allocated = || HEAP.state.allocated_since_cycle.load(Relaxed);
-    if allocated() >= schedule::stalls_at() {
+    let allocated = || HEAP.state.grown_since_cycle();
+    let is_above = |eighths: usize| {
+        let stall_at = schedule::stalls_at();
+        allocated() >= stall_at.saturating_add(stall_at / 8 * eighths)
+    };
+    if is_above(1) {
         let began = Instant::now();
-        let enough = || {
-            let stall_at = schedule::stalls_at();
-            allocated() < stall_at
-                || (allocated() < stall_at + stall_at / 8 && began.elapsed() >= SHORT_STALL)
-        };
+        let enough = || !is_above(1) || (!is_above(4) && began.elapsed() >= LONGEST_STALL);
         return handshake::run_until(position, false, enough);
     }
     handshake::request(false);
+    if is_above(0) {
+        handshake::assist();
+    }
     false
 }
 

@@ -24,7 +24,7 @@ use crate::cycle::token::Driver;
 use crate::cycle::{schedule, workers};
 use crate::heap::HEAP;
 use crate::heap::state::Snapshot;
-use crate::sys::{futex, print, side_stack, thread};
+use crate::sys::{clock, futex, print, side_stack, thread};
 use crate::watch::choose::Watching;
 use crate::world::mutator::Mutator;
 use crate::world::{self, attach, blocked, host};
@@ -61,8 +61,11 @@ static INHERITED: AtomicU32 = AtomicU32::new(Watching::None as u32);
 /// more; twice as long each time after.
 const OFFER_NS: u64 = 2_000_000;
 const LONGEST_OFFER_NS: u64 = 100_000_000;
+/// A thread that assists marks for so long at once. Larger: less to hand over; smaller: a stop, and
+/// the program, wait less for it.
+const ASSIST_NS: u64 = 200_000;
 /// Who waits for a cycle looks this often whether it still has to.
-const LOOK_NS: u64 = 2_000_000;
+const LOOK_NS: u64 = 1_000_000;
 
 /// Cycles run beside the program from now on, if this way of watching has such. False if the system
 /// does not allow it.
@@ -426,15 +429,15 @@ fn wait_at(position: usize, seen: u32) {
     }
 }
 
-/// Marks with the collector's thread instead of waiting for it. In a critical section: a stop for
-/// something else waits until this round of marking is done.
-fn assist() -> bool {
+/// Marks a piece with the collector's thread; false if there was nothing to do. In a critical
+/// section: a stop for something else waits until the piece is done.
+pub fn assist() -> bool {
     // A host's threads may stand on small stacks.
     if host::get().is_some() {
         return false;
     }
     let _critical = attach::current().critical();
-    let assisted = workers::of_process().assist();
+    let assisted = workers::of_process().assist(clock::now_ns() + ASSIST_NS);
     thread::clear_vector_registers();
     assisted
 }

@@ -293,7 +293,7 @@ impl<W: Watch> IncrementalUpdate<W> {
         // Of a full cycle's marks those beyond what lived before stand for what is new.
         self.stayed = (marked.saturating_sub(before) + born) as f64 / allocated.max(1) as f64;
         if self.generation == Generation::Minor {
-            let freed = state.freed_since_cycle.load(Relaxed);
+            let freed = state.freed_live_since_cycle.load(Relaxed);
             let kept = live_before.saturating_sub(freed);
             state.marked_bytes.store(marked + kept, Relaxed);
         }

@@ -35,7 +35,7 @@ pub fn finish(
     if sampler::mean() != 0 {
         samples::lock().drop_dead(heap);
     }
-    count(heap, collector, record);
+    let freed_by_program = count(heap, collector, record);
     REFERENCES_NS.store(record.references_ns, Relaxed);
     let running_ns = record.protect_ns
         + match record.kind {
@@ -64,8 +64,9 @@ pub fn finish(
     }
     collector.ended = Some(Instant::now());
     let held = record.live_before_bytes + record.allocated_bytes;
-    let freed_bytes = held.saturating_sub(record.live_bytes);
-    let yielded = Yield { allocated_bytes: record.allocated_bytes, freed_bytes, work_ns };
+    let freed_bytes = held.saturating_sub(freed_by_program + record.live_bytes);
+    let allocated_bytes = record.allocated_bytes.saturating_sub(freed_by_program);
+    let yielded = Yield { allocated_bytes, freed_bytes, work_ns };
     collector.last = generation;
     collector.stays = yielded.stays();
     match generation {
@@ -79,15 +80,17 @@ pub fn finish(
     collector.step(Step::Finished);
 }
 
-/// Counts begin anew, objects are born as usual, and blocks may be swept.
-fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) {
+/// Counts begin anew, objects are born as usual, and blocks may be swept. Gives the bytes that the
+/// program freed itself since the cycle before.
+fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) -> usize {
     collector.marked_before = collector.marked;
     collector.marked = heap.state.marked_bytes.load(Relaxed);
     let frozen = heap.state.frozen_bytes.load(Relaxed);
     record.live_bytes = collector.marked + frozen + heap.state.born_marked_bytes.load(Relaxed);
     heap.state.live_bytes.store(record.live_bytes, Relaxed);
     record.allocated_bytes = heap.state.allocated_since_cycle.swap(0, Relaxed);
-    heap.state.freed_since_cycle.store(0, Relaxed);
+    heap.state.freed_live_since_cycle.store(0, Relaxed);
+    let freed = heap.state.freed_since_cycle.swap(0, Relaxed);
     heap.state.cycles.store(record.number, Relaxed);
     let mut inner = heap.inner();
     while !inner.deferred_frees.free(heap, FREED_AT_ONCE) {
@@ -100,4 +103,5 @@ fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) {
     inner.let_sweep();
     drop(inner);
     heap.state.marks.store(record.number * 2, Release);
+    freed
 }

@@ -4,6 +4,7 @@
 //! is left out once and the object is seen to be lost.
 
 use super::*;
+use crate::addr::FRAME_BYTES;
 
 fn full(program: &mut Program) {
     program.cycle(Generation::Full, |_, _| {});
@@ -104,6 +105,30 @@ fn a_minor_cycle_follows_written_pages_and_keeps_old_objects() {
     assert!(program.state.driver.record.remembered_pages > 0);
     full(&mut program);
     assert!(program.lives(young) && !program.lives(dead_old));
+}
+
+#[test]
+fn what_the_program_frees_of_the_young_is_not_taken_off_the_old() {
+    const OLD: usize = 2 * PAGE_BYTES;
+    let mut program = Program::new(None);
+    let old = [(); 2].map(|()| program.allocate_apart());
+    program.store(old[0], 0, Some(old[1]));
+    program.set_root(0, Some(old[0]));
+    full(&mut program);
+    let live = || HEAP.state.live_bytes.load(Relaxed);
+    let most = live() + FRAME_BYTES;
+    for _ in 0..8 {
+        for _ in 0..1000 {
+            program.free(program.allocate());
+        }
+        program.cycle(Generation::Minor, |_, _| {});
+        // Beside the old there are the cells that the thread holds.
+        assert!((OLD..=most).contains(&live()), "{}", live());
+    }
+    let before = live();
+    program.free(old[1]);
+    program.cycle(Generation::Minor, |_, _| {});
+    assert_eq!(live(), before - PAGE_BYTES, "what is freed of the old is taken off");
 }
 
 #[test]

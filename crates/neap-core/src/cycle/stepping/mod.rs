@@ -26,7 +26,8 @@ use super::modes::marking_mode::MarkingMode;
 use super::phase::Step;
 use super::policy::generation::Generation;
 use super::token::Driver;
-use crate::addr::PAGE_BYTES;
+use crate::addr::{Address, PAGE_BYTES};
+use crate::alloc::free;
 use crate::alloc::refill::refill;
 use crate::heap::kind::Kind;
 use crate::heap::spaces::SpaceId;
@@ -173,6 +174,11 @@ impl Program {
             }
             refill(&HEAP, &self.mutator.local, run, id, true).unwrap();
         }
+    }
+
+    /// The program frees it.
+    fn free(&self, object: Object) {
+        free::free(&HEAP, Address(object.0)).unwrap();
     }
 
     /// An object that nobody knows yet.

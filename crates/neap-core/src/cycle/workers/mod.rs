@@ -159,10 +159,10 @@ impl Workers {
         self.gate.leave();
     }
 
-    /// Marks with the markers until they are done, if they are at work with the world running;
-    /// false if there was nothing to help with. On a mutator in a critical section: who stops the
-    /// world waits for it.
-    pub fn assist(&'static self) -> bool {
+    /// Marks with the markers until they are done, or until it is `end_ns` by the clock, if they
+    /// are at work with the world running; false if there was nothing to help with. On a mutator in
+    /// a critical section: who stops the world waits for it.
+    pub fn assist(&'static self, end_ns: u64) -> bool {
         let Some(slot) = self.slots.take() else { return false };
         let place = MOST_MARKERS - 1 - slot as usize;
         let entered = self.enter();
@@ -172,7 +172,7 @@ impl Workers {
                 let assisting = unsafe { &mut *self.assisting[slot as usize].get() };
                 let new = || Marker::new(&self.markers, &HEAP, place);
                 let marker = assisting.get_or_insert_with(new);
-                marker.work();
+                marker.work_until(end_ns);
                 marker.report();
             }
             self.leave();
@@ -219,11 +219,12 @@ mod tests {
     #[test]
     fn nobody_assists_while_the_gate_is_shut() {
         let workers = prepare();
-        assert!(!workers.assist());
+        let end_ns = u64::MAX;
+        assert!(!workers.assist(end_ns));
         workers.markers().begin(MOST_MARKERS, true);
         workers.open();
-        assert!(workers.assist(), "the gate is open, and there is nothing to do");
+        assert!(workers.assist(end_ns), "the gate is open, and there is nothing to do");
         assert_eq!(workers.shut(), 1);
-        assert!(!workers.assist());
+        assert!(!workers.assist(end_ns));
     }
 }

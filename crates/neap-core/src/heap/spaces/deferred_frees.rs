@@ -57,6 +57,10 @@ impl DeferredFrees {
                 return true;
             };
             if let Some(cell) = heap.object_at(object.0) {
+                // What this cycle did not find live is counted nowhere.
+                if cell.bits.is_marked(cell.index) {
+                    heap.state.note_freed(cell.bytes(), true);
+                }
                 // The cell is dirty; a fresh block hands out cells as zeros.
                 cell.header.fresh.store(0, Relaxed);
                 cell.bits.free(cell.index);
