@@ -10,6 +10,7 @@ help:
 	@echo 'make test       the tests, in ten minutes (PARTS="rust c" for some of them)'
 	@echo 'make test-rest  those that it leaves out; make test-all: both'
 	@echo 'make bench      every benchmark, each against its peer (BENCH="…" passes arguments)'
+	@echo '                (BENCH=corpus: real programs on libgc and on Neap)'
 	@echo 'make build      the release, laid out in build/ as it is installed'
 	@echo 'make install    copy that to PREFIX ($(PREFIX)); DESTDIR is respected'
 	@echo 'make setup      install what is missing on this machine (the others do so too)'
@@ -44,7 +45,8 @@ test-all: test test-rest
 
 bench: build
 	@tools/setup.sh bench
-	@tools/with-rust.sh cargo run --quiet --release --package neap-bench -- $(BENCH)
+	@$(if $(filter corpus,$(firstword $(BENCH))),bench/corpus/corpus.py $(wordlist 2,99,$(BENCH)),\
+	    tools/with-rust.sh cargo run --quiet --release --package neap-bench -- $(BENCH))
 
 soak: build
 	@tools/long.sh soak $(if $(RUNS),--runs $(RUNS) --watch none --watch pagemap) $(if $(DURATION),--seconds $(DURATION))

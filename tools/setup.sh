@@ -23,6 +23,8 @@ tests=(libgc-dev valgrind shellcheck fonts-dejavu-core python3 python3-prometheu
 d=(ldc gdc dub onedrive)
 # What benchmarks compare with.
 peers=(libmimalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby)
+# Programs that only the corpus of bench/corpus has.
+corpus=(asymptote lilypond poke)
 command -v go >/dev/null || peers+=(golang-go)
 
 say() { echo "setup: $*" >&2; }
@@ -128,7 +130,7 @@ rest)
     tests/clients/install.sh
     ;;
 bench | all)
-    set_up "${tests[@]}" "${d[@]}" "${peers[@]}"
+    set_up "${tests[@]}" "${d[@]}" "${peers[@]}" "${corpus[@]}"
     tests/clients/install.sh
     ;;
 *)

@@ -5,10 +5,10 @@
 # Usage: corpus.py [--rounds N] [--only PATTERN]... [--processors N]
 #                  [--with NAME=VALUE[,NAME=VALUE]]... [--library LABEL=FOLDER]...
 #                  [--json FILE] [--markdown FILE] [--svg FILE]
-# The programs are the clients of tests/clients and those of bench/corpus/programs, each a script
-# `run` that takes `--build`. Contestants: libgc, neap, and one more for each --with (Neap with
+# The programs are the clients of tests/clients and those beside this file, each a script `run`
+# that takes `--build`. Contestants: libgc, neap, and one more for each --with (Neap with
 # these variables) and each --library (another libgc.so.1). Prints a row of medians as ratios to
-# libgc for each program, and geometric means. Called by `make -C bench corpus`, on an idle machine.
+# libgc for each program, and geometric means. Called by `make bench BENCH=corpus`.
 # Invariant: contestants take turns; a program whose output differs between them is an error.
 import argparse
 import fnmatch
@@ -24,7 +24,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = [*ROOT.glob("tests/clients/*/run"), *ROOT.glob("bench/corpus/programs/*/run")]
+PROGRAMS = [*ROOT.glob("tests/clients/*/run"), *ROOT.glob("bench/corpus/*/run")]
 FIGURES = ("wall", "processor", "peak")
 
 
