@@ -17,8 +17,8 @@ export CARGO_PROFILE_DEV_DEBUG=line-tables-only
 
 parts=(format lint source rust tools c bdw stats observe torture clients)
 # What takes long, or what few changes touch.
-rest=(doc rust-model torture-rest limits workloads watches d)
-need_build=" tools c bdw stats limits workloads observe torture torture-rest watches d clients "
+rest=(doc rust-model c-rest torture-rest limits workloads watches d clients-rest)
+need_build=" tools c c-rest bdw stats limits workloads observe torture torture-rest watches d clients clients-rest "
 
 run_part() {
     case $1 in
@@ -31,7 +31,9 @@ run_part() {
     rust-model) tools/with-rust.sh cargo xtask rust-tests -- --package neap-model ;;
     doc) tools/one.sh "rustdoc, examples in it" tools/rustdoc.sh ;;
     tools) tools/tests/run.sh ;;
-    torture-rest) tests/torture/run.sh --rest ;;
+    c-rest | torture-rest) "tests/${1%-rest}/run.sh" --rest ;;
+    clients) tests/clients/run.sh --untimed ;;
+    clients-rest) tests/clients/run.sh --timed ;;
     *) "tests/$1/run.sh" ;;
     esac
 }

@@ -1,10 +1,13 @@
 #!/bin/bash
 # Builds and runs the tests of the C interface against what `make build` laid out, each in a process
-# of its own, and prints a result line for each. Usage: tests/c/run.sh [NAME …]: only these
-# programs. PREFIX=DIR tests another installation; EXECS=N executes that many programs in each way.
-# Called by tools/test.sh.
+# of its own, and prints a result line for each. Usage: tests/c/run.sh [--rest | NAME …]: with --rest
+# the programs under other options, which a run without it leaves out; or only these programs.
+# PREFIX=DIR tests another installation; EXECS=N executes that many programs in each way. Called by
+# tools/test.sh.
 . "$(dirname "$0")/../lib.sh"
 begin c
+rest=no
+[ "${1:-}" != --rest ] || { rest=yes && shift; }
 only=("$@")
 warnings="-Wall -Wextra -Werror"
 link="-L$prefix/lib -Wl,-rpath,$prefix/lib -lneap -pthread -ldl"
@@ -21,12 +24,16 @@ build() {
         -o "$out/$program" "$@"
 }
 
-# test_program NAME [ARGUMENT…]: runs tests/c/NAME as it is, with every internal check, and with the
-# byte past the end.
+# test_program NAME [ARGUMENT…]: runs tests/c/NAME as it is.
 test_program() {
+    result_beside "${1%.*}" "$out/${1%.*}" "${@:2}"
+}
+
+# test_otherwise NAME [ARGUMENT…]: runs it with every internal check, and with the byte past the
+# end.
+test_otherwise() {
     local name=${1%.*}
     shift
-    result_beside "$name" "$out/$name" "$@"
     result_beside "$name, check=3" env NEAP_CHECK=3 NEAP_MIN_TRIGGER=64K "$out/$name" "$@"
     result_beside "$name, past_end" env NEAP_PAST_END=1 "$out/$name" "$@"
 }
@@ -42,11 +49,15 @@ for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c
     # What they measure is what the options change, or does not depend on them.
     layout_matches.c | options.c | address_space.c | waits.c | untouched.c)
         settle
-        result "${source%.*}" "$out/${source%.*}"
+        [ $rest = yes ] || result "${source%.*}" "$out/${source%.*}"
         ;;
-    *) test_program "$source" ;;
+    *) if [ $rest = yes ]; then test_otherwise "$source"; else test_program "$source"; fi ;;
     esac
 done
+if [ $rest = yes ]; then
+    settle
+    exit "$failed"
+fi
 
 if wanted coroutines; then
     # shellcheck disable=SC2086
@@ -188,7 +199,9 @@ fi
 if wanted dlopen_roots; then
     # shellcheck disable=SC2086
     cc -g $warnings -shared -fPIC tests/c/plugin.c -o "$out/plugin.so" &&
-        build dlopen_roots.c dlopen_roots -O2 $link && test_program dlopen_roots "$out/plugin.so"
+        build dlopen_roots.c dlopen_roots -O2 $link &&
+            test_program dlopen_roots "$out/plugin.so" &&
+            test_otherwise dlopen_roots "$out/plugin.so"
 fi
 
 if wanted watched_roots; then
@@ -218,6 +231,7 @@ if wanted prefork; then
     # shellcheck disable=SC2086
     build prefork.c prefork -O2 $link && {
         test_program prefork.c
+        test_otherwise prefork.c
         result "prefork, watched" env NEAP_WATCH=pagemap "$out/prefork"
         result "prefork, watch=mprotect" env NEAP_WATCH=mprotect "$out/prefork"
         result "prefork, option on-fork" env NEAP_PREFORK=on-fork "$out/prefork" on-fork

@@ -9,9 +9,10 @@ set -eu
 
 usage() {
     cat <<'EOF'
-usage: tests/clients/run.sh [--only NAME]... [--timed] [--library PATH] [--list]
+usage: tests/clients/run.sh [--only NAME]... [--timed | --untimed] [--library PATH] [--list]
   --only NAME     run only this case; may be given again; a shell pattern such as 'guile-*' works
-  --timed         run only the cases whose time and memory are compared
+  --timed         run only the cases whose time and memory are compared, which take longest
+  --untimed       run only the others
   --library PATH  test this libgc.so.1 (a file, or a directory that holds it)
                   instead of build/lib/neap/libgc.so.1
   --list          print the names of the cases
@@ -40,6 +41,13 @@ while [ $# -gt 0 ]; do
         ;;
     --timed)
         only="$only $(echo "$timed_names" | tr '\n' ' ')"
+        shift
+        ;;
+    --untimed)
+        for script in "$here"/*/run; do
+            case_name=$(basename "$(dirname "$script")")
+            echo "$timed_names" | grep -qx "$case_name" || only="$only $case_name"
+        done
         shift
         ;;
     --list)

@@ -198,7 +198,11 @@ impl Heap {
         Ok(fresh)
     }
 
+    /// All of them, or none if the reservation has not so many.
     fn commit_chunks(&self, inner: &mut Inner, count: usize, scan: Scan) -> Result<(), Refused> {
+        if count > (self.reserved() - self.committed()) / CHUNK_BYTES {
+            return Err(Refused::System);
+        }
         for _ in 0..count {
             self.commit_chunk(inner)?;
             let chunk = self.committed() - CHUNK_BYTES;

@@ -123,6 +123,7 @@ impl Drop for Heap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heap::kind::Scan;
 
     #[test]
     fn a_heap_is_reserved_and_its_chunks_committed_one_by_one() {
@@ -135,6 +136,19 @@ mod tests {
         assert_eq!(heap.committed(), 2 * CHUNK_BYTES);
         // SAFETY: the last byte of the second committed chunk.
         unsafe { *heap.base().add(2 * CHUNK_BYTES - 1).pointer::<u8>() = 1 };
+    }
+
+    #[test]
+    fn a_request_that_the_reservation_has_no_room_for_commits_nothing() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let mut inner = heap.inner();
+        let frames = heap.reserved() / FRAME_BYTES;
+        let wanted = |inner: &mut _, count| heap.take_frames(inner, count, Scan::Leaf, true);
+        assert!(wanted(&mut inner, frames + 1).is_err());
+        assert!(wanted(&mut inner, frames * 1000).is_err());
+        assert_eq!(heap.committed(), 0);
+        assert!(wanted(&mut inner, frames / 2).is_ok());
     }
 
     /// Whether the mapping that an address lies in is advised to be huge pages.
