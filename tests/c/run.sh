@@ -1,9 +1,9 @@
 #!/bin/bash
 # Builds and runs the tests of the C interface against what `make build` laid out, each in a process
-# of its own, and prints a result line for each. Usage: tests/c/run.sh [--rest | NAME …]: with --rest
-# the programs under other options, which a run without it leaves out; or only these programs.
-# PREFIX=DIR tests another installation; EXECS=N executes that many programs in each way. Called by
-# tools/test.sh.
+# of its own, and prints a result line for each. Usage: tests/c/run.sh [--rest | NAME …]: with
+# --rest the programs under other options, which a run without it leaves out; or only these
+# programs. PREFIX=DIR tests another installation; EXECS=N executes that many programs in each way.
+# Called by tools/test.sh.
 . "$(dirname "$0")/../lib.sh"
 begin c
 rest=no
