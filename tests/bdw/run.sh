@@ -86,6 +86,27 @@ if wanted small_stacks; then
     fi
 fi
 
+# As a set-user-id program, which the loader gives no library by LD_LIBRARY_PATH.
+privileged() {
+    local folder status
+    folder=$(mktemp -d) && chmod 755 "$folder" || return 1
+    cp -L "$work/lib/libgc.so.1" "$folder/" &&
+        build "$here/privileged.c" "$folder/privileged" -lgc -Wl,-rpath,"$folder" &&
+        chmod 4755 "$folder/privileged" &&
+        setpriv --reuid=65534 --clear-groups env BDW_ON_NEAP=1 GC_DONT_GC=1 \
+            "$folder/privileged"
+    status=$?
+    rm -rf "$folder"
+    return $status
+}
+if wanted privileged; then
+    if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+        result privileged privileged
+    else
+        skip privileged "only root can make a set-user-id program"
+    fi
+fi
+
 if wanted classes; then
     if build "$here/classes.cc" "$work/classes" -lgccpp -lgc 2>"$out/output"; then
         both classes "$work/classes"

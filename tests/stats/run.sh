@@ -103,6 +103,34 @@ refused() {
     program "$out/no/such/folder" 2>"$out/said" && grep -q 'nothing is recorded' "$out/said"
 }
 
+# file_of VARIABLE NAME: runs a program that writes this file, within its time.
+file_of() { timeout 20 env "$1=$2" "$out/requests" 2>"$out/said"; }
+is_refused() { file_of "$1" "$2" && grep -q "$1=.*not a regular file" "$out/said"; }
+
+# Files that the user names: long names, names that are no UTF-8, from where the program began. What
+# somebody else put there is neither followed nor waited for, and nobody else may read the file.
+files() {
+    local variable folder=$out/deep name
+    rm -rf "$folder" "$out"/caf* "$out/pipe" "$out/private"
+    for _ in 1 2 3 4 5 6; do folder=$folder/$(printf 'x%.0s' {1..200}); done
+    mkdir -p "$folder" && mkfifo "$out/pipe" && echo mine >"$out/target" &&
+        ln -sf target "$out/link" || return 1
+    for variable in NEAP_SUMMARY NEAP_STATS; do
+        name=$out/$'caf\xe9'
+        rm -f "$out/private" "$out/relative"
+        file_of $variable "$folder/$variable" && [ -s "$folder/$variable" ] &&
+            file_of $variable "$name" && [ -s "$name" ] && rm "$name" &&
+            is_refused $variable "$out/link" && [ "$(cat "$out/target")" = mine ] &&
+            is_refused $variable "$out/pipe" && is_refused $variable /dev/null &&
+            (umask 0 && file_of $variable "$out/private") &&
+            [ "$(stat -c %a "$out/private")" = 600 ] &&
+            (cd "$out" && env $variable=relative ./moves) && [ -s "$out/relative" ] || {
+            echo "$variable: $(cat "$out/said")"
+            return 1
+        }
+    done
+}
+
 # Each function's estimate of what it allocated and of what is left, beside what it is; five
 # standard deviations and more are allowed for.
 sites() {
@@ -206,7 +234,9 @@ compile requests.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -D_GNU_SOURCE \
     -I"$prefix/include" tests/stats/requests.c -o "$out/requests" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
 compile sites.c cc -std=gnu11 -g -O2 -fomit-frame-pointer -Wall -Wextra -Werror \
     -I"$prefix/include" tests/stats/sites.c -o "$out/sites-program" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
-for test in in_order crash fork closed full together refused compare sites unsampled; do
+compile moves.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" tests/stats/moves.c \
+    -o "$out/moves" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
+for test in in_order crash fork closed full together refused files compare sites unsampled; do
     result "$test" "$test"
 done
 # with TOOL NAME: the test of this name, which needs a tool.

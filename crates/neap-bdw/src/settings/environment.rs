@@ -1,8 +1,9 @@
 //! The `GC_*` environment variables that have a meaning here, as options of the core.
 //!
 //! Invariant: an option that the user set by its `NEAP_*` name is never overridden, neither by a
-//! `GC_*` variable nor by the program. Read once, when the library is loaded. `docs/boehm.md` has
-//! the table.
+//! `GC_*` variable nor by the program. A program that runs with more rights than its user has
+//! (set-user-id) reads none of them. Read once, when the library is loaded. `docs/boehm.md` has the
+//! table.
 
 use core::ffi::{CStr, c_char};
 
@@ -10,6 +11,10 @@ use crate::core_api as api;
 use crate::failure::{Message, warn};
 
 fn value(name: &CStr) -> Option<&'static [u8]> {
+    // SAFETY: getauxval only reads the vector that the kernel gave the process.
+    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        return None;
+    }
     // SAFETY: a NUL-terminated name; the library is being loaded, so nobody changes the environment
     // meanwhile.
     let text: *const c_char = unsafe { libc::getenv(name.as_ptr()) };

@@ -56,12 +56,7 @@ impl Output {
     /// To a file, from the folder that the process is in now.
     pub fn begin(&mut self, file: &'static CStr) {
         self.given = Some(file);
-        let mut bytes = [0_u8; 4096];
-        // SAFETY: the buffer is as long as is said.
-        let found = unsafe { libc::getcwd(bytes.as_mut_ptr().cast(), bytes.len()) };
-        if !found.is_null() {
-            self.folder.push(CStr::from_bytes_until_nul(&bytes).unwrap_or_default().to_bytes());
-        }
+        self.folder = Path::current_folder();
     }
 
     /// Whether there is a file to come, and it was not refused.
@@ -192,7 +187,9 @@ impl Output {
         }
         match opened {
             Ok(file) => self.file = Some(file),
-            Err(Errno::INVAL) => self.refuse("not a file; name one that can be made"),
+            Err(Errno::INVAL | Errno::LOOP | Errno::NXIO) => {
+                self.refuse("not a regular file; name one that can be made");
+            }
             Err(error) => {
                 let mut why = print::Line::new();
                 let _ = write!(why, "cannot open it ({error}); nothing is recorded");

@@ -1,5 +1,5 @@
 //! The file of a recording: opened for one process, written behind what is there, given up where
-//! that is refused.
+//! that is refused. And how any file that a user named is opened.
 //!
 //! Invariant: no file but the recording is ever written to, even if the program closes descriptors
 //! that are not its own; a refused write leaves whole chunks in the file and what was to be written
@@ -12,6 +12,7 @@
 
 #![allow(unsafe_code)]
 
+use core::ffi::CStr;
 use core::fmt::Write;
 
 use rustix::fd::{AsFd, OwnedFd};
@@ -29,12 +30,26 @@ const LONGEST_PATH: usize = 4096;
 pub struct Path {
     bytes: [u8; LONGEST_PATH],
     length: usize,
+    /// Something did not fit: no path that may be opened.
+    is_cut: bool,
 }
 
 impl Path {
     /// No path.
     pub const fn new() -> Self {
-        Self { bytes: [0; LONGEST_PATH], length: 0 }
+        Self { bytes: [0; LONGEST_PATH], length: 0, is_cut: false }
+    }
+
+    /// The folder that the process is in; none if the system does not say.
+    pub fn current_folder() -> Self {
+        let mut path = Self::new();
+        let mut bytes = [0_u8; LONGEST_PATH];
+        // SAFETY: the buffer is as long as is said.
+        let found = unsafe { libc::getcwd(bytes.as_mut_ptr().cast(), bytes.len()) };
+        if !found.is_null() {
+            path.push(CStr::from_bytes_until_nul(&bytes).unwrap_or_default().to_bytes());
+        }
+        path
     }
 
     /// Appends what fits.
@@ -42,6 +57,7 @@ impl Path {
         let taken = bytes.len().min(LONGEST_PATH - 1 - self.length);
         self.bytes[self.length..self.length + taken].copy_from_slice(&bytes[..taken]);
         self.length += taken;
+        self.is_cut |= taken < bytes.len();
     }
 
     /// What it is.
@@ -83,6 +99,21 @@ impl Write for Path {
     }
 }
 
+/// Opens a file that a user named, to write: a regular one, which nobody else may read if it is
+/// new. No link is followed, since who may write to the folder could have put one there, and nobody
+/// waits: a pipe without a reader is `Errno::NXIO`, anything else that is no file `Errno::INVAL`.
+pub fn create(path: &Path) -> Result<OwnedFd, Errno> {
+    if path.is_cut {
+        return Err(Errno::NAMETOOLONG);
+    }
+    let how = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = fs::open(path.as_bytes(), how | OFlags::CLOEXEC, Mode::from(0o600))?;
+    match fs::FileType::from_raw_mode(fs::fstat(&file)?.st_mode).is_file() {
+        true => Ok(file),
+        false => Err(Errno::INVAL),
+    }
+}
+
 /// An open recording.
 pub struct RecordFile {
     file: OwnedFd,
@@ -96,12 +127,8 @@ impl RecordFile {
     /// Opens a file for this process and empties it; `Errno::AGAIN` if another living process
     /// records to it.
     pub fn open(path: &Path) -> Result<Self, Errno> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let low = fs::open(path.as_bytes(), flags, Mode::from(0o644))?;
+        let low = create(path)?;
         let file = io::fcntl_dupfd_cloexec(&low, LOWEST_DESCRIPTOR).unwrap_or(low);
-        if !fs::FileType::from_raw_mode(fs::fstat(&file)?.st_mode).is_file() {
-            return Err(Errno::INVAL);
-        }
         fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         fs::ftruncate(&file, 0)?;
         let identity = identity(&file)?;
@@ -194,7 +221,9 @@ mod tests {
             let path = Path::of(given.as_bytes(), folder.as_bytes(), own);
             assert_eq!(path.as_bytes(), wanted.as_bytes());
         }
-        assert_eq!(Path::of(&[b'x'; 9000], b"/", false).as_bytes().len(), LONGEST_PATH - 1);
+        let cut = Path::of(&[b'x'; 9000], b"/", false);
+        assert_eq!(cut.as_bytes().len(), LONGEST_PATH - 1);
+        assert_eq!(create(&cut).unwrap_err(), Errno::NAMETOOLONG);
     }
 
     #[test]

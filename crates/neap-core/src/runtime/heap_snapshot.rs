@@ -113,7 +113,7 @@ fn in_child(
     stopped: &Stopped,
 ) -> Result<(), Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::from(0o644))?;
+    let file = rustix::fs::open(path, flags, Mode::from(0o600))?;
     let mut refused = Errno::IO;
     let mut output = |bytes: &[u8]| {
         let mut rest = bytes;

@@ -6,23 +6,24 @@
 //!
 //! # Safety
 //!
-//! Makes a C string of an address that was stored from a string which lives for ever, and hands a
-//! function of the right type to `atexit`.
+//! Hands a function of the right type to `atexit`.
 
 #![allow(unsafe_code)]
 
 use core::ffi::CStr;
 use core::fmt::Write;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use crate::addr::FRAME_BYTES;
 use crate::cycle::driver::handshake;
 use crate::cycle::report::record::{CYCLES, MINOR_CYCLES, PAUSES};
 use crate::heap::HEAP;
+use crate::observe::record_file::{self, Path};
 use crate::stats::assists;
 use crate::sys::{meta_alloc, print, side_stack};
 use crate::world::registry;
-use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::sync::OnceLock;
 
 pub use neap_record::Statistics;
 
@@ -57,7 +58,8 @@ pub fn statistics() -> Statistics {
     }
 }
 
-static PATH: AtomicPtr<core::ffi::c_char> = AtomicPtr::new(core::ptr::null_mut());
+/// What the user gave, and the folder that the process was in then. Written once, at start-up.
+static ASKED: OnceLock<(&'static CStr, Path)> = OnceLock::new();
 /// 1 once the summary is written.
 static WRITTEN: AtomicU32 = AtomicU32::new(0);
 /// Whether this process was forked from the one that began: its file then has its number behind the
@@ -67,7 +69,7 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 /// Has the summary written at exit. Called once, at start-up.
 pub fn install(path: Option<&'static CStr>) {
     if let Some(path) = path {
-        PATH.store(path.as_ptr().cast_mut(), Release);
+        let _ = ASKED.set((path, Path::current_folder()));
         // SAFETY: a function of the right type that stays loaded.
         unsafe { libc::atexit(at_exit) };
     }
@@ -78,31 +80,28 @@ extern "C" fn at_exit() {
 }
 
 fn write_once() {
-    let path = PATH.load(Acquire);
-    if path.is_null() || WRITTEN.swap(1, AcqRel) != 0 {
+    let Some((given, folder)) = ASKED.get() else { return };
+    if WRITTEN.swap(1, AcqRel) != 0 {
         return;
     }
     let mut line = print::Line::new();
     let _ = write(&statistics(), &mut line);
-    // SAFETY: stored from a string that lives for ever.
-    let path = unsafe { CStr::from_ptr(path) };
-    let written = if path == c"-" {
+    let written = if *given == c"-" {
         rustix::io::write(rustix::stdio::stderr(), line.bytes())
     } else {
-        let mut name = print::Line::new();
-        let _ = write!(name, "{}", path.to_string_lossy());
-        if FORKED.load(Relaxed) {
-            let _ = write!(name, ".{}", std::process::id());
-        }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
-        rustix::fs::open(name.bytes(), flags, Mode::from(0o644))
-            .and_then(|file| rustix::io::write(file, line.bytes()))
+        let path = Path::of(given.to_bytes(), folder.as_bytes(), FORKED.load(Relaxed));
+        record_file::create(&path).and_then(|file| {
+            rustix::fs::ftruncate(&file, 0)?;
+            rustix::io::write(file, line.bytes())
+        })
     };
-    if let Err(error) = written {
-        print::message(format_args!(
-            "cannot write NEAP_SUMMARY to {}: {error}",
-            path.to_string_lossy()
-        ));
+    let name = given.to_string_lossy();
+    match written {
+        Ok(_) => {}
+        Err(Errno::LOOP | Errno::INVAL | Errno::NXIO) => print::message(format_args!(
+            "NEAP_SUMMARY={name}: not a regular file; name one that can be made"
+        )),
+        Err(error) => print::message(format_args!("cannot write NEAP_SUMMARY to {name}: {error}")),
     }
 }
 
