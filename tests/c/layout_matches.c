@@ -1,7 +1,7 @@
-/* The inline allocation of neap_inline.h computes the same classes, cells and runs as the library:
-   for every size of both kinds, what the library hands out comes from the run, and moves its cursor
-   by the bytes, that the header names; and the inline function hands out the next cell of the same
-   run. */
+/* The inline allocation of neap_inline.h computes the same classes, cells and buffers as the
+   library: for every size of both kinds, what the library hands out comes from the buffer, and
+   moves its cursor by the bytes, that the header names; and the inline function hands out the next
+   cell of the same buffer. */
 #include "check.h"
 
 #ifdef NEAP_INLINE_H
@@ -22,30 +22,30 @@ static void by_calls(void)
 
 int main(int argc, char **argv)
 {
-    CHECK(neap_inline_runs() == NULL);
+    CHECK(neap_inline_buffers() == NULL);
     CHECK(*offset != 0);
     if (argc > 1 && strcmp(argv[1], "past_end") == 0) {
         for (int i = 0; i < 100; i++) {
             char *object = neap_alloc(24);
-            CHECK(neap_inline_runs() == NULL);
+            CHECK(neap_inline_buffers() == NULL);
             CHECK(neap_base(object + 24) == object);
         }
         return finish();
     }
     by_calls();
     neap_init();
-    CHECK(neap_inline_runs() != NULL);
-    CHECK_EQUAL(sizeof(struct neap_run), 32);
+    CHECK(neap_inline_buffers() != NULL);
+    CHECK_EQUAL(sizeof(struct neap_buffer), 32);
     void *(*volatile call[])(size_t) = {neap_alloc, neap_alloc_leaf};
     for (size_t bytes = 0; bytes <= NEAP_INLINE_LARGEST; bytes++)
         for (int kind = NEAP_CONSERVATIVE; kind <= NEAP_LEAF; kind++) {
             size_t cell = neap_inline_cell(bytes);
-            struct neap_run *run = neap_inline_runs() + kind * NEAP_INLINE_CLASSES
+            struct neap_buffer *buffer = neap_inline_buffers() + kind * NEAP_INLINE_CLASSES
                 + neap_inline_class(bytes);
             uintptr_t first = (uintptr_t)call[kind](bytes);
             if (cell != neap_usable_size((void *)first) || cell != neap_good_size(bytes) ||
-                run->cursor != first + cell ||
-                run->limit < run->cursor) {
+                buffer->cursor != first + cell ||
+                buffer->limit < buffer->cursor) {
                 fprintf(stderr,
                     "%zu bytes, kind %d: class %zu, cell %zu differ from the library's %zu\n",
                     bytes, kind,
@@ -53,11 +53,11 @@ int main(int argc, char **argv)
                 CHECK(!"same class and cell");
                 return 1;
             }
-            if (run->limit - run->cursor >= cell) {
+            if (buffer->limit - buffer->cursor >= cell) {
                 uintptr_t next = (uintptr_t)(kind == NEAP_LEAF ? neap_alloc_leaf(bytes)
                     : neap_alloc(bytes));
                 CHECK_EQUAL(next, first + cell);
-                CHECK_EQUAL(run->cursor, next + cell);
+                CHECK_EQUAL(buffer->cursor, next + cell);
             }
             CHECK(neap_inline_class(bytes) < NEAP_INLINE_CLASSES);
         }

@@ -1,15 +1,15 @@
 /* neap_inline.h: neap_alloc and neap_alloc_leaf as inline functions: a bump and a compare, no call,
  * no lock, no atomic read-modify-write. Included by neap.h.
  *
- * A thread has a run of free cells for each kind and size class: from `cursor` up to `limit`. Its
- * runs lie where its own word points: a word at the same offset from the thread pointer in every
- * thread, 0 while the thread is not attached. Invariant: what is computed here of classes, cells
- * and runs is what the library of the same soname computes; tests/c/layout_matches.c compares them.
- * The number in neap_inline_1 is that of this layout.
+ * A thread has a buffer of free cells for each kind and size class: from `cursor` up to `limit`.
+ * Its buffers lie where its own word points: a word at the same offset from the thread pointer in
+ * every thread, 0 while the thread is not attached. Invariant: what is computed here of classes,
+ * cells and buffers is what the library of the same soname computes; tests/c/layout_matches.c
+ * compares them. The number in neap_inline_1 is that of this layout.
  *
- * Functions are called by any thread, about its own runs. The library may stop the thread between
- * any two instructions and read its runs: so the cursor is written in one piece, and before
- * anything is stored into the cell. */
+ * Functions are called by any thread, about its own buffers. The library may stop the thread
+ * between any two instructions and read its buffers: so the cursor is written in one piece, and
+ * before anything is stored into the cell. */
 #ifndef NEAP_INLINE_H
 #define NEAP_INLINE_H
 
@@ -23,8 +23,8 @@ extern "C" {
    may not be inline. */
 extern ptrdiff_t neap_inline_1;
 
-/* What the library shares of a run. */
-struct neap_run {
+/* What the library shares of a buffer. */
+struct neap_buffer {
     uintptr_t cursor;
     uintptr_t limit;
     uint64_t library[2];
@@ -67,33 +67,33 @@ NEAP_INLINE size_t neap_inline_cell(size_t bytes)
     return ((below >> shift) + 1) << shift;
 }
 
-/* The calling thread's runs, or null. The assembly is volatile because the word changes in calls
+/* The calling thread's buffers, or null. The assembly is volatile because the word changes in calls
    that the compiler does not see. */
-NEAP_INLINE struct neap_run *neap_inline_runs(void)
+NEAP_INLINE struct neap_buffer *neap_inline_buffers(void)
 {
-    struct neap_run *runs;
-    __asm__ volatile("movq %%fs:(%1), %0" : "=r"(runs)
+    struct neap_buffer *buffers;
+    __asm__ volatile("movq %%fs:(%1), %0" : "=r"(buffers)
         : "r"(__atomic_load_n(&neap_inline_1, __ATOMIC_RELAXED)));
-    return runs;
+    return buffers;
 }
 
-/* A cell from the thread's run, or what `call` gives where there is none to have without the
+/* A cell from the thread's buffer, or what `call` gives where there is none to have without the
    library. */
 NEAP_INLINE void *neap_inline_bump(size_t bytes, size_t kind, void *(*call)(size_t))
 {
-    struct neap_run *run;
+    struct neap_buffer *buffer;
     uintptr_t cursor, end;
     if (__builtin_expect(bytes > NEAP_INLINE_LARGEST, 0))
         return call(bytes);
-    run = neap_inline_runs();
-    if (__builtin_expect(run == 0, 0))
+    buffer = neap_inline_buffers();
+    if (__builtin_expect(buffer == 0, 0))
         return call(bytes);
-    run += kind * NEAP_INLINE_CLASSES + neap_inline_class(bytes);
-    cursor = __atomic_load_n(&run->cursor, __ATOMIC_RELAXED);
+    buffer += kind * NEAP_INLINE_CLASSES + neap_inline_class(bytes);
+    cursor = __atomic_load_n(&buffer->cursor, __ATOMIC_RELAXED);
     end = cursor + neap_inline_cell(bytes);
-    if (__builtin_expect(end > __atomic_load_n(&run->limit, __ATOMIC_RELAXED), 0))
+    if (__builtin_expect(end > __atomic_load_n(&buffer->limit, __ATOMIC_RELAXED), 0))
         return call(bytes);
-    __atomic_store_n(&run->cursor, end, __ATOMIC_RELAXED);
+    __atomic_store_n(&buffer->cursor, end, __ATOMIC_RELAXED);
     /* Whoever stops the thread must know the cell as allocated before anything is in it. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     return (void *)cursor;

@@ -1,11 +1,12 @@
-//! What the inline allocation of `neap_inline.h` needs to know: where a thread finds its runs.
+//! What the inline allocation of `neap_inline.h` needs to know: where a thread finds its buffers.
 //!
 //! Invariant: [`neap_inline_1`] is the offset, relative to the thread pointer, of a word that is 0
-//! or the address of the thread's runs as the header describes them. It is the offset of a word
+//! or the address of the thread's buffers as the header describes them. It is the offset of a word
 //! that is always 0 until the collector has started, and for ever if objects get a byte that they
 //! did not ask for: then every allocation is a call. So a program whose header and library disagree
-//! about runs would have to ask for another symbol: change its number with them, and leave this one
-//! pointing at the zero word. Written by the first allocation; read by every thread of the program.
+//! about buffers would have to ask for another symbol: change its number with them, and leave this
+//! one pointing at the zero word. Written by the first allocation; read by every thread of the
+//! program.
 
 use core::sync::atomic::{AtomicBool, AtomicIsize, Ordering::Relaxed};
 
@@ -57,7 +58,7 @@ fn publish(offset: isize) {
     }
 }
 
-/// At load: no thread has runs.
+/// At load: no thread has buffers.
 pub fn on_load() {
     publish(zero_word_offset());
 }

@@ -210,7 +210,7 @@ pub fn is_thread_attached() -> bool {
 }
 
 /// Where the word for the inline fast path lies relative to the calling thread's pointer: it holds
-/// the address of the thread's runs, or 0 where each object has to be asked for.
+/// the address of the thread's buffers, or 0 where each object has to be asked for.
 pub fn thread_word_offset() -> isize {
     current::buffers_offset()
 }

@@ -92,7 +92,7 @@ impl Markers {
     }
 
     /// Whether bits are set by others at the same time: by other markers, or by threads that are
-    /// handed marked runs.
+    /// handed marked buffers.
     #[inline(always)]
     pub fn is_shared(&self) -> bool {
         self.members.load(Relaxed) > 1 || self.concurrent.load(Relaxed)

@@ -1,5 +1,5 @@
 //! Requests and the calling thread's buffers: how large a cell a request gets, and the next one of
-//! the run that has such cells.
+//! the buffer that has such cells.
 //!
 //! Invariant: asks nobody and waits for nobody. What is taken here is an object at once, so the
 //! caller hands it out. Called by mutators, from the fast path.

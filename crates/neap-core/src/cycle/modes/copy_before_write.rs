@@ -3,7 +3,7 @@
 //!
 //! The steps: *write-protect* (the collector's thread: finish the last sweep, clear marks; protect
 //! the pages of scanned objects, again those that are written meanwhile) · *first pause* (read
-//! roots, protect what is not yet; from here on runs are handed out marked) · *mark* (the
+//! roots, protect what is not yet; from here on buffers are handed out marked) · *mark* (the
 //! collector's thread, helpers, and mutators that would have to wait: follow grey words, reading
 //! before-images where there are some; take the protection away) · *last pause* (references, hand
 //! blocks to the sweep; nothing is marked that was reachable). Invariant: `[cycle.inv.snapshot]`;

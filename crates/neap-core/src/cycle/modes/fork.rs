@@ -3,11 +3,11 @@
 //!
 //! The steps: *write-protect* (the collector's thread: finish the last sweep, clear marks, map what
 //! the answer comes in; copying the process protects it) · *first pause* (read roots, make the
-//! child; from here on runs are handed out marked) · *mark* (the child marks its copy of the heap,
-//! alone or with threads of its own, and sends the marks back; the collector's thread waits for its
-//! end and adds them) · *last pause* (references, hand blocks to the sweep).
-//! Invariant: `[cycle.inv.snapshot]`, which [`SnapshotCycle`] keeps. A child that could not be made
-//! or did not answer ends in an ordinary cycle.
+//! child; from here on buffers are handed out marked) · *mark* (the child marks its copy of the
+//! heap, alone or with threads of its own, and sends the marks back; the collector's thread waits
+//! for its end and adds them) · *last pause* (references, hand blocks to the sweep). Invariant:
+//! `[cycle.inv.snapshot]`, which [`SnapshotCycle`] keeps. A child that could not be made or did not
+//! answer ends in an ordinary cycle.
 //!
 //! # Safety
 //! The child does only what is safe in one: no libc, no lock that another thread held. The memory

@@ -5,7 +5,7 @@
 //!
 //! The steps: *write-protect* (the collector's thread: finish the last sweep; full: clear marks,
 //! protect what they named; minor: scan the marked objects on written pages) · *roots* (the
-//! collector's thread, one mutator stopped at a time; from here on runs are handed out marked) ·
+//! collector's thread, one mutator stopped at a time; from here on buffers are handed out marked) ·
 //! *mark* and *preclean* (the collector's thread, helpers, and mutators that would have to wait:
 //! follow grey words; ask for written pages and scan their marked objects again, until few are left
 //! or it stops getting better) · *remark* (who drives the last pause: roots and the last written

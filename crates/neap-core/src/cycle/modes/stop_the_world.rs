@@ -1,7 +1,7 @@
 //! A full cycle with the world stopped: the reference for every other mode.
 //!
 //! The steps: finish the last sweep and clear the mark bits, world running · stop · let each thread
-//! keep the cells of its runs · read roots · mark in parallel · process references · hand the
+//! keep the cells of their buffers · read roots · mark in parallel · process references · hand the
 //! blocks to the sweep · resume. What is allocated between clearing and stopping is unmarked like
 //! everything else. Called by the thread that has the collector's lock and the driver token.
 

@@ -24,11 +24,11 @@ core::arch::global_asm!(
     ".balign 8",
     "neap_thread_word:",
     ".zero 8",
-    ".globl neap_runs_word",
-    ".hidden neap_runs_word",
-    ".type neap_runs_word, @object",
-    ".size neap_runs_word, 8",
-    "neap_runs_word:",
+    ".globl neap_buffers_word",
+    ".hidden neap_buffers_word",
+    ".type neap_buffers_word, @object",
+    ".size neap_buffers_word, 8",
+    "neap_buffers_word:",
     ".zero 8",
     ".popsection",
 );
@@ -41,7 +41,7 @@ pub fn buffers_offset() -> isize {
     // SAFETY: loads the word's offset, which the dynamic linker put into the global offset table.
     unsafe {
         core::arch::asm!(
-            "mov {}, qword ptr [rip + neap_runs_word@GOTTPOFF]",
+            "mov {}, qword ptr [rip + neap_buffers_word@GOTTPOFF]",
             out(reg) offset,
             options(pure, readonly, nostack, preserves_flags)
         );
