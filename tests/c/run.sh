@@ -1,9 +1,9 @@
 #!/bin/bash
 # Builds and runs the tests of the C interface against what `make build` laid out, each in a process
 # of its own, and prints a result line for each. Usage: tests/c/run.sh [--rest | NAME …]: with
-# --rest the programs under other options, which a run without it leaves out; or only these
-# programs. PREFIX=DIR tests another installation; EXECS=N executes that many programs in each way.
-# Called by tools/test.sh.
+# --rest the programs under other options and those that take longest, which a run without it leaves
+# out; or only these programs. PREFIX=DIR tests another installation; EXECS=N executes that many
+# programs in each way. Called by tools/test.sh.
 . "$(dirname "$0")/../lib.sh"
 begin c
 rest=no
@@ -38,6 +38,11 @@ test_otherwise() {
     result_beside "$name, past_end" env NEAP_PAST_END=1 "$out/$name" "$@"
 }
 
+# sooner NAME, later NAME: whether this is wanted, without --rest or with it; what is asked for by
+# name is in either case.
+sooner() { [ $rest = no ] && wanted "$1"; }
+later() { { [ $rest = yes ] || [ ${#only[@]} != 0 ]; } && wanted "$1"; }
+
 for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c host.c threads.c \
     results.c blocked.c waits.c fork.c fibers.c \
     finalizers.c cleaners.c pool.c throwing.cpp handles.c handles_stress.c links.c monitors.c \
@@ -54,12 +59,8 @@ for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c
     *) if [ $rest = yes ]; then test_otherwise "$source"; else test_program "$source"; fi ;;
     esac
 done
-if [ $rest = yes ]; then
-    settle
-    exit "$failed"
-fi
 
-if wanted coroutines; then
+if later coroutines; then
     # shellcheck disable=SC2086
     build coroutines.c coroutines -O2 $link &&
         for watch in none pagemap fork mprotect snapshot; do
@@ -80,7 +81,7 @@ says() {
 
 # What a program is examined with. Races between the users of one cell, one after the other, are no
 # failure here.
-if wanted sanitized; then
+if sooner sanitized; then
     export -f says
     # shellcheck disable=SC2086
     {
@@ -107,7 +108,7 @@ fi
 
 # Under a watch a signal may come on top of what is used. `start-`: the first thread that needs the
 # collector has a small stack too.
-if wanted small_stacks; then
+if later small_stacks; then
     # shellcheck disable=SC2086
     build small_stacks.c small_stacks -O2 -Wl,-z,now $link &&
         for watch in none pagemap fork mprotect snapshot; do
@@ -126,13 +127,13 @@ fi
 
 # It waits for ten seconds, so once.
 settle
-if wanted stuck; then
+if later stuck; then
     # shellcheck disable=SC2086
     build stuck.c stuck -O2 -rdynamic $link && result stuck "$out/stuck"
 fi
 
 # Whatever signal is in use: one that queues may be refused, and is not pending twice.
-if wanted stop_signal; then
+if later stop_signal; then
     # shellcheck disable=SC2086
     build stop_signal.c stop_signal -O2 $link && {
         for case in full-queue queue-fills refused-eperm refused-enosys refused-eagain \
@@ -150,7 +151,7 @@ if wanted stop_signal; then
     }
 fi
 
-if wanted masks; then
+if sooner masks; then
     # shellcheck disable=SC2086
     build masks.c masks -O2 $link &&
         for signal in 0 40; do
@@ -161,7 +162,7 @@ fi
 
 # One that is pending does nothing to a program that is executed, in whatever way. With the default
 # signal: the others end it.
-if wanted exec; then
+if later exec; then
     # shellcheck disable=SC2086
     build exec.c exec -O2 $link &&
         for watch in none pagemap fork snapshot; do
@@ -176,7 +177,7 @@ if wanted exec; then
 fi
 
 # With the world stopped for all of marking, sleeps are hardly ever anything but interrupted.
-if wanted wait_times; then
+if sooner wait_times; then
     # shellcheck disable=SC2086
     build wait_times.c wait_times -O2 $link &&
         for watch in auto none; do
@@ -185,7 +186,7 @@ if wanted wait_times; then
 fi
 
 # Each case ten times, each time in a process of its own.
-if wanted loader; then
+if sooner loader; then
     # shellcheck disable=SC2086
     cc -g $warnings -shared -fPIC tests/c/loader_plugin.c -o "$out/loader_plugin.so" &&
         build loader.c loader -O2 -rdynamic $link -lanl -lrt &&
@@ -196,7 +197,7 @@ if wanted loader; then
         done
 fi
 
-if wanted dlopen_roots; then
+if sooner dlopen_roots; then
     # shellcheck disable=SC2086
     cc -g $warnings -shared -fPIC tests/c/plugin.c -o "$out/plugin.so" &&
         build dlopen_roots.c dlopen_roots -O2 $link &&
@@ -204,7 +205,7 @@ if wanted dlopen_roots; then
             test_otherwise dlopen_roots "$out/plugin.so"
 fi
 
-if wanted watched_roots; then
+if later watched_roots; then
     # shellcheck disable=SC2086
     cc -g $warnings -shared -fPIC tests/c/plugin.c -o "$out/plugin.so" &&
         build watched_roots.c watched_roots -O2 $link &&
@@ -215,7 +216,7 @@ if wanted watched_roots; then
 fi
 
 # Beside the program the function is called in the middle of a cycle too.
-if wanted trace_outside; then
+if sooner trace_outside; then
     # shellcheck disable=SC2086
     build trace_outside.c trace_outside -O2 $link &&
         for watch in pagemap mprotect fork none; do
@@ -227,7 +228,7 @@ if wanted trace_outside; then
         done
 fi
 
-if wanted prefork; then
+if sooner prefork; then
     # shellcheck disable=SC2086
     build prefork.c prefork -O2 $link && {
         test_program prefork.c
@@ -242,7 +243,7 @@ fi
 
 # Each watch has its own ways to be in the middle of something. Ten thousand children are enough
 # once.
-if wanted fork_faults; then
+if later fork_faults; then
     # shellcheck disable=SC2086
     build fork_faults.c fork_faults -O2 $link && {
         for case in while-others-allocate from-several-threads killed-children in-a-finalizer \
@@ -264,7 +265,7 @@ fi
 # the static library.
 for source in alloc.c threads.c fork.c thread_roots.c cxx.cpp; do
     name=${source%.*}
-    wanted "$name" || continue
+    sooner "$name" || continue
     # shellcheck disable=SC2086
     {
         build "$source" "$name-O0" -O0 $link && result_beside "$name, -O0" "$out/$name-O0"
@@ -275,7 +276,7 @@ for source in alloc.c threads.c fork.c thread_roots.c cxx.cpp; do
 done
 
 # The headers alone, in every language they promise.
-if wanted headers; then
+if sooner headers; then
     for standard in gnu89 c99 c11 gnu17; do
         echo '#include <neap.h>
               void *make(void) { return neap_alloc(24); }' >"$out/header.c"
@@ -293,8 +294,8 @@ if wanted headers; then
     done
 fi
 
-wanted symbols && result symbols tests/c/symbols.sh "$prefix"
-wanted inline && result inline tests/c/inline.sh "$prefix" "$out"
-wanted soname && result "soname" sh -c "readelf -d '$prefix/lib/libneap.so' | grep -q 'soname: \[libneap.so.0\]'"
+sooner symbols && result symbols tests/c/symbols.sh "$prefix"
+sooner inline && result inline tests/c/inline.sh "$prefix" "$out"
+sooner soname && result "soname" sh -c "readelf -d '$prefix/lib/libneap.so' | grep -q 'soname: \[libneap.so.0\]'"
 settle
 exit "$failed"
