@@ -1,6 +1,6 @@
 //! Models of the gate to the markers of markers, every interleaving of which loom tries: when it is
-//! shut, nobody is inside, and what was done inside is visible; a slot belongs to one guest at a
-//! time.
+//! shut, nobody is inside, and what was done inside is visible; a slot belongs to one assisting
+//! thread at a time.
 //!
 //! Invariant: the models use the very file that the core is built of, with loom's atomics. What a
 //! marker does inside is an access to a cell of loom's, which finds any other at the same time.
@@ -27,7 +27,7 @@ struct Markers {
     gate: Gate,
     slots: Slots<1>,
     helper: UnsafeCell<u32>,
-    guest: UnsafeCell<u32>,
+    assisting: UnsafeCell<u32>,
 }
 
 // SAFETY: the cells are loom's, which fails the model where two threads use one at the same time.
@@ -41,7 +41,7 @@ impl Markers {
             gate: Gate::new(),
             slots: Slots::new(),
             helper: UnsafeCell::new(0),
-            guest: UnsafeCell::new(0),
+            assisting: UnsafeCell::new(0),
         })
     }
 
@@ -57,7 +57,7 @@ impl Markers {
     fn assist(&self) {
         let Some(slot) = self.slots.take() else { return };
         if self.gate.enter().is_some() {
-            add_one(&self.guest);
+            add_one(&self.assisting);
             self.gate.leave();
         }
         self.slots.give_back(slot);
@@ -68,7 +68,7 @@ impl Markers {
         self.gate.open();
         self.gate.shut(thread::yield_now);
         add_one(&self.helper);
-        add_one(&self.guest);
+        add_one(&self.assisting);
     }
 }
 
@@ -85,13 +85,13 @@ fn nobody_is_inside_when_the_gate_is_shut() {
             let markers = markers.clone();
             thread::spawn(move || markers.help())
         };
-        let guest = {
+        let assisting = {
             let markers = markers.clone();
             thread::spawn(move || markers.assist())
         };
         markers.drive();
         helper.join().unwrap();
-        guest.join().unwrap();
+        assisting.join().unwrap();
     });
 }
 
@@ -110,18 +110,18 @@ fn a_gate_that_is_opened_again_lets_late_ones_in() {
 }
 
 #[test]
-fn guests_share_a_slot_one_after_another() {
+fn assisting_threads_share_a_slot_one_after_another() {
     loom::model(|| {
         let markers = Markers::new();
         markers.gate.open();
-        let guest = {
+        let assisting = {
             let markers = markers.clone();
             thread::spawn(move || markers.assist())
         };
         markers.assist();
-        guest.join().unwrap();
+        assisting.join().unwrap();
         markers.gate.shut(thread::yield_now);
-        markers.guest.with(|count| {
+        markers.assisting.with(|count| {
             // SAFETY: nobody is inside.
             let count = unsafe { *count };
             assert!((1..=2).contains(&count), "the one slot was used");
