@@ -3,7 +3,8 @@
 //! Invariant: reads only; the process notices nothing. What is wrong is said with what to do.
 //! Called by `top` and `metrics`.
 
-use crate::Failure;
+use crate::{Failure, regular_file};
+use neap_record::decode::printable;
 use neap_record::live::{PAGE_NAME, Page};
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -21,8 +22,8 @@ pub struct Process {
 impl Process {
     /// Finds a process's page.
     pub fn open(id: u32) -> Result<Process, Failure> {
-        let name = match fs::read_to_string(format!("/proc/{id}/comm")) {
-            Ok(name) => name.trim_end().to_owned(),
+        let name = match fs::read(format!("/proc/{id}/comm")) {
+            Ok(name) => printable(name.trim_ascii_end()),
             Err(_) => return Err(Failure::usage(format!("there is no process {id}"))),
         };
         let files = fs::read_dir(format!("/proc/{id}/fd")).map_err(|error| match error.kind() {
@@ -38,7 +39,7 @@ impl Process {
                     .is_ok_and(|target| target.to_string_lossy().contains(PAGE_NAME))
             })
             .filter_map(|file| {
-                let file = File::open(file.path()).ok()?;
+                let file = regular_file::open(&file.path()).ok()?;
                 let page = read(&file)?;
                 Some((file, page))
             })

@@ -11,6 +11,7 @@ mod live;
 mod metrics;
 mod option_table;
 mod prefix;
+mod regular_file;
 mod report;
 mod run;
 mod shell;

@@ -4,10 +4,15 @@
 //! Invariant: a file that cannot be read, or that is another build than the recorded one, gives no
 //! names rather than wrong ones. Single-threaded. Called by `neap report`.
 
+use crate::regular_file;
 use addr2line::{Loader, demangle_auto};
 use neap_record::decode::Module;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::path::Path;
+
+/// A program with its debugging information has fewer bytes.
+const LARGEST_FILE: u64 = 2 << 30;
 
 /// Files opened so far; None for those without names.
 #[derive(Default)]
@@ -44,9 +49,10 @@ fn open(module: &Module) -> Result<Loader, String> {
         // The kernel's own object has no file.
         return Err(no_names("no file".to_owned()));
     }
-    let bytes = std::fs::read(path).map_err(|error| no_names(error.to_string()))?;
-    let now = build_id(&bytes).unwrap_or_default();
-    if !module.build_id.is_empty() && now != module.build_id {
+    // A recording may come from anybody, and name any file.
+    let bytes = regular_file::read(Path::new(path), LARGEST_FILE)
+        .map_err(|error| no_names(error.to_string()))?;
+    if build_id(&bytes).unwrap_or_default() != module.build_id {
         return Err(no_names("another build than the one recorded".to_owned()));
     }
     Loader::new(path).map_err(|error| no_names(error.to_string()))
@@ -108,6 +114,16 @@ mod tests {
         let names = Symbols::default().at(&module, address);
         let name = names.last().unwrap();
         assert!(name.contains("function_of_a_known_name (symbols.rs:"), "{names:?}");
+    }
+
+    #[test]
+    fn what_a_recording_names_is_read_only_if_it_is_a_regular_file() {
+        for path in ["/dev/zero", "/dev/stdin", "/proc/self"] {
+            let module = Module { path: path.to_owned(), ..Module::default() };
+            let mut symbols = Symbols::default();
+            assert!(symbols.at(&module, 0).is_empty());
+            assert!(symbols.problems[0].contains("functions are shown as"), "{path}");
+        }
     }
 
     #[test]

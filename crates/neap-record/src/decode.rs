@@ -322,7 +322,7 @@ fn process(payload: &mut Reader<'_>) -> Option<Process> {
         parent,
         began_unix_ns,
         page_bytes,
-        command: command.split(|byte| *byte == 0).map(lossy).collect(),
+        command: command.split(|byte| *byte == 0).map(printable).collect(),
         watch: string(payload)?,
         version: string(payload)?,
         sample_bytes: payload.number()?,
@@ -334,12 +334,22 @@ fn process(payload: &mut Reader<'_>) -> Option<Process> {
     Some(process)
 }
 
-fn lossy(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).into_owned()
+/// Text that came from outside, for people to read: what would steer a terminal, or turn what is
+/// shown round, stands as an escape.
+pub fn printable(text: &[u8]) -> String {
+    let mut shown = String::new();
+    for character in String::from_utf8_lossy(text).chars() {
+        let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        match character.is_control() || turns {
+            true => shown.extend(character.escape_unicode()),
+            false => shown.push(character),
+        }
+    }
+    shown
 }
 
 fn string(payload: &mut Reader<'_>) -> Option<String> {
-    payload.text().map(lossy)
+    payload.text().map(printable)
 }
 
 /// All numbers that are left.

@@ -131,3 +131,9 @@ fn other_files_are_refused_with_advice() {
     later[7] = 9;
     assert_eq!(Recording::read(&later).unwrap_err().version, Some(9));
 }
+
+#[test]
+fn text_from_outside_steers_no_terminal() {
+    let shown = printable(b"a\x1b[2Jb\x07\xc2\x9bc\xe2\x80\xaed \xc3\xa9\xff");
+    assert_eq!(shown, "a\\u{1b}[2Jb\\u{7}\\u{9b}c\\u{202e}d \u{e9}\u{fffd}");
+}
