@@ -15,7 +15,7 @@
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
-use super::map;
+use super::{map, print};
 use crate::addr::{Address, PAGE_BYTES, round_up};
 
 /// A growable array of plain values.
@@ -30,6 +30,14 @@ pub struct MetaVec<T: Copy> {
 unsafe impl<T: Copy + Send> Send for MetaVec<T> {}
 // SAFETY: as above; shared access only reads.
 unsafe impl<T: Copy + Sync> Sync for MetaVec<T> {}
+
+#[cold]
+fn no_memory() -> ! {
+    print::fatal(format_args!(
+        "the system gives no memory for the collector's own tables; is a limit on the address \
+         space (ulimit -v), on mappings (vm.max_map_count), or of a control group too low?"
+    ))
+}
 
 /// The kernel gave no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,13 +111,13 @@ impl<T: Copy> MetaVec<T> {
         self.length = unsafe { end.offset_from(self.start.as_ptr()) } as usize;
     }
 
-    /// Appends; the caller has reserved room.
-    ///
-    /// # Panics
-    /// Where it has not.
+    /// Appends; the caller has reserved room. Where it has not, and the system gives none, the
+    /// process ends with a message.
     #[inline]
     pub fn push(&mut self, value: T) {
-        self.try_push(value).expect("no memory for the collector's own tables");
+        if self.try_push(value).is_err() {
+            no_memory();
+        }
     }
 
     /// Takes the last element off.
