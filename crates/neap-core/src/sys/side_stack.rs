@@ -7,6 +7,10 @@
 //! unwind. [`off`] goes back to the stack that was left, below what it had in use, for functions of
 //! the program, which may look at where they stand.
 //!
+//! Each lies between two pages that nobody can touch, so it is a mapping of its own: a thread that
+//! is stopped on one is scanned up to the end of the mapping, and must not be scanned on into a
+//! neighbour's, which may go away meanwhile.
+//!
 //! # Safety
 //! A stack is memory that nobody else uses while a function stands on it.
 
@@ -15,8 +19,10 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
+use rustix::io::Errno;
+
 use super::{map, thread};
-use crate::addr::Address;
+use crate::addr::{Address, PAGE_BYTES};
 
 const BYTES: usize = 256 << 10;
 /// What the ABI lets a function use below the stack pointer.
@@ -31,11 +37,23 @@ static LEFT_AT: AtomicUsize = AtomicUsize::new(0);
 /// Without memory for it all runs where the caller stands.
 pub fn prepare() {
     if TOP.load(Relaxed) == 0
-        && let Ok(memory) = map::allocate(BYTES)
+        && let Ok(memory) = make()
     {
         map::name(memory, BYTES, c"neap: stack");
         TOP.store(memory.0 + BYTES, Relaxed);
     }
+}
+
+/// The lowest address of a new stack.
+fn make() -> Result<Address, Errno> {
+    let guarded = map::reserve(BYTES + 2 * PAGE_BYTES, PAGE_BYTES)?;
+    let memory = guarded.add(PAGE_BYTES);
+    map::commit(memory, BYTES).inspect_err(|_| release(memory))?;
+    Ok(memory)
+}
+
+fn release(memory: Address) {
+    map::release(Address(memory.0 - PAGE_BYTES), BYTES + 2 * PAGE_BYTES);
 }
 
 /// Runs `f` on the collector's stack. Under the collector's lock.
@@ -51,9 +69,9 @@ pub fn on<R>(f: impl FnOnce() -> R) -> R {
 
 /// Runs `f` on a stack that is made for this once: for what is done seldom, without a lock.
 pub fn on_new<R>(f: impl FnOnce() -> R) -> R {
-    let Ok(memory) = map::allocate(BYTES) else { return here(f) };
+    let Ok(memory) = make() else { return here(f) };
     let result = switched(memory.0 + BYTES, &AtomicUsize::new(0), f);
-    map::release(Address(memory.0), BYTES);
+    release(memory);
     result
 }
 
@@ -131,6 +149,25 @@ mod tests {
         assert!(back.abs_diff(outside) < 4096, "{back:#x} {outside:#x}");
         assert_eq!(sum, 100_000);
         assert!(off(stack_pointer).abs_diff(outside) < 4096);
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn a_stack_is_a_mapping_of_its_own() {
+        use crate::sys::process::mappings::mapping_of;
+        // Others of the collector's lie beside it, as its mark stacks do.
+        let pages = || [(); 8].map(|()| map::allocate(PAGE_BYTES).unwrap());
+        let before = pages();
+        prepare();
+        let collectors = on(|| mapping_of(stack_pointer())).unwrap();
+        let new = on_new(|| {
+            let after = pages();
+            let own = mapping_of(stack_pointer());
+            after.into_iter().for_each(|page| map::release(page, PAGE_BYTES));
+            own
+        });
+        assert_eq!((collectors.len(), new.unwrap().len()), (BYTES, BYTES));
+        before.into_iter().for_each(|page| map::release(page, PAGE_BYTES));
     }
 
     #[test]
