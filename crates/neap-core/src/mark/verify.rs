@@ -182,6 +182,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_late_marker_leaves_the_driver_does() {
+        let heap = heap();
+        let (cells, reachable) = graph(&heap, 100_000);
+        let markers = Markers::new();
+        markers.begin(2, true);
+        let mut late = Marker::new(&markers, &heap, 1);
+        late.word(cells[0]);
+        late.work_until(clock::now_ns());
+        let before = late.marked_bytes / 16;
+        let all = reachable.iter().filter(|reachable| **reachable).count();
+        assert!(before < all && late.pending() == 0, "it had no time for all of it");
+        let mut driver = Marker::new(&markers, &heap, 0);
+        driver.work();
+        assert_eq!(before + driver.marked_bytes / 16, all, "[mark.inv.leftover]");
+    }
+
+    #[test]
     fn markers_that_leave_early_leave_all_their_work() {
         let heap = heap();
         let (cells, reachable) = graph(&heap, 100_000);

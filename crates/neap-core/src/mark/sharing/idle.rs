@@ -52,15 +52,20 @@ mod tests {
     use core::sync::atomic::AtomicBool;
 
     #[test]
-    fn who_finds_work_does_not_sleep_and_who_is_woken_does_no_longer() {
+    fn who_finds_work_does_not_sleep_and_who_does_is_woken() {
         let (idle, has_work) = (Idle::new(), AtomicBool::new(false));
         idle.sleep(|| true);
+        idle.wake();
+        assert_eq!(idle.epoch.load(Relaxed), 0, "nobody to wake");
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !has_work.load(Relaxed) {
                     idle.sleep(|| has_work.load(Relaxed));
                 }
             });
+            while idle.epoch.load(Relaxed) == 0 {
+                idle.wake();
+            }
             has_work.store(true, Relaxed);
             idle.wake();
         });
