@@ -20,9 +20,9 @@ use crate::heap::{Heap, Refused};
 use crate::stats::assists;
 use crate::sys::clock;
 
-/// Pages taken for an object that is not one yet.
+/// Pages taken for a large object, published or not yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Unpublished {
+pub struct LargePages {
     block: Frame,
     /// Its first byte.
     pub start: Address,
@@ -41,7 +41,7 @@ pub fn take(
     layout: u32,
     requested: usize,
     may_grow: bool,
-) -> Result<Unpublished, Refused> {
+) -> Result<LargePages, Refused> {
     taken(heap, kind, layout, requested, may_grow, |_, unpublished| {
         note.store(unpublished.block.0 + 1, Relaxed);
     })
@@ -55,7 +55,7 @@ pub fn take_published(
     layout: u32,
     requested: usize,
     may_grow: bool,
-) -> Result<Unpublished, Refused> {
+) -> Result<LargePages, Refused> {
     taken(heap, kind, layout, requested, may_grow, |inner, unpublished| {
         inner.publish_large(heap, unpublished.block);
     })
@@ -68,15 +68,15 @@ fn taken(
     layout: u32,
     requested: usize,
     may_grow: bool,
-    then: impl FnOnce(&mut Inner, &Unpublished),
-) -> Result<Unpublished, Refused> {
+    then: impl FnOnce(&mut Inner, &LargePages),
+) -> Result<LargePages, Refused> {
     let mut grow = false;
     loop {
         let mut inner = heap.inner();
         match inner.large_block(heap, kind, layout, requested, grow) {
             Ok((block, fresh)) => {
                 let bytes = heap.header(block).cell_bytes();
-                let unpublished = Unpublished { block, start: heap.address(block), bytes, fresh };
+                let unpublished = LargePages { block, start: heap.address(block), bytes, fresh };
                 then(&mut inner, &unpublished);
                 return Ok(unpublished);
             }
@@ -94,7 +94,7 @@ fn taken(
 }
 
 /// Makes the pages an object. In a critical section, after the caller has zeroed them where needed.
-pub fn publish(heap: &Heap, note: &AtomicU32, unpublished: &Unpublished) {
+pub fn publish(heap: &Heap, note: &AtomicU32, unpublished: &LargePages) {
     let mut inner = heap.inner();
     inner.publish_large(heap, unpublished.block);
     note.store(0, Relaxed);
@@ -111,7 +111,7 @@ pub fn forget_unpublished(heap: &Heap, note: &AtomicU32) {
 ///
 /// # Safety
 /// `unpublished` was just taken by this thread.
-pub unsafe fn zero(unpublished: &Unpublished) {
+pub unsafe fn zero(unpublished: &LargePages) {
     if !unpublished.fresh {
         // SAFETY: the pages are committed, and nobody else knows them.
         unsafe { unpublished.start.pointer::<u8>().write_bytes(0, unpublished.bytes) };
