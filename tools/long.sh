@@ -21,7 +21,7 @@ need_nightly() {
 # The tests of the core, each in its process, under the sanitizer $1: sanitized NAME [ARGUMENT OF
 # RUST-TESTS …] -- [ARGUMENT OF CARGO …]
 sanitized() {
-    local flags="target.$host.rustflags=[\"-Zsanitizer=$1\"]"
+    local flags="target.$host.rustflags=[\"-Zsanitizer=$1\", \"--cfg=$1_sanitizer\"]"
     echo "# $1 sanitizer"
     # Each has a standard library of its own.
     export CARGO_TARGET_DIR=target/sanitize/$1
@@ -90,9 +90,10 @@ sanitize)
     ASAN_OPTIONS=detect_stack_use_after_return=0 sanitized address -- || status=1
     # Without a standard library that is built for it the thread sanitizer sees races there.
     if [ -d "$(rustup run "$nightly" rustc --print sysroot)/lib/rustlib/src" ]; then
-        # Tests unwind; built to abort, the standard library would be there twice.
+        # Tests unwind; built to abort, the standard library would be there twice. It sees no mapping
+        # that is made without the C library.
         CARGO_PROFILE_DEV_PANIC=unwind sanitized thread "${not_under_threads[@]}" -- \
-            -Zbuild-std || status=1
+            -Zbuild-std --features rustix/use-libc || status=1
     else
         echo "ok - thread sanitizer # SKIP no rust-src: rustup component add --toolchain $nightly rust-src"
     fi
