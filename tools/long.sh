@@ -90,8 +90,8 @@ sanitize)
     ASAN_OPTIONS=detect_stack_use_after_return=0 sanitized address -- || status=1
     # Without a standard library that is built for it the thread sanitizer sees races there.
     if [ -d "$(rustup run "$nightly" rustc --print sysroot)/lib/rustlib/src" ]; then
-        # Tests unwind; built to abort, the standard library would be there twice. It sees no mapping
-        # that is made without the C library.
+        # Tests unwind; built to abort, the standard library would be there twice. No mapping that
+        # is made without the C library is seen.
         CARGO_PROFILE_DEV_PANIC=unwind sanitized thread "${not_under_threads[@]}" -- \
             -Zbuild-std --features rustix/use-libc || status=1
     else
