@@ -6,6 +6,7 @@
 pub mod census;
 pub mod heap_snapshot;
 pub mod live_page;
+pub mod named_file;
 mod output;
 pub mod record_file;
 pub mod recorder;

@@ -18,7 +18,8 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use neap_record::{Full, Writer};
 use rustix::io::Errno;
 
-use super::record_file::{Path, RecordFile};
+use super::named_file::Path;
+use super::record_file::RecordFile;
 use crate::addr::Address;
 use crate::sys::{map, print};
 

@@ -1,5 +1,5 @@
 //! The file of a recording: opened for one process, written behind what is there, given up where
-//! that is refused. And how any file that a user named is opened.
+//! that is refused.
 //!
 //! Invariant: no file but the recording is ever written to, even if the program closes descriptors
 //! that are not its own; a refused write leaves whole chunks in the file and what was to be written
@@ -12,108 +12,15 @@
 
 #![allow(unsafe_code)]
 
-use core::ffi::CStr;
-use core::fmt::Write;
-
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, FlockOperation, Mode, OFlags};
+use rustix::fs::{self, FlockOperation};
 use rustix::io::{self, Errno};
 
-use crate::sys::{print, signal};
+use super::named_file::{self, Path};
+use crate::sys::signal;
 
 /// The descriptor is put above this, out of the way of programs that count on low ones.
 const LOWEST_DESCRIPTOR: i32 = 500;
-const LONGEST_PATH: usize = 4096;
-
-/// A path with room for every path that the system takes.
-#[derive(Clone, Copy)]
-pub struct Path {
-    bytes: [u8; LONGEST_PATH],
-    length: usize,
-    /// Something did not fit: no path that may be opened.
-    is_cut: bool,
-}
-
-impl Path {
-    /// No path.
-    pub const fn new() -> Self {
-        Self { bytes: [0; LONGEST_PATH], length: 0, is_cut: false }
-    }
-
-    /// The folder that the process is in; none if the system does not say.
-    pub fn current_folder() -> Self {
-        let mut path = Self::new();
-        let mut bytes = [0_u8; LONGEST_PATH];
-        // SAFETY: the buffer is as long as is said.
-        let found = unsafe { libc::getcwd(bytes.as_mut_ptr().cast(), bytes.len()) };
-        if !found.is_null() {
-            path.push(CStr::from_bytes_until_nul(&bytes).unwrap_or_default().to_bytes());
-        }
-        path
-    }
-
-    /// Appends what fits.
-    pub fn push(&mut self, bytes: &[u8]) {
-        let taken = bytes.len().min(LONGEST_PATH - 1 - self.length);
-        self.bytes[self.length..self.length + taken].copy_from_slice(&bytes[..taken]);
-        self.length += taken;
-        self.is_cut |= taken < bytes.len();
-    }
-
-    /// What it is.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-
-    /// What the user gave, from the folder that the process is in, `%p` replaced by its id; `.ID`
-    /// behind it if `own` says that the name is another process's.
-    pub fn of(given: &[u8], folder: &[u8], own: bool) -> Self {
-        let mut number = print::Line::new();
-        let _ = write!(number, "{}", std::process::id());
-        let mut path = Self::new();
-        if !given.starts_with(b"/") && !folder.is_empty() {
-            path.push(folder);
-            path.push(b"/");
-        }
-        let mut rest = given;
-        let mut named = false;
-        while let Some(at) = rest.windows(2).position(|pair| pair == b"%p") {
-            path.push(&rest[..at]);
-            path.push(number.bytes());
-            rest = &rest[at + 2..];
-            named = true;
-        }
-        path.push(rest);
-        if own && !named {
-            path.push(b".");
-            path.push(number.bytes());
-        }
-        path
-    }
-}
-
-impl Write for Path {
-    fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        self.push(text.as_bytes());
-        Ok(())
-    }
-}
-
-/// Opens a file that a user named, to write: a regular one, which nobody else may read if it is
-/// new. No link is followed, since who may write to the folder could have put one there, and nobody
-/// waits: a pipe without a reader is `Errno::NXIO`, anything else that is no file `Errno::INVAL`.
-pub fn create(path: &Path) -> Result<OwnedFd, Errno> {
-    if path.is_cut {
-        return Err(Errno::NAMETOOLONG);
-    }
-    let how = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = fs::open(path.as_bytes(), how | OFlags::CLOEXEC, Mode::from(0o600))?;
-    match fs::FileType::from_raw_mode(fs::fstat(&file)?.st_mode).is_file() {
-        true => Ok(file),
-        false => Err(Errno::INVAL),
-    }
-}
-
 /// An open recording.
 pub struct RecordFile {
     file: OwnedFd,
@@ -127,7 +34,7 @@ impl RecordFile {
     /// Opens a file for this process and empties it; `Errno::AGAIN` if another living process
     /// records to it.
     pub fn open(path: &Path) -> Result<Self, Errno> {
-        let low = create(path)?;
+        let low = named_file::create(path)?;
         let file = io::fcntl_dupfd_cloexec(&low, LOWEST_DESCRIPTOR).unwrap_or(low);
         fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         fs::ftruncate(&file, 0)?;
@@ -210,23 +117,6 @@ mod tests {
     }
 
     #[test]
-    fn names_by_table() {
-        let id = std::process::id();
-        for (given, folder, own, wanted) in [
-            ("a", "/x", false, "/x/a".to_owned()),
-            ("/a", "/x", true, format!("/a.{id}")),
-            ("/a%p.b", "/x", true, format!("/a{id}.b")),
-            ("%p", "", false, format!("{id}")),
-        ] {
-            let path = Path::of(given.as_bytes(), folder.as_bytes(), own);
-            assert_eq!(path.as_bytes(), wanted.as_bytes());
-        }
-        let cut = Path::of(&[b'x'; 9000], b"/", false);
-        assert_eq!(cut.as_bytes().len(), LONGEST_PATH - 1);
-        assert_eq!(create(&cut).unwrap_err(), Errno::NAMETOOLONG);
-    }
-
-    #[test]
     fn a_file_has_one_writer_and_is_emptied_for_the_next() {
         let path = path("one");
         let mut first = RecordFile::open(&path).unwrap();
@@ -273,11 +163,5 @@ mod tests {
         file.append(b" again").unwrap();
         assert_eq!(read(&path), b"whole again");
         remove(&path);
-    }
-
-    #[test]
-    fn devices_are_refused() {
-        let path = Path::of(b"/dev/full", b"", false);
-        assert_eq!(RecordFile::open(&path).err(), Some(Errno::INVAL));
     }
 }

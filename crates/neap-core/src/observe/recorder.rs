@@ -23,8 +23,8 @@ use neap_record::chunks::{Conditions, Process, Shape as Told};
 use neap_record::{Cycle, MAGIC, Statistics};
 
 use super::census::Taken;
+use super::named_file::Path;
 use super::output::Output;
-use super::record_file::Path;
 use super::tally::Tally;
 use crate::addr::PAGE_BYTES;
 use crate::heap::classes::TABLE;

@@ -16,13 +16,13 @@
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::addr::PAGE_BYTES;
 use crate::cycle::collector;
 use crate::heap::{HEAP, Heap};
 use crate::observe::heap_snapshot::{Failed, Snapshot};
+use crate::observe::named_file;
 use crate::refs::{self, Marking};
 use crate::sys::process::child::{self, Child};
 use crate::sys::{map, side_stack, thread};
@@ -112,8 +112,8 @@ fn in_child(
     registry: &Registry,
     stopped: &Stopped,
 ) -> Result<(), Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::from(0o600))?;
+    let file = named_file::create_at(path)?;
+    rustix::fs::ftruncate(&file, 0)?;
     let mut refused = Errno::IO;
     let mut output = |bytes: &[u8]| {
         let mut rest = bytes;

@@ -18,7 +18,7 @@ use crate::addr::FRAME_BYTES;
 use crate::cycle::driver::handshake;
 use crate::cycle::report::record::{CYCLES, MINOR_CYCLES, PAUSES};
 use crate::heap::HEAP;
-use crate::observe::record_file::{self, Path};
+use crate::observe::named_file::{self, Path};
 use crate::stats::assists;
 use crate::sys::{meta_alloc, print, side_stack};
 use crate::world::registry;
@@ -90,7 +90,7 @@ fn write_once() {
         rustix::io::write(rustix::stdio::stderr(), line.bytes())
     } else {
         let path = Path::of(given.to_bytes(), folder.as_bytes(), FORKED.load(Relaxed));
-        record_file::create(&path).and_then(|file| {
+        named_file::create(&path).and_then(|file| {
             rustix::fs::ftruncate(&file, 0)?;
             rustix::io::write(file, line.bytes())
         })
