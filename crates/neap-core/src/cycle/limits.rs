@@ -46,6 +46,8 @@ const LEVELS: usize = 16;
 /// A heap is never limited to less by a group: it may as well try. A limit that the user set has no
 /// such floor.
 const FLOOR_BYTES: usize = 4 << 20;
+/// Nor is one that is smaller than this: programs that stay so small are spared the first look.
+const FIRST_LOOK_BYTES: usize = FLOOR_BYTES / 4;
 /// The part of a group's limit that is kept free, and what is kept in any case: for what the
 /// program allocates elsewhere between two looks, the mark stack, page tables. Larger: less heap;
 /// smaller: the kernel may be faster than we are.
@@ -131,13 +133,13 @@ fn in_force(set: Limit, left: usize) -> usize {
 pub fn configure(hard: Limit, soft: Limit) {
     HARD.set(hard);
     SOFT.set(soft);
-    if [hard, soft].contains(&Limit::Cgroup)
-        && READER.load(Acquire).is_null()
-        && let Some(reader) = Reader::open("/proc/self")
-    {
-        READER.store(reader, Release);
+    if HEAP.state.taken_bytes.load(Relaxed) >= FIRST_LOOK_BYTES {
+        look(false);
+        return;
     }
-    look(false);
+    HEAP.set_max_bytes(in_force(hard, usize::MAX));
+    SOFT_BYTES.store(in_force(soft, usize::MAX), Relaxed);
+    LOOK_AT.store(FIRST_LOOK_BYTES, Relaxed);
 }
 
 /// The soft limit in force, `usize::MAX` for none.
@@ -166,11 +168,12 @@ pub fn was_explicit() -> bool {
     EXPLICIT.swap(false, Relaxed)
 }
 
-/// Looks at the groups if the heap grew enough since the last look. In the slow path of an
-/// allocation.
+/// Looks at the groups if the heap grew enough since the last look; the first time also for what an
+/// object of `coming` bytes adds. In the slow path of an allocation.
 #[inline]
-pub fn look_if_grown() {
-    if HEAP.state.taken_bytes.load(Relaxed) >= LOOK_AT.load(Relaxed) {
+pub fn look_if_grown(coming: usize) {
+    let (taken, look_at) = (HEAP.state.taken_bytes.load(Relaxed), LOOK_AT.load(Relaxed));
+    if taken >= look_at || (look_at == FIRST_LOOK_BYTES && coming >= look_at - taken) {
         look(false);
     }
 }
@@ -205,9 +208,16 @@ fn look(exactly: bool) -> bool {
     let held = HEAP.resident_bytes(&HEAP.inner());
     drop(critical);
     let (hard, soft) = (HARD.get(), SOFT.get());
+    let by_groups = [hard, soft].contains(&Limit::Cgroup);
+    if by_groups
+        && READER.load(Acquire).is_null()
+        && let Some(reader) = Reader::open("/proc/self")
+    {
+        READER.store(reader, Release);
+    }
     let reader = READER.load(Acquire);
     let mut left = Left::ALL;
-    if [hard, soft].contains(&Limit::Cgroup) && !reader.is_null() {
+    if by_groups && !reader.is_null() {
         // SAFETY: stored once, never unmapped; `LOOKING` makes this thread the only user.
         let reader = unsafe { &mut *reader };
         let held = if exactly { exact(reader).unwrap_or(held) } else { held };
@@ -276,6 +286,18 @@ mod tests {
         let soft = Left::ALL.with(&Level { soft_bytes: 10 * MIB, ..tight }, 0);
         assert_eq!(soft.hard / MIB, 59, "a named soft limit leaves the hard one alone");
         assert!(soft.soft < 10 * MIB);
+    }
+
+    #[test]
+    fn small_heaps_are_spared_the_first_look_and_large_objects_are_not() {
+        configure(Limit::Cgroup, Limit::Bytes(64 * MIB));
+        look_if_grown(FIRST_LOOK_BYTES - 1);
+        assert!(READER.load(Relaxed).is_null(), "nothing was read");
+        assert_eq!((HEAP.max_bytes(), soft_bytes()), (NONE, 64 * MIB));
+        look_if_grown(FIRST_LOOK_BYTES);
+        assert_ne!(LOOK_AT.load(Relaxed), FIRST_LOOK_BYTES);
+        configure(Limit::Bytes(8 * MIB), Limit::None);
+        assert_eq!((HEAP.max_bytes(), soft_bytes()), (8 * MIB, NONE));
     }
 
     #[test]
