@@ -1,5 +1,6 @@
 //! `size`: a file is one concept, and one that has grown past 500 lines is more than one. A line
-//! has 100 columns at most, comments too. A folder has at most 14 source files.
+//! has 100 columns at most, comments too. A folder has at most 14 source files. In the core no file
+//! name stands twice, so that a name says which file is meant.
 //!
 //! What cannot be wrapped does not count: what stands in string literals, rows of tables in
 //! comments, and a single word, such as an address.
@@ -20,15 +21,19 @@ const FULLEST: usize = 14;
 /// As rustfmt.toml says for code.
 const WIDEST: usize = 100;
 const EXCEPTIONS: &str = "SIZE_EXCEPTIONS";
+/// Where no file name stands twice.
+const CORE: &str = "crates/neap-core/src";
 const ENDINGS: [&str; 9] = [".rs", ".c", ".h", ".hpp", ".cpp", ".cc", ".d", ".sh", ".py"];
 
-/// Files longer or wider than the limits without an exception, and exceptions that nothing needs.
+/// Files longer or wider than the limits without an exception, exceptions that nothing needs, and
+/// names that stand twice.
 pub fn check(tree: &Tree) -> Outcome {
     let text = tree.read_if_any(EXCEPTIONS)?;
     let mut findings = Vec::new();
     let mut exceptions = Exceptions::read(&text, &mut findings);
     let mut folders = BTreeMap::new();
-    for file in tree.files("", &ENDINGS)? {
+    let files = tree.files("", &ENDINGS)?;
+    for file in &files {
         let lines = file.text.lines().count();
         let excepted = exceptions.files.remove(&file.path);
         if lines > LONGEST && excepted.is_none() {
@@ -40,7 +45,7 @@ pub fn check(tree: &Tree) -> Outcome {
             let message = format!("{} has {lines} lines and needs no exception", file.path);
             findings.push(Finding::line(EXCEPTIONS, line, message));
         }
-        findings.extend(too_wide(&file));
+        findings.extend(too_wide(file));
         let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         *folders.entry(folder.to_owned()).or_insert(0) += 1;
     }
@@ -61,7 +66,27 @@ pub fn check(tree: &Tree) -> Outcome {
     for (path, line, what) in unused.chain(folders) {
         findings.push(Finding::line(EXCEPTIONS, line, format!("there is no {what} {path}")));
     }
+    findings.extend(same_names(&files));
     Ok(findings)
+}
+
+/// Names that stand in more than one folder of the core; `mod.rs` is named by its folder.
+fn same_names(files: &[SourceFile]) -> Vec<Finding> {
+    let mut names = BTreeMap::<_, Vec<_>>::new();
+    for file in files {
+        if let Some(path) = file.path.strip_prefix(CORE).and_then(|path| path.strip_prefix('/')) {
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("the top folder", path));
+            names.entry(name).or_default().push(folder);
+        }
+    }
+    let twice = names.into_iter().filter(|(name, folders)| *name != "mod.rs" && folders.len() > 1);
+    twice
+        .map(|(name, folders)| {
+            let folders = folders.join(" and ");
+            let message = format!("{name} stands in {folders}: one of them needs another name");
+            Finding::file(CORE, message)
+        })
+        .collect()
 }
 
 /// Lines of a file that have too many columns.
@@ -165,6 +190,23 @@ mod tests {
             findings(check, &files[2..]),
             ["SIZE_EXCEPTIONS:1: full has 13 files and needs no exception"]
         );
+    }
+
+    #[test]
+    fn a_name_stands_once_in_the_core() {
+        let in_core = |path| format!("{CORE}/{path}");
+        let [first, second, top] =
+            ["alloc/large.rs", "heap/spaces/large.rs", "large.rs"].map(in_core);
+        let files = [(first.as_str(), ""), (&second, ""), (&top, "")];
+        let wanted = |folders| {
+            format!("{CORE}: large.rs stands in {folders}: one of them needs another name")
+        };
+        assert_eq!(findings(check, &files[..1]), [""; 0]);
+        assert_eq!(findings(check, &files[..2]), [wanted("alloc and heap/spaces")]);
+        assert_eq!(findings(check, &files[1..]), [wanted("heap/spaces and the top folder")]);
+        let modules = ["alloc/mod.rs", "heap/mod.rs"].map(in_core);
+        assert_eq!(findings(check, &modules.each_ref().map(|path| (path.as_str(), ""))), [""; 0]);
+        assert_eq!(findings(check, &[("a/large.rs", ""), ("b/large.rs", ""), files[0]]), [""; 0]);
     }
 
     #[test]

@@ -12,10 +12,10 @@
 #![allow(unsafe_code)]
 
 pub mod handles;
+mod live_graph;
 pub mod monitors;
 mod prefork;
-mod roots;
-mod snapshot;
+mod registered_roots;
 
 use core::ffi::c_void;
 use core::ops::Range;
@@ -23,12 +23,12 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::cycle::driver::collect;
-use crate::cycle::report::events;
+use crate::cycle::report::callbacks;
 use crate::cycle::{collector, schedule};
 use crate::heap::HEAP;
 use crate::heap::blocks::header::NO_LAYOUT;
 use crate::heap::layout::{self, RawTraceFunction};
-use crate::runtime::{self, allocate as allocation};
+use crate::runtime::{self, allocation};
 use crate::sys::thread;
 use crate::world::{attach, blocked as regions, current, stacks, stop_signal};
 
@@ -38,7 +38,7 @@ pub mod objects;
 pub mod world;
 
 pub use crate::alloc::free::FreeError;
-pub use crate::cycle::report::events::{
+pub use crate::cycle::report::callbacks::{
     AfterCycle, CycleEvent, CycleGate, EventCallback, set_takes_part,
 };
 pub use crate::cycle::report::root_callback::RootCallback;
@@ -50,9 +50,9 @@ pub use crate::refs::disclaim;
 pub use crate::refs::finalizers::finalizer::{Finalizer, Order};
 pub use crate::refs::finalizers::{cleaner, finalizer, queue};
 pub use crate::refs::links::{link, toggle};
-pub use crate::runtime::allocate::{HeapResizeCallback, OutOfMemoryCallback};
+pub use crate::runtime::allocation::{HeapResizeCallback, OutOfMemoryCallback};
+pub use crate::runtime::at_fork::{Around as AroundForks, set_around as set_around_forks};
 pub use crate::runtime::buffers::cell_bytes;
-pub use crate::runtime::fork::{Around as AroundForks, set_around as set_around_forks};
 pub use crate::runtime::interposed::signals::{pthread_sigmask, sigaction, signal};
 pub use crate::runtime::interposed::thread_results::{self, pthread_create};
 pub use crate::runtime::interposed::{helpers, kernel_writes, masks, waits};
@@ -67,13 +67,13 @@ pub use allocate::{
     allocate, allocate_aligned, allocate_at_once, allocate_otherwise, allocate_typed,
     without_past_end,
 };
+pub use live_graph::write_heap_snapshot;
 pub use objects::{for_each_object, mark_bit, set_mark_bit};
 pub use prefork::{freeze, frozen_bytes, prefork, unfreeze};
-pub use roots::{
+pub use registered_roots::{
     add_roots, clear_exclusions, clear_roots, exclude_roots, remove_roots, set_root_callback,
     set_static_roots,
 };
-pub use snapshot::write_heap_snapshot;
 
 /// Traces one object: `object` is the start of its cell, `bytes` the bytes that are its own. Called
 /// by the thread that drives the cycle, world stopped: reads and reports, and neither allocates nor
@@ -376,17 +376,17 @@ pub fn growth() -> f64 {
 
 /// Told of each step of each cycle; see [`CycleEvent`].
 pub fn set_event_callback(callback: Option<EventCallback>) {
-    events::set_event(callback);
+    callbacks::set_event(callback);
 }
 
 /// Called when a cycle is over, on the thread that drove it, after `CycleEnd`; may run any code.
 pub fn set_after_cycle(callback: Option<AfterCycle>) {
-    events::set_after(callback);
+    callbacks::set_after(callback);
 }
 
 /// Asked before a cycle that the program did not ask for; false puts it off.
 pub fn set_cycle_gate(gate: Option<CycleGate>) {
-    events::set_gate(gate);
+    callbacks::set_gate(gate);
 }
 
 /// Called with the bytes asked for when there is no memory; what it gives is what the allocation

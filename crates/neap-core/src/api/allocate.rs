@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::{Kind, LayoutId};
 use crate::heap::HEAP;
 use crate::heap::classes::LARGEST_SMALL;
-use crate::runtime::allocate as allocation;
+use crate::runtime::allocation;
 
 /// An object of `bytes` bytes.
 #[inline(always)]

@@ -7,13 +7,13 @@ use core::ptr::NonNull;
 
 use super::Kind;
 use crate::heap::HEAP;
-use crate::runtime::allocate;
+use crate::runtime::allocation;
 
 /// Makes the object that starts at `object` at least `bytes` long without moving it; the bytes that
 /// it has now, None if that cannot be, or no object starts there. What it gained reads as zero
 /// unless it is not scanned.
 pub fn resize_in_place(object: NonNull<u8>, bytes: usize) -> Option<usize> {
-    allocate::resize_in_place(object.as_ptr(), bytes)
+    allocation::resize_in_place(object.as_ptr(), bytes)
 }
 
 /// Whether the last cycle, or the one under way, marked the object; false where there is none.

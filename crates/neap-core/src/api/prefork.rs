@@ -4,14 +4,14 @@
 
 use crate::cycle::driver::freeze as frozen;
 use crate::heap::HEAP;
-use crate::runtime::prefork as before;
+use crate::runtime::forking_server;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Collects, makes permanent what lives then, and prepares the heap so that children of `fork`
 /// share as much as can be. False if collections are disabled or held off by this thread.
 pub fn prefork() -> bool {
     super::initialize();
-    before::prefork()
+    forking_server::prefork()
 }
 
 /// Collects, and makes permanent what lives then: later cycles neither mark nor sweep it. False as

@@ -1,8 +1,9 @@
 //! The driver token: whoever has it drives the cycle, and nobody else does.
 //!
 //! Invariant `[cycle.inv.driver]`: there is one, made at start-up. It lies with the state of the
-//! cycle (`driver::state`) between steps, and is handed from one thread to the next under the
-//! collector's lock. What takes `&mut Driver` marks, reads roots or ends a cycle; nothing else can.
+//! cycle (`driver::between_steps`) between steps, and is handed from one thread to the next under
+//! the collector's lock. What takes `&mut Driver` marks, reads roots or ends a cycle; nothing else
+//! can.
 
 use crate::heap::Heap;
 use crate::mark::drain::Marker;

@@ -5,13 +5,13 @@
 //! bits still those of before the cycle. All under the heap's lock.
 
 pub mod deferred_frees;
-pub(super) mod large;
+pub(super) mod large_blocks;
 mod search;
-mod sweep;
+mod sweep_all;
 
 use core::sync::atomic::Ordering::*;
 
-use self::large::BlockListLast;
+use self::large_blocks::BlockListLast;
 use super::blocks::block_lists::{List, Lists};
 use super::blocks::header::{BlockList, Form, NO_LAYOUT, NONE, State};
 use super::classes::{CLASSES, TABLE};

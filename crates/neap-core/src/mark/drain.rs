@@ -19,11 +19,11 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering::*;
 
 use super::entry::Entry;
+use super::mark_stack::Stack;
 use super::markers::{Markers, NEVER};
 use super::scan::conservative::scan;
 use super::scan::sparse::scan_sparse;
 use super::scan::typed::scan_typed;
-use super::stack::Stack;
 use super::tracer::{Grey, Tracer};
 use crate::addr::{Frame, PAGE_BYTES, WORD_BYTES, whole_words};
 use crate::heap::Heap;

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use super::deque::{Deque, Steal};
 use super::done::Done;
 use super::entry::Entry;
-use super::sharing::idle::Idle;
+use super::sharing::idle_markers::Idle;
 use super::sharing::leftover::Leftover;
 use crate::rank::Rank;
 use crate::sync::Lock;

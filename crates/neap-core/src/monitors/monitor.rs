@@ -25,8 +25,8 @@ use super::lock_table;
 use super::lock_word::Lock;
 use super::object_lock::{ObjectLock, Tried, deflate, is_idle};
 use super::records::Records;
+use crate::refs::handles::per_thread::{self, ThreadRefs};
 use crate::refs::handles::process::target;
-use crate::refs::handles::thread::{self, ThreadRefs};
 use crate::refs::marking::Marking;
 use crate::sync::function::AtomicFunction;
 use crate::sys::{futex, print};
@@ -81,7 +81,7 @@ fn place(object: usize) -> Result<Place, MonitorError> {
         return Err(MonitorError::NotAnObject);
     }
     let mutator = attach::current();
-    let (Some(record), Some(word)) = (thread::of(mutator), lock_table::of(object)) else {
+    let (Some(record), Some(word)) = (per_thread::of(mutator), lock_table::of(object)) else {
         return Err(MonitorError::NoMemory);
     };
     let thread = mutator.thread.load(Relaxed);
@@ -256,7 +256,7 @@ fn tell_forgotten(object: usize, thread: u32) {
 
 /// The calling thread ends: what it forgot to leave is told and left for it.
 pub fn detach(mutator: &Mutator) {
-    let Some(record) = thread::existing(mutator) else { return };
+    let Some(record) = per_thread::existing(mutator) else { return };
     let last = || {
         let _critical = mutator.critical();
         // SAFETY: this thread's record, in a critical section.
@@ -270,7 +270,7 @@ pub fn detach(mutator: &Mutator) {
 
 /// Marks the objects whose monitors somebody is in.
 pub(crate) fn trace_held<M: Marking>(marking: &mut M, _: &Stopped) {
-    for record in thread::all() {
+    for record in per_thread::all() {
         // SAFETY: the world is stopped.
         for &object in unsafe { record.held() }.iter() {
             marking.mark(object);
@@ -323,9 +323,9 @@ pub fn inflated() -> usize {
 /// In the child of a `fork`: the only thread, whose mutator is `own`, is in its monitors under its
 /// new id; nobody is in any other, or waits.
 pub fn after_fork(own: Option<&Mutator>) {
-    let mine = own.and_then(thread::existing);
+    let mine = own.and_then(per_thread::existing);
     for record in
-        thread::all().filter(|record| !mine.is_some_and(|mine| core::ptr::eq(mine, *record)))
+        per_thread::all().filter(|record| !mine.is_some_and(|mine| core::ptr::eq(mine, *record)))
     {
         // SAFETY: no other thread exists.
         let held = unsafe { record.held() };

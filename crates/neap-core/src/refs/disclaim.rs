@@ -11,7 +11,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
-use super::finalizers::registry::{Registry, Verdict, kind_of, object_of, void};
+use super::finalizers::registrations::{Registry, Verdict, kind_of, object_of, void};
 use super::finalizers::slab::{Entry, Own};
 use super::{Marking, NoMemory, with_own};
 use crate::sys::meta_vec::MetaVec;

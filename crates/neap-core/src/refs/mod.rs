@@ -4,9 +4,9 @@
 //! Invariant: one lock (rank `Refs`) protects links, toggle references and what reference
 //! processing needs, and mutators take it only inside a critical section, in which they are not
 //! stopped. So with the world stopped nobody holds it, and the collector takes it without waiting.
-//! Finalizers and cleaners are registered without a lock (`registry`). Registration is called by
-//! mutators on any thread; [`trace_roots`], [`trace_registered`] and [`process_references`] by the
-//! cycle. The rules of order are in `docs/boehm.md`, "Finalizers" and "Links".
+//! Finalizers and cleaners are registered without a lock (`registrations`). Registration is called
+//! by mutators on any thread; [`trace_roots`], [`trace_registered`] and [`process_references`] by
+//! the cycle. The rules of order are in `docs/boehm.md`, "Finalizers" and "Links".
 //!
 //! # Safety
 //!
@@ -37,7 +37,7 @@ use finalizers::{
     cleaner, finalizer, marked_at_registration, order, pool, queue, runner, site, slab,
 };
 use handles::slot::Kind;
-use handles::{process, retargeted, thread};
+use handles::{per_thread, process, retargeted};
 use links::held_slots::HeldSlots;
 use links::{link, toggle};
 
@@ -298,7 +298,7 @@ pub fn detach(mutator: &Mutator) {
     monitor::detach(mutator);
     let _unstopped = mutator.critical();
     process::detach(mutator);
-    if let Some(record) = thread::existing(mutator) {
+    if let Some(record) = per_thread::existing(mutator) {
         record.leave(mutator);
     }
 }

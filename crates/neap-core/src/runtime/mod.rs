@@ -11,21 +11,21 @@
 
 #![allow(unsafe_code)]
 
-pub mod allocate;
+pub mod allocation;
+pub(crate) mod at_fork;
 pub mod buffers;
 pub mod external_stop;
-pub(crate) mod fork;
-pub mod heap_snapshot;
+pub mod forking_server;
 pub mod interposed;
-pub mod prefork;
 mod recorded;
 mod sampled;
+pub mod snapshot_file;
 pub mod summary;
 pub mod warning;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use crate::cycle::driver::{collector_thread, handshake, state};
+use crate::cycle::driver::{between_steps, collector_thread, handshake};
 use crate::cycle::report::record;
 use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
@@ -136,7 +136,7 @@ fn apply_at_start(options: &Options) {
     if options.watch == WatchChoice::Mprotect {
         alternate_stack::want();
     }
-    state::prepare();
+    between_steps::prepare();
     collector_thread::prepare();
     stop_signal::set_refusal_hook(crate::cycle::collector::disable);
     late::install();
@@ -146,7 +146,7 @@ fn apply_at_start(options: &Options) {
             options.stop_signal
         ));
     }
-    fork::initialize();
+    at_fork::initialize();
     live_page::install();
 }
 
@@ -158,7 +158,7 @@ fn apply(options: &Options) {
     collector_thread::set_idle_ms(options.idle.as_millis() as u64);
     pool::configure(options.finalizers, options.finalizer_backlog as usize);
     record::LOG_CYCLES.store(options.log.cycles, Relaxed);
-    prefork::set_on_fork(options.prefork == Prefork::OnFork);
+    forking_server::set_on_fork(options.prefork == Prefork::OnFork);
     let processors = thread::processors();
     let markers = if options.markers == 0 { processors } else { options.markers as usize };
     schedule::configure(|collector| {

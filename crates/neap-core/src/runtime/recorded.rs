@@ -5,7 +5,7 @@
 //! word that inline allocation reads, so every request comes here, and is counted once; and who
 //! does not record never does, but for a process's first request. What a size gets is worked out
 //! once (`learn`): afterwards a request costs a look into its thread's tally and a step of the
-//! buffer, less than working out its class. Called by mutators, as `allocate`.
+//! buffer, less than working out its class. Called by mutators, as `allocation`.
 //!
 //! # Safety
 //!

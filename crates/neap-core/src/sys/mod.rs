@@ -4,7 +4,7 @@
 pub mod clock;
 pub mod futex;
 pub mod libc_function;
-#[cfg_attr(miri, path = "map/under_miri.rs")]
+#[cfg_attr(miri, path = "map/map_under_miri.rs")]
 pub mod map;
 pub mod meta_alloc;
 pub mod meta_vec;

@@ -8,7 +8,7 @@ pub mod attach;
 mod backoff;
 pub mod blocked;
 pub mod critical;
-#[cfg_attr(miri, path = "current/under_miri.rs")]
+#[cfg_attr(miri, path = "current/current_under_miri.rs")]
 pub mod current;
 pub mod host;
 pub mod late;

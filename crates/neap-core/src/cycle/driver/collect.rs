@@ -7,12 +7,12 @@
 use core::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
-use super::state;
+use super::between_steps;
 use super::{handshake, wake};
 use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::stop_the_world;
 use crate::cycle::phase::Phase;
-use crate::cycle::report::events;
+use crate::cycle::report::callbacks;
 use crate::cycle::report::record::PAUSES;
 use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
@@ -55,7 +55,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
         return false;
     }
     let refused = reason == Reason::Allocated && !collector::is_automatic();
-    if refused || (reason != Reason::Explicit && !events::may_begin()) {
+    if refused || (reason != Reason::Explicit && !callbacks::may_begin()) {
         schedule::postpone();
         return false;
     }
@@ -99,15 +99,15 @@ fn collect_as_wanted(position: usize, reason: Reason) -> bool {
     if sweeps {
         wake::wake();
     }
-    events::after_cycle();
+    callbacks::after_cycle();
     true
 }
 
 /// A cycle with the world stopped; `own` is the caller, if it is a mutator. The phase is idle.
 pub(super) fn stopped(collector: &mut Collector, own: Option<&Mutator>) {
-    let state = state::begin(collector);
+    let state = between_steps::begin(collector);
     stop_the_world::run(&mut state.driver, collector, own);
-    state::put_back(collector, state);
+    between_steps::put_back(collector, state);
 }
 
 /// The collector's lock. Who only allocated enough does not wait for it while another thread is

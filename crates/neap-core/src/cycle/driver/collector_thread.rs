@@ -15,7 +15,7 @@ use crate::cycle::collector::{self, COLLECTOR};
 use crate::cycle::limits;
 use crate::cycle::phase::Phase;
 use crate::cycle::policy::idle::{Idle, Now, Verdict};
-use crate::cycle::report::events;
+use crate::cycle::report::callbacks;
 use crate::cycle::report::record::CYCLES;
 use crate::heap::HEAP;
 use crate::heap::frames::decay;
@@ -102,7 +102,7 @@ fn collect_idle() -> bool {
     if collector::is_disabled()
         || !collector::is_automatic()
         || handshake::program_takes_part()
-        || !events::may_begin()
+        || !callbacks::may_begin()
     {
         return false;
     }
@@ -114,9 +114,9 @@ fn collect_idle() -> bool {
     if collector.phase != Phase::Idle {
         return false;
     }
-    events::set_heard(false);
+    callbacks::set_heard(false);
     collect::stopped(&mut collector, None);
-    events::set_heard(true);
+    callbacks::set_heard(true);
     handshake::tell_end();
     true
 }

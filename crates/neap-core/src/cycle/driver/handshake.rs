@@ -11,7 +11,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
-use super::state::{self, CycleState};
+use super::between_steps::{self, CycleState};
 use super::wake;
 use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::Mode;
@@ -19,7 +19,7 @@ use crate::cycle::modes::marking_mode::MarkingMode;
 use crate::cycle::phase::{Phase, Step};
 use crate::cycle::policy::generation::{Generation, Generations};
 use crate::cycle::report::record::CYCLES;
-use crate::cycle::report::{events, root_callback};
+use crate::cycle::report::{callbacks, root_callback};
 use crate::cycle::token::Driver;
 use crate::cycle::{schedule, workers};
 use crate::heap::HEAP;
@@ -77,9 +77,9 @@ pub fn enable(watching: Watching) -> bool {
 
 fn set_mode(watching: Watching, mode: Mode) {
     let collector = &mut *COLLECTOR.lock();
-    if let Some(state) = state::take(collector) {
+    if let Some(state) = between_steps::take(collector) {
         state.mode = Some(mode);
-        state::put_back(collector, state);
+        between_steps::put_back(collector, state);
         collector::set_watching(watching);
     }
 }
@@ -127,7 +127,7 @@ pub fn take_offered(position: usize) {
         take(step, position);
     }
     if TELL_END.load(Relaxed) && TELL_END.swap(false, AcqRel) {
-        events::after_cycle();
+        callbacks::after_cycle();
     }
 }
 
@@ -145,12 +145,12 @@ fn take(step: u32, position: usize) {
     if OFFERED.load(Acquire) != step {
         return;
     }
-    let Some(state) = state::take(collector) else { return };
+    let Some(state) = between_steps::take(collector) else { return };
     OFFERED.store(TAKEN, Release);
     mutator.holds.store(1, Relaxed);
     mutator.position.store(position, Relaxed);
     with_room(|| run_step(step, state, collector, Some(mutator)));
-    state::put_back(collector, state);
+    between_steps::put_back(collector, state);
     OFFERED.store(NOTHING, Release);
     progress();
     mutator.holds.store(0, Relaxed);
@@ -159,13 +159,13 @@ fn take(step: u32, position: usize) {
 /// Runs a step here and now; `own` is the calling mutator, if it is one.
 fn run_step(step: u32, state: &mut CycleState, of: &mut Collector, own: Option<&Mutator>) {
     let Some((driver, mode)) = parts(state) else { return };
-    events::set_heard(own.is_some());
+    callbacks::set_heard(own.is_some());
     match step {
         FIRST_PAUSE => mode.first_pause(driver, of, own),
         MIDDLE_PAUSE => mode.middle_pause(driver, of, own),
         _ => mode.remark(driver, of, own),
     }
-    events::set_heard(true);
+    callbacks::set_heard(true);
     if step == REMARK {
         TELL_END.store(true, Release);
     }
@@ -190,7 +190,7 @@ fn progress() {
 
 fn offer(step: u32, state: &'static mut CycleState) {
     let collector = &mut *COLLECTOR.lock();
-    state::put_back(collector, state);
+    between_steps::put_back(collector, state);
     OFFERED.store(step, Release);
     progress();
 }
@@ -202,7 +202,7 @@ fn withdraw(step: u32) -> Option<&'static mut CycleState> {
         return None;
     }
     OFFERED.store(NOTHING, Release);
-    state::take(collector)
+    between_steps::take(collector)
 }
 
 /// Waits until a mutator has taken the step. `meanwhile` runs now and then while nobody comes, with
@@ -244,7 +244,7 @@ fn pass(step: u32, state: &'static mut CycleState) -> &'static mut CycleState {
 
 /// The state, of the cycle under way, after a step that another thread took.
 fn state_of_cycle() -> &'static mut CycleState {
-    match state::take(&mut COLLECTOR.lock()) {
+    match between_steps::take(&mut COLLECTOR.lock()) {
         Some(state) => state,
         None => print::fatal(format_args!("[cycle.inv.driver] the driver token is lost")),
     }
@@ -252,7 +252,7 @@ fn state_of_cycle() -> &'static mut CycleState {
 
 /// Whether a pause calls the program: its functions may rely on the thread that they run on.
 pub fn program_takes_part() -> bool {
-    host::get().is_some() || HEAP.layouts.has_functions() || events::program_takes_part()
+    host::get().is_some() || HEAP.layouts.has_functions() || callbacks::program_takes_part()
 }
 
 /// The end of a cycle was not told: the next mutator that comes by tells it.
@@ -277,7 +277,7 @@ pub fn drive() {
     if collector.phase != Phase::Idle || collector::is_disabled() {
         return;
     }
-    let state = state::begin(&mut collector);
+    let state = between_steps::begin(&mut collector);
     let can_be_minor = parts(state).is_some_and(|(_, mode)| mode.has_minor_cycles());
     let generation = match forced {
         true => Generation::Full,
@@ -301,7 +301,7 @@ pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generati
     if !protected {
         return give_up_watching(state);
     }
-    let names_roots = root_callback::is_set() && events::program_takes_part();
+    let names_roots = root_callback::is_set() && callbacks::program_takes_part();
     let in_a_pause = names_roots || !state.driver.world.stops_one_by_one();
     let read = |state: &mut CycleState| {
         parts(state).is_some_and(|(driver, mode)| mode.read_roots(driver, &mut COLLECTOR.lock()))
@@ -327,7 +327,7 @@ pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generati
     } else {
         let collector = &mut *COLLECTOR.lock();
         run_step(REMARK, state, collector, None);
-        state::put_back(collector, state);
+        between_steps::put_back(collector, state);
     }
 }
 
@@ -355,7 +355,7 @@ fn give_up_watching(state: &'static mut CycleState) {
     let collector = &mut *COLLECTOR.lock();
     collector::set_watching(Watching::None);
     give_up(&mut state.driver, collector);
-    state::put_back(collector, state);
+    between_steps::put_back(collector, state);
 }
 
 /// Ends a cycle that cannot go on; the next one is full.
@@ -379,11 +379,11 @@ pub fn swept() {
     }
     // Under the lock, so that nobody who wants a cycle meanwhile misses the state.
     let collector = &mut *COLLECTOR.lock();
-    if let Some(state) = state::take(collector) {
+    if let Some(state) = between_steps::take(collector) {
         if let Some((_, mode)) = parts(state) {
             mode.swept();
         }
-        state::put_back(collector, state);
+        between_steps::put_back(collector, state);
     }
 }
 
@@ -453,7 +453,7 @@ pub fn after_fork() {
     workers::after_fork();
     HEAP.inner().frames.forget_registrations();
     let collector = &mut *COLLECTOR.lock();
-    let Some(state) = state::reclaim(collector) else { return };
+    let Some(state) = between_steps::reclaim(collector) else { return };
     if let Some(mode) = state.mode.take() {
         mode.leave_to_parent();
     }
@@ -462,5 +462,5 @@ pub fn after_fork() {
         HEAP.state.unnoted_marks.store(true, Relaxed);
     }
     give_up(&mut state.driver, collector);
-    state::put_back(collector, state);
+    between_steps::put_back(collector, state);
 }

@@ -1,16 +1,16 @@
 //! Who drives a cycle, and when: the way in, the handshake between the collector's thread and the
 //! program's, the collector's thread, freezing.
 //!
-//! Invariant: `[cycle.inv.driver]`. From the ground up: [`state`] keeps the driver token between
-//! steps, [`wake`] is how the collector's thread is woken, [`handshake`] hands the token on,
-//! [`collect`] is where a mutator asks for a cycle, [`collector_thread`] runs what goes on beside
-//! the program, [`freeze`] works between cycles.
+//! Invariant: `[cycle.inv.driver]`. From the ground up: [`between_steps`] keeps the driver
+//! token between steps, [`wake`] is how the collector's thread is woken, [`handshake`] hands the
+//! token on, [`collect`] is where a mutator asks for a cycle, [`collector_thread`] runs what goes
+//! on beside the program, [`freeze`] works between cycles.
 
+pub mod between_steps;
 pub mod collect;
 pub mod collector_thread;
 pub mod freeze;
 pub mod handshake;
-pub mod state;
 pub mod wake;
 
 /// In the child of a `fork`: the library's threads are gone.

@@ -13,18 +13,18 @@
 use std::time::Instant;
 
 use super::marking_mode::MarkingMode;
-use super::snapshot::SnapshotCycle;
+use super::snapshot_modes::SnapshotCycle;
 use crate::addr::{CHUNK_BYTES, FRAME_BYTES, PAGE_BYTES};
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Step;
 use crate::cycle::phases::pause::{Pause, nanoseconds};
 use crate::cycle::phases::written_pages::{Unwatched, address_range};
 use crate::cycle::policy::generation::Generation;
-use crate::cycle::report::events::{CycleEvent, tell};
+use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::Kind;
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
-use crate::mark::frozen::Closed;
+use crate::mark::frozen_roots::Closed;
 use crate::mark::markers::MOST_MARKERS;
 use crate::sys::meta_vec::MetaVec;
 use crate::watch::snapshot::Snapshot;

@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::time::Instant;
 
 use super::marking_mode::MarkingMode;
-use super::snapshot::SnapshotCycle;
+use super::snapshot_modes::SnapshotCycle;
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
 use crate::check;
 use crate::cycle::collector::Collector;
@@ -28,15 +28,15 @@ use crate::cycle::phase::Step;
 use crate::cycle::phases::pause::{Pause, nanoseconds};
 use crate::cycle::phases::written_pages::Unwatched;
 use crate::cycle::policy::generation::Generation;
-use crate::cycle::report::events::{CycleEvent, tell};
+use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::Kind;
 use crate::cycle::token::Driver;
 use crate::cycle::workers;
 use crate::heap::bits::mark_transfer;
 use crate::heap::{HEAP, Heap};
 use crate::mark::drain::Marker;
-use crate::mark::frozen::Closed;
-use crate::mark::{rescan, verify};
+use crate::mark::frozen_roots::Closed;
+use crate::mark::{marking_check, rescan};
 use crate::sys::process::child::{self, Child};
 use crate::sys::{map, print};
 use crate::world::mutator::Mutator;
@@ -231,7 +231,7 @@ fn mark_and_send(shared: &Shared, driver: &mut Driver, helpers: usize) -> ! {
     driver.marker.report();
     let answer = shared.answer();
     if check::level() >= 3
-        && let Some(lost) = verify::find_lost(heap)
+        && let Some(lost) = marking_check::find_lost(heap)
     {
         answer.lost[0].store(lost.parent as u64, Relaxed);
         answer.lost[1].store(lost.child as u64, Relaxed);

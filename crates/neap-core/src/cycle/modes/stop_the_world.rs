@@ -14,10 +14,10 @@ use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
 use crate::cycle::phases::pause::{Pause, nanoseconds};
 use crate::cycle::policy::generation::Generation;
-use crate::cycle::report::events::{CycleEvent, tell};
+use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::{CycleRecord, Kind};
 use crate::cycle::token::Driver;
-use crate::mark::frozen::Closed;
+use crate::mark::frozen_roots::Closed;
 use crate::mark::rescan;
 use crate::world::mutator::Mutator;
 

@@ -6,7 +6,7 @@
 
 pub mod finish;
 pub mod pause;
+pub mod read_roots;
 pub mod reference_processing;
-pub mod roots;
 pub mod written_pages;
 pub mod written_roots;

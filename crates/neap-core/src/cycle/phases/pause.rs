@@ -11,11 +11,11 @@ use crate::addr::FRAME_BYTES;
 use crate::check;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Phase;
-use crate::cycle::report::events::{CycleEvent, tell};
+use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::Kind;
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
-use crate::mark::verify;
+use crate::mark::marking_check;
 use crate::sync::Guard;
 use crate::sys::print;
 use crate::world::mutator::Mutator;
@@ -137,7 +137,7 @@ fn verify_marks(heap: &Heap, _: &Stopped, kind: Kind) {
     verify_heap(heap, 1);
     if check::level() >= 3
         && !matches!(kind, Kind::Fork | Kind::Snapshot)
-        && let Some(lost) = verify::find_lost(heap)
+        && let Some(lost) = marking_check::find_lost(heap)
     {
         print::fatal(format_args!(
             "NEAP_CHECK: object {:#x} is marked, and its child {:#x} is not",

@@ -3,6 +3,6 @@
 //!
 //! Called by the thread that drives a cycle; figures are read from any thread.
 
-pub mod events;
+pub mod callbacks;
 pub mod record;
 pub mod root_callback;

@@ -8,9 +8,9 @@
 
 #![allow(unsafe_code)]
 
-mod incremental_update;
 mod modes;
 mod snapshots;
+mod software_watch;
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::collector::COLLECTOR;
-use super::driver::state::{self, CycleState};
+use super::driver::between_steps::{self, CycleState};
 use super::modes::Mode;
 use super::modes::incremental_update::IncrementalUpdate;
 use super::modes::marking_mode::MarkingMode;
@@ -149,14 +149,14 @@ impl Program {
     /// under the software watch.
     fn new(mode: Option<Mode>) -> Self {
         HEAP.reserve(16 << 20).unwrap();
-        state::prepare();
+        between_steps::prepare();
         let memory = map::allocate(size_of::<Mutator>().next_multiple_of(PAGE_BYTES)).unwrap();
         // SAFETY: zeroed memory of its own, large enough; zero is valid for every field.
         let mutator = unsafe { &*memory.pointer::<Mutator>() };
         mutator.local.initialize();
         registry::lock().add(mutator);
         let protected = Protected::default();
-        let state = state::begin(&mut COLLECTOR.lock());
+        let state = between_steps::begin(&mut COLLECTOR.lock());
         state.driver.world = &FakeWorld;
         let update = || Box::new(IncrementalUpdate::new(&HEAP, protected.clone()));
         state.mode = Some(mode.unwrap_or_else(|| Mode::Tested(update())));

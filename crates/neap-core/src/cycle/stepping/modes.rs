@@ -22,14 +22,14 @@ fn a_stopped_cycle_keeps_what_is_reachable() {
 fn there_is_one_driver_token() {
     let program = Program::new(None);
     let collector = &mut *COLLECTOR.lock();
-    assert!(state::take(collector).is_none(), "the test has it");
+    assert!(between_steps::take(collector).is_none(), "the test has it");
     let driver = core::ptr::from_ref(&program.state.driver);
     drop(program);
     // As in the child of a fork: whoever had it is gone.
-    let again = state::reclaim(collector).unwrap();
+    let again = between_steps::reclaim(collector).unwrap();
     assert_eq!(core::ptr::from_ref(&again.driver), driver);
-    state::put_back(collector, again);
-    assert!(state::take(collector).is_some());
+    between_steps::put_back(collector, again);
+    assert!(between_steps::take(collector).is_some());
 }
 
 #[test]

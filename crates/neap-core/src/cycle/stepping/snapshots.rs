@@ -52,7 +52,7 @@ fn a_fork_in_any_step_leaves_parent_and_child_with_a_working_heap() {
     program.set_root(0, Some(parent));
     let collects = |program: &mut Program| {
         crate::cycle::after_fork();
-        program.state = state::begin(&mut COLLECTOR.lock());
+        program.state = between_steps::begin(&mut COLLECTOR.lock());
         program.state.driver.world = &FakeWorld;
         let dead = program.allocate();
         program.state.mode = Some(Mode::Fork(Fork::new()));

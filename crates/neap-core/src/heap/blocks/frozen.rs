@@ -12,7 +12,7 @@ use super::block_lists::List;
 use super::header::State;
 use crate::heap::Heap;
 use crate::heap::spaces::Inner;
-use crate::heap::spaces::large::BlockListLast;
+use crate::heap::spaces::large_blocks::BlockListLast;
 
 impl Inner {
     /// Freezes every block that holds objects and that no thread takes cells from; all are swept.

@@ -3,7 +3,7 @@
 //! Invariant: a marker that is idle has nothing: stack, queue and deque are empty. Called by
 //! markers.
 
-pub(super) mod idle;
+pub(super) mod idle_markers;
 pub(super) mod leftover;
 
 use super::drain::{Marker, QUEUE};

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::batch::{Call, Filling};
 use super::queue::{self, REFERENCE};
-use super::registry::{Registry, Verdict, kind_of, object_of, void};
+use super::registrations::{Registry, Verdict, kind_of, object_of, void};
 use super::slab::{Entry, Own};
 use super::{marked_at_registration, pool, site};
 use crate::refs::{Marking, NoMemory, with_own};

@@ -9,7 +9,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use super::batch::{self, Call, Filling};
-use super::registry::{Registry, kind_of, object_of, void};
+use super::registrations::{Registry, kind_of, object_of, void};
 use super::slab::{Entry, Own};
 use super::{marked_at_registration, pool, runner};
 use crate::refs::{Marking, NoMemory, with_own};

@@ -8,7 +8,7 @@
 use core::sync::atomic::Ordering::*;
 
 use super::finalizer::{Finalizers, Order, Processing, call_of};
-use super::registry::{Verdict, kind_of, object_of, void};
+use super::registrations::{Verdict, kind_of, object_of, void};
 use super::slab::Entry;
 use crate::refs::Marking;
 
@@ -84,7 +84,7 @@ fn order(address: usize) -> Order {
 }
 
 fn entry(address: usize) -> &'static Entry {
-    super::registry::entry(address)
+    super::registrations::entry(address)
 }
 
 fn process_in_order<M: Marking>(

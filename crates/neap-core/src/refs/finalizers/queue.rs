@@ -16,7 +16,7 @@
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use std::time::Instant;
 
-use super::registry::Verdict;
+use super::registrations::Verdict;
 use super::slab::{self, Entry};
 use super::{pool, site};
 use crate::rank::Rank;

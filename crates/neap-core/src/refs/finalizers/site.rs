@@ -15,7 +15,7 @@ use core::ffi::{CStr, c_char};
 use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::registry::{Registry, kind_of, object_of};
+use super::registrations::{Registry, kind_of, object_of};
 use crate::check;
 use crate::refs::Marking;
 use crate::sys::print;

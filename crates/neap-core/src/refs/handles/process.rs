@@ -20,7 +20,7 @@ use super::domain::{DomainId, Freed, Space};
 use super::handle::{Compared, Handle, HandleError};
 use super::segment::Class;
 use super::slot::{Kind, Word};
-use super::{ephemeron, retargeted, thread, weak};
+use super::{ephemeron, per_thread, retargeted, weak};
 use crate::heap::HEAP;
 use crate::heap::state::reference_processing;
 use crate::refs::marking::Marking;
@@ -93,7 +93,7 @@ fn pin(object: usize) -> usize {
 fn in_cache<R>(f: impl FnOnce(&super::handle::Cache) -> Result<R, Error>) -> Result<R, Error> {
     let mutator = attach::current();
     let _critical = mutator.critical();
-    let record = thread::of(mutator).ok_or(HandleError::NoMemory)?;
+    let record = per_thread::of(mutator).ok_or(HandleError::NoMemory)?;
     f(&record.cache)
 }
 
@@ -296,7 +296,7 @@ pub(crate) fn are_many() -> bool {
 /// The calling thread, or one that a `fork` left behind, ends: others may allocate from its
 /// segments.
 pub fn detach(mutator: &Mutator) {
-    if let Some(record) = thread::existing(mutator) {
+    if let Some(record) = per_thread::existing(mutator) {
         record.cache.leave_all(&SPACE);
     }
 }

@@ -28,7 +28,7 @@ use crate::alloc::free;
 use crate::heap::HEAP;
 use crate::heap::kind::Kind;
 use crate::rank::Rank;
-use crate::runtime::allocate;
+use crate::runtime::allocation;
 use crate::sync::Lock;
 use crate::sys::libc_function::LibcFunction;
 use crate::sys::own_thread::{Start, real_pthread_create};
@@ -213,7 +213,7 @@ pub unsafe fn pthread_create(
         // SAFETY: attributes of the caller.
         unsafe { pthread_attr_getdetachstate(attributes, &mut state) };
     }
-    let record = allocate::allocate(size_of::<Record>(), Kind::Uncollectable).cast::<Record>();
+    let record = allocation::allocate(size_of::<Record>(), Kind::Uncollectable).cast::<Record>();
     if record.is_null() {
         return libc::EAGAIN;
     }

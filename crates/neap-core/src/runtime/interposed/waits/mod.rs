@@ -29,17 +29,17 @@ use crate::world::current;
 
 mod exports;
 mod files;
+mod for_signals;
 mod left;
 mod queues;
-mod signals;
 mod sleeps;
 mod sockets;
 
 pub use files::{
     __poll_chk, __ppoll_chk, epoll_pwait, epoll_pwait2, epoll_wait, poll, ppoll, pselect, select,
 };
+pub use for_signals::{pause, sigsuspend, sigtimedwait, sigwaitinfo};
 pub use queues::{aio_suspend, msgrcv, msgsnd, sem_clockwait, sem_timedwait, semop, semtimedop};
-pub use signals::{pause, sigsuspend, sigtimedwait, sigwaitinfo};
 pub use sleeps::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
 pub use sockets::{
     Direction, accept, accept4, connect, on_socket, send, sendmmsg, sendmsg, sendto, write, writev,

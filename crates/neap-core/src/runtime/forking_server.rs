@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 use crate::addr::{CHUNK_BYTES, round_up};
 use crate::cycle::driver::{freeze, handshake};
-use crate::cycle::report::events;
+use crate::cycle::report::callbacks;
 use crate::heap::HEAP;
 use crate::sys::map;
 use crate::world::{current, registry};
@@ -77,7 +77,7 @@ pub fn before_fork() {
     if done_at != 0 && allocated() - done_at < worth {
         return;
     }
-    if events::later(|| _ = prefork()) {
+    if callbacks::later(|| _ = prefork()) {
         handshake::tell_end();
     }
 }

@@ -18,7 +18,7 @@ use super::reference_processing::References;
 use crate::addr::CellIndex;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Phase;
-use crate::cycle::report::{events, root_callback};
+use crate::cycle::report::{callbacks, root_callback};
 use crate::cycle::token::Driver;
 use crate::heap::lookup::Cell;
 use crate::mark::drain::Marker;
@@ -83,7 +83,7 @@ impl Driver {
         if !runs || !matches!(collector.phase, Phase::Roots | Phase::Mark) {
             refs::handles::process::trace_strong(&mut References::new(self));
         }
-        if events::are_heard() {
+        if callbacks::are_heard() {
             root_callback::call(&mut Tracer::new(&mut self.marker));
         }
     }

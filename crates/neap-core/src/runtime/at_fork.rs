@@ -16,7 +16,7 @@ use core::mem::forget;
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::OnceLock;
 
-use super::{interposed::thread_results, prefork};
+use super::{forking_server, interposed::thread_results};
 use crate::heap::{HEAP, samples};
 use crate::monitors::monitor;
 use crate::observe::live_page;
@@ -53,7 +53,7 @@ extern "C" fn prepare() {
     if let Some(around) = AROUND.get() {
         (around.before)();
     }
-    prefork::before_fork();
+    forking_server::before_fork();
     super::hold_options_for_fork();
     cycle::hold_for_fork();
     forget(recorder::hold_for_fork());
