@@ -30,12 +30,13 @@ test_program() {
 }
 
 # test_otherwise NAME [ARGUMENT…]: runs it with every internal check, and with the byte past the
-# end.
+# end and cycles that stop the world where that is short.
 test_otherwise() {
     local name=${1%.*}
     shift
     result_beside "$name, check=3" env NEAP_CHECK=3 NEAP_MIN_TRIGGER=64K "$out/$name" "$@"
-    result_beside "$name, past_end" env NEAP_PAST_END=1 "$out/$name" "$@"
+    result_beside "$name, past_end, short stops" env NEAP_PAST_END=1 NEAP_MAX_PAUSE=1 \
+        "$out/$name" "$@"
 }
 
 # sooner NAME, later NAME: whether this is wanted, without --rest or with it; what is asked for by
@@ -59,6 +60,28 @@ for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c
     *) if [ $rest = yes ]; then test_otherwise "$source"; else test_program "$source"; fi ;;
     esac
 done
+
+# stops AT_LEAST AT_MOST MAX_PAUSE KIB: of a hundred cycles so many stop the world, where so much is
+# live. The first ones are not counted: nothing is measured yet.
+stops() {
+    NEAP_MAX_PAUSE=$3 NEAP_WATCH=pagemap NEAP_LOG=cycles "$out/max_pause" "$4" 200 2>&1 |
+        sed -n 's/.* kind=\([a-z]*\) .*/\1/p' | tail -n +4 >"$out/kinds" || return
+    local all stopped
+    all=$(wc -l <"$out/kinds") stopped=$(grep -c '^full$' "$out/kinds")
+    echo "$stopped of $all cycles stopped the world"
+    [ "$all" -ge 3 ] && [ $((stopped * 100)) -ge $(($1 * all)) ] &&
+        [ $((stopped * 100)) -le $(($2 * all)) ]
+}
+if sooner max_pause; then
+    # shellcheck disable=SC2086
+    if ! "$prefix/bin/neap" doctor | grep -q 'NEAP_WATCH=auto would take pagemap'; then
+        skip max_pause "there is no watch=pagemap here"
+    elif build max_pause.c max_pause -O2 $link; then
+        result "max_pause, a small heap" stops 80 100 100 500
+        result "max_pause, a small heap beside the program" stops 0 0 0 500
+        result "max_pause, a heap too large for it" stops 0 25 1 100000
+    fi
+fi
 
 if later coroutines; then
     # shellcheck disable=SC2086

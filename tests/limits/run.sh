@@ -7,6 +7,8 @@
 #        told). PREFIX=DIR tests another installation than build/.
 . "$(dirname "$0")/../lib.sh"
 begin limits
+# As users have it.
+unset NEAP_MAX_PAUSE
 library=$prefix/lib/neap
 only=("$@")
 limit=60

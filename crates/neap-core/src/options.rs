@@ -111,13 +111,17 @@ options! {
     /// much of its time the program spends in stops, and times 0.5 while the heap grows.
     growth: Float { default: 1.0, valid: 0.05..=100.0 }
     /// Bytes that must be allocated before a cycle starts, however small the heap is, for each of
-    /// the program's threads up to four.
-    min_trigger: Bytes { default: 4 * MIB, valid: 4096..=usize::MAX }
+    /// the program's threads that allocate, up to four.
+    min_trigger: Bytes { default: 2 * MIB, valid: 4096..=usize::MAX }
     /// Where cycles would cost the program more than a seventeenth of its processors' time, they
     /// come that much more rarely, until so many bytes may be allocated between two of them. 0:
     /// they come as often as `growth` and `min_trigger` say. Under the D runtime, whose stops are
     /// dear, it is 64 MiB unless it is set.
     busy_trigger: Bytes { default: 0, valid: 0..=usize::MAX }
+    /// A cycle that is expected to stop the program for less than so long stops it for the whole of
+    /// marking, which costs less than marking beside it. Larger: less processor time, longer
+    /// stops; 0: cycles run beside the program wherever they can.
+    max_pause: Milliseconds { default: Duration::from_millis(1), valid: 0..=3_600_000 }
     /// Threads that mark. 0: as many as the processors that the process may use.
     markers: Count { default: 0, valid: 0..=64 }
     /// The signal that stops a thread: a real-time one, for a program that needs SIGURG for itself.

@@ -18,6 +18,7 @@ use std::time::Instant;
 use super::phase::{Phase, Step};
 use super::policy::generation::{Generation, Generations};
 use super::policy::pacer::Pacer;
+use super::policy::stop_time::StopTime;
 use super::policy::trigger::{FAIR_SHARE, Settings};
 use crate::heap::HEAP;
 use crate::options::MinorCycles;
@@ -44,6 +45,10 @@ pub struct Collector {
     pub processors: usize,
     /// What cycles cost the program lately.
     pub pacer: Pacer,
+    /// What a stop for a whole cycle would take.
+    pub stop_time: StopTime,
+    /// A cycle that is expected to take less stops the world.
+    pub max_pause_ns: u64,
     /// The share of its time that the program lately spent in stops.
     pub share: f64,
     /// Bytes that the last cycle marked, without what was born marked meanwhile.
@@ -58,8 +63,8 @@ pub struct Collector {
     pub minor: MinorCycles,
     /// The kind of the last cycle.
     pub last: Generation,
-    /// Threads of the program at the last cycle.
-    pub mutators: usize,
+    /// Threads of the program that allocated between the last two cycles.
+    pub allocating: usize,
     /// When the last cycle ended.
     pub ended: Option<Instant>,
     /// Bytes allocated while the last cycle that ran beside the program did.
@@ -74,7 +79,7 @@ pub static COLLECTOR: Lock<Collector> = Lock::new(
         images: Images::new(),
         settings: Settings {
             growth: 1.0,
-            min_trigger: 4 << 20,
+            min_trigger: 2 << 20,
             busy_trigger: 0,
             max_bytes: usize::MAX,
             soft_bytes: usize::MAX,
@@ -82,6 +87,8 @@ pub static COLLECTOR: Lock<Collector> = Lock::new(
         markers: 1,
         processors: 1,
         pacer: Pacer::new(),
+        stop_time: StopTime::new(),
+        max_pause_ns: 0,
         share: FAIR_SHARE,
         marked: 0,
         marked_before: 0,
@@ -89,7 +96,7 @@ pub static COLLECTOR: Lock<Collector> = Lock::new(
         generations: Generations::new(),
         minor: MinorCycles::Auto,
         last: Generation::Full,
-        mutators: 1,
+        allocating: 1,
         ended: None,
         allocated_during_last: 0,
     },
@@ -154,7 +161,7 @@ impl Collector {
 
     /// Whether the collector's thread can run without one of the program's having to wait.
     pub fn has_processor_to_spare(&self) -> bool {
-        self.mutators < self.processors
+        self.allocating < self.processors
     }
 }
 

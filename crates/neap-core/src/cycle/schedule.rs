@@ -5,14 +5,14 @@
 //! that is about to pass them; read by every thread after a refill. A mark that is read late is a
 //! cycle that begins late.
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use super::collector::{self, Collector};
 use super::limits;
 use super::policy::generation::Generation;
 use super::policy::trigger::{
-    FAIR_SHARE, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating, concurrent_start,
-    is_growing, resident_after, stall_at,
+    FAIR_SHARE, Live, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating,
+    concurrent_start, is_growing, resident_after, stall_at,
 };
 use crate::heap::HEAP;
 use crate::refs;
@@ -21,7 +21,7 @@ use crate::world::attach;
 
 /// Bytes by which the heap has grown since the last cycle when the next one is due; written by the
 /// collector.
-static DUE_AT: AtomicUsize = AtomicUsize::new(4 << 20);
+static DUE_AT: AtomicUsize = AtomicUsize::new(2 << 20);
 /// The same beyond which threads wait for the cycle under way; written by the collector.
 static STALL_AT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// With so many bytes of the process in memory the heap has used the room that it was given;
@@ -84,23 +84,15 @@ pub fn postpone() {
     DUE_AT.store(HEAP.state.grown_since_cycle() + (1 << 20), Relaxed);
 }
 
-/// Heaps that are expected to hold less live than this, or less that is scanned, are marked with
-/// the world stopped, unless there are many references: that takes less time than a second stop.
-const SMALL_BYTES: usize = 256 << 10;
-/// Where references took as long to process in the last cycle, however small the heap is, as with
-/// cleaners of objects that all die. Larger: longer stops; smaller: more small programs have cycles
-/// with two threads.
-const LONG_SETTLING_NS: u64 = 200_000;
-/// How long processing references took in the last cycle.
-pub static REFERENCES_NS: AtomicU64 = AtomicU64::new(0);
+/// Heaps of which less is expected to be scanned are marked with the world stopped, which then
+/// takes no longer than the user allows; written by the collector.
+static STOPPED_BELOW: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the next cycle is to run beside the program, where that is possible: a short stop is
 /// cheaper where there is little to do.
 pub fn is_worth_running_beside() -> bool {
     collector::runs_beside()
-        && (HEAP.state.expected_scanned_bytes() >= SMALL_BYTES
-            || refs::are_many()
-            || REFERENCES_NS.load(Relaxed) >= LONG_SETTLING_NS)
+        && (HEAP.state.expected_scanned_bytes() >= STOPPED_BELOW.load(Relaxed) || refs::are_many())
 }
 
 /// A frozen byte counts for the trigger as this part of a live one: cycles read it, in the order of
@@ -127,20 +119,26 @@ impl Collector {
     /// Bytes that may be allocated after a full cycle.
     pub fn threshold(&self) -> usize {
         let frozen = HEAP.state.frozen_bytes.load(Relaxed);
-        // Where the program runs meanwhile it waits for no cycle, so there is nothing to buy with
-        // more memory; and if it leaves the cycle a processor, more cycles cost it little, while
-        // what it drops meanwhile takes room of its own.
+        let mut live = Live::new(self.marked, HEAP.state.scanned_bytes.load(Relaxed));
+        live.bytes += frozen / FROZEN_WEIGHS;
+        live.weight += frozen / FROZEN_WEIGHS;
+        // Where the program runs meanwhile it waits for no cycle, and where stops are short it
+        // waits little, so there is nothing to buy with more memory; and if it leaves the cycle a
+        // processor, more cycles cost it little, while what it drops meanwhile takes room of its
+        // own.
         let grew = is_growing(self.marked, self.marked_before);
-        let (share, growing) = match (is_worth_running_beside(), self.has_processor_to_spare()) {
-            (false, _) => (self.share, grew.then_some(WHILE_GROWING)),
-            (true, false) => (self.share.min(FAIR_SHARE), grew.then_some(WHILE_GROWING)),
-            (true, true) => (0.0, self.stays.then_some(WHILE_GROWING_BESIDE)),
+        let (share, growing) = match collector::runs_beside() {
+            true if is_worth_running_beside() && self.has_processor_to_spare() => {
+                (0.0, self.stays.then_some(WHILE_GROWING_BESIDE))
+            }
+            true => (self.share.min(FAIR_SHARE), grew.then_some(WHILE_GROWING)),
+            false => (self.share, grew.then_some(WHILE_GROWING)),
         };
         let wanted = self.limited().threshold(
-            self.marked + frozen / FROZEN_WEIGHS,
+            live,
             share,
             growing,
-            self.mutators,
+            self.allocating,
             self.pacer.least_bytes(),
         );
         after_floating(wanted, HEAP.state.born_marked_bytes.load(Relaxed))
@@ -165,6 +163,7 @@ pub fn configure(change: impl FnOnce(&mut Collector)) {
 
 /// Sets the trigger after a cycle or a change of settings; gives it.
 pub fn set_due(collector: &Collector) -> Due {
+    STOPPED_BELOW.store(collector.stop_time.scanned_within(collector.max_pause_ns), Relaxed);
     let live = HEAP.state.live_bytes.load(Relaxed);
     let threshold = match collector.last {
         Generation::Full => collector.threshold(),

@@ -94,6 +94,9 @@ pub struct HeapState {
     pub freed_live_since_cycle: AtomicUsize,
     /// Bytes marked by the last cycle; written by the cycle.
     pub live_bytes: AtomicUsize,
+    /// Of [`SURVIVING`] bytes handed out, so many are expected to live when the next cycle begins;
+    /// written by the cycle.
+    pub surviving: AtomicUsize,
     /// Bytes marked so far by the cycle under way; added to by markers.
     pub marked_bytes: AtomicUsize,
     /// Bytes that were born marked during the last cycle, live or not; written by the cycle.
@@ -128,6 +131,9 @@ pub struct HeapState {
     pub align_all: AtomicUsize,
 }
 
+/// The unit of [`HeapState::surviving`].
+pub const SURVIVING: usize = 256;
+
 impl HeapState {
     /// All zero.
     pub const fn new() -> Self {
@@ -142,6 +148,7 @@ impl HeapState {
             freed_since_cycle: AtomicUsize::new(0),
             freed_live_since_cycle: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
+            surviving: AtomicUsize::new(SURVIVING),
             marked_bytes: AtomicUsize::new(0),
             born_marked_bytes: AtomicUsize::new(0),
             peak_bytes: AtomicUsize::new(0),
@@ -232,13 +239,11 @@ impl HeapState {
         self.expected_live_bytes().min(self.scanned_bytes.load(Relaxed))
     }
 
-    /// Bytes that the next cycle may find live: what the last one did; before the first, all that
-    /// was handed out.
+    /// Bytes that the next cycle may find live: what the last one did, and of what was handed out
+    /// since as large a part as then; before the first, all of it.
     pub fn expected_live_bytes(&self) -> usize {
-        match self.cycles.load(Relaxed) {
-            0 => self.allocated_since_cycle.load(Relaxed),
-            _ => self.live_bytes.load(Relaxed),
-        }
+        let new = self.grown_since_cycle() / SURVIVING * self.surviving.load(Relaxed);
+        self.live_bytes.load(Relaxed) + new
     }
 }
 
@@ -263,5 +268,18 @@ mod tests {
         assert_eq!(state.freed_live_since_cycle.load(Relaxed), 1000);
         state.note_freed(9000, true);
         assert_eq!(state.grown_since_cycle(), 1000, "never less than an eighth");
+    }
+
+    #[test]
+    fn as_much_of_what_is_new_is_expected_to_live_as_the_last_time() {
+        let state = HeapState::new();
+        state.allocated_since_cycle.store(256_000, Relaxed);
+        state.scanned_bytes.store(200_000, Relaxed);
+        assert_eq!(state.expected_live_bytes(), 256_000, "nothing is known yet");
+        assert_eq!(state.expected_scanned_bytes(), 200_000);
+        state.live_bytes.store(50_000, Relaxed);
+        state.surviving.store(SURVIVING / 4, Relaxed);
+        assert_eq!(state.expected_live_bytes(), 114_000);
+        assert_eq!(state.expected_scanned_bytes(), 114_000);
     }
 }

@@ -177,7 +177,10 @@ fn slow_from(position: usize, bytes: usize, kind: Kind, layout: u32) -> *mut u8 
     if wanted > LARGEST_SMALL && HEAP.state.allocated_since_cycle.load(Relaxed) > 0 {
         schedule::note_coming(wanted);
     }
-    limits::look_if_grown();
+    if !mutator.allocates.load(Relaxed) {
+        mutator.allocates.store(true, Relaxed);
+    }
+    limits::look_if_grown(wanted);
     if limits::is_refused() {
         return out_of_memory(bytes);
     }

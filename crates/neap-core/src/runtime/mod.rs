@@ -165,6 +165,7 @@ fn apply(options: &Options) {
         collector.settings.growth = options.growth;
         collector.settings.min_trigger = options.min_trigger;
         collector.settings.busy_trigger = options.busy_trigger;
+        collector.max_pause_ns = options.max_pause.as_nanos() as u64;
         collector.minor = options.minor_cycles;
         collector.processors = processors;
         collector.markers = markers.min(crate::mark::markers::MOST_MARKERS);

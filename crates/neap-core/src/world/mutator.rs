@@ -77,6 +77,9 @@ pub struct Mutator {
     pub interruptions: AtomicU32,
     /// Address of the alternate signal stack that it was given; 0 for none. Written by itself.
     pub alternate_stack: AtomicUsize,
+    /// It came by the slow path of an allocation since the last cycle. Set by itself, cleared by
+    /// the cycle.
+    pub allocates: AtomicBool,
     /// Links of the registry, protected by its lock.
     pub next: AtomicUsize,
     /// As above.

@@ -19,6 +19,7 @@ use crate::cycle::report::record::{CycleRecord, Kind};
 use crate::cycle::token::Driver;
 use crate::mark::frozen_roots::Closed;
 use crate::mark::rescan;
+use crate::sys::clock;
 use crate::world::mutator::Mutator;
 
 /// Marking that is expected to take less than helpers need to wake up is done alone.
@@ -55,10 +56,11 @@ pub fn run(driver: &mut Driver, collector: &mut Collector, own: Option<&Mutator>
     collector.step(Step::RootsRead);
     driver.record.roots_ns = nanoseconds(phase);
 
-    let phase = Instant::now();
+    let (phase, processor_ns) = (Instant::now(), clock::own_processor_ns());
     mark(driver, helpers);
     collector.step(Step::Drained);
     driver.record.mark_ns = nanoseconds(phase);
+    driver.record.mark_processor_ns = clock::own_processor_ns() - processor_ns;
     tell(CycleEvent::MarkEnd);
 
     let phase = Instant::now();

@@ -14,10 +14,12 @@ use crate::cycle::limits;
 use crate::cycle::phase::Step;
 use crate::cycle::policy::generation::{Generation, Yield};
 use crate::cycle::policy::pacer::Cycle;
+use crate::cycle::policy::stop_time::Measured;
 use crate::cycle::policy::trigger::smoothed_share;
 use crate::cycle::report::record::{CycleRecord, Kind};
-use crate::cycle::schedule::{REFERENCES_NS, set_due};
+use crate::cycle::schedule::set_due;
 use crate::cycle::token::Driver;
+use crate::heap::state::SURVIVING;
 use crate::heap::{Heap, samples};
 use crate::stats::sampler;
 
@@ -36,7 +38,7 @@ pub fn finish(
         samples::lock().drop_dead(heap);
     }
     let freed_by_program = count(heap, collector, record);
-    REFERENCES_NS.store(record.references_ns, Relaxed);
+    collector.stop_time.note(&measured(heap, collector, record, stopped_ns));
     let running_ns = record.protect_ns
         + match record.kind {
             Kind::Stopped => 0,
@@ -67,6 +69,7 @@ pub fn finish(
     let freed_bytes = held.saturating_sub(freed_by_program + record.live_bytes);
     let allocated_bytes = record.allocated_bytes.saturating_sub(freed_by_program);
     let yielded = Yield { allocated_bytes, freed_bytes, work_ns };
+    heap.state.surviving.store(yielded.surviving(SURVIVING), Relaxed);
     collector.last = generation;
     collector.stays = yielded.stays();
     match generation {
@@ -78,6 +81,19 @@ pub fn finish(
     let due = set_due(collector);
     (record.next_bytes, record.room_bytes) = (due.begins, due.ends);
     collector.step(Step::Finished);
+}
+
+/// What the cycle says about how long a stop for a whole one takes.
+fn measured(heap: &Heap, collector: &Collector, record: &CycleRecord, stopped_ns: u64) -> Measured {
+    // What began beside the program and ended in a stop was marked in both.
+    let stopped = record.kind == Kind::Stopped && record.first_ns == 0;
+    let fixed_ns = match stopped {
+        true => stopped_ns.saturating_sub(record.mark_ns),
+        false => record.stopping_ns + record.roots_ns + record.references_ns,
+    };
+    let mark_ns = stopped.then_some(record.mark_processor_ns);
+    let scanned_bytes = collector.marked.min(heap.state.scanned_bytes.load(Relaxed));
+    Measured { fixed_ns, mark_ns, scanned_bytes }
 }
 
 /// Counts begin anew, objects are born as usual, and blocks may be swept. Gives the bytes that the

@@ -91,11 +91,20 @@ impl Pause {
     pub fn hand_to_sweep(&self, driver: &mut Driver, collector: &mut Collector, held_back: bool) {
         verify_marks(driver.heap, &self.stopped, driver.record.kind);
         driver.record.mutators = self.registry.count();
-        collector.mutators = driver.record.mutators;
+        collector.allocating = self.registry.iter().filter(|mutator| allocated(mutator)).count();
         let mut inner = driver.heap.inner();
         inner.begin_sweep(held_back);
         driver.record.committed_bytes = inner.frames.resident() * FRAME_BYTES;
     }
+}
+
+/// Whether the mutator allocated since the cycle before.
+fn allocated(mutator: &Mutator) -> bool {
+    let allocates = mutator.allocates.load(Relaxed);
+    if allocates {
+        mutator.allocates.store(false, Relaxed);
+    }
+    allocates
 }
 
 /// Runs `f` with the world stopped, for something that needs no roots and calls nothing of the

@@ -34,6 +34,12 @@ impl Yield {
         self.freed_bytes as f64 / self.work_ns.max(1) as f64
     }
 
+    /// Of `whole` bytes that were allocated, so many are still there.
+    pub fn surviving(&self, whole: usize) -> usize {
+        let part = 1.0 - self.freed_bytes as f64 / self.allocated_bytes.max(1) as f64;
+        (part.clamp(0.0, 1.0) * whole as f64) as usize
+    }
+
     /// Whether most of what was allocated is still there: the heap grows, and a minor cycle would
     /// find little.
     pub fn stays(&self) -> bool {

@@ -7,4 +7,5 @@
 pub mod generation;
 pub mod idle;
 pub mod pacer;
+pub mod stop_time;
 pub mod trigger;

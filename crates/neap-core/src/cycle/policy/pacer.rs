@@ -131,7 +131,7 @@ impl Pacer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trigger::{FAIR_SHARE, Settings};
+    use super::super::trigger::{FAIR_SHARE, Live, Settings};
     use super::*;
 
     const MIB: usize = 1 << 20;
@@ -178,8 +178,8 @@ mod tests {
 
         fn cycle(&mut self) {
             let least = self.pacer.least_bytes();
-            let threshold =
-                self.settings.threshold(self.live as usize, FAIR_SHARE, None, 1, least) as f64;
+            let live = Live::new(self.live as usize, self.live as usize);
+            let threshold = self.settings.threshold(live, FAIR_SHARE, None, 1, least) as f64;
             let allocated = threshold.min((self.settings.max_bytes as f64 - self.live).max(0.0));
             let marking = self.live * self.mark_ns;
             let program = allocated / self.rate * 1e9;

@@ -29,8 +29,8 @@ const ADAPTION: (f64, f64) = (0.75, 2.0);
 /// A heap with this much live gets no more than the user's growth says, however much it stops;
 /// smaller ones more, as the square root of how much smaller they are.
 const LARGE_BYTES: f64 = 200e6;
-/// The floor is multiplied by the number of the program's threads, up to this: each of them
-/// allocates, and stopping them all costs more.
+/// The floor is multiplied by the number of threads that allocate, up to this: stopping them all
+/// costs more.
 const HIGHEST_FLOOR: usize = 4;
 /// What the growth factor is multiplied by while the heap grows. Larger: fewer cycles on the way
 /// up; smaller: a lower peak.
@@ -49,6 +49,28 @@ pub fn adapted_growth(growth: f64, live_bytes: usize, share: f64, growing: Optio
     let most = (LARGE_BYTES / live_bytes.max(1) as f64).sqrt().clamp(1.0, ADAPTION.1);
     let wanted = (share / FAIR_SHARE).clamp(ADAPTION.0, most);
     growth * growing.unwrap_or(wanted)
+}
+
+/// A byte that no cycle scans counts for the threshold as this part of one that is scanned: it is
+/// what a cycle costs that memory is spent on. Larger: less memory and more cycles where much is
+/// pointer-free.
+const LEAF_WEIGHS: usize = 4;
+
+/// What a cycle found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// Bytes live.
+    pub bytes: usize,
+    /// What they count for in the threshold.
+    pub weight: usize,
+}
+
+impl Live {
+    /// So many bytes, of which `scanned` are scanned in a cycle.
+    pub fn new(bytes: usize, scanned: usize) -> Self {
+        let scanned = scanned.min(bytes);
+        Self { bytes, weight: scanned + (bytes - scanned) / LEAF_WEIGHS }
+    }
 }
 
 /// Whether a heap with `live_bytes` now and `before` a cycle ago is growing.
@@ -70,26 +92,26 @@ const FAIR_MULTIPLE: usize = 16;
 const SMALLEST: usize = 64 << 10;
 
 impl Settings {
-    /// How many bytes may be allocated after a cycle that found `live_bytes` live, in a program
-    /// that spends `share` of its time in stops, before the next one begins; `growing` is what it
+    /// How many bytes may be allocated after a cycle that found so much live, in a program that
+    /// spends `share` of its time in stops, before the next one begins; `growing` is what it
     /// gets of that while the live part grows, `mutators` how many threads allocate, `least` what
     /// they allocate in the time that a cycle costs. The heap is not to grow beyond the soft limit,
     /// but cycles are not to take more than half of the time. Near the hard limit it is half of
     /// what is left, so that several cycles try before the limit refuses.
     pub fn threshold(
         &self,
-        live_bytes: usize,
+        live: Live,
         share: f64,
         growing: Option<f64>,
         mutators: usize,
         least: usize,
     ) -> usize {
-        let growth = adapted_growth(self.growth, live_bytes, share, growing);
+        let growth = adapted_growth(self.growth, live.weight, share, growing);
         let floor = self.min_trigger.saturating_mul(mutators.clamp(1, HIGHEST_FLOOR));
         let busy = least.saturating_mul(FAIR_MULTIPLE).min(self.busy_trigger);
-        let wanted = ((live_bytes as f64 * growth) as usize).max(floor).max(busy);
-        let below_soft = self.soft_bytes.saturating_sub(live_bytes);
-        let room = self.max_bytes.saturating_sub(live_bytes);
+        let wanted = ((live.weight as f64 * growth) as usize).max(floor).max(busy);
+        let below_soft = self.soft_bytes.saturating_sub(live.bytes);
+        let room = self.max_bytes.saturating_sub(live.bytes);
         let below_hard = (room / 2).max(self.min_trigger.max(least).min(room));
         wanted.min(below_soft.max(least).max(self.min_trigger)).min(below_hard).max(SMALLEST)
     }
@@ -176,11 +198,30 @@ mod tests {
             (soft, 80 * MIB, 4 * MIB),
         ] {
             assert_eq!(
-                settings.threshold(live, FAIR_SHARE, None, 1, 0),
+                settings.threshold(Live::new(live, live), FAIR_SHARE, None, 1, 0),
                 threshold,
                 "{settings:?} {live}"
             );
         }
+    }
+
+    #[test]
+    fn pointer_free_bytes_count_for_less_but_limits_count_them() {
+        let weight = |bytes, scanned| Live::new(bytes, scanned).weight;
+        assert_eq!(
+            [weight(100, 100), weight(100, 0), weight(100, 60), weight(50, 60)],
+            [100, 25, 70, 50]
+        );
+        let settings = Settings {
+            growth: 1.0,
+            min_trigger: MIB,
+            busy_trigger: 0,
+            max_bytes: 100 * MIB,
+            soft_bytes: usize::MAX,
+        };
+        let threshold = |live| settings.threshold(live, FAIR_SHARE, None, 1, 0);
+        assert_eq!(threshold(Live::new(40 * MIB, 0)), 10 * MIB);
+        assert_eq!(threshold(Live::new(96 * MIB, 0)), 2 * MIB);
     }
 
     #[test]
@@ -245,10 +286,14 @@ mod tests {
             soft_bytes: usize::MAX,
         };
         for (mutators, floor) in [(0, 4), (1, 4), (2, 8), (100, 16)] {
-            assert_eq!(settings.threshold(0, 0.0, None, mutators, 0), floor * MIB, "{mutators}");
+            assert_eq!(
+                settings.threshold(Live::new(0, 0), 0.0, None, mutators, 0),
+                floor * MIB,
+                "{mutators}"
+            );
         }
         let absurd = Settings { min_trigger: usize::MAX, ..settings };
-        assert!(absurd.threshold(0, 0.0, None, 2, 0) >= usize::MAX / 2);
+        assert!(absurd.threshold(Live::new(0, 0), 0.0, None, 2, 0) >= usize::MAX / 2);
     }
 
     #[test]
@@ -293,7 +338,7 @@ mod tests {
             (both, 60 * MIB, 100 * MIB, 20 * MIB),
         ] {
             assert_eq!(
-                settings.threshold(live, FAIR_SHARE, None, 1, least),
+                settings.threshold(Live::new(live, live), FAIR_SHARE, None, 1, least),
                 threshold,
                 "{live} {least}"
             );
@@ -319,7 +364,7 @@ mod tests {
             (tight, 20 * MIB, 2 * MIB, 10 * MIB),
         ] {
             assert_eq!(
-                settings.threshold(live, FAIR_SHARE, None, 1, least),
+                settings.threshold(Live::new(live, live), FAIR_SHARE, None, 1, least),
                 threshold,
                 "{live} {least}"
             );
@@ -337,7 +382,7 @@ mod tests {
         };
         let (mut heap, live) = (0, 30 * MIB);
         for _ in 0..10 {
-            heap = live + settings.threshold(live, FAIR_SHARE, None, 1, 0);
+            heap = live + settings.threshold(Live::new(live, live), FAIR_SHARE, None, 1, 0);
         }
         assert_eq!(heap, 60 * MIB);
     }
