@@ -5,7 +5,7 @@
 # [--library PATH] [NAME...]
 #   --library PATH  test this libgc.so.1 (a file, or a directory that
 #                   holds it) instead of build/lib/neap/libgc.so.1
-#   NAME            run only these programs (alloc, threads, ..., misuse, symbols)
+#   NAME            run only these programs (alloc, threads, ..., misuse, compare, symbols)
 # NEAP_* and GC_* of the environment reach the programs. Exit status: 0 all passed, 1 some did not,
 # 2 nothing to test.
 . "$(dirname "$0")/../lib.sh"
@@ -185,6 +185,38 @@ exported() { # exported LIBRARY: what it defines, as in symbols.txt
 }
 
 has_soname() { objdump -p "$library" | grep -q 'SONAME *libgc\.so\.1$'; }
+
+# A user's comparison of both libraries.
+compares() {
+    "$prefix/bin/neap" run --compare --rounds=1 -- "$work/compared" </dev/null >"$work/table" || return 1
+    cat "$work/table"
+    grep -Eq '^same output +yes$' "$work/table" && grep -Eq '^cycles +– +[1-9][0-9]*$' "$work/table" &&
+        grep -Eq '^longest stop +– +[0-9]+\.[0-9] ms$' "$work/table"
+}
+if wanted compare; then
+    cat >"$work/compared.c" <<'END'
+#include <gc.h>
+#include <stdio.h>
+int main(void)
+{
+    void **list = NULL;
+    for (long i = 0; i < 2000000; i++) {
+        void **cell = GC_MALLOC(64);
+        *cell = i % 100 ? list : NULL;
+        list = cell;
+    }
+    puts("done");
+    return 0;
+}
+END
+    if [ "$library" != "$prefix/lib/neap/libgc.so.1" ]; then
+        skip "neap run --compare" "it compares the library that belongs to neap"
+    elif build "$work/compared.c" "$work/compared" -lgc 2>"$out/output"; then
+        result "neap run --compare" compares
+    else
+        report 1 "neap run --compare: compile"
+    fi
+fi
 
 if wanted symbols; then
     list=crates/neap-bdw/symbols.txt

@@ -36,6 +36,11 @@ impl Failure {
         Failure { message: message.into(), status: 2 }
     }
 
+    /// The program failed where it should not.
+    pub fn failed(message: impl Into<String>) -> Failure {
+        Failure { message: message.into(), status: 1 }
+    }
+
     /// A program that is there and cannot be run.
     pub fn cannot_run(message: impl Into<String>) -> Failure {
         Failure { message: message.into(), status: 126 }
@@ -133,17 +138,40 @@ fn run_command() -> Command {
         .help("Show the program's heap while it runs, as `neap top` does; its input is empty")
         .conflicts_with("show")
         .action(ArgAction::SetTrue);
+    let compare = Arg::new("compare")
+        .long("compare")
+        .help(
+            "Run PROGRAM on the libgc that it has without Neap, and on Neap, some times in turn, \
+             and print a table: same output, times, memory, cycles, stops",
+        )
+        .conflicts_with_all(["show", "top"])
+        .action(ArgAction::SetTrue);
+    let rounds = Arg::new("rounds")
+        .long("rounds")
+        .value_name("N")
+        .help("With --compare: how often on each, 1 to 100")
+        .default_value("3")
+        .requires("compare")
+        .value_parser(value_parser!(u32).range(1..=100));
     Command::new("run")
         .about("Run a program that uses Boehm's libgc on Neap")
         .override_usage("neap run [--OPTION=VALUE …] -- PROGRAM [ARGUMENT …]")
         .after_help(
             "Options also come from the environment: --max-heap=1GiB is NEAP_MAX_HEAP=1GiB. \
              `neap options` explains them.\nThe exit status is PROGRAM's; 2 if it does not use libgc, \
-             127 if it is not found, 126 if it cannot be run.",
+             127 if it is not found, 126 if it cannot be run.\n\n\
+             With --compare the options hold for the runs on Neap. PROGRAM's standard output is \
+             compared and not shown; its standard error is shown in the first round only; its \
+             standard input is empty, or a file (< FILE) that every run reads from the same place \
+             on. What it leaves running in the background is ended with each run. The exit status \
+             is 0 if all runs printed the same and had the same exit status, 1 if not or if one \
+             was ended by a signal, 2 if there is nothing to compare.",
         )
         .arg(any)
         .arg(show)
         .arg(top)
+        .arg(compare)
+        .arg(rounds)
         .args(option_table::arguments())
         .arg(program)
 }

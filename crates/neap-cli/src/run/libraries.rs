@@ -24,6 +24,8 @@ pub enum Uses {
         before_libc: bool,
         /// DT_RPATH leads to this one before LD_LIBRARY_PATH is looked at.
         fixed: Option<PathBuf>,
+        /// The one that it gets as things are, if there is any.
+        found: Option<PathBuf>,
     },
     /// Holds its name, so that it can open it while running.
     Opens,
@@ -71,7 +73,9 @@ pub fn uses(program: &Path, library_path: &[PathBuf]) -> Result<Uses, Refusal> {
                 let folders = object.rpaths();
                 let fixed =
                     folders.iter().map(|folder| folder.join(LIBGC)).find(|path| path.exists());
-                linked = Some((order.len(), fixed));
+                let found = object.candidates(name, library_path, &system);
+                let found = found.into_iter().find(|path| path.exists());
+                linked = Some((order.len(), fixed, found));
                 continue;
             }
             // One that is not found stops the program's start; that is the loader's to say.
@@ -83,10 +87,20 @@ pub fn uses(program: &Path, library_path: &[PathBuf]) -> Result<Uses, Refusal> {
     }
     let libc = order.iter().position(|name| name == LIBC).map_or(usize::MAX, |index| index + 1);
     Ok(match linked {
-        Some((position, fixed)) => Uses::Links { before_libc: position < libc, fixed },
+        Some((position, fixed, found)) => {
+            Uses::Links { before_libc: position < libc, fixed, found }
+        }
         None if opens => Uses::Opens,
         None => Uses::No,
     })
+}
+
+/// The libgc that a program gets which opens it late, where `library_path` is LD_LIBRARY_PATH's
+/// folders and nothing else says where to look.
+pub fn opened(library_path: &[PathBuf]) -> Option<PathBuf> {
+    let system = system_folders(Path::new("/etc/ld.so.conf"));
+    let mut paths = library_path.iter().chain(&system).map(|folder| folder.join(LIBGC));
+    paths.find(|path| path.exists())
 }
 
 /// Whether the library at `path` defines this function for others.
@@ -252,7 +266,9 @@ mod tests {
     fn a_direct_need_comes_before_the_c_library() {
         let built = Built::new();
         let program = built.cc(MAIN, "program", &["-L.", "-l:libgc.so.1"]);
-        assert_eq!(built.uses(&program), Ok(Uses::Links { before_libc: true, fixed: None }));
+        let found = Some(built.path(LIBGC));
+        let links = Uses::Links { before_libc: true, fixed: None, found };
+        assert_eq!(built.uses(&program), Ok(links));
     }
 
     #[test]
@@ -262,7 +278,9 @@ mod tests {
         built.cc("int f(void) { return 0; }", "libmiddle.so", &shared);
         let program =
             built.cc(MAIN, "program", &["-L.", "-lmiddle", "-Wl,--allow-shlib-undefined"]);
-        assert_eq!(built.uses(&program), Ok(Uses::Links { before_libc: false, fixed: None }));
+        let found = Some(built.path(LIBGC));
+        let links = Uses::Links { before_libc: false, fixed: None, found };
+        assert_eq!(built.uses(&program), Ok(links));
     }
 
     #[test]
@@ -271,10 +289,23 @@ mod tests {
         let rpath = ["-L.", "-l:libgc.so.1", "-Wl,--disable-new-dtags,-rpath,$ORIGIN"];
         let program = built.cc(MAIN, "program", &rpath);
         let fixed = Some(std::fs::canonicalize(built.path(LIBGC)).unwrap());
-        assert_eq!(built.uses(&program), Ok(Uses::Links { before_libc: true, fixed }));
+        let links = Uses::Links { before_libc: true, fixed: fixed.clone(), found: fixed };
+        assert_eq!(built.uses(&program), Ok(links));
         let runpath = ["-L.", "-l:libgc.so.1", "-Wl,--enable-new-dtags,-rpath,$ORIGIN"];
         let program = built.cc(MAIN, "program", &runpath);
-        assert_eq!(built.uses(&program), Ok(Uses::Links { before_libc: true, fixed: None }));
+        let found = Some(built.path(LIBGC));
+        let links = Uses::Links { before_libc: true, fixed: None, found };
+        assert_eq!(built.uses(&program), Ok(links));
+    }
+
+    #[test]
+    fn a_need_that_is_a_path_leads_to_that_file_or_to_none() {
+        let built = Built::new();
+        built.cc("void GC_init(void) {}", LIBGC, &["-shared", "-fPIC"]);
+        let program = built.cc(MAIN, "program", &["./libgc.so.1"]);
+        std::fs::remove_file(built.path(LIBGC)).unwrap();
+        let links = Uses::Links { before_libc: true, fixed: None, found: None };
+        assert_eq!(built.uses(&program), Ok(links));
     }
 
     #[test]

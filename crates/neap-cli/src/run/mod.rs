@@ -7,16 +7,18 @@
 //! later.
 //!
 //! Invariant: `execve` replaces this process, so that signals, terminal and exit status are the
-//! program's own; not so with `--top`, where the program is a child. Single-threaded. Called by
-//! `main`.
+//! program's own; not so with `--top` and `--compare`, where the program is a child.
+//! Single-threaded. Called by `main`.
 
 use crate::prefix::Prefix;
-use crate::run::libraries::{LIBGC, Refusal, Uses, exports, uses};
+use crate::run::libraries::{LIBGC, Refusal, Uses, exports, opened, uses};
 use crate::shell::quote;
 use crate::{Failure, option_table};
+mod compare;
 mod libraries;
 mod program;
 mod top;
+mod without;
 
 use clap::ArgMatches;
 use std::ffi::{OsStr, OsString};
@@ -30,8 +32,18 @@ const PRELOAD: &str = "LD_PRELOAD";
 /// A function that Neap defines in the C library's place.
 const INTERPOSED: &str = "pthread_create";
 
+/// What is known of a program before it runs.
+struct Judged {
+    /// If preloading is needed, why.
+    why_preload: Option<&'static str>,
+    /// The libgc that it gets without Neap, as far as can be seen.
+    without_neap: Option<PathBuf>,
+    /// Whether it loads one at start.
+    needs_libgc: bool,
+}
+
 /// Runs the program that the command line names, in this one's place; returns if it cannot, if it
-/// only had to show, or, with `--top`, with the program's exit status.
+/// only had to show, with `--top` with the program's exit status, and after `--compare`.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failure> {
     let mut words = matches.get_many::<OsString>("program").into_iter().flatten();
     let name = words.next().ok_or_else(|| Failure::usage("no PROGRAM to run"))?;
@@ -39,12 +51,24 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failure> {
     let search_path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     let file = program::find(name, &search_path)?;
     let loaded = program::loaded(&file, &search_path)?;
-    let why_preload = judge(&loaded, &prefix, matches.get_flag("any"))?;
+    let Judged { why_preload, without_neap, needs_libgc } =
+        judge(&loaded, &prefix, matches.get_flag("any"))?;
     let mut variables = option_table::variables(matches);
     variables.extend(loader_variables(&prefix, why_preload.is_some())?);
     if matches.get_flag("show") {
         show(&variables, why_preload);
         return Ok(0);
+    }
+    if matches.get_flag("compare") {
+        without::check(&loaded, without_neap.as_deref(), needs_libgc)?;
+        return compare::run(&compare::Compared {
+            file,
+            words: std::iter::once(name).chain(words).cloned().collect(),
+            neap: variables,
+            libgc: without::environment(),
+            needs_libgc,
+            rounds: matches.get_one("rounds").copied().unwrap_or(3),
+        });
     }
     let mut command = Command::new(&file);
     command.arg0(name).args(words).envs(variables);
@@ -55,8 +79,8 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failure> {
     Err(Failure::cannot_run(format!("{}: {error}", file.display())))
 }
 
-/// Whether the file that will be loaded can run on Neap; and if preloading is needed, why.
-fn judge(file: &Path, prefix: &Prefix, any: bool) -> Result<Option<&'static str>, Failure> {
+/// Whether the file that will be loaded can run on Neap, and what there is to know for that.
+fn judge(file: &Path, prefix: &Prefix, any: bool) -> Result<Judged, Failure> {
     let shown = file.display();
     if program::gains_rights(file) {
         return Err(Failure::usage(format!(
@@ -66,9 +90,11 @@ fn judge(file: &Path, prefix: &Prefix, any: bool) -> Result<Option<&'static str>
         )));
     }
     let library_path = std::env::var_os(LIBRARY_PATH).unwrap_or_default();
+    let library_path = without::library_path(&library_path);
     let folders: Vec<PathBuf> = std::env::split_paths(&library_path).collect();
+    let late = || Judged { why_preload: None, without_neap: opened(&folders), needs_libgc: false };
     let found = match uses(file, &folders) {
-        Ok(Uses::No) | Err(_) if any => return Ok(None),
+        Ok(Uses::No) | Err(_) if any => return Ok(late()),
         Ok(found) => found,
         Err(Refusal::Static) => {
             return Err(Failure::usage(format!(
@@ -90,14 +116,24 @@ fn judge(file: &Path, prefix: &Prefix, any: bool) -> Result<Option<&'static str>
     };
     let interposes = || exports(&prefix.drop_in(), INTERPOSED);
     match found {
-        Uses::Links { fixed: Some(_), .. } => Ok(Some("DT_RPATH leads to another libgc.so.1")),
-        Uses::Links { before_libc: false, .. } if interposes() => {
-            Ok(Some("libgc.so.1 comes after libc.so.6, and has functions to put in its place"))
-        }
-        Uses::Opens if interposes() => {
-            Ok(Some("libgc.so.1 is opened late, and has functions to put in libc.so.6's place"))
-        }
-        Uses::Links { .. } | Uses::Opens => Ok(None),
+        Uses::Links { before_libc, fixed, found } => Ok(Judged {
+            why_preload: if fixed.is_some() {
+                Some("DT_RPATH leads to another libgc.so.1")
+            } else if !before_libc && interposes() {
+                Some("libgc.so.1 comes after libc.so.6, and has functions to put in its place")
+            } else {
+                None
+            },
+            without_neap: found,
+            needs_libgc: true,
+        }),
+        Uses::Opens if interposes() => Ok(Judged {
+            why_preload: Some(
+                "libgc.so.1 is opened late, and has functions to put in libc.so.6's place",
+            ),
+            ..late()
+        }),
+        Uses::Opens => Ok(late()),
         Uses::No => Err(Failure::usage(format!(
             "{shown} does not use libgc ({LIBGC}): neither it nor a library that it loads needs it. \
              If it starts programs that do, use `neap run --any -- …`"

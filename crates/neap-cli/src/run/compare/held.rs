@@ -1,0 +1,91 @@
+//! Signals that end this process are held back while there is something to tidy up, and waited for
+//! together with the end of a child.
+//!
+//! Invariant: those that were ignored at the start (`nohup`, a shell's `&`) stay so. Dropping lets
+//! through what came meanwhile. Single-threaded. Called by `compare` and `once`.
+//!
+//! # Safety
+//!
+//! Calls sigaction(2), pthread_sigmask(3) and sigwaitinfo(2), for which rustix has no functions,
+//! each with pointers to sets of its own; none is kept by the callee.
+
+#![allow(unsafe_code)]
+
+use rustix::process::{Signal, getpid, kill_process};
+use std::mem::MaybeUninit;
+use std::ptr::{null, null_mut};
+
+/// What a user or a supervisor ends a program with.
+const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// The signals are held back as long as this exists.
+pub struct Held {
+    waited_for: libc::sigset_t,
+    before: libc::sigset_t,
+}
+
+impl Held {
+    /// From now on.
+    pub fn new() -> Held {
+        let mut waited_for = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // A parent that ignores the end of its children hands that on; none could be waited for.
+        // SAFETY: an action without a handler is all zero but for its kind, SIG_DFL.
+        unsafe {
+            let mut default: libc::sigaction = MaybeUninit::zeroed().assume_init();
+            default.sa_sigaction = libc::SIG_DFL;
+            libc::sigaction(libc::SIGCHLD, &default, null_mut());
+        }
+        // SAFETY: the sets are written before they are read, and outlive the calls.
+        unsafe {
+            libc::sigemptyset(waited_for.as_mut_ptr());
+            libc::sigaddset(waited_for.as_mut_ptr(), libc::SIGCHLD);
+            for signal in ENDING.into_iter().filter(|signal| !is_ignored(*signal)) {
+                libc::sigaddset(waited_for.as_mut_ptr(), signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, waited_for.as_ptr(), before.as_mut_ptr());
+            Held { waited_for: waited_for.assume_init(), before: before.assume_init() }
+        }
+    }
+
+    /// Waits for a child's end, None, or for a signal that ends this process.
+    pub fn next(&self) -> Option<i32> {
+        loop {
+            // SAFETY: the set is initialised; what is known of the signal is not asked for.
+            let signal = unsafe { libc::sigwaitinfo(&self.waited_for, null_mut()) };
+            match signal {
+                libc::SIGCHLD => return None,
+                // Interrupted, as by a stop of this process.
+                ..=0 => {}
+                _ => return Some(signal),
+            }
+        }
+    }
+
+    /// Ends this process by a signal that was held back; what it returns, as an exit status, is for
+    /// one that does not end it.
+    pub fn die(self, signal: i32) -> u8 {
+        if let Some(signal) = Signal::from_named_raw(signal) {
+            // It may send signals to itself; if it may not, the exit status has to do.
+            let _ = kill_process(getpid(), signal);
+        }
+        drop(self);
+        128 + signal as u8
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: the mask that was in force before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, null_mut()) };
+    }
+}
+
+fn is_ignored(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: only asks, and what it writes is initialised either way.
+    unsafe {
+        libc::sigaction(signal, null(), action.as_mut_ptr());
+        action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}

@@ -1,0 +1,98 @@
+//! An installation of Neap made for one test, with a libgc.so.1 that only says whose it is, and
+//! another libgc beside it.
+//!
+//! Invariant: each test has its own folder; the built `neap` is copied into it, since it finds the
+//! library from where it is itself. Shared by the tests of `neap run`.
+
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// Says whose the library is, and whose `pthread_create` is in effect.
+pub const CLIENT: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+const char *whose(void);
+int main(int count, char **words) {
+    const char *growth = getenv("NEAP_GROWTH");
+    printf("%s %s %s %d\n", whose(), words[0], growth ? growth : "-", count);
+    return count > 1 ? atoi(words[1]) : 0;
+}
+"#;
+
+pub struct Place(pub TempDir);
+
+impl Place {
+    /// `neap/` is an installation of Neap, `system/` has the other libgc.
+    pub fn new() -> Place {
+        let place = Place(TempDir::new().unwrap());
+        for folder in ["neap/bin", "neap/lib/neap", "system"] {
+            std::fs::create_dir_all(place.path(folder)).unwrap();
+        }
+        std::fs::copy(env!("CARGO_BIN_EXE_neap"), place.path("neap/bin/neap")).unwrap();
+        let shared = ["-shared", "-fPIC", "-Wl,-soname,libgc.so.1"];
+        let neap =
+            "int pthread_create(void) { return 0; } const char *whose(void) { return \"neap\"; }";
+        place.cc(neap, "neap/lib/neap/libgc.so.1", &shared);
+        let system = "const char *whose(void) { return \"system\"; }";
+        place.cc(system, "system/libgc.so.1", &shared);
+        place
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn cc(&self, source: &str, name: &str, flags: &[&str]) -> PathBuf {
+        let input = self.path("input.c");
+        std::fs::write(&input, source).unwrap();
+        let mut command = Command::new("cc");
+        command.current_dir(self.0.path()).args(["-fno-builtin", "-Wl,--no-as-needed", "input.c"]);
+        assert!(
+            command.args(["-o", name]).args(flags).status().expect("cc is installed").success()
+        );
+        self.path(name)
+    }
+
+    pub fn client(&self) -> PathBuf {
+        self.cc(CLIENT, "client", &["-Lsystem", "-l:libgc.so.1", "-Wl,-rpath,$ORIGIN/system"])
+    }
+
+    pub fn script(&self, name: &str, text: &str, mode: u32) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        path
+    }
+
+    pub fn neap(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(self.path("neap/bin/neap"));
+        command.args(words).env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
+        command.env_remove("NEAP_GROWTH").current_dir(self.0.path()).output().unwrap()
+    }
+
+    /// Runs; standard output without its line end, given that all went well.
+    pub fn says(&self, words: &[&str]) -> String {
+        let output = self.neap(words);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout).trim_end().to_owned()
+    }
+
+    /// Runs; exit status and standard error.
+    pub fn fails(&self, words: &[&str]) -> (i32, String) {
+        let output = self.neap(words);
+        assert_eq!(text(&output.stdout), "");
+        (output.status.code().unwrap(), text(&output.stderr))
+    }
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub fn shown(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
