@@ -123,17 +123,15 @@ impl Collector {
         live.bytes += frozen / FROZEN_WEIGHS;
         live.weight += frozen / FROZEN_WEIGHS;
         // Where the program runs meanwhile it waits for no cycle, and where stops are short it
-        // waits little, so there is nothing to buy with more memory; and if it leaves the cycle a
-        // processor, more cycles cost it little, while what it drops meanwhile takes room of its
-        // own.
-        let grew = is_growing(self.marked, self.marked_before);
-        let (share, growing) = match collector::runs_beside() {
-            true if is_worth_running_beside() && self.has_processor_to_spare() => {
-                (0.0, self.stays.then_some(WHILE_GROWING_BESIDE))
-            }
-            true => (self.share.min(FAIR_SHARE), grew.then_some(WHILE_GROWING)),
-            false => (self.share, grew.then_some(WHILE_GROWING)),
+        // waits little, so there is nothing to buy with more memory; and a heap that grows while
+        // cycles have a processor of their own may be marked more often.
+        let beside = is_worth_running_beside() && self.has_processor_to_spare();
+        let growing = match beside {
+            true => self.stays.then_some(WHILE_GROWING_BESIDE),
+            false => is_growing(self.marked, self.marked_before).then_some(WHILE_GROWING),
         };
+        let most = if collector::runs_beside() { FAIR_SHARE } else { 1.0 };
+        let share = self.share.min(most);
         let wanted = self.limited().threshold(
             live,
             share,

@@ -35,7 +35,7 @@ use crate::sys::side_stack;
 
 /// Entries between prefetch and use. Larger: hides longer latencies; smaller: prefetched lines are
 /// still there.
-pub(super) const QUEUE: usize = 16;
+const QUEUE: usize = 16;
 /// An object of middling size that begins in one cache line ends in the next: that far from its
 /// start is prefetched too. Larger: serves larger objects; smaller: fetches less for nothing.
 const REACH_BYTES: usize = 40;
@@ -50,8 +50,10 @@ pub struct Marker<'t> {
     /// Its place among the markers; 0 is the one that drives the cycle.
     pub(super) place: usize,
     pub(super) stack: Stack,
-    pub(super) queue: [usize; QUEUE],
-    queued: usize,
+    /// Entries between prefetch and use: `waiting` of them from place `oldest` on, in a ring.
+    queue: [usize; QUEUE],
+    oldest: usize,
+    waiting: usize,
     /// When it leaves the rest to others: [`NEVER`], or by the clock in nanoseconds.
     pub(super) end_ns: u64,
     /// What it marked.
@@ -67,7 +69,8 @@ impl<'t> Marker<'t> {
             place,
             stack: Stack::new(),
             queue: [0; QUEUE],
-            queued: 0,
+            oldest: 0,
+            waiting: 0,
             end_ns: NEVER,
             marked_bytes: 0,
         }
@@ -92,7 +95,7 @@ impl<'t> Marker<'t> {
     pub fn forget_work(&mut self) {
         self.markers.forget_leftover();
         self.stack.entries().clear();
-        self.queue = [0; QUEUE];
+        self.waiting = 0;
         self.marked_bytes = 0;
     }
 
@@ -180,45 +183,55 @@ impl<'t> Marker<'t> {
     fn drain_as<const SHARED: bool, const KEPT: bool>(&mut self) {
         let view = self.heap.view();
         loop {
-            while let Some(entry) = self.stack.pop() {
-                Self::prefetch(&view, entry);
-                let due = core::mem::replace(&mut self.queue[self.queued % QUEUE], entry);
-                self.queued = self.queued.wrapping_add(1);
-                if due != 0 {
-                    self.visit::<SHARED, KEPT>(&view, due);
+            let due = match self.stack.pop() {
+                Some(entry) => {
+                    Self::prefetch(&view, entry);
+                    self.exchange_queued(entry)
                 }
-                if SHARED
-                    && self.queued.is_multiple_of(SHARE_EVERY)
-                    && self.stack.len() > SHARE_ABOVE
-                    && self.markers.wants_work()
-                {
-                    self.share();
-                }
-                if SHARED
-                    && self.end_ns != NEVER
-                    && self.queued.is_multiple_of(LOOK_AT_CLOCK_EVERY)
-                    && self.is_late()
-                {
-                    return;
-                }
+                None => match self.take_queued() {
+                    None if !self.take_back() => return,
+                    due => due,
+                },
+            };
+            let Some(due) = due else { continue };
+            self.visit::<SHARED, KEPT>(&view, due);
+            if SHARED
+                && self.oldest.is_multiple_of(SHARE_EVERY)
+                && self.stack.len() > SHARE_ABOVE
+                && self.markers.wants_work()
+            {
+                self.share();
             }
-            if !self.visit_oldest::<SHARED, KEPT>(&view) && !self.take_back() {
+            if SHARED
+                && self.end_ns != NEVER
+                && self.oldest.is_multiple_of(LOOK_AT_CLOCK_EVERY)
+                && self.is_late()
+            {
                 return;
             }
         }
     }
 
-    /// Looks at the oldest queued entry; false if there is none.
-    fn visit_oldest<const SHARED: bool, const KEPT: bool>(&mut self, view: &View<'_>) -> bool {
-        for _ in 0..QUEUE {
-            let due = core::mem::take(&mut self.queue[self.queued % QUEUE]);
-            self.queued = self.queued.wrapping_add(1);
-            if due != 0 {
-                self.visit::<SHARED, KEPT>(view, due);
-                return true;
-            }
+    /// Queues an entry; takes the oldest where there is no room for both.
+    #[inline(always)]
+    fn exchange_queued(&mut self, entry: usize) -> Option<usize> {
+        if self.waiting < QUEUE {
+            self.queue[self.oldest.wrapping_add(self.waiting) % QUEUE] = entry;
+            self.waiting += 1;
+            return None;
         }
-        false
+        let due = core::mem::replace(&mut self.queue[self.oldest % QUEUE], entry);
+        self.oldest = self.oldest.wrapping_add(1);
+        Some(due)
+    }
+
+    /// Takes the oldest queued entry.
+    #[inline(always)]
+    pub(super) fn take_queued(&mut self) -> Option<usize> {
+        self.waiting = self.waiting.checked_sub(1)?;
+        let due = self.queue[self.oldest % QUEUE];
+        self.oldest = self.oldest.wrapping_add(1);
+        Some(due)
     }
 
     #[inline(always)]

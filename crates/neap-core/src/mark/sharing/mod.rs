@@ -6,7 +6,7 @@
 pub(super) mod idle_markers;
 pub(super) mod leftover;
 
-use super::drain::{Marker, QUEUE};
+use super::drain::Marker;
 use super::entry::Entry;
 use super::markers::NEVER;
 use crate::sys::clock;
@@ -80,11 +80,8 @@ impl Marker<'_> {
     /// Everything that this marker has is for others to do; it is idle then.
     #[cold]
     fn leave_rest(&mut self) {
-        for place in 0..QUEUE {
-            let entry = core::mem::take(&mut self.queue[place]);
-            if entry != 0 {
-                self.push(entry);
-            }
+        while let Some(entry) = self.take_queued() {
+            self.push(entry);
         }
         while self.take_back() {}
         if !self.markers.leave_work(self.stack.entries()) {
