@@ -57,6 +57,7 @@ pub fn run(driver: &mut Driver, collector: &mut Collector, own: Option<&Mutator>
 
     let phase = Instant::now();
     mark(driver, helpers);
+    driver.ask_when_marked();
     collector.step(Step::Drained);
     driver.record.mark_ns = nanoseconds(phase);
     tell(CycleEvent::MarkEnd);

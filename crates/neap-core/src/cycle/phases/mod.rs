@@ -8,5 +8,6 @@ pub mod finish;
 pub mod pause;
 pub mod reference_processing;
 pub mod roots;
+pub mod when_marked;
 pub mod written_pages;
 pub mod written_roots;
