@@ -1,8 +1,9 @@
 #!/bin/bash
-# Tests of the libgc interface: C and C++ programs on gc.h, each run on Debian's libgc and on Neap,
-# wrong use, and the exported symbols. Prints TAP lines: `ok - bdw/NAME` or `not ok - bdw/NAME`;
-# what a failing program said comes before it, in lines that begin with #. usage: tests/bdw/run.sh
-# [--library PATH] [NAME...]
+# Tests of the libgc interface: C and C++ programs on gc.h, each run on Debian's libgc and on Neap;
+# programs on functions that Debian's does not have (newer*), on Neap only; wrong use; and the
+# exported symbols. Prints TAP lines: `ok - bdw/NAME` or `not ok - bdw/NAME`; what a failing program
+# said comes before it, in lines that begin with #.
+# usage: tests/bdw/run.sh [--library PATH] [NAME...]
 #   --library PATH  test this libgc.so.1 (a file, or a directory that
 #                   holds it) instead of build/lib/neap/libgc.so.1
 #   NAME            run only these programs (alloc, threads, ..., misuse, compare, symbols)
@@ -19,7 +20,7 @@ while [ $# -gt 0 ]; do
         library=$(cd "$from" && realpath "$2")
         shift 2
         ;;
-    -*) sed -n '4,6s/^# //p' "$here/run.sh" >&2; exit 2 ;;
+    -*) sed -n '6,9s/^# //p' "$here/run.sh" >&2; exit 2 ;;
     *) only+=("$1"); shift ;;
     esac
 done
@@ -37,6 +38,9 @@ trap 'rm -rf "$work"' EXIT
 # The directory that programs find the library in under its soname.
 mkdir "$work/lib"
 ln -s "$(realpath "$library")" "$work/lib/libgc.so.1"
+# The one that the linker finds it in, for programs that are linked against it instead of libgc.
+mkdir "$work/link"
+ln -s "$(realpath "$library")" "$work/link/libgc.so"
 build() { # build SOURCE OUTPUT LIBRARIES...
     local source=$1 output=$2
     shift 2
@@ -140,11 +144,26 @@ if wanted plain_threads; then
     fi
 fi
 
+# Functions that libgc has in other versions than Debian's.
+for source in newer_alloc newer_heap newer_marking; do
+    wanted $source || continue
+    if build "$here/$source.c" "$work/$source" -L"$work/link" -lgc -lpthread 2>"$out/output"; then
+        for watch in none pagemap fork snapshot; do
+            result "$source on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
+                LD_LIBRARY_PATH="$work/lib" "$work/$source"
+        done
+    else
+        report 1 "$source: compile"
+    fi
+done
+if wanted newer_alloc && [ -e "$work/newer_alloc" ]; then
+    result "newer_alloc on neap, no byte past the end" env NEAP_PAST_END=0 BDW_ON_NEAP=1 \
+        LD_LIBRARY_PATH="$work/lib" "$work/newer_alloc"
+fi
+
 # A program linked against our library instead of libgc, position-dependent: its references to data
 # become copies.
 if wanted linked; then
-    mkdir -p "$work/link"
-    ln -sf "$(realpath "$library")" "$work/link/libgc.so"
     {
         build "$here/collect.c" "$work/linked" -no-pie -L"$work/link" -lgc -lpthread &&
             BDW_ON_NEAP=1 LD_LIBRARY_PATH=$work/lib timeout 120 "$work/linked"
@@ -153,14 +172,18 @@ if wanted linked; then
 fi
 
 # Wrong use: the program has to end by abort(3), and say which function was used wrongly.
+misused() { # misused PROGRAM: each line a case and the function
+    local case function status
+    while read -r case function; do
+        LD_LIBRARY_PATH=$work/lib timeout 60 "$work/$1" "$case" >"$out/output" 2>&1
+        status=$?
+        if [ $status = 134 ] && grep -q "^$function" "$out/output"; then status=0; fi
+        report $status "$1 $case"
+    done 2>/dev/null
+}
 if wanted misuse; then
     if build "$here/misuse.c" "$work/misuse" -lgc 2>"$out/output"; then
-        while read -r case function; do
-            LD_LIBRARY_PATH=$work/lib timeout 60 "$work/misuse" "$case" >"$out/output" 2>&1
-            status=$?
-            if [ $status = 134 ] && grep -q "^$function" "$out/output"; then status=0; fi
-            report $status "misuse $case"
-        done 2>/dev/null <<'CASES'
+        misused misuse <<'CASES'
 double-free GC_free(0x
 interior-free GC_free(0x
 foreign-free GC_free(0x
@@ -177,6 +200,26 @@ not-the-same-object GC_same_obj:
 CASES
     else
         report 1 "misuse: compile"
+    fi
+fi
+if wanted newer_misuse; then
+    if build "$here/newer_misuse.c" "$work/newer_misuse" -L"$work/link" -lgc 2>"$out/output"; then
+        misused newer_misuse <<'CASES'
+pointer-mask GC_set_pointer_mask(0x
+pointer-shift GC_set_pointer_shift(3)
+gcj-displacement GC_init_gcj_malloc_mp:
+gcj-index GC_init_gcj_malloc:
+prepared-null GC_calloc_prepare_explicitly_typed(
+prepared-small GC_calloc_prepare_explicitly_typed(0x
+allocated-null GC_calloc_do_explicitly_typed(
+interior-freezero GC_freezero(0x
+double-freezero GC_freezero(0x
+foreign-freezero GC_freezero(0x
+foreign-reallocf GC_realloc(0x
+foreign-toggle GC_toggleref_add(0x
+CASES
+    else
+        report 1 "newer_misuse: compile"
     fi
 fi
 

@@ -1,10 +1,10 @@
-//! `GC_malloc` and its family: allocation, resizing, explicit deallocation, copies of strings.
+//! `GC_malloc` and its family: allocation, resizing, explicit deallocation.
 //!
 //! Invariant: `GC_malloc` does nothing but call the core, so that it is as quick as the core. A
 //! wrong pointer is never freed: it ends the program with a message. Called from any thread.
 
-use core::ffi::{c_char, c_int, c_void};
-use core::ptr::{copy_nonoverlapping, null_mut};
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
 
 use crate::core_api::{self as api, FreeError, Kind, functions::AtomicFunction};
 use crate::failure::die;
@@ -76,11 +76,6 @@ pub unsafe extern "C" fn out_of_memory(bytes: usize) -> *mut c_void {
     GC_oom_fn.get().map_or(null_mut(), |function| function(bytes))
 }
 
-fn set_errno(value: c_int) {
-    // SAFETY: the address of this thread's errno.
-    unsafe { *libc::__errno_location() = value };
-}
-
 /// `alignment`: a power of two up to 4096; the collector gives larger ones up as out of memory, as
 /// Boehm's does.
 #[unsafe(no_mangle)]
@@ -108,6 +103,33 @@ pub extern "C" fn GC_posix_memalign(
     // SAFETY: the caller's variable, says gc.h.
     unsafe { *result = object };
     0
+}
+
+fn page_bytes() -> usize {
+    // SAFETY: no preconditions.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+/// At the start of a page.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_valloc(bytes: usize) -> *mut c_void {
+    GC_memalign(page_bytes(), bytes)
+}
+
+/// At the start of a page, and whole pages, one at least.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_pvalloc(bytes: usize) -> *mut c_void {
+    match bytes.max(1).checked_next_multiple_of(page_bytes()) {
+        Some(pages) => GC_memalign(page_bytes(), pages),
+        // SAFETY: as the core would call it.
+        None => unsafe { out_of_memory(bytes) },
+    }
+}
+
+/// Whether objects have no byte more than was asked for (`NEAP_PAST_END=0`).
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_dont_add_byte_at_end() -> c_int {
+    (!api::embedding::keeps_past_end()).into()
 }
 
 /// Ends the program: it gave a pointer back that it may not.
@@ -169,39 +191,27 @@ pub extern "C" fn GC_realloc(object: *mut c_void, bytes: usize) -> *mut c_void {
     resized
 }
 
-/// Copies `length` bytes and a NUL into what `allocate` gives.
-pub fn copy_text(
-    text: *const c_char,
-    length: usize,
-    allocate: impl FnOnce(usize) -> *mut c_void,
-) -> *mut c_char {
-    let copy: *mut c_char = match length.checked_add(1) {
-        Some(bytes) => allocate(bytes).cast(),
-        None => null_mut(),
-    };
-    if copy.is_null() {
-        set_errno(libc::ENOMEM);
-        return copy;
+/// As `GC_realloc`, but an object for which there is no memory is freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_reallocf(object: *mut c_void, bytes: usize) -> *mut c_void {
+    let resized = GC_realloc(object, bytes);
+    if resized.is_null() && bytes != 0 {
+        GC_free(object);
     }
-    // SAFETY: `length` bytes are readable at `text`, and the copy has room for one more.
-    unsafe {
-        copy_nonoverlapping(text, copy, length);
-        *copy.add(length) = 0;
-    }
-    copy
+    resized
 }
 
+/// Clears the object's first `bytes` bytes, all of it where it has no more, and frees it.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_strdup(text: *const c_char) -> *mut c_char {
-    if text.is_null() {
-        return null_mut();
+pub extern "C" fn GC_freezero(object: *mut c_void, bytes: usize) {
+    if object.is_null() {
+        return;
     }
-    // SAFETY: a NUL-terminated text, says gc.h.
-    copy_text(text, unsafe { libc::strlen(text) }, |bytes| GC_malloc_atomic(bytes))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_strndup(text: *const c_char, limit: usize) -> *mut c_char {
-    // SAFETY: readable up to a NUL or `limit` bytes, says gc.h.
-    copy_text(text, unsafe { libc::strnlen(text, limit) }, |bytes| GC_malloc_atomic(bytes))
+    if let Err(error) = check_start(object) {
+        die_of_pointer("GC_freezero", object, error);
+    }
+    let all = api::object_at(object as usize).map_or(0, |info| info.bytes);
+    // SAFETY: no more than the object has, and gc.h asks that nobody uses it any more.
+    unsafe { object.cast::<u8>().write_bytes(0, bytes.min(all)) };
+    GC_free(object);
 }

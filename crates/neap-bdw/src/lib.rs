@@ -22,11 +22,13 @@ mod failure;
 mod interposed;
 mod kinds;
 mod lock;
+mod old_names;
 mod pointers;
 mod references;
 mod roots;
 mod settings;
 mod start;
+mod strings;
 mod threads;
 mod unsupported;
 

@@ -6,7 +6,7 @@
 //! Called from any thread, world running.
 
 use core::cell::UnsafeCell;
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 
 use crate::core_api as api;
 
@@ -49,6 +49,17 @@ pub extern "C" fn GC_call_with_alloc_lock(
 ) -> *mut c_void {
     // SAFETY: the program's function with the program's argument.
     with_alloc_lock(|| unsafe { function(data) })
+}
+
+/// There is one mode of the lock, which is as good as the reader's. What the function writes is
+/// visible to whoever has the lock next, whether `release` asks for it or not.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_call_with_reader_lock(
+    function: LockedFunction,
+    data: *mut c_void,
+    _release: c_int,
+) -> *mut c_void {
+    GC_call_with_alloc_lock(function, data)
 }
 
 extern "C" fn before_fork() {

@@ -8,7 +8,7 @@ use core::ptr::null_mut;
 
 use crate::core_api::{self as api, functions::AtomicFunction};
 use crate::failure::die;
-use crate::settings::variables::variables;
+use crate::settings::variables::{callback_accessors, variables};
 
 type PrintPointer = extern "C" fn(*mut c_void);
 type PrintTwoPointers = extern "C" fn(*mut c_void, *mut c_void);
@@ -21,10 +21,25 @@ variables! {
     GC_is_visible_print_proc: AtomicFunction<PrintPointer> = AtomicFunction::new(die_of_invisible);
 }
 
+callback_accessors! {
+    GC_set_same_obj_print_proc, GC_get_same_obj_print_proc:
+        PrintTwoPointers => GC_same_obj_print_proc;
+    GC_set_is_valid_displacement_print_proc, GC_get_is_valid_displacement_print_proc:
+        PrintPointer => GC_is_valid_displacement_print_proc;
+    GC_set_is_visible_print_proc, GC_get_is_visible_print_proc:
+        PrintPointer => GC_is_visible_print_proc;
+}
+
 /// Start of the object that the pointer lies in, null outside.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_base(pointer: *mut c_void) -> *mut c_void {
     api::object_at(pointer as usize).map_or(null_mut(), |info| info.start.as_ptr().cast())
+}
+
+/// The same for a pointer to what is not to be changed.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_base_C(pointer: *const c_void) -> *const c_void {
+    GC_base(pointer.cast_mut())
 }
 
 /// Bytes of the object, from its start to its end; 0 for what is none.
@@ -111,6 +126,43 @@ pub extern "C" fn GC_post_incr(variable: *mut *mut c_void, bytes: isize) -> *mut
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_noop1(word: usize) {
     core::hint::black_box(word);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_noop1_ptr(pointer: *mut c_void) {
+    core::hint::black_box(pointer);
+}
+
+/// Words are looked up as they are, as in a libgc that was not built for anything else: there, too,
+/// it is an error to ask for another mask or shift.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_pointer_mask(mask: usize) {
+    if mask != usize::MAX {
+        die(format_args!(
+            "GC_set_pointer_mask({mask:#x}): pointers are not masked; store them without tags, or \
+             call GC_mark_and_push in a mark procedure"
+        ));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_pointer_mask() -> usize {
+    usize::MAX
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_pointer_shift(shift: u32) {
+    if shift != 0 {
+        die(format_args!(
+            "GC_set_pointer_shift({shift}): pointers are not shifted; store them as they are, or \
+             call GC_mark_and_push in a mark procedure"
+        ));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_pointer_shift() -> u32 {
+    0
 }
 
 /// Gives its argument back. Stale words below the caller's frame are outside what is scanned, so

@@ -7,7 +7,7 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
-use crate::collections::events;
+use crate::collections::{events, memory};
 use crate::core_api as api;
 #[cfg(not(test))]
 use crate::interposed::kernel_writes;
@@ -38,6 +38,7 @@ extern "C" fn on_load() {
     api::set_takes_part(events::program_takes_part);
     api::set_cycle_gate(Some(events::may_collect));
     api::set_heap_resize_callback(Some(events::on_heap_resize));
+    api::embedding::set_refusal_callback(Some(memory::tell_refused));
     api::set_main_stack_base_source(&GC_stackbottom);
     lock::survive_forks();
     // SAFETY: a handler that may run at any fork; a refusal (no memory) leaves forks as they are.

@@ -9,7 +9,8 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::collections::world_stopped;
-use crate::core_api as api;
+use crate::core_api::embedding::{self, StackCorrector};
+use crate::core_api::{self as api, functions::AtomicFunction};
 use crate::settings::environment;
 use crate::settings::variables::{GC_parallel, GC_stackbottom};
 use crate::unsupported;
@@ -280,6 +281,25 @@ pub extern "C" fn GC_register_altstack(
     _alternate: *mut c_void,
     _alternate_bytes: usize,
 ) {
+}
+
+static SP_CORRECTOR: AtomicFunction<StackCorrector> = AtomicFunction::none();
+
+/// The function is asked in every collection, world stopped, for each thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_sp_corrector(corrector: Option<StackCorrector>) {
+    SP_CORRECTOR.set(corrector);
+    embedding::set_stack_corrector(corrector);
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_sp_corrector() -> Option<StackCorrector> {
+    SP_CORRECTOR.get()
+}
+
+/// Whether there is one.
+pub fn has_sp_corrector() -> bool {
+    SP_CORRECTOR.is_set()
 }
 
 /// Every fork is handled, whatever the value.

@@ -11,6 +11,7 @@
 
 #![allow(unsafe_code)]
 
+pub mod embedding;
 pub mod handles;
 mod live_graph;
 pub mod monitors;
@@ -25,9 +26,9 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 use crate::cycle::driver::collect;
 use crate::cycle::report::callbacks;
 use crate::cycle::{collector, schedule};
-use crate::heap::HEAP;
 use crate::heap::blocks::header::NO_LAYOUT;
 use crate::heap::layout::{self, RawTraceFunction};
+use crate::heap::{HEAP, Refused};
 use crate::runtime::{self, allocation};
 use crate::sys::thread;
 use crate::world::{attach, blocked as regions, current, stacks, stop_signal};
@@ -342,12 +343,17 @@ pub fn is_disabled() -> bool {
 
 /// Makes the heap at least `bytes` larger now; false if the limit or the system refuses.
 pub fn expand(bytes: usize) -> bool {
-    let _critical = runtime::mutator().critical();
+    let critical = runtime::mutator().critical();
     let mut inner = HEAP.inner();
     let room = HEAP.max_bytes().min(HEAP.reserved()).saturating_sub(HEAP.committed());
-    bytes <= room
-        && (0..bytes.div_ceil(crate::addr::CHUNK_BYTES))
-            .all(|_| HEAP.commit_chunk(&mut inner).is_ok())
+    let chunks = bytes.div_ceil(crate::addr::CHUNK_BYTES);
+    let expanded = match bytes <= room {
+        true => (0..chunks).try_for_each(|_| HEAP.commit_chunk(&mut inner)),
+        false => Err(Refused::Limit),
+    };
+    drop((inner, critical));
+    allocation::tell_heap_size();
+    expanded.map_err(|refused| allocation::tell_refused(bytes, refused)).is_ok()
 }
 
 /// The hard limit on blocks in use; 0 for none.

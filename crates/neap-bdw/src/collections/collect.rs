@@ -89,6 +89,13 @@ pub extern "C" fn GC_disable() {
     api::disable();
 }
 
+/// As `GC_disable`, and the collection under way, if there is one, has ended on return.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_finish_and_disable() {
+    GC_disable();
+    api::embedding::finish_collection();
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_enable() {
     GC_dont_gc.fetch_sub(1, Relaxed);

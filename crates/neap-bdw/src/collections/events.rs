@@ -8,16 +8,17 @@
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{collect, world_stopped};
+use super::{collect, memory, world_stopped};
 use crate::core_api::{self as api, CycleEvent, functions::AtomicFunction, toggle};
 use crate::debugging::header;
-use crate::kinds::disclaim;
+use crate::kinds::{disclaim, mark_pushes};
 use crate::references::finalize;
 use crate::references::toggle as togglerefs;
 use crate::roots;
 use crate::settings::variables::{
     GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors, publish_heap_range,
 };
+use crate::threads;
 
 type EventFunction = extern "C" fn(c_int);
 type StartFunction = extern "C" fn();
@@ -114,12 +115,15 @@ pub fn program_takes_part() -> bool {
         || collect::has_stop_function()
         || roots::has_callbacks()
         || togglerefs::has_callback()
+        || mark_pushes::has_callback()
+        || threads::has_sp_corrector()
         || GC_find_leak.load(Relaxed) != 0
 }
 
 /// The heap has grown to so many bytes.
 pub extern "C" fn on_heap_resize(bytes: usize) {
     publish_heap_range();
+    memory::tell_obtained(bytes);
     if let Some(callback) = GC_on_heap_resize.get() {
         callback(bytes);
     }

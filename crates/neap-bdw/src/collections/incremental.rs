@@ -21,6 +21,18 @@ pub extern "C" fn GC_is_incremental_mode() -> c_int {
     0
 }
 
+/// `GC_VDB_NONE`: no way of tracking writes makes collections incremental.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_supported_vdbs() -> u32 {
+    0
+}
+
+/// `GC_VDB_NONE`, as `GC_is_incremental_mode` is 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_actual_vdb() -> u32 {
+    0
+}
+
 /// `GC_PROTECTS_NONE`.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_incremental_protection_needs() -> c_int {

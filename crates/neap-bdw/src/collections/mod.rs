@@ -2,9 +2,11 @@
 //!
 //! Invariant: as the crate's. Called from any thread of the program.
 
+pub mod blocks;
 pub mod collect;
 pub mod events;
 pub mod incremental;
+pub mod memory;
 pub mod statistics;
 pub mod walk;
 pub mod world_stopped;

@@ -136,3 +136,36 @@ pub extern "C" fn GC_start_performance_measurement() {}
 pub extern "C" fn GC_get_full_gc_total_time() -> c_ulong {
     api::statistics().pause_total_ns / 1_000_000
 }
+
+/// The nanoseconds that `GC_get_full_gc_total_time` leaves out.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_full_gc_total_ns_frac() -> c_ulong {
+    api::statistics().pause_total_ns % 1_000_000
+}
+
+/// Milliseconds that the world was stopped: the same, since all of that is marking and what belongs
+/// to it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_stopped_mark_total_time() -> c_ulong {
+    GC_get_full_gc_total_time()
+}
+
+/// The average stop, in nanoseconds; 0 before the first.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_avg_stopped_mark_time_ns() -> c_ulong {
+    let now = api::statistics();
+    now.pause_total_ns.checked_div(now.pause_count).unwrap_or(0)
+}
+
+/// For programs that hand out memory themselves: counts towards the next collection, and in the
+/// figures, as if it had been allocated.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_incr_bytes_allocd(bytes: usize) {
+    api::embedding::note_allocated(bytes);
+}
+
+/// The same for memory that they took back.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_incr_bytes_freed(bytes: usize) {
+    api::embedding::note_freed(bytes);
+}

@@ -9,7 +9,7 @@ use core::ptr::null_mut;
 
 use crate::alloc::{
     GC_free, GC_malloc, GC_malloc_atomic, GC_malloc_atomic_uncollectable, GC_malloc_uncollectable,
-    GC_realloc, copy_text,
+    GC_realloc,
 };
 use crate::core_api::{self as api};
 use crate::core_api::{Kind, finalizer::Order, functions::AtomicFunction};
@@ -107,32 +107,6 @@ pub extern "C" fn GC_debug_realloc(
         GC_debug_free(object);
     }
     new
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_debug_strdup(
-    text: *const c_char,
-    file: *const c_char,
-    line: c_int,
-) -> *mut c_char {
-    if text.is_null() {
-        return null_mut();
-    }
-    // SAFETY: a NUL-terminated text, says gc.h.
-    let length = unsafe { libc::strlen(text) };
-    copy_text(text, length, |bytes| GC_debug_malloc_atomic(bytes, file, line))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_debug_strndup(
-    text: *const c_char,
-    limit: usize,
-    file: *const c_char,
-    line: c_int,
-) -> *mut c_char {
-    // SAFETY: readable up to a NUL or `limit` bytes, says gc.h.
-    let length = unsafe { libc::strnlen(text, limit) };
-    copy_text(text, length, |bytes| GC_debug_malloc_atomic(bytes, file, line))
 }
 
 #[unsafe(no_mangle)]

@@ -5,3 +5,4 @@
 pub mod allocator;
 pub mod header;
 pub mod printing;
+pub mod variants;

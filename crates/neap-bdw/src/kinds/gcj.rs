@@ -4,7 +4,7 @@
 //! Invariant: until the first word is written the object has no pointers, so a cycle in between
 //! does no harm. Called from any thread.
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::debugging::header;
@@ -39,6 +39,23 @@ pub extern "C" fn GC_init_gcj_malloc(index: c_int, procedure: Option<MarkProcedu
     let debug_kind = GC_new_kind(core::ptr::null_mut(), make_proc(index, 1), 0, 1);
     GC_gcj_debug_kind.store(debug_kind as c_int, Relaxed);
     GC_gcj_kind.store(kind as c_int, Relaxed);
+}
+
+/// The same with the types that the arguments have; a descriptor that is not where it is looked for
+/// ends the program.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_init_gcj_malloc_mp(
+    index: c_uint,
+    procedure: Option<MarkProcedure>,
+    displacement: usize,
+) {
+    if displacement != DESCRIPTOR_DISPLACEMENT {
+        die(format_args!(
+            "GC_init_gcj_malloc_mp: the descriptor is {displacement} bytes into the type; pass \
+             GC_GCJ_MARK_DESCR_OFFSET ({DESCRIPTOR_DISPLACEMENT})"
+        ));
+    }
+    GC_init_gcj_malloc(c_int::try_from(index).unwrap_or(-1), procedure);
 }
 
 /// The kind, after `GC_init_gcj_malloc`.

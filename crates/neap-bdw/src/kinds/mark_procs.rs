@@ -104,7 +104,7 @@ pub fn with_root_tracer(tracer: &mut Tracer<'_>, f: impl FnOnce()) {
 }
 
 /// Runs `f` on the tracer of the root phase, if it is the root phase.
-fn on_root_tracer<R>(f: impl FnOnce(&mut Tracer<'_>) -> R) -> Option<R> {
+pub fn on_root_tracer<R>(f: impl FnOnce(&mut Tracer<'_>) -> R) -> Option<R> {
     let tracer = ROOT_TRACER.load(Relaxed);
     // SAFETY: non-null only during `with_root_tracer`, on the one thread that runs root callbacks,
     // and `f` does not nest.

@@ -9,4 +9,5 @@ pub mod finalized_malloc;
 pub mod gcj;
 pub mod kind;
 pub mod mark_procs;
+pub mod mark_pushes;
 pub mod typed;

@@ -3,13 +3,14 @@
 //! Invariant: a descriptor and a size always give the same layout, made once and remembered for
 //! ever. Lookups take no lock.
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use crate::core_api::{self as api, Kind, LayoutId, Shape, Tracer};
+use crate::failure::die;
 use crate::kinds::descriptors::{self, Meaning};
 use crate::kinds::kind::no_memory;
 
@@ -147,19 +148,88 @@ pub extern "C" fn GC_calloc_explicitly_typed(
     element_bytes: usize,
     descriptor: usize,
 ) -> *mut c_void {
-    let Some(bytes) = count.checked_mul(element_bytes) else {
-        return no_memory(usize::MAX);
+    match count.checked_mul(element_bytes) {
+        Some(bytes) => allocate(bytes, array_way(descriptor, element_bytes)),
+        None => no_memory(usize::MAX),
+    }
+}
+
+/// What is kept in the caller's `struct GC_calloc_typed_descr_s`, which is larger: 0 where such an
+/// array cannot be, or how its elements are scanned, plus 1; and its bytes.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PreparedArray {
+    way: usize,
+    bytes: usize,
+}
+
+const IMPOSSIBLE: usize = 0;
+const CONSERVATIVE: usize = 1;
+const ZEROED_LEAF: usize = 2;
+const FIRST_TYPED: usize = 3;
+
+fn check_prepared(function: &str, place: *const PreparedArray, bytes: usize) {
+    if place.is_null() || bytes < size_of::<PreparedArray>() {
+        die(format_args!(
+            "{function}({place:p}, {bytes}): pass a struct GC_calloc_typed_descr_s and its size"
+        ));
+    }
+}
+
+/// Looks up how such an array is scanned, for the allocation of many; 1 if it can be, else 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_calloc_prepare_explicitly_typed(
+    place: *mut PreparedArray,
+    place_bytes: usize,
+    count: usize,
+    element_bytes: usize,
+    descriptor: usize,
+) -> c_int {
+    check_prepared("GC_calloc_prepare_explicitly_typed", place, place_bytes);
+    let prepared = match count.checked_mul(element_bytes) {
+        None => PreparedArray { way: IMPOSSIBLE, bytes: usize::MAX },
+        Some(bytes) => {
+            let way = match array_way(descriptor, element_bytes) {
+                Way::Conservative => CONSERVATIVE,
+                Way::ZeroedLeaf => ZEROED_LEAF,
+                Way::Typed(LayoutId(id)) => FIRST_TYPED + id as usize,
+            };
+            PreparedArray { way, bytes }
+        }
     };
+    // SAFETY: the caller's structure, with room for it.
+    unsafe { place.write(prepared) };
+    (prepared.way != IMPOSSIBLE).into()
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_calloc_do_explicitly_typed(
+    place: *const PreparedArray,
+    place_bytes: usize,
+) -> *mut c_void {
+    check_prepared("GC_calloc_do_explicitly_typed", place, place_bytes);
+    // SAFETY: what was prepared there, says gc_typed.h.
+    let PreparedArray { way, bytes } = unsafe { place.read() };
+    match way {
+        IMPOSSIBLE => no_memory(bytes),
+        CONSERVATIVE => allocate(bytes, Way::Conservative),
+        ZEROED_LEAF => allocate(bytes, Way::ZeroedLeaf),
+        typed => allocate(bytes, Way::Typed(LayoutId((typed - FIRST_TYPED) as u32))),
+    }
+}
+
+/// As `way`, for elements of an array.
+fn array_way(descriptor: usize, element_bytes: usize) -> Way {
     let words = element_bytes / WORD;
     if words == 0 || words > BITMAP_WORDS || !element_bytes.is_multiple_of(WORD) {
         // No bitmap of whole words describes such an element; scanning all of it is always right.
-        return api::allocate(bytes, Kind::Conservative).cast();
+        return Way::Conservative;
     }
-    allocate(bytes, array_way(descriptor, words))
+    element_way(descriptor, words)
 }
 
-/// As `way`, for elements: what repeats is a bitmap, so a prefix has to become one.
-fn array_way(descriptor: usize, words: usize) -> Way {
+/// As `way`, for elements of whole words: what repeats is a bitmap, so a prefix has to become one.
+fn element_way(descriptor: usize, words: usize) -> Way {
     match descriptors::meaning(descriptor) {
         Meaning::Prefix(bytes) if bytes != 0 && bytes < words * WORD => {
             let mut bits = vec![0_u64; words.div_ceil(64)];

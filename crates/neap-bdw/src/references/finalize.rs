@@ -5,7 +5,7 @@
 //! otherwise. Automatic runs do not nest on a thread.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::core_api::{
     self as api,
@@ -91,15 +91,27 @@ pub extern "C" fn GC_should_invoke_finalizers() -> c_int {
     (finalizer::ready() != 0).into()
 }
 
-/// Runs what is ready on this thread; gives how many ran.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_invoke_finalizers() -> c_int {
-    finalizer::run_ready() as c_int
+/// Finalizers that run at once at most; 0: all.
+static AT_ONCE: AtomicU32 = AtomicU32::new(0);
+accessors! {
+    GC_set_interrupt_finalizers, GC_get_interrupt_finalizers: u32 => AT_ONCE;
 }
 
-/// Runs all finalizers, those of live objects too: for the end of a program.
+/// Runs what is ready on this thread, as far as the program wants it at once; gives how many ran.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_invoke_finalizers() -> c_int {
+    let ran = match AT_ONCE.load(Relaxed) {
+        0 => finalizer::run_ready(),
+        most => finalizer::run_ready_at_most(most as usize),
+    };
+    ran as c_int
+}
+
+/// Runs all finalizers, those of live objects too: for the end of a program. From here on all run
+/// at once, says gc.h.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_finalize_all() {
+    AT_ONCE.store(0, Relaxed);
     while finalizer::make_all_ready() + finalizer::ready() > 0 {
         finalizer::run_ready();
     }
@@ -135,7 +147,7 @@ pub fn after_collection() {
     }
     let free = |slot: &&AtomicUsize| slot.compare_exchange(0, this_thread, AcqRel, Relaxed).is_ok();
     if let Some(slot) = RUNNING.iter().find(free) {
-        finalizer::run_ready();
+        GC_invoke_finalizers();
         slot.store(0, Release);
     }
 }

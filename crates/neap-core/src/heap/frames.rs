@@ -321,6 +321,11 @@ impl Frames {
         self.chunks[chunk].dirty == ALL
     }
 
+    /// Whether a frame holds memory, as far as is known: it was used since it was given back.
+    pub fn is_dirty(&self, frame: Frame) -> bool {
+        self.chunks[frame.chunk()].dirty >> frame.in_chunk() & 1 != 0
+    }
+
     /// Whether a frame is free.
     pub fn is_free(&self, frame: Frame) -> bool {
         self.chunks[frame.chunk()].free >> frame.in_chunk() & 1 != 0

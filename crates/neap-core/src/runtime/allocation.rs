@@ -50,8 +50,27 @@ pub fn set_heap_resize(callback: Option<HeapResizeCallback>) {
     HEAP_RESIZE.set(callback);
 }
 
+/// Called with the bytes asked for when the system refused memory for them.
+pub type RefusalCallback = unsafe extern "C" fn(usize);
+static REFUSAL: AtomicFunction<RefusalCallback> = AtomicFunction::none();
+
+/// Sets the callback for memory that the system refused.
+pub fn set_refusal(callback: Option<RefusalCallback>) {
+    REFUSAL.set(callback);
+}
+
+/// Tells the program that there is no memory for `bytes` bytes, if it was the system that refused.
+pub fn tell_refused(bytes: usize, refused: Refused) {
+    if refused == Refused::System
+        && let Some(callback) = REFUSAL.get()
+    {
+        // SAFETY: the program's, for this.
+        unsafe { callback(bytes) };
+    }
+}
+
 /// Tells the program that the heap grew, if it did since it was told last.
-fn tell_heap_size() {
+pub fn tell_heap_size() {
     let bytes = HEAP.committed();
     if let Some(callback) = HEAP_RESIZE.get()
         && TOLD_BYTES.swap(bytes, Relaxed) != bytes
@@ -121,7 +140,7 @@ pub fn allocate_aligned(bytes: usize, alignment: usize, kind: Kind) -> *mut u8 {
             let rounded = rounded - HEAP.state.past_end.load(Relaxed);
             if recorder::is_on() { counted(bytes, rounded, kind) } else { allocate(rounded, kind) }
         }
-        None => null_mut(),
+        None => out_of_memory(bytes),
     }
 }
 
@@ -198,7 +217,10 @@ fn slow_from(position: usize, bytes: usize, kind: Kind, layout: u32) -> *mut u8 
         sampled::note(mutator, object, bytes);
     }
     tell_heap_size();
-    attempted.unwrap_or_else(|_| out_of_memory(bytes))
+    attempted.unwrap_or_else(|refused| {
+        tell_refused(bytes, refused);
+        out_of_memory(bytes)
+    })
 }
 
 fn attempt(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused> {
@@ -298,7 +320,10 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
     else {
         return null_mut();
     };
-    let Some(wanted) = with_past_end(bytes) else { return null_mut() };
+    let Some(wanted) = with_past_end(bytes) else {
+        drop(critical);
+        return out_of_memory(bytes);
+    };
     if resize::in_place(&HEAP, &cell, wanted) {
         if recorder::is_on() {
             recorder::note_resized();

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::mutator::{Activity, Mutator};
 use super::stop;
-use crate::sys::thread;
+use crate::sys::thread::{self, CalleeSaved};
 
 /// Runs `f` in a blocked region of the calling thread.
 pub fn blocked<R>(mutator: &Mutator, f: impl FnOnce() -> R) -> R {
@@ -43,6 +43,28 @@ pub fn unblocked<R>(mutator: &Mutator, f: impl FnOnce() -> R) -> R {
     mutator.position.store(position, Relaxed);
     mutator.set_activity(Activity::Blocked);
     result
+}
+
+/// Begins a region that [`end`] ends, for callers that cannot wrap it. What is live lies above
+/// `position` or in `registers`, which nothing else keeps while the caller goes on. Inside another
+/// region it changes nothing.
+pub fn begin(mutator: &Mutator, position: usize, registers: &CalleeSaved) {
+    if mutator.activity() == Activity::Blocked {
+        return;
+    }
+    for (kept, register) in mutator.blocked_registers.iter().zip(registers) {
+        kept.store(*register, Relaxed);
+    }
+    mutator.position.store(position, Relaxed);
+    mutator.set_activity(Activity::Blocked);
+}
+
+/// Ends the region that the calling thread is in; outside it changes nothing.
+pub fn end(mutator: &Mutator) {
+    if mutator.activity() == Activity::Blocked {
+        leave(mutator);
+        mutator.blocked_registers.iter().for_each(|kept| kept.store(0, Relaxed));
+    }
 }
 
 fn leave(mutator: &Mutator) {

@@ -7,6 +7,7 @@
 pub mod attach;
 mod backoff;
 pub mod blocked;
+pub mod correction;
 pub mod critical;
 #[cfg_attr(miri, path = "current/current_under_miri.rs")]
 pub mod current;

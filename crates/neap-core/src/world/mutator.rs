@@ -60,6 +60,9 @@ pub struct Mutator {
     pub stack: AtomicUsize,
     /// Where it stands while stopped or blocked; everything live lies above. Written by itself.
     pub position: AtomicUsize,
+    /// Callee-saved registers of who began a blocked region that another call ends; 0 outside.
+    /// Written by itself.
+    pub blocked_registers: [AtomicUsize; 6],
     /// The stop it was last asked to obey. Written by who stops the world.
     pub asked: AtomicU32,
     /// The stop it has obeyed last. Written by itself.

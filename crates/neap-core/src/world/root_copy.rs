@@ -18,9 +18,9 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::Standing;
 use super::mutator::{Activity, Mutator};
 use super::roots::Images;
+use super::{Standing, correction};
 use crate::addr::WORD_BYTES;
 use crate::sys::map;
 
@@ -57,7 +57,10 @@ pub(super) fn take(mutator: &Mutator) -> bool {
     let images = OFFERED.load(SeqCst) as *const Images;
     // SAFETY: 0, or the list of the stop under way: who owns it waits for our answer, since we run.
     let Some(images) = (unsafe { images.as_ref() }) else { return false };
-    if mutator.activity() != Activity::Running || !images.stands_on_own_stack(mutator) {
+    if mutator.activity() != Activity::Running
+        || correction::is_set()
+        || !images.stands_on_own_stack(mutator)
+    {
         return false;
     }
     let room = ROOM.load(Relaxed);

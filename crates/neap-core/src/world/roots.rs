@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use super::mutator::Mutator;
 use super::stacks::stack::Stack;
-use super::{Standing, Stopped, critical};
+use super::{Standing, Stopped, correction, critical};
 use crate::heap::HEAP;
 use crate::rank::Rank;
 use crate::sync::Lock;
@@ -139,6 +139,17 @@ fn is_on(own: &Range<usize>, position: usize) -> bool {
             || mappings::mapping_of(position).is_some_and(|mapping| mapping.end >= own.end))
 }
 
+/// Where to begin to read the stack `own`, whose position the program has put at `position`; None
+/// if that lies on another stack. What of a stack was never touched may not be there to be read.
+fn start_of_corrected(own: &Range<usize>, position: usize) -> Option<usize> {
+    let mapped = mappings::mapping_of(own.end - 1)?.start;
+    let lowest = match own.start {
+        0 => mapped.min(own.end.saturating_sub(thread::most_stack_bytes())),
+        low => low,
+    };
+    (lowest..=own.end).contains(&position).then_some(position.max(mapped))
+}
+
 /// What is near the end of a stack is written all the time, and where that end is changes by so
 /// much from one look to the next.
 const RESTLESS_BYTES: usize = 64 << 10;
@@ -155,6 +166,9 @@ pub fn resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
         mutator.stack_low.load(Relaxed) != 0
             && base == control_block + thread::control_block_bytes()
     };
+    if correction::is_set() {
+        return None;
+    }
     let start = (position + RESTLESS_BYTES).next_multiple_of(RESTLESS_BYTES);
     let deep = original
         && position >= mutator.stack_low.load(Relaxed).max(1)
@@ -294,7 +308,8 @@ impl Images {
         _: &Standing,
         mut visit: impl FnMut(Range<usize>),
     ) {
-        let position = mutator.position.load(Acquire);
+        let noted = mutator.position.load(Acquire);
+        let position = correction::of(mutator, noted);
         let own = own_stack(mutator);
         let base = own.end;
         let on_declared = stacks.find(|stack| stack.range().contains(&position));
@@ -302,6 +317,10 @@ impl Images {
             visit(position..stack.range().end);
             visit(mutator.own_position.load(Relaxed).max(own.start)..base);
             visit(span_of(&mutator.own_registers));
+        } else if position != noted
+            && let Some(start) = start_of_corrected(&own, position)
+        {
+            visit(start..base);
         } else if is_on(&own, position) {
             visit(position..base);
         } else {
@@ -314,6 +333,7 @@ impl Images {
                 visit(mapping.start.max(own.start)..base);
             }
         }
+        visit(span_of(&mutator.blocked_registers));
         let block = mutator.control_block.load(Relaxed);
         let scanned = |address: &usize| own.contains(address) && *address >= position;
         if !scanned(&block) {

@@ -103,6 +103,17 @@ fn collect_as_wanted(position: usize, reason: Reason) -> bool {
     true
 }
 
+/// Waits for the end of the cycle under way, if there is one. For who has disabled collections, so
+/// that no other begins; who holds them off does not wait.
+pub fn finish() {
+    let mutator = attach::current();
+    if mutator.holds.load(Relaxed) == 0 && world::the().may_be_stopped_here() {
+        // A cycle that another thread runs with the world stopped, or is about to begin.
+        drop(COLLECTOR.lock());
+        thread::with_registers_spilled(handshake::finish);
+    }
+}
+
 /// A cycle with the world stopped; `own` is the caller, if it is a mutator. The phase is idle.
 pub(super) fn stopped(collector: &mut Collector, own: Option<&Mutator>) {
     let state = between_steps::begin(collector);

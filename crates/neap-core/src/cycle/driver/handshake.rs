@@ -418,6 +418,22 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
     }
 }
 
+/// Waits for the end of the cycle beside the program that is under way, if there is one, taking
+/// steps as they are offered. On a mutator that holds nothing.
+pub fn finish(position: usize) {
+    loop {
+        let seen = PROGRESS.load(Acquire);
+        if !UNDER_WAY.load(Acquire) {
+            return take_offered(position);
+        }
+        if is_on_offer(OFFERED.load(Acquire)) {
+            take_offered(position);
+        } else if !assist() {
+            wait_at(position, seen);
+        }
+    }
+}
+
 /// Waits for progress. Blocked, so that no stop has to ask this thread, and none reads what earlier
 /// calls left on its stack below `position`; a host knows of its threads itself.
 fn wait_at(position: usize, seen: u32) {

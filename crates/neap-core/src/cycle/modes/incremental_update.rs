@@ -451,6 +451,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         driver.record.root_bytes = root_bytes;
         driver.record.roots_ns = nanoseconds(phase);
         self.mark_the_rest(driver, of.markers, &pause);
+        driver.ask_when_marked();
         of.step(Step::Drained);
         tell(CycleEvent::MarkEnd);
         let phase = Instant::now();

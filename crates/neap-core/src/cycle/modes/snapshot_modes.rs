@@ -96,6 +96,7 @@ impl SnapshotCycle {
             self.mark_stopped(driver, collector, &pause);
         }
         heap.state.set_snapshot(Snapshot::None);
+        driver.ask_when_marked();
         collector.step(Step::Drained);
         tell(CycleEvent::MarkEnd);
         let phase = Instant::now();

@@ -58,6 +58,7 @@ pub fn run(driver: &mut Driver, collector: &mut Collector, own: Option<&Mutator>
 
     let (phase, processor_ns) = (Instant::now(), clock::own_processor_ns());
     mark(driver, helpers);
+    driver.ask_when_marked();
     collector.step(Step::Drained);
     driver.record.mark_ns = nanoseconds(phase);
     driver.record.mark_processor_ns = clock::own_processor_ns() - processor_ns;

@@ -8,5 +8,6 @@ pub mod finish;
 pub mod pause;
 pub mod read_roots;
 pub mod reference_processing;
+pub mod when_marked;
 pub mod written_pages;
 pub mod written_roots;

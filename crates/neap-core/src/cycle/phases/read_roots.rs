@@ -28,7 +28,7 @@ use crate::refs;
 use crate::sys::meta_vec::MetaVec;
 use crate::world::registry::{self, Registry};
 use crate::world::stop::One;
-use crate::world::{current, roots, stop};
+use crate::world::{World, correction, current, roots, stop};
 
 /// Whether whoever stores to a range of roots stands while it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Driver {
         }
         let mut registry = registry::lock();
         let mut longest_ns = 0;
-        for mutator in registry.iter().filter(|_| world.stops_one_by_one()) {
+        for mutator in registry.iter().filter(|_| reads_stacks_running(world)) {
             if let Some(stack) = roots::resting_stack(mutator) {
                 read(marker, Owner::Runs, stack);
             }
@@ -133,7 +133,7 @@ impl Driver {
             collector.images.for_each_running(|range| read(marker, range));
         }
         let registry = registry::lock();
-        for mutator in registry.iter().filter(|_| world.stops_one_by_one()) {
+        for mutator in registry.iter().filter(|_| reads_stacks_running(world)) {
             if let Some(stack) = roots::resting_stack(mutator) {
                 read(marker, stack);
             }
@@ -157,6 +157,12 @@ impl Driver {
             });
         });
     }
+}
+
+/// Whether threads' stacks are read beside the program. The program's own say on where they begin
+/// is asked in pauses only.
+fn reads_stacks_running(world: &dyn World) -> bool {
+    world.stops_one_by_one() && !correction::is_set()
 }
 
 /// Reads the stacks that are no thread's own and that nobody runs on.

@@ -218,6 +218,11 @@ pub fn run_ready() -> usize {
     runner::run(runner::Exceptions::Pass)
 }
 
+/// The same for so many at most: what else is ready stays so.
+pub fn run_ready_at_most(most: usize) -> usize {
+    if batch::waiting() == 0 { 0 } else { runner::run_passing(most) }
+}
+
 /// Makes every registered finalizer and cleaner ready, whether its object is dead or not; gives how
 /// many. For the end of a program.
 pub fn make_all_ready() -> usize {

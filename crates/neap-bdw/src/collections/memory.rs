@@ -1,0 +1,40 @@
+//! Telling the program when the heap gets memory from the system, and when it does not.
+//!
+//! Invariant: every range is told once, in pieces as large as they came, after the heap has it; the
+//! callback has the allocation lock, and no other is held. On the thread whose request it was.
+
+use core::ffi::c_void;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::core_api::{self as api, functions::AtomicFunction};
+use crate::lock;
+use crate::settings::variables::callback_accessors;
+
+type MemoryFunction = extern "C" fn(*mut c_void, usize);
+static ON_MEMORY: AtomicFunction<MemoryFunction> = AtomicFunction::none();
+
+callback_accessors! {
+    GC_set_on_os_get_mem, GC_get_on_os_get_mem: MemoryFunction => ON_MEMORY;
+}
+
+/// Bytes of the heap that were told of, or that nobody wanted to know of.
+static TOLD_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// The heap has `bytes` bytes now.
+pub fn tell_obtained(bytes: usize) {
+    let told = TOLD_BYTES.fetch_max(bytes, Relaxed);
+    if bytes > told
+        && let Some(callback) = ON_MEMORY.get()
+    {
+        let start = api::heap_range().start + told;
+        lock::with_alloc_lock(|| callback(start as *mut c_void, bytes - told));
+    }
+}
+
+/// The core's refusal callback: the system gave no memory for a request of `bytes` bytes.
+pub unsafe extern "C" fn tell_refused(bytes: usize) {
+    if let Some(callback) = ON_MEMORY.get() {
+        lock::with_alloc_lock(|| callback(null_mut(), bytes));
+    }
+}

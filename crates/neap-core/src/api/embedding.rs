@@ -1,0 +1,140 @@
+//! The surface for embedders that know more of their program than most: coroutines, ephemerons of
+//! their own, memory that they account for themselves, regions that begin and end in two calls.
+//!
+//! Invariant: as [`crate::api`]. Called by front ends from mutators.
+
+use core::ops::Range;
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::addr::{FRAME_BYTES, Frame};
+use crate::cycle::driver::collect;
+use crate::cycle::phases::when_marked;
+use crate::heap::HEAP;
+use crate::heap::blocks::header::State;
+use crate::runtime::{self, allocation};
+use crate::world::{blocked, correction, current};
+
+pub use crate::cycle::report::root_callback::RootCallback;
+pub use crate::runtime::allocation::RefusalCallback;
+pub use crate::sys::thread::CalleeSaved;
+pub use crate::world::correction::StackCorrector;
+
+/// Shown the stack position of each thread that stands, as a variable that it may change, and the
+/// thread as `pthread_t`: the thread's stack is read from there on. Called in pauses, on a thread
+/// of the program; must not allocate or lock. A front end that sets it says that the program takes
+/// part in cycles.
+pub fn set_stack_corrector(corrector: Option<StackCorrector>) {
+    correction::set(corrector);
+}
+
+/// Called in the last pause of every cycle when all that is reachable is marked, and again until it
+/// names nothing new. Must not allocate or lock. A front end that sets it says that the program
+/// takes part in cycles.
+pub fn set_when_marked(callback: Option<RootCallback>) {
+    when_marked::set(callback);
+}
+
+/// Called with the bytes asked for when the system refused memory for them, on the thread that
+/// asked, outside locks.
+pub fn set_refusal_callback(callback: Option<RefusalCallback>) {
+    allocation::set_refusal(callback);
+}
+
+/// The calling thread is in a blocked region until [`end_blocked`]; nested ones count as one. What
+/// is live lies above `position` on its stack or in `registers`.
+pub fn begin_blocked(position: usize, registers: &CalleeSaved) {
+    blocked::begin(runtime::mutator(), position, registers);
+}
+
+/// Ends [`begin_blocked`]; ignored without one.
+pub fn end_blocked() {
+    blocked::end(runtime::mutator());
+}
+
+/// Waits for the end of the cycle under way, if there is one. For who has disabled collections; a
+/// thread that holds them off does not wait.
+pub fn finish_collection() {
+    runtime::initialize();
+    collect::finish();
+}
+
+/// Counts bytes as handed out since the last cycle that the heap did not hand out.
+pub fn note_allocated(bytes: usize) {
+    let mutator = runtime::mutator();
+    let _critical = mutator.critical();
+    mutator.local.count(0, bytes as u64);
+    HEAP.state.allocated_since_cycle.fetch_add(bytes, Relaxed);
+}
+
+/// Counts bytes as freed by the program since the last cycle that it did not free.
+pub fn note_freed(bytes: usize) {
+    HEAP.state.note_freed(bytes, false);
+}
+
+/// What a part of the heap is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// A block of objects.
+    Objects,
+    /// Free memory.
+    Free,
+    /// Free, and the system has its memory.
+    GivenBack,
+}
+
+/// Calls `f` with each block of objects and each row of free memory of the heap, by rising
+/// addresses and without gaps. `f` must not allocate, lock or use the heap.
+pub fn for_each_part(mut f: impl FnMut(Range<usize>, Use)) {
+    let _critical = current::get().map(|mutator| mutator.critical());
+    let inner = HEAP.inner();
+    let end = HEAP.committed() / FRAME_BYTES;
+    let use_of = |index: usize| {
+        let frame = Frame(index as u32);
+        match (inner.frames.is_free(frame), inner.frames.is_dirty(frame)) {
+            (true, true) => Use::Free,
+            (true, false) => Use::GivenBack,
+            (false, _) => Use::Objects,
+        }
+    };
+    let mut from = 0;
+    while from < end {
+        let what = use_of(from);
+        let header = HEAP.header(Frame(from as u32));
+        let to = match (what, header.state()) {
+            (Use::Objects, State::Small | State::Large) => from + header.span().max(1) as usize,
+            // Taken, and about to become a block.
+            (Use::Objects, State::Free) => from + 1,
+            _ => (from..end).find(|next| use_of(*next) != what).unwrap_or(end),
+        };
+        let base = HEAP.base().0;
+        f(base + from * FRAME_BYTES..base + to.min(end) * FRAME_BYTES, what);
+        from = to;
+    }
+}
+
+/// The range of the block of objects that an address lies in, and how many of its objects are
+/// marked; None outside. Marks that are being set meanwhile may be missed.
+pub fn marks_of_block(address: usize) -> Option<(Range<usize>, usize)> {
+    let mut found = None;
+    for_each_part(|part, what| {
+        if what == Use::Objects && part.contains(&address) {
+            found = Some(part);
+        }
+    });
+    let part = found?;
+    let first = Frame(((part.start - HEAP.base().0) / FRAME_BYTES) as u32);
+    let mut marked = 0;
+    HEAP.for_each_object(first, HEAP.header(first), |index, _| {
+        marked += HEAP.bits(first).is_marked(index) as usize;
+    });
+    Some((part, marked))
+}
+
+/// Bytes of the smallest block of objects, which others are multiples of.
+pub const BLOCK_BYTES: usize = FRAME_BYTES;
+
+/// Whether a pointer one past the end of an object keeps it, for a byte that it has more.
+pub fn keeps_past_end() -> bool {
+    runtime::initialize();
+    HEAP.state.past_end.load(Relaxed) & 1 != 0
+}

@@ -1,0 +1,49 @@
+//! The end of marking, told to the program, which may name more that is to stay: for ephemerons and
+//! weak maps of its own.
+//!
+//! Invariant: the program's function is called in the last pause of a cycle, with nothing grey, and
+//! again until it names nothing that is not marked. Then nothing is grey. Called by the modes,
+//! before references are processed.
+//!
+//! # Safety
+//!
+//! Calls a function of the program, which has it that it names addresses that it may.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::reference_processing::References;
+use crate::cycle::report::callbacks;
+use crate::cycle::report::root_callback::RootCallback;
+use crate::cycle::token::Driver;
+use crate::mark::tracer::Tracer;
+use crate::refs::Marking;
+use crate::sync::function::AtomicFunction;
+use crate::sys::side_stack;
+
+static WHEN_MARKED: AtomicFunction<RootCallback> = AtomicFunction::none();
+
+/// Sets the function.
+pub fn set(callback: Option<RootCallback>) {
+    WHEN_MARKED.set(callback);
+}
+
+impl Driver {
+    /// Asks the program for more until it names nothing new. World stopped, this marker alone.
+    pub fn ask_when_marked(&mut self) {
+        let marked = |driver: &mut Self| {
+            driver.marker.report();
+            driver.heap.state.marked_bytes.load(Relaxed)
+        };
+        while let Some(callback) = WHEN_MARKED.get().filter(|_| callbacks::are_heard()) {
+            let before = marked(self);
+            // SAFETY: its contract is the program's to keep.
+            side_stack::off(|| unsafe { callback(&mut Tracer::new(&mut self.marker)) });
+            References::new(self).drain();
+            if marked(self) == before {
+                return;
+            }
+        }
+    }
+}
