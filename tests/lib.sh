@@ -21,7 +21,8 @@ begin() {
     out=$(realpath -m "${OUT:-build/$part}")
     mkdir -p "$out"
     # Programs of tests have small heaps: else nearly all of their cycles would stop the world.
-    export NEAP_MAX_PAUSE=${NEAP_MAX_PAUSE-0}
+    # And they count what dies of what they allocate until they ask for a cycle.
+    export NEAP_MAX_PAUSE=${NEAP_MAX_PAUSE-0} NEAP_MIN_TRIGGER=${NEAP_MIN_TRIGGER-4M}
     failed=0 results=0
     only=()
     # Seconds that one test may take, and lines that are shown of one that failed.

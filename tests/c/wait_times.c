@@ -415,9 +415,10 @@ int main(void)
     CHECK_EQUAL(mq_send(queue_later, "", 1, 0), 0);
     for (size_t i = 0; i < ALL; i++) {
         CHECK_EQUAL(pthread_join(all[i].thread, NULL), 0);
-        /* Those without a time wait for main, which is stopped as often. */
+        /* Those without a time wait for main, which is stopped as often, and began before them. */
         int has_time = i < ALL - UNTIMED;
-        if (all[i].result != 0 || all[i].took < ASKED_MS - 1 ||
+        double least = has_time ? ASKED_MS - 1 : ASKED_MS / 2;
+        if (all[i].result != 0 || all[i].took < least ||
             (has_time && all[i].took > compared + MORE_MS)) {
             fprintf(stderr, "%s: %d (%s) after %.1f ms; %.1f without stops\n", all[i].name,
                 all[i].result,

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../lib.sh"
 begin limits
 # As users have it.
-unset NEAP_MAX_PAUSE
+unset NEAP_MAX_PAUSE NEAP_MIN_TRIGGER
 library=$prefix/lib/neap
 only=("$@")
 limit=60
@@ -121,7 +121,8 @@ if wanted soft && build steady; then
         status=$?
         limited=$(peak)
         echo "# most of the heap in use: $((limited >> 20)) MiB, without the limit $((free >> 20))"
-        [ $status = 0 ] && [ "$limited" -le $((58 << 20)) ] && [ "$free" -gt "$limited" ]
+        # On a busy machine a cycle takes longer, and half of the time is all that cycles get.
+        [ $status = 0 ] && [ "$limited" -le $((66 << 20)) ] && [ "$free" -gt "$limited" ]
         measured $? "soft_limit=50MiB, $watch"
     done
 fi

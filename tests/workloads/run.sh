@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../lib.sh"
 begin workloads
 # As users have it.
-unset NEAP_MAX_PAUSE
+unset NEAP_MAX_PAUSE NEAP_MIN_TRIGGER
 mkdir -p "$out/lib"
 
 result "they build" make --no-print-directory -C bench workloads "OUT=$out" "PREFIX=$prefix" || exit 1

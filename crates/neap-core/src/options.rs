@@ -378,7 +378,7 @@ mod tests {
             (
                 "min_trigger",
                 "1",
-                "NEAP_MIN_TRIGGER=1: want bytes, at least 4KiB (units K, M, G, T or KiB, MiB, GiB, TiB); the default is 4MiB",
+                "NEAP_MIN_TRIGGER=1: want bytes, at least 4KiB (units K, M, G, T or KiB, MiB, GiB, TiB); the default is 2MiB",
             ),
         ] {
             let text = set(name, value).map(|_| ()).unwrap_err();
