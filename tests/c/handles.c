@@ -83,7 +83,8 @@ static void bring_back(void *object, void *data)
 
 static APART void make_finalizable(void)
 {
-    /* Until their finalizers are set a cycle would take them. */
+    /* Until their finalizers are set a cycle would take them, also one that is under way. */
+    collect();
     neap_disable();
     make(NEAP_HANDLE_WEAK_LONG, 0);
     for (int i = 0; i < MANY; i++) {
