@@ -63,7 +63,9 @@ pub struct Collector {
     pub minor: MinorCycles,
     /// The kind of the last cycle.
     pub last: Generation,
-    /// Threads of the program that allocated between the last two cycles.
+    /// Threads of the program at the last cycle.
+    pub mutators: usize,
+    /// Of these, those that allocated since the cycle before.
     pub allocating: usize,
     /// When the last cycle ended.
     pub ended: Option<Instant>,
@@ -96,6 +98,7 @@ pub static COLLECTOR: Lock<Collector> = Lock::new(
         generations: Generations::new(),
         minor: MinorCycles::Auto,
         last: Generation::Full,
+        mutators: 1,
         allocating: 1,
         ended: None,
         allocated_during_last: 0,
@@ -159,9 +162,10 @@ impl Collector {
         (self.markers / 2).saturating_sub(1)
     }
 
-    /// Whether the collector's thread can run without one of the program's having to wait.
+    /// Whether the collector's thread can run without one of the program's having to wait: a thread
+    /// that allocates nothing may be at work as well.
     pub fn has_processor_to_spare(&self) -> bool {
-        self.allocating < self.processors
+        self.mutators < self.processors
     }
 }
 

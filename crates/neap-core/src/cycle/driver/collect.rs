@@ -4,7 +4,7 @@
 //! can be stopped by the cycle it waits for. Called by mutators, from the slow path of allocation
 //! and where the program asks.
 
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 
 use super::between_steps;
@@ -18,13 +18,21 @@ use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
 use crate::stats::assists;
 use crate::sync::Guard;
-use crate::sys::{clock, thread};
+use crate::sys::{clock, futex, thread};
 use crate::world::mutator::Mutator;
 use crate::world::{self, attach, stop};
 
 /// Who allocates much too much waits so long at once for the cycle under way. Larger: longer
 /// operations; smaller: the heap grows further.
 const LONGEST_STALL: Duration = Duration::from_millis(1);
+
+/// A program that asks for one cycle after the other stops its other threads for half of the time,
+/// but waits no longer than this before each. Larger: the others get more of it; smaller: who asks
+/// waits less.
+const LONGEST_REST: Duration = Duration::from_millis(1);
+/// Until then nobody who asks for a cycle stops the world, by the clock in nanoseconds. Written by
+/// who stopped it.
+static RESTS_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Why a cycle is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +87,9 @@ fn collect_as_wanted(position: usize, reason: Reason) -> bool {
             }
         }
     }
+    if reason == Reason::Explicit {
+        let_others_run();
+    }
     let Some(mut collector) = lock_for(reason) else { return false };
     if reason == Reason::Allocated && !schedule::is_due() {
         return false;
@@ -89,8 +100,14 @@ fn collect_as_wanted(position: usize, reason: Reason) -> bool {
     }
     mutator.holds.store(1, Relaxed);
     mutator.position.store(position, Relaxed);
+    let began = Instant::now();
     handshake::with_room(|| stopped(&mut collector, Some(mutator)));
     mutator.holds.store(0, Relaxed);
+    let rest = match collector.mutators {
+        0 | 1 => Duration::ZERO,
+        _ => began.elapsed().min(LONGEST_REST),
+    };
+    RESTS_UNTIL_NS.store(clock::now_ns() + rest.as_nanos() as u64, Relaxed);
     let sweeps = wake::has_slept(match collector.has_processor_to_spare() {
         true => BETWEEN_SWEEPS_MS,
         false => LET_SWEEP_MS,
@@ -111,6 +128,15 @@ pub fn finish() {
         // A cycle that another thread runs with the world stopped, or is about to begin.
         drop(COLLECTOR.lock());
         thread::with_registers_spilled(handshake::finish);
+    }
+}
+
+/// Waits until the other threads have had as much time as the last stop took from them: woken from
+/// it, they get nothing done before they have a processor again.
+fn let_others_run() {
+    let rest_ns = RESTS_UNTIL_NS.load(Relaxed).saturating_sub(clock::now_ns());
+    if rest_ns > 0 {
+        futex::wait(&AtomicU32::new(0), 0, Some(rest_ns));
     }
 }
 

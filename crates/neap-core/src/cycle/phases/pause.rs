@@ -91,6 +91,7 @@ impl Pause {
     pub fn hand_to_sweep(&self, driver: &mut Driver, collector: &mut Collector, held_back: bool) {
         verify_marks(driver.heap, &self.stopped, driver.record.kind);
         driver.record.mutators = self.registry.count();
+        collector.mutators = driver.record.mutators;
         collector.allocating = self.registry.iter().filter(|mutator| allocated(mutator)).count();
         let mut inner = driver.heap.inner();
         inner.begin_sweep(held_back);
