@@ -117,12 +117,15 @@ if wanted soft && build steady; then
     for watch in none pagemap; do
         neap $watch NEAP_SOFT_LIMIT=none "NEAP_SUMMARY=$out/summary" "$out/steady" 40 200 400
         free=$(peak)
-        neap $watch NEAP_SOFT_LIMIT=50MiB "NEAP_SUMMARY=$out/summary" "$out/steady" 40 200 400
-        status=$?
-        limited=$(peak)
-        echo "# most of the heap in use: $((limited >> 20)) MiB, without the limit $((free >> 20))"
-        # On a busy machine a cycle takes longer, and half of the time is all that cycles get.
-        [ $status = 0 ] && [ "$limited" -le $((66 << 20)) ] && [ "$free" -gt "$limited" ]
+        # Half of the time is all that cycles get, and on a busy machine they take longer.
+        for _ in 1 2 3; do
+            neap $watch NEAP_SOFT_LIMIT=50MiB "NEAP_SUMMARY=$out/summary" "$out/steady" 40 200 400
+            status=$?
+            limited=$(peak)
+            echo "# most of the heap in use: $((limited >> 20)) MiB, without the limit $((free >> 20))"
+            [ $status = 0 ] && [ "$limited" -gt $((58 << 20)) ] || break
+        done
+        [ $status = 0 ] && [ "$limited" -le $((58 << 20)) ] && [ "$free" -gt "$limited" ]
         measured $? "soft_limit=50MiB, $watch"
     done
 fi

@@ -107,8 +107,9 @@ options! {
     /// less.
     soft_limit: MemoryLimit { default: Limit::Cgroup, valid: () }
     /// How much may be allocated before the next cycle, as a fraction of what was live after the
-    /// last one. Larger: fewer cycles, more memory. The collector takes it times 0.75 to 2, by how
-    /// much of its time the program spends in stops, and times 0.5 while the heap grows.
+    /// last one. Larger: fewer cycles, more memory. The collector takes it times 0.75 to 1, with
+    /// the world stopped throughout (`watch=none`) to 2, by how much of its time the program waits
+    /// for cycles, and times 0.5 or 0.25 while the heap grows.
     growth: Float { default: 1.0, valid: 0.05..=100.0 }
     /// Bytes that must be allocated before a cycle starts, however small the heap is, for each of
     /// the program's threads that allocate, up to four.
@@ -355,7 +356,8 @@ mod tests {
             (
                 "max_haep",
                 "1",
-                "NEAP_MAX_HAEP is not an option (did you mean NEAP_MAX_HEAP?); options are max_heap, ",
+                "NEAP_MAX_HAEP is not an option (did you mean NEAP_MAX_HEAP?); options are \
+                 max_heap, ",
             ),
             ("zzz", "1", "NEAP_ZZZ is not an option; options are max_heap, "),
             (
@@ -368,17 +370,20 @@ mod tests {
             (
                 "watch",
                 "x\n",
-                "NEAP_WATCH=x\\n: want one of: none, auto, pagemap, fork, mprotect, snapshot; the default is auto",
+                "NEAP_WATCH=x\\n: want one of: none, auto, pagemap, fork, mprotect, snapshot; the \
+                 default is auto",
             ),
             (
                 "log",
                 "cycles,x",
-                "NEAP_LOG=cycles,x: want none, all, or a comma-separated list of: cycles; the default is none",
+                "NEAP_LOG=cycles,x: want none, all, or a comma-separated list of: cycles; the \
+                 default is none",
             ),
             (
                 "min_trigger",
                 "1",
-                "NEAP_MIN_TRIGGER=1: want bytes, at least 4KiB (units K, M, G, T or KiB, MiB, GiB, TiB); the default is 2MiB",
+                "NEAP_MIN_TRIGGER=1: want bytes, at least 4KiB (units K, M, G, T or KiB, MiB, \
+                 GiB, TiB); the default is 2MiB",
             ),
         ] {
             let text = set(name, value).map(|_| ()).unwrap_err();

@@ -7,6 +7,7 @@ use core::ffi::{c_int, c_uint, c_void};
 use core::ops::Range;
 use core::ptr::null_mut;
 
+use crate::collections::walk::listed;
 use crate::core_api::embedding::{self, Use};
 
 type BlockFunction = unsafe extern "C" fn(*mut c_void, *mut c_void);
@@ -21,22 +22,7 @@ const SECTION_WHOLE: c_int = 5;
 
 /// Every part of the heap, as it was at some moment of this call.
 fn parts() -> Vec<(Range<usize>, Use)> {
-    let mut parts = Vec::new();
-    loop {
-        let (mut count, room) = (0, parts.capacity());
-        parts.clear();
-        embedding::for_each_part(|part, what| {
-            if count < room {
-                parts.push((part, what));
-            }
-            count += 1;
-        });
-        if count <= room {
-            return parts;
-        }
-        parts.clear();
-        parts.reserve(count + count / 8);
-    }
+    listed(|keep| embedding::for_each_part(|part, what| keep((part, what))))
 }
 
 /// Blocks are multiples of this.

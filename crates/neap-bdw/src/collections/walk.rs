@@ -11,6 +11,26 @@ use crate::lock;
 
 type ObjectProcedure = unsafe extern "C" fn(*mut c_void, usize, *mut c_void);
 
+/// All that `visit` gives to its argument, which allocates nothing: room is made before, and where
+/// there was too little `visit` is called again.
+pub fn listed<T>(visit: impl Fn(&mut dyn FnMut(T))) -> Vec<T> {
+    let mut list = Vec::new();
+    loop {
+        let (mut count, room) = (0, list.capacity());
+        visit(&mut |item| {
+            if count < room {
+                list.push(item);
+            }
+            count += 1;
+        });
+        if count <= room {
+            return list;
+        }
+        list.clear();
+        list.reserve(count + count / 8);
+    }
+}
+
 /// Calls the procedure for each object that the last collection found reachable.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_enumerate_reachable_objects_inner(
@@ -18,27 +38,15 @@ pub extern "C" fn GC_enumerate_reachable_objects_inner(
     data: *mut c_void,
 ) {
     lock::with_alloc_lock(|| {
-        let mut objects: Vec<(usize, usize)> = Vec::new();
-        loop {
-            let mut count = 0;
-            let room = objects.capacity();
+        let objects = listed(|keep| {
             api::with_stopped_world(|| {
-                objects.clear();
                 api::for_each_object(&mut |start, bytes, _kind, marked| {
                     if marked {
-                        if count < room {
-                            objects.push((start, bytes));
-                        }
-                        count += 1;
+                        keep((start, bytes));
                     }
                 });
             });
-            if count <= room {
-                break;
-            }
-            objects.clear();
-            objects.reserve(count + count / 8);
-        }
+        });
         for &(start, bytes) in &objects {
             // SAFETY: the program's procedure; no collection can take the object away meanwhile.
             unsafe { procedure(start as *mut c_void, bytes, data) };

@@ -18,6 +18,12 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool {
         != Err(rustix::io::Errno::TIMEDOUT)
 }
 
+/// Sleeps for so long, or less where a signal is handled meanwhile.
+pub fn sleep(ns: u64) {
+    let never = AtomicU32::new(0);
+    wait(&never, 0, Some(ns));
+}
+
 /// Wakes at most `count` of those who sleep on `word`.
 pub fn wake(word: &AtomicU32, count: u32) {
     let _ = futex::wake(word, Flags::PRIVATE, count);

@@ -4,7 +4,7 @@
 //! can be stopped by the cycle it waits for. Called by mutators, from the slow path of allocation
 //! and where the program asks.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 
 use super::between_steps;
@@ -136,7 +136,7 @@ pub fn finish() {
 fn let_others_run() {
     let rest_ns = RESTS_UNTIL_NS.load(Relaxed).saturating_sub(clock::now_ns());
     if rest_ns > 0 {
-        futex::wait(&AtomicU32::new(0), 0, Some(rest_ns));
+        futex::sleep(rest_ns);
     }
 }
 

@@ -61,7 +61,7 @@ pub fn run(driver: &mut Driver, collector: &mut Collector, own: Option<&Mutator>
     driver.ask_when_marked();
     collector.step(Step::Drained);
     driver.record.mark_ns = nanoseconds(phase);
-    driver.record.mark_processor_ns = clock::own_processor_ns() - processor_ns;
+    driver.record.mark_processor_ns = Some(clock::own_processor_ns() - processor_ns);
     tell(CycleEvent::MarkEnd);
 
     let phase = Instant::now();

@@ -85,13 +85,11 @@ pub fn finish(
 
 /// What the cycle says about how long a stop for a whole one takes.
 fn measured(heap: &Heap, collector: &Collector, record: &CycleRecord, stopped_ns: u64) -> Measured {
-    // What began beside the program and ended in a stop was marked in both.
-    let stopped = record.kind == Kind::Stopped && record.first_ns == 0;
-    let fixed_ns = match stopped {
-        true => stopped_ns.saturating_sub(record.mark_ns),
-        false => record.stopping_ns + record.roots_ns + record.references_ns,
+    let mark_ns = record.mark_processor_ns;
+    let fixed_ns = match mark_ns {
+        Some(_) => stopped_ns.saturating_sub(record.mark_ns),
+        None => record.stopping_ns + record.roots_ns + record.references_ns,
     };
-    let mark_ns = stopped.then_some(record.mark_processor_ns);
     let scanned_bytes = collector.marked.min(heap.state.scanned_bytes.load(Relaxed));
     Measured { fixed_ns, mark_ns, scanned_bytes }
 }

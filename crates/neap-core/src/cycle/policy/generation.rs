@@ -143,6 +143,16 @@ mod tests {
 
     const MB: usize = 1_000_000;
 
+    #[test]
+    fn what_was_not_freed_survives() {
+        for (allocated_bytes, freed_bytes, surviving) in
+            [(0, 0, 256), (100, 0, 256), (100, 75, 64), (100, 100, 0), (100, 900, 0)]
+        {
+            let yielded = Yield { allocated_bytes, freed_bytes, work_ns: 1 };
+            assert_eq!(yielded.surviving(256), surviving, "{yielded:?}");
+        }
+    }
+
     /// A program of `live` bytes of which each cycle finds `survive` of 100 new ones alive, and
     /// full cycles free what minor ones wrongly kept. Marking takes a nanosecond for two bytes that
     /// are looked at. Gives the kinds of the cycles.

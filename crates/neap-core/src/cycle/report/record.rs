@@ -81,7 +81,7 @@ pub struct CycleRecord {
     /// Following grey words.
     pub mark_ns: u64,
     /// Processor time that the driver took for it, where the world was stopped throughout.
-    pub mark_processor_ns: u64,
+    pub mark_processor_ns: Option<u64>,
     /// Asking for written pages in the last stop, and reading what is on them.
     pub ask_ns: u64,
     /// Following grey words in the last stop.
