@@ -278,7 +278,9 @@ pub fn drive() {
         return;
     }
     let state = between_steps::begin(&mut collector);
-    let can_be_minor = parts(state).is_some_and(|(_, mode)| mode.has_minor_cycles());
+    let can_be_minor = parts(state).is_some_and(|(driver, mode)| {
+        mode.has_minor_cycles() && driver.markers().aside.are_traced_known()
+    });
     let generation = match forced {
         true => Generation::Full,
         false => collector.next_generation(can_be_minor),

@@ -336,6 +336,9 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
             Generation::Minor => {
                 heap.state.marks.fetch_or(1, AcqRel);
                 begin_marking(heap);
+                if !driver.markers().aside.put_traced(|object| heap.is_marked(object)) {
+                    driver.markers().note_overflow();
+                }
                 driver.record.remembered_pages = self.pages.preclean(choice, &mut driver.marker)?;
             }
         }
@@ -402,7 +405,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
 
     /// What the program's own functions name was not looked at.
     fn wants_middle_pause(&self, driver: &Driver) -> bool {
-        driver.markers().aside_at(0).is_some()
+        driver.markers().aside.has_some()
     }
 
     /// Reads the roots again, and calls the program's functions for what was put aside, both for a
@@ -438,6 +441,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         tell(CycleEvent::MarkStart);
         driver.record.stopping_ns = pause.stopping_ns;
         driver.markers().alone();
+        driver.markers().aside.begin_tracing();
         let phase = Instant::now();
         let (roots, watch) = self.pages.roots();
         let mut root_bytes = 0;
@@ -455,6 +459,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         of.step(Step::Drained);
         tell(CycleEvent::MarkEnd);
         let phase = Instant::now();
+        driver.markers().aside.end_tracing();
         // The program's own trace functions are called in pauses only.
         let everything = driver.heap.layouts.has_functions();
         let processed = refs::process_references_stopped(&mut References::new(driver), everything);

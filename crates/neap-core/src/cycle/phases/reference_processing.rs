@@ -79,6 +79,7 @@ impl Driver {
 
     /// Decides about every reference to what was not marked. After marking, world stopped.
     pub fn process_references(&mut self) {
+        self.markers().aside.end_tracing();
         refs::process_references(&mut References::new(self));
         self.marker.report();
     }
