@@ -147,7 +147,7 @@ impl<W: Watch> IncrementalUpdate<W> {
                 self.pages.preclean_in_pauses(&mut driver.marker, |protect| {
                     let stop_ns = briefly(world, &mut COLLECTOR.lock(), |stopped, began| {
                         *slow |= began.elapsed() > SLOW_STOP;
-                        protect(stopped, began);
+                        protect(stopped);
                     });
                     record.note_short_stop(stop_ns);
                 })
