@@ -4,8 +4,9 @@
 //! The way of a figure: `catalogue` says what is measured (in the terms of `experiment`), `needs`
 //! builds programs and finds peers, `contest` runs contestants in turn through `process`, `report`
 //! draws rows with `statistics`, `record` keeps them, `table` prints them and `curves` draws what
-//! programs saw of themselves. One thread, because anything else we did would be measured too. `suite` is a command of its own, for programs in D.
-//! `make bench` calls it; docs/benchmarks.md explains the method.
+//! programs saw of themselves. One thread, because anything else we did would be measured too.
+//! `suite` is a command of its own, for programs in D. `make bench` calls it; docs/benchmarks.md
+//! explains the method.
 
 #![deny(unsafe_code)]
 

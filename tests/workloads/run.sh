@@ -1,8 +1,8 @@
 #!/bin/bash
 # Tests of the workloads: each, small, on neap.h and on the libgc ABI with Neap's library,
-# conservative and typed; each checks its own result. The programs of bench/cliffs likewise, and that
-# what they measure with counts right. And that `replay` makes exactly the requests of its pattern
-# file, by its own count and the library's. Usage: tests/workloads/run.sh. PREFIX=DIR
+# conservative and typed; each checks its own result. The programs of bench/cliffs likewise, and
+# that what they measure with counts right. And that `replay` makes exactly the requests of its
+# pattern file, by its own count and the library's. Usage: tests/workloads/run.sh. PREFIX=DIR
 # tests another installation. Called by tools/test.sh.
 # shellcheck disable=SC2317 # functions are called by bash -c
 . "$(dirname "$0")/../lib.sh"
