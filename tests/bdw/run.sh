@@ -66,13 +66,21 @@ both() {
 }
 
 for source in alloc past_end finalizers disclaim links kinds typed roots collect debugging \
-    runtimes threads stacks fork signals environment; do
+    runtimes threads stacks fork signals environment pacing suspension; do
     wanted $source || continue
     if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"
     else
         report 1 "$source: compile"
     fi
+done
+
+for source in pacing suspension; do
+    wanted $source && [ -e "$work/$source" ] || continue
+    for watch in none fork mprotect snapshot; do
+        result "$source on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
+            LD_LIBRARY_PATH="$work/lib" "$work/$source"
+    done
 done
 
 if wanted small_stacks; then

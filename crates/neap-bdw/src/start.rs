@@ -7,6 +7,7 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
+use crate::collections::pacing::GC_expand_hp;
 use crate::collections::{events, memory};
 use crate::core_api as api;
 #[cfg(not(test))]
@@ -65,7 +66,7 @@ pub extern "C" fn GC_init() {
     threads::publish_stackbottom();
     publish_heap_range();
     let wanted = apply_environment::initial_heap();
-    if wanted != 0 && !api::expand(wanted) {
+    if wanted != 0 && GC_expand_hp(wanted) == 0 {
         failure::warn(c"Neap: GC_INITIAL_HEAP_SIZE: no memory for 0x%lx bytes\n".as_ptr(), wanted);
     }
 }

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use crate::core_api::{self as api, functions::AtomicFunction};
 use crate::debugging::printing;
 use crate::settings::environment;
-use crate::settings::variables::{GC_dont_gc, GC_find_leak, GC_free_space_divisor, accessors};
+use crate::settings::variables::{GC_dont_gc, GC_find_leak, accessors};
 
 type StopFunction = extern "C" fn() -> c_int;
 
@@ -107,45 +107,12 @@ pub extern "C" fn GC_is_disabled() -> c_int {
     (GC_dont_gc.load(Relaxed) != 0).into()
 }
 
-/// 1 on success.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_expand_hp(bytes: usize) -> c_int {
-    api::expand(bytes).into()
-}
-
 /// 0: unlimited. A limit that the user set with `NEAP_MAX_HEAP` stands.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_max_heap_size(bytes: usize) {
     if !environment::user_has_set(c"NEAP_MAX_HEAP") {
         api::set_max_heap(bytes);
     }
-}
-
-/// Boehm's collector collects when about heap/divisor bytes were allocated, 3 by default. The
-/// core's growth at that divisor is its own default, 1, and changes in proportion. A growth that
-/// the user set with `NEAP_GROWTH` stands.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_set_free_space_divisor(divisor: usize) {
-    const DEFAULT_DIVISOR: f64 = 3.0;
-    if divisor == 0 {
-        return;
-    }
-    GC_free_space_divisor.store(divisor, Relaxed);
-    if environment::user_has_set(c"NEAP_GROWTH") {
-        return;
-    }
-    let growth = (DEFAULT_DIVISOR / divisor as f64).clamp(0.05, 100.0);
-    if api::is_initialized() {
-        api::set_growth(growth);
-    } else {
-        // As an option, so that the environment's reading does not initialise the heap.
-        environment::set_growth(growth);
-    }
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_free_space_divisor() -> usize {
-    GC_free_space_divisor.load(Relaxed)
 }
 
 static FORCE_UNMAP: AtomicI32 = AtomicI32::new(0);

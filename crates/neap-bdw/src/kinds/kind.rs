@@ -10,7 +10,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use std::sync::Mutex;
 
-use crate::alloc::out_of_memory;
+use crate::alloc::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable, out_of_memory};
 use crate::core_api::{self as api, Kind, LayoutId, Shape, Tracer};
 use crate::failure::die;
 use crate::kinds::descriptors::{self, TAG_LENGTH, TAGS};
@@ -141,8 +141,8 @@ fn allocate_plain(bytes: usize, kind: c_int) -> *mut c_void {
         PTRFREE => api::allocate(bytes, Kind::Leaf).cast(),
         // Without a descriptor typed objects are conservative.
         NORMAL | TYPED => api::allocate(bytes, Kind::Conservative).cast(),
-        UNCOLLECTABLE => api::allocate(bytes, Kind::Uncollectable).cast(),
-        UNCOLLECTABLE_PTRFREE => api::allocate(bytes, Kind::UncollectableLeaf).cast(),
+        UNCOLLECTABLE => GC_malloc_uncollectable(bytes),
+        UNCOLLECTABLE_PTRFREE => GC_malloc_atomic_uncollectable(bytes),
         _ => match own(kind).map(|own| own.way.load(Relaxed)) {
             Some(WAY_CONSERVATIVE) => api::allocate(bytes, Kind::Conservative).cast(),
             Some(WAY_LEAF) => api::allocate(bytes, Kind::Leaf).cast(),
@@ -188,9 +188,9 @@ pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> 
     let way = own(kind).map_or(WAY_CONSERVATIVE, |own| own.way.load(Relaxed));
     match (kind, way) {
         (PTRFREE | UNCOLLECTABLE_PTRFREE, _) | (_, WAY_LEAF) => {
-            api::allocate(bytes, Kind::UncollectableLeaf).cast()
+            GC_malloc_atomic_uncollectable(bytes)
         }
-        _ => api::allocate(bytes, Kind::Uncollectable).cast(),
+        _ => GC_malloc_uncollectable(bytes),
     }
 }
 

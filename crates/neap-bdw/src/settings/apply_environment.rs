@@ -5,13 +5,11 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::collections::collect::{
-    self, GC_set_force_unmap_on_gcollect, GC_set_free_space_divisor,
-};
+use crate::collections::collect::{self, GC_set_force_unmap_on_gcollect};
+use crate::collections::pacing::GC_set_free_space_divisor;
 use crate::core_api as api;
 use crate::settings::environment::{bytes_of, set, set_number, user_has_set};
 use crate::settings::variables::{GC_dont_gc, GC_find_leak, GC_parallel};
-use crate::unsupported::{self, Feature};
 
 /// Bytes that the heap has at first, for `GC_init`.
 static INITIAL_HEAP: AtomicUsize = AtomicUsize::new(0);
@@ -59,8 +57,5 @@ pub fn apply() {
         user_has_set(c"GC_PRINT_STATS") || user_has_set(c"GC_PRINT_VERBOSE_STATS");
     if wants_statistics && !user_has_set(c"NEAP_LOG") {
         set(b"log", b"cycles");
-    }
-    if user_has_set(c"GC_LOG_FILE") {
-        unsupported::say_once(Feature::LogFile);
     }
 }
