@@ -4,7 +4,7 @@
 //! not 0 nothing collects, however it got that value. Called from any thread.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
 use crate::core_api::{self as api, functions::AtomicFunction};
 use crate::debugging::printing;
@@ -120,6 +120,9 @@ static AUTOMATIC_OFF: AtomicI32 = AtomicI32::new(0);
 /// Print the statistics after each collection (`GC_DUMP_REGULARLY`).
 pub static DUMP_REGULARLY: AtomicI32 = AtomicI32::new(0);
 
+/// Say something of each collection in the log (`GC_PRINT_STATS` with `GC_LOG_FILE`).
+pub static LOG_EACH: AtomicBool = AtomicBool::new(false);
+
 accessors! {
     GC_set_force_unmap_on_gcollect, GC_get_force_unmap_on_gcollect: c_int => FORCE_UNMAP;
     GC_set_find_leak, GC_get_find_leak: c_int => GC_find_leak;
@@ -141,5 +144,21 @@ pub extern "C" fn GC_get_disable_automatic_collection() -> c_int {
 pub fn after_collection() {
     if DUMP_REGULARLY.load(Relaxed) != 0 {
         printing::GC_dump();
+    }
+    if LOG_EACH.load(Relaxed) {
+        printing::log_collection();
+    }
+}
+
+/// In leak-finding mode: looks once more at the program's end, as gc.h says.
+pub fn find_leaks_at_exit() {
+    extern "C" fn look() {
+        if GC_find_leak.load(Relaxed) != 0 {
+            GC_gcollect();
+        }
+    }
+    if GC_find_leak.load(Relaxed) != 0 {
+        // SAFETY: a function of the right type that stays loaded.
+        unsafe { libc::atexit(look) };
     }
 }

@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::{collect, freed, memory, pacing, world_stopped};
 use crate::core_api::{self as api, CycleEvent, functions::AtomicFunction, toggle};
-use crate::debugging::header;
+use crate::debugging::{header, smashed};
 use crate::kinds::{disclaim, mark_pushes};
 use crate::references::finalize;
 use crate::references::toggle as togglerefs;
@@ -68,6 +68,7 @@ pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
         }
         CycleEvent::MarkEnd => {
             header::look_for_leaks();
+            smashed::look();
             tell(Event::MarkEnd);
         }
         CycleEvent::BeforeResume => {
@@ -96,7 +97,9 @@ fn after_collection() {
     tell(Event::ReclaimStart);
     tell(Event::ReclaimEnd);
     tell(Event::End);
-    header::report_leaks();
+    if header::report_leaks() | smashed::report() {
+        smashed::abort_if_wanted();
+    }
     freed::after_collection();
     pacing::after_collection();
     collect::after_collection();
@@ -125,6 +128,7 @@ pub fn program_takes_part() -> bool {
         || threads::has_sp_corrector()
         || suspension::has_callback()
         || GC_find_leak.load(Relaxed) != 0
+        || header::is_used()
 }
 
 /// The heap has grown to so many bytes.

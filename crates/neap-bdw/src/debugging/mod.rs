@@ -5,4 +5,5 @@
 pub mod allocator;
 pub mod header;
 pub mod printing;
+pub mod smashed;
 pub mod variants;

@@ -270,6 +270,24 @@ pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
     list
 }
 
+/// `LayoutId + 1` of pointer-free objects that are zeroed; 0 until there is one.
+static ZEROED_LEAF: AtomicU32 = AtomicU32::new(0);
+
+/// A pointer-free object that is zeroed, also before it is handed out: for who looks for marks of
+/// its own in memory.
+pub fn allocate_debug_leaf(bytes: usize) -> *mut c_void {
+    const LABEL: u32 = 0x4445_4247;
+    if ZEROED_LEAF.load(Acquire) == 0
+        && let Ok(LayoutId(id)) = api::layouts::labelled(Shape::Prefix { bytes: 0 }, LABEL)
+    {
+        ZEROED_LEAF.store(id + 1, Release);
+    }
+    match ZEROED_LEAF.load(Acquire) {
+        0 => no_memory(bytes),
+        way => api::allocate_typed(bytes, LayoutId(way - 1)).cast(),
+    }
+}
+
 /// Kind and size of an object, given its start.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_kind_and_size(object: *const c_void, bytes: *mut usize) -> c_int {
@@ -281,6 +299,7 @@ pub extern "C" fn GC_get_kind_and_size(object: *const c_void, bytes: *mut usize)
         unsafe { *bytes = info.bytes };
     }
     match info.layout {
+        Some(LayoutId(id)) if id + 1 == ZEROED_LEAF.load(Acquire) => PTRFREE,
         Some(LayoutId(id)) => (FIRST_OWN..COUNT.load(Acquire))
             .find(|&index| KINDS[index].way.load(Relaxed) == id + 1)
             .map_or(TYPED, |index| index as c_int),

@@ -88,6 +88,14 @@ pub fn is_thread_suspended(thread: usize) -> bool {
     suspension::is_suspended(thread)
 }
 
+/// A cycle begins and runs beside the program, unless one does; where none can, it is over on
+/// return.
+pub fn begin_cycle() {
+    if !handshake::request(true) {
+        super::collect();
+    }
+}
+
 /// How the program's writes are tracked for cycles that run beside it; `Watching::None` where none
 /// do.
 pub fn watching() -> Watching {
