@@ -48,6 +48,7 @@ static void initial(void)
 static GC_word with_divisor(GC_word divisor)
 {
     GC_set_free_space_divisor(divisor);
+    GC_set_max_heap_size(1 << 30); /* another setting does not take it back */
     GC_gcollect();
     return collections_of(64 * MIB);
 }

@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::core_api::functions::AtomicFunction;
-use crate::output::{self, Stream};
+use crate::debugging::output::{self, Stream};
 use crate::settings::variables::{callback_accessors, variables};
 
 /// A message on the stack: long enough for all of ours, cut off beyond; always ends in NUL.

@@ -23,7 +23,6 @@ mod interposed;
 mod kinds;
 mod lock;
 mod old_names;
-mod output;
 mod pointers;
 mod references;
 mod roots;

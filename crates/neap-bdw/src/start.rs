@@ -8,14 +8,15 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use crate::collections::pacing::GC_expand_hp;
-use crate::collections::{collect, events, memory};
+use crate::collections::{collect, events, incremental, memory};
 use crate::core_api as api;
+use crate::debugging::output;
 #[cfg(not(test))]
 use crate::interposed::kernel_writes;
 use crate::references::finalize;
 use crate::settings::variables::{GC_stackbottom, publish_heap_range};
 use crate::settings::{apply_environment, environment};
-use crate::{alloc, failure, lock, output, roots, threads};
+use crate::{alloc, failure, lock, roots, threads};
 
 #[cfg(not(test))]
 #[used]
@@ -71,6 +72,13 @@ pub extern "C" fn GC_init() {
     if wanted != 0 && GC_expand_hp(wanted) == 0 {
         failure::warn(c"Neap: GC_INITIAL_HEAP_SIZE: no memory for 0x%lx bytes\n".as_ptr(), wanted);
     }
+}
+
+/// Initialises, as gc.h says it does.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_enable_incremental() {
+    GC_init();
+    incremental::enable();
 }
 
 #[unsafe(no_mangle)]

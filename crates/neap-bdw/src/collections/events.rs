@@ -107,9 +107,9 @@ fn after_collection() {
     finalize::after_collection();
 }
 
-/// The core asks before an automatic collection: the program may have written `GC_dont_gc`, its stop
-/// function may object, or it wants collections to come later. Where memory was refused the last
-/// two do not count, as gc.h says.
+/// The core asks before an automatic collection: the program may have written `GC_dont_gc`, its
+/// stop function may object, or it wants collections to come later. Where memory was refused the
+/// last two do not count, as gc.h says.
 pub extern "C" fn may_collect(for_memory: bool) -> bool {
     GC_dont_gc.load(Relaxed) == 0
         && (for_memory || !(collect::default_stop_function_objects() || pacing::puts_off()))

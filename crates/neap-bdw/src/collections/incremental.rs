@@ -16,28 +16,20 @@ use crate::settings::environment;
 use crate::settings::variables::{
     GC_dont_gc, GC_find_leak, GC_full_freq, GC_time_limit, accessors,
 };
-use crate::start::GC_init;
 
 /// The mode was asked for.
 static ENABLED: AtomicBool = AtomicBool::new(false);
 /// `GC_DISABLE_INCREMENTAL`: nobody gets it.
 pub static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// Asks for the mode. Does not initialise.
+/// Asks for the mode. Ignored while collections are disabled and where leaks are looked for. Does
+/// not initialise.
 pub fn enable() {
     let refused =
         FORBIDDEN.load(Relaxed) || GC_dont_gc.load(Relaxed) != 0 || GC_find_leak.load(Relaxed) != 0;
     if !refused && !ENABLED.swap(true, Relaxed) {
         apply();
     }
-}
-
-/// Initialises, as gc.h says it does. Ignored while collections are disabled and where leaks are
-/// looked for.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_enable_incremental() {
-    GC_init();
-    enable();
 }
 
 #[unsafe(no_mangle)]

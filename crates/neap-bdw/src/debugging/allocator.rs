@@ -13,10 +13,10 @@ use crate::alloc::{
 use crate::core_api::{self as api};
 use crate::core_api::{Kind, finalizer::Order, functions::AtomicFunction};
 use crate::debugging::header::{self, HEADER_BYTES};
+use crate::debugging::output::{self, Stream};
 use crate::kinds::kind::{
     GC_generic_or_special_malloc, GC_get_kind_and_size, PTRFREE, allocate_debug_leaf,
 };
-use crate::output::{self, Stream};
 use crate::references::finalize::{self, GC_finalization_proc};
 
 macro_rules! debug_allocators {

@@ -10,9 +10,9 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*, compiler_fence};
 
 use crate::core_api as api;
+use crate::debugging::output::{self, Stream};
 use crate::failure::Message;
 use crate::kinds::kind::no_memory;
-use crate::output::{self, Stream};
 use crate::settings::variables::{GC_find_leak, variables};
 
 const WORD: usize = size_of::<usize>();

@@ -6,8 +6,8 @@ use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_int};
 
 use crate::core_api::{self as api, finalizer, link};
+use crate::debugging::output::{self, Stream};
 use crate::failure::Message;
-use crate::output::{self, Stream};
 
 unsafe extern "C" {
     fn neap_bdw_printf(format: *const c_char, ...);

@@ -10,8 +10,8 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use crate::core_api::{self as api, Kind};
 use crate::debugging::header::{self, HEADER_BYTES, Header};
+use crate::debugging::output::{self, Stream};
 use crate::failure::{Message, die};
-use crate::output::{self, Stream};
 
 const MOST: usize = 64;
 type Found = [Option<(usize, Header)>; MOST];

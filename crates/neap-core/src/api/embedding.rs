@@ -207,3 +207,49 @@ pub fn keeps_past_end() -> bool {
     runtime::initialize();
     HEAP.state.past_end.load(Relaxed) & 1 != 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::{futex, thread};
+    use core::sync::atomic::{AtomicBool, AtomicUsize};
+
+    static TURNS: AtomicUsize = AtomicUsize::new(0);
+    static OVER: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn a_suspended_thread_stands_until_it_is_resumed_and_stops_go_on_meanwhile() {
+        runtime::initialize();
+        let (send, receive) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            runtime::mutator();
+            assert!(announce(true) && !announce(true) && is_announced());
+            send.send(thread::control_block()).unwrap();
+            while !OVER.load(Relaxed) {
+                let _critical = runtime::mutator().critical();
+                TURNS.fetch_add(1, Relaxed);
+            }
+        });
+        let number = receive.recv().unwrap();
+        for _ in 0..50 {
+            assert!(!is_thread_suspended(number));
+            suspend_thread(number);
+            suspend_thread(number);
+            assert!(is_thread_suspended(number));
+            let turns = TURNS.load(Relaxed);
+            crate::api::with_stopped_world(|| {});
+            futex::sleep(200_000);
+            assert_eq!(TURNS.load(Relaxed), turns);
+            resume_thread(number);
+            while TURNS.load(Relaxed) == turns {
+                std::thread::yield_now();
+            }
+        }
+        OVER.store(true, Relaxed);
+        other.join().unwrap();
+        suspend_thread(number);
+        assert!(!is_thread_suspended(number), "it has ended");
+        suspend_thread(thread::control_block());
+        assert!(!is_thread_suspended(thread::control_block()), "it was not announced");
+    }
+}

@@ -20,8 +20,8 @@ use crate::sys::{clock, side_stack};
 pub type EventCallback = unsafe extern "C" fn(CycleEvent);
 /// Called after a cycle; may run any code.
 pub type AfterCycle = unsafe extern "C" fn();
-/// Asked before a cycle that the program did not ask for, and told whether memory was refused; false
-/// puts it off.
+/// Asked before a cycle that the program did not ask for, and told whether memory was refused;
+/// false puts it off.
 pub type CycleGate = unsafe extern "C" fn(bool) -> bool;
 
 static EVENT: AtomicFunction<EventCallback> = AtomicFunction::none();
