@@ -63,7 +63,8 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
         return false;
     }
     let refused = reason == Reason::Allocated && !collector::is_automatic();
-    if refused || (reason != Reason::Explicit && !callbacks::may_begin()) {
+    if refused || (reason != Reason::Explicit && !callbacks::may_begin(reason == Reason::NoMemory))
+    {
         schedule::postpone();
         return false;
     }
