@@ -134,6 +134,11 @@ impl Mutator {
         self.critical.load(Relaxed) == 0 && self.holds.load(Relaxed) == 0
     }
 
+    /// Whether it is in a critical section. Asked by its own thread.
+    pub fn is_critical(&self) -> bool {
+        self.critical.load(Relaxed) > 0
+    }
+
     /// Gives up what it claims. When its thread has ended.
     pub fn give_up_claim(&self) {
         let claim = self.claim.swap(0, Relaxed) as *const AtomicU32;
