@@ -29,14 +29,14 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::rank::{self, Rank};
-use crate::sys::{futex, reentry};
+use crate::sys::{futex, print, thread};
 
 /// A mutual-exclusion lock that spins briefly, then sleeps in the kernel. Not recursive.
 pub struct Lock<T> {
     /// 0 free, 1 held, 2 held and somebody may be sleeping.
     word: AtomicU32,
     rank: Rank,
-    /// Who holds it, by [`reentry::me`]; 0 for nobody. Written by the holder, and read for a
+    /// Who holds it, by [`me`]; 0 for nobody. Written by the holder, and read for a
     /// comparison with the reader's own only, so it need not be in step with the word.
     holder: AtomicUsize,
     value: UnsafeCell<T>,
@@ -44,6 +44,13 @@ pub struct Lock<T> {
 
 // SAFETY: the value is reached only through a guard, and one guard exists at a time.
 unsafe impl<T: Send> Sync for Lock<T> {}
+
+/// What tells the calling thread from all others that live. There is no thread pointer to read
+/// under miri.
+#[inline(always)]
+fn me() -> usize {
+    if cfg!(miri) { 1 } else { thread::control_block() }
+}
 
 /// Access to what a [`Lock`] protects; unlocks when dropped.
 pub struct Guard<'a, T>(&'a Lock<T>);
@@ -66,7 +73,7 @@ impl<T> Lock<T> {
         if self.word.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
             self.lock_slow();
         }
-        self.holder.store(reentry::me(), Relaxed);
+        self.holder.store(me(), Relaxed);
         Guard(self)
     }
 
@@ -76,7 +83,7 @@ impl<T> Lock<T> {
         let taken = self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok();
         taken.then(|| {
             rank::acquire(self.rank);
-            self.holder.store(reentry::me(), Relaxed);
+            self.holder.store(me(), Relaxed);
             Guard(self)
         })
     }
@@ -84,7 +91,7 @@ impl<T> Lock<T> {
     #[cold]
     fn lock_slow(&self) {
         if self.is_mine() {
-            reentry::refuse();
+            print::reentered();
         }
         // Holders keep it for a fraction of a microsecond: sleeping and waking cost more than a
         // long spin.
@@ -103,7 +110,7 @@ impl<T> Lock<T> {
 
     /// Whether the calling thread holds it.
     pub fn is_mine(&self) -> bool {
-        !cfg!(miri) && self.holder.load(Relaxed) == reentry::me()
+        !cfg!(miri) && self.holder.load(Relaxed) == me()
     }
 
     /// What the lock protects, for a thread that holds it with a forgotten guard.

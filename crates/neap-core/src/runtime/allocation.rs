@@ -31,7 +31,7 @@ use crate::heap::{HEAP, Refused};
 use crate::observe::recorder;
 use crate::stats::sampler;
 use crate::sync::function::AtomicFunction;
-use crate::sys::{reentry, thread};
+use crate::sys::{print, thread};
 use crate::world::mutator::Mutator;
 use crate::world::{current, registry};
 
@@ -192,7 +192,7 @@ fn slow(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
 fn slow_from(position: usize, bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
     let mutator = mutator();
     if mutator.is_critical() || registry::is_mine() {
-        reentry::refuse();
+        print::reentered();
     }
     let Some(wanted) = with_past_end(bytes) else { return out_of_memory(bytes) };
     let request = Request { bytes: wanted, kind, layout };

@@ -13,7 +13,6 @@ pub mod print;
 pub mod process;
 pub mod program_action;
 pub mod protection;
-pub mod reentry;
 pub mod refusal;
 pub mod side_stack;
 pub mod signal;

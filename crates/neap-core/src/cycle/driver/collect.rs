@@ -18,7 +18,7 @@ use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
 use crate::stats::assists;
 use crate::sync::Guard;
-use crate::sys::{clock, futex, reentry, thread};
+use crate::sys::{clock, futex, print, thread};
 use crate::world::mutator::Mutator;
 use crate::world::{self, attach, stop};
 
@@ -57,7 +57,7 @@ pub fn collect(reason: Reason) -> bool {
 pub fn collect_from(position: usize, reason: Reason) -> bool {
     let mutator = attach::current();
     if mutator.is_critical() {
-        reentry::refuse();
+        print::reentered();
     }
     if collector::is_disabled()
         || mutator.holds.load(Relaxed) > 0

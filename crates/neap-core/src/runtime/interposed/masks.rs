@@ -167,8 +167,8 @@ pub unsafe extern "C" fn before_context(context: *mut ucontext_t, swaps: bool) -
     if swaps { real::swapcontext() as *const c_void } else { real::setcontext() as *const c_void }
 }
 
-/// The same for a jump, for `__longjmp_chk` if `checks`, else for `siglongjmp`, which has other names
-/// in libc.
+/// The same for a jump, for `__longjmp_chk` if `checks`, else for `siglongjmp`, which has other
+/// names in libc.
 ///
 /// # Safety
 /// The function may be called with it.
