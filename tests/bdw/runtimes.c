@@ -8,6 +8,8 @@
 
 /* A gcj type: the descriptor in its second word. */
 static struct type { void *first; GC_word descriptor; } bitmap_type, proc_type;
+/* One whose descriptor says that the descriptor is elsewhere in the type. */
+static struct { struct type type; GC_word descriptor; } nested_type;
 struct object { struct type *type; void *one, *two; };
 static int proc_calls;
 
@@ -127,7 +129,11 @@ int main(void)
     bitmap_type.descriptor = (GC_word)1 << 61 | GC_DS_BITMAP;
     proc_type.descriptor = GC_MAKE_PROC(GC_GCJ_RESERVED_MARK_PROC_INDEX, 0);
     CHECK(GC_gcj_kind > 3 && GC_gcj_debug_kind > 3);
+    nested_type.type.descriptor =
+        (GC_word)(-(GC_signed_word)sizeof(struct type) - GC_INDIR_PER_OBJ_BIAS) | GC_DS_PER_OBJECT;
+    nested_type.descriptor = bitmap_type.descriptor;
     gcj(&bitmap_type, 0);
+    gcj(&nested_type.type, 0);
     CHECK_EQUAL(proc_calls, 0);
     gcj(&proc_type, 0);
     CHECK(proc_calls >= MANY);

@@ -65,6 +65,21 @@ pub fn meaning(descriptor: usize) -> Meaning {
 /// # Safety
 /// `object` is an object of `bytes` bytes with this descriptor, and may be traced now.
 pub unsafe fn scan(object: usize, bytes: usize, descriptor: usize, tracer: &mut Tracer<'_>) {
+    // SAFETY: the caller's promise.
+    match unsafe { final_descriptor(object, descriptor) } {
+        // SAFETY: the caller's promise, and it is the object's own.
+        Final::Is(descriptor) => unsafe { scan_by(object, bytes, descriptor, tracer) },
+        Final::NotYet => {}
+        // SAFETY: the object's own extent.
+        Final::NotFound => unsafe { tracer.range(object, object + bytes) },
+    }
+}
+
+/// As [`scan`], for what is no per-object descriptor.
+///
+/// # Safety
+/// As of [`scan`].
+unsafe fn scan_by(object: usize, bytes: usize, descriptor: usize, tracer: &mut Tracer<'_>) {
     // SAFETY: the caller's promise: an aligned word inside the object.
     let word_at = |offset: usize| unsafe { ((object + offset) as *const usize).read() };
     match meaning(descriptor) {
@@ -96,16 +111,40 @@ pub unsafe fn scan(object: usize, bytes: usize, descriptor: usize, tracer: &mut 
             // SAFETY: the caller's promise.
             unsafe { mark_procs::call(index, object, bytes, environment, tracer) }
         }
-        Meaning::PerObject(descriptor) => {
-            // SAFETY: the object's descriptor lies where the program said.
-            if let Some(own) = unsafe { own_descriptor(object, descriptor) }
-                && own & TAGS != TAG_PER_OBJECT
-            {
-                // SAFETY: the caller's promise; and it is no per-object descriptor, so this ends.
-                unsafe { scan(object, bytes, own, tracer) }
-            }
+        // It was looked for.
+        Meaning::PerObject(_) => {}
+    }
+}
+
+/// Per-object descriptors that lead to each other, at most: libgc follows any number.
+const MOST_PER_OBJECT: usize = 8;
+
+/// Where per-object descriptors lead.
+enum Final {
+    /// The object is scanned by this one, which is none.
+    Is(usize),
+    /// The object is not initialised.
+    NotYet,
+    /// There are too many, as where they lead in a circle.
+    NotFound,
+}
+
+/// The descriptor that an object is scanned by.
+///
+/// # Safety
+/// The object has this descriptor.
+unsafe fn final_descriptor(object: usize, mut descriptor: usize) -> Final {
+    for _ in 0..MOST_PER_OBJECT {
+        if descriptor & TAGS != TAG_PER_OBJECT {
+            return Final::Is(descriptor);
+        }
+        // SAFETY: the object's descriptor lies where the program said.
+        match unsafe { own_descriptor(object, descriptor) } {
+            Some(own) => descriptor = own,
+            None => return Final::NotYet,
         }
     }
+    Final::NotFound
 }
 
 /// The descriptor of one object: inside it, or inside the type that its first word points to; none
