@@ -221,7 +221,7 @@ impl<W: Watch> IncrementalUpdate<W> {
         phase: Instant,
     ) {
         driver.marker.report();
-        driver.record.references_ns = nanoseconds(phase);
+        driver.record.references_ns += nanoseconds(phase);
         self.count(driver, collector);
         let stopped_ns = stopped_ns + driver.record.first_ns + driver.record.short_stops_ns;
         finish(driver, collector, self.generation, stopped_ns);
@@ -415,6 +415,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         }
         pause.hand_to_sweep(driver, of, !processed);
         if !processed {
+            driver.record.references_ns = nanoseconds(phase);
             driver.record.pause_ns = pause.end();
             return Left::References;
         }
