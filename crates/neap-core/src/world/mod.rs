@@ -14,6 +14,7 @@ pub mod current;
 pub mod host;
 pub mod late;
 pub mod mutator;
+pub mod program_handlers;
 pub mod registry;
 mod root_copy;
 pub mod roots;
