@@ -17,7 +17,7 @@ use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
@@ -435,13 +435,20 @@ fn wait_one_by_one(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, e
     }
 }
 
-/// The stop is over, from the moment that is given: whoever obeyed the signal goes on.
+/// The stop is over, from the moment that is given: whoever obeyed the signal goes on. That is when
+/// the last may run; where many have to be woken, waking them is a part of the stop. What the
+/// caller then waits for a processor, which those that it woke are using, is none.
 pub(super) fn end() -> Instant {
     DRIVER.store(0, Relaxed);
+    let is_crowded = CROWDED.swap(false, Relaxed);
+    let worked_ns = if is_crowded { clock::own_processor_ns() } else { 0 };
     EPOCH.fetch_add(1, SeqCst);
     let over = Instant::now();
     futex::wake(&EPOCH, i32::MAX as u32);
-    over
+    if !is_crowded {
+        return over;
+    }
+    over + Duration::from_nanos(clock::own_processor_ns().saturating_sub(worked_ns))
 }
 
 /// In the child of a `fork`, whose only thread is the caller.
