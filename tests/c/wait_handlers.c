@@ -282,6 +282,51 @@ static void leave(void *(*thread)(void *), void (*handler)(int), void *expected)
     CHECK_EQUAL(broken, 0);
 }
 
+/* What a cancelled thread has in its last frames, deep down, is a root. */
+static int is_in, may_go;
+
+static APART void keep_deep_down(void)
+{
+    volatile char room[1 << 14];
+    room[0] = 0;
+    struct node *kept = node(NULL, 4711);
+    __atomic_store_n(&is_in, 1, __ATOMIC_SEQ_CST);
+    while (!__atomic_load_n(&may_go, __ATOMIC_SEQ_CST))
+        continue;
+    CHECK_EQUAL(kept->number, 4711);
+    CHECK_EQUAL(room[0], 0);
+}
+
+static void keeps(void *unused)
+{
+    (void)unused;
+    keep_deep_down();
+}
+
+static void *is_cancelled(void *unused)
+{
+    pthread_cleanup_push(keeps, NULL);
+    poll(NULL, 0, -1);
+    pthread_cleanup_pop(0);
+    return unused;
+}
+
+static void keep_when_cancelled(void)
+{
+    pthread_t thread;
+    CHECK_EQUAL(pthread_create(&thread, NULL, is_cancelled, NULL), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    CHECK_EQUAL(pthread_cancel(thread), 0);
+    while (!__atomic_load_n(&is_in, __ATOMIC_SEQ_CST))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    for (int i = 0; i < 5; i++) {
+        CHECK(neap_collect());
+        churn(sizeof(struct node), 100000);
+    }
+    __atomic_store_n(&may_go, 1, __ATOMIC_SEQ_CST);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+}
+
 int main(void)
 {
     sigemptyset(&none);
@@ -303,6 +348,7 @@ int main(void)
     leave(jumps_out, jumps, NULL);
     leave(ends_in_wait, exits, &broken);
     leave(ends_in_wait, NULL, PTHREAD_CANCELED);
+    keep_when_cancelled();
 
     __atomic_store_n(&done, 1, __ATOMIC_RELAXED);
     CHECK_EQUAL(pthread_join(collector, NULL), 0);

@@ -14,7 +14,6 @@ pub mod current;
 pub mod host;
 pub mod late;
 pub mod mutator;
-pub mod program_handlers;
 pub mod registry;
 mod root_copy;
 pub mod roots;

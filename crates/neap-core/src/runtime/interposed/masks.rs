@@ -16,8 +16,9 @@ use core::ffi::{c_int, c_void};
 
 use libc::{sighandler_t, sigset_t, ucontext_t};
 
+use crate::runtime::interposed::program_handlers;
 use crate::runtime::interposed::signals::{self, without_stop_signal};
-use crate::world::{blocked, program_handlers, stop_signal};
+use crate::world::{blocked, stop_signal};
 
 macro_rules! real {
     ($($name:ident: fn($($type:ty),*) -> $result:ty;)*) => {

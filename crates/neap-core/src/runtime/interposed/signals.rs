@@ -16,9 +16,10 @@
 use core::ffi::c_int;
 use core::ptr::{from_ref, null};
 
+use crate::runtime::interposed::program_handlers;
 use crate::sys::protection::fault;
 use crate::sys::signal;
-use crate::world::{program_handlers, stop_signal};
+use crate::world::stop_signal;
 
 /// As sigaction(2); what the program wants done is kept beside a handler of our own, where there is
 /// one, and a handler of the program's does not block the stop signal.

@@ -17,9 +17,9 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use super::{blocked, current};
 use crate::sync::function::function_at;
 use crate::sys::signal::Handler;
+use crate::world::{blocked, current};
 
 /// Handlers at most; programs have few. As many as the assembly below makes stubs.
 const MOST: usize = 256;
