@@ -97,22 +97,36 @@ static inline size_t bench_bytes_argument(int argc, char **argv, int index, cons
     return (size_t)value << shift;
 }
 
-/* A line of /proc/self/status in KiB (`VmRSS:`, `VmHWM:`), or 0 when the kernel does not tell. */
-static inline long bench_status_kib(const char *key)
+/* A line of `path` in KiB, or 0 when the kernel does not tell. */
+static inline long bench_kib_of(const char *path, const char *key)
 {
     /* A buffer of our own: stdio would allocate one in the middle of what is measured. */
-    static char buffer[1024];
+    static _Thread_local char buffer[1024];
     long kib = 0;
     char line[256];
-    FILE *status = fopen("/proc/self/status", "r");
-    if (status == NULL)
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
         return 0;
-    setvbuf(status, buffer, _IOFBF, sizeof buffer);
-    while (fgets(line, sizeof line, status) != NULL)
+    setvbuf(file, buffer, _IOFBF, sizeof buffer);
+    while (fgets(line, sizeof line, file) != NULL)
         if (strncmp(line, key, strlen(key)) == 0)
             kib = strtol(line + strlen(key), NULL, 10);
-    fclose(status);
+    fclose(file);
     return kib;
+}
+
+/* The same of /proc/self/status (`VmRSS:`, `VmHWM:`). */
+static inline long bench_status_kib(const char *key)
+{
+    return bench_kib_of("/proc/self/status", key);
+}
+
+/* Processor time of all threads so far, in seconds. */
+static inline double bench_processor_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 #endif

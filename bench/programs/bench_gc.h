@@ -19,12 +19,15 @@ static uint64_t bench_stop_began;   /* nanoseconds; 0 = the world runs */
 static uint64_t bench_stop_longest; /* nanoseconds */
 static uint64_t bench_stop_total;   /* nanoseconds */
 static uint64_t bench_stop_count;
+static uint64_t bench_stops_begun;
+static uint64_t bench_measured_count, bench_measured_longest; /* since bench_measure_stops */
 static bool bench_stops_known;      /* the library reports events */
 
 static void GC_CALLBACK bench_on_event(GC_EventType event)
 {
     if (event == GC_EVENT_PRE_STOP_WORLD) {
         bench_stop_began = bench_nanoseconds();
+        bench_stops_begun++;
     } else if (event == GC_EVENT_POST_START_WORLD && bench_stop_began != 0) {
         uint64_t lasted = bench_nanoseconds() - bench_stop_began;
         bench_stop_began = 0;
@@ -32,7 +35,25 @@ static void GC_CALLBACK bench_on_event(GC_EventType event)
         bench_stop_total += lasted;
         if (lasted > bench_stop_longest)
             bench_stop_longest = lasted;
+        bench_measured_count++;
+        if (lasted > bench_measured_longest)
+            bench_measured_longest = lasted;
     }
+}
+
+/* Stops are measured from here on, those before are not; the fields that all programs print count
+   from the start. */
+static inline void bench_measure_stops(void)
+{
+    bench_measured_count = bench_measured_longest = 0;
+}
+
+/* The stops since, fields of the program's line. Called before anything else collects. */
+static inline void bench_print_measured_stops(void)
+{
+    if (bench_stops_known)
+        printf(", \"measured_stops\": %" PRIu64 ", \"measured_longest_stop_ms\": %.3f",
+            bench_measured_count, (double)bench_measured_longest * 1e-6);
 }
 
 /* Starts the collector and, where the library has the call, the counting of stops. Main thread,
@@ -69,6 +90,18 @@ static inline void *bench_gc_allocate_leaf(size_t bytes)
         exit(1);
     }
     return object;
+}
+
+/* Garbage: so many objects in a chain, dropped at once. */
+static inline void bench_gc_garbage(int objects, size_t bytes)
+{
+    void **chain = NULL;
+    for (; objects > 0; objects--) {
+        void **link = bench_gc_allocate(bytes);
+        *link = chain;
+        chain = link;
+    }
+    bench_keep(chain);
 }
 
 /* Prints the last fields of the JSON line, which say what the collector did and which library it

@@ -20,8 +20,8 @@ static void *deep(void *unused)
     struct entry **table = alloca(bytes);
     memset(table, 0, bytes);
     size_t entries = bytes / sizeof *table;
-    status = large_roots_run("deep-stack", table, entries, entries < LIVELY ? entries : LIVELY,
-        seconds, rate);
+    struct large_roots roots = {table, entries, entries < LIVELY ? entries : LIVELY, 8};
+    status = large_roots_run("deep-stack", &roots, seconds, rate);
     return NULL;
 }
 

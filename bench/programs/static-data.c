@@ -13,5 +13,6 @@ int main(int argc, char **argv)
     long rate = bench_argument(argc, argv, 2, "RATE", 50000, 1, 10000000);
     bench_gc_start();
     size_t entries = sizeof table / sizeof *table;
-    return large_roots_run("static-data", table, entries, entries, seconds, rate);
+    struct large_roots roots = {table, entries, entries, 8};
+    return large_roots_run("static-data", &roots, seconds, rate);
 }

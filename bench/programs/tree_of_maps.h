@@ -1,10 +1,10 @@
-/* tree_of_maps.h: the live data of live.c and pauses.c: a tree whose inner nodes and leaves are
- * hash maps of 64 entries, all small objects.
+/* tree_of_maps.h: the live data of live.c, pauses.c and programs in cliffs: a tree whose inner
+ * nodes and leaves are hash maps of 64 entries, all small objects.
  *
  * An entry of a leaf map holds a value, a value holds a note (a short text, without pointers): per
  * key 32 + 32 + 24 bytes and its part of the map. Keys are 0, 1, 2, …; the digits of a key to the
  * base 64 are the way from the root to its entry. Invariant: the value found under a key carries
- * that key, the note's text is made from key and version. One thread only. */
+ * that key, the note's text is made from key and version. One thread for each tree. */
 #ifndef NEAP_BENCH_TREE_OF_MAPS_H
 #define NEAP_BENCH_TREE_OF_MAPS_H
 
@@ -117,27 +117,38 @@ static inline struct entry *tree_find(struct tree *tree, uint64_t key)
     return entry;
 }
 
-/* Fills the tree until `bytes` have been requested for what it holds. */
-static inline void tree_build(struct tree *tree, size_t bytes)
+/* An empty tree that can grow to `bytes`. */
+static inline void tree_start(struct tree *tree, size_t bytes)
 {
     /* A key costs at least 88 bytes, which bounds the number of levels needed. */
     tree->levels = 1;
     while ((bytes / 88) >> (MAP_DIGIT_BITS * tree->levels) != 0)
         tree->levels++;
     tree->root = tree_make_map(tree);
-    while (tree->bytes < bytes) {
-        uint64_t key = tree->keys++;
-        struct map *map = tree->root;
-        for (unsigned level = tree->levels; --level > 0;) {
-            struct entry *entry = tree_entry(tree, map, tree_digit(key, level));
-            if (entry->content == NULL)
-                entry->content = tree_make_map(tree);
-            map = entry->content;
-        }
-        struct entry *entry = tree_entry(tree, map, tree_digit(key, 0));
-        entry->content = tree_make_value(key, 0);
-        tree->bytes += sizeof(struct value) + NOTE_BYTES;
+}
+
+/* Adds the next key. */
+static inline void tree_add(struct tree *tree)
+{
+    uint64_t key = tree->keys++;
+    struct map *map = tree->root;
+    for (unsigned level = tree->levels; --level > 0;) {
+        struct entry *entry = tree_entry(tree, map, tree_digit(key, level));
+        if (entry->content == NULL)
+            entry->content = tree_make_map(tree);
+        map = entry->content;
     }
+    struct entry *entry = tree_entry(tree, map, tree_digit(key, 0));
+    entry->content = tree_make_value(key, 0);
+    tree->bytes += sizeof(struct value) + NOTE_BYTES;
+}
+
+/* Fills the tree until `bytes` have been requested for what it holds. */
+static inline void tree_build(struct tree *tree, size_t bytes)
+{
+    tree_start(tree, bytes);
+    while (tree->bytes < bytes)
+        tree_add(tree);
 }
 
 /* Looks up a random key and puts a new value in the old one's place; false when what was found is

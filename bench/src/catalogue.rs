@@ -3,6 +3,7 @@
 //! Pure: builds data from a size (`full` or `quick`) and the list of client cases. Called by
 //! `main`.
 
+mod cliffs;
 mod finalizers;
 mod handles;
 mod limits;
@@ -66,12 +67,14 @@ pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
     );
     let (size, millions) = if quick { ("32M", "1") } else { ("200M", "5") };
     all.extend(huge_pages(size, seconds, millions));
+    all.extend(cliffs::experiments(quick));
     all
 }
 
 /// What is run only when it is asked for.
 fn is_long(name: &str) -> bool {
-    name == "pauses-4g" || name.starts_with("watches-") || name.starts_with("finalizers-")
+    let beginnings = ["watches-", "finalizers-", "cliffs-"];
+    name == "pauses-4g" || beginnings.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// The experiments of `all` that `names` ask for: each is a whole name or its beginning up to a

@@ -218,9 +218,14 @@ fn sample(contestant: &Contestant, outcome: &Outcome) -> Sample {
                 sample.insert(name.to_owned(), *value);
             }
         }
+        if let Some((seen, told)) = sample.get("longest_in_stop_ms").zip(own.get("pauses_ms.max")) {
+            sample.insert("untold_stop_ms".to_owned(), (seen - told).max(0.0));
+        }
         sample.extend(own.into_iter().map(|(name, value)| (format!("summary.{name}"), value)));
     }
     sample.insert("wall_seconds".to_owned(), outcome.wall_seconds);
+    let processor_seconds = outcome.user_seconds + outcome.system_seconds;
+    sample.insert("processor_seconds".to_owned(), processor_seconds);
     sample.insert("user_seconds".to_owned(), outcome.user_seconds);
     sample.insert("system_seconds".to_owned(), outcome.system_seconds);
     sample.insert("peak_mb".to_owned(), outcome.peak_mb);

@@ -110,6 +110,23 @@ pub enum Metric {
     FinalizedPerMs,
     /// Objects constructed and not finalized, at most, in millions.
     MostInFlightMillions,
+    /// Processor time of the whole program, the kernel's on its behalf included.
+    ProcessorSeconds,
+    /// What 999 of 1000 operations of a program in `bench/cliffs` took from when they were due.
+    ResponseP999Us,
+    /// Minimum mutator utilisation of 5 ms, as the program sees it.
+    Utilisation5Ms,
+    /// What threads spent in the collector beside stops, by the library's own summary.
+    AssistsMs,
+    /// Processor time of building what is live.
+    FillProcessorSeconds,
+    /// The longest that adding one thing took then.
+    FillMaxUs,
+    /// The time of a call of `GC_gcollect`, with no other thread.
+    CollectMs,
+    /// By how much the longest step of the program's clock that a stop touched is longer than the
+    /// longest stop of the library's summary.
+    UntoldStopMs,
 }
 
 impl Metric {
@@ -134,24 +151,38 @@ impl Metric {
             Self::AddedStopsMs => "added_stops_ms",
             Self::FinalizedPerMs => "finalized_per_ms",
             Self::MostInFlightMillions => "most_in_flight_millions",
+            Self::ProcessorSeconds => "processor_seconds",
+            Self::ResponseP999Us => "response_us.p999",
+            Self::Utilisation5Ms => "mmu.5",
+            Self::AssistsMs => "summary.assists_ms",
+            Self::FillProcessorSeconds => "fill_processor_seconds",
+            Self::FillMaxUs => "fill_us.max",
+            Self::CollectMs => "collect_ms",
+            Self::UntoldStopMs => "untold_stop_ms",
         }
     }
 
     /// Its unit.
     pub fn unit(self) -> &'static str {
         match self {
-            Self::WallSeconds => "s",
+            Self::WallSeconds | Self::ProcessorSeconds | Self::FillProcessorSeconds => "s",
             Self::PeakMb | Self::PeakRssMb | Self::ResidentMb => "MB",
             Self::LongestPauseMs
             | Self::StopP99Ms
             | Self::AddedStopsMs
             | Self::MeasuredStopMs
+            | Self::AssistsMs
+            | Self::CollectMs
+            | Self::UntoldStopMs
             | Self::ToldAfterMs => "ms",
             Self::NsPerObject => "ns",
             Self::MillionsPerSecond => "M/s",
-            Self::OperationMaxUs | Self::UnhinderedMaxUs => "µs",
+            Self::OperationMaxUs
+            | Self::UnhinderedMaxUs
+            | Self::ResponseP999Us
+            | Self::FillMaxUs => "µs",
             Self::OperationsPerSecond => "1/s",
-            Self::WastedPart => "",
+            Self::WastedPart | Self::Utilisation5Ms => "",
             Self::WastedMb => "MB (10^6)",
             Self::FinalizedPerMs => "1/ms",
             Self::MostInFlightMillions => "10^6",
@@ -169,6 +200,8 @@ pub enum Bar {
     AtLeast(f64),
     /// Our own value in its unit, at most, whatever a peer needs.
     ValueAtMost(f64),
+    /// Our own value in its unit, at least.
+    ValueAtLeast(f64),
 }
 
 impl Bar {
@@ -178,6 +211,7 @@ impl Bar {
             Self::AtMost(bar) => ratio.map(|ratio| ratio <= bar),
             Self::AtLeast(bar) => ratio.map(|ratio| ratio >= bar),
             Self::ValueAtMost(bar) => Some(ours <= bar),
+            Self::ValueAtLeast(bar) => Some(ours >= bar),
         }
     }
 }
@@ -238,6 +272,8 @@ mod tests {
             (Bar::AtLeast(1.8), 3.0, Some(1.7), Some(false)),
             (Bar::ValueAtMost(16.0), 15.9, None, Some(true)),
             (Bar::ValueAtMost(16.0), 16.1, Some(0.1), Some(false)),
+            (Bar::ValueAtLeast(0.5), 0.6, None, Some(true)),
+            (Bar::ValueAtLeast(0.5), 0.4, Some(2.0), Some(false)),
         ];
         for (bar, ours, ratio, met) in table {
             assert_eq!(bar.is_met(ours, ratio), met, "{bar:?} {ours} {ratio:?}");

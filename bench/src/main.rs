@@ -3,14 +3,16 @@
 //!
 //! The way of a figure: `catalogue` says what is measured (in the terms of `experiment`), `needs`
 //! builds programs and finds peers, `contest` runs contestants in turn through `process`, `report`
-//! draws rows with `statistics`, `record` keeps them, `table` prints them. One thread, because
-//! anything else we did would be measured too. `suite` is a command of its own, for programs in D.
-//! `make bench` calls it; docs/benchmarks.md explains the method.
+//! draws rows with `statistics`, `record` keeps them, `table` prints them and `curves` draws what
+//! programs saw of themselves. One thread, because anything else we did would be measured too.
+//! `suite` is a command of its own, for programs in D. `make bench` calls it; docs/benchmarks.md
+//! explains the method.
 
 #![deny(unsafe_code)]
 
 mod catalogue;
 mod contest;
+mod curves;
 mod experiment;
 mod grid;
 mod machine;
@@ -61,6 +63,9 @@ struct Arguments {
     /// Put all results of the day into docs/benchmarks.md too
     #[arg(long, conflicts_with_all = ["quick", "library"])]
     update_docs: bool,
+    /// Draw the curves of minimum mutator utilisation, where programs tell it, into FILE, as SVG
+    #[arg(long, value_name = "FILE")]
+    curves: Option<PathBuf>,
     /// Run nothing; print the results in FILE
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "runs", "quick", "list", "install"])]
     from: Option<PathBuf>,
@@ -127,6 +132,9 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     // The record may hold more, from earlier today; what was asked for now is shown now.
     let mut shown = record;
     shown.experiments.retain(|experiment| names.contains(&experiment.name));
+    if let Some(path) = &arguments.curves {
+        curves::draw(&shown, path)?;
+    }
     print!("{}", if arguments.markdown { table::markdown(&shown) } else { table::plain(&shown) });
     Ok(shown
         .experiments

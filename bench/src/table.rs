@@ -196,7 +196,8 @@ pub fn bar_text(bar: Bar, metric: Metric) -> String {
     match bar {
         Bar::AtMost(bar) => format!("≤ {bar}"),
         Bar::AtLeast(bar) => format!("≥ {bar}"),
-        Bar::ValueAtMost(bar) => format!("≤ {bar} {}", metric.unit()),
+        Bar::ValueAtMost(bar) => format!("≤ {bar} {}", metric.unit()).trim_end().to_owned(),
+        Bar::ValueAtLeast(bar) => format!("≥ {bar} {}", metric.unit()).trim_end().to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 #define GC_DEBUG
 #include "check.h"
 #include <gc/gc_mark.h>
+#include <pthread.h>
 
 static int finalized;
 static void *expected_data = &finalized;
@@ -32,6 +33,56 @@ static void overrun(void)
     char *volatile object = GC_MALLOC(24);
     memset(object, 'x', 25 + 7);
     GC_FREE(object);
+}
+
+/* Overrun, alive and never freed: one object that is kept and one that is not. */
+static char *volatile overrun_object;
+static APART void overrun_two(void)
+{
+    char *volatile dead = GC_MALLOC_ATOMIC(24);
+    memset(dead, 'x', 25 + 7);
+    dead = NULL;
+    overrun_object = GC_MALLOC(24);
+    memset(overrun_object, 'x', 25 + 7);
+}
+
+static int occurrences(const char *text, const char *what)
+{
+    int count = 0;
+    while ((text = strstr(text, what)) != NULL) {
+        text++;
+        count++;
+    }
+    return count;
+}
+
+/* Nobody overruns anything: collections must not say so, wherever they meet an allocation. */
+static volatile int over;
+static void *churn(void *argument)
+{
+    for (size_t size = 1; !over; size = size % 200 + 1) {
+        char *object = size % 2 ? GC_MALLOC(size) : GC_MALLOC_ATOMIC(size);
+        memset(object, 'x', size);
+        if (size % 3 == 0)
+            object = GC_REALLOC(object, size + 50);
+        if (size % 5 == 0)
+            GC_FREE(object);
+    }
+    return argument;
+}
+
+static void innocent(void)
+{
+    pthread_t threads[3];
+    for (int index = 0; index < 3; index++)
+        CHECK_EQUAL(pthread_create(&threads[index], NULL, churn, NULL), 0);
+    for (int round = 0; round < 100; round++) {
+        usleep(1000);
+        GC_gcollect();
+    }
+    over = 1;
+    for (int index = 0; index < 3; index++)
+        CHECK_EQUAL(pthread_join(threads[index], NULL), 0);
 }
 
 int main(void)
@@ -65,6 +116,13 @@ int main(void)
 
     const char *report = capture(2, overrun);
     CHECK(strstr(report, "debugging.c") != NULL);
+    fprintf(stderr, "%s", failures ? report : "");
+
+    CHECK_EQUAL(strlen(capture(2, innocent)), 0);
+    overrun_two();
+    report = capture(2, GC_gcollect);
+    /* libgc leaves out what is dead. */
+    CHECK_EQUAL(occurrences(report, "debugging.c"), on_neap() ? 2 : 1);
     fprintf(stderr, "%s", failures ? report : "");
     return finish();
 }

@@ -31,9 +31,124 @@ static void leak_and_collect(void)
     GC_gcollect();
 }
 
+/* Exported, and declared in no public header. */
+void GC_printf(const char *, ...);
+void GC_err_printf(const char *, ...);
+void GC_log_printf(const char *, ...);
+
+static char log_name[] = "/tmp/environment-XXXXXX";
+
+/* What the log file has by now. */
+static const char *logged(void)
+{
+    static char text[60001];
+    FILE *file = fopen(getenv("GC_LOG_FILE"), "r");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    text[length] = 0;
+    if (file)
+        fclose(file);
+    return text;
+}
+
+static void print_all(void)
+{
+    GC_printf("to output\n");
+    GC_err_printf("to errors\n");
+    GC_log_printf("to the log\n");
+    GC_gcollect();
+}
+
+static void logs(const char *what)
+{
+    GC_INIT();
+    const char *output = capture(1, print_all);
+    if (!strcmp(what, "log")) {
+        CHECK_EQUAL(strlen(output), 0);
+        CHECK(strstr(logged(), "to output") && strstr(logged(), "to errors"));
+    } else {
+        CHECK(strstr(output, "to output") != NULL);
+        CHECK(!strstr(logged(), "to output") && !strstr(logged(), "to errors"));
+    }
+    CHECK(strstr(logged(), "to the log") != NULL);
+    CHECK(strlen(logged()) > 60); /* of the collection */
+    if (getenv("BDW_ON_NEAP"))
+        CHECK_EQUAL(strlen(capture(2, GC_gcollect)), 0);
+}
+
+static void *volatile kept __attribute__((used));
+
+/* Makes 30 MB live and 100 MB of garbage beside it; Neap then tells of each collection. */
+static void work(void)
+{
+    for (int index = 0; index < 30 << 14; index++) {
+        void **cell = GC_malloc(64);
+        *cell = kept;
+        kept = cell;
+    }
+    garbage(100 << 20);
+    GC_gcollect();
+}
+
+/* Collections of young objects alone. */
+static void partial(const char *what)
+{
+    GC_INIT();
+    const char *report = capture(2, work);
+    CHECK(strstr(report, "kind=") != NULL);
+    if (!GC_is_incremental_mode())
+        return; /* the system does not let us watch */
+    CHECK_EQUAL(strstr(report, "kind=minor") != NULL, !strcmp(what, "partial"));
+}
+
+static void incremental(const char *what)
+{
+    GC_INIT();
+    const char *report = capture(2, work);
+    if (!strcmp(what, "unlimited")) {
+        CHECK(strstr(report, "kind=fork") != NULL);
+    } else {
+        /* A stop of five seconds is allowed. */
+        CHECK(strstr(report, "kind=full") && !strstr(report, "kind=fork"));
+    }
+}
+
 static int look(const char *what)
 {
-    if (!strcmp(what, "initial")) {
+    if (!strcmp(what, "log") || !strcmp(what, "log alone")) {
+        logs(what);
+    } else if (!strcmp(what, "abort")) {
+        GC_INIT();
+        leak_and_collect();
+        leak_and_collect();
+        _exit(0); /* not reached */
+    } else if (!strcmp(what, "exit")) {
+        GC_INIT();
+        leak();
+        clear_stack();
+        CHECK_EQUAL(GC_get_find_leak(), 1);
+    } else if (!strcmp(what, "enabled")) {
+        GC_INIT();
+        CHECK(GC_is_incremental_mode());
+    } else if (!strcmp(what, "enabling")) {
+        GC_INIT();
+        CHECK(!GC_is_incremental_mode());
+        GC_enable_incremental();
+        CHECK(GC_is_incremental_mode());
+        CHECK_EQUAL(GC_incremental_protection_needs() & GC_PROTECTS_STACK, 0);
+        GC_start_incremental_collection();
+    } else if (!strcmp(what, "disabled")) {
+        GC_INIT();
+        GC_enable_incremental();
+        CHECK(!GC_is_incremental_mode());
+    } else if (!strcmp(what, "target")) {
+        GC_INIT();
+        CHECK_EQUAL(GC_get_time_limit(), 5000);
+        CHECK_EQUAL(GC_get_full_freq(), 3);
+    } else if (!strcmp(what, "unlimited") || !strcmp(what, "limited")) {
+        incremental(what);
+    } else if (!strcmp(what, "partial") || !strcmp(what, "all full")) {
+        partial(what);
+    } else if (!strcmp(what, "initial")) {
         GC_INIT();
         /* Neap counts pages that were never touched as unmapped. */
         CHECK(GC_get_heap_size() + GC_get_unmapped_bytes() >= 24 << 20);
@@ -87,6 +202,63 @@ static int look(const char *what)
     return finish();
 }
 
+/* The same with up to three variables; what it ends with and what it says on standard error. */
+static const char *said(char *what, char *first, char *second, char *third, int expected)
+{
+    static char text[60001];
+    char *arguments[] = {what, what, NULL}, *variables[] = {first, second, third};
+    FILE *file = tmpfile();
+    pid_t child = fork();
+    if (child == 0) {
+        for (int index = 0; index < 3 && variables[index]; index++)
+            putenv(variables[index]);
+        dup2(fileno(file), 2);
+        execv("/proc/self/exe", arguments);
+        _exit(99);
+    }
+    int status = -1;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    ssize_t length = pread(fileno(file), text, sizeof text - 1, 0);
+    text[length > 0 ? length : 0] = 0;
+    fclose(file);
+    if (status != expected)
+        fprintf(stderr, "failed: %s with %s: %s\n", what, first, text);
+    CHECK_EQUAL(status, expected);
+    return text;
+}
+
+/* The log, leaks, and the incremental mode. */
+static void more(void)
+{
+    char file[64];
+    close(mkstemp(log_name));
+    snprintf(file, sizeof file, "GC_LOG_FILE=%s", log_name);
+    said("log", file, "GC_PRINT_STATS=1", NULL, 0);
+    truncate(log_name, 0);
+    said("log alone", file, "GC_PRINT_STATS=1", "GC_ONLY_LOG_TO_FILE=1", 0);
+    unlink(log_name);
+    CHECK(strstr(said("abort", "GC_FIND_LEAK=1", "GC_ABORT_ON_LEAK=1", NULL, 6), "environment.c"));
+    CHECK(strstr(said("exit", "GC_FIND_LEAK=1", NULL, NULL, 0), "environment.c"));
+    said("target", "GC_PAUSE_TIME_TARGET=5000", "GC_FULL_FREQUENCY=3", NULL, 0);
+    setenv("NEAP_WATCH", "fork", 1);
+    said("enabled", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
+    said("enabling", NULL, NULL, NULL, 0);
+    said("disabled", "GC_DISABLE_INCREMENTAL=1", NULL, NULL, 0);
+    if (on_neap()) {
+        unsetenv("NEAP_MAX_PAUSE"); /* the user's word would stand */
+        setenv("NEAP_LOG", "cycles", 1);
+        said("unlimited", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
+        said("limited", "GC_ENABLE_INCREMENTAL=1", "GC_PAUSE_TIME_TARGET=5000", NULL, 0);
+        said("unlimited", "GC_PAUSE_TIME_TARGET=5000", NULL, NULL, 0); /* the mode is off */
+        setenv("NEAP_WATCH", "pagemap", 1);
+        said("partial", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
+        said("all full", "GC_ENABLE_INCREMENTAL=1", "GC_FULL_FREQUENCY=0", NULL, 0);
+        unsetenv("NEAP_LOG");
+        setenv("NEAP_WATCH", "none", 1);
+        said("disabled", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
+    }
+}
+
 static void run(char *self, char *what, char *variable)
 {
     char *arguments[] = {self, what, NULL};
@@ -119,5 +291,6 @@ int main(int count, char **arguments)
     run(arguments[0], "statistics", "GC_PRINT_STATS=1");
     run(arguments[0], "regularly", "GC_DUMP_REGULARLY=1");
     run(arguments[0], "unmap", "GC_FORCE_UNMAP_ON_GCOLLECT=1");
+    more();
     return finish();
 }

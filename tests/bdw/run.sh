@@ -66,13 +66,21 @@ both() {
 }
 
 for source in alloc past_end finalizers disclaim links kinds typed roots collect debugging \
-    runtimes threads stacks fork signals environment; do
+    runtimes threads stacks fork signals environment pacing suspension; do
     wanted $source || continue
     if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"
     else
         report 1 "$source: compile"
     fi
+done
+
+for source in pacing suspension; do
+    wanted $source && [ -e "$work/$source" ] || continue
+    for watch in none fork mprotect snapshot; do
+        result "$source on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
+            LD_LIBRARY_PATH="$work/lib" "$work/$source"
+    done
 done
 
 if wanted small_stacks; then
@@ -263,7 +271,10 @@ fi
 
 if wanted symbols; then
     list=crates/neap-bdw/symbols.txt
-    diff <(grep -v '^#' "$list") <(exported "$library") >"$out/output"
+    # shellcheck disable=SC2016 # awk's own variables
+    diff <(awk '$1 == "libc" { $1 = "function" }
+        /^(function|data) / { sub(/:$/, "", $2); print $1, $2 }' "$list" | LC_ALL=C sort -k2) \
+        <(exported "$library") >"$out/output"
     report $? "symbols are those of symbols.txt"
     # Everything that Debian's library has, but for what symbols.txt says it leaves out.
     theirs=$(ldconfig -p | awk '/libgc\.so\.1 / { print $NF; exit }')
@@ -276,6 +287,16 @@ if wanted symbols; then
         report $? "symbols of libgc are all there"
     else
         skip "symbols of libgc are all there" "libgc1 is not installed"
+    fi
+    # Every environment variable that libgc reads has a line.
+    names='FIND|PRINT|DUMP|LOG|ONLY|DONT|INITIAL|MAXIMUM|MARKERS|NPROCS|FREE|FULL|PAUSE|ENABLE|DISABLE'
+    names=$names'|FORCE|UNMAP|USE|TRACE|RETRY|ABORT|LOOP|IGNORE|LARGE|NO_|ALL'
+    if [ -n "$theirs" ]; then
+        LC_ALL=C grep -aoE 'GC_[A-Z_]{4,}' "$theirs" | grep -E "^GC_($names)" | LC_ALL=C sort -u |
+            comm -23 - <(awk '$1 == "environment" { sub(/:$/, "", $2); print $2 }' "$list" |
+                LC_ALL=C sort) >"$out/output"
+        [ ! -s "$out/output" ]
+        report $? "environment variables of libgc are all there"
     fi
     result "soname is libgc.so.1" has_soname
 fi

@@ -14,6 +14,8 @@ struct object {
 };
 
 static struct object **slots;
+/* What number each slot's object has: whoever got its memory has another. */
+static uint64_t numbers[SLOTS];
 static long calls;
 
 static uint64_t check_of(uint64_t number)
@@ -62,9 +64,12 @@ int main(void)
     do {
         for (int turn = 0; turn < 1000; turn++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
-            struct object **slot = &slots[(random >> 33) % SLOTS];
-            wrong += *slot != NULL && (*slot)->check != check_of((*slot)->number);
-            *slot = make(++number);
+            int index = (random >> 33) % SLOTS;
+            struct object *object = slots[index];
+            wrong += object != NULL
+                && (object->number != numbers[index] || object->check != check_of(object->number));
+            slots[index] = make(++number);
+            numbers[index] = number;
             /* Garbage, so that there are cycles, and so that a cell that was taken back is used
                again. */
             for (int garbage = 0; garbage < 4; garbage++)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Tests of the workloads: each, small, on neap.h and on the libgc ABI with Neap's library,
-# conservative and typed; each checks its own result. And that `replay` makes exactly the requests
-# of its pattern file, by its own count and the library's. Usage: tests/workloads/run.sh. PREFIX=DIR
+# conservative and typed; each checks its own result. The programs of bench/cliffs likewise, and
+# that what they measure with counts right. And that `replay` makes exactly the requests of its
+# pattern file, by its own count and the library's. Usage: tests/workloads/run.sh. PREFIX=DIR
 # tests another installation. Called by tools/test.sh.
 # shellcheck disable=SC2317 # functions are called by bash -c
 . "$(dirname "$0")/../lib.sh"
@@ -10,7 +11,7 @@ begin workloads
 unset NEAP_MAX_PAUSE NEAP_MIN_TRIGGER
 mkdir -p "$out/lib"
 
-result "they build" make --no-print-directory -C bench workloads "OUT=$out" "PREFIX=$prefix" || exit 1
+result "they build" make --no-print-directory -C bench workloads cliffs "OUT=$out" "PREFIX=$prefix" || exit 1
 
 for mode in conservative typed; do
     for check in 0 3; do
@@ -25,6 +26,18 @@ for mode in conservative typed; do
 done
 result "mcore" "$out/mcore-neap" 4 79
 result "mcore, libgc ABI" env LD_LIBRARY_PATH="$prefix/lib/neap" "$out/mcore" 4 79
+
+for arguments in "heap 16M 2 20000 1" "collect 16M" "roots registered 4M 20000 1" "roots array 4M 20000 1" \
+    "links short 20000 20000 1" "links long 20000 20000 1" "links churning 20000 20000 1" \
+    "threads 20 sem_wait 20000 1" "threads 20 read 20000 1" "threads 20 futex 20000 1" \
+    "sizes 8M 20000" "writer 8M 50 20000 1" "growing-stack 2M 10000 1" \
+    "typed gcj 14 20000 1" "typed object 14 20000 1" "typed procedure 14 20000 1"; do
+    # shellcheck disable=SC2086 # several words
+    result "cliffs: $arguments" env LD_LIBRARY_PATH="$prefix/lib/neap" "$out"/cliffs-$arguments
+done
+result "what measures them builds" cc -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 \
+    -o "$out/utilisation" tests/workloads/utilisation.c
+result "utilisation and percentiles against slow counts" "$out/utilisation"
 
 # What the library counts is what the pattern file says: replay checks its own count, this one the
 # library's, less the few objects that are replay's own.

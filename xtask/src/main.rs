@@ -6,6 +6,7 @@
 //! under `docs/`. Run by people, by `tools/test.sh` and by nothing else; single-threaded but for
 //! `rust-tests`.
 
+mod boehm;
 mod code_index;
 mod document;
 mod events;
@@ -60,6 +61,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write docs/boehm-interface.md from the drop-in's list of symbols and its tests.
+    Boehm {
+        /// Only say whether it is up to date.
+        #[arg(long)]
+        check: bool,
+    },
     /// Write docs/code-index.md from the opening lines of the source files.
     CodeIndex {
         /// Only say whether it is up to date.
@@ -87,7 +94,7 @@ enum Command {
 type Check = fn(&Tree) -> Outcome;
 
 /// The checks of `ci`, in the order in which they are reported.
-const CHECKS: [(&str, Check); 10] = [
+const CHECKS: [(&str, Check); 11] = [
     ("layers", layers::check),
     ("size", size::check),
     ("tags", tags::check),
@@ -97,6 +104,7 @@ const CHECKS: [(&str, Check); 10] = [
     ("events", events::check),
     ("ranks", ranks::check),
     ("picture", picture::check),
+    ("boehm", boehm::check),
     ("code-index", code_index::check),
 ];
 
@@ -116,6 +124,8 @@ fn main() -> ExitCode {
         Command::Options { check: false } => report(options::write(&tree)),
         Command::Events { check: true } => report(events::check(&tree)),
         Command::Events { check: false } => report(events::write(&tree)),
+        Command::Boehm { check: true } => report(boehm::check(&tree)),
+        Command::Boehm { check: false } => report(boehm::write(&tree)),
         Command::Ranks { check: true } => report(ranks::check(&tree)),
         Command::Ranks { check: false } => report(ranks::write(&tree)),
         Command::Picture { check: true } => report(picture::check(&tree)),

@@ -90,7 +90,7 @@ pub fn experiments(quick: bool, seconds: &str) -> [Experiment; 3] {
 
 /// The same program in languages with collectors of their own, which know every pointer and may
 /// have barriers.
-fn other_languages(arguments: &[&str]) -> Vec<Contestant> {
+pub(super) fn other_languages(arguments: &[&str]) -> Vec<Contestant> {
     let one = |label: &str, library, program: &str, first: &[&str], last: &[&str]| {
         contestant(label, library, program, &[first, arguments, last].concat())
     };

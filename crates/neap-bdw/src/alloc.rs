@@ -6,6 +6,7 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
+use crate::collections::freed;
 use crate::core_api::{self as api, FreeError, Kind, functions::AtomicFunction};
 use crate::failure::die;
 use crate::kinds::disclaim;
@@ -26,13 +27,13 @@ pub extern "C" fn GC_malloc_atomic(bytes: usize) -> *mut c_void {
 /// Zeroed memory that lives until `GC_free` and is scanned.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_uncollectable(bytes: usize) -> *mut c_void {
-    api::allocate(bytes, Kind::Uncollectable).cast()
+    freed::note_uncollectable(api::allocate(bytes, Kind::Uncollectable).cast())
 }
 
 /// Memory that lives until `GC_free` and is not scanned.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_atomic_uncollectable(bytes: usize) -> *mut c_void {
-    api::allocate(bytes, Kind::UncollectableLeaf).cast()
+    freed::note_uncollectable(api::allocate(bytes, Kind::UncollectableLeaf).cast())
 }
 
 /// The promise that a pointer to the beginning is kept is not needed here: all interior pointers
@@ -154,10 +155,13 @@ pub extern "C" fn GC_free(object: *mut c_void) {
         return;
     }
     disclaim::forget(object);
+    let uncollectable = freed::uncollectable_bytes(object);
     // SAFETY: gc.h asks that nobody uses the object afterwards; the core refuses what is no object.
-    if let Err(error) = unsafe { api::free(object.cast()) } {
-        die_of_pointer("GC_free", object, error);
+    match unsafe { api::free(object.cast()) } {
+        Ok(bytes) => freed::note(bytes),
+        Err(error) => die_of_pointer("GC_free", object, error),
     }
+    freed::forget_uncollectable(uncollectable);
 }
 
 /// Why `object` is not an object that may be resized, if it is not.
@@ -183,8 +187,13 @@ pub extern "C" fn GC_realloc(object: *mut c_void, bytes: usize) -> *mut c_void {
         die_of_pointer("GC_realloc", object, error);
     }
     let asked_for = disclaim::forget(object);
+    let uncollectable = freed::uncollectable_bytes(object);
     // SAFETY: it is an object's start, and gc.h says that the old address is dead now.
     let resized: *mut c_void = unsafe { api::reallocate(object.cast(), bytes) }.cast();
+    if uncollectable != 0 && !resized.is_null() {
+        freed::note_uncollectable(resized);
+        freed::forget_uncollectable(uncollectable);
+    }
     if let Some(kind) = asked_for {
         disclaim::watch_object(if resized.is_null() { object } else { resized }, kind);
     }

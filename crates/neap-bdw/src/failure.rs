@@ -6,8 +6,10 @@
 
 use core::ffi::c_char;
 use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::core_api::functions::AtomicFunction;
+use crate::debugging::output::{self, Stream};
 use crate::settings::variables::{callback_accessors, variables};
 
 /// A message on the stack: long enough for all of ours, cut off beyond; always ends in NUL.
@@ -43,20 +45,6 @@ impl Write for Message {
     }
 }
 
-/// Writes all of it, as far as the descriptor takes it.
-pub fn write_all(descriptor: i32, mut bytes: &[u8]) {
-    while !bytes.is_empty() {
-        // By the system call itself: libc's function of this name may be one that we stand before.
-        // SAFETY: the slice is readable.
-        let written =
-            unsafe { libc::syscall(libc::SYS_write, descriptor, bytes.as_ptr(), bytes.len()) };
-        if written <= 0 {
-            return;
-        }
-        bytes = &bytes[written as usize..];
-    }
-}
-
 type AbortFunction = extern "C" fn(*const c_char);
 
 variables! {
@@ -67,11 +55,18 @@ callback_accessors! {
     GC_set_abort_func, GC_get_abort_func: AbortFunction => GC_on_abort;
 }
 
+/// `GC_LOOP_ON_ABORT`: the program does not end but waits for a debugger.
+pub static LOOP_ON_ABORT: AtomicBool = AtomicBool::new(false);
+
 /// Says why through `GC_on_abort`, then ends the program as abort(3) does.
 pub fn die(arguments: fmt::Arguments<'_>) -> ! {
     let message = Message::new(arguments);
     if let Some(callback) = GC_on_abort.get() {
         callback(message.pointer());
+    }
+    while LOOP_ON_ABORT.load(Relaxed) {
+        // SAFETY: no preconditions.
+        unsafe { libc::pause() };
     }
     // SAFETY: ends the process.
     unsafe { libc::abort() }
@@ -84,8 +79,8 @@ pub extern "C" fn print_abort_message(message: *const c_char) {
     }
     // SAFETY: a NUL-terminated text, says gc.h.
     let text = unsafe { core::ffi::CStr::from_ptr(message) };
-    write_all(2, text.to_bytes());
-    write_all(2, b"\n");
+    output::write(Stream::Error, text.to_bytes());
+    output::write(Stream::Error, b"\n");
 }
 
 type WarnFunction = extern "C" fn(*mut c_char, usize);
@@ -106,9 +101,9 @@ extern "C" fn print_warning(format: *mut c_char, number: usize) {
     // is given.
     let length = unsafe { libc::snprintf(text.as_mut_ptr().cast(), text.len(), format, number) };
     let length = (length.max(0) as usize).min(text.len() - 1);
-    write_all(2, &text[..length]);
+    output::write(Stream::Error, &text[..length]);
     if text[..length].last() != Some(&b'\n') {
-        write_all(2, b"\n");
+        output::write(Stream::Error, b"\n");
     }
 }
 
@@ -129,7 +124,7 @@ pub extern "C" fn GC_ignore_warn_proc(_format: *mut c_char, _number: usize) {}
 /// For a program that cannot go on without memory: says so and exits.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_abort_on_oom() {
-    write_all(2, b"Insufficient memory for the allocation\n");
+    output::write(Stream::Error, b"Insufficient memory for the allocation\n");
     if let Some(callback) = GC_on_abort.get() {
         // gc.h passes null when there is nothing to say.
         callback(core::ptr::null());

@@ -29,6 +29,7 @@ mod roots;
 mod settings;
 mod start;
 mod strings;
+mod suspension;
 mod threads;
 mod unsupported;
 

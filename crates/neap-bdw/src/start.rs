@@ -7,8 +7,10 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
-use crate::collections::{events, memory};
+use crate::collections::pacing::GC_expand_hp;
+use crate::collections::{collect, events, incremental, memory};
 use crate::core_api as api;
+use crate::debugging::output;
 #[cfg(not(test))]
 use crate::interposed::kernel_writes;
 use crate::references::finalize;
@@ -25,6 +27,7 @@ static ON_LOAD: extern "C" fn() = on_load;
 #[cfg_attr(test, allow(dead_code))]
 extern "C" fn on_load() {
     api::on_load();
+    output::install();
     #[cfg(not(test))]
     kernel_writes::find();
     // As with libgc, whose programs store into small objects through larger, more aligned types
@@ -64,10 +67,18 @@ pub extern "C" fn GC_init() {
     }
     threads::publish_stackbottom();
     publish_heap_range();
+    collect::find_leaks_at_exit();
     let wanted = apply_environment::initial_heap();
-    if wanted != 0 && !api::expand(wanted) {
+    if wanted != 0 && GC_expand_hp(wanted) == 0 {
         failure::warn(c"Neap: GC_INITIAL_HEAP_SIZE: no memory for 0x%lx bytes\n".as_ptr(), wanted);
     }
+}
+
+/// Initialises, as gc.h says it does.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_enable_incremental() {
+    GC_init();
+    incremental::enable();
 }
 
 #[unsafe(no_mangle)]

@@ -6,11 +6,11 @@
 //! is known from its start and none can block the stop signal.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::collections::world_stopped;
 use crate::core_api::embedding::{self, StackCorrector};
-use crate::core_api::{self as api, functions::AtomicFunction};
+use crate::core_api::{self as api, Kind, functions::AtomicFunction};
 use crate::settings::environment;
 use crate::settings::variables::{GC_parallel, GC_stackbottom};
 use crate::unsupported;
@@ -26,6 +26,22 @@ pub struct GC_stack_base {
     base: *mut c_void,
 }
 
+/// What a thread is to run, in an object of its own until it has begun.
+struct Begin {
+    start: ThreadStart,
+    argument: *mut c_void,
+}
+
+/// The beginning of a thread that is registered from the start.
+extern "C" fn begin(begin: *mut c_void) -> *mut c_void {
+    // SAFETY: made by `GC_pthread_create` for this thread alone.
+    let Begin { start, argument } = unsafe { begin.cast::<Begin>().read() };
+    free(begin);
+    embedding::announce(true);
+    start(argument)
+}
+
+/// The thread counts as registered from the start.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_pthread_create(
     thread: *mut libc::pthread_t,
@@ -33,11 +49,28 @@ pub extern "C" fn GC_pthread_create(
     start: ThreadStart,
     argument: *mut c_void,
 ) -> c_int {
+    let object: *mut c_void = api::allocate(size_of::<Begin>(), Kind::Uncollectable).cast();
+    if object.is_null() {
+        return libc::EAGAIN;
+    }
+    // SAFETY: as large as it has to be.
+    unsafe { object.cast::<Begin>().write(Begin { start, argument }) };
     // SAFETY: as pthread_create(3).
-    unsafe { api::pthread_create(thread, attributes, start, argument) }
+    let made = unsafe { api::pthread_create(thread, attributes, begin, object) };
+    if made != 0 {
+        free(object);
+    }
+    made
 }
 
-/// Threads that do not know of the collector are known to it all the same.
+fn free(object: *mut c_void) {
+    // SAFETY: made by `GC_pthread_create`, and nobody uses it any more.
+    let freed = unsafe { api::free(object.cast()) };
+    debug_assert!(freed.is_ok());
+}
+
+/// Threads that do not know of the collector are known to it all the same, but they do not count
+/// as registered: one may register itself, and is to hear that it succeeded.
 #[cfg(not(test))]
 #[unsafe(no_mangle)]
 pub extern "C" fn pthread_create(
@@ -116,19 +149,35 @@ pub extern "C" fn GC_allow_register_threads() {}
 pub extern "C" fn GC_register_my_thread(base: *const GC_stack_base) -> c_int {
     // SAFETY: a structure of the caller, says gc.h.
     let base = unsafe { (*base).base } as usize;
-    if api::attach_thread(Some(base)) { SUCCESS } else { DUPLICATE }
+    // One that is attached already, as it was made or has allocated, keeps the stack that it has.
+    api::attach_thread(Some(base));
+    announce_first_thread();
+    if embedding::announce(true) { SUCCESS } else { DUPLICATE }
 }
 
 /// A thread that was not registered is left as it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_unregister_my_thread() -> c_int {
-    api::detach_thread();
+    announce_first_thread();
+    if embedding::announce(false) {
+        api::detach_thread();
+    }
     SUCCESS
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_thread_is_registered() -> c_int {
-    api::is_thread_attached().into()
+    announce_first_thread();
+    embedding::is_announced().into()
+}
+
+/// The program's first thread counts as registered from the start, whoever initialised, until it
+/// unregisters itself.
+fn announce_first_thread() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if is_main_thread() && api::is_thread_attached() && !DONE.swap(true, Relaxed) {
+        embedding::announce(true);
+    }
 }
 
 type BaseFunction = unsafe extern "C" fn(*mut GC_stack_base, *mut c_void) -> *mut c_void;
@@ -208,8 +257,11 @@ fn is_main_thread() -> bool {
     unsafe { libc::gettid() == libc::getpid() }
 }
 
-/// Shows programs where the main thread's stack begins. On the main thread, at initialisation.
+/// Shows programs where the main thread's stack begins. On the thread that initialises, which is
+/// registered by that.
 pub fn publish_stackbottom() {
+    announce_first_thread();
+    embedding::announce(true);
     if is_main_thread() && GC_stackbottom.load(Relaxed) == 0 {
         GC_stackbottom.store(api::stack_base(), Relaxed);
     }

@@ -189,8 +189,8 @@ uint32_t neap_layout_label(neap_layout layout);
 
 /* A function names the pointers. It runs in every cycle that reaches an object of the layout, once
  * or more, with the world stopped, on the thread that drives the cycle; `bytes` is the object's
- * size. It sees zeroed objects as well. It may call neap_trace_*, and what else says that it may be
- * called with the world stopped. */
+ * size. It sees zeroed objects as well, and objects that have died since the last full cycle. It
+ * may call neap_trace_*, and what else says that it may be called with the world stopped. */
 typedef struct neap_tracer neap_tracer;
 typedef void neap_trace_function(void *object, size_t bytes, void *environment,
     neap_tracer *tracer);

@@ -33,7 +33,7 @@ pub extern "C" fn neap_free(object: *mut c_void) -> Status {
     }
     // SAFETY: neap.h asks that nobody uses the object afterwards.
     match unsafe { api::free(object.cast()) } {
-        Ok(()) => Status::Ok,
+        Ok(_) => Status::Ok,
         Err(error) => tell(error.into(), format_args!("neap_free"), object),
     }
 }

@@ -104,7 +104,7 @@ pub extern "C" fn neap_set_event_callback(
 type CycleGate = unsafe extern "C" fn(*mut c_void) -> c_int;
 static GATE: Slot<CycleGate> = Slot::new();
 
-unsafe extern "C" fn may_begin() -> bool {
+unsafe extern "C" fn may_begin(_for_memory: bool) -> bool {
     GATE.get().is_none_or(|(gate, environment)| {
         // SAFETY: the program's, for this.
         unsafe { gate(environment) != 0 }

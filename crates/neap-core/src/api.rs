@@ -143,12 +143,13 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
     unsafe { allocation::reallocate(object, bytes) }
 }
 
-/// Frees an object now. A wrong pointer is named for what it is, and nothing happens.
+/// Frees an object now; gives its bytes. A wrong pointer is named for what it is, and nothing
+/// happens.
 ///
 /// # Safety
 /// Nobody uses the object afterwards.
-pub unsafe fn free(object: *mut u8) -> Result<(), FreeError> {
-    allocation::free(object).map(|_| ())
+pub unsafe fn free(object: *mut u8) -> Result<usize, FreeError> {
+    allocation::free(object)
 }
 
 /// What is known of an object.

@@ -4,12 +4,12 @@
 //! not 0 nothing collects, however it got that value. Called from any thread.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
 use crate::core_api::{self as api, functions::AtomicFunction};
 use crate::debugging::printing;
 use crate::settings::environment;
-use crate::settings::variables::{GC_dont_gc, GC_find_leak, GC_free_space_divisor, accessors};
+use crate::settings::variables::{GC_dont_gc, GC_find_leak, accessors};
 
 type StopFunction = extern "C" fn() -> c_int;
 
@@ -107,12 +107,6 @@ pub extern "C" fn GC_is_disabled() -> c_int {
     (GC_dont_gc.load(Relaxed) != 0).into()
 }
 
-/// 1 on success.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_expand_hp(bytes: usize) -> c_int {
-    api::expand(bytes).into()
-}
-
 /// 0: unlimited. A limit that the user set with `NEAP_MAX_HEAP` stands.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_max_heap_size(bytes: usize) {
@@ -121,37 +115,13 @@ pub extern "C" fn GC_set_max_heap_size(bytes: usize) {
     }
 }
 
-/// Boehm's collector collects when about heap/divisor bytes were allocated, 3 by default. The
-/// core's growth at that divisor is its own default, 1, and changes in proportion. A growth that
-/// the user set with `NEAP_GROWTH` stands.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_set_free_space_divisor(divisor: usize) {
-    const DEFAULT_DIVISOR: f64 = 3.0;
-    if divisor == 0 {
-        return;
-    }
-    GC_free_space_divisor.store(divisor, Relaxed);
-    if environment::user_has_set(c"NEAP_GROWTH") {
-        return;
-    }
-    let growth = (DEFAULT_DIVISOR / divisor as f64).clamp(0.05, 100.0);
-    if api::is_initialized() {
-        api::set_growth(growth);
-    } else {
-        // As an option, so that the environment's reading does not initialise the heap.
-        environment::set_growth(growth);
-    }
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_free_space_divisor() -> usize {
-    GC_free_space_divisor.load(Relaxed)
-}
-
 static FORCE_UNMAP: AtomicI32 = AtomicI32::new(0);
 static AUTOMATIC_OFF: AtomicI32 = AtomicI32::new(0);
 /// Print the statistics after each collection (`GC_DUMP_REGULARLY`).
 pub static DUMP_REGULARLY: AtomicI32 = AtomicI32::new(0);
+
+/// Say something of each collection in the log (`GC_PRINT_STATS` with `GC_LOG_FILE`).
+pub static LOG_EACH: AtomicBool = AtomicBool::new(false);
 
 accessors! {
     GC_set_force_unmap_on_gcollect, GC_get_force_unmap_on_gcollect: c_int => FORCE_UNMAP;
@@ -174,5 +144,21 @@ pub extern "C" fn GC_get_disable_automatic_collection() -> c_int {
 pub fn after_collection() {
     if DUMP_REGULARLY.load(Relaxed) != 0 {
         printing::GC_dump();
+    }
+    if LOG_EACH.load(Relaxed) {
+        printing::log_collection();
+    }
+}
+
+/// In leak-finding mode: looks once more at the program's end, as gc.h says.
+pub fn find_leaks_at_exit() {
+    extern "C" fn look() {
+        if GC_find_leak.load(Relaxed) != 0 {
+            GC_gcollect();
+        }
+    }
+    if GC_find_leak.load(Relaxed) != 0 {
+        // SAFETY: a function of the right type that stays loaded.
+        unsafe { libc::atexit(look) };
     }
 }

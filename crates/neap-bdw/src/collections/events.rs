@@ -8,17 +8,18 @@
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{collect, memory, world_stopped};
+use super::{collect, freed, memory, pacing, world_stopped};
 use crate::core_api::{self as api, CycleEvent, functions::AtomicFunction, toggle};
-use crate::debugging::header;
+use crate::debugging::{header, smashed};
 use crate::kinds::{disclaim, mark_pushes};
 use crate::references::finalize;
 use crate::references::toggle as togglerefs;
 use crate::roots;
 use crate::settings::variables::{
-    GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors, publish_heap_range,
+    self, GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors,
+    publish_heap_range,
 };
-use crate::threads;
+use crate::{suspension, threads};
 
 type EventFunction = extern "C" fn(c_int);
 type StartFunction = extern "C" fn();
@@ -67,6 +68,7 @@ pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
         }
         CycleEvent::MarkEnd => {
             header::look_for_leaks();
+            smashed::look();
             tell(Event::MarkEnd);
         }
         CycleEvent::BeforeResume => {
@@ -79,6 +81,7 @@ pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
 }
 
 fn before_collection() {
+    variables::carry_over();
     roots::apply_no_dls();
     roots::apply_static_roots_callback();
     toggle::ask();
@@ -94,16 +97,22 @@ fn after_collection() {
     tell(Event::ReclaimStart);
     tell(Event::ReclaimEnd);
     tell(Event::End);
-    header::report_leaks();
+    if header::report_leaks() | smashed::report() {
+        smashed::abort_if_wanted();
+    }
+    freed::after_collection();
+    pacing::after_collection();
     collect::after_collection();
     disclaim::ask_for_all();
     finalize::after_collection();
 }
 
-/// The core asks before an automatic collection: the program may have written `GC_dont_gc`, or its
-/// stop function may object.
-pub extern "C" fn may_collect() -> bool {
-    GC_dont_gc.load(Relaxed) == 0 && !collect::default_stop_function_objects()
+/// The core asks before an automatic collection: the program may have written `GC_dont_gc`, its
+/// stop function may object, or it wants collections to come later. Where memory was refused the
+/// last two do not count, as gc.h says.
+pub extern "C" fn may_collect(for_memory: bool) -> bool {
+    GC_dont_gc.load(Relaxed) == 0
+        && (for_memory || !(collect::default_stop_function_objects() || pacing::puts_off()))
 }
 
 /// Whether a function that the program set is called before, in or about a collection: then no
@@ -117,7 +126,9 @@ pub fn program_takes_part() -> bool {
         || togglerefs::has_callback()
         || mark_pushes::has_callback()
         || threads::has_sp_corrector()
+        || suspension::has_callback()
         || GC_find_leak.load(Relaxed) != 0
+        || header::is_used()
 }
 
 /// The heap has grown to so many bytes.

@@ -5,8 +5,10 @@
 pub mod blocks;
 pub mod collect;
 pub mod events;
+pub mod freed;
 pub mod incremental;
 pub mod memory;
+pub mod pacing;
 pub mod statistics;
 pub mod walk;
 pub mod world_stopped;

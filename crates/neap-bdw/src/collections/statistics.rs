@@ -6,23 +6,25 @@
 use core::ffi::{c_int, c_ulong};
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::freed;
+use super::pacing::Size;
 use crate::core_api::{self as api, Statistics};
 use crate::settings::variables::{GC_gc_no, GC_non_gc_bytes, GC_parallel};
 
 /// Total of the heap: what is in use and what is free, not what was given back to the system.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_heap_size() -> usize {
-    api::statistics().committed_bytes as usize
+    Size::now().heap
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_free_bytes() -> usize {
-    api::statistics().free_bytes as usize
+    Size::now().free
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_unmapped_bytes() -> usize {
-    api::statistics().unmapped_bytes as usize
+    Size::now().unmapped
 }
 
 #[unsafe(no_mangle)]
@@ -32,7 +34,7 @@ pub extern "C" fn GC_get_bytes_since_gc() -> usize {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_expl_freed_bytes_since_gc() -> usize {
-    api::statistics().freed_since_cycle as usize
+    freed::since_collection()
 }
 
 #[unsafe(no_mangle)]
@@ -73,16 +75,17 @@ pub extern "C" fn GC_get_heap_usage_safe(
     total: *mut usize,
 ) {
     let now = api::statistics();
+    let size = Size::of(&now);
     for (variable, value) in [
-        (heap, now.committed_bytes),
-        (free, now.free_bytes),
-        (unmapped, now.unmapped_bytes),
-        (since_collection, now.allocated_since_cycle),
-        (total, now.allocated_bytes),
+        (heap, size.heap),
+        (free, size.free),
+        (unmapped, size.unmapped),
+        (since_collection, now.allocated_since_cycle as usize),
+        (total, now.allocated_bytes as usize),
     ] {
         // SAFETY: null or a variable of the caller, says gc.h.
         if let Some(variable) = unsafe { variable.as_mut() } {
-            *variable = value as usize;
+            *variable = value;
         }
     }
 }
@@ -94,15 +97,15 @@ fn profile(now: &Statistics) -> [usize; 12] {
     [
         now.committed_bytes + now.unmapped_bytes,
         now.free_bytes + now.unmapped_bytes,
-        now.unmapped_bytes,
+        Size::of(now).unmapped as u64,
         since,
         now.allocated_bytes.saturating_sub(since),
         GC_non_gc_bytes.load(Relaxed) as u64,
         GC_gc_no.load(Relaxed) as u64,
         u64::from(GC_parallel.load(Relaxed).unsigned_abs()),
-        now.freed_since_cycle,
+        freed::since_collection() as u64,
         reclaimed,
-        now.freed_since_cycle,
+        freed::since_collection() as u64,
         now.committed_bytes + now.unmapped_bytes + now.metadata_bytes,
     ]
     .map(|value| value as usize)
@@ -167,5 +170,6 @@ pub extern "C" fn GC_incr_bytes_allocd(bytes: usize) {
 /// The same for memory that they took back.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_incr_bytes_freed(bytes: usize) {
+    freed::note(bytes);
     api::embedding::note_freed(bytes);
 }

@@ -1,5 +1,5 @@
 //! The debugging allocator: `GC_debug_*`, which remember file and line and notice overruns when an
-//! object is freed or resized.
+//! object is freed or resized, and at each collection.
 //!
 //! Invariant: what these functions get may also be an object of the ordinary allocator, and is
 //! treated as such. Called from any thread.
@@ -8,14 +8,15 @@ use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 
 use crate::alloc::{
-    GC_free, GC_malloc, GC_malloc_atomic, GC_malloc_atomic_uncollectable, GC_malloc_uncollectable,
-    GC_realloc,
+    GC_free, GC_malloc, GC_malloc_atomic_uncollectable, GC_malloc_uncollectable, GC_realloc,
 };
 use crate::core_api::{self as api};
 use crate::core_api::{Kind, finalizer::Order, functions::AtomicFunction};
 use crate::debugging::header::{self, HEADER_BYTES};
-use crate::failure::write_all;
-use crate::kinds::kind::{GC_generic_or_special_malloc, GC_get_kind_and_size};
+use crate::debugging::output::{self, Stream};
+use crate::kinds::kind::{
+    GC_generic_or_special_malloc, GC_get_kind_and_size, PTRFREE, allocate_debug_leaf,
+};
 use crate::references::finalize::{self, GC_finalization_proc};
 
 macro_rules! debug_allocators {
@@ -31,11 +32,11 @@ macro_rules! debug_allocators {
 
 debug_allocators! {
     GC_debug_malloc => GC_malloc;
-    GC_debug_malloc_atomic => GC_malloc_atomic;
+    GC_debug_malloc_atomic => allocate_debug_leaf;
     GC_debug_malloc_uncollectable => GC_malloc_uncollectable;
     GC_debug_malloc_atomic_uncollectable => GC_malloc_atomic_uncollectable;
     GC_debug_malloc_ignore_off_page => GC_malloc;
-    GC_debug_malloc_atomic_ignore_off_page => GC_malloc_atomic;
+    GC_debug_malloc_atomic_ignore_off_page => allocate_debug_leaf;
     GC_debug_malloc_stubborn => GC_malloc;
 }
 
@@ -46,7 +47,10 @@ pub extern "C" fn GC_debug_generic_or_special_malloc(
     file: *const c_char,
     line: c_int,
 ) -> *mut c_void {
-    header::allocate(bytes, file, line, |bytes| GC_generic_or_special_malloc(bytes, kind))
+    header::allocate(bytes, file, line, |bytes| match kind {
+        PTRFREE => allocate_debug_leaf(bytes),
+        _ => GC_generic_or_special_malloc(bytes, kind),
+    })
 }
 
 /// For redirected malloc(3): the place is not known.
@@ -212,7 +216,7 @@ fn describe(object: *mut c_void) {
     // SAFETY: the program's, for this; the buffer is as long as gc_mark.h says.
     unsafe { function(object, text.as_mut_ptr().cast()) };
     let length = text.iter().position(|&byte| byte == 0).unwrap_or(DESCRIPTION_BYTES);
-    write_all(2, b"its type: ");
-    write_all(2, &text[..length]);
-    write_all(2, b"\n");
+    output::write(Stream::Error, b"its type: ");
+    output::write(Stream::Error, &text[..length]);
+    output::write(Stream::Error, b"\n");
 }

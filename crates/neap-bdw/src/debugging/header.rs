@@ -1,5 +1,5 @@
 //! The header and trailer that the debugging allocator puts around an object: where it was
-//! allocated, and whether it was overrun. Leaks.
+//! allocated, and whether it was overrun. Leaks. Overruns are looked for in `smashed.rs`.
 //!
 //! Invariant: the program's pointer is `HEADER_BYTES` behind the object's start, and header and
 //! trailer hold marks made from that address until the object is freed. `look_for_leaks` runs world
@@ -7,10 +7,11 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*, compiler_fence};
 
 use crate::core_api as api;
-use crate::failure::{Message, write_all};
+use crate::debugging::output::{self, Stream};
+use crate::failure::Message;
 use crate::kinds::kind::no_memory;
 use crate::settings::variables::{GC_find_leak, variables};
 
@@ -36,6 +37,14 @@ pub struct Header {
     mark: usize,
 }
 
+/// There has been an object of the debugging allocator.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// Whether there has been one.
+pub fn is_used() -> bool {
+    ANY.load(Relaxed)
+}
+
 fn end_of(object: usize, bytes: usize) -> *mut usize {
     (object + bytes.next_multiple_of(WORD)) as *mut usize
 }
@@ -58,10 +67,13 @@ pub fn allocate(
     }
     let object = base as usize + HEADER_BYTES;
     let header = Header { file, line: line as isize, bytes, mark: START_MARK ^ object };
-    // SAFETY: `total` bytes are ours, and the trailer ends within them.
+    ANY.store(true, Relaxed);
+    // SAFETY: `total` bytes are ours, and the trailer ends within them. A collection that comes in
+    // between finds either no header or both.
     unsafe {
-        base.cast::<Header>().write(header);
         end_of(object, bytes).write(END_MARK ^ object);
+        compiler_fence(SeqCst);
+        base.cast::<Header>().write(header);
     }
     object as *mut c_void
 }
@@ -77,7 +89,7 @@ pub fn header_of(object: *const c_void) -> Option<Header> {
 }
 
 /// The header at the start of an object of `total` bytes, if there is one.
-fn header_at(base: usize, total: usize) -> Option<Header> {
+pub fn header_at(base: usize, total: usize) -> Option<Header> {
     if total < HEADER_BYTES + WORD {
         return None;
     }
@@ -91,6 +103,12 @@ fn header_at(base: usize, total: usize) -> Option<Header> {
 pub fn is_intact(object: *const c_void, header: &Header) -> bool {
     // SAFETY: `header_of` checked that the trailer lies in the object.
     unsafe { end_of(object as usize, header.bytes).read() == END_MARK ^ object as usize }
+}
+
+/// Writes it again.
+pub fn mend(object: *const c_void, header: &Header) {
+    // SAFETY: as above.
+    unsafe { end_of(object as usize, header.bytes).write(END_MARK ^ object as usize) };
 }
 
 /// `FILE:LINE` of an allocation, as text to print.
@@ -117,7 +135,7 @@ pub fn complain(function: &str, object: *const c_void, header: &Header, what: &s
         "{function}: object {object:p} of {} bytes, allocated at {place}, {what}\n",
         header.bytes
     ));
-    write_all(2, message.bytes());
+    output::write(Stream::Error, message.bytes());
 }
 
 #[derive(Clone, Copy)]
@@ -167,8 +185,9 @@ pub fn look_for_leaks() {
     FOUND_COUNT.store(count, Relaxed);
 }
 
-/// Prints what `look_for_leaks` noted. After the collection, world running.
-pub fn report_leaks() {
+/// Prints what `look_for_leaks` noted; whether that was anything. After the collection, world
+/// running.
+pub fn report_leaks() -> bool {
     let count = FOUND_COUNT.swap(0, Relaxed);
     for index in 0..count.min(LEAKS) {
         // SAFETY: filled before; whoever collects next fills it with the world stopped, at worst
@@ -179,11 +198,15 @@ pub fn report_leaks() {
             "Leaked object {:#x} of {} bytes, allocated at {place}\n",
             leak.object, leak.bytes
         ));
-        write_all(2, message.bytes());
+        output::write(Stream::Error, message.bytes());
     }
     if count > LEAKS {
-        write_all(2, Message::new(format_args!("and {} more\n", count - LEAKS)).bytes());
+        output::write(
+            Stream::Error,
+            Message::new(format_args!("and {} more\n", count - LEAKS)).bytes(),
+        );
     }
+    count != 0
 }
 
 #[cfg(test)]

@@ -4,5 +4,7 @@
 
 pub mod allocator;
 pub mod header;
+pub mod output;
 pub mod printing;
+pub mod smashed;
 pub mod variants;

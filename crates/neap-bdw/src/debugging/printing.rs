@@ -4,14 +4,12 @@
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_int};
-use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use crate::core_api::{self as api, finalizer, link};
-use crate::failure::{Message, write_all};
+use crate::debugging::output::{self, Stream};
+use crate::failure::Message;
 
 unsafe extern "C" {
-    /// Where the log goes; read by printing.c.
-    static neap_bdw_log_descriptor: AtomicI32;
     fn neap_bdw_printf(format: *const c_char, ...);
     fn neap_bdw_error_printf(format: *const c_char, ...);
     fn neap_bdw_log_printf(format: *const c_char, ...);
@@ -19,8 +17,7 @@ unsafe extern "C" {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_log_fd(descriptor: c_int) {
-    // SAFETY: defined in printing.c as an int that is only ever read and written whole.
-    unsafe { neap_bdw_log_descriptor.store(descriptor, Relaxed) };
+    output::set_log_descriptor(descriptor);
 }
 
 /// Functions with the program's arguments passed on untouched, whatever they are.
@@ -46,7 +43,7 @@ pass_on! {
 }
 
 fn print(arguments: core::fmt::Arguments<'_>) {
-    write_all(1, Message::new(arguments).bytes());
+    output::write(Stream::Output, Message::new(arguments).bytes());
 }
 
 #[unsafe(no_mangle)]
@@ -60,9 +57,9 @@ pub extern "C" fn GC_dump_named(name: *const c_char) {
     if !name.is_null() {
         // SAFETY: a NUL-terminated text, says gc.h.
         let name = unsafe { CStr::from_ptr(name) };
-        write_all(1, b"***GC Dump ");
-        write_all(1, name.to_bytes());
-        write_all(1, b"\n");
+        output::write(Stream::Output, b"***GC Dump ");
+        output::write(Stream::Output, name.to_bytes());
+        output::write(Stream::Output, b"\n");
     }
     let now = api::statistics();
     print(format_args!(
@@ -79,6 +76,19 @@ pub extern "C" fn GC_dump_named(name: *const c_char) {
     ));
     GC_dump_regions();
     GC_dump_finalization();
+}
+
+/// A line in the log of the collection that has just ended.
+pub fn log_collection() {
+    let now = api::statistics();
+    let line = Message::new(format_args!(
+        "collection {}: {} bytes live, heap {} bytes; stops {} us in all\n",
+        now.cycles,
+        now.live_bytes,
+        now.committed_bytes,
+        now.pause_total_ns / 1000
+    ));
+    output::write(Stream::Log, line.bytes());
 }
 
 /// The address range of the heap: there is one.

@@ -10,7 +10,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use std::sync::Mutex;
 
-use crate::alloc::out_of_memory;
+use crate::alloc::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable, out_of_memory};
 use crate::core_api::{self as api, Kind, LayoutId, Shape, Tracer};
 use crate::failure::die;
 use crate::kinds::descriptors::{self, TAG_LENGTH, TAGS};
@@ -141,8 +141,8 @@ fn allocate_plain(bytes: usize, kind: c_int) -> *mut c_void {
         PTRFREE => api::allocate(bytes, Kind::Leaf).cast(),
         // Without a descriptor typed objects are conservative.
         NORMAL | TYPED => api::allocate(bytes, Kind::Conservative).cast(),
-        UNCOLLECTABLE => api::allocate(bytes, Kind::Uncollectable).cast(),
-        UNCOLLECTABLE_PTRFREE => api::allocate(bytes, Kind::UncollectableLeaf).cast(),
+        UNCOLLECTABLE => GC_malloc_uncollectable(bytes),
+        UNCOLLECTABLE_PTRFREE => GC_malloc_atomic_uncollectable(bytes),
         _ => match own(kind).map(|own| own.way.load(Relaxed)) {
             Some(WAY_CONSERVATIVE) => api::allocate(bytes, Kind::Conservative).cast(),
             Some(WAY_LEAF) => api::allocate(bytes, Kind::Leaf).cast(),
@@ -188,9 +188,9 @@ pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> 
     let way = own(kind).map_or(WAY_CONSERVATIVE, |own| own.way.load(Relaxed));
     match (kind, way) {
         (PTRFREE | UNCOLLECTABLE_PTRFREE, _) | (_, WAY_LEAF) => {
-            api::allocate(bytes, Kind::UncollectableLeaf).cast()
+            GC_malloc_atomic_uncollectable(bytes)
         }
-        _ => api::allocate(bytes, Kind::Uncollectable).cast(),
+        _ => GC_malloc_uncollectable(bytes),
     }
 }
 
@@ -270,6 +270,24 @@ pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
     list
 }
 
+/// `LayoutId + 1` of pointer-free objects that are zeroed; 0 until there is one.
+static ZEROED_LEAF: AtomicU32 = AtomicU32::new(0);
+
+/// A pointer-free object that is zeroed, also before it is handed out: for who looks for marks of
+/// its own in memory.
+pub fn allocate_debug_leaf(bytes: usize) -> *mut c_void {
+    const LABEL: u32 = 0x4445_4247;
+    if ZEROED_LEAF.load(Acquire) == 0
+        && let Ok(LayoutId(id)) = api::layouts::labelled(Shape::Prefix { bytes: 0 }, LABEL)
+    {
+        ZEROED_LEAF.store(id + 1, Release);
+    }
+    match ZEROED_LEAF.load(Acquire) {
+        0 => no_memory(bytes),
+        way => api::allocate_typed(bytes, LayoutId(way - 1)).cast(),
+    }
+}
+
 /// Kind and size of an object, given its start.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_kind_and_size(object: *const c_void, bytes: *mut usize) -> c_int {
@@ -281,6 +299,7 @@ pub extern "C" fn GC_get_kind_and_size(object: *const c_void, bytes: *mut usize)
         unsafe { *bytes = info.bytes };
     }
     match info.layout {
+        Some(LayoutId(id)) if id + 1 == ZEROED_LEAF.load(Acquire) => PTRFREE,
         Some(LayoutId(id)) => (FIRST_OWN..COUNT.load(Acquire))
             .find(|&index| KINDS[index].way.load(Relaxed) == id + 1)
             .map_or(TYPED, |index| index as c_int),

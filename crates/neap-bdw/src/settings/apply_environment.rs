@@ -3,13 +3,17 @@
 //! Invariant: an option that the user set by its `NEAP_*` name is never overridden. Applied once,
 //! when the library is loaded. `docs/boehm.md` has the table.
 
+use core::ffi::{c_int, c_ulong};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::collections::collect::{
-    self, GC_set_force_unmap_on_gcollect, GC_set_free_space_divisor,
-};
+use crate::collections::collect::{self, GC_set_force_unmap_on_gcollect};
+use crate::collections::incremental;
+use crate::collections::pacing::GC_set_free_space_divisor;
 use crate::core_api as api;
-use crate::settings::environment::{bytes_of, set, set_number, user_has_set};
+use crate::debugging::output;
+use crate::debugging::smashed;
+use crate::failure;
+use crate::settings::environment::{bytes_of, set, set_number, text_of, user_has_set};
 use crate::settings::variables::{GC_dont_gc, GC_find_leak, GC_parallel};
 use crate::unsupported::{self, Feature};
 
@@ -57,10 +61,37 @@ pub fn apply() {
     }
     let wants_statistics =
         user_has_set(c"GC_PRINT_STATS") || user_has_set(c"GC_PRINT_VERBOSE_STATS");
-    if wants_statistics && !user_has_set(c"NEAP_LOG") {
+    if wants_statistics && !user_has_set(c"NEAP_LOG") && !user_has_set(c"GC_LOG_FILE") {
         set(b"log", b"cycles");
     }
-    if user_has_set(c"GC_LOG_FILE") {
-        unsupported::say_once(Feature::LogFile);
+    if user_has_set(c"GC_ABORT_ON_LEAK") {
+        smashed::ABORT.store(true, Relaxed);
+    }
+    if let Some(file) = text_of(c"GC_LOG_FILE") {
+        output::log_to(file, user_has_set(c"GC_ONLY_LOG_TO_FILE"));
+        // The core's own lines go to standard error.
+        collect::LOG_EACH.store(wants_statistics, Relaxed);
+    }
+    if user_has_set(c"GC_PRINT_BACK_HEIGHT") {
+        unsupported::say_once(Feature::BackHeight);
+    }
+    if user_has_set(c"GC_LOOP_ON_ABORT") {
+        failure::LOOP_ON_ABORT.store(true, Relaxed);
+    }
+    apply_incremental();
+}
+
+fn apply_incremental() {
+    if user_has_set(c"GC_DISABLE_INCREMENTAL") {
+        incremental::FORBIDDEN.store(true, Relaxed);
+    }
+    if let Some(milliseconds) = bytes_of(c"GC_PAUSE_TIME_TARGET") {
+        incremental::GC_set_time_limit(milliseconds as c_ulong);
+    }
+    if let Some(frequency) = bytes_of(c"GC_FULL_FREQUENCY") {
+        incremental::GC_set_full_freq(frequency.min(i32::MAX as usize) as c_int);
+    }
+    if user_has_set(c"GC_ENABLE_INCREMENTAL") {
+        incremental::enable();
     }
 }

@@ -10,7 +10,16 @@ use core::ffi::{CStr, c_char};
 use crate::core_api as api;
 use crate::failure::{Message, warn};
 
+/// A variable that is not empty.
+pub fn text_of(name: &CStr) -> Option<&'static CStr> {
+    text(name).filter(|text| !text.is_empty())
+}
+
 fn value(name: &CStr) -> Option<&'static [u8]> {
+    text(name).map(CStr::to_bytes)
+}
+
+fn text(name: &CStr) -> Option<&'static CStr> {
     // SAFETY: getauxval only reads the vector that the kernel gave the process.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return None;
@@ -20,7 +29,7 @@ fn value(name: &CStr) -> Option<&'static [u8]> {
     let text: *const c_char = unsafe { libc::getenv(name.as_ptr()) };
     // SAFETY: getenv gives null or a NUL-terminated text; as above, and it is used before this
     // returns to the program.
-    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 
 /// Whether the environment has a variable of this name.

@@ -4,5 +4,4 @@
 
 pub mod apply_environment;
 pub mod environment;
-pub mod unused;
 pub mod variables;

@@ -5,7 +5,7 @@
 //! are carried over at the start of each cycle (`events.rs`). Written by any thread,
 //! unsynchronised, as `gc.h` allows.
 
-use core::ffi::{c_int, c_ulong};
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
 
 use crate::core_api::{self as api, functions::AtomicFunction};
@@ -94,12 +94,25 @@ accessors! {
     GC_set_all_interior_pointers, GC_get_all_interior_pointers: c_int => GC_all_interior_pointers;
     GC_set_finalize_on_demand, GC_get_finalize_on_demand: c_int => GC_finalize_on_demand;
     GC_set_java_finalization, GC_get_java_finalization: c_int => GC_java_finalization;
-    GC_set_dont_expand, GC_get_dont_expand: c_int => GC_dont_expand;
-    GC_set_full_freq, GC_get_full_freq: c_int => GC_full_freq;
     GC_set_non_gc_bytes, GC_get_non_gc_bytes: usize => GC_non_gc_bytes;
-    GC_set_max_retries, GC_get_max_retries: usize => GC_max_retries;
     GC_set_dont_precollect, GC_get_dont_precollect: c_int => GC_dont_precollect;
-    GC_set_time_limit, GC_get_time_limit: c_ulong => GC_time_limit;
+}
+
+/// More collections than one before an allocation is refused.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_max_retries(retries: usize) {
+    GC_max_retries.store(retries, Relaxed);
+    carry_over();
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_max_retries() -> usize {
+    GC_max_retries.load(Relaxed)
+}
+
+/// Hands to the core what the program may have written past the setters.
+pub fn carry_over() {
+    api::embedding::set_retries(GC_max_retries.load(Relaxed));
 }
 
 callback_accessors! {

@@ -7,16 +7,21 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::addr::{FRAME_BYTES, Frame};
-use crate::cycle::driver::collect;
+use crate::cycle::collector;
+use crate::cycle::driver::{collect, handshake};
 use crate::cycle::phases::when_marked;
+use crate::cycle::report::thread_events;
+use crate::cycle::schedule::{self, Due};
 use crate::heap::HEAP;
 use crate::heap::blocks::header::State;
 use crate::runtime::{self, allocation};
-use crate::world::{blocked, correction, current};
+use crate::world::{blocked, correction, current, suspension};
 
 pub use crate::cycle::report::root_callback::RootCallback;
+pub use crate::cycle::report::thread_events::ThreadCallback;
 pub use crate::runtime::allocation::RefusalCallback;
 pub use crate::sys::thread::CalleeSaved;
+pub use crate::watch::choose::Watching;
 pub use crate::world::correction::StackCorrector;
 
 /// Shown the stack position of each thread that stands, as a variable that it may change, and the
@@ -32,6 +37,70 @@ pub fn set_stack_corrector(corrector: Option<StackCorrector>) {
 /// takes part in cycles.
 pub fn set_when_marked(callback: Option<RootCallback>) {
     when_marked::set(callback);
+}
+
+/// Told of each thread that stands for a cycle, and that is about to go on, as `pthread_t`: in
+/// pauses, on a thread of the program; must not allocate or lock. A front end that sets it says
+/// that the program takes part in cycles.
+pub fn set_thread_callback(callback: Option<ThreadCallback>) {
+    thread_events::set(callback);
+}
+
+/// How many more cycles than one are run before an allocation is refused.
+pub fn set_retries(retries: usize) {
+    allocation::set_retries(retries);
+}
+
+/// The next cycle begins when the heap has grown by `begins` bytes since the last one, if not
+/// before, and who allocates waits for it from `ends` on.
+pub fn bring_cycle_forward(begins: usize, ends: usize) {
+    schedule::bring_forward(&Due { begins, ends });
+}
+
+/// Notes whether the program was told that the calling thread is registered; false if it had been
+/// told the same. Who is not attached is not registered.
+pub fn announce(registered: bool) -> bool {
+    current::get().is_some_and(|own| own.announced.swap(registered, Relaxed) != registered)
+}
+
+/// Whether it was.
+pub fn is_announced() -> bool {
+    current::get().is_some_and(|own| own.announced.load(Relaxed))
+}
+
+/// Has a thread that was announced, given as `pthread_t`, stand until [`resume_thread`]; it does on
+/// return. It may be the caller. Nothing happens to others.
+pub fn suspend_thread(thread: usize) {
+    let mutator = runtime::mutator();
+    collector::hold();
+    suspension::suspend(thread);
+    collector::release();
+    suspension::stand(mutator);
+}
+
+/// Lets it go on, however often it was suspended.
+pub fn resume_thread(thread: usize) {
+    suspension::resume(thread);
+}
+
+/// Whether it stands, or will when it leaves its blocked region.
+pub fn is_thread_suspended(thread: usize) -> bool {
+    suspension::is_suspended(thread)
+}
+
+/// A cycle begins and runs beside the program, unless one does; where none can, it is over on
+/// return.
+pub fn begin_cycle() {
+    if !handshake::request(true) {
+        super::collect();
+    }
+}
+
+/// How the program's writes are tracked for cycles that run beside it; `Watching::None` where none
+/// do.
+pub fn watching() -> Watching {
+    runtime::initialize();
+    handshake::watching()
 }
 
 /// Called with the bytes asked for when the system refused memory for them, on the thread that
@@ -137,4 +206,50 @@ pub const BLOCK_BYTES: usize = FRAME_BYTES;
 pub fn keeps_past_end() -> bool {
     runtime::initialize();
     HEAP.state.past_end.load(Relaxed) & 1 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::{futex, thread};
+    use core::sync::atomic::{AtomicBool, AtomicUsize};
+
+    static TURNS: AtomicUsize = AtomicUsize::new(0);
+    static OVER: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn a_suspended_thread_stands_until_it_is_resumed_and_stops_go_on_meanwhile() {
+        runtime::initialize();
+        let (send, receive) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            runtime::mutator();
+            assert!(announce(true) && !announce(true) && is_announced());
+            send.send(thread::control_block()).unwrap();
+            while !OVER.load(Relaxed) {
+                let _critical = runtime::mutator().critical();
+                TURNS.fetch_add(1, Relaxed);
+            }
+        });
+        let number = receive.recv().unwrap();
+        for _ in 0..50 {
+            assert!(!is_thread_suspended(number));
+            suspend_thread(number);
+            suspend_thread(number);
+            assert!(is_thread_suspended(number));
+            let turns = TURNS.load(Relaxed);
+            crate::api::with_stopped_world(|| {});
+            futex::sleep(200_000);
+            assert_eq!(TURNS.load(Relaxed), turns);
+            resume_thread(number);
+            while TURNS.load(Relaxed) == turns {
+                std::thread::yield_now();
+            }
+        }
+        OVER.store(true, Relaxed);
+        other.join().unwrap();
+        suspend_thread(number);
+        assert!(!is_thread_suspended(number), "it has ended");
+        suspend_thread(thread::control_block());
+        assert!(!is_thread_suspended(thread::control_block()), "it was not announced");
+    }
 }

@@ -143,11 +143,10 @@ impl Collector {
     }
 
     /// The kind of the next cycle that the program does not ask for; `can_be_minor` if what was
-    /// written since the last one is known. A program's own trace functions may reach what no
-    /// watch sees, so there everything is marked anew.
+    /// written since the last one is known.
     pub fn next_generation(&self, can_be_minor: bool) -> Generation {
         let live = HEAP.state.live_bytes.load(Relaxed);
-        if !can_be_minor || HEAP.layouts.has_functions() {
+        if !can_be_minor {
             return Generation::Full;
         }
         match self.minor {

@@ -21,4 +21,4 @@ pub mod token;
 pub mod workers;
 
 pub use collector::{hold_for_fork, unlock_after_fork};
-pub use driver::after_fork;
+pub use driver::{after_fork, before_fork};

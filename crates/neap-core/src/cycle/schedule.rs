@@ -79,9 +79,23 @@ fn postpone_untouched(due: usize, coming: usize) -> bool {
     true
 }
 
-/// The next cycle is due after as much again: the program does not want one now.
+/// The next cycle is due after as much again: the program does not want one now, and nobody is to
+/// wait for it earlier.
 pub fn postpone() {
-    DUE_AT.store(HEAP.state.grown_since_cycle() + (1 << 20), Relaxed);
+    let later = HEAP.state.grown_since_cycle() + POSTPONED_BYTES;
+    let put_off = later.saturating_sub(DUE_AT.swap(later, Relaxed));
+    let stall_at = |stall_at: usize| Some(stall_at.saturating_add(put_off));
+    let _ = STALL_AT.fetch_update(Relaxed, Relaxed, stall_at);
+}
+
+/// Until so much more is allocated the program is not asked again. Larger: cycles that begin later
+/// than it wanted; smaller: asked more often.
+const POSTPONED_BYTES: usize = 1 << 20;
+
+/// The next cycle is to begin and to end no later than this.
+pub fn bring_forward(due: &Due) {
+    DUE_AT.fetch_min(due.begins, Relaxed);
+    STALL_AT.fetch_min(due.ends, Relaxed);
 }
 
 /// Heaps of which less is expected to be scanned are marked with the world stopped, which then

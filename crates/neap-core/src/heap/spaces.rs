@@ -49,7 +49,7 @@ pub(super) struct Space {
     class: u8,
     scan: Scan,
     pub(super) uncollectable: bool,
-    layout: u32,
+    pub(super) layout: u32,
     pub(super) lists: Lists,
     /// Whether it ever had a block.
     in_use: bool,

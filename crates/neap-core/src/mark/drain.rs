@@ -93,7 +93,7 @@ impl<'t> Marker<'t> {
 
     /// Forgets everything that is grey, also what others left, and what was counted.
     pub fn forget_work(&mut self) {
-        self.markers.forget_leftover();
+        self.markers.forget_work();
         self.stack.entries().clear();
         self.waiting = 0;
         self.marked_bytes = 0;
@@ -320,7 +320,7 @@ impl<'t> Marker<'t> {
     /// stopped.
     pub fn trace_aside(&mut self, mut enough: impl FnMut() -> bool) {
         let mut index = 0;
-        while let Some(object) = self.markers.aside_at(index).filter(|_| !enough()) {
+        while let Some(object) = self.markers.aside.at(index).filter(|_| !enough()) {
             self.visit_rest(object);
             index += 1;
         }
@@ -397,6 +397,7 @@ impl<'t> Marker<'t> {
             Shape::Function { function, environment }
                 if self.place == 0 && self.markers.runs_functions() =>
             {
+                self.markers.aside.note_traced(cell.start.0);
                 let mut tracer = Tracer::new(self);
                 // SAFETY: the program registered the function for objects of this layout.
                 side_stack::off(|| unsafe {

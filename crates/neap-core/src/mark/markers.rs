@@ -7,15 +7,13 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
+use super::aside::Aside;
 use super::deque::{Deque, Steal};
 use super::done::Done;
 use super::entry::Entry;
 use super::sharing::idle_markers::Idle;
 use super::sharing::leftover::Leftover;
-use crate::rank::Rank;
-use crate::sync::Lock;
 use crate::sys::clock;
-use crate::sys::meta_vec::MetaVec;
 
 /// As the end of a marker's work: none.
 pub const NEVER: u64 = u64::MAX;
@@ -35,9 +33,7 @@ pub struct Markers {
     /// Whether the world runs while they mark.
     concurrent: AtomicBool,
     /// Objects that only the driver may scan.
-    aside: Lock<MetaVec<usize>>,
-    /// Entries in `aside`, read without the lock.
-    aside_count: AtomicUsize,
+    pub aside: Aside,
     /// What markers left whose time was up.
     leftover: Leftover,
     /// Markers that wait for work.
@@ -60,8 +56,7 @@ impl Markers {
             done: Done::new(),
             overflowed: AtomicBool::new(false),
             concurrent: AtomicBool::new(false),
-            aside: Lock::new(Rank::Aside, MetaVec::new()),
-            aside_count: AtomicUsize::new(0),
+            aside: Aside::new(),
             leftover: Leftover::new(),
             idle: Idle::new(),
         }
@@ -141,15 +136,16 @@ impl Markers {
         left
     }
 
-    /// Forgets what was left, when a cycle is given up. Nobody is working.
-    pub fn forget_leftover(&self) {
+    /// Forgets what was left and what was put aside, when a cycle is given up. Nobody is working.
+    pub fn forget_work(&self) {
         self.leftover.forget();
+        self.aside.forget();
     }
 
     /// Whether the marker at `place` could find work, or all are done.
     fn has_news(&self, place: usize) -> bool {
         let members = self.members.load(Relaxed);
-        let aside = self.runs_functions() && self.aside_count.load(SeqCst) > 0;
+        let aside = self.runs_functions() && self.aside.has_some();
         (1..members).any(|next| !self.deques[(place + next) % members].is_empty())
             || !self.leftover.is_empty()
             || (place == 0 && aside)
@@ -190,16 +186,14 @@ impl Markers {
                 }
                 self.become_idle();
             }
-            let aside = self.runs_functions() && self.aside_count.load(SeqCst) > 0;
-            if place == 0 && aside {
+            if place == 0 && self.runs_functions() && self.aside.has_some() {
                 self.done.become_active();
-                if let Some(object) = self.take_aside() {
+                if let Some(object) = self.aside.take() {
                     return Some(Entry::Rest(object).encode());
                 }
                 self.become_idle();
             }
-            if self.done.is_done() && !(self.runs_functions() && self.aside_count.load(SeqCst) > 0)
-            {
+            if self.done.is_done() && !(self.runs_functions() && self.aside.has_some()) {
                 return None;
             }
             tries += 1;
@@ -221,36 +215,12 @@ impl Markers {
     /// Keeps an object for the driver. Called by an active marker, so they are not done before
     /// the count is seen.
     pub fn put_aside(&self, object: usize) {
-        let mut aside = self.aside.lock();
-        self.aside_count.fetch_add(1, SeqCst);
-        if aside.try_push(object).is_err() {
-            self.aside_count.fetch_sub(1, SeqCst);
+        if self.aside.put(object).is_err() {
             self.note_overflow();
         }
-        drop(aside);
         if self.runs_functions() {
             self.idle.wake();
         }
-    }
-
-    /// An object kept for the driver.
-    pub fn take_aside(&self) -> Option<usize> {
-        if self.aside_count.load(Relaxed) == 0 {
-            return None;
-        }
-        let object = self.aside.lock().pop();
-        if object.is_some() {
-            self.aside_count.fetch_sub(1, SeqCst);
-        }
-        object
-    }
-
-    /// One of the objects kept for the driver, which stays.
-    pub fn aside_at(&self, index: usize) -> Option<usize> {
-        if self.aside_count.load(Relaxed) == 0 {
-            return None;
-        }
-        self.aside.lock().get(index).copied()
     }
 
     /// A mark stack got no memory: some grey word was dropped.

@@ -5,6 +5,7 @@
 //! marked object points to is marked, unless memory for the mark stack was refused, which is noted
 //! and made good by rescanning. Allocates nothing from the heap; works on a heap built by hand.
 
+pub mod aside;
 pub mod before_image;
 pub mod deque;
 pub mod done;

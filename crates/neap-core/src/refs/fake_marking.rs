@@ -73,6 +73,7 @@ impl FakeMarking {
 
     /// One cycle's part of `refs`.
     pub(crate) fn run(&mut self, refs: &mut Refs, roots: &[usize]) {
+        refs.begin_cycle(true);
         for &root in roots {
             self.mark(root);
         }

@@ -36,10 +36,9 @@ use crate::world::{attach, current};
 use finalizers::{
     cleaner, finalizer, marked_at_registration, order, pool, queue, runner, site, slab,
 };
-use handles::slot::Kind;
 use handles::{per_thread, process, retargeted};
-use links::held_slots::HeldSlots;
-use links::{link, toggle};
+use links::link_table::Links;
+use links::toggle;
 
 pub use crate::sys::meta_vec::NoMemory;
 pub use marking::Marking;
@@ -51,13 +50,9 @@ pub(crate) struct Refs {
     pub(crate) processing: finalizer::Processing,
     pub(crate) disclaimers: &'static disclaim::Disclaimers,
     pub(crate) disclaimed: disclaim::Found,
-    /// What links and toggle references refer to their objects by.
-    pub(crate) slots: HeldSlots,
-    pub(crate) short_links: link::Links,
-    pub(crate) long_links: link::Links,
+    pub(crate) short_links: Links,
+    pub(crate) long_links: Links,
     pub(crate) toggles: toggle::Toggles,
-    /// Whether this cycle has cleared short links already. Between its two parts only.
-    short_links_processed: bool,
 }
 
 impl Refs {
@@ -65,7 +60,6 @@ impl Refs {
         finalizers: &'static finalizer::Finalizers,
         cleaners: &'static cleaner::Cleaners,
         disclaimers: &'static disclaim::Disclaimers,
-        slots: HeldSlots,
     ) -> Self {
         Self {
             finalizers,
@@ -73,18 +67,21 @@ impl Refs {
             processing: finalizer::Processing::new(),
             disclaimers,
             disclaimed: disclaim::Found::new(),
-            slots,
-            short_links: link::Links::new(Kind::Weak),
-            long_links: link::Links::new(Kind::WeakLong),
+            short_links: Links::new(),
+            long_links: Links::new(),
             toggles: toggle::Toggles::new(),
-            short_links_processed: false,
         }
+    }
+
+    pub(crate) fn begin_cycle(&mut self, full: bool) {
+        self.short_links.begin_cycle(full);
+        self.long_links.begin_cycle(full);
     }
 
     /// Marks what the tables themselves keep alive.
     pub(crate) fn trace_roots<M: Marking>(&self, marking: &mut M) {
         marked_at_registration::trace(marking);
-        self.slots.trace_strong(marking);
+        self.toggles.trace_strong(marking);
     }
 
     /// Marks what registrations and what is ready keep alive.
@@ -107,10 +104,20 @@ impl Refs {
         self.finish_processing(marking);
     }
 
-    /// Whether the program has references that only finalizers decide about and that it reads as it
-    /// likes: long links or toggle references, or hidden pointers to what it is asked about.
-    fn has_late_links(&self) -> bool {
-        !(self.long_links.is_empty() && self.toggles.is_empty() && !self.disclaimers.is_used())
+    /// Whether a link or a weak toggle reference leads to an object that is not marked.
+    fn any_link_dies<M: Marking>(&self, marking: &M) -> bool {
+        self.short_links.any_dies(marking)
+            || self.long_links.any_dies(marking)
+            || self.toggles.any_dies(marking)
+    }
+
+    /// Whether there are references that only finalizers decide about and that the program reads as
+    /// it likes: long links or toggle references whose objects are not marked, or hidden pointers
+    /// to what it is asked about. After marking, world stopped.
+    fn has_late_links<M: Marking>(&self, marking: &M) -> bool {
+        self.long_links.any_dies(marking)
+            || self.toggles.any_dies(marking)
+            || self.disclaimers.is_used()
     }
 
     /// The part for which the world is stopped. From its end on no weak reference gives an object
@@ -125,16 +132,10 @@ impl Refs {
         process::set_progress(reference_processing::EPHEMERONS);
         // Short links are read as the program likes, so they have to be cleared now; and what
         // ephemerons keep does not count as dead.
-        if !self.short_links.is_empty() {
+        if self.short_links.any_dies(marking) {
             process::follow_ephemerons(marking);
-            self.process_short_links(marking);
-            self.short_links_processed = true;
+            self.short_links.clear_dead(marking);
         }
-    }
-
-    fn process_short_links<M: Marking>(&mut self, marking: &M) {
-        self.slots.expire(Kind::Weak, marking);
-        self.short_links.clear_dead(&self.slots);
     }
 
     /// The rest: with the world running where there are no late links.
@@ -143,23 +144,19 @@ impl Refs {
         process::set_progress(reference_processing::SHORT);
         slab::reclaim();
         process::process_short(marking);
-        if !core::mem::take(&mut self.short_links_processed) {
-            self.process_short_links(marking);
-        }
         process::set_progress(reference_processing::FINALIZERS);
         self.disclaimers.hold_back(&mut self.disclaimed, marking);
         order::process_references(self.finalizers, &mut self.processing, marking);
         self.disclaimers.process_references(&mut self.disclaimed, marking);
         // Only now is known which objects finalizers keep: links inside those stay, links inside
         // dead ones must go, or a later cycle would write into whatever gets the memory next.
-        self.short_links.drop_dangling(&self.slots, marking);
+        self.short_links.settle(marking);
         process::set_progress(reference_processing::LONG);
         process::process_long(marking);
         monitor::process_references(marking);
-        self.slots.expire(Kind::WeakLong, marking);
-        self.toggles.drop_dead(&self.slots);
-        self.long_links.clear_dead(&self.slots);
-        self.long_links.drop_dangling(&self.slots, marking);
+        self.toggles.drop_dead(marking);
+        self.long_links.clear_dead(marking);
+        self.long_links.settle(marking);
         self.cleaners.process_references(&mut self.processing.filling, marking);
         process::set_progress(reference_processing::NO);
     }
@@ -176,7 +173,6 @@ impl Refs {
             fake_marking::for_ever(finalizer::Finalizers::new()),
             fake_marking::for_ever(cleaner::Cleaners::new()),
             fake_marking::for_ever(disclaim::Disclaimers::new()),
-            HeldSlots::new(),
         );
         refs.processing.filling = batch::Filling::private();
         refs
@@ -197,6 +193,10 @@ impl Refs {
     }
 }
 
+/// Links that are looked at while the lock is held: some ten microseconds. Larger: less time for
+/// the lock; smaller: who registers a link waits less.
+const LINKS_AT_ONCE: usize = 512;
+
 /// Registered finalizers: not under the lock.
 static FINALIZERS: finalizer::Finalizers = finalizer::Finalizers::new();
 /// Registered cleaners: as above.
@@ -204,12 +204,11 @@ static CLEANERS: cleaner::Cleaners = cleaner::Cleaners::new();
 /// Objects that are asked for: as above.
 static DISCLAIMERS: disclaim::Disclaimers = disclaim::Disclaimers::new();
 #[cfg(not(loom))]
-static REFS: Lock<Refs> =
-    Lock::new(Rank::Refs, Refs::of(&FINALIZERS, &CLEANERS, &DISCLAIMERS, HeldSlots::new()));
+static REFS: Lock<Refs> = Lock::new(Rank::Refs, Refs::of(&FINALIZERS, &CLEANERS, &DISCLAIMERS));
 /// As above; loom's atomics are not made at compile time. No model uses it.
 #[cfg(loom)]
 static REFS: std::sync::LazyLock<Lock<Refs>> = std::sync::LazyLock::new(|| {
-    Lock::new(Rank::Refs, Refs::of(&FINALIZERS, &CLEANERS, &DISCLAIMERS, HeldSlots::new()))
+    Lock::new(Rank::Refs, Refs::of(&FINALIZERS, &CLEANERS, &DISCLAIMERS))
 });
 
 /// Runs `f` on the tables, from a mutator, or from the collector's thread, which is none and must
@@ -256,7 +255,7 @@ pub fn process_references<M: Marking>(marking: &mut M) {
 /// cannot be done with the world running: whether it was all. After marking, world stopped.
 pub fn process_references_stopped<M: Marking>(marking: &mut M, everything: bool) -> bool {
     let mut refs = REFS.lock();
-    let all = everything || refs.has_late_links() || site::checks();
+    let all = everything || refs.has_late_links(marking) || site::checks();
     if all {
         refs.process_references(marking);
     } else {
@@ -277,6 +276,25 @@ pub fn process_references_running<M: Marking>(marking: &mut M) {
     pool::wake();
 }
 
+/// A cycle begins: `full` ones make all marks anew.
+pub fn begin_cycle(full: bool) {
+    REFS.lock().begin_cycle(full);
+}
+
+/// Looks at the links that are new in this cycle, so that the last stop has to look at those only
+/// whose objects are not marked by now; says how many there were. World running.
+pub fn look_at_links<M: Marking>(marking: &M) -> usize {
+    let mut looked = 0;
+    loop {
+        let mut refs = REFS.lock();
+        let short_left = refs.short_links.look(LINKS_AT_ONCE, marking);
+        if !short_left && !refs.long_links.look(LINKS_AT_ONCE, marking) {
+            return looked;
+        }
+        looked += LINKS_AT_ONCE;
+    }
+}
+
 /// Whether there is so many references that a small heap, too, is better marked and processed with
 /// the world running.
 pub fn are_many() -> bool {
@@ -286,7 +304,7 @@ pub fn are_many() -> bool {
 /// Whether a weak reference leads, or led when somebody may have read it, to an object that is not
 /// marked. After marking, world stopped.
 pub fn any_weak_dies<M: Marking>(marking: &M) -> bool {
-    REFS.lock().slots.any_dies(marking)
+    REFS.lock().any_link_dies(marking)
         || DISCLAIMERS.any_dies(marking)
         || process::any_weak_dies(marking)
         || retargeted::any_dies(marking)

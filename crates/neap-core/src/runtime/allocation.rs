@@ -39,6 +39,15 @@ use crate::world::mutator::Mutator;
 pub type OutOfMemoryCallback = unsafe extern "C" fn(usize) -> *mut c_void;
 static OUT_OF_MEMORY: AtomicFunction<OutOfMemoryCallback> = AtomicFunction::none();
 
+/// Cycles that are run for an allocation before it is refused, after the first.
+static RETRIES: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets how many more cycles than one are run before an allocation is refused: finalizers that ran
+/// after one may have let go of memory.
+pub fn set_retries(retries: usize) {
+    RETRIES.store(retries, Relaxed);
+}
+
 /// Called with the heap's bytes after it grew.
 pub type HeapResizeCallback = unsafe extern "C" fn(usize);
 static HEAP_RESIZE: AtomicFunction<HeapResizeCallback> = AtomicFunction::none();
@@ -205,7 +214,10 @@ fn slow_from(position: usize, bytes: usize, kind: Kind, layout: u32) -> *mut u8 
     }
     collect::poll(position);
     let mut attempted = attempt(mutator, request);
-    if attempted.is_err() && collect::collect_from(position, Reason::NoMemory) {
+    for _ in 0..=RETRIES.load(Relaxed) {
+        if attempted.is_ok() || !collect::collect_from(position, Reason::NoMemory) {
+            break;
+        }
         attempted = attempt(mutator, request);
     }
     if attempted == Err(Refused::Limit) && limits::look_before_refusal() {

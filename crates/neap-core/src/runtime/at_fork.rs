@@ -56,6 +56,7 @@ extern "C" fn prepare() {
     forking_server::before_fork();
     super::hold_options_for_fork();
     cycle::hold_for_fork();
+    cycle::before_fork();
     forget(recorder::hold_for_fork());
     forget(registry::lock());
     forget(roots::hold_for_fork());

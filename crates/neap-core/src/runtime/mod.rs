@@ -25,7 +25,7 @@ pub mod warning;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use crate::cycle::driver::{between_steps, collector_thread, handshake};
+use crate::cycle::driver::{between_steps, collector_thread, watch_in_use};
 use crate::cycle::report::record;
 use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
@@ -123,7 +123,7 @@ fn apply_at_start(options: &Options) {
     attach::set_detach_hook(crate::refs::detach);
     if let Some(file) = options.stats {
         attach::count_requests(recorder::end_of_thread);
-        let watch = || handshake::watching().name();
+        let watch = || watch_in_use::watching().name();
         let sources = Sources { statistics: summary::statistics, watch, options: *options };
         recorder::begin(file, sources);
         if options.sample != 0 {
@@ -183,7 +183,7 @@ fn apply(options: &Options) {
 /// none either under a watch.
 fn choose_pages(options: &Options) {
     let watched = matches!(
-        handshake::watching(),
+        watch_in_use::watching(),
         Watching::Pagemap | Watching::Mprotect | Watching::Snapshot
     );
     let (all, leaf) = match options.huge_pages {
@@ -200,7 +200,7 @@ fn choose_pages(options: &Options) {
 /// said.
 fn open_watch(options: &Options) {
     match choose(options.watch) {
-        Ok(watching) if handshake::enable(watching) => {}
+        Ok(watching) if watch_in_use::enable(watching) => {}
         Ok(watching) => print::message(format_args!(
             "no memory for the {} watch; cycles stop the world instead",
             watching.name()

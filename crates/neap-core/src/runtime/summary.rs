@@ -15,7 +15,7 @@ use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use crate::addr::FRAME_BYTES;
-use crate::cycle::driver::handshake;
+use crate::cycle::driver::watch_in_use;
 use crate::cycle::report::record::{CYCLES, MINOR_CYCLES, PAUSES};
 use crate::heap::HEAP;
 use crate::observe::named_file::{self, Path};
@@ -124,7 +124,7 @@ fn write(s: &Statistics, out: &mut impl Write) -> core::fmt::Result {
          \"heap\":{{\"peak_bytes\":{},\"live_bytes\":{},\"committed_bytes\":{},\"metadata_bytes\":{}}},\
          \"allocated_bytes\":{},\"allocated_objects\":{}}}",
         env!("CARGO_PKG_VERSION"),
-        handshake::watching().name(),
+        watch_in_use::watching().name(),
         s.cycles,
         s.minor_cycles,
         s.pause_count,

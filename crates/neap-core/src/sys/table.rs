@@ -66,10 +66,6 @@ impl<E: Entry> Table<E> {
         self.find(key).map(|index| &self.entries[index])
     }
 
-    pub(crate) fn get_mut(&mut self, key: usize) -> Option<&mut E> {
-        self.find(key).map(|index| &mut self.entries[index])
-    }
-
     /// Adds an entry whose key is not there yet.
     pub(crate) fn insert(&mut self, mut entry: E) -> Result<(), NoMemory> {
         debug_assert!(self.find(entry.key()).is_none());
@@ -125,6 +121,33 @@ impl<E: Entry> Table<E> {
         }
     }
 
+    /// All entries, in the order of their indices.
+    pub(crate) fn entries(&self) -> &[E] {
+        &self.entries
+    }
+
+    /// The entry at an index; its key must not be changed.
+    pub(crate) fn at_mut(&mut self, index: usize) -> &mut E {
+        &mut self.entries[index]
+    }
+
+    /// Two entries get each other's index.
+    pub(crate) fn exchange(&mut self, one: usize, other: usize) {
+        if one == other {
+            return;
+        }
+        for index in [one, other] {
+            let following = self.entries[index].next();
+            self.redirect(index as u32, following);
+        }
+        self.entries.swap(one, other);
+        for index in [one, other] {
+            let bucket = Self::bucket(self.entries[index].key(), self.buckets.len());
+            let first = core::mem::replace(&mut self.buckets[bucket], index as u32);
+            self.entries[index].set_next(first);
+        }
+    }
+
     /// Takes an entry out by index; the last one gets its index.
     pub(crate) fn remove_at(&mut self, index: usize) -> E {
         let following = self.entries[index].next();
@@ -139,23 +162,6 @@ impl<E: Entry> Table<E> {
     /// Takes any entry out.
     pub(crate) fn pop(&mut self) -> Option<E> {
         self.len().checked_sub(1).map(|last| self.remove_at(last))
-    }
-
-    /// Takes an entry out by key.
-    pub(crate) fn remove(&mut self, key: usize) -> Option<E> {
-        self.find(key).map(|index| self.remove_at(index))
-    }
-
-    /// Walks all entries and takes out those that `keep` refuses. Allocates nothing.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
-        let mut index = 0;
-        while index < self.entries.len() {
-            if keep(&self.entries[index]) {
-                index += 1;
-            } else {
-                self.remove_at(index);
-            }
-        }
     }
 }
 
@@ -184,17 +190,23 @@ mod tests {
 
     #[test]
     fn agrees_with_a_map_over_random_operations() {
-        let (mut table, mut map) = (Table::new(), HashMap::new());
+        let (mut table, mut map) = (Table::<Pair>::new(), HashMap::new());
         let mut seed = 0x1234_5678_9ABC_DEF1_u64;
         for step in 0..200_000_usize {
             seed ^= seed << 13;
             seed ^= seed >> 7;
             seed ^= seed << 17;
             let key = (seed as usize >> 8) % 3000 * 16;
-            if seed.is_multiple_of(3) {
-                assert_eq!(table.remove(key).map(|pair: Pair| pair.value), map.remove(&key));
-            } else if let Some(pair) = table.get_mut(key) {
-                pair.value = step;
+            if seed.is_multiple_of(7) && table.len() > 0 {
+                let [one, other] = [seed as usize >> 16, step].map(|place| place % table.len());
+                let keys = [one, other].map(|index| table.entries()[index].key);
+                table.exchange(one, other);
+                assert_eq!([other, one].map(|index| table.entries()[index].key), keys);
+            } else if seed.is_multiple_of(3) {
+                let removed = table.find(key).map(|index| table.remove_at(index).value);
+                assert_eq!(removed, map.remove(&key));
+            } else if let Some(index) = table.find(key) {
+                table.at_mut(index).value = step;
                 map.insert(key, step).expect("known to both");
             } else {
                 table.insert(Pair { key, value: step, next: 0 }).unwrap();
@@ -207,12 +219,6 @@ mod tests {
         }
         let any = table.pop().expect("there are some");
         assert_eq!(map.remove(&any.key), Some(any.value));
-        table.retain(|pair| pair.key % 32 == 0);
-        map.retain(|key, _| key % 32 == 0);
-        assert_eq!(table.len(), map.len());
-        for (key, value) in &map {
-            assert_eq!(table.get(*key).map(|pair| pair.value), Some(*value));
-        }
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! is under way. It says *running* and then reads the epoch; who stops the world makes the epoch
 //! odd and then reads what the mutator says. All four are sequentially consistent, so one of the
 //! two sees the other: either the mutator goes back to waiting, or it is asked by signal like any
-//! running thread.
+//! running thread. A [suspended](super::suspension) one leaves only when it is resumed, by the same
+//! argument.
 //!
 //! A region ends also where it is not returned from: its frame is unwound (the thread is cancelled,
 //! ends in a handler, throws), or a handler of the program's jumps out of it, which has left the
@@ -24,6 +25,7 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use super::mutator::{Activity, Mutator};
 use super::{current, host, stop};
+use crate::sys::futex;
 use crate::sys::thread::{self, CalleeSaved};
 
 /// Runs `f` in a blocked region of the calling thread.
@@ -141,6 +143,11 @@ pub fn end(mutator: &Mutator) {
 fn leave(mutator: &Mutator) {
     loop {
         mutator.set_activity(Activity::Running);
+        if mutator.is_suspended() {
+            mutator.set_activity(Activity::Blocked);
+            futex::wait(&mutator.suspended, 1, None);
+            continue;
+        }
         let Some(epoch) =
             stop::under_way_for(mutator).filter(|epoch| mutator.obeyed.load(Relaxed) != *epoch)
         else {

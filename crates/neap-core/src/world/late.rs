@@ -5,7 +5,7 @@
 //! is installed at start-up.
 
 use super::mutator::{Asker, Mutator};
-use super::{host, mutator, stop};
+use super::{host, mutator, stop, suspension};
 
 /// Has critical sections end so. Called once, at start-up.
 pub fn install() {
@@ -22,4 +22,5 @@ fn obey(mutator: &Mutator, askers: u8) {
     {
         host.stop_late();
     }
+    suspension::stand(mutator);
 }

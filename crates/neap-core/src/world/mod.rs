@@ -20,6 +20,7 @@ pub mod roots;
 pub mod stacks;
 pub mod stop;
 pub mod stop_signal;
+pub mod suspension;
 
 use core::marker::PhantomData;
 use core::ops::Range;

@@ -102,6 +102,12 @@ pub struct Mutator {
     /// Address of a word that says that this thread uses what the word belongs to, or 0: the word
     /// becomes 0 when the thread ends. Written by itself.
     pub claim: AtomicUsize,
+    /// Another thread, or itself, suspended it: 1 until it is resumed, and waited for as long.
+    pub suspended: AtomicU32,
+    /// A front end told the program that this thread is registered. Written by itself.
+    pub announced: AtomicBool,
+    /// The program was told that this thread stands. Written by who stops the world.
+    pub told_to_stand: AtomicBool,
 }
 
 impl Mutator {
@@ -132,6 +138,25 @@ impl Mutator {
     /// off. Asked by its own thread.
     pub fn is_at_ease(&self) -> bool {
         self.critical.load(Relaxed) == 0 && self.holds.load(Relaxed) == 0
+    }
+
+    /// Whether it is in no critical section. Asked by its own thread.
+    pub fn is_outside_critical(&self) -> bool {
+        self.critical.load(Relaxed) == 0
+    }
+
+    /// Whether it is to stand until it is resumed.
+    pub fn is_suspended(&self) -> bool {
+        self.suspended.load(SeqCst) != 0
+    }
+
+    /// In a stop signal's handler, outside critical sections: stands if it is suspended.
+    pub fn stand_if_suspended(&self) {
+        if self.is_suspended()
+            && let Some(obey) = OBEY_LATE.get()
+        {
+            obey(self, 0);
+        }
     }
 
     /// Gives up what it claims. When its thread has ended.

@@ -68,6 +68,7 @@ extern "C" fn handler(number: c_int, info: *mut libc::siginfo_t, context: *mut c
     if let Some(mutator) = mutator {
         if !mutator.defers_stop(Asker::Signal) {
             obey(mutator);
+            mutator.stand_if_suspended();
         }
         // All signals are blocked in here.
         // SAFETY: the kernel's context for this handler.

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 
 use super::between_steps;
-use super::{handshake, wake};
+use super::{handshake, wake, watch_in_use};
 use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::stop_the_world;
 use crate::cycle::phase::Phase;
@@ -63,7 +63,8 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
         return false;
     }
     let refused = reason == Reason::Allocated && !collector::is_automatic();
-    if refused || (reason != Reason::Explicit && !callbacks::may_begin()) {
+    if refused || (reason != Reason::Explicit && !callbacks::may_begin(reason == Reason::NoMemory))
+    {
         schedule::postpone();
         return false;
     }
@@ -78,7 +79,7 @@ fn collect_as_wanted(position: usize, reason: Reason) -> bool {
     let mutator = attach::current();
     // Twice, for a watch that turns out to be closed.
     for _ in 0..2 {
-        handshake::reopen();
+        watch_in_use::reopen();
         // Without the collector's thread the world is stopped for this cycle.
         if schedule::is_worth_running_beside() && wake::ensure() {
             let collected = concurrently(position, reason);

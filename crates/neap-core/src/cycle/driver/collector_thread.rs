@@ -102,7 +102,7 @@ fn collect_idle() -> bool {
     if collector::is_disabled()
         || !collector::is_automatic()
         || handshake::program_takes_part()
-        || !callbacks::may_begin()
+        || !callbacks::may_begin(false)
     {
         return false;
     }

@@ -12,10 +12,9 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use super::between_steps::{self, CycleState};
-use super::wake;
+use super::{wake, watch_in_use};
 use crate::cycle::collector::{self, COLLECTOR, Collector};
-use crate::cycle::modes::Mode;
-use crate::cycle::modes::marking_mode::MarkingMode;
+use crate::cycle::modes::marking_mode::{Left, MarkingMode};
 use crate::cycle::phase::{Phase, Step};
 use crate::cycle::policy::generation::{Generation, Generations};
 use crate::cycle::report::record::CYCLES;
@@ -32,8 +31,7 @@ use crate::world::{self, attach, blocked, host};
 const NOTHING: u32 = 0;
 const FIRST_PAUSE: u32 = 1;
 const REMARK: u32 = 2;
-/// Somebody is taking the step. The last one processes references with the world running: nobody is
-/// to wait for that.
+/// Somebody is taking the step: nobody is to wait for that.
 const TAKEN: u32 = 3;
 /// Between the two others.
 const MIDDLE_PAUSE: u32 = 4;
@@ -53,9 +51,8 @@ const IN_ANY_CASE: u32 = 2;
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
 /// A cycle ended on the collector's thread: the next mutator tells the program.
 static TELL_END: AtomicBool = AtomicBool::new(false);
-/// What the parent of a forked child used, as a number, until the child's first cycle; or what a
-/// program closed, until the next cycle.
-static INHERITED: AtomicU32 = AtomicU32::new(Watching::None as u32);
+/// The last pause left references to [`process_left`]. Under the collector's lock.
+static REFERENCES_LEFT: AtomicBool = AtomicBool::new(false);
 
 /// How long the last pause waits for a mutator before the pages written meanwhile are scanned once
 /// more; twice as long each time after.
@@ -66,41 +63,6 @@ const LONGEST_OFFER_NS: u64 = 100_000_000;
 const ASSIST_NS: u64 = 200_000;
 /// Who waits for a cycle looks this often whether it still has to.
 const LOOK_NS: u64 = 1_000_000;
-
-/// Cycles run beside the program from now on, if this way of watching has such. False if the system
-/// does not allow it.
-pub fn enable(watching: Watching) -> bool {
-    let Some(mode) = Mode::open(watching, &HEAP) else { return watching == Watching::None };
-    set_mode(watching, mode);
-    true
-}
-
-fn set_mode(watching: Watching, mode: Mode) {
-    let collector = &mut *COLLECTOR.lock();
-    if let Some(state) = between_steps::take(collector) {
-        state.mode = Some(mode);
-        between_steps::put_back(collector, state);
-        collector::set_watching(watching);
-    }
-}
-
-/// What is in use, or will be from the first cycle on.
-pub fn watching() -> Watching {
-    match collector::watching() {
-        Watching::None => Watching::from_number(INHERITED.load(Relaxed)),
-        watching => watching,
-    }
-}
-
-/// Opens again what the parent of this child of `fork` had open, now that there is to be a cycle;
-/// or what the program closed. A child that never collects does without. One that is refused what
-/// its parent was allowed stops the world.
-pub fn reopen() {
-    const NONE: u32 = Watching::None as u32;
-    if INHERITED.load(Relaxed) != NONE {
-        let _ = enable(Watching::from_number(INHERITED.swap(NONE, AcqRel)));
-    }
-}
 
 /// Wakes the thread that runs cycles, unless it is at it: it begins one if one is due, or in any
 /// case if that is `forced`. False if there is no thread.
@@ -163,12 +125,27 @@ fn run_step(step: u32, state: &mut CycleState, of: &mut Collector, own: Option<&
     match step {
         FIRST_PAUSE => mode.first_pause(driver, of, own),
         MIDDLE_PAUSE => mode.middle_pause(driver, of, own),
-        _ => mode.remark(driver, of, own),
+        _ => match mode.remark(driver, of, own) {
+            Left::Nothing => TELL_END.store(true, Release),
+            Left::References => REFERENCES_LEFT.store(true, Relaxed),
+        },
     }
     callbacks::set_heard(true);
-    if step == REMARK {
-        TELL_END.store(true, Release);
+}
+
+/// Processes the references that the last pause left, if it did. On the collector's thread, or on
+/// one that is about to `fork`: the child would not know what is to stay.
+pub fn process_left(collector: &mut Collector) {
+    if !REFERENCES_LEFT.load(Relaxed) {
+        return;
     }
+    REFERENCES_LEFT.store(false, Relaxed);
+    let Some(state) = between_steps::take(collector) else { return };
+    if let Some((driver, mode)) = parts(state) {
+        with_room(|| mode.process_references(driver, collector));
+    }
+    between_steps::put_back(collector, state);
+    TELL_END.store(true, Release);
 }
 
 fn parts(state: &mut CycleState) -> Option<(&mut Driver, &mut dyn MarkingMode)> {
@@ -278,7 +255,9 @@ pub fn drive() {
         return;
     }
     let state = between_steps::begin(&mut collector);
-    let can_be_minor = parts(state).is_some_and(|(_, mode)| mode.has_minor_cycles());
+    let can_be_minor = parts(state).is_some_and(|(driver, mode)| {
+        mode.has_minor_cycles() && driver.markers().aside.are_traced_known()
+    });
     let generation = match forced {
         true => Generation::Full,
         false => collector.next_generation(can_be_minor),
@@ -324,10 +303,12 @@ pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generati
                 mode.keep_up(driver);
             }
         });
+        process_left(&mut COLLECTOR.lock());
     } else {
         let collector = &mut *COLLECTOR.lock();
         run_step(REMARK, state, collector, None);
         between_steps::put_back(collector, state);
+        process_left(collector);
     }
 }
 
@@ -343,7 +324,7 @@ fn mark(state: &mut CycleState) -> bool {
 fn give_up_watching(state: &'static mut CycleState) {
     if parts(state).is_some_and(|(_, mode)| mode.was_closed()) {
         // As daemons do with all descriptors they find.
-        INHERITED.store(collector::watching() as u32, Relaxed);
+        watch_in_use::open_later(collector::watching());
         HEAP.inner().frames.forget_registrations();
     } else {
         print::message(format_args!(
@@ -464,7 +445,7 @@ pub fn after_fork() {
     OFFERED.store(NOTHING, Relaxed);
     REQUESTED.store(UNASKED, Relaxed);
     UNDER_WAY.store(false, Relaxed);
-    INHERITED.store(watching() as u32, Relaxed);
+    watch_in_use::open_later(watch_in_use::watching());
     collector::set_watching(Watching::None);
     workers::after_fork();
     HEAP.inner().frames.forget_registrations();

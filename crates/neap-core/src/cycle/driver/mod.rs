@@ -2,9 +2,9 @@
 //! program's, the collector's thread, freezing.
 //!
 //! Invariant: `[cycle.inv.driver]`. From the ground up: [`between_steps`] keeps the driver
-//! token between steps, [`wake`] is how the collector's thread is woken, [`handshake`] hands the
-//! token on, [`collect`] is where a mutator asks for a cycle, [`collector_thread`] runs what goes
-//! on beside the program, [`freeze`] works between cycles.
+//! token between steps, [`watch_in_use`] opens the watch, [`wake`] is how the collector's thread is
+//! woken, [`handshake`] hands the token on, [`collect`] is where a mutator asks for a cycle,
+//! [`collector_thread`] runs what goes on beside the program, [`freeze`] works between cycles.
 
 pub mod between_steps;
 pub mod collect;
@@ -12,6 +12,15 @@ pub mod collector_thread;
 pub mod freeze;
 pub mod handshake;
 pub mod wake;
+pub mod watch_in_use;
+
+use super::collector;
+use crate::world::attach;
+
+/// Before a `fork`, by the thread that forks, which has the collector's lock.
+pub fn before_fork() {
+    collector::held(attach::current(), handshake::process_left);
+}
 
 /// In the child of a `fork`: the library's threads are gone.
 pub fn after_fork() {

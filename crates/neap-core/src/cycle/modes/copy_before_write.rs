@@ -12,7 +12,7 @@
 
 use std::time::Instant;
 
-use super::marking_mode::MarkingMode;
+use super::marking_mode::{Left, MarkingMode};
 use super::snapshot_modes::SnapshotCycle;
 use crate::addr::{CHUNK_BYTES, FRAME_BYTES, PAGE_BYTES};
 use crate::cycle::collector::Collector;
@@ -200,8 +200,9 @@ impl MarkingMode for CopyBeforeWrite {
         driver.record.mark_ns = nanoseconds(began);
     }
 
-    fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
+    fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) -> Left {
         self.snapshot.remark(driver, of, own);
+        Left::Nothing
     }
 }
 

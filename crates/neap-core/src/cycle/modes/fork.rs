@@ -19,7 +19,7 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::time::Instant;
 
-use super::marking_mode::MarkingMode;
+use super::marking_mode::{Left, MarkingMode};
 use super::snapshot_modes::SnapshotCycle;
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
 use crate::check;
@@ -168,8 +168,9 @@ impl MarkingMode for Fork {
         driver.record.mark_ns = nanoseconds(began);
     }
 
-    fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
+    fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) -> Left {
         self.snapshot.remark(driver, of, own);
+        Left::Nothing
     }
 }
 

@@ -12,24 +12,17 @@
 //! pages once more, the program's own trace functions, references, hand blocks to the sweep).
 //! H. Boehm, A. Demers, S. Shenker, "Mostly parallel garbage collection", PLDI 1991. Why nothing is
 //! lost is argued in `docs/concurrency.md`. Explicit free is put off until the end of the cycle.
-//!
-//! # Safety
-//! Ranges of roots are read as they are given, while who gave them keeps them readable.
 
-#![allow(unsafe_code)]
-
-use core::ops::Range;
 use core::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
-use super::marking_mode::MarkingMode;
+use super::marking_mode::{Left, MarkingMode};
 use crate::addr::PAGE_BYTES;
 use crate::alloc::sweep;
 use crate::cycle::collector::{COLLECTOR, Collector};
 use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
 use crate::cycle::phases::pause::{Pause, begin_marking, briefly, nanoseconds};
-use crate::cycle::phases::read_roots::{Owner, read_whole};
 use crate::cycle::phases::reference_processing::References;
 use crate::cycle::phases::written_pages::{Choice, Unwatched, WrittenPages};
 use crate::cycle::policy::generation::Generation;
@@ -58,6 +51,12 @@ const SLOW_STOP: Duration = Duration::from_micros(500);
 /// The pause in the middle calls the program's functions until it has taken so long; the last one
 /// calls all of them.
 const TRACING: Duration = Duration::from_micros(300);
+/// Looking at so many links takes a millisecond, in which the program writes again.
+const MANY_LINKS: usize = 20_000;
+/// Where objects with functions of the program lie in more blocks than this, nobody looks in the
+/// last pause whether all of them are marked. Larger: references are processed beside more
+/// programs; smaller: it takes less of the pause, of which so many are a tenth of a millisecond.
+const MOST_BLOCKS_WITH_FUNCTIONS: usize = 4096;
 /// Where at least this part of what is allocated stays, new blocks are protected at once, and not
 /// scanned a second time when they are.
 const MOSTLY_STAYS: f64 = 0.5;
@@ -109,50 +108,6 @@ impl<W: Watch> IncrementalUpdate<W> {
         self.pages.close();
     }
 
-    /// Reads the roots beside the program, one mutator stopped at a time.
-    fn read_roots_running(&mut self, driver: &mut Driver, collector: &mut Collector) {
-        let (roots, watch) = self.pages.roots();
-        roots.begin_reading();
-        let longest_ns = driver.read_roots_running(collector, &mut |marker, owner, range| {
-            // SAFETY: a part of what roots there are.
-            let read = &mut |part: Range<usize>| unsafe { read_whole(marker, part) };
-            match owner {
-                Owner::Runs => roots.read_running(watch, range, read),
-                Owner::Stands => roots.read_stopped(watch, range, read),
-            }
-        });
-        driver.record.first_ns = driver.record.first_ns.max(longest_ns);
-    }
-
-    /// Reads what was written of the roots that are watched, which is protected again; says how
-    /// much that was. World running, on the collector's thread.
-    fn read_written_roots(&mut self, driver: &mut Driver, collector: &mut Collector) -> usize {
-        let (roots, watch) = self.pages.roots();
-        let mut bytes = 0;
-        driver.read_large_roots(collector, &mut |marker, range| {
-            roots.read_again(watch, &range, &mut |part| {
-                bytes += part.len();
-                // SAFETY: a part of what roots there are.
-                unsafe { read_whole(marker, part) };
-            });
-        });
-        bytes
-    }
-
-    /// Reads the roots that are not protected, in a pause.
-    fn read_unprotected_roots(
-        &mut self,
-        driver: &mut Driver,
-        collector: &mut Collector,
-        pause: &Pause,
-    ) {
-        let (roots, _) = self.pages.roots();
-        driver.read_roots_by(collector, pause, &mut |marker, range| {
-            // SAFETY: a part of what roots there are.
-            roots.read_unprotected(range, &mut |part| unsafe { read_whole(marker, part) });
-        });
-    }
-
     /// Precleans until hardly anything is left or it stops getting better; says whether the former.
     fn rounds(&mut self, driver: &mut Driver) -> bool {
         let mut least = usize::MAX;
@@ -192,7 +147,7 @@ impl<W: Watch> IncrementalUpdate<W> {
                 self.pages.preclean_in_pauses(&mut driver.marker, |protect| {
                     let stop_ns = briefly(world, &mut COLLECTOR.lock(), |stopped, began| {
                         *slow |= began.elapsed() > SLOW_STOP;
-                        protect(stopped, began);
+                        protect(stopped);
                     });
                     record.note_short_stop(stop_ns);
                 })
@@ -204,11 +159,11 @@ impl<W: Watch> IncrementalUpdate<W> {
         });
         let roots = match protecting {
             Protecting::Running => {
-                self.read_roots_running(driver, &mut COLLECTOR.lock());
+                self.pages.read_roots_running(driver, &mut COLLECTOR.lock());
                 0
             }
             Protecting::Stopped => {
-                self.read_written_roots(driver, &mut COLLECTOR.lock()) / PAGE_BYTES
+                self.pages.read_written_roots(driver, &mut COLLECTOR.lock()) / PAGE_BYTES
             }
         };
         driver.mark_with_workers();
@@ -317,6 +272,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         let (heap, began) = (driver.heap, Instant::now());
         self.generation = generation;
         self.incomplete = false;
+        refs::begin_cycle(generation == Generation::Full);
         let kind = match generation {
             Generation::Full => Kind::Concurrent,
             Generation::Minor => Kind::Minor,
@@ -336,6 +292,9 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
             Generation::Minor => {
                 heap.state.marks.fetch_or(1, AcqRel);
                 begin_marking(heap);
+                if !driver.markers().aside.put_traced(|object| heap.is_marked(object)) {
+                    driver.markers().note_overflow();
+                }
                 driver.record.remembered_pages = self.pages.preclean(choice, &mut driver.marker)?;
             }
         }
@@ -347,7 +306,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
     fn read_roots(&mut self, driver: &mut Driver, collector: &mut Collector) -> bool {
         collector.step(Step::Protected);
         begin_marking(driver.heap);
-        self.read_roots_running(driver, collector);
+        self.pages.read_roots_running(driver, collector);
         collector.step(Step::RootsRead);
         true
     }
@@ -355,14 +314,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
     /// Reads static data, registered ranges and deep stacks, so that a first pause finds them read.
     fn before_first_pause(&mut self, driver: &mut Driver, collector: &mut Collector) {
         begin_marking(driver.heap);
-        let (roots, watch) = self.pages.roots();
-        roots.begin_reading();
-        driver.read_large_roots(collector, &mut |marker, range| {
-            roots.read_running(watch, range, &mut |part| {
-                // SAFETY: a part of what roots there are.
-                unsafe { read_whole(marker, part) };
-            });
-        });
+        self.pages.read_large_roots(driver, collector);
     }
 
     /// Reads the roots, for a program that names some itself.
@@ -375,7 +327,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         if !driver.world.stops_one_by_one() {
             self.begin_black(driver.heap);
         }
-        self.read_unprotected_roots(driver, of, &pause);
+        self.pages.read_unprotected_roots(driver, of, &pause);
         driver.record.first_ns = pause.end();
         of.step(Step::RootsRead);
     }
@@ -392,6 +344,9 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         driver.record.markers = driver.mark_with_workers();
         self.stops_are_slow = false;
         self.kept_up = self.rounds(driver);
+        if refs::look_at_links(&References::new(driver)) > MANY_LINKS {
+            self.kept_up = self.rounds(driver);
+        }
         if !self.kept_up {
             let wanted = COLLECTOR.lock().markers.saturating_sub(1);
             // Without the lock: a thread is made by libc, with the program's malloc.
@@ -402,14 +357,14 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
 
     /// What the program's own functions name was not looked at.
     fn wants_middle_pause(&self, driver: &Driver) -> bool {
-        driver.markers().aside_at(0).is_some()
+        driver.markers().aside.has_some()
     }
 
     /// Reads the roots again, and calls the program's functions for what was put aside, both for a
     /// start.
     fn middle_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
         let pause = Pause::begin(driver, of, own);
-        self.read_unprotected_roots(driver, of, &pause);
+        self.pages.read_unprotected_roots(driver, of, &pause);
         let (began, markers) = (Instant::now(), driver.markers());
         markers.alone();
         driver.marker.trace_aside(|| began.elapsed() > TRACING);
@@ -424,6 +379,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         } else {
             self.preclean(driver, Protecting::Running);
         }
+        refs::look_at_links(&References::new(driver));
         driver.record.mark_ns += nanoseconds(began);
     }
 
@@ -431,32 +387,26 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         self.preclean(driver, Protecting::Running);
     }
 
-    fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
+    fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) -> Left {
         of.step(Step::Stopped);
         tell(CycleEvent::CycleStart);
         let pause = Pause::begin(driver, of, own);
         tell(CycleEvent::MarkStart);
         driver.record.stopping_ns = pause.stopping_ns;
         driver.markers().alone();
+        driver.markers().aside.begin_tracing();
         let phase = Instant::now();
-        let (roots, watch) = self.pages.roots();
-        let mut root_bytes = 0;
-        driver.read_roots_by(of, &pause, &mut |marker, range| {
-            roots.read_stopped(watch, range, &mut |part| {
-                root_bytes += part.len();
-                // SAFETY: a part of what roots there are.
-                unsafe { read_whole(marker, part) };
-            });
-        });
-        driver.record.root_bytes = root_bytes;
+        driver.record.root_bytes = self.pages.read_roots_stopped(driver, of, &pause);
         driver.record.roots_ns = nanoseconds(phase);
         self.mark_the_rest(driver, of.markers, &pause);
         driver.ask_when_marked();
         of.step(Step::Drained);
         tell(CycleEvent::MarkEnd);
         let phase = Instant::now();
+        driver.markers().aside.end_tracing();
         // The program's own trace functions are called in pauses only.
-        let everything = driver.heap.layouts.has_functions();
+        let everything =
+            driver.heap.inner().any_unmarked_has_function(driver.heap, MOST_BLOCKS_WITH_FUNCTIONS);
         let processed = refs::process_references_stopped(&mut References::new(driver), everything);
         if !processed {
             // What a thread allocates, while references are processed beside it, is not theirs to
@@ -464,17 +414,22 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
             self.begin_black(driver.heap);
         }
         pause.hand_to_sweep(driver, of, !processed);
-        if processed {
-            self.conclude(driver, of, pause.so_far_ns(), phase);
+        if !processed {
             driver.record.pause_ns = pause.end();
-        } else {
-            driver.record.pause_ns = pause.end();
-            let phase = Instant::now();
-            // Threads are handed marked cells meanwhile.
-            driver.markers().begin(1, true);
-            refs::process_references_running(&mut References::new(driver));
-            self.conclude(driver, of, driver.record.pause_ns, phase);
+            return Left::References;
         }
+        self.conclude(driver, of, pause.so_far_ns(), phase);
+        driver.record.pause_ns = pause.end();
+        driver.record.publish();
+        Left::Nothing
+    }
+
+    fn process_references(&mut self, driver: &mut Driver, of: &mut Collector) {
+        let phase = Instant::now();
+        // Threads are handed marked cells meanwhile.
+        driver.markers().begin(1, true);
+        refs::process_references_running(&mut References::new(driver));
+        self.conclude(driver, of, driver.record.pause_ns, phase);
         driver.record.publish();
     }
 

@@ -9,6 +9,15 @@ use crate::cycle::policy::generation::Generation;
 use crate::cycle::token::Driver;
 use crate::world::mutator::Mutator;
 
+/// What the last pause left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// The cycle is over.
+    Nothing,
+    /// It is over when references are processed.
+    References,
+}
+
 /// The steps of a cycle beside the program. `own` is the calling mutator, if it is one.
 pub trait MarkingMode {
     /// Whether the program has closed behind our back what this mode needs.
@@ -60,8 +69,13 @@ pub trait MarkingMode {
     /// thread.
     fn keep_up(&mut self, _: &mut Driver) {}
 
-    /// The last pause; finishes the cycle.
-    fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>);
+    /// The last pause; finishes the cycle, or leaves the references to
+    /// [`Self::process_references`].
+    fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) -> Left;
+
+    /// What the last pause left, world running; finishes the cycle. On the collector's thread, or
+    /// on one that is about to `fork`.
+    fn process_references(&mut self, _: &mut Driver, _: &mut Collector) {}
 
     /// All blocks are swept. On the collector's thread, between cycles.
     fn swept(&mut self) {}

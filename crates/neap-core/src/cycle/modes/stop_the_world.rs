@@ -47,6 +47,7 @@ pub fn run(driver: &mut Driver, collector: &mut Collector, own: Option<&Mutator>
     let phase = Instant::now();
     tell(CycleEvent::MarkStart);
     driver.markers().begin(1 + helpers, false);
+    driver.markers().aside.begin_tracing();
     heap.state.marked_bytes.store(0, Relaxed);
     heap.state.born_marked_bytes.store(0, Relaxed);
     driver.read_roots(collector, &pause);

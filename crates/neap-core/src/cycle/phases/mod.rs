@@ -7,6 +7,7 @@
 pub mod finish;
 pub mod pause;
 pub mod read_roots;
+pub mod read_watched_roots;
 pub mod reference_processing;
 pub mod when_marked;
 pub mod written_pages;

@@ -13,6 +13,7 @@ use crate::cycle::collector::Collector;
 use crate::cycle::phase::Phase;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::Kind;
+use crate::cycle::report::thread_events;
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
 use crate::mark::marking_check;
@@ -67,6 +68,7 @@ impl Pause {
         if collector.phase == Phase::Roots {
             verify_heap(driver.heap, 2);
         }
+        thread_events::stopped(&registry, own);
         tell(CycleEvent::Stopped);
         Self { registry, stopped, began, stopping_ns: nanoseconds(began), world }
     }
@@ -74,6 +76,7 @@ impl Pause {
     /// Lets the world run; gives the length of the pause.
     pub fn end(self) -> u64 {
         tell(CycleEvent::BeforeResume);
+        thread_events::resuming(&self.registry);
         let over = self.world.resume(self.stopped);
         let pause_ns = over.saturating_duration_since(self.began).as_nanos() as u64;
         drop(self.registry);

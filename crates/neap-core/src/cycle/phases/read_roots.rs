@@ -18,7 +18,7 @@ use super::reference_processing::References;
 use crate::addr::CellIndex;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Phase;
-use crate::cycle::report::{callbacks, root_callback};
+use crate::cycle::report::{callbacks, root_callback, thread_events};
 use crate::cycle::token::Driver;
 use crate::heap::lookup::Cell;
 use crate::mark::drain::Marker;
@@ -160,9 +160,9 @@ impl Driver {
 }
 
 /// Whether threads' stacks are read beside the program. The program's own say on where they begin
-/// is asked in pauses only.
+/// is asked in pauses only, and a program that is told of threads that stand is told there.
 fn reads_stacks_running(world: &dyn World) -> bool {
-    world.stops_one_by_one() && !correction::is_set()
+    world.stops_one_by_one() && !correction::is_set() && !thread_events::is_set()
 }
 
 /// Reads the stacks that are no thread's own and that nobody runs on.

@@ -77,8 +77,11 @@ impl Driver {
         refs::trace_registered(&mut References::new(self));
     }
 
-    /// Decides about every reference to what was not marked. After marking, world stopped.
+    /// Decides about every reference to what was not marked, in a full cycle. After marking, world
+    /// stopped.
     pub fn process_references(&mut self) {
+        refs::begin_cycle(true);
+        self.markers().aside.end_tracing();
         refs::process_references(&mut References::new(self));
         self.marker.report();
     }

@@ -187,7 +187,7 @@ impl<W: Watch> WrittenPages<W> {
     pub fn preclean_in_pauses(
         &mut self,
         marker: &mut Marker<'_>,
-        mut stopped: impl FnMut(&mut dyn FnMut(&Stopped, Instant)),
+        mut stopped: impl FnMut(&mut dyn FnMut(&Stopped)),
     ) -> Result<usize, Unwatched> {
         self.choose(Choice::Marked, GAPS_IN_STOPS);
         let Self { heap, watch, rows, reported, .. } = self;
@@ -197,7 +197,10 @@ impl<W: Watch> WrittenPages<W> {
         let mut left = rows.iter().copied().peekable();
         while left.peek().is_some() {
             reported.clear();
-            stopped(&mut |_, began| {
+            stopped(&mut |_| {
+                // Not from when the stop began: where stopping takes longer than protecting may,
+                // there would be no end to it.
+                let began = Instant::now();
                 let mut inner = heap.inner();
                 while began.elapsed() < ARMING
                     && let Some((start, end)) = left.next()

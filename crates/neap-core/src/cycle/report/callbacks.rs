@@ -20,8 +20,9 @@ use crate::sys::{clock, side_stack};
 pub type EventCallback = unsafe extern "C" fn(CycleEvent);
 /// Called after a cycle; may run any code.
 pub type AfterCycle = unsafe extern "C" fn();
-/// Asked before a cycle that the program did not ask for; false puts it off.
-pub type CycleGate = unsafe extern "C" fn() -> bool;
+/// Asked before a cycle that the program did not ask for, and told whether memory was refused;
+/// false puts it off.
+pub type CycleGate = unsafe extern "C" fn(bool) -> bool;
 
 static EVENT: AtomicFunction<EventCallback> = AtomicFunction::none();
 static AFTER: AtomicFunction<AfterCycle> = AtomicFunction::none();
@@ -113,8 +114,8 @@ pub fn after_cycle() {
     }
 }
 
-/// Whether a cycle that the program did not ask for may begin.
-pub fn may_begin() -> bool {
+/// Whether a cycle that the program did not ask for may begin; `for_memory`: memory was refused.
+pub fn may_begin(for_memory: bool) -> bool {
     // SAFETY: as in `tell`.
-    GATE.get().is_none_or(|gate| unsafe { gate() })
+    GATE.get().is_none_or(|gate| unsafe { gate(for_memory) })
 }

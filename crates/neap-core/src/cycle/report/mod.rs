@@ -6,3 +6,4 @@
 pub mod callbacks;
 pub mod record;
 pub mod root_callback;
+pub mod thread_events;

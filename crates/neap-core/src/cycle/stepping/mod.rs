@@ -22,7 +22,7 @@ use super::collector::COLLECTOR;
 use super::driver::between_steps::{self, CycleState};
 use super::modes::Mode;
 use super::modes::incremental_update::IncrementalUpdate;
-use super::modes::marking_mode::MarkingMode;
+use super::modes::marking_mode::{Left, MarkingMode};
 use super::phase::Step;
 use super::policy::generation::Generation;
 use super::token::Driver;
@@ -233,7 +233,9 @@ impl Program {
 
     fn remark(&mut self) {
         let (driver, mode) = self.parts();
-        mode.remark(driver, &mut COLLECTOR.lock(), None);
+        if mode.remark(driver, &mut COLLECTOR.lock(), None) == Left::References {
+            mode.process_references(driver, &mut COLLECTOR.lock());
+        }
         while !HEAP.inner().sweep_step(&HEAP) {}
     }
 

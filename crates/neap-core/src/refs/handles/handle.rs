@@ -82,6 +82,7 @@ pub struct Cache {
 
 impl Cache {
     /// Without a segment.
+    #[cfg(any(test, loom))]
     pub const fn new() -> Self {
         Self {
             keys: [const { AtomicUsize::new(0) }; OWNED],

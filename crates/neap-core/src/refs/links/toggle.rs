@@ -14,10 +14,8 @@
 
 use core::ffi::c_void;
 
-use super::held_slots::HeldSlots;
-use crate::refs::NoMemory;
-use crate::refs::handles::handle::Handle;
-use crate::refs::handles::slot::Kind;
+use crate::refs::handles::retargeted;
+use crate::refs::{Marking, NoMemory};
 use crate::sys::meta_vec::MetaVec;
 use crate::sys::side_stack;
 
@@ -37,63 +35,64 @@ impl Status {
 /// Decides about one object. Must not call into the collector.
 pub type Callback = unsafe extern "C" fn(object: *mut c_void) -> Status;
 
-/// All toggle references: handles that change between strong and weak.
+#[derive(Clone, Copy)]
+struct Toggle {
+    object: usize,
+    strong: bool,
+}
+
+/// All toggle references.
 pub(crate) struct Toggles {
-    list: MetaVec<Handle>,
+    list: MetaVec<Toggle>,
     callback: Option<Callback>,
 }
 
-const fn kind(strong: bool) -> Kind {
-    if strong { Kind::Strong } else { Kind::WeakLong }
-}
-
 impl Toggles {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
     pub(crate) const fn new() -> Self {
         Self { list: MetaVec::new(), callback: None }
     }
 
-    /// Frees the handles that `keep` refuses.
-    fn retain(&mut self, slots: &HeldSlots, mut keep: impl FnMut(Handle) -> bool) {
+    /// Forgets those that `keep` refuses.
+    fn retain(&mut self, mut keep: impl FnMut(&mut Toggle) -> bool) {
         let mut index = 0;
         while index < self.list.len() {
-            let handle = self.list[index];
-            if keep(handle) {
+            if keep(&mut self.list[index]) {
                 index += 1;
             } else {
-                slots.free(handle);
-                self.list.swap_remove(index);
+                retargeted::note([self.list.swap_remove(index).object]);
             }
         }
     }
 
-    fn add(&mut self, slots: &HeldSlots, object: usize, strong: bool) -> Result<(), NoMemory> {
-        self.list.try_reserve(1).map_err(|_| NoMemory)?;
-        // Weak ones begin strong too: a slot stays where it was made, whatever it becomes.
-        let handle = slots.allocate(Kind::Strong, object)?;
-        slots.change_kind(handle, kind(strong));
-        self.list.push(handle);
-        Ok(())
+    fn add(&mut self, object: usize, strong: bool) -> Result<(), NoMemory> {
+        self.list.try_push(Toggle { object, strong })
     }
 
-    fn ask(&mut self, slots: &HeldSlots) {
+    fn ask(&mut self) {
         let Some(callback) = self.callback else { return };
-        self.retain(slots, |handle| {
-            let object = slots.object(handle);
+        self.retain(|toggle| {
             // SAFETY: the object is registered, so it has not been found dead; the callback was
             // given for this.
-            let status = side_stack::off(|| unsafe { callback(object as *mut c_void) });
-            slots.change_kind(handle, kind(status == Status::STRONG));
+            let status = side_stack::off(|| unsafe { callback(toggle.object as *mut c_void) });
+            toggle.strong = status == Status::STRONG;
             status != Status::DROP
         });
     }
 
+    /// Marks the objects of strong ones.
+    pub(crate) fn trace_strong<M: Marking>(&self, marking: &mut M) {
+        let strong = self.list.iter().filter(|toggle| toggle.strong);
+        strong.for_each(|toggle| marking.mark(toggle.object));
+    }
+
+    /// Whether an object of them is not marked. After marking, world stopped.
+    pub(crate) fn any_dies<M: Marking>(&self, marking: &M) -> bool {
+        self.list.iter().any(|toggle| !marking.is_marked(toggle.object))
+    }
+
     /// Forgets those whose objects died.
-    pub(crate) fn drop_dead(&mut self, slots: &HeldSlots) {
-        self.retain(slots, |handle| slots.object(handle) != 0);
+    pub(crate) fn drop_dead<M: Marking>(&mut self, marking: &M) {
+        self.retain(|toggle| marking.is_marked(toggle.object));
     }
 }
 
@@ -112,12 +111,12 @@ pub fn callback() -> Option<Callback> {
 /// # Errors
 /// There is no memory for the table.
 pub fn add(object: usize, strong: bool) -> Result<(), NoMemory> {
-    crate::refs::with(|refs| refs.toggles.add(&refs.slots, object, strong))
+    crate::refs::with(|refs| refs.toggles.add(object, strong))
 }
 
 /// Asks the callback about every object. Before a cycle, world running.
 pub fn ask() {
-    crate::refs::with(|refs| refs.toggles.ask(&refs.slots));
+    crate::refs::with(|refs| refs.toggles.ask());
 }
 
 #[cfg(test)]
@@ -139,14 +138,13 @@ mod tests {
     fn strong_ones_live_weak_ones_die_dropped_ones_are_forgotten() {
         let mut refs = Refs::new();
         for object in 1..=5 {
-            refs.toggles.add(&refs.slots, object, true).unwrap();
+            refs.toggles.add(object, true).unwrap();
         }
         refs.toggles.callback = Some(by_number);
-        refs.toggles.ask(&refs.slots);
+        refs.toggles.ask();
         let mut marking = FakeMarking::new(&[(4, 6)]);
         marking.run(&mut refs, &[5]);
-        let mut left: Vec<usize> =
-            refs.toggles.list.iter().map(|handle| refs.slots.object(*handle)).collect();
+        let mut left: Vec<usize> = refs.toggles.list.iter().map(|toggle| toggle.object).collect();
         left.sort_unstable();
         assert_eq!(left, [2, 4, 5]);
         assert!([2, 4, 6].iter().all(|&object| marking.is_marked_now(object)));

@@ -1,0 +1,199 @@
+/* When collections come: what a program says about its heap's size and about how much it wants to
+   allocate between two of them. Runs itself once for each case, so that they do not mix. */
+#include "check.h"
+#include <sys/wait.h>
+
+static APART void garbage(long bytes)
+{
+    for (; bytes > 0; bytes -= 64)
+        ((volatile char *)GC_malloc(64))[0] = 1;
+}
+
+static GC_word collections_of(long bytes)
+{
+    GC_word before = GC_get_gc_no();
+    garbage(bytes);
+    return GC_get_gc_no() - before;
+}
+
+enum { MIB = 1 << 20 };
+
+static void usual(void)
+{
+    CHECK(collections_of(150 * MIB) >= 8);
+}
+
+static void expand(void)
+{
+    size_t before = GC_get_heap_size();
+    CHECK_EQUAL(GC_expand_hp(200 * MIB), 1);
+    CHECK(GC_get_heap_size() >= before + 200 * MIB);
+    CHECK(GC_get_heap_size() <= before + 240 * MIB);
+    CHECK(GC_get_free_bytes() >= 200 * MIB && GC_get_free_bytes() <= GC_get_heap_size());
+    CHECK(collections_of(150 * MIB) <= 2);
+    CHECK(GC_get_heap_size() <= before + 240 * MIB);
+    /* Again and again, not only the first time. */
+    CHECK(collections_of(600 * MIB) <= 6);
+    CHECK(collections_of(600 * MIB) >= 2);
+}
+
+static void initial(void)
+{
+    CHECK(GC_get_heap_size() >= 200 * MIB);
+    CHECK(GC_get_heap_size() <= 240 * MIB);
+    CHECK(collections_of(150 * MIB) <= 2);
+}
+
+/* Collections with little live, where a heap's least size could hide the divisor. */
+static GC_word with_divisor(GC_word divisor)
+{
+    GC_set_free_space_divisor(divisor);
+    GC_set_max_heap_size(1 << 30); /* another setting does not take it back */
+    GC_gcollect();
+    return collections_of(64 * MIB);
+}
+
+static void divisor(void)
+{
+    static void *volatile live[16] __attribute__((used));
+    for (int index = 0; index < 16; index++)
+        live[index] = GC_malloc(16384);
+    /* libgc's heap stays as large as it got. */
+    GC_word many = with_divisor(30), usual = with_divisor(3), few = with_divisor(1);
+    CHECK(many >= 2 * usual);
+    CHECK(2 * few <= usual);
+}
+
+static void least(void)
+{
+    GC_set_min_bytes_allocd(32 * MIB);
+    CHECK_EQUAL(GC_get_min_bytes_allocd(), 32 * MIB);
+    GC_gcollect();
+    CHECK(collections_of(150 * MIB) <= 5);
+}
+
+/* Of 64 bytes 56 are said to be the program's own business. */
+static void managed(void)
+{
+    GC_word all = collections_of(150 * MIB), before = GC_get_gc_no();
+    for (long index = 0; index < 150 * MIB / 64; index++) {
+        garbage(64);
+        GC_set_non_gc_bytes(GC_get_non_gc_bytes() + 56);
+    }
+    CHECK(2 * (GC_get_gc_no() - before) <= all);
+}
+
+static void uncollectable(void)
+{
+    CHECK_EQUAL(GC_get_non_gc_bytes(), GC_non_gc_bytes);
+    if (!on_neap())
+        return; /* libgc 8.2 forgets most of them, and counts below 0 */
+    GC_word before = GC_get_non_gc_bytes();
+    void *object = GC_malloc_uncollectable(10000);
+    GC_word with = GC_get_non_gc_bytes();
+    CHECK(with >= before + 10000 && with <= before + 20000);
+    void *small = GC_malloc_atomic_uncollectable(50);
+    CHECK(GC_get_non_gc_bytes() >= with + 50 && GC_non_gc_bytes == GC_get_non_gc_bytes());
+    GC_free(small);
+    CHECK_EQUAL(GC_get_non_gc_bytes(), with);
+    object = GC_realloc(object, 100000);
+    CHECK(GC_get_non_gc_bytes() >= before + 100000);
+    GC_free(object);
+    CHECK_EQUAL(GC_get_non_gc_bytes(), before);
+    GC_free(GC_malloc(10000));
+    CHECK_EQUAL(GC_get_non_gc_bytes(), before);
+}
+
+static void not_expanded(void)
+{
+    static void *volatile live[12] __attribute__((used));
+    for (int index = 0; index < 12; index++)
+        live[index] = GC_malloc(MIB);
+    GC_set_free_space_divisor(1); /* it would grow by much */
+    GC_gcollect();
+    GC_set_dont_expand(1);
+    CHECK_EQUAL(GC_get_dont_expand(), 1);
+    size_t before = GC_get_heap_size();
+    garbage(200 * MIB);
+    CHECK(GC_get_heap_size() <= before + 16 * MIB);
+    /* What is live has to go somewhere. */
+    static void *volatile more[40] __attribute__((used));
+    for (int index = 0; index < 40; index++)
+        more[index] = GC_malloc_atomic(MIB);
+    CHECK(more[39] != NULL);
+}
+
+static GC_word until_refused(GC_word retries)
+{
+    GC_set_max_retries(retries);
+    GC_word before = GC_get_gc_no();
+    CHECK(GC_malloc_atomic(100 * MIB) == NULL);
+    return GC_get_gc_no() - before;
+}
+
+static void retries(void)
+{
+    GC_set_warn_proc(GC_ignore_warn_proc);
+    GC_set_max_heap_size(32 * MIB);
+    garbage(MIB);
+    GC_word usual = until_refused(0);
+    CHECK(until_refused(4) >= usual + 3);
+}
+
+/* What is freed counts at once, also while a collection runs beside the program. */
+static void freed(void)
+{
+    static void *volatile list __attribute__((used));
+    for (long index = 0; index < 400000; index++) {
+        void **cell = GC_malloc(64);
+        *cell = list;
+        list = cell;
+    }
+    long missing = 0;
+    for (long index = 0; index < 1000000; index++) {
+        void *object = GC_malloc(64);
+        size_t before = GC_get_expl_freed_bytes_since_gc();
+        GC_free(object);
+        missing += GC_get_expl_freed_bytes_since_gc() < before + 64;
+        GC_malloc(64);
+    }
+    CHECK_EQUAL(missing, 0);
+}
+
+static const struct { const char *name; void (*run)(void); } cases[] = {
+    {"usual", usual}, {"expand", expand}, {"initial", initial}, {"divisor", divisor},
+    {"least", least}, {"managed", managed}, {"uncollectable", uncollectable},
+    {"not_expanded", not_expanded}, {"retries", retries},
+    {"freed", freed},
+};
+
+int main(int count, char **arguments)
+{
+    unsetenv("NEAP_MIN_TRIGGER"); /* the user's word would stand */
+    enum { CASES = sizeof cases / sizeof *cases };
+    for (int index = 0; count > 1 && index < CASES; index++)
+        if (!strcmp(arguments[1], cases[index].name)) {
+            GC_INIT();
+            cases[index].run();
+        }
+    for (int index = 0; count == 1 && index < CASES; index++) {
+        char *again[] = {arguments[0], (char *)cases[index].name, NULL};
+        pid_t child = fork();
+        if (child == 0) {
+            if (cases[index].run == initial)
+                putenv("GC_INITIAL_HEAP_SIZE=200m");
+            if (cases[index].run == managed)
+                unsetenv("NEAP_MAX_PAUSE"); /* so that all collections come when they are due */
+            if (cases[index].run == not_expanded)
+                setenv("NEAP_MAX_PAUSE", "1000", 1); /* and nothing is allocated beside them */
+            execv("/proc/self/exe", again);
+            _exit(99);
+        }
+        int status = -1;
+        CHECK_EQUAL(waitpid(child, &status, 0), child);
+        if (status != 0)
+            fprintf(stderr, "failed: %s\n", cases[index].name);
+        CHECK_EQUAL(status, 0);
+    }
+    return finish();
+}
