@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: help setup build demo test test-rest test-all bench soak loom model miri sanitize install clean
+.PHONY: help setup build demo test test-rest test-all bench soak faults loom model miri sanitize install clean
 
 help:
 	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
@@ -16,6 +16,7 @@ help:
 	@echo 'make install    copy that to PREFIX ($(PREFIX)); DESTDIR is respected'
 	@echo 'make setup      install what is missing on this machine (the others do so too)'
 	@echo 'make soak       1,000 short runs of torture with random seeds, then clients (RUNS=1000; DURATION=600: so many seconds)'
+	@echo 'make faults     every system call of the library refused at every place, under every watch'
 	@echo 'make loom       every interleaving of the lock-free parts'
 	@echo 'make model      every interleaving of a cycle and a small program, in a model (2 GB, minutes)'
 	@echo 'make miri       the tests that can run under miri, which finds undefined behaviour'
@@ -51,6 +52,9 @@ bench: build
 
 soak: build
 	@tools/long.sh soak $(if $(RUNS),--runs $(RUNS) --watch none --watch pagemap) $(if $(DURATION),--seconds $(DURATION))
+
+faults: build
+	@tests/faults/run.sh --all
 
 loom model miri sanitize:
 	@tools/setup.sh build

@@ -15,10 +15,10 @@ unset "${!NEAP_@}"
 # Enough for backtraces, and built sooner.
 export CARGO_PROFILE_DEV_DEBUG=line-tables-only
 
-parts=(format lint source rust tools c bdw stats observe torture clients)
+parts=(format lint source rust tools c bdw stats observe faults torture clients)
 # What takes long, or what few changes touch.
 rest=(doc rust-model c-rest torture-rest limits workloads watches d clients-rest)
-need_build=" tools c c-rest bdw stats limits workloads observe torture torture-rest watches d clients clients-rest "
+need_build=" tools c c-rest bdw stats faults limits workloads observe torture torture-rest watches d clients clients-rest "
 
 run_part() {
     case $1 in

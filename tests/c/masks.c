@@ -1,6 +1,7 @@
 /* Whatever way a thread has its signals blocked, or waits for them, it is stopped. Usage: masks
    [inherited]; the second calls itself. */
 #include "held.h"
+#include <setjmp.h>
 #include <sys/signalfd.h>
 #include <ucontext.h>
 
@@ -44,6 +45,39 @@ static void by_setcontext(void)
         entered.uc_sigmask = everything();
         setcontext(&entered);
     }
+}
+
+/* To a mask that the jump's target was given when the stop signal was still blocked, as it may be
+   when a program begins. */
+static void jumps_by(void (*jump)(sigjmp_buf, int) __attribute__((noreturn)))
+{
+    sigjmp_buf place;
+    if (sigsetjmp(place, 1) == 0) {
+        place->__saved_mask = everything();
+        jump(place, 1);
+    }
+}
+
+static void by_siglongjmp(void)
+{
+    jumps_by(siglongjmp);
+}
+
+static void by_longjmp(void)
+{
+    jumps_by(longjmp);
+}
+
+static void by_its_short_name(void)
+{
+    jumps_by(_longjmp);
+}
+
+extern void __longjmp_chk(sigjmp_buf, int) __attribute__((noreturn));
+
+static void by_the_checked_one(void)
+{
+    jumps_by(__longjmp_chk);
 }
 
 /* Blocks what it can in the way that it is given, and holds objects then. */
@@ -154,7 +188,9 @@ static void masks(void)
     pthread_t thread;
     pthread_attr_t attributes;
     sigset_t all = everything();
-    void (*const ways[])(void) = {by_sighold, by_sigset, by_sigblock, by_sigsetmask, by_setcontext};
+    void (*const ways[])(void) = {by_sighold, by_sigset, by_sigblock, by_sigsetmask,
+                                   by_setcontext, by_siglongjmp, by_longjmp, by_its_short_name,
+                                   by_the_checked_one};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         CHECK_EQUAL(pthread_create(&thread, NULL, blocks_by, (void *)ways[i]), 0);
         in_one(thread);

@@ -148,6 +148,26 @@ if later small_stacks; then
     result "small_stacks, frames of libneap.so" tests/stack_use.sh "$prefix/lib/libneap.so" 4096
 fi
 
+# stops_itself COMMAND…: whether the command ends itself with a message.
+stops_itself() {
+    local said status
+    said=$("$@" 2>&1)
+    status=$?
+    printf '%s\n' "$said"
+    [ "$status" = 134 ] && grep -q '^neap: this library was called on a thread that is inside' <<<"$said"
+}
+if sooner handler_calls; then
+    # shellcheck disable=SC2086
+    build handler_calls.c handler_calls -O2 $link && {
+        for case in installing at-ease; do
+            result "handler_calls, $case" "$out/handler_calls" $case
+        done
+        for case in allocates frees collects; do
+            result "handler_calls, $case" stops_itself "$out/handler_calls" $case
+        done
+    }
+fi
+
 # It waits for ten seconds, so once.
 settle
 if later stuck; then

@@ -3,12 +3,14 @@
  * cells lie in pages; a turn sends half of a page's pointers through a pipe, a pair of sockets or a
  * file into another page and clears the places they came from, so that afterwards the only pointers
  * to those cells are what the kernel wrote. A collector that misses such a write loses the cells.
- * WAY is one of read, readv, pread, preadv, recv, recvfrom, recvmsg, recvmmsg, fread, io_uring.
+ * WAY is one of read, readv, pread, preadv, recv, recvfrom, recvmsg, recvmmsg, fread, io_uring; or
+ * pwrite, write: to the process's memory as a file.
  * Prints one JSON object: turns, how often the kernel refused with EFAULT, cells that were not what
  * they should be, collections. Status 0: none refused, none lost; 3: some refused; 1: some lost; 2:
  * something else; 77: the kernel does not offer io_uring. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <gc/gc.h>
 #include <linux/io_uring.h>
 #include <stdint.h>
@@ -128,11 +130,34 @@ static struct cell **page_of_slots(int page, char where)
     return (struct cell **)(mapped + page * 4096ul);
 }
 
-enum way { READ, READV, PREAD, PREADV, RECV, RECVFROM, RECVMSG, RECVMMSG, FREAD, IO_URING, WAYS };
+enum way { READ, READV, PREAD, PREADV, RECV, RECVFROM, RECVMSG, RECVMMSG, FREAD, IO_URING, PWRITE,
+    WRITE, WAYS };
 static const char *const way_names[] = {"read", "readv", "pread", "preadv", "recv", "recvfrom",
-    "recvmsg", "recvmmsg", "fread", "io_uring"};
+    "recvmsg", "recvmmsg", "fread", "io_uring", "pwrite", "write"};
 static enum way way;
+static int memory;
 static FILE *stream;
+
+/* Data that has arrived on the stack goes on to the process's memory by its file. */
+static ssize_t by_file(void *buffer, size_t bytes)
+{
+    char aside[BYTES];
+    ssize_t got = read(to, aside, bytes), written = 0;
+    if (got <= 0 || (way == WRITE && lseek(memory, (off_t)buffer, SEEK_SET) == -1))
+        return -1;
+    while (written < got) {
+        const char *rest = aside + written;
+        size_t left = (size_t)(got - written);
+        off_t place = (off_t)((uintptr_t)buffer + (size_t)written);
+        ssize_t part = way == WRITE ? write(memory, rest, left)
+            : pwrite(memory, rest, left, place);
+        if (part <= 0)
+            return -1;
+        written += part;
+    }
+    memset(aside, 0, sizeof aside);
+    return written;
+}
 
 /* In two pieces where the call takes several. What is read by position is asked for from the file's
    beginning each time. */
@@ -156,6 +181,8 @@ static ssize_t receive(void *buffer, size_t bytes)
         return got > 0 || !ferror(stream) ? (ssize_t)got : -1;
     }
     case IO_URING: return ring_read(to, buffer, bytes);
+    case PWRITE:
+    case WRITE: return by_file(buffer, bytes);
     default: return read(to, buffer, bytes);
     }
 }
@@ -217,6 +244,9 @@ int main(int argc, char **argv)
     int ends[2];
     if (way == IO_URING && !ring_open())
         return 77;
+    memory = open("/proc/self/mem", O_RDWR);
+    if (memory < 0)
+        return 2;
     if (by_position())
         ends[0] = ends[1] = memfd_create("pointers", 0);
     else if (way >= RECV && way <= RECVMMSG ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends)

@@ -154,9 +154,11 @@ fi
 # small cycles, so that pages are written while one marks. What the front ends stand before is tried
 # under `mprotect`; io_uring they cannot, and roots are not protected there.
 if wanted kernel-writes && build kernel_writes; then
-    for way in read recv io_uring "read 40000 static" "read 40000 registered" "io_uring 40000 static" readv pread preadv recvfrom recvmsg recvmmsg fread; do
+    for way in read recv io_uring "read 40000 static" "read 40000 registered" "io_uring 40000 static" \
+        pwrite write readv pread preadv recvfrom recvmsg recvmmsg fread; do
         case $way in
         read | recv) watches=(pagemap snapshot mprotect) ;;
+        pwrite | write) watches=(pagemap snapshot mprotect) ;;
         io_uring | *\ *) watches=(pagemap snapshot) ;;
         *) watches=(mprotect) ;;
         esac

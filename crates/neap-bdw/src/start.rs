@@ -30,6 +30,7 @@ extern "C" fn on_load() {
     output::install();
     #[cfg(not(test))]
     kernel_writes::find();
+    api::process_memory::find();
     // As with libgc, whose programs store into small objects through larger, more aligned types
     // (ECL's union of all objects).
     api::align_all_objects();

@@ -44,6 +44,7 @@ extern "C" fn on_load() {
     neap_core::api::on_load();
     #[cfg(all(feature = "interpose", not(test)))]
     interposed::kernel_writes::find();
+    neap_core::api::process_memory::find();
     inline::on_load();
     references::finalizers::on_load();
     monitors::on_load();

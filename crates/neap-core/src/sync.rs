@@ -26,21 +26,31 @@ pub mod modelled {
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::rank::{self, Rank};
-use crate::sys::futex;
+use crate::sys::{futex, print, thread};
 
 /// A mutual-exclusion lock that spins briefly, then sleeps in the kernel. Not recursive.
 pub struct Lock<T> {
     /// 0 free, 1 held, 2 held and somebody may be sleeping.
     word: AtomicU32,
     rank: Rank,
+    /// Who holds it, by [`me`]; 0 for nobody. Written by the holder, and read for a
+    /// comparison with the reader's own only, so it need not be in step with the word.
+    holder: AtomicUsize,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: the value is reached only through a guard, and one guard exists at a time.
 unsafe impl<T: Send> Sync for Lock<T> {}
+
+/// What tells the calling thread from all others that live. There is no thread pointer to read
+/// under miri.
+#[inline(always)]
+fn me() -> usize {
+    if cfg!(miri) { 1 } else { thread::control_block() }
+}
 
 /// Access to what a [`Lock`] protects; unlocks when dropped.
 pub struct Guard<'a, T>(&'a Lock<T>);
@@ -48,7 +58,12 @@ pub struct Guard<'a, T>(&'a Lock<T>);
 impl<T> Lock<T> {
     /// A free lock. `rank` says which locks may already be held when it is taken.
     pub const fn new(rank: Rank, value: T) -> Self {
-        Self { word: AtomicU32::new(0), rank, value: UnsafeCell::new(value) }
+        Self {
+            word: AtomicU32::new(0),
+            rank,
+            holder: AtomicUsize::new(0),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Waits until the lock is free and takes it.
@@ -58,6 +73,7 @@ impl<T> Lock<T> {
         if self.word.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
             self.lock_slow();
         }
+        self.holder.store(me(), Relaxed);
         Guard(self)
     }
 
@@ -67,12 +83,16 @@ impl<T> Lock<T> {
         let taken = self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok();
         taken.then(|| {
             rank::acquire(self.rank);
+            self.holder.store(me(), Relaxed);
             Guard(self)
         })
     }
 
     #[cold]
     fn lock_slow(&self) {
+        if self.is_mine() {
+            print::reentered();
+        }
         // Holders keep it for a fraction of a microsecond: sleeping and waking cost more than a
         // long spin.
         for _ in 0..2000 {
@@ -86,6 +106,11 @@ impl<T> Lock<T> {
         while self.word.swap(2, Acquire) != 0 {
             futex::wait(&self.word, 2, None);
         }
+    }
+
+    /// Whether the calling thread holds it.
+    pub fn is_mine(&self) -> bool {
+        !cfg!(miri) && self.holder.load(Relaxed) == me()
     }
 
     /// What the lock protects, for a thread that holds it with a forgotten guard.
@@ -110,6 +135,7 @@ impl<T> Lock<T> {
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
         rank::release(self.0.rank);
+        self.0.holder.store(0, Relaxed);
         if self.0.word.swap(0, Release) == 2 {
             futex::wake(&self.0.word, 1);
         }

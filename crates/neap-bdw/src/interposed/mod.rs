@@ -6,6 +6,7 @@
 pub mod helpers;
 pub mod kernel_writes;
 pub mod masks;
+pub mod process_memory;
 pub mod signals;
 pub mod thread_results;
 pub mod waits;

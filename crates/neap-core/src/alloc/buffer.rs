@@ -223,13 +223,17 @@ impl Local {
         }
     }
 
-    /// Gives a buffer further cells; counts what its last ones were used for.
+    /// Gives a buffer further cells; counts what its last ones were used for. Between any two of
+    /// these stores the buffer has no cells or all of them: a signal handler may ask it for one.
     pub fn install(&self, buffer: &Buffer, cells: core::ops::Range<usize>, cell_bytes: usize) {
         self.count_buffer(buffer);
         buffer.counted.store(cells.start, Relaxed);
         buffer.cell_bytes.store(cell_bytes as u16, Relaxed);
-        buffer.limit.store(cells.end, Relaxed);
+        buffer.limit.store(0, Relaxed);
+        compiler_fence(SeqCst);
         buffer.cursor.store(cells.start, Relaxed);
+        compiler_fence(SeqCst);
+        buffer.limit.store(cells.end, Relaxed);
     }
 
     /// Reports bytes handed out to the heap's count, which all threads share: now and then, not for

@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::addr::{FRAME_BYTES, Frame};
 use crate::cycle::collector;
-use crate::cycle::driver::{collect, handshake};
+use crate::cycle::driver::{collect, handshake, watch_in_use};
 use crate::cycle::phases::when_marked;
 use crate::cycle::report::thread_events;
 use crate::cycle::schedule::{self, Due};
@@ -100,7 +100,7 @@ pub fn begin_cycle() {
 /// do.
 pub fn watching() -> Watching {
     runtime::initialize();
-    handshake::watching()
+    watch_in_use::watching()
 }
 
 /// Called with the bytes asked for when the system refused memory for them, on the thread that

@@ -31,9 +31,9 @@ use crate::heap::{HEAP, Refused};
 use crate::observe::recorder;
 use crate::stats::sampler;
 use crate::sync::function::AtomicFunction;
-use crate::sys::thread;
-use crate::world::current;
+use crate::sys::{print, thread};
 use crate::world::mutator::Mutator;
+use crate::world::{current, registry};
 
 /// Called with the bytes asked for when there is no memory; what it gives is given to who asked.
 pub type OutOfMemoryCallback = unsafe extern "C" fn(usize) -> *mut c_void;
@@ -200,6 +200,9 @@ fn slow(bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
 
 fn slow_from(position: usize, bytes: usize, kind: Kind, layout: u32) -> *mut u8 {
     let mutator = mutator();
+    if mutator.is_critical() || registry::is_mine() {
+        print::reentered();
+    }
     let Some(wanted) = with_past_end(bytes) else { return out_of_memory(bytes) };
     let request = Request { bytes: wanted, kind, layout };
     if wanted > LARGEST_SMALL && HEAP.state.allocated_since_cycle.load(Relaxed) > 0 {

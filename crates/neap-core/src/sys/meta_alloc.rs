@@ -16,7 +16,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use super::map;
+use super::{map, print};
 use crate::addr::{Address, PAGE_BYTES, round_up};
 use crate::rank::Rank;
 use crate::sync::Lock;
@@ -81,10 +81,9 @@ fn large(layout: Layout) -> *mut u8 {
     }
 }
 
-// SAFETY: pieces are disjoint, at least as large and aligned as asked for, and stay until
-// deallocated.
-unsafe impl GlobalAlloc for MetaAllocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+impl MetaAllocator {
+    /// A piece; null where the system gives no memory.
+    fn try_alloc(layout: Layout) -> *mut u8 {
         let shift = shift_of(layout);
         if shift > LARGEST_SHIFT {
             return large(layout);
@@ -113,6 +112,19 @@ unsafe impl GlobalAlloc for MetaAllocator {
         }
         pools.slab = start + bytes;
         start as *mut u8
+    }
+}
+
+// SAFETY: pieces are disjoint, at least as large and aligned as asked for, and stay until
+// deallocated.
+unsafe impl GlobalAlloc for MetaAllocator {
+    // What asks here cannot go on without; who can, uses `MetaVec`.
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let piece = Self::try_alloc(layout);
+        if piece.is_null() {
+            print::no_memory();
+        }
+        piece
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
@@ -169,8 +181,6 @@ mod tests {
     #[test]
     fn absurd_sizes_give_null() {
         let layout = Layout::from_size_align(1 << 61, 8).unwrap();
-        // SAFETY: a valid layout.
-        let refused = unsafe { MetaAllocator.alloc(layout) };
-        assert!(refused.is_null());
+        assert!(MetaAllocator::try_alloc(layout).is_null());
     }
 }

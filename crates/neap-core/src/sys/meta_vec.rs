@@ -15,7 +15,8 @@
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
-use super::{map, print};
+use super::map;
+use super::print::no_memory;
 use crate::addr::{Address, PAGE_BYTES, round_up};
 
 /// A growable array of plain values.
@@ -30,14 +31,6 @@ pub struct MetaVec<T: Copy> {
 unsafe impl<T: Copy + Send> Send for MetaVec<T> {}
 // SAFETY: as above; shared access only reads.
 unsafe impl<T: Copy + Sync> Sync for MetaVec<T> {}
-
-#[cold]
-fn no_memory() -> ! {
-    print::fatal(format_args!(
-        "the system gives no memory for the collector's own tables; is a limit on the address \
-         space (ulimit -v), on mappings (vm.max_map_count), or of a control group too low?"
-    ))
-}
 
 /// The kernel gave no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,6 +57,27 @@ pub fn fatal(arguments: fmt::Arguments<'_>) -> ! {
     std::process::abort()
 }
 
+/// Ends the process where the collector itself gets no memory.
+#[cold]
+pub fn no_memory() -> ! {
+    fatal(format_args!(
+        "the system gives no memory for the collector's own tables; is a limit on the address \
+         space (ulimit -v), on mappings (vm.max_map_count), or of a control group too low?"
+    ))
+}
+
+/// Ends the process where the library is called on a thread that is in the middle of it: what was
+/// interrupted is half done, and would be done wrong.
+#[cold]
+pub fn reentered() -> ! {
+    fatal(format_args!(
+        "this library was called on a thread that is inside the library already, from a signal \
+         handler or from a function that is called with the world stopped: nothing can be \
+         allocated there. Have a signal handler set a flag or write to a pipe and do the rest \
+         outside of it, or block the signal while the thread calls the library"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -301,20 +301,4 @@ mod tests {
         assert!((1..100_000).contains(&processors()));
         assert!((0x400..0x4000).contains(&control_block_bytes()));
     }
-
-    #[test]
-    fn a_thread_local_is_in_its_block() {
-        std::thread_local! {
-            static WORD: core::cell::Cell<usize> = const { core::cell::Cell::new(5) }
-        }
-        let address = WORD.with(|word| word.as_ptr() as usize);
-        let mut found = false;
-        crate::sys::process::image::for_each(|image| {
-            // SAFETY: our own control block.
-            if let Some(block) = unsafe { thread_local_block(control_block(), image.tls_module) } {
-                found |= (block..block + image.tls_bytes).contains(&address);
-            }
-        });
-        assert!(found);
-    }
 }

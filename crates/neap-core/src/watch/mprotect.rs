@@ -27,7 +27,7 @@ use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
 use crate::heap::HEAP;
 use crate::sys::protection::fault::{self, Fault};
 use crate::sys::refusal::Refusal;
-use crate::sys::{map, signal, thread};
+use crate::sys::{map, print, signal, thread};
 
 /// What the handler needs to know; one watch at a time is open.
 struct Shared {
@@ -218,7 +218,17 @@ fn on_write(fault: &Fault) -> bool {
             // writable when it is not protected.
             (!SHARED.is_inherited() && !SHARED.is_protected(page))
                 || SHARED.let_write(page..page + 1)
+                || refused()
         })
+}
+
+/// The write can neither go on nor be given back to the program, which did nothing wrong.
+#[cold]
+fn refused() -> ! {
+    print::fatal(format_args!(
+        "the system refuses to make memory writable again that NEAP_WATCH=mprotect protects; \
+         choose another way with NEAP_WATCH"
+    ))
 }
 
 /// Whether a watch is open.

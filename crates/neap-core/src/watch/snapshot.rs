@@ -268,9 +268,6 @@ extern "C" fn serve(shared: *mut c_void) -> *mut c_void {
     let mut messages = [Message::default(); MESSAGES];
     loop {
         let taken = served.wait(&mut messages);
-        if taken.is_empty() {
-            break;
-        }
         let mut state = shared.state.lock();
         for address in taken.iter().filter_map(Message::waiting_write) {
             shared.serve(&mut state, &served, address);
@@ -295,7 +292,7 @@ impl Shared {
         let alone = page..page + PAGE_BYTES;
         if page == self.doorbell {
             state.rung += 1;
-            served.release(&alone);
+            served.let_go(&alone);
             return;
         }
         let released = match state.mode {
@@ -310,7 +307,7 @@ impl Shared {
             Mode::Keeping | Mode::Off => chunk..chunk + CHUNK_BYTES,
         };
         if !served.release(&released) {
-            served.release(&alone);
+            served.let_go(&alone);
         }
     }
 }

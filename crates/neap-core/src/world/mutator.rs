@@ -140,11 +140,6 @@ impl Mutator {
         self.critical.load(Relaxed) == 0 && self.holds.load(Relaxed) == 0
     }
 
-    /// Whether it is in no critical section. Asked by its own thread.
-    pub fn is_outside_critical(&self) -> bool {
-        self.critical.load(Relaxed) == 0
-    }
-
     /// Whether it is to stand until it is resumed.
     pub fn is_suspended(&self) -> bool {
         self.suspended.load(SeqCst) != 0
@@ -157,6 +152,11 @@ impl Mutator {
         {
             obey(self, 0);
         }
+    }
+
+    /// Whether it is in a critical section. Asked by its own thread.
+    pub fn is_critical(&self) -> bool {
+        self.critical.load(Relaxed) > 0
     }
 
     /// Gives up what it claims. When its thread has ended.

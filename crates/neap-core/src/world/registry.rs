@@ -40,6 +40,11 @@ pub fn lock() -> Guard<'static, Registry> {
     REGISTRY.lock()
 }
 
+/// Whether the calling thread has it, as who stops the world does until the resume.
+pub fn is_mine() -> bool {
+    REGISTRY.is_mine()
+}
+
 /// Unlocks what this thread holds with a forgotten guard.
 ///
 /// # Safety

@@ -71,10 +71,7 @@ pub fn is_suspended(thread: usize) -> bool {
 /// Stands until the calling thread is resumed, if it is suspended. In a blocked region it does when
 /// it leaves that.
 pub fn stand(mutator: &Mutator) {
-    debug_assert!(
-        mutator.is_outside_critical(),
-        "world.inv.suspended: who is suspended may hold a lock"
-    );
+    debug_assert!(!mutator.is_critical(), "world.inv.suspended: who is suspended may hold a lock");
     if mutator.is_suspended() && mutator.activity() == Activity::Running {
         blocked::blocked(mutator, || {});
     }

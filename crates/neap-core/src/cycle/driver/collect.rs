@@ -18,7 +18,7 @@ use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
 use crate::stats::assists;
 use crate::sync::Guard;
-use crate::sys::{clock, futex, thread};
+use crate::sys::{clock, futex, print, thread};
 use crate::world::mutator::Mutator;
 use crate::world::{self, attach, stop};
 
@@ -56,6 +56,9 @@ pub fn collect(reason: Reason) -> bool {
 /// program's.
 pub fn collect_from(position: usize, reason: Reason) -> bool {
     let mutator = attach::current();
+    if mutator.is_critical() {
+        print::reentered();
+    }
     if collector::is_disabled()
         || mutator.holds.load(Relaxed) > 0
         || !world::the().may_be_stopped_here()

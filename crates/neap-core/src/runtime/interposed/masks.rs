@@ -52,6 +52,16 @@ real! {
     signalfd: fn(c_int, *const sigset_t, c_int) -> c_int;
     setcontext: fn(*const ucontext_t) -> c_int;
     swapcontext: fn(*mut ucontext_t, *const ucontext_t) -> c_int;
+    siglongjmp: fn(*mut Jump, c_int) -> c_int;
+    __longjmp_chk: fn(*mut Jump, c_int) -> c_int;
+}
+
+/// glibc's `jmp_buf`, `sigjmp_buf` and what `longjmp` is given.
+#[repr(C)]
+pub struct Jump {
+    registers: [usize; 8],
+    mask_was_saved: c_int,
+    mask: sigset_t,
 }
 
 /// Called at start-up: finds those that programs of today call, so that the first call may be in a
@@ -61,6 +71,8 @@ pub fn initialize() {
     real::signalfd();
     real::setcontext();
     real::swapcontext();
+    real::siglongjmp();
+    real::__longjmp_chk();
 }
 
 /// What `sigset` takes and gives for a signal that is blocked.
@@ -159,6 +171,25 @@ pub unsafe extern "C" fn before_context(context: *mut ucontext_t, swaps: bool) -
     if swaps { real::swapcontext() as *const c_void } else { real::setcontext() as *const c_void }
 }
 
+/// The same for a jump, for `__longjmp_chk` if `checks`, else for `siglongjmp`, which has other
+/// names in libc.
+///
+/// # Safety
+/// The function may be called with it.
+pub unsafe extern "C" fn before_jump(jump: *mut Jump, checks: bool) -> *const c_void {
+    // SAFETY: the caller's promise; where no mask was saved there may be none in memory.
+    unsafe {
+        if (*jump).mask_was_saved != 0 {
+            libc::sigdelset(&raw mut (*jump).mask, stop_signal::masked());
+        }
+    }
+    if checks {
+        real::__longjmp_chk() as *const c_void
+    } else {
+        real::siglongjmp() as *const c_void
+    }
+}
+
 /// Defines these functions. In a library that programs load before libc, once.
 #[macro_export]
 macro_rules! masks {
@@ -239,12 +270,45 @@ macro_rules! masks {
                 before = sym masks::before_context,
             );
         }
+
+        $crate::jumps!(siglongjmp 0, longjmp 0, _longjmp 0, __longjmp_chk 1);
     };
+}
+
+/// Defines functions that jump to a mask: each name with what [`before_jump`] is to be told. libc's
+/// own goes on with the caller's stack: a jump, not a call.
+#[macro_export]
+macro_rules! jumps {
+    ($($name:ident $checks:literal),*) => {$(
+        /// As libc's function of this name.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub extern "C" fn $name(jump: *mut masks::Jump, value: c_int) -> c_int {
+            core::arch::naked_asm!(
+                "push rdi",
+                "push rsi",
+                "sub rsp, 8",
+                concat!("mov esi, ", $checks),
+                "call {before}",
+                "add rsp, 8",
+                "pop rsi",
+                "pop rdi",
+                "jmp rax",
+                before = sym masks::before_jump,
+            );
+        }
+    )*};
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_jump_is_as_glibc_has_it() {
+        assert_eq!(core::mem::offset_of!(Jump, mask_was_saved), 64);
+        assert_eq!(core::mem::offset_of!(Jump, mask), 72);
+    }
 
     #[test]
     fn bsds_masks_leave_the_stop_signal_out() {

@@ -92,6 +92,7 @@ pub fn symbol_of(address: usize) -> Option<&'static core::ffi::CStr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::thread;
 
     #[test]
     fn finds_our_own_data() {
@@ -102,5 +103,23 @@ mod tests {
             found += image.segments().iter().filter(|segment| segment.contains(&address)).count()
         });
         assert_eq!(found, 1);
+    }
+
+    #[test]
+    fn a_thread_local_is_in_its_block() {
+        std::thread_local! {
+            static WORD: core::cell::Cell<usize> = const { core::cell::Cell::new(5) }
+        }
+        let address = WORD.with(|word| word.as_ptr() as usize);
+        let mut found = false;
+        for_each(|image| {
+            // SAFETY: our own control block.
+            let block =
+                unsafe { thread::thread_local_block(thread::control_block(), image.tls_module) };
+            if let Some(block) = block {
+                found |= (block..block + image.tls_bytes).contains(&address);
+            }
+        });
+        assert!(found);
     }
 }

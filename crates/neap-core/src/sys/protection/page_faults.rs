@@ -29,6 +29,7 @@ use super::write_watch::{
 use super::write_watch::{OwnDescriptor, REGISTER_MODE_WP, UFFDIO_API, UFFDIO_REGISTER};
 use crate::sys::process::instruments;
 use crate::sys::refusal::Refusal;
+use crate::sys::{futex, print};
 
 /// What refuses, in messages: faults of the kernel itself.
 pub const FOR_THE_KERNEL: &str = "userfaultfd for writes by the kernel";
@@ -188,8 +189,10 @@ impl Served {
         alone.then_some(Self(file))
     }
 
-    /// Waits for messages; none where there is nothing more to come.
+    /// Waits for messages. Whoever waits to write would wait for ever if none were taken any more,
+    /// so an error is tried again, and ends the process if it stays.
     pub fn wait<'m>(&self, messages: &'m mut [Message]) -> &'m [Message] {
+        let mut failed = 0;
         loop {
             // SAFETY: the kernel writes whole messages to the room that is given.
             let read = unsafe {
@@ -205,7 +208,10 @@ impl Served {
             match read {
                 0.. => return &messages[..read as usize / size_of::<Message>()],
                 _ if error == libc::EINTR || error == libc::EAGAIN => {}
-                _ => return &[],
+                _ => {
+                    failed += 1;
+                    again("read", Errno::from_raw_os_error(error), failed);
+                }
             }
         }
     }
@@ -214,4 +220,39 @@ impl Served {
     pub fn release(&self, range: &Range<usize>) -> bool {
         set_protected(self.0, range, false).is_ok()
     }
+
+    /// The same for a page that somebody waits for: tried again as in [`Self::wait`].
+    pub fn let_go(&self, page: &Range<usize>) {
+        let mut failed = 0;
+        while let Err(error) = set_protected(self.0, page, false) {
+            failed += 1;
+            again("UFFDIO_WRITEPROTECT", error, failed);
+        }
+    }
+}
+
+/// The calling thread, which has a table of descriptors of its own, gets the process's standard
+/// error.
+#[cold]
+fn borrow_standard_error() {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::NONBLOCK;
+    if let Ok(file) = rustix::fs::open(c"/proc/self/fd/2", flags, Mode::empty()) {
+        let _ = rustix::stdio::dup2_stderr(&file);
+    }
+}
+
+/// How often what serves writers is tried again. Larger: longer refusals are lived through.
+const TRIES: u32 = 100;
+
+/// What serves writers was refused for the `failed`th time: waits a moment, or ends the process.
+#[cold]
+fn again(what: &str, error: Errno, failed: u32) {
+    if failed > TRIES {
+        borrow_standard_error();
+        print::fatal(format_args!(
+            "the system refuses to let threads write to pages that are watched ({what} of \
+             userfaultfd: {error}); choose another way with NEAP_WATCH"
+        ));
+    }
+    futex::sleep(1_000_000);
 }

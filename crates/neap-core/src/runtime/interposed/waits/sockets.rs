@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use libc::{iovec, mmsghdr, msghdr, pollfd, sockaddr, socklen_t, timespec, timeval};
 
+use super::super::process_memory;
 use super::{Failed, files, real, set_error, tried};
 
 /// What a call waits for.
@@ -220,8 +221,10 @@ pub unsafe fn sendmmsg(socket: c_int, messages: *mut mmsghdr, count: u32, flags:
 /// # Safety
 /// As write(2).
 pub unsafe fn write(file: c_int, buffer: *const c_void, bytes: usize) -> isize {
-    // SAFETY: the caller's promise.
-    on_socket(file, Direction::Out, || unsafe { real::write(file, buffer, bytes) })
+    process_memory::write_at_position(file, bytes, || {
+        // SAFETY: the caller's promise.
+        on_socket(file, Direction::Out, || unsafe { real::write(file, buffer, bytes) })
+    })
 }
 
 /// As writev(2).
