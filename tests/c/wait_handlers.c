@@ -83,8 +83,10 @@ static void wait_sleep(void) { nanosleep(&(struct timespec){.tv_nsec = 2000000},
 static void wait_poll(void) { poll(NULL, 0, 2); }
 static void wait_ppoll(void) { ppoll(NULL, 0, &(struct timespec){.tv_sec = 1}, &none); }
 static void wait_select(void) { select(0, NULL, NULL, NULL, &(struct timeval){.tv_usec = 2000}); }
-static void wait_read(void) { read(ends[0], neap_alloc(64), 64); }
-static void wait_recv(void) { recv(sockets[0], neap_alloc(64), 64, 0); }
+/* Made beforehand: a handler must not come in the midst of an allocation. */
+static __thread void *buffer;
+static void wait_read(void) { read(ends[0], buffer, 64); }
+static void wait_recv(void) { recv(sockets[0], buffer, 64, 0); }
 static void wait_condition(void)
 {
     struct timespec end;
@@ -134,6 +136,7 @@ static void *is_interrupted(void *argument)
         CHECK_EQUAL(sigaltstack(&(stack_t){.ss_sp = stacks[number], .ss_size = sizeof *stacks},
             NULL), 0);
     for (int i = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED); i++) {
+        buffer = neap_alloc(64);
         pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
         all[(number + i) % INTERRUPTED]();
         pthread_sigmask(SIG_BLOCK, &usr1, NULL);
@@ -225,6 +228,7 @@ static void jumps(int signal)
 
 static void *jumps_out(void *wait)
 {
+    buffer = neap_alloc(64);
     if (sigsetjmp(out, 1) == 0) {
         pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
         for (;;)
@@ -249,6 +253,7 @@ static void exits(int signal)
 
 static void *ends_in_wait(void *wait)
 {
+    buffer = neap_alloc(64);
     pthread_cleanup_push(work_at_end, NULL);
     pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
     for (;;)
