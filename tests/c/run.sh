@@ -219,6 +219,23 @@ if later exec; then
         done
 fi
 
+# A thousand where the limits allow it.
+if sooner idle_threads; then
+    # shellcheck disable=SC2086
+    build idle_threads.c idle_threads -O2 $link &&
+        for watch in none pagemap fork mprotect snapshot; do
+            result "idle_threads, watch=$watch" env NEAP_WATCH=$watch "$out/idle_threads"
+        done
+fi
+
+if sooner wait_handlers; then
+    # shellcheck disable=SC2086
+    build wait_handlers.c wait_handlers -O2 $link &&
+        for watch in none pagemap fork mprotect snapshot; do
+            result "wait_handlers, watch=$watch" env NEAP_WATCH=$watch "$out/wait_handlers"
+        done
+fi
+
 # With the world stopped for all of marking, sleeps are hardly ever anything but interrupted.
 if sooner wait_times; then
     # shellcheck disable=SC2086

@@ -17,7 +17,9 @@ expected=$(printf '%s\n' "$declared" neap_inline_1 pthread_create pthread_sigmas
     pthread_exit mq_notify aio_read aio_read64 aio_write aio_write64 aio_fsync aio_fsync64 \
     lio_listio lio_listio64 getaddrinfo_a \
     clock_nanosleep epoll_pwait epoll_pwait2 epoll_wait nanosleep pause poll __poll_chk \
-    ppoll __ppoll_chk pselect select sem_clockwait sem_timedwait \
+    ppoll __ppoll_chk pselect select sem_clockwait sem_timedwait sem_wait \
+    pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait cnd_wait cnd_timedwait \
+    __sigaction bsd_signal ssignal sysv_signal __sysv_signal \
     sigsuspend sigtimedwait sigwaitinfo sleep thrd_sleep usleep aio_suspend msgrcv msgsnd \
     semop semtimedop \
     accept accept4 connect send sendto sendmsg sendmmsg write writev \

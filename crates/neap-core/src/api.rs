@@ -54,7 +54,7 @@ pub use crate::refs::links::{link, toggle};
 pub use crate::runtime::allocation::{HeapResizeCallback, OutOfMemoryCallback};
 pub use crate::runtime::at_fork::{Around as AroundForks, set_around as set_around_forks};
 pub use crate::runtime::buffers::cell_bytes;
-pub use crate::runtime::interposed::signals::{pthread_sigmask, sigaction, signal};
+pub use crate::runtime::interposed::signals::{pthread_sigmask, sigaction, signal, sysv_signal};
 pub use crate::runtime::interposed::thread_results::{self, pthread_create};
 pub use crate::runtime::interposed::{helpers, kernel_writes, masks, process_memory, waits};
 pub use crate::runtime::summary::{Statistics, statistics};
@@ -64,7 +64,8 @@ pub use crate::sync::function as functions;
 pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message};
 pub use crate::{
-    exit_function, helpers, kernel_writes, masks, process_memory, thread_results, waits,
+    exit_function, helpers, kernel_writes, masks, process_memory, signal_actions, thread_results,
+    waits,
 };
 pub use allocate::{
     allocate, allocate_aligned, allocate_at_once, allocate_otherwise, allocate_typed,

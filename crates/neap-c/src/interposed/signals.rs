@@ -7,8 +7,6 @@
 
 use core::ffi::{c_int, c_void};
 
-use neap_core::api;
-
 use crate::status::set_errno;
 use crate::world::threads::{neap_pthread_create, neap_pthread_sigmask};
 
@@ -46,20 +44,4 @@ pub extern "C" fn sigprocmask(
     }
 }
 
-/// sigaction(2): what the program wants done about SIGSEGV is kept where the collector has a
-/// handler of its own (`NEAP_WATCH=mprotect`).
-#[unsafe(no_mangle)]
-pub extern "C" fn sigaction(
-    number: c_int,
-    new: *const libc::sigaction,
-    old: *mut libc::sigaction,
-) -> c_int {
-    // SAFETY: as sigaction(2).
-    unsafe { api::sigaction(number, new, old) }
-}
-
-/// signal(2), for the same reason.
-#[unsafe(no_mangle)]
-pub extern "C" fn signal(number: c_int, wanted: libc::sighandler_t) -> libc::sighandler_t {
-    api::signal(number, wanted)
-}
+neap_core::api::signal_actions!();

@@ -347,4 +347,48 @@ mod tests {
             assert!(others_ran && found >= 3, "{others_ran} {found}");
         });
     }
+
+    #[test]
+    fn a_stop_of_many_is_over_when_the_last_may_run() {
+        const THREADS: usize = 200;
+        let began = Instant::now();
+        let since = |moment: Instant| (moment - began).as_nanos() as u64;
+        // When the first went on, by its own clock.
+        let first = AtomicU64::new(0);
+        let [ready, went_on] = [const { AtomicU64::new(0) }; 2];
+        let over = AtomicBool::new(false);
+        let sleep = || {
+            mutator();
+            ready.fetch_add(1, SeqCst);
+            while !over.load(SeqCst) {
+                // SAFETY: no files. A stop ends it.
+                if unsafe { libc::poll(core::ptr::null_mut(), 0, 50) } == -1 {
+                    first.fetch_min(since(Instant::now()), SeqCst);
+                    went_on.fetch_add(1, SeqCst);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let own = mutator();
+            for _ in 0..THREADS {
+                let thread = std::thread::Builder::new().stack_size(64 << 10);
+                thread.spawn_scoped(scope, sleep).unwrap();
+            }
+            assert!(comes(|| ready.load(SeqCst) == THREADS as u64));
+            // Where all processors are busy nobody goes on before all are woken.
+            let is_seen = (0..200).any(|_| {
+                std::thread::sleep(Duration::from_millis(5));
+                first.store(u64::MAX, SeqCst);
+                went_on.store(0, SeqCst);
+                let mut registry = registry::lock();
+                let world = crate::world::the();
+                let stopped = world.stop(&mut registry, Some(own));
+                let resumed = world.resume(stopped);
+                drop(registry);
+                comes(|| went_on.load(SeqCst) > 0) && first.load(SeqCst) < since(resumed)
+            });
+            over.store(true, SeqCst);
+            assert!(is_seen, "the stop was over before anybody was woken");
+        });
+    }
 }

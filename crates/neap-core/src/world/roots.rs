@@ -24,6 +24,7 @@ use crate::sync::Lock;
 use crate::sys::meta_vec::MetaVec;
 use crate::sys::process::image::{self, Image};
 use crate::sys::process::mappings;
+use crate::sys::protection::alternate_stack;
 use crate::sys::thread;
 
 /// An address range that `MetaVec` can hold.
@@ -326,7 +327,11 @@ impl Images {
         } else {
             // An alternate signal stack, or a stack that nobody declared: all of it, and all of the
             // thread's own.
-            if let Some(mapping) = mappings::mapping_of(position) {
+            let given = alternate_stack::given(mutator.alternate_stack.load(Relaxed));
+            if given.contains(&position) {
+                // Its mapping may be one with those of others, which come and go.
+                visit(position..given.end);
+            } else if let Some(mapping) = mappings::mapping_of(position) {
                 visit(position..mapping.end);
             }
             if let Some(mapping) = mappings::mapping_of(base - 1) {

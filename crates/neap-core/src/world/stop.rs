@@ -17,7 +17,7 @@ use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
@@ -33,8 +33,11 @@ static OBEYED: AtomicU32 = AtomicU32::new(0);
 /// The one mutator that the stop under way is about, by its address; 0: all of them. Written by who
 /// stops, before the epoch becomes odd.
 static ONLY: AtomicUsize = AtomicUsize::new(0);
-/// When that mutator began to stand, in nanoseconds of the monotonic clock. Written by itself
-/// before it answers; else by who stops.
+/// The mutator of the thread that stops the world, by its address; 0 between stops, and where that
+/// thread is none. Written by itself.
+static DRIVER: AtomicUsize = AtomicUsize::new(0);
+/// When the mutator of [`ONLY`] began to stand, in nanoseconds of the monotonic clock. Written by
+/// itself before it answers; else by who stops.
 static STANDS_SINCE: AtomicU64 = AtomicU64::new(0);
 /// For how long it stood, if it did not wait to be resumed. As above.
 static STOOD_NS: AtomicU64 = AtomicU64::new(0);
@@ -154,7 +157,7 @@ const SPINS: u32 = 2000;
 const UNSIGNALLED_SPINS: u32 = 300;
 
 /// Waits a moment for `condition` to end; says whether it did.
-fn spin_while(spins: u32, condition: impl Fn() -> bool) -> bool {
+fn spin_while(spins: u32, mut condition: impl FnMut() -> bool) -> bool {
     for _ in 0..spins {
         if !condition() {
             return true;
@@ -166,7 +169,7 @@ fn spin_while(spins: u32, condition: impl Fn() -> bool) -> bool {
 
 /// Processors of the process; written at start-up.
 static PROCESSORS: AtomicUsize = AtomicUsize::new(1);
-/// More threads than processors are being stopped: one that waits awake keeps another from
+/// More threads than processors run and are being stopped: one that waits awake keeps another from
 /// answering. Written by who stops the world.
 static CROWDED: AtomicBool = AtomicBool::new(false);
 
@@ -250,8 +253,15 @@ pub(super) fn begin() -> u32 {
 
 fn begin_for(only: usize) -> u32 {
     OBEYED.store(0, Relaxed);
+    DRIVER.store(current::get().map_or(0, address), Relaxed);
     ONLY.store(only, SeqCst);
     EPOCH.fetch_add(1, SeqCst) + 1
+}
+
+/// Whether the calling thread, whose mutator this is, is the one that stops the world.
+#[inline]
+pub(super) fn is_driven_by(mutator: &Mutator) -> bool {
+    DRIVER.load(Relaxed) == address(mutator)
 }
 
 /// Stops by signal whoever runs and has not obeyed this stop in another way.
@@ -275,7 +285,10 @@ pub fn stop_one(images: &Images, registry: &mut Registry, mutator: &Mutator) -> 
     STANDS_SINCE.store(clock::now_ns(), Relaxed);
     let copy = root_copy::offered(images, || {
         let epoch = begin_for(address(mutator));
-        stop_those(registry, |other| core::ptr::eq(other, mutator), epoch);
+        // Of a thousand that sleep each is found without a look at the others.
+        if mutator.activity() != Activity::Blocked {
+            stop_those(registry, |other| core::ptr::eq(other, mutator), epoch);
+        }
     });
     copy.map_or(One::Stands(Standing(PhantomData)), One::Copied)
 }
@@ -297,11 +310,15 @@ fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch:
     let stands = |mutator: &Mutator| {
         mutator.obeyed.load(Acquire) == epoch || mutator.activity() == Activity::Blocked
     };
-    let missing = |registry: &Registry| {
-        registry.iter().filter(|mutator| wanted(mutator) && !stands(mutator)).count()
-    };
-    CROWDED.store(registry.count() > PROCESSORS.load(Relaxed), Relaxed);
-    if wait_unsignalled(registry, |mutator| wanted(mutator) && !stands(mutator), epoch) {
+    let runs = |mutator: &Mutator| wanted(mutator) && !stands(mutator);
+    // Who sleeps takes no processor from anybody, and may be one of a thousand.
+    let running = registry.iter().filter(|mutator| runs(mutator)).count();
+    if running == 0 {
+        return;
+    }
+    let own = usize::from(DRIVER.load(Relaxed) != 0);
+    CROWDED.store(running + own > PROCESSORS.load(Relaxed), Relaxed);
+    if wait_unsignalled(registry, runs, epoch) {
         return;
     }
     // Those that have answered since they were asked, and those that will for the signal.
@@ -330,7 +347,7 @@ fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch:
         }
     }
     // A signal that an earlier stop left behind may have made a blocked thread answer for another.
-    if missing(registry) > 0 {
+    if registry.iter().any(runs) {
         SLEEPS.store(true, SeqCst);
         wait_one_by_one(registry, wanted, epoch);
     }
@@ -346,7 +363,16 @@ fn wait_unsignalled(registry: &mut Registry, runs: impl Fn(&Mutator) -> bool, ep
     }
     let running = || registry.iter().filter(|mutator| runs(mutator));
     running().for_each(|mutator| mutator.asked.store(epoch, Release));
-    let stand = spin_while(UNSIGNALLED_SPINS, || running().next().is_some());
+    // Who was seen to stand, or to be blocked, while the epoch is odd goes on only when the stop
+    // is over: each is waited for in turn, and none is looked at again.
+    let mut rest = running();
+    let mut next = rest.next();
+    let stand = spin_while(UNSIGNALLED_SPINS, || {
+        while next.is_some_and(|mutator| !runs(mutator)) {
+            next = rest.next();
+        }
+        next.is_some()
+    });
     registry.backoff.note(stand);
     stand
 }
@@ -410,17 +436,26 @@ fn wait_one_by_one(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, e
     }
 }
 
-/// The stop is over, from the moment that is given: whoever obeyed the signal goes on.
+/// The stop is over, from the moment that is given: whoever obeyed the signal goes on. That is when
+/// the last may run; where many have to be woken, waking them is a part of the stop. What the
+/// caller then waits for a processor, which those that it woke are using, is none.
 pub(super) fn end() -> Instant {
+    DRIVER.store(0, Relaxed);
+    let is_crowded = CROWDED.swap(false, Relaxed);
+    let worked_ns = if is_crowded { clock::own_processor_ns() } else { 0 };
     EPOCH.fetch_add(1, SeqCst);
     let over = Instant::now();
     futex::wake(&EPOCH, i32::MAX as u32);
-    over
+    if !is_crowded {
+        return over;
+    }
+    over + Duration::from_nanos(clock::own_processor_ns().saturating_sub(worked_ns))
 }
 
 /// In the child of a `fork`, whose only thread is the caller.
 pub fn after_fork() {
     let epoch = EPOCH.load(Relaxed);
     EPOCH.store(epoch + epoch % 2, Relaxed);
+    DRIVER.store(0, Relaxed);
     stop_signal::after_fork();
 }

@@ -163,7 +163,9 @@ macro_rules! lending {
             unsafe {
                 let real = real::$name.get();
                 if !$crate::api::kernel_writes::has_to_lend() {
-                    return $crate::waiting!($($socket)?, real($($argument),*));
+                    return $crate::waiting!(
+                        $($socket)?, [$($argument as usize),*], real($($argument),*)
+                    );
                 }
                 let mut loan = $crate::api::kernel_writes::Loan::new();
                 {
@@ -171,7 +173,9 @@ macro_rules! lending {
                     $lend;
                 }
                 loan.complete();
-                let result = $crate::waiting!($($socket)?, real($($argument),*));
+                let result = $crate::waiting!(
+                    $($socket)?, [$($argument as usize),*], real($($argument),*)
+                );
                 loan.take_back();
                 result
             }
@@ -179,15 +183,18 @@ macro_rules! lending {
     )*};
 }
 
-/// A call of libc's function, on a socket if one is named: a stop does not end that.
+/// A call of libc's function. On a socket, if one is named, it is a wait, with these arguments: in
+/// a blocked region, and no stop ends it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! waiting {
-    (, $call:expr) => {
+    (, $arguments:expr, $call:expr) => {
         $call
     };
-    ($socket:ident, $call:expr) => {
-        $crate::api::waits::on_socket($socket, $crate::api::waits::Direction::In, || $call)
+    ($socket:ident, $arguments:expr, $call:expr) => {
+        $crate::api::waits::waiting($arguments, || {
+            $crate::api::waits::on_socket($socket, $crate::api::waits::Direction::In, || $call)
+        })
     };
 }
 

@@ -16,8 +16,9 @@ use core::ffi::{c_int, c_void};
 
 use libc::{sighandler_t, sigset_t, ucontext_t};
 
+use crate::runtime::interposed::program_handlers;
 use crate::runtime::interposed::signals::{self, without_stop_signal};
-use crate::world::stop_signal;
+use crate::world::{blocked, stop_signal};
 
 macro_rules! real {
     ($($name:ident: fn($($type:ty),*) -> $result:ty;)*) => {
@@ -92,8 +93,9 @@ pub fn sighold(signal: c_int) -> c_int {
 /// As sigset(3).
 pub unsafe fn sigset(signal: c_int, wanted: sighandler_t) -> sighandler_t {
     if !stop_signal::is(signal) {
-        // SAFETY: the caller's promise.
-        return unsafe { real::sigset()(signal, wanted) };
+        let installed = program_handlers::installed_for(wanted);
+        // SAFETY: the caller's promise; a stub is a handler too.
+        return program_handlers::wanted_for(unsafe { real::sigset()(signal, installed) });
     }
     // SAFETY: structures of ours; the handler is the program's.
     unsafe {
@@ -133,8 +135,10 @@ pub fn sigsetmask(mask: c_int) -> c_int {
 /// # Safety
 /// As sigwait(3).
 pub unsafe fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { real::sigwait()(&without_stop_signal(&*set), signal) }
+    blocked::waiting([set as usize, signal as usize], || {
+        // SAFETY: the caller's promise.
+        unsafe { real::sigwait()(&without_stop_signal(&*set), signal) }
+    })
 }
 
 /// As signalfd(2), likewise.

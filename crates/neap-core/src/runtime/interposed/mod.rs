@@ -8,6 +8,7 @@ pub mod helpers;
 pub mod kernel_writes;
 pub mod masks;
 pub mod process_memory;
+mod program_handlers;
 pub mod signals;
 pub mod thread_results;
 pub mod waits;

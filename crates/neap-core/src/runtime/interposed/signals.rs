@@ -1,6 +1,7 @@
 //! Functions of libc that the front ends export in its stead: `pthread_sigmask`, so that nobody
-//! blocks the stop signal; `sigaction` and `signal`, so that handlers of ours, of faults and of the
-//! stop signal, stay where they are.
+//! blocks the stop signal; `sigaction`, `signal` and its kin, so that handlers of ours, of faults
+//! and of the stop signal, stay where they are, and handlers of the program's leave blocked regions
+//! (`world.rule.handlers`).
 //!
 //! Invariant: each does what libc's does and no more than that is visible. Called by program
 //! threads.
@@ -13,7 +14,9 @@
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;
+use core::ptr::{from_ref, null};
 
+use crate::runtime::interposed::program_handlers;
 use crate::sys::protection::fault;
 use crate::sys::signal;
 use crate::world::stop_signal;
@@ -28,34 +31,69 @@ pub unsafe fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    // SAFETY: the caller's promise.
-    let kept = unsafe {
-        match number {
-            libc::SIGSEGV => fault::set_program_action(new, old),
-            _ => stop_signal::set_program_action(number, new, old),
-        }
-    };
-    if let Some(result) = kept {
-        return result;
-    }
-    // SAFETY: as above; the copy is ours.
+    // SAFETY: the caller's promise; the copies are ours.
     unsafe {
-        let open = new
-            .as_ref()
-            .map(|new| libc::sigaction { sa_mask: without_stop_signal(&new.sa_mask), ..*new });
-        let new = open.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
-        signal::real_sigaction()(number, new, old)
+        let stubbed = new.as_ref().map(|new| libc::sigaction {
+            sa_sigaction: program_handlers::installed_for(new.sa_sigaction),
+            ..*new
+        });
+        let result = set_action(number, stubbed, old);
+        if let (0, Some(old)) = (result, old.as_mut()) {
+            old.sa_sigaction = program_handlers::wanted_for(old.sa_sigaction);
+        }
+        result
+    }
+}
+
+/// # Safety
+/// `old` is null or valid.
+unsafe fn set_action(
+    number: c_int,
+    new: Option<libc::sigaction>,
+    old: *mut libc::sigaction,
+) -> c_int {
+    let address = |new: &Option<libc::sigaction>| new.as_ref().map_or(null(), from_ref);
+    // SAFETY: the caller's promise; the structures are ours.
+    unsafe {
+        let kept = match number {
+            libc::SIGSEGV => fault::set_program_action(address(&new), old),
+            _ => stop_signal::set_program_action(number, address(&new), old),
+        };
+        if let Some(result) = kept {
+            return result;
+        }
+        let open =
+            new.map(|new| libc::sigaction { sa_mask: without_stop_signal(&new.sa_mask), ..new });
+        signal::real_sigaction()(number, address(&open), old)
     }
 }
 
 /// As signal(2).
 pub fn signal(number: c_int, wanted: libc::sighandler_t) -> libc::sighandler_t {
+    signal_with(number, wanted, libc::SA_RESTART)
+}
+
+/// As sysv_signal(3): the handler is called once, may be interrupted by its own signal, and ends
+/// what it interrupts.
+pub fn sysv_signal(number: c_int, wanted: libc::sighandler_t) -> libc::sighandler_t {
+    signal_with(number, wanted, libc::SA_RESETHAND | libc::SA_NODEFER)
+}
+
+fn signal_with(number: c_int, wanted: libc::sighandler_t, flags: c_int) -> libc::sighandler_t {
+    if wanted == libc::SIG_ERR {
+        // SAFETY: errno is this thread's.
+        unsafe { *libc::__errno_location() = libc::EINVAL };
+        return libc::SIG_ERR;
+    }
     // SAFETY: two structures of ours; the handler is the program's.
     unsafe {
         let mut new: libc::sigaction = core::mem::zeroed();
         let mut old: libc::sigaction = core::mem::zeroed();
         new.sa_sigaction = wanted;
-        new.sa_flags = libc::SA_RESTART;
+        new.sa_flags = flags;
+        if flags & libc::SA_NODEFER == 0 {
+            libc::sigaddset(&mut new.sa_mask, number);
+        }
         match sigaction(number, &new, &mut old) {
             0 => old.sa_sigaction,
             _ => libc::SIG_ERR,
@@ -93,4 +131,49 @@ pub(crate) fn without_stop_signal(set: &libc::sigset_t) -> libc::sigset_t {
         }
     }
     without
+}
+
+/// Defines libc's functions by which handlers of signals are set. In a library that programs load
+/// before libc, once.
+#[macro_export]
+macro_rules! signal_actions {
+    ($($action:ident)* ; $($restarting:ident)* ; $($once:ident)*) => {
+        $(
+            #[doc = concat!("As libc's `", stringify!($action), "`.")]
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $action(
+                number: core::ffi::c_int,
+                new: *const libc::sigaction,
+                old: *mut libc::sigaction,
+            ) -> core::ffi::c_int {
+                // SAFETY: the caller calls it as libc's.
+                unsafe { $crate::api::sigaction(number, new, old) }
+            }
+        )*
+        $(
+            #[doc = concat!("As libc's `", stringify!($restarting), "`.")]
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $restarting(
+                number: core::ffi::c_int,
+                wanted: libc::sighandler_t,
+            ) -> libc::sighandler_t {
+                $crate::api::signal(number, wanted)
+            }
+        )*
+        $(
+            #[doc = concat!("As libc's `", stringify!($once), "`.")]
+            #[unsafe(no_mangle)]
+            pub extern "C" fn $once(
+                number: core::ffi::c_int,
+                wanted: libc::sighandler_t,
+            ) -> libc::sighandler_t {
+                $crate::api::sysv_signal(number, wanted)
+            }
+        )*
+    };
+    () => {
+        $crate::signal_actions! {
+            sigaction __sigaction; signal bsd_signal ssignal; sysv_signal __sysv_signal
+        }
+    };
 }

@@ -32,7 +32,7 @@ use crate::runtime::allocation;
 use crate::sync::Lock;
 use crate::sys::libc_function::LibcFunction;
 use crate::sys::own_thread::{Start, real_pthread_create};
-use crate::world::{attach, current, host};
+use crate::world::{attach, blocked, current, host};
 
 /// `pthread_create` has returned to who called it.
 const MADE: u32 = 1;
@@ -279,8 +279,12 @@ macro_rules! real_functions {
             /// # Safety
             /// As libc's.
             pub unsafe fn $name($thread: $number $(, $argument: $type)*) -> c_int {
-                // SAFETY: the caller's promise.
-                let error = unsafe { real::$name($thread $(, $argument)*) };
+                let arguments = [$thread as usize $(, $argument as usize)*];
+                // SAFETY: the caller's promise. Those that do not wait are in a region all the
+                // same.
+                let error = blocked::waiting(arguments, || unsafe {
+                    real::$name($thread $(, $argument)*)
+                });
                 if error == 0 {
                     release($thread);
                 }

@@ -10,6 +10,7 @@
 
 #![allow(unsafe_code)]
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::addr::Address;
@@ -48,6 +49,11 @@ pub fn provide() -> usize {
         return 0;
     }
     memory.0
+}
+
+/// Where the one at an address lies, that a thread was given; 0: nowhere.
+pub fn given(address: usize) -> Range<usize> {
+    if address == 0 { 0..0 } else { address..address + BYTES }
 }
 
 /// The calling thread does without the one that it was given, and may have put another in its

@@ -47,6 +47,18 @@ macro_rules! each_wait {
         sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, limit: *const timespec) -> c_int;
         sem_timedwait(semaphore: *mut sem_t, until: *const timespec) -> c_int;
         sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, until: *const timespec) -> c_int;
+        pthread_cond_wait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int;
+        pthread_cond_timedwait(
+            condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: *const timespec
+        ) -> c_int;
+        pthread_cond_clockwait(
+            condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t,
+            until: *const timespec
+        ) -> c_int;
+        cnd_wait(condition: *mut c_void, mutex: *mut c_void) -> c_int;
+        cnd_timedwait(
+            condition: *mut c_void, mutex: *mut c_void, until: *const timespec
+        ) -> c_int;
         semop(set: c_int, operations: *mut sembuf, count: usize) -> c_int;
         semtimedop(
             set: c_int, operations: *mut sembuf, count: usize, limit: *const timespec
@@ -80,8 +92,10 @@ macro_rules! export_waits {
         #[doc = concat!("As libc's `", stringify!($name), "`.")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($($argument: $type),*) -> $result {
-            // SAFETY: the caller calls it as libc's.
-            unsafe { $crate::api::waits::$name($($argument),*) }
+            $crate::api::waits::waiting([$($argument as usize),*], || {
+                // SAFETY: the caller calls it as libc's.
+                unsafe { $crate::api::waits::$name($($argument),*) }
+            })
         }
     )*};
 }
@@ -93,8 +107,9 @@ macro_rules! waits {
     () => {
         use core::ffi::{c_int, c_void};
         use libc::{
-            aiocb, clockid_t, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, pollfd, sem_t,
-            sembuf, siginfo_t, sigset_t, sockaddr, socklen_t, timespec, timeval,
+            aiocb, clockid_t, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, pollfd,
+            pthread_cond_t, pthread_mutex_t, sem_t, sembuf, siginfo_t, sigset_t, sockaddr,
+            socklen_t, timespec, timeval,
         };
 
         $crate::each_wait!($crate::export_waits);
@@ -102,20 +117,29 @@ macro_rules! waits {
         /// As libc's `sleep`.
         #[unsafe(no_mangle)]
         pub extern "C" fn sleep(seconds: u32) -> u32 {
-            $crate::api::waits::sleep(seconds)
+            $crate::api::waits::waiting([], || $crate::api::waits::sleep(seconds))
         }
 
         /// As libc's `usleep`.
         #[unsafe(no_mangle)]
         pub extern "C" fn usleep(microseconds: u32) -> c_int {
-            $crate::api::waits::usleep(microseconds)
+            $crate::api::waits::waiting([], || $crate::api::waits::usleep(microseconds))
         }
 
         /// As libc's `thrd_sleep`.
         #[unsafe(no_mangle)]
         pub extern "C" fn thrd_sleep(wanted: *const timespec, left: *mut timespec) -> c_int {
+            $crate::api::waits::waiting([wanted as usize, left as usize], || {
+                // SAFETY: the caller calls it as libc's.
+                unsafe { $crate::api::waits::thrd_sleep(wanted, left) }
+            })
+        }
+
+        /// As libc's `sem_wait`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn sem_wait(semaphore: *mut sem_t) -> c_int {
             // SAFETY: the caller calls it as libc's.
-            unsafe { $crate::api::waits::thrd_sleep(wanted, left) }
+            unsafe { $crate::api::waits::sem_wait(semaphore) }
         }
     };
 }

@@ -1,7 +1,10 @@
-//! Functions of libc that wait, for front ends to export in libc's stead. The kernel restarts most
-//! calls that a stop of the world interrupts; these it ends with EINTR, so that a program would see
-//! its sleeps, polls and receives cut short. Here they go on until the moment at which they were to
-//! end when they began, all but those that are given a mask of signals.
+//! Functions of libc that wait, for front ends to export in libc's stead: the thread is in a
+//! blocked region meanwhile, so no stop of the world signals it or waits for it
+//! (`world.rule.waiting`). Where it is in none (under a host's world, in a region of the program's
+//! own, on the way into one), a stop interrupts it all the same. The kernel restarts most calls
+//! that are interrupted; others it ends with EINTR, so that a program would see its sleeps, polls
+//! and receives cut short. Here they go on until the moment at which they were to end when they
+//! began, all but those that are given a mask of signals.
 //!
 //! Invariant `[world.inv.wait-ends]`: a wait with a time ends by that moment, however often it is
 //! interrupted: a call that is made again is given what is left until then, counted when it is
@@ -21,12 +24,13 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 
 use libc::{
-    aiocb, clockid_t, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, pollfd, sem_t, sembuf,
-    siginfo_t, sigset_t, sockaddr, socklen_t, timespec, timeval,
+    aiocb, clockid_t, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, pollfd, pthread_cond_t,
+    pthread_mutex_t, sem_t, sembuf, siginfo_t, sigset_t, sockaddr, socklen_t, timespec, timeval,
 };
 
 use crate::world::current;
 
+mod between_threads;
 mod exports;
 mod files;
 mod for_signals;
@@ -35,11 +39,16 @@ mod queues;
 mod sleeps;
 mod sockets;
 
+pub use crate::world::blocked::waiting;
+pub use between_threads::{
+    cnd_timedwait, cnd_wait, pthread_cond_clockwait, pthread_cond_timedwait, pthread_cond_wait,
+    sem_clockwait, sem_timedwait, sem_wait,
+};
 pub use files::{
     __poll_chk, __ppoll_chk, epoll_pwait, epoll_pwait2, epoll_wait, poll, ppoll, pselect, select,
 };
 pub use for_signals::{pause, sigsuspend, sigtimedwait, sigwaitinfo};
-pub use queues::{aio_suspend, msgrcv, msgsnd, sem_clockwait, sem_timedwait, semop, semtimedop};
+pub use queues::{aio_suspend, msgrcv, msgsnd, semop, semtimedop};
 pub use sleeps::{clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep};
 pub use sockets::{
     Direction, accept, accept4, connect, on_socket, send, sendmmsg, sendmsg, sendto, write, writev,
@@ -78,6 +87,7 @@ crate::each_wait!(real_waits);
 /// Called when the library is loaded.
 pub fn find() {
     real::find();
+    between_threads::find();
 }
 
 /// How often the calling thread was interrupted for a stop, and for nothing else.

@@ -1,4 +1,4 @@
-//! Waits for semaphores, message queues and requests.
+//! Waits for System V's semaphores and message queues, and for requests.
 //!
 //! Invariant: an operation that was interrupted was not done, so it is done once. Called by program
 //! threads.
@@ -10,32 +10,10 @@
 
 use core::ffi::{c_int, c_void};
 
-use libc::{aiocb, clockid_t, sem_t, sembuf, timespec};
+use libc::{aiocb, sembuf, timespec};
 
 use super::files::undisturbed_for;
 use super::{real, undisturbed};
-
-/// As sem_timedwait(3).
-///
-/// # Safety
-/// As sem_timedwait(3).
-pub unsafe fn sem_timedwait(semaphore: *mut sem_t, until: *const timespec) -> c_int {
-    // SAFETY: the caller's promise.
-    undisturbed(|| unsafe { real::sem_timedwait(semaphore, until) })
-}
-
-/// As sem_clockwait(3).
-///
-/// # Safety
-/// As sem_clockwait(3).
-pub unsafe fn sem_clockwait(
-    semaphore: *mut sem_t,
-    clock: clockid_t,
-    until: *const timespec,
-) -> c_int {
-    // SAFETY: the caller's promise.
-    undisturbed(|| unsafe { real::sem_clockwait(semaphore, clock, until) })
-}
 
 /// As semop(2).
 ///
