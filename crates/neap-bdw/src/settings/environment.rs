@@ -67,11 +67,13 @@ pub fn bytes_of(name: &CStr) -> Option<usize> {
 }
 
 /// Sets an option of the core to a number.
+#[inline(never)]
 pub fn set_number(option: &[u8], number: usize) {
     set(option, Message::new(format_args!("{number}")).bytes());
 }
 
 /// Sets the option that says how far the heap grows between collections.
+#[inline(never)]
 pub fn set_growth(growth: f64) {
     set(b"growth", Message::new(format_args!("{growth:.4}")).bytes());
 }
@@ -79,10 +81,17 @@ pub fn set_growth(growth: f64) {
 /// Sets an option of the core.
 pub fn set(option: &[u8], value: &[u8]) {
     if let Err(reason) = api::set_option(option, value) {
-        let option = core::str::from_utf8(option).unwrap_or_default();
-        let message = Message::new(format_args!("Neap: {option}: {reason}\n"));
-        warn(message.pointer(), 0);
+        refused(option, &reason);
     }
+}
+
+/// On its own, for the message takes room on the stack.
+#[cold]
+#[inline(never)]
+fn refused(option: &[u8], reason: &dyn core::fmt::Display) {
+    let option = core::str::from_utf8(option).unwrap_or_default();
+    let message = Message::new(format_args!("Neap: {option}: {reason}\n"));
+    warn(message.pointer(), 0);
 }
 
 /// Has a pointer one past the end of an object keep it, as libgc does, unless the user says
