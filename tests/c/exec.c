@@ -106,7 +106,9 @@ static void execute_pending(char **arguments)
     neap_thread_attach();
     set_mask(~0UL);
     CHECK_EQUAL(pthread_create(&thread, NULL, collects, NULL), 0);
-    usleep(100000);
+    /* Awake: who sleeps is not asked. */
+    for (long until = nanoseconds() + 100000000; nanoseconds() < until;)
+        continue;
     sigset_t pending;
     sigpending(&pending);
     CHECK(sigismember(&pending, neap_stop_signal()));

@@ -158,8 +158,7 @@ fn leave(mutator: &Mutator) {
     }
 }
 
-/// The frame that the inside of a region runs in: unwinders call [`unwound`](frame::unwound) when
-/// they come by it.
+/// The frame that the inside of a region runs in: unwinders call `unwound` when they come by it.
 #[cfg(not(miri))]
 mod frame {
     use core::ffi::c_void;
