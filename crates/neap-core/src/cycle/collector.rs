@@ -69,6 +69,8 @@ pub struct Collector {
     pub allocating: usize,
     /// When the last cycle ended.
     pub ended: Option<Instant>,
+    /// Bytes of static data and registered ranges when the world was stopped last.
+    pub root_bytes: usize,
     /// Bytes allocated while the last cycle that ran beside the program did.
     pub allocated_during_last: usize,
 }
@@ -101,6 +103,7 @@ pub static COLLECTOR: Lock<Collector> = Lock::new(
         mutators: 1,
         allocating: 1,
         ended: None,
+        root_bytes: 0,
         allocated_during_last: 0,
     },
 );

@@ -133,7 +133,8 @@ impl Collector {
     /// Bytes that may be allocated after a full cycle.
     pub fn threshold(&self) -> usize {
         let frozen = HEAP.state.frozen_bytes.load(Relaxed);
-        let mut live = Live::new(self.marked, HEAP.state.scanned_bytes.load(Relaxed));
+        let mut live = Live::new(self.marked, HEAP.state.scanned_bytes.load(Relaxed))
+            .with_roots(self.root_bytes);
         live.bytes += frozen / FROZEN_WEIGHS;
         live.weight += frozen / FROZEN_WEIGHS;
         // Where the program runs meanwhile it waits for no cycle, and where stops are short it

@@ -75,7 +75,12 @@ impl Driver {
             }
         }
         read_stacks(registry, marker);
-        collector.images.for_each(stopped, |range| read(marker, range));
+        let mut bytes = 0;
+        collector.images.for_each(stopped, |range| {
+            bytes += range.len();
+            read(marker, range);
+        });
+        collector.root_bytes = bytes;
         refs::trace_roots(&mut References::new(self));
         monitor::trace_held(&mut References::new(self), stopped);
         // Where this process marks while the world runs, strong handles are read then.

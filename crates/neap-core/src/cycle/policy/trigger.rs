@@ -55,6 +55,9 @@ pub fn adapted_growth(growth: f64, live_bytes: usize, share: f64, growing: Optio
 /// what a cycle costs that memory is spent on. Larger: less memory and more cycles where much is
 /// pointer-free.
 const LEAF_WEIGHS: usize = 4;
+/// The same for a byte of static data or of a registered range, which every cycle reads in the
+/// order of addresses. Larger: less memory and more cycles where much is outside the heap.
+const ROOTS_WEIGH: usize = 4;
 
 /// What a cycle found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +73,11 @@ impl Live {
     pub fn new(bytes: usize, scanned: usize) -> Self {
         let scanned = scanned.min(bytes);
         Self { bytes, weight: scanned + (bytes - scanned) / LEAF_WEIGHS }
+    }
+
+    /// The same with so many bytes of roots read beside them.
+    pub fn with_roots(self, root_bytes: usize) -> Self {
+        Self { weight: self.weight + root_bytes / ROOTS_WEIGH, ..self }
     }
 }
 
@@ -171,6 +179,12 @@ mod tests {
     use super::*;
 
     const MIB: usize = 1 << 20;
+
+    #[test]
+    fn what_is_not_scanned_and_what_is_outside_the_heap_weighs_less() {
+        let live = Live::new(10 * MIB, 2 * MIB).with_roots(100 * MIB);
+        assert_eq!(live, Live { bytes: 10 * MIB, weight: 29 * MIB });
+    }
 
     #[test]
     fn thresholds_by_table() {
