@@ -273,6 +273,8 @@ if later watched_roots; then
             result "watched_roots, watch=$watch" env NEAP_WATCH=$watch NEAP_CHECK=3 \
                 NEAP_MIN_TRIGGER=256K "$out/watched_roots" "$out/plugin.so"
         done
+    result "watched_roots, minor cycles" env NEAP_MINOR_CYCLES=always NEAP_CHECK=3 \
+        NEAP_MIN_TRIGGER=256K "$out/watched_roots" "$out/plugin.so" 200000
 fi
 
 # Beside the program the function is called in the middle of a cycle too.

@@ -2,7 +2,8 @@
    about in static data, in a registered range, on a deep stack and in the data of a library, so
    that a collector that misses a store loses an object. Meanwhile the range is mapped anew,
    protected, taken out and put back, the process forked, the library unloaded and loaded again. The
-   main thread collects all the time. Usage: watched_roots PLUGIN */
+   main thread collects all the time: itself, and between by making garbage, which brings minor
+   cycles. Usage: watched_roots PLUGIN [GARBAGE]: that many pieces of it for each collection. */
 #include "check.h"
 #include <alloca.h>
 #include <dlfcn.h>
@@ -205,7 +206,8 @@ static void *work(void *which)
 
 int main(int argc, char **argv)
 {
-    CHECK(argc == 2);
+    CHECK(argc == 2 || argc == 3);
+    int garbage = argc == 3 ? atoi(argv[2]) : 0;
     plugin = argv[1];
     mapped = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(mapped != MAP_FAILED);
@@ -214,8 +216,10 @@ int main(int argc, char **argv)
         pthread_t thread;
         running = 1;
         CHECK_EQUAL(pthread_create(&thread, NULL, work, (void *)which), 0);
-        while (__atomic_load_n(&running, __ATOMIC_ACQUIRE))
+        while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
             CHECK(neap_collect());
+            churn(sizeof(struct object), garbage);
+        }
         CHECK_EQUAL(pthread_join(thread, NULL), 0);
         /* The first thread's own deep stack, too. */
         if (*which == 'd')

@@ -279,7 +279,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         };
         driver.record = CycleRecord::begin(kind, heap.state.live_bytes.load(Relaxed));
         self.began_at = heap.state.allocated_since_cycle.load(Relaxed);
-        self.pages.begin()?;
+        self.pages.begin(generation)?;
         sweep::finish(heap);
         heap.state.marked_bytes.store(0, Relaxed);
         driver.markers().begin(MOST_MARKERS, true);

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::written_roots::WrittenRoots;
 use crate::addr::{CHUNK_BYTES, CHUNK_FRAMES, FRAME_BYTES, Frame, PAGE_BYTES};
+use crate::cycle::policy::generation::Generation;
 use crate::heap::Heap;
 use crate::heap::frames::watched::{Row, for_each_row};
 use crate::mark::drain::Marker;
@@ -84,8 +85,8 @@ impl<W: Watch> WrittenPages<W> {
     }
 
     /// Begins a cycle. World running.
-    pub fn begin(&mut self) -> Result<(), Unwatched> {
-        self.roots.begin();
+    pub fn begin(&mut self, generation: Generation) -> Result<(), Unwatched> {
+        self.roots.begin(generation);
         self.watch.begin().map_err(|_| Unwatched)
     }
 

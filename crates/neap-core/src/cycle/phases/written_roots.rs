@@ -3,13 +3,16 @@
 //!
 //! Invariant `[cycle.inv.watched-roots]`: each word of an protected page was read after the page
 //! was protected last, or the page will be reported. A range that the watch does not answer for,
-//! because it was mapped anew or never known to it, is read whole. Nothing is remembered from one
-//! cycle to the next: a range is protected when a cycle first lists it. Used by the collector's
-//! thread while the world runs, and by who drives a stop; neither allocates nor locks in one.
+//! because it was mapped anew or never known to it, is read whole. A full cycle remembers nothing
+//! of the one before: a range is protected when it first lists it. A minor one goes on where the
+//! last cycle ended: what unwritten pages lead to was marked then, and marks stay. Used by the
+//! collector's thread while the world runs, and by who drives a stop; neither allocates nor locks
+//! in one.
 
 use core::ops::Range;
 
 use crate::addr::PAGE_BYTES;
+use crate::cycle::policy::generation::Generation;
 use crate::heap::HEAP;
 use crate::sys::meta_vec::MetaVec;
 use crate::sys::process::mappings;
@@ -56,8 +59,10 @@ impl WrittenRoots {
     }
 
     /// A cycle begins.
-    pub fn begin(&mut self) {
-        self.protected.clear();
+    pub fn begin(&mut self, generation: Generation) {
+        if generation == Generation::Full {
+            self.protected.clear();
+        }
     }
 
     /// All roots are about to be given to [`Self::read_running`]. What is not given is no root any
@@ -286,8 +291,25 @@ mod tests {
         tried.running(None);
         assert_eq!(tried.stopped(root.clone())[0], root);
         tried.running(Some(&root));
-        tried.roots.begin();
-        assert_eq!(tried.stopped(root.clone()), [root], "a cycle begins with nothing");
+        tried.roots.begin(Generation::Full);
+        assert_eq!(tried.stopped(root.clone()), [root], "a full cycle begins with nothing");
+    }
+
+    #[test]
+    fn a_minor_cycle_reads_what_was_written_since_the_last_cycle_read_it() {
+        let Some(mut tried) = Tried::new() else {
+            return skip("the kernel refuses the pagemap watch");
+        };
+        let root = tried.root();
+        (0..64).for_each(|page| tried.store(page));
+        tried.running(Some(&root));
+        // What a last stop has read is not protected again.
+        tried.store(7);
+        tried.stopped(root.clone());
+        tried.store(9);
+        tried.roots.begin(Generation::Minor);
+        let edges: usize = tried.edges().iter().map(Range::len).sum();
+        assert_eq!(tried.running(Some(&root)), edges + 2 * PAGE_BYTES);
     }
 
     #[test]
