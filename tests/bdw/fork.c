@@ -1,31 +1,11 @@
 /* fork at any moment: parent and child go on allocating and collecting, with threads about, also
    inside the allocation lock. */
 #include "check.h"
+#include "lists.h"
 #include <pthread.h>
 #include <sys/wait.h>
 
-struct cell { struct cell *next; long value; };
 static volatile int stop;
-
-static APART struct cell *list(long length)
-{
-    struct cell *first = NULL;
-    for (long value = 0; value < length; value++) {
-        struct cell *cell = GC_malloc(sizeof *cell);
-        cell->value = value;
-        cell->next = first;
-        first = cell;
-    }
-    return first;
-}
-
-static int holds(struct cell *cell, long length)
-{
-    for (; cell; cell = cell->next)
-        if (cell->value != --length)
-            return 0;
-    return length == 0;
-}
 
 static void *churn(void *argument)
 {

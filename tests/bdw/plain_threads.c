@@ -5,32 +5,10 @@
    plain_threads PLUGIN */
 #define GC_NO_THREAD_REDIRECTS
 #include "check.h"
+#include "lists.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <threads.h>
-
-struct cell { struct cell *next; long value; };
-
-static APART struct cell *list(long length)
-{
-    struct cell *first = NULL;
-    for (long value = 0; value < length; value++) {
-        struct cell *cell = GC_malloc(sizeof *cell);
-        cell->value = value;
-        cell->next = first;
-        first = cell;
-    }
-    return first;
-}
-
-static void verify(struct cell *cell, long length)
-{
-    long value = length;
-    for (; cell; cell = cell->next)
-        if (cell->value != --value)
-            break;
-    CHECK(cell == NULL && value == 0);
-}
 
 void (*in_constructor)(void);
 static volatile int is_in_it;
@@ -93,7 +71,7 @@ static void results(void)
         void *result = NULL;
         /* Either name of the function does. */
         CHECK_EQUAL((index % 3 ? pthread_join : GC_pthread_join)(threads[index], &result), 0);
-        verify(result, 1000);
+        CHECK(holds(result, 1000));
     }
     for (int index = 0; index < 40; index++) {
         pthread_t thread;

@@ -1,31 +1,9 @@
 /* Threads that are suspended one at a time, events of single threads, and what a thread that was
    made behind the collector's back hears of its registration. */
 #include "check.h"
+#include "lists.h"
 #include <gc/javaxfc.h>
 #include <pthread.h>
-
-struct cell { struct cell *next; long value; };
-
-static APART struct cell *list(long length)
-{
-    struct cell *first = NULL;
-    for (long value = 0; value < length; value++) {
-        struct cell *cell = GC_malloc(sizeof *cell);
-        cell->value = value;
-        cell->next = first;
-        first = cell;
-    }
-    return first;
-}
-
-static void verify(struct cell *cell, long length)
-{
-    long value = length;
-    for (; cell; cell = cell->next)
-        if (cell->value != --value)
-            break;
-    CHECK(cell == NULL && value == 0);
-}
 
 static volatile long turns;
 static volatile int over;
@@ -41,10 +19,10 @@ static void *turn(void *argument)
 {
     struct cell *kept = list(10000);
     while (!over) {
-        verify(list(20), 20);
+        CHECK(holds(list(20), 20));
         turns++;
     }
-    verify(kept, 10000);
+    CHECK(holds(kept, 10000));
     return argument;
 }
 
@@ -66,7 +44,7 @@ static void suspended(void)
     CHECK(GC_is_thread_suspended(thread));
     CHECK(stands());
     for (int round = 0; round < 3; round++) {
-        verify(list(100000), 100000);
+        CHECK(holds(list(100000), 100000));
         GC_gcollect();
     }
     CHECK(stands());
@@ -80,7 +58,7 @@ static void suspended(void)
         GC_suspend_thread(thread);
         CHECK(GC_is_thread_suspended(thread));
         long before = turns;
-        verify(list(500), 500);
+        CHECK(holds(list(500), 500));
         if (round % 20 == 0)
             GC_gcollect();
         CHECK_EQUAL(turns, before);
@@ -111,7 +89,7 @@ static void *blocks(void *argument)
     struct cell *kept = list(1000);
     GC_do_blocking(wait_for_a_byte, NULL);
     left = 1;
-    verify(kept, 1000);
+    CHECK(holds(kept, 1000));
     return argument;
 }
 
@@ -140,7 +118,7 @@ static void *suspends_itself(void *argument)
     struct cell *kept = list(1000);
     GC_suspend_thread(pthread_self());
     left = 2;
-    verify(kept, 1000);
+    CHECK(holds(kept, 1000));
     return argument;
 }
 
@@ -214,7 +192,7 @@ static void *register_with_base(struct GC_stack_base *base, void *argument)
     CHECK_EQUAL(GC_register_my_thread(base), GC_SUCCESS);
     CHECK_EQUAL(GC_thread_is_registered(), 1);
     CHECK_EQUAL(GC_register_my_thread(base), GC_DUPLICATE);
-    verify(list(50000), 50000);
+    CHECK(holds(list(50000), 50000));
     CHECK_EQUAL(GC_unregister_my_thread(), GC_SUCCESS);
     CHECK_EQUAL(GC_thread_is_registered(), 0);
     return argument;

@@ -1,39 +1,17 @@
 /* Threads: created through the header's redirections and without them, registration, blocked
    regions, the allocation lock, masks. */
 #include "check.h"
+#include "lists.h"
 #include <pthread.h>
 #include <signal.h>
 #include <dlfcn.h>
-
-struct cell { struct cell *next; long value; };
-
-static APART struct cell *list(long length)
-{
-    struct cell *first = NULL;
-    for (long value = 0; value < length; value++) {
-        struct cell *cell = GC_malloc(sizeof *cell);
-        cell->value = value;
-        cell->next = first;
-        first = cell;
-    }
-    return first;
-}
-
-static void verify(struct cell *cell, long length)
-{
-    long value = length;
-    for (; cell; cell = cell->next)
-        if (cell->value != --value)
-            break;
-    CHECK(cell == NULL && value == 0);
-}
 
 static void *work(void *argument)
 {
     struct cell *kept = list(20000);
     for (int round = 0; round < 30; round++)
-        verify(list(5000), 5000);
-    verify(kept, 20000);
+        CHECK(holds(list(5000), 5000));
+    CHECK(holds(kept, 20000));
     return argument;
 }
 
@@ -59,7 +37,7 @@ static void redirected(void)
     CHECK_EQUAL(pthread_create(&thread, NULL, list_of_1000, NULL), 0);
     void *result = NULL;
     CHECK_EQUAL(pthread_join(thread, &result), 0);
-    verify(result, 1000);
+    CHECK(holds(result, 1000));
     CHECK_EQUAL(pthread_create(&thread, NULL, work, NULL), 0);
     CHECK_EQUAL(pthread_detach(thread), 0);
 }
@@ -136,7 +114,7 @@ static void *wait_for_a_byte(void *kept)
 
 static void *active_again(void *argument)
 {
-    verify(list(1000), 1000);
+    CHECK(holds(list(1000), 1000));
     return argument;
 }
 
@@ -151,7 +129,7 @@ static void *blocking(void *argument)
     struct cell *kept = list(3000);
     void *result = GC_do_blocking(argument ? wait_and_allocate : wait_for_a_byte, argument);
     CHECK(result == argument);
-    verify(kept, 3000);
+    CHECK(holds(kept, 3000));
     return NULL;
 }
 
@@ -165,7 +143,7 @@ static void blocked(void *argument)
     CHECK_EQUAL(read(done[0], &byte, 1), 1);
     for (int round = 0; round < 5; round++) {
         GC_gcollect();
-        verify(list(3000), 3000);
+        CHECK(holds(list(3000), 3000));
     }
     CHECK_EQUAL(write(gate[1], "x", 1), 1);
     CHECK_EQUAL(pthread_join(thread, NULL), 0);
@@ -227,7 +205,7 @@ static void *masked(void *argument)
     ready = 1;
     while (!stop)
         ;
-    verify(kept, 1000);
+    CHECK(holds(kept, 1000));
     return argument;
 }
 
@@ -268,7 +246,7 @@ static void results(void)
         CHECK_EQUAL(pthread_join(threads[index], &result), 0);
         /* libgc does not keep what is given to pthread_exit. */
         if (on_neap() || index % 2 == 0)
-            verify(result, 1000);
+            CHECK(holds(result, 1000));
     }
     for (int index = 0; index < 40; index++) {
         pthread_t thread;
@@ -281,7 +259,7 @@ static void results(void)
 
 static void *exits(void *argument)
 {
-    verify(list(10), 10);
+    CHECK(holds(list(10), 10));
     pthread_exit(argument);
 }
 

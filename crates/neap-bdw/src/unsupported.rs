@@ -19,8 +19,8 @@ pub enum Feature {
 
 const MESSAGES: [&CStr; 3] = [
     c"Neap: GC_set_pages_executable: the heap is never executable; map memory for code with mmap\n",
-    c"Neap: GC_set_stackbottom: another thread's stack bottom cannot be set; call it on that thread\n",
-    c"Neap: GC_PRINT_BACK_HEIGHT: back heights are not known; NEAP_CHECK and heap snapshots say what keeps objects\n",
+    c"Neap: GC_set_stackbottom: not for another thread; call it on that thread\n",
+    c"Neap: GC_PRINT_BACK_HEIGHT: there are none; heap snapshots say what keeps objects\n",
 ];
 static SAID: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 

@@ -206,6 +206,7 @@ impl Links {
     /// need no look in minor cycles. When all that is to stay is marked, world stopped or running.
     pub(crate) fn settle<M: Marking>(&mut self, marking: &M) {
         while self.settled < self.table.len() {
+            self.fetch_ahead(self.settled, marking);
             let link = self.table.entries()[self.settled];
             if link.object == DEAD || link.lies_in_dead(marking) {
                 self.remove(self.settled);

@@ -18,6 +18,7 @@ use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
+use super::errno::{error, set_error};
 use super::kernel_writes::{LibcFunction, Loan, has_to_lend};
 use crate::addr::PAGE_BYTES;
 use crate::heap::HEAP;
@@ -99,16 +100,6 @@ fn touch(place: &Range<usize>) {
             let _ = byte.compare_exchange(value, value, Relaxed, Relaxed);
         }
     }
-}
-
-fn error() -> c_int {
-    // SAFETY: the calling thread's own.
-    unsafe { *libc::__errno_location() }
-}
-
-fn set_error(error: c_int) {
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = error };
 }
 
 /// Defines libc's functions that write at a place. In a library that programs load before libc,

@@ -16,6 +16,7 @@
 use core::ffi::c_int;
 use core::ptr::{from_ref, null};
 
+use crate::runtime::interposed::errno::set_error;
 use crate::runtime::interposed::program_handlers;
 use crate::sys::protection::fault;
 use crate::sys::signal;
@@ -81,8 +82,7 @@ pub fn sysv_signal(number: c_int, wanted: libc::sighandler_t) -> libc::sighandle
 
 fn signal_with(number: c_int, wanted: libc::sighandler_t, flags: c_int) -> libc::sighandler_t {
     if wanted == libc::SIG_ERR {
-        // SAFETY: errno is this thread's.
-        unsafe { *libc::__errno_location() = libc::EINVAL };
+        set_error(libc::EINVAL);
         return libc::SIG_ERR;
     }
     // SAFETY: two structures of ours; the handler is the program's.

@@ -28,6 +28,7 @@ use libc::{
     pthread_mutex_t, sem_t, sembuf, siginfo_t, sigset_t, sockaddr, socklen_t, timespec, timeval,
 };
 
+use super::errno::{error, set_error};
 use crate::world::current;
 
 mod between_threads;
@@ -93,16 +94,6 @@ pub fn find() {
 /// How often the calling thread was interrupted for a stop, and for nothing else.
 fn stops() -> u32 {
     current::get().map_or(0, |mutator| mutator.interruptions.load(Relaxed))
-}
-
-fn error() -> c_int {
-    // SAFETY: errno is this thread's.
-    unsafe { *libc::__errno_location() }
-}
-
-fn set_error(error: c_int) {
-    // SAFETY: errno is this thread's.
-    unsafe { *libc::__errno_location() = error };
 }
 
 /// What libc's functions give for an error, with a number in errno.
