@@ -1,0 +1,71 @@
+//! What a type or a field says in `#[trace(…)]`, and `#[repr(packed)]`.
+//!
+//! Invariant: what is not understood is an error at its place. Called by `derive`.
+
+use syn::{Attribute, Error, Result};
+
+/// What a type says.
+#[derive(Default)]
+pub struct OfType {
+    /// It has a destructor of its own.
+    pub drop: bool,
+    /// No field leads to an object.
+    pub no_gc: bool,
+}
+
+/// What `#[trace(…)]` and `#[repr(…)]` on a type say.
+pub fn of_type(attributes: &[Attribute]) -> Result<OfType> {
+    let mut found = OfType::default();
+    for attribute in attributes {
+        if attribute.path().is_ident("repr") {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("packed") {
+                    let why = "a packed type may have pointers where the collector does not look";
+                    return Err(meta.error(why));
+                }
+                // `align(N)`.
+                if meta.input.peek(syn::token::Paren) {
+                    let inner;
+                    syn::parenthesized!(inner in meta.input);
+                    inner.parse::<proc_macro2::TokenStream>()?;
+                }
+                Ok(())
+            })?;
+        } else if attribute.path().is_ident("trace") {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("drop") {
+                    found.drop = true;
+                } else if meta.path.is_ident("no_gc") {
+                    found.no_gc = true;
+                } else {
+                    return Err(meta.error("a type says `trace(drop)` or `trace(no_gc)`"));
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a field says `#[trace(conservative)]`.
+pub fn is_conservative(attributes: &[Attribute]) -> Result<bool> {
+    let mut found = false;
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("trace")) {
+        attribute.parse_nested_meta(|meta| match meta.path.is_ident("conservative") {
+            true => {
+                found = true;
+                Ok(())
+            }
+            false => Err(meta.error("a field says `trace(conservative)`")),
+        })?;
+    }
+    Ok(found)
+}
+
+/// A variant has nothing to say.
+pub fn none_on_variant(attributes: &[Attribute]) -> Result<()> {
+    match attributes.iter().find(|attribute| attribute.path().is_ident("trace")) {
+        Some(attribute) => Err(Error::new_spanned(attribute, "`trace` is for types and fields")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,208 @@
+//! The code that `#[derive(Trace)]` writes.
+//!
+//! Invariant: a field's type is checked where its shape is taken, so the bounds of the generated
+//! implementation need not say what follows from the fields. Called by the derive macro.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Field, Fields, Generics, Result, Type, parse_quote};
+
+use crate::attributes::{self, OfType};
+
+/// One field: its type, how it is named in `offset_of!`, and whether it is looked at whole.
+struct Part<'a> {
+    field: &'a Field,
+    index: usize,
+    conservative: bool,
+}
+
+impl Part<'_> {
+    fn type_of(&self) -> &Type {
+        &self.field.ty
+    }
+
+    /// Its shape, with the check that it may be a field.
+    fn shape(&self) -> TokenStream {
+        let own = self.type_of();
+        if self.conservative {
+            return quote_spanned! { own.span() => {
+                const { ::core::assert!(
+                    !::core::mem::needs_drop::<#own>(),
+                    "a conservative field must need no drop: its destructor could follow a `Gc`",
+                ) };
+                &::neap::Shape::words::<#own>()
+            }};
+        }
+        quote_spanned! { own.span() => <#own as ::neap::Trace>::SHAPE }
+    }
+}
+
+fn parts(fields: &Fields) -> Result<Vec<Part<'_>>> {
+    fields
+        .iter()
+        .enumerate()
+        .map(|(index, field)| {
+            let conservative = attributes::is_conservative(&field.attrs)?;
+            Ok(Part { field, index, conservative })
+        })
+        .collect()
+}
+
+/// All of it.
+pub fn trace(input: &DeriveInput) -> Result<TokenStream> {
+    let said = attributes::of_type(&input.attrs)?;
+    let mut all = Vec::new();
+    let shape = match &input.data {
+        Data::Struct(data) => {
+            let parts = parts(&data.fields)?;
+            let shape = struct_shape(&parts);
+            all.extend(parts);
+            shape
+        }
+        Data::Enum(data) => {
+            for variant in &data.variants {
+                attributes::none_on_variant(&variant.attrs)?;
+                all.extend(parts(&variant.fields)?);
+            }
+            enum_shape(&all)
+        }
+        Data::Union(data) => {
+            let why =
+                "a union does not say what it holds: make it a `#[trace(conservative)]` field";
+            return Err(Error::new_spanned(data.union_token, why));
+        }
+    };
+    if let Some(lifetime) = input.generics.lifetimes().next() {
+        let why = "a collected object may outlive any lifetime but 'static";
+        return Err(Error::new_spanned(lifetime, why));
+    }
+    let (name, own) = (&input.ident, bounded(&input.generics, &parse_quote!(::neap::Trace)));
+    let own =
+        if said.drop || said.no_gc { bounded(&own, &parse_quote!(::neap::NoGc)) } else { own };
+    let own = if said.drop { bounded(&own, &parse_quote!(::core::marker::Send)) } else { own };
+    let (generics, arguments, conditions) = own.split_for_impl();
+    let no_gc = no_gc(input, &said, &all);
+    let no_drop = if said.drop { is_send(input, &own) } else { has_no_drop(input) };
+    Ok(quote! {
+        #[automatically_derived]
+        #[allow(unsafe_code)]
+        // SAFETY: every field is named, or has no pointers.
+        unsafe impl #generics ::neap::Trace for #name #arguments #conditions {
+            const SHAPE: &'static ::neap::Shape = #shape;
+        }
+        #no_gc
+        #no_drop
+    })
+}
+
+/// The fields at their places.
+fn struct_shape(parts: &[Part<'_>]) -> TokenStream {
+    let fields = parts.iter().map(|part| {
+        let shape = part.shape();
+        let name = match &part.field.ident {
+            Some(name) => quote!(#name),
+            None => {
+                let index = syn::Index::from(part.index);
+                quote!(#index)
+            }
+        };
+        quote! {
+            ::neap::__private::Field { offset: ::core::mem::offset_of!(Self, #name), shape: #shape }
+        }
+    });
+    quote! {
+        &::neap::Shape {
+            form: ::neap::__private::Form::Fields,
+            bytes: ::core::mem::size_of::<Self>(),
+            fields: &[#(#fields),*],
+        }
+    }
+}
+
+/// Where the fields of an enum lie is the compiler's to know: any word, unless none has pointers.
+fn enum_shape(parts: &[Part<'_>]) -> TokenStream {
+    let shapes = parts.iter().map(Part::shape);
+    quote! {
+        &::neap::Shape::somewhere_any::<Self>(&[#(#shapes),*])
+    }
+}
+
+/// The generics with the bound on every type that they take.
+fn bounded(generics: &Generics, bound: &syn::TypeParamBound) -> Generics {
+    let mut generics = generics.clone();
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(bound.clone());
+    }
+    generics
+}
+
+/// `NoGc`: under the condition that all fields are, which the compiler looks at where it is asked;
+/// or, where the type says so, checked here.
+fn no_gc(input: &DeriveInput, said: &OfType, parts: &[Part<'_>]) -> TokenStream {
+    let name = &input.ident;
+    let types: Vec<&Type> = parts.iter().map(Part::type_of).collect();
+    if !(said.drop || said.no_gc) {
+        if parts.iter().any(|part| part.conservative) {
+            return TokenStream::new();
+        }
+        let mut generics = input.generics.clone();
+        let conditions = generics.make_where_clause();
+        for one in &types {
+            // With a lifetime of its own the condition may be false without being an error.
+            conditions.predicates.push(parse_quote!(for<'neap> #one: ::neap::NoGc));
+        }
+        let (generics, arguments, conditions) = generics.split_for_impl();
+        return quote! {
+            #[automatically_derived]
+            #[allow(unsafe_code)]
+            // SAFETY: all fields are.
+            unsafe impl #generics ::neap::NoGc for #name #arguments #conditions {}
+        };
+    }
+    let own = bounded(&input.generics, &parse_quote!(::neap::NoGc));
+    let (generics, arguments, conditions) = own.split_for_impl();
+    let checks = types.iter().map(|one| quote_spanned!(one.span() => is_no_gc::<#one>();));
+    quote! {
+        #[automatically_derived]
+        #[allow(unsafe_code)]
+        // SAFETY: all fields are, as the function below has the compiler check.
+        unsafe impl #generics ::neap::NoGc for #name #arguments #conditions {}
+        const _: () = {
+            fn is_no_gc<Part: ::neap::NoGc + ?Sized>() {}
+            #[allow(dead_code)]
+            fn check #generics () #conditions {
+                #(#checks)*
+            }
+        };
+    }
+}
+
+/// Refuses a destructor of the type's own: two implementations would then be one too many.
+fn has_no_drop(input: &DeriveInput) -> TokenStream {
+    let name = &input.ident;
+    let (generics, arguments, conditions) = input.generics.split_for_impl();
+    quote! {
+        const _: () = {
+            trait NoDropUnlessTheTypeSaysTraceDrop {}
+            #[allow(drop_bounds)]
+            impl<Other: ::core::ops::Drop + ?Sized> NoDropUnlessTheTypeSaysTraceDrop for Other {}
+            impl #generics NoDropUnlessTheTypeSaysTraceDrop for #name #arguments #conditions {}
+        };
+    }
+}
+
+/// The destructor runs on another thread.
+fn is_send(input: &DeriveInput, own: &Generics) -> TokenStream {
+    let name = &input.ident;
+    let (generics, arguments, conditions) = own.split_for_impl();
+    quote_spanned! { name.span() =>
+        const _: () = {
+            fn the_destructor_runs_on_another_thread<Own: ::core::marker::Send>() {}
+            #[allow(dead_code)]
+            fn check #generics () #conditions {
+                the_destructor_runs_on_another_thread::<#name #arguments>();
+            }
+        };
+    }
+}

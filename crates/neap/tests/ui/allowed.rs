@@ -1,0 +1,77 @@
+//! What may be derived: generics, enums, destructors that follow no `Gc`, types that contain
+//! themselves.
+#![forbid(unsafe_op_in_unsafe_fn)]
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use neap::{Gc, Trace, Weak};
+
+#[derive(Trace)]
+struct Unit;
+
+#[derive(Trace)]
+struct Tuple<T>(T, [Gc<T>; 3], Option<Gc<Tuple<T>>>)
+where
+    T: Clone;
+
+#[derive(Trace, Clone, Copy)]
+enum Value {
+    Nil,
+    Number(f64),
+    Pair(Gc<(Value, Value)>),
+    Named { name: Gc<str>, value: Gc<Value> },
+}
+
+#[derive(Trace)]
+#[trace(no_gc)]
+struct Tree {
+    children: Vec<Tree>,
+    next: Option<Box<Tree>>,
+}
+
+#[derive(Trace)]
+#[trace(drop)]
+struct File<T> {
+    name: String,
+    shared: Arc<Mutex<HashMap<String, T>>>,
+}
+impl<T> Drop for File<T> {
+    fn drop(&mut self) {
+        self.name.clear();
+    }
+}
+
+#[derive(Trace)]
+struct Owner<T, const COUNT: usize> {
+    file: File<u8>,
+    parent: Weak<Owner<T, COUNT>>,
+    child: RefCell<Option<Gc<Owner<T, COUNT>>>>,
+    values: [Cell<Value>; COUNT],
+    #[trace(conservative)]
+    opaque: std::mem::MaybeUninit<[*const u8; 2]>,
+    own: T,
+}
+
+fn needs_no_gc<T: neap::NoGc>() {}
+
+fn main() {
+    Gc::new(Unit);
+    Gc::new(Tuple(1, [Gc::new(2); 3], None));
+    let name = "x".into();
+    let pair = Value::Pair(Gc::new((Value::Nil, Value::Number(1.0))));
+    Gc::new(Value::Named { name, value: Gc::new(pair) });
+    Gc::new(Tree { children: Vec::new(), next: None });
+    needs_no_gc::<Tree>();
+    needs_no_gc::<File<u64>>();
+    needs_no_gc::<Unit>();
+    Gc::new_cyclic(|own| Owner {
+        file: File { name: String::new(), shared: Arc::default() },
+        parent: own.clone(),
+        child: RefCell::new(None),
+        values: [Cell::new(Value::Nil)],
+        opaque: std::mem::MaybeUninit::uninit(),
+        own: 5_u32,
+    });
+}
