@@ -29,6 +29,12 @@ static void zeroed_and_apart(void)
     char *large = GC_malloc(3 << 20);
     CHECK(is_zero(large, 3 << 20));
     CHECK(GC_base(large + (2 << 20)) == large);
+    /* All of what GC_size says is the object. */
+    for (size_t bytes = 33000; bytes < 90000; bytes += 777) {
+        large = GC_malloc(bytes);
+        CHECK(is_zero(large, GC_size(large)));
+        CHECK(GC_base(large + GC_size(large) - 1) == large);
+    }
 }
 
 /* Whatever is handed out is whole granules at a granule, the smallest of them too: runtimes keep
@@ -160,6 +166,12 @@ static void *none(size_t bytes)
     return NULL;
 }
 
+static char said[400];
+static void remember(char *format, GC_word number)
+{
+    snprintf(said, sizeof said, format, number);
+}
+
 static void no_memory(void)
 {
     GC_oom_func old = GC_get_oom_fn();
@@ -174,6 +186,10 @@ static void no_memory(void)
         CHECK(asked != 0);
         CHECK(GC_malloc_atomic(absurd[index]) == NULL);
     }
+    GC_set_warn_proc(remember);
+    CHECK(GC_malloc((size_t)1 << 46) == NULL);
+    CHECK(!on_neap() || strstr(said, "(70368744177664)") != NULL); /* the bytes asked for */
+    GC_set_warn_proc(GC_ignore_warn_proc);
     char *object = GC_malloc(50);
     strcpy(object, "kept");
     CHECK(GC_realloc(object, absurd[3]) == NULL);

@@ -89,6 +89,7 @@ static void asking(void)
 
 static void watching(void)
 {
+    GC_gcollect(); /* none is under way that began unwatched */
     GC_set_on_collection_event(on_event);
     GC_set_start_callback(on_start);
     CHECK(GC_get_on_collection_event() == on_event && GC_get_start_callback() == on_start);

@@ -1,6 +1,9 @@
 /* The GC_* variables of the environment: runs itself with each and looks at what changed. Also: no
    GC_init, first call is GC_malloc. */
 #include "check.h"
+#include <gc/gc_gcj.h>
+#include <gc/gc_mark.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 static APART void garbage(long bytes)
@@ -112,6 +115,52 @@ static void incremental(const char *what)
     }
 }
 
+/* The type of the objects says that they have no pointers, unless it is ignored. */
+static GC_hidden_pointer *weak;
+static APART void *make_typed(void)
+{
+    static GC_word type[2] = {0, 0};
+    void **object = GC_gcj_malloc(32, type);
+    void *target = GC_malloc(64);
+    object[1] = target;
+    *weak = GC_HIDE_POINTER(target);
+    GC_general_register_disappearing_link((void **)weak, target);
+    return object;
+}
+
+static void typed(int ignored)
+{
+    GC_INIT();
+    GC_init_gcj_malloc(GC_GCJ_RESERVED_MARK_PROC_INDEX, NULL);
+    int kept_targets = 0;
+    for (int turn = 0; turn < 20; turn++) {
+        weak = GC_malloc_atomic(sizeof *weak);
+        kept = make_typed();
+        collect();
+        kept_targets += *weak != 0;
+    }
+    CHECK(ignored ? kept_targets == 20 : kept_targets <= 2);
+}
+
+/* A program that would end stays, for a debugger to be attached. */
+static void loop(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("GC_LOOP_ON_ABORT", "1", 1);
+        char *arguments[] = {"abort", "abort", NULL};
+        setenv("GC_FIND_LEAK", "1", 1);
+        setenv("GC_ABORT_ON_LEAK", "1", 1);
+        close(2);
+        execv("/proc/self/exe", arguments);
+        _exit(99);
+    }
+    usleep(1000 * 1000);
+    CHECK_EQUAL(waitpid(child, NULL, WNOHANG), 0);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
 static int look(const char *what)
 {
     if (!strcmp(what, "log") || !strcmp(what, "log alone")) {
@@ -187,6 +236,8 @@ static int look(const char *what)
     } else if (!strcmp(what, "quiet")) {
         CHECK_EQUAL(strlen(capture(1, start_and_collect)), 0);
         CHECK_EQUAL(strlen(capture(2, start_and_collect)), 0);
+    } else if (!strcmp(what, "ignored") || !strcmp(what, "typed")) {
+        typed(!strcmp(what, "ignored"));
     } else if (!strcmp(what, "unmap")) {
         GC_INIT();
         CHECK_EQUAL(GC_get_force_unmap_on_gcollect(), 1);
@@ -237,6 +288,9 @@ static void more(void)
     truncate(log_name, 0);
     said("log alone", file, "GC_PRINT_STATS=1", "GC_ONLY_LOG_TO_FILE=1", 0);
     unlink(log_name);
+    /* Both say that there are none. */
+    CHECK(strstr(said("nothing", "GC_PRINT_BACK_HEIGHT=1", NULL, NULL, 0),
+                 on_neap() ? "GC_PRINT_BACK_HEIGHT" : "ack height") != NULL);
     CHECK(strstr(said("abort", "GC_FIND_LEAK=1", "GC_ABORT_ON_LEAK=1", NULL, 6), "environment.c"));
     CHECK(strstr(said("exit", "GC_FIND_LEAK=1", NULL, NULL, 0), "environment.c"));
     said("target", "GC_PAUSE_TIME_TARGET=5000", "GC_FULL_FREQUENCY=3", NULL, 0);
@@ -291,6 +345,20 @@ int main(int count, char **arguments)
     run(arguments[0], "statistics", "GC_PRINT_STATS=1");
     run(arguments[0], "regularly", "GC_DUMP_REGULARLY=1");
     run(arguments[0], "unmap", "GC_FORCE_UNMAP_ON_GCOLLECT=1");
+    run(arguments[0], "markers", "GC_NPROCS=2");
+    run(arguments[0], "statistics", "GC_PRINT_VERBOSE_STATS=1");
+    run(arguments[0], "typed", NULL);
+    run(arguments[0], "ignored", "GC_IGNORE_GCJ_INFO=1");
+    loop();
+    /* What neither reads, or nothing depends on. */
+    static char *others[] = {
+        "GC_ALL_INTERIOR_POINTERS=1",     "GC_BACKTRACES=3",         "GC_COLLECT_AT_MALLOC=10",
+        "GC_FINDLEAK_DELAY_FREE=1",       "GC_TRACE=0x1000",         "GC_NO_BLACKLIST_WARNING=1",
+        "GC_LARGE_ALLOC_WARN_INTERVAL=2", "GC_PRINT_ADDRESS_MAP=1",  "GC_RETRY_SIGNALS=1",
+        "GC_UNMAP_THRESHOLD=3",           "GC_USE_ENTIRE_HEAP=1",    "GC_USE_GETWRITEWATCH=1",
+    };
+    for (size_t index = 0; index < sizeof others / sizeof *others; index++)
+        run(arguments[0], "nothing", others[index]);
     more();
     return finish();
 }

@@ -2,6 +2,7 @@
    inside the allocation lock. */
 #include "check.h"
 #include "lists.h"
+#include <gc/gc_typed.h>
 #include <pthread.h>
 #include <sys/wait.h>
 
@@ -51,6 +52,29 @@ static void *tends(void *argument)
     return argument;
 }
 
+enum { TYPED_WORDS = 130 };
+
+/* Objects of a shape that there was not yet, and of one that there may have been. */
+static int new_shapes(unsigned seed, int count)
+{
+    int good = 1;
+    for (int turn = 0; turn < count; turn++) {
+        GC_word bits[(TYPED_WORDS + 63) / 64] = {seed, (GC_word)turn << 1 | 1};
+        GC_descr shape = GC_make_descriptor(bits, TYPED_WORDS);
+        void **object = GC_malloc_explicitly_typed(TYPED_WORDS * sizeof(void *), shape);
+        good &= object != NULL && object[turn % TYPED_WORDS] == NULL;
+    }
+    return good;
+}
+
+static void *makes_shapes(void *argument)
+{
+    static unsigned seed;
+    while (!stop)
+        CHECK(new_shapes(__atomic_add_fetch(&seed, 1, __ATOMIC_RELAXED), 20));
+    return argument;
+}
+
 static pthread_t threads[2];
 
 static void start(void *(*work)(void *))
@@ -91,6 +115,20 @@ static void fork_beside_the_lock(void)
     end();
 }
 
+/* What remembers the shapes is never in the middle of it in a child. */
+static void fork_beside_new_shapes(void)
+{
+    start(makes_shapes);
+    for (int round = 0; round < 200; round++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0)
+            _exit(new_shapes(1u << 31 | round, 3) ? 0 : 1);
+        ended_well(child);
+    }
+    end();
+}
+
 int main(void)
 {
     GC_set_handle_fork(1);
@@ -116,6 +154,7 @@ int main(void)
     end();
     GC_gcollect();
     CHECK(holds(kept, 5000));
+    fork_beside_new_shapes();
     /* libgc's own lock is not one that its holder can take again. */
     if (on_neap())
         fork_beside_the_lock();

@@ -165,7 +165,7 @@ static void **volatile arrays[MANY];
 enum { ELEMENTS = 10, WORDS = 3 };
 
 /* Elements of three words, of which only the middle one counts. */
-static APART void make_array(int index, const struct prepared *prepared)
+static APART void make_array(int index, const struct GC_calloc_typed_descr_s *prepared)
 {
     void **array = GC_calloc_do_explicitly_typed(prepared, sizeof *prepared);
     for (int at = 0; at < ELEMENTS * WORDS; at++)
@@ -182,7 +182,7 @@ static void check_prepared(void)
 {
     GC_word bits[1] = {2};
     GC_descr descriptor = GC_make_descriptor(bits, WORDS);
-    struct prepared prepared;
+    struct GC_calloc_typed_descr_s prepared;
     memset(&prepared, 0xFF, sizeof prepared);
     CHECK_EQUAL(GC_calloc_prepare_explicitly_typed(&prepared, sizeof prepared, ELEMENTS,
                                                    WORDS * sizeof(void *), descriptor),

@@ -10,7 +10,7 @@ static GC_ToggleRefStatus drop(void *object)
 int main(int count, char **arguments)
 {
     const char *what = count > 1 ? arguments[1] : "";
-    struct prepared prepared;
+    struct GC_calloc_typed_descr_s prepared;
     GC_INIT();
     char *volatile object = GC_malloc(100);
     if (!strcmp(what, "pointer-mask")) {

@@ -3,16 +3,20 @@
 # programs on functions that Debian's does not have (newer*), on Neap only; wrong use; and the
 # exported symbols. Prints TAP lines: `ok - bdw/NAME` or `not ok - bdw/NAME`; what a failing program
 # said comes before it, in lines that begin with #.
-# usage: tests/bdw/run.sh [--library PATH] [NAME...]
+# usage: tests/bdw/run.sh [--library PATH] [--against ROOT] [NAME...]
 #   --library PATH  test this libgc.so.1 (a file, or a directory that
 #                   holds it) instead of build/lib/neap/libgc.so.1
-#   NAME            run only these programs (alloc, threads, ..., misuse, compare, symbols)
+#   --against ROOT  compare symbols and headers with those of the libgc that
+#                   is installed under ROOT, such as another Debian's
+#   NAME            run only these programs (alloc, threads, ..., misuse, compare, symbols, headers)
 # NEAP_* and GC_* of the environment reach the programs. Exit status: 0 all passed, 1 some did not,
 # 2 nothing to test.
 . "$(dirname "$0")/../lib.sh"
 begin bdw
 here=$PWD/tests/bdw
+against=
 library=$prefix/lib/neap/libgc.so.1
+headers=$prefix/include/neap
 while [ $# -gt 0 ]; do
     case $1 in
     --library)
@@ -20,7 +24,12 @@ while [ $# -gt 0 ]; do
         library=$(cd "$from" && realpath "$2")
         shift 2
         ;;
-    -*) sed -n '6,9s/^# //p' "$here/run.sh" >&2; exit 2 ;;
+    --against)
+        [ $# -ge 2 ] || { echo "run.sh: --against needs a path" >&2; exit 2; }
+        against=$(cd "$from" && realpath "$2")
+        shift 2
+        ;;
+    -*) sed -n '6,11s/^# //p' "$here/run.sh" >&2; exit 2 ;;
     *) only+=("$1"); shift ;;
     esac
 done
@@ -65,8 +74,9 @@ both() {
     report $? "$name on neap"
 }
 
-for source in alloc past_end finalizers disclaim links kinds typed roots collect debugging \
-    runtimes threads stacks fork signals environment pacing suspension; do
+for source in alloc settings debug_forms runtime_forms libc_forms past_end interior finalizers \
+    disclaim links kinds typed roots collect debugging runtimes threads stacks fork signals \
+    environment pacing suspension; do
     wanted $source || continue
     if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"
@@ -75,7 +85,7 @@ for source in alloc past_end finalizers disclaim links kinds typed roots collect
     fi
 done
 
-for source in pacing suspension; do
+for source in pacing suspension runtime_forms libc_forms debugging; do
     wanted $source && [ -e "$work/$source" ] || continue
     for watch in none fork mprotect snapshot; do
         result "$source on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
@@ -155,7 +165,8 @@ fi
 # Functions that libgc has in other versions than Debian's.
 for source in newer_alloc newer_heap newer_marking; do
     wanted $source || continue
-    if build "$here/$source.c" "$work/$source" -L"$work/link" -lgc -lpthread 2>"$out/output"; then
+    if build "$here/$source.c" "$work/$source" "-I$headers" -L"$work/link" -lgc -lpthread \
+        2>"$out/output"; then
         for watch in none pagemap fork snapshot; do
             result "$source on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
                 LD_LIBRARY_PATH="$work/lib" "$work/$source"
@@ -211,7 +222,8 @@ CASES
     fi
 fi
 if wanted newer_misuse; then
-    if build "$here/newer_misuse.c" "$work/newer_misuse" -L"$work/link" -lgc 2>"$out/output"; then
+    if build "$here/newer_misuse.c" "$work/newer_misuse" "-I$headers" -L"$work/link" -lgc \
+        2>"$out/output"; then
         misused newer_misuse <<'CASES'
 pointer-mask GC_set_pointer_mask(0x
 pointer-shift GC_set_pointer_shift(3)
@@ -277,14 +289,18 @@ if wanted symbols; then
         <(exported "$library") >"$out/output"
     report $? "symbols are those of symbols.txt"
     # Everything that Debian's library has, but for what symbols.txt says it leaves out.
-    theirs=$(ldconfig -p | awk '/libgc\.so\.1 / { print $NF; exit }')
+    if [ -n "$against" ]; then
+        theirs=$(find "$against" -name libgc.so.1 -print -quit)
+    else
+        theirs=$(ldconfig -p | awk '/libgc\.so\.1 / { print $NF; exit }')
+    fi
     if [ -n "$theirs" ]; then
         omitted=$(sed -n '/^#/p' "$list" | grep -o 'GC_[a-z_]*')
         comm -13 <(exported "$library" | awk '{print $2}' | LC_ALL=C sort) \
             <(exported "$theirs" | awk '{print $2}' | grep '^GC_' | LC_ALL=C sort) |
             grep -vxF "$omitted" >"$out/output"
         [ ! -s "$out/output" ]
-        report $? "symbols of libgc are all there"
+        report $? "symbols of libgc are all there (${theirs#"$against"})"
     else
         skip "symbols of libgc are all there" "libgc1 is not installed"
     fi
@@ -300,6 +316,8 @@ if wanted symbols; then
     fi
     result "soname is libgc.so.1" has_soname
 fi
+
+. "$here/headers.sh"
 
 settle
 if [ "$results" = 0 ]; then

@@ -164,6 +164,7 @@ static void events(void)
     over = 0;
     CHECK_EQUAL(pthread_create(&watched, NULL, count, NULL), 0);
     wait_for_turns(10);
+    GC_gcollect(); /* none is under way whose stops have begun */
     GC_set_on_thread_event(on_thread_event);
     CHECK(GC_get_on_thread_event() == on_thread_event);
     GC_gcollect();

@@ -4,7 +4,7 @@
 //! Invariant: nothing here allocates, so it works where memory ran out. Called from any thread,
 //! world running.
 
-use core::ffi::c_char;
+use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -92,6 +92,19 @@ static WARN_PROCEDURE: AtomicFunction<WarnFunction> = AtomicFunction::none();
 /// must end in NUL.
 pub extern "C" fn warn(format: *const c_char, number: usize) {
     GC_get_warn_proc()(format.cast_mut(), number);
+}
+
+/// Warns with a text that ends with what the number means: as a format that has the number.
+pub fn warn_with_number(text: &CStr, number: usize) {
+    const NUMBER: &[u8] = b" (%lu)\n\0";
+    let mut format = [0_u8; 400];
+    let text = text.to_bytes();
+    let length = text.len().min(format.len() - NUMBER.len());
+    format[..length].copy_from_slice(&text[..length]);
+    // A sign of its own would ask for a second word.
+    format[..length].iter_mut().filter(|byte| **byte == b'%').for_each(|byte| *byte = b'?');
+    format[length..length + NUMBER.len()].copy_from_slice(NUMBER);
+    warn(format.as_ptr().cast(), number);
 }
 
 /// The default warning procedure.

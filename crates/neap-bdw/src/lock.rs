@@ -40,6 +40,24 @@ pub fn with_alloc_lock<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
+/// What one thread at a time may use, whoever else forks meanwhile. Never used while the world is
+/// stopped.
+pub struct Locked<T>(UnsafeCell<T>);
+// SAFETY: only the holder of the lock reaches what is in it.
+unsafe impl<T: Send> Sync for Locked<T> {}
+
+impl<T> Locked<T> {
+    pub const fn new(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+
+    /// Runs `f` with the lock held. It does not call the program, nor `with` of the same value.
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        // SAFETY: the lock keeps other threads off, and `f` does not come back here.
+        with_alloc_lock(|| f(unsafe { &mut *self.0.get() }))
+    }
+}
+
 type LockedFunction = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
 #[unsafe(no_mangle)]

@@ -7,8 +7,8 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::fn_addr_eq;
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
-use std::sync::Mutex;
 
+use crate::core_api::program_call::{self, Lost};
 use crate::core_api::{self as api, Tracer, functions::AtomicFunction};
 use crate::kinds::mark_procs;
 use crate::settings::variables::{GC_no_dls, callback_accessors, variables};
@@ -44,7 +44,6 @@ pub extern "C" fn GC_exclude_static_roots(low: *mut c_void, high: *mut c_void) {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_clear_exclusion_table() {
     api::clear_exclusions();
-    FILTER.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).excluded.clear();
 }
 
 /// Nothing is registered as a temporary root here: data segments are looked up anew in each cycle.
@@ -92,7 +91,12 @@ const NO_OTHER_ROOTS: PushRoots = push_no_other_roots;
 /// The core's root callback.
 pub unsafe extern "C" fn run_root_callback(tracer: &mut Tracer<'_>) {
     if let Some(procedure) = GC_push_other_roots.get() {
-        mark_procs::with_root_tracer(tracer, || procedure());
+        mark_procs::with_root_tracer(tracer, || {
+            // SAFETY: a function without arguments.
+            unsafe {
+                program_call::call("GC_push_other_roots", Lost::Roots, procedure as usize, [0; 4])
+            };
+        });
     }
 }
 
@@ -117,12 +121,6 @@ type HasStaticRoots = unsafe extern "C" fn(*const c_char, *mut c_void, usize) ->
 /// The program's say on each loaded object's data.
 static HAS_STATIC_ROOTS: AtomicFunction<HasStaticRoots> = AtomicFunction::none();
 
-/// What the program said of segments so far.
-struct Filter {
-    excluded: Vec<core::ops::Range<usize>>,
-}
-static FILTER: Mutex<Filter> = Mutex::new(Filter { excluded: Vec::new() });
-
 /// Asks the program about each loaded object's writable segments, now and before each collection.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_has_static_roots_callback(callback: Option<HasStaticRoots>) {
@@ -133,13 +131,13 @@ pub extern "C" fn GC_register_has_static_roots_callback(callback: Option<HasStat
 /// collection.
 pub fn apply_static_roots_callback() {
     let Some(callback) = HAS_STATIC_ROOTS.get() else { return };
-    let mut filter = FILTER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     each_writable_segment(&mut |name, range| {
+        let words = [name as usize, range.start, range.len(), 0];
+        let what = "callback for static roots";
         // SAFETY: the program's function; name and range are the loaded object's.
-        let wanted = unsafe { callback(name, range.start as *mut c_void, range.len()) };
-        if wanted == 0 && !filter.excluded.contains(&range) {
-            api::exclude_roots(range.clone());
-            filter.excluded.push(range);
+        let wanted = unsafe { program_call::call(what, Lost::Nothing, callback as usize, words) };
+        if wanted.is_some_and(|wanted| wanted as c_int == 0) {
+            api::exclude_roots(range);
         }
         true
     });

@@ -15,7 +15,7 @@ use crate::debugging::output;
 use crate::interposed::kernel_writes;
 use crate::references::finalize;
 use crate::settings::variables::{GC_stackbottom, publish_heap_range};
-use crate::settings::{apply_environment, environment};
+use crate::settings::{apply_environment, environment, interior_pointers};
 use crate::{alloc, failure, lock, roots, threads};
 
 #[cfg(not(test))]
@@ -34,7 +34,7 @@ extern "C" fn on_load() {
     // As with libgc, whose programs store into small objects through larger, more aligned types
     // (ECL's union of all objects).
     api::align_all_objects();
-    environment::keep_past_end();
+    environment::begin_past_end();
     api::set_out_of_memory_callback(Some(alloc::out_of_memory));
     api::set_root_callback(Some(roots::run_root_callback));
     api::set_event_callback(Some(events::on_cycle_event));
@@ -55,13 +55,18 @@ unsafe extern "C" fn in_child() {
 }
 
 unsafe extern "C" fn warn_from_core(message: *const core::ffi::c_char, number: usize) {
-    failure::warn(message, number);
+    // SAFETY: the core's, which ends with a NUL.
+    failure::warn_with_number(unsafe { core::ffi::CStr::from_ptr(message) }, number);
 }
 
 static DONE: AtomicBool = AtomicBool::new(false);
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_init() {
+    if !DONE.load(Acquire) {
+        // A program may have assigned to the variable.
+        interior_pointers::heed();
+    }
     api::initialize();
     if DONE.swap(true, AcqRel) {
         return;

@@ -6,6 +6,7 @@
 
 use core::ffi::{c_int, c_void};
 
+use crate::core_api::program_call::{self, Lost};
 use crate::core_api::{embedding, functions::AtomicFunction};
 use crate::lock;
 
@@ -40,7 +41,10 @@ const UNSUSPENDED: c_int = 11;
 
 unsafe extern "C" fn tell(thread: *mut c_void, stands: bool) {
     if let Some(callback) = ON_THREAD_EVENT.get() {
-        callback(if stands { SUSPENDED } else { UNSUSPENDED }, thread);
+        let event = if stands { SUSPENDED } else { UNSUSPENDED };
+        let words = [event as usize, thread as usize, 0, 0];
+        // SAFETY: the program's, for this.
+        unsafe { program_call::call("thread callback", Lost::Nothing, callback as usize, words) };
     }
 }
 

@@ -9,6 +9,7 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::{collect, freed, memory, pacing, world_stopped};
+use crate::core_api::program_call::{self, Lost};
 use crate::core_api::{self as api, CycleEvent, functions::AtomicFunction, toggle};
 use crate::debugging::{header, smashed};
 use crate::kinds::{disclaim, mark_pushes};
@@ -49,7 +50,9 @@ enum Event {
 
 fn tell(event: Event) {
     if let Some(callback) = EVENT_CALLBACK.get() {
-        callback(event as c_int);
+        let words = [event as usize, 0, 0, 0];
+        // SAFETY: the program's, for this.
+        unsafe { program_call::call("event callback", Lost::Nothing, callback as usize, words) };
     }
 }
 
@@ -86,13 +89,15 @@ fn before_collection() {
     roots::apply_static_roots_callback();
     toggle::ask();
     if let Some(callback) = START_CALLBACK.get() {
-        callback();
+        let what = "callback for a collection's start";
+        // SAFETY: the program's, for this.
+        unsafe { program_call::call(what, Lost::Nothing, callback as usize, [0; 4]) };
     }
     tell(Event::Start);
 }
 
 fn after_collection() {
-    GC_gc_no.store(api::statistics().cycles as usize, Relaxed);
+    GC_gc_no.store(api::cycles() as usize, Relaxed);
     // Memory is reclaimed as it is asked for again; for the program it is done now.
     tell(Event::ReclaimStart);
     tell(Event::ReclaimEnd);

@@ -10,7 +10,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::core_api::embedding::{self, Watching};
-use crate::core_api::{self as api, Statistics};
+use crate::core_api::{self as api, Memory};
 use crate::settings::environment;
 use crate::settings::variables::{
     GC_dont_expand, GC_free_space_divisor, GC_non_gc_bytes, accessors,
@@ -38,16 +38,16 @@ pub struct Size {
 }
 
 impl Size {
-    /// Of these figures.
-    pub fn of(now: &Statistics) -> Self {
-        let (committed, given_back) = (now.committed_bytes as usize, now.unmapped_bytes as usize);
+    /// Of this memory.
+    fn of(now: Memory) -> Self {
+        let (committed, given_back) = (now.committed as usize, now.unmapped as usize);
         let heap = WANTED_BYTES.load(Relaxed).min(committed + given_back).max(committed);
         let unwritten = heap - committed;
-        Self { heap, free: now.free_bytes as usize + unwritten, unmapped: given_back - unwritten }
+        Self { heap, free: now.free as usize + unwritten, unmapped: given_back - unwritten }
     }
 
     pub fn now() -> Self {
-        Self::of(&api::statistics())
+        Self::of(api::memory())
     }
 }
 
@@ -62,12 +62,8 @@ pub extern "C" fn GC_expand_hp(bytes: usize) -> c_int {
     expanded.into()
 }
 
-fn in_use(now: &Statistics) -> usize {
-    let grown = now.allocated_since_cycle.saturating_sub(now.freed_since_cycle);
-    (now.live_bytes + grown) as usize
-}
-
-/// Whether the program wants the collection that is due to wait.
+/// Whether the program wants the collection that is due to wait. Asked at each refill while one is
+/// due.
 pub fn puts_off() -> bool {
     let before = NON_GC_BYTES_BEFORE.load(Relaxed);
     // Signed, as programs count down too.
@@ -76,11 +72,10 @@ pub fn puts_off() -> bool {
     if wanted == 0 && least <= 1 && managed == 0 {
         return false;
     }
-    let now = api::statistics();
-    let allocated = now.allocated_since_cycle as usize;
+    let allocated = api::allocated_since_cycle() as usize;
     let _ = DUE_BYTES.compare_exchange(0, allocated, Relaxed, Relaxed);
     allocated < least
-        || in_use(&now) < wanted
+        || (api::held_bytes() as usize) < wanted
         || others(allocated, managed) < DUE_BYTES.load(Relaxed)
 }
 
@@ -106,7 +101,7 @@ pub fn after_collection() {
 fn collect_before_growth() {
     let now = api::statistics();
     let live = now.live_bytes as usize;
-    let room = Size::of(&now).heap.saturating_sub(live);
+    let room = Size::now().heap.saturating_sub(live);
     // Blocks are not filled to the last cell.
     let ends = (room / 8 * 7).max(live / 16).max(64 << 10);
     // Beside the program a collection takes a while.

@@ -1,6 +1,7 @@
 //! Numbers about the heap.
 //!
-//! Invariant: each is one reading of the core's counters; the ones of a structure belong together.
+//! Invariant: each is one reading of the core's counters, and only of those that it needs: programs
+//! ask for some at every operation (Guile for the number of collections, at each of a weak table).
 //! Called from any thread, in callbacks too.
 
 use core::ffi::{c_int, c_ulong};
@@ -29,7 +30,7 @@ pub extern "C" fn GC_get_unmapped_bytes() -> usize {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_bytes_since_gc() -> usize {
-    api::statistics().allocated_since_cycle as usize
+    api::allocated_since_cycle() as usize
 }
 
 #[unsafe(no_mangle)]
@@ -39,7 +40,7 @@ pub extern "C" fn GC_get_expl_freed_bytes_since_gc() -> usize {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_total_bytes() -> usize {
-    api::statistics().allocated_bytes as usize
+    api::allocated().1 as usize
 }
 
 #[unsafe(no_mangle)]
@@ -51,13 +52,13 @@ pub extern "C" fn GC_get_obtained_from_os_bytes() -> usize {
 /// Bytes of blocks that hold objects.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_memory_use() -> usize {
-    let now = api::statistics();
-    now.committed_bytes.saturating_sub(now.free_bytes) as usize
+    let now = api::memory();
+    now.committed.saturating_sub(now.free) as usize
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_gc_no() -> usize {
-    api::statistics().cycles as usize
+    api::cycles() as usize
 }
 
 /// Marking threads beside the one that collects.
@@ -74,14 +75,13 @@ pub extern "C" fn GC_get_heap_usage_safe(
     since_collection: *mut usize,
     total: *mut usize,
 ) {
-    let now = api::statistics();
-    let size = Size::of(&now);
+    let size = Size::now();
     for (variable, value) in [
         (heap, size.heap),
         (free, size.free),
         (unmapped, size.unmapped),
-        (since_collection, now.allocated_since_cycle as usize),
-        (total, now.allocated_bytes as usize),
+        (since_collection, api::allocated_since_cycle() as usize),
+        (total, api::allocated().1 as usize),
     ] {
         // SAFETY: null or a variable of the caller, says gc.h.
         if let Some(variable) = unsafe { variable.as_mut() } {
@@ -97,7 +97,7 @@ fn profile(now: &Statistics) -> [usize; 12] {
     [
         now.committed_bytes + now.unmapped_bytes,
         now.free_bytes + now.unmapped_bytes,
-        Size::of(now).unmapped as u64,
+        Size::now().unmapped as u64,
         since,
         now.allocated_bytes.saturating_sub(since),
         GC_non_gc_bytes.load(Relaxed) as u64,

@@ -5,11 +5,11 @@
 //! trailer hold marks made from that address until the object is freed. `look_for_leaks` runs world
 //! stopped and only fills a fixed table; the rest runs on any thread.
 
-use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*, compiler_fence};
+use core::sync::atomic::{AtomicBool, Ordering::*, compiler_fence};
 
 use crate::core_api as api;
+use crate::debugging::noted::Noted;
 use crate::debugging::output::{self, Stream};
 use crate::failure::Message;
 use crate::kinds::kind::no_memory;
@@ -146,14 +146,7 @@ struct Leak {
     line: isize,
 }
 
-const LEAKS: usize = 256;
-struct Leaks(UnsafeCell<[Leak; LEAKS]>);
-// SAFETY: written with the world stopped, read by the thread that collected before another
-// collection can begin.
-unsafe impl Sync for Leaks {}
-static FOUND: Leaks =
-    Leaks(UnsafeCell::new([Leak { object: 0, bytes: 0, file: core::ptr::null(), line: 0 }; LEAKS]));
-static FOUND_COUNT: AtomicUsize = AtomicUsize::new(0);
+static LEAKS: Noted<Leak, 256> = Noted::nothing();
 
 /// In leak-finding mode: notes the objects that the program neither reaches nor freed. World
 /// stopped, after marking.
@@ -161,52 +154,40 @@ pub fn look_for_leaks() {
     if GC_find_leak.load(Relaxed) == 0 {
         return;
     }
-    let mut count = 0;
     api::for_each_object(&mut |base, total, _kind, marked| {
         if marked {
             return;
         }
-        if count < LEAKS {
-            let header = header_at(base, total);
-            let leak = match header {
-                Some(header) => Leak {
-                    object: base + HEADER_BYTES,
-                    bytes: header.bytes,
-                    file: header.file,
-                    line: header.line,
-                },
-                None => Leak { object: base, bytes: total, file: core::ptr::null(), line: 0 },
-            };
-            // SAFETY: the world is stopped, and collections exclude each other.
-            unsafe { (*FOUND.0.get())[count] = leak };
-        }
-        count += 1;
+        LEAKS.note(match header_at(base, total) {
+            Some(header) => Leak {
+                object: base + HEADER_BYTES,
+                bytes: header.bytes,
+                file: header.file,
+                line: header.line,
+            },
+            None => Leak { object: base, bytes: total, file: core::ptr::null(), line: 0 },
+        });
     });
-    FOUND_COUNT.store(count, Relaxed);
 }
 
-/// Prints what `look_for_leaks` noted; whether that was anything. After the collection, world
-/// running.
+/// Prints what `look_for_leaks` noted; whether that was anything. World running.
 pub fn report_leaks() -> bool {
-    let count = FOUND_COUNT.swap(0, Relaxed);
-    for index in 0..count.min(LEAKS) {
-        // SAFETY: filled before; whoever collects next fills it with the world stopped, at worst
-        // mixing two reports.
-        let leak = unsafe { (*FOUND.0.get())[index] };
+    let mut any = false;
+    while let Some(leak) = LEAKS.take() {
         let place = Place { file: leak.file, line: leak.line };
         let message = Message::new(format_args!(
             "Leaked object {:#x} of {} bytes, allocated at {place}\n",
             leak.object, leak.bytes
         ));
         output::write(Stream::Error, message.bytes());
+        any = true;
     }
-    if count > LEAKS {
-        output::write(
-            Stream::Error,
-            Message::new(format_args!("and {} more\n", count - LEAKS)).bytes(),
-        );
+    let more = LEAKS.take_more();
+    if more != 0 {
+        let text = Message::new(format_args!("and {more} more\n"));
+        output::write(Stream::Error, text.bytes());
     }
-    count != 0
+    any
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 pub mod allocator;
 pub mod header;
+mod noted;
 pub mod output;
 pub mod printing;
 pub mod smashed;

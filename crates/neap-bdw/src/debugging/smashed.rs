@@ -2,25 +2,18 @@
 //! and what follows from errors that a collection found.
 //!
 //! Invariant: `look` runs world stopped, after marking, and only fills a fixed table; the rest runs
-//! on the thread that collected. Each overrun is reported once: the trailer is mended.
+//! on a thread of the program. Each overrun is reported once: the trailer is mended.
 
-use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::core_api::{self as api, Kind};
 use crate::debugging::header::{self, HEADER_BYTES, Header};
+use crate::debugging::noted::Noted;
 use crate::debugging::output::{self, Stream};
 use crate::failure::{Message, die};
 
-const MOST: usize = 64;
-type Found = [Option<(usize, Header)>; MOST];
-struct Table(UnsafeCell<Found>);
-// SAFETY: written with the world stopped, read by the thread that collected before another
-// collection can begin.
-unsafe impl Sync for Table {}
-static FOUND: Table = Table(UnsafeCell::new([None; MOST]));
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+static FOUND: Noted<(usize, Header), 64> = Noted::nothing();
 
 /// `GC_ABORT_ON_LEAK`: the program ends once leaked or smashed objects were reported.
 pub static ABORT: AtomicBool = AtomicBool::new(false);
@@ -30,7 +23,6 @@ pub fn look() {
     if !header::is_used() {
         return;
     }
-    let mut count = 0;
     api::for_each_object(&mut |base, total, kind, _marked| {
         // Memory that is never zeroed holds parts of earlier objects, headers too. Pointer-free
         // objects of the debugging allocator that can be collected are zeroed.
@@ -43,31 +35,24 @@ pub fn look() {
             return;
         }
         header::mend(object, &header);
-        if count < MOST {
-            // SAFETY: the world is stopped, and collections exclude each other.
-            unsafe { (*FOUND.0.get())[count] = Some((object as usize, header)) };
-        }
-        count += 1;
+        FOUND.note((object as usize, header));
     });
-    COUNT.store(count, Relaxed);
 }
 
-/// Prints what `look` noted; whether that was anything. After the collection, world running.
+/// Prints what `look` noted; whether that was anything. World running.
 pub fn report() -> bool {
-    let count = COUNT.swap(0, Relaxed);
-    for index in 0..count.min(MOST) {
-        // SAFETY: filled before; whoever collects next fills it with the world stopped, at worst
-        // mixing two reports.
-        if let Some((object, header)) = unsafe { (*FOUND.0.get())[index] } {
-            let object = object as *const c_void;
-            header::complain("heap check", object, &header, "was written past its end");
-        }
+    let mut any = false;
+    while let Some((object, header)) = FOUND.take() {
+        let object = object as *const c_void;
+        header::complain("heap check", object, &header, "was written past its end");
+        any = true;
     }
-    if count > MOST {
-        let more = Message::new(format_args!("heap check: and {} more\n", count - MOST));
-        output::write(Stream::Error, more.bytes());
+    let more = FOUND.take_more();
+    if more != 0 {
+        let text = Message::new(format_args!("heap check: and {more} more\n"));
+        output::write(Stream::Error, text.bytes());
     }
-    count != 0
+    any
 }
 
 /// Ends the program if it wants that, now that errors were reported.

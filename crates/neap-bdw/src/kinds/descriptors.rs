@@ -7,10 +7,10 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
-use crate::core_api::Tracer;
+use crate::core_api::{Calls, Tracer};
 use crate::kinds::mark_procs::{self, LOG_MAX_MARK_PROCS, LONG_BITMAP_PROC};
+use crate::lock::Locked;
 
 pub const TAG_BITS: u32 = 2;
 pub const TAGS: usize = (1 << TAG_BITS) - 1;
@@ -108,11 +108,35 @@ unsafe fn scan_by(object: usize, bytes: usize, descriptor: usize, tracer: &mut T
             }
         }
         Meaning::Procedure { index, environment } => {
-            // SAFETY: the caller's promise.
-            unsafe { mark_procs::call(index, object, bytes, environment, tracer) }
+            if tracer.may_call() {
+                // SAFETY: the caller's promise.
+                unsafe { mark_procs::call(index, object, bytes, environment, tracer) }
+            }
         }
         // It was looked for.
         Meaning::PerObject(_) => {}
+    }
+}
+
+/// Whether scanning by a descriptor calls the program.
+pub fn calls(descriptor: usize) -> Calls {
+    match meaning(descriptor) {
+        Meaning::Procedure { .. } => Calls::Always,
+        Meaning::PerObject(_) => Calls::Sometimes,
+        _ => Calls::NotYet,
+    }
+}
+
+/// Whether an object is, or may come to be, scanned by a procedure of the program.
+///
+/// # Safety
+/// The object was allocated with this descriptor, and what leads to its own is written.
+pub unsafe fn may_call(object: usize, descriptor: usize) -> bool {
+    // SAFETY: the caller's promise.
+    match unsafe { final_descriptor(object, descriptor) } {
+        Final::Is(descriptor) => calls(descriptor) == Calls::Always,
+        Final::NotYet => false,
+        Final::NotFound => true,
     }
 }
 
@@ -174,8 +198,8 @@ const LONG_BITMAPS: usize = 1 << 14;
 static BITMAPS: [AtomicPtr<&'static [u64]>; LONG_BITMAPS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; LONG_BITMAPS];
 static BITMAP_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Equal bitmaps share one index. Never taken while the world is stopped.
-static KNOWN: Mutex<BTreeMap<&'static [u64], usize>> = Mutex::new(BTreeMap::new());
+/// Equal bitmaps share one index.
+static KNOWN: Locked<BTreeMap<&'static [u64], usize>> = Locked::new(BTreeMap::new());
 
 fn long_bitmap(index: usize) -> Option<&'static [u64]> {
     let slot = BITMAPS.get(index)?.load(Acquire);
@@ -219,17 +243,18 @@ pub fn encode(bits: &[u64], used: usize) -> usize {
 }
 
 fn intern(bits: Vec<u64>) -> Option<usize> {
-    let mut known = KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(&index) = known.get(bits.as_slice()) {
-        return Some(index);
-    }
-    let index = BITMAP_COUNT.load(Relaxed);
-    let slot = BITMAPS.get(index)?;
-    let bits: &'static [u64] = Vec::leak(bits);
-    slot.store(Box::into_raw(Box::new(bits)), Release);
-    BITMAP_COUNT.store(index + 1, Relaxed);
-    known.insert(bits, index);
-    Some(index)
+    KNOWN.with(|known| {
+        if let Some(&index) = known.get(bits.as_slice()) {
+            return Some(index);
+        }
+        let index = BITMAP_COUNT.load(Relaxed);
+        let slot = BITMAPS.get(index)?;
+        let bits: &'static [u64] = Vec::leak(bits);
+        slot.store(Box::into_raw(Box::new(bits)), Release);
+        BITMAP_COUNT.store(index + 1, Relaxed);
+        known.insert(bits, index);
+        Some(index)
+    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
+use crate::core_api::program_call::{self, Lost};
 use crate::core_api::{self as api, disclaim, functions::AtomicFunction};
 use crate::failure::warn;
 use crate::lock;
@@ -117,9 +118,12 @@ fn ask(object: usize) {
     let Some(procedure) = KINDS[kind].procedure.get() else { return };
     let nested = ASKING.swap(true, Relaxed);
     // SAFETY: a procedure for objects of this kind, once after each time it was found unreachable.
-    let keep = unsafe { procedure(object as *mut c_void) };
+    let keep = unsafe {
+        let words = [object, 0, 0, 0];
+        program_call::call("disclaim procedure", Lost::Nothing, procedure as usize, words)
+    };
     ASKING.store(nested, Relaxed);
-    if keep != 0 {
+    if keep.is_none_or(|keep| keep as c_int != 0) {
         disclaim::keep(object);
     }
 }

@@ -7,15 +7,19 @@
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 
+use crate::core_api::{self as api, Calls};
 use crate::debugging::header;
 use crate::failure::die;
-use crate::kinds::descriptors::{PER_OBJECT_BIAS, TAG_PER_OBJECT, make_proc};
-use crate::kinds::kind::{GC_generic_malloc, GC_new_kind};
+use crate::kinds::descriptors::{self, PER_OBJECT_BIAS, TAG_PER_OBJECT, make_proc};
+use crate::kinds::kind::{self, GC_generic_malloc};
 use crate::kinds::mark_procs::{self, MarkProcedure};
 use crate::settings::variables::{GC_gcj_debug_kind, GC_gcj_kind};
 
 /// Where in the type its descriptor is.
 const DESCRIPTOR_DISPLACEMENT: usize = size_of::<usize>();
+/// Of the kind: each object's own is there.
+const DESCRIPTOR: usize =
+    0_usize.wrapping_sub(DESCRIPTOR_DISPLACEMENT + PER_OBJECT_BIAS) | TAG_PER_OBJECT;
 
 /// Must come before the allocators of this file; later calls change nothing.
 #[unsafe(no_mangle)]
@@ -30,13 +34,11 @@ pub extern "C" fn GC_init_gcj_malloc(index: c_int, procedure: Option<MarkProcedu
     // SAFETY: reads the environment as any program does at start-up.
     let ignore_types = !unsafe { libc::getenv(c"GC_IGNORE_GCJ_INFO".as_ptr()) }.is_null();
     let kind = if ignore_types {
-        GC_new_kind(core::ptr::null_mut(), 0, 1, 1)
+        kind::make(0, true, true, Calls::NotYet)
     } else {
-        let descriptor =
-            0_usize.wrapping_sub(DESCRIPTOR_DISPLACEMENT + PER_OBJECT_BIAS) | TAG_PER_OBJECT;
-        GC_new_kind(core::ptr::null_mut(), descriptor, 0, 1)
+        kind::make(DESCRIPTOR, false, true, Calls::NotYet)
     };
-    let debug_kind = GC_new_kind(core::ptr::null_mut(), make_proc(index, 1), 0, 1);
+    let debug_kind = kind::make(make_proc(index, 1), false, true, Calls::NotYet);
     GC_gcj_debug_kind.store(debug_kind as c_int, Relaxed);
     GC_gcj_kind.store(kind as c_int, Relaxed);
 }
@@ -71,8 +73,13 @@ pub extern "C" fn GC_gcj_malloc(bytes: usize, type_: *mut c_void) -> *mut c_void
     let kind = kind_of(&GC_gcj_kind, "GC_gcj_malloc");
     let object = GC_generic_malloc(bytes.max(size_of::<usize>()), kind);
     if !object.is_null() {
-        // SAFETY: the object has a first word.
-        unsafe { object.cast::<*mut c_void>().write(type_) };
+        // SAFETY: the object has a first word, and the type, as gcj.h says, a descriptor.
+        unsafe {
+            object.cast::<*mut c_void>().write(type_);
+            if descriptors::may_call(object as usize, DESCRIPTOR) {
+                api::layouts::note_calls();
+            }
+        }
     }
     object
 }
@@ -91,6 +98,7 @@ pub extern "C" fn GC_debug_gcj_malloc(
     line: c_int,
 ) -> *mut c_void {
     let kind = kind_of(&GC_gcj_debug_kind, "GC_debug_gcj_malloc");
+    api::layouts::note_calls();
     let object = header::allocate(bytes.max(size_of::<usize>()), file, line, |bytes| {
         GC_generic_malloc(bytes, kind)
     });

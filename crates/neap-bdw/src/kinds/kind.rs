@@ -8,13 +8,13 @@ use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
-use std::sync::Mutex;
 
 use crate::alloc::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable, out_of_memory};
-use crate::core_api::{self as api, Kind, LayoutId, Shape, Tracer};
+use crate::core_api::{self as api, Calls, Kind, LayoutId, Shape, Tracer};
 use crate::failure::die;
 use crate::kinds::descriptors::{self, TAG_LENGTH, TAGS};
 use crate::kinds::disclaim;
+use crate::lock::with_alloc_lock;
 
 pub const PTRFREE: c_int = 0;
 pub const NORMAL: c_int = 1;
@@ -41,8 +41,6 @@ struct OwnKind {
 static KINDS: [OwnKind; MAX_KINDS] =
     [const { OwnKind { descriptor: AtomicUsize::new(0), way: AtomicU32::new(0) } }; MAX_KINDS];
 static COUNT: AtomicUsize = AtomicUsize::new(FIRST_OWN);
-/// One kind is made at a time. Never taken while the world is stopped.
-static MAKING: Mutex<()> = Mutex::new(());
 
 /// What `GC_new_kind` takes as the free lists of a kind. There are none here: an address that
 /// stands for them.
@@ -65,7 +63,16 @@ pub extern "C" fn GC_new_kind(
     add_size: c_int,
     clear: c_int,
 ) -> u32 {
-    let _one_at_a_time = MAKING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    make(descriptor, add_size != 0, clear != 0, descriptors::calls(descriptor))
+}
+
+/// The same, told whether scanning calls the program.
+pub fn make(descriptor: usize, adds_size: bool, clears: bool, calls: Calls) -> u32 {
+    // One kind is made at a time.
+    with_alloc_lock(|| make_next(descriptor, adds_size, clears, calls))
+}
+
+fn make_next(descriptor: usize, adds_size: bool, clears: bool, calls: Calls) -> u32 {
     let index = COUNT.load(Relaxed);
     if index >= MAX_KINDS {
         die(format_args!("GC_new_kind: more than {} kinds", MAX_KINDS - FIRST_OWN));
@@ -73,10 +80,10 @@ pub extern "C" fn GC_new_kind(
     let way = match (descriptor & TAGS, descriptor) {
         // Longer than any object, so all of it; and each kind's own length, so that the layout
         // tells the kind.
-        (TAG_LENGTH, _) if add_size != 0 => typed(Shape::Prefix { bytes: ALL_BYTES + index * 8 }),
-        (TAG_LENGTH, 0) if clear != 0 => WAY_ZEROED_LEAF,
+        (TAG_LENGTH, _) if adds_size => typed(Shape::Prefix { bytes: ALL_BYTES + index * 8 }),
+        (TAG_LENGTH, 0) if clears => WAY_ZEROED_LEAF,
         (TAG_LENGTH, 0) => WAY_LEAF,
-        _ => typed(Shape::Function { function: trace, environment: index }),
+        _ => typed(Shape::Function { function: trace, environment: index, calls }),
     };
     KINDS[index].descriptor.store(descriptor, Relaxed);
     KINDS[index].way.store(way, Relaxed);
@@ -317,7 +324,7 @@ pub extern "C" fn GC_get_kind_and_size(object: *const c_void, bytes: *mut usize)
 pub extern "C" fn GC_get_size_map_at(bytes: c_int) -> usize {
     /// Largest size in the map of Boehm's collector.
     const LARGEST: c_int = 2048;
-    if (0..=LARGEST).contains(&bytes) { api::cell_bytes(bytes as usize) } else { usize::MAX }
+    if (0..=LARGEST).contains(&bytes) { api::usable_bytes(bytes as usize) } else { usize::MAX }
 }
 
 /// For callers that have already asked for the memory: what the out-of-memory function says.

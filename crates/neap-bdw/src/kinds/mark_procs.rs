@@ -10,6 +10,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 use crate::collections::world_stopped;
+use crate::core_api::program_call::{self, Lost};
 use crate::core_api::{self as api, Tracer, functions::AtomicFunction};
 use crate::failure::die;
 use crate::kinds::disclaim;
@@ -76,7 +77,10 @@ pub unsafe fn call(
     let limit = stack.wrapping_byte_add(1 << 20);
     // SAFETY: the procedure was made for objects with this descriptor; the tracer outlives the
     // call.
-    unsafe { procedure(object as *mut usize, stack, limit, environment) };
+    unsafe {
+        let words = [object, stack as usize, limit as usize, environment];
+        program_call::call("mark procedure", Lost::Roots, procedure as usize, words)
+    };
 }
 
 /// Marks the object that `word` points to, from a mark procedure.

@@ -6,6 +6,7 @@
 
 use core::ffi::c_void;
 
+use crate::core_api::program_call::{self, Lost};
 use crate::core_api::{self as api, Tracer, embedding, functions::AtomicFunction};
 use crate::kinds::descriptors::{self, TAG_PROC, TAGS};
 use crate::kinds::mark_procs::{on_root_tracer, with_root_tracer};
@@ -88,6 +89,10 @@ unsafe extern "C" fn ask(tracer: &mut Tracer<'_>) {
     let stack: *mut c_void = (&raw mut *tracer).cast();
     // The limit only has to look as if there were room, as for mark procedures.
     let limit = stack.wrapping_byte_add(1 << 20);
-    // SAFETY: the program's, for this; the tracer outlives the call.
-    with_root_tracer(tracer, || _ = unsafe { function(stack, limit) });
+    let words = [stack as usize, limit as usize, 0, 0];
+    let what = "function for an empty mark stack";
+    with_root_tracer(tracer, || {
+        // SAFETY: the program's, for this; the tracer outlives the call.
+        unsafe { program_call::call(what, Lost::Roots, function as usize, words) };
+    });
 }

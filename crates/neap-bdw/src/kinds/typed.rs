@@ -7,12 +7,12 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use crate::core_api::{self as api, Kind, LayoutId, Shape, Tracer};
 use crate::failure::die;
 use crate::kinds::descriptors::{self, Meaning};
 use crate::kinds::kind::no_memory;
+use crate::lock::Locked;
 
 const WORD: usize = size_of::<usize>();
 /// Objects up to so many words get a bitmap of their exact size; larger ones are scanned by the
@@ -36,8 +36,8 @@ struct Entry {
 /// Direct-mapped and lock-free: what was asked for last in each slot. Entries are leaked, once per
 /// descriptor and size.
 static CACHE: [AtomicPtr<Entry>; 256] = [const { AtomicPtr::new(null_mut()) }; 256];
-/// All entries. Never taken while the world is stopped.
-static ALL: Mutex<BTreeMap<(usize, usize), &'static Entry>> = Mutex::new(BTreeMap::new());
+/// All entries.
+static ALL: Locked<BTreeMap<(usize, usize), &'static Entry>> = Locked::new(BTreeMap::new());
 
 fn way(descriptor: usize, words: usize) -> Way {
     let mixed = (descriptor ^ words.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -50,9 +50,11 @@ fn way(descriptor: usize, words: usize) -> Way {
     {
         return entry.way;
     }
-    let mut all = ALL.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let entry: &'static Entry = all.entry((descriptor, words)).or_insert_with(|| {
-        Box::leak(Box::new(Entry { descriptor, words, way: make_way(descriptor, words) }))
+    let entry = ALL.with(|all| {
+        let make = || -> &'static Entry {
+            Box::leak(Box::new(Entry { descriptor, words, way: make_way(descriptor, words) }))
+        };
+        *all.entry((descriptor, words)).or_insert_with(make)
     });
     slot.store((&raw const *entry).cast_mut(), Release);
     entry.way
@@ -74,7 +76,10 @@ fn make_way(descriptor: usize, words: usize) -> Way {
             map[..common].copy_from_slice(&bits[..common]);
             bitmap(words, &mut map)
         }
-        _ => api::layout(Shape::Function { function: trace, environment: descriptor }),
+        _ => {
+            let calls = descriptors::calls(descriptor);
+            api::layout(Shape::Function { function: trace, environment: descriptor, calls })
+        }
     };
     // The conservative approximation that gc_typed.h promises where there is no room for more.
     made.map_or(Way::Conservative, Way::Typed)

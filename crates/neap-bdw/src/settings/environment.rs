@@ -6,6 +6,7 @@
 //! table.
 
 use core::ffi::{CStr, c_char};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::core_api as api;
 use crate::failure::{Message, warn};
@@ -94,11 +95,26 @@ fn refused(option: &[u8], reason: &dyn core::fmt::Display) {
     warn(message.pointer(), 0);
 }
 
-/// Has a pointer one past the end of an object keep it, as libgc does, unless the user says
-/// otherwise.
-pub fn keep_past_end() {
-    if !user_has_set(c"NEAP_PAST_END") {
-        set(b"past_end", b"true");
+/// Whether the user said if a pointer one past the end of an object keeps it. Written when the
+/// library is loaded.
+static PAST_END_IS_SET: AtomicBool = AtomicBool::new(false);
+
+/// Called when the library is loaded: has a pointer one past the end of an object keep it.
+pub fn begin_past_end() {
+    PAST_END_IS_SET.store(user_has_set(c"NEAP_PAST_END"), Relaxed);
+    keep_past_end(true);
+}
+
+/// Has a pointer one past the end of an object keep it or not, as libgc does that adds a byte where
+/// interior pointers count, unless the user says otherwise.
+pub fn keep_past_end(keeps: bool) {
+    if PAST_END_IS_SET.load(Relaxed) {
+        return;
+    }
+    if api::is_initialized() {
+        api::embedding::keep_past_end(keeps);
+    } else {
+        set(b"past_end", if keeps { b"true" } else { b"false" });
     }
 }
 

@@ -4,4 +4,5 @@
 
 pub mod apply_environment;
 pub mod environment;
+pub mod interior_pointers;
 pub mod variables;

@@ -27,7 +27,7 @@ variables! {
     GC_parallel: AtomicI32 = AtomicI32::new(0);
     GC_on_heap_resize: AtomicFunction<HeapResizeFunction> = AtomicFunction::none();
     GC_find_leak: AtomicI32 = AtomicI32::new(0);
-    /// Interior pointers always count, whatever the value.
+    /// Interior pointers always count, whatever the value; zero saves the byte past the end.
     GC_all_interior_pointers: AtomicI32 = AtomicI32::new(1);
     GC_finalize_on_demand: AtomicI32 = AtomicI32::new(0);
     /// Unordered finalizers work whatever the value.
@@ -91,7 +91,6 @@ macro_rules! callback_accessors {
 pub(crate) use {accessors, callback_accessors, variables};
 
 accessors! {
-    GC_set_all_interior_pointers, GC_get_all_interior_pointers: c_int => GC_all_interior_pointers;
     GC_set_finalize_on_demand, GC_get_finalize_on_demand: c_int => GC_finalize_on_demand;
     GC_set_java_finalization, GC_get_java_finalization: c_int => GC_java_finalization;
     GC_set_non_gc_bytes, GC_get_non_gc_bytes: usize => GC_non_gc_bytes;

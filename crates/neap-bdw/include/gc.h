@@ -1,0 +1,2 @@
+/* The collector's interface by its short name; gc/gc.h has it. */
+#include "gc/gc.h"
