@@ -59,6 +59,41 @@ if wanted static; then
         "$out/runtime" >"$out/expected" && same "runtime, libneap.a" "$out/expected" "$out/runtime-static" --DRT-gcopt=gc:neap
 fi
 
+# differences FILE FILE: whether the lines that differ between two outputs of `compared` are those
+# that the table of docs/d.md names, each of them.
+differences() {
+    local differing name pattern status=0
+    differing=$(diff "$1" "$2" | sed -n 's/^[<>] //p')
+    sed -n '/^| lines |/,/^$/p' docs/d.md | tail -n +3 | cut -d'|' -f2 | grep -o '`[^`]*`' | tr -d '`' >"$out/patterns"
+    while read -r name; do
+        awk -v name="$name" 'index(name, $0) == 1 { found = 1 } END { exit !found }' "$out/patterns" ||
+            { echo "differs, and is not in the table: $name" && status=1; }
+    done <<<"$differing"
+    while read -r pattern; do
+        grep -q "^$pattern" <<<"$differing" || { echo "in the table, and does not differ: $pattern" && status=1; }
+    done <"$out/patterns"
+    return $status
+}
+# compared GC: what it prints, and with `disable:1`.
+compared() {
+    "$out/compared" "--DRT-gcopt=gc:$1 cleanup:none" && "$out/compared" disabled "--DRT-gcopt=gc:$1 disable:1"
+}
+# compare GC: its output with that of druntime's own.
+compare() {
+    compared "$1" >"$out/compared-$1" 2>&1 && differences "$out/expected" "$out/compared-$1"
+}
+if wanted compared && build compared -O2 -disable-gc2stack; then
+    compared conservative >"$out/expected" 2>&1
+    for gc in neap neap-precise; do
+        result "compared, $gc" compare "$gc"
+    done
+fi
+if wanted forked && build forked -O2; then
+    for watch in none pagemap fork; do
+        result "forked, watch=$watch" env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=256K "$out/forked" --DRT-gcopt=gc:neap
+    done
+fi
+
 if wanted precise && build precise -O2 -disable-gc2stack; then
     for watch in none pagemap; do
         result "precise, gc:neap, watch=$watch" env NEAP_WATCH="$watch" "$out/precise" conservative --DRT-gcopt=gc:neap
@@ -92,32 +127,149 @@ if wanted package && command -v dub >/dev/null; then
     done
 fi
 
-# Real programs of Debian, not rebuilt: the package for their druntime is loaded before them. real
-# NAME PACKAGE COMMAND…
+# Programs that are built already, by `neap run`: it finds out which druntime they have.
+# summary COMMAND…: runs it, and says whether cycles ran: so the collector was chosen, and not
+# passed over.
+summary() {
+    rm -f "$out/summary"
+    NEAP_SUMMARY=$out/summary "$@" >"$out/said" 2>&1 || { cat "$out/said" && return 1; }
+    grep -q '"cycles":[1-9]' "$out/summary"
+}
+# refuses TEXT COMMAND…: whether it ends with status 2 and says this.
+refuses() {
+    local said status text=$1
+    shift
+    said=$("$@" 2>&1)
+    status=$?
+    printf '%s\n' "$said"
+    [ $status = 2 ] && grep -qF -- "$text" <<<"$said"
+}
+# run_built NAME COMPILE…: builds what the word PROGRAM names, with the shared druntime.
+run_built() {
+    local name=$1
+    shift
+    result "run, $name compiles" "${@/PROGRAM/$out/shared-$name}" tests/d/runtime.d &&
+        result "run, $name" summary "$prefix/bin/neap" run -- "$out/shared-$name" &&
+        result "run, $name, its own choice" refuses "conservative" sh -c \
+            '"$@" | grep -q "Grand total GC time" && echo conservative && exit 2' sh "$prefix/bin/neap" run -- \
+            "$out/shared-$name" "--DRT-gcopt=gc:conservative profile:1"
+}
+if wanted run; then
+    run_built ldc2 ldc2 -link-defaultlib-shared -of=PROGRAM -od="$out/obj"
+    # Its own is linked in.
+    inside="has D's runtime linked into it"
+    result "run, ldc2, linked" refuses "$inside" "$prefix/bin/neap" run -- ldc2 --version
+    # The package is in it: it only has to be chosen.
+    build runtime -O2 && result "run, with the package" summary "$prefix/bin/neap" run -- "$out/runtime"
+    if command -v gdc >/dev/null; then
+        run_built gdc gdc -shared-libphobos -o PROGRAM
+        gdc -static-libphobos -o "$out/linked-gdc" tests/d/runtime.d &&
+            result "run, gdc, linked" refuses "$inside" "$prefix/bin/neap" run -- "$out/linked-gdc"
+        # shellcheck disable=SC2046
+        result "neap flags gdc" gdc -o "$out/runtime-gdc" tests/d/runtime.d $("$prefix/bin/neap" flags gdc) &&
+            result "run, gdc with the package" summary "$out/runtime-gdc" --DRT-gcopt=gc:neap
+    fi
+    # A child with a druntime of its own inside would end itself if another were loaded.
+    result "preloaded under a program with druntime inside" env NEAPD_GC=neap LD_PRELOAD="$prefix/lib/libneapd.so" ldc2 --version
+    result "preloaded under a program of C nothing is said" sh -c '[ -z "$(LD_PRELOAD=$1 true 2>&1)" ]' sh "$prefix/lib/libneapd.so"
+fi
+
+# Real programs of Debian, not rebuilt. real NAME COMMAND…: the same output as on druntime's own
+# collector. OUTPUT in a word is where they may write.
 real() {
-    local name=$1 package=$prefix/lib/$2
-    shift 2
+    local name=$1 watch
+    shift
     wanted "$name" || return 0
-    if ! command -v "$1" >/dev/null || [ ! -e "$package" ]; then
-        echo "ok - d/$name # SKIP $1 or the compiler of its druntime is not installed"
+    if ! command -v "$1" >/dev/null; then
+        echo "ok - d/$name # SKIP $1 is not installed"
         return 0
     fi
-    "$@" >"$out/expected" 2>&1
+    rm -rf "$out/$name"
+    mkdir -p "$out/$name/own"
+    "${@//OUTPUT/$out/$name/own}" >"$out/expected" 2>&1
     for watch in none pagemap; do
+        mkdir -p "$out/$name/$watch"
         # shellcheck disable=SC2016
-        same "$name, watch=$watch" "$out/expected" sh -c '"$@" 2>&1' sh env LD_PRELOAD="$package" NEAP_WATCH="$watch" \
-            "$@" --DRT-gcopt=gc:neap
+        same "$name, watch=$watch" "$out/expected" sh -c '"$@" 2>&1' sh env NEAP_WATCH="$watch" \
+            "$prefix/bin/neap" run -- "${@//OUTPUT/$out/$name/$watch}"
+        result "$name writes the same, watch=$watch" diff -r "$out/$name/own" "$out/$name/$watch"
     done
-    # So the collector was chosen, and not passed over.
-    # shellcheck disable=SC2016
-    result "$name has Neap's summary" sh -c 'p=$1; shift; LD_PRELOAD=$p "$@" "--DRT-gcopt=gc:neap profile:1" | grep -q "Peak heap"' sh \
-        "$package" "$@"
+    result "$name has Neap's summary" summary "$prefix/bin/neap" run -- "${@//OUTPUT/$out/$name/$watch}"
 }
-mkdir -p "$out/package/source"
+mkdir -p "$out/package/source" "$out/input"
 printf '{"name": "sample", "targetType": "library", "subPackages": [{"name": "part", "targetType": "library"}]}' >"$out/package/dub.json"
 echo 'module sample;' >"$out/package/source/sample.d"
-real onedrive libneapd.so onedrive --confdir="$out/onedrive" --version
-real dub libneapd-gdc.so dub describe --skip-registry=all "--root=$out/package"
+real onedrive onedrive --confdir="$out/onedrive" --version
+real dub dub describe --skip-registry=all "--root=$out/package"
+real generator appstream-generator --version
+# Thirty thousand reads in random order.
+awk 'BEGIN {
+    srand(7); OFS = "\t"; print "@HD", "VN:1.6", "SO:unsorted"; print "@SQ", "SN:one", "LN:1000000"
+    for (i = 0; i < 30000; i++) {
+        bases = ""
+        for (k = 0; k < 50; k++) bases = bases substr("ACGT", int(rand() * 4) + 1, 1)
+        print "read" i, i % 7 ? 0 : 16, "one", int(rand() * 900000) + 1, 60, "50M", "*", 0, 0, bases, "*"
+    }
+}' >"$out/input/reads.sam"
+if command -v sambamba >/dev/null; then
+    sambamba -q view -S -f bam -o "$out/input/reads.bam" "$out/input/reads.sam" 2>"$out/said"
+fi
+real sambamba-view sambamba -q view -S "$out/input/reads.sam"
+real sambamba-flagstat sambamba -q flagstat "$out/input/reads.bam"
+# sorted NAME COMMAND…: sorts the reads by the command, and prints them.
+sorted() {
+    "${@:2}" -q sort -t 2 -o "$out/input/$1.bam" "$out/input/reads.bam" 2>"$out/said" && sambamba -q view "$out/input/$1.bam" 2>&1
+}
+if wanted sambamba-sort && command -v sambamba >/dev/null; then
+    sorted own sambamba >"$out/expected"
+    for watch in none pagemap; do
+        NEAP_WATCH=$watch sorted neap "$prefix/bin/neap" run -- sambamba >"$out/sorted"
+        result "sambamba-sort, watch=$watch" diff "$out/expected" "$out/sorted"
+    done
+fi
+# reduced NAME COMMAND…: has it reduce some sources to what a test wants of them.
+reduced() {
+    rm -rf "$out/reduced-$1"
+    mkdir -p "$out/reduced-$1/src"
+    local number
+    for number in 1 2 3 4 5; do
+        printf 'module m%d;\nint f(int x) { if (x > 3) { return x; } return needle(%d); }\nvoid g() { int y; y++; }\n' \
+            $number $number >"$out/reduced-$1/src/m$number.d"
+    done
+    (cd "$out/reduced-$1" && "${@:2}" src 'grep -rq "needle(4)" .' >log 2>&1)
+}
+if wanted dustmite && command -v dustmite >/dev/null; then
+    reduced own dustmite
+    for watch in none pagemap; do
+        NEAP_WATCH=$watch reduced neap "$prefix/bin/neap" run -- dustmite
+        result "dustmite, watch=$watch" diff -r "$out/reduced-own/src.reduced" "$out/reduced-neap/src.reduced"
+    done
+fi
+cat >"$out/input/Sample-1.0.gir" <<'END'
+<?xml version="1.0"?>
+<repository version="1.2" xmlns="http://www.gtk.org/introspection/core/1.0"
+    xmlns:c="http://www.gtk.org/introspection/c/1.0">
+  <namespace name="Sample" version="1.0" c:identifier-prefixes="Sample" c:symbol-prefixes="sample">
+    <record name="Point" c:type="SamplePoint">
+      <field name="x" writable="1"><type name="gint" c:type="gint"/></field>
+      <method name="add" c:identifier="sample_point_add">
+        <return-value transfer-ownership="none"><type name="gint" c:type="gint"/></return-value>
+        <parameters>
+          <instance-parameter name="point" transfer-ownership="none">
+            <type name="Point" c:type="SamplePoint*"/>
+          </instance-parameter>
+          <parameter name="by" transfer-ownership="none">
+            <type name="gint" c:type="gint"/>
+          </parameter>
+        </parameters>
+      </method>
+    </record>
+  </namespace>
+</repository>
+END
+printf 'license: start\nlicense: end\n\nwrap: sample\nfile: Sample-1.0.gir\n' >"$out/input/APILookup.txt"
+real girtod girtod -i "$out/input/APILookup.txt" -g "$out/input" -o OUTPUT
+
 if wanted gdc; then
     if [ -e "$prefix/lib/libneapd-gdc.so" ]; then
         result "interface, gdc, compiles" gdc -O2 -o "$out/interface-gdc" tests/d/interface.d &&

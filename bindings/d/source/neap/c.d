@@ -73,7 +73,7 @@ enum int orderNone = 2;
 struct World
 {
 extern (C) nothrow:
-    void function(void*) stop;
+    int function(void*) stop;
     void function(void*) resume;
     void function(RangeVisitor, void*, void*) roots;
     void function(void*) stopLate;
@@ -84,6 +84,7 @@ extern (C) nothrow:
 alias RangeVisitor = extern (C) void function(const(void)*, const(void)*, void*) nothrow @nogc;
 alias Finalizer = extern (C) void function(void*, void*) nothrow;
 alias EventCallback = extern (C) void function(int, void*) nothrow;
+alias WarningCallback = extern (C) void function(const(char)*, size_t, void*) nothrow @nogc;
 alias Function = extern (C) void* function(void*) nothrow;
 alias Visitor = extern (C) void function(void*, size_t, int, void*) nothrow;
 
@@ -122,6 +123,7 @@ alias Visitor = extern (C) void function(void*, size_t, int, void*) nothrow;
     size_t neap_finalizers_ready();
     size_t neap_statistics_read(Statistics* statistics, size_t bytes);
     Status neap_set_event_callback(EventCallback callback, void* environment);
+    Status neap_set_warning_callback(WarningCallback callback, void* environment);
     void* neap_with_stopped_world(Function run, void* argument);
     void neap_for_each_object(Visitor visitor, void* environment);
 }

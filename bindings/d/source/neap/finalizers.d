@@ -17,8 +17,35 @@ import neap.versions;
 /// Whether this thread is running a destructor for the collector.
 bool inFinalizer;
 
-private __gshared void** waiting;
-private __gshared size_t count, room;
+private struct Blocks
+{
+    void** items;
+    size_t count, room;
+
+    void* take() nothrow @nogc
+    {
+        acquire();
+        scope (exit)
+            release();
+        return count == 0 ? null : items[--count];
+    }
+
+    /// Makes room for `wanted`. False without memory. Under the lock.
+    bool grow(size_t wanted) nothrow @nogc
+    {
+        auto moved = cast(void**) realloc(items, wanted * (void*).sizeof);
+        if (moved is null)
+            return false;
+        items = moved;
+        room = wanted;
+        return true;
+    }
+}
+
+/// Dead blocks, for any thread to destroy.
+private __gshared Blocks waiting;
+/// Blocks that `runInSegment` looks through. Most of them live: nobody else may take them.
+private __gshared Blocks listed;
 /// Set at the end of a cycle that found something dead; looked at by every allocation.
 private shared bool ready;
 
@@ -46,31 +73,25 @@ private bool remember(void* start) nothrow @nogc
     acquire();
     scope (exit)
         release();
-    if (count == room)
-    {
-        const wanted = room ? room * 2 : 256;
-        auto moved = cast(void**) realloc(waiting, wanted * (void*).sizeof);
-        if (moved is null)
-            return false;
-        waiting = moved;
-        room = wanted;
-    }
-    waiting[count++] = start;
+    if (waiting.count == waiting.room && !waiting.grow(waiting.room ? waiting.room * 2 : 256))
+        return false;
+    waiting.items[waiting.count++] = start;
     return true;
 }
 
-private void* take() nothrow @nogc
+private bool areWaiting() nothrow @nogc
 {
     acquire();
     scope (exit)
         release();
-    return count == 0 ? null : waiting[--count];
+    return waiting.count != 0;
 }
 
 /// A cycle has ended, world running.
 void noteEnd() nothrow @nogc
 {
-    if (neap_finalizers_ready() != 0)
+    // Some still wait if a destructor threw.
+    if (neap_finalizers_ready() != 0 || areWaiting())
         atomicStore!(MemoryOrder.raw)(ready, true);
 }
 
@@ -87,7 +108,7 @@ void runReady() nothrow
         return;
     atomicStore!(MemoryOrder.raw)(ready, false);
     neap_finalizers_run();
-    while (auto start = take())
+    while (auto start = waiting.take())
         destroyBlock(start);
 }
 
@@ -99,16 +120,26 @@ private void destroyBlock(void* start) nothrow
     const bits = attributesOf(info);
     if (!(bits & BlkAttr.FINALIZE))
         return;
+    destroyNow(start, info.bytes, bits);
+}
+
+/// Runs the destructor. One that throws makes druntime throw a FinalizeError, which goes on to who
+/// allocated or collected; what waits behind it is destroyed after the next cycle.
+private void destroyNow(void* start, size_t bytes, uint bits) nothrow
+{
     inFinalizer = true;
-    scope (exit)
+    // Not `scope (exit)`: what is `nothrow` counts as never left in another way.
+    scope (failure)
         inFinalizer = false;
-    rt_finalizeFromGC(start, info.bytes, bits);
+    rt_finalizeFromGC(start, bytes, bits);
+    inFinalizer = false;
 }
 
 /// World stopped.
 void nameWaiting(RangeVisitor visit, void* visitor) nothrow
 {
-    visit(waiting, waiting + count, visitor);
+    visit(waiting.items, waiting.items + waiting.count, visitor);
+    visit(listed.items, listed.items + listed.count, visitor);
 }
 
 private struct Search
@@ -129,8 +160,8 @@ void runInSegment(const scope void[] segment) nothrow
         search = Search.init;
         neap_with_stopped_world(&listBlocks, &search);
     }
-    while (search.isFull && grow());
-    while (auto start = take())
+    while (search.isFull && makeRoom());
+    while (auto start = listed.take())
     {
         ObjectInfo info;
         if (!neap_object_at(start, &info))
@@ -141,30 +172,21 @@ void runInSegment(const scope void[] segment) nothrow
             continue;
         unwatch(start);
         change(info, bits & ~BlkAttr.FINALIZE);
-        inFinalizer = true;
-        scope (exit)
-            inFinalizer = false;
-        rt_finalizeFromGC(start, info.bytes, bits);
+        destroyNow(start, info.bytes, bits);
     }
 }
 
-private bool grow() nothrow @nogc
+private bool makeRoom() nothrow @nogc
 {
     acquire();
     scope (exit)
         release();
-    const wanted = room ? room * 4 : 1024;
-    auto moved = cast(void**) realloc(waiting, wanted * (void*).sizeof);
-    if (moved is null)
-        return false;
-    waiting = moved;
-    room = wanted;
-    return true;
+    return listed.grow(listed.room ? listed.room * 4 : 1024);
 }
 
 private extern (C) void* listBlocks(void* search) nothrow
 {
-    count = 0;
+    listed.count = 0;
     neap_for_each_object(&listBlock, search);
     return null;
 }
@@ -175,8 +197,8 @@ private extern (C) void listBlock(void* start, size_t, int, void* argument) noth
     ObjectInfo info;
     if (!neap_object_at(start, &info) || !(attributesOf(info) & BlkAttr.FINALIZE))
         return;
-    if (count < room)
-        waiting[count++] = start;
+    if (listed.count < listed.room)
+        listed.items[listed.count++] = start;
     else
         search.isFull = true;
 }

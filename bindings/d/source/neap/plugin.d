@@ -34,11 +34,14 @@ private size_t roundUp(size_t bytes, size_t unit) pure nothrow @nogc @safe
 final class NeapGC : GC
 {
     private immutable bool isPrecise;
+    /// How often collections were disabled beyond being enabled.
     private shared uint disabled;
 
     this(bool isPrecise) nothrow @nogc
     {
         this.isPrecise = isPrecise;
+        if (config.disable)
+            disable();
     }
 
     ~this()
@@ -50,15 +53,24 @@ final class NeapGC : GC
         neap_disable();
     }
 
-    void enable()
+    void enable() nothrow @nogc
     {
-        import core.atomic : atomicOp;
+        import core.atomic : atomicLoad, cas;
 
-        if (atomicOp!"-="(disabled, 1) == 0)
+        uint was;
+        do
+        {
+            was = atomicLoad(disabled);
+            // Once more than it was disabled: it stays enabled, and the next `disable` counts.
+            if (was == 0)
+                return;
+        }
+        while (!cas(&disabled, was, was - 1));
+        if (was == 1)
             neap_set_automatic(1);
     }
 
-    void disable()
+    void disable() nothrow @nogc
     {
         import core.atomic : atomicOp;
 
@@ -68,6 +80,8 @@ final class NeapGC : GC
 
     void collect() nothrow
     {
+        if (isFinalizing())
+            onInvalidMemoryOperationError();
         neap_collect();
         runReady();
     }
@@ -82,6 +96,8 @@ final class NeapGC : GC
 
     void minimize() nothrow
     {
+        if (isFinalizing())
+            onInvalidMemoryOperationError();
         neap_release_memory();
     }
 
@@ -248,10 +264,9 @@ final class NeapGC : GC
 
     void free(void* p) nothrow @nogc
     {
-        if (p is null)
+        // A destructor's block may be gone already, or about to go.
+        if (p is null || isFinalizing())
             return;
-        if (isFinalizing())
-            onInvalidMemoryOperationError();
         ObjectInfo info;
         if (!starts(p, info))
             return;

@@ -1,17 +1,21 @@
 /// What differs between versions of druntime, and between compilers: the one file that knows.
 ///
-/// Supported: druntime 2.100 (LDC 1.30, which Debian 12 has), where everything is tested. Pure
-/// declarations.
+/// Supported: druntime 2.100 (LDC 1.30, which Debian 12 has), where everything is tested, to 2.110
+/// (LDC 1.40, which Debian 13 has). Declarations, and what reaches into druntime's own.
 module neap.versions;
 
+import core.lifetime : emplace;
 import core.memory : GC;
+import core.sync.mutex : Mutex;
+import core.thread.threadbase : ThreadBase;
 
-// Later druntimes change `core.gc.gcinterface`: 2.109 has no `collectNoStack`; 2.111 adds
+// Later druntimes change `core.gc.gcinterface`: from 2.109 on it has no `collectNoStack`, which is
+// then a function that nobody calls; 2.111 adds
 // `getArrayUsed`, `expandArrayUsed`, `reserveArrayCapacity` and `shrinkArrayUsed`, since the
 // collector then keeps the lengths of arrays; 2.112 adds `initThread` and `cleanupThread`. This
 // package says so instead of failing to compile somewhere inside.
-static assert(__VERSION__ >= 2100 && __VERSION__ < 2109,
-    "neap: this package knows the GC interface of druntime 2.100 to 2.108");
+static assert(__VERSION__ >= 2100 && __VERSION__ < 2111,
+    "neap: this package knows the GC interface of druntime 2.100 to 2.110");
 
 alias BlkAttr = GC.BlkAttr;
 alias BlkInfo = GC.BlkInfo;
@@ -25,6 +29,40 @@ extern (C) nothrow
     int rt_hasFinalizerInSegment(void* p, size_t size, uint attr, const scope void[] segment);
     /// What druntime installs for its suspend signal.
     void thread_suspendHandler(int signal);
+}
+
+/// The lock of druntime's list of threads, and the list: what a `fork` has to mend.
+void lockThreads() nothrow @nogc
+{
+    threadsLock().lock_nothrow();
+}
+
+void unlockThreads() nothrow @nogc
+{
+    threadsLock().unlock_nothrow();
+}
+
+private Mutex threadsLock() nothrow @nogc
+{
+    return cast(Mutex) __traits(getMember, ThreadBase, "_slock").ptr;
+}
+
+/// Makes it, and the lock of critical regions, anew. The only thread of the process.
+void initializeThreadLocks() nothrow @nogc
+{
+    emplace!Mutex(__traits(getMember, ThreadBase, "_slock")[]);
+    emplace!Mutex(__traits(getMember, ThreadBase, "_criticalRegionLock")[]);
+}
+
+/// Under the lock: a thread of the list, and the one behind it.
+ThreadBase firstThread() nothrow @nogc
+{
+    return __traits(getMember, ThreadBase, "sm_tbeg");
+}
+
+ThreadBase nextThread(ThreadBase thread) nothrow @nogc
+{
+    return __traits(getMember, thread, "next");
 }
 
 /// Bytes from which on a block begins with the length of its array, two words long.

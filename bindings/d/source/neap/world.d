@@ -7,6 +7,7 @@
 /// drives a stop; the signal handler on every thread that is stopped.
 module neap.world;
 
+import core.stdc.stdio : fprintf, stderr;
 import core.sys.posix.pthread : pthread_kill, pthread_self;
 import core.sys.posix.signal;
 import core.thread : Thread, thread_suspendAll;
@@ -39,17 +40,42 @@ bool initializeWorld() nothrow @nogc
 
 private extern (C) nothrow:
 
-void stop(void*)
+/// Druntime throws where it cannot stop a thread; nothing of that may reach the library's frames.
+int stop(void*)
 {
     acquire();
-    if (suspendSignal == 0)
-        standBeforeDruntime();
-    thread_suspendAll();
+    try
+    {
+        if (suspendSignal == 0)
+            standBeforeDruntime();
+        thread_suspendAll();
+        return 0;
+    }
+    catch (Throwable thrown)
+    {
+        tell(thrown);
+        try
+            thread_resumeAll();
+        catch (Throwable)
+        {
+        }
+        release();
+        return 1;
+    }
+}
+
+void tell(Throwable thrown)
+{
+    const message = thrown.message;
+    fprintf(stderr, "neap: druntime: %.*s\n", cast(int) message.length, message.ptr);
 }
 
 void resume(void*)
 {
-    thread_resumeAll();
+    try
+        thread_resumeAll();
+    catch (Throwable thrown)
+        tell(thrown);
     release();
 }
 

@@ -1,0 +1,48 @@
+/// What a `fork` leaves of druntime and of this package: the child has one thread, and druntime
+/// would go on to stop and scan those that it knew in the parent.
+///
+/// Invariant: the handlers are registered before the library's own, so they run inside of these:
+/// the locks here come after the library's, as in a stop. On the thread that forks.
+module neap.forks;
+
+import core.sys.posix.pthread : pthread_atfork;
+import core.thread : Thread;
+import core.thread.threadbase : thread_detachInstance;
+import neap.shared_lock;
+import neap.versions : firstThread, initializeThreadLocks, lockThreads, nextThread, unlockThreads;
+
+/// Called once, before the library starts.
+void initializeForks() nothrow @nogc
+{
+    pthread_atfork(&before, &inParent, &inChild);
+}
+
+private extern (C) nothrow @nogc:
+
+void before()
+{
+    acquire();
+    lockThreads();
+}
+
+void inParent()
+{
+    unlockThreads();
+    release();
+}
+
+void inChild()
+{
+    // The locks are held under the number that the thread had in the parent.
+    initializeThreadLocks();
+    initializeLock();
+    const own = Thread.getThis();
+    auto thread = firstThread();
+    while (thread !is null)
+    {
+        auto next = nextThread(thread);
+        if (thread !is own)
+            thread_detachInstance(thread);
+        thread = next;
+    }
+}

@@ -1,0 +1,320 @@
+/// What a program can see of the collector, one line for each thing: run on druntime's own and on
+/// Neap, and every line that differs has to stand in the table of differences of `docs/d.md`.
+/// `run.sh` does so.
+module compared;
+
+import core.exception : FinalizeError, InvalidMemoryOperationError, OutOfMemoryError;
+import core.memory : GC;
+import core.stdc.stdio : printf;
+
+alias Bits = GC.BlkAttr;
+enum many = 100;
+
+void say(T)(string name, T value)
+{
+    import std.conv : to;
+
+    const text = value.to!string;
+    printf("%.*s: %.*s\n", cast(int) name.length, name.ptr, cast(int) text.length, text.ptr);
+}
+
+pragma(inline, false) void clearStack()
+{
+    import core.volatile : volatileStore;
+
+    ubyte[16384] room = void;
+    foreach (ref cell; room)
+        volatileStore(&cell, cast(ubyte) 0);
+}
+
+void collectWell()
+{
+    foreach (turn; 0 .. 3)
+    {
+        clearStack();
+        GC.collect();
+    }
+}
+
+/// What came of an attempt.
+string outcome(scope void delegate() attempt)
+{
+    try
+        attempt();
+    catch (InvalidMemoryOperationError)
+        return "InvalidMemoryOperationError";
+    catch (OutOfMemoryError)
+        return "OutOfMemoryError";
+    catch (FinalizeError)
+        return "FinalizeError";
+    return "done";
+}
+
+void attributes()
+{
+    enum names = ["NO_SCAN", "NO_MOVE", "NO_INTERIOR", "APPENDABLE"];
+    foreach (index, bits; [Bits.NO_SCAN, Bits.NO_MOVE, Bits.NO_INTERIOR, Bits.APPENDABLE])
+    {
+        const name = names[index];
+        auto p = GC.malloc(64, bits);
+        say(name ~ ", getAttr after malloc", GC.getAttr(p));
+        auto large = GC.malloc(100_000, bits);
+        say(name ~ ", getAttr of a large block", GC.getAttr(large));
+        say(name ~ ", qalloc", GC.qalloc(64, bits).attr);
+        auto q = GC.malloc(64);
+        GC.setAttr(q, bits);
+        say(name ~ ", getAttr after setAttr", GC.getAttr(q));
+        GC.clrAttr(q, bits);
+        say(name ~ ", getAttr after clrAttr", GC.getAttr(q));
+    }
+    say("getAttr of an interior pointer", GC.getAttr(GC.malloc(64, Bits.NO_SCAN) + 8));
+    say("setAttr of an interior pointer", GC.setAttr(GC.malloc(64, Bits.NO_SCAN) + 8, Bits.NO_MOVE));
+}
+
+void blocks()
+{
+    say("malloc of 0 bytes", GC.malloc(0) is null);
+    foreach (size; [1, 16, 17, 33, 100, 256, 1000, 2048, 2049, 4096, 5000, 100_000])
+    {
+        import std.conv : to;
+
+        const name = size.to!string;
+        auto p = GC.malloc(size);
+        say("sizeOf at least what was asked for, " ~ name, GC.sizeOf(p) >= size);
+        say("multiple of 16, " ~ name, (cast(size_t) p & 15) == 0);
+        say("addrOf of an interior pointer, " ~ name, GC.addrOf(p + size - 1) is p);
+        say("sizeOf of an interior pointer, " ~ name, GC.sizeOf(p + size - 1 + (size == 1)) == 0);
+        say("query of an interior pointer, " ~ name, GC.query(p + size - 1).base is p);
+        say("sizeOf of what was freed by an interior pointer, " ~ name, {
+            if (size > 16)
+                GC.free(p + 16);
+            return GC.sizeOf(p) >= size;
+        }());
+        say("realloc keeps attributes, " ~ name, GC.getAttr(GC.realloc(GC.malloc(size,
+                    Bits.NO_SCAN), size * 3)));
+        say("realloc takes new attributes, " ~ name, GC.getAttr(GC.realloc(GC.malloc(size,
+                    Bits.NO_SCAN), size * 3, Bits.APPENDABLE)));
+    }
+    say("realloc to 0 bytes", GC.realloc(GC.malloc(100), 0) is null);
+    auto p = GC.malloc(100_000);
+    say("extend of a small block", GC.extend(GC.malloc(64), 16, 32));
+    say("extend of null", GC.extend(null, 16, 32));
+    say("extend of an interior pointer", GC.extend(p + 4096, 4096, 8192) == 0);
+    say("reserve", GC.reserve(1 << 20) >= 1 << 20);
+    say("sizes in steps of 16", GC.sizeOf(GC.malloc(200)) % 16 == 0);
+    say("sizeOf for 200 bytes", GC.sizeOf(GC.malloc(200)));
+    say("sizeOf for 5000 bytes", GC.sizeOf(GC.malloc(5000)));
+    say("array capacity after reserve(1000)", { int[] a; a.reserve(1000); return a.capacity; }());
+}
+
+__gshared int destroyed;
+__gshared Exception prepared;
+__gshared string what;
+
+final class Attempts
+{
+    void* block;
+    this()
+    {
+        block = GC.malloc(100);
+    }
+
+    ~this()
+    {
+        destroyed++;
+        void* own = block;
+        int onStack;
+        what = outcome({
+            switch (attempted)
+            {
+            case "GC.malloc":
+                cast(void) GC.malloc(10);
+                break;
+            case "new":
+                auto made = new int[10];
+                break;
+            case "GC.free":
+                GC.free(own);
+                break;
+            case "GC.realloc":
+                cast(void) GC.realloc(own, 1000);
+                break;
+            case "GC.extend":
+                GC.extend(own, 10, 10);
+                break;
+            case "GC.reserve":
+                cast(void) GC.reserve(1000);
+                break;
+            case "GC.collect":
+                GC.collect();
+                break;
+            case "GC.minimize":
+                GC.minimize();
+                break;
+            case "GC.enable and disable":
+                GC.disable();
+                GC.enable();
+                break;
+            case "GC.addrOf":
+                GC.addrOf(own);
+                break;
+            case "GC.sizeOf":
+                GC.sizeOf(own);
+                break;
+            case "GC.query":
+                GC.query(own);
+                break;
+            case "GC.getAttr":
+                GC.getAttr(own);
+                break;
+            case "GC.setAttr":
+                GC.setAttr(own, Bits.NO_MOVE);
+                break;
+            case "GC.addRoot":
+                GC.addRoot(own);
+                GC.removeRoot(own);
+                break;
+            case "GC.addRange":
+                GC.addRange(&onStack, 4);
+                GC.removeRange(&onStack);
+                break;
+            case "GC.stats":
+                GC.stats();
+                break;
+            case "GC.profileStats":
+                GC.profileStats();
+                break;
+            default:
+                GC.inFinalizer();
+            }
+        });
+    }
+}
+
+__gshared string attempted;
+
+final class Throws
+{
+    int number;
+    this(int number)
+    {
+        this.number = number;
+    }
+
+    ~this()
+    {
+        destroyed++;
+        throw prepared;
+    }
+}
+
+pragma(inline, false) void make(T, A...)(A arguments)
+{
+    foreach (i; 0 .. many)
+        new T(arguments);
+    clearStack();
+}
+
+void destructors()
+{
+    foreach (attempt; ["GC.malloc", "new", "GC.free", "GC.realloc", "GC.extend", "GC.reserve",
+        "GC.collect", "GC.minimize", "GC.enable and disable", "GC.addrOf", "GC.sizeOf", "GC.query",
+        "GC.getAttr", "GC.setAttr", "GC.addRoot", "GC.addRange", "GC.stats", "GC.profileStats",
+        "GC.inFinalizer"])
+    {
+        attempted = attempt;
+        destroyed = 0;
+        what = "never";
+        make!Attempts;
+        collectWell();
+        say(attempt ~ " in a destructor", what);
+        say("destroyed, " ~ attempt, destroyed >= many - 10);
+    }
+}
+
+/// Comes last: an object that a stray word on the stack kept may throw at any time.
+void throwing()
+{
+    prepared = new Exception("from a destructor");
+    destroyed = 0;
+    make!Throws(7);
+    int caught;
+    string said;
+    foreach (turn; 0 .. 2 * many)
+        try
+            GC.collect();
+        catch (FinalizeError error)
+        {
+            caught++;
+            said = error.msg;
+        }
+    say("a destructor that throws", said);
+    say("each is caught", caught == destroyed && caught >= many - 10);
+    string went;
+    foreach (turn; 0 .. 10)
+        if (went != "done")
+            went = outcome({
+                foreach (i; 0 .. 1000)
+                    auto made = new int[1000];
+            });
+    say("and allocation goes on", went != "InvalidMemoryOperationError");
+}
+
+size_t collectionsMeanwhile()
+{
+    const before = GC.profileStats.numCollections;
+    foreach (i; 0 .. 400)
+        cast(void) GC.malloc(1 << 20, Bits.NO_SCAN);
+    return GC.profileStats.numCollections - before;
+}
+
+void disabling()
+{
+    say("collects at first", collectionsMeanwhile() > 0);
+    GC.disable();
+    // What had begun.
+    GC.collect();
+    say("collections while disabled", collectionsMeanwhile());
+    GC.disable();
+    GC.enable();
+    say("collections while disabled once", collectionsMeanwhile());
+    GC.enable();
+    say("collects again", collectionsMeanwhile() > 0);
+}
+
+void memory()
+{
+    say("OutOfMemoryError", outcome({ cast(void) GC.malloc(size_t.max / 4); }));
+    say("of nearly everything", outcome({ cast(void) GC.malloc(size_t.max - 100); }));
+    say("reserve of nearly everything", GC.reserve(size_t.max / 4));
+}
+
+void statistics()
+{
+    GC.collect();
+    const stats = GC.profileStats;
+    say("maxPauseTime > 0", stats.maxPauseTime.total!"nsecs" > 0);
+    say("maxCollectionTime is that of a stop", stats.maxCollectionTime == stats.maxPauseTime);
+    const before = GC.allocatedInCurrentThread;
+    cast(void) GC.malloc(160);
+    say("allocatedInCurrentThread of 160 bytes", GC.allocatedInCurrentThread - before);
+}
+
+/// With `disabled`: only whether something is collected, for `disable:1`.
+void main(string[] arguments)
+{
+    if (arguments.length > 1)
+    {
+        say("collections with disable:1", collectionsMeanwhile());
+        GC.enable();
+        say("after GC.enable", collectionsMeanwhile() > 0);
+        return;
+    }
+    attributes();
+    blocks();
+    destructors();
+    disabling();
+    memory();
+    statistics();
+    throwing();
+}
