@@ -21,6 +21,8 @@ pub const CHUNK_FRAMES: usize = CHUNK_BYTES / FRAME_BYTES;
 pub const PAGE_BYTES: usize = 4096;
 /// A machine word: what a conservative scan reads.
 pub const WORD_BYTES: usize = size_of::<usize>();
+/// What the size of a large object is a multiple of.
+pub const GRANULE_BYTES: usize = 16;
 
 /// An address in the program, not necessarily of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -43,6 +43,7 @@ pub use crate::cycle::report::callbacks::{
     AfterCycle, CycleEvent, CycleGate, EventCallback, set_takes_part,
 };
 pub use crate::cycle::report::root_callback::RootCallback;
+pub use crate::heap::calls::Calls;
 pub use crate::heap::kind::Kind;
 pub use crate::heap::layout::{LayoutError, LayoutId};
 pub use crate::mark::tracer::Tracer;
@@ -53,16 +54,19 @@ pub use crate::refs::finalizers::{cleaner, finalizer, queue};
 pub use crate::refs::links::{link, toggle};
 pub use crate::runtime::allocation::{HeapResizeCallback, OutOfMemoryCallback};
 pub use crate::runtime::at_fork::{Around as AroundForks, set_around as set_around_forks};
-pub use crate::runtime::buffers::cell_bytes;
+pub use crate::runtime::buffers::usable_bytes;
 pub use crate::runtime::interposed::signals::{pthread_sigmask, sigaction, signal, sysv_signal};
 pub use crate::runtime::interposed::thread_results::{self, pthread_create};
 pub use crate::runtime::interposed::{helpers, kernel_writes, masks, process_memory, waits};
-pub use crate::runtime::summary::{Statistics, statistics};
+pub use crate::runtime::summary::{
+    Memory, Statistics, allocated, allocated_since_cycle, cycles, held_bytes, memory, statistics,
+};
 pub use crate::runtime::warning::WarningCallback;
 pub use crate::runtime::{initialize, is_initialized, on_load, set_option};
 pub use crate::sync::function as functions;
 pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message};
+pub use crate::sys::program_call;
 pub use crate::{
     exit_function, helpers, kernel_writes, masks, process_memory, signal_actions, thread_results,
     waits,
@@ -112,6 +116,8 @@ pub enum Shape<'a> {
         function: TraceFunction,
         /// Handed to it.
         environment: usize,
+        /// Whether it calls the program.
+        calls: Calls,
     },
 }
 
@@ -126,10 +132,10 @@ fn raw_shape(shape: Shape<'_>) -> layout::Shape<'_> {
         Shape::Leaf => layout::Shape::Leaf,
         Shape::Bitmap { element_words, bits } => layout::Shape::Bitmap { element_words, bits },
         Shape::Prefix { bytes } => layout::Shape::Prefix { bytes },
-        Shape::Function { function, environment } => {
+        Shape::Function { function, environment, calls } => {
             // SAFETY: the two types differ in naming the tracer behind the last pointer only.
             let function = unsafe { functions::function_at::<RawTraceFunction>(function as usize) };
-            layout::Shape::Function { function, environment }
+            layout::Shape::Function { function, environment, calls }
         }
     }
 }
@@ -158,7 +164,7 @@ pub unsafe fn free(object: *mut u8) -> Result<usize, FreeError> {
 pub struct ObjectInfo {
     /// Its first byte.
     pub start: NonNull<u8>,
-    /// Bytes of its cell.
+    /// Bytes that the program may use.
     pub bytes: usize,
     /// Its kind; typed objects count as conservative.
     pub kind: Kind,
@@ -172,7 +178,7 @@ pub fn object_at(word: usize) -> Option<ObjectInfo> {
     let layout = cell.header.layout();
     Some(ObjectInfo {
         start: NonNull::new(cell.start.pointer())?,
-        bytes: cell.bytes(),
+        bytes: cell.usable_bytes(),
         kind: Kind::from_parts(cell.header.scan(), cell.header.is_uncollectable()),
         layout: (layout != NO_LAYOUT).then_some(LayoutId(layout)),
     })
@@ -248,10 +254,10 @@ pub fn stop_signal() -> i32 {
     stop_signal::number()
 }
 
-/// Stops every other mutator until [`resume_world`] on this thread. In between, no allocation and
-/// no lock of the program. Does not nest.
-pub fn stop_world() {
-    runtime::external_stop::stop();
+/// Stops every other mutator until [`resume_world`] on this thread; false if the world is a host's
+/// that cannot be stopped now. In between, no allocation and no lock of the program. Does not nest.
+pub fn stop_world() -> bool {
+    runtime::external_stop::stop()
 }
 
 /// Ends [`stop_world`]; ignored without one.
@@ -259,12 +265,14 @@ pub fn resume_world() {
     runtime::external_stop::resume();
 }
 
-/// Runs `f` between [`stop_world`] and [`resume_world`].
-pub fn with_stopped_world<R>(f: impl FnOnce() -> R) -> R {
-    stop_world();
+/// Runs `f` between [`stop_world`] and [`resume_world`]; not, if the world cannot be stopped.
+pub fn with_stopped_world<R>(f: impl FnOnce() -> R) -> Option<R> {
+    if !stop_world() {
+        return None;
+    }
     let result = f();
     resume_world();
-    result
+    Some(result)
 }
 
 /// No cycle begins or processes references until as many calls of [`release_collections`] on this

@@ -262,7 +262,12 @@ impl fmt::Display for Shown<'_> {
         out.write_str(self.prefix)?;
         let upper = self.prefix.ends_with('_');
         for &byte in self.name {
-            let byte = if upper { byte.to_ascii_uppercase() } else { byte };
+            let byte = match byte {
+                _ if upper => byte.to_ascii_uppercase(),
+                // As the help of `neap run` spells them.
+                b'_' if self.prefix == "--" => b'-',
+                _ => byte,
+            };
             write!(out, "{}", byte.escape_ascii())?;
         }
         Ok(())

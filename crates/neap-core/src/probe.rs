@@ -70,14 +70,16 @@ fn explain(watching: Watching, refusal: &Refusal) -> String {
     let mut text = format!("{refusal}. ");
     let advice = match refusal {
         _ if refusal.is("userfaultfd", Errno::PERM) => {
-            "A seccomp filter refuses it, as container engines' default ones do: allow the system call userfaultfd in the container's profile"
+            "A seccomp filter refuses it, as container engines' default ones do: allow the system \
+             call userfaultfd in the container's profile"
         }
         _ if refusal.is("userfaultfd", Errno::NOSYS) => {
             "The kernel is built without it (CONFIG_USERFAULTFD), or a sandbox hides it"
         }
         _ if refusal.is("UFFDIO_API", Errno::INVAL) => match watching {
             Watching::Snapshot => {
-                "The kernel is too old to protect pages that nobody has touched: that came with Linux 6.4"
+                "The kernel is too old to protect pages that nobody has touched: that came with \
+                 Linux 6.4"
             }
             _ => "The kernel is too old for asynchronous write protection: it came with Linux 6.7",
         },
@@ -85,20 +87,25 @@ fn explain(watching: Watching, refusal: &Refusal) -> String {
             "The kernel is too old for this ioctl: it came with Linux 6.7"
         }
         _ if refusal.call == FOR_THE_KERNEL => {
-            "Only who may trace processes gets one: allow it to all (sysctl vm.unprivileged_userfaultfd=1), give the user read and write access to /dev/userfaultfd, or the program the capability CAP_SYS_PTRACE"
+            "Only who may trace processes gets one: allow it to all (sysctl \
+             vm.unprivileged_userfaultfd=1), give the user read and write access to \
+             /dev/userfaultfd, or the program the capability CAP_SYS_PTRACE"
         }
         _ if refusal.is("unshare", Errno::PERM) => {
             "A seccomp filter refuses it: allow the system call unshare with CLONE_FILES"
         }
         _ if refusal.call == "/proc/self/pagemap" => "Mount /proc where the program runs",
         _ if refusal.is("clone", Errno::AGAIN) => {
-            "The limit on processes is reached: raise RLIMIT_NPROC (ulimit -u) or the cgroup's pids.max"
+            "The limit on processes is reached: raise RLIMIT_NPROC (ulimit -u) or the cgroup's \
+             pids.max"
         }
         _ if refusal.is("clone", Errno::NOMEM) => {
-            "There is no memory to promise to a copy: allow overcommit (vm.overcommit_memory=0 or 1)"
+            "There is no memory to promise to a copy: allow overcommit (vm.overcommit_memory=0 or \
+             1)"
         }
         _ if refusal.call == "clone" || refusal.call == "waitid" => {
-            "A seccomp filter refuses it, or the kernel is older than 5.4: allow the system calls clone and waitid"
+            "A seccomp filter refuses it, or the kernel is older than 5.4: allow the system calls \
+             clone and waitid"
         }
         _ => "",
     };

@@ -2,9 +2,9 @@
 //! shared with `neap_inline.h`.
 //!
 //! Invariant `[alloc.inv.buffer]`: cells from the cursor to the limit are zeroed (unless leaf),
-//! have their allocation bits set and belong to the thread, also over a cycle: a thread stopped
-//! between reading and writing the cursor goes on as if nothing had been. Written by its thread;
-//! read by others while it is stopped.
+//! have their allocation bits set and belong to the thread. A stop may lower the limit, but the
+//! cell at the cursor stays: a thread stopped between reading and writing the cursor goes on as if
+//! nothing had been. Written by its thread, and by others while it is stopped.
 //!
 //! # Safety
 //!
@@ -19,7 +19,7 @@ use core::sync::atomic::{
     AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence,
 };
 
-use crate::addr::Frame;
+use crate::addr::{CellIndex, Frame};
 use crate::heap::Heap;
 use crate::heap::blocks::header::NONE;
 use crate::heap::blocks::header::SHARDS;
@@ -50,7 +50,7 @@ const _: () = assert!(LARGEST_SMALL <= u16::MAX as usize);
 
 /// What the blocks that a thread takes at once for a space hold at most. Larger: fewer threads meet
 /// at the heap's lock; smaller: less memory that only one thread can use.
-const TAKEN_AT_ONCE: usize = 128 << 10;
+pub(super) const TAKEN_AT_ONCE: usize = 128 << 10;
 
 impl Buffer {
     /// Hands out the next cell, or 0 if the buffer has none.
@@ -125,7 +125,8 @@ pub struct Local {
     /// Objects and bytes handed out in buffers that are over, and in large objects.
     objects: AtomicU64,
     bytes: AtomicU64,
-    /// Bytes of buffers that the heap's count does not hold yet. Written by its thread.
+    /// Bytes of buffers that the heap's count does not hold yet. Written by its thread, or while it
+    /// is stopped.
     unreported: Cell<usize>,
     /// The same of the page that shows what goes on. Written by its thread.
     unshown: Cell<usize>,
@@ -253,6 +254,16 @@ impl Local {
         }
     }
 
+    /// So many bytes that it reported, or was about to, are not handed out: they are reported when
+    /// they are taken again. Its thread stopped.
+    fn take_back(&self, heap: &Heap, bytes: usize) {
+        let unreported = self.unreported.get();
+        self.unreported.set(unreported.saturating_sub(bytes));
+        let reported = bytes.saturating_sub(unreported);
+        let less = |allocated: usize| Some(allocated.saturating_sub(reported));
+        let _ = heap.state.allocated_since_cycle.fetch_update(Relaxed, Relaxed, less);
+    }
+
     fn count_buffer(&self, buffer: &Buffer) {
         let cursor = buffer.cursor.load(Relaxed);
         let bytes = cursor - buffer.counted.swap(cursor, Relaxed);
@@ -281,8 +292,10 @@ impl Local {
         (objects, bytes)
     }
 
-    /// Before a cycle, its thread stopped: the cells it still holds are marked and count as live,
-    /// and it forgets its blocks, whose other free cells will be found again.
+    /// Before a cycle, its thread stopped: it keeps the next cell of each buffer, which is marked
+    /// and counts as live, and loses the others and its blocks, whose free cells will be found
+    /// again `[alloc.why.one-cell]`. It keeps cells that no sweep would find: those that were born
+    /// marked, and those of objects that are never collected.
     pub fn keep_cells(&self, heap: &Heap) {
         self.for_each_buffer(|buffer| {
             buffer.drop_blocks(heap, |_| {});
@@ -290,9 +303,18 @@ impl Local {
             if !rest.is_empty()
                 && let Some(cell) = heap.cell_at(rest.start)
             {
-                let cells = cell.index.0..cell.index.0 + (rest.len() / buffer.cell_bytes()) as u32;
+                let cell_bytes = buffer.cell_bytes();
+                let first = cell.index.0;
+                let mut end = first + (rest.len() / cell_bytes) as u32;
+                if !cell.header.is_uncollectable() && !cell.bits.is_marked(CellIndex(end - 1)) {
+                    // They are no objects: nobody is to find them dead.
+                    cell.bits.set_range(first + 1..end, true, true, false);
+                    self.take_back(heap, rest.len() - cell_bytes);
+                    end = first + 1;
+                    buffer.limit.store(rest.start + cell_bytes, Relaxed);
+                }
                 heap.note_marked(cell.block, cell.header);
-                let bytes = cell.bits.mark_range(cells) as usize * buffer.cell_bytes();
+                let bytes = cell.bits.mark_range(first..end) as usize * cell_bytes;
                 heap.state.marked_bytes.fetch_add(bytes, Relaxed);
             }
         });
@@ -325,9 +347,9 @@ impl Local {
         });
     }
 
-    /// The thread ends: as [`Local::let_go`], and its typed buffers are given back.
-    pub fn retire(&self, heap: &Heap) {
-        self.let_go(heap);
+    /// The thread has ended, after [`Local::let_go`]: its typed buffers are given back. When nobody
+    /// finds it in the registry any more, who may be adding up its [`Local::totals`].
+    pub fn give_back_typed(&self) {
         let typed = self.typed.swap(0, Relaxed);
         if typed != 0 {
             map::release(crate::addr::Address(typed), TYPED_BYTES);
@@ -365,6 +387,25 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_a_stop_takes_from_a_buffer_was_not_allocated() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let local = local();
+        for class_bytes in [16_usize, 4096, 32 << 10] {
+            let id = SpaceId(crate::heap::classes::class_of(class_bytes) as u32);
+            let buffer = local.buffer(id).unwrap();
+            let all = || heap.state.allocated_since_cycle.load(Relaxed) + local.unreported.get();
+            let before = all();
+            super::super::refill::refill(&heap, local, buffer, id, true).unwrap();
+            assert!(all() - before >= 4 * class_bytes);
+            buffer.bump(buffer.cell_bytes());
+            local.keep_cells(&heap);
+            // One that was handed out and one that stays.
+            assert_eq!(all() - before, 2 * buffer.cell_bytes());
+        }
+    }
+
+    #[test]
     fn typed_runs_are_made_on_demand() {
         let local = local();
         let id = SpaceId(FIXED_SPACES as u32 + 5);
@@ -399,7 +440,7 @@ pub(crate) mod tests {
         heap.verify().unwrap();
         stale.let_go(&heap);
         heap.inner().freeze(&heap);
-        stale.retire(&heap);
+        stale.let_go(&heap);
         assert!(heap.object_at(other).is_some());
         heap.verify().unwrap();
     }

@@ -13,7 +13,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::addr::{FRAME_BYTES, PAGE_BYTES, round_up};
+use crate::addr::{FRAME_BYTES, GRANULE_BYTES, PAGE_BYTES, round_up};
 use crate::heap::Heap;
 use crate::heap::blocks::header::State;
 use crate::heap::classes::LARGEST_SMALL;
@@ -30,13 +30,12 @@ const MOST_ZEROED: usize = 1 << 20;
 pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     let bytes = cell.bytes();
     // The byte that the program did not ask for is not the object's own.
-    let past_end = heap.state.past_end.load(Relaxed).min(requested);
+    let own = requested - heap.state.past_end.load(Relaxed).min(requested);
     if cell.header.state() == State::Small {
         let fits = requested <= bytes && requested * 2 >= bytes;
         if fits && cell.header.scan() != Scan::Leaf {
             // What lies behind the object is scanned with it, and is the object's again when it
             // grows.
-            let own = requested - past_end;
             // SAFETY: the rest of the cell is nobody else's.
             unsafe { cell.start.add(own).pointer::<u8>().write_bytes(0, bytes - own) };
         }
@@ -45,9 +44,10 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     let Some(wanted) = round_up(requested, PAGE_BYTES).filter(|_| requested > LARGEST_SMALL) else {
         return false;
     };
+    let requested = requested.next_multiple_of(GRANULE_BYTES);
     let had = cell.header.span() as usize;
     let wants = wanted.div_ceil(FRAME_BYTES);
-    let old = cell.header.requested() - past_end;
+    let old = cell.header.requested();
     if requested < old && heap.state.has_snapshot() && cell.header.scan() != Scan::Leaf {
         // Markers are to see it as it was, up to its old end: it stays as large, or another takes
         // its place.
@@ -75,13 +75,11 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
         heap.part(cell.block, wants..had);
         inner.frames.give_back(cell.block.add(wants), had - wants, heap.state.now_ms());
     }
-    if requested > old && cell.header.scan() != Scan::Leaf {
+    if cell.header.scan() != Scan::Leaf {
         // What an earlier, larger size left behind the object must not look like pointers.
-        let end = (had.min(wants) * FRAME_BYTES).min(requested);
-        if end > old {
-            // SAFETY: the bytes belong to the object and nobody uses them yet.
-            unsafe { cell.start.add(old).pointer::<u8>().write_bytes(0, end - old) };
-        }
+        let (from, end) = (old.min(own), (had.min(wants) * FRAME_BYTES).min(requested));
+        // SAFETY: the bytes belong to the object, and nobody uses them.
+        unsafe { cell.start.add(from).pointer::<u8>().write_bytes(0, end - from) };
     }
     cell.header.set_large_size(requested, wanted);
     true
@@ -151,7 +149,12 @@ mod tests {
         assert!(in_place(&heap, &cell, 33_000));
         heap.verify().unwrap();
         assert_eq!(cell.bytes(), 36_864);
-        assert!(heap.object_at(cell.start.0 + 33_000).is_none());
+        // A last granule is the object's too, and is scanned: it holds nothing of what was there.
+        assert_eq!(cell.usable_bytes(), 33_008);
+        assert!(heap.object_at(cell.start.0 + 33_007).is_some());
+        assert!(heap.object_at(cell.start.0 + 33_008).is_none());
+        // SAFETY: as above.
+        assert_eq!(unsafe { *cell.start.add(33_007).pointer::<u8>() }, 0);
         assert!(in_place(&heap, &cell, 36_000));
         // SAFETY: as above.
         assert_eq!(unsafe { *cell.start.add(35_999).pointer::<u8>() }, 0);

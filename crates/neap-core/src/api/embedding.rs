@@ -202,6 +202,13 @@ pub fn marks_of_block(address: usize) -> Option<(Range<usize>, usize)> {
 /// Bytes of the smallest block of objects, which others are multiples of.
 pub const BLOCK_BYTES: usize = FRAME_BYTES;
 
+/// Whether a pointer one past the end of an object keeps it from now on, for a byte that it has
+/// more; before the start of the library the option `past_end` says so.
+pub fn keep_past_end(keeps: bool) {
+    runtime::initialize();
+    HEAP.state.past_end.store(keeps as usize, Relaxed);
+}
+
 /// Whether a pointer one past the end of an object keeps it, for a byte that it has more.
 pub fn keeps_past_end() -> bool {
     runtime::initialize();

@@ -26,6 +26,9 @@ pub fn mark_bit(object: usize) -> bool {
 /// `BeforeResume`.
 pub fn set_mark_bit(object: usize, on: bool) {
     if let Some(cell) = HEAP.object_at(object) {
+        if on {
+            HEAP.note_marked(cell.block, cell.header);
+        }
         cell.bits.set_range(cell.index.0..cell.index.0 + 1, true, false, on);
     }
 }

@@ -133,7 +133,8 @@ impl<'a> Bits<'a> {
     /// Clears the allocation bit and the mark bit of a cell; false if it was not allocated.
     pub fn free(self, cell: CellIndex) -> bool {
         let (word, bit) = place(cell);
-        let was = self.word(word + 1).fetch_and(!bit, Relaxed) & bit != 0;
+        // Who is handed the cell next sees what was written to it.
+        let was = self.word(word + 1).fetch_and(!bit, Release) & bit != 0;
         self.word(word).fetch_and(!bit, Relaxed);
         was
     }

@@ -17,6 +17,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 use super::blocks::header::NONE;
+use super::calls::Calls;
 use super::classes::CLASSES;
 use super::kind::Scan;
 use crate::addr::{PAGE_BYTES, WORD_BYTES};
@@ -59,7 +60,18 @@ pub enum Shape<'a> {
         function: RawTraceFunction,
         /// Handed to it.
         environment: usize,
+        /// Whether it calls the program.
+        calls: Calls,
     },
+}
+
+/// What a program tells layouts of one shape apart by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Label {
+    /// Its own mark; 0 without.
+    pub number: u32,
+    /// What reports call the objects; empty without.
+    pub name: &'static str,
 }
 
 /// Why a layout was refused.
@@ -85,9 +97,9 @@ const LEAF: u32 = 3;
 #[repr(C)]
 struct Record {
     tag: u32,
-    /// What the program told apart layouts of one shape by; 0 without.
-    label: u32,
-    element_words: u32,
+    label: Label,
+    /// Bitmap: words of an element. Function: its [`Calls`], as a number.
+    detail: u32,
     /// Bitmap: address of its words. Prefix: bytes. Function: its address.
     first: usize,
     /// Function: environment. Bitmap: the first of its words.
@@ -110,6 +122,8 @@ pub struct Layouts {
     records: AtomicUsize,
     /// Whether there is one with a function; set under the lock, never cleared.
     functions: AtomicBool,
+    /// Whether there are objects whose function calls the program; never cleared.
+    calls: AtomicBool,
     interning: Lock<Interning>,
 }
 
@@ -120,6 +134,7 @@ impl Layouts {
         Self {
             records: AtomicUsize::new(0),
             functions: AtomicBool::new(false),
+            calls: AtomicBool::new(false),
             interning: Lock::new(Rank::Layouts, interning),
         }
     }
@@ -127,12 +142,12 @@ impl Layouts {
     /// The number of a shape: the same for the same shape, always.
     #[cfg(test)]
     pub fn intern(&self, shape: Shape<'_>) -> Result<LayoutId, LayoutError> {
-        self.intern_labelled(shape, 0)
+        self.intern_labelled(shape, Label::default())
     }
 
     /// The number of a shape under a label: the program's own mark on objects that are scanned
     /// alike. It costs nothing per object, for it is the layout that has it.
-    pub fn intern_labelled(&self, shape: Shape<'_>, label: u32) -> Result<LayoutId, LayoutError> {
+    pub fn intern_labelled(&self, shape: Shape<'_>, label: Label) -> Result<LayoutId, LayoutError> {
         if let Shape::Bitmap { element_words, bits } = shape {
             if element_words == 0 {
                 return Err(LayoutError::Empty);
@@ -142,8 +157,9 @@ impl Layouts {
             }
         }
         let mut interning = self.interning.lock();
-        if matches!(shape, Shape::Function { .. }) {
+        if let Shape::Function { calls, .. } = shape {
             self.functions.store(true, Relaxed);
+            self.calls.fetch_or(calls != Calls::NotYet, Relaxed);
         }
         if self.records.load(Relaxed) == 0 {
             let records = map::allocate(MOST_LAYOUTS * size_of::<Record>())
@@ -177,23 +193,23 @@ impl Layouts {
     fn record_for(
         interning: &mut Interning,
         shape: Shape<'_>,
-        label: u32,
+        label: Label,
     ) -> Result<Record, LayoutError> {
-        let (tag, element_words, first, second) = match shape {
+        let (tag, detail, first, second) = match shape {
             Shape::Bitmap { element_words, bits } => {
                 let first = bits.first().map_or(0, |word| *word as usize);
                 (BITMAP, element_words as u32, Self::keep(interning, element_words, bits)?, first)
             }
             Shape::Prefix { bytes } => (PREFIX, 0, bytes, 0),
             Shape::Leaf => (LEAF, 0, 0, 0),
-            Shape::Function { function, environment } => {
-                (FUNCTION, 0, function as usize, environment)
+            Shape::Function { function, environment, calls } => {
+                (FUNCTION, calls as u32, function as usize, environment)
             }
         };
         Ok(Record {
             tag,
             label,
-            element_words,
+            detail,
             first,
             second,
             spaces: [const { AtomicU32::new(NONE) }; CLASSES],
@@ -248,7 +264,7 @@ impl Layouts {
         let record = self.record(id);
         match record.tag {
             BITMAP => {
-                let element_words = record.element_words as usize;
+                let element_words = record.detail as usize;
                 // SAFETY: `keep` put so many words there, for ever.
                 let bits = unsafe {
                     core::slice::from_raw_parts(
@@ -264,6 +280,7 @@ impl Layouts {
                 // SAFETY: stored from such a function.
                 function: unsafe { function_at::<RawTraceFunction>(record.first) },
                 environment: record.second,
+                calls: Calls::ALL[record.detail as usize],
             },
         }
     }
@@ -273,7 +290,7 @@ impl Layouts {
     #[inline(always)]
     pub fn pointers_of_few(&self, id: LayoutId, bytes: usize) -> Option<u64> {
         let record = self.record(id);
-        let (words, room) = (record.element_words as usize, bytes / WORD_BYTES);
+        let (words, room) = (record.detail as usize, bytes / WORD_BYTES);
         if record.tag != BITMAP || room > 64 || room >= 2 * words {
             return None;
         }
@@ -284,7 +301,7 @@ impl Layouts {
 
     /// The label that a layout was made under.
     #[inline]
-    pub fn label(&self, id: LayoutId) -> u32 {
+    pub fn label(&self, id: LayoutId) -> Label {
         self.record(id).label
     }
 
@@ -303,9 +320,31 @@ impl Layouts {
         &self.record(id).spaces[class]
     }
 
-    /// Whether a layout calls a function of the program.
+    /// Whether a layout has a function, which reads objects as they are now.
     pub fn has_functions(&self) -> bool {
         self.functions.load(Relaxed)
+    }
+
+    /// Whether there may be objects for which the program is called.
+    pub fn has_calls(&self) -> bool {
+        self.calls.load(Relaxed)
+    }
+
+    /// From now on there are.
+    #[inline]
+    pub fn note_calls(&self) {
+        if !self.has_calls() {
+            self.calls.store(true, Relaxed);
+        }
+    }
+
+    /// Whether the program may be called for objects of a layout.
+    pub fn may_call(&self, id: LayoutId) -> bool {
+        match self.shape(id) {
+            Shape::Function { calls: Calls::NotYet, .. } => self.has_calls(),
+            Shape::Function { .. } => true,
+            _ => false,
+        }
     }
 
     /// How many layouts there are.
@@ -342,14 +381,14 @@ fn same(one: &Shape<'_>, other: &Shape<'_>) -> bool {
         (Shape::Prefix { bytes: a }, Shape::Prefix { bytes: b }) => a == b,
         (Shape::Leaf, Shape::Leaf) => true,
         (
-            Shape::Function { function: f, environment: a },
-            Shape::Function { function: g, environment: b },
-        ) => f as usize == g as usize && a == b,
+            Shape::Function { function: f, environment: a, calls: c },
+            Shape::Function { function: g, environment: b, calls: d },
+        ) => f as usize == g as usize && a == b && c == d,
         _ => false,
     }
 }
 
-fn hash(shape: &Shape<'_>, label: u32) -> usize {
+fn hash(shape: &Shape<'_>, label: Label) -> usize {
     let mix =
         |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     let sum = match *shape {
@@ -358,11 +397,12 @@ fn hash(shape: &Shape<'_>, label: u32) -> usize {
         }
         Shape::Prefix { bytes } => mix(2, bytes as u64),
         Shape::Leaf => mix(4, 0),
-        Shape::Function { function, environment } => {
+        Shape::Function { function, environment, .. } => {
             mix(mix(3, function as usize as u64), environment as u64)
         }
     };
-    mix(sum, label as u64) as usize
+    let mixed = mix(sum, u64::from(label.number));
+    label.name.bytes().map(u64::from).fold(mixed, mix) as usize
 }
 
 #[cfg(test)]
@@ -409,15 +449,17 @@ mod tests {
     #[test]
     fn labels_tell_layouts_of_one_shape_apart() {
         let layouts = Layouts::new();
-        let [plain, one, two] =
-            [0, 1, 2].map(|label| layouts.intern_labelled(Shape::Leaf, label).unwrap());
-        assert!(plain != one && one != two);
-        assert_eq!(layouts.intern_labelled(Shape::Leaf, 2).unwrap(), two);
-        assert_eq!([plain, one, two].map(|layout| layouts.label(layout)), [0, 1, 2]);
+        let labels = [(0, ""), (1, ""), (1, "one"), (0, "one"), (0, "two")];
+        let labels = labels.map(|(number, name)| Label { number, name });
+        let all = labels.map(|label| layouts.intern_labelled(Shape::Leaf, label).unwrap());
+        assert_eq!(all.map(|layout| layout.0), [0, 1, 2, 3, 4]);
+        let again = labels.map(|label| layouts.intern_labelled(Shape::Leaf, label).unwrap());
+        assert_eq!(again, all);
+        assert_eq!(all.map(|layout| layouts.label(layout)), labels);
         let whole = layouts.intern(Shape::Prefix { bytes: usize::MAX }).unwrap();
         let part = layouts.intern(Shape::Prefix { bytes: 8 }).unwrap();
         assert_eq!(
-            [one, whole, part].map(|layout| layouts.scan(layout)),
+            [all[1], whole, part].map(|layout| layouts.scan(layout)),
             [Scan::Leaf, Scan::Conservative, Scan::Typed]
         );
     }

@@ -44,6 +44,14 @@ impl<'h> Cell<'h> {
     pub fn bytes(&self) -> usize {
         self.header.cell_bytes()
     }
+
+    /// Bytes that the program may use: scanned, and what a pointer may point into.
+    pub fn usable_bytes(&self) -> usize {
+        match self.header.requested() {
+            0 => self.bytes(),
+            requested => requested,
+        }
+    }
 }
 
 /// Where the heap and its metadata were when it was taken: plain words that a loop keeps in

@@ -16,6 +16,7 @@
 pub mod before_images;
 pub mod bits;
 pub mod blocks;
+pub mod calls;
 pub mod classes;
 pub mod frames;
 pub mod kind;
@@ -249,10 +250,10 @@ impl Heap {
         }
         self.commit_metadata(end).map_err(|_| Refused::System)?;
         map::commit(self.base().add(end), CHUNK_BYTES).map_err(|_| Refused::System)?;
-        if end >= self.state.huge_pages_above.load(Relaxed) {
-            map::huge_pages(self.base().add(end), CHUNK_BYTES);
-        } else if end < self.state.small_pages_below.load(Relaxed) {
+        if end < self.state.small_pages_below.load(Relaxed) {
             map::small_pages(self.base().add(end), CHUNK_BYTES);
+        } else if end >= self.state.huge_pages_above.load(Relaxed) {
+            map::huge_pages(self.base().add(end), CHUNK_BYTES);
         }
         inner.frames.add_chunk().map_err(|_| Refused::System)?;
         self.committed.store(end + CHUNK_BYTES, Release);

@@ -117,7 +117,8 @@ impl Samples {
         if self.try_note(address, bytes, frames).is_err() && !self.is_said {
             self.is_said = true;
             print::message(format_args!(
-                "NEAP_SAMPLE: more objects are followed than there is room for; further ones are not sampled. A larger value takes fewer"
+                "NEAP_SAMPLE: more objects are followed than there is room for; further ones are \
+                 not sampled. A larger value takes fewer"
             ));
         }
     }
@@ -266,6 +267,22 @@ impl Samples {
         }
         self.batch = if end == self.sites.len() { 0 } else { end };
         Ok(self.batch != 0)
+    }
+
+    /// Calls `f` with number and frames of every site whose objects are not all gone.
+    pub fn for_each_site(&self, mut f: impl FnMut(usize, &[usize])) {
+        for (number, site) in self.sites.iter().enumerate() {
+            if site.made.objects > site.made.gone_objects {
+                f(number, self.frames_of(site));
+            }
+        }
+    }
+
+    /// Calls `f` with the address and the site's number of every object.
+    pub fn for_each_object(&self, mut f: impl FnMut(usize, usize)) {
+        for object in self.objects.iter().filter(|object| object.address != 0) {
+            f(object.address, object.site as usize);
+        }
     }
 
     /// In the child of a `fork`: what was sampled before is the parent's.

@@ -3,6 +3,12 @@
 //! Invariant `[heap.inv.lists]`: every block is in exactly one list of its space, or in one of the
 //! lists of large objects; a block in a list of the other epoch waits to be swept, its allocation
 //! bits still those of before the cycle. All under the heap's lock.
+//!
+//! # Safety
+//!
+//! A space is made of zero bytes, which are numbers and enumerations.
+
+#![allow(unsafe_code)]
 
 pub mod deferred_frees;
 pub(super) mod large_blocks;
@@ -20,7 +26,7 @@ use super::kind::{KINDS, Kind, Scan};
 use super::layout::LayoutId;
 use super::{Heap, Refused};
 use crate::addr::Frame;
-use crate::sys::meta_vec::{MetaVec, NoMemory};
+use crate::sys::meta_vec::{MetaVec, NoMemory, Zeroed};
 use deferred_frees::DeferredFrees;
 
 /// Number of spaces that every heap has: each kind without layout times each class.
@@ -51,8 +57,19 @@ pub(super) struct Space {
     pub(super) uncollectable: bool,
     pub(super) layout: u32,
     pub(super) lists: Lists,
-    /// Whether it ever had a block.
+    /// Whether it ever had a block. All else of a fixed space means nothing before.
     in_use: bool,
+}
+
+// SAFETY: numbers, and enumerations that have a zero.
+unsafe impl Zeroed for Space {}
+
+impl Space {
+    fn of(kind: Kind, class: usize) -> Self {
+        let (scan, uncollectable) = (kind.scan(), kind.is_uncollectable());
+        let lists = Lists::new();
+        Self { class: class as u8, scan, uncollectable, layout: NO_LAYOUT, lists, in_use: false }
+    }
 }
 
 /// What a search for a block with free cells came to.
@@ -113,22 +130,10 @@ impl Inner {
         }
     }
 
+    /// Their pages are touched as they come into use.
     fn ensure_fixed(&mut self) -> Result<(), NoMemory> {
         if self.spaces.is_empty() {
-            self.spaces.try_reserve(FIXED_SPACES)?;
-            for kind in Kind::ALL {
-                for class in 0..CLASSES as u8 {
-                    let (scan, uncollectable) = (kind.scan(), kind.is_uncollectable());
-                    self.spaces.push(Space {
-                        class,
-                        scan,
-                        uncollectable,
-                        layout: NO_LAYOUT,
-                        lists: Lists::new(),
-                        in_use: false,
-                    });
-                }
-            }
+            self.spaces = MetaVec::zeroed(FIXED_SPACES)?;
         }
         Ok(())
     }
@@ -147,12 +152,9 @@ impl Inner {
             NONE => {
                 let id = SpaceId(self.spaces.len() as u32);
                 self.spaces.try_push(Space {
-                    class: class as u8,
                     scan: heap.layouts.scan(layout),
-                    uncollectable: false,
                     layout: layout.0,
-                    lists: Lists::new(),
-                    in_use: false,
+                    ..Space::of(Kind::Conservative, class)
                 })?;
                 slot.store(id.0, Release);
                 Ok(id)
@@ -163,10 +165,14 @@ impl Inner {
 
     /// A space is about to get a block.
     fn note_in_use(&mut self, id: SpaceId) -> Result<(), NoMemory> {
-        if !self.spaces[id.0 as usize].in_use {
+        let index = id.0 as usize;
+        if !self.spaces[index].in_use {
             let count = self.in_use.len();
             self.in_use.try_push(id.0)?;
-            self.spaces[id.0 as usize].in_use = true;
+            if index < FIXED_SPACES {
+                self.spaces[index] = Space::of(Kind::ALL[index / CLASSES], index % CLASSES);
+            }
+            self.spaces[index].in_use = true;
             // It has nothing to sweep.
             self.swept_below += (self.swept_below == count) as usize;
         }

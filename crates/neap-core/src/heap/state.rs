@@ -113,6 +113,9 @@ pub struct HeapState {
     /// Whether what is alive is being decided from a snapshot, and whether a hidden pointer was
     /// read meanwhile; see [`Snapshot`].
     snapshot: AtomicU32,
+    /// An object that was marked was freed since all marks were cleared: a pointer to it in a dead
+    /// object that is still marked may lead to a new object now.
+    pub freed_marked: AtomicBool,
     /// 1 if an object is given a byte that it did not ask for, so that a pointer past its end keeps
     /// it.
     pub past_end: AtomicUsize,
@@ -156,6 +159,7 @@ impl HeapState {
             scanned_bytes: AtomicUsize::new(0),
             now_ms: AtomicU64::new(0),
             snapshot: AtomicU32::new(Snapshot::None as u32),
+            freed_marked: AtomicBool::new(false),
             past_end: AtomicUsize::new(0),
             huge_pages_above: AtomicUsize::new(usize::MAX),
             huge_leaf_above: AtomicUsize::new(usize::MAX),
@@ -223,6 +227,7 @@ impl HeapState {
         self.freed_since_cycle.fetch_add(bytes, Relaxed);
         if was_live {
             self.freed_live_since_cycle.fetch_add(bytes, Relaxed);
+            self.freed_marked.store(true, Relaxed);
         }
     }
 

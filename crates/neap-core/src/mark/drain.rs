@@ -28,9 +28,11 @@ use super::tracer::{Grey, Tracer};
 use crate::addr::{Frame, PAGE_BYTES, WORD_BYTES, whole_words};
 use crate::heap::Heap;
 use crate::heap::blocks::header::State;
+use crate::heap::calls::Calls;
 use crate::heap::kind::Scan;
 use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::{Cell, View};
+use crate::sys::program_call::{self, Lost};
 use crate::sys::side_stack;
 
 /// Entries between prefetch and use. Larger: hides longer latencies; smaller: prefetched lines are
@@ -362,10 +364,7 @@ impl<'t> Marker<'t> {
     /// Scans a slice of an object from `from` on and keeps the rest for later.
     #[inline(never)]
     fn scan_from(&mut self, cell: &Cell<'_>, from: usize) {
-        let large = cell.header.state() == State::Large;
-        let bytes =
-            if large { cell.header.requested().next_multiple_of(WORD_BYTES) } else { cell.bytes() };
-        let end = cell.start.0 + bytes.min(cell.bytes());
+        let end = cell.start.0 + cell.usable_bytes();
         let (base, length) = (self.heap.base().0, self.heap.committed());
         if cell.header.scan() == Scan::Conservative {
             let stop = self.slice(from, end, WORD_BYTES);
@@ -394,24 +393,45 @@ impl<'t> Marker<'t> {
                 unsafe { self.push_from(from.min(stop), stop) };
                 self.push_before_image(from.min(stop), stop);
             }
-            Shape::Function { function, environment }
-                if self.place == 0 && self.markers.runs_functions() =>
-            {
-                self.markers.aside.note_traced(cell.start.0);
-                let mut tracer = Tracer::new(self);
-                // SAFETY: the program registered the function for objects of this layout.
-                side_stack::off(|| unsafe {
-                    function(
-                        cell.start.pointer::<c_void>(),
-                        end - cell.start.0,
-                        environment,
-                        (&raw mut tracer).cast::<c_void>(),
-                    );
-                });
+            Shape::Function { function, environment, calls } => {
+                let in_pause = self.place == 0 && self.markers.runs_functions();
+                // A program's functions run on a thread of the program that drives a stop: they may
+                // rely on its thread-local state.
+                if calls == Calls::Always && !in_pause {
+                    return self.markers.put_aside(cell.start.0);
+                }
+                let mut tracer = Tracer::of_object(self, in_pause);
+                let (bytes, shown) = (end - cell.start.0, (&raw mut tracer).cast::<c_void>());
+                if in_pause {
+                    let words = [cell.start.0, bytes, environment, shown as usize];
+                    // SAFETY: the front end registered the function for objects of this layout.
+                    side_stack::off(|| unsafe {
+                        program_call::call("trace function", Lost::Roots, function as usize, words)
+                    });
+                } else {
+                    // SAFETY: as above; it calls nothing of the program's.
+                    unsafe { function(cell.start.pointer(), bytes, environment, shown) };
+                }
+                if calls == Calls::Always || tracer.was_asked() {
+                    self.note_called(cell, end, in_pause);
+                }
             }
-            // A program's functions run on a thread of the program that drives a stop: they may
-            // rely on its thread-local state.
-            Shape::Function { .. } => self.markers.put_aside(cell.start.0),
+        }
+    }
+
+    /// The program was called for an object, or is to be, in a pause.
+    fn note_called(&mut self, cell: &Cell<'_>, end: usize, in_pause: bool) {
+        let layouts = &self.heap.layouts;
+        if in_pause {
+            self.markers.aside.note_traced(cell.start.0);
+        } else if layouts.has_calls() {
+            self.markers.put_aside(cell.start.0);
+        } else {
+            // Nobody said that there are such objects, so maybe no pause follows in which the
+            // program is called: more than it would name.
+            layouts.note_calls();
+            // SAFETY: an allocated cell is readable.
+            unsafe { self.range(cell.start.0, end) };
         }
     }
 

@@ -77,8 +77,7 @@ impl Marker<'_> {
                 if !self.heap().bits(block).is_marked(CellIndex(0)) {
                     return;
                 }
-                let bytes =
-                    header.requested().next_multiple_of(WORD_BYTES).min(header.cell_bytes());
+                let bytes = header.requested();
                 let start = self.heap().address(block).0;
                 for (index, frame) in (whole.start.0..whole.end.0).map(Frame).enumerate() {
                     let low = start + (index * FRAME_BYTES).min(bytes);

@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use super::aside::Aside;
 use super::deque::{Deque, Steal};
+use super::deques::Deques;
 use super::done::Done;
 use super::entry::Entry;
 use super::sharing::idle_markers::Idle;
@@ -22,7 +23,7 @@ pub const MOST_MARKERS: usize = 16;
 
 /// What markers share.
 pub struct Markers {
-    deques: [Deque; MOST_MARKERS],
+    deques: Deques<MOST_MARKERS>,
     /// Markers of this cycle, the driver included.
     members: AtomicUsize,
     /// Markers at it now, the driver included.
@@ -50,7 +51,7 @@ impl Markers {
     /// One marker alone.
     pub fn new() -> Self {
         Self {
-            deques: core::array::from_fn(|_| Deque::new()),
+            deques: Deques::new(),
             members: AtomicUsize::new(1),
             present: AtomicUsize::new(1),
             done: Done::new(),

@@ -39,7 +39,7 @@ pub fn find_lost(heap: &Heap) -> Option<Lost> {
             let parent = heap.address(block).0 + index as usize * header.cell_bytes();
             let bytes = match header.requested() {
                 0 => header.cell_bytes(),
-                requested => requested & !7,
+                requested => requested,
             };
             // SAFETY: a marked cell is allocated and so readable.
             unsafe {
@@ -65,6 +65,7 @@ mod tests {
     use crate::addr::{Address, PAGE_BYTES};
     use crate::alloc::{buffer::tests::local, large, refill::refill};
     use crate::heap::blocks::header::NO_LAYOUT;
+    use crate::heap::calls::Calls;
     use crate::heap::classes;
     use crate::heap::kind::Kind;
     use crate::heap::layout::Shape;
@@ -258,7 +259,7 @@ mod tests {
         let shapes = [
             Shape::Bitmap { element_words: 2, bits: &[0b10] },
             Shape::Prefix { bytes: 8 },
-            Shape::Function { function: second_word, environment: 42 },
+            Shape::Function { function: second_word, environment: 42, calls: Calls::Always },
         ];
         let class = classes::class_of(16);
         let leaf = SpaceId::of(Kind::Leaf, class);
@@ -276,6 +277,59 @@ mod tests {
             marker.word(parent as usize + 3);
             marker.work();
             assert_eq!(children.map(|child| heap.is_marked(child)), scanned);
+        }
+    }
+
+    #[test]
+    fn who_only_reads_is_called_beside_the_program_and_who_calls_it_waits_for_a_pause() {
+        /// The second word leads on; objects whose first word is odd need the program.
+        unsafe extern "C" fn reads(
+            object: *mut core::ffi::c_void,
+            _: usize,
+            _: usize,
+            tracer: *mut core::ffi::c_void,
+        ) {
+            // SAFETY: a marker hands its tracer and a readable object.
+            let (tracer, [first, second]) = unsafe {
+                (
+                    &mut *tracer.cast::<super::super::tracer::Tracer<'_>>(),
+                    *object.cast::<[usize; 2]>(),
+                )
+            };
+            if first.is_multiple_of(2) || tracer.may_call() {
+                tracer.word(second);
+            }
+        }
+        for (calls, odd_is_known) in [(Calls::Sometimes, true), (Calls::NotYet, false)] {
+            let (heap, local) = (heap(), local());
+            let shape = Shape::Function { function: reads, environment: 0, calls };
+            let layout = heap.layouts.intern(shape).unwrap();
+            assert_eq!(heap.layouts.has_calls(), odd_is_known);
+            let class = classes::class_of(16);
+            let id = heap.inner().typed_space(&heap, layout, class).unwrap();
+            let [even, odd] = [2, 1].map(|first| {
+                let parent = object(&heap, local, id, 2);
+                let child = object(&heap, local, SpaceId::of(Kind::Leaf, class), 2) as usize;
+                // SAFETY: the object is ours.
+                unsafe { parent.cast::<[usize; 2]>().write([first, child]) };
+                (parent as usize, child)
+            });
+            let markers = Markers::new();
+            markers.begin(2, true);
+            let mut marker = Marker::new(&markers, &heap, 0);
+            marker.word(even.0);
+            marker.word(odd.0);
+            marker.work();
+            assert!(heap.is_marked(even.1) && heap.layouts.has_calls());
+            assert_eq!(markers.aside.has_some(), odd_is_known);
+            assert_eq!(
+                heap.is_marked(odd.1),
+                !odd_is_known,
+                "scanned whole where no pause follows"
+            );
+            markers.alone();
+            marker.work();
+            assert!(heap.is_marked(odd.1) && !markers.aside.has_some());
         }
     }
 

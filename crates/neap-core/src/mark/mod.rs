@@ -8,6 +8,7 @@
 pub mod aside;
 pub mod before_image;
 pub mod deque;
+mod deques;
 pub mod done;
 pub mod drain;
 pub mod entry;

@@ -2,8 +2,8 @@
 //! opens it): every object that the roots reach, its size, and what it points to.
 //!
 //! Nodes are numbered by address, so that an edge's target is found by counting bits: one bit for
-//! each word of heap says where a reached object begins. Objects are called by their kind and size,
-//! since a program has no other names for them; the roots are nodes of their own. Objects with a
+//! each word of heap says where a reached object begins. Objects are called by the name of their
+//! layout, else by kind and size; the roots are nodes of their own. Objects with a
 //! trace function of the program are scanned conservatively. Invariant: reads the heap, writes
 //! nothing but its own memory and the output; allocates by `mmap` only and takes no lock, so it can
 //! run in a bare child of the process. The heap stands still.
@@ -15,20 +15,19 @@
 
 #![allow(unsafe_code)]
 
-use core::fmt::Write;
 use core::ops::Range;
 
+use super::json_text::{Output, Text};
+use super::snapshot_objects::{Names, for_each_child};
 use crate::addr::{Address, WORD_BYTES};
 use crate::heap::Heap;
-use crate::heap::blocks::header::NO_LAYOUT;
 use crate::heap::kind::Scan;
-use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::Cell;
-use crate::mark::scan::conservative::scan;
+use crate::heap::samples::Samples;
 use crate::sys::meta_vec::{MetaVec, NoMemory};
-
-/// Where the text goes, piece by piece; false when it takes no more.
-pub type Output<'a> = &'a mut dyn FnMut(&[u8]) -> bool;
+use crate::sys::print;
+use crate::sys::process::modules::Module;
+use crate::sys::process::small_file;
 
 /// Why there is no snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +44,41 @@ impl From<NoMemory> for Failed {
     }
 }
 
-/// Nodes before the first object: the root of all, and one for each sort of roots.
-const ROOT_NODES: usize = 1 + SORTS.len();
-/// The sorts of roots, by number.
-pub const SORTS: [&str; 4] = ["(stacks)", "(static data)", "(uncollectable)", "(references)"];
+/// Where roots lie. Each is a node, which the root of all points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Stack, registers and thread-local data of a thread, by the kernel's number.
+    Thread(u32),
+    /// Static data of a loaded object, by its place among the modules.
+    Static(usize),
+    /// Anything else, by name.
+    Other(&'static str),
+}
+
+/// What the graph itself does not say.
+pub struct Context<'a> {
+    /// The process that was copied, as it knows itself.
+    pub process: u32,
+    /// Loaded objects.
+    pub modules: &'a [Module],
+    /// Objects whose allocation site is known.
+    pub samples: &'a Samples,
+}
+
+/// A root word that points to an object.
+#[derive(Clone, Copy)]
+struct Root {
+    /// Its place among the sources.
+    source: usize,
+    /// Where it lies: in static data the address that the file gives it, otherwise its address.
+    /// What has no address is 0.
+    place: usize,
+    /// The object.
+    start: usize,
+}
+
+/// The number of an object at the heap's first word. Smaller ones are the roots'; see [`Context`].
+const FIRST_ID: usize = (1 << 20) + 1;
 /// Fields of a node: type, name, id, self_size, edge_count.
 const NODE_FIELDS: usize = 5;
 /// Words of `reached` that share a count in `before`. Larger: less memory; smaller: fewer words to
@@ -66,8 +96,9 @@ pub struct Snapshot<'h> {
     before: MetaVec<u32>,
     /// Objects whose contents were not followed yet.
     waiting: MetaVec<usize>,
-    /// Objects that roots point to: sort and start, each root word one.
-    roots: MetaVec<(u8, usize)>,
+    /// Where roots were found, and what they point to, each root word one.
+    sources: MetaVec<Source>,
+    roots: MetaVec<Root>,
     /// How many objects were reached.
     objects: usize,
 }
@@ -78,37 +109,51 @@ impl<'h> Snapshot<'h> {
         let (base, length) = (heap.base().0, heap.committed());
         let mut reached = MetaVec::new();
         reached.try_resize((length / WORD_BYTES).div_ceil(64), 0_u64)?;
-        let (before, waiting, roots) = (MetaVec::new(), MetaVec::new(), MetaVec::new());
-        Ok(Self { heap, base, length, reached, before, waiting, roots, objects: 0 })
+        let (before, waiting) = (MetaVec::new(), MetaVec::new());
+        let (sources, roots) = (MetaVec::new(), MetaVec::new());
+        Ok(Self { heap, base, length, reached, before, waiting, sources, roots, objects: 0 })
     }
 
-    /// A word of a sort of roots, and all that it reaches.
-    pub fn root(&mut self, sort: usize, word: usize) -> Result<(), Failed> {
+    /// The source's place. Most words follow one of the same source.
+    fn source(&mut self, source: Source) -> Result<usize, Failed> {
+        if let Some(place) = self.sources.iter().rposition(|known| *known == source) {
+            return Ok(place);
+        }
+        self.sources.try_push(source)?;
+        Ok(self.sources.len() - 1)
+    }
+
+    /// A word of roots, where it lies, and all that it reaches.
+    pub fn root(&mut self, source: Source, place: usize, word: usize) -> Result<(), Failed> {
         if let Some(object) = self.heap.object_at(word) {
-            self.roots.try_push((sort as u8, object.start.0))?;
+            let source = self.source(source)?;
+            self.roots.try_push(Root { source, place, start: object.start.0 })?;
             self.reach(&object)?;
             self.follow()?;
         }
         Ok(())
     }
 
-    /// Every word of a range.
+    /// Every word of a range, which lies `bias` above where its file says.
     ///
     /// # Safety
     /// The range is readable.
-    pub unsafe fn root_range(&mut self, sort: usize, range: Range<usize>) -> Result<(), Failed> {
-        let mut result = Ok(());
+    pub unsafe fn root_range(
+        &mut self,
+        source: Source,
+        range: Range<usize>,
+        bias: usize,
+    ) -> Result<(), Failed> {
         let whole = crate::addr::whole_words(&range);
-        let (base, length) = (self.base, self.length);
-        // SAFETY: the caller's promise.
-        unsafe {
-            scan(whole.start, whole.end, base, length, |word| {
-                if result.is_ok() {
-                    result = self.root(sort, word);
-                }
-            });
+        let heap = self.base..self.base + self.length + 1;
+        for address in whole.step_by(WORD_BYTES) {
+            // SAFETY: the caller's promise; words of roots change under nobody here.
+            let word = unsafe { Address(address).pointer::<usize>().read_volatile() };
+            if heap.contains(&word) {
+                self.root(source, address.wrapping_sub(bias), word)?;
+            }
         }
-        result
+        Ok(())
     }
 
     fn bit(&self, start: usize) -> (usize, u64) {
@@ -148,6 +193,16 @@ impl<'h> Snapshot<'h> {
         self.reached[place] & bit != 0
     }
 
+    /// Nodes before the first object: the root of all, and one for each source of roots.
+    fn first_object(&self) -> usize {
+        1 + self.sources.len()
+    }
+
+    /// An object's number. Chrome wants odd ones for objects of the program.
+    fn id(&self, start: usize) -> usize {
+        (start - self.base) / WORD_BYTES * 2 + FIRST_ID
+    }
+
     /// The place of a reached object among all nodes.
     fn node(&self, start: usize) -> usize {
         let (place, bit) = self.bit(start);
@@ -155,7 +210,7 @@ impl<'h> Snapshot<'h> {
         let within: u32 =
             self.reached[group * GROUP..place].iter().map(|word| word.count_ones()).sum();
         let rest = (self.reached[place] & (bit - 1)).count_ones();
-        ROOT_NODES + (self.before[group] + within + rest) as usize
+        self.first_object() + (self.before[group] + within + rest) as usize
     }
 
     /// Calls `f` for every reached object, lowest address first.
@@ -174,7 +229,7 @@ impl<'h> Snapshot<'h> {
     }
 
     /// Writes the graph.
-    pub fn write(&mut self, output: Output<'_>) -> Result<(), Failed> {
+    pub fn write(&mut self, context: &Context<'_>, output: Output<'_>) -> Result<(), Failed> {
         let mut seen = 0;
         for (place, word) in self.reached.iter().enumerate() {
             if place % GROUP == 0 {
@@ -182,191 +237,162 @@ impl<'h> Snapshot<'h> {
             }
             seen += word.count_ones();
         }
+        self.roots.sort_unstable_by_key(|root| (root.source, root.place));
         let mut names = Names { names: MetaVec::new() };
-        let mut edges = SORTS.len() + self.roots.len();
+        let mut edges = self.sources.len() + self.roots.len();
         self.for_each(|object| {
             names.place(object)?;
             for_each_child(self.heap, object.start.0, |_, _| edges += 1);
             Ok(())
         })?;
-        let mut out = Text { output, line: [0; 4096], length: 0, refused: false };
-        self.write_all(&mut out, &mut names, ROOT_NODES + self.objects, edges)?;
+        let mut out = Text::new(output);
+        let nodes = self.first_object() + self.objects;
+        out.put(format_args!("{HEAD}\"node_count\":{nodes},\"edge_count\":{edges},"));
+        out.put(format_args!("\"trace_function_count\":0,\n\"neap\":"));
+        self.write_context(&mut out, context);
+        out.put(format_args!("}},\n\"nodes\":["));
+        self.write_nodes(&mut out, &mut names)?;
+        out.put(format_args!("],\n\"edges\":["));
+        self.write_edges(&mut out)?;
+        out.put(format_args!("{FOOT}\"strings\":[\"(roots)\""));
+        self.write_names(&mut out, &names, context);
+        out.put(format_args!("]}}\n"));
         out.flush();
         if out.refused { Err(Failed::Output) } else { Ok(()) }
     }
 
-    fn write_all(
-        &self,
-        out: &mut Text<'_>,
-        names: &mut Names,
-        nodes: usize,
-        edges: usize,
-    ) -> Result<(), Failed> {
-        out.put(format_args!(
-            "{{\"snapshot\":{{\"meta\":{{\"node_fields\":[\"type\",\"name\",\"id\",\"self_size\",\"edge_count\"],\
-             \"node_types\":[[\"hidden\",\"array\",\"string\",\"object\",\"code\",\"closure\",\"regexp\",\"number\",\"native\",\"synthetic\"],\
-             \"string\",\"number\",\"number\",\"number\"],\
-             \"edge_fields\":[\"type\",\"name_or_index\",\"to_node\"],\
-             \"edge_types\":[[\"context\",\"element\",\"property\",\"internal\",\"hidden\",\"shortcut\",\"weak\"],\"string_or_number\",\"node\"],\
-             \"trace_function_info_fields\":[],\"trace_node_fields\":[],\"sample_fields\":[],\"location_fields\":[]}},\
-             \"node_count\":{nodes},\"edge_count\":{edges},\"trace_function_count\":0}},\n\"nodes\":["
-        ));
+    /// What only `neap heap` reads: where the heap is, what files the static data are of, and where
+    /// objects were allocated.
+    fn write_context(&self, out: &mut Text<'_>, context: &Context<'_>) {
+        let (process, base) = (context.process, self.base);
+        out.put(format_args!("{{\"version\":1,\"process\":{process},\"base\":{base},"));
+        out.put(format_args!("\"first_id\":{FIRST_ID},\"modules\":["));
+        for (index, module) in context.modules.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ",\n" };
+            let Module { start, end, bias, .. } = module;
+            out.put(format_args!("{comma}{{\"start\":{start},\"end\":{end},\"bias\":{bias},"));
+            out.put(format_args!("\"build_id\":\""));
+            module.build_id().iter().for_each(|byte| out.put(format_args!("{byte:02x}")));
+            out.put(format_args!("\",\"path\":\""));
+            out.put_in_string(module.path());
+            out.put(format_args!("\"}}"));
+        }
+        // For each source the module, counted from 1, or 0.
+        out.put(format_args!("],\n\"sources\":"));
+        out.put_numbers(self.sources.iter().map(|source| match source {
+            Source::Static(module) => module + 1,
+            _ => 0,
+        }));
+        out.put(format_args!(",\n\"sites\":["));
+        let mut comma = "";
+        context.samples.for_each_site(|number, frames| {
+            out.put(format_args!("{comma}[{number},"));
+            out.put_numbers(frames.iter().copied());
+            out.put(format_args!("]"));
+            comma = ",\n";
+        });
+        let mut comma = "";
+        out.put(format_args!("],\n\"samples\":["));
+        context.samples.for_each_object(|address, site| {
+            let object = self.heap.object_at(address).map(|cell| cell.start.0);
+            if let Some(start) = object.filter(|start| self.is_reached(*start)) {
+                out.put(format_args!("{comma}{},{site}", self.id(start)));
+                comma = ",";
+            }
+        });
+        out.put(format_args!("]}}"));
+    }
+
+    fn roots_of(&self, source: usize) -> &[Root] {
+        let from = self.roots.partition_point(|root| root.source < source);
+        let to = self.roots.partition_point(|root| root.source <= source);
+        &self.roots[from..to]
+    }
+
+    fn write_nodes(&self, out: &mut Text<'_>, names: &mut Names) -> Result<(), Failed> {
         // Types by number: 9 synthetic, 3 object. The strings begin with the roots' names.
-        out.put(format_args!("9,0,1,0,{}", SORTS.len()));
-        for sort in 0..SORTS.len() {
-            let of_sort =
-                self.roots.iter().filter(|(found, _)| usize::from(*found) == sort).count();
-            out.put(format_args!(",\n9,{},{},0,{of_sort}", sort + 1, sort * 2 + 3));
+        out.put(format_args!("9,0,1,0,{}", self.sources.len()));
+        for source in 0..self.sources.len() {
+            let edges = self.roots_of(source).len();
+            out.put(format_args!(",\n9,{},{},0,{edges}", source + 1, source * 2 + 3));
         }
         self.for_each(|object| {
             let mut count = 0;
             for_each_child(self.heap, object.start.0, |_, _| count += 1);
-            let name = ROOT_NODES + names.place(object)?;
-            // Chrome wants odd ids for objects of the program; an address is one of its own.
-            out.put(format_args!(
-                ",\n3,{name},{},{},{count}",
-                (object.start.0 - self.base) / WORD_BYTES * 2 + 101,
-                object.bytes()
-            ));
+            let name = self.first_object() + names.place(object)?;
+            let id = self.id(object.start.0);
+            out.put(format_args!(",\n3,{name},{id},{},{count}", object.bytes()));
             Ok(())
-        })?;
-        // Types by number: 1 element, 3 internal.
-        out.put(format_args!("],\n\"edges\":["));
-        for sort in 0..SORTS.len() {
-            let comma = if sort == 0 { "" } else { ",\n" };
-            out.put(format_args!("{comma}1,{sort},{}", (sort + 1) * NODE_FIELDS));
-        }
-        for sort in 0..SORTS.len() {
-            let of_sort = self.roots.iter().filter(|(found, _)| usize::from(*found) == sort);
-            for (index, (_, start)) in of_sort.enumerate() {
-                out.put(format_args!(",\n1,{index},{}", self.node(*start) * NODE_FIELDS));
-            }
+        })
+    }
+
+    fn write_edges(&self, out: &mut Text<'_>) -> Result<(), Failed> {
+        // Type by number: 1 element.
+        let mut comma = "";
+        let mut edge = |place: usize, node: usize| {
+            out.put(format_args!("{comma}1,{place},{}", node * NODE_FIELDS));
+            comma = ",\n";
+        };
+        (0..self.sources.len()).for_each(|source| edge(source, source + 1));
+        for source in 0..self.sources.len() {
+            self.roots_of(source).iter().for_each(|root| edge(root.place, self.node(root.start)));
         }
         self.for_each(|object| {
             for_each_child(self.heap, object.start.0, |place, child| {
-                out.put(format_args!(",\n1,{place},{}", self.node(child.start.0) * NODE_FIELDS));
+                edge(place, self.node(child.start.0));
             });
             Ok(())
-        })?;
-        out.put(format_args!(
-            "],\n\"trace_function_infos\":[],\"trace_tree\":[],\"samples\":[],\"locations\":[],\n\"strings\":[\"(roots)\""
-        ));
-        for name in SORTS {
-            out.put(format_args!(",\"{name}\""));
-        }
-        for (kind, number) in names.names.iter() {
-            match *kind {
-                Names::LAYOUT => out.put(format_args!(",\"layout {number}\"")),
-                Names::LEAF => out.put(format_args!(",\"leaf, {number} bytes\"")),
-                _ => out.put(format_args!(",\"conservative, {number} bytes\"")),
+        })
+    }
+
+    fn write_names(&self, out: &mut Text<'_>, names: &Names, context: &Context<'_>) {
+        for source in self.sources.iter() {
+            out.put(format_args!(",\n\""));
+            match *source {
+                Source::Thread(id) => {
+                    let mut name = [0; 32];
+                    let name = name_of_thread(context.process, id, &mut name);
+                    out.put(format_args!("thread {id} ("));
+                    out.put_in_string(name);
+                    out.put(format_args!(")"));
+                }
+                Source::Static(module) => {
+                    out.put(format_args!("static data of "));
+                    out.put_in_string(context.modules.get(module).map_or(b"?", Module::path));
+                }
+                Source::Other(name) => out.put(format_args!("{name}")),
             }
+            out.put(format_args!("\""));
         }
-        out.put(format_args!("]}}\n"));
-        Ok(())
+        names.write(out, self.heap);
     }
 }
 
-/// Calls `f` with the word's place and the object for every word of an object that points to one.
-fn for_each_child<'h>(heap: &'h Heap, start: usize, mut f: impl FnMut(usize, &Cell<'h>)) {
-    let Some(object) = heap.object_at(start) else { return };
-    let bytes = match object.header.requested() {
-        0 => object.bytes(),
-        requested => requested & !(WORD_BYTES - 1),
-    };
-    let layout = object.header.layout();
-    let shape = (layout != NO_LAYOUT).then(|| heap.layouts.shape(LayoutId(layout)));
-    // The words come in order, each with its place.
-    let mut word_at = |address: Address| {
-        // SAFETY: a word of an allocated object.
-        let word = unsafe { address.pointer::<usize>().read() };
-        if let Some(child) = heap.object_at(word) {
-            f((address.0 - start) / WORD_BYTES, &child);
-        }
-    };
-    match shape {
-        _ if object.header.scan() == Scan::Leaf => {}
-        Some(Shape::Leaf) => {}
-        Some(Shape::Bitmap { element_words, bits }) => {
-            let element = element_words * WORD_BYTES;
-            for place in (0..bytes / WORD_BYTES).filter(|place| {
-                let within = place * WORD_BYTES % element / WORD_BYTES;
-                bits.get(within / 64).is_some_and(|word| word >> (within % 64) & 1 == 1)
-            }) {
-                word_at(Address(start + place * WORD_BYTES));
-            }
-        }
-        Some(Shape::Prefix { bytes: prefix }) => {
-            (0..prefix.min(bytes) / WORD_BYTES)
-                .for_each(|place| word_at(Address(start + place * WORD_BYTES)));
-        }
-        Some(Shape::Function { .. }) | None => {
-            (0..bytes / WORD_BYTES).for_each(|place| word_at(Address(start + place * WORD_BYTES)));
-        }
-    }
+/// What a thread of a process is called; empty if it is gone.
+fn name_of_thread(process: u32, id: u32, room: &mut [u8; 32]) -> &[u8] {
+    use core::fmt::Write;
+    let mut path = print::Line::new();
+    let _ = write!(path, "/proc/{process}/task/{id}/comm");
+    let read = small_file::read(path.bytes(), room).unwrap_or(0);
+    room[..read].trim_ascii_end()
 }
 
-/// Names of objects, each once: kind and number.
-struct Names {
-    names: MetaVec<(u8, usize)>,
-}
-
-impl Names {
-    const LAYOUT: u8 = 0;
-    const LEAF: u8 = 1;
-    const CONSERVATIVE: u8 = 2;
-
-    fn place(&mut self, object: &Cell<'_>) -> Result<usize, Failed> {
-        let layout = object.header.layout();
-        let name = match object.header.scan() {
-            _ if layout != NO_LAYOUT => (Self::LAYOUT, layout as usize),
-            Scan::Leaf => (Self::LEAF, object.bytes()),
-            _ => (Self::CONSERVATIVE, object.bytes()),
-        };
-        if let Some(known) = self.names.iter().position(|known| *known == name) {
-            return Ok(known);
-        }
-        self.names.try_push(name)?;
-        Ok(self.names.len() - 1)
-    }
-}
-
-/// Text on its way to the output.
-struct Text<'a> {
-    output: Output<'a>,
-    line: [u8; 4096],
-    length: usize,
-    refused: bool,
-}
-
-impl Text<'_> {
-    fn put(&mut self, text: core::fmt::Arguments<'_>) {
-        // It keeps everything, or notes that it was refused.
-        let _ = self.write_fmt(text);
-    }
-
-    fn flush(&mut self) {
-        if !self.refused && self.length > 0 {
-            self.refused = !(self.output)(&self.line[..self.length]);
-        }
-        self.length = 0;
-    }
-}
-
-impl Write for Text<'_> {
-    fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        let mut rest = text.as_bytes();
-        while !rest.is_empty() {
-            if self.length == self.line.len() {
-                self.flush();
-            }
-            let taken = rest.len().min(self.line.len() - self.length);
-            self.line[self.length..self.length + taken].copy_from_slice(&rest[..taken]);
-            self.length += taken;
-            rest = &rest[taken..];
-        }
-        Ok(())
-    }
-}
+const HEAD: &str = concat!(
+    r#"{"snapshot":{"meta":{"#,
+    r#""node_fields":["type","name","id","self_size","edge_count"],"#,
+    r#""node_types":[["hidden","array","string","object","code","closure","regexp","number","#,
+    r#""native","synthetic"],"string","number","number","number"],"#,
+    r#""edge_fields":["type","name_or_index","to_node"],"#,
+    r#""edge_types":[["context","element","property","internal","hidden","shortcut","weak"],"#,
+    r#""string_or_number","node"],"#,
+    r#""trace_function_info_fields":[],"trace_node_fields":[],"sample_fields":[],"#,
+    r#""location_fields":[]},"#,
+);
+const FOOT: &str = concat!(
+    r#"],"trace_function_infos":[],"trace_tree":[],"samples":[],"locations":[],"#,
+    "
+"
+);
 
 #[cfg(test)]
 mod tests {
@@ -406,12 +432,14 @@ mod tests {
         heap.reserve(64 << 20).unwrap();
         let first = list(&heap, 1000);
         let mut snapshot = Snapshot::new(&heap).unwrap();
-        snapshot.root(1, first + 1).unwrap();
-        snapshot.root(0, 12345).unwrap();
+        snapshot.root(Source::Thread(7), 9, first + 1).unwrap();
+        snapshot.root(Source::Static(0), 9, 12345).unwrap();
         assert_eq!(snapshot.objects, 2000);
+        let samples = crate::heap::samples::lock();
+        let context = Context { process: 1, modules: &[], samples: &samples };
         let mut text = Vec::new();
         snapshot
-            .write(&mut |bytes| {
+            .write(&context, &mut |bytes| {
                 text.extend_from_slice(bytes);
                 true
             })
@@ -424,19 +452,19 @@ mod tests {
             numbers.collect::<Vec<usize>>()
         };
         let (nodes, edges) = (part("nodes"), part("edges"));
-        assert_eq!(nodes.len(), (ROOT_NODES + 2000) * NODE_FIELDS);
+        assert_eq!(nodes.len(), (2 + 2000) * NODE_FIELDS);
         let counts = nodes.chunks(NODE_FIELDS).map(|node| node[4]);
         assert_eq!(counts.sum::<usize>() * 3, edges.len());
-        // Four sorts of roots, one root, a leaf for each pair, and all pairs but the last have a
+        // One source, one root, a leaf for each pair, and all pairs but the last have a
         // next one.
-        assert_eq!(edges.len() / 3, SORTS.len() + 1 + 1000 + 999);
+        assert_eq!(edges.len() / 3, 1 + 1 + 1000 + 999);
         let sizes = |bytes| nodes.chunks(NODE_FIELDS).filter(|node| node[3] == bytes).count();
         assert_eq!((sizes(16), sizes(40)), (1000, 1000));
         assert!(text.contains("\"leaf, 40 bytes\"") && text.contains("\"conservative, 16 bytes\""));
         // Every edge leads to the beginning of a node, and every object is led to once.
         let mut led_to: Vec<_> = edges.chunks(3).map(|edge| edge[2] / NODE_FIELDS).collect();
         led_to.sort();
-        assert_eq!(led_to, (1..ROOT_NODES + 2000).collect::<Vec<_>>());
+        assert_eq!(led_to, (1..2 + 2000).collect::<Vec<_>>());
     }
 
     #[test]
@@ -445,7 +473,9 @@ mod tests {
         heap.reserve(64 << 20).unwrap();
         let first = list(&heap, 10);
         let mut snapshot = Snapshot::new(&heap).unwrap();
-        snapshot.root(1, first).unwrap();
-        assert_eq!(snapshot.write(&mut |_| false), Err(Failed::Output));
+        snapshot.root(Source::Thread(1), 0, first).unwrap();
+        let samples = crate::heap::samples::lock();
+        let context = Context { process: 1, modules: &[], samples: &samples };
+        assert_eq!(snapshot.write(&context, &mut |_| false), Err(Failed::Output));
     }
 }

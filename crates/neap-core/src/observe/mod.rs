@@ -5,9 +5,12 @@
 
 pub mod census;
 pub mod heap_snapshot;
+pub mod json_text;
 pub mod live_page;
 pub mod named_file;
 mod output;
 pub mod record_file;
+mod recorded_cycles;
 pub mod recorder;
+mod snapshot_objects;
 pub mod tally;

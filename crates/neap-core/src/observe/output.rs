@@ -163,7 +163,8 @@ impl Output {
         if !SAID.swap(true, Relaxed) {
             let given = self.given.unwrap_or_default().to_string_lossy();
             print::message(format_args!(
-                "NEAP_STATS={given}: cannot write ({error}); what was recorded so far is in the file, and writing is tried again"
+                "NEAP_STATS={given}: cannot write ({error}); what was recorded so far is in the \
+                 file, and writing is tried again"
             ));
         }
     }

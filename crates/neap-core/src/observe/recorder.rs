@@ -20,11 +20,12 @@ use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::*};
 
 use neap_record::chunks::{Conditions, Process, Shape as Told};
-use neap_record::{Cycle, MAGIC, Statistics};
+use neap_record::{MAGIC, Statistics};
 
 use super::census::Taken;
 use super::named_file::Path;
 use super::output::Output;
+use super::recorded_cycles::RecordedCycles;
 use super::tally::Tally;
 use crate::addr::PAGE_BYTES;
 use crate::heap::classes::TABLE;
@@ -32,7 +33,7 @@ use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::{HEAP, samples};
 use crate::options;
 use crate::rank::Rank;
-use crate::stats::events::{self, Place};
+use crate::stats::events;
 use crate::stats::{KEPT, sampler};
 use crate::sync::Lock;
 use crate::sys::process::modules::Modules;
@@ -70,8 +71,7 @@ struct Recorder {
     modules: Modules,
     /// Of those, how many were told.
     modules_told: usize,
-    cycles: Place,
-    steps: Place,
+    cycles: RecordedCycles,
     census: Taken,
     /// The cycle whose census was taken last, and when.
     census_of: u64,
@@ -90,8 +90,7 @@ static RECORDER: Lock<Recorder> = Lock::new(
         layouts: 0,
         modules: Modules::new(),
         modules_told: 0,
-        cycles: Place::START,
-        steps: Place::START,
+        cycles: RecordedCycles::new(),
         census: Taken::new(),
         census_of: 0,
         census_ns: 0,
@@ -164,6 +163,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
 }
 
 extern "C" fn at_exit() {
+    events::set_ends(true);
     side_stack::on_new(|| {
         let mut recorder = RECORDER.lock();
         recorder.tick(clock::now_ns(), true);
@@ -259,7 +259,7 @@ impl Recorder {
         if !self.out.is_open() || !self.begin_file() || !self.out.flush_when_half_full() {
             return;
         }
-        self.write_cycles();
+        self.cycles.write(&mut self.out, self.began_ns);
         if now_ns >= self.census_ns + CENSUS_NS {
             self.write_census(now_ns);
         }
@@ -310,32 +310,6 @@ impl Recorder {
         began
     }
 
-    fn write_cycles(&mut self) {
-        let mut cycles = self.cycles;
-        while let Some(values) = events::CYCLES.take(&mut cycles) {
-            let mut cycle = Cycle::from_values(&values);
-            cycle.ended_ns = self.since_began(cycle.ended_ns);
-            if !self.out.encode(|out| out.cycle(&cycle)) {
-                return;
-            }
-            self.cycles = cycles;
-        }
-        let mut batch = [(0, 0); 64];
-        loop {
-            let (mut steps, mut count) = (self.steps, 0);
-            while count < batch.len()
-                && let Some([step, at_ns]) = events::STEPS.take(&mut steps)
-            {
-                batch[count] = (step, self.since_began(at_ns));
-                count += 1;
-            }
-            if count == 0 || !self.out.encode(|out| out.steps(batch[..count].iter().copied())) {
-                break;
-            }
-            self.steps = steps;
-        }
-    }
-
     fn write_census(&mut self, now_ns: u64) {
         let cycle = HEAP.state.cycles.load(Acquire);
         if cycle == self.census_of || !self.census.take(&HEAP) {
@@ -361,7 +335,8 @@ impl Recorder {
                 Shape::Leaf => Told::Prefix { bytes: 0 },
                 Shape::Function { .. } => Told::Function,
             };
-            if !self.out.encode(|out| out.layout(number as u64, told)) {
+            let name = HEAP.layouts.label(LayoutId(number as u32)).name;
+            if !self.out.encode(|out| out.layout(number as u64, told, name)) {
                 return;
             }
             self.layouts += 1;
@@ -423,7 +398,7 @@ impl Recorder {
             align_all: HEAP.state.align_all.load(Relaxed) as u64,
             padding_bytes: PADDING.load(Relaxed),
             resized_in_place: RESIZED.load(Relaxed),
-            lost: self.cycles.lost + self.steps.lost,
+            lost: self.cycles.lost(),
         };
         let statistics = (sources.statistics)();
         self.out.encode(|out| out.statistics(at_ns, &conditions, &statistics));
@@ -480,8 +455,7 @@ pub fn after_fork(own: usize) {
     recorder.modules_told = 0;
     samples::lock().clear();
     recorder.began_ns = clock::now_ns();
-    recorder.cycles = events::CYCLES.end();
-    recorder.steps = events::STEPS.end();
+    recorder.cycles = RecordedCycles::end();
     // SAFETY: the calling thread's tally.
     if let Some(own) = unsafe { Tally::at(own) } {
         own.forget_counts();

@@ -56,14 +56,29 @@ fn decimal(text: &[u8]) -> Option<u64> {
     core::str::from_utf8(text).ok()?.parse().ok()
 }
 
+/// A number with or without a fraction, so many times: whole bytes, what is left over cut off.
+fn scaled(number: &[u8], scale: usize) -> Option<usize> {
+    let point = number.iter().position(|byte| *byte == b'.');
+    let (whole, fraction) = match point {
+        // A fraction of a byte is none.
+        Some(_) if scale == 1 => return None,
+        Some(point) => (&number[..point], &number[point + 1..]),
+        None => (number, &b"0"[..]),
+    };
+    let whole = usize::try_from(decimal(whole)?).ok()?.checked_mul(scale)?;
+    let parts = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let more = u128::from(decimal(fraction)?).checked_mul(scale as u128)? / parts;
+    whole.checked_add(more as usize)
+}
+
 impl Kind for Bytes {
     type Value = usize;
     type Valid = RangeInclusive<usize>;
     const NAME: &'static str = "bytes";
 
     fn parse(text: &[u8], valid: &Self::Valid) -> Option<usize> {
-        let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let (number, unit) = text.split_at(digits);
+        let in_number = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
+        let (number, unit) = text.split_at(text.iter().take_while(in_number).count());
         let scale = if unit.is_empty() {
             1
         } else {
@@ -73,7 +88,7 @@ impl Kind for Bytes {
             };
             UNITS.iter().find(|(name, _)| matches(name))?.1
         };
-        let bytes = usize::try_from(decimal(number)?).ok()?.checked_mul(scale)?;
+        let bytes = scaled(number, scale)?;
         valid.contains(&bytes).then_some(bytes)
     }
 
@@ -268,7 +283,15 @@ mod tests {
             ("M", None),
             ("-1", None),
             ("+1", None),
-            ("1.5M", None),
+            ("1.5M", Some(3 << 19)),
+            ("0.25GiB", Some(256 << 20)),
+            ("0.0001K", Some(0)),
+            ("1.5", None),
+            (".5M", None),
+            ("1.M", None),
+            ("1.5.5M", None),
+            ("1.00000000000000000000000000000000000000000M", None),
+            ("16777215.9999999T", Some(usize::MAX - 109_951)),
             ("1 M", None),
             ("1MB", None),
             ("1Mi", None),

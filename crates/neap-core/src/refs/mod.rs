@@ -241,6 +241,14 @@ pub fn trace_registered<M: Marking>(marking: &mut M) {
     REFS.lock().trace_registered(marking);
 }
 
+/// Keeps what only weak toggle references lead to, if the cycle before did not. After marking,
+/// world stopped, in a cycle beside the program.
+pub fn keep_toggles_once<M: Marking>(marking: &mut M) {
+    if REFS.lock().toggles.keep_once(marking) {
+        marking.drain();
+    }
+}
+
 /// Clears links, hands finalizers and cleaners of dead objects over and marks what they keep. After
 /// marking, world stopped.
 pub fn process_references<M: Marking>(marking: &mut M) {

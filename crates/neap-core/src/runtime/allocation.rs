@@ -299,7 +299,11 @@ fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
 
 #[cold]
 fn out_of_memory(bytes: usize) -> *mut u8 {
-    warning::warn(c"no memory for an allocation of so many bytes; is NEAP_MAX_HEAP, the limit of a control group, or a limit of the system too low?", bytes);
+    warning::warn(
+        c"no memory: NEAP_MAX_HEAP, the limit of a control group, or a limit of the \
+        system may be too low; bytes asked for",
+        bytes,
+    );
     // SAFETY: the program's, for this.
     OUT_OF_MEMORY.get().map_or(null_mut(), |callback| unsafe { callback(bytes) }.cast())
 }
@@ -347,11 +351,7 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
     }
     let kind = Kind::from_parts(cell.header.scan(), cell.header.is_uncollectable());
     let layout = cell.header.layout();
-    // A large object's added byte is nobody's: it may hold what an earlier, larger size left there.
-    let had = match cell.header.requested() {
-        0 => cell.bytes(),
-        requested => requested - HEAP.state.past_end.load(Relaxed),
-    };
+    let had = cell.usable_bytes();
     drop(critical);
     let moved = if layout == NO_LAYOUT {
         allocate(bytes, kind)
@@ -373,8 +373,8 @@ pub fn resize_in_place(object: *mut u8, bytes: usize) -> Option<usize> {
     let _critical = mutator().critical();
     let cell = HEAP.object_at(object as usize).filter(|cell| cell.start.0 == object as usize)?;
     // Within its cell nothing has to change, not even when it uses less than half of it.
-    if wanted > cell.bytes() && !resize::in_place(&HEAP, &cell, wanted) {
+    if wanted > cell.usable_bytes() && !resize::in_place(&HEAP, &cell, wanted) {
         return None;
     }
-    HEAP.object_at(object as usize).map(|cell| cell.bytes())
+    HEAP.object_at(object as usize).map(|cell| cell.usable_bytes())
 }

@@ -6,6 +6,7 @@
 
 use core::sync::atomic::Ordering::*;
 
+use crate::addr::{GRANULE_BYTES, PAGE_BYTES};
 use crate::heap::HEAP;
 use crate::heap::classes::{self, LARGEST_SMALL, TABLE};
 use crate::heap::kind::Kind;
@@ -26,13 +27,23 @@ pub fn class_for(bytes: usize) -> usize {
     classes::class_with(bytes, HEAP.state.align_all.load(Relaxed))
 }
 
-/// Bytes of the cell that a request of `bytes` gets.
+/// Bytes that a program may use of what a request of `bytes` gets.
+pub fn usable_bytes(bytes: usize) -> usize {
+    with_past_end_rounded(bytes, GRANULE_BYTES)
+}
+
+/// Bytes of the cell that a request of `bytes` gets, the pages of a large object.
 pub fn cell_bytes(bytes: usize) -> usize {
+    with_past_end_rounded(bytes, PAGE_BYTES)
+}
+
+/// The cell's bytes of a small object, those of a large one in whole units.
+fn with_past_end_rounded(bytes: usize, unit: usize) -> usize {
     let wanted = bytes.saturating_add(HEAP.state.past_end.load(Relaxed)).max(1);
     if wanted <= LARGEST_SMALL {
         classes::cell_bytes(class_for(wanted))
     } else {
-        wanted.checked_next_multiple_of(crate::addr::PAGE_BYTES).unwrap_or(usize::MAX)
+        wanted.checked_next_multiple_of(unit).unwrap_or(usize::MAX)
     }
 }
 

@@ -21,15 +21,20 @@ struct Token(UnsafeCell<Option<Stopped>>);
 unsafe impl Sync for Token {}
 static TOKEN: Token = Token(UnsafeCell::new(None));
 
-/// Stops every mutator but the caller.
-pub fn stop() {
+/// Stops every mutator but the caller; false if the world, a host's, cannot be stopped.
+pub fn stop() -> bool {
     let mutator = super::mutator();
     collector::hold();
     let mut registry = registry::lock();
-    let stopped = world::the().stop(&mut registry, Some(mutator));
+    let Some(stopped) = world::the().stop(&mut registry, Some(mutator)) else {
+        drop(registry);
+        collector::release();
+        return false;
+    };
     // SAFETY: this thread has the registry's lock.
     unsafe { *TOKEN.0.get() = Some(stopped) };
     forget(registry);
+    true
 }
 
 /// Lets them go on; ignored if this thread holds nothing.

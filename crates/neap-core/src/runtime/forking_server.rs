@@ -51,7 +51,6 @@ pub fn prefork() -> bool {
     map::small_pages(HEAP.base(), committed);
     let below = round_up(committed + SMALL_PAGES_BYTES, CHUNK_BYTES).unwrap_or(usize::MAX);
     HEAP.state.small_pages_below.store(below, Relaxed);
-    HEAP.state.huge_pages_above.fetch_max(below, Relaxed);
     drop(inner);
     drop(critical);
     DONE_AT.store(allocated(), Relaxed);

@@ -82,16 +82,22 @@ fn initialize_once() {
         }
         return;
     }
-    // The first thread that needs the collector may have a small stack.
-    side_stack::on_new(|| apply_at_start(&options()));
+    // The first thread that needs the collector may have a small stack, and there is no cycle yet
+    // that would need the collector's own.
+    side_stack::prepare();
+    side_stack::on(|| apply_at_start(&options()));
     STATE.store(2, Release);
     futex::wake(&STATE, i32::MAX as u32);
     attach::attach(None);
     side_stack::on_new(|| {
         let options = options();
         apply(&options);
-        open_watch(&options);
-        choose_pages(&options);
+        choose_pages(&options, Watching::Pagemap);
+        watch_in_use::choose_with(open_watch);
+        // What was asked for is told at once if it does not work, and a recording begins with it.
+        if options.watch != WatchChoice::Auto || options.stats.is_some() {
+            watch_in_use::watching();
+        }
         // In a program that the collector is linked into statically, the heap's own words would
         // keep what lies at the heap's start.
         let heap = core::ptr::from_ref(&HEAP) as usize;
@@ -106,12 +112,12 @@ const HUGE_PAGES_ABOVE: usize = 32 << 20;
 
 /// What cannot change later.
 fn apply_at_start(options: &Options) {
-    side_stack::prepare();
     on_load();
     check::set_level(options.check as u8);
     if let Err(error) = HEAP.reserve(0) {
         print::fatal(format_args!(
-            "cannot reserve address space for the heap ({error}); raise the limit on address space (ulimit -v)"
+            "cannot reserve address space for the heap ({error}); raise the limit on address space \
+             (ulimit -v)"
         ));
     }
     HEAP.state.past_end.store(options.past_end as usize, Relaxed);
@@ -171,45 +177,53 @@ fn apply(options: &Options) {
         collector.markers = markers.min(crate::mark::markers::MOST_MARKERS);
         if !collector.images.reserve() {
             print::fatal(format_args!(
-                "no memory for the list of loaded objects; raise the limit on address space (ulimit -v)"
+                "no memory for the list of loaded objects; raise the limit on address space \
+                 (ulimit -v)"
             ));
         }
     });
 }
 
 /// Which memory is to be huge pages. A watch protects and reports page by page: the first write to
-/// an protected huge page splits it. And who writes to a fresh one waits until two megabytes are
+/// a protected huge page splits it. And who writes to a fresh one waits until two megabytes are
 /// cleared, which may take milliseconds, in which it answers no stop: so pointer-free memory has
-/// none either under a watch.
-fn choose_pages(options: &Options) {
-    let watched = matches!(
-        watch_in_use::watching(),
-        Watching::Pagemap | Watching::Mprotect | Watching::Snapshot
-    );
-    let (all, leaf) = match options.huge_pages {
-        HugePages::Auto if !watched => (HUGE_PAGES_ABOVE, usize::MAX),
-        HugePages::All => (0, usize::MAX),
-        HugePages::Leaf => (usize::MAX, 0),
-        HugePages::Auto | HugePages::Never => (usize::MAX, usize::MAX),
+/// none either under a watch, nor has what is allocated before it is known which one there is.
+fn choose_pages(options: &Options, watching: Watching) {
+    let (all, leaf) = match (options.huge_pages, watching) {
+        (HugePages::Auto, Watching::None | Watching::Fork) => (HUGE_PAGES_ABOVE, usize::MAX),
+        (HugePages::All, _) => (0, usize::MAX),
+        (HugePages::Leaf, _) => (usize::MAX, 0),
+        (HugePages::Auto | HugePages::Never, _) => (usize::MAX, usize::MAX),
     };
     HEAP.state.huge_pages_above.store(all, Relaxed);
     HEAP.state.huge_leaf_above.store(leaf, Relaxed);
 }
 
 /// Opens the watch that was asked for; where the system refuses, cycles stop the world, and that is
-/// said.
-fn open_watch(options: &Options) {
-    match choose(options.watch) {
-        Ok(watching) if watch_in_use::enable(watching) => {}
-        Ok(watching) => print::message(format_args!(
-            "no memory for the {} watch; cycles stop the world instead",
-            watching.name()
-        )),
-        Err((watching, refusal)) => print::message(format_args!(
-            "the {} watch does not work here ({refusal}); cycles stop the world instead. NEAP_WATCH=auto takes what works, `neap doctor` says what that is",
-            watching.name()
-        )),
-    }
+/// said. Before the first cycle, by any thread of the program.
+fn open_watch() {
+    let options = options();
+    watch_in_use::choose_first(|collector| {
+        let watching = match choose(options.watch) {
+            Ok(watching) if watch_in_use::enable(collector, watching) => watching,
+            Ok(watching) => {
+                print::message(format_args!(
+                    "no memory for the {} watch; cycles stop the world instead",
+                    watching.name()
+                ));
+                Watching::None
+            }
+            Err((watching, refusal)) => {
+                print::message(format_args!(
+                    "the {} watch does not work here ({refusal}); cycles stop the world instead. \
+                     NEAP_WATCH=auto takes what works, `neap doctor` says what that is",
+                    watching.name()
+                ));
+                Watching::None
+            }
+        };
+        choose_pages(&options, watching);
+    });
 }
 
 /// The options in force: what the program set over what the environment says.
@@ -260,7 +274,8 @@ pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
             .any(|fixed| options::Entry::find(name).is_some_and(|entry| entry.is_named(fixed)))
     {
         return Err(
-            "this option must be set before the collector starts, that is before the first allocation",
+            "this option must be set before the collector starts, that is before the first \
+             allocation",
         );
     }
     let mut options = options();
@@ -288,6 +303,7 @@ pub fn mutator() -> &'static crate::world::mutator::Mutator {
 mod tests {
     use super::*;
     use crate::addr::WORD_BYTES;
+    use crate::sys::clock;
     use crate::world::roots::Images;
     use crate::world::stop::One;
     use crate::world::{blocked, registry, stop};
@@ -351,8 +367,6 @@ mod tests {
     #[test]
     fn a_stop_of_many_is_over_when_the_last_may_run() {
         const THREADS: usize = 200;
-        let began = Instant::now();
-        let since = |moment: Instant| (moment - began).as_nanos() as u64;
         // When the first went on, by its own clock.
         let first = AtomicU64::new(0);
         let [ready, went_on] = [const { AtomicU64::new(0) }; 2];
@@ -363,7 +377,7 @@ mod tests {
             while !over.load(SeqCst) {
                 // SAFETY: no files. A stop ends it.
                 if unsafe { libc::poll(core::ptr::null_mut(), 0, 50) } == -1 {
-                    first.fetch_min(since(Instant::now()), SeqCst);
+                    first.fetch_min(clock::now_ns(), SeqCst);
                     went_on.fetch_add(1, SeqCst);
                 }
             }
@@ -382,10 +396,10 @@ mod tests {
                 went_on.store(0, SeqCst);
                 let mut registry = registry::lock();
                 let world = crate::world::the();
-                let stopped = world.stop(&mut registry, Some(own));
+                let stopped = world.stop(&mut registry, Some(own)).unwrap();
                 let resumed = world.resume(stopped);
                 drop(registry);
-                comes(|| went_on.load(SeqCst) > 0) && first.load(SeqCst) < since(resumed)
+                comes(|| went_on.load(SeqCst) > 0) && first.load(SeqCst) < resumed
             });
             over.store(true, SeqCst);
             assert!(is_seen, "the stop was over before anybody was woken");

@@ -14,27 +14,33 @@
 #![allow(unsafe_code)]
 
 use core::ffi::CStr;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use rustix::io::Errno;
 
 use crate::addr::PAGE_BYTES;
 use crate::cycle::collector;
-use crate::heap::{HEAP, Heap};
-use crate::observe::heap_snapshot::{Failed, Snapshot};
+use crate::cycle::report::record;
+use crate::cycle::report::spans::{SpanKind, Stop};
+use crate::heap::{HEAP, Heap, samples};
+use crate::observe::heap_snapshot::{Context, Failed, Snapshot, Source};
 use crate::observe::named_file;
 use crate::refs::{self, Marking};
 use crate::sys::process::child::{self, Child};
-use crate::sys::{map, side_stack, thread};
+use crate::sys::process::modules::{Module, Modules};
+use crate::sys::{clock, map, side_stack, thread};
 use crate::world::registry::{self, Registry};
 use crate::world::roots::Images;
 use crate::world::{self, Stopped, current};
 
-/// The sorts of roots, as places in the snapshot's list of them.
-const STACKS: usize = 0;
-const STATIC: usize = 1;
-const UNCOLLECTABLE: usize = 2;
-const REFERENCES: usize = 3;
+/// What is no thread's, handle's or loaded object's.
+const HOST: Source = Source::Other("(roots of the host)");
+const STACKS: Source = Source::Other("(stacks that nobody stands on)");
+const REGISTERED: Source = Source::Other("(registered ranges)");
+const UNCOLLECTABLE: Source = Source::Other("(uncollectable objects)");
+const REFERENCES: Source = Source::Other("(finalizers, links and queues)");
+const HANDLES: Source = Source::Other("(handles)");
 
 /// What the child says: nothing yet, done, or an error number.
 const NOT_DONE: u32 = 0;
@@ -72,33 +78,45 @@ fn copy(path: &CStr, answer: &AtomicU32) -> Result<Child, Errno> {
     if !images.reserve() {
         return Err(Errno::NOMEM);
     }
+    // What is loaded from here on to the stop has no name in the snapshot.
+    let mut modules = Modules::new();
+    modules.look();
     let world = world::the();
     let mut registry = registry::lock();
     let mut stopped = None;
-    let mut stop = || stopped = Some(world.stop(&mut registry, current::get()));
+    let mut stop = || {
+        let began_ns = clock::now_ns();
+        stopped = world.stop(&mut registry, current::get()).map(|stopped| (stopped, began_ns));
+    };
     if world.stops_under_loader_lock() {
         images.list(stop);
     } else {
         images.list(|| {});
         stop();
     }
-    let Some(stopped) = stopped else { return Err(Errno::INVAL) };
+    let Some((stopped, began_ns)) = stopped else { return Err(Errno::AGAIN) };
     // Held over the copy, so that the child finds the heap's lists in order whatever the library's
     // own threads do.
     let inner = HEAP.inner();
+    let samples = samples::lock();
+    let process = std::process::id();
     // SAFETY: the child does what this file's invariant says.
     let made = unsafe { child::make() };
-    drop(inner);
     if let Ok(None) = made {
-        let result = in_child(path, &mut images, &registry, &stopped);
+        // Taken again where they are used, in the order of locks.
+        drop((samples, inner));
+        let result = in_child(path, process, &mut images, modules.seen(), &registry, &stopped);
         answer.store(
             result.map_or_else(|error| FAILED + error.raw_os_error() as u32, |()| DONE),
             Release,
         );
         child::exit(0);
     }
-    world.resume(stopped);
+    drop(samples);
+    drop(inner);
+    let stop = Stop::between(began_ns, world.resume(stopped));
     drop(registry);
+    record::note_stop(SpanKind::CopyStop, None, 0, stop);
     match made {
         Ok(Some(child)) => Ok(child),
         Ok(None) => Err(Errno::CHILD),
@@ -108,7 +126,9 @@ fn copy(path: &CStr, answer: &AtomicU32) -> Result<Child, Errno> {
 
 fn in_child(
     path: &CStr,
+    process: u32,
     images: &mut Images,
+    modules: &[Module],
     registry: &Registry,
     stopped: &Stopped,
 ) -> Result<(), Errno> {
@@ -129,8 +149,10 @@ fn in_child(
         }
         true
     };
-    let written =
-        reach(images, registry, stopped).and_then(|mut snapshot| snapshot.write(&mut output));
+    let written = reach(images, registry, stopped, modules).and_then(|mut snapshot| {
+        let context = Context { process, modules, samples: &samples::lock() };
+        snapshot.write(&context, &mut output)
+    });
     written.map_err(|failed| match failed {
         Failed::NoMemory => Errno::NOMEM,
         Failed::Output => refused,
@@ -142,14 +164,16 @@ fn reach(
     images: &mut Images,
     registry: &Registry,
     stopped: &Stopped,
+    modules: &[Module],
 ) -> Result<Snapshot<'static>, Failed> {
     let mut graph = Graph { snapshot: Snapshot::new(&HEAP)?, result: Ok(()) };
     let world = world::the();
-    world.for_each_root(current::get(), stopped, &mut |range| graph.range(STACKS, range));
+    world.for_each_root(current::get(), stopped, &mut |range| graph.range(HOST, range));
     for mutator in registry.iter() {
         if !world.names_roots_of(mutator, stopped) {
+            let thread = Source::Thread(mutator.thread.load(Relaxed));
             images.of_mutator(registry.stacks(), mutator, stopped.standing(), |range| {
-                graph.range(STACKS, range);
+                graph.range(thread, range);
             });
         }
     }
@@ -157,14 +181,22 @@ fn reach(
         graph.range(STACKS, stack.left());
         stack.registers().for_each(|register| graph.word(STACKS, register));
     }
-    images.for_each(stopped, |range| graph.range(STATIC, range));
+    images.for_each(stopped, |range| {
+        let within = |module: &Module| module.start <= range.start && range.end <= module.end;
+        match modules.iter().rposition(within) {
+            Some(module) => {
+                graph.range_of(Source::Static(module), range, modules[module].bias);
+            }
+            None => graph.range(REGISTERED, range),
+        }
+    });
     HEAP.inner().for_each_uncollectable(&HEAP, |block| {
         HEAP.for_each_object(block, HEAP.header(block), |_, start| {
             graph.word(UNCOLLECTABLE, start.0)
         });
     });
     refs::trace_roots(&mut graph);
-    refs::handles::process::trace_strong(&mut graph);
+    refs::handles::process::for_each_strong(|object| graph.word(HANDLES, object));
     graph.result?;
     Ok(graph.snapshot)
 }
@@ -176,16 +208,20 @@ struct Graph {
 }
 
 impl Graph {
-    fn word(&mut self, sort: usize, word: usize) {
+    fn word(&mut self, source: Source, word: usize) {
         if self.result.is_ok() {
-            self.result = self.snapshot.root(sort, word);
+            self.result = self.snapshot.root(source, 0, word);
         }
     }
 
-    fn range(&mut self, sort: usize, range: core::ops::Range<usize>) {
+    fn range(&mut self, source: Source, range: Range<usize>) {
+        self.range_of(source, range, 0);
+    }
+
+    fn range_of(&mut self, source: Source, range: Range<usize>, bias: usize) {
         if self.result.is_ok() {
             // SAFETY: roots of a stopped world are readable, and this copy of them stands still.
-            self.result = unsafe { self.snapshot.root_range(sort, range) };
+            self.result = unsafe { self.snapshot.root_range(source, range, bias) };
         }
     }
 }

@@ -16,10 +16,10 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use crate::addr::FRAME_BYTES;
 use crate::cycle::driver::watch_in_use;
-use crate::cycle::report::record::{CYCLES, MINOR_CYCLES, PAUSES};
+use crate::cycle::report::record::{self, CYCLES, MINOR_CYCLES, PAUSES};
 use crate::heap::HEAP;
 use crate::observe::named_file::{self, Path};
-use crate::stats::assists;
+use crate::stats::{assists, events};
 use crate::sys::{meta_alloc, print, side_stack};
 use crate::world::registry;
 use rustix::io::Errno;
@@ -27,17 +27,55 @@ use std::sync::OnceLock;
 
 pub use neap_record::Statistics;
 
-/// The figures now. From any thread, outside critical sections.
-pub fn statistics() -> Statistics {
-    let (allocated_objects, allocated_bytes) = registry::lock().totals();
-    let critical = crate::world::current::get().map(|mutator| mutator.critical());
+/// The heap's memory, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// In use, or free and not yet given back.
+    pub committed: u64,
+    /// Of that, free.
+    pub free: u64,
+    /// Given back, or never touched.
+    pub unmapped: u64,
+}
+
+/// The heap's memory now. From any thread, outside critical sections.
+pub fn memory() -> Memory {
+    let _critical = crate::world::current::get().map(|mutator| mutator.critical());
     let inner = HEAP.inner();
     let resident = inner.frames.resident() * FRAME_BYTES;
     let free = inner.frames.dirty_free() * FRAME_BYTES;
-    drop(inner);
-    drop(critical);
+    let unmapped = HEAP.committed() - resident;
+    Memory { committed: resident as u64, free: free as u64, unmapped: unmapped as u64 }
+}
+
+/// Cycles so far. From any thread.
+pub fn cycles() -> u64 {
+    CYCLES.load(Relaxed)
+}
+
+/// Bytes allocated since the last cycle, as far as threads have reported it. From any thread.
+pub fn allocated_since_cycle() -> u64 {
+    HEAP.state.allocated_since_cycle.load(Relaxed) as u64
+}
+
+/// Bytes that were live after the last cycle, and those allocated since, but for what the program
+/// freed of the latter. From any thread.
+pub fn held_bytes() -> u64 {
+    let freed = HEAP.state.freed_since_cycle.load(Relaxed) as u64;
+    HEAP.state.live_bytes.load(Relaxed) as u64 + allocated_since_cycle().saturating_sub(freed)
+}
+
+/// Objects and bytes allocated so far. From any thread, outside critical sections.
+pub fn allocated() -> (u64, u64) {
+    registry::lock().totals()
+}
+
+/// The figures now. From any thread, outside critical sections.
+pub fn statistics() -> Statistics {
+    let (allocated_objects, allocated_bytes) = allocated();
+    let memory = memory();
     Statistics {
-        cycles: CYCLES.load(Relaxed),
+        cycles: cycles(),
         minor_cycles: MINOR_CYCLES.load(Relaxed),
         pause_count: PAUSES.count(),
         pause_max_ns: PAUSES.max(),
@@ -46,14 +84,14 @@ pub fn statistics() -> Statistics {
         pause_total_ns: PAUSES.total(),
         peak_bytes: HEAP.state.peak_bytes.load(Relaxed) as u64,
         live_bytes: HEAP.state.live_bytes.load(Relaxed) as u64,
-        committed_bytes: resident as u64,
-        free_bytes: free as u64,
+        committed_bytes: memory.committed,
+        free_bytes: memory.free,
         metadata_bytes: (HEAP.metadata_bytes() + meta_alloc::mapped_bytes()) as u64,
         allocated_bytes,
         allocated_objects,
-        allocated_since_cycle: HEAP.state.allocated_since_cycle.load(Relaxed) as u64,
+        allocated_since_cycle: allocated_since_cycle(),
         freed_since_cycle: HEAP.state.freed_since_cycle.load(Relaxed) as u64,
-        unmapped_bytes: (HEAP.committed() - resident) as u64,
+        unmapped_bytes: memory.unmapped,
         assist_total_ns: assists::total_ns(),
     }
 }
@@ -76,6 +114,7 @@ pub fn install(path: Option<&'static CStr>) {
 }
 
 extern "C" fn at_exit() {
+    events::set_ends(true);
     side_stack::on_new(write_once);
 }
 
@@ -110,7 +149,7 @@ pub fn after_fork() {
     WRITTEN.store(0, Relaxed);
     FORKED.store(true, Relaxed);
     // The stops are told from the fork on: those before it were the parent's.
-    PAUSES.clear();
+    record::after_fork();
     assists::clear();
 }
 

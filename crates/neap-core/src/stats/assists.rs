@@ -5,25 +5,30 @@
 //! Invariant: clocks are read in slow paths only, and no time is counted twice: what counts a
 //! stretch of time counts none within it. Written by the program's threads, read anywhere.
 
-use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
-
-use super::histogram::Histogram;
+use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Nanoseconds. Stops are taken off where they end, which may be later than where they were added,
 /// so for a moment it may be too little.
 static TOTAL_NS: AtomicI64 = AtomicI64::new(0);
+/// How long the world stood so far.
+static STOOD_NS: AtomicU64 = AtomicU64::new(0);
+
+/// The world stood for so long.
+pub fn note_stop(ns: u64) {
+    STOOD_NS.fetch_add(ns, Relaxed);
+}
 
 /// So much time went by.
 pub fn add(ns: u64) {
     TOTAL_NS.fetch_add(ns as i64, Relaxed);
 }
 
-/// Runs `f`, whose time counts without the stops that `stops` counts meanwhile; `now_ns` is the
-/// clock.
-pub fn counted<R>(stops: &Histogram, now_ns: impl Fn() -> u64, f: impl FnOnce() -> R) -> R {
-    let (began, stopped) = (now_ns(), stops.total());
+/// Runs `f`, whose time counts without the stops that are noted meanwhile; `now_ns` is the clock.
+/// `f` calls nothing of the program's, which may come by here again and whose time is its own.
+pub fn counted<R>(now_ns: impl Fn() -> u64, f: impl FnOnce() -> R) -> R {
+    let (began, stopped) = (now_ns(), STOOD_NS.load(Relaxed));
     let result = f();
-    let stopped = stops.total().saturating_sub(stopped);
+    let stopped = STOOD_NS.load(Relaxed) - stopped;
     TOTAL_NS.fetch_add((now_ns() - began) as i64 - stopped as i64, Relaxed);
     result
 }
@@ -46,20 +51,19 @@ mod tests {
     #[test]
     fn stops_are_not_counted() {
         clear();
-        let (stops, clock) = (Histogram::new(), Cell::new(100));
+        let clock = Cell::new(100);
         let seven = counted(
-            &stops,
             || clock.get(),
             || {
                 clock.set(160);
-                stops.add(20);
+                note_stop(20);
                 7
             },
         );
         add(5);
         assert_eq!((seven, total_ns()), (7, 45));
         // A stop that ended in another's time: told later.
-        counted(&stops, || clock.get(), || stops.add(100));
+        counted(|| clock.get(), || note_stop(100));
         assert_eq!(total_ns(), 0);
         add(70);
         assert_eq!(total_ns(), 15);

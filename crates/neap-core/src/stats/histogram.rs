@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use neap_record::live::{BUCKETS, bucket, upper};
+use neap_record::live::{BUCKETS, bucket, percentile};
 
 /// Durations in nanoseconds.
 pub struct Histogram {
@@ -64,20 +64,8 @@ impl Histogram {
     /// A duration that `part` (0 to 1) of all do not exceed, rounded up to its bucket's end but
     /// never beyond the longest.
     pub fn percentile(&self, part: f64) -> u64 {
-        let wanted = (self.count() as f64 * part).ceil() as u64;
-        let mut seen = 0;
-        for (index, count) in self.counts.iter().enumerate() {
-            seen += count.load(Relaxed);
-            if seen >= wanted && seen > 0 {
-                // The last bucket has no end.
-                return if index == BUCKETS - 1 {
-                    self.max()
-                } else {
-                    upper(index).min(self.max())
-                };
-            }
-        }
-        self.max()
+        let counts = self.counts.iter().map(|count| count.load(Relaxed));
+        percentile(counts, self.max(), part).unwrap_or_else(|| self.max())
     }
 }
 

@@ -36,6 +36,12 @@ unsafe impl<T: Copy + Sync> Sync for MetaVec<T> {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMemory;
 
+/// What may be made of zero bytes.
+///
+/// # Safety
+/// Zero bytes are a value of the type.
+pub unsafe trait Zeroed {}
+
 impl<T: Copy> MetaVec<T> {
     /// An empty array; maps nothing.
     pub const fn new() -> Self {
@@ -140,6 +146,18 @@ impl<T: Copy> MetaVec<T> {
         self.length = 0;
     }
 
+    /// `length` elements of zero bytes, whose pages are not touched.
+    pub fn zeroed(length: usize) -> Result<Self, NoMemory>
+    where
+        T: Zeroed,
+    {
+        let mut zeros = Self::new();
+        zeros.try_reserve(length)?;
+        // What was just mapped reads as zero.
+        zeros.length = length;
+        Ok(zeros)
+    }
+
     /// Makes it `length` long, filling with `value`.
     pub fn try_resize(&mut self, length: usize, value: T) -> Result<(), NoMemory> {
         self.try_reserve(length.saturating_sub(self.length))?;
@@ -181,6 +199,17 @@ impl<T: Copy> Drop for MetaVec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // SAFETY: a number.
+    unsafe impl Zeroed for u64 {}
+
+    #[test]
+    fn zeros_are_there_and_take_no_memory() {
+        let zeros = MetaVec::<u64>::zeroed(1 << 20).unwrap();
+        let at = Address(zeros.as_ptr() as usize);
+        assert_eq!(map::resident_bytes(at, PAGE_BYTES * 16, &mut [0; 16]), Some(0));
+        assert!(zeros.len() == 1 << 20 && zeros.iter().all(|zero| *zero == 0));
+    }
 
     #[test]
     fn behaves_as_a_vector() {

@@ -12,6 +12,7 @@ pub mod own_thread;
 pub mod print;
 pub mod process;
 pub mod program_action;
+pub mod program_call;
 pub mod protection;
 pub mod refusal;
 pub mod side_stack;

@@ -28,8 +28,8 @@ pub type PthreadCreate = unsafe extern "C" fn(
     *mut c_void,
 ) -> c_int;
 
-/// Enough for a marker: its deep structures are outside the stack.
-const STACK_BYTES: usize = 256 << 10;
+/// Enough for a marker: its deep structures are outside the stack. More without optimization.
+const STACK_BYTES: usize = if cfg!(debug_assertions) { 1 << 20 } else { 256 << 10 };
 
 /// libc's function of this name, never our own.
 pub fn real_pthread_create() -> PthreadCreate {

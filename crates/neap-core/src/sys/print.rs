@@ -5,6 +5,7 @@
 //! thread, also with the world stopped.
 
 use core::fmt::{self, Write};
+use std::io::IoSlice;
 
 /// A line under construction in a fixed buffer; what does not fit is cut.
 pub struct Line {
@@ -49,6 +50,13 @@ pub fn message(arguments: fmt::Arguments<'_>) {
     }
     // Standard error may be closed; there is nobody left to tell.
     let _ = rustix::io::write(rustix::stdio::stderr(), line.bytes());
+}
+
+/// Writes `neap: ` and the pieces, one after the other: where the stack has no room for a line.
+pub fn pieces(pieces: [&str; 4]) {
+    let [first, second, third, fourth] = pieces.map(|piece| IoSlice::new(piece.as_bytes()));
+    let line = [IoSlice::new(b"neap: "), first, second, third, fourth, IoSlice::new(b"\n")];
+    let _ = rustix::io::writev(rustix::stdio::stderr(), &line);
 }
 
 /// Writes a message and ends the process, for states that cannot be mended.

@@ -5,7 +5,8 @@
 //! more than 4 KiB in all; what needs more runs here. On the one that is kept for the collector
 //! there is one thread at a time, which holds the collector's lock; what runs there does not
 //! unwind. [`off`] goes back to the stack that was left, below what it had in use, for functions of
-//! the program, which may look at where they stand.
+//! the program, which may look at where they stand. Where a host stops the threads, only the
+//! collector's is used: no stop finds a thread there.
 //!
 //! Each lies between two pages that nobody can touch, so it is a mapping of its own: a thread that
 //! is stopped on one is scanned up to the end of the mapping, and must not be scanned on into a
@@ -17,14 +18,16 @@
 #![allow(unsafe_code)]
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use rustix::io::Errno;
 
 use super::{map, thread};
 use crate::addr::{Address, PAGE_BYTES};
 
-const BYTES: usize = 256 << 10;
+/// Memory is taken as it is used. Much more in a build without optimization, as programs with the
+/// crate `neap` have it while they are developed: there the tables are made on the stack.
+const BYTES: usize = if cfg!(debug_assertions) { 4 << 20 } else { 256 << 10 };
 /// What the ABI lets a function use below the stack pointer.
 const RED_ZONE: usize = 128;
 
@@ -56,7 +59,7 @@ fn release(memory: Address) {
     map::release(Address(memory.0 - PAGE_BYTES), BYTES + 2 * PAGE_BYTES);
 }
 
-/// Runs `f` on the collector's stack. Under the collector's lock.
+/// Runs `f` on the collector's stack. Under the collector's lock, or before there are cycles.
 pub fn on<R>(f: impl FnOnce() -> R) -> R {
     let top = TOP.load(Relaxed);
     if top == 0 || LEFT_AT.load(Relaxed) != 0 {
@@ -67,8 +70,20 @@ pub fn on<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Somebody else looks at where threads stand.
+static STAYS: AtomicBool = AtomicBool::new(false);
+
+/// From now on [`on_new`] stays where the caller stands: who stops the threads takes what lies
+/// between them and the end of their own stacks for roots.
+pub fn stay() {
+    STAYS.store(true, Relaxed);
+}
+
 /// Runs `f` on a stack that is made for this once: for what is done seldom, without a lock.
 pub fn on_new<R>(f: impl FnOnce() -> R) -> R {
+    if STAYS.load(Relaxed) {
+        return here(f);
+    }
     let Ok(memory) = make() else { return here(f) };
     let result = switched(memory.0 + BYTES, &AtomicUsize::new(0), f);
     release(memory);

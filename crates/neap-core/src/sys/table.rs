@@ -13,7 +13,7 @@ const FIRST_BUCKETS: usize = 16;
 
 /// What a [`Table`] holds.
 pub(crate) trait Entry: Copy {
-    /// What it is found by; never changes while it is in a table.
+    /// What it is found by; changes by [`Table::change_key`] only while it is in a table.
     fn key(&self) -> usize;
     /// The table's own word: index of the next entry of the chain.
     fn next(&self) -> u32;
@@ -60,10 +60,6 @@ impl<E: Entry> Table<E> {
             index = entry.next();
         }
         None
-    }
-
-    pub(crate) fn get(&self, key: usize) -> Option<&E> {
-        self.find(key).map(|index| &self.entries[index])
     }
 
     /// Adds an entry whose key is not there yet.
@@ -131,6 +127,21 @@ impl<E: Entry> Table<E> {
         &mut self.entries[index]
     }
 
+    /// Changes the key of the entry at an index, to one that is not there yet.
+    pub(crate) fn change_key(&mut self, index: usize, change: impl FnOnce(&mut E)) {
+        let following = self.entries[index].next();
+        self.redirect(index as u32, following);
+        change(&mut self.entries[index]);
+        self.link(index);
+    }
+
+    /// Puts an entry that is in no chain into the one that its key hashes to.
+    fn link(&mut self, index: usize) {
+        let bucket = Self::bucket(self.entries[index].key(), self.buckets.len());
+        let first = core::mem::replace(&mut self.buckets[bucket], index as u32);
+        self.entries[index].set_next(first);
+    }
+
     /// Two entries get each other's index.
     pub(crate) fn exchange(&mut self, one: usize, other: usize) {
         if one == other {
@@ -141,11 +152,8 @@ impl<E: Entry> Table<E> {
             self.redirect(index as u32, following);
         }
         self.entries.swap(one, other);
-        for index in [one, other] {
-            let bucket = Self::bucket(self.entries[index].key(), self.buckets.len());
-            let first = core::mem::replace(&mut self.buckets[bucket], index as u32);
-            self.entries[index].set_next(first);
-        }
+        self.link(one);
+        self.link(other);
     }
 
     /// Takes an entry out by index; the last one gets its index.
@@ -197,7 +205,13 @@ mod tests {
             seed ^= seed >> 7;
             seed ^= seed << 17;
             let key = (seed as usize >> 8) % 3000 * 16;
-            if seed.is_multiple_of(7) && table.len() > 0 {
+            if seed.is_multiple_of(11) && table.len() > 0 && !map.contains_key(&key) {
+                let index = step % table.len();
+                let old = table.entries()[index].key;
+                table.change_key(index, |pair| pair.key = key);
+                let value = map.remove(&old).expect("known to both");
+                map.insert(key, value);
+            } else if seed.is_multiple_of(7) && table.len() > 0 {
                 let [one, other] = [seed as usize >> 16, step].map(|place| place % table.len());
                 let keys = [one, other].map(|index| table.entries()[index].key);
                 table.exchange(one, other);
@@ -215,7 +229,8 @@ mod tests {
             assert_eq!(table.len(), map.len());
         }
         for (key, value) in &map {
-            assert_eq!(table.get(*key).map(|pair| pair.value), Some(*value));
+            let index = table.find(*key).unwrap();
+            assert_eq!(table.entries()[index].value, *value);
         }
         let any = table.pop().expect("there are some");
         assert_eq!(map.remove(&any.key), Some(any.value));

@@ -15,7 +15,8 @@
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")))]
 compile_error!(
-    "neap-core knows registers and thread control blocks of x86-64 Linux with glibc only; see docs/porting.md"
+    "neap-core knows registers and thread control blocks of x86-64 Linux with glibc only; see \
+     docs/porting.md"
 );
 
 use core::ffi::c_void;

@@ -25,10 +25,7 @@ impl Pagemap {
     /// Opens the watch.
     pub fn open() -> Result<Self, Refusal> {
         let watch = WriteWatch::open()?;
-        let mut regions = MetaVec::new();
-        regions
-            .try_resize(REGIONS, Region::default())
-            .map_err(|_| Refusal::new("mmap", Errno::NOMEM))?;
+        let regions = MetaVec::zeroed(REGIONS).map_err(|_| Refusal::new("mmap", Errno::NOMEM))?;
         Ok(Self { watch, regions })
     }
 }

@@ -134,7 +134,7 @@ pub fn detach() -> bool {
     let Some(mutator) = current::get() else { return false };
     call_detach_hook(mutator);
     let critical = mutator.critical();
-    mutator.local.retire(&HEAP);
+    mutator.local.let_go(&HEAP);
     drop(critical);
     let tally = mutator.tally.swap(0, Relaxed);
     if tally != 0
@@ -144,6 +144,7 @@ pub fn detach() -> bool {
     }
     let mut registry = registry::lock();
     registry.remove(mutator);
+    mutator.local.give_back_typed();
     current::set(0);
     current::set_with_buffers(0);
     let _undisturbed = host::undisturbed();
@@ -172,7 +173,8 @@ pub fn forget_all_but(registry: &mut registry::Registry, own: Option<&Mutator>, 
             call_detach_hook(mutator);
             registry.remove(mutator);
             large::forget_unpublished(heap, &mutator.unpublished);
-            mutator.local.retire(heap);
+            mutator.local.let_go(heap);
+            mutator.local.give_back_typed();
             forget(mutator);
         }
     }

@@ -17,6 +17,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::mutator::Mutator;
 use crate::sync::function::AtomicFunction;
+use crate::sys::program_call::{self, Lost};
 use crate::sys::side_stack;
 
 /// Given a variable that holds a stack position, and the thread as `pthread_t`.
@@ -40,7 +41,10 @@ pub(super) fn of(mutator: &Mutator, noted: usize) -> usize {
     let mut position = noted as *mut c_void;
     // A thread's control block is its `pthread_t`.
     let thread = mutator.control_block.load(Relaxed) as *mut c_void;
+    let words = [(&raw mut position) as usize, thread as usize, 0, 0];
     // SAFETY: the program's, for this.
-    side_stack::off(|| unsafe { corrector(&mut position, thread) });
+    side_stack::off(|| unsafe {
+        program_call::call("stack corrector", Lost::Roots, corrector as usize, words)
+    });
     position as usize
 }

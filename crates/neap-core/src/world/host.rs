@@ -19,11 +19,11 @@ use core::ffi::c_void;
 use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
-use std::time::Instant;
 
 use super::mutator::{Asker, Mutator};
 use super::registry::Registry;
 use super::{Standing, Stopped, World, current, stop};
+use crate::sys::program_call::{self, Lost};
 use crate::sys::{side_stack, signal};
 
 /// Told of a range of roots: lowest address, one past the highest, and what the host was handed for
@@ -34,8 +34,8 @@ pub type Visit = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void)
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Host {
-    /// Stops the host's threads but the caller's.
-    pub stop: unsafe extern "C" fn(*mut c_void),
+    /// Stops the host's threads but the caller's; 0 if they stand. Else none does.
+    pub stop: unsafe extern "C" fn(*mut c_void) -> core::ffi::c_int,
     /// Lets them go on.
     pub resume: unsafe extern "C" fn(*mut c_void),
     /// Names the roots of the host and of all its threads, the caller's included.
@@ -64,6 +64,7 @@ pub fn get() -> Option<&'static Host> {
 /// The world is this host's from now on; false if it is one's already. While no stop is under way
 /// and none can begin.
 pub fn set(host: &'static Host) -> bool {
+    side_stack::stay();
     HOST.compare_exchange(0, core::ptr::from_ref(host) as usize, AcqRel, Acquire).is_ok()
 }
 
@@ -95,9 +96,16 @@ impl Host {
         }
     }
 
+    /// Calls one of the host's functions that are handed the environment alone.
+    fn call(&self, what: &str, lost: Lost, function: usize) -> Option<usize> {
+        let words = [self.environment as usize, 0, 0, 0];
+        // SAFETY: the host's own function, on the threads and at the moments that it is for.
+        unsafe { program_call::call(what, lost, function, words) }
+    }
+
     pub(super) fn stop_late(&self) {
-        // SAFETY: the host's own function, on a thread that it asked to stop.
-        unsafe { (self.stop_late)(self.environment) };
+        // On a thread that it asked to stop.
+        self.call("host's function that stops late", Lost::Nothing, self.stop_late as usize);
     }
 }
 
@@ -114,25 +122,34 @@ impl World for Host {
     }
 
     fn may_be_stopped_here(&self) -> bool {
-        // SAFETY: the host's own function.
-        unsafe { (self.is_own_thread)(self.environment) != 0 }
+        let asked = "host's function that knows its threads";
+        let answer = self.call(asked, Lost::Nothing, self.is_own_thread as usize);
+        answer.is_some_and(|answer| answer as core::ffi::c_int != 0)
     }
 
-    fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Stopped {
+    fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Option<Stopped> {
         let epoch = stop::begin();
-        // SAFETY: the host's own function, on one of its threads.
-        side_stack::off(|| unsafe { (self.stop)(self.environment) });
-        stop::stop_the_rest(registry, own, epoch);
-        Stopped(Standing(PhantomData))
+        let what = "host's function that stops its threads";
+        let stop = || self.call(what, Lost::Nothing, self.stop as usize);
+        match side_stack::off(stop) {
+            Some(status) if status as core::ffi::c_int == 0 => {
+                stop::stop_the_rest(registry, own, epoch);
+                Some(Stopped(Standing(PhantomData)))
+            }
+            _ => {
+                stop::end();
+                None
+            }
+        }
     }
 
     fn stops_one_by_one(&self) -> bool {
         false
     }
 
-    fn resume(&self, _: Stopped) -> Instant {
-        // SAFETY: the host's own function, on the thread that stopped the others.
-        unsafe { (self.resume)(self.environment) };
+    fn resume(&self, _: Stopped) -> u64 {
+        let what = "host's function that lets its threads go on";
+        self.call(what, Lost::Nothing, self.resume as usize);
         stop::end()
     }
 
@@ -155,10 +172,13 @@ impl World for Host {
             visit(start..range.end);
         };
         let mut visitor: &mut dyn FnMut(Range<usize>) = &mut named;
+        let tell: Visit = tell;
+        let words = [tell as usize, (&raw mut visitor) as usize, self.environment as usize, 0];
+        let what = "host's function that names roots";
         // SAFETY: the host's own function, between its stop and its resume; `tell` gets back what
         // we hand over, which lives that long.
         side_stack::off(|| unsafe {
-            (self.roots)(tell, (&raw mut visitor).cast(), self.environment)
+            program_call::call(what, Lost::Roots, self.roots as usize, words)
         });
     }
 }
@@ -190,6 +210,9 @@ mod tests {
     use super::*;
 
     unsafe extern "C" fn nothing(_: *mut c_void) {}
+    unsafe extern "C" fn stands(_: *mut c_void) -> core::ffi::c_int {
+        0
+    }
     unsafe extern "C" fn yes(_: *mut c_void) -> core::ffi::c_int {
         1
     }
@@ -204,7 +227,7 @@ mod tests {
     #[test]
     fn roots_are_named_in_whole_words_and_empty_ranges_left_out() {
         let host = Host {
-            stop: nothing,
+            stop: stands,
             resume: nothing,
             roots: two_ranges,
             stop_late: nothing,

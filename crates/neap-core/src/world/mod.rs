@@ -24,7 +24,6 @@ pub mod suspension;
 
 use core::marker::PhantomData;
 use core::ops::Range;
-use std::time::Instant;
 
 use mutator::Mutator;
 use registry::Registry;
@@ -43,13 +42,15 @@ pub trait World: Sync {
     /// Whether the calling thread can stop this world. One that cannot leaves cycles to others.
     fn may_be_stopped_here(&self) -> bool;
     /// Stops every mutator but `own`, the caller if it is one, outside critical sections. The
-    /// registry stays locked by the caller until the resume.
-    fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Stopped;
+    /// registry stays locked by the caller until the resume. None if it cannot: then all run, and
+    /// there is nothing to resume.
+    fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Option<Stopped>;
     /// Whether [`stop::stop_one`] can stop a mutator while the others run.
     fn stops_one_by_one(&self) -> bool;
-    /// Lets the world run again, and says since when it does: that the caller may wait for a
-    /// processor from then on, which the others are using, is no part of the stop.
-    fn resume(&self, stopped: Stopped) -> Instant;
+    /// Lets the world run again, and says since when it does, by the clock in nanoseconds: that the
+    /// caller may wait for a processor from then on, which the others are using, is no part of the
+    /// stop.
+    fn resume(&self, stopped: Stopped) -> u64;
     /// Whether [`World::for_each_root`] names the mutator's stack, registers and thread-local
     /// storage.
     fn names_roots_of(&self, mutator: &Mutator, stopped: &Stopped) -> bool;

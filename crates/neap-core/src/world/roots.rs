@@ -92,10 +92,14 @@ pub fn clear() {
     RANGES.lock().registered.clear();
 }
 
-/// A range of loaded objects' data that is no root.
+/// A range of loaded objects' data that is no root. Said again, it changes nothing.
 pub fn exclude(range: Range<usize>) {
+    let span = Span { start: range.start, end: range.end };
     let _critical = critical::enter();
-    let _ = RANGES.lock().excluded.try_push(Span { start: range.start, end: range.end });
+    let mut ranges = RANGES.lock();
+    if !ranges.excluded.contains(&span) {
+        let _ = ranges.excluded.try_push(span);
+    }
 }
 
 /// Forgets all exclusions.

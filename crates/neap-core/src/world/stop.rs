@@ -17,7 +17,6 @@ use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
-use std::time::{Duration, Instant};
 
 use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
@@ -225,17 +224,17 @@ impl World for Posix {
         true
     }
 
-    fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Stopped {
+    fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Option<Stopped> {
         let epoch = begin();
         stop_the_rest(registry, own, epoch);
-        Stopped(Standing(PhantomData))
+        Some(Stopped(Standing(PhantomData)))
     }
 
     fn stops_one_by_one(&self) -> bool {
         true
     }
 
-    fn resume(&self, _: Stopped) -> Instant {
+    fn resume(&self, _: Stopped) -> u64 {
         end()
     }
 
@@ -293,14 +292,15 @@ pub fn stop_one(images: &Images, registry: &mut Registry, mutator: &Mutator) -> 
     copy.map_or(One::Stands(Standing(PhantomData)), One::Copied)
 }
 
-/// Lets the mutator of [`stop_one`] run again; gives how many nanoseconds it stood. Until it
-/// answered it was no less free to run than any other thread.
-pub fn resume_one(one: One) -> u64 {
-    let stood = clock::now_ns().saturating_sub(STANDS_SINCE.load(Relaxed));
+/// Lets the mutator of [`stop_one`] run again; says since when it stood by the clock, and for how
+/// many nanoseconds. Until it answered it was no less free to run than any other thread.
+pub fn resume_one(one: One) -> (u64, u64) {
+    let since = STANDS_SINCE.load(Relaxed);
+    let stood = clock::now_ns().saturating_sub(since);
     end();
     match one {
-        One::Stands(_) => stood,
-        One::Copied(_) => STOOD_NS.load(Relaxed),
+        One::Stands(_) => (since, stood),
+        One::Copied(_) => (since, STOOD_NS.load(Relaxed)),
     }
 }
 
@@ -419,7 +419,8 @@ fn wait_one_by_one(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, e
             }
             if is_late && !is_told {
                 print::message(format_args!(
-                    "thread {} has not stopped for {} s; does it block signal {}? Leave that signal out of its mask, or choose another with NEAP_STOP_SIGNAL.",
+                    "thread {} has not stopped for {} s; does it block signal {}? Leave that \
+                     signal out of its mask, or choose another with NEAP_STOP_SIGNAL.",
                     mutator.thread.load(Relaxed),
                     WARN_AFTER_NS / 1_000_000_000,
                     stop_signal::number()
@@ -436,20 +437,22 @@ fn wait_one_by_one(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, e
     }
 }
 
-/// The stop is over, from the moment that is given: whoever obeyed the signal goes on. That is when
-/// the last may run; where many have to be woken, waking them is a part of the stop. What the
-/// caller then waits for a processor, which those that it woke are using, is none.
-pub(super) fn end() -> Instant {
+/// The stop is over, from the moment that is given, by the clock in nanoseconds: whoever obeyed the
+/// signal goes on. That is when the last may run; where many have to be woken, waking them is a
+/// part of the stop. What the caller then waits for a processor, which those that it woke are
+/// using, is none.
+pub(super) fn end() -> u64 {
     DRIVER.store(0, Relaxed);
     let is_crowded = CROWDED.swap(false, Relaxed);
     let worked_ns = if is_crowded { clock::own_processor_ns() } else { 0 };
     EPOCH.fetch_add(1, SeqCst);
-    let over = Instant::now();
+    let over_ns = clock::now_ns();
     futex::wake(&EPOCH, i32::MAX as u32);
     if !is_crowded {
-        return over;
+        return over_ns;
     }
-    over + Duration::from_nanos(clock::own_processor_ns().saturating_sub(worked_ns))
+    // Some of that work was before the moment read above: the end is not yet to come.
+    (over_ns + clock::own_processor_ns().saturating_sub(worked_ns)).min(clock::now_ns())
 }
 
 /// In the child of a `fork`, whose only thread is the caller.

@@ -8,15 +8,16 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 
 use super::between_steps;
-use super::{handshake, wake, watch_in_use};
+use super::{given_up, handshake, wake, watch_in_use};
 use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::stop_the_world;
 use crate::cycle::phase::Phase;
 use crate::cycle::report::callbacks;
-use crate::cycle::report::record::PAUSES;
+use crate::cycle::report::record::CYCLES;
+use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
-use crate::stats::assists;
+use crate::stats::{assists, events};
 use crate::sync::Guard;
 use crate::sys::{clock, futex, print, thread};
 use crate::world::mutator::Mutator;
@@ -74,39 +75,73 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     if reason == Reason::Explicit {
         limits::note_explicit();
     }
-    assists::counted(&PAUSES, clock::now_ns, || collect_as_wanted(position, reason))
+    match in_collector(|| collect_as_wanted(position, reason)) {
+        Collected::Stopped => {
+            callbacks::after_cycle();
+            true
+        }
+        Collected::Beside(collected) => {
+            handshake::tell_ended();
+            collected
+        }
+    }
+}
+
+/// Runs a part of a cycle, or a wait for one, whose time counts as spent in the collector. Nothing
+/// of the program's is called in it but in stops.
+fn in_collector<R>(f: impl FnOnce() -> R) -> R {
+    // At every refill while a cycle is due: the span takes clocks of its own.
+    if !events::are_wanted() {
+        return assists::counted(clock::now_ns, f);
+    }
+    let span = timed(SpanKind::InCollector);
+    let result = assists::counted(clock::now_ns, f);
+    span.over_on_program(CYCLES.load(Relaxed));
+    result
+}
+
+/// What became of a wish for a cycle.
+enum Collected {
+    /// This thread ran it with the world stopped, and has not told the program of its end.
+    Stopped,
+    /// Others ran it, or took part; or nobody did.
+    Beside(bool),
 }
 
 /// The same, where nothing speaks against a cycle.
-fn collect_as_wanted(position: usize, reason: Reason) -> bool {
+fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
     let mutator = attach::current();
     // Twice, for a watch that turns out to be closed.
     for _ in 0..2 {
-        watch_in_use::reopen();
+        watch_in_use::open();
         // Without the collector's thread the world is stopped for this cycle.
         if schedule::is_worth_running_beside() && wake::ensure() {
             let collected = concurrently(position, reason);
             if collected || collector::runs_beside() {
-                return collected;
+                return Collected::Beside(collected);
             }
         }
     }
     if reason == Reason::Explicit {
         let_others_run();
     }
-    let Some(mut collector) = lock_for(reason) else { return false };
+    let Some(mut collector) = lock_for(reason) else { return Collected::Beside(false) };
     if reason == Reason::Allocated && !schedule::is_due() {
-        return false;
+        return Collected::Beside(false);
     }
     if collector.phase != Phase::Idle {
         drop(collector);
-        return handshake::run_cycle(position);
+        return Collected::Beside(handshake::run_cycle(position));
     }
     mutator.holds.store(1, Relaxed);
     mutator.position.store(position, Relaxed);
     let began = Instant::now();
-    handshake::with_room(|| stopped(&mut collector, Some(mutator)));
+    let mut has_stopped = false;
+    handshake::with_room(|| has_stopped = stopped(&mut collector, Some(mutator)));
     mutator.holds.store(0, Relaxed);
+    if !has_stopped {
+        return Collected::Beside(false);
+    }
     let rest = match collector.mutators {
         0 | 1 => Duration::ZERO,
         _ => began.elapsed().min(LONGEST_REST),
@@ -120,8 +155,7 @@ fn collect_as_wanted(position: usize, reason: Reason) -> bool {
     if sweeps {
         wake::wake();
     }
-    callbacks::after_cycle();
-    true
+    Collected::Stopped
 }
 
 /// Waits for the end of the cycle under way, if there is one. For who has disabled collections, so
@@ -131,7 +165,8 @@ pub fn finish() {
     if mutator.holds.load(Relaxed) == 0 && world::the().may_be_stopped_here() {
         // A cycle that another thread runs with the world stopped, or is about to begin.
         drop(COLLECTOR.lock());
-        thread::with_registers_spilled(handshake::finish);
+        thread::with_registers_spilled(|position| in_collector(|| handshake::finish(position)));
+        handshake::tell_ended();
     }
 }
 
@@ -144,11 +179,16 @@ fn let_others_run() {
     }
 }
 
-/// A cycle with the world stopped; `own` is the caller, if it is a mutator. The phase is idle.
-pub(super) fn stopped(collector: &mut Collector, own: Option<&Mutator>) {
+/// A cycle with the world stopped; `own` is the caller, if it is a mutator. The phase is idle, and
+/// is so again. False if the world could not be stopped.
+pub(super) fn stopped(collector: &mut Collector, own: Option<&Mutator>) -> bool {
     let state = between_steps::begin(collector);
-    stop_the_world::run(&mut state.driver, collector, own);
+    let has_stopped = stop_the_world::run(&mut state.driver, collector, own).is_some();
+    if !has_stopped {
+        given_up::end_unstopped(state, collector);
+    }
     between_steps::put_back(collector, state);
+    has_stopped
 }
 
 /// The collector's lock. Who only allocated enough does not wait for it while another thread is
@@ -203,7 +243,8 @@ fn concurrently(position: usize, reason: Reason) -> bool {
 pub fn poll(position: usize) {
     stop::poll(position);
     if handshake::is_offered() {
-        assists::counted(&PAUSES, clock::now_ns, || handshake::take_offered(position));
+        in_collector(|| handshake::take_offered(position));
+        handshake::tell_ended();
     }
     if schedule::is_due() {
         collect_from(position, Reason::Allocated);

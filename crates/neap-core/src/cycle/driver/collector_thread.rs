@@ -9,7 +9,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::Instant;
 
-use super::{collect, handshake, wake};
+use super::{between_cycles, collect, handshake, wake};
 use crate::addr::FRAME_BYTES;
 use crate::cycle::collector::{self, COLLECTOR};
 use crate::cycle::limits;
@@ -55,6 +55,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         own_thread::leave_processor(wake::take_woken_on());
         now_ms();
         handshake::drive();
+        between_cycles::rest();
         sweep();
         let over = limits::look_if_old(now_ms());
         let (collected, idle_ms) = look_idle(&mut idle, &now_ms);
@@ -71,7 +72,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
 /// Sweeps all blocks.
 fn sweep() {
     while !HEAP.inner().sweep_step(&HEAP) {}
-    handshake::swept();
+    between_cycles::swept();
 }
 
 /// Collects if the program is idle and it is time: whether it did, and when to look again.
@@ -108,6 +109,7 @@ fn collect_idle() -> bool {
     }
     if collector::runs_beside() {
         handshake::drive_unasked();
+        between_cycles::rest();
         return true;
     }
     let mut collector = COLLECTOR.lock();
@@ -115,8 +117,8 @@ fn collect_idle() -> bool {
         return false;
     }
     callbacks::set_heard(false);
-    collect::stopped(&mut collector, None);
+    let collected = collect::stopped(&mut collector, None);
     callbacks::set_heard(true);
     handshake::tell_end();
-    true
+    collected
 }

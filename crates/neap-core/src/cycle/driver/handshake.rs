@@ -12,17 +12,16 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use super::between_steps::{self, CycleState};
-use super::{wake, watch_in_use};
+use super::{given_up, wake, watch_in_use};
 use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::marking_mode::{Left, MarkingMode};
 use crate::cycle::phase::{Phase, Step};
-use crate::cycle::policy::generation::{Generation, Generations};
+use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::record::CYCLES;
 use crate::cycle::report::{callbacks, root_callback};
 use crate::cycle::token::Driver;
 use crate::cycle::{schedule, workers};
 use crate::heap::HEAP;
-use crate::heap::state::Snapshot;
 use crate::sys::{clock, futex, print, side_stack, thread};
 use crate::watch::choose::Watching;
 use crate::world::mutator::Mutator;
@@ -51,6 +50,9 @@ const IN_ANY_CASE: u32 = 2;
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
 /// A cycle ended on the collector's thread: the next mutator tells the program.
 static TELL_END: AtomicBool = AtomicBool::new(false);
+/// A pause of the cycle under way could not be: its collector's thread gives it up. Under the
+/// collector's lock.
+static COULD_NOT_STOP: AtomicBool = AtomicBool::new(false);
 /// The last pause left references to [`process_left`]. Under the collector's lock.
 static REFERENCES_LEFT: AtomicBool = AtomicBool::new(false);
 
@@ -74,20 +76,26 @@ pub fn request(forced: bool) -> bool {
     wake::wake()
 }
 
-/// Whether [`take_offered`] has something to do.
+/// Whether [`take_offered`] or [`tell_ended`] has something to do.
 #[inline]
 pub fn is_offered() -> bool {
     OFFERED.load(Acquire) != NOTHING || TELL_END.load(Relaxed)
 }
 
 /// Takes the step on offer, if there is one. On a mutator, outside critical sections, its registers
-/// spilled above `position`.
+/// spilled above `position`; [`tell_ended`] follows.
 #[inline]
 pub fn take_offered(position: usize) {
     let step = OFFERED.load(Acquire);
     if is_on_offer(step) {
         take(step, position);
     }
+}
+
+/// Tells the program of a cycle that ended, if nobody has: where the program's functions may run,
+/// for as long as they like.
+#[inline]
+pub fn tell_ended() {
     if TELL_END.load(Relaxed) && TELL_END.swap(false, AcqRel) {
         callbacks::after_cycle();
     }
@@ -122,15 +130,23 @@ fn take(step: u32, position: usize) {
 fn run_step(step: u32, state: &mut CycleState, of: &mut Collector, own: Option<&Mutator>) {
     let Some((driver, mode)) = parts(state) else { return };
     callbacks::set_heard(own.is_some());
-    match step {
-        FIRST_PAUSE => mode.first_pause(driver, of, own),
-        MIDDLE_PAUSE => mode.middle_pause(driver, of, own),
-        _ => match mode.remark(driver, of, own) {
-            Left::Nothing => TELL_END.store(true, Release),
-            Left::References => REFERENCES_LEFT.store(true, Relaxed),
-        },
-    }
+    let has_stopped = match step {
+        FIRST_PAUSE => mode.first_pause(driver, of, own).is_some(),
+        MIDDLE_PAUSE => mode.middle_pause(driver, of, own).is_some(),
+        _ => {
+            let left = mode.remark(driver, of, own);
+            match left {
+                Left::Nothing => TELL_END.store(true, Release),
+                Left::References => REFERENCES_LEFT.store(true, Relaxed),
+                Left::All => {}
+            }
+            left != Left::All
+        }
+    };
     callbacks::set_heard(true);
+    if !has_stopped {
+        COULD_NOT_STOP.store(true, Release);
+    }
 }
 
 /// Processes the references that the last pause left, if it did. On the collector's thread, or on
@@ -229,7 +245,7 @@ fn state_of_cycle() -> &'static mut CycleState {
 
 /// Whether a pause calls the program: its functions may rely on the thread that they run on.
 pub fn program_takes_part() -> bool {
-    host::get().is_some() || HEAP.layouts.has_functions() || callbacks::program_takes_part()
+    host::get().is_some() || HEAP.layouts.has_calls() || callbacks::program_takes_part()
 }
 
 /// The end of a cycle was not told: the next mutator that comes by tells it.
@@ -290,9 +306,15 @@ pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generati
             mode.before_first_pause(driver, &mut COLLECTOR.lock());
         }
         state = pass(FIRST_PAUSE, state);
+        if COULD_NOT_STOP.load(Acquire) {
+            return give_up_unstopped(state);
+        }
     }
     if mark(state) {
         state = pass(MIDDLE_PAUSE, state);
+        if COULD_NOT_STOP.load(Acquire) {
+            return give_up_unstopped(state);
+        }
         if let Some((driver, mode)) = parts(state) {
             mode.mark_again(driver);
         }
@@ -303,6 +325,9 @@ pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generati
                 mode.keep_up(driver);
             }
         });
+        if COULD_NOT_STOP.load(Acquire) {
+            return give_up_unstopped(state_of_cycle());
+        }
         process_left(&mut COLLECTOR.lock());
     } else {
         let collector = &mut *COLLECTOR.lock();
@@ -319,12 +344,21 @@ fn mark(state: &mut CycleState) -> bool {
     mode.wants_middle_pause(driver)
 }
 
+/// The world could not be stopped: the cycle is given up. On the collector's thread.
+fn give_up_unstopped(state: &'static mut CycleState) {
+    let collector = &mut *COLLECTOR.lock();
+    COULD_NOT_STOP.store(false, Relaxed);
+    given_up::end_unstopped(state, collector);
+    between_steps::put_back(collector, state);
+    tell_end();
+}
+
 /// The system refused to watch: the cycle is given up, and the next one stops the world or, if it
 /// was the program that closed the watch, opens another.
 fn give_up_watching(state: &'static mut CycleState) {
     if parts(state).is_some_and(|(_, mode)| mode.was_closed()) {
         // As daemons do with all descriptors they find.
-        watch_in_use::open_later(collector::watching());
+        watch_in_use::open_again_later();
         HEAP.inner().frames.forget_registrations();
     } else {
         print::message(format_args!(
@@ -335,45 +369,21 @@ fn give_up_watching(state: &'static mut CycleState) {
     core::mem::forget(state.mode.take());
     let collector = &mut *COLLECTOR.lock();
     collector::set_watching(Watching::None);
-    give_up(&mut state.driver, collector);
+    given_up::end(state, collector);
     between_steps::put_back(collector, state);
 }
 
-/// Ends a cycle that cannot go on; the next one is full.
-fn give_up(driver: &mut Driver, collector: &mut Collector) {
-    let heap = driver.heap;
-    heap.state.set_snapshot(Snapshot::None);
-    let mut inner = heap.inner();
-    inner.deferred_frees.free(heap, usize::MAX);
-    heap.state.marking.store(false, Relaxed);
-    heap.state.allocate_black.store(false, Relaxed);
-    drop(inner);
-    driver.marker.forget_work();
-    collector.generations = Generations::new();
-    collector.phase = Phase::Idle;
-}
-
-/// All blocks are swept. On the collector's thread, between cycles.
-pub fn swept() {
-    if !collector::runs_beside() {
-        return;
-    }
-    // Under the lock, so that nobody who wants a cycle meanwhile misses the state.
-    let collector = &mut *COLLECTOR.lock();
-    if let Some(state) = between_steps::take(collector) {
-        if let Some((_, mode)) = parts(state) {
-            mode.swept();
-        }
-        between_steps::put_back(collector, state);
-    }
-}
-
 /// Waits for the end of a cycle that begins after this call, taking steps as they are offered;
-/// false if collections were disabled meanwhile. On a mutator that holds nothing.
+/// false if collections were disabled meanwhile, or the cycle was given up. On a mutator that holds
+/// nothing.
 pub fn run_cycle(position: usize) -> bool {
-    let begun = (COLLECTOR.lock().phase != Phase::Idle) as u64;
+    let (begun, unstopped) = {
+        let collector = COLLECTOR.lock();
+        ((collector.phase != Phase::Idle) as u64, given_up::unstopped())
+    };
     let wanted = CYCLES.load(Acquire) + 1 + begun;
-    run_until(position, true, || CYCLES.load(Acquire) >= wanted)
+    let has_run = || CYCLES.load(Acquire) >= wanted;
+    run_until(position, true, || has_run() || given_up::unstopped() != unstopped) && has_run()
 }
 
 /// The same until `enough` says so; with `forced` the cycle that begins is a full one.
@@ -445,7 +455,8 @@ pub fn after_fork() {
     OFFERED.store(NOTHING, Relaxed);
     REQUESTED.store(UNASKED, Relaxed);
     UNDER_WAY.store(false, Relaxed);
-    watch_in_use::open_later(watch_in_use::watching());
+    COULD_NOT_STOP.store(false, Relaxed);
+    watch_in_use::open_again_later();
     collector::set_watching(Watching::None);
     workers::after_fork();
     HEAP.inner().frames.forget_registrations();
@@ -458,6 +469,6 @@ pub fn after_fork() {
     if collector.phase != Phase::Idle {
         HEAP.state.unnoted_marks.store(true, Relaxed);
     }
-    give_up(&mut state.driver, collector);
+    given_up::end(state, collector);
     between_steps::put_back(collector, state);
 }

@@ -4,12 +4,15 @@
 //! Invariant: `[cycle.inv.driver]`. From the ground up: [`between_steps`] keeps the driver
 //! token between steps, [`watch_in_use`] opens the watch, [`wake`] is how the collector's thread is
 //! woken, [`handshake`] hands the token on, [`collect`] is where a mutator asks for a cycle,
-//! [`collector_thread`] runs what goes on beside the program, [`freeze`] works between cycles.
+//! [`collector_thread`] runs what goes on beside the program, [`freeze`] and [`between_cycles`]
+//! work between cycles, [`given_up`] ends cycles that cannot go on.
 
+pub mod between_cycles;
 pub mod between_steps;
 pub mod collect;
 pub mod collector_thread;
 pub mod freeze;
+pub mod given_up;
 pub mod handshake;
 pub mod wake;
 pub mod watch_in_use;

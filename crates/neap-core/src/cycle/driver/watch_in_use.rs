@@ -1,28 +1,57 @@
-//! The watch that cycles beside the program use: opened at the start, and again where that came to
-//! nothing.
+//! The watch that cycles beside the program use: opened before the first cycle, and again where
+//! that came to nothing.
 //!
 //! Invariant: there is a mode for cycles beside the program exactly where
-//! [`collector::watching`] says so. Opened at start-up, or by a mutator that wants a cycle.
+//! [`collector::watching`] says so. Opened by a mutator that wants a cycle, or by who asks which
+//! watch it is.
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use super::between_steps;
-use crate::cycle::collector::{self, COLLECTOR};
+use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::Mode;
 use crate::heap::HEAP;
+use crate::sync::function::AtomicFunction;
+use crate::sys::side_stack;
 use crate::watch::choose::Watching;
+use crate::world::{attach, critical};
 
 const NONE: u32 = Watching::None as u32;
 
-/// What [`reopen`] opens, as a number: what the parent of a forked child used, until the child's
-/// first cycle; or what a program closed, until the next cycle.
+/// What [`open`] opens again, as a number: what the parent of a forked child used, until the
+/// child's first cycle; or what a program closed, until the next cycle.
 static LATER: AtomicU32 = AtomicU32::new(NONE);
+
+/// Has a watch chosen by [`choose_first`]; none once one is. A program that ends before its first
+/// cycle does without: finding out what works takes some thirty system calls.
+static CHOOSE: AtomicFunction<fn()> = AtomicFunction::none();
+
+/// Has the first cycle, or who asks before it, choose the watch.
+pub fn choose_with(choose: fn()) {
+    CHOOSE.set(Some(choose));
+}
+
+fn choose() {
+    if let Some(choose) = CHOOSE.get() {
+        choose();
+    }
+}
+
+/// Has `choose` say which watch to [`enable`], unless another thread has done so. No stop finds
+/// the caller elsewhere than on its own stack.
+pub fn choose_first(choose: impl FnOnce(&mut Collector)) {
+    collector::held(attach::current(), |collector| {
+        if CHOOSE.set(None).is_some() {
+            let _critical = critical::enter();
+            side_stack::on(|| choose(collector));
+        }
+    });
+}
 
 /// Cycles run beside the program from now on, if this way of watching has such. False if the system
 /// does not allow it.
-pub fn enable(watching: Watching) -> bool {
+pub fn enable(collector: &mut Collector, watching: Watching) -> bool {
     let Some(mode) = Mode::open(watching, &HEAP) else { return watching == Watching::None };
-    let collector = &mut *COLLECTOR.lock();
     if let Some(state) = between_steps::take(collector) {
         state.mode = Some(mode);
         between_steps::put_back(collector, state);
@@ -31,23 +60,30 @@ pub fn enable(watching: Watching) -> bool {
     true
 }
 
-/// What is in use, or will be from the first cycle on.
+/// What is in use, or will be from the first cycle on. Not in a stop, nor with a lock held.
 pub fn watching() -> Watching {
+    choose();
+    known()
+}
+
+/// The same, without a choice that nobody has made yet.
+fn known() -> Watching {
     match collector::watching() {
         Watching::None => Watching::from_number(LATER.load(Relaxed)),
         watching => watching,
     }
 }
 
-/// Has [`reopen`] open it.
-pub fn open_later(watching: Watching) {
-    LATER.store(watching as u32, Relaxed);
+/// Has [`open`] open again what is in use: the program closed it, or forked and this is the child.
+pub fn open_again_later() {
+    LATER.store(known() as u32, Relaxed);
 }
 
 /// Opens what was left for later, now that there is to be a cycle: a child of `fork` that never
 /// collects does without. One that is refused what its parent was allowed stops the world.
-pub fn reopen() {
+pub fn open() {
+    choose();
     if LATER.load(Relaxed) != NONE {
-        let _ = enable(Watching::from_number(LATER.swap(NONE, AcqRel)));
+        let _ = enable(&mut COLLECTOR.lock(), Watching::from_number(LATER.swap(NONE, AcqRel)));
     }
 }

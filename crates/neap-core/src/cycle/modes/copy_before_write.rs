@@ -10,18 +10,17 @@
 //! why nothing is lost is argued in `docs/concurrency.md`. A program with trace functions of its
 //! own, which read objects as they are now, gets ordinary cycles.
 
-use std::time::Instant;
-
 use super::marking_mode::{Left, MarkingMode};
 use super::snapshot_modes::SnapshotCycle;
 use crate::addr::{CHUNK_BYTES, FRAME_BYTES, PAGE_BYTES};
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Step;
-use crate::cycle::phases::pause::{Pause, nanoseconds};
+use crate::cycle::phases::pause::Pause;
 use crate::cycle::phases::written_pages::{Unwatched, address_range};
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::Kind;
+use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
 use crate::mark::frozen_roots::Closed;
@@ -123,9 +122,9 @@ impl MarkingMode for CopyBeforeWrite {
     }
 
     fn write_protect(&mut self, driver: &mut Driver, _: Generation) -> Result<(), Unwatched> {
-        let (heap, began) = (driver.heap, Instant::now());
+        let (heap, began) = (driver.heap, timed(SpanKind::Protect));
         self.watch.start().map_err(|_| Unwatched)?;
-        self.snapshot.begin(driver, Kind::Snapshot);
+        self.snapshot.begin(driver, Kind::Snapshot, began);
         let committed = heap.committed() + SPARE_BYTES;
         let most = committed / COPIES_PER_HEAP.1 * COPIES_PER_HEAP.0 / PAGE_BYTES;
         let base = heap.base().0;
@@ -144,7 +143,7 @@ impl MarkingMode for CopyBeforeWrite {
                 }
             }
         }
-        driver.record.protect_ns = nanoseconds(began);
+        driver.record.protect_ns = began.over(driver.record.number);
         match self.watch.was_closed() {
             true => {
                 self.forget();
@@ -154,18 +153,25 @@ impl MarkingMode for CopyBeforeWrite {
         }
     }
 
-    fn first_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
+    fn first_pause(
+        &mut self,
+        driver: &mut Driver,
+        of: &mut Collector,
+        own: Option<&Mutator>,
+    ) -> Option<()> {
         let heap = driver.heap;
         of.step(Step::Protected);
         tell(CycleEvent::CycleStart);
-        let pause = Pause::begin(driver, of, own);
+        let pause = Pause::begin(driver, of, own)?;
         driver.record.stopping_ns = pause.stopping_ns;
         tell(CycleEvent::MarkStart);
         driver.markers().begin(MOST_MARKERS, true);
         self.snapshot.take(heap, of);
+        let phase = timed(SpanKind::StoppedRoots);
         driver.read_roots(of, &pause);
         // They change while the program runs, and what they held now has to be marked.
         driver.trace_registered();
+        phase.over(driver.record.number);
         driver.record.roots_ns = pause.so_far_ns();
         let base = heap.base().0;
         self.complete &= heap.before_images.covers(&(base..base + heap.committed()))
@@ -178,11 +184,12 @@ impl MarkingMode for CopyBeforeWrite {
             driver.marker.forget_work();
         }
         of.step(Step::RootsRead);
-        driver.record.first_ns = pause.end();
+        driver.record.note_stop(SpanKind::FirstStop, pause.end());
+        Some(())
     }
 
     fn mark(&mut self, driver: &mut Driver) {
-        let (heap, began) = (driver.heap, Instant::now());
+        let (heap, began) = (driver.heap, timed(SpanKind::Mark));
         if self.complete {
             driver.marker.scan_frozen(Closed::Scanned);
             driver.mark_uncollectable();
@@ -197,12 +204,15 @@ impl MarkingMode for CopyBeforeWrite {
             driver.marker.forget_work();
             self.snapshot.expect_to_mark(driver);
         }
-        driver.record.mark_ns = nanoseconds(began);
+        driver.record.mark_ns = began.over(driver.record.number);
     }
 
     fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) -> Left {
-        self.snapshot.remark(driver, of, own);
-        Left::Nothing
+        self.snapshot.remark(driver, of, own)
+    }
+
+    fn give_up(&mut self) {
+        self.forget();
     }
 }
 

@@ -17,7 +17,6 @@
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
-use std::time::Instant;
 
 use super::marking_mode::{Left, MarkingMode};
 use super::snapshot_modes::SnapshotCycle;
@@ -25,11 +24,12 @@ use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
 use crate::check;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Step;
-use crate::cycle::phases::pause::{Pause, nanoseconds};
+use crate::cycle::phases::pause::Pause;
 use crate::cycle::phases::written_pages::Unwatched;
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::Kind;
+use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
 use crate::cycle::workers;
 use crate::heap::bits::mark_transfer;
@@ -38,7 +38,7 @@ use crate::mark::drain::Marker;
 use crate::mark::frozen_roots::Closed;
 use crate::mark::{marking_check, rescan};
 use crate::sys::process::child::{self, Child};
-use crate::sys::{map, print};
+use crate::sys::{map, print, program_call};
 use crate::world::mutator::Mutator;
 
 /// The beginning of the shared memory; the words of [`mark_transfer`] follow. Written by the child,
@@ -111,25 +111,32 @@ impl Fork {
 
 impl MarkingMode for Fork {
     fn write_protect(&mut self, driver: &mut Driver, _: Generation) -> Result<(), Unwatched> {
-        let began = Instant::now();
-        self.snapshot.begin(driver, Kind::Fork);
+        let began = timed(SpanKind::Protect);
+        self.snapshot.begin(driver, Kind::Fork, began);
         mend_huge_pages(driver.heap);
         self.shared = Shared::new(driver.heap.committed() + SPARE_BYTES);
-        driver.record.protect_ns = nanoseconds(began);
+        driver.record.protect_ns = began.over(driver.record.number);
         Ok(())
     }
 
-    fn first_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
+    fn first_pause(
+        &mut self,
+        driver: &mut Driver,
+        of: &mut Collector,
+        own: Option<&Mutator>,
+    ) -> Option<()> {
         let (heap, markers) = (driver.heap, driver.markers());
         of.step(Step::Protected);
         tell(CycleEvent::CycleStart);
-        let pause = Pause::begin(driver, of, own);
+        let pause = Pause::begin(driver, of, own)?;
         driver.record.stopping_ns = pause.stopping_ns;
         tell(CycleEvent::MarkStart);
         let helpers = child_helpers(of);
         markers.begin(1, true);
         self.snapshot.take(heap, of);
+        let phase = timed(SpanKind::StoppedRoots);
         driver.read_roots(of, &pause);
+        phase.over(driver.record.number);
         driver.record.roots_ns = pause.so_far_ns();
         if !self.shared.as_ref().is_some_and(|shared| shared.holds(heap.committed())) {
             self.shared = Shared::new(heap.committed());
@@ -151,12 +158,13 @@ impl MarkingMode for Fork {
         markers.take_overflow();
         driver.record.markers = 1 + helpers;
         of.step(Step::RootsRead);
-        driver.record.first_ns = pause.end();
+        driver.record.note_stop(SpanKind::FirstStop, pause.end());
+        Some(())
     }
 
     /// Waits for the child and adds its marks.
     fn mark(&mut self, driver: &mut Driver) {
-        let began = Instant::now();
+        let began = timed(SpanKind::Mark);
         if let (Some(child), Some(shared)) = (self.child.take(), &self.shared) {
             child.wait();
             self.snapshot.answered = receive(driver.heap, shared);
@@ -165,12 +173,15 @@ impl MarkingMode for Fork {
         if !self.snapshot.answered {
             self.snapshot.expect_to_mark(driver);
         }
-        driver.record.mark_ns = nanoseconds(began);
+        driver.record.mark_ns = began.over(driver.record.number);
     }
 
     fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) -> Left {
-        self.snapshot.remark(driver, of, own);
-        Left::Nothing
+        self.snapshot.remark(driver, of, own)
+    }
+
+    fn give_up(&mut self) {
+        self.shared = None;
     }
 }
 
@@ -230,6 +241,9 @@ fn mark_and_send(shared: &Shared, driver: &mut Driver, helpers: usize) -> ! {
     markers.begin(1, false);
     rescan::until_complete(markers, &mut driver.marker);
     driver.marker.report();
+    if program_call::take_lost_roots() {
+        child::exit(0);
+    }
     let answer = shared.answer();
     if check::level() >= 3
         && let Some(lost) = marking_check::find_lost(heap)

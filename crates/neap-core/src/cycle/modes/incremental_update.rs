@@ -28,12 +28,14 @@ use crate::cycle::phases::written_pages::{Choice, Unwatched, WrittenPages};
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::{CycleRecord, Kind};
+use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
 use crate::mark::frozen_roots::Closed;
 use crate::mark::markers::MOST_MARKERS;
 use crate::mark::rescan;
 use crate::refs;
+use crate::sys::clock;
 use crate::watch::Watch;
 use crate::world::mutator::Mutator;
 
@@ -86,6 +88,8 @@ pub struct IncrementalUpdate<W: Watch> {
     kept_up: bool,
     /// The watch refused something: the last pause scans every marked object.
     incomplete: bool,
+    /// What was written since the last cycle is known.
+    watches: bool,
 }
 
 impl<W: Watch> IncrementalUpdate<W> {
@@ -100,6 +104,7 @@ impl<W: Watch> IncrementalUpdate<W> {
             stops_are_slow: false,
             kept_up: false,
             incomplete: false,
+            watches: false,
         }
     }
 
@@ -137,7 +142,7 @@ impl<W: Watch> IncrementalUpdate<W> {
     /// What is allocated before the end of the first round is marked if it is reached, like
     /// everything else. What comes later is born marked, so that there is an end to it.
     fn preclean(&mut self, driver: &mut Driver, protecting: Protecting) -> usize {
-        let state = &driver.heap.state;
+        let (state, round) = (&driver.heap.state, timed(SpanKind::Preclean));
         let before = state.marked_bytes.load(Relaxed);
         let (world, record) = (driver.world, &mut driver.record);
         let pages = match protecting {
@@ -145,11 +150,11 @@ impl<W: Watch> IncrementalUpdate<W> {
             Protecting::Stopped => {
                 let slow = &mut self.stops_are_slow;
                 self.pages.preclean_in_pauses(&mut driver.marker, |protect| {
-                    let stop_ns = briefly(world, &mut COLLECTOR.lock(), |stopped, began| {
-                        *slow |= began.elapsed() > SLOW_STOP;
+                    let stop = briefly(world, &mut COLLECTOR.lock(), |stopped, began_ns| {
+                        *slow |= clock::now_ns() - began_ns > SLOW_STOP.as_nanos() as u64;
                         protect(stopped);
                     });
-                    record.note_short_stop(stop_ns);
+                    record.note_stop(SpanKind::ShortStop, stop);
                 })
             }
         };
@@ -159,7 +164,9 @@ impl<W: Watch> IncrementalUpdate<W> {
         });
         let roots = match protecting {
             Protecting::Running => {
+                let phase = timed(SpanKind::Roots);
                 self.pages.read_roots_running(driver, &mut COLLECTOR.lock());
+                phase.over(driver.record.number);
                 0
             }
             Protecting::Stopped => {
@@ -171,6 +178,7 @@ impl<W: Watch> IncrementalUpdate<W> {
         driver.record.rounds += 1;
         driver.record.preclean_pages += pages;
         let marked = state.marked_bytes.load(Relaxed) - before;
+        round.over(driver.record.number);
         let found = pages + roots + marked / PAGE_BYTES;
         if found > FEW_PAGES {
             self.begin_black(driver.heap);
@@ -188,7 +196,7 @@ impl<W: Watch> IncrementalUpdate<W> {
     /// What was written until the world stopped is scanned again, and what that leads to is marked.
     fn mark_the_rest(&mut self, driver: &mut Driver, most_markers: usize, pause: &Pause) {
         let markers = driver.markers();
-        let phase = Instant::now();
+        let (phase, whole) = (Instant::now(), timed(SpanKind::StoppedMark));
         let most = if self.kept_up { 0 } else { most_markers.saturating_sub(1) };
         let helpers = driver.workers.existing().min(most);
         let alone = if helpers > 0 { FEW_PAGES * PAGE_BYTES } else { usize::MAX };
@@ -210,20 +218,12 @@ impl<W: Watch> IncrementalUpdate<W> {
         }
         rescan::until_complete(markers, &mut driver.marker);
         driver.record.remark_ns = nanoseconds(phase);
+        whole.over(driver.record.number);
     }
 
-    /// References are processed, since `phase`.
-    fn conclude(
-        &mut self,
-        driver: &mut Driver,
-        collector: &mut Collector,
-        stopped_ns: u64,
-        phase: Instant,
-    ) {
-        driver.marker.report();
-        driver.record.references_ns += nanoseconds(phase);
+    /// References are processed, and the world stood for so long.
+    fn conclude(&mut self, driver: &mut Driver, collector: &mut Collector, stopped_ns: u64) {
         self.count(driver, collector);
-        let stopped_ns = stopped_ns + driver.record.first_ns + driver.record.short_stops_ns;
         finish(driver, collector, self.generation, stopped_ns);
     }
 
@@ -261,7 +261,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
     }
 
     fn has_minor_cycles(&self) -> bool {
-        true
+        self.watches
     }
 
     fn write_protect(
@@ -269,15 +269,16 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         driver: &mut Driver,
         generation: Generation,
     ) -> Result<(), Unwatched> {
-        let (heap, began) = (driver.heap, Instant::now());
+        let (heap, began) = (driver.heap, timed(SpanKind::Protect));
         self.generation = generation;
         self.incomplete = false;
+        self.watches = true;
         refs::begin_cycle(generation == Generation::Full);
         let kind = match generation {
             Generation::Full => Kind::Concurrent,
             Generation::Minor => Kind::Minor,
         };
-        driver.record = CycleRecord::begin(kind, heap.state.live_bytes.load(Relaxed));
+        driver.record = CycleRecord::begin(kind, began, heap.state.live_bytes.load(Relaxed));
         self.began_at = heap.state.allocated_since_cycle.load(Relaxed);
         self.pages.begin(generation)?;
         sweep::finish(heap);
@@ -298,7 +299,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
                 driver.record.remembered_pages = self.pages.preclean(choice, &mut driver.marker)?;
             }
         }
-        driver.record.protect_ns = nanoseconds(began);
+        driver.record.protect_ns = began.over(driver.record.number);
         Ok(())
     }
 
@@ -306,7 +307,9 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
     fn read_roots(&mut self, driver: &mut Driver, collector: &mut Collector) -> bool {
         collector.step(Step::Protected);
         begin_marking(driver.heap);
+        let phase = timed(SpanKind::Roots);
         self.pages.read_roots_running(driver, collector);
+        phase.over(driver.record.number);
         collector.step(Step::RootsRead);
         true
     }
@@ -314,26 +317,36 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
     /// Reads static data, registered ranges and deep stacks, so that a first pause finds them read.
     fn before_first_pause(&mut self, driver: &mut Driver, collector: &mut Collector) {
         begin_marking(driver.heap);
+        let phase = timed(SpanKind::Roots);
         self.pages.read_large_roots(driver, collector);
+        phase.over(driver.record.number);
     }
 
     /// Reads the roots, for a program that names some itself.
-    fn first_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
+    fn first_pause(
+        &mut self,
+        driver: &mut Driver,
+        of: &mut Collector,
+        own: Option<&Mutator>,
+    ) -> Option<()> {
         of.step(Step::Protected);
-        let pause = Pause::begin(driver, of, own);
+        let pause = Pause::begin(driver, of, own)?;
         begin_marking(driver.heap);
         // What would be born unmarked and only a stack knows, the last pause would have to mark: no
         // round could read that stack.
         if !driver.world.stops_one_by_one() {
             self.begin_black(driver.heap);
         }
+        let phase = timed(SpanKind::StoppedRoots);
         self.pages.read_unprotected_roots(driver, of, &pause);
-        driver.record.first_ns = pause.end();
+        phase.over(driver.record.number);
+        driver.record.note_stop(SpanKind::FirstStop, pause.end());
         of.step(Step::RootsRead);
+        Some(())
     }
 
     fn mark(&mut self, driver: &mut Driver) {
-        let began = Instant::now();
+        let began = timed(SpanKind::Mark);
         // A minor cycle has scanned what was written, and the rest leads to what was marked before.
         if self.generation == Generation::Full {
             driver.marker.scan_frozen(Closed::LeftOut);
@@ -352,7 +365,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
             // Without the lock: a thread is made by libc, with the program's malloc.
             driver.workers.ensure(wanted);
         }
-        driver.record.mark_ns = nanoseconds(began);
+        driver.record.mark_ns = began.over(driver.record.number);
     }
 
     /// What the program's own functions name was not looked at.
@@ -362,25 +375,31 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
 
     /// Reads the roots again, and calls the program's functions for what was put aside, both for a
     /// start.
-    fn middle_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) {
-        let pause = Pause::begin(driver, of, own);
+    fn middle_pause(
+        &mut self,
+        driver: &mut Driver,
+        of: &mut Collector,
+        own: Option<&Mutator>,
+    ) -> Option<()> {
+        let pause = Pause::begin(driver, of, own)?;
         self.pages.read_unprotected_roots(driver, of, &pause);
         let (began, markers) = (Instant::now(), driver.markers());
         markers.alone();
         driver.marker.trace_aside(|| began.elapsed() > TRACING);
         markers.begin(MOST_MARKERS, true);
-        driver.record.note_short_stop(pause.end());
+        driver.record.note_stop(SpanKind::ShortStop, pause.end());
+        Some(())
     }
 
     fn mark_again(&mut self, driver: &mut Driver) {
-        let began = Instant::now();
+        let began = timed(SpanKind::Mark);
         if self.kept_up {
             self.rounds(driver);
         } else {
             self.preclean(driver, Protecting::Running);
         }
         refs::look_at_links(&References::new(driver));
-        driver.record.mark_ns += nanoseconds(began);
+        driver.record.mark_ns += began.over(driver.record.number);
     }
 
     fn keep_up(&mut self, driver: &mut Driver) {
@@ -390,20 +409,21 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
     fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) -> Left {
         of.step(Step::Stopped);
         tell(CycleEvent::CycleStart);
-        let pause = Pause::begin(driver, of, own);
+        let Some(pause) = Pause::begin(driver, of, own) else { return Left::All };
         tell(CycleEvent::MarkStart);
         driver.record.stopping_ns = pause.stopping_ns;
         driver.markers().alone();
         driver.markers().aside.begin_tracing();
-        let phase = Instant::now();
+        let phase = timed(SpanKind::StoppedRoots);
         driver.record.root_bytes = self.pages.read_roots_stopped(driver, of, &pause);
-        driver.record.roots_ns = nanoseconds(phase);
+        driver.record.roots_ns = phase.over(driver.record.number);
         self.mark_the_rest(driver, of.markers, &pause);
         driver.ask_when_marked();
         of.step(Step::Drained);
         tell(CycleEvent::MarkEnd);
-        let phase = Instant::now();
+        let phase = timed(SpanKind::StoppedReferences);
         driver.markers().aside.end_tracing();
+        refs::keep_toggles_once(&mut References::new(driver));
         // The program's own trace functions are called in pauses only.
         let everything =
             driver.heap.inner().any_unmarked_has_function(driver.heap, MOST_BLOCKS_WITH_FUNCTIONS);
@@ -414,24 +434,32 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
             self.begin_black(driver.heap);
         }
         pause.hand_to_sweep(driver, of, !processed);
+        driver.marker.report();
+        driver.record.references_ns = phase.over(driver.record.number);
         if !processed {
-            driver.record.references_ns = nanoseconds(phase);
-            driver.record.pause_ns = pause.end();
+            driver.record.note_stop(SpanKind::LastStop, pause.end());
             return Left::References;
         }
-        self.conclude(driver, of, pause.so_far_ns(), phase);
-        driver.record.pause_ns = pause.end();
+        let stopped_ns = pause.so_far_ns() + driver.record.stopped_ns();
+        self.conclude(driver, of, stopped_ns);
+        driver.record.note_stop(SpanKind::LastStop, pause.end());
         driver.record.publish();
         Left::Nothing
     }
 
     fn process_references(&mut self, driver: &mut Driver, of: &mut Collector) {
-        let phase = Instant::now();
+        let phase = timed(SpanKind::References);
         // Threads are handed marked cells meanwhile.
         driver.markers().begin(1, true);
         refs::process_references_running(&mut References::new(driver));
-        self.conclude(driver, of, driver.record.pause_ns, phase);
+        driver.marker.report();
+        driver.record.references_running_ns = phase.over(driver.record.number);
+        self.conclude(driver, of, driver.record.stopped_ns());
         driver.record.publish();
+    }
+
+    fn stop_watching(&mut self) {
+        self.watches = !self.pages.unprotect_all();
     }
 
     fn swept(&mut self) {

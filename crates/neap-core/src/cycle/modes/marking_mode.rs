@@ -16,6 +16,8 @@ pub enum Left {
     Nothing,
     /// It is over when references are processed.
     References,
+    /// Everything: the world could not be stopped.
+    All,
 }
 
 /// The steps of a cycle beside the program. `own` is the calling mutator, if it is one.
@@ -47,8 +49,14 @@ pub trait MarkingMode {
     /// A first pause comes next, world running, on the collector's thread.
     fn before_first_pause(&mut self, _: &mut Driver, _: &mut Collector) {}
 
-    /// The first pause.
-    fn first_pause(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>);
+    /// The first pause; None if the world could not be stopped, as of the other pauses.
+    #[must_use]
+    fn first_pause(
+        &mut self,
+        driver: &mut Driver,
+        of: &mut Collector,
+        own: Option<&Mutator>,
+    ) -> Option<()>;
 
     /// Everything between the roots and the last pause, on the collector's thread.
     fn mark(&mut self, driver: &mut Driver);
@@ -60,7 +68,15 @@ pub trait MarkingMode {
     }
 
     /// That pause.
-    fn middle_pause(&mut self, _: &mut Driver, _: &mut Collector, _own: Option<&Mutator>) {}
+    #[must_use]
+    fn middle_pause(
+        &mut self,
+        _: &mut Driver,
+        _: &mut Collector,
+        _own: Option<&Mutator>,
+    ) -> Option<()> {
+        Some(())
+    }
 
     /// Everything between that pause and the last one, on the collector's thread.
     fn mark_again(&mut self, _: &mut Driver) {}
@@ -76,6 +92,13 @@ pub trait MarkingMode {
     /// What the last pause left, world running; finishes the cycle. On the collector's thread, or
     /// on one that is about to `fork`.
     fn process_references(&mut self, _: &mut Driver, _: &mut Collector) {}
+
+    /// The next cycle will be a full one: what the program writes before it need not be known. On
+    /// the collector's thread, between cycles.
+    fn stop_watching(&mut self) {}
+
+    /// A pause could not be: the cycle is over, with nothing decided. On the collector's thread.
+    fn give_up(&mut self) {}
 
     /// All blocks are swept. On the collector's thread, between cycles.
     fn swept(&mut self) {}

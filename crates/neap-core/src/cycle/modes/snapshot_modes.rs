@@ -10,18 +10,17 @@
 //! snapshot was not marked to the end, the last pause marks everything itself: an ordinary cycle.
 //! Used as the mode that it is a part of.
 
-use core::sync::atomic::Ordering::*;
-use std::time::Instant;
-
+use super::marking_mode::Left;
 use crate::alloc::sweep;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
-use crate::cycle::phases::pause::{Pause, nanoseconds};
+use crate::cycle::phases::pause::Pause;
 use crate::cycle::phases::reference_processing::References;
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::{CycleRecord, Kind};
+use crate::cycle::report::spans::{SpanKind, Timed, timed};
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
 use crate::heap::state::Snapshot;
@@ -29,6 +28,7 @@ use crate::mark::frozen_roots::Closed;
 use crate::mark::rescan;
 use crate::refs;
 use crate::world::mutator::Mutator;
+use core::sync::atomic::Ordering::*;
 
 /// What such a cycle keeps between its steps.
 #[derive(Default)]
@@ -44,13 +44,14 @@ pub struct SnapshotCycle {
 }
 
 impl SnapshotCycle {
-    /// Begins a cycle: finishes the last sweep and clears marks. World running, on the collector's
-    /// thread.
-    pub fn begin(&mut self, driver: &mut Driver, kind: Kind) {
+    /// Begins a cycle, with `began`: finishes the last sweep and clears marks. World running, on
+    /// the collector's thread.
+    pub fn begin(&mut self, driver: &mut Driver, kind: Kind, began: Timed) {
         let heap = driver.heap;
-        driver.record = CycleRecord::begin(kind, heap.state.live_bytes.load(Relaxed));
+        driver.record = CycleRecord::begin(kind, began, heap.state.live_bytes.load(Relaxed));
         self.answered = false;
         self.began_at = heap.state.allocated_since_cycle.load(Relaxed);
+        refs::begin_cycle(true);
         sweep::finish(heap);
         heap.clear_marks();
     }
@@ -79,10 +80,12 @@ impl SnapshotCycle {
         driver: &mut Driver,
         collector: &mut Collector,
         own: Option<&Mutator>,
-    ) {
+    ) -> Left {
         let heap = driver.heap;
         collector.step(Step::Stopped);
-        let pause = Pause::begin(driver, collector, own);
+        // This stop may have to read the roots.
+        refs::links::toggle::ask();
+        let Some(pause) = Pause::begin(driver, collector, own) else { return Left::All };
         driver.markers().alone();
         let brought_back =
             heap.state.was_revealed() && refs::any_weak_dies(&References::new(driver));
@@ -99,15 +102,17 @@ impl SnapshotCycle {
         driver.ask_when_marked();
         collector.step(Step::Drained);
         tell(CycleEvent::MarkEnd);
-        let phase = Instant::now();
+        let phase = timed(SpanKind::StoppedReferences);
+        refs::keep_toggles_once(&mut References::new(driver));
         driver.process_references();
-        driver.record.references_ns = nanoseconds(phase);
+        driver.record.references_ns = phase.over(driver.record.number);
         collector.allocated_during_last = allocated.saturating_sub(self.began_at);
         pause.hand_to_sweep(driver, collector, false);
-        let stopped_ns = pause.so_far_ns() + driver.record.first_ns;
+        let stopped_ns = pause.so_far_ns() + driver.record.stopped_ns();
         finish(driver, collector, Generation::Full, stopped_ns);
-        driver.record.pause_ns = pause.end();
+        driver.record.note_stop(SpanKind::LastStop, pause.end());
         driver.record.publish();
+        Left::Nothing
     }
 
     /// What was not marked before: everything is marked here, from the roots as they are now.
@@ -120,12 +125,16 @@ impl SnapshotCycle {
         heap.state.marked_bytes.store(0, Relaxed);
         heap.state.born_marked_bytes.store(0, Relaxed);
         markers.begin(1 + helpers, false);
+        let phase = timed(SpanKind::StoppedRoots);
         driver.read_roots(collector, pause);
         driver.trace_registered();
+        phase.over(driver.record.number);
+        let phase = timed(SpanKind::StoppedMark);
         driver.marker.scan_frozen(Closed::Scanned);
         driver.mark_uncollectable();
         driver.record.markers = driver.mark_with_workers();
         markers.alone();
         rescan::until_complete(markers, &mut driver.marker);
+        phase.over(driver.record.number);
     }
 }

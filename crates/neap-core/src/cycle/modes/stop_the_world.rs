@@ -6,19 +6,20 @@
 //! everything else. Called by the thread that has the collector's lock and the driver token.
 
 use core::sync::atomic::Ordering::*;
-use std::time::Instant;
 
 use crate::alloc::sweep;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
-use crate::cycle::phases::pause::{Pause, nanoseconds};
+use crate::cycle::phases::pause::Pause;
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::{CycleRecord, Kind};
+use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
 use crate::mark::frozen_roots::Closed;
 use crate::mark::rescan;
+use crate::refs;
 use crate::sys::clock;
 use crate::world::mutator::Mutator;
 
@@ -26,25 +27,26 @@ use crate::world::mutator::Mutator;
 const PARALLEL_ABOVE_BYTES: usize = 1 << 20;
 
 /// Runs the cycle. The caller holds the collector's lock and no other, and `own`, its mutator if it
-/// is one, has its position on the stack noted.
-pub fn run(driver: &mut Driver, collector: &mut Collector, own: Option<&Mutator>) {
-    let heap = driver.heap;
-    driver.record = CycleRecord::begin(Kind::Stopped, heap.state.live_bytes.load(Relaxed));
+/// is one, has its position on the stack noted. None if the world could not be stopped.
+#[must_use]
+pub fn run(driver: &mut Driver, collector: &mut Collector, own: Option<&Mutator>) -> Option<()> {
+    let (heap, began) = (driver.heap, timed(SpanKind::Protect));
+    driver.record = CycleRecord::begin(Kind::Stopped, began, heap.state.live_bytes.load(Relaxed));
     tell(CycleEvent::CycleStart);
     collector.step(Step::Begin);
-    let began = Instant::now();
+    refs::begin_cycle(true);
     sweep::finish(heap);
     heap.clear_marks();
     let wanted =
         heap.state.expected_scanned_bytes() > PARALLEL_ABOVE_BYTES && collector.markers > 1;
     let helpers = if wanted { driver.workers.ensure(collector.markers - 1) } else { 0 };
-    driver.record.protect_ns = nanoseconds(began);
+    driver.record.protect_ns = began.over(driver.record.number);
     driver.record.markers = 1 + helpers;
 
     collector.step(Step::Protected);
-    let pause = Pause::begin(driver, collector, own);
+    let pause = Pause::begin(driver, collector, own)?;
     driver.record.stopping_ns = pause.stopping_ns;
-    let phase = Instant::now();
+    let phase = timed(SpanKind::StoppedRoots);
     tell(CycleEvent::MarkStart);
     driver.markers().begin(1 + helpers, false);
     driver.markers().aside.begin_tracing();
@@ -55,23 +57,24 @@ pub fn run(driver: &mut Driver, collector: &mut Collector, own: Option<&Mutator>
     driver.marker.scan_frozen(Closed::Scanned);
     driver.mark_uncollectable();
     collector.step(Step::RootsRead);
-    driver.record.roots_ns = nanoseconds(phase);
+    driver.record.roots_ns = phase.over(driver.record.number);
 
-    let (phase, processor_ns) = (Instant::now(), clock::own_processor_ns());
+    let (phase, processor_ns) = (timed(SpanKind::StoppedMark), clock::own_processor_ns());
     mark(driver, helpers);
     driver.ask_when_marked();
     collector.step(Step::Drained);
-    driver.record.mark_ns = nanoseconds(phase);
+    driver.record.mark_ns = phase.over(driver.record.number);
     driver.record.mark_processor_ns = Some(clock::own_processor_ns() - processor_ns);
     tell(CycleEvent::MarkEnd);
 
-    let phase = Instant::now();
+    let phase = timed(SpanKind::StoppedReferences);
     driver.process_references();
-    driver.record.references_ns = nanoseconds(phase);
+    driver.record.references_ns = phase.over(driver.record.number);
     pause.hand_to_sweep(driver, collector, false);
     finish(driver, collector, Generation::Full, pause.so_far_ns());
-    driver.record.pause_ns = pause.end();
+    driver.record.note_stop(SpanKind::LastStop, pause.end());
     driver.record.publish();
+    Some(())
 }
 
 fn mark(driver: &mut Driver, helpers: usize) {

@@ -12,7 +12,7 @@ use super::pause::nanoseconds;
 use crate::cycle::collector::Collector;
 use crate::cycle::limits;
 use crate::cycle::phase::Step;
-use crate::cycle::policy::generation::{Generation, Yield};
+use crate::cycle::policy::generation::{Generation, WRITTEN_PAGE_NS, Yield};
 use crate::cycle::policy::pacer::Cycle;
 use crate::cycle::policy::stop_time::Measured;
 use crate::cycle::policy::trigger::smoothed_share;
@@ -76,7 +76,12 @@ pub fn finish(
         Generation::Full => {
             collector.generations.after_full(yielded, record.live_bytes, collector.threshold());
         }
-        Generation::Minor => collector.generations.after_minor(yielded),
+        Generation::Minor => {
+            let watching_ns = record.remembered_pages as u64 * WRITTEN_PAGE_NS;
+            collector
+                .generations
+                .after_minor(Yield { work_ns: work_ns.saturating_add(watching_ns), ..yielded });
+        }
     }
     let due = set_due(collector);
     (record.next_bytes, record.room_bytes) = (due.begins, due.ends);
@@ -88,7 +93,10 @@ fn measured(heap: &Heap, collector: &Collector, record: &CycleRecord, stopped_ns
     let mark_ns = record.mark_processor_ns;
     let fixed_ns = match mark_ns {
         Some(_) => stopped_ns.saturating_sub(record.mark_ns),
-        None => record.stopping_ns + record.roots_ns + record.references_ns,
+        None => {
+            let references_ns = record.references_ns + record.references_running_ns;
+            record.stopping_ns + record.roots_ns + references_ns
+        }
     };
     let scanned_bytes = collector.marked.min(heap.state.scanned_bytes.load(Relaxed));
     Measured { fixed_ns, mark_ns, scanned_bytes }

@@ -13,12 +13,13 @@ use crate::cycle::collector::Collector;
 use crate::cycle::phase::Phase;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::Kind;
+use crate::cycle::report::spans::{SpanKind, Stop, timed};
 use crate::cycle::report::thread_events;
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
 use crate::mark::marking_check;
 use crate::sync::Guard;
-use crate::sys::print;
+use crate::sys::{clock, print};
 use crate::world::mutator::Mutator;
 use crate::world::registry::{self, Registry};
 use crate::world::{Stopped, World};
@@ -34,23 +35,28 @@ pub struct Pause {
     pub registry: Guard<'static, Registry>,
     /// The proof.
     pub stopped: Stopped,
-    /// When the first signal was sent.
-    pub began: Instant,
+    /// When the first signal was sent, by the clock.
+    began_ns: u64,
     /// How long it took until all stood.
     pub stopping_ns: u64,
     world: &'static dyn World,
 }
 
 impl Pause {
-    /// Stops every mutator but `own`, and lists the loaded objects in the same moment.
-    pub fn begin(driver: &Driver, collector: &mut Collector, own: Option<&Mutator>) -> Self {
+    /// Stops every mutator but `own`, and lists the loaded objects in the same moment. None if the
+    /// world cannot be stopped: then the cycle has to be given up.
+    pub fn begin(
+        driver: &Driver,
+        collector: &mut Collector,
+        own: Option<&Mutator>,
+    ) -> Option<Self> {
         tell(CycleEvent::BeforeStop);
         let world = driver.world;
         let mut registry = registry::lock();
         let mut stopped = None;
         let mut stop = || {
-            let began = Instant::now();
-            stopped = Some((world.stop(&mut registry, own), began));
+            let began = timed(SpanKind::Stopping);
+            stopped = Some(world.stop(&mut registry, own).map(|stopped| (stopped, began)));
         };
         if !world.has_images() {
             stop();
@@ -61,37 +67,44 @@ impl Pause {
             collector.images.list(|| {});
             stop();
         }
-        let Some((stopped, began)) = stopped else {
+        let Some(stopped) = stopped else {
             print::fatal(format_args!("the loader listed no object"))
         };
+        let Some((stopped, began)) = stopped else {
+            drop(registry);
+            tell(CycleEvent::Resumed);
+            return None;
+        };
+        let began_ns = began.began_ns();
+        let stopping_ns = began.over(driver.record.number);
         // Before marking everything is swept, so the structure is checked in its other state too.
         if collector.phase == Phase::Roots {
             verify_heap(driver.heap, 2);
         }
         thread_events::stopped(&registry, own);
         tell(CycleEvent::Stopped);
-        Self { registry, stopped, began, stopping_ns: nanoseconds(began), world }
+        Some(Self { registry, stopped, began_ns, stopping_ns, world })
     }
 
-    /// Lets the world run; gives the length of the pause.
-    pub fn end(self) -> u64 {
+    /// Lets the world run.
+    pub fn end(self) -> Stop {
         tell(CycleEvent::BeforeResume);
         thread_events::resuming(&self.registry);
-        let over = self.world.resume(self.stopped);
-        let pause_ns = over.saturating_duration_since(self.began).as_nanos() as u64;
+        let stop = Stop::between(self.began_ns, self.world.resume(self.stopped));
         drop(self.registry);
         tell(CycleEvent::Resumed);
-        pause_ns
+        stop
     }
 
     /// How long the world has stood.
     pub fn so_far_ns(&self) -> u64 {
-        nanoseconds(self.began)
+        clock::now_ns().saturating_sub(self.began_ns)
     }
 
     /// Everything that is to stay is marked, but for what references keep if `held_back`: then
     /// blocks are swept only when the cycle is [finished](super::finish::finish).
     pub fn hand_to_sweep(&self, driver: &mut Driver, collector: &mut Collector, held_back: bool) {
+        driver.keep_all_for_lost_roots();
         verify_marks(driver.heap, &self.stopped, driver.record.kind);
         driver.record.mutators = self.registry.count();
         collector.mutators = driver.record.mutators;
@@ -112,19 +125,20 @@ fn allocated(mutator: &Mutator) -> bool {
 }
 
 /// Runs `f` with the world stopped, for something that needs no roots and calls nothing of the
-/// program's; gives the length of the pause. On the collector's thread, which has the collector's
-/// lock.
+/// program's, and is given when the stop began by the clock. On the collector's thread, which has
+/// the collector's lock, where [`World::stops_one_by_one`].
 pub fn briefly(
     world: &'static dyn World,
     _: &mut Collector,
-    f: impl FnOnce(&Stopped, Instant),
-) -> u64 {
+    f: impl FnOnce(&Stopped, u64),
+) -> Stop {
     let mut registry = registry::lock();
-    let began = Instant::now();
-    let stopped = world.stop(&mut registry, None);
-    f(&stopped, began);
-    let over = world.resume(stopped);
-    over.saturating_duration_since(began).as_nanos() as u64
+    let began_ns = clock::now_ns();
+    let Some(stopped) = world.stop(&mut registry, None) else {
+        print::fatal(format_args!("a world of signals stops always"))
+    };
+    f(&stopped, began_ns);
+    Stop::between(began_ns, world.resume(stopped))
 }
 
 /// From here on explicit free is put off. Under the heap's lock, so that whoever is freeing is
@@ -145,11 +159,13 @@ fn verify_heap(heap: &Heap, level: u8) {
 
 /// `NEAP_CHECK`: 1 checks the heap's structure, 3 also every marked object's pointers. Not after a
 /// snapshot was marked: a child has checked it itself, and a word stored since may look like a
-/// pointer to what was dead then.
+/// pointer to what was dead then. Nor where old objects that are dead may point to cells that were
+/// freed and are new objects now.
 fn verify_marks(heap: &Heap, _: &Stopped, kind: Kind) {
     verify_heap(heap, 1);
     if check::level() >= 3
         && !matches!(kind, Kind::Fork | Kind::Snapshot)
+        && !(kind == Kind::Minor && heap.state.freed_marked.load(Relaxed))
         && let Some(lost) = marking_check::find_lost(heap)
     {
         print::fatal(format_args!(

@@ -18,6 +18,7 @@ use super::reference_processing::References;
 use crate::addr::CellIndex;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Phase;
+use crate::cycle::report::spans::Stop;
 use crate::cycle::report::{callbacks, root_callback, thread_events};
 use crate::cycle::token::Driver;
 use crate::heap::lookup::Cell;
@@ -26,6 +27,7 @@ use crate::mark::tracer::Tracer;
 use crate::monitors::monitor;
 use crate::refs;
 use crate::sys::meta_vec::MetaVec;
+use crate::world::mutator::Activity;
 use crate::world::registry::{self, Registry};
 use crate::world::stop::One;
 use crate::world::{World, correction, current, roots, stop};
@@ -94,24 +96,23 @@ impl Driver {
     }
 
     /// The same roots, but for those that the program names itself, with one mutator stopped at a
-    /// time, as far as the world has such stops; gives the longest of them. On the collector's
-    /// thread.
+    /// time, as far as the world has such stops. On the collector's thread.
     pub fn read_roots_running(
         &mut self,
         collector: &mut Collector,
         read: &mut dyn FnMut(&mut Marker<'static>, Owner, Range<usize>),
-    ) -> u64 {
-        let (world, marker) = (self.world, &mut self.marker);
+    ) {
+        let (world, marker, record) = (self.world, &mut self.marker, &mut self.record);
         let images = &mut collector.images;
         if world.has_images() {
             images.for_each_running(|range| read(marker, Owner::Runs, range));
         }
         let mut registry = registry::lock();
-        let mut longest_ns = 0;
         for mutator in registry.iter().filter(|_| reads_stacks_running(world)) {
             if let Some(stack) = roots::resting_stack(mutator) {
                 read(marker, Owner::Runs, stack);
             }
+            let runs = mutator.activity() != Activity::Blocked;
             let one = stop::stop_one(images, &mut registry, mutator);
             match &one {
                 One::Stands(standing) => {
@@ -122,12 +123,13 @@ impl Driver {
                 // SAFETY: the copy is there until the next such stop.
                 One::Copied(words) => unsafe { marker.range(words.start, words.end) },
             }
-            longest_ns = longest_ns.max(stop::resume_one(one));
+            let (began_ns, length_ns) = stop::resume_one(one);
+            let thread = mutator.thread.load(Relaxed) as i32;
+            record.note_thread_stop(thread, Stop { began_ns, length_ns }, runs);
         }
         read_stacks(&registry, marker);
         drop(registry);
         refs::trace_roots(&mut References::new(self));
-        longest_ns
     }
 
     /// Only those that may be large: static data, registered ranges, what rests of stacks. World

@@ -23,7 +23,7 @@ impl<W: Watch> WrittenPages<W> {
     pub fn read_roots_running(&mut self, driver: &mut Driver, collector: &mut Collector) {
         let (roots, watch) = self.roots();
         roots.begin_reading();
-        let longest_ns = driver.read_roots_running(collector, &mut |marker, owner, range| {
+        driver.read_roots_running(collector, &mut |marker, owner, range| {
             // SAFETY: a part of what roots there are.
             let read = &mut |part: Range<usize>| unsafe { read_whole(marker, part) };
             match owner {
@@ -31,7 +31,6 @@ impl<W: Watch> WrittenPages<W> {
                 Owner::Stands => roots.read_stopped(watch, range, read),
             }
         });
-        driver.record.first_ns = driver.record.first_ns.max(longest_ns);
     }
 
     /// Reads static data, registered ranges and deep stacks, so that a first pause finds them read.

@@ -80,7 +80,6 @@ impl Driver {
     /// Decides about every reference to what was not marked, in a full cycle. After marking, world
     /// stopped.
     pub fn process_references(&mut self) {
-        refs::begin_cycle(true);
         self.markers().aside.end_tracing();
         refs::process_references(&mut References::new(self));
         self.marker.report();

@@ -20,7 +20,7 @@ use crate::cycle::token::Driver;
 use crate::mark::tracer::Tracer;
 use crate::refs::Marking;
 use crate::sync::function::AtomicFunction;
-use crate::sys::side_stack;
+use crate::sys::{program_call, side_stack};
 
 static WHEN_MARKED: AtomicFunction<RootCallback> = AtomicFunction::none();
 
@@ -30,8 +30,34 @@ pub fn set(callback: Option<RootCallback>) {
 }
 
 impl Driver {
-    /// Asks the program for more until it names nothing new. World stopped, this marker alone.
+    /// Asks the program for more until it names nothing new, and keeps everything if a function of
+    /// the program's that was to name roots did not come to its end. World stopped, this marker
+    /// alone.
     pub fn ask_when_marked(&mut self) {
+        self.ask_for_more();
+        self.keep_all_for_lost_roots();
+    }
+
+    /// Marks every object there is, if roots were lost: they are not followed, since what they lead
+    /// to is marked too.
+    pub fn keep_all_for_lost_roots(&mut self) {
+        if !program_call::take_lost_roots() {
+            return;
+        }
+        let (heap, marker) = (self.heap, &mut self.marker);
+        heap.for_each_block(|block, header| {
+            let bits = heap.bits(block);
+            heap.for_each_object(block, header, |index, _| {
+                if bits.mark::<true>(index) {
+                    heap.note_marked(block, header);
+                    marker.count(header.cell_bytes());
+                }
+            });
+        });
+        marker.report();
+    }
+
+    fn ask_for_more(&mut self) {
         let marked = |driver: &mut Self| {
             driver.marker.report();
             driver.heap.state.marked_bytes.load(Relaxed)

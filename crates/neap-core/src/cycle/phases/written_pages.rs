@@ -167,6 +167,27 @@ impl<W: Watch> WrittenPages<W> {
         rows.iter().for_each(|(start, end)| watch.unprotect(&(*start..*end)));
     }
 
+    /// Has the watch forget everything: what is written from now on costs no page faults, and is
+    /// not known. Says whether it was done; it is not where frozen objects are remembered as closed
+    /// by what the watch says. World running.
+    pub fn unprotect_all(&mut self) -> bool {
+        let Self { heap, watch, rows, .. } = self;
+        let heap: &Heap = heap;
+        if heap.state.frozen_bytes.load(Relaxed) > 0 {
+            return false;
+        }
+        rows.clear();
+        let mut inner = heap.inner();
+        let frames = &mut inner.frames;
+        frames.for_each_protected_row(CHUNK_FRAMES - 1, |row| {
+            rows.push(address_range(heap, row));
+        });
+        frames.unprotect_all();
+        drop(inner);
+        rows.iter().for_each(|(start, end)| watch.unprotect(&(*start..*end)));
+        true
+    }
+
     /// Protects the chosen blocks, scans the marked objects on written pages again, and says how
     /// much that was, in pages. World running.
     pub fn preclean(

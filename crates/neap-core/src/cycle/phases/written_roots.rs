@@ -20,7 +20,7 @@ use crate::watch::Watch;
 
 /// Ranges with fewer bytes in whole pages are read whole each time: reading these takes about as
 /// long as to ask which of them were written, with the faults that protecting causes.
-const LEAST_BYTES: usize = 64 << 10;
+const LEAST_BYTES: usize = 16 << 10;
 
 /// Whole pages.
 #[derive(Clone, Copy, PartialEq, Eq)]

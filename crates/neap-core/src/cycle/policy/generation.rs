@@ -66,6 +66,11 @@ pub struct Generations {
     bar: u32,
 }
 
+/// A page that is written between cycles costs the program a fault, which only a minor cycle after
+/// them needs. Larger: fewer minor cycles in small heaps, whose marking costs less than the faults;
+/// smaller: more of them.
+pub const WRITTEN_PAGE_NS: u64 = 2_500;
+
 /// A minor cycle needs this part of the room that a full one left. Larger: more full cycles;
 /// smaller: more cycles in all.
 const LEAST_ROOM: f64 = 0.5;

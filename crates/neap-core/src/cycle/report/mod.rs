@@ -6,4 +6,5 @@
 pub mod callbacks;
 pub mod record;
 pub mod root_callback;
+pub mod spans;
 pub mod thread_events;

@@ -4,11 +4,12 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use super::spans::{self, SpanKind, Stop, Timed};
 use crate::stats::histogram::Histogram;
-use crate::stats::{events, live, probes};
+use crate::stats::{assists, events, live, probes};
 use crate::sys::{clock, print};
 
-/// Every stop of the world, from the first signal to the resume.
+/// Every stop, from the first signal to the resume.
 pub static PAUSES: Histogram = Histogram::new();
 /// Cycles completed.
 pub static CYCLES: AtomicU64 = AtomicU64::new(0);
@@ -16,6 +17,27 @@ pub static CYCLES: AtomicU64 = AtomicU64::new(0);
 pub static MINOR_CYCLES: AtomicU64 = AtomicU64::new(0);
 /// Whether each cycle prints a line.
 pub static LOG_CYCLES: AtomicBool = AtomicBool::new(false);
+
+/// In the child of a `fork`: the stops before were the parent's.
+pub fn after_fork() {
+    events::set_ends(false);
+    PAUSES.clear();
+}
+
+/// A stop is over: whoever tells of stops hears of it here, and nowhere else
+/// `[stats.inv.stops]`. `thread` is the one
+/// that stood, where only one did. World running.
+pub fn note_stop(kind: SpanKind, thread: Option<i32>, cycle: u64, stop: Stop) {
+    if events::ends() {
+        return;
+    }
+    spans::tell(kind, thread, cycle, stop.began_ns, stop.length_ns);
+    PAUSES.add(stop.length_ns);
+    live::note_stop(stop.length_ns);
+    if kind.is_of_world() {
+        assists::note_stop(stop.length_ns);
+    }
+}
 
 /// How a cycle was run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +75,16 @@ pub struct CycleRecord {
     pub number: u64,
     /// How it was run.
     pub kind: Kind,
+    /// When it began, by the clock.
+    pub began_ns: u64,
+    /// Its stops, without the one of a single thread until the cycle is over.
+    pub stops: u64,
+    /// All of them together.
+    pub stops_ns: u64,
+    /// The longest of them.
+    pub longest_stop_ns: u64,
+    /// The longest stop of a single thread for its roots, and which one it was.
+    pub thread_stop: Option<(Stop, i32)>,
     /// The longest stop of a thread for its roots, or the first stop of the world, in a concurrent
     /// cycle; 0 otherwise.
     pub first_ns: u64,
@@ -86,8 +118,10 @@ pub struct CycleRecord {
     pub ask_ns: u64,
     /// Following grey words in the last stop.
     pub remark_ns: u64,
-    /// Processing references: finalizers, links, handles.
+    /// Processing references (finalizers, links, handles) in the last stop.
     pub references_ns: u64,
+    /// The same beside the program, after it.
+    pub references_running_ns: u64,
     /// The whole stop; of a concurrent cycle the last one.
     pub pause_ns: u64,
     /// Markers at work.
@@ -109,10 +143,11 @@ pub struct CycleRecord {
 }
 
 impl CycleRecord {
-    /// Of a cycle that begins now; the one before found so many bytes live.
-    pub fn begin(kind: Kind, live_before_bytes: usize) -> Self {
+    /// Of a cycle that began with this; the one before found so many bytes live.
+    pub fn begin(kind: Kind, began: Timed, live_before_bytes: usize) -> Self {
         let number = CYCLES.load(Relaxed) + 1;
-        Self { number, kind, live_before_bytes, ..Self::default() }
+        let began_ns = began.began_ns();
+        Self { number, kind, began_ns, live_before_bytes, ..Self::default() }
     }
 
     /// The cycle as recordings and metrics know it; it ends now.
@@ -147,25 +182,58 @@ impl CycleRecord {
             committed_bytes: self.committed_bytes as u64,
             next_bytes: self.next_bytes as u64,
             room_bytes: self.room_bytes as u64,
+            began_ns: self.began_ns,
+            references_running_ns: self.references_running_ns,
+            stops: self.stops,
+            stops_ns: self.stops_ns,
+            longest_stop_ns: self.longest_stop_ns,
         }
     }
 
-    /// The world was stopped for so long, to protect a watch.
-    pub fn note_short_stop(&mut self, stop_ns: u64) {
-        self.short_stops += 1;
-        self.short_stops_ns += stop_ns;
-        self.longest_short_ns = self.longest_short_ns.max(stop_ns);
-        PAUSES.add(stop_ns);
-        live::note_stop(stop_ns);
+    /// The world stood, for this cycle. With the world running.
+    pub fn note_stop(&mut self, kind: SpanKind, stop: Stop) {
+        let length_ns = stop.length_ns;
+        match kind {
+            SpanKind::FirstStop => self.first_ns = self.first_ns.max(length_ns),
+            SpanKind::ShortStop => {
+                self.short_stops += 1;
+                self.short_stops_ns += length_ns;
+                self.longest_short_ns = self.longest_short_ns.max(length_ns);
+            }
+            _ => self.pause_ns = length_ns,
+        }
+        self.count_stop(kind, None, stop);
+    }
+
+    /// A single thread stood for its roots; the longest such stop counts, when the cycle is over.
+    /// `runs`: it did not sleep anyway.
+    pub fn note_thread_stop(&mut self, thread: i32, stop: Stop, runs: bool) {
+        if runs {
+            let Stop { began_ns, length_ns } = stop;
+            spans::tell(SpanKind::Stands, Some(thread), self.number, began_ns, length_ns);
+        }
+        if self.thread_stop.is_none_or(|(longest, _)| longest.length_ns < stop.length_ns) {
+            self.thread_stop = Some((stop, thread));
+        }
+        self.first_ns = self.first_ns.max(stop.length_ns);
+    }
+
+    fn count_stop(&mut self, kind: SpanKind, thread: Option<i32>, stop: Stop) {
+        self.stops += 1;
+        self.stops_ns += stop.length_ns;
+        self.longest_stop_ns = self.longest_stop_ns.max(stop.length_ns);
+        note_stop(kind, thread, self.number, stop);
+    }
+
+    /// How long threads stood in stops that are over.
+    pub fn stopped_ns(&self) -> u64 {
+        self.stops_ns + self.thread_stop.map_or(0, |(stop, _)| stop.length_ns)
     }
 
     /// Counts the cycle, and prints its line if that was asked for. With the world running.
-    pub fn publish(&self) {
-        for stop_ns in [self.first_ns, self.pause_ns] {
-            if stop_ns > 0 {
-                PAUSES.add(stop_ns);
-                live::note_stop(stop_ns);
-            }
+    pub fn publish(&mut self) {
+        if let Some((stop, thread)) = self.thread_stop.take() {
+            self.count_stop(SpanKind::ThreadStop, Some(thread), stop);
         }
         if self.kind == Kind::Minor {
             MINOR_CYCLES.fetch_add(1, Relaxed);
@@ -183,8 +251,8 @@ impl CycleRecord {
                 "cycle={} kind={} pause_us={} first_us={} short_stops={} longest_short_us={} \
                  remembered_pages={} rounds={} preclean_pages={} remark_pages={} stopping_us={} \
                  roots_us={} root_kib={} ask_us={} remark_us={} mark_us={} references_us={} \
-                 protect_us={} markers={} threads={} allocated_kib={} live_kib={} \
-                 committed_kib={} next_kib={}",
+                 references_running_us={} protect_us={} markers={} threads={} \
+                 allocated_kib={} live_kib={} committed_kib={} next_kib={}",
                 self.number,
                 self.kind.name(),
                 us(self.pause_ns),
@@ -202,6 +270,7 @@ impl CycleRecord {
                 us(self.remark_ns),
                 us(self.mark_ns),
                 us(self.references_ns),
+                us(self.references_running_ns),
                 us(self.protect_ns),
                 self.markers,
                 self.mutators,

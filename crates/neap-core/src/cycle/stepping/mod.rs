@@ -16,7 +16,6 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use super::collector::COLLECTOR;
 use super::driver::between_steps::{self, CycleState};
@@ -32,6 +31,7 @@ use crate::alloc::refill::refill;
 use crate::heap::kind::Kind;
 use crate::heap::spaces::SpaceId;
 use crate::heap::{HEAP, classes};
+use crate::sys::clock;
 use crate::sys::map;
 use crate::sys::refusal::Refusal;
 use crate::watch::Watch;
@@ -59,16 +59,16 @@ impl World for FakeWorld {
         true
     }
 
-    fn stop(&self, _: &mut Registry, _: Option<&Mutator>) -> Stopped {
-        Stopped::in_test()
+    fn stop(&self, _: &mut Registry, _: Option<&Mutator>) -> Option<Stopped> {
+        Some(Stopped::in_test())
     }
 
     fn stops_one_by_one(&self) -> bool {
         false
     }
 
-    fn resume(&self, _: Stopped) -> Instant {
-        Instant::now()
+    fn resume(&self, _: Stopped) -> u64 {
+        clock::now_ns()
     }
 
     fn names_roots_of(&self, _: &Mutator, _: &Stopped) -> bool {
@@ -223,7 +223,7 @@ impl Program {
 
     fn first_pause(&mut self) {
         let (driver, mode) = self.parts();
-        mode.first_pause(driver, &mut COLLECTOR.lock(), None);
+        mode.first_pause(driver, &mut COLLECTOR.lock(), None).unwrap();
     }
 
     fn mark(&mut self) {

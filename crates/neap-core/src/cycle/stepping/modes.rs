@@ -10,7 +10,7 @@ fn a_stopped_cycle_keeps_what_is_reachable() {
     let [parent, child, dead] = core::array::from_fn(|_| program.allocate());
     program.store(parent, 0, Some(child));
     program.set_root(0, Some(parent));
-    stop_the_world::run(&mut program.state.driver, &mut COLLECTOR.lock(), None);
+    stop_the_world::run(&mut program.state.driver, &mut COLLECTOR.lock(), None).unwrap();
     while !HEAP.inner().sweep_step(&HEAP) {}
     assert_eq!([parent, child, dead].map(|object| program.lives(object)), [true, true, false]);
     assert_eq!(COLLECTOR.lock().phase, Phase::Idle);

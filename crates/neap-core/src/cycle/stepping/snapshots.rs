@@ -6,6 +6,7 @@
 use super::*;
 use crate::check::skip;
 use crate::cycle::modes::fork::Fork;
+use crate::refs::links::link::{self, Length};
 use crate::watch::choose::Watching;
 
 /// The only pointer to an object moves into one that was allocated after the snapshot.
@@ -40,6 +41,42 @@ fn before_images_are_marked() {
     let mode = Mode::open(Watching::Snapshot, &HEAP);
     match mode {
         Some(mode) => moved_pointer_is_kept(mode),
+        None => skip("the kernel refuses what the snapshot watch needs"),
+    }
+}
+
+/// A link that had no need to be looked at again gives the program its object back.
+fn what_a_link_reveals_is_kept(mode: Mode) {
+    let mut program = Program::new(Some(mode));
+    let object = program.allocate();
+    let word: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(!object.0)));
+    let address = core::ptr::from_ref(word).expose_provenance();
+    // SAFETY: the word is there for ever.
+    unsafe { link::register(Length::Long, address, object.0).unwrap() };
+    program.set_root(0, Some(object));
+    program.cycle(Generation::Full, |_, _| {});
+    program.set_root(0, None);
+    program.cycle(Generation::Full, |program, step| {
+        if step == 1 {
+            HEAP.state.note_revealed();
+            program.set_root(0, Some(Object(!word.load(Relaxed))));
+        }
+    });
+    assert!(program.lives(object) && word.load(Relaxed) == !object.0);
+    program.set_root(0, None);
+    program.cycle(Generation::Full, |_, _| {});
+    assert!(!program.lives(object) && word.load(Relaxed) == 0);
+}
+
+#[test]
+fn a_link_reveals_an_object_while_a_child_marks() {
+    what_a_link_reveals_is_kept(Mode::Fork(Fork::new()));
+}
+
+#[test]
+fn a_link_reveals_an_object_while_before_images_are_marked() {
+    match Mode::open(Watching::Snapshot, &HEAP) {
+        Some(mode) => what_a_link_reveals_is_kept(mode),
         None => skip("the kernel refuses what the snapshot watch needs"),
     }
 }

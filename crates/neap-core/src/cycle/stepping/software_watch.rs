@@ -5,6 +5,7 @@
 
 use super::*;
 use crate::addr::FRAME_BYTES;
+use crate::check;
 
 fn full(program: &mut Program) {
     program.cycle(Generation::Full, |_, _| {});
@@ -87,6 +88,23 @@ fn what_is_allocated_in_any_step_stays_while_it_is_known() {
     assert!(!kept.iter().any(|object| program.lives(*object)));
 }
 
+/// A new object lies where one was freed that a dead old object points to.
+#[test]
+fn the_check_of_marks_knows_that_a_freed_cell_may_be_used_again() {
+    check::set_level(3);
+    let mut program = Program::new(None);
+    let [old, freed] = core::array::from_fn(|_| program.allocate_apart());
+    program.store(old, 0, Some(freed));
+    program.set_root(0, Some(old));
+    program.cycle(Generation::Full, |_, _| {});
+    program.set_root(0, None);
+    program.free(freed);
+    let again = (0..1000).map(|_| program.allocate_apart()).find(|new| *new == freed);
+    assert_eq!(again, Some(freed));
+    program.cycle(Generation::Minor, |_, _| {});
+    assert!(program.lives(old) && !program.lives(freed));
+}
+
 #[test]
 fn a_minor_cycle_follows_written_pages_and_keeps_old_objects() {
     let mut program = Program::new(None);
@@ -105,6 +123,33 @@ fn a_minor_cycle_follows_written_pages_and_keeps_old_objects() {
     assert!(program.state.driver.record.remembered_pages > 0);
     full(&mut program);
     assert!(program.lives(young) && !program.lives(dead_old));
+}
+
+#[test]
+fn what_is_not_watched_between_cycles_is_found_by_a_full_one() {
+    let mut program = Program::new(None);
+    let old = program.allocate_apart();
+    program.set_root(0, Some(old));
+    full(&mut program);
+    let watches =
+        |program: &mut Program| program.state.mode.as_mut().unwrap().steps().has_minor_cycles();
+    program.state.mode.as_mut().unwrap().steps().stop_watching();
+    assert!(!watches(&mut program), "what is written from now on is not known");
+    let inner = HEAP.inner();
+    let is_unprotected = |chunk: usize| inner.frames.scanned_in_chunk(chunk).0 == 0;
+    assert!((0..inner.frames.chunks()).all(is_unprotected));
+    drop(inner);
+    let young = program.allocate();
+    program.store(old, 0, Some(young));
+    let mut late = None;
+    program.cycle(Generation::Full, |program, step| {
+        if step == 2 {
+            late = Some(program.allocate());
+            program.store(old, 1, late);
+        }
+    });
+    assert!(watches(&mut program));
+    assert!(program.lives(young) && late.is_some_and(|late| program.lives(late)));
 }
 
 #[test]

@@ -20,6 +20,8 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::addr::PAGE_BYTES;
+use crate::cycle::report::record::CYCLES;
+use crate::cycle::report::spans::{SpanKind, timed};
 use crate::heap::HEAP;
 use crate::mark::drain::Marker;
 use crate::mark::markers::{MOST_MARKERS, Markers};
@@ -186,8 +188,10 @@ impl Workers {
                 let assisting = unsafe { &mut *self.assisting[slot as usize].get() };
                 let new = || Marker::new(&self.markers, &HEAP, place);
                 let marker = assisting.get_or_insert_with(new);
+                let span = timed(SpanKind::Assist);
                 marker.work_until(end_ns);
                 marker.report();
+                span.over_on_program(CYCLES.load(Relaxed) + 1);
             }
             self.leave();
         }
@@ -208,8 +212,10 @@ extern "C" fn help(place: *mut c_void) -> *mut c_void {
         seen = workers.calls.load(Acquire);
         if workers.enter() {
             if place < workers.markers.members() {
+                let span = timed(SpanKind::Help);
                 marker.work();
                 marker.report();
+                span.over(CYCLES.load(Relaxed) + 1);
             }
             workers.leave();
         }

@@ -21,8 +21,8 @@ impl Inner {
         debug_assert!(self.is_swept(), "[heap.inv.frozen] allocation bits say what is alive");
         let epoch = self.epoch;
         self.frames.forget_all_closed();
-        for space in 0..self.spaces.len() {
-            let lists = self.spaces[space].lists;
+        for index in 0..self.in_use.len() {
+            let lists = self.spaces[self.in_use[index] as usize].lists;
             for list in lists.of(epoch) {
                 self.freeze_list(heap, *list);
             }

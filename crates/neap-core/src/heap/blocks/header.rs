@@ -73,8 +73,8 @@ pub struct Header {
     own: [AtomicU64; 2],
     /// Bytes of a cell; for a large object its pages.
     cell_bytes: AtomicUsize,
-    /// Bytes of a large object that the program asked for (past-the-end byte included); larger
-    /// offsets are no pointers into it.
+    /// Bytes of a large object that the program asked for (past-the-end byte included), in whole
+    /// granules of 16; larger offsets are no pointers into it.
     requested: AtomicUsize,
     /// Links of its list, protected by the heap's lock.
     pub(in crate::heap) next: AtomicU32,
@@ -110,7 +110,7 @@ pub struct Form {
     pub cells: u32,
     /// Bytes of a cell.
     pub cell_bytes: usize,
-    /// Bytes asked for, large objects only.
+    /// Bytes asked for in whole granules, large objects only.
     pub requested: usize,
     /// Layout or [`NO_LAYOUT`].
     pub layout: u32,
@@ -140,7 +140,7 @@ impl Header {
         cells: u32,
         /// Bytes of a cell.
         cell_bytes: usize,
-        /// Bytes asked for (large objects).
+        /// Bytes asked for in whole granules (large objects).
         requested: usize,
         /// Layout or [`NO_LAYOUT`].
         layout: u32,

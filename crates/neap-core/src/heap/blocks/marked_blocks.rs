@@ -103,6 +103,7 @@ impl Heap {
     /// marked.
     pub fn clear_marks(&self) {
         self.state.marks.fetch_or(1, AcqRel);
+        self.state.freed_marked.store(false, Relaxed);
         let clear = |block: Frame| {
             let header = self.header(block);
             if !header.is_frozen() {

@@ -6,7 +6,7 @@
 use super::header::{BlockList, NO_LAYOUT};
 use crate::addr::Frame;
 use crate::heap::Heap;
-use crate::heap::layout::{LayoutId, Shape};
+use crate::heap::layout::LayoutId;
 use crate::heap::spaces::Inner;
 
 impl Inner {
@@ -31,13 +31,11 @@ impl Inner {
     /// Whether an object that a function of the program traces is not marked. Where more than
     /// `most` blocks would have to be looked at, one counts as such. World stopped.
     pub fn any_unmarked_has_function(&self, heap: &Heap, most: usize) -> bool {
-        if !heap.layouts.has_functions() {
+        if !heap.layouts.has_calls() {
             return false;
         }
-        let has_function = |layout: u32| {
-            layout != NO_LAYOUT
-                && matches!(heap.layouts.shape(LayoutId(layout)), Shape::Function { .. })
-        };
+        let has_function =
+            |layout: u32| layout != NO_LAYOUT && heap.layouts.may_call(LayoutId(layout));
         let spaces = self.in_use.iter().map(|id| &self.spaces[*id as usize]);
         let lists = spaces.filter(|space| has_function(space.layout)).map(|space| &space.lists);
         let mut left = most;
@@ -61,8 +59,8 @@ impl Inner {
 
     /// Calls `f` with every listed block and the list it is in.
     pub fn for_each_listed(&self, heap: &Heap, mut f: impl FnMut(Frame, BlockList)) {
-        let spaces = self.spaces.iter().map(|space| &space.lists).chain([&self.large]);
-        let lists = spaces.flat_map(|lists| lists.iter());
+        let spaces = self.in_use.iter().map(|id| &self.spaces[*id as usize].lists);
+        let lists = spaces.chain([&self.large]).flat_map(|lists| lists.iter());
         for list in lists.chain([&self.frozen]) {
             let mut block = list.first();
             while let Some(here) = block {
@@ -80,7 +78,9 @@ mod tests {
 
     use super::*;
     use crate::addr::CellIndex;
+    use crate::heap::calls::Calls;
     use crate::heap::kind::Kind;
+    use crate::heap::layout::Shape;
     use crate::heap::spaces::SpaceId;
 
     #[test]
@@ -108,7 +108,8 @@ mod tests {
         let has_unmarked = |most| heap.inner().any_unmarked_has_function(&heap, most);
         let plain = heap.inner().fresh_block(&heap, SpaceId::of(Kind::Leaf, 3), 0, true).unwrap();
         heap.bits(plain).set_range(0..1, false, true, true);
-        let function = Shape::Function { function: trace, environment: 0 };
+        let calls = Calls::Always;
+        let function = Shape::Function { function: trace, environment: 0, calls };
         let layout = heap.layouts.intern(function).unwrap();
         let space = heap.inner().typed_space(&heap, layout, 3).unwrap();
         let [first, second] =

@@ -6,7 +6,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::Inner;
-use crate::addr::{FRAME_BYTES, Frame, PAGE_BYTES, round_up};
+use crate::addr::{FRAME_BYTES, Frame, GRANULE_BYTES, PAGE_BYTES, round_up};
 use crate::heap::blocks::header::{BlockList, Form, NO_LAYOUT, NONE, State};
 use crate::heap::kind::Kind;
 use crate::heap::layout::LayoutId;
@@ -48,6 +48,7 @@ impl Inner {
         requested: usize,
         may_grow: bool,
     ) -> Result<(Frame, bool), Refused> {
+        let requested = round_up(requested, GRANULE_BYTES).ok_or(Refused::System)?;
         let cell_bytes = round_up(requested, PAGE_BYTES).ok_or(Refused::System)?;
         let scan = match layout {
             NO_LAYOUT => kind.scan(),

@@ -24,7 +24,8 @@ impl Inner {
         let header = |frame| heap.header(frame);
         let (now, before) = (self.epoch, 1 - self.epoch);
         let mut left = SWEEP_STEP;
-        for its_shard in (0..SHARDS).map(|turn| (shard + turn) % SHARDS) {
+        let shards = if self.spaces[id.0 as usize].in_use { SHARDS } else { 0 };
+        for its_shard in (0..shards).map(|turn| (shard + turn) % SHARDS) {
             let lists = &mut self.spaces[id.0 as usize].lists;
             if let Some(block) = lists.pop_partial(now, its_shard, header) {
                 self.hold(heap, id, shard, block);

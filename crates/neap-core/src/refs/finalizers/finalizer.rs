@@ -15,6 +15,7 @@ use super::{marked_at_registration, pool, runner};
 use crate::refs::{Marking, NoMemory, with_own};
 use crate::sync::function::{AtomicFunction, function_at};
 use crate::sys::meta_vec::MetaVec;
+use crate::sys::program_call::{self, Lost};
 use crate::sys::side_stack;
 
 pub use super::pool::{is_automatic, set_automatic, start_if_needed};
@@ -143,8 +144,11 @@ impl Finalizers {
     /// Tells the observer that an object's finalizer is ready.
     pub(crate) fn observe(&self, object: usize) {
         if let Some(observer) = self.observer.get() {
+            let (function, words) = (observer as usize, [object, 0, 0, 0]);
             // SAFETY: the program's, for this.
-            side_stack::off(|| unsafe { observer(object as *mut c_void) });
+            side_stack::off(|| unsafe {
+                program_call::call("observer of finalizers", Lost::Nothing, function, words)
+            });
         }
     }
 

@@ -37,6 +37,7 @@ fn note_marking(own: &Own, word: usize) {
     if !cell.bits.mark::<true>(cell.index) {
         return;
     }
+    HEAP.note_marked(cell.block, cell.header);
     HEAP.state.marked_bytes.fetch_add(cell.bytes(), Relaxed);
     let Ok(entry) = slab::take(own) else {
         crate::sys::print::fatal(format_args!(
@@ -69,4 +70,25 @@ pub(crate) fn trace<M: Marking>(marking: &mut M) {
 /// In the child of a `fork`, whose cycle is given up: nothing is noted.
 pub(crate) fn after_fork() {
     NOTED.store(0, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::addr::CellIndex;
+    use crate::heap::blocks::header::NO_LAYOUT;
+    use crate::heap::kind::Kind;
+    use crate::refs::fake_marking;
+
+    #[test]
+    fn the_block_of_what_is_marked_is_noted() {
+        HEAP.reserve(16 << 20).unwrap();
+        let (block, _) =
+            HEAP.inner().large_block(&HEAP, Kind::Leaf, NO_LAYOUT, 50_000, true).unwrap();
+        HEAP.inner().publish_large(&HEAP, block);
+        HEAP.state.marking.store(true, Relaxed);
+        note(fake_marking::own(), HEAP.address(block).0);
+        assert!(HEAP.bits(block).is_marked(CellIndex(0)));
+        assert_eq!(HEAP.verify(), Ok(()));
+    }
 }

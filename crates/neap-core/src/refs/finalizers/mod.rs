@@ -9,7 +9,6 @@
 pub(crate) mod batch;
 pub mod cleaner;
 pub mod finalizer;
-mod guard;
 pub(crate) mod marked_at_registration;
 pub(crate) mod order;
 mod page_stack;

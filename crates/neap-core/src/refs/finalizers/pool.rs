@@ -156,7 +156,8 @@ pub(crate) fn wake() {
 fn worker_ended() {
     WORKERS.fetch_sub(1, SeqCst);
     print::message(format_args!(
-        "a finalizer ended its thread (pthread_exit or cancellation); the others go on on another one"
+        "a finalizer ended its thread (pthread_exit or cancellation); the others go on on another \
+         one"
     ));
     wake();
 }
@@ -232,7 +233,8 @@ fn look(sights: &mut [Sight; runner::RUNNERS], now: Instant) -> usize {
         if lasted >= STUCK && !sight.told {
             sight.told = true;
             print::message(format_args!(
-                "the finalizer {} has been running for {} s, in thread {}; the others go on without that thread",
+                "the finalizer {} has been running for {} s, in thread {}; the others go on \
+                 without that thread",
                 Name(function),
                 lasted.as_secs(),
                 runner.thread.load(Relaxed)

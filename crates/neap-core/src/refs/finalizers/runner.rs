@@ -17,9 +17,9 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use super::batch::{self, Batch, Call};
-use super::guard;
 use super::site::Name;
 use crate::sync::function::{AtomicFunction, function_at};
+use crate::sys::program_call::guard;
 use crate::sys::{futex, print, thread};
 use crate::world::mutator::Mutator;
 use crate::world::{attach, blocked};
@@ -223,7 +223,7 @@ fn run_batch(batch: &'static Batch, runner: Option<&Runner>) -> usize {
         }
         let (first, second) = words(&call);
         // SAFETY: the function was registered for these words, and each registration is taken once.
-        if !unsafe { guard::call(call.function, first, second) } {
+        if unsafe { guard::call(call.function, [first, second, 0, 0]) }.is_none() {
             tell_exception(call.function);
         }
     }
@@ -267,7 +267,8 @@ fn tell_exception(function: usize) {
     static MESSAGES: AtomicU32 = AtomicU32::new(0);
     if MESSAGES.fetch_add(1, Relaxed) < MOST_MESSAGES {
         print::message(format_args!(
-            "an exception left the finalizer {}; it is dropped, and the other finalizers run. Catch it there.",
+            "an exception left the finalizer {}; it is dropped, and the other finalizers run. \
+             Catch it there.",
             Name(function)
         ));
     }

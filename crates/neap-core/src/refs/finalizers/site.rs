@@ -110,7 +110,9 @@ fn tell(word: usize, object: usize) {
     // SAFETY: who registered promised a text that lives for ever.
     let place = (text != 0).then(|| unsafe { CStr::from_ptr(text as *const c_char) });
     print::message(format_args!(
-        "NEAP_CHECK: the argument of a cleaner leads to the cleaner's own object {object:#x}, which so never dies: cleaner {:#x}, registered at {}; give it an argument that does not point there",
+        "NEAP_CHECK: the argument of a cleaner leads to the cleaner's own object {object:#x}, \
+         which so never dies: cleaner {:#x}, registered at {}; give it an argument that does not \
+         point there",
         without(word),
         place.map_or("a place that is not known", |place| place
             .to_str()

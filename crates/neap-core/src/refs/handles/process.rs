@@ -18,7 +18,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::domain::{DomainId, Freed, Space};
 use super::handle::{Compared, Handle, HandleError};
-use super::segment::Class;
+use super::segment::{Class, Segment};
 use super::slot::{Kind, Word};
 use super::{ephemeron, per_thread, retargeted, weak};
 use crate::heap::HEAP;
@@ -313,13 +313,24 @@ pub fn trace_strong<M: Marking>(marking: &mut M) {
             continue;
         }
         segment.scanned_in.store(cycle, Relaxed);
-        for index in segment.used() {
-            let word = Word(segment.slot(index).load(Acquire));
-            if word.kind().is_strong() && word.target() != 0 {
-                marking.mark(object(word.target()));
-            }
+        strong_of(segment, |object| marking.mark(object));
+    }
+}
+
+/// Calls `f` with what each strong handle of a segment refers to.
+fn strong_of(segment: &Segment, mut f: impl FnMut(usize)) {
+    for index in segment.used() {
+        let word = Word(segment.slot(index).load(Acquire));
+        if word.kind().is_strong() && word.target() != 0 {
+            f(object(word.target()));
         }
     }
+}
+
+/// Calls `f` with what each strong handle refers to, whatever cycles have scanned. World stopped,
+/// or in a copy of it.
+pub fn for_each_strong(mut f: impl FnMut(usize)) {
+    SPACE.buckets.of_class(Class::Strong).for_each(|segment| strong_of(segment, &mut f));
 }
 
 /// Whether a weak handle or an ephemeron leads to an object that is not marked. After marking,

@@ -84,17 +84,20 @@ impl Entry for Link {
     }
 }
 
-/// One table of links.
+/// One table of links: those that are settled, those that were not looked at yet, those that were
+/// looked at in vain (something was not marked yet), and those that came meanwhile.
 pub(crate) struct Links {
     table: Table<Link>,
     settled: usize,
-    /// Up to here the others were looked at in this cycle: something was not marked yet.
-    looked: usize,
+    /// Where those begin that were looked at in vain; at least `settled`.
+    vain: usize,
+    /// Where those begin that came meanwhile; at least `vain`.
+    new: usize,
 }
 
 impl Links {
     pub(crate) const fn new() -> Self {
-        Self { table: Table::new(), settled: 0, looked: 0 }
+        Self { table: Table::new(), settled: 0, vain: 0, new: 0 }
     }
 
     /// How many there are.
@@ -113,13 +116,15 @@ impl Links {
         }
         self.settled -= 1;
         self.table.exchange(index, self.settled);
-        self.looked = self.looked.min(self.settled);
         self.settled
     }
 
     fn remove(&mut self, index: usize) -> Link {
         let index = self.unsettle(index);
+        // The last link takes its place, in whatever part that is: none of those is settled.
         let link = self.table.remove_at(index);
+        self.new = self.new.min(self.table.len());
+        self.vain = self.vain.min(self.new);
         note_lost(link.object);
         link
     }
@@ -145,18 +150,28 @@ impl Links {
     }
 
     pub(crate) fn relocate(&mut self, from: usize, to: usize) -> Result<Relocation, NoMemory> {
-        let is_live = |link: &&Link| link.object != DEAD;
-        let Some(&link) = self.table.get(from).filter(is_live) else {
+        let Some(index) = self.table.find(from) else { return Ok(Relocation::NotFound) };
+        let object = self.table.entries()[index].object;
+        if object == DEAD {
             return Ok(Relocation::NotFound);
-        };
+        }
         if from == to {
             return Ok(Relocation::Moved);
         }
-        if self.table.get(to).filter(is_live).is_some() {
-            return Ok(Relocation::Occupied);
+        match self.table.find(to) {
+            Some(other) if self.table.entries()[other].object != DEAD => {
+                return Ok(Relocation::Occupied);
+            }
+            Some(_) => {
+                self.register(to, object)?;
+                self.unregister(from);
+            }
+            // Its object stays the same, and is not lost.
+            None => {
+                let index = self.unsettle(index);
+                self.table.change_key(index, |link| link.address = to);
+            }
         }
-        self.register(to, link.object)?;
-        self.unregister(from);
         Ok(Relocation::Moved)
     }
 
@@ -165,23 +180,39 @@ impl Links {
         if full {
             self.settled = 0;
         }
-        self.looked = self.settled;
+        (self.vain, self.new) = (self.table.len(), self.table.len());
     }
 
     /// Looks at the next links, `most` of them at most, and settles those that need no other look;
     /// false if that was all. World running, while a cycle marks.
     pub(crate) fn look<M: Marking>(&mut self, most: usize, marking: &M) -> bool {
-        let end = self.table.len().min(self.looked + most);
-        for index in self.looked..end {
+        for _ in 0..most {
+            let all_are_new = self.settled == self.vain;
+            let index = if all_are_new { self.new } else { self.settled };
+            if index == self.table.len() {
+                return false;
+            }
             self.fetch_ahead(index, marking);
             let link = self.table.entries()[index];
-            if link.object != DEAD && !link.dies(marking) && !link.lies_in_dead(marking) {
-                self.table.exchange(index, self.settled);
+            let settles = link.object != DEAD && !link.dies(marking) && !link.lies_in_dead(marking);
+            // What stays where it is costs nothing more, and most links settle.
+            if !all_are_new {
+                if settles {
+                    self.settled += 1;
+                } else {
+                    self.vain -= 1;
+                    self.table.exchange(index, self.vain);
+                }
+                continue;
+            }
+            if settles {
+                self.table.exchange(index, self.vain);
+                self.vain += 1;
                 self.settled += 1;
             }
+            self.new += 1;
         }
-        self.looked = end;
-        end < self.table.len()
+        self.settled < self.vain || self.new < self.table.len()
     }
 
     /// Whether any link's object is not marked. After marking, world stopped.
@@ -214,6 +245,7 @@ impl Links {
                 self.settled += 1;
             }
         }
+        (self.vain, self.new) = (self.settled, self.settled);
     }
 
     /// Has what will be asked for some places behind `index` fetched.
@@ -241,6 +273,7 @@ fn note_lost(object: usize) {
 mod tests {
     use super::*;
     use crate::refs::fake_marking::FakeMarking;
+    use std::collections::HashMap;
 
     /// Links at words of the test's own, one for each object.
     fn links(objects: &[usize], words: &[usize]) -> Links {
@@ -273,6 +306,61 @@ mod tests {
         assert_eq!((links.all_but_settled().len(), links.registered()), (0, 4));
         links.begin_cycle(true);
         assert!(links.any_dies(&marked(&[10, 30])));
+    }
+
+    /// Random changes and looks while more and more is marked, beside a map.
+    #[test]
+    fn what_a_stop_leaves_out_needs_no_look() {
+        let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
+        for round in 0..200 {
+            let (mut links, mut known) = (Links::new(), HashMap::new());
+            let mut marking = FakeMarking::new(&[]);
+            for step in 0..400 {
+                seed = seed.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(round + 1);
+                let [address, other, object] =
+                    [33, 41, 49].map(|shift| (seed >> shift) as usize % 60 + 1);
+                match seed >> 60 {
+                    0..6 => {
+                        links.register(address, object).unwrap();
+                        known.insert(address, object);
+                    }
+                    6..8 => {
+                        let was_known = known.remove(&address).is_some();
+                        assert_eq!(links.unregister(address), was_known);
+                    }
+                    8..11 => {
+                        let wanted = match known.get(&address) {
+                            None => Relocation::NotFound,
+                            Some(_) if address == other => Relocation::Moved,
+                            Some(_) if known.contains_key(&other) => Relocation::Occupied,
+                            Some(_) => Relocation::Moved,
+                        };
+                        assert_eq!(links.relocate(address, other), Ok(wanted));
+                        if wanted == Relocation::Moved {
+                            let object = known.remove(&address).expect("it was found");
+                            known.insert(other, object);
+                        }
+                    }
+                    11 => {
+                        marking.mark(object);
+                        marking.drain();
+                    }
+                    12 if step < 200 => {
+                        links.begin_cycle(true);
+                        marking = FakeMarking::new(&[]);
+                    }
+                    _ => _ = links.look(address, &marking),
+                }
+                let dies = known.values().any(|object| !marking.is_marked(*object));
+                assert_eq!(links.any_dies(&marking), dies);
+            }
+            while links.look(7, &marking) {}
+            let left = known.values().filter(|object| !marking.is_marked(**object)).count();
+            assert!(links.all_but_settled().len() >= left);
+            links.begin_cycle(false);
+            while links.look(7, &marking) {}
+            assert_eq!(links.all_but_settled().len(), left, "all that can be settled is");
+        }
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //! every cycle.
 //!
 //! Invariant: a strong one is a root; a weak one is dropped in the cycle that finds its object
-//! dead. [`ask`] is called world running, before the stop in which a snapshot is taken, or the one
-//! that reads the roots for the last time: what it makes strong is a root there. The rest as in
-//! `refs`.
+//! dead; beside the program, in the second one: after it said 'weak' and before the stop it may
+//! have changed its mind and dropped what else kept the object. [`ask`] is called world running,
+//! before the stop in which a snapshot is taken, or the one that reads the roots for the last
+//! time: what it makes strong is a root there. The rest as in `refs`.
 //!
 //! # Safety
 //!
@@ -17,6 +18,7 @@ use core::ffi::c_void;
 use crate::refs::handles::retargeted;
 use crate::refs::{Marking, NoMemory};
 use crate::sys::meta_vec::MetaVec;
+use crate::sys::program_call::{self, Lost};
 use crate::sys::side_stack;
 
 /// What a callback says of an object; the values are those of the C interface.
@@ -39,6 +41,8 @@ pub type Callback = unsafe extern "C" fn(object: *mut c_void) -> Status;
 struct Toggle {
     object: usize,
     strong: bool,
+    /// How many cycles beside the program found the object dead, one after another; 2 for more.
+    dead: u8,
 }
 
 /// All toggle references.
@@ -65,7 +69,7 @@ impl Toggles {
     }
 
     fn add(&mut self, object: usize, strong: bool) -> Result<(), NoMemory> {
-        self.list.try_push(Toggle { object, strong })
+        self.list.try_push(Toggle { object, strong, dead: 0 })
     }
 
     fn ask(&mut self) {
@@ -73,7 +77,12 @@ impl Toggles {
         self.retain(|toggle| {
             // SAFETY: the object is registered, so it has not been found dead; the callback was
             // given for this.
-            let status = side_stack::off(|| unsafe { callback(toggle.object as *mut c_void) });
+            let status = side_stack::off(|| unsafe {
+                let words = [toggle.object, 0, 0, 0];
+                program_call::call("toggle callback", Lost::Nothing, callback as usize, words)
+            });
+            // It stays where it is not said what becomes of it.
+            let status = status.map_or(Status::STRONG, |status| Status(status as i32));
             toggle.strong = status == Status::STRONG;
             status != Status::DROP
         });
@@ -83,6 +92,20 @@ impl Toggles {
     pub(crate) fn trace_strong<M: Marking>(&self, marking: &mut M) {
         let strong = self.list.iter().filter(|toggle| toggle.strong);
         strong.for_each(|toggle| marking.mark(toggle.object));
+    }
+
+    /// Marks the objects that are found dead for the first time; says whether there were any. After
+    /// marking, world stopped, in a cycle beside the program.
+    pub(crate) fn keep_once<M: Marking>(&mut self, marking: &mut M) -> bool {
+        let mut any = false;
+        for toggle in self.list.iter_mut() {
+            let is_dead = !marking.is_marked(toggle.object);
+            toggle.dead = if is_dead { (toggle.dead + 1).min(2) } else { 0 };
+            any |= toggle.dead == 1;
+        }
+        let first = self.list.iter().filter(|toggle| toggle.dead == 1);
+        first.for_each(|toggle| marking.mark(toggle.object));
+        any
     }
 
     /// Whether an object of them is not marked. After marking, world stopped.
@@ -149,5 +172,24 @@ mod tests {
         assert_eq!(left, [2, 4, 5]);
         assert!([2, 4, 6].iter().all(|&object| marking.is_marked_now(object)));
         assert!(!marking.is_marked_now(1) && !marking.is_marked_now(3));
+    }
+
+    #[test]
+    fn beside_the_program_a_weak_one_dies_when_it_is_found_dead_twice_in_a_row() {
+        let mut refs = Refs::new();
+        refs.toggles.add(7, false).unwrap();
+        let mut cycle = |roots: &[usize]| {
+            let mut marking = FakeMarking::new(&[]);
+            roots.iter().for_each(|&root| marking.mark(root));
+            marking.drain();
+            refs.toggles.keep_once(&mut marking);
+            marking.drain();
+            refs.toggles.drop_dead(&marking);
+            (marking.is_marked_now(7), refs.toggles.list.len())
+        };
+        assert_eq!(cycle(&[]), (true, 1));
+        assert_eq!(cycle(&[7]), (true, 1));
+        assert_eq!(cycle(&[]), (true, 1));
+        assert_eq!(cycle(&[]), (false, 0));
     }
 }

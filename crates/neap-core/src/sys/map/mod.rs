@@ -13,13 +13,15 @@
 #![allow(unsafe_code)]
 
 use crate::addr::{Address, PAGE_BYTES};
+use core::sync::atomic::{AtomicBool, Ordering::*};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 
 /// Reserves `bytes` of address space that nothing can touch yet, at a multiple of `alignment`.
 pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
-    let padded = bytes.checked_add(alignment).ok_or(Errno::NOMEM)?;
+    // Mappings begin at a page anyway.
+    let padded = bytes.checked_add(alignment - PAGE_BYTES).ok_or(Errno::NOMEM)?;
     // SAFETY: a new anonymous mapping where the kernel likes aliases nothing.
     let start = unsafe {
         mm::mmap_anonymous(
@@ -45,8 +47,10 @@ pub fn commit(start: Address, bytes: usize) -> Result<(), Errno> {
 /// Has the system give pages their memory now, many for the price of one fault. Pages that have
 /// theirs stay as they are; what is refused comes with the first touch (or not at all).
 pub fn populate(start: Address, bytes: usize) {
-    // SAFETY: a mapping of ours; contents do not change.
-    let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxPopulateWrite) };
+    if bytes > 0 {
+        // SAFETY: a mapping of ours; contents do not change.
+        let _ = unsafe { mm::madvise(start.pointer(), bytes, Advice::LinuxPopulateWrite) };
+    }
 }
 
 /// Gives the pages of a committed range back; it stays usable and reads as zero. False if the
@@ -199,11 +203,16 @@ pub fn release(start: Address, bytes: usize) {
 
 /// Names a mapping for `/proc/self/maps`, where the kernel can.
 pub fn name(start: Address, bytes: usize, name: &'static core::ffi::CStr) {
-    // SAFETY: a prctl that only labels the range; `name` is NUL-terminated and lives for ever.
-    unsafe {
-        const PR_SET_VMA: usize = 0x5356_4d41;
-        libc::syscall(libc::SYS_prctl, PR_SET_VMA, 0usize, start.0, bytes, name.as_ptr());
+    const PR_SET_VMA: usize = 0x5356_4d41;
+    static REFUSED: AtomicBool = AtomicBool::new(false);
+    if REFUSED.load(Relaxed) {
+        return;
     }
+    // SAFETY: a prctl that only labels the range; `name` is NUL-terminated and lives for ever.
+    let result = unsafe {
+        libc::syscall(libc::SYS_prctl, PR_SET_VMA, 0usize, start.0, bytes, name.as_ptr())
+    };
+    REFUSED.store(result != 0, Relaxed);
 }
 
 #[cfg(test)]

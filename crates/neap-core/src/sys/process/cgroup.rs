@@ -382,12 +382,19 @@ mod tests {
             .file("cgroup", "0::/app/worker\n")
             .file(
                 "mountinfo",
-                &format!("24 1 0:22 / /proc rw - proc proc rw\n30 24 0:26 / {mount}/fs rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"),
+                &format!(
+                    "24 1 0:22 / /proc rw - proc proc rw\n30 24 0:26 / {mount}/fs rw,nosuid \
+                    shared:4 - cgroup2 cgroup2 rw\n"
+                ),
             )
             .file("fs/app/memory.max", "100000\n")
             .file("fs/app/memory.high", "max\n")
             .file("fs/app/memory.current", "5000\n")
-            .file("fs/app/memory.stat", "anon 1\ninactive_file 1000\nactive_file 200\nslab_reclaimable 30\ninactive_file_x 7\n")
+            .file(
+                "fs/app/memory.stat",
+                "anon 1\ninactive_file 1000\nactive_file 200\n\
+                 slab_reclaimable 30\ninactive_file_x 7\n",
+            )
             .file("fs/app/worker/memory.max", "max\n")
             .file("fs/app/worker/memory.high", "80000\n")
             .file("fs/app/worker/memory.current", "400\n");
@@ -407,14 +414,20 @@ mod tests {
             .file(
                 "mountinfo",
                 &format!(
-                    "41 31 0:38 / {0}/unified rw - cgroup2 cgroup2 rw\n33 31 0:30 / {0}/cpu rw - cgroup cgroup rw,cpu\n35 31 0:32 /docker/abc {0}/memory rw - cgroup cgroup rw,memory\n",
+                    "41 31 0:38 / {0}/unified rw - cgroup2 cgroup2 rw\n33 31 0:30 / {0}/cpu rw - \
+                     cgroup cgroup rw,cpu\n35 31 0:32 /docker/abc {0}/memory rw - cgroup cgroup \
+                     rw,memory\n",
                     place.path()
                 ),
             )
             .file("memory/memory.limit_in_bytes", "67108864\n")
             .file("memory/memory.soft_limit_in_bytes", "9223372036854771712\n")
             .file("memory/memory.usage_in_bytes", "8192\n")
-            .file("memory/memory.stat", "inactive_file 1\ntotal_inactive_file 4096\ntotal_active_file 96\n")
+            .file(
+                "memory/memory.stat",
+                "inactive_file 1\ntotal_inactive_file 4096\n\
+                 total_active_file 96\n",
+            )
             .file("memory/inner/memory.limit_in_bytes", "9223372036854771712\n");
         assert_eq!(levels(place.reader().unwrap()), [(67_108_864, NONE, 4000)]);
         // Seen from outside of the namespace: only the mounted group is known.

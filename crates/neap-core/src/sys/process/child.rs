@@ -32,7 +32,7 @@ pub struct Child {
 }
 
 /// Enough for a marker: its deep structures are outside the stack.
-const STACK_BYTES: usize = 256 << 10;
+const STACK_BYTES: usize = if cfg!(debug_assertions) { 1 << 20 } else { 256 << 10 };
 
 /// The result of a system call that says -1 on error.
 fn result(value: libc::c_long) -> Result<libc::c_long, Errno> {

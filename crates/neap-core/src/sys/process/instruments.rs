@@ -17,17 +17,21 @@ use crate::sys::print;
 pub fn advise() {
     if is_there(c"__tsan_init") && !variable(c"TSAN_OPTIONS").contains("suppressions=") {
         print::message(format_args!(
-            "this program runs under ThreadSanitizer. A report from within the collector could stop it for ever; set TSAN_OPTIONS=suppressions=FILE, FILE being share/neap/tsan.supp of the installation"
+            "this program runs under ThreadSanitizer. A report from within the collector could \
+             stop it for ever; set TSAN_OPTIONS=suppressions=FILE, FILE being share/neap/tsan.supp \
+             of the installation"
         ));
     }
     if keeps_frames_elsewhere() {
         print::message(format_args!(
-            "AddressSanitizer keeps local variables where the collector does not look for roots; set ASAN_OPTIONS=detect_stack_use_after_return=0, or objects may be lost"
+            "AddressSanitizer keeps local variables where the collector does not look for roots; \
+             set ASAN_OPTIONS=detect_stack_use_after_return=0, or objects may be lost"
         ));
     }
     if is_there(c"__msan_init") {
         print::message(format_args!(
-            "this program runs under MemorySanitizer, which does not see what the collector writes: its reports about objects are not to be relied on"
+            "this program runs under MemorySanitizer, which does not see what the collector \
+             writes: its reports about objects are not to be relied on"
         ));
     }
 }

@@ -21,6 +21,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::UserfaultfdFlags;
 
+use crate::sys::meta_vec::Zeroed;
 use crate::sys::process::instruments;
 use crate::sys::refusal::Refusal;
 
@@ -90,6 +91,9 @@ pub struct Region {
     pub end: u64,
     categories: u64,
 }
+
+// SAFETY: three numbers.
+unsafe impl Zeroed for Region {}
 
 /// What happens to the pages that are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -110,7 +110,8 @@ pub fn walk(end: usize, frames: &mut [usize]) -> usize {
         core::arch::asm!(
             "lea {address}, [rip]", "mov [{now}], {address}",
             "mov [{now} + 8], rsp", "mov [{now} + 16], rbp", "mov [{now} + 24], rbx",
-            "mov [{now} + 32], r12", "mov [{now} + 40], r13", "mov [{now} + 48], r14", "mov [{now} + 56], r15",
+            "mov [{now} + 32], r12", "mov [{now} + 40], r13", "mov [{now} + 48], r14",
+            "mov [{now} + 56], r15",
             address = out(reg) _, now = in(reg) now.as_mut_ptr(), options(nostack, preserves_flags)
         );
     }

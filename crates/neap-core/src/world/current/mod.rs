@@ -110,7 +110,8 @@ pub fn set(mutator: usize) {
     // SAFETY: writes this thread's word.
     unsafe {
         core::arch::asm!(
-            "mov qword ptr fs:[{}], {}", in(reg) offset(), in(reg) mutator, options(nostack, preserves_flags)
+            "mov qword ptr fs:[{}], {}", in(reg) offset(), in(reg) mutator,
+            options(nostack, preserves_flags)
         );
     }
 }

@@ -1,9 +1,9 @@
-//! Calls a finalizer so that a C++ exception that leaves it ends here, and not in the frames of the
-//! library.
+//! Calls a function of the program so that an exception that leaves it ends here, and not in the
+//! frames of the library.
 //!
-//! Invariant: the assembly's frame is the only one between the finalizer and what caught its
+//! Invariant: the assembly's frame is the only one between the function and what caught its
 //! exception. A forced unwinding, which is how pthread_exit(3) and cancellation leave a thread, is
-//! let through: the frames below own nothing. Called by whoever runs finalizers.
+//! let through. Called on any thread, also with the world stopped: it takes no lock.
 //!
 //! The frame's personality routine (the Itanium C++ ABI's "Exception Handling", level I) says of
 //! every exception that it is handled here, and sends control to the landing pad, which begins and
@@ -28,8 +28,16 @@ const CONTINUE_UNWIND: c_int = 8;
 /// DWARF's number of rax.
 const FIRST_REGISTER: c_int = 0;
 
+/// What the assembly is handed: it reads the words by their offsets.
+#[repr(C)]
+struct Call {
+    function: usize,
+    words: [usize; 4],
+    result: usize,
+}
+
 unsafe extern "C" {
-    fn neap_call_guarded(function: usize, first: usize, second: usize) -> c_int;
+    fn neap_call_guarded(call: *mut Call) -> c_int;
     static neap_guard_landing: u8;
     fn _Unwind_SetGR(context: *mut c_void, register: c_int, value: usize);
     fn _Unwind_SetIP(context: *mut c_void, address: usize);
@@ -48,10 +56,13 @@ core::arch::global_asm!(
     ".cfi_personality 0x1b, {personality}",
     "push rbx",
     ".cfi_adjust_cfa_offset 8",
-    "mov rax, rdi",
-    "mov rdi, rsi",
-    "mov rsi, rdx",
-    "call rax",
+    "mov rbx, rdi",
+    "mov rdi, qword ptr [rbx + 8]",
+    "mov rsi, qword ptr [rbx + 16]",
+    "mov rdx, qword ptr [rbx + 24]",
+    "mov rcx, qword ptr [rbx + 32]",
+    "call qword ptr [rbx]",
+    "mov qword ptr [rbx + 40], rax",
     "xor eax, eax",
     "2:",
     "pop rbx",
@@ -107,14 +118,17 @@ extern "C" fn personality(
     INSTALL_CONTEXT
 }
 
-/// Calls `function(first, second)`; false if an exception left it, which is dropped then.
+/// Calls `function` with the words; gives what it gave, of which only as much means something as
+/// its own result has bits. None if an exception left it, which is dropped then.
 ///
 /// # Safety
-/// `function` is a function that can be called with these two words.
+/// `function` is a function that can be called with so many words or fewer, in registers.
 #[inline]
-pub(crate) unsafe fn call(function: usize, first: usize, second: usize) -> bool {
+pub unsafe fn call(function: usize, words: [usize; 4]) -> Option<usize> {
+    let mut call = Call { function, words, result: 0 };
     // SAFETY: the caller's promise.
-    unsafe { neap_call_guarded(function, first, second) == 0 }
+    let thrown = unsafe { neap_call_guarded(&raw mut call) } != 0;
+    (!thrown).then_some(call.result)
 }
 
 #[cfg(test)]
@@ -157,15 +171,18 @@ mod tests {
     unsafe extern "C" {
         static neap_test_throw: u8;
     }
-    extern "C" fn sum(first: &AtomicUsize, second: usize) {
+    extern "C" fn sum(first: &AtomicUsize, second: usize, third: usize, fourth: usize) -> usize {
         first.fetch_add(second, Relaxed);
+        third * 10 + fourth
     }
 
     #[test]
     fn exceptions_end_here_and_calls_return() {
         let count = AtomicUsize::new(2);
-        // SAFETY: a function of two words.
-        assert!(unsafe { call(sum as *const () as usize, &raw const count as usize, 3) });
+        // SAFETY: a function of four words.
+        let result =
+            unsafe { call(sum as *const () as usize, [&raw const count as usize, 3, 4, 5]) };
+        assert_eq!(result, Some(45));
         assert_eq!(count.load(Relaxed), 5);
         for turn in 1..=3 {
             let exception = Box::into_raw(Box::new(Exception {
@@ -174,7 +191,9 @@ mod tests {
                 private: [0; 2],
             }));
             // SAFETY: a function of two words that raises the second.
-            assert!(!unsafe { call(&raw const neap_test_throw as usize, 0, exception as usize) });
+            let result =
+                unsafe { call(&raw const neap_test_throw as usize, [0, exception as usize, 0, 0]) };
+            assert_eq!(result, None);
             assert_eq!(DELETED.load(Relaxed), turn);
         }
     }

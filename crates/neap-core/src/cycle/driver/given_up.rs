@@ -1,0 +1,61 @@
+//! Cycles that cannot go on: the world, a host's, could not be stopped; the system no longer
+//! watches pages; or the process was forked in the middle of one.
+//!
+//! Invariant: nothing was decided about any object, nothing is swept, and the next cycle is a full
+//! one. With the driver token and the collector's lock; the counts are read by any thread.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+use super::between_steps::CycleState;
+use crate::cycle::collector::Collector;
+use crate::cycle::phase::Phase;
+use crate::cycle::policy::generation::Generations;
+use crate::cycle::schedule;
+use crate::heap::state::Snapshot;
+use crate::sys::print;
+
+/// Cycles that ended so because the world could not be stopped.
+static UNSTOPPED: AtomicU64 = AtomicU64::new(0);
+/// Of these, told of.
+static MESSAGES: AtomicU32 = AtomicU32::new(0);
+/// A host that refuses each time need not be told of each.
+const MOST_MESSAGES: u32 = 10;
+
+/// How many cycles could not stop the world: who waits for one no longer needs to when this
+/// changes.
+pub fn unstopped() -> u64 {
+    UNSTOPPED.load(Acquire)
+}
+
+/// Ends a cycle that could not stop the world `[world.rule.unstopped]`. The program is not asked
+/// again until it has allocated some more.
+pub fn end_unstopped(state: &mut CycleState, collector: &mut Collector) {
+    if let Some(mode) = state.mode.as_mut() {
+        mode.steps().give_up();
+    }
+    end(state, collector);
+    schedule::postpone();
+    UNSTOPPED.fetch_add(1, AcqRel);
+    if MESSAGES.fetch_add(1, Relaxed) < MOST_MESSAGES {
+        print::message(format_args!(
+            "the program's runtime did not stop its threads: this collection is given up, and the \
+             heap grows"
+        ));
+    }
+}
+
+/// Ends a cycle that cannot go on.
+pub fn end(state: &mut CycleState, collector: &mut Collector) {
+    let driver = &mut state.driver;
+    let heap = driver.heap;
+    heap.state.set_snapshot(Snapshot::None);
+    let mut inner = heap.inner();
+    inner.deferred_frees.free(heap, usize::MAX);
+    heap.state.marking.store(false, Relaxed);
+    heap.state.allocate_black.store(false, Relaxed);
+    drop(inner);
+    driver.marker.forget_work();
+    driver.markers().alone();
+    collector.generations = Generations::new();
+    collector.phase = Phase::Idle;
+}
