@@ -26,6 +26,8 @@ static void object_is(void *object, size_t bytes, int kind)
     CHECK_EQUAL(neap_good_size(bytes), info.bytes);
     if (bytes > 0)
         CHECK(neap_base((char *)object + bytes - 1) == object);
+    /* All of what it has is its own. */
+    CHECK(neap_base((char *)object + info.bytes - 1) == object);
     memset(object, 0xa5, bytes);
 }
 

@@ -27,6 +27,8 @@ struct part {
     }
 };
 
+template <> struct neap::is_ordered<part> : std::true_type {};
+
 static APART void make_chains()
 {
     for (int i = 0; i < MANY; i++) {
@@ -132,6 +134,35 @@ static APART void containers()
     std::list<int, neap::allocator<int>> numbers(1000, 5);
     numbers.clear();
     CHECK(neap::allocator<int>() == neap::allocator<char>());
+}
+
+// Vectors that are full have pointers past their last element: they do not keep each other alive.
+static vector *kept_vectors[2];
+
+static APART vector *make_full()
+{
+    vector *full = neap::make<vector>();
+    full->push_back(full);
+    return full;
+}
+
+static APART void make_neighbours()
+{
+    for (int i = 0; i < 10; i++)
+        make_full();
+    kept_vectors[0] = make_full();
+    for (int i = 0; i < MANY; i++)
+        watch(i, make_full());
+    kept_vectors[1] = make_full();
+}
+
+static APART void neighbours()
+{
+    make_neighbours();
+    collect();
+    CHECK_DEAD(0);
+    CHECK(kept_vectors[0]->front() == kept_vectors[0]);
+    CHECK(kept_vectors[1]->front() == kept_vectors[1]);
 }
 
 static std::vector<neap::root<char>> *roots;
@@ -257,6 +288,7 @@ int main()
     collect();
     CHECK_DEAD(0);
     CHECK_DEAD(MANY);
+    neighbours();
     use_roots();
     delete roots;
     collect();

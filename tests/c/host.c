@@ -52,7 +52,7 @@ static void stand(int number)
     errno = kept_errno;
 }
 
-static void stop(void *argument)
+static int stop(void *argument)
 {
     CHECK(argument == &environment);
     atomic_fetch_add(&stops, 1);
@@ -63,6 +63,7 @@ static void stop(void *argument)
     while (asked > 0)
         if (sem_wait(&standing) == 0)
             asked--;
+    return 0;
 }
 
 static void resume(void *argument)

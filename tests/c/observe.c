@@ -1,5 +1,10 @@
 /* Statistics, for callers of other sizes too, and the steps of cycles in their order. */
 #include "check.h"
+#include <pthread.h>
+
+#include <time.h>
+
+enum { OWN_NS = 200000000 };
 
 static int steps[64], count;
 
@@ -13,10 +18,59 @@ static void note(int event, void *environment)
         CHECK(neap_alloc(100) != NULL);
 }
 
+/* What the program does when a cycle is over is no time in the collector. */
+static void take_time(int event, void *environment)
+{
+    (void)environment;
+    if (event != NEAP_EVENT_CYCLE_END)
+        return;
+    nanosleep(&(struct timespec){.tv_nsec = OWN_NS}, NULL);
+    for (int i = 0; i < 1000; i++)
+        CHECK(neap_alloc(1000) != NULL);
+}
+
 static APART void allocate_some(void)
 {
     for (int i = 0; i < 1000; i++)
         CHECK(neap_alloc_leaf(1000) != NULL);
+}
+
+enum { LAYOUTS = 200 };
+static neap_layout layouts[LAYOUTS];
+
+static void *allocates_typed(void *argument)
+{
+    for (int i = 0; i < LAYOUTS; i++)
+        CHECK(neap_alloc_typed(layouts[i], 16) != NULL);
+    return argument;
+}
+
+/* Threads with buffers for typed objects come and go while others add up what all allocated. */
+static void *adds_up(void *argument)
+{
+    neap_statistics statistics = {.cycles = 0};
+    while (!__atomic_load_n((int *)argument, __ATOMIC_RELAXED)) {
+        neap_statistics_read(&statistics, sizeof statistics);
+        CHECK(statistics.allocated_bytes > 0);
+    }
+    return NULL;
+}
+
+static void figures_beside_ending_threads(void)
+{
+    int done = 0;
+    pthread_t reader, threads[4];
+    for (unsigned i = 0; i < LAYOUTS; i++)
+        layouts[i] = neap_layout_labelled(neap_layout_leaf(), i + 1);
+    CHECK_EQUAL(pthread_create(&reader, NULL, adds_up, &done), 0);
+    for (int turn = 0; turn < 1000; turn++) {
+        for (int i = 0; i < 4; i++)
+            CHECK_EQUAL(pthread_create(&threads[i], NULL, allocates_typed, NULL), 0);
+        for (int i = 0; i < 4; i++)
+            CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+    }
+    __atomic_store_n(&done, 1, __ATOMIC_RELAXED);
+    CHECK_EQUAL(pthread_join(reader, NULL), 0);
 }
 
 int main(void)
@@ -60,6 +114,11 @@ int main(void)
     CHECK_EQUAL(neap_set_event_callback(note, steps), NEAP_OK);
     for (int turn = 0; turn < 2; turn++)
         CHECK(neap_collect());
+    neap_statistics_read(&before, sizeof before);
+    CHECK_EQUAL(neap_set_event_callback(take_time, NULL), NEAP_OK);
+    CHECK(neap_collect());
+    neap_statistics_read(&after, sizeof after);
+    CHECK(after.assist_total_ns - before.assist_total_ns < OWN_NS);
     CHECK_EQUAL(neap_set_event_callback(NULL, NULL), NEAP_OK);
     CHECK(neap_collect());
     CHECK_EQUAL(count, 16);
@@ -69,5 +128,7 @@ int main(void)
     snprintf(version, sizeof version, "%d.%d.%d", NEAP_VERSION_MAJOR, NEAP_VERSION_MINOR,
         NEAP_VERSION_PATCH);
     CHECK(strcmp(neap_version(), version) == 0);
+    neap_set_automatic(1);
+    figures_beside_ending_threads();
     return finish();
 }

@@ -12,13 +12,13 @@ only=("$@")
 warnings="-Wall -Wextra -Werror"
 link="-L$prefix/lib -Wl,-rpath,$prefix/lib -lneap -pthread -ldl"
 # What `neap flags --static` adds.
-link_static="$prefix/lib/libneap.a -lgcc_s -lutil -lrt -lpthread -lm -ldl -lc"
+link_static="$prefix/lib/libneap.a -lutil -lrt -lpthread -lm -ldl -lc"
 
 # build SOURCE PROGRAM FLAGS…: compiles and links; a failure is a result.
 build() {
     local source=$1 program=$2 compiler="cc -std=gnu11"
     shift 2
-    [[ $source != *.cpp ]] || compiler="c++ -std=c++11"
+    [[ $source != *.cpp ]] || compiler="c++ -std=c++17"
     # shellcheck disable=SC2086
     compile "$program" $compiler -g $warnings -I"$prefix/include" "tests/c/$source" \
         -o "$out/$program" "$@"
@@ -47,7 +47,8 @@ later() { { [ $rest = yes ] || [ ${#only[@]} != 0 ]; } && wanted "$1"; }
 for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c host.c threads.c \
     results.c blocked.c waits.c fork.c fibers.c \
     finalizers.c cleaners.c pool.c throwing.cpp handles.c handles_stress.c links.c monitors.c \
-    collections.c untouched.c observe.c signals.c max_heap.c address_space.c options.c cxx.cpp; do
+    collections.c untouched.c observe.c signals.c max_heap.c address_space.c options.c cxx.cpp \
+    cxx_objects.cpp; do
     wanted "${source%.*}" || continue
     # shellcheck disable=SC2086
     build "$source" "${source%.*}" -O2 $link || continue
@@ -60,6 +61,22 @@ for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c
     *) if [ $rest = yes ]; then test_otherwise "$source"; else test_program "$source"; fi ;;
     esac
 done
+
+# The host takes what lies between its threads and the ends of their stacks for roots.
+if sooner host; then
+    result_beside "host, recorded and sampled" env NEAP_STATS="$out/host.neap" NEAP_SAMPLE=512 \
+        "$out/host"
+fi
+
+if wanted cxx_coroutines; then
+    # shellcheck disable=SC2086
+    build cxx_coroutines.cpp cxx_coroutines -O2 -std=c++20 $link &&
+        if [ $rest = yes ]; then
+            test_otherwise cxx_coroutines.cpp
+        else
+            test_program cxx_coroutines.cpp
+        fi
+fi
 
 # stops AT_LEAST AT_MOST MAX_PAUSE KIB: of a hundred cycles so many stop the world, where so much is
 # live. The first ones are not counted: nothing is measured yet.
@@ -83,6 +100,19 @@ if sooner max_pause; then
     fi
 fi
 
+if sooner throwing_callbacks || later throwing_callbacks; then
+    watches="none pagemap"
+    [ $rest = no ] || watches="fork mprotect snapshot"
+    # shellcheck disable=SC2086
+    build throwing_callbacks.cpp throwing_callbacks -O2 $link &&
+        for watch in $watches; do
+            for case in program host; do
+                result "throwing_callbacks, $case, watch=$watch" env NEAP_WATCH=$watch \
+                    NEAP_MIN_TRIGGER=256K "$out/throwing_callbacks" $case
+            done
+        done
+fi
+
 if later coroutines; then
     # shellcheck disable=SC2086
     build coroutines.c coroutines -O2 $link &&
@@ -90,6 +120,16 @@ if later coroutines; then
             result "coroutines, watch=$watch" env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=1M \
                 "$out/coroutines"
         done
+fi
+
+if sooner start; then
+    # shellcheck disable=SC2086
+    if ! "$prefix/bin/neap" doctor | grep -q 'NEAP_WATCH=auto would take pagemap'; then
+        skip start "there is no watch=pagemap here"
+    elif build start.c start -O2 $link; then
+        result start "$out/start"
+        result "start, a watch that was asked for" env NEAP_WATCH=pagemap "$out/start" asked
+    fi
 fi
 
 # says TEXT COMMAND…: whether the command ends well and says this.
@@ -346,7 +386,7 @@ if sooner headers; then
             -I"$prefix/include" \
             -c "$out/header.c" -o "$out/header.o"
     done
-    for standard in c++11 c++14 c++17 c++20; do
+    for standard in c++17 c++20 c++23; do
         echo '#include <neap.h>
               #include <neap.hpp>
               void *make() { return neap::make<int>(24); }' >"$out/header.cpp"
@@ -354,6 +394,48 @@ if sooner headers; then
             -Wold-style-cast -Werror \
             -I"$prefix/include" -c "$out/header.cpp" -o "$out/header.o"
     done
+fi
+
+# shows FOLDER NAME: whether the example that was built there prints what it should.
+shows() {
+    local said
+    said=$(LD_LIBRARY_PATH=$prefix/lib "$1/${2:?}") || return
+    diff "examples/cpp/expected/$2" - <<<"$said"
+}
+if sooner examples; then
+    rm -rf "$out/cmake" "$out/meson"
+    cmake_examples() {
+        cmake -S examples/cpp -B "$out/cmake" -DCMAKE_PREFIX_PATH="$prefix" \
+            -DCMAKE_BUILD_TYPE=Release && cmake --build "$out/cmake"
+    }
+    meson_examples() {
+        PKG_CONFIG_PATH=$prefix/lib/pkgconfig meson setup "$out/meson" examples/cpp &&
+            meson compile -C "$out/meson"
+    }
+    for tool in cmake meson; do
+        if ! command -v $tool >/dev/null; then
+            skip "examples, $tool" "there is no $tool here"
+        elif result "examples, $tool" ${tool}_examples; then
+            for example in graph generator; do
+                result "examples, $tool, $example" shows "$out/$tool" $example
+            done
+        fi
+    done
+    # Neap::gc, in a project of its own.
+    gc_project() {
+        mkdir -p "$out/gc" && cat >"$out/gc/CMakeLists.txt" <<'END' &&
+cmake_minimum_required(VERSION 3.16)
+project(gc LANGUAGES C)
+find_package(Neap REQUIRED)
+add_executable(gc gc.c)
+target_link_libraries(gc Neap::gc)
+END
+            echo '#include <gc.h>
+                  int main(void) { GC_INIT(); return GC_MALLOC(9) == 0; }' >"$out/gc/gc.c" &&
+            cmake -S "$out/gc" -B "$out/gc/build" -DCMAKE_PREFIX_PATH="$prefix" &&
+            cmake --build "$out/gc/build" && "$out/gc/build/gc"
+    }
+    result "examples, cmake, Neap::gc" gc_project
 fi
 
 sooner symbols && result symbols tests/c/symbols.sh "$prefix"

@@ -17,7 +17,7 @@ static void throw_it(void *argument)
 
 static void count(void *)
 {
-    if (std::uncaught_exception())
+    if (std::uncaught_exceptions() != 0)
         __atomic_add_fetch(&uncaught, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&done, 1, __ATOMIC_RELAXED);
 }

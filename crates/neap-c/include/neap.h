@@ -24,6 +24,10 @@
  * called from a signal handler. While the world is stopped (in trace functions, root callbacks,
  * neap_with_stopped_world, and where an event says so) only the functions that say so may be
  * called, and no lock may be taken that another thread could hold, malloc's included.
+ *
+ * Exceptions. One that leaves a function which the library calls in a cycle, or with the world
+ * stopped, ends there and is told of on standard error. Where the function was to name what stays
+ * alive, that cycle frees nothing.
  */
 #ifndef NEAP_H
 #define NEAP_H
@@ -286,11 +290,13 @@ void neap_stack_retire(neap_stack *stack);
 typedef void neap_range_visitor(const void *low, const void *high, void *visitor);
 
 /* What a host supplies; none may be null. All are called on the thread that drives a cycle, unless
-   they say otherwise, and may not allocate from this library. */
+   they say otherwise, and may not allocate from this library. An exception that leaves one ends in
+   the library and is told of on standard error. */
 typedef struct neap_world {
-    /* Stops the host's threads, but not the caller. Each of them asks neap_world_may_stop in its
-       signal handler. */
-    void (*stop)(void *environment);
+    /* Stops the host's threads, but not the caller, and gives 0. Each of them asks
+       neap_world_may_stop in its signal handler. Not 0, or an exception: they cannot be stopped and
+       none of them stands; the collection is given up then, and `resume` not called. */
+    int (*stop)(void *environment);
     /* Lets them go on. */
     void (*resume)(void *environment);
     /* Names to `visit` the host's roots, and the stacks, registers and thread-local storage of its

@@ -8,8 +8,9 @@
  * compares them. The number in neap_inline_1 is that of this layout.
  *
  * Functions are called by any thread, about its own buffers. The library may stop the thread
- * between any two instructions and read its buffers: so the cursor is written in one piece, and
- * before anything is stored into the cell. */
+ * between any two instructions, read its buffers and lower a limit, not below the end of the cell
+ * at the cursor: so the cursor is written in one piece, and before anything is stored into the
+ * cell. */
 #ifndef NEAP_INLINE_H
 #define NEAP_INLINE_H
 

@@ -41,7 +41,8 @@ pub fn refused(bytes: usize) -> *mut c_void {
         misuse(
             Status::BadArgument,
             format_args!(
-                "{bytes} bytes were asked for, which no object can have: was a negative number, or a product that overflowed, passed as a size?"
+                "{bytes} bytes were asked for, which no object can have: was a negative number, or \
+                 a product that overflowed, passed as a size?"
             ),
         );
     }
@@ -129,7 +130,8 @@ pub extern "C" fn neap_alloc_aligned(bytes: usize, alignment: usize, kind: c_int
         misuse(
             Status::BadArgument,
             format_args!(
-                "an alignment of {alignment} was asked for: it has to be a power of two up to {LARGEST_ALIGNMENT}"
+                "an alignment of {alignment} was asked for: it has to be a power of two up to \
+                 {LARGEST_ALIGNMENT}"
             ),
         );
         set_errno(libc::EINVAL);
@@ -146,7 +148,8 @@ pub extern "C" fn neap_alloc_typed(bytes: usize, layout: u32) -> *mut c_void {
         misuse(
             Status::BadArgument,
             format_args!(
-                "{layout} is no layout: use what neap_layout_bitmap, neap_layout_prefix or neap_layout_function gave, and check that it is not NEAP_NO_LAYOUT"
+                "{layout} is no layout: use what neap_layout_bitmap, neap_layout_prefix or \
+                 neap_layout_function gave, and check that it is not NEAP_NO_LAYOUT"
             ),
         );
         set_errno(libc::EINVAL);
@@ -159,5 +162,5 @@ pub extern "C" fn neap_alloc_typed(bytes: usize, layout: u32) -> *mut c_void {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_good_size(bytes: usize) -> usize {
-    api::cell_bytes(bytes)
+    api::usable_bytes(bytes)
 }

@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::*};
 use std::alloc::{Layout, alloc};
 
 use neap_core::api;
+use neap_core::api::program_call::{self, Lost};
 
 use crate::inline;
 use crate::references::callback::Slot;
@@ -83,8 +84,12 @@ pub extern "C" fn neap_with_stopped_world(
     argument: *mut c_void,
 ) -> *mut c_void {
     api::initialize();
+    let words = [argument as usize, 0, 0, 0];
     // SAFETY: the caller's function, with the argument that it is for.
-    api::with_stopped_world(|| unsafe { function(argument) })
+    let result = api::with_stopped_world(|| unsafe {
+        program_call::call("function for a stopped world", Lost::Nothing, function as usize, words)
+    });
+    result.flatten().unwrap_or(0) as *mut c_void
 }
 
 type OutOfMemoryCallback = unsafe extern "C" fn(usize, *mut c_void) -> *mut c_void;

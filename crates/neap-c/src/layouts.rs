@@ -7,7 +7,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use neap_core::api::{self, LayoutError, LayoutId, Shape, Tracer};
+use neap_core::api::{self, Calls, LayoutError, LayoutId, Shape, Tracer};
 
 use crate::misuse::misuse;
 use crate::status::{Status, set_errno};
@@ -38,7 +38,8 @@ fn given(layout: Result<LayoutId, LayoutError>) -> u32 {
         }
         Err(LayoutError::Empty) => refused(format_args!("a layout's element has no words")),
         Err(LayoutError::TooMany) => refused(format_args!(
-            "a layout was refused: its element has more than 1048576 words, or the program has 65536 layouts already (make each layout once, not once per object)"
+            "a layout was refused: its element has more than 1048576 words, or the program has \
+             65536 layouts already (make each layout once, not once per object)"
         )),
     }
 }
@@ -55,7 +56,8 @@ pub extern "C" fn neap_layout_bitmap(element_words: usize, bits: *const u64) -> 
     let length = element_words.div_ceil(64);
     if bits.is_null() || element_words == 0 || element_words > 1 << 20 {
         return refused(format_args!(
-            "neap_layout_bitmap needs 1 to 1048576 words and one bit for each, not {element_words} words at {bits:p}"
+            "neap_layout_bitmap needs 1 to 1048576 words and one bit for each, not {element_words} \
+             words at {bits:p}"
         ));
     }
     // SAFETY: neap.h asks for a bit for each word.
@@ -100,7 +102,8 @@ pub extern "C" fn neap_layout_function(
     let Some(function) = function else {
         return refused(format_args!("neap_layout_function was given no function"));
     };
-    intern(Shape::Function { function, environment: environment as usize })
+    let calls = Calls::Always;
+    intern(Shape::Function { function, environment: environment as usize, calls })
 }
 
 #[unsafe(no_mangle)]

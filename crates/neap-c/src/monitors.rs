@@ -17,7 +17,8 @@ pub fn on_load() {
         misuse(
             Status::NotOwner,
             format_args!(
-                "thread {thread} ended in the monitor of {object:#x}, which is left for it: every neap_monitor_enter needs its neap_monitor_exit"
+                "thread {thread} ended in the monitor of {object:#x}, which is left for it: every \
+                 neap_monitor_enter needs its neap_monitor_exit"
             ),
         );
     });

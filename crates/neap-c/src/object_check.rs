@@ -17,7 +17,8 @@ pub fn tell(status: Status, what: fmt::Arguments<'_>, pointer: *const c_void) ->
         Status::NotInHeap => misuse(
             status,
             format_args!(
-                "{what} of {pointer:p}, which is no address of the collected heap: memory from malloc or elsewhere goes back where it came from"
+                "{what} of {pointer:p}, which is no address of the collected heap: memory from \
+                 malloc or elsewhere goes back where it came from"
             ),
         ),
         Status::NotAnObjectStart => {
@@ -26,14 +27,16 @@ pub fn tell(status: Status, what: fmt::Arguments<'_>, pointer: *const c_void) ->
             misuse(
                 status,
                 format_args!(
-                    "{what} of {pointer:p}, which lies inside the object that starts at {start:#x}: pass its start (neap_base gives it)"
+                    "{what} of {pointer:p}, which lies inside the object that starts at \
+                     {start:#x}: pass its start (neap_base gives it)"
                 ),
             )
         }
         _ => misuse(
             status,
             format_args!(
-                "{what} of {pointer:p}, where there is no object (any more): it was freed before, or collected because nothing the collector sees pointed to it"
+                "{what} of {pointer:p}, where there is no object (any more): it was freed before, \
+                 or collected because nothing the collector sees pointed to it"
             ),
         ),
     }

@@ -6,6 +6,7 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
+use neap_core::api::program_call::{self, Lost};
 use neap_core::api::{self, CycleEvent};
 
 use crate::misuse::line;
@@ -86,8 +87,9 @@ static EVENT: Slot<EventCallback> = Slot::new();
 
 unsafe extern "C" fn tell(event: CycleEvent) {
     if let Some((callback, environment)) = EVENT.get() {
+        let words = [event as usize, environment as usize, 0, 0];
         // SAFETY: the program's, for this; neap.h says when it is called.
-        unsafe { callback(event as c_int, environment) };
+        unsafe { program_call::call("event callback", Lost::Nothing, callback as usize, words) };
     }
 }
 
@@ -106,8 +108,11 @@ static GATE: Slot<CycleGate> = Slot::new();
 
 unsafe extern "C" fn may_begin(_for_memory: bool) -> bool {
     GATE.get().is_none_or(|(gate, environment)| {
+        let words = [environment as usize, 0, 0, 0];
         // SAFETY: the program's, for this.
-        unsafe { gate(environment) != 0 }
+        let answer =
+            unsafe { program_call::call("cycle gate", Lost::Nothing, gate as usize, words) };
+        answer.is_none_or(|answer| answer as c_int != 0)
     })
 }
 
@@ -128,8 +133,12 @@ pub fn on_load() {
 
 unsafe extern "C" fn warn(text: *const c_char, number: usize) {
     match WARNING.get() {
-        // SAFETY: the program's, for this; the text lives for ever.
-        Some((callback, environment)) => unsafe { callback(text, number, environment) },
+        Some((callback, environment)) => {
+            let words = [text as usize, number, environment as usize, 0];
+            let function = callback as usize;
+            // SAFETY: the program's, for this; the text lives for ever.
+            unsafe { program_call::call("warning callback", Lost::Nothing, function, words) };
+        }
         None => {
             // SAFETY: the core hands over a C string.
             let text = unsafe { CStr::from_ptr(text) };

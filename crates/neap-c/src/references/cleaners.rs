@@ -126,7 +126,10 @@ fn open_queue(queue: *const Queue, what: &str) -> Result<&'static Queue, Status>
     Queue::open_at(queue as usize).ok_or_else(|| {
         misuse(
             Status::BadArgument,
-            format_args!("{what} of {queue:p}, which is no open queue: it was closed, or does not come from neap_queue_open"),
+            format_args!(
+                "{what} of {queue:p}, which is no open queue: it was closed, or does not \
+                come from neap_queue_open"
+            ),
         )
     })
 }

@@ -29,7 +29,8 @@ fn tell(error: Error, function: &str, handle: u64, objects: &[*const c_void]) ->
         Error::Handle(HandleError::Stale) => misuse(
             Status::NotFound,
             format_args!(
-                "{function}: {handle:#x} is no handle (any more): it was freed, its domain was closed, or it never was one"
+                "{function}: {handle:#x} is no handle (any more): it was freed, its domain was \
+                 closed, or it never was one"
             ),
         ),
         Error::Handle(HandleError::Closed) => misuse(
@@ -41,7 +42,8 @@ fn tell(error: Error, function: &str, handle: u64, objects: &[*const c_void]) ->
         Error::Handle(HandleError::WrongKind) => misuse(
             Status::BadArgument,
             format_args!(
-                "{function}: {handle:#x} is a handle of another kind: ephemerons have functions of their own, neap_ephemeron_*"
+                "{function}: {handle:#x} is a handle of another kind: ephemerons have functions of \
+                 their own, neap_ephemeron_*"
             ),
         ),
         Error::NotAnObject => objects
@@ -117,7 +119,8 @@ pub extern "C" fn neap_handle_alloc_in(domain: u64, object: *const c_void, kind:
         misuse(
             Status::BadArgument,
             format_args!(
-                "neap_handle_alloc: {kind} is no kind of handle that it makes: use NEAP_HANDLE_STRONG, PINNED, WEAK or WEAK_LONG"
+                "neap_handle_alloc: {kind} is no kind of handle that it makes: use \
+                 NEAP_HANDLE_STRONG, PINNED, WEAK or WEAK_LONG"
             ),
         );
         set_errno(libc::EINVAL);

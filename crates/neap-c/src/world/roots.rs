@@ -6,6 +6,7 @@
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 
+use neap_core::api::program_call::{self, Lost};
 use neap_core::api::{self, Tracer};
 
 use crate::misuse::misuse;
@@ -17,7 +18,8 @@ fn range(low: *const c_void, high: *const c_void, what: &str) -> Option<Range<us
         misuse(
             Status::BadArgument,
             format_args!(
-                "{what} of {low:p} to {high:p}: the second address has to be one past the last, not below the first"
+                "{what} of {low:p} to {high:p}: the second address has to be one past the last, \
+                 not below the first"
             ),
         );
         return None;
@@ -68,8 +70,9 @@ static CALLBACK: Slot<RootCallback> = Slot::new();
 
 unsafe extern "C" fn call(tracer: &mut Tracer<'_>) {
     if let Some((callback, environment)) = CALLBACK.get() {
+        let words = [(&raw mut *tracer) as usize, environment as usize, 0, 0];
         // SAFETY: the program's, for this; neap.h says when it is called.
-        unsafe { callback(tracer, environment) };
+        unsafe { program_call::call("root callback", Lost::Roots, callback as usize, words) };
     }
 }
 

@@ -17,7 +17,8 @@ pub extern "C" fn neap_stack_create(low: *mut c_void, bytes: usize) -> StackHand
         misuse(
             Status::BadArgument,
             format_args!(
-                "neap_stack_create of {bytes} bytes at {low:p}: pass the stack's lowest address and its length"
+                "neap_stack_create of {bytes} bytes at {low:p}: pass the stack's lowest address \
+                 and its length"
             ),
         );
         set_errno(libc::EINVAL);
