@@ -4,9 +4,13 @@
  * The graph: a static list of 1,000 typed nodes of 24 bytes, each with a text of 100 bytes of its
  * own; and a ring of three objects that nothing points to, so that no view may show it. Prints
  * "ready" when the graph stands. `client fork` does all this in a child of fork(), and prints the
- * child's number; `client snapshot FILE` writes a heap snapshot and ends. */
+ * child's number; `client snapshot FILE` writes a heap snapshot and ends. `client graph OLD NEW`
+ * makes the graph, and a text of 200 bytes that a handle alone refers to, on a thread that has
+ * ended, so that no stack has pointers of it; writes a snapshot, keeps ten texts of 1,000 bytes
+ * more in the static array `more`, and writes another. */
 #include <neap.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -52,8 +56,43 @@ __attribute__((noinline)) static void overwrite_stack(void)
     memset((char *)room, 0, sizeof room);
 }
 
+enum { MORE = 10 };
+static void *volatile more[MORE]; /* nobody reads it */
+static neap_handle handle;
+
+static void *make_graph_and_handle(void *unused)
+{
+    (void)unused;
+    make_graph();
+    handle = neap_handle_alloc(neap_alloc_leaf(200), NEAP_HANDLE_STRONG);
+    return NULL;
+}
+
+static void *make_more(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < MORE; i++)
+        more[i] = neap_alloc_leaf(1000);
+    return NULL;
+}
+
+/* On a thread of its own, then garbage, so that cycles run. */
+static int snapshot_after(void *(*make)(void *), const char *path)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, make, NULL) != 0)
+        return 1;
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 50000; i++)
+        newest = neap_alloc(64);
+    return neap_heap_snapshot(path);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 4 && strcmp(argv[1], "graph") == 0)
+        return snapshot_after(make_graph_and_handle, argv[2]) != 0 ||
+               snapshot_after(make_more, argv[3]) != 0;
     make_garbage();
     make_graph();
     overwrite_stack();

@@ -126,11 +126,20 @@ assert all(span["ts"] >= 0 and span["dur"] >= 0 for span in spans)
 by_track = {}
 for span in spans:
     by_track.setdefault(span["tid"], []).append(span)
+names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
 for track in by_track.values():
-    track.sort(key=lambda span: span["ts"])
-    for one, other in zip(track, track[1:]):
-        assert one["ts"] + one["dur"] <= other["ts"] + 0.001, (one, other)
-cycles, stops = by_track[1], by_track[3]
+    track.sort(key=lambda span: (span["ts"], -span["dur"]))
+    open_spans = []
+    for span in track:
+        while open_spans and open_spans[-1]["ts"] + open_spans[-1]["dur"] <= span["ts"] + 0.001:
+            open_spans.pop()
+        if open_spans:
+            last = open_spans[-1]
+            assert span["ts"] + span["dur"] <= last["ts"] + last["dur"] + 0.001, (last, span)
+        open_spans.append(span)
+tracks = {names[track]: spans for track, spans in by_track.items()}
+cycles, stops = tracks["cycles"], tracks["stops"]
+assert "neap: runs cycles" in tracks or "client" in tracks, tracks.keys()
 assert len(cycles) > 5 and len(stops) >= len(cycles), (len(cycles), len(stops))
 last = cycles[-1]
 begin, end = last["ts"] - 1, last["ts"] + last["dur"] + 1000
@@ -199,6 +208,54 @@ result "a heap snapshot shows the live graph" snapshot
 result "a parser of heap snapshots opens it" snapshot_parses
 result "a snapshot that cannot be written says why" no_snapshot
 
+# What keeps objects alive, under each watch; once with the sites of allocations.
+kept_alive() {
+    env NEAP_WATCH="$1" NEAP_MIN_TRIGGER=256K "${@:2}" \
+        "$out/client" graph "$out/old.heapsnapshot" "$out/new.heapsnapshot" || return 1
+    "$python" tests/observe/heap.py "$neap" "$out/old.heapsnapshot" "$out/new.heapsnapshot" \
+        ${2:+sites}
+}
+for watch in none pagemap fork mprotect snapshot; do
+    result "heap says what keeps objects alive, watch=$watch" kept_alive "$watch"
+done
+result "heap knows allocation sites" kept_alive auto NEAP_SAMPLE=1 "NEAP_STATS=$out/kept"
+
+# By HTTP: the figures, and the sites as Go's programs serve theirs.
+serves() {
+    local server status=1 turns=100 address
+    rm -f "$out/address"
+    "$neap" metrics --listen 127.0.0.1:0 "$client" >"$out/address" &
+    server=$!
+    until [ -s "$out/address" ] || [ $((turns--)) = 0 ]; do sleep 0.05; done
+    address=$(sed 's|/metrics$||' "$out/address")
+    # The first sites are in the recording half a second after the start.
+    sleep 1
+    curl -sSf "$address/metrics" >"$out/served" && tail -n 1 "$out/served" | grep -qx '# EOF' &&
+        curl -sSf "$address/debug/pprof/heap" >"$out/heap.gz" &&
+        curl -sSf "$address/debug/pprof/allocs" >"$out/allocs.gz" &&
+        ! curl -sSf "$address/else" 2>/dev/null &&
+        gunzip -t "$out/heap.gz" "$out/allocs.gz" && status=0
+    if [ $status = 0 ] && command -v go >/dev/null; then
+        # Which of its values it shows first is the profile's own say.
+        PPROF_TMPDIR=$out go tool pprof -top "$out/heap.gz" >"$out/heap.top" &&
+            PPROF_TMPDIR=$out go tool pprof -top "$out/allocs.gz" >"$out/allocs.top" &&
+            grep -q '^Type: inuse_space' "$out/heap.top" && grep -q ' main$' "$out/heap.top" &&
+            grep -q '^Type: alloc_space' "$out/allocs.top" || status=1
+        cat "$out/heap.top" "$out/allocs.top"
+    fi
+    kill "$server"
+    wait "$server" 2>/dev/null
+    return "$status"
+}
+rm -f "$out/sites"
+environment+=(NEAP_SAMPLE=16KiB "NEAP_STATS=$out/sites")
+if ! command -v curl >/dev/null; then
+    skip "metrics and profiles by HTTP" "no curl"
+elif start; then
+    result "metrics and profiles by HTTP" serves
+    stop
+fi
+
 # A child of fork() has a page of its own.
 forked() {
     "$neap" top --batch --count 2 --interval 0.2 "$client" | grep "process $client"
@@ -211,7 +268,7 @@ fi
 if [ -r "$prefix/lib/libneap.so" ]; then
     list() { bpftrace -l "usdt:$1:*"; }
     notes() { readelf -n "$1" | sed -n 's/^ *Name: //p' | sort -u; }
-    wanted=$(sed -n '/^## Steps/,/^## Kinds/s/^| [0-9]* | `\([a-z_]*\)`.*/\1/p' docs/events.md)
+    wanted=$(sed -n '/^## Steps/,/^## Stops/s/^| [0-9]* | `\([a-z_]*\)`.*/\1/p' docs/events.md)
     probes() {
         local found name
         found=$(notes "$1")

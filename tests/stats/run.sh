@@ -157,6 +157,21 @@ print(sums)
 END
 }
 
+# Code without a symbol is not the nearest exported function's: it is named by its file and place.
+stripped() {
+    rm -f "$out/stripped"
+    NEAP_SAMPLE=64KiB NEAP_STATS=$out/stripped "$out/stripped-program" &&
+        "$neap" report "$out/stripped" --json >"$out/stripped.json" || return 1
+    python3 - "$out/stripped.json" <<'END'
+import json, re, sys
+sites = json.load(open(sys.argv[1]))["sites"]
+print(sites[0])
+frames = [frame.split(" (")[0] for frame in sites[0]["frames"]]
+assert re.fullmatch(r"libstripped\.so\+0x[0-9a-f]+", frames[0]), frames
+assert frames[1:3] == ["allocate_a_lot", "main"], frames
+END
+}
+
 # Go's own tool reads the profile and names the functions.
 profile() {
     "$neap" export "$out/sites" --pprof "$out/sites.pb.gz" || return 1
@@ -165,8 +180,11 @@ profile() {
     for function in make keep lose free_again lose_large; do
         grep -q " $function\$" "$out/sites.top" || return 1
     done
+    PPROF_TMPDIR=$out go tool pprof -top -cum -nodefraction=0 -unit=B \
+        -sample_index=alloc_space "$out/sites.pb.gz" >"$out/sites.bytes" &&
+        python3 tests/stats/profile.py "$out/sites.json" "$out/sites.bytes" || return 1
     PPROF_TMPDIR=$out go tool pprof -top -cum -sample_index=inuse_space "$out/sites.pb.gz" |
-        sed -n '/flat%/,$p' | head -n 5 | grep -q ' keep$'
+        grep -Eq ' (9[0-9](\.[0-9]+)?|100)% +keep$'
 }
 
 unsampled() {
@@ -225,6 +243,69 @@ typed_d() {
         NEAP_STATS=$out/typed.d "$out/typed-d" --DRT-gcopt=gc:neap-precise && typed "$out/typed.d"
 }
 
+# Everything that tells of stops tells the same of one run, by every watch that this machine allows.
+agree() {
+    local folder watch program
+    for watch in none pagemap mprotect fork snapshot; do
+        folder=$out/agree.$watch
+        rm -rf "$folder" && mkdir "$folder" || return 1
+        coproc STOPS {
+            NEAP_WATCH=$watch NEAP_MIN_TRIGGER=1M NEAP_STATS=$folder/recording \
+                NEAP_SUMMARY=$folder/summary exec "$out/stops" 2>"$folder/said"
+        }
+        if ! read -r -t 60 _ <&"${STOPS[0]}"; then
+            cat "$folder/said"
+            return 1
+        fi
+        program=$STOPS_PID
+        "$neap" metrics "$program" >"$folder/metrics" &&
+            "$neap" top --batch --count 1 "$program" >"$folder/top" || return 1
+        eval "exec ${STOPS[1]}>&-"
+        wait "$program"
+        python3 tests/stats/agree.py "$neap" "$folder" || {
+            echo "watch $watch"
+            return 1
+        }
+    done
+}
+
+# The page at the widths of a telephone, a tablet and a screen, looked at by a checker of what
+# people need who do not see it.
+readonly checker=axe-core@4.14.1
+page_is_readable() {
+    mkdir -p "$out/look" && "$neap" report "$out/sites" --html "$out/look/page.html" || return 1
+    python3 tests/stats/readable.py "$(browser)" "$out/checker/axe.min.js" "$out/look/page.html" \
+        "$out/look"
+}
+
+# A viewer of this format reads the trace: it has every track, and as long a time of stops.
+readonly viewer=speedscope@1.25.0
+browser() { command -v chromium chromium-browser google-chrome | head -n 1; }
+# fetch FOLDER PACKAGE: a package of npm's registry, once.
+fetch() {
+    [ -d "$out/$1" ] && return
+    (
+        mkdir -p "$out/$1.new" && cd "$out/$1.new" && timeout 60 npm pack --silent "$2" &&
+            tar -xzf ./*.tgz --strip-components=1 && mv "$out/$1.new" "$out/$1"
+    ) >/dev/null 2>&1
+}
+trace_is_read() {
+    local folder=$out/agree.none tracks
+    "$neap" export "$folder/recording" --trace "$folder/trace.json" || return 1
+    printf 'speedscope.loadFileFromBase64("trace.json", "%s")' "$(base64 -w0 "$folder/trace.json")" >"$folder/trace.js"
+    timeout 60 "$(browser)" --headless --no-sandbox --disable-gpu \
+        --user-data-dir="$out/browser" --host-resolver-rules="MAP * ~NOTFOUND" \
+        --allow-file-access-from-files --virtual-time-budget=8000 \
+        --dump-dom "file://$out/viewer/dist/release/index.html#localProfilePath=$folder/trace.js" 2>"$out/browser.log" |
+        sed 's/<[^>]*>/ /g' | tr -s ' \n' >"$folder/viewer.text"
+    grep -o 'Name Total Weight.*' "$folder/viewer.text" || return 1
+    tracks=$(python3 -c '
+import json, sys
+print(len({event["tid"] for event in json.load(open(sys.argv[1]))["traceEvents"] if event["ph"] == "X"}))' "$folder/trace.json")
+    grep -q "(1/$tracks)" "$folder/viewer.text" && grep -q ', cycles (tid' "$folder/viewer.text" &&
+        grep -q ", stops (tid [0-9]*) $(field "$folder/recording" stops.total_ns | awk '{ printf "%.2f", $1 / 1e6 }')ms" "$folder/viewer.text"
+}
+
 compare() {
     "$neap" report "$out/in-order" "$out/crash" | grep -q '^objects requested .* 1.000$' &&
         "$neap" report "$out/in-order" "$out/crash" --json | grep -q '"a": 4146'
@@ -234,9 +315,17 @@ compile requests.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -D_GNU_SOURCE \
     -I"$prefix/include" tests/stats/requests.c -o "$out/requests" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
 compile sites.c cc -std=gnu11 -g -O2 -fomit-frame-pointer -Wall -Wextra -Werror \
     -I"$prefix/include" tests/stats/sites.c -o "$out/sites-program" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
+compile stripped.c cc -std=gnu11 -O2 -fPIC -shared -s -Wall -Wextra -Werror \
+    -I"$prefix/include" tests/stats/stripped.c -o "$out/libstripped.so" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap || exit 1
+compile stripped.c cc -std=gnu11 -O2 -g -DPROGRAM -Wall -Wextra -Werror \
+    -I"$prefix/include" tests/stats/stripped.c -o "$out/stripped-program" -L"$out" \
+    -Wl,-rpath,"$out" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lstripped -lneap || exit 1
 compile moves.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" tests/stats/moves.c \
     -o "$out/moves" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
-for test in in_order crash fork closed full together refused files compare sites unsampled; do
+compile stops.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" tests/stats/stops.c \
+    -o "$out/stops" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
+for test in in_order crash fork closed full together refused files compare agree sites \
+    stripped unsampled; do
     result "$test" "$test"
 done
 # with TOOL NAME: the test of this name, which needs a tool.
@@ -257,7 +346,19 @@ else
 fi
 if command -v chromium chromium-browser google-chrome >/dev/null; then
     result page page
+    # with_package FOLDER PACKAGE TEST: the test, if the package can be had.
+    with_package() {
+        if command -v npm >/dev/null && fetch "$1" "$2"; then
+            result "$3" "$3"
+        else
+            skip "$3" "no npm, or its registry cannot be reached"
+        fi
+    }
+    with_package viewer "$viewer" trace_is_read
+    with_package checker "$checker" page_is_readable
 else
     skip page "no Chromium"
+    skip trace_is_read "no Chromium"
+    skip page_is_readable "no Chromium"
 fi
 exit "$failed"

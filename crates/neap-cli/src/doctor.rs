@@ -73,21 +73,25 @@ fn chosen(tried: &[probe::Tried], chosen: Result<&str, &str>) -> String {
     match (chosen, asked) {
         (Ok(name), Some(asked)) if asked != "auto" => {
             format!(
-                "A program started here uses {name}, since NEAP_WATCH={asked}; NEAP_WATCH=auto would take {best}.\n"
+                "A program started here uses {name}, since NEAP_WATCH={asked}; NEAP_WATCH=auto \
+                 would take {best}.\n"
             )
         }
         (Ok(name), Some(_)) => {
             format!(
-                "A program started here uses {name}: with NEAP_WATCH=auto, the first of those above that works.\n"
+                "A program started here uses {name}: with NEAP_WATCH=auto, the first of those \
+                 above that works.\n"
             )
         }
         (Ok(name), None) => {
             format!(
-                "A program started here uses {name}, the default; NEAP_WATCH=auto would take {best}.\n"
+                "A program started here uses {name}, the default; NEAP_WATCH=auto would take \
+                 {best}.\n"
             )
         }
         (Err(name), _) => format!(
-            "A program started here stops the world, since NEAP_WATCH={name} is refused; NEAP_WATCH=auto would take {best}.\n"
+            "A program started here stops the world, since NEAP_WATCH={name} is refused; \
+             NEAP_WATCH=auto would take {best}.\n"
         ),
     }
 }
@@ -99,11 +103,13 @@ fn huge_pages(enabled: &str) -> String {
     match word {
         "always" | "madvise" => {
             format!(
-                "Huge pages are allowed ({HUGE_PAGES}: {word}); NEAP_HUGE_PAGES says what the heap asks for.\n"
+                "Huge pages are allowed ({HUGE_PAGES}: {word}); NEAP_HUGE_PAGES says what the heap \
+                 asks for.\n"
             )
         }
         "never" => format!(
-            "Huge pages are switched off, and large heaps are marked more slowly than need be. To change: echo madvise > {HUGE_PAGES}\n"
+            "Huge pages are switched off, and large heaps are marked more slowly than need be. To \
+             change: echo madvise > {HUGE_PAGES}\n"
         ),
         _ => format!("Whether there are huge pages is not known: {HUGE_PAGES} cannot be read.\n"),
     }

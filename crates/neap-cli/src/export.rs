@@ -4,10 +4,11 @@
 //! Invariant: converts and adds nothing; a file that is refused leaves what was there. Called by
 //! `main`.
 
-mod pprof;
+pub mod pprof;
 mod trace;
 
 use crate::Failure;
+use crate::symbols::Symbols;
 use clap::{Arg, ArgGroup, ArgMatches, Command, value_parser};
 use neap_record::Recording;
 use std::path::PathBuf;
@@ -44,7 +45,14 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         write(path, trace::text(&recording).as_bytes())?;
     }
     if let Some(path) = matches.get_one::<PathBuf>("pprof") {
-        let Some(profile) = pprof::profile(&recording) else {
+        let mut symbols = Symbols::default();
+        let profile = pprof::profile(&recording, "inuse_space", &mut |module, address| {
+            symbols.at(module, address)
+        });
+        for problem in &symbols.problems {
+            eprintln!("neap: {problem}");
+        }
+        let Some(profile) = profile else {
             return Err(Failure::usage(format!(
                 "{shown} has no allocation sites: it was recorded without sampling them"
             )));

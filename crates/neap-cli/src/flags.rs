@@ -11,9 +11,8 @@ use std::path::Path;
 /// Which flags.
 #[derive(Clone, Copy)]
 pub struct Wanted {
-    /// For `ldc2`, whose linker flags have another form; a D program includes no header, and takes
-    /// the package for druntime along.
-    pub for_d: bool,
+    /// For a compiler of D: a program includes no header, and takes the package for druntime along.
+    pub for_d: Option<DCompiler>,
     /// What compiling needs.
     pub compile: bool,
     /// What linking needs.
@@ -22,13 +21,22 @@ pub struct Wanted {
     pub into_program: bool,
 }
 
-/// What the code in `libneap.a` needs from the system: rustc's `native-static-libs`.
-const SYSTEM: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
+/// Compilers of D: what they pass on to the linker has different forms, and each has a druntime of
+/// its own.
+#[derive(Clone, Copy, PartialEq)]
+pub enum DCompiler {
+    Ldc,
+    Gdc,
+}
+
+/// What the code in `libneap.a` needs from the system: rustc's `native-static-libs`, but for
+/// `-lgcc_s`, which compilers add by themselves, or what stands for it under `-static-libgcc`.
+const SYSTEM: &str = "-lutil -lrt -lpthread -lm -ldl -lc";
 
 /// One line of flags. C and C++ need the same.
 pub fn text(prefix: &Prefix, wanted: Wanted) -> Result<String, Failure> {
-    if wanted.for_d {
-        return for_d(prefix, wanted);
+    if let Some(compiler) = wanted.for_d {
+        return for_d(prefix, wanted, compiler);
     }
     let mut flags = Vec::new();
     if wanted.compile {
@@ -55,15 +63,25 @@ pub fn text(prefix: &Prefix, wanted: Wanted) -> Result<String, Failure> {
 /// take it from the archive.
 const REGISTER: &str = "neap_d_register";
 
-fn for_d(prefix: &Prefix, wanted: Wanted) -> Result<String, Failure> {
-    let to_linker = |flag: &str| quote(&format!("-L={flag}"));
+fn for_d(prefix: &Prefix, wanted: Wanted, compiler: DCompiler) -> Result<String, Failure> {
+    // What names a library is the compiler's own flag under gdc.
+    let to_linker = |flag: &str| match compiler {
+        DCompiler::Ldc => quote(&format!("-L={flag}")),
+        DCompiler::Gdc if flag.starts_with("-L") || flag.starts_with("-l") => quote(flag),
+        DCompiler::Gdc => quote(&format!("-Wl,{flag}")),
+    };
+    let (name, package, debian) = match compiler {
+        DCompiler::Ldc => ("ldc2", "libneapd.a", "ldc"),
+        DCompiler::Gdc => ("gdc", "libneapd-gdc.a", "gdc"),
+    };
     let libraries = prefix.libraries();
     let mut flags = Vec::new();
     if wanted.link {
-        let package = libraries.join("libneapd.a");
+        let package = libraries.join(package);
         if !package.is_file() {
             return Err(Failure::usage(format!(
-                "{} is missing: this installation was made without ldc2; install it (ldc in Debian) and run `make build` and `make install` again",
+                "{} is missing: this installation was made without {name}; install it ({debian} in \
+                 Debian) and run `make build` and `make install` again",
                 package.display()
             )));
         }
@@ -96,11 +114,13 @@ fn check(file: &Path) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    const ALL: Wanted = Wanted { for_d: false, compile: true, link: true, into_program: false };
+    const ALL: Wanted = Wanted { for_d: None, compile: true, link: true, into_program: false };
 
     fn installed() -> (tempfile::TempDir, String) {
         let folder = tempfile::TempDir::new().unwrap();
-        for file in ["include/neap.h", "lib/libneap.so", "lib/libneap.a", "lib/libneapd.a"] {
+        let libraries = ["libneap.so", "libneap.a", "libneapd.a", "libneapd-gdc.a"];
+        let libraries = libraries.map(|name| format!("lib/{name}"));
+        for file in libraries.iter().map(String::as_str).chain(["include/neap.h"]) {
             let file = folder.path().join(file);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, "").unwrap();
@@ -117,12 +137,17 @@ mod tests {
         let archive = format!("{path}/lib/libneap.a {SYSTEM}\n");
         let package = format!("-L=--undefined={REGISTER} {path}/lib/libneapd.a");
         let d = format!("{package} -L=-L{path}/lib -L=-lneap -L=-rpath={path}/lib\n");
+        let gdc = format!(
+            "-Wl,--undefined={REGISTER} {path}/lib/libneapd-gdc.a -L{path}/lib -lneap \
+             -Wl,-rpath={path}/lib\n"
+        );
         for (wanted, flags) in [
             (ALL, format!("-I{path}/include {shared}")),
             (Wanted { link: false, ..ALL }, format!("-I{path}/include\n")),
             (Wanted { compile: false, ..ALL }, shared),
-            (Wanted { for_d: true, ..ALL }, d),
-            (Wanted { for_d: true, link: false, ..ALL }, "\n".to_owned()),
+            (Wanted { for_d: Some(DCompiler::Ldc), ..ALL }, d),
+            (Wanted { for_d: Some(DCompiler::Ldc), link: false, ..ALL }, "\n".to_owned()),
+            (Wanted { for_d: Some(DCompiler::Gdc), ..ALL }, gdc),
             (Wanted { compile: false, into_program: true, ..ALL }, archive),
         ] {
             assert_eq!(text(&prefix, wanted), Ok(flags));
@@ -133,7 +158,7 @@ mod tests {
     fn what_is_missing_is_named() {
         let message = text(&Prefix::at("/nonexistent"), ALL).unwrap_err().to_string();
         assert!(message.contains("/nonexistent/include/neap.h is missing"), "{message}");
-        let for_d = Wanted { for_d: true, ..ALL };
+        let for_d = Wanted { for_d: Some(DCompiler::Ldc), ..ALL };
         let message = text(&Prefix::at("/nonexistent"), for_d).unwrap_err().to_string();
         assert!(message.contains("libneapd.a is missing"), "{message}");
     }

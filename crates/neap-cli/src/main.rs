@@ -7,6 +7,8 @@
 mod doctor;
 mod export;
 mod flags;
+mod generated;
+mod heap;
 mod live;
 mod metrics;
 mod option_table;
@@ -65,13 +67,19 @@ fn main() -> ExitCode {
             Ok(status) => return ExitCode::from(status),
             Err(failure) => Err(failure),
         },
-        Some(("options", _)) => print(&option_table::text()),
+        Some(("options", arguments)) => {
+            let word = arguments.get_one::<String>("word").map(String::as_str);
+            option_table::text(word).and_then(|text| print(&text))
+        }
         Some(("doctor", arguments)) => doctor(arguments),
         Some(("report", arguments)) => report::run(arguments).and_then(|text| print(&text)),
+        Some(("heap", arguments)) => heap::run(arguments).and_then(|text| print(&text)),
         Some(("flags", arguments)) => flags(arguments),
         Some(("export", arguments)) => export::run(arguments),
         Some(("top", arguments)) => top::run(arguments),
         Some(("metrics", arguments)) => metrics::run(arguments),
+        Some(("completions", arguments)) => generated::completions(arguments, command()),
+        Some(("manual", arguments)) => generated::manual(arguments, command()),
         _ => print(&format!("neap {}\n", env!("CARGO_PKG_VERSION"))),
     };
     match outcome {
@@ -91,7 +99,9 @@ fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(run_command())
         .subcommand(
-            Command::new("options").about("Print every option: name, type, default, meaning"),
+            Command::new("options")
+                .about("Print the options: name, type, default, meaning")
+                .arg(Arg::new("word").value_name("WORD").help("Only those with this word in them")),
         )
         .subcommand(
             Command::new("doctor")
@@ -108,10 +118,13 @@ fn command() -> Command {
                 ),
         )
         .subcommand(report::command())
+        .subcommand(heap::command())
         .subcommand(flags_command())
         .subcommand(top::command())
         .subcommand(export::command())
         .subcommand(metrics::command())
+        .subcommand(generated::completions_command())
+        .subcommand(generated::manual_command())
         .subcommand(Command::new("version").about("Print the version"))
 }
 
@@ -154,11 +167,12 @@ fn run_command() -> Command {
         .requires("compare")
         .value_parser(value_parser!(u32).range(1..=100));
     Command::new("run")
-        .about("Run a program that uses Boehm's libgc on Neap")
+        .about("Run a program that uses Boehm's libgc, or one in D, on Neap")
         .override_usage("neap run [--OPTION=VALUE …] -- PROGRAM [ARGUMENT …]")
         .after_help(
             "Options also come from the environment: --max-heap=1GiB is NEAP_MAX_HEAP=1GiB. \
-             `neap options` explains them.\nThe exit status is PROGRAM's; 2 if it does not use libgc, \
+             `neap options` explains them.\nThe exit status is PROGRAM's; 2 if it neither uses \
+             libgc nor is in D, \
              127 if it is not found, 126 if it cannot be run.\n\n\
              With --compare the options hold for the runs on Neap. PROGRAM's standard output is \
              compared and not shown; its standard error is shown in the first round only; its \
@@ -180,11 +194,15 @@ fn flags_command() -> Command {
     let switch = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
     };
+    let languages = ["c", "c++", "d", "gdc"];
     let language =
-        Arg::new("language").required(true).value_name("LANGUAGE").value_parser(["c", "c++", "d"]);
+        Arg::new("language").required(true).value_name("LANGUAGE").value_parser(languages);
     Command::new("flags")
-        .about("Print what a compiler needs to build programs that use neap.h, or D programs that can choose gc:neap")
-        .arg(language.help("Language of the program"))
+        .about(
+            "Print what a compiler needs to build programs that use neap.h, or D programs that \
+            can choose gc:neap",
+        )
+        .arg(language.help("Language of the program; d is for ldc2, gdc for that compiler of D"))
         .arg(switch("static", "Link the library into the program"))
         .arg(switch("cflags", "Only what compiling needs").conflicts_with("libs"))
         .arg(switch("libs", "Only what linking needs"))
@@ -202,7 +220,11 @@ fn flags(arguments: &ArgMatches) -> Result<(), Failure> {
     let prefix = prefix::Prefix::find()?;
     let language = arguments.get_one::<String>("language").map_or("c", String::as_str);
     let wanted = flags::Wanted {
-        for_d: language == "d",
+        for_d: match language {
+            "d" => Some(flags::DCompiler::Ldc),
+            "gdc" => Some(flags::DCompiler::Gdc),
+            _ => None,
+        },
         compile: !arguments.get_flag("libs"),
         link: !arguments.get_flag("cflags"),
         into_program: arguments.get_flag("static"),

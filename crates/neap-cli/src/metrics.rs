@@ -1,10 +1,12 @@
 //! `neap metrics`: a running process's figures as OpenMetrics text: printed, kept in a file (for
-//! node_exporter's textfile collector), or served on a Unix socket.
+//! node_exporter's textfile collector), or served on a Unix socket or by HTTP.
 //!
 //! Invariant: names, units and meanings come from the declaration in neap-record: `used_bytes` is
 //! `neap_used_bytes`, nanoseconds become seconds, a counter gets `_total`, a figure of the last
 //! cycle `neap_cycle_`; the stops are one histogram, `neap_pause_seconds`. A file is replaced
 //! whole. Called by `main`.
+
+mod serve;
 
 use crate::Failure;
 use crate::live::Process;
@@ -12,8 +14,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use neap_record::live::{Page, upper};
 use neap_record::{Cycle, Figure, Live, Nature, Unit};
 use std::fmt::Write as _;
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const IN_HISTOGRAM: [&str; 2] = ["pause_count", "pause_total_ns"];
 
 /// Figures of [`Cycle`] that say nothing about a process that is looked at from outside: `cycles`
 /// counts them, and times are the reader's.
-const LEFT_OUT: [&str; 2] = ["number", "ended_ns"];
+const LEFT_OUT: [&str; 3] = ["number", "began_ns", "ended_ns"];
 
 /// The command line.
 pub fn command() -> Command {
@@ -32,13 +33,27 @@ pub fn command() -> Command {
     Command::new("metrics")
         .about("Print the figures of a running process as OpenMetrics text")
         .after_help(
-            "docs/events.md has the names, units and meanings. `curl --unix-socket PATH http://neap/metrics` reads a socket.",
+            "docs/events.md has the names, units and meanings. `curl --unix-socket PATH \
+             http://neap/metrics` reads a socket.",
         )
         .arg(Arg::new("pid").value_name("PID").required(true).value_parser(value_parser!(u32)))
-        .arg(path("file", "Write to this file instead, again every --every seconds, until the process ends"))
+        .arg(path("file", "Write to this file instead, again every --every seconds, until the \
+            process ends"))
         .arg(
             path("socket", "Serve on a Unix socket of this name, until the process ends")
                 .conflicts_with("file"),
+        )
+        .arg(
+            Arg::new("listen")
+                .long("listen")
+                .value_name("ADDRESS:PORT")
+                .help(
+                    "Serve by HTTP until the process ends: /metrics, and of a process with NEAP_STATS \
+                     and NEAP_SAMPLE its allocation sites as /debug/pprof/heap and \
+                     /debug/pprof/allocs",
+                )
+                .conflicts_with_all(["file", "socket"])
+                .value_parser(value_parser!(SocketAddr)),
         )
         .arg(
             Arg::new("every")
@@ -63,7 +78,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         return Ok(());
     }
     if let Some(path) = matches.get_one::<PathBuf>("socket") {
-        return serve(&process, path);
+        return serve::on_socket(&process, path);
+    }
+    if let Some(address) = matches.get_one::<SocketAddr>("listen") {
+        return serve::on_address(&process, *address);
     }
     match process.look() {
         Some(page) => crate::print(&text(&page, process.id)),
@@ -79,59 +97,6 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::rename(&beside, path).inspect_err(|_| {
         let _ = std::fs::remove_file(&beside);
     })
-}
-
-/// Answers every connection with the text, until the process ends.
-fn serve(process: &Process, path: &Path) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        let hint = match error.kind() {
-            ErrorKind::AddrInUse => {
-                "; something is there already: remove it, or choose another name"
-            }
-            _ => "",
-        };
-        Failure::usage(format!("{}: {error}{hint}", path.display()))
-    };
-    let listener = UnixListener::bind(path).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    let result = loop {
-        let Some(page) = process.look() else { break Ok(()) };
-        match listener.accept() {
-            // A reader that goes away or says nothing is its own affair.
-            Ok((stream, _)) => drop(answer(stream, &text(&page, process.id))),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            Err(error) => break Err(failed(error)),
-        }
-    };
-    let _ = std::fs::remove_file(path);
-    result
-}
-
-fn answer(mut stream: UnixStream, text: &str) -> std::io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-    stream.set_write_timeout(Some(Duration::from_secs(1)))?;
-    let mut request = Vec::new();
-    let mut part = [0; 1024];
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < 16 << 10 {
-        match stream.read(&mut part)? {
-            0 => break,
-            count => request.extend_from_slice(&part[..count]),
-        }
-    }
-    let found = [&b"GET /metrics "[..], b"GET / "].iter().any(|known| request.starts_with(known));
-    let (status, kind, body) = if found {
-        ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", text)
-    } else {
-        ("404 Not Found", "text/plain", "GET /metrics\n")
-    };
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
 }
 
 /// The figures as OpenMetrics text.
@@ -261,19 +226,5 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), families.len());
-    }
-
-    #[test]
-    fn readers_of_a_socket_get_an_answer_that_says_what_it_is() {
-        for (request, wanted) in
-            [("GET /metrics HTTP/1.1\r\n\r\n", "200 OK"), ("POST / HTTP/1.1\r\n\r\n", "404")]
-        {
-            let (mut client, server) = UnixStream::pair().unwrap();
-            client.write_all(request.as_bytes()).unwrap();
-            answer(server, "body\n# EOF\n").unwrap();
-            let mut said = String::new();
-            client.read_to_string(&mut said).unwrap();
-            assert!(said.contains(wanted), "{said}");
-        }
     }
 }

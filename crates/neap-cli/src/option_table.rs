@@ -3,6 +3,7 @@
 //! Invariant: everything comes from the core's table; a value is refused here with the same words
 //! as the library would warn with. Called by `main` and `run`.
 
+use crate::Failure;
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
@@ -14,17 +15,28 @@ use std::os::unix::ffi::OsStrExt;
 /// Columns of text beside the table's others, for an ordinary terminal.
 const MEANING_WIDTH: usize = 60;
 
-/// The table for people.
-pub fn text() -> String {
+/// The table for people: all of it, or the options whose name, type or meaning has this word in it.
+pub fn text(word: Option<&str>) -> Result<String, Failure> {
     let mut rows = vec![["NAME", "TYPE", "DEFAULT"].map(str::to_owned)];
     let mut meanings = vec!["MEANING".to_owned()];
-    for entry in TABLE {
+    let has = |entry: &Entry, word: &str| {
+        let word = word.to_lowercase().replace('-', "_");
+        let has = |text: &str| text.to_lowercase().replace('-', "_").contains(&word);
+        has(entry.name) || has(entry.kind) || has(entry.meaning)
+    };
+    for entry in TABLE.iter().filter(|entry| word.is_none_or(|word| has(entry, word))) {
         let default = shown(entry.show_default);
         let default = if default.is_empty() { "(nothing)".into() } else { default };
         rows.push([entry.name.to_owned(), entry.kind.to_owned(), default]);
         let words: Vec<&str> = entry.meaning.split_whitespace().collect();
         let valid = shown(entry.show_valid);
         meanings.push(format!("{} Valid: {valid}.", words.join(" ")));
+    }
+    if meanings.len() == 1 {
+        let word = word.unwrap_or_default();
+        return Err(Failure::usage(format!(
+            "no option has {word:?} in its name, type or meaning; `neap options` prints all"
+        )));
     }
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let widths = [width(0), width(1), width(2)];
@@ -41,11 +53,11 @@ pub fn text() -> String {
         "\nEach is an environment variable, NEAP_ and the name in upper case, and an argument of \
          `neap run`:\nNEAP_MAX_HEAP=1GiB PROGRAM, or neap run --max-heap=1GiB -- PROGRAM.\n",
     );
-    out
+    Ok(out)
 }
 
 /// `text` in lines of at most `width` characters, broken at spaces.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let last = lines.last_mut().expect("there is always a last line");
@@ -67,7 +79,8 @@ fn shown(show: fn(&mut dyn Write) -> std::fmt::Result) -> String {
     out
 }
 
-/// One argument `--name=VALUE` for each option; of a repeated one the last counts.
+/// One argument `--name=VALUE` or `--name VALUE` for each option; of a repeated one the last
+/// counts.
 pub fn arguments() -> Vec<Arg> {
     let one = |entry: &'static Entry| {
         let words: Vec<&str> = entry.meaning.split_whitespace().collect();
@@ -77,11 +90,11 @@ pub fn arguments() -> Vec<Arg> {
             .value_name(entry.kind.to_uppercase())
             .value_parser(Checked(entry))
             .overrides_with(entry.name)
-            .require_equals(true)
             .help_heading("The library's options");
         let argument = if entry.name.contains('_') { argument.alias(entry.name) } else { argument };
         if entry.kind == "bool" {
-            argument.num_args(0..=1).default_missing_value("true")
+            // Else the next word, which is the program, would be its value.
+            argument.num_args(0..=1).require_equals(true).default_missing_value("true")
         } else {
             argument
         }
@@ -147,6 +160,7 @@ mod tests {
         assert_eq!(parse(&[]), Ok(vec![]));
         assert_eq!(parse(&["--max-heap=1GiB"]), Ok(vec![variable("NEAP_MAX_HEAP", "1GiB")]));
         assert_eq!(parse(&["--max_heap=1GiB"]), Ok(vec![variable("NEAP_MAX_HEAP", "1GiB")]));
+        assert_eq!(parse(&["--max-heap", "1.5GiB"]), Ok(vec![variable("NEAP_MAX_HEAP", "1.5GiB")]));
         assert_eq!(parse(&["--past-end"]), Ok(vec![variable("NEAP_PAST_END", "true")]));
         assert_eq!(parse(&["--past-end=no"]), Ok(vec![variable("NEAP_PAST_END", "no")]));
         assert_eq!(parse(&["--check=1", "--check=2"]), Ok(vec![variable("NEAP_CHECK", "2")]));
@@ -156,12 +170,22 @@ mod tests {
     fn bad_values_are_refused_with_what_would_be_right() {
         let error = parse(&["--growth=0"]).unwrap_err();
         assert!(error.contains("--growth=0: want a number from 0.05 to 100"), "{error}");
+        let error = parse(&["--min-trigger=x"]).unwrap_err();
+        assert!(error.contains("--min-trigger=x: want"), "{error}");
         assert!(parse(&["--grwoth=1"]).unwrap_err().contains("--growth"));
     }
 
     #[test]
+    fn a_word_chooses_options() {
+        let text = super::text(Some("Max-Heap")).unwrap();
+        assert!(text.contains("\nmax_heap ") && !text.contains("\ngrowth "), "{text}");
+        let refused = super::text(Some("no such thing")).unwrap_err().to_string();
+        assert!(refused.contains("\"no such thing\""), "{refused}");
+    }
+
+    #[test]
     fn every_option_is_printed() {
-        let text = text();
+        let text = text(None).unwrap();
         assert!(text.lines().all(|line| line.len() <= 120), "{text}");
         for entry in TABLE {
             assert!(text.contains(&format!("\n{} ", entry.name)), "{}", entry.name);

@@ -28,7 +28,7 @@ pub fn command() -> Command {
         .long("csv")
         .value_name("TABLE")
         .help("Print a table as comma-separated values")
-        .value_parser(["requests", "cycles"])
+        .value_parser(["requests", "cycles", "stops"])
         .num_args(0..=1)
         .default_missing_value("requests");
     Command::new("report")
@@ -73,6 +73,7 @@ pub fn run(arguments: &ArgMatches) -> Result<String, Failure> {
     }
     Ok(match table.map(String::as_str) {
         Some("cycles") => csv::cycles(&recording),
+        Some("stops") => csv::stops(&recording),
         Some(_) => csv::requests(&recording),
         None if arguments.get_flag("json") => format!("{:#}\n", json::json(&recording, &sites)),
         None => text::text(&recording, &sites),

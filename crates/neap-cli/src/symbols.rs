@@ -1,48 +1,79 @@
 //! Names of functions, files and lines for addresses of recorded programs, from the files' own
-//! debugging information and symbols.
+//! debugging information and symbols, and from debugging files apart from them.
 //!
 //! Invariant: a file that cannot be read, or that is another build than the recorded one, gives no
-//! names rather than wrong ones. Single-threaded. Called by `neap report`.
+//! names rather than wrong ones; so does code that no symbol's size reaches to. Single-threaded.
+//! Called by `neap report`, `neap export` and `neap heap`.
 
 use crate::regular_file;
 use addr2line::{Loader, demangle_auto};
+use goblin::elf::sym::{STT_FUNC, STT_GNU_IFUNC, STT_OBJECT};
+use goblin::elf::{Elf, Sym, Symtab};
+use goblin::strtab::Strtab;
 use neap_record::decode::Module;
+use neap_report::sites::Frame;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::Path;
+use std::env;
+use std::path::{Path, PathBuf};
 
 /// A program with its debugging information has fewer bytes.
 const LARGEST_FILE: u64 = 2 << 30;
+/// Symbols that overlap are looked through so far: a function within another one's bytes.
+const NESTED: usize = 8;
 
 /// Files opened so far; None for those without names.
 #[derive(Default)]
 pub struct Symbols {
-    files: HashMap<String, Option<Loader>>,
+    files: HashMap<String, Option<Named>>,
     /// What is wrong with files, to be said once each.
     pub problems: Vec<String>,
 }
 
+/// A file whose code has names.
+struct Named {
+    /// Debugging information: its own, or that of the file apart.
+    lines: Loader,
+    functions: Functions,
+    variables: Functions,
+}
+
+/// Symbols of functions, or of variables: where one begins and ends, and its name, sorted.
+#[derive(Default)]
+struct Functions(Vec<(u64, u64, String)>);
+
 impl Symbols {
     /// The functions at an address of a module's file, innermost first.
-    pub fn at(&mut self, module: &Module, address: u64) -> Vec<String> {
+    pub fn at(&mut self, module: &Module, address: u64) -> Vec<Frame> {
+        self.named(module).map(|named| named.at(address)).unwrap_or_default()
+    }
+
+    /// The variable at an address of a module's file, and how far in it, if not at its start.
+    pub fn variable(&mut self, module: &Module, address: u64) -> Option<String> {
+        let (start, name) = self.named(module)?.variables.at(address)?;
+        let name = demangle_auto(Cow::Borrowed(name), None);
+        Some(match address - start {
+            0 => name.into_owned(),
+            within => format!("{name}+{within}"),
+        })
+    }
+
+    fn named(&mut self, module: &Module) -> Option<&Named> {
         if !self.files.contains_key(&module.path) {
-            let loader = match open(module) {
-                Ok(loader) => Some(loader),
+            let named = match open(module) {
+                Ok(named) => Some(named),
                 Err(problem) => {
                     self.problems.push(problem);
                     None
                 }
             };
-            self.files.insert(module.path.clone(), loader);
+            self.files.insert(module.path.clone(), named);
         }
-        match self.files.get(&module.path) {
-            Some(Some(loader)) => names(loader, address),
-            _ => Vec::new(),
-        }
+        self.files.get(&module.path)?.as_ref()
     }
 }
 
-fn open(module: &Module) -> Result<Loader, String> {
+fn open(module: &Module) -> Result<Named, String> {
     let path = &module.path;
     let no_names = |why: String| format!("{path}: {why}; its functions are shown as addresses");
     if !path.starts_with('/') {
@@ -55,11 +86,51 @@ fn open(module: &Module) -> Result<Loader, String> {
     if build_id(&bytes).unwrap_or_default() != module.build_id {
         return Err(no_names("another build than the one recorded".to_owned()));
     }
-    Loader::new(path).map_err(|error| no_names(error.to_string()))
+    let (mut functions, mut variables) = (Functions::default(), Functions::default());
+    let mut add = |bytes: &[u8]| {
+        functions.add(bytes, &[STT_FUNC, STT_GNU_IFUNC]);
+        variables.add(bytes, &[STT_OBJECT]);
+    };
+    add(&bytes);
+    let mut lines = None;
+    for apart in debug_files(&module.build_id, |name| env::var_os(name).map(PathBuf::from)) {
+        let Ok(bytes) = regular_file::read(&apart, LARGEST_FILE) else { continue };
+        if build_id(&bytes).as_deref() == Some(&module.build_id) {
+            add(&bytes);
+            lines = Loader::new(&apart).ok();
+            break;
+        }
+    }
+    functions.0.sort_unstable();
+    variables.0.sort_unstable();
+    let lines = match lines {
+        Some(lines) => lines,
+        None => Loader::new(path).map_err(|error| no_names(error.to_string()))?,
+    };
+    Ok(Named { lines, functions, variables })
 }
 
-fn build_id(file: &[u8]) -> Option<String> {
-    let elf = goblin::elf::Elf::parse(file).ok()?;
+/// Where the debugging information of a build may lie apart from it: where packages put it, and in
+/// the caches of `debuginfod`.
+fn debug_files(build_id: &str, variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let (Some(first), Some(rest)) = (build_id.get(..2), build_id.get(2..)) else {
+        return Vec::new();
+    };
+    let home = variable("HOME");
+    let cache = variable("XDG_CACHE_HOME").or(home.as_ref().map(|home| home.join(".cache")));
+    let caches = [
+        variable("DEBUGINFOD_CACHE_PATH"),
+        cache.map(|cache| cache.join("debuginfod_client")),
+        home.map(|home| home.join(".debuginfod_client_cache")),
+    ];
+    let mut files = vec![PathBuf::from(format!("/usr/lib/debug/.build-id/{first}/{rest}.debug"))];
+    files.extend(caches.into_iter().flatten().map(|cache| cache.join(build_id).join("debuginfo")));
+    files
+}
+
+/// A file's build id, in hexadecimal.
+pub fn build_id(file: &[u8]) -> Option<String> {
+    let elf = Elf::parse(file).ok()?;
     let notes = elf.iter_note_headers(file)?;
     let note = notes
         .filter_map(Result::ok)
@@ -67,25 +138,51 @@ fn build_id(file: &[u8]) -> Option<String> {
     Some(note.desc.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn names(loader: &Loader, address: u64) -> Vec<String> {
-    let mut names = Vec::new();
-    if let Ok(mut frames) = loader.find_frames(address) {
-        while let Ok(Some(frame)) = frames.next() {
-            let Some(function) = frame.function else { continue };
-            let Ok(name) = function.demangle() else { continue };
-            let place = frame.location.and_then(|location| {
-                let file = location.file?.rsplit('/').next()?.to_owned();
-                Some(format!(" ({file}:{})", location.line?))
-            });
-            names.push(format!("{name}{}", place.unwrap_or_default()));
+impl Functions {
+    /// Adds those of a file that are of one of these types.
+    fn add(&mut self, file: &[u8], types: &[u8]) {
+        let Ok(elf) = Elf::parse(file) else { return };
+        self.add_table(&elf.syms, &elf.strtab, types);
+        self.add_table(&elf.dynsyms, &elf.dynstrtab, types);
+    }
+
+    fn add_table(&mut self, symbols: &Symtab<'_>, names: &Strtab<'_>, types: &[u8]) {
+        let is_wanted = |symbol: &Sym| types.contains(&symbol.st_type()) && symbol.st_shndx != 0;
+        self.0.extend(symbols.iter().filter(is_wanted).filter_map(|symbol| {
+            let name = names.get_at(symbol.st_name)?.to_owned();
+            Some((symbol.st_value, symbol.st_value.checked_add(symbol.st_size)?, name))
+        }));
+    }
+
+    /// The one that the address is in: where it begins, and its name.
+    fn at(&self, address: u64) -> Option<(u64, &str)> {
+        let after = self.0.partition_point(|(start, ..)| *start <= address);
+        let near = self.0[..after].iter().rev().take(NESTED);
+        let found = near.into_iter().find(|(_, end, _)| address < *end)?;
+        Some((found.0, found.2.as_str()))
+    }
+}
+
+impl Named {
+    fn at(&self, address: u64) -> Vec<Frame> {
+        let mut found = Vec::new();
+        if let Ok(mut frames) = self.lines.find_frames(address) {
+            while let Ok(Some(frame)) = frames.next() {
+                let Some(function) = frame.function else { continue };
+                let Ok(name) = function.demangle() else { continue };
+                let place = frame.location.and_then(|location| {
+                    Some((location.file?.rsplit('/').next()?.to_owned(), location.line?))
+                });
+                found.push(Frame { function: name.into_owned(), place });
+            }
         }
+        if found.is_empty()
+            && let Some((_, symbol)) = self.functions.at(address)
+        {
+            found.push(demangle_auto(Cow::Borrowed(symbol), None).into_owned().into());
+        }
+        found
     }
-    if names.is_empty()
-        && let Some(symbol) = loader.find_symbol(address)
-    {
-        names.push(demangle_auto(Cow::Borrowed(symbol), None).into_owned());
-    }
-    names
 }
 
 #[cfg(test)]
@@ -112,8 +209,45 @@ mod tests {
         assert_eq!(function_of_a_known_name(), 3);
         let (module, address) = own();
         let names = Symbols::default().at(&module, address);
-        let name = names.last().unwrap();
+        let name = names.last().unwrap().to_string();
         assert!(name.contains("function_of_a_known_name (symbols.rs:"), "{names:?}");
+    }
+
+    #[test]
+    fn a_name_reaches_as_far_as_its_size() {
+        let function = |start, end, name: &str| (start, end, name.to_owned());
+        let functions = Functions(vec![
+            function(0x100, 0x142, "exported"),
+            function(0x200, 0x400, "outer"),
+            function(0x300, 0x310, "within"),
+            function(0x500, 0x500, "no size"),
+        ]);
+        for (address, name) in [
+            (0xff, None),
+            (0x100, Some("exported")),
+            (0x141, Some("exported")),
+            (0x142, None),
+            (0x308, Some("within")),
+            (0x310, Some("outer")),
+            (0x500, None),
+        ] {
+            assert_eq!(functions.at(address).map(|(_, name)| name), name, "{address:#x}");
+        }
+    }
+
+    #[test]
+    fn debugging_files_are_looked_for_by_their_build() {
+        let home = |name: &str| (name == "HOME").then(|| PathBuf::from("/home/a"));
+        let files = debug_files("abcdef", home);
+        let wanted = [
+            "/usr/lib/debug/.build-id/ab/cdef.debug",
+            "/home/a/.cache/debuginfod_client/abcdef/debuginfo",
+            "/home/a/.debuginfod_client_cache/abcdef/debuginfo",
+        ];
+        assert_eq!(files, wanted.map(PathBuf::from));
+        let cache = |name: &str| (name == "DEBUGINFOD_CACHE_PATH").then(|| PathBuf::from("/c"));
+        assert_eq!(debug_files("abcdef", cache)[1], PathBuf::from("/c/abcdef/debuginfo"));
+        assert!(debug_files("", home).is_empty());
     }
 
     #[test]

@@ -112,7 +112,10 @@ fn programs_that_do_not_use_libgc_are_refused_unless_any_will_do() {
     assert_eq!(status, 2);
     assert!(message.contains("does not use libgc") && message.contains("--any"), "{message}");
     place.script("wrapper", "#!/bin/sh\nexec ./client\n", 0o755);
-    assert_eq!(place.fails(&["run", "--", "./wrapper"]).0, 2);
+    let (status, message) = place.fails(&["run", "--", "./wrapper"]);
+    // The script by name, and what would run it.
+    assert!(status == 2 && message.contains("./wrapper: #!"), "{message}");
+    assert!(message.contains("does not use libgc"), "{message}");
     assert_eq!(place.says(&["run", "--any", "--", "./wrapper"]), "neap ./client - 1");
     place.cc("int main(void) { return 0; }", "static", &["-static"]);
     let (status, message) = place.fails(&["run", "--", "./static"]);
@@ -159,6 +162,33 @@ fn what_was_in_the_variables_stays_behind_ours() {
     let output = command.env("LD_LIBRARY_PATH", "/a:/b").env_remove("LD_PRELOAD").output().unwrap();
     let shown = text(&output.stdout);
     assert!(shown.contains("/neap/lib/neap:/a:/b\n"), "{shown}");
+}
+
+#[test]
+fn a_copy_of_libgc_inside_is_replaced_or_said() {
+    let place = Place::new();
+    let neap = "const char *whose(void) { return \"neap\"; }
+        void *GC_malloc(unsigned long n) { (void)n; return 0; }";
+    let shared = ["-shared", "-fPIC", "-Wl,-soname,libgc.so.1"];
+    place.cc(neap, "neap/lib/neap/libgc.so.1", &shared);
+    let copy = "static const char variable[] = \"GC_INITIAL_HEAP_SIZE\";
+        void *GC_malloc(unsigned long n) { return (char *)variable + n; }
+        const char *whose(void) { return GC_malloc(0) ? \"copy\" : \"neap\"; }";
+    let client = CLIENT.to_owned();
+    for (flags, replaced) in [(&["-fPIC"][..], true), (&["-fPIC", "-Wl,-Bsymbolic"], false)] {
+        place.cc(copy, "libhost.so", &[&["-O0", "-shared"], flags].concat());
+        let program = place.cc(&client, "host", &["-L.", "-lhost", "-Wl,-rpath,$ORIGIN"]);
+        let arguments = ["run", "--", program.to_str().unwrap()];
+        let mut command = Command::new(place.path("neap/bin/neap"));
+        let output = command.args(arguments).env_remove("LD_PRELOAD").output().unwrap();
+        let errors = text(&output.stderr);
+        assert!(errors.contains("libhost.so has a copy of libgc inside"), "{errors}");
+        assert_eq!(output.status.code(), Some(if replaced { 0 } else { 2 }), "{errors}");
+        assert_eq!(text(&output.stdout).starts_with("neap "), replaced);
+        assert_eq!(errors.contains("pkg-config bdw-gc"), !replaced, "{errors}");
+    }
+    // Without the place to put itself in, as a shell.
+    place.says(&["run", "--any", "--", place.path("host").to_str().unwrap()]);
 }
 
 #[test]

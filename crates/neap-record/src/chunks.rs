@@ -5,11 +5,14 @@
 
 use crate::figures::{Census, Cycle, Statistics};
 use crate::frame::{Full, Tag, Writer};
+use crate::spans::Span;
 
 /// How many kinds of objects requests are counted by.
 pub const KINDS: usize = 5;
 /// The kind of objects that a layout describes; the others have the numbers of `enum neap_kind`.
 pub const TYPED: usize = 4;
+/// Bytes of a layout's name: those of types with many parameters have no end.
+pub const MOST_NAME: usize = 1000;
 /// Their names.
 pub const KIND_NAMES: [&str; KINDS] =
     ["conservative", "leaf", "uncollectable", "uncollectable leaf", "typed"];
@@ -46,7 +49,7 @@ pub struct Conditions {
     pub padding_bytes: u64,
     /// Objects that were resized where they were; no requests.
     pub resized_in_place: u64,
-    /// Cycles and steps that were overwritten before they could be written.
+    /// Cycles, steps and spans that were overwritten before they could be written.
     pub lost: u64,
 }
 
@@ -163,8 +166,9 @@ impl Writer<'_> {
         })
     }
 
-    /// What a layout says.
-    pub fn layout(&mut self, number: u64, shape: Shape) -> Result<(), Full> {
+    /// What a layout says, and what its objects are called, if they are: no more of it than
+    /// [`MOST_NAME`] bytes.
+    pub fn layout(&mut self, number: u64, shape: Shape, name: &str) -> Result<(), Full> {
         self.chunk(Tag::Layout, |out| {
             let values = match shape {
                 Shape::Bitmap { element_words, pointer_words } => [0, element_words, pointer_words],
@@ -173,6 +177,7 @@ impl Writer<'_> {
             };
             out.number(number);
             out.numbers(&values);
+            out.text(&name.as_bytes()[..name.len().min(MOST_NAME)]);
         })
     }
 
@@ -191,6 +196,14 @@ impl Writer<'_> {
                 out.number(at_ns.saturating_sub(before));
                 before = before.max(at_ns);
             }
+        })
+    }
+
+    /// Stops, phases and what threads did: their numbers.
+    pub fn spans(&mut self, spans: impl Iterator<Item = [u64; Span::COUNT]>) -> Result<(), Full> {
+        self.chunk(Tag::Spans, |out| {
+            out.number(Span::COUNT as u64);
+            spans.for_each(|span| out.numbers(&span));
         })
     }
 

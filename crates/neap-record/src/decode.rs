@@ -7,6 +7,7 @@ use crate::chunks::{Conditions, KINDS, Samples, Shape};
 use crate::figures::{Census, Cycle, Statistics};
 use crate::frame::{self, MAGIC, Next, Tag};
 use crate::number::Reader;
+use crate::spans::Span;
 use crate::steps::CycleEvent;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -99,10 +100,16 @@ pub struct Recording {
     pub layouts: BTreeMap<u64, (u64, u64)>,
     /// What layouts say.
     pub shapes: BTreeMap<u64, Shape>,
+    /// What their objects are called, of those that have a name.
+    pub names: BTreeMap<u64, String>,
     /// Cycles in their order.
     pub cycles: Vec<Cycle>,
     /// Their steps, with times.
     pub steps: Vec<(CycleEvent, u64)>,
+    /// Stops, each once, in the order in which they were over.
+    pub stops: Vec<Span>,
+    /// What else took time in cycles.
+    pub spans: Vec<Span>,
     /// Cycle, kind, class, figures.
     pub census: Vec<(u64, usize, u64, Census)>,
     /// Heap maps.
@@ -135,7 +142,8 @@ impl fmt::Display for NotARecording {
         match self.version {
             Some(version) => write!(
                 out,
-                "a recording of format {version}, which this version does not read; use a newer `neap`"
+                "a recording of format {version}, which this version does not read; use a newer \
+                 `neap`"
             ),
             None => out.write_str(
                 "not a recording; record one with NEAP_STATS=FILE or `neap run --stats=FILE`",
@@ -171,7 +179,8 @@ impl Recording {
                 }
                 Next::Cut => {
                     recording.problems.push(format!(
-                        "the file ends within the chunk at byte {at}: what was recorded before is complete"
+                        "the file ends within the chunk at byte {at}: what was recorded before is \
+                         complete"
                     ));
                     break;
                 }
@@ -209,6 +218,11 @@ impl Recording {
                     _ => Shape::Function,
                 };
                 self.shapes.insert(number, shape);
+                // Older recordings have no names.
+                let name = if payload.is_empty() { String::new() } else { string(payload)? };
+                if !name.is_empty() {
+                    self.names.insert(number, name);
+                }
             }
             Tag::Cycle => self.cycles.push(Cycle::from_values(&values(payload)?)),
             Tag::Steps => {
@@ -219,6 +233,7 @@ impl Recording {
                     self.steps.extend(CycleEvent::from_number(step).map(|step| (step, at_ns)));
                 }
             }
+            Tag::Spans => return self.take_spans(payload),
             Tag::Census => return self.take_census(payload),
             Tag::Map => {
                 let (cycle, stretch_bytes) = (payload.number()?, payload.number()?);
@@ -280,6 +295,24 @@ impl Recording {
             let (objects, bytes) = (payload.number()?, payload.number()?);
             let sums = self.layouts.entry(layout).or_default();
             *sums = (sums.0.saturating_add(objects), sums.1.saturating_add(bytes));
+        }
+        Some(())
+    }
+
+    fn take_spans(&mut self, payload: &mut Reader<'_>) -> Option<()> {
+        let numbers = usize::try_from(payload.number()?).ok().filter(|numbers| *numbers <= 64)?;
+        while !payload.is_empty() {
+            let mut values = [0; Span::COUNT];
+            for place in 0..numbers.max(1) {
+                let value = payload.number()?;
+                if let Some(known) = values.get_mut(place) {
+                    *known = value;
+                }
+            }
+            if let Some(span) = Span::from_values(&values) {
+                let list = if span.kind.is_stop() { &mut self.stops } else { &mut self.spans };
+                list.push(span);
+            }
         }
         Some(())
     }

@@ -99,7 +99,7 @@ figures! {
         cycles: Count Counter,
         /// Of those, minor ones.
         minor_cycles: Count Counter,
-        /// Stops of the world.
+        /// Stops: of the world, and of each cycle the longest of a single thread for its roots.
         pause_count: Count Counter,
         /// The longest stop.
         pause_max_ns: Nanoseconds Gauge,
@@ -162,7 +162,7 @@ figures! {
         roots_ns: Nanoseconds Gauge,
         /// Following grey words.
         mark_ns: Nanoseconds Gauge,
-        /// Processing references: finalizers, links, handles.
+        /// Processing references (finalizers, links, handles) in the last stop.
         references_ns: Nanoseconds Gauge,
         /// Finishing the last sweep and clearing marks, world running.
         protect_ns: Nanoseconds Gauge,
@@ -186,6 +186,17 @@ figures! {
         next_bytes: Bytes Gauge,
         /// Bytes that may be allocated before it ends: the room for growth.
         room_bytes: Bytes Gauge,
+        /// When it began, since the process's recording began.
+        began_ns: Nanoseconds Gauge,
+        /// Processing references beside the program, after the last stop.
+        references_running_ns: Nanoseconds Gauge,
+        /// Its stops, the first, the short and the last ones; of those of single threads the
+        /// longest.
+        stops: Count Gauge,
+        /// All of them together.
+        stops_ns: Nanoseconds Gauge,
+        /// The longest of them.
+        longest_stop_ns: Nanoseconds Gauge,
     }
 }
 
@@ -221,7 +232,7 @@ figures! {
         /// The phase of the cycle under way: 0 idle, 1 protect, 2 roots, 3 mark, 4 remark, 5
         /// references.
         phase: Count Gauge,
-        /// Stops of the world.
+        /// Stops: of the world, and of each cycle the longest of a single thread for its roots.
         pause_count: Count Counter,
         /// All stops together.
         pause_total_ns: Nanoseconds Counter,

@@ -45,6 +45,8 @@ pub enum Tag {
     End = 14,
     /// A thread of the program: once for each, before its counts.
     Thread = 15,
+    /// Stops, phases and what threads did for cycles, with times.
+    Spans = 16,
 }
 
 impl Tag {
@@ -53,7 +55,7 @@ impl Tag {
         use Tag::*;
         [
             Process, Option, Counts, Layouts, Layout, Cycle, Steps, Census, Map, Statistics,
-            Module, Site, Samples, End, Thread,
+            Module, Site, Samples, End, Thread, Spans,
         ]
         .into_iter()
         .find(|tag| *tag as u8 == byte)

@@ -18,10 +18,12 @@ pub mod figures;
 pub mod frame;
 pub mod live;
 pub mod number;
+pub mod spans;
 pub mod steps;
 
 pub use chunks::{KIND_NAMES, KINDS, TYPED};
 pub use decode::{NotARecording, Recording};
 pub use figures::{Census, Cycle, Figure, Live, Nature, Statistics, Unit};
 pub use frame::{Full, MAGIC, Tag, Writer};
+pub use spans::{Span, SpanKind};
 pub use steps::CycleEvent;

@@ -70,6 +70,21 @@ pub const fn upper(bucket: usize) -> u64 {
     ((STEPS + bucket % STEPS + 1) as u64) << (bucket / STEPS)
 }
 
+/// A duration that `part` (0 to 1) of the durations in a histogram do not exceed, rounded up to its
+/// bucket's end but never beyond the longest; None where there are none. The one way in which
+/// everything that tells of stops works percentiles out.
+pub fn percentile(counts: impl Iterator<Item = u64> + Clone, max: u64, part: f64) -> Option<u64> {
+    let count: u64 = counts.clone().sum();
+    let wanted = ((count as f64 * part).ceil() as u64).max(1);
+    let mut seen = 0;
+    counts.enumerate().find_map(|(bucket, count)| {
+        seen += count;
+        // The last bucket has no end.
+        let end = if bucket >= BUCKETS - 1 { max } else { upper(bucket).min(max) };
+        (seen >= wanted).then_some(end)
+    })
+}
+
 /// The place of a figure among those of its declaration; does not compile where there is none of
 /// this name.
 pub const fn place(figures: &[Figure], name: &str) -> usize {
@@ -146,16 +161,7 @@ impl Page {
             let before = before.and_then(|page| page.stops.get(bucket)).copied().unwrap_or(0);
             self.stops[bucket].saturating_sub(before)
         };
-        let count: u64 = (0..self.stops.len()).map(since).sum();
-        let wanted = ((count as f64 * part).ceil() as u64).max(1);
-        let mut seen = 0;
-        (0..self.stops.len()).find_map(|bucket| {
-            seen += since(bucket);
-            (seen >= wanted).then(|| match bucket {
-                last if last == BUCKETS - 1 => self.live.pause_max_ns,
-                bucket => upper(bucket).min(self.live.pause_max_ns),
-            })
-        })
+        percentile((0..self.stops.len()).map(since), self.live.pause_max_ns, part)
     }
 }
 

@@ -30,8 +30,8 @@ fn rows(first: &Recording, second: &Recording) -> Vec<Row> {
     row("words never scanned", count, Summary::words_saved);
     row("stops", count, |summary| summary.stops.count());
     row("longest stop", duration, |summary| summary.stops.max());
-    row("99 of 100 stops", duration, |summary| summary.stops.percentile(99));
-    row("half of the stops", duration, |summary| summary.stops.percentile(50));
+    row("99 of 100 stops", duration, |summary| summary.stops.percentile(0.99));
+    row("half of the stops", duration, |summary| summary.stops.percentile(0.5));
     row("all stops", duration, |summary| summary.stops.total());
     row("found dead", bytes, |summary| summary.yielded);
     row("most in use", bytes, |summary| summary.statistics.peak_bytes);

@@ -1,11 +1,11 @@
 //! Tables for spreadsheets and plotting programs, one after the other, each with a line of names:
-//! requests by size, cycles.
+//! requests by size, cycles, stops.
 //!
 //! Invariant: names are those of the declaration in `neap-record`; values are whole numbers, so
 //! nothing needs quoting. Pure.
 
 use crate::cost::Cells;
-use neap_record::{Cycle, KIND_NAMES, Recording};
+use neap_record::{Cycle, KIND_NAMES, Recording, Span};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -41,6 +41,15 @@ pub fn cycles(recording: &Recording) -> String {
     out
 }
 
+/// Stops: one line for each, in the order in which they were over.
+pub fn stops(recording: &Recording) -> String {
+    let mut out = String::from("kind,cycle,thread,began_ns,length_ns\n");
+    for Span { kind, thread, cycle, began_ns, length_ns } in &recording.stops {
+        let _ = writeln!(out, "{},{cycle},{thread},{began_ns},{length_ns}", kind.name());
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,7 +58,8 @@ mod tests {
     #[test]
     fn lines_have_as_many_fields_as_names() {
         let recording = sample();
-        for (table, lines) in [(requests(&recording), 5), (cycles(&recording), 3)] {
+        let tables = [(requests(&recording), 5), (cycles(&recording), 3), (stops(&recording), 4)];
+        for (table, lines) in tables {
             let fields: Vec<usize> = table.lines().map(|line| line.split(',').count()).collect();
             assert_eq!(fields.len(), lines);
             assert!(fields.iter().all(|count| *count == fields[0]));

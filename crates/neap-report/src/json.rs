@@ -25,7 +25,8 @@ pub fn json(recording: &Recording, sites: &[Site]) -> Value {
             "length_ns": summary.length_ns,
             "version": process.version,
             "watch": process.watch,
-            "options": recording.options.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+            "options": recording.options.iter().cloned()
+                .collect::<std::collections::BTreeMap<_, _>>(),
         },
         "problems": recording.problems,
         "lost_events": recording.conditions.lost,
@@ -50,6 +51,7 @@ pub fn json(recording: &Recording, sites: &[Site]) -> Value {
         }).collect::<Vec<_>>(),
         "layouts": summary.layouts.iter().map(|row| json!({
             "number": row.number,
+            "name": row.name,
             "shape": shape(row.shape),
             "objects": row.objects,
             "bytes": row.bytes,
@@ -63,8 +65,11 @@ pub fn json(recording: &Recording, sites: &[Site]) -> Value {
             "count": summary.stops.count(),
             "total_ns": summary.stops.total(),
             "max_ns": summary.stops.max(),
-            "p99_ns": summary.stops.percentile(99),
-            "p50_ns": summary.stops.percentile(50),
+            "p99_ns": summary.stops.percentile(0.99),
+            "p50_ns": summary.stops.percentile(0.5),
+            "kinds": summary.stops.kinds()
+                .map(|(kind, count)| (kind.name().to_owned(), count.into()))
+                .collect::<Map<_, _>>(),
         },
         "yield_bytes": summary.yielded,
         "memory": summary.memory.map(|memory| json!({
@@ -88,16 +93,20 @@ pub fn json(recording: &Recording, sites: &[Site]) -> Value {
 pub fn series(recording: &Recording) -> Value {
     let memory: std::collections::BTreeMap<u64, _> =
         memories(recording).into_iter().map(|memory| (memory.cycle, memory)).collect();
-    let cycles: Vec<Value> = thinned(&recording.cycles, MOST_POINTS)
-        .map(|cycle| {
-            let mut values = figures(Cycle::FIGURES, &cycle.values());
-            if let Some(memory) = memory.get(&cycle.number) {
-                values["fragmentation_bytes"] = memory.fragmentation.into();
-                values["spare_bytes"] = memory.spare.into();
-                values["beside_room"] = memory.beside_room().into();
-            }
-            values
-        })
+    let cycles: Vec<Value> =
+        thinned(&recording.cycles, MOST_POINTS, |cycle| cycle.longest_stop_ns.max(cycle.pause_ns))
+            .map(|cycle| {
+                let mut values = figures(Cycle::FIGURES, &cycle.values());
+                if let Some(memory) = memory.get(&cycle.number) {
+                    values["fragmentation_bytes"] = memory.fragmentation.into();
+                    values["spare_bytes"] = memory.spare.into();
+                    values["beside_room"] = memory.beside_room().into();
+                }
+                values
+            })
+            .collect();
+    let stops: Vec<Value> = thinned(&recording.stops, MOST_POINTS, |stop| stop.length_ns)
+        .map(|stop| json!([stop.ended_ns(), stop.length_ns, stop.kind.name(), stop.cycle]))
         .collect();
     let step = recording.moments.len().div_ceil(MOST_POINTS).max(1);
     let moments: Vec<Value> = recording
@@ -113,7 +122,11 @@ pub fn series(recording: &Recording) -> Value {
         .iter()
         .rev()
         .step_by(step)
-        .map(|map| json!({ "cycle": map.cycle, "stretch_bytes": map.stretch_bytes, "filled": map.filled }))
+        .map(|map| {
+            json!({
+                "cycle": map.cycle, "stretch_bytes": map.stretch_bytes, "filled": map.filled,
+            })
+        })
         .collect();
     let last = recording.census.last().map_or(0, |entry| entry.0);
     let census: Vec<Value> = recording
@@ -127,23 +140,30 @@ pub fn series(recording: &Recording) -> Value {
             values
         })
         .collect();
-    json!({ "cycles": cycles, "moments": moments, "maps": maps.into_iter().rev().collect::<Vec<_>>(), "census": census })
+    json!({
+        "cycles": cycles,
+        "stops": stops,
+        "moments": moments,
+        "maps": maps.into_iter().rev().collect::<Vec<_>>(),
+        "census": census,
+    })
 }
 
 /// Points of a series, and maps, that a page holds at most.
 const MOST_POINTS: usize = 4000;
 const MOST_MAPS: usize = 60;
 
-/// At most about `most` of the cycles: of each group of neighbours the one with the longest stop.
-fn thinned(cycles: &[Cycle], most: usize) -> impl Iterator<Item = &Cycle> {
-    let group = cycles.len().div_ceil(most).max(1);
-    cycles
-        .chunks(group)
-        .filter_map(|group| group.iter().max_by_key(|cycle| cycle.pause_ns.max(cycle.first_ns)))
+/// At most `most` of them: of each group of neighbours the one that is longest.
+fn thinned<T>(all: &[T], most: usize, length: impl Fn(&T) -> u64) -> impl Iterator<Item = &T> {
+    let group = all.len().div_ceil(most).max(1);
+    all.chunks(group).filter_map(move |group| group.iter().max_by_key(|one| length(one)))
 }
 
 fn cost(cost: &Cost) -> Value {
-    json!({ "objects": cost.objects, "requested": cost.requested, "allocated": cost.allocated, "wasted": cost.wasted() })
+    json!({
+        "objects": cost.objects, "requested": cost.requested,
+        "allocated": cost.allocated, "wasted": cost.wasted(),
+    })
 }
 
 /// The pattern, in the shape of published ones.

@@ -1,12 +1,14 @@
 //! Reports on recordings: a summary for a terminal, a page with plots, JSON, CSV, comparisons of
-//! two runs.
+//! two runs; and on heap snapshots.
 //!
 //! Invariant: reads files only; knows the format (`neap-record`) and nothing of the collector.
-//! Everything here is a function from a [`Recording`] to text. Called by `neap report`.
+//! Everything here is a function from what was read to text. Called by `neap report` and
+//! `neap heap`.
 
 pub mod compare;
 pub mod cost;
 pub mod csv;
+pub mod heap;
 pub mod json;
 pub mod page;
 pub mod sites;

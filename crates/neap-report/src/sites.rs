@@ -11,6 +11,7 @@ use neap_record::chunks::Samples;
 use neap_record::decode::Module;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::fmt;
 
 /// Sites that a page or JSON holds at most.
 const MOST_SITES: usize = 1000;
@@ -40,9 +41,34 @@ pub struct Site {
     pub samples: u64,
 }
 
+/// A function on a stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Its name; of code without one the file and the place in it.
+    pub function: String,
+    /// The source file and line, where known.
+    pub place: Option<(String, u32)>,
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.function)?;
+        match &self.place {
+            Some((file, line)) => write!(out, " ({file}:{line})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<String> for Frame {
+    fn from(function: String) -> Self {
+        Self { function, place: None }
+    }
+}
+
 /// Finds the functions at an address of a module's file: innermost first, more than one where calls
 /// were inlined; none where nothing is known.
-pub type Symbolise<'s> = dyn FnMut(&Module, u64) -> Vec<String> + 's;
+pub type Symbolise<'s> = dyn FnMut(&Module, u64) -> Vec<Frame> + 's;
 
 /// Objects and bytes of one site, allocated and live, from its samples: an object of `cell` bytes
 /// is sampled with the chance 1 - exp(-cell / mean).
@@ -63,23 +89,57 @@ pub fn estimate_in(recording: &Recording, samples: &Samples) -> [Amount; 2] {
     estimate(samples, Cells::of(recording).cell(size).1, recording.process.sample_bytes)
 }
 
+/// The stacks of a recording's sites, as every tool shows them.
+pub struct Stacks<'r, 's> {
+    recording: &'r Recording,
+    symbolise: &'s mut Symbolise<'s>,
+    known: HashMap<u64, Vec<Frame>>,
+}
+
+impl<'r, 's> Stacks<'r, 's> {
+    /// With somebody who knows names.
+    pub fn new(recording: &'r Recording, symbolise: &'s mut Symbolise<'s>) -> Self {
+        Self { recording, symbolise, known: HashMap::new() }
+    }
+
+    /// The functions of a site, innermost first, without the library's own: for each address (0
+    /// where no stack is known) those that were inlined there and the one that they are in.
+    pub fn of(&mut self, site: u64) -> Vec<(u64, Vec<Frame>)> {
+        let addresses = self.recording.sites.get(&site).map(Vec::as_slice).unwrap_or_default();
+        let mut stack: Vec<(u64, Vec<Frame>)> = Vec::new();
+        for &address in addresses {
+            let (recording, symbolise) = (self.recording, &mut *self.symbolise);
+            let frames =
+                self.known.entry(address).or_insert_with(|| names(recording, address, symbolise));
+            let own = match stack.is_empty() {
+                true => frames.iter().take_while(|frame| is_own(frame)).count(),
+                false => 0,
+            };
+            if own < frames.len() {
+                stack.push((address.saturating_sub(1), frames[own..].to_vec()));
+            }
+        }
+        if stack.is_empty() {
+            stack.push((0, vec!["no stack known".to_owned().into()]));
+        }
+        stack
+    }
+}
+
+fn is_own(frame: &Frame) -> bool {
+    OWN.iter().any(|own| frame.function.starts_with(own))
+}
+
 /// The sites of a recording, those that allocated most first.
-pub fn sites(recording: &Recording, symbolise: &mut Symbolise<'_>) -> Vec<Site> {
-    let mut known: HashMap<u64, Vec<String>> = HashMap::new();
+pub fn sites<'s>(recording: &Recording, symbolise: &'s mut Symbolise<'s>) -> Vec<Site> {
+    let mut stacks = Stacks::new(recording, symbolise);
     let mut by_stack: HashMap<Vec<String>, Site> = HashMap::new();
     for (number, samples) in &recording.samples {
-        let addresses = recording.sites.get(number).map(Vec::as_slice).unwrap_or_default();
-        let mut frames: Vec<String> = Vec::new();
-        for &address in addresses {
-            let names =
-                known.entry(address).or_insert_with(|| names(recording, address, symbolise));
-            frames.extend(names.iter().cloned());
-        }
-        let own = frames.iter().take_while(|name| OWN.iter().any(|own| name.starts_with(own)));
-        frames.drain(..own.count());
-        if frames.is_empty() {
-            frames.push("no stack known".to_owned());
-        }
+        let frames: Vec<String> = stacks
+            .of(*number)
+            .iter()
+            .flat_map(|(_, frames)| frames.iter().map(Frame::to_string))
+            .collect();
         let [allocated, live] = estimate_in(recording, samples);
         let site = by_stack.entry(frames).or_default();
         for (sum, more) in [(&mut site.allocated, allocated), (&mut site.live, live)] {
@@ -95,18 +155,18 @@ pub fn sites(recording: &Recording, symbolise: &mut Symbolise<'_>) -> Vec<Site> 
 }
 
 /// The functions at a return address: it names the call before it, so one byte less.
-fn names(recording: &Recording, return_address: u64, symbolise: &mut Symbolise<'_>) -> Vec<String> {
+fn names(recording: &Recording, return_address: u64, symbolise: &mut Symbolise<'_>) -> Vec<Frame> {
     let address = return_address.saturating_sub(1);
     // Where something else was loaded at the same place later, nothing tells which it was: the
     // later one is as good.
     let module =
         recording.modules.iter().rev().find(|module| (module.start..module.end).contains(&address));
-    let Some(module) = module else { return vec![format!("{address:#x}")] };
+    let Some(module) = module else { return vec![format!("{address:#x}").into()] };
     let in_file = address.wrapping_sub(module.bias);
     let names = symbolise(module, in_file);
     if names.is_empty() {
         let file = module.path.rsplit('/').next().unwrap_or_default();
-        return vec![format!("{file}+{in_file:#x}")];
+        return vec![format!("{file}+{in_file:#x}").into()];
     }
     names
 }
@@ -165,11 +225,15 @@ pub(crate) mod tests {
     }
 
     /// Names of the functions in it, as a file of it would give them.
-    pub fn names(_: &Module, address: u64) -> Vec<String> {
+    pub fn names(_: &Module, address: u64) -> Vec<Frame> {
+        let at = |function: &str, line| Frame {
+            function: function.to_owned(),
+            place: Some(("a.c".to_owned(), line)),
+        };
         match address {
-            0x100 => vec!["neap_core::api::allocate".to_owned()],
-            0x200 => vec!["inner (a.c:3)".to_owned(), "inlined <into> (a.c:9)".to_owned()],
-            0x300 => vec!["main (a.c:20)".to_owned()],
+            0x100 => vec!["neap_core::api::allocate".to_owned().into()],
+            0x200 => vec![at("inner", 3), at("inlined <into>", 9)],
+            0x300 => vec![at("main", 20)],
             _ => vec![],
         }
     }

@@ -54,7 +54,8 @@ fn head(out: &mut String, recording: &Recording, summary: &Summary) {
         let lost = count(recording.conditions.lost);
         let _ = writeln!(
             out,
-            "problem      {lost} steps of cycles came faster than they could be written, and are missing"
+            "problem      {lost} stops, steps or cycles came faster than they could be written, \
+             and are missing"
         );
     }
 }
@@ -149,17 +150,20 @@ fn layouts(out: &mut String, summary: &Summary) {
             Some(Shape::Bitmap { element_words, pointer_words }) => {
                 format!("{pointer_words} of {element_words} words scanned")
             }
+            Some(Shape::Prefix { bytes: u64::MAX }) => "all words scanned".to_owned(),
             Some(Shape::Prefix { bytes }) => format!("first {bytes} bytes scanned"),
             Some(Shape::Function) => "scanned by a function".to_owned(),
             None => "not described".to_owned(),
         };
         let _ = writeln!(
             out,
-            "  layout {:<6} {shape:<28} {:>15} objects {:>12}, of it never scanned {:>12}",
+            "  layout {:<6} {shape:<28} {:>15} objects {:>12}, of it never scanned {:>12}{}{}",
             row.number,
             count(row.objects),
             bytes(row.bytes),
             bytes(row.not_scanned),
+            if row.name.is_empty() { "" } else { "  " },
+            row.name,
         );
     }
     let more = rows.len().saturating_sub(MOST_ROWS);
@@ -199,11 +203,12 @@ fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
     );
     let _ = writeln!(
         out,
-        "  stops              {:>12}, longest {}, 99 of 100 at most {}, half at most {}, all together {} ({} of the run)",
+        "  stops              {:>12}, longest {}, 99 of 100 at most {}, half at most {}, all \
+         together {} ({} of the run)",
         count(stops.count()),
         duration(stops.max()),
-        duration(stops.percentile(99)),
-        duration(stops.percentile(50)),
+        duration(stops.percentile(0.99)),
+        duration(stops.percentile(0.5)),
         duration(stops.total()),
         percent(stops.total(), summary.length_ns),
     );
@@ -219,7 +224,9 @@ fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
     if let Some(memory) = summary.memory {
         let _ = writeln!(
             out,
-            "  memory, cycle {:<4} {:>12} committed: {} live, {} room until the next cycle is over, {} spare, {} fragmentation; all but the room is {:.2} of live, {:.2} in the median of cycles",
+            "  memory, cycle {:<4} {:>12} committed: {} live, {} room until the next cycle is \
+             over, {} spare, {} fragmentation; all but the room is {:.2} of live, {:.2} in the \
+             median of cycles",
             memory.cycle,
             bytes(memory.committed),
             bytes(memory.live),
@@ -276,6 +283,7 @@ mod tests {
             "different sizes                  4",
             "a layout cost 0.00 bytes an object, and saved scanning 12 words",
             "1 of 4 words scanned",
+            "of it never scanned         96 B  Tide\n",
             "of them concurrent 1",
             "longest 2.00 ms",
             "712 B spare, 0 B fragmentation",

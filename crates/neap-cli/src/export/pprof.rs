@@ -1,8 +1,8 @@
 //! A recording's sampled allocation sites as a pprof heap profile: what was allocated at each site
 //! and what of it is still there, objects and bytes.
 //!
-//! Invariant: addresses and the files they come from are all that is said of code; `go tool pprof`
-//! finds functions and lines itself, from the same files. Samples are weighed so that the expected
+//! Invariant: frames are the functions that `neap report` shows, the library's own left out, so
+//! that both say the same of the same recording. Samples are weighed so that the expected
 //! values are those of all allocations. The messages are those of pprof's `profile.proto`, as far
 //! as they are used. Pure.
 
@@ -13,8 +13,9 @@ use goblin::elf::program_header::PT_LOAD;
 use neap_record::Recording;
 use neap_record::chunks::Samples;
 use neap_record::decode::Module;
-use neap_report::sites;
+use neap_report::sites::{self, Frame, Stacks, Symbolise};
 use prost::Message;
+use std::collections::HashMap;
 use std::io::Write;
 
 const PAGE_BYTES: u64 = 4096;
@@ -29,6 +30,8 @@ struct Profile {
     mapping: Vec<Mapping>,
     #[prost(message, repeated, tag = "4")]
     location: Vec<Location>,
+    #[prost(message, repeated, tag = "5")]
+    function: Vec<Function>,
     #[prost(string, repeated, tag = "6")]
     string_table: Vec<String>,
     #[prost(int64, tag = "9")]
@@ -74,6 +77,14 @@ struct Mapping {
     filename: i64,
     #[prost(int64, tag = "6")]
     build_id: i64,
+    #[prost(bool, tag = "7")]
+    has_functions: bool,
+    #[prost(bool, tag = "8")]
+    has_filenames: bool,
+    #[prost(bool, tag = "9")]
+    has_line_numbers: bool,
+    #[prost(bool, tag = "10")]
+    has_inline_frames: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -84,6 +95,29 @@ struct Location {
     mapping_id: u64,
     #[prost(uint64, tag = "3")]
     address: u64,
+    #[prost(message, repeated, tag = "4")]
+    line: Vec<Line>,
+}
+
+/// A function at a location: those that were inlined come first.
+#[derive(Clone, PartialEq, Message)]
+struct Line {
+    #[prost(uint64, tag = "1")]
+    function_id: u64,
+    #[prost(int64, tag = "2")]
+    line: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Function {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(int64, tag = "2")]
+    name: i64,
+    #[prost(int64, tag = "3")]
+    system_name: i64,
+    #[prost(int64, tag = "4")]
+    filename: i64,
 }
 
 /// Strings of the profile, each once; the first is the empty one.
@@ -103,8 +137,58 @@ impl Strings {
     }
 }
 
-/// The profile, compressed as pprof's tools expect; None if no sites were sampled.
-pub fn profile(recording: &Recording) -> Option<Vec<u8>> {
+/// Locations and functions so far.
+#[derive(Default)]
+struct Code {
+    location: Vec<Location>,
+    known: HashMap<(u64, Vec<Frame>), u64>,
+    function: Vec<Function>,
+    functions: HashMap<(i64, i64), u64>,
+}
+
+impl Code {
+    /// The location of these functions, at an address of the program.
+    fn place_of(
+        &mut self,
+        strings: &mut Strings,
+        mapping: &[Mapping],
+        address: u64,
+        frames: Vec<Frame>,
+    ) -> u64 {
+        let key = (address, frames);
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let line = key.1.iter().map(|frame| self.line(strings, frame)).collect();
+        let id = self.location.len() as u64 + 1;
+        let holds =
+            |mapping: &&Mapping| (mapping.memory_start..mapping.memory_limit).contains(&address);
+        let mapping_id = mapping.iter().find(holds).map_or(0, |mapping| mapping.id);
+        self.location.push(Location { id, mapping_id, address, line });
+        self.known.insert(key, id);
+        id
+    }
+
+    fn line(&mut self, strings: &mut Strings, frame: &Frame) -> Line {
+        let name = strings.place(&frame.function);
+        let filename = frame.place.as_ref().map_or(0, |(file, _)| strings.place(file));
+        let new = self.function.len() as u64 + 1;
+        let function_id = *self.functions.entry((name, filename)).or_insert(new);
+        if function_id == new {
+            self.function.push(Function { id: new, name, system_name: name, filename });
+        }
+        let line = frame.place.as_ref().map_or(0, |(_, line)| i64::from(*line));
+        Line { function_id, line }
+    }
+}
+
+/// The profile, compressed as pprof's tools expect, which show `shown` of it first; None if no
+/// sites were sampled.
+pub fn profile<'s>(
+    recording: &Recording,
+    shown: &str,
+    symbolise: &'s mut Symbolise<'s>,
+) -> Option<Vec<u8>> {
     if recording.process.sample_bytes == 0 {
         return None;
     }
@@ -119,15 +203,18 @@ pub fn profile(recording: &Recording) -> Option<Vec<u8>> {
                 file_offset: segment.offset,
                 filename: strings.place(&module.path),
                 build_id: strings.place(&module.build_id),
+                has_functions: true,
+                has_filenames: true,
+                has_line_numbers: true,
+                has_inline_frames: true,
             });
         }
     }
-    let mut location: Vec<Location> = Vec::new();
-    let mut sample = Vec::new();
+    let (mut code, mut sample) = (Code::default(), Vec::new());
+    let mut stacks = Stacks::new(recording, symbolise);
     for (site, samples) in &recording.samples {
-        let frames = recording.sites.get(site).map(Vec::as_slice).unwrap_or_default();
-        let location_id =
-            frames.iter().map(|&address| place_of(&mut location, &mapping, address)).collect();
+        let place = |(address, frames)| code.place_of(&mut strings, &mapping, address, frames);
+        let location_id = stacks.of(*site).into_iter().map(place).collect();
         let value = values(recording, samples);
         sample.push(Sample { location_id, value });
     }
@@ -143,12 +230,13 @@ pub fn profile(recording: &Recording) -> Option<Vec<u8>> {
         sample_type,
         sample,
         mapping,
-        location,
+        location: code.location,
+        function: code.function,
         time_nanos: recording.process.began_unix_ns as i64,
         duration_nanos: recording.ended_ns.unwrap_or(0) as i64,
         period_type: Some(strings.value_type("space", "bytes")),
         period: recording.process.sample_bytes as i64,
-        default_sample_type: strings.place("inuse_space"),
+        default_sample_type: strings.place(shown),
         string_table: strings.0,
     };
     let mut out = GzEncoder::new(Vec::new(), Compression::default());
@@ -183,20 +271,6 @@ fn segments(module: &Module) -> Vec<Segment> {
     .collect()
 }
 
-/// The location of a return address: it names the call before it, so one byte less.
-fn place_of(location: &mut Vec<Location>, mapping: &[Mapping], return_address: u64) -> u64 {
-    let address = return_address.saturating_sub(1);
-    if let Some(known) = location.iter().find(|known| known.address == address) {
-        return known.id;
-    }
-    let id = location.len() as u64 + 1;
-    let holds =
-        |mapping: &&Mapping| (mapping.memory_start..mapping.memory_limit).contains(&address);
-    let mapping_id = mapping.iter().find(holds).map_or(0, |mapping| mapping.id);
-    location.push(Location { id, mapping_id, address });
-    id
-}
-
 /// Objects and bytes, allocated and still there, as they would be without sampling.
 fn values(recording: &Recording, samples: &Samples) -> Vec<i64> {
     let amounts = sites::estimate_in(recording, samples);
@@ -206,6 +280,7 @@ fn values(recording: &Recording, samples: &Samples) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symbols::{Symbols, build_id};
     use std::process::Command;
 
     #[inline(never)]
@@ -226,7 +301,8 @@ mod tests {
         });
         let (start, end) =
             ranges.fold((u64::MAX, 0), |(low, high), [start, end]| (low.min(start), high.max(end)));
-        recording.modules.push(Module { start, end, bias: start, path: file, ..Module::default() });
+        let build_id = build_id(&std::fs::read(&file).unwrap()).unwrap_or_default();
+        recording.modules.push(Module { start, end, bias: start, path: file, build_id });
         let address = allocating_function_of_the_test as *const () as u64 + 4;
         recording.sites.insert(3, vec![address]);
         recording.samples.insert(
@@ -238,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_recording_without_sites_is_no_profile() {
-        assert!(profile(&Recording::default()).is_none());
+        assert!(profile(&Recording::default(), "inuse_space", &mut |_, _| Vec::new()).is_none());
     }
 
     #[test]
@@ -250,7 +326,9 @@ mod tests {
         std::hint::black_box(allocating_function_of_the_test());
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("heap.pb.gz");
-        std::fs::write(&file, profile(&recording()).unwrap()).unwrap();
+        let mut symbols = Symbols::default();
+        let names = &mut |module: &Module, address| symbols.at(module, address);
+        std::fs::write(&file, profile(&recording(), "inuse_space", names).unwrap()).unwrap();
         let said = |arguments: &[&str]| {
             let output = Command::new("go")
                 .args(["tool", "pprof"])

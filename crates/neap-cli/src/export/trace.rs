@@ -1,44 +1,46 @@
-//! A recording as a trace in Chrome's JSON format, which Perfetto reads too: cycles, their steps
-//! and stops on tracks of their own, the heap's size as counters.
+//! A recording as a trace in Chrome's JSON format, which Perfetto reads too: cycles and stops on
+//! tracks of their own, each phase on the track of the thread that did it, and so what helpers and
+//! threads of the program do for a cycle; the heap's size as counters.
 //!
 //! Invariant: events on a track nest or follow each other; times are microseconds since the
-//! recording began. Names of steps and figures are those of docs/events.md. Pure.
+//! recording began. Names of spans and figures are those of docs/events.md. Pure.
 
-use neap_record::{Cycle, CycleEvent, Figure, Recording};
+use neap_record::{Cycle, Figure, Recording, Span, SpanKind};
 use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The tracks: a cycle as a whole, what happens within it, stops of the world.
-const TRACKS: [(u64, &str); 3] = [(1, "cycles"), (2, "marking"), (3, "stops")];
-
-/// Spans between two steps: where they are drawn, and what they are called.
-const SPANS: [(CycleEvent, CycleEvent, u64, &str); 2] = [
-    (CycleEvent::MarkStart, CycleEvent::MarkEnd, 2, "mark"),
-    (CycleEvent::BeforeStop, CycleEvent::Resumed, 3, "stop"),
-];
+/// The tracks that are no thread's have numbers that no thread has.
+const CYCLES: u64 = 1 << 32;
+const STOPS: u64 = CYCLES + 1;
 
 /// The trace as text.
 pub fn text(recording: &Recording) -> String {
     let process = recording.process.id;
-    let mut events = vec![
-        json!({"ph": "M", "name": "process_name", "pid": process, "args": {"name": recording.process.command.join(" ")}}),
-    ];
-    for (track, name) in TRACKS {
-        events.push(json!({"ph": "M", "name": "thread_name", "pid": process, "tid": track, "args": {"name": name}}));
+    let mut events = vec![json!({"ph": "M", "name": "process_name", "pid": process,
+            "args": {"name": recording.process.command.join(" ")}})];
+    for (order, (track, name)) in tracks(recording).into_iter().enumerate() {
+        events.push(json!({"ph": "M", "name": "thread_name", "pid": process, "tid": track,
+            "args": {"name": name}}));
+        events.push(json!({"ph": "M", "name": "thread_sort_index", "pid": process, "tid": track,
+            "args": {"sort_index": order}}));
     }
-    for (from, to, track, name) in SPANS {
-        for (begin, end) in pairs(&recording.steps, from, to) {
-            events.push(span(process, track, name.to_owned(), begin, end, Map::new()));
-        }
-    }
-    let starts: Vec<u64> = times(&recording.steps, CycleEvent::CycleStart).collect();
-    let mut before = 0;
     for cycle in &recording.cycles {
-        let begin = began(cycle, &starts, before);
         let name = format!("cycle {}", cycle.number);
-        events.push(span(process, 1, name, begin, cycle.ended_ns, figures(cycle)));
-        before = cycle.ended_ns;
+        let track = Track { process, thread: CYCLES, category: "cycle" };
+        events.push(track.span(name, began(cycle), cycle.ended_ns, figures(cycle)));
         events.push(counter(process, "live_bytes", cycle.ended_ns, cycle.live_bytes));
         events.push(counter(process, "committed_bytes", cycle.ended_ns, cycle.committed_bytes));
+    }
+    for stop in &recording.stops {
+        let track = Track { process, thread: STOPS, category: "stop" };
+        let name = stop.kind.name().to_owned();
+        events.push(track.span(name, stop.began_ns, stop.ended_ns(), args(stop)));
+    }
+    for span in nested(&recording.spans) {
+        let category = if span.kind as u64 >= SpanKind::Stands as u64 { "thread" } else { "phase" };
+        let track = Track { process, thread: span.thread, category };
+        let name = span.kind.name().to_owned();
+        events.push(track.span(name, span.began_ns, span.ended_ns(), args(&span)));
     }
     for moment in &recording.moments {
         events.push(counter(process, "requested_bytes", moment.at_ns, moment.bytes));
@@ -51,56 +53,85 @@ pub fn text(recording: &Recording) -> String {
     text + "\n]}\n"
 }
 
-/// When a cycle began: its first step if that was recorded, else as long before its end as its
-/// parts took, but not before the last one's end.
-fn began(cycle: &Cycle, starts: &[u64], before: u64) -> u64 {
-    let told = starts.iter().copied().rfind(|start| *start <= cycle.ended_ns);
-    let parts = cycle.protect_ns + cycle.first_ns + cycle.mark_ns + cycle.pause_ns;
-    told.filter(|start| *start >= before)
-        .unwrap_or_else(|| cycle.ended_ns.saturating_sub(parts).max(before))
-}
-
-fn times(steps: &[(CycleEvent, u64)], wanted: CycleEvent) -> impl Iterator<Item = u64> {
-    steps.iter().filter(move |(step, _)| *step == wanted).map(|(_, at)| *at)
-}
-
-/// Beginnings and ends that belong together: a beginning whose end was lost, or the other way
-/// round, is left out.
-fn pairs(steps: &[(CycleEvent, u64)], from: CycleEvent, to: CycleEvent) -> Vec<(u64, u64)> {
-    let mut pairs = Vec::new();
-    let mut begun = None;
-    for (step, at) in steps {
-        if *step == from {
-            begun = Some(*at);
-        } else if *step == to
-            && let Some(begin) = begun.take()
-        {
-            pairs.push((begin, *at));
-        }
+/// The tracks and their names, in the order in which they are shown: what is no thread's, threads
+/// of the library, threads of the program.
+fn tracks(recording: &Recording) -> Vec<(u64, String)> {
+    let mut tracks = vec![(CYCLES, "cycles".to_owned()), (STOPS, "stops".to_owned())];
+    let program: BTreeMap<u64, &str> =
+        recording.threads.values().map(|thread| (thread.id, thread.name.as_str())).collect();
+    let doing = |wanted: fn(SpanKind) -> bool| -> BTreeSet<u64> {
+        let spans = recording.spans.iter().filter(|span| wanted(span.kind));
+        spans.map(|span| span.thread).collect()
+    };
+    let helpers = doing(|kind| kind == SpanKind::Help);
+    let threads = doing(|_| true);
+    let is_programs = |thread: &u64| program.contains_key(thread);
+    for thread in threads.iter().filter(|thread| !is_programs(thread)) {
+        let name = if helpers.contains(thread) { "neap: marks" } else { "neap: runs cycles" };
+        tracks.push((*thread, name.to_owned()));
     }
-    pairs
+    tracks.extend(threads.iter().filter(|thread| is_programs(thread)).map(|thread| {
+        let name = program[thread];
+        (*thread, if name.is_empty() { format!("thread {thread}") } else { name.to_owned() })
+    }));
+    tracks
+}
+
+/// The spans by thread, outer ones before those within them. One that ends after what it lies in,
+/// because two threads took the times, ends with it.
+fn nested(spans: &[Span]) -> Vec<Span> {
+    let mut sorted = spans.to_vec();
+    sorted.sort_by_key(|span| (span.thread, span.began_ns, u64::MAX - span.length_ns));
+    let mut outer: Vec<Span> = Vec::new();
+    for span in &mut sorted {
+        while outer
+            .last()
+            .is_some_and(|last| last.thread != span.thread || last.ended_ns() <= span.began_ns)
+        {
+            outer.pop();
+        }
+        if let Some(last) = outer.last() {
+            span.length_ns = span.length_ns.min(last.ended_ns() - span.began_ns);
+        }
+        outer.push(*span);
+    }
+    sorted
+}
+
+/// When a cycle began. Earlier versions did not record that: then it was at least as long as its
+/// parts.
+fn began(cycle: &Cycle) -> u64 {
+    let parts = cycle.protect_ns + cycle.first_ns + cycle.mark_ns + cycle.pause_ns;
+    if cycle.began_ns > 0 { cycle.began_ns } else { cycle.ended_ns.saturating_sub(parts) }
 }
 
 fn microseconds(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }
 
-fn span(
+/// Where spans are drawn.
+struct Track {
     process: u64,
-    track: u64,
-    name: String,
-    begin: u64,
-    end: u64,
-    args: Map<String, Value>,
-) -> Value {
-    json!({
-        "ph": "X", "name": name, "pid": process, "tid": track, "cat": "neap",
-        "ts": microseconds(begin), "dur": microseconds(end.saturating_sub(begin)), "args": args,
-    })
+    thread: u64,
+    category: &'static str,
+}
+
+impl Track {
+    fn span(&self, name: String, begin: u64, end: u64, args: Map<String, Value>) -> Value {
+        json!({
+            "ph": "X", "name": name, "pid": self.process, "tid": self.thread, "cat": self.category,
+            "ts": microseconds(begin), "dur": microseconds(end.saturating_sub(begin)), "args": args,
+        })
+    }
 }
 
 fn counter(process: u64, name: &str, at: u64, value: u64) -> Value {
     json!({"ph": "C", "name": name, "pid": process, "ts": microseconds(at), "args": {name: value}})
+}
+
+fn args(span: &Span) -> Map<String, Value> {
+    let named = [("cycle", span.cycle), ("thread", span.thread)];
+    named.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()
 }
 
 fn figures(cycle: &Cycle) -> Map<String, Value> {
@@ -111,49 +142,81 @@ fn figures(cycle: &Cycle) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use CycleEvent::*;
+    use neap_record::decode::Thread;
+
+    const COLLECTOR: u64 = 50;
+    const HELPER: u64 = 51;
+    const PROGRAM: u64 = 60;
 
     fn recording() -> Recording {
-        let cycle = |number, ended_ns| Cycle {
-            number,
-            ended_ns,
+        let span = |kind, thread, began_ns, ended_ns: u64| Span {
+            kind,
+            thread,
+            cycle: 1,
+            began_ns,
+            length_ns: ended_ns - began_ns,
+        };
+        let cycle = Cycle {
+            number: 1,
+            began_ns: 1_000,
+            ended_ns: 9_000,
             mark_ns: 200,
-            pause_ns: 300,
-            live_bytes: 1000 * number,
+            live_bytes: 1000,
             ..Cycle::default()
         };
-        let steps = vec![
-            (MarkEnd, 50),
-            (CycleStart, 1_000),
-            (BeforeStop, 2_000),
-            (MarkStart, 2_500),
-            (MarkEnd, 4_000),
-            (Resumed, 5_000),
-            (BeforeStop, 9_000),
-        ];
-        Recording { steps, cycles: vec![cycle(1, 6_000), cycle(2, 9_500)], ..Recording::default() }
+        let thread = Thread { id: PROGRAM, name: "worker".to_owned(), began_ns: 0 };
+        Recording {
+            cycles: vec![cycle],
+            threads: [(1, thread)].into(),
+            stops: vec![span(SpanKind::LastStop, COLLECTOR, 7_000, 8_500)],
+            spans: vec![
+                span(SpanKind::Assist, PROGRAM, 3_000, 4_100),
+                span(SpanKind::InCollector, PROGRAM, 2_500, 4_000),
+                span(SpanKind::Help, HELPER, 2_000, 5_000),
+                span(SpanKind::Mark, COLLECTOR, 1_500, 6_000),
+            ],
+            ..Recording::default()
+        }
     }
 
     #[test]
-    fn spans_are_where_the_steps_were() {
+    fn spans_are_on_the_tracks_of_their_threads() {
         let trace: Value = serde_json::from_str(&text(&recording())).unwrap();
         let events = trace["traceEvents"].as_array().unwrap();
+        let names: BTreeMap<u64, &str> = events
+            .iter()
+            .filter(|event| event["name"] == "thread_name")
+            .map(|event| (event["tid"].as_u64().unwrap(), event["args"]["name"].as_str().unwrap()))
+            .collect();
         let spans: Vec<_> = events
             .iter()
             .filter(|event| event["ph"] == "X")
             .map(|event| {
                 let at = |name: &str| event[name].as_f64().unwrap();
-                (event["name"].as_str().unwrap(), at("ts"), at("dur"))
+                let track = names[&event["tid"].as_u64().unwrap()];
+                (track, event["name"].as_str().unwrap(), at("ts"), at("dur"))
             })
             .collect();
-        // The second cycle's first step is not there: its parts say how long it was.
-        let wanted =
-            [("mark", 2.5, 1.5), ("stop", 2.0, 3.0), ("cycle 1", 1.0, 5.0), ("cycle 2", 9.0, 0.5)];
+        let wanted = [
+            ("cycles", "cycle 1", 1.0, 8.0),
+            ("stops", "last_stop", 7.0, 1.5),
+            ("neap: runs cycles", "mark", 1.5, 4.5),
+            ("neap: marks", "help", 2.0, 3.0),
+            ("worker", "in_collector", 2.5, 1.5),
+            // It was said to end later than what it lies in.
+            ("worker", "assist", 3.0, 1.0),
+        ];
         assert_eq!(spans, wanted);
         let first = events.iter().find(|event| event["name"] == "cycle 1").unwrap();
         assert_eq!(first["args"]["mark_ns"], 200);
         assert!(
-            events.iter().any(|event| event["ph"] == "C" && event["args"]["live_bytes"] == 2000)
+            events.iter().any(|event| event["ph"] == "C" && event["args"]["live_bytes"] == 1000)
         );
+    }
+
+    #[test]
+    fn cycles_of_earlier_versions_are_as_long_as_their_parts() {
+        let cycle = Cycle { ended_ns: 5_000, mark_ns: 200, pause_ns: 300, ..Cycle::default() };
+        assert_eq!(began(&cycle), 4_500);
     }
 }

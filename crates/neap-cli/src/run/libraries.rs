@@ -4,6 +4,7 @@
 //! LD_LIBRARY_PATH, DT_RUNPATH, then the system's folders. Reads files, runs nothing. Called by
 //! `run`.
 
+use super::carried::{self, Copy};
 use goblin::elf::{Elf, header};
 use memchr::memmem;
 use std::collections::{HashMap, VecDeque};
@@ -27,10 +28,15 @@ pub enum Uses {
         /// The one that it gets as things are, if there is any.
         found: Option<PathBuf>,
     },
+    /// This file, the program or a library that it loads, has a copy of it inside.
+    Carries(PathBuf, Copy),
     /// Holds its name, so that it can open it while running.
     Opens,
     /// Not at all, as far as can be seen.
-    No,
+    No {
+        /// The libraries that it loads.
+        loads: Vec<String>,
+    },
 }
 
 /// Why a file cannot be judged.
@@ -52,6 +58,7 @@ struct Object {
     runpath: Vec<PathBuf>,
     loader: Option<Rc<Object>>,
     names_libgc: bool,
+    carries: Option<(PathBuf, Copy)>,
 }
 
 /// How `program` uses libgc, where `library_path` is LD_LIBRARY_PATH's folders.
@@ -60,10 +67,12 @@ pub fn uses(program: &Path, library_path: &[PathBuf]) -> Result<Uses, Refusal> {
     let mut order: Vec<String> = Vec::new();
     let mut linked = None;
     let mut opens = false;
+    let mut carries = None;
     let mut found: HashMap<String, ()> = HashMap::new();
     let mut queue = VecDeque::from([Rc::new(read(program, None)?)]);
     while let Some(object) = queue.pop_front() {
         opens |= object.names_libgc && !object.needed.iter().any(|name| is_libgc(name));
+        carries = carries.or_else(|| object.carries.clone());
         for name in &object.needed {
             if found.insert(name.clone(), ()).is_some() {
                 continue;
@@ -90,8 +99,11 @@ pub fn uses(program: &Path, library_path: &[PathBuf]) -> Result<Uses, Refusal> {
         Some((position, fixed, found)) => {
             Uses::Links { before_libc: position < libc, fixed, found }
         }
-        None if opens => Uses::Opens,
-        None => Uses::No,
+        None => match carries {
+            Some((file, copy)) => Uses::Carries(file, copy),
+            None if opens => Uses::Opens,
+            None => Uses::No { loads: order },
+        },
     })
 }
 
@@ -165,6 +177,7 @@ fn read(path: &Path, loader: Option<Rc<Object>>) -> Result<Object, Refusal> {
         rpath: Vec::new(),
         runpath: Vec::new(),
         names_libgc: memmem::find(&bytes, LIBGC.as_bytes()).is_some(),
+        carries: carried::copy(&elf, &bytes, loader.is_none()).map(|copy| (path.into(), copy)),
         loader,
     };
     let folders = |paths: &[&str]| -> Vec<PathBuf> {
@@ -317,9 +330,41 @@ mod tests {
     }
 
     #[test]
+    fn copies_inside_are_seen_and_whether_they_can_be_replaced() {
+        let built = Built::new();
+        let copy = "#include <stdlib.h>
+            void *GC_malloc(size_t n) { return getenv(\"GC_INITIAL_HEAP_SIZE\") ? 0 : malloc(n); }
+            void *allocate(void) { return GC_malloc(8); }";
+        let link = ["-L.", "-lhost"];
+        let library = built.path("libhost.so");
+        for (flags, wanted) in [
+            (&["-fPIC"][..], Copy::Replaceable),
+            (&["-fPIC", "-Wl,-Bsymbolic"], Copy::Within),
+            (&["-fPIC", "-fvisibility=hidden"], Copy::Within),
+        ] {
+            built.cc(copy, "libhost.so", &[&["-O0", "-shared"], flags].concat());
+            let program = built.cc(MAIN, "program", &link);
+            let uses = built.uses(&program);
+            assert_eq!(uses, Ok(Uses::Carries(library.clone(), wanted)), "{flags:?}");
+        }
+        let main = format!("{copy}\n{MAIN}");
+        for flags in [&["-rdynamic"][..], &[]] {
+            let program = built.cc(&main, "program", flags);
+            assert_eq!(built.uses(&program), Ok(Uses::Carries(program, Copy::Within)));
+        }
+        // One that has it from libgc, and asks for the variable itself.
+        let caller = format!("void GC_malloc(void); {}", MAIN.replace('{', "{ GC_malloc();"));
+        built.cc("void GC_malloc(void) {}", LIBGC, &["-shared", "-fPIC"]);
+        let program = built.cc(&caller, "program", &["-L.", "-l:libgc.so.1"]);
+        assert!(matches!(built.uses(&program), Ok(Uses::Links { .. })));
+    }
+
+    #[test]
     fn others_do_not_use_it_or_cannot() {
         let built = Built::new();
-        assert_eq!(built.uses(&built.cc(MAIN, "program", &[])), Ok(Uses::No));
+        let found = built.uses(&built.cc(MAIN, "program", &[]));
+        let Ok(Uses::No { loads }) = found else { panic!("{found:?}") };
+        assert!(loads.iter().any(|name| name == LIBC), "{loads:?}");
         assert_eq!(built.uses(&built.cc(MAIN, "static", &["-static"])), Err(Refusal::Static));
         let text = built.path("text");
         std::fs::write(&text, "no program").unwrap();

@@ -4,17 +4,20 @@
 //! find ours. Where that would not be enough the library is preloaded as well: where DT_RPATH leads
 //! to another one, and where our functions would come after the C library's of the same name
 //! (thread creation is one of them), as for libraries that are needed by other libraries or opened
-//! later.
+//! later. For a program in D the package for its runtime is preloaded (`d.rs`).
 //!
 //! Invariant: `execve` replaces this process, so that signals, terminal and exit status are the
 //! program's own; not so with `--top` and `--compare`, where the program is a child.
 //! Single-threaded. Called by `main`.
 
 use crate::prefix::Prefix;
+use crate::run::carried::Copy;
 use crate::run::libraries::{LIBGC, Refusal, Uses, exports, opened, uses};
 use crate::shell::quote;
 use crate::{Failure, option_table};
+mod carried;
 mod compare;
+mod d;
 mod libraries;
 mod program;
 mod top;
@@ -40,6 +43,10 @@ struct Judged {
     without_neap: Option<PathBuf>,
     /// Whether it loads one at start.
     needs_libgc: bool,
+    /// The file with a copy of libgc in it whose place Neap takes.
+    replaced: Option<PathBuf>,
+    /// What it needs as a program in D.
+    in_d: Option<d::Needs>,
 }
 
 /// Runs the program that the command line names, in this one's place; returns if it cannot, if it
@@ -51,15 +58,40 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failure> {
     let search_path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     let file = program::find(name, &search_path)?;
     let loaded = program::loaded(&file, &search_path)?;
-    let Judged { why_preload, without_neap, needs_libgc } =
-        judge(&loaded, &prefix, matches.get_flag("any"))?;
+    let Judged { why_preload, without_neap, needs_libgc, replaced, in_d } =
+        judge(&loaded, &prefix, matches.get_flag("any")).map_err(|failure| {
+            match loaded == file {
+                true => failure,
+                false => program::in_script(&file, failure),
+            }
+        })?;
     let mut variables = option_table::variables(matches);
-    variables.extend(loader_variables(&prefix, why_preload.is_some())?);
+    let preloaded = why_preload.map(|_| match in_d {
+        Some(_) => prefix.libraries().join(d::PRELOADED),
+        None => prefix.drop_in(),
+    });
+    variables.extend(loader_variables(&prefix, preloaded)?);
+    if in_d.is_some() && std::env::var_os(d::CHOICE).is_none() {
+        variables.push((d::CHOICE.to_owned(), "neap".into()));
+    }
     if matches.get_flag("show") {
         show(&variables, why_preload);
         return Ok(0);
     }
+    if let Some(copy) = replaced {
+        eprintln!(
+            "neap: {} has a copy of libgc inside; Neap takes its place, as its functions are \
+             found first",
+            copy.display()
+        );
+    }
     if matches.get_flag("compare") {
+        if in_d.is_some() {
+            return Err(Failure::usage(format!(
+                "{} is in D, and --compare compares with libgc. Run it with and without `neap run`",
+                loaded.display()
+            )));
+        }
         without::check(&loaded, without_neap.as_deref(), needs_libgc)?;
         return compare::run(&compare::Compared {
             file,
@@ -85,21 +117,47 @@ fn judge(file: &Path, prefix: &Prefix, any: bool) -> Result<Judged, Failure> {
     if program::gains_rights(file) {
         return Err(Failure::usage(format!(
             "{shown} runs with more rights than you have (set-user-id, set-group-id or capabilities); \
-             the system then ignores LD_LIBRARY_PATH, and Neap cannot be put under it. Run it as the \
+             the system then ignores LD_LIBRARY_PATH, and Neap cannot be put under it. Run it as \
+             the \
              user it belongs to"
         )));
     }
     let library_path = std::env::var_os(LIBRARY_PATH).unwrap_or_default();
     let library_path = without::library_path(&library_path);
     let folders: Vec<PathBuf> = std::env::split_paths(&library_path).collect();
-    let late = || Judged { why_preload: None, without_neap: opened(&folders), needs_libgc: false };
+    let late = || Judged {
+        why_preload: None,
+        without_neap: opened(&folders),
+        needs_libgc: false,
+        replaced: None,
+        in_d: None,
+    };
     let found = match uses(file, &folders) {
-        Ok(Uses::No) | Err(_) if any => return Ok(late()),
+        Ok(Uses::No { loads }) => {
+            let in_d = d::needs(file, &loads, prefix);
+            if any && !matches!(in_d, Ok(Some(_))) {
+                return Ok(late());
+            }
+            match in_d? {
+                Some(needs) => {
+                    let preloads = needs == d::Needs::Preloading;
+                    return Ok(Judged {
+                        why_preload: preloads.then_some("it is in D, with a runtime of its own"),
+                        in_d: Some(needs),
+                        ..late()
+                    });
+                }
+                None => Uses::No { loads },
+            }
+        }
+        Ok(Uses::Carries(_, Copy::Within)) | Err(_) if any => return Ok(late()),
         Ok(found) => found,
         Err(Refusal::Static) => {
+            let has_copy = std::fs::read(file).is_ok_and(|bytes| carried::is_within(&bytes));
+            let what = if has_copy { "has a copy of libgc" } else { "has its libgc, if any," };
             return Err(Failure::usage(format!(
-                "{shown} is statically linked: it has its libgc, if any, inside. Link it with \
-                 {LIBGC} to run it on Neap"
+                "{shown} is statically linked: it {what} inside. Link it with {LIBGC} to run it \
+                 on Neap"
             )));
         }
         Err(Refusal::OtherMachine) => {
@@ -126,7 +184,25 @@ fn judge(file: &Path, prefix: &Prefix, any: bool) -> Result<Judged, Failure> {
             },
             without_neap: found,
             needs_libgc: true,
+            replaced: None,
+            in_d: None,
         }),
+        Uses::Carries(copy, Copy::Replaceable) => Ok(Judged {
+            why_preload: Some("a copy of libgc inside is to be replaced"),
+            without_neap: None,
+            needs_libgc: false,
+            replaced: Some(copy),
+            in_d: None,
+        }),
+        Uses::Carries(copy, Copy::Within) => Err(Failure::usage(format!(
+            "{shown} does not load {LIBGC}: {} has a copy of libgc inside, and what calls it is \
+             bound to that one, so Neap cannot take its place. Build it with the system's libgc \
+             (packages often have an option for that), or against Neap: `pkg-config bdw-gc` with \
+             PKG_CONFIG_PATH={}. If it starts programs that load {LIBGC}, use `neap run --any -- \
+             …`",
+            copy.display(),
+            prefix.drop_in_folder().join("pkgconfig").display()
+        ))),
         Uses::Opens if interposes() => Ok(Judged {
             why_preload: Some(
                 "libgc.so.1 is opened late, and has functions to put in libc.so.6's place",
@@ -134,17 +210,21 @@ fn judge(file: &Path, prefix: &Prefix, any: bool) -> Result<Judged, Failure> {
             ..late()
         }),
         Uses::Opens => Ok(late()),
-        Uses::No => Err(Failure::usage(format!(
-            "{shown} does not use libgc ({LIBGC}): neither it nor a library that it loads needs it. \
-             If it starts programs that do, use `neap run --any -- …`"
+        Uses::No { .. } => Err(Failure::usage(format!(
+            "{shown} does not use libgc ({LIBGC}): neither it nor a library that it loads needs \
+             it, none of them has a copy inside, and it is not in D. If it starts programs that \
+             do, use `neap run --any -- …`"
         ))),
     }
 }
 
 /// What the loader has to be told.
-fn loader_variables(prefix: &Prefix, preload: bool) -> Result<Vec<(String, OsString)>, Failure> {
+fn loader_variables(
+    prefix: &Prefix,
+    preloaded: Option<PathBuf>,
+) -> Result<Vec<(String, OsString)>, Failure> {
     let folder = prefix.drop_in_folder();
-    let library = prefix.drop_in();
+    let preload = preloaded.is_some();
     let separates = |byte: &u8| b":;".contains(byte) || (preload && byte.is_ascii_whitespace());
     if folder.as_os_str().as_bytes().iter().any(separates) {
         return Err(Failure::usage(format!(
@@ -154,7 +234,7 @@ fn loader_variables(prefix: &Prefix, preload: bool) -> Result<Vec<(String, OsStr
         )));
     }
     let mut variables = vec![(LIBRARY_PATH.to_owned(), before(folder.as_os_str(), LIBRARY_PATH))];
-    if preload {
+    if let Some(library) = preloaded {
         variables.push((PRELOAD.to_owned(), before(library.as_os_str(), PRELOAD)));
     }
     Ok(variables)

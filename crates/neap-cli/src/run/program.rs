@@ -69,7 +69,8 @@ pub fn loaded(program: &Path, search_path: &OsStr) -> Result<PathBuf, Failure> {
     Err(Failure::cannot_run(format!("{}: too many scripts, one from another", program.display())))
 }
 
-fn in_script(script: &Path, failure: Failure) -> Failure {
+/// A failure of what runs a script names the script as well.
+pub fn in_script(script: &Path, failure: Failure) -> Failure {
     Failure { message: format!("{}: #! {}", script.display(), failure.message), ..failure }
 }
 

@@ -41,7 +41,8 @@ struct Reader {
 pub fn run(mut command: Command) -> Result<u8, Failure> {
     if !std::io::stdout().is_terminal() {
         return Err(Failure::usage(
-            "--top draws on the terminal, and standard output is none; run `neap top PID` in another terminal instead",
+            "--top draws on the terminal, and standard output is none; run `neap top PID` in \
+             another terminal instead",
         ));
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped());

@@ -3,37 +3,57 @@
 
 use super::figures::{bytes, duration, rows};
 use super::history::History;
+use crate::option_table::wrap;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::Line;
+use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Sparkline, Table};
 
-/// Height of a chart with its border.
+/// Height of a chart with its border, and where there is little room.
 const CHART: u16 = 7;
+const SMALL_CHART: u16 = 5;
+/// Width of a chart at least.
+const CHART_WIDTH: u16 = 20;
+/// Width of the names of rows, with a space.
+const NAMES: u16 = 12;
 
 /// Draws the view: how full the heap is, the figures, allocation and heap over time, and below them
-/// the last lines of the program's output, if there are any.
+/// the last lines of the program's output, if there are any. Rows that have no room are left out
+/// whole.
 pub fn draw(frame: &mut Frame, history: &History, output: &[String]) {
-    let rows_height = rows(history).len() as u16;
-    let charts = if frame.area().height >= rows_height + 3 + CHART { CHART } else { 0 };
+    let area = frame.area();
+    let room = usize::from(area.width.saturating_sub(NAMES)).max(1);
+    let rows: Vec<(&str, Vec<String>)> =
+        rows(history).into_iter().map(|(name, value)| (name, wrap(&value, room))).collect();
+    let lines: usize = rows.iter().map(|(_, lines)| lines.len()).sum();
+    let below_gauge = area.height.saturating_sub(2);
+    let charts = [CHART, SMALL_CHART]
+        .into_iter()
+        .find(|height| usize::from(below_gauge) > lines + usize::from(*height))
+        .unwrap_or(if below_gauge >= 2 + SMALL_CHART { SMALL_CHART } else { 0 });
+    let for_table = below_gauge.saturating_sub(charts).min(lines as u16 + 1);
     let [title, gauge, table, chart, rest] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
-        Constraint::Length(rows_height + 1),
+        Constraint::Length(for_table),
         Constraint::Length(charts),
         Constraint::Min(0),
     ])
-    .areas(frame.area());
-    frame.render_widget(
-        Line::styled(history.title(), Style::new().add_modifier(Modifier::BOLD)),
-        title,
-    );
+    .areas(area);
+    let name = fitting(area.width, [history.title(), history.short_title()]);
+    frame.render_widget(Line::styled(name, Style::new().add_modifier(Modifier::BOLD)), title);
     heap_gauge(frame, history, gauge);
-    let rows = rows(history).into_iter().map(|(name, value)| {
-        Row::new([Line::styled(name, Style::new().fg(Color::Cyan)), Line::raw(value)])
+    let mut left = usize::from(for_table);
+    let shown = rows.into_iter().filter_map(|(name, lines)| {
+        let height = lines.len();
+        left = left.checked_sub(height)?;
+        let name = Text::styled(name, Style::new().fg(Color::Cyan));
+        let value = Text::from_iter(lines);
+        Some(Row::new([name, value]).height(height as u16))
     });
-    frame.render_widget(Table::new(rows, [Constraint::Length(11), Constraint::Min(0)]), table);
+    let widths = [Constraint::Length(NAMES - 1), Constraint::Min(0)];
+    frame.render_widget(Table::new(shown.collect::<Vec<_>>(), widths), table);
     if charts > 0 {
         over_time(frame, history, chart);
     }
@@ -46,37 +66,53 @@ pub fn draw(frame: &mut Frame, history: &History, output: &[String]) {
     }
 }
 
+/// The first of these texts that has room, or the last.
+fn fitting<const FORMS: usize>(width: u16, forms: [String; FORMS]) -> String {
+    let fits = |text: &&String| text.chars().count() <= usize::from(width);
+    forms.iter().find(fits).or(forms.last()).cloned().unwrap_or_default()
+}
+
 /// How much of what may be allocated before the next cycle is.
 fn heap_gauge(frame: &mut Frame, history: &History, area: Rect) {
     let page = history.now();
     let cycle = page.cycle.unwrap_or_default();
     let until = cycle.live_bytes + cycle.next_bytes;
     let part = if until == 0 { 0.0 } else { page.live.used_bytes as f64 / until as f64 };
-    let label = format!("{} of {} until the next cycle", bytes(page.live.used_bytes), bytes(until));
+    let short = format!("{} of {}", bytes(page.live.used_bytes), bytes(until));
+    let label = fitting(area.width, [format!("{short} until the next cycle"), short]);
     let gauge = Gauge::default().ratio(part.clamp(0.0, 1.0)).label(label);
     frame.render_widget(gauge.gauge_style(Style::new().fg(Color::Blue)), area);
 }
 
 fn over_time(frame: &mut Frame, history: &History, area: Rect) {
-    let [left, middle, right] =
-        Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1), Constraint::Fill(1)])
-            .areas(area);
     let columns = usize::from(area.width);
-    let mut chart = |title: String, values: Vec<u64>, color, area: Rect| {
-        let room = usize::from(area.width.saturating_sub(2));
-        let shown = &values[values.len().saturating_sub(room)..];
-        let block = Block::bordered().title(title);
-        let line = Sparkline::default().data(shown).style(Style::new().fg(color)).block(block);
-        frame.render_widget(line, area);
-    };
-    let allocation = history.rates(columns, |page| page.live.handed_out_bytes);
     let most = |values: &[u64]| values.iter().copied().max().unwrap_or(0);
-    let title = format!("allocation, to {}/s", bytes(most(&allocation)));
-    chart(title, allocation, Color::Green, left);
+    let allocation = history.rates(columns, |page| page.live.handed_out_bytes);
     let used = history.values(columns, |page| page.live.used_bytes);
-    chart(format!("heap, to {}", bytes(most(&used))), used, Color::Blue, middle);
     let stopped = history.rates(columns, |page| page.live.pause_total_ns);
-    chart(format!("stopped, to {} in 1 s", duration(most(&stopped))), stopped, Color::Red, right);
+    let charts = [
+        (
+            "allocation",
+            "alloc.",
+            format!("{}/s", bytes(most(&allocation))),
+            "",
+            allocation,
+            Color::Green,
+        ),
+        ("heap", "heap", bytes(most(&used)), "", used, Color::Blue),
+        ("stopped", "stopped", duration(most(&stopped)), " in 1 s", stopped, Color::Red),
+    ];
+    let count = (area.width / CHART_WIDTH).clamp(1, charts.len() as u16);
+    let areas = Layout::horizontal(vec![Constraint::Fill(1); usize::from(count)]).split(area);
+    for ((name, short, most, unit, values, color), area) in charts.into_iter().zip(areas.iter()) {
+        let room = area.width.saturating_sub(2);
+        let shown = &values[values.len().saturating_sub(usize::from(room))..];
+        let long = format!("{name}, to {most}{unit}");
+        let title =
+            fitting(room, [long, format!("{name} {most}"), format!("{short} {most}"), most]);
+        let line = Sparkline::default().data(shown).style(Style::new().fg(color));
+        frame.render_widget(line.block(Block::bordered().title(title)), *area);
+    }
 }
 
 #[cfg(test)]
@@ -110,10 +146,33 @@ mod tests {
         }
     }
 
+    /// Every row that is shown is shown whole, and there are plots.
+    #[test]
+    fn nothing_is_cut_on_a_terminal_of_eighty_columns_or_forty() {
+        for (width, height, wanted) in [
+            (
+                80,
+                24,
+                &["threads", "address range", "of the time", "references 0 ns", "stopped"][..],
+            ),
+            (
+                40,
+                12,
+                &["address range", "alloc. 4.00 MiB/s", "heap, to 48.0 MiB", "48.0 MiB of 40.0"],
+            ),
+        ] {
+            let text = drawn(width, height, &[]);
+            for wanted in wanted {
+                assert!(text.contains(wanted), "{wanted}\n{text}");
+            }
+            assert!(text.contains('█') && text.contains('┌'), "{text}");
+        }
+    }
+
     #[test]
     fn small_terminals_show_what_has_room() {
-        let text = drawn(60, 10, &["output that has no room"]);
-        assert!(text.contains("allocation") && !text.contains("heap, to"), "{text}");
+        let text = drawn(60, 7, &["output that has no room"]);
+        assert!(text.contains("heap") && !text.contains("heap, to"), "{text}");
         for (width, height) in [(1, 1), (3, 2), (10, 40), (300, 3)] {
             drawn(width, height, &["x"]);
         }

@@ -54,7 +54,8 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
         rate(history.rate(|page| page.live.pause_total_ns), &|ns| format!("{:.2} %", ns / 1e7));
     let phase = PHASES.get(live.phase as usize).copied().unwrap_or("unknown");
     let part = |part| page.percentile(None, part).map_or("–".into(), duration);
-    let recent = |part| page.percentile(Some(history.first()), part).map_or("–".into(), duration);
+    let recent =
+        |part| page.percentile(Some(history.minute_ago()), part).map_or("–".into(), duration);
     vec![
         (
             "heap",
@@ -85,8 +86,13 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
             ),
         ),
         (
-            "stops here",
-            format!("median {}, longest {} since the first look", recent(0.5), recent(1.0)),
+            "last minute",
+            format!(
+                "stops: median {}, 99 % {}, longest {}",
+                recent(0.5),
+                recent(0.99),
+                recent(1.0)
+            ),
         ),
         (
             "last cycle",
@@ -162,7 +168,7 @@ mod tests {
             "{}",
             row("stops")
         );
-        assert!(row("stops here").starts_with("median –"), "{}", row("stops here"));
+        assert!(row("last minute").starts_with("stops: median –"), "{}", row("last minute"));
         assert_eq!(row("threads"), "3");
     }
 }

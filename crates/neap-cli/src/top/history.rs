@@ -42,14 +42,22 @@ impl History {
         format!("neap top: process {} ({})", self.id, self.name)
     }
 
+    /// The same in few words.
+    pub fn short_title(&self) -> String {
+        format!("{} {}", self.id, self.name)
+    }
+
     /// The last look's page.
     pub fn now(&self) -> &Page {
         &self.looks.back().expect("drawn after a look").page
     }
 
-    /// The first look's page: what was before watching began.
-    pub fn first(&self) -> &Page {
-        &self.looks.front().expect("drawn after a look").page
+    /// The page of a minute ago, or of the first look.
+    pub fn minute_ago(&self) -> &Page {
+        let last = self.looks.back().expect("drawn after a look").at;
+        let since = last.saturating_sub(Duration::from_secs(60));
+        let look = self.looks.iter().rev().find(|look| look.at <= since);
+        &look.or(self.looks.front()).expect("drawn after a look").page
     }
 
     /// How much `figure` grew in a second, by the looks of the last two seconds (or the last two

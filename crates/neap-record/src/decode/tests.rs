@@ -5,6 +5,7 @@
 use super::*;
 use crate::chunks;
 use crate::frame::Writer;
+use crate::spans::SpanKind;
 
 const PROCESS: chunks::Process<'_> = chunks::Process {
     id: 42,
@@ -27,11 +28,14 @@ fn recorded() -> Vec<u8> {
     out.counts(10, 1, 0, [(16, 2), (300, 1)].into_iter()).unwrap();
     out.counts(10, 1, 1, [(16, 4)].into_iter()).unwrap();
     out.counts(20, 1, 0, [(16, 3)].into_iter()).unwrap();
-    out.layout(7, Shape::Bitmap { element_words: 4, pointer_words: 1 }).unwrap();
+    out.layout(7, Shape::Bitmap { element_words: 4, pointer_words: 1 }, "Tide").unwrap();
     out.layouts(20, 1, [(7, 2, 64)].into_iter()).unwrap();
     out.layouts(30, 1, [(7, 1, 32)].into_iter()).unwrap();
     out.cycle(&Cycle { number: 1, live_bytes: 99, ..Cycle::default() }).unwrap();
     out.steps([(0, 11), (7, 15)].into_iter()).unwrap();
+    let span = |kind, began_ns| Span { kind, thread: 43, cycle: 1, began_ns, length_ns: 3 };
+    let spans = [span(SpanKind::LastStop, 12), span(SpanKind::Mark, 11)];
+    out.spans(spans.iter().map(Span::values)).unwrap();
     let census = Census { live_objects: 3, ..Census::default() };
     out.census(1, [(0, 1, census)].into_iter()).unwrap();
     out.map(1, 65536, &[0, 128, 255]).unwrap();
@@ -67,9 +71,14 @@ fn everything_comes_back() {
         ]
     );
     assert_eq!(recording.layouts[&7], (3, 96));
+    assert_eq!(recording.names[&7], "Tide");
     assert_eq!(recording.shapes[&7], Shape::Bitmap { element_words: 4, pointer_words: 1 });
     assert_eq!(recording.cycles[0].live_bytes, 99);
     assert_eq!(recording.steps, [(CycleEvent::CycleStart, 11), (CycleEvent::CycleEnd, 15)]);
+    let [stop, mark] = [&recording.stops, &recording.spans].map(|spans| spans[0]);
+    assert_eq!((recording.stops.len(), recording.spans.len()), (1, 1));
+    assert_eq!((stop.kind, stop.began_ns, stop.ended_ns()), (SpanKind::LastStop, 12, 15));
+    assert_eq!((mark.kind, mark.thread, mark.cycle), (SpanKind::Mark, 43, 1));
     assert_eq!(recording.census[0].3.live_objects, 3);
     assert_eq!(recording.maps[0].filled, [0, 128, 255]);
     assert_eq!((recording.conditions.align_all, recording.statistics[0].1.cycles), (1, 1));

@@ -47,11 +47,11 @@ function choice(place, name, options, change) {
 }
 choice(at("bin-controls"), "bins", [["bins", "powers of two"], ["cells", "Neap's cells"]], drawBins);
 
-const WAYS = ["stopped", "concurrent", "by a child", "minor", "snapshot"];
-const stops = over.cycles.map(cycle => [cycle.ended_ns, cycle.pause_ns, `cycle ${cycle.number}, ${WAYS[cycle.concurrent] ?? ""}`]);
-const first = over.cycles.filter(cycle => cycle.concurrent).map(cycle => [cycle.ended_ns, cycle.first_ns, `cycle ${cycle.number}`]);
-const brief = over.cycles.filter(cycle => cycle.short_stops).map(cycle => [cycle.ended_ns, cycle.longest_short_ns, `cycle ${cycle.number}, longest of ${cycle.short_stops}`]);
-series(at("stops"), [{ name: "only or last stop", points: stops }, ...(first.length ? [{ name: "first stop", points: first }] : []), ...(brief.length ? [{ name: "short stops", points: brief }] : [])], { dots: true, log: true, show: duration, none: "there was no cycle" });
+const KINDS = [["last_stop", "only or last stop"], ["first_stop", "first stop"], ["short_stop", "short stop"], ["thread_stop", "single thread"], ["copy_stop", "for a snapshot of the heap"]];
+const shown = over.stops.length, told = summary.stops.count;
+document.getElementById("stops-drawn").textContent = shown === told ? "Each dot is a stop." : `Each dot is a stop; of ${count(told)} the page has ${count(shown)}, of neighbours the longest.`;
+const dots = KINDS.map(([kind, name]) => ({ name, points: over.stops.filter(stop => stop[2] === kind).map(stop => [stop[0], stop[1], stop[3] ? `cycle ${stop[3]}` : "between cycles"]) }));
+series(at("stops"), dots.filter(line => line.points.length), { dots: true, log: true, show: duration, none: "there was no stop" });
 
 const line = (name, key) => ({ name, points: over.cycles.filter(cycle => cycle[key] !== undefined).map(cycle => [cycle.ended_ns, cycle[key], "cycle " + cycle.number]) });
 const drawMemory = which => series(at("memory"),
@@ -78,6 +78,7 @@ function drawMap(index) {
     context.fillRect(x, y, 7, 7);
   });
   canvas.dataset.marks = map.filled.length;
+  canvas.setAttribute("aria-label", `Heap map after cycle ${map.cycle}: ${count(map.filled.filter(filled => filled).length)} of ${count(map.filled.length)} stretches have something live`);
   at("map-label").textContent = `after cycle ${map.cycle}; a square is ${bytes(map.stretch_bytes)}`;
   canvas.onmousemove = event => {
     const box = canvas.getBoundingClientRect();
@@ -101,9 +102,9 @@ const live = over.census.map(row => ({ label: `${row.cell === null ? "large" : c
 live.sort((a, b) => b.parts[0] + b.parts[1] - a.parts[0] - a.parts[1]);
 bars(at("census"), live.slice(0, 24), ["live", "free in the same blocks"], bytes);
 
-const shape = row => row.shape === null ? "" : row.shape === "function" ? "a function" : row.shape.prefix_bytes !== undefined ? `first ${row.shape.prefix_bytes} bytes` : `${row.shape.pointer_words} of ${row.shape.element_words} words`;
+const shape = row => row.shape === null ? "" : row.shape === "function" ? "a function" : row.shape.prefix_bytes >= 2 ** 64 ? "all words" : row.shape.prefix_bytes !== undefined ? `first ${row.shape.prefix_bytes} bytes` : `${row.shape.pointer_words} of ${row.shape.element_words} words`;
 if (summary.layouts.length) {
-  table(at("layouts"), [{ name: "layout", value: row => row.number }, { name: "bytes", value: row => row.bytes, show: bytes }, { name: "objects", value: row => row.objects, show: count },
+  table(at("layouts"), [{ name: "layout", value: row => row.name || row.number }, { name: "bytes", value: row => row.bytes, show: bytes }, { name: "objects", value: row => row.objects, show: count },
     { name: "scanned", value: shape }, { name: "never scanned", value: row => row.not_scanned_bytes, show: bytes }], summary.layouts);
 } else {
   at("layout-section").remove();

@@ -2,8 +2,7 @@
 // Each function draws into an element and puts how many marks it drew into the element's data-marks. Called by page.js.
 "use strict";
 const NAMESPACE = "http" + "://www.w3.org/2000/svg";
-const COLOURS = ["var(--a)", "var(--b)", "var(--c)", "var(--d)"];
-const WIDTH = 900;
+const COLOURS = ["var(--a)", "var(--b)", "var(--c)", "var(--d)", "var(--e)"];
 
 function make(parent, name, attributes, text) {
   const element = document.createElementNS(NAMESPACE, name);
@@ -41,49 +40,98 @@ function empty(place, text) {
   place.dataset.marks = 0;
 }
 
-// Round values between low and high; powers of ten if log.
-function ticks(low, high, log) {
-  const found = [];
-  if (log) {
-    for (let value = 10 ** Math.floor(Math.log10(low)); value <= high * 1.0001; value *= 10)
-      if (value >= low * 0.9999) found.push(value);
-    return found;
-  }
-  const rough = (high - low) / 5 || 1, power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find(factor => factor * power >= rough);
-  for (let value = Math.ceil(low / step) * step; value <= high + step / 1e6; value += step) found.push(value);
-  return found;
+// How wide a plot is drawn: as it is shown, so that its text keeps its size.
+const widthOf = place => Math.max(240, Math.floor(place.clientWidth || 900));
+
+// A picture of its own with a name for who does not see it; what it shows follows as `about`.
+function picture(place, width, height, about) {
+  const svg = document.createElementNS(NAMESPACE, "svg");
+  const title = place.closest("section")?.querySelector("h2")?.textContent || "plot";
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", `${title}: ${about}`);
+  return svg;
 }
 
-function legend(svg, names, left) {
+// Plots are drawn anew when they get more or less room.
+const drawn = new Map();
+function keep(place, draw) { drawn.set(place, { draw, width: widthOf(place) }); }
+addEventListener("resize", () => {
+  for (const [place, last] of drawn) if (place.isConnected && widthOf(place) !== last.width) last.draw();
+});
+
+// Round values between low and high, about `wanted` of them. With a log axis powers of ten, and what lies between where these are few. What counts in
+// units of 1024 is round in its unit.
+function ticks(low, high, { log = false, base = 1000, wanted = 5 } = {}) {
+  const found = [];
+  if (log) {
+    const decades = Math.log10(high / low);
+    for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10)
+      for (const factor of decades > 3 ? [1] : [1, 2, 5])
+        if (factor * power >= low && factor * power <= high) found.push(factor * power);
+    return found;
+  }
+  const rough = Math.max((high - low) / wanted, 1);
+  const unit = base ** Math.floor(Math.log(rough) / Math.log(base) + 1e-9);
+  const power = unit * 10 ** Math.floor(Math.log10(rough / unit) + 1e-9);
+  // The shortest step that is long enough; a shorter one where there would be but one label.
+  const steps = [0.5, 1, 2, 5, 10].map(factor => factor * power / unit >= 1000 ? unit * base : factor * power);
+  let at = steps.findIndex(step => step >= rough * 0.999);
+  const marks = step => Math.floor(high / step + 1e-6) - Math.ceil(low / step - 1e-6) + 1;
+  while (at > 0 && marks(steps[at]) < 2) at--;
+  for (let value = Math.ceil(low / steps[at] - 1e-6) * steps[at]; value <= high * 1.000001; value += steps[at]) found.push(value);
+  return found;
+}
+// A round value without zeros that say nothing.
+const round = text => text.replace(/(\.\d*?)0+(?= |$)/, "$1").replace(/\.(?= |$)/, "");
+const baseOf = show => show === bytes ? 1024 : 1000;
+
+// Names of colours, in as many lines as they need; gives the height of these.
+function legend(svg, names, left, width) {
+  let x = left, y = 4;
   names.forEach((name, index) => {
-    make(svg, "rect", { x: left, y: 4, width: 10, height: 10, fill: COLOURS[index % 4] });
-    make(svg, "text", { x: left + 14, y: 13 }, name);
-    left += 34 + name.length * 6.2;
+    const wide = 34 + name.length * 6.4;
+    if (x > left && x + wide > width) { x = left; y += 16; }
+    make(svg, "rect", { x, y, width: 10, height: 10, fill: COLOURS[index % COLOURS.length] });
+    make(svg, "text", { x: x + 14, y: y + 9 }, name);
+    x += wide;
   });
+  return y + 20;
+}
+// The height that `legend` will take.
+function legendHeight(names, left, width) {
+  let x = left, y = 24;
+  for (const name of names) {
+    const wide = 34 + name.length * 6.4;
+    if (x > left && x + wide > width) { x = left; y += 16; }
+    x += wide;
+  }
+  return y;
 }
 
 // Horizontal bars: rows of { label, parts: [value…] }, parts beside each other.
 function bars(place, rows, names, show) {
   if (!rows.length) return empty(place, "nothing was recorded");
-  const left = 110, line = 24, top = names.length > 1 ? 24 : 4, height = top + rows.length * line + 22;
+  keep(place, () => bars(place, rows, names, show));
+  const width = widthOf(place), left = 110, line = 24, top = names.length > 1 ? legendHeight(names, left, width) : 4;
+  const height = top + rows.length * line + 22;
   const most = Math.max(1, ...rows.map(row => row.parts.reduce((sum, part) => sum + part, 0)));
-  const svg = document.createElementNS(NAMESPACE, "svg");
-  svg.setAttribute("viewBox", `0 0 ${WIDTH} ${height}`);
-  const scale = (WIDTH - left - 20) / most;
+  const about = rows.map(row => `${row.label} ${row.parts.map((part, at) => `${names[at]} ${show(part)}`).join(", ")}`);
+  const svg = picture(place, width, height, about.join("; "));
+  const scale = (width - left - 24) / most;
   let marks = 0;
-  for (const value of ticks(0, most, false)) {
+  for (const value of ticks(0, most, { base: baseOf(show), wanted: Math.max(2, Math.floor((width - left) / 110)) })) {
     const x = left + value * scale;
     make(svg, "line", { class: "grid", x1: x, x2: x, y1: top, y2: height - 20 });
-    make(svg, "text", { x, y: height - 6, "text-anchor": "middle" }, show(value));
+    make(svg, "text", { class: "tick-x", x, y: height - 6, "text-anchor": "middle" }, round(show(value)));
   }
-  if (names.length > 1) legend(svg, names, left);
+  if (names.length > 1) legend(svg, names, left, width);
   rows.forEach((row, index) => {
     const y = top + index * line;
     make(svg, "text", { x: left - 6, y: y + 15, "text-anchor": "end" }, row.label);
     let x = left;
     row.parts.forEach((part, number) => {
-      const rect = make(svg, "rect", { x, y: y + 3, width: Math.max(part > 0 ? 0.5 : 0, part * scale), height: line - 7, fill: COLOURS[number % 4] });
+      const rect = make(svg, "rect", { x, y: y + 3, width: Math.max(part > 0 ? 0.5 : 0, part * scale), height: line - 7, fill: COLOURS[number % COLOURS.length] });
       withTip(rect, `${row.label}\n${names[number]}: ${show(part)}${row.note ? "\n" + row.note : ""}`);
       x += part * scale;
       marks++;
@@ -97,41 +145,43 @@ function bars(place, rows, names, show) {
 function series(place, lines, options) {
   const all = lines.flatMap(line => line.points);
   if (!all.length) return empty(place, options.none || "nothing was recorded");
+  keep(place, () => series(place, lines, options));
+  const width = widthOf(place), names = lines.map(line => line.name);
   const full = [0, Math.max(1, ...all.map(point => point[0]))];
   const range = place.range || full;
-  const height = options.height || 260, left = 78, top = 24, bottom = height - 24;
+  const height = options.height || 260, left = 78, top = legendHeight(names, 78, width), bottom = height - 24;
   const seen = all.filter(point => point[0] >= range[0] && point[0] <= range[1] && (!options.log || point[1] > 0));
   const values = (seen.length ? seen : all).map(point => point[1]);
   let high = values.reduce((most, value) => Math.max(most, value), 1) * 1.05, low = 0;
   if (options.log) low = Math.max(1, values.reduce((least, value) => Math.min(least, value), high)) / 1.2;
-  const x = time => left + (time - range[0]) / (range[1] - range[0]) * (WIDTH - left - 12);
+  const x = time => left + (time - range[0]) / (range[1] - range[0]) * (width - left - 12);
   const part = value => options.log ? Math.log(Math.max(value, low) / low) / Math.log(high / low) : value / high;
   const y = value => bottom - part(value) * (bottom - top);
-  const svg = document.createElementNS(NAMESPACE, "svg");
-  svg.setAttribute("viewBox", `0 0 ${WIDTH} ${height}`);
-  for (const value of ticks(low, high, options.log)) {
-    make(svg, "line", { class: "grid", x1: left, x2: WIDTH - 12, y1: y(value), y2: y(value) });
-    make(svg, "text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, options.show(value));
+  const about = lines.map(line => `${line.name}, ${count(line.points.length)} points up to ${options.show(line.points.reduce((most, point) => Math.max(most, point[1]), 0))}`);
+  const svg = picture(place, width, height, about.join("; "));
+  for (const value of ticks(low, high, { log: options.log, base: baseOf(options.show) })) {
+    make(svg, "line", { class: "grid", x1: left, x2: width - 12, y1: y(value), y2: y(value) });
+    make(svg, "text", { class: "tick-y", x: left - 6, y: y(value) + 4, "text-anchor": "end" }, round(options.show(value)));
   }
-  for (const value of ticks(range[0], range[1], false))
-    make(svg, "text", { x: x(value), y: height - 6, "text-anchor": "middle" }, duration(value));
-  legend(svg, lines.map(line => line.name), left);
+  for (const value of ticks(range[0], range[1], { wanted: Math.max(2, Math.floor((width - left) / 110)) }))
+    make(svg, "text", { class: "tick-x", x: x(value), y: height - 6, "text-anchor": "middle" }, round(duration(value)));
+  legend(svg, names, left, width);
   let marks = 0;
   lines.forEach((line, index) => {
     const points = line.points.filter(point => point[0] >= range[0] && point[0] <= range[1]);
     marks += points.length;
     if (options.dots) {
       for (const point of points)
-        make(svg, "circle", { cx: x(point[0]), cy: y(point[1]), r: 2.5, fill: COLOURS[index % 4], "fill-opacity": 0.7 });
+        make(svg, "circle", { cx: x(point[0]), cy: y(point[1]), r: 2.5, fill: COLOURS[index % COLOURS.length], "fill-opacity": 0.7 });
     } else {
       const path = points.map((point, at) => (at ? "L" : "M") + x(point[0]).toFixed(1) + " " + y(point[1]).toFixed(1)).join("");
-      make(svg, "path", { d: path, fill: "none", stroke: COLOURS[index % 4], "stroke-width": 1.5 });
+      make(svg, "path", { d: path, fill: "none", stroke: COLOURS[index % COLOURS.length], "stroke-width": 1.5 });
     }
   });
   const position = event => {
     const box = svg.getBoundingClientRect();
-    const at = (event.clientX - box.left) / box.width * WIDTH;
-    return range[0] + (Math.min(Math.max(at, left), WIDTH - 12) - left) / (WIDTH - left - 12) * (range[1] - range[0]);
+    const at = (event.clientX - box.left) / box.width * width;
+    return range[0] + (Math.min(Math.max(at, left), width - 12) - left) / (width - left - 12) * (range[1] - range[0]);
   };
   const cursor = make(svg, "line", { class: "grid", y1: top, y2: bottom, visibility: "hidden" });
   const shade = make(svg, "rect", { y: top, height: bottom - top, width: 0, fill: "var(--a)", "fill-opacity": 0.15 });
@@ -182,13 +232,22 @@ function table(place, columns, rows) {
     columns.forEach((column, index) => {
       const cell = document.createElement("th");
       cell.textContent = column.name + (index === by ? (down ? " ▾" : " ▴") : "");
+      cell.scope = "col";
+      cell.tabIndex = 0;
+      if (index === by) cell.ariaSort = down ? "descending" : "ascending";
       cell.onclick = () => { down = index === by ? !down : true; by = index; draw(); };
+      cell.onkeydown = event => { if (event.key === "Enter") cell.onclick(); };
       head.appendChild(cell);
     });
     for (const row of sorted.slice(0, 500)) {
       const line = body.insertRow();
       for (const column of columns) line.insertCell().textContent = (column.show || String)(column.value(row));
     }
+    // Wide tables scroll by themselves, also by the keyboard.
+    place.classList.add("table");
+    place.tabIndex = 0;
+    place.setAttribute("role", "region");
+    place.setAttribute("aria-label", place.closest("section")?.querySelector("h2")?.textContent || "table");
     place.replaceChildren(body);
     place.dataset.marks = rows.length;
   };

@@ -3,8 +3,8 @@
 //! Called by the tests' runner, and by the tests of the other reports.
 
 use super::*;
-use neap_record::Census;
 use neap_record::decode::{Map, Moment, Thread};
+use neap_record::{Census, Span};
 
 /// Two threads, every kind, one cycle, one layout.
 pub fn sample() -> Recording {
@@ -23,6 +23,7 @@ pub fn sample() -> Recording {
     ]
     .into();
     recording.layouts = [(3, (2, 128))].into();
+    recording.names = [(3, "Tide".to_owned())].into();
     recording.shapes = [(3, Shape::Bitmap { element_words: 4, pointer_words: 1 })].into();
     recording.moments = vec![Moment { at_ns: 1_000_000_000, objects: 22, bytes: 104_488 }];
     recording.cycles = vec![
@@ -48,6 +49,13 @@ pub fn sample() -> Recording {
             ..Cycle::default()
         },
     ];
+    recording.stops = [
+        (SpanKind::LastStop, 1, 498_000_000, 2_000_000),
+        (SpanKind::FirstStop, 2, 800_000_000, 300_000),
+        (SpanKind::LastStop, 2, 899_500_000, 500_000),
+    ]
+    .map(|(kind, cycle, began_ns, length_ns)| Span { kind, thread: 10, cycle, began_ns, length_ns })
+    .to_vec();
     let census = Census { live_objects: 5, live_bytes: 480, cells: 10, block_bytes: 1024 };
     recording.census = vec![(2, 0, 3, census)];
     recording.maps = vec![Map { cycle: 2, stretch_bytes: 262_144, filled: vec![255, 0, 3] }];
@@ -106,13 +114,23 @@ fn stops_and_memory() {
     let summary = Summary::of(&sample());
     let stops = &summary.stops;
     assert_eq!((stops.count(), stops.max(), stops.total()), (3, 2_000_000, 2_800_000));
-    assert_eq!((stops.percentile(50), stops.percentile(99)), (500_000, 2_000_000));
+    let half = stops.percentile(0.5);
+    assert!((500_000..=562_500).contains(&half), "{half}");
+    assert_eq!(stops.percentile(0.99), 2_000_000);
+    assert_eq!(
+        stops.kinds().collect::<Vec<_>>(),
+        [(SpanKind::LastStop, 2), (SpanKind::FirstStop, 1)]
+    );
+    let mut earlier = sample();
+    earlier.stops.clear();
+    let stops = Summary::of(&earlier).stops;
+    assert_eq!((stops.count(), stops.max(), stops.total()), (3, 2_000_000, 2_800_000));
     assert_eq!(summary.yielded, 600 + 500);
     let memory =
         Memory { cycle: 2, committed: 8192, live: 480, room: 7000, spare: 712, fragmentation: 0 };
     assert_eq!(summary.memory, Some(memory));
     assert_eq!(summary.beside_room, memory.beside_room(), "there is but one");
-    assert_eq!(Summary::of(&Recording::default()).stops.percentile(99), 0);
+    assert_eq!(Summary::of(&Recording::default()).stops.percentile(0.99), 0);
 }
 
 #[test]
