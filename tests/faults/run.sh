@@ -53,14 +53,16 @@ if [ "${1:-}" != --all ]; then
     refused "gc fork" fork once 8 24 "$out/gc" fork
     refused "neap threads" none once 8 24 "$out/neap" threads
     refused "neap plain" mprotect on 4 24 "$out/neap" plain
-    [ -z $guile ] || refused guile pagemap once 8 12 guile --no-auto-compile -c "$scheme"
+    [ -z $guile ] || REFUSE_FOLLOWS_NULL=1 refused guile pagemap once 8 12 \
+        guile --no-auto-compile -c "$scheme"
     exit "$failed"
 fi
 for watch in ${WATCHES:-pagemap fork snapshot mprotect none}; do
     for how in once on; do
         for way in ${WAYS:-plain fork threads guile}; do
             if [ "$way" = guile ]; then
-                [ -z $guile ] || refused guile "$watch" $how "${LIMIT:-16}" 0 \
+                [ -z $guile ] || REFUSE_FOLLOWS_NULL=1 \
+                    refused guile "$watch" $how "${LIMIT:-16}" 0 \
                     guile --no-auto-compile -c "$scheme"
                 continue
             fi

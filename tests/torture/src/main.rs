@@ -118,7 +118,8 @@ fn run(given: options::Options) {
 
     let figures = api::statistics();
     println!(
-        "{} cycles, {} objects, {} bytes allocated, peak {} bytes, longest pause {:.1} ms, {} refused",
+        "{} cycles, {} objects, {} bytes allocated, peak {} bytes, longest pause {:.1} ms, {} \
+         refused",
         figures.cycles,
         figures.allocated_objects,
         figures.allocated_bytes,
@@ -152,6 +153,7 @@ fn last_audit(random: &mut fastrand::Rng) {
     core::mem::forget(graphs);
     ensure!(
         heads <= audit::MOST_HEADS + count / audit::GRAPHS_A_HEAD,
-        "leak: when all {count} workers have ended, {heads} unreachable objects keep themselves and others alive"
+        "leak: when all {count} workers have ended, {heads} unreachable objects keep themselves \
+         and others alive"
     );
 }

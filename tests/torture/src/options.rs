@@ -99,7 +99,9 @@ impl Options {
     /// The arguments that make this run again.
     pub fn command(&self) -> String {
         let mut text = format!(
-            "neap-torture run --seed {} --threads {} --operations {} --live-bytes {} --largest {} --forks {} --fibers {} --spawns {} --collections {} --audits {} --finalizers {} --links {} --weak {} --pairs {} --monitors {}",
+            "neap-torture run --seed {} --threads {} --operations {} --live-bytes {} --largest {} \
+             --forks {} --fibers {} --spawns {} --collections {} --audits {} --finalizers {} \
+             --links {} --weak {} --pairs {} --monitors {}",
             self.seed,
             self.threads,
             self.operations,

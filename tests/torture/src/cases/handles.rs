@@ -121,7 +121,8 @@ fn many(count: usize) {
         ensure!(handles::get(*handle).is_err(), "{handle:x?} was freed, and gives something");
     }
     println!(
-        "{count} handles: {} to {} ns each, {taken} bytes; where every second was freed: {} to {} ns each, {grown} bytes more; longest stop {:.2} ms",
+        "{count} handles: {} to {} ns each, {taken} bytes; where every second was freed: {} to {} \
+         ns each, {grown} bytes more; longest stop {:.2} ms",
         first.0,
         first.1,
         second.0,

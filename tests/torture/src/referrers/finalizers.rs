@@ -36,7 +36,8 @@ unsafe extern "C" fn run(object: *mut c_void, data: *mut c_void) {
         let wanted = pattern(options::get().seed, record.id, index);
         ensure!(
             found == wanted,
-            "stale contents: the finalizer of object {} found {found:#x} in word {index}, not {wanted:#x}",
+            "stale contents: the finalizer of object {} found {found:#x} in word {index}, not \
+             {wanted:#x}",
             record.id
         );
     }

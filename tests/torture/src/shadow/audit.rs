@@ -132,7 +132,8 @@ impl Graph {
         if heads.len() > most_heads {
             let shown: String = heads.iter().take(8).map(|head| self.tell_of(*head)).collect();
             fail!(
-                "leak: {} unreachable objects are left after two collections, from {} heads; stale words explain {most_heads}. Heads, and the words that point to them:{shown}",
+                "leak: {} unreachable objects are left after two collections, from {} heads; stale \
+                 words explain {most_heads}. Heads, and the words that point to them:{shown}",
                 left.len(),
                 heads.len(),
             );

@@ -5,7 +5,7 @@
 
 use crate::options;
 use core::ffi::c_void;
-use neap_core::api::{self, Kind, LayoutId, ObjectInfo, Shape as Layout, Tracer};
+use neap_core::api::{self, Calls, Kind, LayoutId, ObjectInfo, Shape as Layout, Tracer};
 use std::sync::OnceLock;
 
 /// Words of an element of the bitmap layouts, and which of them are pointers.
@@ -61,7 +61,11 @@ fn layouts() -> &'static [LayoutId; 5] {
         let prefix = intern(Layout::Prefix { bytes: PREFIX_BYTES });
         let function = match options::get().no_functions {
             true => prefix,
-            false => intern(Layout::Function { function: trace, environment: STRIDE }),
+            false => intern(Layout::Function {
+                function: trace,
+                environment: STRIDE,
+                calls: Calls::Always,
+            }),
         };
         [bitmap(0), bitmap(1), bitmap(2), prefix, function]
     })
