@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: help setup build demo test test-rest test-all bench soak faults loom model miri sanitize install clean
+.PHONY: help setup build demo test test-rest test-all bench soak faults fuzz loom model miri sanitize install clean
 
 help:
 	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
@@ -11,12 +11,14 @@ help:
 	@echo 'make test-rest  those that it leaves out; make test-all: both'
 	@echo 'make bench      every benchmark, each against its peer (BENCH="…" passes arguments)'
 	@echo '                (BENCH=corpus: real programs on libgc and on Neap;'
+	@echo '                 BENCH=rust: the crate neap beside other memory management in Rust;'
 	@echo '                 BENCH=cliffs: what a program waits for, in shapes that are hard)'
 	@echo 'make build      the release, laid out in build/ as it is installed'
 	@echo 'make install    copy that to PREFIX ($(PREFIX)); DESTDIR is respected'
 	@echo 'make setup      install what is missing on this machine (the others do so too)'
 	@echo 'make soak       1,000 short runs of torture with random seeds, then clients (RUNS=1000; DURATION=600: so many seconds)'
 	@echo 'make faults     every system call of the library refused at every place, under every watch'
+	@echo 'make fuzz       sequences of calls by chance, against a shadow heap (SEQUENCES=60 of each)'
 	@echo 'make loom       every interleaving of the lock-free parts'
 	@echo 'make model      every interleaving of a cycle and a small program, in a model (2 GB, minutes)'
 	@echo 'make miri       the tests that can run under miri, which finds undefined behaviour'
@@ -48,13 +50,17 @@ test-all: test test-rest
 bench: build
 	@tools/setup.sh bench
 	@$(if $(filter corpus,$(firstword $(BENCH))),bench/corpus/corpus.py $(wordlist 2,99,$(BENCH)),\
-	    tools/with-rust.sh cargo run --quiet --release --package neap-bench -- $(BENCH))
+	    $(if $(filter rust,$(firstword $(BENCH))),bench/rust/run.sh $(wordlist 2,99,$(BENCH)),\
+	    tools/with-rust.sh cargo run --quiet --release --package neap-bench -- $(BENCH)))
 
 soak: build
 	@tools/long.sh soak $(if $(RUNS),--runs $(RUNS) --watch none --watch pagemap) $(if $(DURATION),--seconds $(DURATION))
 
 faults: build
 	@tests/faults/run.sh --all
+
+fuzz: build
+	@SEQUENCES=$(or $(SEQUENCES),60) tests/fuzz/run.sh
 
 loom model miri sanitize:
 	@tools/setup.sh build

@@ -19,13 +19,21 @@ if [ ! -e build/lib/pkgconfig/neap.pc ]; then
     tools/setup.sh build
     tools/build.sh
 fi
-for folder in bin include lib lib/neap lib/pkgconfig share/neap; do
+for folder in bin include include/neap/gc lib lib/neap lib/neap/pkgconfig lib/neap/cmake \
+    lib/pkgconfig lib/cmake/Neap share/neap share/man/man1 share/bash-completion/completions \
+    share/zsh/site-functions share/fish/vendor_completions.d; do
     install -d "$to/$folder"
 done
 # What belongs to an installation, by name: build/ also holds what tests and benchmarks built.
-for file in bin/neap lib/libneapd.a lib/libneapd.so lib/libneapd-gdc.so lib/libneap.a \
-    lib/libneap.so lib/libneap.so.* lib/neap/libgc.so.1 \
-    lib/pkgconfig/neap.pc include/neap*.h* share/neap/*.supp; do
+for file in bin/neap lib/libneapd.a lib/libneapd-gdc.a lib/libneapd.so lib/libneapd-ldc.so \
+    lib/libneapd-gdc.so lib/libneap.a lib/libneap.so lib/libneap.so.* lib/neap/libgc.so \
+    lib/neap/libgc.so.1 lib/neap/libcord.so lib/neap/libcord.so.1 lib/neap/libgccpp.so \
+    lib/neap/libgccpp.so.1 lib/neap/libgctba.so lib/neap/libgctba.so.1 \
+    lib/neap/pkgconfig/bdw-gc.pc lib/neap/cmake/BDWgc*.cmake lib/pkgconfig/neap.pc \
+    lib/cmake/Neap/Neap*.cmake \
+    include/neap*.h* include/neap/*.h include/neap/gc/*.h share/neap/*.supp \
+    share/man/man1/neap*.1 share/bash-completion/completions/neap \
+    share/zsh/site-functions/_neap share/fish/vendor_completions.d/neap.fish; do
     for source in build/$file; do
         # The package for D is there if there was a D compiler.
         [ -e "$source" ] || [[ $source != *libneapd* ]] || continue
@@ -34,4 +42,9 @@ for file in bin/neap lib/libneapd.a lib/libneapd.so lib/libneapd-gdc.so lib/libn
         mv -f "$to/$name.new" "$to/$name"
     done
 done
+# Programs find the library without a path in them where the loader looks.
+if [ -z "${2:-}" ] && ldconfig -N -v 2>/dev/null |
+    grep "^$prefix/lib:" >/dev/null; then
+    ldconfig || echo "install: run ldconfig as root, so that programs find $prefix/lib/libneap.so" >&2
+fi
 echo "installed: $to (try $to/bin/neap run -- PROGRAM)"

@@ -17,10 +17,10 @@ cd "$(dirname "$0")/.."
 compilers=(gcc g++ libc6-dev make pkg-config ca-certificates)
 rust=(rustc-web cargo-web rustfmt-web rust-web-clippy)
 # What tests are built with and run under, and readers of the formats that Neap writes.
-tests=(libgc-dev valgrind shellcheck fonts-dejavu-core python3 python3-prometheus-client bpftrace
-    bsdutils chromium)
+tests=(libgc-dev cmake valgrind shellcheck fonts-dejavu-core python3 python3-prometheus-client
+    bpftrace bsdutils chromium)
 # Compilers of D, and a program written in it.
-d=(ldc gdc dub onedrive)
+d=(ldc gdc dub onedrive sambamba dustmite gir-to-d appstream-generator)
 # What benchmarks compare with.
 peers=(libmimalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby)
 # Programs that only the corpus of bench/corpus has.

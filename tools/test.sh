@@ -15,10 +15,13 @@ unset "${!NEAP_@}"
 # Enough for backtraces, and built sooner.
 export CARGO_PROFILE_DEV_DEBUG=line-tables-only
 
-parts=(format lint source rust tools c bdw stats observe faults torture clients)
+parts=(format lint source rust rust-crate tools c bdw stats observe faults torture clients)
 # What takes long, or what few changes touch.
-rest=(doc rust-model c-rest torture-rest limits workloads watches d clients-rest)
-need_build=" tools c c-rest bdw stats faults limits workloads observe torture torture-rest watches d clients clients-rest "
+rest=(
+    doc rust-model rust-crate-rest c-rest torture-rest limits workloads watches fuzz d clients-rest
+)
+need_build=" tools c c-rest bdw stats faults limits workloads observe torture torture-rest watches \
+fuzz d clients clients-rest "
 
 run_part() {
     case $1 in
@@ -26,12 +29,15 @@ run_part() {
     lint) tools/one.sh "cargo clippy" \
         tools/with-rust.sh cargo clippy --quiet --workspace --all-targets -- -D warnings ;;
     source) tools/with-rust.sh cargo xtask ci ;;
-    rust) tools/with-rust.sh cargo xtask rust-tests -- --workspace --exclude neap-model ;;
+    rust)
+        tools/with-rust.sh cargo xtask rust-tests -- --workspace --exclude neap-model \
+            --exclude neap --exclude neap-derive --exclude neap-examples
+        ;;
     # It tries millions of states.
     rust-model) tools/with-rust.sh cargo xtask rust-tests -- --package neap-model ;;
     doc) tools/one.sh "rustdoc, examples in it" tools/rustdoc.sh ;;
     tools) tools/tests/run.sh ;;
-    c-rest | torture-rest) "tests/${1%-rest}/run.sh" --rest ;;
+    c-rest | rust-crate-rest | torture-rest) "tests/${1%-rest}/run.sh" --rest ;;
     clients) tests/clients/run.sh --untimed ;;
     clients-rest) tests/clients/run.sh --timed ;;
     *) "tests/$1/run.sh" ;;

@@ -7,13 +7,30 @@ int main(void) { return 0; }'
 
 # A tree whose build/ holds what a build leaves, and what tests leave beside it.
 tree_that_is_built() {
-    mkdir -p tree/build/{bin,include,lib/neap,lib/pkgconfig,clients,lib/debris,share/neap}
+    mkdir -p tree/build/{bin,include/neap/gc,lib/neap/{cmake,pkgconfig},lib/pkgconfig,clients} \
+        tree/build/lib/cmake/Neap \
+        tree/build/{lib/debris,share/neap}
     cp -r "$top/tools" tree/
     touch \
         tree/build/{bin/neap,bin/other,include/neap.h,include/neap.hpp,include/other.h,clients/junk}
     touch \
         tree/build/lib/{libneap.a,libneap.so.0.1.0,libother.so,debris/x,neap/libgc.so.1,pkgconfig/neap.pc}
+    touch tree/build/include/neap/gc{,/gc_mark}.h
+    touch tree/build/lib/cmake/Neap/{NeapConfig,Other}.cmake
+    touch tree/build/lib/neap/{pkgconfig/bdw-gc.pc,cmake/BDWgcConfig.cmake}
+    local part
+    for part in cord gccpp gctba; do
+        touch "tree/build/lib/neap/lib$part.so.1"
+    done
+    for part in gc cord gccpp gctba; do
+        ln -s "lib$part.so.1" "tree/build/lib/neap/lib$part.so"
+    done
     touch tree/build/share/neap/{valgrind.supp,notes}
+    mkdir -p tree/build/share/{man/man1,bash-completion/completions,zsh/site-functions} \
+        tree/build/share/fish/vendor_completions.d
+    touch tree/build/share/man/man1/{neap.1,neap-run.1,other.1} \
+        tree/build/share/{bash-completion/completions/neap,zsh/site-functions/_neap} \
+        tree/build/share/fish/vendor_completions.d/neap.fish
     ln -s libneap.so.0.1.0 tree/build/lib/libneap.so.0
     ln -s libneap.so.0 tree/build/lib/libneap.so
 }
@@ -26,13 +43,30 @@ test_what_belongs_is_installed_and_nothing_else() {
 ./bin/neap
 ./include/neap.h
 ./include/neap.hpp
+./include/neap/gc.h
+./include/neap/gc/gc_mark.h
+./lib/cmake/Neap/NeapConfig.cmake
 ./lib/libneap.a
 ./lib/libneap.so
 ./lib/libneap.so.0
 ./lib/libneap.so.0.1.0
+./lib/neap/cmake/BDWgcConfig.cmake
+./lib/neap/libcord.so
+./lib/neap/libcord.so.1
+./lib/neap/libgc.so
 ./lib/neap/libgc.so.1
+./lib/neap/libgccpp.so
+./lib/neap/libgccpp.so.1
+./lib/neap/libgctba.so
+./lib/neap/libgctba.so.1
+./lib/neap/pkgconfig/bdw-gc.pc
 ./lib/pkgconfig/neap.pc
+./share/bash-completion/completions/neap
+./share/fish/vendor_completions.d/neap.fish
+./share/man/man1/neap-run.1
+./share/man/man1/neap.1
 ./share/neap/valgrind.supp
+./share/zsh/site-functions/_neap
 END
     [ "$(readlink prefix/lib/libneap.so.0)" = libneap.so.0.1.0 ]
     tree/tools/install.sh "$work/prefix" # over what is there
@@ -86,6 +120,52 @@ test_pkg_config_says_the_same() {
     export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
     builds "$(pkg-config --cflags --libs neap) -Wl,-rpath,$(pkg-config --variable=libdir neap)"
     [ "$(pkg-config --modversion neap)" = "$(prefix/bin/neap version | cut -d' ' -f2)" ]
+}
+
+# Stands for ldconfig: the loader looks in the folders named in $work/looks; says that it was run.
+stub_ldconfig() {
+    mkdir stub
+    cat >stub/ldconfig <<'END'
+#!/bin/sh
+if [ "$1" = -N ]; then sed 's/$/: (from a test)/' "$work/looks"; else echo "$*" >>"$work/told"; fi
+END
+    chmod +x stub/ldconfig
+    export PATH=$work/stub:$PATH
+}
+
+test_the_loader_is_told_where_it_looks() {
+    tree_that_is_built
+    stub_ldconfig
+    echo "$work/prefix/lib" >looks
+    tree/tools/install.sh "$work/elsewhere"
+    tree/tools/install.sh "$work/prefix" "$work/stage"
+    [ ! -e told ]
+    tree/tools/install.sh "$work/prefix"
+    [ -e told ]
+}
+
+test_the_archive_needs_no_libgcc() {
+    "$top/tools/install.sh" "$work/prefix"
+    printf '%s\n' '#include <neap.hpp>' 'int main() { return *neap::make<int>(0); }' >program.cpp
+    # shellcheck disable=SC2046 # flags are words
+    c++ program.cpp $(prefix/bin/neap flags --static c++) -static-libgcc -static-libstdc++ \
+        -o program
+    readelf -d program >dynamic
+    absent -E 'libneap|libgcc_s|libstdc' dynamic
+    env -u LD_LIBRARY_PATH ./program
+}
+
+test_a_libgc_program_is_built_after_a_move() {
+    "$top/tools/install.sh" "$work/first"
+    mv first second
+    export PKG_CONFIG_PATH=$work/second/lib/neap/pkgconfig
+    printf '%s\n' '#include <gc.h>' 'int main(void) { GC_INIT(); return GC_MALLOC(9) == 0; }' >gc.c
+    # shellcheck disable=SC2046 # flags are words
+    cc -MD gc.c $(pkg-config --cflags --libs bdw-gc) -o program
+    grep -q '/second/.*/include/neap/gc/gc.h' -- *.d
+    env -u LD_LIBRARY_PATH ./program
+    env -u LD_LIBRARY_PATH ldd ./program >needed
+    grep -q "libgc.so.1 => $work/second/lib/neap" needed
 }
 
 test_a_libgc_program_runs_on_an_installation() {
