@@ -149,7 +149,8 @@ fn measure(arguments: &Arguments, root: &Path, chosen: &[Experiment]) -> Result<
     let neap = arguments.library.clone().unwrap_or_else(|| root.join("build/lib/neap"));
     if !neap.join("libgc.so.1").exists() {
         return Err(format!(
-            "{} has no libgc.so.1: `make build` makes build/lib/neap, --library names another folder",
+            "{} has no libgc.so.1: `make build` makes build/lib/neap, --library names another \
+             folder",
             neap.display()
         ));
     }

@@ -174,7 +174,8 @@ pub fn d_programs(root: &Path) -> Result<(), String> {
         .find(|file| !root.join("build").join(file).exists())
     {
         return Err(format!(
-            "build/{file} is missing: `make build` makes it, the latter where ldc2 is installed (Debian's package is ldc)"
+            "build/{file} is missing: `make build` makes it, the latter where ldc2 is installed \
+             (Debian's package is ldc)"
         ));
     }
     make(root, "d")

@@ -165,7 +165,8 @@ mod tests {
 
     const TABLE: (&str, &str) = (
         LAYERS,
-        "addr:\nsync:\nbase = addr sync # both\nheap: base\nmark: heap base\nruntime: *\ncrate neap-c: api\n",
+        "addr:\nsync:\nbase = addr sync # both\nheap: base\nmark: heap base\nruntime: *\ncrate \
+         neap-c: api\n",
     );
 
     fn with(path: &str, text: &str) -> Vec<String> {
@@ -179,7 +180,8 @@ mod tests {
 
     #[test]
     fn imports_downward_pass() {
-        let text = "use crate::heap::{self, Block};\nuse crate::{addr::Address, sync};\nuse super::drain;\n";
+        let text = "use crate::heap::{self, Block};\nuse crate::{addr::Address, sync};\nuse \
+            super::drain;\n";
         assert_eq!(with("crates/neap-core/src/mark/scan.rs", text), [""; 0]);
         let text = "use crate::anything::at_all;\n";
         assert_eq!(with("crates/neap-core/src/runtime.rs", text), [""; 0]);
@@ -236,7 +238,8 @@ mod tests {
 
     #[test]
     fn what_only_looks_like_an_import_passes() {
-        let text = "// use crate::mark;\nconst A: &str = \"crate::mark\";\npub(crate) fn f() {}\nmod tests { use super::*; }\n";
+        let text = "// use crate::mark;\nconst A: &str = \"crate::mark\";\npub(crate) fn f() \
+            {}\nmod tests { use super::*; }\n";
         assert_eq!(with("crates/neap-core/src/heap.rs", text), [""; 0]);
     }
 

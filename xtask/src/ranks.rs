@@ -61,7 +61,8 @@ mod tests {
     use crate::tree::testing::sample;
 
     const RANKS: &str = "enum A {\n X,\n}\npub enum Rank {\n    /// One, in\n    /// two lines.\n    \
-        Options,\n    /// Two.\n    Cycle,\n    /// Not here.\n    #[cfg(test)]\n    Test,\n}\nenum B { Y }\n";
+        Options,\n    /// Two.\n    Cycle,\n    /// Not here.\n    #[cfg(test)]\n    \
+        Test,\n}\nenum B { Y }\n";
 
     #[test]
     fn the_table_has_every_lock_in_order_and_is_checked() {

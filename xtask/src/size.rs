@@ -38,7 +38,8 @@ pub fn check(tree: &Tree) -> Outcome {
         let excepted = exceptions.files.remove(&file.path);
         if lines > LONGEST && excepted.is_none() {
             let message = format!(
-                "{lines} lines, more than {LONGEST}: split it by concept, or give a reason in {EXCEPTIONS}"
+                "{lines} lines, more than {LONGEST}: split it by concept, or give a reason in \
+                 {EXCEPTIONS}"
             );
             findings.push(Finding::file(&file.path, message));
         } else if let (true, Some(line)) = (lines <= LONGEST, excepted) {
@@ -53,7 +54,8 @@ pub fn check(tree: &Tree) -> Outcome {
         let excepted = exceptions.folders.remove(&folder);
         if files > FULLEST && excepted.is_none() {
             let message = format!(
-                "{files} source files, more than {FULLEST}: make folders by concept, or give a reason in {EXCEPTIONS}"
+                "{files} source files, more than {FULLEST}: make folders by concept, or give a \
+                 reason in {EXCEPTIONS}"
             );
             findings.push(Finding::file(&folder, message));
         } else if let (true, Some(line)) = (files <= FULLEST, excepted) {

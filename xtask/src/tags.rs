@@ -125,7 +125,8 @@ fn definitions(
                 let place = (document.path.clone(), index + 1);
                 if let Some((path, line)) = defined.insert(found.as_str().to_owned(), place) {
                     let message = format!(
-                        "{} is defined already at {path}:{line}; to cite it, leave out the brackets",
+                        "{} is defined already at {path}:{line}; to cite it, leave out the \
+                         brackets",
                         found.as_str()
                     );
                     findings.push(Finding::line(&document.path, index + 1, message));

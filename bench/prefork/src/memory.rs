@@ -83,11 +83,13 @@ mod tests {
     fn mappings_with_and_without_a_file_are_told_apart() {
         let text = "\
 7f00-7f10 rw-p 00000000 00:00 0 \n\
-Shared_Clean:          4 kB\nShared_Dirty:          8 kB\nPrivate_Clean:         0 kB\nPrivate_Dirty:        16 kB\n\
+Shared_Clean:          4 kB\nShared_Dirty:          8 kB\nPrivate_Clean:         0 \
+kB\nPrivate_Dirty:        16 kB\n\
 7f20-7f30 r-xp 00000000 08:01 99                         /lib/libc.so.6\n\
 Shared_Clean:        100 kB\nPrivate_Dirty:         1 kB\nVmFlags: rd ex mr mw me\n\
 7f40-7f50 rw-p 00000000 00:00 0                          [stack]\nPrivate_Dirty:         2 kB\n\
-7f60-7f70 rw-p 00000000 00:00 0                          [anon:neap heap]\nPrivate_Dirty:        32 kB\n";
+7f60-7f70 rw-p 00000000 00:00 0                          [anon:neap heap]\nPrivate_Dirty:        \
+32 kB\n";
         let expected = Memory {
             private: (16 + 1 + 2 + 32) << 10,
             shared: 112 << 10,

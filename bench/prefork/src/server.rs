@@ -145,8 +145,11 @@ mod tests {
 
     #[test]
     fn a_server_is_understood() {
-        let mut server =
-            script("echo parent 5 1 6 2; echo ready 80 11 12; read a; echo 7 1 8 1; read b; echo 3 9; read c; echo 1 2; read d; echo 99; read q").unwrap();
+        let mut server = script(
+            "echo parent 5 1 6 2; echo ready 80 11 12; read a; echo 7 1 8 1; read b; echo 3 \
+                9; read c; echo 1 2; read d; echo 99; read q",
+        )
+        .unwrap();
         assert_eq!((server.port, server.workers.clone()), (80, vec![11, 12]));
         assert_eq!(server.parent_collections, [(5.0, 1.0), (6.0, 2.0)]);
         assert_eq!(server.collect().unwrap(), [(7.0, 1.0), (8.0, 1.0)]);

@@ -48,7 +48,13 @@ pub fn experiments(quick: bool, seconds: &str) -> [Experiment; 3] {
                 "libgc",
                 Some(Bar::ValueAtMost(longest_ms)),
             ),
-            row("longest pause, against the longest time for which the machine alone halts a thread", Metric::LongestPauseMs, MACHINE, None),
+            row(
+                "longest pause, against the longest time for which the machine alone halts a \
+                thread",
+                Metric::LongestPauseMs,
+                MACHINE,
+                None,
+            ),
             row("99 of 100 stops", Metric::StopP99Ms, STOPPING, None),
             row(
                 "longest operation",
@@ -62,7 +68,12 @@ pub fn experiments(quick: bool, seconds: &str) -> [Experiment; 3] {
                 "libgc",
                 (live == "1G").then_some(Bar::ValueAtMost(5000.0)),
             ),
-            row("operations in a second (200,000 wanted)", Metric::OperationsPerSecond, "libgc", None),
+            row(
+                "operations in a second (200,000 wanted)",
+                Metric::OperationsPerSecond,
+                "libgc",
+                None,
+            ),
             row(
                 "operations in a second against our own stop-the-world mode",
                 Metric::OperationsPerSecond,

@@ -79,7 +79,8 @@ fn head(record: &Record) -> String {
     let runs = record.samples.values().flat_map(BTreeMap::values).map(Vec::len).min().unwrap_or(0);
     let few = if runs < 5 { ": fewer than the 5 that a figure for the record needs" } else { "" };
     format!(
-        "{} (UTC), revision {}. {}. LDC -O3 -release. Medians of at least {runs} runs in turn{few}.\n",
+        "{} (UTC), revision {}. {}. LDC -O3 -release. Medians of at least {runs} runs in \
+         turn{few}.\n",
         record.date,
         record.revision,
         Machine::line(&record.machine)
@@ -95,7 +96,9 @@ fn notes(published: &Published) -> [String; 3] {
         "Bars, Neap with `pagemap` against druntime's conservative collector, default options:\n"
             .to_owned(),
         format!(
-            "Published in 2014 ({}): its concurrent collector by its stop-the-world one, beside Neap with `pagemap` by druntime's conservative one here. Machines and collectors differ, so only ratios compare.\n",
+            "Published in 2014 ({}): its concurrent collector by its stop-the-world one, beside \
+             Neap with `pagemap` by druntime's conservative one here. Machines and collectors \
+             differ, so only ratios compare.\n",
             published.source.trim_end_matches('.')
         ),
     ]

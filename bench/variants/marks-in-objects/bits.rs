@@ -125,6 +125,12 @@ impl<'a> Bits<'a> {
         }
     }
 
+    /// Marks a range of cells; says how many were not marked before.
+    pub fn mark_range(self, cells: Range<u32>) -> u32 {
+        let new = |cell: &u32| self.own(CellIndex(*cell)).swap(1, Relaxed) == 0;
+        cells.filter(new).count() as u32
+    }
+
     /// Makes the only cell of a block allocated.
     pub fn publish_only(self, marked: bool) {
         self.own(CellIndex(0)).store(marked as u64, Relaxed);

@@ -144,7 +144,8 @@ fn plot(rows: &[(usize, [f64; 3])]) -> String {
         let height = y(10_f64.powi(power));
         let _ = writeln!(
             out,
-            "<path d=\"M70 {height}H630\" stroke=\"#ddd\"/><text x=\"62\" y=\"{}\" text-anchor=\"end\">{} ns</text>",
+            "<path d=\"M70 {height}H630\" stroke=\"#ddd\"/><text x=\"62\" y=\"{}\" \
+             text-anchor=\"end\">{} ns</text>",
             height + 4.0,
             10_u64.pow(power as u32)
         );
@@ -167,13 +168,17 @@ fn plot(rows: &[(usize, [f64; 3])]) -> String {
         let last = rows.last().map_or(1.0, |row| row.1[way]);
         let _ = writeln!(
             out,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/><text x=\"638\" y=\"{}\" fill=\"{colour}\">{}</text>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/><text \
+             x=\"638\" y=\"{}\" fill=\"{colour}\">{}</text>",
             points.join(" "),
             y(last) + 4.0,
             WAYS[way].1
         );
     }
-    out.push_str("<text x=\"350\" y=\"398\" text-anchor=\"middle\">heap; time to the mark bit of a random object</text>\n</svg>\n");
+    out.push_str(
+        "<text x=\"350\" y=\"398\" text-anchor=\"middle\">heap; time to the mark bit of a \
+        random object</text>\n</svg>\n",
+    );
     out
 }
 
@@ -181,7 +186,8 @@ fn measure(most_megabytes: usize, file: &str) -> Result<(), String> {
     let mut blocks = Vec::new();
     let mut rows = Vec::new();
     println!(
-        "| heap, MB | arithmetic, ns | binary search, ns | linear search, ns |\n| ---: | ---: | ---: | ---: |"
+        "| heap, MB | arithmetic, ns | binary search, ns | linear search, ns |\n| ---: | ---: | \
+         ---: | ---: |"
     );
     let mut megabytes = 1;
     while megabytes <= most_megabytes {
