@@ -76,7 +76,7 @@ both() {
 
 for source in alloc settings debug_forms runtime_forms libc_forms past_end interior finalizers \
     disclaim links kinds typed roots collect debugging runtimes threads stacks fork signals \
-    environment pacing suspension; do
+    environment pacing suspension unmapping; do
     wanted $source || continue
     if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"
@@ -92,6 +92,14 @@ for source in pacing suspension runtime_forms libc_forms debugging; do
             LD_LIBRARY_PATH="$work/lib" "$work/$source"
     done
 done
+
+# Not under fork: what a mark procedure does stays in the child that marks.
+if wanted unmapping && [ -e "$work/unmapping" ]; then
+    for watch in none mprotect snapshot; do
+        result "unmapping on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
+            LD_LIBRARY_PATH="$work/lib" "$work/unmapping"
+    done
+fi
 
 if wanted small_stacks; then
     if build "$here/small_stacks.c" "$work/small_stacks" -Wl,-z,now -lgc -lpthread -ldl \

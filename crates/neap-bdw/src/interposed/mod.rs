@@ -9,4 +9,5 @@ pub mod masks;
 pub mod process_memory;
 pub mod signals;
 pub mod thread_results;
+pub mod unmapping;
 pub mod waits;

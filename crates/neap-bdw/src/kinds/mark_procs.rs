@@ -7,7 +7,7 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::collections::world_stopped;
 use crate::core_api::program_call::{self, Lost};
@@ -29,6 +29,26 @@ pub type MarkProcedure =
 static PROCEDURES: [AtomicFunction<MarkProcedure>; MAX_MARK_PROCS] =
     [const { AtomicFunction::none() }; MAX_MARK_PROCS];
 static NEXT_PROCEDURE: AtomicU32 = AtomicU32::new(RESERVED_MARK_PROCS);
+
+/// The thread that a procedure runs on, by its control block; 0: none does. They run on one thread
+/// at a time, the one that drives the stop, which writes it.
+static RUNS_ON: AtomicUsize = AtomicUsize::new(0);
+
+/// [`exist`].
+static EXIST: AtomicBool = AtomicBool::new(false);
+
+/// Whether the program has mark procedures.
+#[cfg(not(test))]
+pub fn exist() -> bool {
+    EXIST.load(Relaxed)
+}
+
+/// Whether the caller is a mark procedure.
+#[cfg(not(test))]
+pub fn one_runs_here() -> bool {
+    // SAFETY: has no conditions.
+    RUNS_ON.load(Relaxed) == unsafe { libc::pthread_self() } as usize
+}
 
 /// Gives the procedure's index.
 #[unsafe(no_mangle)]
@@ -52,6 +72,7 @@ pub extern "C" fn GC_new_proc_inner(procedure: Option<MarkProcedure>) -> u32 {
 
 /// Installs a procedure under an index that the program chose.
 pub fn set_procedure(index: usize, procedure: Option<MarkProcedure>) {
+    EXIST.store(true, Relaxed);
     PROCEDURES[index].set(procedure);
 }
 
@@ -79,8 +100,10 @@ pub unsafe fn call(
     // call.
     unsafe {
         let words = [object, stack as usize, limit as usize, environment];
+        RUNS_ON.store(libc::pthread_self() as usize, Relaxed);
         program_call::call("mark procedure", Lost::Roots, procedure as usize, words)
     };
+    RUNS_ON.store(0, Relaxed);
 }
 
 /// Marks the object that `word` points to, from a mark procedure.
