@@ -101,7 +101,9 @@ if wanted unmapping && [ -e "$work/unmapping" ]; then
     done
 fi
 
+# As in tests/c/run.sh.
 if wanted small_stacks; then
+    export LD_BIND_NOW=1
     if build "$here/small_stacks.c" "$work/small_stacks" -Wl,-z,now -lgc -lpthread -ldl \
         2>"$out/output"; then
         result "small_stacks on libgc" "$work/small_stacks"
@@ -119,6 +121,7 @@ if wanted small_stacks; then
     else
         report 1 "small_stacks: compile"
     fi
+    unset LD_BIND_NOW
 fi
 
 # As a set-user-id program, which the loader gives no library by LD_LIBRARY_PATH.

@@ -72,12 +72,26 @@ int main(void)
     if (on_neap())
         CHECK(sevens(memory));
 
+    /* Nor if it lies just below: where a stack has moved down and its end is not yet moved. */
+    collect();
+    char *both = mmap(NULL, 2 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(munmap(both + BYTES, BYTES) == 0);
+    memset(both, 7, BYTES);
+    object[0] = both, object[1] = both + BYTES;
+    GC_gcollect();
+    CHECK(object[0] == object[1]);
+    if (on_neap())
+        CHECK(sevens(both));
+    CHECK(munmap(both, BYTES) == 0);
+    object[0] = object[1] = memory + BYTES;
+
     /* What others unmap is theirs to give back. */
     CHECK(madvise(memory, BYTES, MADV_DONTNEED) == 0);
     CHECK(memory[0] == 0);
 
     /* Some collections later the place is the object's again, if it says so. */
-    collect();
+    for (int turn = 0; turn < 20; turn++)
+        GC_gcollect();
     memset(memory, 7, BYTES);
     object[0] = memory;
     GC_gcollect();

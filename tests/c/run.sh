@@ -170,8 +170,10 @@ if sooner sanitized; then
 fi
 
 # Under a watch a signal may come on top of what is used. `start-`: the first thread that needs the
-# collector has a small stack too.
+# collector has a small stack too. What the loader needs to find libc's own functions is not the
+# library's, and is ten kilobytes where registers are large: it finds them at the start.
 if later small_stacks; then
+    export LD_BIND_NOW=1
     # shellcheck disable=SC2086
     build small_stacks.c small_stacks -O2 -Wl,-z,now $link &&
         for watch in none pagemap fork mprotect snapshot; do
@@ -186,6 +188,7 @@ if later small_stacks; then
     result "small_stacks, NEAP_STATS" env SIGNALLED=1 NEAP_STATS="$out/small_stacks.stats" \
         NEAP_SAMPLE=64K NEAP_MIN_TRIGGER=256K "$out/small_stacks"
     result "small_stacks, frames of libneap.so" tests/stack_use.sh "$prefix/lib/libneap.so" 4096
+    unset LD_BIND_NOW
 fi
 
 # stops_itself COMMAND…: whether the command ends itself with a message.

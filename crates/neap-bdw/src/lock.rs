@@ -27,9 +27,10 @@ pub extern "C" fn GC_alloc_lock() {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_alloc_unlock() {
-    api::release_collections();
     // SAFETY: held by this thread, says gc.h.
     unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) };
+    // Last, so that the program is soon out of here if somebody waits to stop it.
+    api::release_collections();
 }
 
 /// Runs `f` with the lock held.

@@ -130,6 +130,11 @@ impl<T> Lock<T> {
     pub unsafe fn unlock_forgotten(&self) {
         drop(Guard(self));
     }
+
+    /// Whether somebody sleeps until the lock is free, as far as that is known at this moment.
+    pub fn is_waited_for(&self) -> bool {
+        self.word.load(Relaxed) == 2
+    }
 }
 
 impl<T> Drop for Guard<'_, T> {

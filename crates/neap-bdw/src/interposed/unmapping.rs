@@ -1,11 +1,12 @@
 //! `munmap` and `madvise`, which this library stands before: a mark procedure may give back memory
 //! that its object has named since before the program unmapped it, and that is another's by now.
-//! Guile's does, for the stack of a thread that has ended: the pages of whatever the system put in
-//! its place were zeros afterwards, under libgc too.
+//! Guile's does, for the stack of a thread that has ended, and for all that lies between the old
+//! place of a stack and its new one while it moves: the pages of whatever the system put there were
+//! zeros afterwards, under libgc too.
 //!
-//! Invariant: what the program unmaps is noted before it is unmapped, and stays noted until a cycle
-//! that began later is over: each procedure has given back its old memory by then. `munmap` is
-//! called from any thread; `madvise` too, and by mark procedures while the world is stopped, so
+//! Invariant: what the program unmaps is noted before it is unmapped, and stays noted until some
+//! cycles that began later are over: each procedure has given back its old memory by then. `munmap`
+//! is called from any thread; `madvise` too, and by mark procedures while the world is stopped, so
 //! the notes are read without a lock.
 //!
 //! # Safety
@@ -17,6 +18,9 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
 /// How many ranges are noted at once; with more, nothing is given back for a while.
 const MOST_NOTES: usize = 256;
+/// A note counts for the cycle that may run when it is made and for so many after it. One would do,
+/// but for a thread that gets no processor for the rest of a move.
+const KEPT_CYCLES: u64 = 15;
 /// In [`Note::until`]: somebody writes it.
 const BUSY: u64 = u64::MAX;
 
@@ -33,9 +37,9 @@ impl Note {
         Self { start: AtomicUsize::new(0), end: AtomicUsize::new(0), until: AtomicU64::new(0) }
     }
 
-    /// It counts for the cycle that may run now, after so many, and for the one after it.
+    /// It is made now, when so many cycles are over.
     fn renew(&self, cycles: u64) {
-        self.until.fetch_max(cycles + 2, Release);
+        self.until.fetch_max(cycles + 1 + KEPT_CYCLES, Release);
     }
 }
 
@@ -68,17 +72,19 @@ impl Notes {
             }
             note.start.store(range.start, Relaxed);
             note.end.store(range.end, Relaxed);
-            note.until.store(cycles + 2, Release);
+            note.until.store(cycles + 1 + KEPT_CYCLES, Release);
             return note;
         }
     }
 
-    fn overlap(&self, range: &Range<usize>, cycles: u64) -> bool {
+    /// Whether the range has a part in what was unmapped, or touches it: one that was worked out
+    /// from an old place of a stack and its new one may end where the old one began.
+    fn touch(&self, range: &Range<usize>, cycles: u64) -> bool {
         self.all_until.load(Acquire) > cycles
             || self.notes.iter().any(|note| {
                 note.until.load(Acquire) > cycles
-                    && note.start.load(Relaxed) < range.end
-                    && range.start < note.end.load(Relaxed)
+                    && note.start.load(Relaxed) <= range.end
+                    && range.start <= note.end.load(Relaxed)
             })
     }
 }
@@ -128,7 +134,7 @@ mod exported {
         );
         if gives_back
             && mark_procs::one_runs_here()
-            && UNMAPPED.overlap(&range(address, bytes), api::cycles())
+            && UNMAPPED.touch(&range(address, bytes), api::cycles())
         {
             return 0;
         }
@@ -142,38 +148,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_counts_until_the_cycle_after_the_one_under_way() {
+    fn a_note_counts_for_some_cycles() {
         let notes = Notes::new();
         notes.add(&(4096..8192), 7);
-        for cycles in [7, 8] {
-            assert!(notes.overlap(&(0..4097), cycles));
-            assert!(notes.overlap(&(8191..9000), cycles));
-            assert!(!notes.overlap(&(8192..9000), cycles));
+        for cycles in [7, 7 + KEPT_CYCLES] {
+            assert!(notes.touch(&(0..4096), cycles));
+            assert!(notes.touch(&(8192..9000), cycles));
+            assert!(!notes.touch(&(8193..9000), cycles));
         }
-        assert!(!notes.overlap(&(4096..8192), 9));
+        assert!(!notes.touch(&(4096..8192), 8 + KEPT_CYCLES));
     }
 
     #[test]
     fn a_call_that_took_longer_than_a_cycle_counts_from_its_end() {
         let notes = Notes::new();
         notes.add(&(4096..8192), 1).renew(3);
-        assert!(notes.overlap(&(4096..8192), 4));
-        assert!(!notes.overlap(&(4096..8192), 5));
+        assert!(notes.touch(&(4096..8192), 3 + KEPT_CYCLES));
+        assert!(!notes.touch(&(4096..8192), 4 + KEPT_CYCLES));
     }
 
     #[test]
     fn where_a_note_that_counts_is_overwritten_everything_does() {
         let notes = Notes::new();
         for page in 0..=MOST_NOTES {
-            assert!(!notes.overlap(&(1..2), 5));
+            assert!(!notes.touch(&(1..2), 5));
             notes.add(&(page * 4096 + 8192..page * 4096 + 12288), 5);
         }
-        assert!(notes.overlap(&(1..2), 6));
-        assert!(!notes.overlap(&(1..2), 7));
+        assert!(notes.touch(&(1..2), 5 + KEPT_CYCLES));
+        assert!(!notes.touch(&(1..2), 6 + KEPT_CYCLES));
         // None of these counts any more when it is overwritten.
         for page in 0..=MOST_NOTES {
-            notes.add(&(page * 4096 + 8192..page * 4096 + 12288), page as u64 + 7);
+            notes.add(&(page * 4096 + 8192..page * 4096 + 12288), page as u64 + 100);
         }
-        assert!(!notes.overlap(&(1..2), MOST_NOTES as u64 + 7));
+        assert!(!notes.touch(&(1..2), MOST_NOTES as u64 + 100));
     }
 }

@@ -27,9 +27,9 @@ use crate::stats::live;
 use crate::sync::Lock;
 use crate::sys::print;
 use crate::watch::choose::Watching;
-use crate::world::attach;
 use crate::world::mutator::Mutator;
 use crate::world::roots::Images;
+use crate::world::{after_hold, attach};
 
 /// What one cycle leaves to the next. Protected by [`COLLECTOR`].
 pub struct Collector {
@@ -211,6 +211,9 @@ pub fn release() {
     let Some(holds) = mutator.holds.load(Relaxed).checked_sub(1) else { return };
     mutator.holds.store(holds, Relaxed);
     if holds == 0 {
+        if COLLECTOR.is_waited_for() {
+            after_hold::note();
+        }
         // SAFETY: `hold` took the lock on this thread and forgot its guard.
         unsafe { COLLECTOR.unlock_forgotten() };
     }

@@ -32,6 +32,17 @@ pub fn own_processor_ns() -> u64 {
     nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// Processor time that this thread of the process has taken; None if there is no such thread.
+pub fn processor_ns_of(thread: i32) -> Option<u64> {
+    // As the kernel encodes the clock of a thread (include/linux/posix-timers.h): its number
+    // inverted, then that it is one thread's, and that it counts what the scheduler gave.
+    let clock = !thread << 3 | 0b110;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes the time that it is given, unless it refuses.
+    let result = unsafe { libc::clock_gettime(clock, &mut time) };
+    (result == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
 /// Processor time that the threads of the process have taken, but for the calling one.
 pub fn others_processor_ns() -> u64 {
     let own = own_processor_ns();
@@ -46,5 +57,18 @@ mod tests {
     fn clocks_go_on() {
         let before = now_ns();
         assert!(now_ns() >= before && unix_ns() > 1_600_000_000_000_000_000);
+    }
+
+    #[test]
+    fn a_thread_has_a_clock_while_it_lives() {
+        let own = crate::sys::thread::current();
+        let before = own_processor_ns();
+        assert!((before..before + 1_000_000_000).contains(&processor_ns_of(own).unwrap()));
+        let ended = std::thread::spawn(crate::sys::thread::current).join().unwrap();
+        let gone = || processor_ns_of(ended).is_none();
+        assert!((0..1000).any(|_| gone() || {
+            std::thread::sleep(core::time::Duration::from_millis(1));
+            false
+        }));
     }
 }

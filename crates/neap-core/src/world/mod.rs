@@ -4,6 +4,7 @@
 //! holds it is stopped outside any critical section, or is in a blocked region. Functions that need
 //! that take `&Stopped`.
 
+pub mod after_hold;
 pub mod attach;
 mod backoff;
 pub mod blocked;

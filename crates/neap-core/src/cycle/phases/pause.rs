@@ -22,7 +22,7 @@ use crate::sync::Guard;
 use crate::sys::{clock, print};
 use crate::world::mutator::Mutator;
 use crate::world::registry::{self, Registry};
-use crate::world::{Stopped, World};
+use crate::world::{Stopped, World, after_hold};
 
 /// Nanoseconds that have passed.
 pub fn nanoseconds(since: Instant) -> u64 {
@@ -50,6 +50,7 @@ impl Pause {
         collector: &mut Collector,
         own: Option<&Mutator>,
     ) -> Option<Self> {
+        after_hold::wait();
         tell(CycleEvent::BeforeStop);
         let world = driver.world;
         let mut registry = registry::lock();

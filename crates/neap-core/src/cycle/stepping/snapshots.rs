@@ -49,9 +49,9 @@ fn before_images_are_marked() {
 fn what_a_link_reveals_is_kept(mode: Mode) {
     let mut program = Program::new(Some(mode));
     let object = program.allocate();
-    let word: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(!object.0)));
-    let address = core::ptr::from_ref(word).expose_provenance();
-    // SAFETY: the word is there for ever.
+    let word = AtomicUsize::new(!object.0);
+    let address = core::ptr::from_ref(&word).expose_provenance();
+    // SAFETY: the word is there until the object is not.
     unsafe { link::register(Length::Long, address, object.0).unwrap() };
     program.set_root(0, Some(object));
     program.cycle(Generation::Full, |_, _| {});
