@@ -112,9 +112,10 @@ static void *check_in_callback(void *shadow)
     check_all(shadow);
     return NULL;
 }
-static void call_back(void *shadow)
+static void *call_back(void *shadow)
 {
     GC_call_with_gc_active(check_in_callback, shadow);
+    return NULL;
 }
 
 static void ask(struct shadow *shadow, struct input *input)

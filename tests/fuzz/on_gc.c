@@ -334,20 +334,9 @@ void reference_drop(struct reference *reference)
         set_toggle(0, (uint32_t)reference->value);
 }
 
-struct call {
-    void (*function)(void *);
-    void *argument;
-};
-static void *call(void *given)
+void blocked(void *(*function)(void *), void *argument)
 {
-    struct call *call = given;
-    call->function(call->argument);
-    return NULL;
-}
-void blocked(void (*function)(void *), void *argument)
-{
-    struct call given = {function, argument};
-    GC_do_blocking(call, &given);
+    GC_do_blocking(function, argument);
 }
 
 int thread_begin(pthread_t *thread, void *(*function)(void *), void *argument)

@@ -230,20 +230,9 @@ void reference_drop(struct reference *reference)
     WANT(neap_handle_get(reference->handle) == NULL, "a handle gives an object after its end");
 }
 
-struct call {
-    void (*function)(void *);
-    void *argument;
-};
-static void *call(void *given)
+void blocked(void *(*function)(void *), void *argument)
 {
-    struct call *call = given;
-    call->function(call->argument);
-    return NULL;
-}
-void blocked(void (*function)(void *), void *argument)
-{
-    struct call given = {function, argument};
-    neap_blocked(call, &given);
+    neap_blocked(function, argument);
 }
 
 int thread_begin(pthread_t *thread, void *(*function)(void *), void *argument)
@@ -393,9 +382,10 @@ static void *check_back(void *shadow)
     check_all(shadow);
     return NULL;
 }
-static void call_back(void *shadow)
+static void *call_back(void *shadow)
 {
     neap_unblocked(check_back, shadow);
+    return NULL;
 }
 
 static void in_place(struct shadow *shadow, struct input *input)

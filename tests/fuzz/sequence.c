@@ -333,10 +333,11 @@ static void fork_some(struct shadow *shadow, struct input *input)
     WANT(status == 0, "a child ended with %#x", (unsigned)status);
 }
 
-static void wait_a_little(void *argument)
+static void *wait_a_little(void *argument)
 {
     struct timespec time = {0, 1000 * (long)*(unsigned *)argument};
     nanosleep(&time, NULL);
+    return NULL;
 }
 
 static void one_operation(struct shadow *shadow, struct input *input)

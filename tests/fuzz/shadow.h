@@ -170,7 +170,7 @@ void finalizers_run(void);
 /* What a reference that is no link gives; for an ephemeron the value, and the key. */
 void *reference_read(struct reference *reference, void **key);
 void reference_drop(struct reference *reference);
-void blocked(void (*function)(void *), void *argument);
+void blocked(void *(*function)(void *), void *argument);
 int thread_begin(pthread_t *thread, void *(*function)(void *), void *argument);
 void thread_join(pthread_t thread);
 /* What only this interface has. */

@@ -37,8 +37,11 @@ pub fn command() -> Command {
              http://neap/metrics` reads a socket.",
         )
         .arg(Arg::new("pid").value_name("PID").required(true).value_parser(value_parser!(u32)))
-        .arg(path("file", "Write to this file instead, again every --every seconds, until the \
-            process ends"))
+        .arg(path(
+            "file",
+            "Write to this file instead, again every --every seconds, until the \
+            process ends",
+        ))
         .arg(
             path("socket", "Serve on a Unix socket of this name, until the process ends")
                 .conflicts_with("file"),
@@ -48,8 +51,8 @@ pub fn command() -> Command {
                 .long("listen")
                 .value_name("ADDRESS:PORT")
                 .help(
-                    "Serve by HTTP until the process ends: /metrics, and of a process with NEAP_STATS \
-                     and NEAP_SAMPLE its allocation sites as /debug/pprof/heap and \
+                    "Serve by HTTP until the process ends: /metrics, and of a process with \
+                     NEAP_STATS and NEAP_SAMPLE its allocation sites as /debug/pprof/heap and \
                      /debug/pprof/allocs",
                 )
                 .conflicts_with_all(["file", "socket"])
