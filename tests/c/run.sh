@@ -148,8 +148,17 @@ if sooner sanitized; then
     export -f says
     # shellcheck disable=SC2086
     {
-        build sanitized.c sanitized -O1 $link && result "sanitized, valgrind" \
-            valgrind -q --suppressions=tools/valgrind.supp --error-exitcode=1 "$out/sanitized"
+        build sanitized.c sanitized -O1 $link
+        under_valgrind="valgrind -q --suppressions=tools/valgrind.supp --error-exitcode=1"
+        for watch in auto none; do
+            result "sanitized, valgrind, watch=$watch" env NEAP_WATCH=$watch $under_valgrind \
+                "$out/sanitized"
+        done
+        for watch in pagemap mprotect snapshot; do
+            result "sanitized, valgrind instead of watch=$watch" bash -c 'says "$@"' says \
+                "the $watch watch does not work here" env NEAP_WATCH=$watch $under_valgrind \
+                "$out/sanitized"
+        done
         result "sanitized, rr" bash -c 'says "$@"' says '"watch":"fork"' env RUNNING_UNDER_RR=1 \
             NEAP_SUMMARY=- "$out/sanitized"
         build sanitized.c sanitized-thread -O1 -fsanitize=thread $link &&

@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 enum { THREADS = 3, CYCLES = 10 };
 
@@ -9,6 +10,16 @@ struct node { struct node *next; long value; };
 
 static int stop;
 static pthread_barrier_t barrier;
+
+/* The same pointer, of which valgrind thinks that it depends on memory that nobody wrote: as what
+ * an earlier call left on a stack. What is marked by it becomes such memory to valgrind too. */
+static struct node *unwritten(struct node *node)
+{
+    volatile uintptr_t *volatile word = malloc(sizeof *word);
+    uintptr_t first = *word, second = *word;
+    free((void *)word);
+    return (struct node *)((uintptr_t)node + first - second);
+}
 
 static void *allocate(void *argument)
 {
@@ -19,8 +30,13 @@ static void *allocate(void *argument)
             struct node *node = neap_alloc(sizeof *node);
             node->value = index;
             node->next = index % 100 ? kept : NULL;
+            if (index % 100 == 50)
+                node->next = unwritten(kept);
             kept = node;
         }
+        struct node *large = neap_alloc(100000);
+        large->next = unwritten(kept);
+        kept = large;
         for (volatile int index = 0; index < 10000; index++) {}
     }
     return argument;

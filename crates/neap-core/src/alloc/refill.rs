@@ -19,6 +19,7 @@ use crate::heap::kind::Scan;
 use crate::heap::spaces::{Search, SpaceId};
 use crate::heap::{Heap, Refused};
 use crate::stats::{assists, sampler};
+use crate::sys::process::valgrind;
 use crate::sys::{clock, map};
 
 /// Gives the buffer of a space further cells; says how many bytes.
@@ -124,17 +125,17 @@ fn next_run(heap: &Heap, local: &Local, buffer: &Buffer, block: Frame) -> Option
     }
     header.set_cursor(cells.end);
     let start = heap.address(block).add(cells.start as usize * cell_bytes);
-    let bytes = cells.len() * cell_bytes;
+    let [start, bytes] = valgrind::defined([start.0, cells.len() * cell_bytes]);
     if header.scan() != Scan::Leaf && header.fresh.load(Relaxed) == 0 {
         // SAFETY: the cells are free and this thread holds their block.
-        unsafe { start.pointer::<u8>().write_bytes(0, bytes) };
+        unsafe { Address(start).pointer::<u8>().write_bytes(0, bytes) };
     }
     let black = heap.state.is_born_marked(header.is_uncollectable());
     if black {
         heap.note_marked(block, header);
     }
     bits.set_range(cells, black, true, true);
-    local.install(buffer, start.0..start.0 + bytes, cell_bytes);
+    local.install(buffer, start..start + bytes, cell_bytes);
     local.report(heap, bytes);
     Some(bytes)
 }

@@ -22,6 +22,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use rustix::io::Errno;
 
+use super::process::valgrind;
 use super::{map, thread};
 use crate::addr::{Address, PAGE_BYTES};
 
@@ -40,19 +41,19 @@ static LEFT_AT: AtomicUsize = AtomicUsize::new(0);
 /// Without memory for it all runs where the caller stands.
 pub fn prepare() {
     if TOP.load(Relaxed) == 0
-        && let Ok(memory) = make()
+        && let Ok((memory, _)) = make()
     {
         map::name(memory, BYTES, c"neap: stack");
         TOP.store(memory.0 + BYTES, Relaxed);
     }
 }
 
-/// The lowest address of a new stack.
-fn make() -> Result<Address, Errno> {
+/// The lowest address of a new stack, and what valgrind knows it by.
+fn make() -> Result<(Address, valgrind::Stack), Errno> {
     let guarded = map::reserve(BYTES + 2 * PAGE_BYTES, PAGE_BYTES)?;
     let memory = guarded.add(PAGE_BYTES);
     map::commit(memory, BYTES).inspect_err(|_| release(memory))?;
-    Ok(memory)
+    Ok((memory, valgrind::Stack::registered(memory.0..memory.0 + BYTES)))
 }
 
 fn release(memory: Address) {
@@ -84,8 +85,9 @@ pub fn on_new<R>(f: impl FnOnce() -> R) -> R {
     if STAYS.load(Relaxed) {
         return here(f);
     }
-    let Ok(memory) = make() else { return here(f) };
+    let Ok((memory, known)) = make() else { return here(f) };
     let result = switched(memory.0 + BYTES, &AtomicUsize::new(0), f);
+    known.deregister();
     release(memory);
     result
 }

@@ -18,7 +18,7 @@ use crate::addr::PAGE_BYTES;
 use crate::heap::before_images::BeforeImages;
 use crate::options::WatchChoice;
 use crate::sys::map;
-use crate::sys::process::child;
+use crate::sys::process::{child, valgrind};
 use crate::sys::refusal::Refusal;
 
 /// For a trial, which keeps nothing.
@@ -83,7 +83,9 @@ impl Watching {
             Self::None => Ok(()),
             Self::Pagemap => over_two_pages(&mut Pagemap::open()?, "PAGEMAP_SCAN"),
             Self::Fork => child::try_out(),
-            // Protection and a handler are what every kernel has.
+            // Protection and a handler are what every kernel has. valgrind goes on behind a handler
+            // with other registers than the program had.
+            Self::Mprotect if valgrind::is_here() => Err(Refusal::wrong("SIGSEGV under valgrind")),
             Self::Mprotect => Ok(()),
             // Its start is a trial: a write that waits, is served, and goes on.
             Self::Snapshot => Snapshot::open(&UNUSED)?.start(),

@@ -1,5 +1,5 @@
 //! What a program is examined with, as far as it matters to a collector: sanitizers that it was
-//! built with, and rr.
+//! built with, valgrind, and rr.
 //!
 //! Assumes the names of the sanitizers' runtimes, those of gcc and clang, and the variable that rr
 //! sets. What the user has to set is said once. Called by the start-up.
@@ -11,6 +11,7 @@
 
 use core::ffi::CStr;
 
+use super::valgrind;
 use crate::sys::print;
 
 /// Says what the program's user has to set, where anything is missing.
@@ -36,10 +37,11 @@ pub fn advise() {
     }
 }
 
-/// Whether rr records the process: it ends the recording at a system call that it does not know and
-/// that succeeds.
-pub fn is_recorded_by_rr() -> bool {
-    !variable(c"RUNNING_UNDER_RR").is_empty()
+/// Whether userfaultfd(2) must not be used because of what runs the process. rr ends a recording at
+/// a system call that it does not know and that succeeds. Under valgrind one thread runs at a time,
+/// and that one would wait in its write for the thread that serves the fault.
+pub fn forbid_userfaultfd() -> bool {
+    valgrind::is_here() || !variable(c"RUNNING_UNDER_RR").is_empty()
 }
 
 fn find(name: &CStr) -> *mut core::ffi::c_void {

@@ -13,3 +13,4 @@ pub mod modules;
 pub mod resident;
 pub mod shared_page;
 pub mod small_file;
+pub(crate) mod valgrind;

@@ -67,7 +67,7 @@ pub struct PageFaults {
 
 /// Opens a descriptor that hears of the kernel's own faults too.
 fn open_file() -> Result<OwnedFd, Refusal> {
-    if instruments::is_recorded_by_rr() {
+    if instruments::forbid_userfaultfd() {
         return Err(Refusal::new("userfaultfd", Errno::NOSYS));
     }
     // SAFETY: the descriptor only ever hears of ranges that `register` names.

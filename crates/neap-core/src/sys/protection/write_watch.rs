@@ -182,7 +182,7 @@ impl WriteWatch {
     /// Opens a watch as an ordinary user may.
     pub fn open() -> Result<Self, Refusal> {
         const USER_MODE_ONLY: UserfaultfdFlags = UserfaultfdFlags::from_bits_retain(1);
-        if instruments::is_recorded_by_rr() {
+        if instruments::forbid_userfaultfd() {
             return Err(Refusal::new("userfaultfd", Errno::NOSYS));
         }
         // SAFETY: the descriptor only ever watches ranges that `register` names.
