@@ -1,9 +1,10 @@
 /* Large roots while cycles run beside the program: a thread moves the only pointers to objects
    about in static data, in a registered range, on a deep stack and in the data of a library, so
    that a collector that misses a store loses an object. Meanwhile the range is mapped anew,
-   protected, taken out and put back, the process forked, the library unloaded and loaded again. The
-   main thread collects all the time: itself, and between by making garbage, which brings minor
-   cycles. Usage: watched_roots PLUGIN [GARBAGE]: that many pieces of it for each collection. */
+   protected, taken out and put back, the process forked, the library unloaded and loaded again; and
+   a deep stack grows and shrinks. The main thread collects all the time: itself, and between by
+   making garbage, which brings minor cycles. Usage: watched_roots PLUGIN [GARBAGE]: that many pieces
+   of it for each collection. */
 #include "check.h"
 #include <alloca.h>
 #include <dlfcn.h>
@@ -11,7 +12,7 @@
 #include <sys/mman.h>
 
 enum { SLOTS = 1 << 15, BYTES = SLOTS * sizeof(void *), OBJECTS = SLOTS / 16, MOVES = 8000000,
-    PAGE = 4096 };
+    PAGE = 4096, FRAME_SLOTS = 2048, LEVELS = 300 };
 
 struct object {
     size_t number, inverse;
@@ -186,6 +187,31 @@ static slots load_again(slots table, slots aside)
     return table;
 }
 
+/* Frames with pointers in them, `depth` of them at most; each is checked when it is the last. */
+static APART int descend(size_t depth, uint64_t *state)
+{
+    struct object *frame[FRAME_SLOTS] = {0};
+    for (size_t number = 0; number < FRAME_SLOTS / 64; number++)
+        frame[number * 64 + next(state) % 64] = make(number);
+    int right = depth == 0 || descend(depth - 1, state);
+    /* Down again from here, to places where frames were before. */
+    if (right && depth > 0 && next(state) % 16 == 0)
+        right = descend(next(state) % depth / 4, state);
+    for (size_t slot = 0; slot < FRAME_SLOTS && right; slot++)
+        right = frame[slot] == NULL ||
+            (is_right(frame[slot]) && frame[slot]->number == slot / 64);
+    return right;
+}
+
+static void grow_and_shrink(void)
+{
+    uint64_t state = 1;
+    int right = 1;
+    for (int turn = 0; turn < 1000 && right; turn++)
+        right = descend(next(&state) % LEVELS, &state);
+    CHECK(right);
+}
+
 static void *work(void *which)
 {
     switch (*(const char *)which) {
@@ -198,6 +224,7 @@ static void *work(void *which)
         break;
     case 'f': exercise(in_data, fork_off, 10); break;
     case 'd': exercise(alloca(BYTES), leave, 10); break;
+    case 'g': grow_and_shrink(); break;
     case 'l': exercise(load(), load_again, 400); break;
     }
     __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
@@ -212,7 +239,7 @@ int main(int argc, char **argv)
     mapped = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(mapped != MAP_FAILED);
     CHECK_EQUAL(neap_roots_add(mapped, mapped + SLOTS), NEAP_OK);
-    for (const char *which = "srfdl"; *which != 0; which++) {
+    for (const char *which = "srfdgl"; *which != 0; which++) {
         pthread_t thread;
         running = 1;
         CHECK_EQUAL(pthread_create(&thread, NULL, work, (void *)which), 0);

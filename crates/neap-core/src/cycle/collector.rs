@@ -69,7 +69,7 @@ pub struct Collector {
     pub allocating: usize,
     /// When the last cycle ended.
     pub ended: Option<Instant>,
-    /// Bytes of static data and registered ranges when the world was stopped last.
+    /// Bytes of static data, registered ranges and stacks when the world was stopped last.
     pub root_bytes: usize,
     /// Bytes allocated while the last cycle that ran beside the program did.
     pub allocated_during_last: usize,

@@ -163,6 +163,11 @@ const RESTLESS_BYTES: usize = 64 << 10;
 /// be read as long as the mutator is registered. None for what is no ordinary thread on the stack
 /// that it was made with.
 pub fn resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
+    likely_resting_stack(mutator).filter(|stack| mappings::covering(stack).is_some())
+}
+
+/// The same for a mutator that stands, without a look at whether it can be read beside the program.
+pub fn likely_resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
     let (position, base) = (mutator.position.load(Acquire), mutator.stack_base.load(Relaxed));
     let control_block = mutator.control_block.load(Relaxed);
     let original = if mutator.thread.load(Relaxed) == std::process::id() {
@@ -171,14 +176,12 @@ pub fn resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
         mutator.stack_low.load(Relaxed) != 0
             && base == control_block + thread::control_block_bytes()
     };
-    if correction::is_set() {
-        return None;
-    }
     let start = (position + RESTLESS_BYTES).next_multiple_of(RESTLESS_BYTES);
     let deep = original
+        && !correction::is_set()
         && position >= mutator.stack_low.load(Relaxed).max(1)
         && start + RESTLESS_BYTES < base;
-    (deep && mappings::covering(&(start..base)).is_some()).then_some(start..base)
+    deep.then_some(start..base)
 }
 
 /// Holds the lock over a `fork`.

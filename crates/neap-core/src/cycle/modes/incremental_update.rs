@@ -165,13 +165,11 @@ impl<W: Watch> IncrementalUpdate<W> {
         let roots = match protecting {
             Protecting::Running => {
                 let phase = timed(SpanKind::Roots);
-                self.pages.read_roots_running(driver, &mut COLLECTOR.lock());
+                let bytes = self.pages.read_roots_running(driver, &mut COLLECTOR.lock());
                 phase.over(driver.record.number);
-                0
+                bytes
             }
-            Protecting::Stopped => {
-                self.pages.read_written_roots(driver, &mut COLLECTOR.lock()) / PAGE_BYTES
-            }
+            Protecting::Stopped => self.pages.read_written_roots(driver, &mut COLLECTOR.lock()),
         };
         driver.mark_with_workers();
         driver.marker.report();
@@ -179,7 +177,7 @@ impl<W: Watch> IncrementalUpdate<W> {
         driver.record.preclean_pages += pages;
         let marked = state.marked_bytes.load(Relaxed) - before;
         round.over(driver.record.number);
-        let found = pages + roots + marked / PAGE_BYTES;
+        let found = pages + (roots + marked) / PAGE_BYTES;
         if found > FEW_PAGES {
             self.begin_black(driver.heap);
         }

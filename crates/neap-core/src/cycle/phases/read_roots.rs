@@ -32,14 +32,33 @@ use crate::world::registry::{self, Registry};
 use crate::world::stop::One;
 use crate::world::{World, correction, current, roots, stop};
 
-/// Whether whoever stores to a range of roots stands while it is read.
+/// What a range of roots is, that is read beside the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
-    /// No: it is read for a start, and again in a pause.
-    Runs,
-    /// It is a thread that stands.
-    Stands,
+pub enum Root {
+    /// Static data, or a registered range.
+    Data,
+    /// The part of a running thread's stack that rests.
+    Stack,
+    /// The same once more: the stack may have grown.
+    StackAgain,
+    /// What a thread has that stands.
+    Standing,
 }
+
+/// Whether a pause reads what rests of stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resting {
+    /// It does.
+    Read,
+    /// No: a later pause does, and they are read beside the program before, where they can be.
+    LeftOut,
+}
+
+/// A stack that grew by more is read once more before its thread stands for it. Larger: longer
+/// stops of that thread; smaller: more of them.
+const MUCH_GROWN: usize = 128 << 10;
+/// So many times at most: the program may call deeper faster than it is read.
+const MOST_LOOKS: usize = 4;
 
 /// Reads a range of roots, or what of it needs to be read.
 pub type ReadRange<'r> = &'r mut dyn FnMut(&mut Marker<'static>, Range<usize>);
@@ -59,25 +78,37 @@ impl Driver {
     pub fn read_roots(&mut self, collector: &mut Collector, pause: &Pause) {
         // SAFETY: it is given what roots there are, with the world stopped.
         let whole: ReadRange<'_> = &mut |marker, range| unsafe { read_whole(marker, range) };
-        self.read_roots_by(collector, pause, whole);
+        self.read_roots_by(collector, pause, Resting::Read, whole);
     }
 
     /// The same, where `read` knows better which parts of a range need to be read.
-    pub fn read_roots_by(&mut self, collector: &mut Collector, pause: &Pause, read: ReadRange<'_>) {
+    pub fn read_roots_by(
+        &mut self,
+        collector: &mut Collector,
+        pause: &Pause,
+        resting: Resting,
+        read: ReadRange<'_>,
+    ) {
         let Pause { registry, stopped, .. } = pause;
         let (heap, world, marker) = (self.heap, self.world, &mut self.marker);
         world.for_each_root(current::get(), stopped, &mut |range| read(marker, range));
+        let mut bytes = 0;
+        let leaves_resting = resting == Resting::LeftOut && reads_stacks_running(world);
         for mutator in registry.iter() {
             mutator.local.keep_cells(heap);
             if !world.names_roots_of(mutator, stopped) {
                 let standing = stopped.standing();
-                collector.images.of_mutator(registry.stacks(), mutator, standing, |range| {
+                let left_out = roots::likely_resting_stack(mutator).filter(|_| leaves_resting);
+                collector.images.of_mutator(registry.stacks(), mutator, standing, |mut range| {
+                    bytes += range.len();
+                    if let Some(stack) = left_out.as_ref().filter(|stack| stack.end == range.end) {
+                        range.end = stack.start.max(range.start);
+                    }
                     read(marker, range);
                 });
             }
         }
         read_stacks(registry, marker);
-        let mut bytes = 0;
         collector.images.for_each(stopped, |range| {
             bytes += range.len();
             read(marker, range);
@@ -100,32 +131,44 @@ impl Driver {
     pub fn read_roots_running(
         &mut self,
         collector: &mut Collector,
-        read: &mut dyn FnMut(&mut Marker<'static>, Owner, Range<usize>),
+        read: &mut dyn FnMut(&mut Marker<'static>, Root, Range<usize>),
     ) {
         let (world, marker, record) = (self.world, &mut self.marker, &mut self.record);
         let images = &mut collector.images;
         if world.has_images() {
-            images.for_each_running(|range| read(marker, Owner::Runs, range));
+            images.for_each_running(|range| read(marker, Root::Data, range));
         }
         let mut registry = registry::lock();
         for mutator in registry.iter().filter(|_| reads_stacks_running(world)) {
-            if let Some(stack) = roots::resting_stack(mutator) {
-                read(marker, Owner::Runs, stack);
-            }
-            let runs = mutator.activity() != Activity::Blocked;
-            let one = stop::stop_one(images, &mut registry, mutator);
-            match &one {
-                One::Stands(standing) => {
-                    images.of_mutator(registry.stacks(), mutator, standing, |range| {
-                        read(marker, Owner::Stands, range);
-                    });
+            let mut rests = Root::Stack;
+            for look in 1..=MOST_LOOKS {
+                let position = mutator.position.load(Relaxed);
+                if let Some(stack) = roots::resting_stack(mutator) {
+                    read(marker, rests, stack);
+                    rests = Root::StackAgain;
                 }
-                // SAFETY: the copy is there until the next such stop.
-                One::Copied(words) => unsafe { marker.range(words.start, words.end) },
+                let runs = mutator.activity() != Activity::Blocked;
+                let one = stop::stop_one(images, &mut registry, mutator);
+                let grown = position.saturating_sub(mutator.position.load(Relaxed));
+                let enough = grown <= MUCH_GROWN || look == MOST_LOOKS;
+                match &one {
+                    One::Stands(_) if !enough => {}
+                    One::Stands(standing) => {
+                        images.of_mutator(registry.stacks(), mutator, standing, |range| {
+                            read(marker, Root::Standing, range);
+                        });
+                    }
+                    // SAFETY: the copy is there until the next such stop.
+                    One::Copied(words) => unsafe { marker.range(words.start, words.end) },
+                }
+                let copied = matches!(one, One::Copied(_));
+                let (began_ns, length_ns) = stop::resume_one(one);
+                let thread = mutator.thread.load(Relaxed) as i32;
+                record.note_thread_stop(thread, Stop { began_ns, length_ns }, runs);
+                if enough || copied {
+                    break;
+                }
             }
-            let (began_ns, length_ns) = stop::resume_one(one);
-            let thread = mutator.thread.load(Relaxed) as i32;
-            record.note_thread_stop(thread, Stop { began_ns, length_ns }, runs);
         }
         read_stacks(&registry, marker);
         drop(registry);
@@ -134,15 +177,19 @@ impl Driver {
 
     /// Only those that may be large: static data, registered ranges, what rests of stacks. World
     /// running, on the collector's thread.
-    pub fn read_large_roots(&mut self, collector: &mut Collector, read: ReadRange<'_>) {
+    pub fn read_large_roots(
+        &mut self,
+        collector: &mut Collector,
+        read: &mut dyn FnMut(&mut Marker<'static>, Root, Range<usize>),
+    ) {
         let (world, marker) = (self.world, &mut self.marker);
         if world.has_images() {
-            collector.images.for_each_running(|range| read(marker, range));
+            collector.images.for_each_running(|range| read(marker, Root::Data, range));
         }
         let registry = registry::lock();
         for mutator in registry.iter().filter(|_| reads_stacks_running(world)) {
             if let Some(stack) = roots::resting_stack(mutator) {
-                read(marker, stack);
+                read(marker, Root::StackAgain, stack);
             }
         }
     }

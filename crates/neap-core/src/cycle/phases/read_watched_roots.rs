@@ -12,25 +12,34 @@
 use core::ops::Range;
 
 use super::pause::Pause;
-use super::read_roots::{Owner, read_whole};
+use super::read_roots::{Resting, Root, read_whole};
 use super::written_pages::WrittenPages;
 use crate::cycle::collector::Collector;
 use crate::cycle::token::Driver;
 use crate::watch::Watch;
 
 impl<W: Watch> WrittenPages<W> {
-    /// Reads the roots beside the program, one mutator stopped at a time.
-    pub fn read_roots_running(&mut self, driver: &mut Driver, collector: &mut Collector) {
+    /// Reads the roots beside the program, one mutator stopped at a time; says how much that was of
+    /// stacks that rest, in bytes.
+    pub fn read_roots_running(&mut self, driver: &mut Driver, collector: &mut Collector) -> usize {
         let (roots, watch) = self.roots();
+        let mut bytes = 0;
         roots.begin_reading();
-        driver.read_roots_running(collector, &mut |marker, owner, range| {
-            // SAFETY: a part of what roots there are.
-            let read = &mut |part: Range<usize>| unsafe { read_whole(marker, part) };
-            match owner {
-                Owner::Runs => roots.read_running(watch, range, read),
-                Owner::Stands => roots.read_stopped(watch, range, read),
+        driver.read_roots_running(collector, &mut |marker, root, range| {
+            let read = &mut |part: Range<usize>| {
+                if matches!(root, Root::Stack | Root::StackAgain) {
+                    bytes += part.len();
+                }
+                // SAFETY: a part of what roots there are.
+                unsafe { read_whole(marker, part) };
+            };
+            match root {
+                Root::Data | Root::Stack => roots.read_running(watch, range, read),
+                Root::StackAgain => roots.read_grown(watch, &range, read),
+                Root::Standing => roots.read_stopped(watch, range, read),
             }
         });
+        bytes
     }
 
     /// Reads static data, registered ranges and deep stacks, so that a first pause finds them read.
@@ -38,7 +47,7 @@ impl<W: Watch> WrittenPages<W> {
     pub fn read_large_roots(&mut self, driver: &mut Driver, collector: &mut Collector) {
         let (roots, watch) = self.roots();
         roots.begin_reading();
-        driver.read_large_roots(collector, &mut |marker, range| {
+        driver.read_large_roots(collector, &mut |marker, _, range| {
             roots.read_running(watch, range, &mut |part| {
                 // SAFETY: a part of what roots there are.
                 unsafe { read_whole(marker, part) };
@@ -51,17 +60,21 @@ impl<W: Watch> WrittenPages<W> {
     pub fn read_written_roots(&mut self, driver: &mut Driver, collector: &mut Collector) -> usize {
         let (roots, watch) = self.roots();
         let mut bytes = 0;
-        driver.read_large_roots(collector, &mut |marker, range| {
-            roots.read_again(watch, &range, &mut |part| {
+        driver.read_large_roots(collector, &mut |marker, root, range| {
+            let read = &mut |part: Range<usize>| {
                 bytes += part.len();
                 // SAFETY: a part of what roots there are.
                 unsafe { read_whole(marker, part) };
-            });
+            };
+            match root {
+                Root::Data => roots.read_again(watch, &range, read),
+                _ => roots.read_grown(watch, &range, read),
+            }
         });
         bytes
     }
 
-    /// Reads the roots that are not protected, in a pause.
+    /// Reads the roots that are not protected, in a pause that another follows.
     pub fn read_unprotected_roots(
         &mut self,
         driver: &mut Driver,
@@ -69,7 +82,7 @@ impl<W: Watch> WrittenPages<W> {
         pause: &Pause,
     ) {
         let (roots, _) = self.roots();
-        driver.read_roots_by(collector, pause, &mut |marker, range| {
+        driver.read_roots_by(collector, pause, Resting::LeftOut, &mut |marker, range| {
             // SAFETY: a part of what roots there are.
             roots.read_unprotected(range, &mut |part| unsafe { read_whole(marker, part) });
         });
@@ -84,7 +97,7 @@ impl<W: Watch> WrittenPages<W> {
     ) -> usize {
         let (roots, watch) = self.roots();
         let mut bytes = 0;
-        driver.read_roots_by(collector, pause, &mut |marker, range| {
+        driver.read_roots_by(collector, pause, Resting::Read, &mut |marker, range| {
             roots.read_stopped(watch, range, &mut |part| {
                 bytes += part.len();
                 // SAFETY: a part of what roots there are.

@@ -43,6 +43,13 @@ impl Pages {
     fn overlap(self, range: &Range<usize>) -> bool {
         self.start < range.end && range.start < self.end
     }
+
+    /// Whether it is of use to protect them. The heap's own pages are protected for other reasons,
+    /// and who asks for them would take the answers.
+    fn may_be_protected(self, watch: &dyn Watch) -> bool {
+        let heap = HEAP.base().0..HEAP.base().0 + HEAP.reserved();
+        self.range().len() >= LEAST_BYTES && !self.overlap(&heap) && watch.takes_any_memory()
+    }
 }
 
 /// What is protected of the roots.
@@ -83,22 +90,19 @@ impl WrittenRoots {
         read: &mut dyn FnMut(Range<usize>),
     ) {
         let pages = Pages::of(&range);
-        // The heap's own pages are protected for other reasons, and who asks for them would take
-        // the answers.
-        let heap = HEAP.base().0..HEAP.base().0 + HEAP.reserved();
-        if pages.range().len() < LEAST_BYTES || pages.overlap(&heap) || !watch.takes_any_memory() {
+        if !pages.may_be_protected(watch) {
             return read(range);
         }
-        let known = self.before.contains(&pages);
-        let protected = if known && watch.take_written(&pages.range(), read).is_ok() {
-            read(range.start..pages.start);
-            read(pages.end..range.end);
-            true
-        } else {
-            let protected = protect(watch, pages);
-            read(range);
-            protected
-        };
+        // Of a stack the end of which moved, what was protected before is a part.
+        let mut protected = true;
+        divide(&self.before, pages.range(), &mut |part, known| {
+            if !known || watch.take_written(&part, read).is_err() {
+                protected &= protect(watch, Pages::of(&part));
+                read(part);
+            }
+        });
+        read(range.start..pages.start);
+        read(pages.end..range.end);
         if protected {
             // Without memory for it a stop reads it whole.
             let _ = self.protected.try_push(pages);
@@ -122,10 +126,36 @@ impl WrittenRoots {
         }
     }
 
+    /// The same for a stack, which may have grown since it was read: what is not protected yet is
+    /// protected and read, if it is much.
+    pub fn read_grown(
+        &mut self,
+        watch: &mut dyn Watch,
+        range: &Range<usize>,
+        read: &mut dyn FnMut(Range<usize>),
+    ) {
+        let mut grown = None;
+        divide(&self.protected, Pages::of(range).range(), &mut |part, protected| {
+            if !protected {
+                // One, since a stack grows at its end.
+                grown = grown.or(Some(Pages::of(&part)).filter(|new| new.may_be_protected(watch)));
+            } else if watch.take_written(&part, read).is_err() {
+                read(part);
+            }
+        });
+        if let Some(pages) = grown
+            && protect(watch, pages)
+        {
+            read(pages.range());
+            // Without memory for it a stop reads it whole.
+            let _ = self.protected.try_push(pages);
+        }
+    }
+
     /// Calls `read` with the parts of `range` that are not protected: what a first stop has to
     /// read, since a last one follows.
     pub fn read_unprotected(&self, range: Range<usize>, read: &mut dyn FnMut(Range<usize>)) {
-        self.divide(range, &mut |part, protected| {
+        divide(&self.protected, range, &mut |part, protected| {
             if !protected {
                 read(part);
             }
@@ -140,27 +170,27 @@ impl WrittenRoots {
         range: Range<usize>,
         read: &mut dyn FnMut(Range<usize>),
     ) {
-        self.divide(range, &mut |part, protected| {
+        divide(&self.protected, range, &mut |part, protected| {
             if !protected || watch.written(&part, read).is_err() {
                 read(part);
             }
         });
     }
+}
 
-    /// Calls `f` with parts of `range` that are protected, whole pages, and with the rest of it.
-    fn divide(&self, range: Range<usize>, f: &mut dyn FnMut(Range<usize>, bool)) {
-        let touched = self.protected.iter().find(|protected| protected.overlap(&range)).copied();
-        let inside = Pages::of(&range);
-        let asked = touched.map_or(0..0, |protected| {
-            protected.start.max(inside.start)..protected.end.min(inside.end)
-        });
-        if asked.is_empty() {
-            return f(range, false);
-        }
-        self.divide(range.start..asked.start, f);
-        f(asked.clone(), true);
-        self.divide(asked.end..range.end, f);
+/// Calls `f` with parts of `range` that are among the `protected`, whole pages, and with the rest of
+/// it.
+fn divide(protected: &[Pages], range: Range<usize>, f: &mut dyn FnMut(Range<usize>, bool)) {
+    let touched = protected.iter().find(|protected| protected.overlap(&range)).copied();
+    let inside = Pages::of(&range);
+    let asked = touched
+        .map_or(0..0, |protected| protected.start.max(inside.start)..protected.end.min(inside.end));
+    if asked.is_empty() {
+        return f(range, false);
     }
+    divide(protected, range.start..asked.start, f);
+    f(asked.clone(), true);
+    divide(protected, asked.end..range.end, f);
 }
 
 /// Has the watch report what is written to these pages from now on. False where the system refuses,
@@ -279,6 +309,34 @@ mod tests {
         // And more than it.
         let more = tried.memory.0..tried.memory.0 + BYTES;
         assert_eq!(tried.stopped(more.clone())[0], more.start..tried.page(1).start);
+    }
+
+    #[test]
+    fn of_a_stack_that_grew_or_shrank_only_what_is_new_is_read() {
+        let Some(mut tried) = Tried::new() else {
+            return skip("the kernel refuses the pagemap watch");
+        };
+        (0..64).for_each(|page| tried.store(page));
+        let base = tried.memory.0 + BYTES;
+        let stack = |tried: &Tried, page| tried.page(page).start + 8..base;
+        let [deep, deeper] = [32, 16].map(|page| stack(&tried, page));
+        tried.running(Some(&deep));
+        tried.store(40);
+        assert_eq!(tried.running(Some(&deeper)), deeper.len() - deep.len() + 2 * PAGE_BYTES - 8);
+        assert_eq!(tried.running(Some(&deep)), PAGE_BYTES - 8);
+        assert_eq!(tried.stopped(deeper.clone()), [deeper.start..tried.page(33).start]);
+        // Between two readings.
+        tried.store(50);
+        let mut parts = Vec::new();
+        tried.roots.read_grown(&mut tried.watch, &deeper, &mut |part| parts.push(part));
+        assert_eq!(parts, [tried.page(50), tried.page(17).start..tried.page(33).start]);
+        tried.store(20);
+        let written = [deeper.start..tried.page(17).start, tried.page(20)];
+        assert_eq!(tried.stopped(deeper.clone()), written);
+        // One more page is left to the stop.
+        let (next, mut parts) = (stack(&tried, 15), Vec::new());
+        tried.roots.read_grown(&mut tried.watch, &next, &mut |part| parts.push(part));
+        assert_eq!(parts, [tried.page(20)]);
     }
 
     #[test]
