@@ -134,7 +134,7 @@ impl Collector {
     pub fn threshold(&self) -> usize {
         let frozen = HEAP.state.frozen_bytes.load(Relaxed);
         let mut live = Live::new(self.marked, HEAP.state.scanned_bytes.load(Relaxed))
-            .with_roots(self.root_bytes);
+            .with_roots(self.root_bytes + self.stack_bytes);
         live.bytes += frozen / FROZEN_WEIGHS;
         live.weight += frozen / FROZEN_WEIGHS;
         // Where the program runs meanwhile it waits for no cycle, and where stops are short it
@@ -176,7 +176,8 @@ pub fn configure(change: impl FnOnce(&mut Collector)) {
 
 /// Sets the trigger after a cycle or a change of settings; gives it.
 pub fn set_due(collector: &Collector) -> Due {
-    STOPPED_BELOW.store(collector.stop_time.scanned_within(collector.max_pause_ns), Relaxed);
+    let within = collector.stop_time.scanned_within(collector.max_pause_ns);
+    STOPPED_BELOW.store(within.saturating_sub(collector.stack_bytes), Relaxed);
     let live = HEAP.state.live_bytes.load(Relaxed);
     let threshold = match collector.last {
         Generation::Full => collector.threshold(),

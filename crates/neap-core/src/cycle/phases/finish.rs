@@ -99,7 +99,7 @@ fn measured(heap: &Heap, collector: &Collector, record: &CycleRecord, stopped_ns
         }
     };
     let scanned_bytes = collector.marked.min(heap.state.scanned_bytes.load(Relaxed));
-    Measured { fixed_ns, mark_ns, scanned_bytes }
+    Measured { fixed_ns, mark_ns, scanned_bytes: scanned_bytes + collector.stack_bytes }
 }
 
 /// Counts begin anew, objects are born as usual, and blocks may be swept. Gives the bytes that the

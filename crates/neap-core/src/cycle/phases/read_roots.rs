@@ -57,6 +57,9 @@ pub enum Resting {
 /// A stack that grew by more is read once more before its thread stands for it. Larger: longer
 /// stops of that thread; smaller: more of them.
 const MUCH_GROWN: usize = 128 << 10;
+/// A stack that was deeper once counts for this part less after each stop. Larger: a program that
+/// was deep once is taken for one that may be so again for longer.
+const STACK_FORGOTTEN: usize = 8;
 /// So many times at most: the program may call deeper faster than it is read.
 const MOST_LOOKS: usize = 4;
 
@@ -92,7 +95,7 @@ impl Driver {
         let Pause { registry, stopped, .. } = pause;
         let (heap, world, marker) = (self.heap, self.world, &mut self.marker);
         world.for_each_root(current::get(), stopped, &mut |range| read(marker, range));
-        let mut bytes = 0;
+        let mut stack_bytes = 0;
         let leaves_resting = resting == Resting::LeftOut && reads_stacks_running(world);
         for mutator in registry.iter() {
             mutator.local.keep_cells(heap);
@@ -100,7 +103,7 @@ impl Driver {
                 let standing = stopped.standing();
                 let left_out = roots::likely_resting_stack(mutator).filter(|_| leaves_resting);
                 collector.images.of_mutator(registry.stacks(), mutator, standing, |mut range| {
-                    bytes += range.len();
+                    stack_bytes += range.len();
                     if let Some(stack) = left_out.as_ref().filter(|stack| stack.end == range.end) {
                         range.end = stack.start.max(range.start);
                     }
@@ -109,6 +112,9 @@ impl Driver {
             }
         }
         read_stacks(registry, marker);
+        let forgotten = collector.stack_bytes / STACK_FORGOTTEN;
+        collector.stack_bytes = stack_bytes.max(collector.stack_bytes - forgotten);
+        let mut bytes = 0;
         collector.images.for_each(stopped, |range| {
             bytes += range.len();
             read(marker, range);
