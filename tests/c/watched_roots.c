@@ -2,9 +2,9 @@
    about in static data, in a registered range, on a deep stack and in the data of a library, so
    that a collector that misses a store loses an object. Meanwhile the range is mapped anew,
    protected, taken out and put back, the process forked, the library unloaded and loaded again; and
-   a deep stack grows and shrinks. The main thread collects all the time: itself, and between by making
-   garbage, which brings minor cycles. Usage: watched_roots PLUGIN [GARBAGE]: that many pieces of it
-   for each collection. */
+   a deep stack grows and shrinks. The main thread collects all the time: itself, and between by
+   making garbage, which brings minor cycles. Usage: watched_roots PLUGIN [GARBAGE]: that many
+   pieces of it for each collection. */
 #include "check.h"
 #include <alloca.h>
 #include <dlfcn.h>
