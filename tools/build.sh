@@ -115,6 +115,7 @@ fi
 for suppressions in tsan valgrind; do
     place 644 "tools/$suppressions.supp" "share/neap/$suppressions.supp"
 done
+place 644 tools/grafana-dashboard.json share/neap/grafana-dashboard.json
 mkdir -p build/lib/pkgconfig
 sed "s/@VERSION@/$version/" tools/neap.pc.in >build/lib/pkgconfig/neap.pc
 mkdir -p build/lib/cmake/Neap

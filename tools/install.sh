@@ -31,7 +31,7 @@ for file in bin/neap lib/libneapd.a lib/libneapd-gdc.a lib/libneapd.so lib/libne
     lib/neap/libgccpp.so.1 lib/neap/libgctba.so lib/neap/libgctba.so.1 \
     lib/neap/pkgconfig/bdw-gc.pc lib/neap/cmake/BDWgc*.cmake lib/pkgconfig/neap.pc \
     lib/cmake/Neap/Neap*.cmake \
-    include/neap*.h* include/neap/*.h include/neap/gc/*.h share/neap/*.supp \
+    include/neap*.h* include/neap/*.h include/neap/gc/*.h share/neap/*.supp share/neap/*.json \
     share/man/man1/neap*.1 share/bash-completion/completions/neap \
     share/zsh/site-functions/_neap share/fish/vendor_completions.d/neap.fish; do
     for source in build/$file; do

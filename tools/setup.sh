@@ -18,7 +18,7 @@ compilers=(gcc g++ libc6-dev make pkg-config ca-certificates)
 rust=(rustc-web cargo-web rustfmt-web rust-web-clippy)
 # What tests are built with and run under, and readers of the formats that Neap writes.
 tests=(libgc-dev cmake valgrind shellcheck fonts-dejavu-core python3 python3-prometheus-client
-    bpftrace bsdutils chromium)
+    prometheus bpftrace bsdutils chromium)
 # Compilers of D, and a program written in it.
 d=(ldc gdc dub onedrive sambamba dustmite gir-to-d appstream-generator)
 # What benchmarks compare with.

@@ -54,7 +54,7 @@ top_says_what_is_wrong() {
 }
 metrics_agree_with_the_process() {
     "$neap" metrics "$client" | tee "$out/metrics" || return 1
-    [ "$(tail -n 1 "$out/metrics")" = "# EOF" ] && grep -q "^neap_threads{pid=\"$client\"} 1$" "$out/metrics" &&
+    [ "$(tail -n 1 "$out/metrics")" = "# EOF" ] && grep -q "^neap_threads{pid=\"$client\",program=\"client\"} 1$" "$out/metrics" &&
         [ "$(sed -n 's/^neap_cycles_total{.*} //p' "$out/metrics")" -gt 0 ]
 }
 # The reference parser of OpenMetrics takes it.
@@ -98,6 +98,19 @@ END
     return "$status"
 }
 
+# Prometheus scrapes it by HTTP, and the dashboard asks for what is there.
+prometheus_scrapes() {
+    rm -rf "$out/prometheus" "$out/url"
+    "$neap" metrics --listen 127.0.0.1:0 "$client" >"$out/url" &
+    local server=$! status turns=100
+    until [ -s "$out/url" ] || [ $((turns--)) = 0 ]; do sleep 0.05; done
+    "$python" tests/observe/prometheus.py "$(cat "$out/url")" client "$out"
+    status=$?
+    kill "$server"
+    wait "$server" 2>/dev/null
+    return "$status"
+}
+
 if start; then
     result "top prints the figures of a running process" top_shows_figures
     result "top draws on a terminal and gives it back" top_draws
@@ -109,6 +122,11 @@ if start; then
     fi
     result "metrics in a file" metrics_file
     result "metrics on a socket" metrics_socket
+    if command -v prometheus >/dev/null; then
+        result "Prometheus scrapes what the dashboard shows" prometheus_scrapes
+    else
+        skip "Prometheus scrapes what the dashboard shows" "prometheus is not installed"
+    fi
     result "the client was not disturbed" stop
 else
     echo "not ok - observe/the client starts"

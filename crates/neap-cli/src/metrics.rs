@@ -74,7 +74,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let every = Duration::from_secs(*matches.get_one::<u64>("every").expect("it has a default"));
     if let Some(path) = matches.get_one::<PathBuf>("file") {
         while let Some(page) = process.look() {
-            replace(path, &text(&page, process.id))
+            replace(path, &text(&page, &labels(&process)))
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
             std::thread::sleep(every);
         }
@@ -87,7 +87,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         return serve::on_address(&process, *address);
     }
     match process.look() {
-        Some(page) => crate::print(&text(&page, process.id)),
+        Some(page) => crate::print(&text(&page, &labels(&process))),
         None => Err(Failure::usage(format!("process {} has just ended", process.id))),
     }
 }
@@ -102,21 +102,26 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     })
 }
 
+/// Which process the figures are of, as OpenMetrics has it between braces.
+fn labels(process: &Process) -> String {
+    let program = process.name.replace('\\', r"\\").replace('"', "\\\"");
+    format!("pid=\"{}\",program=\"{program}\"", process.id)
+}
+
 /// The figures as OpenMetrics text.
-fn text(page: &Page, process: u32) -> String {
+fn text(page: &Page, labels: &str) -> String {
     let mut out = String::new();
-    let labels = format!("{{pid=\"{process}\"}}");
     for (figure, value) in Live::FIGURES.iter().zip(page.live.values()) {
         if !IN_HISTOGRAM.contains(&figure.name) {
-            family(&mut out, "neap_", figure, value, &labels);
+            family(&mut out, "neap_", figure, value, labels);
         }
     }
     for (figure, value) in Cycle::FIGURES.iter().zip(page.cycle.unwrap_or_default().values()) {
         if !LEFT_OUT.contains(&figure.name) {
-            family(&mut out, "neap_cycle_", figure, value, &labels);
+            family(&mut out, "neap_cycle_", figure, value, labels);
         }
     }
-    stops(&mut out, page, process);
+    stops(&mut out, page, labels);
     out.push_str("# EOF\n");
     out
 }
@@ -144,11 +149,11 @@ fn family(out: &mut String, prefix: &str, figure: &Figure, value: u64, labels: &
     }
     let meaning: Vec<&str> = figure.meaning.split_whitespace().collect();
     let _ = writeln!(out, "# HELP {prefix}{name} {}", meaning.join(" "));
-    let _ = writeln!(out, "{prefix}{name}{suffix}{labels} {value}");
+    let _ = writeln!(out, "{prefix}{name}{suffix}{{{labels}}} {value}");
 }
 
 /// The stops: a bucket for each doubling.
-fn stops(out: &mut String, page: &Page, process: u32) {
+fn stops(out: &mut String, page: &Page, labels: &str) {
     out.push_str(
         "# TYPE neap_pause_seconds histogram\n# UNIT neap_pause_seconds seconds\n\
          # HELP neap_pause_seconds Stops of the world, by their length.\n",
@@ -161,16 +166,13 @@ fn stops(out: &mut String, page: &Page, process: u32) {
         let limit = upper(bucket);
         if limit.is_power_of_two() && (1 << 10..=1 << 35).contains(&limit) {
             let limit = seconds(limit);
-            let _ = writeln!(
-                out,
-                "neap_pause_seconds_bucket{{pid=\"{process}\",le=\"{limit}\"}} {count}"
-            );
+            let _ = writeln!(out, "neap_pause_seconds_bucket{{{labels},le=\"{limit}\"}} {count}");
         }
     }
-    let _ = writeln!(out, "neap_pause_seconds_bucket{{pid=\"{process}\",le=\"+Inf\"}} {count}");
-    let _ = writeln!(out, "neap_pause_seconds_count{{pid=\"{process}\"}} {count}");
+    let _ = writeln!(out, "neap_pause_seconds_bucket{{{labels},le=\"+Inf\"}} {count}");
+    let _ = writeln!(out, "neap_pause_seconds_count{{{labels}}} {count}");
     let sum = seconds(page.live.pause_total_ns);
-    let _ = writeln!(out, "neap_pause_seconds_sum{{pid=\"{process}\"}} {sum}");
+    let _ = writeln!(out, "neap_pause_seconds_sum{{{labels}}} {sum}");
 }
 
 /// Nanoseconds as seconds, without a trace of rounding.
@@ -196,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_text_says_what_the_page_says() {
-        let text = text(&page(), 12);
+        let text = text(&page(), "pid=\"12\"");
         for line in [
             "# TYPE neap_used_bytes gauge",
             "# UNIT neap_used_bytes bytes",
@@ -218,7 +220,7 @@ mod tests {
 
     #[test]
     fn every_figure_is_there_once() {
-        let text = text(&page(), 1);
+        let text = text(&page(), "pid=\"1\"");
         let families: Vec<&str> =
             text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         assert_eq!(

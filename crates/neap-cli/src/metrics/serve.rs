@@ -3,7 +3,7 @@
 //! Invariant: one reader at a time, a second for each of its silences; only GET of the pages that
 //! are there, of requests of at most 16 KiB. Ends with the process. Called by `metrics`.
 
-use super::text;
+use super::{labels, text};
 use crate::export::pprof;
 use crate::live::Process;
 use crate::symbols::Symbols;
@@ -75,7 +75,7 @@ fn serve(process: &Process, accept: impl Fn() -> io::Result<Box<dyn Stream>>) ->
         match accept() {
             // A reader that goes away or says nothing is its own affair.
             Ok(mut stream) => drop(answer(&mut *stream, |path| match path {
-                "/" | "/metrics" => Some((METRICS, text(&page, process.id).into_bytes())),
+                "/" | "/metrics" => Some((METRICS, text(&page, &labels(process)).into_bytes())),
                 "/debug/pprof/heap" => profile(process.id, "inuse_space"),
                 "/debug/pprof/allocs" => profile(process.id, "alloc_space"),
                 _ => None,
