@@ -124,7 +124,20 @@ if wanted package && command -v dub >/dev/null; then
             "--root=$out/dub/program" || continue
         "$out/dub/program/program" >"$out/expected"
         same "dub package, $compiler" "$out/expected" "$out/dub/program/program" --DRT-gcopt=gc:neap-precise
+        alone=(env "DUB_HOME=$out/dub/home" "PKG_CONFIG_PATH=$prefix/lib/pkgconfig"
+            "LD_LIBRARY_PATH=$prefix/lib" dub)
+        options=(--skip-registry=all "--compiler=$compiler")
+        result "dub test, $compiler" "${alone[@]}" test "${options[@]}" "--root=$out/dub/neap"
+        for example in "$out"/dub/neap/examples/*.d; do
+            name=$(basename "$example" .d)
+            "${alone[@]}" run --quiet --build=release --single "${options[@]}" "$example" >"$out/expected"
+            same "dub example $name, $compiler" "$out/expected" "${alone[@]}" run --quiet \
+                --build=release --single "${options[@]}" "$example" -- --DRT-gcopt=gc:neap
+        done
     done
+    result "the dub package has the library's version" \
+        grep -qF "\"version\": \"$("$prefix/bin/neap" version | head -n 1 | tr -dc '0-9.')\"" \
+        bindings/d/dub.json
 fi
 
 # Programs that are built already, by `neap run`: it finds out which druntime they have.
