@@ -2,8 +2,8 @@
     name "trees"
     dependency "neap" path=".."
 +/
-/// Builds trees and drops them, and says how long the collector stopped the program: with druntime's
-/// own collector, and with `--DRT-gcopt=gc:neap`.
+/// Builds trees and drops them, and says how long the collector stopped the program: with
+/// druntime's own collector, and with `--DRT-gcopt=gc:neap`.
 module trees;
 
 import core.memory : GC;
