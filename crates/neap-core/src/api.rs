@@ -62,7 +62,9 @@ pub use crate::runtime::summary::{
     Memory, Statistics, allocated, allocated_since_cycle, cycles, held_bytes, memory, statistics,
 };
 pub use crate::runtime::warning::WarningCallback;
-pub use crate::runtime::{initialize, is_initialized, on_load, set_option};
+pub use crate::runtime::{
+    initialize, is_initialized, on_load, options as options_in_force, set_option,
+};
 pub use crate::sync::function as functions;
 pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message};

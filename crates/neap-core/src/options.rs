@@ -117,7 +117,7 @@ options! {
     /// Where cycles would cost the program more than a seventeenth of its processors' time, they
     /// come that much more rarely, until so many bytes may be allocated between two of them. 0:
     /// they come as often as `growth` and `min_trigger` say. Under the D runtime, whose stops are
-    /// dear, it is 64 MiB unless it is set.
+    /// dear, it is 64 MiB unless it is set, in programs with the crate `neap` 32 MiB.
     busy_trigger: Bytes { default: 0, valid: 0..=usize::MAX }
     /// A cycle that is expected to stop the program for less than so long stops it for the whole of
     /// marking, which costs less than marking beside it. Larger: less processor time, longer

@@ -32,7 +32,7 @@ mod waits {
 }
 neap_core::api::signal_actions!();
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 
 use neap_core::api;
 
@@ -82,4 +82,41 @@ extern "C" fn on_load() {
     api::on_load();
     kernel_writes::find();
     api::process_memory::find();
+    if !is_set(c"NEAP_BUSY_TRIGGER") {
+        let set = api::set_option(b"busy_trigger", BUSY_TRIGGER);
+        debug_assert_eq!(set, Ok(()));
+    }
+}
+
+/// Programs that make small objects as fast as they can, and keep few, would have a cycle for every
+/// two megabytes; a program on `Rc` pays nothing of the kind.
+const BUSY_TRIGGER: &[u8] = b"32MiB";
+
+/// Whether the environment has the variable.
+fn is_set(name: &CStr) -> bool {
+    // SAFETY: no thread can be changing the environment yet.
+    !unsafe { libc::getenv(name.as_ptr()) }.is_null()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Runs again, in a child, with the variable set.
+    #[test]
+    fn cycles_come_rarely_in_a_busy_program_unless_it_says_how_often() {
+        let name =
+            "interposed::tests::cycles_come_rarely_in_a_busy_program_unless_it_says_how_often";
+        let in_force = api::options_in_force().busy_trigger;
+        if is_set(c"NEAP_BUSY_TRIGGER") {
+            assert_eq!(in_force, 3 << 20);
+        } else {
+            assert_eq!(in_force, 32 << 20);
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            let child = child.args(["--exact", name]).env("NEAP_BUSY_TRIGGER", "3MiB");
+            let said = child.output().unwrap();
+            assert!(String::from_utf8_lossy(&said.stdout).contains("1 passed"), "{said:?}");
+        }
+    }
 }

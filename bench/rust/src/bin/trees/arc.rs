@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use neap_bench_rust::{Trees, run};
+use neap_bench_rust::trees::{Trees, run};
 
 struct Node(Option<(Arc<Node>, Arc<Node>)>);
 
@@ -27,5 +27,5 @@ impl Trees for Counted {
 }
 
 fn main() {
-    run(&Counted);
+    run(&Counted).print(None);
 }

@@ -1,11 +1,13 @@
-//! binary-trees on the crate dumpster, its collector of one thread.
+//! binary-trees on the crate gc.
 
-use dumpster::Trace;
-use dumpster::unsync::Gc;
+// The crate's derive is older than this lint.
+#![allow(non_local_definitions)]
 
-use neap_bench_rust::{Trees, run};
+use gc::{Finalize, Gc, Trace};
 
-#[derive(Trace)]
+use neap_bench_rust::trees::{Trees, run};
+
+#[derive(Trace, Finalize)]
 struct Node(Option<(Gc<Node>, Gc<Node>)>);
 
 struct Counted;
@@ -29,5 +31,5 @@ impl Trees for Counted {
 }
 
 fn main() {
-    run(&Counted);
+    run(&Counted).print(None);
 }

@@ -1,13 +1,11 @@
-//! binary-trees on the crate gc.
+//! binary-trees on the crate dumpster, its collector of one thread.
 
-// The crate's derive is older than this lint.
-#![allow(non_local_definitions)]
+use dumpster::Trace;
+use dumpster::unsync::Gc;
 
-use gc::{Finalize, Gc, Trace};
+use neap_bench_rust::trees::{Trees, run};
 
-use neap_bench_rust::{Trees, run};
-
-#[derive(Trace, Finalize)]
+#[derive(Trace)]
 struct Node(Option<(Gc<Node>, Gc<Node>)>);
 
 struct Counted;
@@ -31,5 +29,5 @@ impl Trees for Counted {
 }
 
 fn main() {
-    run(&Counted);
+    run(&Counted).print(None);
 }

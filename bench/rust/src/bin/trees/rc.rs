@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use neap_bench_rust::{Trees, run};
+use neap_bench_rust::trees::{Trees, run};
 
 struct Node(Option<(Rc<Node>, Rc<Node>)>);
 
@@ -27,5 +27,5 @@ impl Trees for Counted {
 }
 
 fn main() {
-    run(&Counted);
+    run(&Counted).print(None);
 }

@@ -1,7 +1,7 @@
 //! binary-trees on Neap.
 
 use neap::{Gc, Trace};
-use neap_bench_rust::{Trees, run};
+use neap_bench_rust::trees::{Trees, run};
 
 #[derive(Trace)]
 struct Node(Option<(Gc<Node>, Gc<Node>)>);
@@ -27,5 +27,5 @@ impl Trees for Neap {
 }
 
 fn main() {
-    run(&Neap);
+    run(&Neap).print(Some(neap::statistics().longest_stop));
 }

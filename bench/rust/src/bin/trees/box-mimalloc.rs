@@ -3,7 +3,7 @@
 #[global_allocator]
 static MIMALLOC: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-use neap_bench_rust::{Trees, run};
+use neap_bench_rust::trees::{Trees, run};
 
 struct Node(Option<(Box<Node>, Box<Node>)>);
 
@@ -28,5 +28,5 @@ impl Trees for Counted {
 }
 
 fn main() {
-    run(&Counted);
+    run(&Counted).print(None);
 }
