@@ -30,6 +30,13 @@ types_in_report() {
         grep -q ' objects .*  lisp::Frame$' "$out/report" && grep -q '  \[u8\]$' "$out/report"
 }
 
+# So does its profile: strings that no sample uses are not in it.
+types_in_profile() {
+    NEAP_STATS=$out/lisp.sites NEAP_SAMPLE=16KiB example lisp &&
+        "$prefix/bin/neap" export "$out/lisp.sites" --pprof "$out/lisp.pb.gz" &&
+        gunzip -c "$out/lisp.pb.gz" | grep -aq 'lisp::Frame'
+}
+
 # An example prints what it is known to print.
 example() {
     tools/with-rust.sh cargo run --quiet --package neap-examples --bin "$1" -- "${@:2}" \
@@ -67,5 +74,6 @@ else
         result "example-$name" example "$name"
     done
     result types-in-report types_in_report
+    result types-in-profile types_in_profile
 fi
 exit "$failed"

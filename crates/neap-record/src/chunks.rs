@@ -275,6 +275,11 @@ impl Writer<'_> {
         })
     }
 
+    /// The layout of a site's objects.
+    pub fn site_layout(&mut self, number: u64, layout: u64) -> Result<(), Full> {
+        self.chunk(Tag::SiteLayout, |out| out.numbers(&[number, layout]))
+    }
+
     /// Further samples by site, numbers ascending.
     pub fn samples(
         &mut self,

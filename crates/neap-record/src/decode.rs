@@ -122,6 +122,8 @@ pub struct Recording {
     pub modules: Vec<Module>,
     /// Return addresses of sampled sites, innermost first.
     pub sites: BTreeMap<u64, Vec<u64>>,
+    /// Layouts by site, of those whose objects have one.
+    pub site_layouts: BTreeMap<u64, u64>,
     /// Samples by site.
     pub samples: BTreeMap<u64, Samples>,
     /// When the process ended in order; None if it did not.
@@ -260,6 +262,9 @@ impl Recording {
             Tag::Site => {
                 let number = payload.number()?;
                 self.sites.insert(number, values(payload)?);
+            }
+            Tag::SiteLayout => {
+                self.site_layouts.insert(payload.number()?, payload.number()?);
             }
             Tag::Samples => return self.take_samples(payload),
             Tag::End => self.ended_ns = Some(payload.number()?),

@@ -47,6 +47,8 @@ pub enum Tag {
     Thread = 15,
     /// Stops, phases and what threads did for cycles, with times.
     Spans = 16,
+    /// The layout of a sampled site's objects: once for each that has one.
+    SiteLayout = 17,
 }
 
 impl Tag {
@@ -55,7 +57,7 @@ impl Tag {
         use Tag::*;
         [
             Process, Option, Counts, Layouts, Layout, Cycle, Steps, Census, Map, Statistics,
-            Module, Site, Samples, End, Thread, Spans,
+            Module, Site, Samples, End, Thread, Spans, SiteLayout,
         ]
         .into_iter()
         .find(|tag| *tag as u8 == byte)

@@ -2,9 +2,10 @@
 //! and what of it is still there, objects and bytes.
 //!
 //! Invariant: frames are the functions that `neap report` shows, the library's own left out, so
-//! that both say the same of the same recording. Samples are weighed so that the expected
-//! values are those of all allocations. The messages are those of pprof's `profile.proto`, as far
-//! as they are used. Pure.
+//! that both say the same of the same recording. Samples are weighed so that the expected values
+//! are those of all allocations. A sample has its objects' size as the label `bytes`, as Go's have,
+//! and the name of their type, if they have one, as the label `type`. The messages are those of
+//! pprof's `profile.proto`, as far as they are used. Pure.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -61,6 +62,21 @@ struct Sample {
     location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
     value: Vec<i64>,
+    #[prost(message, repeated, tag = "3")]
+    label: Vec<Label>,
+}
+
+/// What is known of a sample besides: a text, or a number with its unit.
+#[derive(Clone, PartialEq, Message)]
+struct Label {
+    #[prost(int64, tag = "1")]
+    key: i64,
+    #[prost(int64, tag = "2")]
+    text: i64,
+    #[prost(int64, tag = "3")]
+    number: i64,
+    #[prost(int64, tag = "4")]
+    unit: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -216,7 +232,8 @@ pub fn profile<'s>(
         let place = |(address, frames)| code.place_of(&mut strings, &mapping, address, frames);
         let location_id = stacks.of(*site).into_iter().map(place).collect();
         let value = values(recording, samples);
-        sample.push(Sample { location_id, value });
+        let label = labels(&mut strings, recording, *site, samples);
+        sample.push(Sample { location_id, value, label });
     }
     let sample_type = [
         ("alloc_objects", "count"),
@@ -277,10 +294,30 @@ fn values(recording: &Recording, samples: &Samples) -> Vec<i64> {
     amounts.iter().flat_map(|amount| [amount.objects as i64, amount.bytes as i64]).collect()
 }
 
+/// The size of a site's objects, and the name of their type.
+fn labels(
+    strings: &mut Strings,
+    recording: &Recording,
+    site: u64,
+    samples: &Samples,
+) -> Vec<Label> {
+    let number = (samples.bytes / samples.objects.max(1)) as i64;
+    let bytes = strings.place("bytes");
+    let mut labels = vec![Label { key: bytes, text: 0, number, unit: bytes }];
+    let layout = recording.site_layouts.get(&site);
+    if let Some(name) = layout.and_then(|layout| recording.names.get(layout)) {
+        let (key, text) = (strings.place("type"), strings.place(name));
+        labels.push(Label { key, text, number: 0, unit: 0 });
+    }
+    labels
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::symbols::{Symbols, build_id};
+    use flate2::read::GzDecoder;
+    use std::io::Read;
     use std::process::Command;
 
     #[inline(never)]
@@ -309,7 +346,32 @@ mod tests {
             3,
             Samples { objects: 10, bytes: 10 << 20, gone_objects: 4, gone_bytes: 4 << 20 },
         );
+        recording.site_layouts.insert(3, 5);
+        recording.names.insert(5, "lisp::Frame".to_owned());
         recording
+    }
+
+    #[test]
+    fn samples_are_labelled_with_size_and_type() {
+        let mut recording = recording();
+        let untyped = Samples { objects: 2, bytes: 48, ..Samples::default() };
+        recording.samples.insert(4, untyped);
+        let mut text = Vec::new();
+        let packed = profile(&recording, "inuse_space", &mut |_, _| Vec::new()).unwrap();
+        GzDecoder::new(&*packed).read_to_end(&mut text).unwrap();
+        let read = Profile::decode(&*text).unwrap();
+        let string = |place: i64| read.string_table[place as usize].as_str();
+        let labels = |sample: &Sample| {
+            let all = sample.label.iter();
+            all.map(|label| {
+                let [key, text, unit] = [label.key, label.text, label.unit].map(string);
+                format!("{key}={text}{}{unit}", label.number)
+            })
+            .collect::<Vec<_>>()
+        };
+        let all: Vec<_> = read.sample.iter().map(labels).collect();
+        let typed = ["bytes=1048576bytes", "type=lisp::Frame0"].map(String::from).to_vec();
+        assert_eq!(all, [typed, vec!["bytes=24bytes".to_owned()]]);
     }
 
     #[test]
@@ -349,5 +411,7 @@ mod tests {
         let top = said(&["-top", "-sample_index=inuse_space", "-unit=MB"]);
         assert!(top.contains("allocating_function_of_the_test"), "{top}");
         assert!(top.contains("6.94MB"), "{top}");
+        let tags = said(&["-tags"]);
+        assert!(tags.contains("lisp::Frame"), "{tags}");
     }
 }

@@ -12,12 +12,13 @@ use neap_record::chunks::Samples as Counts;
 use neap_record::{Full, Writer};
 
 use super::Heap;
+use super::layout::LayoutId;
 use crate::rank::Rank;
 use crate::sync::{Guard, Lock};
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 use crate::sys::print;
 
-/// Sites kept apart, by stack and size; further ones count as one without a stack.
+/// Sites kept apart, by stack, size and layout; further ones count as one without a stack.
 const MOST_SITES: usize = 1 << 15;
 /// Objects followed at once: at one in 512 KiB, those of 64 GiB. BlockOffsets ones are not sampled.
 const MOST_OBJECTS: usize = 1 << 17;
@@ -27,11 +28,32 @@ const LISTS: usize = 1 << 12;
 const BATCH: usize = 64;
 const NONE: u32 = 0;
 
+/// How an object was made.
+#[derive(Clone, Copy)]
+pub struct Made<'f> {
+    /// Bytes asked for: samples of one site stand for equally many objects each.
+    pub bytes: usize,
+    /// The layout of its type, if it has one.
+    pub layout: Option<LayoutId>,
+    /// Return addresses, innermost first.
+    pub frames: &'f [usize],
+}
+
+impl Made<'_> {
+    fn hash(&self) -> u64 {
+        let layout = self.layout.map_or(0, |layout| u64::from(layout.0) + 1);
+        let start = self.bytes as u64 ^ 0x51_7cc1 ^ layout << 32;
+        self.frames.iter().fold(start, |hash, frame| {
+            (hash.rotate_left(5) ^ *frame as u64).wrapping_mul(0x517c_c1b7_2722_0a95)
+        })
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Site {
     hash: u64,
-    /// Bytes asked for: samples of one site stand for equally many objects each.
     bytes: usize,
+    layout: Option<LayoutId>,
     /// Its frames lie here.
     first: u32,
     depth: u32,
@@ -105,16 +127,10 @@ fn list_of(address: usize) -> usize {
     ((address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % LISTS
 }
 
-fn hash_of(frames: &[usize], bytes: usize) -> u64 {
-    frames.iter().fold(bytes as u64 ^ 0x51_7cc1, |hash, frame| {
-        (hash.rotate_left(5) ^ *frame as u64).wrapping_mul(0x517c_c1b7_2722_0a95)
-    })
-}
-
 impl Samples {
-    /// An object of `bytes` bytes was made by what `frames` says.
-    pub fn note(&mut self, address: usize, bytes: usize, frames: &[usize]) {
-        if self.try_note(address, bytes, frames).is_err() && !self.is_said {
+    /// An object was made so.
+    pub fn note(&mut self, address: usize, made: Made<'_>) {
+        if self.try_note(address, made).is_err() && !self.is_said {
             self.is_said = true;
             print::message(format_args!(
                 "NEAP_SAMPLE: more objects are followed than there is room for; further ones are \
@@ -123,8 +139,8 @@ impl Samples {
         }
     }
 
-    fn try_note(&mut self, address: usize, bytes: usize, frames: &[usize]) -> Result<(), NoMemory> {
-        let site = self.site(bytes, frames)?;
+    fn try_note(&mut self, address: usize, wanted: Made<'_>) -> Result<(), NoMemory> {
+        let site = self.site(wanted)?;
         let place = match self.free {
             NONE if self.objects.len() == MOST_OBJECTS => return Err(NoMemory),
             NONE => {
@@ -142,17 +158,16 @@ impl Samples {
         list.store(place, Relaxed);
         let made = &mut self.sites[site].made;
         made.objects += 1;
-        made.bytes += bytes as u64;
+        made.bytes += wanted.bytes as u64;
         Ok(())
     }
 
-    fn site(&mut self, bytes: usize, frames: &[usize]) -> Result<usize, NoMemory> {
+    fn site(&mut self, wanted: Made<'_>) -> Result<usize, NoMemory> {
         // One place is for those that do not fit.
-        let frames =
-            if self.sites.len() < MOST_SITES - 1 { frames } else { self.known(bytes, frames) };
-        let hash = hash_of(frames, bytes);
+        let wanted = if self.sites.len() < MOST_SITES - 1 { wanted } else { self.known(wanted) };
+        let (hash, frames) = (wanted.hash(), wanted.frames);
         let list = hash as usize >> 7 & (LISTS - 1);
-        if let Some(site) = self.find(hash, bytes, frames) {
+        if let Some(site) = self.find(hash, wanted) {
             return Ok(site);
         }
         if self.sites.len() == MOST_SITES {
@@ -163,7 +178,8 @@ impl Samples {
         frames.iter().for_each(|frame| self.frames.push(*frame));
         let site = Site {
             hash,
-            bytes,
+            bytes: wanted.bytes,
+            layout: wanted.layout,
             first,
             depth: frames.len() as u32,
             next: self.site_lists[list],
@@ -176,16 +192,22 @@ impl Samples {
         Ok(self.sites.len() - 1)
     }
 
-    /// The frames if their site is known, none otherwise.
-    fn known<'f>(&self, bytes: usize, frames: &'f [usize]) -> &'f [usize] {
-        if self.find(hash_of(frames, bytes), bytes, frames).is_some() { frames } else { &[] }
+    /// The same if its site is known, no stack and no layout otherwise.
+    fn known<'f>(&self, wanted: Made<'f>) -> Made<'f> {
+        match self.find(wanted.hash(), wanted) {
+            Some(_) => wanted,
+            None => Made { layout: None, frames: &[], ..wanted },
+        }
     }
 
-    fn find(&self, hash: u64, bytes: usize, frames: &[usize]) -> Option<usize> {
+    fn find(&self, hash: u64, wanted: Made<'_>) -> Option<usize> {
         let mut next = self.site_lists[hash as usize >> 7 & (LISTS - 1)];
         while next != NONE {
             let site = &self.sites[next as usize - 1];
-            if site.hash == hash && site.bytes == bytes && self.frames_of(site) == frames {
+            let (bytes, layout, frames) = (site.bytes, site.layout, self.frames_of(site));
+            if site.hash == hash
+                && (bytes, layout, frames) == (wanted.bytes, wanted.layout, wanted.frames)
+            {
                 return Some(next as usize - 1);
             }
             next = site.next;
@@ -246,6 +268,9 @@ impl Samples {
             if !site.is_told {
                 let frames = self.frames_of(&site).iter().map(|frame| *frame as u64);
                 out.site(number as u64, frames)?;
+                if let Some(layout) = site.layout {
+                    out.site_layout(number as u64, u64::from(layout.0))?;
+                }
                 self.sites[number].is_told = true;
             }
         }
@@ -317,16 +342,22 @@ mod tests {
     #[test]
     fn sites_are_kept_apart_and_objects_leave() {
         let mut samples = lock();
-        samples.note(0x1000, 24, &[7, 8, 9]);
-        samples.note(0x2000, 24, &[7, 8, 9]);
-        samples.note(0x3000, 32, &[7, 8, 9]);
-        samples.note(0x4000, 24, &[7, 8]);
+        fn made(bytes: usize, frames: &[usize]) -> Made<'_> {
+            Made { bytes, layout: None, frames }
+        }
+        samples.note(0x1000, made(24, &[7, 8, 9]));
+        samples.note(0x2000, made(24, &[7, 8, 9]));
+        samples.note(0x3000, made(32, &[7, 8, 9]));
+        samples.note(0x4000, made(24, &[7, 8]));
+        let typed = Made { layout: Some(LayoutId(6)), ..made(24, &[7, 8, 9]) };
+        samples.note(0x6000, typed);
         assert!(may_hold(0x1000));
         samples.forget(0x1000);
         samples.forget(0x1000);
         let recording = recorded(&mut samples);
-        assert_eq!(recording.sites.len(), 3);
-        assert_eq!(recording.sites[&0], [7, 8, 9]);
+        assert_eq!(recording.sites.len(), 4);
+        assert_eq!((&recording.sites[&0], &recording.sites[&3]), (&vec![7, 8, 9], &vec![7, 8, 9]));
+        assert_eq!(recording.site_layouts, [(3, 6)].into());
         let wanted = Counts { objects: 2, bytes: 48, gone_objects: 1, gone_bytes: 24 };
         assert_eq!(recording.samples[&0], wanted);
         assert!(
@@ -336,14 +367,14 @@ mod tests {
         // No heap: none of them is marked.
         samples.drop_dead(&Heap::new());
         let recording = recorded(&mut samples);
-        assert_eq!(recording.samples.values().map(|counts| counts.gone_objects).sum::<u64>(), 3);
+        assert_eq!(recording.samples.values().map(|counts| counts.gone_objects).sum::<u64>(), 4);
         assert!(recording.sites.is_empty() && !may_hold(0x2000));
-        samples.note(0x5000, 8, &[1]);
+        samples.note(0x5000, made(8, &[1]));
         samples.clear();
         assert!(recorded(&mut samples).samples.is_empty() && !may_hold(0x5000));
         // More sites than there is room for: the rest is one without a stack.
         for site in 0..MOST_SITES + 10 {
-            samples.note(site * 8 + 8, 16, &[site, 5]);
+            samples.note(site * 8 + 8, made(16, &[site, 5]));
         }
         let recording = recorded(&mut samples);
         assert_eq!(recording.sites.len(), MOST_SITES);

@@ -229,7 +229,8 @@ fn slow_from(position: usize, bytes: usize, kind: Kind, layout: u32) -> *mut u8 
     if mutator.local.sampler.take_due()
         && let Ok(object) = attempted
     {
-        sampled::note(mutator, object, bytes);
+        let layout = (layout != NO_LAYOUT).then_some(LayoutId(layout));
+        sampled::note(mutator, object, bytes, layout);
     }
     tell_heap_size();
     attempted.unwrap_or_else(|refused| {

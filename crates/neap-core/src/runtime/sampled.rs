@@ -6,7 +6,8 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::addr::PAGE_BYTES;
-use crate::heap::samples;
+use crate::heap::layout::LayoutId;
+use crate::heap::samples::{self, Made};
 use crate::stats::sampler;
 use crate::sys::{thread, unwind};
 use crate::world::mutator::Mutator;
@@ -25,11 +26,11 @@ pub fn begin(mean: u64) {
 /// The object just made is a sample.
 #[cold]
 #[inline(never)]
-pub fn note(mutator: &Mutator, object: *mut u8, bytes: usize) {
+pub fn note(mutator: &Mutator, object: *mut u8, bytes: usize, layout: Option<LayoutId>) {
     let mut frames = [0; DEPTH];
     let depth = unwind::walk(end_of_stack(mutator), &mut frames);
     let _critical = mutator.critical();
-    samples::lock().note(object as usize, bytes, &frames[..depth]);
+    samples::lock().note(object as usize, Made { bytes, layout, frames: &frames[..depth] });
 }
 
 /// An object was freed.

@@ -44,6 +44,7 @@ fn recorded() -> Vec<u8> {
     out.statistics(30, &conditions, &statistics).unwrap();
     out.module(4096, 8192, 4096, b"/bin/prog", &[0xab, 1]).unwrap();
     out.site(1, [4100, 4200].into_iter()).unwrap();
+    out.site_layout(1, 3).unwrap();
     let samples = Samples { objects: 1, bytes: 16, ..Samples::default() };
     out.samples(30, [(1, samples)].into_iter()).unwrap();
     out.samples(31, [(1, samples)].into_iter()).unwrap();
@@ -84,6 +85,7 @@ fn everything_comes_back() {
     assert_eq!((recording.conditions.align_all, recording.statistics[0].1.cycles), (1, 1));
     assert_eq!(recording.modules[0].build_id, "ab01");
     assert_eq!(recording.sites[&1], [4100, 4200]);
+    assert_eq!(recording.site_layouts, [(1, 3)].into());
     assert_eq!(recording.samples[&1].bytes, 32);
     assert_eq!((recording.ended_ns, recording.problems.len()), (Some(40), 0));
 }
