@@ -64,6 +64,15 @@ if [ "${1:-}" = --rest ]; then
     else
         skip must-not-compile "the compiler's words on record are not those of Rust $version"
     fi
+    # As they would go to the registry, each built against the others' packages.
+    minor=${version#*.}
+    if [ "${minor%%.*}" -ge 90 ]; then
+        limit=600
+        result packages tools/with-rust.sh cargo publish --quiet --dry-run --allow-dirty \
+            -p neap-record -p neap-derive -p neap-core -p neap
+    else
+        skip packages "cargo $version does not package several crates that need each other"
+    fi
     result examples-in-documentation tools/with-rust.sh cargo test --quiet --package neap --doc
 else
     tools/with-rust.sh cargo xtask rust-tests -- --package neap --package neap-derive || failed=1
