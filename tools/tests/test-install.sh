@@ -25,7 +25,7 @@ tree_that_is_built() {
     for part in gc cord gccpp gctba; do
         ln -s "lib$part.so.1" "tree/build/lib/neap/lib$part.so"
     done
-    touch tree/build/share/neap/{valgrind.supp,notes}
+    touch tree/build/share/neap/{valgrind.supp,grafana-dashboard.json,notes}
     mkdir -p tree/build/share/{man/man1,bash-completion/completions,zsh/site-functions} \
         tree/build/share/fish/vendor_completions.d
     touch tree/build/share/man/man1/{neap.1,neap-run.1,other.1} \
@@ -65,6 +65,7 @@ test_what_belongs_is_installed_and_nothing_else() {
 ./share/fish/vendor_completions.d/neap.fish
 ./share/man/man1/neap-run.1
 ./share/man/man1/neap.1
+./share/neap/grafana-dashboard.json
 ./share/neap/valgrind.supp
 ./share/zsh/site-functions/_neap
 END
