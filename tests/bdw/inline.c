@@ -36,6 +36,8 @@ int main(void)
             GC_CONS(list, leaf, list, lists);
             expected += value;
         }
+        if (value % 10000 == 77) /* in the midst of lists */
+            GC_gcollect();
     }
     CHECK(GC_get_gc_no() > 0);
     CHECK_EQUAL(sum(list), expected);

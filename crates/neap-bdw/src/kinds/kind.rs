@@ -5,7 +5,6 @@
 //! thread and in trace functions.
 
 use core::ffi::{c_int, c_void};
-use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
@@ -36,6 +35,14 @@ const WAY_ZEROED_LEAF: u32 = u32::MAX - 2;
 struct OwnKind {
     descriptor: AtomicUsize,
     way: AtomicU32,
+}
+
+impl OwnKind {
+    /// Whether an object keeps alive what its first word points to, whatever else it holds.
+    fn scans_first_word(&self) -> bool {
+        let of_a_length = self.descriptor.load(Relaxed) & TAGS == TAG_LENGTH;
+        of_a_length && !matches!(self.way.load(Relaxed), WAY_LEAF | WAY_ZEROED_LEAF)
+    }
 }
 
 static KINDS: [OwnKind; MAX_KINDS] =
@@ -203,33 +210,39 @@ pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> 
 
 /// Bytes of objects that one call of `GC_malloc_many` gives: a page, as in Boehm's collector.
 const MANY_BYTES: usize = 4096;
-/// Objects that one call gives where it has to keep them alive itself, on the caller's stack, of
-/// which there may be little.
-const MOST_OBJECTS: usize = 128;
 
-/// Some objects of one size, linked through their first words, zero but for that if they are
-/// scanned. Without a byte behind their end: gc_inline.h has the caller ask for it.
+/// Objects of one size, linked through their first words, zero but for that if they are scanned.
+/// Without a byte behind their end: gc_inline.h has the caller ask for it.
+///
+/// A list has more than one object where each keeps the next alive. The others would be lost by a
+/// collection while the list waits for its owner to use it, as they are in libgc.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_generic_malloc_many(bytes: usize, kind: c_int, result: *mut *mut c_void) {
     link_many(api::without_past_end(bytes.max(size_of::<usize>())), kind, result);
 }
 
 fn link_many(bytes: usize, kind: c_int, result: *mut *mut c_void) {
-    let count = (MANY_BYTES / bytes).max(1);
-    // The kinds that language runtimes take by the million get loops of their own, with the core's
-    // fast path inside.
+    let links_are_scanned = match kind {
+        NORMAL | UNCOLLECTABLE | TYPED => true,
+        _ => own(kind).is_some_and(OwnKind::scans_first_word),
+    };
+    let count = if links_are_scanned { (MANY_BYTES / bytes).max(1) } else { 1 };
+    // The kinds that language runtimes take by the million have the core's fast path in a loop of
+    // their own.
     match kind {
-        NORMAL if !disclaim::in_use() => link_scanned(bytes, count, result),
-        PTRFREE if !disclaim::in_use() => {
-            link_any(count, result, || api::allocate(bytes, Kind::Leaf).cast())
+        NORMAL if !disclaim::in_use() => {
+            link(count, result, || api::allocate(bytes, Kind::Conservative).cast());
         }
-        _ => link_any(count, result, || GC_generic_malloc(bytes, kind)),
+        PTRFREE if !disclaim::in_use() => {
+            link(count, result, || api::allocate(bytes, Kind::Leaf).cast());
+        }
+        _ => link(count, result, || GC_generic_malloc(bytes, kind).cast()),
     }
 }
 
-/// A list of conservative objects: each keeps the next alive, and the first is on our stack.
-fn link_scanned(bytes: usize, count: usize, result: *mut *mut c_void) {
-    let allocate = || api::allocate(bytes, Kind::Conservative).cast::<*mut u8>();
+/// A list of objects of which each keeps the next alive; the first is on our stack.
+#[inline(always)]
+fn link(count: usize, result: *mut *mut c_void, allocate: impl Fn() -> *mut *mut u8) {
     let first = allocate();
     let mut last = first;
     for _ in 1..count {
@@ -241,33 +254,14 @@ fn link_scanned(bytes: usize, count: usize, result: *mut *mut c_void) {
         unsafe { last.write(object.cast()) };
         last = object;
     }
+    if !last.is_null() {
+        // SAFETY: as above; pointer-free objects come with any contents.
+        unsafe { last.write(null_mut()) };
+    }
     // SAFETY: the caller's variable, says gc_inline.h.
     unsafe { result.write_volatile(first.cast()) };
     // The first object stays in this frame up to here: another thread may have collected meanwhile.
     core::hint::black_box(first);
-}
-
-/// A list of objects that do not keep each other alive by their links.
-#[inline(always)]
-fn link_any(count: usize, result: *mut *mut c_void, allocate: impl Fn() -> *mut c_void) {
-    // Alive by this array on the stack, until the caller has the list.
-    let mut objects = [const { MaybeUninit::<*mut c_void>::uninit() }; MOST_OBJECTS];
-    let mut next = null_mut();
-    for slot in objects.iter_mut().take(count) {
-        let object = allocate();
-        if object.is_null() {
-            break;
-        }
-        slot.write(object);
-        // SAFETY: each object has a word, and nobody else knows it yet.
-        unsafe { object.cast::<*mut c_void>().write(next) };
-        next = object;
-    }
-    // SAFETY: the caller's variable, says gc_inline.h.
-    unsafe { result.write_volatile(next) };
-    // The array is scanned up to here: another thread may have collected since the last object was
-    // allocated.
-    core::hint::black_box(&objects);
 }
 
 #[unsafe(no_mangle)]
