@@ -53,8 +53,8 @@ pub struct Collector {
     pub share: f64,
     /// Bytes that the last cycle marked, without what was born marked meanwhile.
     pub marked: usize,
-    /// The same of the cycle before.
-    pub marked_before: usize,
+    /// By how much that had grown since the cycle before, as a part of what was allocated.
+    pub gained: f64,
     /// Whether most of what was allocated before the last cycle was alive in it.
     pub stays: bool,
     /// What the next cycle's kind rests on.
@@ -97,7 +97,7 @@ pub static COLLECTOR: Lock<Collector> = Lock::new(
         max_pause_ns: 0,
         share: FAIR_SHARE,
         marked: 0,
-        marked_before: 0,
+        gained: 0.0,
         stays: false,
         generations: Generations::new(),
         minor: MinorCycles::Auto,

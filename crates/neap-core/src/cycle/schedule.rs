@@ -141,19 +141,16 @@ impl Collector {
         // waits little, so there is nothing to buy with more memory; and a heap that grows while
         // cycles have a processor of their own may be marked more often.
         let beside = is_worth_running_beside() && self.has_processor_to_spare();
-        let growing = match beside {
-            true => self.stays.then_some(WHILE_GROWING_BESIDE),
-            false => is_growing(self.marked, self.marked_before).then_some(WHILE_GROWING),
-        };
         let most = if collector::runs_beside() { FAIR_SHARE } else { 1.0 };
         let share = self.share.min(most);
-        let wanted = self.limited().threshold(
-            live,
-            share,
-            growing,
-            self.allocating,
-            self.pacer.least_bytes(),
-        );
+        let (settings, least) = (self.limited(), self.pacer.least_bytes());
+        let room = |growing| settings.threshold(live, share, growing, self.allocating, least);
+        let whole = room(None);
+        let wanted = match beside {
+            true if self.stays => room(Some(WHILE_GROWING_BESIDE)),
+            false if is_growing(self.marked, self.gained, whole) => room(Some(WHILE_GROWING)),
+            _ => whole,
+        };
         after_floating(wanted, HEAP.state.born_marked_bytes.load(Relaxed))
     }
 }

@@ -73,7 +73,7 @@ fn between_cycles(f: impl FnOnce()) -> bool {
         let state = &HEAP.state;
         let frozen = state.frozen_bytes.load(Relaxed);
         collector.marked = state.live_bytes.load(Relaxed).saturating_sub(frozen);
-        collector.marked_before = collector.marked;
+        collector.gained = 0.0;
         // What is old has changed: the next cycle is a full one.
         collector.generations = Generations::new();
         set_due(collector);

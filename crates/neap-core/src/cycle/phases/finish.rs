@@ -105,12 +105,14 @@ fn measured(heap: &Heap, collector: &Collector, record: &CycleRecord, stopped_ns
 /// Counts begin anew, objects are born as usual, and blocks may be swept. Gives the bytes that the
 /// program freed itself since the cycle before.
 fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) -> usize {
-    collector.marked_before = collector.marked;
+    let marked_before = collector.marked;
     collector.marked = heap.state.marked_bytes.load(Relaxed);
     let frozen = heap.state.frozen_bytes.load(Relaxed);
     record.live_bytes = collector.marked + frozen + heap.state.born_marked_bytes.load(Relaxed);
     heap.state.live_bytes.store(record.live_bytes, Relaxed);
     record.allocated_bytes = heap.state.allocated_since_cycle.swap(0, Relaxed);
+    let gained_bytes = collector.marked.saturating_sub(marked_before);
+    collector.gained = gained_bytes as f64 / record.allocated_bytes.max(1) as f64;
     heap.state.freed_live_since_cycle.store(0, Relaxed);
     let freed = heap.state.freed_since_cycle.swap(0, Relaxed);
     heap.state.cycles.store(record.number, Relaxed);

@@ -37,8 +37,8 @@ const HIGHEST_FLOOR: usize = 4;
 pub const WHILE_GROWING: f64 = 0.5;
 /// The same where cycles run beside the program on a processor that it leaves free.
 pub const WHILE_GROWING_BESIDE: f64 = 0.25;
-/// A heap whose live part is that much larger than a cycle before is growing.
-const GROWING: f64 = 1.25;
+/// A heap whose live part grows by that much of itself in a whole room is growing.
+const GROWING: f64 = 0.25;
 
 /// The growth factor for a program that lately spent `share` (0 to 1) of its time in stops: memory
 /// is spent where it buys time. In the spirit of Kirisame, Shenoy and Panchekha, "Optimal heap
@@ -81,9 +81,12 @@ impl Live {
     }
 }
 
-/// Whether a heap with `live_bytes` now and `before` a cycle ago is growing.
-pub fn is_growing(live_bytes: usize, before: usize) -> bool {
-    live_bytes as f64 > before as f64 * GROWING
+/// Whether a heap with `live_bytes` is growing, whose live part lately gained `gained` bytes with
+/// each byte allocated, and where `room` bytes would be allocated before the next cycle. Not by how
+/// much it gained since the last one: with less room it gains less, and would count as growing
+/// after every second cycle.
+pub fn is_growing(live_bytes: usize, gained: f64, room: usize) -> bool {
+    gained * room as f64 > live_bytes as f64 * GROWING
 }
 
 /// The share with a new cycle taken in: half of it is the last cycle's.
@@ -324,7 +327,8 @@ mod tests {
         {
             assert!((adapted_growth(1.0, live_bytes, 0.9, None) - most).abs() < 1e-9);
         }
-        assert!(is_growing(130, 100) && !is_growing(120, 100) && is_growing(1, 0));
+        assert!(is_growing(100, 0.3, 100) && !is_growing(100, 0.2, 100));
+        assert!(is_growing(100, 0.2, 200) && is_growing(0, 1.0, 1) && !is_growing(0, 0.0, 1));
         let mut share = 0.0;
         for _ in 0..20 {
             share = smoothed_share(share, 30, 100);
