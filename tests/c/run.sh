@@ -142,6 +142,30 @@ says() {
     [ "$status" = 0 ] && grep -qF -- "$text" <<<"$said"
 }
 
+# places: five processes without the kernel's randomization have their heaps at five places.
+places() {
+    local places
+    places=$(for _ in 1 2 3 4 5; do setarch -R "$out/hardened" place; done | sort -u)
+    printf '%s\n' "$places"
+    [ "$(wc -l <<<"$places")" = 5 ]
+}
+if sooner hardened || later hardened; then
+    watches="none pagemap"
+    [ $rest = no ] || watches="fork mprotect snapshot"
+    # shellcheck disable=SC2086
+    build hardened.c hardened -O2 $link && {
+        for watch in $watches; do
+            result "hardened, watch=$watch" env NEAP_HARDEN=1 NEAP_WATCH=$watch NEAP_CHECK=2 \
+                NEAP_MIN_TRIGGER=256K "$out/hardened"
+        done
+        if [ $rest = no ] && setarch -R true 2>/dev/null; then
+            NEAP_HARDEN=1 result "hardened, places differ" places
+        elif [ $rest = no ]; then
+            skip "hardened, places differ" "the kernel does not let setarch turn randomization off"
+        fi
+    }
+fi
+
 # What a program is examined with. Races between the users of one cell, one after the other, are no
 # failure here.
 if sooner sanitized; then

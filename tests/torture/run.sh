@@ -92,6 +92,7 @@ ways=(
     "short-stops --threads 3 --operations 12000 --no-functions --neap max_pause=1 --neap min_trigger=65536 --neap check=3"
     "no-functions-large --threads 2 --operations 9000 --no-functions --live-bytes 67108864 --neap check=1"
     "past-end --threads 2 --operations 6000 --neap past_end=1 --neap check=3"
+    "hardened --threads 3 --operations 10000 --neap harden=1 --neap check=3 --neap min_trigger=65536"
     "no-decay --threads 2 --operations 6000 --neap decay=0 --collections 100 --neap check=2"
 )
 
@@ -141,7 +142,7 @@ fi
 # Without --rest some ways under the first watch, and few under the others. With it those that this
 # leaves out: of the first two watches all ways, of the others some; --seconds takes them all.
 few=" four-checked references no-functions "
-some=" two four-checked threads forks finalizers references no-functions short-stops "
+some=" two four-checked threads forks finalizers references no-functions short-stops hardened "
 first=" $(head -n 1 <<<"$possible") "
 first_two=" $(head -n 2 <<<"$possible" | tr '\n' ' ') "
 is_in() { [ "${1/ $2 /}" != "$1" ]; }

@@ -176,7 +176,7 @@ pub struct ObjectInfo {
 
 /// The object that an address lies in.
 pub fn object_at(word: usize) -> Option<ObjectInfo> {
-    let cell = HEAP.object_at(word)?;
+    let cell = allocation::object_at(word)?;
     let layout = cell.header.layout();
     Some(ObjectInfo {
         start: NonNull::new(cell.start.pointer())?,
@@ -362,7 +362,7 @@ pub fn expand(bytes: usize) -> bool {
     let room = HEAP.max_bytes().min(HEAP.reserved()).saturating_sub(HEAP.committed());
     let chunks = bytes.div_ceil(crate::addr::CHUNK_BYTES);
     let expanded = match bytes <= room {
-        true => (0..chunks).try_for_each(|_| HEAP.commit_chunk(&mut inner)),
+        true => (0..chunks).try_for_each(|_| HEAP.commit_chunk(&mut inner, 1)),
         false => Err(Refused::Limit),
     };
     drop((inner, critical));

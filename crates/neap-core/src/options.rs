@@ -144,6 +144,11 @@ options! {
     /// broken: 0 nothing, 1 the heap's structure at the end, 2 at the beginning too, 3 also the
     /// pointers of every marked object.
     check: Count { default: 0, valid: 0..=3 }
+    /// Makes mistakes of the program show, and harder to use for an attack: the heap's place cannot
+    /// be guessed, pages that nobody may touch lie behind large objects and around the collector's
+    /// tables, and what the program frees is filled, looked at again and handed out late; a second
+    /// free is refused. Costs time where programs free much.
+    harden: Boolean { default: false, valid: () }
     /// What to print on standard error while running, a comma-separated list of topics. `cycles`:
     /// one line per cycle.
     log: LogTopics { default: LogTopics::NONE, valid: () }

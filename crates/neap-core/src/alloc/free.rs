@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::*;
 
 use crate::addr::Address;
 use crate::heap::Heap;
-use crate::heap::blocks::header::State;
+use crate::heap::hardened::quarantine;
 
 /// Why a pointer cannot be freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,25 +33,22 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
     if cell.start != address {
         return Err(FreeError::NotAnObjectStart);
     }
+    if inner.deferred_frees.holds(address) {
+        return Err(FreeError::AlreadyFree);
+    }
     let (bytes, was_live) = (cell.bytes(), cell.bits.is_marked(cell.index));
-    if heap.state.marking.load(Relaxed) {
+    if heap.is_hardened() && bytes <= quarantine::LARGEST {
+        inner.quarantine(heap, &cell);
+    } else if heap.state.marking.load(Relaxed) {
         // A marker may be reading the object.
-        return if inner.deferred_frees.note(address) {
-            Ok(bytes)
-        } else {
-            Err(FreeError::AlreadyFree)
-        };
-    }
-    // The cell is dirty; a fresh block hands out cells as zeros.
-    cell.header.fresh.store(0, Relaxed);
-    cell.bits.free(cell.index);
-    if cell.header.state() == State::Large {
-        inner.free_large(heap, cell.block);
+        inner.deferred_frees.note(address, None);
     } else {
-        inner.note_free_cell(heap, cell.block);
+        inner.free_cell(heap, &cell);
     }
-    drop(inner);
-    heap.state.note_freed(bytes, was_live);
+    if !heap.state.marking.load(Relaxed) {
+        drop(inner);
+        heap.state.note_freed(bytes, was_live);
+    }
     Ok(bytes)
 }
 
@@ -86,5 +83,27 @@ mod tests {
         assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
         assert_eq!(free(&heap, heap.base().add(heap.committed() - 8)), Err(FreeError::AlreadyFree));
         heap.verify().unwrap();
+    }
+
+    /// In quarantine, when it left it, and while marking is under way.
+    #[test]
+    fn a_hardened_heap_knows_what_was_freed() {
+        let heap = Heap::new();
+        heap.harden(false);
+        heap.reserve(64 << 20).unwrap();
+        let local = local();
+        let id = SpaceId::of(Kind::Conservative, classes::class_of(64));
+        let buffer = local.buffer(id).unwrap();
+        for marking in [false, true] {
+            refill(&heap, local, buffer, id, true).unwrap();
+            heap.state.marking.store(marking, Relaxed);
+            let cell = buffer.bump(64);
+            assert_eq!(free(&heap, Address(cell)), Ok(64));
+            assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
+            assert!(heap.inner().deferred_frees.free(&heap, 2));
+            heap.state.marking.store(false, Relaxed);
+            assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
+            heap.verify().unwrap();
+        }
     }
 }

@@ -44,9 +44,23 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     let Some(wanted) = round_up(requested, PAGE_BYTES).filter(|_| requested > LARGEST_SMALL) else {
         return false;
     };
+    heap.unguard_large(cell.block);
+    let resized = large_in_place(heap, cell, requested, wanted, own);
+    heap.guard_large(cell.block);
+    resized
+}
+
+/// The same for a large object without guards, in `wanted` bytes of pages.
+fn large_in_place(
+    heap: &Heap,
+    cell: &Cell<'_>,
+    requested: usize,
+    wanted: usize,
+    own: usize,
+) -> bool {
     let requested = requested.next_multiple_of(GRANULE_BYTES);
     let had = cell.header.span() as usize;
-    let wants = wanted.div_ceil(FRAME_BYTES);
+    let wants = heap.frames_of_large(wanted);
     let old = cell.header.requested();
     if requested < old && heap.state.has_snapshot() && cell.header.scan() != Scan::Leaf {
         // Markers are to see it as it was, up to its old end: it stays as large, or another takes
@@ -93,8 +107,12 @@ mod tests {
     use crate::addr::Address;
     use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::classes;
+    #[cfg(not(miri))]
+    use crate::heap::hardened::GuardPages;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
+    #[cfg(not(miri))]
+    use crate::sys::map::is_readable;
 
     /// Where the thread notes pages that are no object yet.
     static NOTE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
@@ -191,5 +209,37 @@ mod tests {
             unpublished
         });
         assert!(!in_place(&heap, &heap.object_at(first.start.0).unwrap(), 100_000));
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn large_objects_end_at_a_guard_whatever_their_size_becomes() {
+        let best = Heap::new().harden(false);
+        for how in [best, GuardPages::Protection] {
+            let heap = Heap::new();
+            heap.harden(false);
+            heap.state.guard_pages.store(how as u8, Relaxed);
+            heap.reserve(64 << 20).unwrap();
+            let unpublished =
+                large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, 65_536, true).unwrap();
+            large::publish(&heap, &NOTE, &unpublished);
+            let start = unpublished.start;
+            let ends_at = |bytes: usize| {
+                assert!(is_readable(start.add(bytes - 1)), "{how:?}, {bytes}");
+                let guarded = !is_readable(start.add(bytes));
+                assert!(guarded, "[heap.inv.guard-pages] {how:?}, {bytes}");
+                heap.verify().unwrap();
+            };
+            ends_at(65_536);
+            for bytes in [200_704, 40_960, 45_056, 131_072, 36_864] {
+                let cell = heap.object_at(start.0).unwrap();
+                assert!(in_place(&heap, &cell, bytes));
+                ends_at(bytes);
+            }
+            let block = heap.object_at(start.0).unwrap().block;
+            heap.inner().free_large(&heap, block);
+            assert!(is_readable(start.add(36_864)));
+            heap.verify().unwrap();
+        }
     }
 }

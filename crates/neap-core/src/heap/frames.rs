@@ -42,6 +42,8 @@ struct Chunk {
     closed: Mask,
     /// Touched since the system last gave or took it.
     dirty: Mask,
+    /// Frames that nothing is ever put into, so that who leaves a neighbour meets no object.
+    guards: Mask,
     /// When a frame of it was last freed, in the caller's milliseconds.
     freed_at_ms: u64,
 }
@@ -49,11 +51,15 @@ struct Chunk {
 impl Chunk {
     /// Whether frames of `content` may be taken from it.
     fn suits(&self, content: Content) -> bool {
-        self.free != 0 && (self.content == content || self.free == ALL)
+        self.free != 0 && (self.content == content || self.is_unused())
+    }
+
+    fn is_unused(&self) -> bool {
+        self.free | self.guards == ALL
     }
 
     fn is_scanned(&self) -> bool {
-        self.content == Content::Scanned && self.free != ALL
+        self.content == Content::Scanned && !self.is_unused()
     }
 }
 
@@ -64,6 +70,15 @@ pub struct Taken {
     pub first: Frame,
     /// All of them read as zero.
     pub fresh: bool,
+}
+
+/// How many frames of a chunk are never used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Guards {
+    /// At its begin.
+    pub first: usize,
+    /// At its end.
+    pub last: usize,
 }
 
 /// Free frames of all committed chunks.
@@ -153,11 +168,14 @@ impl Frames {
         count.div_ceil(CHUNK_FRAMES) - trailing.min(count / CHUNK_FRAMES)
     }
 
-    /// Adds a chunk of fresh memory at the end.
-    pub fn add_chunk(&mut self) -> Result<(), NoMemory> {
+    /// Adds a chunk of fresh memory at the end, with so many guards at its begin and its end. An
+    /// object that takes all of a chunk is never put into one with guards.
+    pub fn add_chunk(&mut self, guards: Guards) -> Result<(), NoMemory> {
+        let guards = mask(0, guards.first) | !(ALL >> guards.last);
         self.bounds.try_reserve()?;
         self.chunks.try_push(Chunk {
-            free: ALL,
+            free: !guards,
+            guards,
             content: Content::Scanned,
             registered: false,
             protected: 0,
@@ -272,7 +290,7 @@ impl Frames {
             chunk.free |= frames;
             let row = row_around(chunk.free, frame.in_chunk());
             let anybodys = [Content::Scanned, Content::Leaf];
-            let contents = if chunk.free == ALL { &anybodys[..] } else { &[chunk.content] };
+            let contents = if chunk.is_unused() { &anybodys[..] } else { &[chunk.content] };
             self.bounds.note_row(frame.chunk(), row, contents);
             chunk.freed_at_ms = now_ms;
             self.taken -= here;
@@ -313,17 +331,22 @@ impl Frames {
 
     /// Whether nothing of a chunk is in use or holds memory.
     pub fn is_clean(&self, chunk: usize) -> bool {
-        self.chunks[chunk].free == ALL && self.chunks[chunk].dirty == 0
+        self.chunks[chunk].is_unused() && self.chunks[chunk].dirty == 0
     }
 
     /// Whether all of a chunk holds memory.
     pub fn is_whole(&self, chunk: usize) -> bool {
-        self.chunks[chunk].dirty == ALL
+        self.chunks[chunk].dirty | self.chunks[chunk].guards == ALL
     }
 
     /// Whether a frame holds memory, as far as is known: it was used since it was given back.
     pub fn is_dirty(&self, frame: Frame) -> bool {
         self.chunks[frame.chunk()].dirty >> frame.in_chunk() & 1 != 0
+    }
+
+    /// Whether a frame is one that nothing is ever put into.
+    pub fn is_guard(&self, frame: Frame) -> bool {
+        self.chunks[frame.chunk()].guards >> frame.in_chunk() & 1 != 0
     }
 
     /// Whether a frame is free.
@@ -339,7 +362,7 @@ mod tests {
 
     fn with_chunks(count: usize) -> Frames {
         let mut frames = Frames::new();
-        (0..count).for_each(|_| frames.add_chunk().unwrap());
+        (0..count).for_each(|_| frames.add_chunk(Guards::default()).unwrap());
         frames
     }
 

@@ -19,6 +19,7 @@ pub mod blocks;
 pub mod calls;
 pub mod classes;
 pub mod frames;
+pub mod hardened;
 pub mod kind;
 pub mod layout;
 pub mod lookup;
@@ -171,8 +172,14 @@ impl Heap {
         if !may_grow {
             return Err(Refused::System);
         }
-        self.commit_chunks(inner, inner.frames.chunks_wanted(count), scan)?;
-        let taken = inner.frames.take(count, scan.content()).ok_or(Refused::System)?;
+        self.commit_chunks(inner, inner.frames.chunks_wanted(count), count, scan)?;
+        let mut taken = inner.frames.take(count, scan.content());
+        if taken.is_none() && self.is_hardened() {
+            // The first chunk may have many guards; the second has room for whatever fits into one.
+            self.commit_chunks(inner, inner.frames.chunks_wanted(count), count, scan)?;
+            taken = inner.frames.take(count, scan.content());
+        }
+        let taken = taken.ok_or(Refused::System)?;
         self.note_taken(inner, limit);
         Ok(taken)
     }
@@ -193,19 +200,25 @@ impl Heap {
             return Err(Refused::Limit);
         }
         let wanted = inner.frames.chunks_wanted_at(first, count, scan.content(), only_fresh);
-        self.commit_chunks(inner, wanted.ok_or(Refused::System)?, scan)?;
+        self.commit_chunks(inner, wanted.ok_or(Refused::System)?, usize::MAX, scan)?;
         let fresh = inner.frames.take_at(first, count, scan.content()).ok_or(Refused::System)?;
         self.note_taken(inner, limit);
         Ok(fresh)
     }
 
     /// All of them, or none if the reservation has not so many.
-    fn commit_chunks(&self, inner: &mut Inner, count: usize, scan: Scan) -> Result<(), Refused> {
+    fn commit_chunks(
+        &self,
+        inner: &mut Inner,
+        count: usize,
+        frames: usize,
+        scan: Scan,
+    ) -> Result<(), Refused> {
         if count > (self.reserved() - self.committed()) / CHUNK_BYTES {
             return Err(Refused::System);
         }
         for _ in 0..count {
-            self.commit_chunk(inner)?;
+            self.commit_chunk(inner, frames)?;
             let chunk = self.committed() - CHUNK_BYTES;
             if scan == Scan::Leaf && chunk >= self.state.huge_leaf_above.load(Relaxed) {
                 map::huge_pages(self.base().add(chunk), CHUNK_BYTES);
@@ -242,20 +255,23 @@ impl Heap {
         self.committed() > above
     }
 
-    /// Makes one more chunk and its metadata usable.
-    pub fn commit_chunk(&self, inner: &mut Inner) -> Result<(), Refused> {
+    /// Makes one more chunk and its metadata usable, for objects or blocks of so many frames.
+    pub fn commit_chunk(&self, inner: &mut Inner, frames: usize) -> Result<(), Refused> {
         let end = self.committed();
         if end + CHUNK_BYTES > self.reserved.load(Relaxed) {
             return Err(Refused::System);
         }
         self.commit_metadata(end).map_err(|_| Refused::System)?;
-        map::commit(self.base().add(end), CHUNK_BYTES).map_err(|_| Refused::System)?;
+        let guards = self.guards_of_next_chunk(inner.frames.chunks(), frames);
+        let [first, last] = [guards.first, guards.last].map(|frames| frames * FRAME_BYTES);
+        map::commit(self.base().add(end + first), CHUNK_BYTES - first - last)
+            .map_err(|_| Refused::System)?;
         if end < self.state.small_pages_below.load(Relaxed) {
             map::small_pages(self.base().add(end), CHUNK_BYTES);
         } else if end >= self.state.huge_pages_above.load(Relaxed) {
             map::huge_pages(self.base().add(end), CHUNK_BYTES);
         }
-        inner.frames.add_chunk().map_err(|_| Refused::System)?;
+        inner.frames.add_chunk(guards).map_err(|_| Refused::System)?;
         self.committed.store(end + CHUNK_BYTES, Release);
         live::set_reserved(end + CHUNK_BYTES);
         Ok(())
@@ -284,6 +300,9 @@ impl Heap {
     pub fn dissolve_block(&self, inner: &mut Inner, first: Frame) -> usize {
         let header = self.header(first);
         let count = header.span() as usize;
+        if header.state() == State::Large {
+            self.unguard_large(first);
+        }
         let lives = header.state() == State::Large && header.is_uncollectable();
         inner.large_uncollectable -= lives as usize;
         self.forget_marked(first);

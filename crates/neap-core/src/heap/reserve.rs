@@ -9,7 +9,8 @@ use super::Heap;
 use super::bits::BITS_BYTES;
 use super::blocks::header::Header;
 use super::blocks::{block_offsets, marked_blocks};
-use crate::addr::{Address, CHUNK_BYTES, CHUNK_FRAMES, FRAME_BYTES, PAGE_BYTES};
+use super::hardened::METADATA_GUARD_BYTES;
+use crate::addr::{Address, CHUNK_BYTES, CHUNK_FRAMES, PAGE_BYTES};
 use crate::sys::map;
 use rustix::io::Errno;
 
@@ -23,19 +24,23 @@ const _: () = assert!(
     HEADERS_PER_CHUNK.is_multiple_of(PAGE_BYTES) && BITS_PER_CHUNK.is_multiple_of(PAGE_BYTES)
 );
 
-/// Bytes of metadata for a range of so many bytes, whole pages.
-fn metadata_bytes(range: usize) -> usize {
+/// Where the parts of the metadata for a range of so many bytes begin, and where the last ends;
+/// each begins at a page. Before, between and behind them lie pages that are never committed.
+fn metadata_parts(range: usize) -> [usize; 5] {
     let chunks = range / CHUNK_BYTES;
-    // Each part begins at a page.
+    let mut next = METADATA_GUARD_BYTES;
     [
         HEADERS_PER_CHUNK,
         BITS_PER_CHUNK,
         marked_blocks::BYTES_PER_CHUNK,
         block_offsets::BYTES_PER_CHUNK,
+        0,
     ]
-    .map(|bytes| (chunks * bytes).next_multiple_of(PAGE_BYTES))
-    .iter()
-    .sum()
+    .map(|bytes| {
+        let begin = next;
+        next += (chunks * bytes).next_multiple_of(PAGE_BYTES) + METADATA_GUARD_BYTES;
+        begin
+    })
 }
 
 impl Heap {
@@ -57,21 +62,16 @@ impl Heap {
     }
 
     fn reserve_exactly(&self, bytes: usize) -> Result<(), Errno> {
-        let frames = bytes / FRAME_BYTES;
-        let (headers_bytes, bits_bytes) = (frames * size_of::<Header>(), frames * BITS_BYTES);
-        let metadata_bytes = metadata_bytes(bytes);
-        let base = map::reserve(bytes, CHUNK_BYTES)?;
+        let [headers, bits, marked_blocks, block_offsets, metadata_bytes] = metadata_parts(bytes);
+        let base = self.reserve_somewhere(bytes)?;
         let metadata =
-            map::reserve(metadata_bytes, CHUNK_BYTES).inspect_err(|_| map::release(base, bytes))?;
+            self.reserve_somewhere(metadata_bytes).inspect_err(|_| map::release(base, bytes))?;
         map::name(base, bytes, c"neap heap");
         map::name(metadata, metadata_bytes, c"neap metadata");
-        self.headers.store(metadata.0, Relaxed);
-        self.bits.store(metadata.0 + headers_bytes, Relaxed);
-        let marked_blocks = metadata.0 + headers_bytes + bits_bytes;
-        let marked_bytes = bytes / CHUNK_BYTES * marked_blocks::BYTES_PER_CHUNK;
-        self.marked_blocks.store(marked_blocks, Relaxed);
-        self.block_offsets
-            .store((marked_blocks + marked_bytes).next_multiple_of(PAGE_BYTES), Relaxed);
+        self.headers.store(metadata.0 + headers, Relaxed);
+        self.bits.store(metadata.0 + bits, Relaxed);
+        self.marked_blocks.store(metadata.0 + marked_blocks, Relaxed);
+        self.block_offsets.store(metadata.0 + block_offsets, Relaxed);
         self.reserved.store(bytes, Relaxed);
         self.base.store(base.0, Release);
         Ok(())
@@ -115,8 +115,12 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         let reserved = self.reserved();
+        if reserved == 0 {
+            return;
+        }
         map::release(self.base(), reserved);
-        map::release(Address(self.headers.load(Relaxed)), metadata_bytes(reserved));
+        let [headers, .., bytes] = metadata_parts(reserved);
+        map::release(Address(self.headers.load(Relaxed) - headers), bytes);
     }
 }
 
@@ -131,8 +135,8 @@ mod tests {
         heap.reserve(0).unwrap();
         assert!(heap.reserved() >= SMALLEST && heap.base().0.is_multiple_of(CHUNK_BYTES));
         let mut inner = heap.inner();
-        heap.commit_chunk(&mut inner).unwrap();
-        heap.commit_chunk(&mut inner).unwrap();
+        heap.commit_chunk(&mut inner, 1).unwrap();
+        heap.commit_chunk(&mut inner, 1).unwrap();
         assert_eq!(heap.committed(), 2 * CHUNK_BYTES);
         // SAFETY: the last byte of the second committed chunk.
         unsafe { *heap.base().add(2 * CHUNK_BYTES - 1).pointer::<u8>() = 1 };
@@ -143,7 +147,7 @@ mod tests {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         let mut inner = heap.inner();
-        let frames = heap.reserved() / FRAME_BYTES;
+        let frames = heap.reserved() / crate::addr::FRAME_BYTES;
         let wanted = |inner: &mut _, count| heap.take_frames(inner, count, Scan::Leaf, true);
         assert!(wanted(&mut inner, frames + 1).is_err());
         assert!(wanted(&mut inner, frames * 1000).is_err());
@@ -189,8 +193,8 @@ mod tests {
         heap.reserve(SMALLEST).unwrap();
         let mut inner = heap.inner();
         for _ in 0..4 {
-            heap.commit_chunk(&mut inner).unwrap();
+            heap.commit_chunk(&mut inner, 1).unwrap();
         }
-        assert_eq!(heap.commit_chunk(&mut inner), Err(super::super::Refused::System));
+        assert_eq!(heap.commit_chunk(&mut inner, 1), Err(super::super::Refused::System));
     }
 }

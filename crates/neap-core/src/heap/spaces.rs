@@ -24,6 +24,7 @@ use super::classes::{CLASSES, TABLE};
 use super::frames::Frames;
 use super::kind::{KINDS, Kind, Scan};
 use super::layout::LayoutId;
+use super::lookup::Cell;
 use super::{Heap, Refused};
 use crate::addr::Frame;
 use crate::sys::meta_vec::{MetaVec, NoMemory, Zeroed};
@@ -216,6 +217,18 @@ impl Inner {
         let epoch = self.epoch;
         let lists = &mut self.spaces[id.0 as usize].lists;
         lists.push_used(epoch, block, |frame| heap.header(frame));
+    }
+
+    /// Ends an object; its cell can be handed out again.
+    pub fn free_cell(&mut self, heap: &Heap, cell: &Cell<'_>) {
+        // The cell is dirty; a fresh block hands out cells as zeros.
+        cell.header.fresh.store(0, Relaxed);
+        cell.bits.free(cell.index);
+        if cell.header.state() == State::Large {
+            self.free_large(heap, cell.block);
+        } else {
+            self.note_free_cell(heap, cell.block);
+        }
     }
 
     /// A block that no thread holds has a free cell: it is listed as partial if it is swept.

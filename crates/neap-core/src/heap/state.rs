@@ -4,7 +4,7 @@
 //! Invariant: counts are the heap's own, never the system's; each names who writes it. Read from
 //! any thread.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use crate::stats::live;
 
@@ -132,6 +132,10 @@ pub struct HeapState {
     pub frozen_bytes: AtomicUsize,
     /// 1 if every object lies at a multiple of 16, whatever its size.
     pub align_all: AtomicUsize,
+    /// The heap is hardened; set at start-up.
+    pub hardened: AtomicBool,
+    /// A [`GuardPages`](super::hardened::GuardPages); as above.
+    pub guard_pages: AtomicU8,
 }
 
 /// The unit of [`HeapState::surviving`].
@@ -166,6 +170,8 @@ impl HeapState {
             small_pages_below: AtomicUsize::new(0),
             frozen_bytes: AtomicUsize::new(0),
             align_all: AtomicUsize::new(0),
+            hardened: AtomicBool::new(false),
+            guard_pages: AtomicU8::new(0),
         }
     }
 

@@ -35,7 +35,7 @@ impl Heap {
             let header = self.header(frame);
             let span = match header.state() {
                 State::Free => {
-                    if !inner.frames.is_free(frame) {
+                    if inner.frames.is_free(frame) == inner.frames.is_guard(frame) {
                         return Err(Broken { rule: "heap.inv.frames", frame });
                     }
                     if self.block_of(frame).0 != frame {

@@ -26,9 +26,11 @@ use crate::heap::blocks::header::NO_LAYOUT;
 use crate::heap::classes::{LARGEST_SMALL, TABLE};
 use crate::heap::kind::{Kind, Scan};
 use crate::heap::layout::LayoutId;
+use crate::heap::lookup::Cell;
 use crate::heap::spaces::SpaceId;
 use crate::heap::{HEAP, Refused};
 use crate::observe::recorder;
+use crate::refs::links::link;
 use crate::stats::sampler;
 use crate::sync::function::AtomicFunction;
 use crate::sys::{print, thread};
@@ -309,9 +311,32 @@ fn out_of_memory(bytes: usize) -> *mut u8 {
     OUT_OF_MEMORY.get().map_or(null_mut(), |callback| unsafe { callback(bytes) }.cast())
 }
 
+/// The object that an address lies in and that the program did not free, as far as is known: what
+/// is freed while marking is under way is found until it ends, unless the heap is hardened.
+pub fn object_at(word: usize) -> Option<Cell<'static>> {
+    let cell = HEAP.object_at(word)?;
+    if HEAP.is_hardened() {
+        let _unstopped = current::get().map(|mutator| mutator.critical());
+        if HEAP.inner().deferred_frees.holds(cell.start) {
+            return None;
+        }
+    }
+    Some(cell)
+}
+
+fn object_from(start: *mut u8) -> Option<Cell<'static>> {
+    object_at(start as usize).filter(|cell| cell.start.0 == start as usize)
+}
+
 /// Frees the object that starts at `object`; a wrong pointer changes nothing.
 pub fn free(object: *mut u8) -> Result<usize, FreeError> {
     let mutator = mutator();
+    if HEAP.is_hardened()
+        && let Some(cell) = object_from(object)
+    {
+        // Else a link of the program's would be cleared in what was filled.
+        link::unregister_within(object as usize, cell.bytes());
+    }
     let critical = mutator.critical();
     let freed = free::free(&HEAP, Address(object as usize));
     drop(critical);
@@ -336,10 +361,7 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
     }
     let mutator = mutator();
     let critical = mutator.critical();
-    let Some(cell) = HEAP.object_at(object as usize).filter(|cell| cell.start.0 == object as usize)
-    else {
-        return null_mut();
-    };
+    let Some(cell) = object_from(object) else { return null_mut() };
     let Some(wanted) = with_past_end(bytes) else {
         drop(critical);
         return out_of_memory(bytes);
@@ -372,7 +394,7 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
 pub fn resize_in_place(object: *mut u8, bytes: usize) -> Option<usize> {
     let wanted = with_past_end(bytes)?;
     let _critical = mutator().critical();
-    let cell = HEAP.object_at(object as usize).filter(|cell| cell.start.0 == object as usize)?;
+    let cell = object_from(object)?;
     // Within its cell nothing has to change, not even when it uses less than half of it.
     if wanted > cell.usable_bytes() && !resize::in_place(&HEAP, &cell, wanted) {
         return None;

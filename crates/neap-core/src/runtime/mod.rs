@@ -29,6 +29,7 @@ use crate::cycle::driver::{between_steps, collector_thread, watch_in_use};
 use crate::cycle::report::record;
 use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
+use crate::heap::hardened::GuardPages;
 use crate::observe::live_page;
 use crate::observe::recorder::{self, Sources};
 use crate::options::{HugePages, Limit, Options, Prefork, WatchChoice};
@@ -114,6 +115,12 @@ const HUGE_PAGES_ABOVE: usize = 32 << 20;
 fn apply_at_start(options: &Options) {
     on_load();
     check::set_level(options.check as u8);
+    if options.harden && HEAP.harden(options.watch == WatchChoice::Mprotect) == GuardPages::No {
+        print::message(format_args!(
+            "NEAP_HARDEN: large objects have no guard pages, which go with NEAP_WATCH=mprotect from \
+             Linux 6.13 on only"
+        ));
+    }
     if let Err(error) = HEAP.reserve(0) {
         print::fatal(format_args!(
             "cannot reserve address space for the heap ({error}); raise the limit on address space \

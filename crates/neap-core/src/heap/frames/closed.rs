@@ -65,12 +65,13 @@ fn each_part(frames: Range<Frame>, mut f: impl FnMut(usize, Mask)) {
 mod tests {
     use super::super::ALL;
     use super::super::Content::*;
+    use super::super::Guards;
     use super::*;
 
     #[test]
     fn only_protected_frames_are_closed_and_only_until_they_are_written_or_forgotten() {
         let mut frames = Frames::new();
-        (0..3).for_each(|_| frames.add_chunk().unwrap());
+        (0..3).for_each(|_| frames.add_chunk(Guards::default()).unwrap());
         frames.take(200, Scanned).unwrap();
         frames.take(1, Leaf).unwrap();
         let range = |from: u32, to: u32| Frame(from)..Frame(to);

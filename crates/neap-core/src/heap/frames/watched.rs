@@ -24,7 +24,7 @@ pub struct Row {
 impl Chunk {
     /// Frames in use by objects that are scanned.
     pub(super) fn scanned(&self) -> Mask {
-        if self.is_scanned() { !self.free } else { 0 }
+        if self.is_scanned() { !(self.free | self.guards) } else { 0 }
     }
 }
 
@@ -84,21 +84,20 @@ impl Frames {
     ) {
         let mut row: Option<Row> = None;
         for index in 0..self.chunks.len() {
+            let between = self.gap_before(index, gap);
             let chunk = &mut self.chunks[index];
             if !chunk.registered {
                 continue;
             }
             let scanned = chunk.scanned();
             let unprotected = scanned & !chunk.protected;
-            let rows = closed(
-                (scanned & chunk.protected) | (chosen(index, unprotected) & unprotected),
-                gap,
-            );
+            let wanted = (scanned & chunk.protected) | (chosen(index, unprotected) & unprotected);
+            let rows = closed(wanted, gap) & !chunk.guards;
             chunk.closed &= chunk.protected;
             chunk.protected |= rows;
             for_each_row(rows, |place, count| {
                 let first = Frame((index * CHUNK_FRAMES + place) as u32);
-                let before = joined(&mut row, Row { first, count }, gap, &mut f);
+                let before = joined(&mut row, Row { first, count }, between, &mut f);
                 for frame in (0..before).map(|back| Frame(first.0 - 1 - back as u32)) {
                     self.chunks[frame.chunk()].protected |= 1 << frame.in_chunk();
                 }
@@ -136,12 +135,20 @@ impl Frames {
     pub fn for_each_protected_row(&self, gap: usize, mut f: impl FnMut(Row)) {
         let mut row = None;
         for (index, chunk) in self.chunks.iter().enumerate().filter(|(_, chunk)| chunk.registered) {
-            for_each_row(closed(chunk.protected, gap), |place, count| {
+            let between = self.gap_before(index, gap);
+            for_each_row(closed(chunk.protected, gap) & !chunk.guards, |place, count| {
                 let first = Frame((index * CHUNK_FRAMES + place) as u32);
-                joined(&mut row, Row { first, count }, gap, &mut f);
+                joined(&mut row, Row { first, count }, between, &mut f);
             });
         }
         row.map(f);
+    }
+
+    /// A gap that a row may have before the rows of a chunk: none where there are guards, which are
+    /// in no row, since a watch may make a row writable.
+    fn gap_before(&self, chunk: usize, gap: usize) -> usize {
+        let guards = self.chunks[chunk.saturating_sub(1)].guards | self.chunks[chunk].guards;
+        if guards == 0 { gap } else { 0 }
     }
 
     /// Calls `f` with rows of free frames that are protected; they count as written from now on,
@@ -216,6 +223,7 @@ pub fn for_each_row(bits: Mask, mut f: impl FnMut(usize, usize)) {
 #[cfg(test)]
 mod tests {
     use super::super::Content::*;
+    use super::super::Guards;
     use super::*;
 
     fn rows(frames: &mut Frames, chosen: Mask) -> Vec<(u32, usize)> {
@@ -235,7 +243,7 @@ mod tests {
     #[test]
     fn only_chosen_frames_in_use_are_protected_and_stay_so() {
         let mut frames = Frames::new();
-        (0..3).for_each(|_| frames.add_chunk().unwrap());
+        (0..3).for_each(|_| frames.add_chunk(Guards::default()).unwrap());
         frames.take(100, Scanned).unwrap();
         assert_eq!(rows(&mut frames, ALL), [], "nothing is registered yet");
         registered(&mut frames);
@@ -278,7 +286,7 @@ mod tests {
     #[test]
     fn what_is_new_is_protected_once_until_all_is_unprotected() {
         let mut frames = Frames::new();
-        (0..2).for_each(|_| frames.add_chunk().unwrap());
+        (0..2).for_each(|_| frames.add_chunk(Guards::default()).unwrap());
         frames.take(3, Scanned).unwrap();
         registered(&mut frames);
         let new = |frames: &mut Frames| {
@@ -299,7 +307,7 @@ mod tests {
     #[test]
     fn rows_go_on_over_chunks_and_are_not_too_long() {
         let mut frames = Frames::new();
-        (0..ROW_CHUNKS + 4).for_each(|_| frames.add_chunk().unwrap());
+        (0..ROW_CHUNKS + 4).for_each(|_| frames.add_chunk(Guards::default()).unwrap());
         frames.take((ROW_CHUNKS + 2) * CHUNK_FRAMES, Scanned).unwrap();
         frames.take(5, Leaf).unwrap();
         registered(&mut frames);
@@ -313,7 +321,7 @@ mod tests {
     #[test]
     fn short_gaps_between_chunks_are_closed_too() {
         let mut frames = Frames::new();
-        (0..2).for_each(|_| frames.add_chunk().unwrap());
+        (0..2).for_each(|_| frames.add_chunk(Guards::default()).unwrap());
         frames.take(2 * CHUNK_FRAMES, Scanned).unwrap();
         registered(&mut frames);
         let ends = 0b11 << 125 | 0b1000;

@@ -1,5 +1,5 @@
-//! Objects that were freed while marking was under way: a marker may be reading them, so their
-//! cells are free when marking has ended.
+//! Objects that were freed and whose cells are not free yet: a marker may be reading them, since
+//! marking was under way, or they are in quarantine. They are free when the next marking has ended.
 //!
 //! Invariant: until then they are allocated for everybody else, and none is in here twice. Under
 //! the heap's lock.
@@ -8,12 +8,15 @@ use core::sync::atomic::Ordering::*;
 
 use crate::addr::Address;
 use crate::heap::Heap;
+use crate::heap::hardened::quarantine::{self, Waiting};
 use crate::sys::table::{Entry, Table};
 
 #[derive(Clone, Copy)]
 struct Freed {
     object: Address,
     next: u32,
+    /// What it is filled with, if it is.
+    fill: Option<u8>,
 }
 
 impl Entry for Freed {
@@ -29,34 +32,46 @@ impl Entry for Freed {
 }
 
 /// The objects to free.
-pub struct DeferredFrees(Table<Freed>);
+pub struct DeferredFrees {
+    freed: Table<Freed>,
+    /// Those of them that are freed when enough others were freed behind them.
+    pub(in crate::heap) waiting: Waiting,
+}
 
 impl DeferredFrees {
     /// None.
     pub(super) const fn new() -> Self {
-        Self(Table::new())
+        Self { freed: Table::new(), waiting: Waiting::new() }
     }
 
-    /// Remembers a freed object; false if it was freed already.
-    pub fn note(&mut self, object: Address) -> bool {
-        if self.0.find(object.0).is_some() {
-            return false;
-        }
-        // Without memory for the table the object stays allocated until a cycle finds it dead:
-        // wasted, not wrong.
-        let _ = self.0.insert(Freed { object, next: 0 });
-        true
+    /// Whether an object was freed already.
+    pub fn holds(&self, object: Address) -> bool {
+        self.freed.find(object.0).is_some()
+    }
+
+    /// Remembers a freed object, which is not in here, and what it was filled with. Without memory
+    /// for the table it stays allocated until a cycle finds it dead: wasted, not wrong.
+    pub fn note(&mut self, object: Address, fill: Option<u8>) {
+        let _ = self.freed.insert(Freed { object, next: 0, fill });
+    }
+
+    /// Takes out an object; gives what it was filled with. None: it is not in here.
+    pub(in crate::heap) fn remove(&mut self, object: Address) -> Option<Option<u8>> {
+        let index = self.freed.find(object.0)?;
+        Some(self.freed.remove_at(index).fill)
     }
 
     /// Frees up to `most` of them, whose cells this cycle's sweep gives out again; says whether
     /// none is left.
     pub fn free(&mut self, heap: &Heap, most: usize) -> bool {
         for _ in 0..most {
-            let Some(Freed { object, .. }) = self.0.pop() else {
-                self.0 = Table::new();
+            let Some(Freed { object, fill, .. }) = self.freed.pop() else {
+                self.freed = Table::new();
+                self.waiting.clear();
                 return true;
             };
             if let Some(cell) = heap.object_at(object.0) {
+                quarantine::check(&cell, fill);
                 // What this cycle did not find live is counted nowhere.
                 if cell.bits.is_marked(cell.index) {
                     heap.state.note_freed(cell.bytes(), true);
@@ -86,15 +101,16 @@ mod tests {
         bits.set_range(0..9, true, true, true);
         let object = |index: usize| heap.address(block).add(index * bytes);
         for index in [2, 5, 7] {
-            assert!(inner.deferred_frees.note(object(index)));
+            assert!(!inner.deferred_frees.holds(object(index)));
+            inner.deferred_frees.note(object(index), None);
         }
-        assert!(!inner.deferred_frees.note(object(5)));
+        assert!(inner.deferred_frees.holds(object(5)));
         assert!([2, 5, 7].iter().all(|index| heap.object_at(object(*index).0).is_some()));
         assert!(!inner.deferred_frees.free(&heap, 2));
         assert_eq!(bits.allocated(9), 7);
         assert!(inner.deferred_frees.free(&heap, 2));
         assert_eq!((bits.allocated(9), bits.marked(9)), (6, 6));
         assert_eq!(heap.header(block).fresh.load(Relaxed), 0);
-        assert!(inner.deferred_frees.note(object(2)));
+        assert!(!inner.deferred_frees.holds(object(2)));
     }
 }

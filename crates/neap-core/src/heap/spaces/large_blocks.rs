@@ -6,7 +6,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::Inner;
-use crate::addr::{FRAME_BYTES, Frame, GRANULE_BYTES, PAGE_BYTES, round_up};
+use crate::addr::{Frame, GRANULE_BYTES, PAGE_BYTES, round_up};
 use crate::heap::blocks::header::{BlockList, Form, NO_LAYOUT, NONE, State};
 use crate::heap::kind::Kind;
 use crate::heap::layout::LayoutId;
@@ -54,7 +54,7 @@ impl Inner {
             NO_LAYOUT => kind.scan(),
             layout => heap.layouts.scan(LayoutId(layout)),
         };
-        let frames = cell_bytes.div_ceil(FRAME_BYTES);
+        let frames = heap.frames_of_large(cell_bytes);
         let taken = heap.take_frames(self, frames, scan, may_grow)?;
         heap.form_block(
             taken.first,
@@ -72,6 +72,7 @@ impl Inner {
                 fresh: taken.fresh,
             },
         );
+        heap.guard_large(taken.first);
         self.large_uncollectable += kind.is_uncollectable() as usize;
         // The next one mostly comes to lie there.
         heap.prefetch_large(taken.first.add(frames));

@@ -51,6 +51,15 @@ pub fn unregister(length: Length, address: usize) -> bool {
     crate::refs::with(|refs| refs.links(length).unregister(address))
 }
 
+/// Forgets the links that lie in so many bytes from `start`: their words are written no more.
+pub fn unregister_within(start: usize, bytes: usize) {
+    crate::refs::with(|refs| {
+        for length in [Length::Short, Length::Long] {
+            refs.links(length).unregister_within(start, bytes);
+        }
+    });
+}
+
 /// The link at `from` is now at `to`; its contents are not copied.
 ///
 /// # Errors

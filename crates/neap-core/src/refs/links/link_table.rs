@@ -16,6 +16,7 @@
 
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
+use crate::addr::WORD_BYTES;
 use crate::refs::handles::retargeted;
 use crate::refs::{Marking, NoMemory};
 use crate::sys::table::{Entry, Table};
@@ -147,6 +148,15 @@ impl Links {
     pub(crate) fn unregister(&mut self, address: usize) -> bool {
         let index = self.table.find(address);
         index.is_some_and(|index| self.remove(index).object != DEAD)
+    }
+
+    /// Forgets the links that lie in so many bytes from `start`.
+    pub(crate) fn unregister_within(&mut self, start: usize, bytes: usize) {
+        if self.table.len() != 0 {
+            (start..start + bytes).step_by(WORD_BYTES).for_each(|address| {
+                self.unregister(address);
+            });
+        }
     }
 
     pub(crate) fn relocate(&mut self, from: usize, to: usize) -> Result<Relocation, NoMemory> {
@@ -361,6 +371,18 @@ mod tests {
             while links.look(7, &marking) {}
             assert_eq!(links.all_but_settled().len(), left, "all that can be settled is");
         }
+    }
+
+    #[test]
+    fn links_within_an_object_are_forgotten() {
+        let words = [7; 4];
+        let mut links = links(&[10, 20, 30, 40], &words);
+        let at = |place: usize| core::ptr::from_ref(&words[place]).expose_provenance();
+        links.unregister_within(at(1), 2 * WORD_BYTES);
+        assert_eq!(
+            [0, 1, 2, 3].map(|place| links.unregister(at(place))),
+            [true, false, false, true]
+        );
     }
 
     #[test]

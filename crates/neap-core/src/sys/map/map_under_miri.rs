@@ -29,6 +29,30 @@ pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
     Ok(Address(start))
 }
 
+/// No place is to be had.
+pub fn reserve_at(_: Address, _: usize) -> Result<Address, Errno> {
+    Err(Errno::EXIST)
+}
+
+/// There are none.
+///
+/// # Safety
+/// None is asked for.
+pub unsafe fn install_guard(_: Address, _: usize) -> bool {
+    false
+}
+
+/// There are none.
+pub fn remove_guard(_: Address, _: usize) {}
+
+/// Nothing can be protected.
+///
+/// # Safety
+/// None is asked for.
+pub unsafe fn forbid(_: Address, _: usize) -> bool {
+    false
+}
+
 /// Everything is committed.
 pub fn commit(_: Address, _: usize) -> Result<(), Errno> {
     Ok(())

@@ -37,6 +37,25 @@ pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
     Ok(Address(aligned))
 }
 
+/// The same at a place that is asked for, a multiple of the alignment, if nothing lies there.
+pub fn reserve_at(place: Address, bytes: usize) -> Result<Address, Errno> {
+    // SAFETY: nothing that is there is replaced.
+    let start = unsafe {
+        mm::mmap_anonymous(
+            place.pointer(),
+            bytes,
+            ProtFlags::empty(),
+            MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE,
+        )
+    }? as usize;
+    if start != place.0 {
+        // A kernel before Linux 4.17 takes the place for a hint.
+        release(Address(start), bytes);
+        return Err(Errno::EXIST);
+    }
+    Ok(place)
+}
+
 /// Makes part of a reservation readable and writable; fresh pages read as zero.
 pub fn commit(start: Address, bytes: usize) -> Result<(), Errno> {
     // SAFETY: the caller names its own reservation; more access to it cannot break anybody's
@@ -112,6 +131,34 @@ pub fn set_writable(start: Address, bytes: usize, writable: bool) -> Result<(), 
     // SAFETY: the caller names its own memory, and handles the faults of writing to what is
     // read-only.
     unsafe { mm::mprotect(start.pointer(), bytes, flags) }
+}
+
+const MADV_GUARD_INSTALL: libc::c_int = 102;
+const MADV_GUARD_REMOVE: libc::c_int = 103;
+
+/// Has every access to committed pages end in SIGSEGV, whatever else is done with them, until
+/// [`remove_guard`]; what they held is lost. False where the kernel cannot (before Linux 6.13).
+///
+/// # Safety
+/// Nobody needs what the range holds, or touches it.
+pub unsafe fn install_guard(start: Address, bytes: usize) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { libc::madvise(start.pointer(), bytes, MADV_GUARD_INSTALL) == 0 }
+}
+
+/// The pages can be used again, and read as zero.
+pub fn remove_guard(start: Address, bytes: usize) {
+    // SAFETY: there was nothing.
+    unsafe { libc::madvise(start.pointer(), bytes, MADV_GUARD_REMOVE) };
+}
+
+/// Makes committed pages inaccessible until they are committed again. False if the system refuses.
+///
+/// # Safety
+/// As for [`install_guard`].
+pub unsafe fn forbid(start: Address, bytes: usize) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { mm::mprotect(start.pointer(), bytes, MprotectFlags::empty()) }.is_ok()
 }
 
 /// Mappings that the kernel allows a process.
@@ -215,6 +262,21 @@ pub fn name(start: Address, bytes: usize, name: &'static core::ffi::CStr) {
     REFUSED.store(result != 0, Relaxed);
 }
 
+/// Whether a byte can be read: the kernel says so without a signal.
+#[cfg(all(test, not(miri)))]
+pub fn is_readable(address: Address) -> bool {
+    let (_reader, mut writer) = std::io::pipe().unwrap();
+    // SAFETY: the kernel reads the byte, or refuses.
+    let bytes = unsafe { core::slice::from_raw_parts(address.pointer::<u8>(), 1) };
+    match std::io::Write::write(&mut writer, bytes) {
+        Ok(written) => written == 1,
+        Err(refused) => {
+            assert_eq!(refused.raw_os_error(), Some(libc::EFAULT));
+            false
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,6 +309,15 @@ mod tests {
         assert_eq!(resident_bytes(start, 1 << 22, &mut vector), Some(5 * PAGE_BYTES));
         release(start, 1 << 22);
         assert_eq!(resident_bytes(start, 1 << 22, &mut vector), None);
+    }
+
+    #[test]
+    fn a_place_that_is_taken_is_refused() {
+        let start = reserve(1 << 22, 1 << 21).unwrap();
+        assert!(reserve_at(start, 1 << 21).is_err());
+        release(start, 1 << 22);
+        assert_eq!(reserve_at(start, 1 << 21), Ok(start));
+        release(start, 1 << 21);
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod image;
 pub mod instruments;
 pub mod mappings;
 pub mod modules;
+pub mod random;
 pub mod resident;
 pub mod shared_page;
 pub mod small_file;
