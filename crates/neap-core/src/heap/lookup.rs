@@ -41,11 +41,13 @@ pub struct Cell<'h> {
 
 impl<'h> Cell<'h> {
     /// Bytes of the cell.
+    #[inline(always)]
     pub fn bytes(&self) -> usize {
         self.header.cell_bytes()
     }
 
     /// Bytes that the program may use: scanned, and what a pointer may point into.
+    #[inline(always)]
     pub fn usable_bytes(&self) -> usize {
         match self.header.requested() {
             0 => self.bytes(),

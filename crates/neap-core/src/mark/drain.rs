@@ -10,12 +10,11 @@
 //!
 //! Reads the words of objects that the program may be writing. The cells are allocated, hence
 //! committed and readable, and stay so while a cycle marks, since nothing is swept then; a word is
-//! read whole. Trace functions are called for objects of the layout that they were registered for.
+//! read whole.
 
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-use core::ffi::c_void;
 use core::sync::atomic::Ordering::*;
 
 use super::entry::Entry;
@@ -23,17 +22,13 @@ use super::mark_stack::Stack;
 use super::markers::{Markers, NEVER};
 use super::scan::conservative::scan;
 use super::scan::sparse::scan_sparse;
-use super::scan::typed::scan_typed;
-use super::tracer::{Grey, Tracer};
-use crate::addr::{Frame, PAGE_BYTES, WORD_BYTES, whole_words};
+use super::tracer::Grey;
+use crate::addr::{Frame, PAGE_BYTES, whole_words};
 use crate::heap::Heap;
 use crate::heap::blocks::header::State;
-use crate::heap::calls::Calls;
 use crate::heap::kind::Scan;
-use crate::heap::layout::{LayoutId, Shape};
+use crate::heap::layout::LayoutId;
 use crate::heap::lookup::{Cell, View};
-use crate::sys::program_call::{self, Lost};
-use crate::sys::side_stack;
 
 /// Entries between prefetch and use. Larger: hides longer latencies; smaller: prefetched lines are
 /// still there.
@@ -41,10 +36,6 @@ const QUEUE: usize = 16;
 /// An object of middling size that begins in one cache line ends in the next: that far from its
 /// start is prefetched too. Larger: serves larger objects; smaller: fetches less for nothing.
 const REACH_BYTES: usize = 40;
-/// Bytes of a large object scanned at once. Larger: less overhead; smaller: more to share, and a
-/// shallower stack.
-const SLICE_BYTES: usize = 64 << 10;
-
 /// One marker.
 pub struct Marker<'t> {
     pub(super) markers: &'t Markers,
@@ -186,6 +177,13 @@ impl<'t> Marker<'t> {
         let view = self.heap.view();
         loop {
             let due = match self.stack.pop() {
+                Some(entry) if self.waiting == 0 && self.stack.len() == 0 => {
+                    self.follow::<SHARED, KEPT>(&view, entry);
+                    if SHARED && self.is_out_of_time() {
+                        return;
+                    }
+                    continue;
+                }
                 Some(entry) => {
                     Self::prefetch(&view, entry);
                     self.exchange_queued(entry)
@@ -196,7 +194,7 @@ impl<'t> Marker<'t> {
                 },
             };
             let Some(due) = due else { continue };
-            self.visit::<SHARED, KEPT>(&view, due);
+            self.visit::<SHARED, KEPT, false>(&view, due);
             if SHARED
                 && self.oldest.is_multiple_of(SHARE_EVERY)
                 && self.stack.len() > SHARE_ABOVE
@@ -204,12 +202,28 @@ impl<'t> Marker<'t> {
             {
                 self.share();
             }
-            if SHARED
-                && self.end_ns != NEVER
-                && self.oldest.is_multiple_of(LOOK_AT_CLOCK_EVERY)
-                && self.is_late()
-            {
+            if SHARED && self.is_out_of_time() {
                 return;
+            }
+        }
+    }
+
+    /// Whether its end has come, where it has one; looks at the clock now and then.
+    #[inline(always)]
+    fn is_out_of_time(&mut self) -> bool {
+        self.end_ns != NEVER && self.oldest.is_multiple_of(LOOK_AT_CLOCK_EVERY) && self.is_late()
+    }
+
+    /// Marks along a list, from an entry that is all there is to do: nothing is gained by a queue,
+    /// nor by having the next entry go through memory.
+    #[inline(never)]
+    fn follow<const SHARED: bool, const KEPT: bool>(&mut self, view: &View<'_>, entry: usize) {
+        let mut next = entry;
+        while next != 0 {
+            self.oldest = self.oldest.wrapping_add(1);
+            next = self.visit::<SHARED, KEPT, true>(view, next);
+            if next != 0 && (self.stack.len() != 0 || SHARED && self.is_out_of_time()) {
+                return self.push(next);
             }
         }
     }
@@ -252,18 +266,25 @@ impl<'t> Marker<'t> {
         }
     }
 
+    /// Marks what an entry leads to and pushes what that points to. `LAST`: but for a last word,
+    /// which it gives; 0 if it pushed that too.
     #[inline(always)]
-    fn visit<const SHARED: bool, const KEPT: bool>(&mut self, view: &View<'_>, entry: usize) {
+    fn visit<const SHARED: bool, const KEPT: bool, const LAST: bool>(
+        &mut self,
+        view: &View<'_>,
+        entry: usize,
+    ) -> usize {
         if KEPT && self.heap.before_images.has_overflowed() {
             // Nothing that this would find counts any more.
-            return;
+            return 0;
         }
         let Entry::Word(word) = Entry::decode(entry) else {
-            return self.visit_marked(entry);
+            self.visit_marked(entry);
+            return 0;
         };
-        let Some(cell) = view.cell_at(word) else { return };
+        let Some(cell) = view.cell_at(word) else { return 0 };
         if !cell.bits.mark::<SHARED>(cell.index) {
-            return;
+            return 0;
         }
         view.note_marked(cell.block, cell.header);
         let bytes = cell.bytes();
@@ -271,13 +292,25 @@ impl<'t> Marker<'t> {
         match cell.header.scan() {
             Scan::Leaf => {}
             Scan::Conservative if cell.header.state() == State::Small => {
-                let (low, high) = (cell.start.0, cell.start.0 + bytes);
-                // SAFETY: an allocated cell is readable.
-                if unsafe { self.stack.push_from(low, high, view.base.0, view.length) }.is_err() {
+                let low = begin(&cell, word);
+                let high = low + bytes;
+                let (base, length) = (view.base.0, view.length);
+                // SAFETY: an allocated cell is readable, and no heap begins at 0.
+                let pushed = unsafe {
+                    if LAST {
+                        self.stack.push_all_but_last(low, high, base, length)
+                    } else {
+                        self.stack.push_from(low, high, base, length).map(|()| 0)
+                    }
+                };
+                let Ok(last) = pushed else {
                     self.scan_object(&cell);
-                } else if KEPT {
+                    return 0;
+                };
+                if KEPT {
                     self.push_before_image(low, high);
                 }
+                return last;
             }
             Scan::Typed
                 if !KEPT
@@ -287,7 +320,7 @@ impl<'t> Marker<'t> {
                         .layouts
                         .pointers_of_few(LayoutId(cell.header.layout()), bytes) =>
             {
-                let start = cell.start.0;
+                let start = begin(&cell, word);
                 // SAFETY: an allocated cell is readable, and no bit is beyond it.
                 if unsafe { self.stack.push_named(start, named, view.base.0, view.length) }.is_err()
                 {
@@ -296,6 +329,7 @@ impl<'t> Marker<'t> {
             }
             _ => self.scan_from(&cell, cell.start.0),
         }
+        0
     }
 
     #[cold]
@@ -328,125 +362,6 @@ impl<'t> Marker<'t> {
         }
     }
 
-    /// Pushes what a marked object points to.
-    #[inline(always)]
-    pub fn scan_object(&mut self, cell: &Cell<'_>) {
-        match cell.header.scan() {
-            Scan::Leaf => {}
-            Scan::Conservative if cell.header.state() == State::Small => {
-                // SAFETY: an allocated cell is readable.
-                unsafe { self.push_from(cell.start.0, cell.start.0 + cell.bytes()) };
-                self.push_before_image(cell.start.0, cell.start.0 + cell.bytes());
-            }
-            _ => self.scan_from(cell, cell.start.0),
-        }
-    }
-
-    /// The same without the words that point into `own`, for a finalizer that ignores its object's
-    /// pointers to itself.
-    pub fn scan_object_except(&mut self, cell: &Cell<'_>, own: core::ops::Range<usize>) {
-        let mut kept = self.stack.len();
-        self.scan_object(cell);
-        while kept < self.stack.len() {
-            match Entry::decode(self.stack.entries()[kept]) {
-                Entry::Word(word) if own.contains(&word) => {
-                    _ = self.stack.entries().swap_remove(kept)
-                }
-                Entry::Rest(from) if own.contains(&from) => {
-                    self.stack.entries().swap_remove(kept);
-                    self.scan_from(cell, from);
-                }
-                _ => kept += 1,
-            }
-        }
-    }
-
-    /// Scans a slice of an object from `from` on and keeps the rest for later.
-    #[inline(never)]
-    fn scan_from(&mut self, cell: &Cell<'_>, from: usize) {
-        let end = cell.start.0 + cell.usable_bytes();
-        let (base, length) = (self.heap.base().0, self.heap.committed());
-        if cell.header.scan() == Scan::Conservative {
-            let stop = self.slice(from, end, WORD_BYTES);
-            // SAFETY: an allocated cell is readable.
-            unsafe { self.push_from(from, stop) };
-            self.push_before_image(from, stop);
-            return;
-        }
-        let heap = self.heap;
-        match heap.layouts.shape(LayoutId(cell.header.layout())) {
-            Shape::Bitmap { element_words, bits } => {
-                let stop = self.slice(from, end, element_words * WORD_BYTES);
-                // SAFETY: as above.
-                unsafe {
-                    scan_typed(from, stop, element_words, bits, base, length, |word| {
-                        self.push(word)
-                    })
-                };
-                self.push_before_image_named(from, stop, element_words, bits);
-            }
-            Shape::Leaf => {}
-            Shape::Prefix { bytes } => {
-                let end = end.min(cell.start.0 + (bytes & !(WORD_BYTES - 1)));
-                let stop = self.slice(from, end, WORD_BYTES);
-                // SAFETY: as above.
-                unsafe { self.push_from(from.min(stop), stop) };
-                self.push_before_image(from.min(stop), stop);
-            }
-            Shape::Function { function, environment, calls } => {
-                let in_pause = self.place == 0 && self.markers.runs_functions();
-                // A program's functions run on a thread of the program that drives a stop: they may
-                // rely on its thread-local state.
-                if calls == Calls::Always && !in_pause {
-                    return self.markers.put_aside(cell.start.0);
-                }
-                let mut tracer = Tracer::of_object(self, in_pause);
-                let (bytes, shown) = (end - cell.start.0, (&raw mut tracer).cast::<c_void>());
-                if in_pause {
-                    let words = [cell.start.0, bytes, environment, shown as usize];
-                    // SAFETY: the front end registered the function for objects of this layout.
-                    side_stack::off(|| unsafe {
-                        program_call::call("trace function", Lost::Roots, function as usize, words)
-                    });
-                } else {
-                    // SAFETY: as above; it calls nothing of the program's.
-                    unsafe { function(cell.start.pointer(), bytes, environment, shown) };
-                }
-                if calls == Calls::Always || tracer.was_asked() {
-                    self.note_called(cell, end, in_pause);
-                }
-            }
-        }
-    }
-
-    /// The program was called for an object, or is to be, in a pause.
-    fn note_called(&mut self, cell: &Cell<'_>, end: usize, in_pause: bool) {
-        let layouts = &self.heap.layouts;
-        if in_pause {
-            self.markers.aside.note_traced(cell.start.0);
-        } else if layouts.has_calls() {
-            self.markers.put_aside(cell.start.0);
-        } else {
-            // Nobody said that there are such objects, so maybe no pause follows in which the
-            // program is called: more than it would name.
-            layouts.note_calls();
-            // SAFETY: an allocated cell is readable.
-            unsafe { self.range(cell.start.0, end) };
-        }
-    }
-
-    /// Where a slice that begins at `from` ends; keeps the rest of the object, if there is one.
-    #[inline(always)]
-    fn slice(&mut self, from: usize, end: usize, element_bytes: usize) -> usize {
-        if end.saturating_sub(from) <= SLICE_BYTES {
-            return end;
-        }
-        let stop = from + (SLICE_BYTES / element_bytes).max(1) * element_bytes;
-        let kept = stop < end && self.stack.push(Entry::Rest(stop).encode()).is_ok();
-        // Without room for the rest there are no slices.
-        if kept { stop } else { end }
-    }
-
     /// Counts an object of `bytes` bytes as marked by this marker.
     #[inline(always)]
     pub fn count(&mut self, bytes: usize) {
@@ -457,6 +372,26 @@ impl<'t> Marker<'t> {
     pub fn report(&mut self) {
         self.heap.state.marked_bytes.fetch_add(core::mem::take(&mut self.marked_bytes), Relaxed);
     }
+}
+
+/// Where a cell begins that `word` points into: told to the processor as `word` itself where that
+/// is so, which is nearly always. It reads from there while it still computes the cell.
+#[inline(always)]
+fn begin(cell: &Cell<'_>, word: usize) -> usize {
+    // miri knows no assembly.
+    if cfg!(miri) || cell.start.0 != word {
+        return cell.start.0;
+    }
+    let begin;
+    // SAFETY: no instruction; the compiler does not know that this is `cell.start`.
+    unsafe {
+        core::arch::asm!(
+            "/* {0} */",
+            inlateout(reg) word => begin,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    begin
 }
 
 /// Entries between looks whether somebody wants work. Larger: less to look; smaller: sooner shared.

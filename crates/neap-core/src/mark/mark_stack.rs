@@ -70,6 +70,34 @@ impl Stack {
         Ok(())
     }
 
+    /// The same but for the last of them, which it gives; 0 if there is none.
+    ///
+    /// # Safety
+    /// As [`push_from`](Self::push_from), and `base` is not 0.
+    #[inline(always)]
+    pub unsafe fn push_all_but_last(
+        &mut self,
+        low: usize,
+        high: usize,
+        base: usize,
+        length: usize,
+    ) -> Result<usize, NoMemory> {
+        self.entries.try_reserve((high - low) / size_of::<usize>())?;
+        let mut last = 0;
+        // SAFETY: room for every word of the range was just made; the caller's range is readable.
+        unsafe {
+            let mut top = self.entries.end();
+            super::scan::conservative::scan_each(low, high, |word| {
+                let is_in = word.wrapping_sub(base) < length;
+                *top = word;
+                top = top.add(is_in as usize);
+                last = if is_in { word } else { last };
+            });
+            self.entries.set_end(top.sub((last != 0) as usize));
+        }
+        Ok(last)
+    }
+
     /// Pushes those of the words from `start` on that `named` has a bit for and that lie in
     /// `[base, base + length)`.
     ///

@@ -4,6 +4,7 @@
 //! markers.
 
 pub mod conservative;
+pub mod object;
 pub mod sparse;
 pub mod typed;
 pub mod written;
