@@ -332,6 +332,7 @@ fn object_from(start: *mut u8) -> Option<Cell<'static>> {
 pub fn free(object: *mut u8) -> Result<usize, FreeError> {
     let mutator = mutator();
     if HEAP.is_hardened()
+        && link::were_any()
         && let Some(cell) = object_from(object)
     {
         // Else a link of the program's would be cleared in what was filled.

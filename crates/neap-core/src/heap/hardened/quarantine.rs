@@ -11,7 +11,7 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicU8, Ordering::*};
+use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use crate::addr::Address;
 use crate::heap::Heap;
@@ -129,25 +129,36 @@ fn fill_of(heap: &Heap, cell: &Cell<'_>) -> u8 {
     }
 }
 
-/// Its bytes; markers may read them, and a program that errs may write them.
-fn bytes<'a>(cell: &Cell<'a>) -> &'a [AtomicU8] {
-    // SAFETY: a cell's memory is committed, and stays while its block is there.
-    unsafe { core::slice::from_raw_parts(cell.start.pointer::<AtomicU8>(), cell.bytes()) }
+/// Its words; markers may read them, and a program that errs may write them.
+fn words<'a>(cell: &Cell<'a>) -> &'a [AtomicU64] {
+    let count = cell.bytes() / size_of::<AtomicU64>();
+    // SAFETY: a cell is whole words; its memory is committed, and stays while its block is there.
+    unsafe { core::slice::from_raw_parts(cell.start.pointer::<AtomicU64>(), count) }
 }
 
 fn fill(cell: &Cell<'_>, byte: u8) {
-    bytes(cell).iter().for_each(|place| place.store(byte, Relaxed));
+    let word = u64::from_ne_bytes([byte; 8]);
+    words(cell).iter().for_each(|place| place.store(word, Relaxed));
 }
 
 /// Ends the process if an object that was filled holds something else.
 pub(in crate::heap) fn check(cell: &Cell<'_>, fill: Option<u8>) {
     let Some(fill) = fill else { return };
-    let Some(offset) = bytes(cell).iter().position(|place| place.load(Relaxed) != fill) else {
-        return;
-    };
+    let wanted = u64::from_ne_bytes([fill; 8]);
+    if words(cell).iter().any(|place| place.load(Relaxed) != wanted) {
+        say_written(cell, fill);
+    }
+}
+
+#[cold]
+fn say_written(cell: &Cell<'_>, fill: u8) {
+    let bytes = words(cell).iter().flat_map(|place| place.load(Relaxed).to_ne_bytes());
+    // The program may have put back what it changed.
+    let offset = bytes.enumerate().find_map(|(offset, byte)| (byte != fill).then_some(offset));
     print::fatal(format_args!(
-        "the program wrote to byte {offset} of the object of {} bytes at {:#x} after it had freed \
-         it; a debugger's watchpoint there, or AddressSanitizer, finds who does",
+        "the program wrote to byte {} of the object of {} bytes at {:#x} after it had freed it; a \
+         debugger's watchpoint there, or AddressSanitizer, finds who does",
+        offset.unwrap_or(0),
         cell.bytes(),
         cell.start.0
     ))
@@ -184,7 +195,9 @@ mod tests {
         };
         objects[..MOST].iter().for_each(|object| free(*object));
         let cell = heap.object_at(objects[0].0).unwrap();
-        assert!(bytes(&cell).iter().all(|place| place.load(Relaxed) == FILL));
+        assert!(
+            words(&cell).iter().all(|place| place.load(Relaxed) == u64::from_ne_bytes([FILL; 8]))
+        );
         free(objects[MOST]);
         assert!(heap.object_at(objects[0].0).is_none());
         assert!(heap.object_at(objects[1].0).is_some(), "[heap.inv.quarantine]");

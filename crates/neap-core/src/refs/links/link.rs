@@ -6,10 +6,15 @@
 //! contents are the program's business (mostly a hidden pointer): the object is given apart.
 //! Registration on any mutator; the table itself is `link_table`, where the cycle clears links.
 
+use core::sync::atomic::{AtomicBool, Ordering::*};
+
 pub use super::link_table::{IMMORTAL, Registration, Relocation};
 
 use super::link_table::Links;
 use crate::refs::{NoMemory, Refs};
+
+/// A link was registered since the program began.
+static WERE_ANY: AtomicBool = AtomicBool::new(false);
 
 /// Which of the two tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +48,7 @@ pub unsafe fn register(
     address: usize,
     object: usize,
 ) -> Result<Registration, NoMemory> {
+    WERE_ANY.store(true, Relaxed);
     crate::refs::with(|refs| refs.links(length).register(address, object))
 }
 
@@ -58,6 +64,12 @@ pub fn unregister_within(start: usize, bytes: usize) {
             refs.links(length).unregister_within(start, bytes);
         }
     });
+}
+
+/// Whether a link was ever registered: where the program frees the object that one lies in, it
+/// knows of the link.
+pub fn were_any() -> bool {
+    WERE_ANY.load(Relaxed)
 }
 
 /// The link at `from` is now at `to`; its contents are not copied.
