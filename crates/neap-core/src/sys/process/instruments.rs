@@ -44,6 +44,13 @@ pub fn forbid_userfaultfd() -> bool {
     valgrind::is_here() || !variable(c"RUNNING_UNDER_RR").is_empty()
 }
 
+/// Whether a sanitizer has divided the address space between the program and its own tables: only
+/// the kernel's choice, which the sanitizer sees, is known to be the program's. ThreadSanitizer ends
+/// a process that maps memory elsewhere.
+pub fn divide_address_space() -> bool {
+    [c"__asan_init", c"__msan_init", c"__tsan_init"].into_iter().any(is_there)
+}
+
 fn find(name: &CStr) -> *mut core::ffi::c_void {
     // SAFETY: looks a symbol up in what is loaded.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
