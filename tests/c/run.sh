@@ -191,10 +191,13 @@ if sooner sanitized; then
                     TSAN_OPTIONS="suppressions=$PWD/tools/tsan.supp exitcode=0" \
                     "$out/sanitized-thread"
             done
+        result "sanitized, thread, hardened" env NEAP_HARDEN=1 \
+            TSAN_OPTIONS="suppressions=$PWD/tools/tsan.supp exitcode=0" "$out/sanitized-thread"
         result "sanitized, thread, what to set is said" bash -c 'says "$@"' says \
             share/neap/tsan.supp env TSAN_OPTIONS="report_bugs=0" "$out/sanitized-thread"
         build sanitized.c sanitized-address -O1 -fsanitize=address $link && {
             result "sanitized, address" "$out/sanitized-address"
+            result "sanitized, address, hardened" env NEAP_HARDEN=1 "$out/sanitized-address"
             result "sanitized, address, what to set is said" bash -c 'says "$@"' says \
                 detect_stack_use_after_return=0 \
                 env ASAN_OPTIONS=detect_stack_use_after_return=1 "$out/sanitized-address"
