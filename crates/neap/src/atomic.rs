@@ -166,6 +166,7 @@ unsafe impl<T: 'static> Trace for AtomicGc<T> {
 mod tests {
     use super::{AtomicGc, Gc, exchanging, reading, writing};
     use crate::Trace;
+    use crate::containers::tests::LESS;
     use std::sync::atomic::Ordering::*;
 
     #[test]
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn a_stack_of_several_threads_without_a_lock() {
         const THREADS: usize = 3;
-        const EACH: usize = 20_000;
+        const EACH: usize = 20_000 / LESS;
         static TOP: AtomicGc<Item> = AtomicGc::none();
         fn pop() -> Option<Gc<Item>> {
             let mut top = TOP.load(Acquire);
@@ -211,7 +212,7 @@ mod tests {
             let mut sum = 0;
             for number in 0..EACH {
                 push(thread, number);
-                if number % 5000 == 0 {
+                if number % (5000 / LESS) == 0 {
                     crate::collect();
                 }
                 if number % 2 == 1 {

@@ -44,6 +44,7 @@ mod collections;
 mod containers;
 mod finalizer;
 mod gc;
+#[cfg(not(miri))]
 mod interposed;
 mod memory;
 pub mod mutator;

@@ -223,6 +223,7 @@ mod tests {
     /// Objects of the layout, the second word of each a tagged pointer and the third one that no
     /// bit names; the weak references are to both.
     #[test]
+    #[cfg_attr(miri, ignore = "it asks the core, which is not there under miri")]
     fn a_layout_made_at_run_time_says_what_is_kept() {
         let layout = Layout::bitmap(3, &[0b010]).unwrap();
         let array = allocate(layout, 200 * 24).cast::<[usize; 3]>();
@@ -244,6 +245,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "it asks the core, which is not there under miri")]
     fn registered_words_are_roots_until_they_are_given_up() {
         // SAFETY: anonymous memory, unmapped at the end.
         let memory = unsafe {

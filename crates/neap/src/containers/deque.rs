@@ -244,7 +244,7 @@ impl<T: Trace + fmt::Debug> fmt::Debug for VecDeque<T> {
 
 #[cfg(test)]
 pub mod tests {
-    use super::super::tests::Random;
+    use super::super::tests::{LESS, Random};
     use super::*;
     use crate::Gc;
 
@@ -259,9 +259,9 @@ pub mod tests {
         let mut random = Random(7);
         let mut queue: VecDeque<Gc<u64>> = VecDeque::new();
         let mut model = std::collections::VecDeque::new();
-        for step in 0..40_000_u64 {
+        for step in 0..40_000 / LESS as u64 {
             // Grows and shrinks by turns.
-            let grows = u64::from(step / 4000 % 2 == 0);
+            let grows = u64::from((step / (4000 / LESS as u64)).is_multiple_of(2));
             match random.below(4 + 2 * grows) {
                 0 => assert_eq!(queue.pop_front().as_deref().copied(), model.pop_front()),
                 1 => assert_eq!(queue.pop_back().as_deref().copied(), model.pop_back()),
@@ -279,10 +279,10 @@ pub mod tests {
                 queue[any as usize] = Gc::new(step);
                 model[any as usize] = step;
             }
-            if step % 4000 == 0 {
+            if step % (4000 / LESS as u64) == 0 {
                 crate::collect();
             }
-            if step % 500 == 0 {
+            if step % (500 / LESS as u64) == 0 {
                 assert!(queue.iter().map(|one| **one).eq(model.iter().copied()), "step {step}");
                 assert!(queue.iter().rev().map(|one| **one).eq(model.iter().rev().copied()));
                 assert_eq!((queue.front(), queue.back()), (queue.get(0), queue.iter().last()));
@@ -291,7 +291,7 @@ pub mod tests {
             }
         }
         assert_eq!(queue.get(model.len()), None);
-        assert!(queue.clone().iter().eq(queue.iter()) && queue.slots.len() > 100);
+        assert!(queue.clone().iter().eq(queue.iter()) && queue.slots.len() > 100 / LESS);
         queue.clear();
         assert!(queue.pop_back().is_none() && queue.slots.iter().all(is_zero));
         assert!(!std::mem::needs_drop::<VecDeque<Gc<u64>>>());

@@ -150,21 +150,22 @@ impl<K: Trace + fmt::Debug, V: Trace + fmt::Debug> fmt::Debug for HashMap<K, V> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::LESS;
     use super::*;
     use crate::Gc;
 
     #[test]
     fn keys_and_values_are_alive_while_it_grows_and_shrinks() {
         let mut map: HashMap<Gc<str>, Gc<usize>> = HashMap::new();
-        for index in 0..20_000_usize {
+        for index in 0..20_000 / LESS {
             map.insert(index.to_string().into(), Gc::new(index));
-            if index % 5000 == 0 {
+            if index % (5000 / LESS) == 0 {
                 crate::collect();
             }
         }
         map.retain(|_, value| **value % 2 == 0);
         crate::collect();
-        assert_eq!(map.len(), 10_000);
+        assert_eq!(map.len(), 10_000 / LESS);
         assert!(map.iter().all(|(key, value)| **key == *value.to_string()));
         assert!(map.get("1").is_none() && map.contains_key("2"));
         assert_eq!(map.remove("2").as_deref(), Some(&2));

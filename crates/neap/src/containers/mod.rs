@@ -18,7 +18,7 @@ pub use vector::Vec;
 pub use weak_map::WeakMap;
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::Gc;
     use std::cell::RefCell;
@@ -48,16 +48,20 @@ mod tests {
         })
     }
 
+    fn numbers(index: usize) -> std::ops::Range<u64> {
+        0..(100 * index).div_ceil(LESS) as u64
+    }
+
     #[test]
     fn what_containers_of_an_object_hold_lives_with_it() {
-        let harbours = Gc::from_fn(20, |index| harbour(0..100 * index as u64));
+        let harbours = Gc::from_fn(20, |index| harbour(numbers(index)));
         crate::collect();
         // What was freed by mistake is something else now.
         for _ in 0..20 {
-            std::hint::black_box(harbour(5000..7000));
+            std::hint::black_box(harbour(5000..5000 + 2000 / LESS as u64));
         }
         for (index, harbour) in harbours.iter().enumerate() {
-            let numbers = 0..100 * index as u64;
+            let numbers = numbers(index);
             let is_number = |(number, one): (u64, &Gc<u64>)| number == **one;
             assert!(numbers.clone().zip(harbour.vector.borrow().iter()).all(is_number));
             assert!(numbers.clone().zip(harbour.queue.borrow().iter()).all(is_number));
@@ -69,6 +73,9 @@ mod tests {
             assert_eq!(numbers.end as usize * 2, map.len() + table.len());
         }
     }
+
+    /// Miri takes some thousand times as long: it gets so many times less of everything.
+    pub const LESS: usize = if cfg!(miri) { 500 } else { 1 };
 
     /// Numbers that look random, the same each time.
     pub struct Random(pub u64);

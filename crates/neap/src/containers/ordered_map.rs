@@ -344,7 +344,7 @@ impl<K: Trace + fmt::Debug, V: Trace + fmt::Debug> fmt::Debug for BTreeMap<K, V>
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Random;
+    use super::super::tests::{LESS, Random};
     use super::*;
     use crate::Gc;
     use std::cmp::Ordering;
@@ -373,10 +373,11 @@ mod tests {
     fn it_does_what_the_standard_librarys_does() {
         let mut random = Random(11);
         let (mut map, mut model) = (Map::new(), Model::new());
-        for step in 0..40_000_u64 {
-            let key = random.below(4000);
+        let less = LESS as u64;
+        for step in 0..40_000 / less {
+            let key = random.below(4000 / less);
             // Grows and shrinks by turns.
-            match random.below(8 + 8 * u64::from(step / 5000 % 2 == 0)) {
+            match random.below(8 + 8 * u64::from((step / (5000 / less)).is_multiple_of(2))) {
                 0 => assert_eq!(
                     map.pop_first().map(|(key, value)| (*key, *value)),
                     model.pop_first()
@@ -402,7 +403,7 @@ mod tests {
                     _ => Bound::Unbounded,
                 };
                 let low = bound(random.below(3), key);
-                let high = bound(random.below(3), key + 1 + random.below(500));
+                let high = bound(random.below(3), key + 1 + random.below(500 / less));
                 let wanted = || model.range((low, high)).map(|(key, value)| (*key, *value));
                 assert!(values(map.range((low, high))).eq(wanted()), "{low:?} {high:?}");
                 assert!(values(map.range((low, high)).rev()).eq(wanted().rev()));
@@ -414,10 +415,10 @@ mod tests {
                 }
                 assert_eq!(count, wanted().count());
             }
-            if step % 1000 == 0 {
+            if step % (1000 / less) == 0 {
                 check(&map, &model);
             }
-            if step % 5000 == 0 {
+            if step % (5000 / less) == 0 {
                 crate::collect();
             }
         }
@@ -432,10 +433,11 @@ mod tests {
 
     #[test]
     fn keys_in_order_fill_leaves() {
-        let mut map: Map = (0..10_000).map(|key| (Gc::new(key), Gc::new(key))).collect();
-        assert_eq!(map.leaves.len(), 10_000_usize.div_ceil(MOST));
-        (0..10_000).filter(|key| key % 50 != 0).for_each(|key| _ = map.remove(&key));
-        check(&map, &(0..10_000).step_by(50).map(|key| (key, key)).collect());
+        let all = 10_000 / LESS as u64;
+        let mut map: Map = (0..all).map(|key| (Gc::new(key), Gc::new(key))).collect();
+        assert_eq!(map.leaves.len(), (10_000 / LESS).div_ceil(MOST));
+        (0..all).filter(|key| key % 50 != 0).for_each(|key| _ = map.remove(&key));
+        check(&map, &(0..all).step_by(50).map(|key| (key, key)).collect());
     }
 
     /// Panics if it is compared with 13, and says what comes to its mind about 14.

@@ -213,7 +213,7 @@ impl fmt::Debug for String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Random;
+    use super::super::tests::{LESS, Random};
     use super::*;
     use crate::HashMap;
 
@@ -221,10 +221,10 @@ mod tests {
     fn it_does_what_the_standard_librarys_does() {
         let mut random = Random(3);
         let (mut text, mut model) = (String::new(), std::string::String::new());
-        for step in 0..20_000 {
+        for step in 0..20_000 / LESS {
             match random.below(8) {
                 0 => assert_eq!(text.pop(), model.pop()),
-                1 if step % 1000 < 8 => {
+                1 if step % (1000 / LESS) < 8 => {
                     let cut = (0..=random.below(1000) as usize)
                         .rev()
                         .find(|place| model.is_char_boundary(*place))
@@ -243,7 +243,7 @@ mod tests {
                 }
             }
             assert_eq!(text.len(), model.len());
-            if step % 1000 == 0 {
+            if step % (1000 / LESS) == 0 {
                 crate::collect();
                 assert!(std::str::from_utf8(&text.bytes).is_ok());
                 assert_eq!(text, *model, "step {step}");

@@ -248,15 +248,16 @@ impl<T: Trace + fmt::Debug> fmt::Debug for Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::super::deque::tests::is_zero;
+    use super::super::tests::LESS;
     use super::*;
     use crate::Gc;
 
     #[test]
     fn elements_are_alive_while_it_grows_and_shrinks() {
         let mut vector: Vec<Gc<usize>> = Vec::with_capacity(1);
-        for index in 0..100_000 {
+        for index in 0..100_000 / LESS {
             vector.push(Gc::new(index));
-            if index % 20_000 == 0 {
+            if index % (20_000 / LESS) == 0 {
                 crate::collect();
             }
         }

@@ -156,6 +156,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "it asks the core, which is not there under miri")]
     fn values_live_with_their_keys_and_entries_go_with_them() {
         let mut map: WeakMap<usize, (Gc<usize>, usize)> = WeakMap::new();
         // Every value leads to its key.

@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use neap_core::api::{self, Kind};
 
+use super::{COMMON_ALIGNMENT, LARGEST_ALIGNMENT};
+
 /// The program's global allocator; this crate declares it.
 ///
 /// ```compile_fail
@@ -29,13 +31,9 @@ use neap_core::api::{self, Kind};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allocator;
 
-#[global_allocator]
+#[cfg_attr(not(miri), global_allocator)]
+#[cfg_attr(miri, allow(dead_code))]
 static ALLOCATOR: Allocator = Allocator;
-
-/// Alignment that every cell has whose size is a multiple of it.
-const COMMON_ALIGNMENT: usize = 16;
-/// The largest alignment that the core gives.
-const LARGEST_ALIGNMENT: usize = 4096;
 
 /// Whether memory of small alignment is not scanned.
 static SKIPS_SMALL_ALIGNMENT: AtomicBool = AtomicBool::new(false);
@@ -141,6 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "it asks the core, which is not there under miri")]
     fn pieces_are_as_large_and_aligned_as_asked_for() {
         for align in [1, 8, 16, 32, 64, 4096, 8192, 1 << 16] {
             for bytes in [1, 8, 24, 40, 48, 4096, 40_000, 100_000] {
@@ -162,6 +161,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "it asks the core, which is not there under miri")]
     fn memory_of_small_alignment_is_scanned_until_the_program_says_otherwise() {
         let scanned = Box::new([0_u8; 64]);
         let kind_at = |piece: *const u8| api::object_at(piece.addr()).unwrap().kind;

@@ -16,9 +16,8 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use allocator_api2::alloc::{AllocError, Allocator};
-use neap_core::api;
 
-use super::place;
+use super::{cells, place};
 use crate::types::trace::Trace;
 
 /// Larger pieces are freed when a container gives them back; the others when a cycle finds them
@@ -32,8 +31,7 @@ fn allocated(cell: Option<NonNull<u8>>, layout: Layout) -> Result<NonNull<[u8]>,
 fn given_back(piece: NonNull<u8>, layout: Layout) {
     if layout.size() > FREED_ABOVE {
         // SAFETY: the container's promise.
-        let freed = unsafe { api::free(piece.as_ptr()) };
-        debug_assert!(freed.is_ok(), "a piece of this allocator's: {freed:?}");
+        unsafe { cells::free(piece, layout) };
     }
 }
 

@@ -12,16 +12,10 @@
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
-use neap_core::api;
-
-use super::layout_cache::{self, TypeRecord};
+use super::LARGEST_ALIGNMENT;
+use super::cells::cell;
+use super::layout_cache::TypeRecord;
 use crate::Trace;
-
-/// Above this the core promises no alignment; below it has every cell at a multiple of 8, and of 16
-/// if its size is one.
-const COMMON_ALIGNMENT: usize = 16;
-/// The largest alignment that the core knows.
-const LARGEST_ALIGNMENT: usize = 4096;
 
 /// A cell for one value.
 #[inline]
@@ -42,22 +36,4 @@ pub fn of_some<T: Trace>(layout: Layout) -> Option<NonNull<u8>> {
 /// A cell in which a `T` may lie at any aligned place; None without memory.
 pub fn of_any<T: Trace>(layout: Layout) -> Option<NonNull<u8>> {
     cell(layout, TypeRecord::of_any::<T>())
-}
-
-#[inline]
-fn cell(layout: Layout, record: &'static TypeRecord) -> Option<NonNull<u8>> {
-    if layout.align() > LARGEST_ALIGNMENT {
-        return None;
-    }
-    NonNull::new(if layout.align() > COMMON_ALIGNMENT {
-        // The core hands such cells out without a layout only.
-        api::allocate_aligned(layout.size(), layout.align(), record.kind())
-    } else {
-        // The core gives one byte to who asks for none: every object has an address of its own.
-        let bytes = layout.pad_to_align().size();
-        match layout_cache::layout(record) {
-            Some(id) => api::allocate_typed(bytes, id),
-            None => api::allocate(bytes, record.kind()),
-        }
-    })
 }

@@ -159,6 +159,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a million words take it minutes")]
     fn a_value_of_too_many_words_has_no_bitmap() {
         assert!(<[Gc<u8>; 1 << 20]>::SHAPE.bits().is_some());
         assert!(<[Gc<u8>; (1 << 20) + 1]>::SHAPE.bits().is_none());
