@@ -45,8 +45,8 @@ pub fn forbid_userfaultfd() -> bool {
 }
 
 /// Whether a sanitizer has divided the address space between the program and its own tables: only
-/// the kernel's choice, which the sanitizer sees, is known to be the program's. ThreadSanitizer ends
-/// a process that maps memory elsewhere. Built with one we find no symbol of it.
+/// the kernel's choice, which the sanitizer sees, is known to be the program's. ThreadSanitizer
+/// ends a process that maps memory elsewhere. Built with one we find no symbol of it.
 pub fn divide_address_space() -> bool {
     let runtimes = [c"__asan_init", c"__msan_init", c"__tsan_init"];
     cfg!(thread_sanitizer) || runtimes.into_iter().any(is_there)
