@@ -30,8 +30,37 @@ pub(crate) const ENTRIES: usize = 125;
 /// there.
 const AHEAD: usize = 8;
 const LINE_BYTES: usize = 64;
-/// Taken from the system at once; the first page of it is the link to the next such region.
-const REGION_BYTES: usize = 1 << 20;
+/// Taken from the system at once: so much at first, then twice as much each time. Larger: fewer
+/// system calls; smaller: programs with few registrations have and reclaim fewer pages.
+const REGION_BYTES: core::ops::RangeInclusive<usize> = 64 << 10..=1 << 20;
+
+/// How large a region is that follows one of `newest` bytes.
+fn region_bytes(newest: Option<usize>) -> usize {
+    newest.map_or(*REGION_BYTES.start(), |bytes| (bytes * 2).min(*REGION_BYTES.end()))
+}
+
+/// What the first page of a region holds.
+#[repr(C)]
+struct Region {
+    /// The one that was taken before it, 0 if none.
+    next: AtomicUsize,
+    /// Its size, this page included.
+    bytes: AtomicUsize,
+}
+
+impl Region {
+    /// That at an address, None for 0.
+    fn at(address: usize) -> Option<&'static Self> {
+        // SAFETY: 0, or a region, which is mapped for ever and valid when zeroed.
+        unsafe { (address as *const Self).as_ref() }
+    }
+
+    /// The pages of its slabs.
+    fn slabs(&self) -> core::ops::Range<usize> {
+        let start = core::ptr::from_ref(self) as usize;
+        start + PAGE_BYTES..start + self.bytes.load(Relaxed)
+    }
+}
 
 /// One registration: 32 bytes.
 #[repr(C)]
@@ -168,9 +197,14 @@ fn take_from_another(own: &Own) -> Result<&'static Entry, NoMemory> {
 }
 
 fn add_region() -> Result<(), NoMemory> {
-    let region = map::allocate(REGION_BYTES).map_err(|_| NoMemory)?.0;
-    map::name(crate::addr::Address(region), REGION_BYTES, c"neap: registrations");
-    let mut pages = (region + PAGE_BYTES..region + REGION_BYTES).step_by(PAGE_BYTES).peekable();
+    let newest = Region::at(REGIONS.load(Acquire));
+    let bytes = region_bytes(newest.map(|newest| newest.bytes.load(Relaxed)));
+    let address = map::allocate(bytes).map_err(|_| NoMemory)?;
+    map::name(address, bytes, c"neap: registrations");
+    let region = Region::at(address.0).ok_or(NoMemory)?;
+    region.bytes.store(bytes, Relaxed);
+    let slabs = region.slabs();
+    let mut pages = slabs.clone().step_by(PAGE_BYTES).peekable();
     while let Some(page) = pages.next() {
         let slab = Slab::at(page);
         slab.state.store(LISTED, Relaxed);
@@ -182,13 +216,13 @@ fn add_region() -> Result<(), NoMemory> {
     }
     let mut first = REGIONS.load(Relaxed);
     loop {
-        set_next(region, first);
-        match REGIONS.compare_exchange_weak(first, region, Release, Relaxed) {
+        region.next.store(first, Relaxed);
+        match REGIONS.compare_exchange_weak(first, address.0, Release, Relaxed) {
             Ok(_) => break,
             Err(now) => first = now,
         }
     }
-    AVAILABLE.push_chain(region + PAGE_BYTES, region + REGION_BYTES - PAGE_BYTES);
+    AVAILABLE.push_chain(slabs.start, slabs.end - PAGE_BYTES);
     Ok(())
 }
 
@@ -269,9 +303,9 @@ pub(crate) fn stopped() {
 /// that have ended. By the cycle, world running or not.
 pub(crate) fn reclaim() {
     let before = SINCE.load(Relaxed) ^ 1;
-    let mut region = REGIONS.load(Acquire);
-    while region != 0 {
-        for page in (region + PAGE_BYTES..region + REGION_BYTES).step_by(PAGE_BYTES) {
+    let mut next = REGIONS.load(Acquire);
+    while let Some(region) = Region::at(next) {
+        for page in region.slabs().step_by(PAGE_BYTES) {
             let slab = Slab::at(page);
             for group in 0..2 {
                 if slab.let_go[before][group].load(Relaxed) != 0 {
@@ -281,8 +315,7 @@ pub(crate) fn reclaim() {
             }
             slab.offer();
         }
-        // SAFETY: a region's first word is its link.
-        region = unsafe { (*(region as *const AtomicUsize)).load(Relaxed) };
+        next = region.next.load(Relaxed);
     }
 }
 
@@ -314,6 +347,17 @@ mod tests {
         let again = (0..200_000).filter(|_| seen.contains(&address(take(&own).unwrap()))).count();
         // Another test may have taken some.
         assert!(again >= 500, "{again}");
+    }
+
+    #[test]
+    fn regions_begin_small_and_double() {
+        let next = |newest| region_bytes(newest) >> 10;
+        assert_eq!([next(None), next(Some(64 << 10)), next(Some(1 << 20))], [64, 128, 1024]);
+        let own = Own::new(0);
+        take(&own).unwrap();
+        let newest = Region::at(REGIONS.load(Acquire)).unwrap();
+        assert!(newest.slabs().contains(&own.load(Relaxed)) || newest.next.load(Relaxed) != 0);
+        assert!(REGION_BYTES.contains(&(newest.slabs().len() + PAGE_BYTES)));
     }
 
     #[test]
