@@ -163,7 +163,13 @@ const RESTLESS_BYTES: usize = 64 << 10;
 /// be read as long as the mutator is registered. None for what is no ordinary thread on the stack
 /// that it was made with.
 pub fn resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
-    likely_resting_stack(mutator).filter(|stack| mappings::covering(stack).is_some())
+    // The system's own stack is one private mapping that reaches down to where it was touched. To
+    // ask for that means to read a line for each mapping of the process.
+    let is_sure = |stack: &Range<usize>| {
+        stack.end == thread::main_stack_base() && stack.len() <= BELIEVED_BYTES
+    };
+    likely_resting_stack(mutator)
+        .filter(|stack| is_sure(stack) || mappings::covering(stack).is_some())
 }
 
 /// The same for a mutator that stands, without a look at whether it can be read beside the program.

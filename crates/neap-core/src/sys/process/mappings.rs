@@ -1,17 +1,26 @@
-//! `/proc/self/maps`, read without malloc, for what nothing else answers: which mapping holds this
-//! stack address, and whether memory is private to the process.
+//! `/proc/self/maps`, asked or read without malloc, for what nothing else answers: which mapping
+//! holds this stack address, and whether memory is private to the process.
 //!
 //! Invariant: an answer is as old as the reading; the caller knows why it still holds. Called when
 //! a thread of unknown origin is attached, for a stopped thread that runs on an alternate stack,
 //! and before roots are watched.
+//!
+//! # Safety
+//!
+//! A request to the kernel with a structure of ours, which it fills.
+
+#![allow(unsafe_code)]
 
 use core::ops::Range;
+use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::ioctl::{self, Opcode, Updater, opcode};
 
 /// The mapping that contains `address`, None if there is none or `/proc` is not there.
 pub fn mapping_of(address: usize) -> Option<Range<usize>> {
     let mut found = None;
-    for_each(|mapping| {
+    for_each_from(address, |mapping| {
         found = mapping.range.contains(&address).then_some(mapping.range);
         found.is_none()
     });
@@ -22,7 +31,7 @@ pub fn mapping_of(address: usize) -> Option<Range<usize>> {
 /// there comes from this process alone. None if `/proc` is not there.
 pub fn covering(range: &Range<usize>) -> Option<Range<usize>> {
     let mut covered: Option<Range<usize>> = None;
-    for_each(|mapping| {
+    for_each_from(range.start, |mapping| {
         let next = mapping.range;
         match &mut covered {
             _ if next.end <= range.start => return true,
@@ -42,14 +51,71 @@ struct Mapping {
     private: bool,
 }
 
-/// Calls `f` for each mapping, lower addresses first, until it gives false.
-fn for_each(mut f: impl FnMut(Mapping) -> bool) {
+/// Calls `f` for mappings, lower addresses first, until it gives false: for all that end above
+/// `address`, and for others before them where the kernel only lists them all.
+fn for_each_from(address: usize, mut f: impl FnMut(Mapping) -> bool) {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::open(c"/proc/self/maps", flags, Mode::empty()) else { return };
+    if ask(&file, address, &mut f).is_err() {
+        read(&file, &mut f);
+    }
+}
+
+/// The kernel does not answer questions about single mappings.
+struct Unanswered;
+
+/// The argument of `PROCMAP_QUERY` (Linux 6.11): with it the kernel does not write a line for each
+/// mapping of the process.
+#[repr(C)]
+#[derive(Default)]
+struct Query {
+    size: u64,
+    flags: u64,
+    address: u64,
+    start: u64,
+    end: u64,
+    mapping_flags: u64,
+    /// Page size, offset, inode, device: what it fills in besides.
+    rest: [u64; 4],
+    /// Sizes and addresses of room for a name and a build id: none.
+    names: [u64; 3],
+}
+
+const PROCMAP_QUERY: Opcode = opcode::read_write::<Query>(b'f', 17);
+const COVERING_OR_NEXT: u64 = 0x10;
+const IS_SHARED: u64 = 0x08;
+
+/// By questions.
+fn ask(file: &OwnedFd, from: usize, f: impl FnMut(Mapping) -> bool) -> Result<(), Unanswered> {
+    let mut f = f;
+    let mut address = from;
+    loop {
+        let mut query = Query {
+            size: size_of::<Query>() as u64,
+            flags: COVERING_OR_NEXT,
+            address: address as u64,
+            ..Query::default()
+        };
+        // SAFETY: the argument of the request.
+        match unsafe { ioctl::ioctl(file, Updater::<PROCMAP_QUERY, Query>::new(&mut query)) } {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(()),
+            Err(_) => return Err(Unanswered),
+        }
+        let range = query.start as usize..query.end as usize;
+        address = range.end;
+        if !f(Mapping { range, private: query.mapping_flags & IS_SHARED == 0 }) {
+            return Ok(());
+        }
+    }
+}
+
+/// By reading the list.
+fn read(file: &OwnedFd, mut f: impl FnMut(Mapping) -> bool) {
     let mut parser = Parser::default();
     // On a program's stack, which may be small.
     let mut buffer = [0_u8; 512];
-    while let Ok(read @ 1..) = rustix::io::read(&file, &mut buffer) {
+    while let Ok(read @ 1..) = rustix::io::read(file, &mut buffer) {
         if !buffer[..read].iter().filter_map(|byte| parser.feed(*byte)).all(&mut f) {
             return;
         }
@@ -93,6 +159,7 @@ impl Parser {
 mod tests {
     use super::*;
     use crate::addr::{Address, PAGE_BYTES};
+    use crate::check::skip;
     use crate::sys::map;
 
     #[test]
@@ -114,7 +181,6 @@ mod tests {
         use rustix::mm::{MapFlags, ProtFlags, mmap};
         let middle = (start + PAGE_BYTES) as *mut core::ffi::c_void;
         let flags = MapFlags::SHARED | MapFlags::FIXED;
-        #[allow(unsafe_code)]
         // SAFETY: a page of the test's own memory is replaced, which nobody else uses.
         unsafe { mmap(middle, PAGE_BYTES, ProtFlags::READ, flags, &file, 0) }.unwrap();
         assert_eq!(covering(&range), None);
@@ -123,6 +189,25 @@ mod tests {
         map::release(Address(start + PAGE_BYTES), PAGE_BYTES);
         assert_eq!(covering(&range), None, "a gap");
         assert_eq!(covering(&(0..PAGE_BYTES)), None, "nothing is there");
+    }
+
+    #[test]
+    fn what_is_asked_and_what_is_read_agree() {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(c"/proc/self/maps", flags, Mode::empty()).unwrap();
+        let local = 0_u8;
+        let address = core::ptr::from_ref(&local) as usize;
+        let (mut asked, mut listed) = (None, None);
+        let first = |found: &mut Option<Mapping>, mapping: Mapping| {
+            *found = (mapping.range.end > address).then_some(mapping);
+            found.is_none()
+        };
+        if ask(&file, address, |mapping| first(&mut asked, mapping)).is_err() {
+            return skip("the kernel does not answer questions about mappings");
+        }
+        read(&file, |mapping| first(&mut listed, mapping));
+        assert_eq!(asked, listed);
+        assert!(ask(&file, usize::MAX - 1, |_| panic!("nothing is there")).is_ok());
     }
 
     #[test]
