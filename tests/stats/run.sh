@@ -338,7 +338,11 @@ with() {
 }
 with go profile
 with valgrind under_valgrind
-with ldc2 typed_d
+if [ -e "$prefix/lib/libneapd.a" ]; then
+    with ldc2 typed_d
+else
+    skip typed_d "the D package is not built: there was no D compiler"
+fi
 if [ -e /usr/include/gc/gc.h ] && [ -e "$prefix/lib/neap/libgc.so.1" ]; then
     result typed_libgc typed_libgc
 else
