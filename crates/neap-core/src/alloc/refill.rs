@@ -14,7 +14,10 @@
 use core::sync::atomic::{Ordering::*, fence};
 
 use super::buffer::{Buffer, Local};
+use core::ops::Range;
+
 use crate::addr::{Address, FRAME_BYTES, Frame};
+use crate::heap::blocks::header::Header;
 use crate::heap::kind::Scan;
 use crate::heap::spaces::{Search, SpaceId};
 use crate::heap::{Heap, Refused};
@@ -66,6 +69,7 @@ pub fn refill(
         }
         match found {
             Search::Found(block) => {
+                write_to_lent(heap, block);
                 // A space of which little is used keeps its untouched pages untouched.
                 if further > 0 {
                     populate(heap, block);
@@ -90,25 +94,51 @@ fn freed_while_held(heap: &Heap, block: Frame) -> u32 {
     cells - heap.bits(block).allocated(cells)
 }
 
-/// Gives the fresh ones among `first` and the blocks after it their memory, neighbours together:
-/// they are about to be filled, and a fault for each page, beside other threads that have theirs,
-/// costs several times as much `[alloc.why.populate]`.
+/// Gives the fresh ones among `first` and the blocks after it their memory: they are about to be
+/// filled, and a fault for each page, beside other threads that have theirs, costs several times as
+/// much `[alloc.why.populate]`.
 fn populate(heap: &Heap, first: Frame) {
-    let mut fresh = 0..0;
+    for_each_row(
+        heap,
+        first,
+        |header| header.fresh.load(Relaxed) != 0,
+        |row| map::populate(Address(row.start), row.len()),
+    );
+}
+
+/// Counts as a write to each page of the lent ones among `first` and the blocks after it, which are
+/// about to be filled: one call instead of a fault for each `[alloc.why.lent]`.
+fn write_to_lent(heap: &Heap, first: Frame) {
+    for_each_row(heap, first, Header::is_lent, |row| map::populate(Address(row.start), row.len()));
+}
+
+/// Calls `f` with the memory of the `wanted` ones among `first` and the blocks that its thread uses
+/// after it, neighbours together.
+fn for_each_row(
+    heap: &Heap,
+    first: Frame,
+    wanted: impl Fn(&Header) -> bool,
+    mut f: impl FnMut(Range<usize>),
+) {
+    let mut row = 0..0;
     let mut next = Some(first);
     while let Some(block) = next {
         let header = heap.header(block);
         let (start, bytes) = (heap.address(block).0, header.span() as usize * FRAME_BYTES);
-        if header.fresh.load(Relaxed) != 0 {
-            if start != fresh.end {
-                map::populate(Address(fresh.start), fresh.len());
-                fresh.start = start;
+        if wanted(header) {
+            if start != row.end {
+                if !row.is_empty() {
+                    f(row.clone());
+                }
+                row.start = start;
             }
-            fresh.end = start + bytes;
+            row.end = start + bytes;
         }
         next = header.follower();
     }
-    map::populate(Address(fresh.start), fresh.len());
+    if !row.is_empty() {
+        f(row);
+    }
 }
 
 /// Installs the next run of free cells of a block that this thread holds.
@@ -147,6 +177,7 @@ mod tests {
     use super::super::free::free;
     use super::*;
     use crate::heap::classes;
+    use crate::heap::frames::watched::Chosen;
     use crate::heap::kind::Kind;
 
     fn heap() -> Heap {
@@ -242,6 +273,38 @@ mod tests {
         kept.dedup();
         assert_eq!(kept.len(), 1000, "none was handed out twice");
         heap.verify().unwrap();
+    }
+
+    #[test]
+    fn a_protected_block_is_lent_to_who_fills_it() {
+        let (heap, local) = (heap(), local());
+        let id = SpaceId::of(Kind::Conservative, classes::class_of(48));
+        let buffer = local.buffer(id).unwrap();
+        refill(&heap, local, buffer, id, true).unwrap();
+        let block = buffer.block().unwrap();
+        let protect = || {
+            let frames = &mut heap.inner().frames;
+            frames.note_registered(0, 1);
+            let all = |chunk, unprotected| {
+                let lent = heap.lent_in_chunk(chunk, unprotected);
+                Chosen { wanted: unprotected, barred: heap.frames_of_blocks(chunk, lent, &mut 0) }
+            };
+            frames.protect(0, all, |_| {});
+            frames.is_protected(block)
+        };
+        assert!(protect());
+        for (lends, kept, lent) in [(false, 0, false), (true, 1, false), (true, 0, true)] {
+            heap.state.lends_blocks.store(lends, Relaxed);
+            local.let_go(&heap);
+            assert!(protect(), "nobody holds it");
+            let cells = heap.header(block).cells();
+            heap.bits(block).set_range(0..cells, false, true, false);
+            heap.bits(block).set_range(0..kept * (cells - 1), false, true, true);
+            refill(&heap, local, buffer, id, true).unwrap();
+            assert_eq!(buffer.block(), Some(block));
+            assert_eq!(heap.header(block).is_lent(), lent);
+            assert_eq!(protect(), !lent, "it counts as written as long as it is lent");
+        }
     }
 
     #[test]

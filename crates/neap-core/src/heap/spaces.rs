@@ -38,6 +38,10 @@ pub const MOST_SPACES: usize = 1 << 16;
 /// other threads.
 const SWEEP_STEP: usize = 32;
 
+/// A block of which at least this part is free is unprotected as a whole when a thread takes it.
+/// Larger: more first writes without a fault; smaller: less that counts as written and is not.
+const MUCH_FREE: u32 = 4;
+
 /// A space's number: also its index in a thread's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
@@ -213,7 +217,16 @@ impl Inner {
     }
 
     fn hold(&mut self, heap: &Heap, id: SpaceId, shard: usize, block: Frame) {
-        heap.header(block).hold(shard);
+        let header = heap.header(block);
+        header.hold(shard);
+        if self.frames.is_protected(block) {
+            let cells = header.cells();
+            let free = cells - heap.bits(block).allocated(cells);
+            if free >= cells / MUCH_FREE && heap.state.lends_blocks.load(Relaxed) {
+                self.frames.unprotect(block, header.span() as usize);
+                header.lend();
+            }
+        }
         let epoch = self.epoch;
         let lists = &mut self.spaces[id.0 as usize].lists;
         lists.push_used(epoch, block, |frame| heap.header(frame));

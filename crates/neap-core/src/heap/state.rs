@@ -113,6 +113,9 @@ pub struct HeapState {
     /// Whether what is alive is being decided from a snapshot, and whether a hidden pointer was
     /// read meanwhile; see [`Snapshot`].
     snapshot: AtomicU32,
+    /// Whether blocks are lent: unprotected while a thread takes buffers from them. Written when the
+    /// watch is opened, read under the heap's lock.
+    pub lends_blocks: AtomicBool,
     /// An object that was marked was freed since all marks were cleared: a pointer to it in a dead
     /// object that is still marked may lead to a new object now.
     pub freed_marked: AtomicBool,
@@ -163,6 +166,7 @@ impl HeapState {
             scanned_bytes: AtomicUsize::new(0),
             now_ms: AtomicU64::new(0),
             snapshot: AtomicU32::new(Snapshot::None as u32),
+            lends_blocks: AtomicBool::new(false),
             freed_marked: AtomicBool::new(false),
             past_end: AtomicUsize::new(0),
             huge_pages_above: AtomicUsize::new(usize::MAX),

@@ -17,6 +17,8 @@ use fork::Fork;
 use incremental_update::IncrementalUpdate;
 use marking_mode::MarkingMode;
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use crate::heap::Heap;
 use crate::watch::choose::Watching;
 use crate::watch::mprotect::Mprotect;
@@ -43,6 +45,7 @@ impl Mode {
     /// world.
     pub fn open(watching: Watching, heap: &'static Heap) -> Option<Self> {
         let span = heap.base().0..heap.base().0 + heap.reserved();
+        heap.state.lends_blocks.store(watching == Watching::Pagemap, Relaxed);
         Some(match watching {
             Watching::None => return None,
             Watching::Pagemap => Self::Pagemap(IncrementalUpdate::new(heap, Pagemap::open().ok()?)),

@@ -12,7 +12,7 @@ use super::written_roots::WrittenRoots;
 use crate::addr::{CHUNK_BYTES, CHUNK_FRAMES, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::cycle::policy::generation::Generation;
 use crate::heap::Heap;
-use crate::heap::frames::watched::{Row, for_each_row};
+use crate::heap::frames::watched::{Chosen, Row, for_each_row};
 use crate::mark::drain::Marker;
 use crate::sys::meta_vec::MetaVec;
 use crate::watch::Watch;
@@ -31,9 +31,10 @@ pub enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwatched;
 
-/// Frames between two rows that are protected with them, to save a system call: it costs about a
-/// microsecond, and so does a first write to an protected page.
-const GAPS: &[usize] = &[2];
+/// Frames between two rows that are protected with them, to save a system call, and an interruption
+/// of the program's other processors, which takes several microseconds. Most of what lies there is
+/// free, or lent before it is filled. Larger: fewer calls; smaller: fewer first writes that fault.
+const GAPS: &[usize] = &[16];
 /// The same for stops, where time is dearer: the last one is taken where others leave too many
 /// rows. Shorter than a chunk, which the watch may not know.
 const GAPS_IN_STOPS: &[usize] = &[16, CHUNK_FRAMES - 1];
@@ -129,12 +130,17 @@ impl<W: Watch> WrittenPages<W> {
         for gap in gaps.iter().copied() {
             rows.clear();
             let mut carried = 0;
-            let chosen = |chunk: usize, unprotected: u128| match choice {
-                Choice::All => unprotected,
-                Choice::Marked => {
-                    let firsts = heap.marked_in_chunk(chunk) & unprotected;
-                    heap.frames_of_blocks(chunk, firsts, &mut carried)
-                }
+            let chosen = |chunk: usize, unprotected: u128| {
+                let wanted = match choice {
+                    Choice::All => unprotected,
+                    Choice::Marked => {
+                        let firsts = heap.marked_in_chunk(chunk) & unprotected;
+                        heap.frames_of_blocks(chunk, firsts, &mut carried)
+                    }
+                };
+                // A block of cells lies in one chunk.
+                let lent = heap.lent_in_chunk(chunk, unprotected);
+                Chosen { wanted, barred: heap.frames_of_blocks(chunk, lent, &mut 0) }
             };
             heap.inner().frames.protect(gap, chosen, |row| rows.push(address_range(heap, row)));
             if rows.len() <= MOST_ROWS {

@@ -46,6 +46,11 @@ pub enum BlockList {
     Frozen = 5,
 }
 
+/// A thread takes buffers from the block.
+const HELD: u8 = 1;
+/// The same, and the write watch is to leave it unprotected meanwhile.
+const LENT: u8 = 2;
+
 /// No block, as a link.
 pub const NONE: u32 = u32::MAX;
 /// No layout.
@@ -82,7 +87,7 @@ pub struct Header {
     /// Of a large object: one that was listed some places later, which the sweep fetches, [`NONE`]
     /// if none. A guess: it may have ended since. Under the heap's lock.
     pub(in crate::heap) ahead: AtomicU32,
-    /// 1 while a thread takes buffers from it.
+    /// Not 0 while a thread takes buffers from it: [`HELD`] or [`LENT`].
     pub held: AtomicU8,
     /// 1 if the block's free cells are known to read as zero; cleared by the heap when it is swept.
     pub fresh: AtomicU8,
@@ -268,7 +273,18 @@ impl Header {
     pub fn hold(&self, shard: usize) {
         self.shard.store(shard as u8, Relaxed);
         self.own[1].store(pair(0, NONE), Relaxed);
-        self.held.store(1, Relaxed);
+        self.held.store(HELD, Relaxed);
+    }
+
+    /// Its pages are not protected while it is held. By who holds it, under the heap's lock.
+    pub fn lend(&self) {
+        self.held.store(LENT, Relaxed);
+    }
+
+    /// Whether its pages are not to be protected now. Acquire: who finds that they may be finds
+    /// what was written there before it was let go.
+    pub fn is_lent(&self) -> bool {
+        self.held.load(Acquire) == LENT
     }
 
     /// Lets it go; gives the block that its thread holds after it. Release: who finds the block let

@@ -16,7 +16,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
-use super::header::Header;
+use super::header::{Header, State};
 use crate::addr::{CHUNK_BYTES, CHUNK_FRAMES, Frame};
 use crate::heap::Heap;
 
@@ -88,6 +88,21 @@ impl Heap {
             *carried += (place + span).saturating_sub(CHUNK_FRAMES);
         }
         frames
+    }
+
+    /// Of some frames of a chunk those that begin a block whose thread has it unprotected.
+    pub fn lent_in_chunk(&self, chunk: usize, among: u128) -> u128 {
+        let mut lent = 0;
+        let mut left = among;
+        while left != 0 {
+            let place = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let header = self.header(Frame((chunk * CHUNK_FRAMES + place) as u32));
+            if header.state() == State::Small && header.is_lent() {
+                lent |= 1 << place;
+            }
+        }
+        lent
     }
 
     /// No cell of the block is marked.

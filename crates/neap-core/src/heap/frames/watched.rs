@@ -21,6 +21,23 @@ pub struct Row {
     pub count: usize,
 }
 
+/// What is to become of frames that are not protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// They are to be.
+    pub wanted: Mask,
+    /// They are not, wherever they lie: whole blocks.
+    pub barred: Mask,
+}
+
+impl Chosen {
+    /// Nothing is barred.
+    #[cfg(test)]
+    pub fn all_of(wanted: Mask) -> Self {
+        Self { wanted, barred: 0 }
+    }
+}
+
 impl Chunk {
     /// Frames in use by objects that are scanned.
     pub(super) fn scanned(&self) -> Mask {
@@ -72,17 +89,18 @@ impl Frames {
     }
 
     /// Calls `f` with rows that hold all frames in use by scanned objects which are protected, or
-    /// which `chosen` takes from those of a chunk that are not: whole blocks, and what lies in gaps
-    /// of up to `gap` frames, which is less than a chunk. They count as protected from now on, so
-    /// the caller protects them before anything depends on it. Chunks that the watch does not know
-    /// are left out.
+    /// which `choose` takes from those of a chunk that are not: whole blocks, and what lies in gaps
+    /// of up to `gap` frames, which is less than a chunk, but for what is barred. They count as
+    /// protected from now on, so the caller protects them before anything depends on it. Chunks
+    /// that the watch does not know are left out.
     pub fn protect(
         &mut self,
         gap: usize,
-        mut chosen: impl FnMut(usize, Mask) -> Mask,
+        mut choose: impl FnMut(usize, Mask) -> Chosen,
         mut f: impl FnMut(Row),
     ) {
         let mut row: Option<Row> = None;
+        let mut barred_before = false;
         for index in 0..self.chunks.len() {
             let between = self.gap_before(index, gap);
             let chunk = &mut self.chunks[index];
@@ -91,8 +109,11 @@ impl Frames {
             }
             let scanned = chunk.scanned();
             let unprotected = scanned & !chunk.protected;
-            let wanted = (scanned & chunk.protected) | (chosen(index, unprotected) & unprotected);
-            let rows = closed(wanted, gap) & !chunk.guards;
+            let Chosen { wanted, barred } = choose(index, unprotected);
+            let wanted = (scanned & chunk.protected) | (wanted & unprotected & !barred);
+            let rows = closed(wanted, gap) & !(chunk.guards | barred);
+            let between = if barred == 0 && !barred_before { between } else { 0 };
+            barred_before = barred != 0;
             chunk.closed &= chunk.protected;
             chunk.protected |= rows;
             for_each_row(rows, |place, count| {
@@ -228,7 +249,7 @@ mod tests {
 
     fn rows(frames: &mut Frames, chosen: Mask) -> Vec<(u32, usize)> {
         let mut rows = Vec::new();
-        frames.protect(2, |_, _| chosen, |row| rows.push((row.first.0, row.count)));
+        frames.protect(2, |_, _| Chosen::all_of(chosen), |row| rows.push((row.first.0, row.count)));
         rows
     }
 
@@ -284,6 +305,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_barred_is_in_no_row() {
+        let mut frames = Frames::new();
+        (0..2).for_each(|_| frames.add_chunk(Guards::default()).unwrap());
+        frames.take(100, Scanned).unwrap();
+        frames.take(100, Scanned).unwrap();
+        registered(&mut frames);
+        let mut rows = |barred: Mask| {
+            let mut rows = Vec::new();
+            let chosen = |chunk, _| match chunk {
+                0 => Chosen { wanted: 0b101 | 0b11 << 98, barred },
+                _ => Chosen::all_of(0b11),
+            };
+            frames.protect(40, chosen, |row| rows.push((row.first.0, row.count)));
+            frames.unprotect_all();
+            rows
+        };
+        assert_eq!(rows(0), [(0, 3), (98, 32)], "gaps are closed, between chunks too");
+        assert_eq!(rows(0b10), [(0, 1), (2, 1), (98, 2), (128, 2)]);
+        assert_eq!(rows(0b111), [(98, 2), (128, 2)], "wanted or not");
+    }
+
+    #[test]
     fn what_is_new_is_protected_once_until_all_is_unprotected() {
         let mut frames = Frames::new();
         (0..2).for_each(|_| frames.add_chunk(Guards::default()).unwrap());
@@ -335,7 +378,7 @@ mod tests {
             "listed in one row, and not protected"
         );
         assert_eq!(frames.scanned_in_chunk(1).0, 0b11 << 125 | 0b1000);
-        frames.protect(5, |_, _| 0, |_| {});
+        frames.protect(5, |_, _| Chosen::all_of(0), |_| {});
         let protected = |chunk| frames.scanned_in_chunk(chunk).0;
         assert_eq!([protected(0), protected(1)], [0b111 << 125 | 0b1000, 0b11 << 125 | 0b1111]);
     }
