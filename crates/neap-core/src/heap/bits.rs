@@ -75,16 +75,25 @@ impl<'a> Bits<'a> {
     #[inline(always)]
     pub fn mark<const SHARED: bool>(self, cell: CellIndex) -> bool {
         let (word, bit) = place(cell);
-        let old = self.word(word).load(Relaxed);
+        let mut old = self.word(word).load(Relaxed);
         if old & bit != 0 || self.word(word + 1).load(Relaxed) & bit == 0 {
             return false;
         }
         if SHARED {
-            self.word(word).fetch_or(bit, Relaxed) & bit == 0
+            // Not `fetch_or`, whose result would be asked for the bit: that becomes `lock bts`,
+            // which takes several times as long.
+            while let Err(now) =
+                self.word(word).compare_exchange_weak(old, old | bit, Relaxed, Relaxed)
+            {
+                if now & bit != 0 {
+                    return false;
+                }
+                old = now;
+            }
         } else {
             self.word(word).store(old | bit, Relaxed);
-            true
         }
+        true
     }
 
     /// Sets (`on`) or clears the mark bits, the allocation bits or both of a range of cells,
