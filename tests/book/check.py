@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Walks the book and every other Markdown file of the tree: links and anchors lead somewhere, the
 # book's table of contents has each page once, programs in pages are those in examples/, and nothing
-# that looks like a command or a program goes untested. Needs nothing but Python. Prints what is wrong,
-# one line each, and exits with 1 if anything is. Called by tests/book/run.sh.
+# that looks like a command or a program goes untested. Needs nothing but Python. Prints what is
+# wrong, one line each, and exits with 1 if anything is. Called by tests/book/run.sh.
 #
 # Usage: check.py [FOLDER]    the top of the tree, by default this one's
 

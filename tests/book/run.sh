@@ -1,6 +1,6 @@
 #!/bin/bash
-# The book: links, anchors and programs of its pages, the commands of its guides, and where mdBook is
-# there, the book that `make book` builds. Those of the tutorials are in tests/newcomer. Usage:
+# The book: links, anchors and programs of its pages, the commands of its guides, and where mdBook
+# is there, the book that `make book` builds. Those of the tutorials are in tests/newcomer. Usage:
 # run.sh [NAME …]. Called by tools/test.sh.
 . "$(dirname "$0")/../lib.sh"
 begin book
