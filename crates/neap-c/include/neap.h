@@ -26,8 +26,8 @@
  * called, and no lock may be taken that another thread could hold, malloc's included.
  *
  * Exceptions. One that leaves a function which the library calls in a cycle, or with the world
- * stopped, ends there; the library reports it on standard error. Where the function was to name what
- * stays alive, that cycle frees nothing.
+ * stopped, ends there; the library reports it on standard error. Where the function was to name
+ * what stays alive, that cycle frees nothing.
  */
 #ifndef NEAP_H
 #define NEAP_H
@@ -410,8 +410,8 @@ neap_status neap_finalizer_set(void *object, neap_finalizer *function, void *dat
 /* Finalizers and cleaners run on threads of the library (option `finalizers`), which start with the
  * first registration. They may allocate, lock and register; one that blocks or ends its thread does
  * not hold the others up, and the library reports it on standard error. It reports a C++ exception
- * that leaves one, and drops it. While more of them wait than the option `finalizer_backlog` says, threads that
- * register wait too.
+ * that leaves one, and drops it. While more of them wait than the option `finalizer_backlog` says,
+ * threads that register wait too.
  *
  * With 0, or the option `finalizers` at `manual`, the library runs none by itself: the program
  * calls neap_finalizers_run. */
