@@ -6,9 +6,17 @@
 begin newcomer
 # As a newcomer has it: with no options, and no network but for what is here already.
 unset "${!NEAP_@}"
-export CARGO_NET_OFFLINE=true NEAP=$PWD PREFIX=$prefix
+export CARGO_NET_OFFLINE=true NEAP=$PWD
 only=("$@")
 limit=600 shown=80
+
+# What is there is installed, as a newcomer does; or PREFIX=DIR is an installation.
+if [ -z "${PREFIX:-}" ]; then
+    rm -rf "$out/installed"
+    result "make install" tools/install.sh "$out/installed" '' || exit 1
+    PREFIX=$out/installed
+fi
+export PREFIX
 
 for user in libgc c cpp rust d; do
     wanted $user || continue
