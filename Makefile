@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: help setup build demo test test-rest test-all bench soak faults fuzz loom model miri sanitize install clean
+.PHONY: help setup build demo test test-rest test-all book bench soak faults fuzz loom model miri sanitize install clean
 
 help:
 	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
@@ -13,6 +13,7 @@ help:
 	@echo '                (BENCH=corpus: real programs on libgc and on Neap;'
 	@echo '                 BENCH=rust: the crate neap beside other memory management in Rust;'
 	@echo '                 BENCH=cliffs: what a program waits for, in shapes that are hard)'
+	@echo 'make book       the book of docs/, in build/book/html (installs mdBook into build/tools)'
 	@echo 'make build      the release, laid out in build/ as it is installed'
 	@echo 'make install    copy that to PREFIX ($(PREFIX)); DESTDIR is respected'
 	@echo 'make setup      install what is missing on this machine (the others do so too)'
@@ -46,6 +47,10 @@ test-rest:
 	@tools/test.sh --rest
 
 test-all: test test-rest
+
+book:
+	@tools/setup.sh book
+	@tools/book.sh
 
 bench: build
 	@tools/setup.sh bench

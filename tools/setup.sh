@@ -1,12 +1,13 @@
 #!/bin/bash
 # Installs what is missing on a Debian machine, and says what it installs. Does nothing, quickly,
-# where nothing is missing. Usage: tools/setup.sh build|demo|test|rest|bench|all
+# where nothing is missing. Usage: tools/setup.sh build|demo|test|rest|bench|book|all
 #   build  a C compiler and Rust
 #   demo   that, and what the demonstration runs
 #   test   what `make test` needs: programs that use libgc, readers of what Neap writes
 #   rest   that, and what the other tests need: compilers of D
 #   bench  that, and what benchmarks compare with
-#   all    everything
+#   book   mdBook, into build/tools, which takes some minutes the first time
+#   all    everything but that
 # Called by the Makefile. Needs root or sudo only to install.
 #
 # Debian 12's own rustc is too old; its packages rustc-web and cargo-web, which Debian keeps up to
@@ -49,6 +50,9 @@ as_root() {
         exit 2
     fi
 }
+
+# What `make book` installs. Its Rust is the one that Neap needs.
+mdbook=0.5.4
 
 updated=no
 install() {
@@ -115,6 +119,18 @@ set_up() {
     install $(missing "$@")
 }
 
+# mdBook: one that is on PATH will do. Nothing but `make book` needs it. Without what serves pages
+# and watches files, and hardly optimized, it is built sooner.
+set_up_book() {
+    set_up python3
+    ! tools/book.sh --find >/dev/null || return 0
+    say "installing mdBook $mdbook into build/tools"
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off \
+        tools/with-rust.sh cargo install mdbook --version "$mdbook" --locked --quiet \
+        --no-default-features --features search --root build/tools 2>&1 |
+        tools/follow.sh "setup, cargo install mdbook" >&2
+}
+
 case "${1:-all}" in
 build) set_up_build ;;
 demo)
@@ -133,8 +149,9 @@ bench | all)
     set_up "${tests[@]}" "${d[@]}" "${peers[@]}" "${corpus[@]}"
     tests/clients/install.sh
     ;;
+book) set_up_book ;;
 *)
-    say "want build, demo, test, rest, bench or all, not $1"
+    say "want build, demo, test, rest, bench, book or all, not $1"
     exit 2
     ;;
 esac

@@ -15,13 +15,14 @@ unset "${!NEAP_@}"
 # Enough for backtraces, and built sooner.
 export CARGO_PROFILE_DEV_DEBUG=line-tables-only
 
-parts=(format lint source rust rust-crate tools c bdw stats observe faults torture clients)
+parts=(format lint source book rust rust-crate tools c bdw stats observe faults torture clients)
 # What takes long, or what few changes touch.
 rest=(
-    doc rust-model rust-crate-rest c-rest torture-rest limits workloads watches fuzz d clients-rest
+    doc rust-model rust-crate-rest c-rest torture-rest limits workloads watches fuzz d newcomer
+    clients-rest
 )
 need_build=" tools c c-rest bdw stats faults limits workloads observe torture torture-rest watches \
-fuzz d clients clients-rest "
+fuzz d clients clients-rest book newcomer "
 
 run_part() {
     case $1 in

@@ -69,6 +69,30 @@ test_the_demonstration_needs_only_what_it_runs() {
     absent 'valgrind\|mono\|ldc' log
 }
 
+# An mdBook that is there already, installed here or on PATH, will do.
+test_the_book_gets_mdbook_once_and_nothing_else_does() {
+    machine 0 1.96.0
+    # shellcheck disable=SC2016 # the stand-in expands it
+    stand_in cargo 'grep -qx cargo-web "$work/installed" || exit 127
+        echo "cargo $*" >>"$work/log"
+        case $1 in install)
+            for root; do :; done
+            mkdir -p "$root/bin" && touch "$root/bin/mdbook" && chmod +x "$root/bin/mdbook" ;;
+        *) echo cargo 1.96.0 ;; esac'
+    setup test
+    absent 'cargo install' log
+    setup book
+    grep -q '^cargo install mdbook --version [0-9.]* --locked .*--root build/tools$' log
+    [ "$(tree/tools/book.sh --find)" = "$work/tree/build/tools/bin/mdbook" ]
+    : >log
+    setup book
+    absent 'cargo install' log
+    rm -r tree/build
+    stand_in mdbook true
+    setup book
+    absent 'cargo install' log
+}
+
 test_root_needs_no_sudo() {
     machine 0 1.96.0
     setup build

@@ -35,7 +35,7 @@ fn text(tree: &Tree) -> Result<String, String> {
             let _ = write!(out, "\n## {title}\n\n");
             current = Some(folder);
         }
-        let _ = writeln!(out, "- `{name}`: {}", first_sentence(&opening(file)));
+        let _ = writeln!(out, "- `{name}`: {}", without_links(first_sentence(&opening(file))));
     }
     Ok(out)
 }
@@ -55,6 +55,29 @@ fn first_sentence(text: &str) -> &str {
     real_ends.next().map_or(text, |end| &text[..=end])
 }
 
+/// Without links to items, which rustdoc knows and the document does not: their text alone.
+fn without_links(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("[`") {
+        out.push_str(before);
+        let link = after.split_once("`](").and_then(|(label, target)| {
+            Some((label, target.split_once(')')?.1)).filter(|_| !label.contains('`'))
+        });
+        match link {
+            Some((label, behind)) => {
+                let _ = write!(out, "`{label}`");
+                rest = behind;
+            }
+            None => {
+                out.push_str("[`");
+                rest = after;
+            }
+        }
+    }
+    out + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +88,13 @@ mod tests {
         assert_eq!(first_sentence("One two. Three."), "One two.");
         assert_eq!(first_sentence("One, e.g. two. Three."), "One, e.g. two.");
         assert_eq!(first_sentence("Reads libgc.so.1 only"), "Reads libgc.so.1 only");
+    }
+
+    #[test]
+    fn links_to_items_are_left_out() {
+        assert_eq!(without_links("[`Gc<T>`](Gc) is a"), "`Gc<T>` is a");
+        assert_eq!(without_links("[`one`] of [`a`](x) b"), "[`one`] of `a` b");
+        assert_eq!(without_links("[`open"), "[`open");
     }
 
     #[test]

@@ -26,8 +26,8 @@
  * called, and no lock may be taken that another thread could hold, malloc's included.
  *
  * Exceptions. One that leaves a function which the library calls in a cycle, or with the world
- * stopped, ends there and is told of on standard error. Where the function was to name what stays
- * alive, that cycle frees nothing.
+ * stopped, ends there; the library reports it on standard error. Where the function was to name
+ * what stays alive, that cycle frees nothing.
  */
 #ifndef NEAP_H
 #define NEAP_H
@@ -291,7 +291,7 @@ typedef void neap_range_visitor(const void *low, const void *high, void *visitor
 
 /* What a host supplies; none may be null. All are called on the thread that drives a cycle, unless
    they say otherwise, and may not allocate from this library. An exception that leaves one ends in
-   the library and is told of on standard error. */
+   the library, which reports it on standard error. */
 typedef struct neap_world {
     /* Stops the host's threads, but not the caller, and gives 0. Each of them asks
        neap_world_may_stop in its signal handler. Not 0, or an exception: they cannot be stopped and
@@ -409,9 +409,9 @@ neap_status neap_finalizer_set(void *object, neap_finalizer *function, void *dat
 
 /* Finalizers and cleaners run on threads of the library (option `finalizers`), which start with the
  * first registration. They may allocate, lock and register; one that blocks or ends its thread does
- * not hold the others up, and is told of on standard error. A C++ exception that leaves one is told
- * of and dropped. While more of them wait than the option `finalizer_backlog` says, threads that
- * register wait too.
+ * not hold the others up, and the library reports it on standard error. It reports a C++ exception
+ * that leaves one, and drops it. While more of them wait than the option `finalizer_backlog` says,
+ * threads that register wait too.
  *
  * With 0, or the option `finalizers` at `manual`, the library runs none by itself: the program
  * calls neap_finalizers_run. */

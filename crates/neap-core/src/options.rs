@@ -137,8 +137,9 @@ options! {
     decay: Milliseconds { default: Duration::from_millis(4000), valid: 0..=86_400_000 }
     /// A program that allocated next to nothing for so long, with a heap of 16 MiB or more, is
     /// collected, and its unused memory goes back to the system at once; later again, at growing
-    /// distances, if it did anything meanwhile. Its threads are interrupted by the stop signal
-    /// then, so that sleep(3) and poll(2) may return early. 0: never.
+    /// distances, if it did anything meanwhile. Its threads are stopped for that; a wait goes on
+    /// for the time that is left, but one with a mask of signals (ppoll, sigsuspend) may end with
+    /// EINTR. 0: never.
     idle: Milliseconds { default: Duration::from_millis(2000), valid: 0..=86_400_000 }
     /// How much the collector checks of itself in every cycle, ending the process when a rule is
     /// broken: 0 nothing, 1 the heap's structure at the end, 2 at the beginning too, 3 also the
