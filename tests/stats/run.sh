@@ -269,6 +269,22 @@ agree() {
     done
 }
 
+# A thread that waits for a cycle marks in few pieces: in one for each round of the cycle, and not
+# in hundreds, each of which reads the clock all the time.
+waits_mark() {
+    NEAP_WATCH=pagemap NEAP_STATS=$out/waits.recording "$out/waits" &&
+        "$neap" export "$out/waits.recording" --trace "$out/waits.json" || return 1
+    python3 -c '
+import json, sys
+events = [event for event in json.load(open(sys.argv[1]))["traceEvents"] if event["ph"] == "X"]
+waited = [event for event in events if event["name"] == "in_collector" and event["dur"] > 2000]
+inside = lambda event: any(
+    wait["tid"] == event["tid"] and wait["ts"] <= event["ts"] < wait["ts"] + wait["dur"] for wait in waited)
+pieces = [event["dur"] for event in events if event["name"] == "assist" and inside(event)]
+print(len(waited), "waits,", len(pieces), "pieces, microseconds:", sorted(pieces)[-20:])
+sys.exit(not (waited and 0 < len(pieces) <= 12 * len(waited)))' "$out/waits.json"
+}
+
 # The page at the widths of a telephone, a tablet and a screen, looked at by a checker of what
 # people need who do not see it.
 readonly checker=axe-core@4.14.1
@@ -324,10 +340,17 @@ compile moves.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" t
     -o "$out/moves" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
 compile stops.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" tests/stats/stops.c \
     -o "$out/stops" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
+compile waits.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" tests/stats/waits.c \
+    -o "$out/waits" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap || exit 1
 for test in in_order crash fork closed full together refused files compare agree sites \
     stripped unsampled; do
     result "$test" "$test"
 done
+if "$neap" doctor | grep -q "^ *pagemap *works"; then
+    result waits_mark waits_mark
+else
+    skip waits_mark "the kernel refuses the pagemap watch"
+fi
 # with TOOL NAME: the test of this name, which needs a tool.
 with() {
     if command -v "$1" >/dev/null; then

@@ -164,7 +164,12 @@ impl Collector {
 
     /// Helpers besides the collector's thread while the world runs: half of the markers at most.
     pub fn background_helpers(&self) -> usize {
-        (self.markers / 2).saturating_sub(1)
+        background_helpers(self.markers)
+    }
+
+    /// The same for a cycle that a thread of the program waits for and helps to mark.
+    pub fn helpers_for_who_waits(&self) -> usize {
+        helpers_for_who_waits(self.markers, self.allocating)
     }
 
     /// Whether the collector's thread can run without one of the program's having to wait: a thread
@@ -172,6 +177,16 @@ impl Collector {
     pub fn has_processor_to_spare(&self) -> bool {
         self.mutators < self.processors
     }
+}
+
+fn background_helpers(markers: usize) -> usize {
+    (markers / 2).saturating_sub(1)
+}
+
+/// Of `markers`, one is the collector's thread, and one the thread that waits, which is among those
+/// that allocated lately: what the others leave.
+fn helpers_for_who_waits(markers: usize, allocating: usize) -> usize {
+    background_helpers(markers).max(markers.saturating_sub(1 + allocating.max(1)))
 }
 
 /// Runs `f` on the collector, which no cycle uses meanwhile. Not for a thread that holds
@@ -258,4 +273,18 @@ pub fn hold_for_fork() {
 /// This thread took it.
 pub unsafe fn unlock_after_fork() {
     release();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_has_the_helpers_that_others_leave_and_those_that_mark_anyway() {
+        for (markers, allocating, helpers) in
+            [(1, 0, 0), (1, 1, 0), (2, 1, 0), (4, 1, 2), (16, 1, 14), (16, 8, 7), (16, 40, 7)]
+        {
+            assert_eq!(helpers_for_who_waits(markers, allocating), helpers, "{markers} markers");
+        }
+    }
 }

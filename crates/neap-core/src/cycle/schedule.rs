@@ -12,7 +12,7 @@ use super::limits;
 use super::policy::generation::Generation;
 use super::policy::trigger::{
     FAIR_SHARE, Live, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating,
-    concurrent_start, is_growing, resident_after, stall_at,
+    concurrent_start, is_growing, is_sparse, resident_after, stall_at,
 };
 use crate::heap::HEAP;
 use crate::refs;
@@ -68,7 +68,10 @@ fn postpone_untouched(due: usize, coming: usize) -> bool {
     let step = latest / LOOKS;
     let later = coming.saturating_add(step);
     let handed_out = HEAP.state.live_bytes.load(Relaxed).saturating_add(coming);
-    let has_room = |resident| resident_after(resident, handed_out, step) <= FULL_AT.load(Relaxed);
+    let has_room = |resident| {
+        is_sparse(resident, handed_out)
+            && resident_after(resident, handed_out, step) <= FULL_AT.load(Relaxed)
+    };
     if later > latest || HEAP.has_huge_pages() || !resident::bytes().is_some_and(has_room) {
         return false;
     }

@@ -25,6 +25,8 @@ pub struct Driver {
     pub marker: Marker<'static>,
     /// What the cycle did so far.
     pub record: CycleRecord,
+    /// Helpers that mark with it while the world runs.
+    pub helpers_beside: usize,
 }
 
 impl Driver {
@@ -33,8 +35,14 @@ impl Driver {
         self.workers.markers()
     }
 
-    /// Follows grey words with whoever comes to help. Says how many markers there were at most.
-    pub fn mark_with_workers(&mut self) -> usize {
-        1 + self.workers.work(&mut self.marker)
+    /// Follows grey words with so many helpers and whoever else comes. Says how many markers there
+    /// were at most.
+    pub fn mark_with_workers(&mut self, helpers: usize) -> usize {
+        1 + self.workers.work(&mut self.marker, helpers)
+    }
+
+    /// The same with the world running.
+    pub fn mark_beside(&mut self) -> usize {
+        self.mark_with_workers(self.helpers_beside)
     }
 }

@@ -19,7 +19,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::entry::Entry;
 use super::mark_stack::Stack;
-use super::markers::{Markers, NEVER};
+use super::markers::{Markers, Until};
 use super::scan::conservative::scan;
 use super::scan::sparse::scan_sparse;
 use super::tracer::Grey;
@@ -47,8 +47,8 @@ pub struct Marker<'t> {
     queue: [usize; QUEUE],
     oldest: usize,
     waiting: usize,
-    /// When it leaves the rest to others: [`NEVER`], or by the clock in nanoseconds.
-    pub(super) end_ns: u64,
+    /// When it leaves the rest to others.
+    pub(super) until: Until<'t>,
     /// What it marked.
     pub marked_bytes: usize,
 }
@@ -64,7 +64,7 @@ impl<'t> Marker<'t> {
             queue: [0; QUEUE],
             oldest: 0,
             waiting: 0,
-            end_ns: NEVER,
+            until: Until::Done,
             marked_bytes: 0,
         }
     }
@@ -208,10 +208,12 @@ impl<'t> Marker<'t> {
         }
     }
 
-    /// Whether its end has come, where it has one; looks at the clock now and then.
+    /// Whether it is over for it, where it ends before the others; looks now and then.
     #[inline(always)]
     fn is_out_of_time(&mut self) -> bool {
-        self.end_ns != NEVER && self.oldest.is_multiple_of(LOOK_AT_CLOCK_EVERY) && self.is_late()
+        !matches!(self.until, Until::Done)
+            && self.oldest.is_multiple_of(LOOK_EVERY)
+            && self.until.is_over()
     }
 
     /// Marks along a list, from an entry that is all there is to do: nothing is gained by a queue,
@@ -396,9 +398,9 @@ fn begin(cell: &Cell<'_>, word: usize) -> usize {
 
 /// Entries between looks whether somebody wants work. Larger: less to look; smaller: sooner shared.
 const SHARE_EVERY: usize = 64;
-/// Entries between looks at the clock, where there is an end. Larger: less to look; smaller: ended
-/// more exactly.
-const LOOK_AT_CLOCK_EVERY: usize = 16;
+/// Entries between looks whether it is over, where there is an end. Larger: less to look; smaller:
+/// ended more exactly.
+const LOOK_EVERY: usize = 16;
 /// Entries that a marker keeps for itself.
 const SHARE_ABOVE: usize = 32;
 

@@ -5,7 +5,7 @@
 //! driver (place 0) leaves last. Used by the marker threads and by the thread that drives the
 //! cycle.
 
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::*};
 
 use super::aside::Aside;
 use super::deque::{Deque, Steal};
@@ -16,8 +16,28 @@ use super::sharing::idle_markers::Idle;
 use super::sharing::leftover::Leftover;
 use crate::sys::clock;
 
-/// As the end of a marker's work: none.
-pub const NEVER: u64 = u64::MAX;
+/// When a marker leaves the rest to others.
+#[derive(Clone, Copy, Debug)]
+pub enum Until<'t> {
+    /// When all markers are done.
+    Done,
+    /// At this moment, by the clock in nanoseconds.
+    Clock(u64),
+    /// When this is not 0: somebody wants its thread.
+    Wanted(&'t AtomicU8),
+}
+
+impl Until<'_> {
+    /// Whether it is over. Looking at the clock takes as long as marking an object.
+    pub(super) fn is_over(&self) -> bool {
+        match self {
+            Self::Done => false,
+            Self::Clock(end_ns) => clock::now_ns() >= *end_ns,
+            Self::Wanted(by) => by.load(Relaxed) != 0,
+        }
+    }
+}
+
 /// Markers at most.
 pub const MOST_MARKERS: usize = 16;
 
@@ -153,9 +173,15 @@ impl Markers {
             || (self.done.is_done() && !aside)
     }
 
-    /// Work from any other marker; None when all are done, or when it is `end_ns`. The driver
-    /// leaves only when everything put aside is done too. What was left goes to `push`.
-    pub fn steal(&self, place: usize, end_ns: u64, mut push: impl FnMut(usize)) -> Option<usize> {
+    /// Work from any other marker; None when all are done, or it is over for the calling one, which
+    /// then does not sleep here either: its thread has other things to wait for. The driver leaves
+    /// only when everything put aside is done too. What was left goes to `push`.
+    pub fn steal(
+        &self,
+        place: usize,
+        until: Until<'_>,
+        mut push: impl FnMut(usize),
+    ) -> Option<usize> {
         let members = self.members.load(Relaxed);
         let mut tries = 0_u32;
         loop {
@@ -202,13 +228,15 @@ impl Markers {
                 core::hint::spin_loop();
                 continue;
             }
-            if clock::now_ns() >= end_ns {
+            if until.is_over() {
                 return None;
             }
             if tries < MOST_LOOKS {
                 std::thread::yield_now();
-            } else {
+            } else if matches!(until, Until::Done) {
                 self.idle.sleep(|| self.has_news(place));
+            } else {
+                return None;
             }
         }
     }

@@ -60,7 +60,7 @@ pub fn find_lost(heap: &Heap) -> Option<Lost> {
 #[cfg(test)]
 mod tests {
     use super::super::drain::Marker;
-    use super::super::markers::Markers;
+    use super::super::markers::{Markers, Until};
     use super::*;
     use crate::addr::{Address, PAGE_BYTES};
     use crate::alloc::{buffer::tests::local, large, refill::refill};
@@ -71,7 +71,7 @@ mod tests {
     use crate::heap::layout::Shape;
     use crate::heap::spaces::SpaceId;
     use crate::sys::clock;
-    use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+    use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 
     fn heap() -> Heap {
         let heap = Heap::new();
@@ -191,13 +191,36 @@ mod tests {
         markers.begin(2, true);
         let mut late = Marker::new(&markers, &heap, 1);
         late.word(cells[0]);
-        late.work_until(clock::now_ns());
+        late.work_until(Until::Clock(clock::now_ns()));
         let before = late.marked_bytes / 16;
         let all = reachable.iter().filter(|reachable| **reachable).count();
         assert!(before < all && late.pending() == 0, "it had no time for all of it");
         let mut driver = Marker::new(&markers, &heap, 0);
         driver.work();
         assert_eq!(before + driver.marked_bytes / 16, all, "[mark.inv.leftover]");
+    }
+
+    #[test]
+    fn who_waits_for_the_cycle_marks_until_its_thread_is_wanted_or_nothing_is_to_be_had() {
+        let heap = heap();
+        let (cells, reachable) = graph(&heap, 100_000);
+        let all = reachable.iter().filter(|reachable| **reachable).count();
+        let markers = Markers::new();
+        markers.begin(2, true);
+        let mut waiting = Marker::new(&markers, &heap, 1);
+        let wanted = AtomicU8::new(1);
+        waiting.word(cells[0]);
+        assert!(waiting.work_until(Until::Wanted(&wanted)));
+        let before = waiting.marked_bytes / 16;
+        assert!(before < all && waiting.pending() == 0, "[mark.inv.leftover]");
+        wanted.store(0, Relaxed);
+        assert!(waiting.work_until(Until::Wanted(&wanted)));
+        assert_eq!(waiting.marked_bytes / 16, all, "in one piece");
+        // Another marker has something to do and gives nothing of it.
+        markers.done.become_active();
+        assert!(!waiting.work_until(Until::Wanted(&wanted)), "it does not wait here");
+        assert!(!waiting.work_until(Until::Clock(clock::now_ns() + 60_000_000_000)));
+        markers.done.become_idle();
     }
 
     #[test]
@@ -218,7 +241,7 @@ mod tests {
                         let mut marker = Marker::new(markers, heap, place);
                         markers.enter();
                         while !finished.load(Relaxed) {
-                            marker.work_until(clock::now_ns() + 20_000);
+                            marker.work_until(Until::Clock(clock::now_ns() + 20_000));
                             assert_eq!(marker.pending(), 0);
                             pieces.fetch_add(1, Relaxed);
                         }

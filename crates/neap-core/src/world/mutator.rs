@@ -154,6 +154,11 @@ impl Mutator {
         }
     }
 
+    /// Not 0 while a stop waits for the end of its critical section.
+    pub fn stop_pending(&self) -> &AtomicU8 {
+        &self.stop_pending
+    }
+
     /// Whether it is in a critical section. Asked by its own thread.
     pub fn is_critical(&self) -> bool {
         self.critical.load(Relaxed) > 0

@@ -54,7 +54,8 @@ pub fn prepare() {
         ));
     };
     let record = CycleRecord::default();
-    let driver = Driver { heap: &HEAP, world: world::the(), workers, marker, record };
+    let driver =
+        Driver { heap: &HEAP, world: world::the(), workers, marker, record, helpers_beside: 0 };
     let state = memory.pointer::<CycleState>();
     // SAFETY: fresh memory, large enough and page-aligned, never freed; nobody knows it yet.
     let state = unsafe {

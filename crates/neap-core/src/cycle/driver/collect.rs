@@ -232,7 +232,7 @@ fn concurrently(position: usize, reason: Reason) -> bool {
     }
     handshake::request(false);
     if is_above(0) {
-        handshake::assist();
+        handshake::assist(false);
     }
     false
 }

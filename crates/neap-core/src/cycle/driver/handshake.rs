@@ -22,6 +22,7 @@ use crate::cycle::report::{callbacks, root_callback};
 use crate::cycle::token::Driver;
 use crate::cycle::{schedule, workers};
 use crate::heap::HEAP;
+use crate::mark::markers::Until;
 use crate::sys::{clock, futex, print, side_stack, thread};
 use crate::watch::choose::Watching;
 use crate::world::mutator::Mutator;
@@ -278,7 +279,11 @@ pub fn drive() {
         true => Generation::Full,
         false => collector.next_generation(can_be_minor),
     };
-    state.driver.workers.ensure(collector.background_helpers());
+    let helpers = match forced {
+        true => collector.helpers_for_who_waits(),
+        false => collector.background_helpers(),
+    };
+    state.driver.helpers_beside = state.driver.workers.ensure(helpers).min(helpers);
     collector.step(Step::Begin);
     UNDER_WAY.store(true, Release);
     // Who asked for this one while it was about to begin anyway does not want another.
@@ -399,7 +404,7 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
         }
         if is_on_offer(OFFERED.load(Acquire)) {
             take_offered(position);
-        } else if assist() {
+        } else if assist(forced) {
             // Marking is done, or others do the rest.
         } else if request(forced) {
             wait_at(position, seen);
@@ -419,7 +424,7 @@ pub fn finish(position: usize) {
         }
         if is_on_offer(OFFERED.load(Acquire)) {
             take_offered(position);
-        } else if !assist() {
+        } else if !assist(true) {
             wait_at(position, seen);
         }
     }
@@ -436,15 +441,21 @@ fn wait_at(position: usize, seen: u32) {
     }
 }
 
-/// Marks a piece with the collector's thread; false if there was nothing to do. In a critical
-/// section: a stop for something else waits until the piece is done.
-pub fn assist() -> bool {
+/// Marks with the collector's thread, a piece or, for who `waits` for the cycle in any case, until
+/// marking is done; false if there was nothing to do. In a critical section: a stop for something
+/// else waits until the piece is done, or has the thread leave in the midst of its work.
+pub fn assist(waits: bool) -> bool {
     // A host's threads may stand on small stacks.
     if host::get().is_some() {
         return false;
     }
-    let _critical = attach::current().critical();
-    let assisted = workers::of_process().assist(clock::now_ns() + ASSIST_NS);
+    let mutator = attach::current();
+    let _critical = mutator.critical();
+    let until = match waits {
+        true => Until::Wanted(mutator.stop_pending()),
+        false => Until::Clock(clock::now_ns() + ASSIST_NS),
+    };
+    let assisted = workers::of_process().assist(until);
     thread::clear_vector_registers();
     assisted
 }

@@ -171,7 +171,7 @@ impl<W: Watch> IncrementalUpdate<W> {
             }
             Protecting::Stopped => self.pages.read_written_roots(driver, &mut COLLECTOR.lock()),
         };
-        driver.mark_with_workers();
+        driver.mark_beside();
         driver.marker.report();
         driver.record.rounds += 1;
         driver.record.preclean_pages += pages;
@@ -209,7 +209,7 @@ impl<W: Watch> IncrementalUpdate<W> {
         let phase = Instant::now();
         if helpers > 0 && driver.marker.pending() > FEW_PAGES {
             markers.begin(1 + helpers, false);
-            driver.record.markers = driver.record.markers.max(driver.mark_with_workers());
+            driver.record.markers = driver.record.markers.max(driver.mark_with_workers(helpers));
             markers.alone();
         } else {
             driver.marker.work();
@@ -352,7 +352,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         driver.mark_uncollectable();
         refs::handles::process::trace_strong(&mut References::new(driver));
         driver.trace_registered();
-        driver.record.markers = driver.mark_with_workers();
+        driver.record.markers = driver.mark_beside();
         self.stops_are_slow = false;
         self.kept_up = self.rounds(driver);
         if refs::look_at_links(&References::new(driver)) > MANY_LINKS {

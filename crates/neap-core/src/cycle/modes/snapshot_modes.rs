@@ -132,7 +132,7 @@ impl SnapshotCycle {
         let phase = timed(SpanKind::StoppedMark);
         driver.marker.scan_frozen(Closed::Scanned);
         driver.mark_uncollectable();
-        driver.record.markers = driver.mark_with_workers();
+        driver.record.markers = driver.mark_with_workers(helpers);
         markers.alone();
         rescan::until_complete(markers, &mut driver.marker);
         phase.over(driver.record.number);

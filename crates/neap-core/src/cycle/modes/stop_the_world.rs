@@ -81,7 +81,7 @@ fn mark(driver: &mut Driver, helpers: usize) {
     let (markers, workers) = (driver.markers(), driver.workers);
     markers.done.become_active();
     if helpers > 0 {
-        workers.open();
+        workers.open(helpers);
     }
     driver.marker.work_as_driver();
     if helpers > 0 {

@@ -141,6 +141,17 @@ impl Settings {
 /// afterwards.
 const MOST_POSTPONED: usize = 8;
 
+/// A cycle is put off only where no more than this part of what was handed out is in memory. What
+/// is handed out again is zeroed and so touched whole: where much is touched, memory comes to all
+/// that the program ever had at once. Larger: more cycles in programs that touch a part; smaller:
+/// more memory in them.
+const SPARSE: usize = 4;
+
+/// Whether so little of the `handed_out` bytes is in memory that a cycle may be put off.
+pub fn is_sparse(resident: usize, handed_out: usize) -> bool {
+    resident <= handed_out / SPARSE
+}
+
 /// How much will be in memory when `more` bytes are allocated, if as much of them is touched as of
 /// the `handed_out` bytes now, of which `resident` are in memory.
 pub fn resident_after(resident: usize, handed_out: usize, more: usize) -> usize {
@@ -291,6 +302,8 @@ mod tests {
         }
         assert_eq!(resident_after(10 * MIB, 40 * MIB, 80 * MIB), 30 * MIB);
         assert_eq!(resident_after(MIB, 0, usize::MAX), usize::MAX);
+        assert!(is_sparse(10 * MIB, 40 * MIB) && !is_sparse(11 * MIB, 40 * MIB));
+        assert!(!is_sparse(MIB, 0));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::cycle::report::record::CYCLES;
 use crate::cycle::report::spans::{SpanKind, timed};
 use crate::heap::HEAP;
 use crate::mark::drain::Marker;
-use crate::mark::markers::{MOST_MARKERS, Markers};
+use crate::mark::markers::{MOST_MARKERS, Markers, Until};
 use crate::sys::own_thread::{self, Sleeper};
 use crate::sys::{futex, map, print};
 use gate::{Gate, Slots};
@@ -125,15 +125,17 @@ impl Workers {
         self.helpers.load(Relaxed)
     }
 
-    /// Opens the gate and wakes helpers.
-    pub fn open(&self) {
+    /// Opens the gate and wakes so many helpers, if there are as many.
+    pub fn open(&self, helpers: usize) {
         self.most_inside.store(0, Relaxed);
         self.gate.open();
-        let helpers = self.existing();
+        let existing = self.existing();
+        let helpers = helpers.min(existing);
         if helpers > 0 {
-            self.sleepers[..helpers.min(SLEEPERS)].iter().for_each(Sleeper::keep_off_here);
+            // Which of them will be woken nobody knows.
+            self.sleepers[..existing.min(SLEEPERS)].iter().for_each(Sleeper::keep_off_here);
             self.calls.fetch_add(1, Release);
-            futex::wake(&self.calls, u32::MAX >> 1);
+            futex::wake(&self.calls, helpers as u32);
         }
     }
 
@@ -152,10 +154,11 @@ impl Workers {
         self.most_inside.load(Relaxed) as usize
     }
 
-    /// Follows grey words with whoever comes to help; says how many did at once, at most.
-    pub fn work(&self, marker: &mut Marker<'_>) -> usize {
+    /// Follows grey words with so many helpers and whoever else comes to help; says how many did at
+    /// once, at most.
+    pub fn work(&self, marker: &mut Marker<'_>, helpers: usize) -> usize {
         self.markers.done.become_active();
-        self.open();
+        self.open(helpers);
         marker.work_as_driver();
         self.shut()
     }
@@ -175,28 +178,28 @@ impl Workers {
         self.gate.leave();
     }
 
-    /// Marks with the markers until they are done, or until it is `end_ns` by the clock, if they
-    /// are at work with the world running; false if there was nothing to help with. On a mutator in
-    /// a critical section: who stops the world waits for it.
-    pub fn assist(&'static self, end_ns: u64) -> bool {
+    /// Marks with the markers until they are done, or it is over for the calling one, if they are
+    /// at work with the world running; false if there is nothing to help with. On a mutator in a
+    /// critical section: who stops the world waits for it.
+    pub fn assist(&'static self, until: Until<'static>) -> bool {
         let Some(slot) = self.slots.take() else { return false };
         let place = MOST_MARKERS - 1 - slot as usize;
-        let entered = self.enter();
-        if entered {
+        let mut helped = self.enter();
+        if helped {
             if place < self.markers.members() {
                 // SAFETY: this thread has the slot.
                 let assisting = unsafe { &mut *self.assisting[slot as usize].get() };
                 let new = || Marker::new(&self.markers, &HEAP, place);
                 let marker = assisting.get_or_insert_with(new);
                 let span = timed(SpanKind::Assist);
-                marker.work_until(end_ns);
+                helped = marker.work_until(until);
                 marker.report();
                 span.over_on_program(CYCLES.load(Relaxed) + 1);
             }
             self.leave();
         }
         self.slots.give_back(slot);
-        entered
+        helped
     }
 }
 
@@ -239,12 +242,36 @@ mod tests {
     #[test]
     fn nobody_assists_while_the_gate_is_shut() {
         let workers = prepare();
-        let end_ns = u64::MAX;
-        assert!(!workers.assist(end_ns));
+        assert!(!workers.assist(Until::Clock(u64::MAX)));
         workers.markers().begin(MOST_MARKERS, true);
-        workers.open();
-        assert!(workers.assist(end_ns), "the gate is open, and there is nothing to do");
+        workers.open(0);
+        assert!(
+            workers.assist(Until::Clock(u64::MAX)),
+            "the gate is open, and there is nothing to do"
+        );
         assert_eq!(workers.shut(), 1);
-        assert!(!workers.assist(end_ns));
+        assert!(!workers.assist(Until::Clock(u64::MAX)));
+    }
+
+    /// Opens the gate to so many helpers while there is work that nobody shares; says how many came
+    /// at once.
+    fn come(workers: &Workers, helpers: usize) -> usize {
+        workers.markers.done.become_active();
+        workers.open(helpers);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        workers.markers.done.become_idle();
+        workers.shut()
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore)]
+    fn no_more_helpers_come_than_are_wanted() {
+        let workers = prepare();
+        assert_eq!(workers.ensure(3), 3);
+        workers.markers().begin(MOST_MARKERS, true);
+        // Who was started comes by for the first time.
+        assert_eq!(come(workers, 3), 3);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert_eq!([come(workers, 0), come(workers, 1)], [0, 1]);
     }
 }

@@ -8,13 +8,12 @@ pub(super) mod leftover;
 
 use super::drain::Marker;
 use super::entry::Entry;
-use super::markers::NEVER;
-use crate::sys::clock;
+use super::markers::Until;
 
 /// Entries offered at once.
 const SHARE_AT_MOST: usize = 128;
 
-impl Marker<'_> {
+impl<'t> Marker<'t> {
     /// Moves the oldest entries to where other markers can steal them.
     #[cold]
     pub(super) fn share(&mut self) {
@@ -47,12 +46,13 @@ impl Marker<'_> {
         self.work_as_driver();
     }
 
-    /// Works until all markers are done, or until it is `end_ns` by the clock, and leaves to the
-    /// others what it has then.
-    pub fn work_until(&mut self, end_ns: u64) {
-        self.end_ns = end_ns;
+    /// Works until all markers are done, or it is over for this one, which leaves to the others
+    /// what it has then; false if it found nothing to do any more although they are not done.
+    pub fn work_until(&mut self, until: Until<'t>) -> bool {
+        self.until = until;
         self.work();
-        self.end_ns = NEVER;
+        self.until = Until::Done;
+        self.markers.done.is_done() || until.is_over()
     }
 
     /// The same for a marker that is active already: the driver becomes active before its helpers
@@ -61,20 +61,16 @@ impl Marker<'_> {
         let markers = self.markers;
         loop {
             self.drain();
-            if self.is_late() {
+            if self.until.is_over() {
                 return self.leave_rest();
             }
             markers.become_idle();
-            let (place, end_ns) = (self.place, self.end_ns);
-            match markers.steal(place, end_ns, |entry| self.push(entry)) {
+            let (place, until) = (self.place, self.until);
+            match markers.steal(place, until, |entry| self.push(entry)) {
                 Some(entry) => self.push(entry),
                 None => return,
             }
         }
-    }
-
-    pub(super) fn is_late(&self) -> bool {
-        self.end_ns != NEVER && clock::now_ns() >= self.end_ns
     }
 
     /// Everything that this marker has is for others to do; it is idle then.
