@@ -113,8 +113,8 @@ pub struct HeapState {
     /// Whether what is alive is being decided from a snapshot, and whether a hidden pointer was
     /// read meanwhile; see [`Snapshot`].
     snapshot: AtomicU32,
-    /// Whether blocks are lent: unprotected while a thread takes buffers from them. Written when the
-    /// watch is opened, read under the heap's lock.
+    /// Whether blocks are lent: unprotected while a thread takes buffers from them. Written when
+    /// the watch is opened, read under the heap's lock.
     pub lends_blocks: AtomicBool,
     /// An object that was marked was freed since all marks were cleared: a pointer to it in a dead
     /// object that is still marked may lead to a new object now.
