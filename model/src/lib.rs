@@ -9,9 +9,9 @@
 //! one aligned access. Invariant: a state is a plain value and steps are pure. Called by the tests
 //! and by `make model`, on the checker's threads.
 //!
-//! What this leaves out, `parts` has, a small model for each thing. In none: objects that live until
-//! freed, frozen blocks, resizing. Memory is sequentially consistent here; `docs/concurrency.md`
-//! argues why that is enough.
+//! What this leaves out, `parts` has, a small model for each thing. In none: objects that live
+//! until freed, frozen blocks, resizing. Memory is sequentially consistent here;
+//! `docs/concurrency.md` argues why that is enough.
 
 #[path = "../../crates/neap-core/src/cycle/phase.rs"]
 pub mod phase;

@@ -5,12 +5,19 @@
 //! `docs/reliability.md`; `cargo xtask mutants` compares the three.
 
 use neap_model::cycles::NOTHING_LOST;
+use neap_model::parts::assists::{ALL_IS_MARKED, MARKING_ENDS};
+use neap_model::parts::links::LINKS_HOLD;
+use neap_model::parts::loader::{LIST_IS_WHOLE, NOTHING_HANGS};
+use neap_model::parts::offers::TAKEN_ONCE;
+use neap_model::parts::stopping::{NOBODY_IN_CRITICAL, STOPS_END, WORLD_STANDS};
+use neap_model::parts::thread_results::RESULTS_HOLD;
+use neap_model::parts::timed_waits::ENDS_IN_TIME;
 use neap_model::parts::*;
 use stateright::{Checker, HasDiscoveries, Model};
 
 /// Whether the checker finds a way to break a property of the model.
 macro_rules! finds {
-    ($($test:ident: $part:ident::$model:ident, $mutant:ident, $property:expr;)*) => {$(
+    ($($test:ident: $part:ident::$model:ident, $mutant:ident, $property:ident;)*) => {$(
         #[test]
         fn $test() {
             let model = $part::$model { mutant: $part::Mutant::$mutant };
@@ -25,11 +32,11 @@ macro_rules! finds {
 }
 
 finds! {
-    assists_leaves_uncounted: assists::Assists, LeavesUncounted, assists::ALL_IS_MARKED;
-    assists_keeps_list_count: assists::Assists, KeepsListCount, assists::MARKING_ENDS;
-    assists_steals_inactive: assists::Assists, StealsInactive, assists::ALL_IS_MARKED;
-    assists_gate_unwaited: assists::Assists, GateUnwaited, assists::ALL_IS_MARKED;
-    assists_sleeps_unseen: assists::Assists, SleepsUnseen, assists::MARKING_ENDS;
+    assists_leaves_uncounted: assists::Assists, LeavesUncounted, ALL_IS_MARKED;
+    assists_keeps_list_count: assists::Assists, KeepsListCount, MARKING_ENDS;
+    assists_steals_inactive: assists::Assists, StealsInactive, ALL_IS_MARKED;
+    assists_gate_unwaited: assists::Assists, GateUnwaited, ALL_IS_MARKED;
+    assists_sleeps_unseen: assists::Assists, SleepsUnseen, MARKING_ENDS;
     before_images_releases_first: before_images::BeforeImages, ReleasesFirst, NOTHING_LOST;
     before_images_asks_first: before_images::BeforeImages, AsksFirst, NOTHING_LOST;
     before_images_forgets_touched: before_images::BeforeImages, ForgetsTouched, NOTHING_LOST;
@@ -40,38 +47,38 @@ finds! {
     copied_reads_unanswered: copied::Copied, ReadsUnanswered, NOTHING_LOST;
     copied_goes_on_uncopied: copied::Copied, GoesOnUncopied, NOTHING_LOST;
     copied_leaves_while_read: copied::Copied, LeavesWhileRead, NOTHING_LOST;
-    links_settles_by_object_alone: links::Links, SettlesByObjectAlone, links::LINKS_HOLD;
-    links_settles_by_container_alone: links::Links, SettlesByContainerAlone, links::LINKS_HOLD;
-    links_changed_stays_settled: links::Links, ChangedStaysSettled, links::LINKS_HOLD;
-    links_full_keeps_settled: links::Links, FullKeepsSettled, links::LINKS_HOLD;
-    links_keeps_dangling: links::Links, KeepsDangling, links::LINKS_HOLD;
-    links_clears_beside_program: links::Links, ClearsBesideProgram, links::LINKS_HOLD;
-    loader_maker_blocks_signals: loader::Loader, MakerBlocksSignals, loader::NOTHING_HANGS;
-    loader_maker_is_critical: loader::Loader, MakerIsCritical, loader::NOTHING_HANGS;
-    loader_lists_before: loader::Loader, ListsBefore, loader::LIST_IS_WHOLE;
-    loader_lists_in_stop: loader::Loader, ListsInStop, loader::NOTHING_HANGS;
+    links_settles_by_object_alone: links::Links, SettlesByObjectAlone, LINKS_HOLD;
+    links_settles_by_container_alone: links::Links, SettlesByContainerAlone, LINKS_HOLD;
+    links_changed_stays_settled: links::Links, ChangedStaysSettled, LINKS_HOLD;
+    links_full_keeps_settled: links::Links, FullKeepsSettled, LINKS_HOLD;
+    links_keeps_dangling: links::Links, KeepsDangling, LINKS_HOLD;
+    links_clears_beside_program: links::Links, ClearsBesideProgram, LINKS_HOLD;
+    loader_maker_blocks_signals: loader::Loader, MakerBlocksSignals, NOTHING_HANGS;
+    loader_maker_is_critical: loader::Loader, MakerIsCritical, NOTHING_HANGS;
+    loader_lists_before: loader::Loader, ListsBefore, LIST_IS_WHOLE;
+    loader_lists_in_stop: loader::Loader, ListsInStop, NOTHING_HANGS;
     middle_stop_traces_once: middle_stop::MiddleStop, TracesOnce, NOTHING_LOST;
     middle_stop_minor_forgets_traced: middle_stop::MiddleStop, MinorForgetsTraced, NOTHING_LOST;
     middle_stop_traces_beside_program: middle_stop::MiddleStop, TracesBesideProgram, NOTHING_LOST;
     middle_stop_middle_is_last: middle_stop::MiddleStop, MiddleIsLast, NOTHING_LOST;
-    offers_looks_once: offers::Offers, LooksOnce, offers::TAKEN_ONCE;
-    offers_takes_back_unlocked: offers::Offers, TakesBackUnlocked, offers::TAKEN_ONCE;
-    offers_stays_on_offer: offers::Offers, StaysOnOffer, offers::TAKEN_ONCE;
-    stopping_drops_unsent: stopping::Stopping, DropsUnsent, stopping::WORLD_STANDS;
-    stopping_unsent_stands: stopping::Stopping, UnsentStands, stopping::WORLD_STANDS;
-    stopping_looks_first: stopping::Stopping, LooksFirst, stopping::WORLD_STANDS;
-    stopping_counts_only: stopping::Stopping, CountsOnly, stopping::WORLD_STANDS;
-    stopping_counts_stale: stopping::Stopping, CountsStale, stopping::WORLD_STANDS;
-    stopping_obeys_in_critical: stopping::Stopping, ObeysInCritical, stopping::NOBODY_IN_CRITICAL;
-    stopping_forgets_put_off: stopping::Stopping, ForgetsPutOff, stopping::STOPS_END;
-    stopping_attaches_in_stop: stopping::Stopping, AttachesInStop, stopping::WORLD_STANDS;
-    stopping_handler_in_region: stopping::Stopping, HandlerInRegion, stopping::WORLD_STANDS;
-    thread_results_takes_newest: thread_results::ThreadResults, TakesNewest, thread_results::RESULTS_HOLD;
-    thread_results_writes_oldest: thread_results::ThreadResults, WritesOldest, thread_results::RESULTS_HOLD;
-    thread_results_freed_by_join: thread_results::ThreadResults, FreedByJoin, thread_results::RESULTS_HOLD;
-    thread_results_listed_by_maker_only: thread_results::ThreadResults, ListedByMakerOnly, thread_results::RESULTS_HOLD;
-    timed_waits_whole_time_again: timed_waits::TimedWaits, WholeTimeAgain, timed_waits::ENDS_IN_TIME;
-    timed_waits_standing_is_free: timed_waits::TimedWaits, StandingIsFree, timed_waits::ENDS_IN_TIME;
+    offers_looks_once: offers::Offers, LooksOnce, TAKEN_ONCE;
+    offers_takes_back_unlocked: offers::Offers, TakesBackUnlocked, TAKEN_ONCE;
+    offers_stays_on_offer: offers::Offers, StaysOnOffer, TAKEN_ONCE;
+    stopping_drops_unsent: stopping::Stopping, DropsUnsent, WORLD_STANDS;
+    stopping_unsent_stands: stopping::Stopping, UnsentStands, WORLD_STANDS;
+    stopping_looks_first: stopping::Stopping, LooksFirst, WORLD_STANDS;
+    stopping_counts_only: stopping::Stopping, CountsOnly, WORLD_STANDS;
+    stopping_counts_stale: stopping::Stopping, CountsStale, WORLD_STANDS;
+    stopping_obeys_in_critical: stopping::Stopping, ObeysInCritical, NOBODY_IN_CRITICAL;
+    stopping_forgets_put_off: stopping::Stopping, ForgetsPutOff, STOPS_END;
+    stopping_attaches_in_stop: stopping::Stopping, AttachesInStop, WORLD_STANDS;
+    stopping_handler_in_region: stopping::Stopping, HandlerInRegion, WORLD_STANDS;
+    thread_results_takes_newest: thread_results::ThreadResults, TakesNewest, RESULTS_HOLD;
+    thread_results_writes_oldest: thread_results::ThreadResults, WritesOldest, RESULTS_HOLD;
+    thread_results_freed_by_join: thread_results::ThreadResults, FreedByJoin, RESULTS_HOLD;
+    results_listed_by_maker_only: thread_results::ThreadResults, ListedByMakerOnly, RESULTS_HOLD;
+    timed_waits_whole_time_again: timed_waits::TimedWaits, WholeTimeAgain, ENDS_IN_TIME;
+    timed_waits_standing_is_free: timed_waits::TimedWaits, StandingIsFree, ENDS_IN_TIME;
     watched_roots_reads_then_protects: watched_roots::WatchedRoots, ReadsThenProtects, NOTHING_LOST;
     watched_roots_protects_unread: watched_roots::WatchedRoots, ProtectsUnread, NOTHING_LOST;
     watched_roots_full_goes_on: watched_roots::WatchedRoots, FullGoesOn, NOTHING_LOST;
@@ -88,9 +95,9 @@ finds! {
     weak_reads_born_unmarked: weak_reads::WeakReads, BornUnmarked, NOTHING_LOST;
     weak_reads_sweeps_early: weak_reads::WeakReads, SweepsEarly, NOTHING_LOST;
     weak_snapshots_says_nothing: weak_snapshots::WeakSnapshots, SaysNothing, NOTHING_LOST;
-    weak_snapshots_says_after_looking: weak_snapshots::WeakSnapshots, SaysAfterLooking, NOTHING_LOST;
+    says_after_looking: weak_snapshots::WeakSnapshots, SaysAfterLooking, NOTHING_LOST;
     weak_snapshots_forgets_changed: weak_snapshots::WeakSnapshots, ForgetsChanged, NOTHING_LOST;
-    weak_snapshots_looks_before_change: weak_snapshots::WeakSnapshots, LooksBeforeChange, NOTHING_LOST;
+    looks_before_change: weak_snapshots::WeakSnapshots, LooksBeforeChange, NOTHING_LOST;
     weak_snapshots_born_unmarked: weak_snapshots::WeakSnapshots, BornUnmarked, NOTHING_LOST;
     weak_snapshots_ignores_reads: weak_snapshots::WeakSnapshots, IgnoresReads, NOTHING_LOST;
 }

@@ -1,5 +1,5 @@
-//! `mutants`: the table in docs/reliability.md of rules, the mistakes that break them in the models,
-//! and the test that finds each.
+//! `mutants`: the table in docs/reliability.md of rules, the mistakes that break them in the
+//! models, and the test that finds each.
 //!
 //! Invariant: every mutant of the models has a test, and every invariant and rule that
 //! docs/concurrency.md names is broken by a mutant, whose comment names it. Called by `main`.

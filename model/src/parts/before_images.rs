@@ -2,8 +2,8 @@
 //! `watch/snapshot.rs`, `heap/before_images.rs` and `mark/before_image.rs`.
 //!
 //! A page is an object of one word. Invariant checked: what was reachable in the first stop is
-//! marked at the end of marking (`watch.inv.copy-before-write`, `heap.inv.before-images`). Called by
-//! the checker.
+//! marked at the end of marking (`watch.inv.copy-before-write`, `heap.inv.before-images`). Called
+//! by the checker.
 
 use stateright::{Model, Property};
 

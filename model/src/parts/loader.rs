@@ -1,5 +1,6 @@
-//! Locks of libc's, one of them here, and stops: a thread loads an object, another makes a thread of
-//! the library's, a third stops both. After `world/roots.rs` and `runtime/interposed/helpers.rs`.
+//! Locks of libc's, one of them here, and stops: a thread loads an object, another makes a thread
+//! of the library's, a third stops both. After `world/roots.rs` and
+//! `runtime/interposed/helpers.rs`.
 //!
 //! Invariants checked: nothing hangs (`world.inv.maker`, `world.inv.critical`), and the list of
 //! loaded objects is whole in a stop (`world.inv.roots`). Called by the checker.

@@ -41,6 +41,7 @@ use links::link_table::Links;
 use links::toggle;
 
 pub use crate::sys::meta_vec::NoMemory;
+pub(crate) use marking::Beside;
 pub use marking::Marking;
 
 /// All tables, as one value so that tests can have their own.
@@ -194,15 +195,6 @@ impl Refs {
         objects.sort_unstable();
         objects
     }
-}
-
-/// Who runs while references are processed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beside {
-    /// The world is stopped.
-    Nobody,
-    /// It runs.
-    Program,
 }
 
 /// Links that are looked at while the lock is held: some ten microseconds. Larger: less time for

@@ -37,7 +37,7 @@ pub fn covering(range: &Range<usize>) -> Option<Range<usize>> {
 
 /// A line of the file.
 #[derive(Debug, PartialEq, Eq)]
-struct Mapping {
+pub(super) struct Mapping {
     range: Range<usize>,
     private: bool,
 }
@@ -58,7 +58,7 @@ fn for_each(mut f: impl FnMut(Mapping) -> bool) {
 
 /// Reads `START-END PERMISSIONS ` at the beginning of each line and skips the rest.
 #[derive(Default)]
-struct Parser {
+pub(super) struct Parser {
     start: usize,
     end: usize,
     number: usize,
@@ -67,7 +67,7 @@ struct Parser {
 }
 
 impl Parser {
-    fn feed(&mut self, byte: u8) -> Option<Mapping> {
+    pub(super) fn feed(&mut self, byte: u8) -> Option<Mapping> {
         let last = core::mem::replace(&mut self.last, byte);
         match (byte, self.spaces) {
             (b'\n', _) => *self = Self::default(),
