@@ -66,7 +66,7 @@ impl Buffers {
     fn allocate(&self, state: &mut State) -> Option<()> {
         match (state.read, state.compared) {
             (None, _) => state.read = Some(state.cursor),
-            (Some(cell), false) if cell + 1 <= state.limit => state.compared = true,
+            (Some(cell), false) if cell < state.limit => state.compared = true,
             // The slow path, which gets a buffer elsewhere.
             (Some(_), false) => return None,
             (Some(cell), true) => {
