@@ -17,7 +17,7 @@ help:
 	@echo 'make build      the release, laid out in build/ as it is installed'
 	@echo 'make install    copy that to PREFIX ($(PREFIX)); DESTDIR is respected'
 	@echo 'make setup      install what is missing on this machine (the others do so too)'
-	@echo 'make soak       1,000 short runs of torture with random seeds, then clients (RUNS=1000; DURATION=600: so many seconds)'
+	@echo 'make soak       torture, forks, little memory, sequences, faults and clients by chance (HOURS=1)'
 	@echo 'make faults     every system call of the library refused at every place, under every watch'
 	@echo 'make fuzz       sequences of calls by chance, against a shadow heap (SEQUENCES=60 of each)'
 	@echo 'make loom       every interleaving of the lock-free parts'
@@ -59,7 +59,7 @@ bench: build
 	    tools/with-rust.sh cargo run --quiet --release --package neap-bench -- $(BENCH)))
 
 soak: build
-	@tools/long.sh soak $(if $(RUNS),--runs $(RUNS) --watch none --watch pagemap) $(if $(DURATION),--seconds $(DURATION))
+	@tools/long.sh soak $(or $(HOURS),1)
 
 faults: build
 	@tests/faults/run.sh --all

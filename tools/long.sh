@@ -1,6 +1,6 @@
 #!/bin/bash
-# The tests that take too long for `make test`. Usage: tools/long.sh soak [ARGUMENT OF
-# tests/torture/run.sh …] | loom | model | miri | sanitize. Prints test results as a part of
+# The tests that take too long for `make test`. Usage: tools/long.sh soak [HOURS | --seconds N] |
+# loom | model | miri | sanitize. Prints test results as a part of
 # tools/test.sh does. Called by the Makefile and by .ci/run; what needs a nightly Rust says so, and
 # exits with 3, where there is none.
 set -euo pipefail
@@ -46,12 +46,9 @@ not_under_threads=(
 
 case "${1:-}" in
 soak)
-    shift
-    [ $# != 0 ] || set -- --runs 1000 --watch none --watch pagemap
-    tests/torture/run.sh "$@"
-    for watch in pagemap fork snapshot mprotect none; do
-        NEAP_WATCH=$watch tests/clients/run.sh | sed "s/^\(not \)\?ok [0-9 ]*- /&$watch: /"
-    done
+    hours=${2:-1}
+    [ "$hours" != --seconds ] || hours=$(awk -v seconds="$3" 'BEGIN { print seconds / 3600 }')
+    tests/soak/run.sh "$hours"
     ;;
 loom)
     shopt -s nullglob

@@ -78,13 +78,15 @@ const ROOTS: Set = (1 << (THREADS + 1)) - 1;
 
 impl State {
     /// The collector's possible next steps.
-    pub fn moves(&self, rounds: u8, mut f: impl FnMut(Move)) {
+    pub fn moves(&self, rounds: u8, mutant: Mutant, mut f: impl FnMut(Move)) {
+        let early = mutant == Mutant::SweepsWhileMarking;
+        if self.phase == Phase::Idle || (early && self.phase == Phase::Mark) {
+            each(self.heap.unswept)
+                .filter(|block| !(self.heap.large && *block == 2))
+                .for_each(|block| f(Move::Sweep(block)));
+        }
         match (self.phase, self.at) {
-            (Phase::Idle, _) if self.heap.unswept != 0 => {
-                each(self.heap.unswept)
-                    .filter(|block| !(self.heap.large && *block == 2))
-                    .for_each(|block| f(Move::Sweep(block)));
-            }
+            (Phase::Idle, _) if self.heap.unswept != 0 && !early => {}
             (Phase::Idle, _) if !self.unprotected => f(Move::UnprotectFree),
             (Phase::Idle, _) if self.cycles > 0 => {
                 let kinds = [Kind::Full, Kind::Minor, Kind::Stopped];
@@ -135,7 +137,7 @@ impl State {
                 self.told.marking = kind == Kind::Minor;
                 self.at = if kind == Kind::Stopped { At::Clear } else { At::Rest };
             }
-            Move::Choose { all } => self.choose(all),
+            Move::Choose { all } => self.choose(all, mutant),
             Move::Take => self.take(mutant),
             Move::Clear => {
                 self.heap.marked = 0;
@@ -170,6 +172,7 @@ impl State {
                 self.phase(Step::Finished);
                 (self.told, self.at) = Default::default();
                 (self.rounds, self.unprotected, self.found_late) = (0, false, false);
+                self.seen = 0;
                 self.kind = Kind::Full;
             }
         }
@@ -181,7 +184,10 @@ impl State {
     }
 
     /// `Watched::protect` up to the first question to the kernel.
-    fn choose(&mut self, all: bool) {
+    fn choose(&mut self, all: bool, mutant: Mutant) {
+        if mutant == Mutant::StaleMarkedBlocks {
+            self.seen = self.heap.marked_blocks();
+        }
         let heap = &mut self.heap;
         let firsts = heap.marked_blocks() & !heap.protected;
         let chosen = match all {
@@ -317,7 +323,11 @@ impl State {
             _ => heap.formed & heap.protected & !heap.clean,
         };
         if mutant != Mutant::UnarmedNotWritten {
-            let unprotected = heap.marked_blocks() & !heap.protected;
+            let marked = match mutant {
+                Mutant::StaleMarkedBlocks => self.seen,
+                _ => heap.marked_blocks(),
+            };
+            let unprotected = marked & !heap.protected;
             pages |= each(unprotected).fold(0, |set, block| set | heap.span(block));
         }
         self.reads = (0..FRAMES)

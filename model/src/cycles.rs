@@ -27,6 +27,7 @@ pub enum Mutant {
     /// None: the collector as it is.
     None,
     /// Precleaning reads a page and then protects it.
+    /// `watch.inv.protect-before-scan`
     ArmsAfterScan,
     /// The last stop does not read the threads' registers again.
     NoStacksInRemark,
@@ -35,21 +36,17 @@ pub enum Mutant {
     /// A minor cycle drops what was written since the last one.
     ForgetsRemembered,
     /// Blocks that are not protected do not count as written.
+    /// `watch.rule.unprotected-written`
     UnarmedNotWritten,
     /// A new block of several frames is protected where its frames were.
+    /// `heap.inv.protected`
     HalfProtected,
-}
-
-impl Mutant {
-    /// Every mistake.
-    pub const ALL: [Self; 6] = [
-        Self::ArmsAfterScan,
-        Self::NoStacksInRemark,
-        Self::NoPagesInRemark,
-        Self::ForgetsRemembered,
-        Self::UnarmedNotWritten,
-        Self::HalfProtected,
-    ];
+    /// A cycle begins before the last sweep is finished.
+    /// `cycle.inv.phases`
+    SweepsWhileMarking,
+    /// The last stop knows which blocks had marked objects when pages were protected last.
+    /// `heap.inv.marked-blocks`
+    StaleMarkedBlocks,
 }
 
 /// The collector and the program, at one moment.
@@ -75,6 +72,8 @@ pub struct State {
     pub reads: Set,
     /// Rounds of precleaning done in this cycle.
     pub rounds: u8,
+    /// Blocks that had marked objects when pages were protected last; for a mutant.
+    pub seen: Set,
     /// Free frames were unprotected since the last sweep.
     pub unprotected: bool,
     /// The last stop marked something.
@@ -138,6 +137,7 @@ impl Cycles {
             grey: 0,
             reads: 0,
             rounds: 0,
+            seen: 0,
             unprotected: true,
             found_late: false,
             cycles: self.bounds.cycles,
@@ -180,7 +180,7 @@ impl Model for Cycles {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        state.moves(self.bounds.rounds, |step| actions.push(Action::Collector(step)));
+        state.moves(self.bounds.rounds, self.mutant, |step| actions.push(Action::Collector(step)));
         let stopped = state.phase == Phase::References && state.at == At::Rest;
         if state.operations > 0 && !stopped {
             for thread in 0..THREADS {

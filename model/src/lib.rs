@@ -1,5 +1,5 @@
-//! A model of the collector's cycle over a heap of three frames: every interleaving of a
-//! program's steps and the collector's.
+//! Models of the collector. The largest is of its cycle over a heap of three frames: every
+//! interleaving of a program's steps and the collector's.
 //!
 //! What is checked: when the sweep begins, no reachable object is unmarked. The phase machine is
 //! the core's own file, so model and code cannot part in what may follow what; the rest is written
@@ -9,9 +9,9 @@
 //! one aligned access. Invariant: a state is a plain value and steps are pure. Called by the tests
 //! and by `make model`, on the checker's threads.
 //!
-//! Left out: the fork way, reference processing, objects that live until freed, frozen
-//! blocks, runs of more than one cell, what a refusal of the system does. Memory is sequentially
-//! consistent here; `docs/concurrency.md` argues why that is enough.
+//! What this leaves out, `parts` has, a small model for each thing. In none: objects that live
+//! until freed, frozen blocks, resizing. Memory is sequentially consistent here;
+//! `docs/concurrency.md` argues why that is enough.
 
 #[path = "../../crates/neap-core/src/cycle/phase.rs"]
 pub mod phase;
@@ -20,3 +20,4 @@ pub mod collector;
 pub mod cycles;
 pub mod heap;
 pub mod mutator;
+pub mod parts;

@@ -49,3 +49,13 @@ fn unarmed_blocks_that_do_not_count_as_written_are_found() {
 fn a_block_protected_in_part_is_found() {
     assert!(loses(Mutant::HalfProtected, 1, 4, 3));
 }
+
+#[test]
+fn a_cycle_that_begins_before_the_sweep_is_over_is_found() {
+    assert!(loses(Mutant::SweepsWhileMarking, 2, 2, 0));
+}
+
+#[test]
+fn marked_blocks_known_from_the_last_round_only_are_found() {
+    assert!(loses(Mutant::StaleMarkedBlocks, 1, 4, 0));
+}

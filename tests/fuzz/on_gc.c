@@ -101,6 +101,11 @@ static GC_ToggleRefStatus toggle(void *object)
     return mode == 2 ? GC_TOGGLE_REF_STRONG : mode == 1 ? GC_TOGGLE_REF_WEAK : GC_TOGGLE_REF_DROP;
 }
 
+unsigned long interface_cycles(void)
+{
+    return GC_get_gc_no();
+}
+
 void interface_start(void)
 {
     GC_INIT();

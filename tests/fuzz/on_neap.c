@@ -88,6 +88,13 @@ static void *no_memory(size_t bytes, void *environment)
     return NULL;
 }
 
+unsigned long interface_cycles(void)
+{
+    neap_statistics statistics;
+    neap_statistics_read(&statistics, sizeof statistics);
+    return statistics.cycles;
+}
+
 void interface_start(void)
 {
     static const uint64_t second_and_fourth = 10;

@@ -6,24 +6,7 @@
 begin fuzz
 # What makes cycles frequent.
 export NEAP_MIN_TRIGGER=256K
-shared="tests/fuzz/shadow.c tests/fuzz/finalize.c tests/fuzz/sequence.c tests/fuzz/driver.c"
-warnings="-Wall -Wextra -Werror -Wno-deprecated-declarations"
-
-# build NAME INTERFACE LIBRARIES ARGUMENT…: a program on an interface, and on libraries that lie in
-# a folder.
-build() {
-    local name=$1 interface=$2 libraries=$3 include=$prefix/include link=-lneap
-    local sources="$shared tests/fuzz/on_neap.c"
-    shift 3
-    if [ "$interface" = gc ]; then
-        include=$prefix/include/neap link=-lgc
-        sources="$shared tests/fuzz/on_gc.c tests/fuzz/gc_operations.c"
-    fi
-    # shellcheck disable=SC2086
-    compile "$name" cc -std=gnu11 -O2 -g $warnings -I"$include" $sources \
-        -o "$out/$name" -L"$libraries" -Wl,-rpath,"$libraries" $link \
-        -pthread "$@"
-}
+. tests/fuzz/build.sh
 
 build gc gc "$prefix/lib/neap" && build neap neap "$prefix/lib" || exit 1
 first=1

@@ -311,12 +311,15 @@ static void join_threads(struct shadow *shadow)
 
 static void some_operations(struct shadow *shadow, struct input input);
 
+struct counts counts;
+
 static void fork_some(struct shadow *shadow, struct input *input)
 {
     struct input part = cut_off(input);
     if (shadow->depth > 1)
         return;
     pid_t child = fork();
+    __atomic_add_fetch(&counts.forks, 1, __ATOMIC_RELAXED);
     WANT(child >= 0, "no child: %s", strerror(errno));
     if (child == 0) {
         shadow->thread_count = 0;
@@ -403,8 +406,10 @@ static void one_operation(struct shadow *shadow, struct input *input)
 
 static void some_operations(struct shadow *shadow, struct input input)
 {
-    while (input.at < input.end)
+    while (input.at < input.end) {
         one_operation(shadow, &input);
+        __atomic_add_fetch(&counts.operations, 1, __ATOMIC_RELAXED);
+    }
 }
 
 static void end_of(struct shadow *shadow)

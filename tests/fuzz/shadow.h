@@ -139,6 +139,10 @@ void leave_finalizers(struct shadow *shadow);
 
 /* ---- sequence.c ---- */
 void run_sequence(struct input input, int depth);
+/* What all sequences of the process did so far; children of forks count for themselves. */
+extern struct counts {
+    unsigned long operations, forks;
+} counts;
 
 /* ---- on_gc.c, on_neap.c: the interface ---- */
 struct shape {
@@ -149,6 +153,7 @@ struct shape {
 extern const struct shape shapes[];
 extern const unsigned shape_count;
 void interface_start(void);
+unsigned long interface_cycles(void);
 void *allocate(unsigned shape, size_t bytes, unsigned detail);
 /* Whether it was zeroed as documented. */
 int is_zeroed(unsigned shape);

@@ -71,30 +71,7 @@ result_of() {
     report "$status, not $wanted" "$name"
 }
 
-# Ways to run, a name and arguments each.
-ways=(
-    "alone --threads 1 --operations 20000"
-    "alone-checked --threads 1 --operations 6000 --neap check=3 --neap min_trigger=4096"
-    "two --threads 2 --operations 20000 --neap check=1"
-    "four-checked --threads 4 --operations 5000 --neap check=3 --neap min_trigger=4096"
-    "markers --threads 3 --operations 8000 --neap markers=4 --neap check=3 --collections 100"
-    "one-marker --threads 2 --operations 8000 --neap markers=1 --neap growth=0.05 --neap check=2"
-    "threads --threads 3 --operations 3000 --spawns 100"
-    "forks --threads 2 --operations 5000 --forks 40 --neap check=3"
-    "fibers --threads 2 --operations 6000 --fibers 600 --neap check=3"
-    "finalizers --threads 2 --operations 6000 --finalizers 60 --neap check=3"
-    "references --threads 3 --operations 5000 --links 0 --no-functions --weak 60 --pairs 30 --monitors 1500 --finalizers 30 --collections 60 --neap check=3"
-    "tiny-heap --threads 2 --operations 8000 --neap max_heap=6MiB --live-bytes 2000000 --largest 200000 --neap check=2"
-    "large-objects --threads 2 --operations 2000 --largest 50331648 --live-bytes 150000000"
-    "minor --threads 3 --operations 12000 --no-functions --neap minor_cycles=always --neap min_trigger=65536 --neap check=3"
-    "minor-alone --threads 1 --operations 15000 --no-functions --collections 2 --neap minor_cycles=always --neap min_trigger=4096 --neap check=3"
-    "no-functions --threads 4 --operations 12000 --no-functions --neap min_trigger=65536 --neap check=3"
-    "short-stops --threads 3 --operations 12000 --no-functions --neap max_pause=1 --neap min_trigger=65536 --neap check=3"
-    "no-functions-large --threads 2 --operations 9000 --no-functions --live-bytes 67108864 --neap check=1"
-    "past-end --threads 2 --operations 6000 --neap past_end=1 --neap check=3"
-    "hardened --threads 3 --operations 10000 --neap harden=1 --neap check=3 --neap min_trigger=65536"
-    "no-decay --threads 2 --operations 6000 --neap decay=0 --collections 100 --neap check=2"
-)
+. tests/torture/ways.sh
 
 # Runs way number $1 with seed $2 under the watch $3.
 run_way() {

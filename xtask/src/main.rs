@@ -12,6 +12,7 @@ mod document;
 mod events;
 mod headers;
 mod layers;
+mod mutants;
 mod options;
 mod picture;
 mod ranks;
@@ -79,6 +80,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write the table of mutants in docs/reliability.md from the models.
+    Mutants {
+        /// Only say whether it is up to date.
+        #[arg(long)]
+        check: bool,
+    },
     /// Draw docs/images/architecture.svg from LAYERS and the steps in docs/architecture.md.
     Picture {
         /// Only say whether it is up to date.
@@ -94,7 +101,7 @@ enum Command {
 type Check = fn(&Tree) -> Outcome;
 
 /// The checks of `ci`, in the order in which they are reported.
-const CHECKS: [(&str, Check); 11] = [
+const CHECKS: [(&str, Check); 12] = [
     ("layers", layers::check),
     ("size", size::check),
     ("tags", tags::check),
@@ -103,6 +110,7 @@ const CHECKS: [(&str, Check); 11] = [
     ("options", options::check),
     ("events", events::check),
     ("ranks", ranks::check),
+    ("mutants", mutants::check),
     ("picture", picture::check),
     ("boehm", boehm::check),
     ("code-index", code_index::check),
@@ -128,6 +136,8 @@ fn main() -> ExitCode {
         Command::Boehm { check: false } => report(boehm::write(&tree)),
         Command::Ranks { check: true } => report(ranks::check(&tree)),
         Command::Ranks { check: false } => report(ranks::write(&tree)),
+        Command::Mutants { check: true } => report(mutants::check(&tree)),
+        Command::Mutants { check: false } => report(mutants::write(&tree)),
         Command::Picture { check: true } => report(picture::check(&tree)),
         Command::Picture { check: false } => report(picture::write(&tree)),
         Command::CodeIndex { check: true } => report(code_index::check(&tree)),

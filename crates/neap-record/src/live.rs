@@ -74,11 +74,12 @@ pub const fn upper(bucket: usize) -> u64 {
 /// bucket's end but never beyond the longest; None where there are none. The one way in which
 /// everything that tells of stops works percentiles out.
 pub fn percentile(counts: impl Iterator<Item = u64> + Clone, max: u64, part: f64) -> Option<u64> {
-    let count: u64 = counts.clone().sum();
+    // A page may come from anybody, and say that there were more than can be counted.
+    let count = counts.clone().fold(0_u64, u64::saturating_add);
     let wanted = ((count as f64 * part).ceil() as u64).max(1);
-    let mut seen = 0;
+    let mut seen = 0_u64;
     counts.enumerate().find_map(|(bucket, count)| {
-        seen += count;
+        seen = seen.saturating_add(count);
         // The last bucket has no end.
         let end = if bucket >= BUCKETS - 1 { max } else { upper(bucket).min(max) };
         (seen >= wanted).then_some(end)
@@ -202,6 +203,13 @@ mod tests {
             assert_eq!(page.stops[bucket(1000)], 99);
         }
         assert_eq!(Page::decode(&page(5, 3, 1)).unwrap().cycle, None);
+    }
+
+    #[test]
+    fn more_stops_than_can_be_counted_are_counted_all_the_same() {
+        let all = [u64::MAX, 1, u64::MAX];
+        assert_eq!(percentile(all.into_iter(), 7, 0.5), Some(7));
+        assert_eq!(percentile(all.into_iter(), 1 << 20, 1.0), Some(upper(0)));
     }
 
     #[test]

@@ -8,11 +8,14 @@ use crate::referrers::monitors;
 use crate::worker::Worker;
 use crate::{ensure, fail};
 use neap_core::api;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Forks in a chain at most.
 const MOST_GENERATIONS: u32 = 3;
 /// Seconds after which a child counts as hanging.
 const CHILD_SECONDS: u32 = 60;
+/// Forks of this process.
+pub static FORKS: AtomicU64 = AtomicU64::new(0);
 
 /// Forks; returns in the parent, when the child is done.
 pub fn fork(worker: &mut Worker) {
@@ -27,6 +30,7 @@ pub fn fork(worker: &mut Worker) {
         -1 => {}
         0 => child(worker, operations),
         child => {
+            FORKS.fetch_add(1, Relaxed);
             let wait = || {
                 let mut status = 0;
                 // SAFETY: waits for our own child.

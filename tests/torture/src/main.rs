@@ -118,8 +118,10 @@ fn run(given: options::Options) {
 
     let figures = api::statistics();
     println!(
-        "{} cycles, {} objects, {} bytes allocated, peak {} bytes, longest pause {:.1} ms, {} \
+        "{} operations, {} forks, {} cycles, {} objects, {} bytes allocated, peak {} bytes, longest pause {:.1} ms, {} \
          refused",
+        worker::OPERATIONS.load(Relaxed),
+        fork::FORKS.load(Relaxed),
         figures.cycles,
         figures.allocated_objects,
         figures.allocated_bytes,

@@ -4,7 +4,7 @@
 //! Invariant: with one worker and no forks everything that it does follows from the seed. Each runs
 //! on its own thread, begun by `threads`.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ use neap_core::api;
 
 /// The graph that all workers use in turn.
 pub static SHARED: Mutex<Option<Graph>> = Mutex::new(None);
+/// Operations of all workers that have ended, in this process.
+pub static OPERATIONS: AtomicU64 = AtomicU64::new(0);
 /// Fibers of a worker at most.
 const MOST_FIBERS: usize = 4;
 
@@ -75,6 +77,7 @@ impl Worker {
         for _ in 0..operations {
             self.operation();
         }
+        OPERATIONS.fetch_add(operations, Relaxed);
     }
 
     /// Not inlined, here and below: a frame that is gone keeps no stale words.

@@ -26,17 +26,22 @@ pub enum Snapshot {
 pub mod reference_processing {
     /// No cycle is at it.
     pub const NO: u32 = 0;
-    /// Values of ephemerons are being marked, whose keys are; who reads a weak reference to an
-    /// unmarked object has to wait.
+    /// Ephemerons are looked at; who reads a weak reference to an unmarked object has to wait.
     pub const EPHEMERONS: u32 = 1;
+    /// Values of ephemerons are being marked, with the world running: what is marked may not be
+    /// scanned yet, so who reads any weak reference has to wait.
+    pub const FOLLOWING: u32 = 2;
     /// Marks are final for all but finalizable objects; who reads a weak reference to an unmarked
     /// object gets null.
-    pub const SHORT: u32 = 2;
-    /// What finalizable objects keep is being marked; references that track resurrection are
-    /// undecided.
-    pub const FINALIZERS: u32 = 3;
+    pub const SHORT: u32 = 3;
+    /// What finalizable objects keep is being marked, in a stop; references that track resurrection
+    /// are undecided.
+    pub const FINALIZERS: u32 = 4;
+    /// The same with the world running: as with [`FOLLOWING`] for references that track
+    /// resurrection.
+    pub const RESURRECTING: u32 = 5;
     /// All marks are final.
-    pub const LONG: u32 = 4;
+    pub const LONG: u32 = 6;
 }
 
 /// Alone in its cache lines (two, since processors fetch them in pairs): it is written all the

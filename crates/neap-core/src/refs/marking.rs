@@ -28,3 +28,12 @@ pub trait Marking {
     /// Start of the object that the address lies in; `None` where no object is.
     fn container(&self, address: usize) -> Option<usize>;
 }
+
+/// Who runs while references are processed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// The world is stopped.
+    Nobody,
+    /// It runs.
+    Program,
+}

@@ -41,6 +41,7 @@ use links::link_table::Links;
 use links::toggle;
 
 pub use crate::sys::meta_vec::NoMemory;
+pub(crate) use marking::Beside;
 pub use marking::Marking;
 
 /// All tables, as one value so that tests can have their own.
@@ -101,7 +102,7 @@ impl Refs {
     /// is marked.
     pub(crate) fn process_references<M: Marking>(&mut self, marking: &mut M) {
         self.begin_processing(marking);
-        self.finish_processing(marking);
+        self.finish_processing(marking, Beside::Nobody);
     }
 
     /// Whether a link or a weak toggle reference leads to an object that is not marked.
@@ -133,18 +134,21 @@ impl Refs {
         // Short links are read as the program likes, so they have to be cleared now; and what
         // ephemerons keep does not count as dead.
         if self.short_links.any_dies(marking) {
-            process::follow_ephemerons(marking);
+            process::follow_ephemerons(marking, Beside::Nobody);
             self.short_links.clear_dead(marking);
         }
     }
 
     /// The rest: with the world running where there are no late links.
-    fn finish_processing<M: Marking>(&mut self, marking: &mut M) {
-        process::follow_ephemerons(marking);
+    fn finish_processing<M: Marking>(&mut self, marking: &mut M, beside: Beside) {
+        process::follow_ephemerons(marking, beside);
         process::set_progress(reference_processing::SHORT);
         slab::reclaim();
         process::process_short(marking);
-        process::set_progress(reference_processing::FINALIZERS);
+        process::set_progress(match beside {
+            Beside::Nobody => reference_processing::FINALIZERS,
+            Beside::Program => reference_processing::RESURRECTING,
+        });
         self.disclaimers.hold_back(&mut self.disclaimed, marking);
         order::process_references(self.finalizers, &mut self.processing, marking);
         self.disclaimers.process_references(&mut self.disclaimed, marking);
@@ -280,7 +284,7 @@ pub fn process_references_stopped<M: Marking>(marking: &mut M, everything: bool)
 /// The rest of [`process_references_stopped`], world running; everything is born marked meanwhile,
 /// and nothing is swept.
 pub fn process_references_running<M: Marking>(marking: &mut M) {
-    REFS.lock().finish_processing(marking);
+    REFS.lock().finish_processing(marking, Beside::Program);
     pool::wake();
 }
 

@@ -11,6 +11,7 @@
 mod modes;
 mod snapshots;
 mod software_watch;
+mod weak_reads;
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::*};

@@ -15,11 +15,12 @@ use crate::refs::marking::Marking;
 use crate::sync::atomic::Ordering::*;
 
 /// Marks the values of pairs whose keys are marked; whether it marked any that was not. To be
-/// called again after draining until it says no.
+/// called again after draining until it says no. `begins` is called before something is marked.
 pub(crate) fn propagate<M: Marking>(
     space: &Space,
     marking: &mut M,
     object: &impl Fn(u64) -> usize,
+    mut begins: impl FnMut(),
 ) -> bool {
     let mut changed = false;
     let mut batch = Batch::new();
@@ -40,6 +41,9 @@ pub(crate) fn propagate<M: Marking>(
                 news.push(index, value);
             }
         });
+        if news.len() > 0 {
+            begins();
+        }
         for (_, value) in news.iter() {
             marking.mark(object(value.target()));
         }
@@ -157,7 +161,7 @@ mod tests {
             marking.mark(root);
         }
         marking.drain();
-        while propagate(space, &mut marking, &OBJECT) {
+        while propagate(space, &mut marking, &OBJECT, || {}) {
             marking.drain();
         }
         expire(space, &marking, &OBJECT);
@@ -198,11 +202,11 @@ mod tests {
         marking.free(10);
         marking.mark(1);
         marking.drain();
-        assert!(!propagate(&space, &mut marking, &OBJECT));
+        assert!(!propagate(&space, &mut marking, &OBJECT, || {}));
         let Pair { segment, index, value, .. } = look_up(&space, handle).unwrap();
         let stale = Word::new(value.kind(), 20, value.generation() + 1);
         segment.slot(index + 1).store(stale.0, Relaxed);
-        assert!(!propagate(&space, &mut marking, &OBJECT));
+        assert!(!propagate(&space, &mut marking, &OBJECT, || {}));
         assert!(!marking.is_marked_now(20));
     }
 

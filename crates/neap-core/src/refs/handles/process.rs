@@ -15,6 +15,7 @@
 #![allow(unsafe_code)]
 
 use core::sync::atomic::Ordering::*;
+use core::sync::atomic::fence;
 
 use super::domain::{DomainId, Freed, Space};
 use super::handle::{Compared, Handle, HandleError};
@@ -23,7 +24,7 @@ use super::slot::{Kind, Word};
 use super::{ephemeron, per_thread, retargeted, weak};
 use crate::heap::HEAP;
 use crate::heap::state::reference_processing;
-use crate::refs::marking::Marking;
+use crate::refs::marking::{Beside, Marking};
 use crate::sys::futex;
 use crate::world::attach;
 use crate::world::mutator::Mutator;
@@ -150,24 +151,40 @@ enum Verdict {
     Dead,
     /// The cycle has not decided yet.
     Wait(u32),
+    /// It went on meanwhile.
+    Again,
 }
 
 /// `phase` was read after the object's address was in a register.
 #[inline(always)]
 fn verdict(kind: Kind, phase: u32, object: usize) -> Verdict {
-    if phase == reference_processing::NO
-        || kind.is_strong()
-        || object == 0
-        || HEAP.is_marked(object)
-    {
-        return Verdict::Lives;
+    match phase == reference_processing::NO || kind.is_strong() || object == 0 {
+        true => Verdict::Lives,
+        false => verdict_beside_cycle(kind, phase, object),
     }
-    let undecided = match kind {
-        Kind::WeakLong => phase != reference_processing::LONG,
+}
+
+/// The same while a cycle is processing references. `[refs.inv.followed]`: a mark alone says little
+/// while it marks, since what the object leads to may not be marked yet.
+#[inline(never)]
+fn verdict_beside_cycle(kind: Kind, phase: u32, object: usize) -> Verdict {
+    use reference_processing::*;
+    let is_marked = HEAP.is_marked(object);
+    // Who sees a mark of a later phase sees that phase: [`begin_marking`].
+    fence(Acquire);
+    if HEAP.state.reference_processing.load(Relaxed) != phase {
+        return Verdict::Again;
+    }
+    let tracks = kind == Kind::WeakLong;
+    match phase {
+        FOLLOWING => Verdict::Wait(phase),
+        RESURRECTING if tracks => Verdict::Wait(phase),
+        _ if is_marked => Verdict::Lives,
         // An ephemeron may keep it.
-        _ => phase == reference_processing::EPHEMERONS,
-    };
-    if undecided { Verdict::Wait(phase) } else { Verdict::Dead }
+        EPHEMERONS => Verdict::Wait(phase),
+        SHORT | FINALIZERS if tracks => Verdict::Wait(phase),
+        _ => Verdict::Dead,
+    }
 }
 
 /// The object of a handle, or 0: it is null, or its object died. Takes no lock. While a cycle
@@ -192,6 +209,7 @@ pub fn get(handle: Handle) -> Result<usize, Error> {
             Verdict::Lives => return Ok(address),
             Verdict::Dead => return Ok(0),
             Verdict::Wait(phase) => wait_for_cycle(phase),
+            Verdict::Again => {}
         }
     }
 }
@@ -218,11 +236,13 @@ pub fn get_ephemeron(handle: Handle) -> Result<(usize, usize), Error> {
         match verdict(Kind::Ephemeron, phase, key) {
             Verdict::Dead => return Ok((0, 0)),
             Verdict::Wait(phase) => wait_for_cycle(phase),
+            Verdict::Again => {}
             // What the value reaches may be unmarked until the cycle has been there: nobody may
             // have it before, or could hide some of that from the cycle.
             Verdict::Lives => match verdict(Kind::Value, phase, value) {
                 Verdict::Wait(phase) => wait_for_cycle(phase),
-                _ => return Ok((key, value)),
+                Verdict::Again => {}
+                Verdict::Lives | Verdict::Dead => return Ok((key, value)),
             },
         }
     }
@@ -351,11 +371,32 @@ pub fn forget_scanned() {
 
 /// Follows ephemerons until nothing more is reached `[refs.inv.followed]`. When all other marking
 /// is done; the world may run once [`set_progress`] was told `EPHEMERONS`, for then nobody is given
-/// an object that is not marked.
-pub(crate) fn follow_ephemerons<M: Marking>(marking: &mut M) {
-    while ephemeron::propagate(&SPACE, marking, &object) {
-        marking.drain();
+/// an object that is not marked, or that leads to one.
+pub(crate) fn follow_ephemerons<M: Marking>(marking: &mut M, beside: Beside) {
+    loop {
+        let mut marks = false;
+        let changed = ephemeron::propagate(&SPACE, marking, &object, || {
+            if beside == Beside::Program && !marks {
+                begin_marking(reference_processing::FOLLOWING);
+            }
+            marks = true;
+        });
+        if marks {
+            marking.drain();
+            if beside == Beside::Program {
+                set_progress(reference_processing::EPHEMERONS);
+            }
+        }
+        if !changed {
+            return;
+        }
     }
+}
+
+/// Says that what is marked from here on may not be scanned yet. Nobody waits for that.
+fn begin_marking(phase: u32) {
+    HEAP.state.reference_processing.store(phase, Relaxed);
+    fence(Release);
 }
 
 /// Decides about ephemerons and weak handles. After [`follow_ephemerons`], before finalizers; the
@@ -374,5 +415,7 @@ pub(crate) fn process_long<M: Marking>(marking: &M) {
 /// Says how far reference processing is, and wakes who waits for it. By the cycle.
 pub fn set_progress(phase: u32) {
     HEAP.state.reference_processing.store(phase, Release);
+    // Before any mark that is set from here on.
+    fence(Release);
     futex::wake(&HEAP.state.reference_processing, i32::MAX as u32);
 }

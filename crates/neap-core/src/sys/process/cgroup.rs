@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 /// Which files a hierarchy has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
+pub(super) enum Version {
     One,
     Two,
 }
@@ -271,7 +271,7 @@ fn each_line(path: &[u8], text: &mut [u8], mut each: impl FnMut(&[u8])) {
 
 /// The group that a line of `/proc/self/cgroup` names for the memory controller: `4:memory:/path`,
 /// or `0::/path` of version 2.
-fn group_of(line: &[u8]) -> Option<(Version, &[u8])> {
+pub(super) fn group_of(line: &[u8]) -> Option<(Version, &[u8])> {
     let mut parts = line.splitn(3, |byte| *byte == b':');
     let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
     if number == b"0" && controllers.is_empty() {
@@ -284,7 +284,7 @@ fn group_of(line: &[u8]) -> Option<(Version, &[u8])> {
 }
 
 /// Root and mount point of a line of `/proc/self/mountinfo` that mounts the hierarchy.
-fn mount_of(line: &[u8], version: Version) -> Option<(&[u8], &[u8])> {
+pub(super) fn mount_of(line: &[u8], version: Version) -> Option<(&[u8], &[u8])> {
     let mut fields = line.split(|byte| *byte == b' ');
     let (root, mount) = (fields.nth(3)?, fields.next()?);
     let mut behind = fields.skip_while(|field| *field != b"-").skip(1);
@@ -306,7 +306,7 @@ fn number(text: &[u8]) -> Option<usize> {
 }
 
 /// Bytes of cached files in a `memory.stat`, which the kernel takes back before it refuses memory.
-fn cached_bytes(stat: &[u8], version: Version) -> usize {
+pub(super) fn cached_bytes(stat: &[u8], version: Version) -> usize {
     let wanted: &[&[u8]] = match version {
         Version::One => &[b"total_inactive_file ", b"total_active_file "],
         Version::Two => &[b"inactive_file ", b"active_file ", b"slab_reclaimable "],
@@ -316,7 +316,7 @@ fn cached_bytes(stat: &[u8], version: Version) -> usize {
             let name = wanted.iter().find(|name| line.starts_with(name))?;
             number(&line[name.len()..])
         })
-        .sum()
+        .fold(0, usize::saturating_add)
 }
 
 #[cfg(test)]

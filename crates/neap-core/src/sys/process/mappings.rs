@@ -46,7 +46,7 @@ pub fn covering(range: &Range<usize>) -> Option<Range<usize>> {
 
 /// A line of the file.
 #[derive(Debug, PartialEq, Eq)]
-struct Mapping {
+pub(super) struct Mapping {
     range: Range<usize>,
     private: bool,
 }
@@ -124,7 +124,7 @@ fn read(file: &OwnedFd, mut f: impl FnMut(Mapping) -> bool) {
 
 /// Reads `START-END PERMISSIONS ` at the beginning of each line and skips the rest.
 #[derive(Default)]
-struct Parser {
+pub(super) struct Parser {
     start: usize,
     end: usize,
     number: usize,
@@ -133,7 +133,7 @@ struct Parser {
 }
 
 impl Parser {
-    fn feed(&mut self, byte: u8) -> Option<Mapping> {
+    pub(super) fn feed(&mut self, byte: u8) -> Option<Mapping> {
         let last = core::mem::replace(&mut self.last, byte);
         match (byte, self.spaces) {
             (b'\n', _) => *self = Self::default(),

@@ -1,0 +1,103 @@
+//! Every mistake that a small model can be made with is found: so the checker would see such a
+//! mistake in what it finds in order.
+//!
+//! Invariant: each mutant of `src/parts` has a test here, and a row in the table of
+//! `docs/reliability.md`; `cargo xtask mutants` compares the three.
+
+use neap_model::cycles::NOTHING_LOST;
+use neap_model::parts::assists::{ALL_IS_MARKED, MARKING_ENDS};
+use neap_model::parts::links::LINKS_HOLD;
+use neap_model::parts::loader::{LIST_IS_WHOLE, NOTHING_HANGS};
+use neap_model::parts::offers::TAKEN_ONCE;
+use neap_model::parts::stopping::{NOBODY_IN_CRITICAL, STOPS_END, WORLD_STANDS};
+use neap_model::parts::thread_results::RESULTS_HOLD;
+use neap_model::parts::timed_waits::ENDS_IN_TIME;
+use neap_model::parts::*;
+use stateright::{Checker, HasDiscoveries, Model};
+
+/// Whether the checker finds a way to break a property of the model.
+macro_rules! finds {
+    ($($test:ident: $part:ident::$model:ident, $mutant:ident, $property:ident;)*) => {$(
+        #[test]
+        fn $test() {
+            let model = $part::$model { mutant: $part::Mutant::$mutant };
+            let checker = model
+                .checker()
+                .finish_when(HasDiscoveries::AnyOf([$property].into()))
+                .spawn_bfs()
+                .join();
+            assert!(checker.discovery($property).is_some());
+        }
+    )*};
+}
+
+finds! {
+    assists_leaves_uncounted: assists::Assists, LeavesUncounted, ALL_IS_MARKED;
+    assists_keeps_list_count: assists::Assists, KeepsListCount, MARKING_ENDS;
+    assists_steals_inactive: assists::Assists, StealsInactive, ALL_IS_MARKED;
+    assists_gate_unwaited: assists::Assists, GateUnwaited, ALL_IS_MARKED;
+    assists_sleeps_unseen: assists::Assists, SleepsUnseen, MARKING_ENDS;
+    before_images_releases_first: before_images::BeforeImages, ReleasesFirst, NOTHING_LOST;
+    before_images_asks_first: before_images::BeforeImages, AsksFirst, NOTHING_LOST;
+    before_images_forgets_touched: before_images::BeforeImages, ForgetsTouched, NOTHING_LOST;
+    before_images_ignores_copies: before_images::BeforeImages, IgnoresCopies, NOTHING_LOST;
+    buffers_leaves_none: buffers::Buffers, LeavesNone, NOTHING_LOST;
+    buffers_limit_stays: buffers::Buffers, LimitStays, NOTHING_LOST;
+    buffers_leaves_unmarked: buffers::Buffers, LeavesUnmarked, NOTHING_LOST;
+    copied_reads_unanswered: copied::Copied, ReadsUnanswered, NOTHING_LOST;
+    copied_goes_on_uncopied: copied::Copied, GoesOnUncopied, NOTHING_LOST;
+    copied_leaves_while_read: copied::Copied, LeavesWhileRead, NOTHING_LOST;
+    links_settles_by_object_alone: links::Links, SettlesByObjectAlone, LINKS_HOLD;
+    links_settles_by_container_alone: links::Links, SettlesByContainerAlone, LINKS_HOLD;
+    links_changed_stays_settled: links::Links, ChangedStaysSettled, LINKS_HOLD;
+    links_full_keeps_settled: links::Links, FullKeepsSettled, LINKS_HOLD;
+    links_keeps_dangling: links::Links, KeepsDangling, LINKS_HOLD;
+    links_clears_beside_program: links::Links, ClearsBesideProgram, LINKS_HOLD;
+    loader_maker_blocks_signals: loader::Loader, MakerBlocksSignals, NOTHING_HANGS;
+    loader_maker_is_critical: loader::Loader, MakerIsCritical, NOTHING_HANGS;
+    loader_lists_before: loader::Loader, ListsBefore, LIST_IS_WHOLE;
+    loader_lists_in_stop: loader::Loader, ListsInStop, NOTHING_HANGS;
+    middle_stop_traces_once: middle_stop::MiddleStop, TracesOnce, NOTHING_LOST;
+    middle_stop_minor_forgets_traced: middle_stop::MiddleStop, MinorForgetsTraced, NOTHING_LOST;
+    middle_stop_traces_beside_program: middle_stop::MiddleStop, TracesBesideProgram, NOTHING_LOST;
+    middle_stop_middle_is_last: middle_stop::MiddleStop, MiddleIsLast, NOTHING_LOST;
+    offers_looks_once: offers::Offers, LooksOnce, TAKEN_ONCE;
+    offers_takes_back_unlocked: offers::Offers, TakesBackUnlocked, TAKEN_ONCE;
+    offers_stays_on_offer: offers::Offers, StaysOnOffer, TAKEN_ONCE;
+    stopping_drops_unsent: stopping::Stopping, DropsUnsent, WORLD_STANDS;
+    stopping_unsent_stands: stopping::Stopping, UnsentStands, WORLD_STANDS;
+    stopping_looks_first: stopping::Stopping, LooksFirst, WORLD_STANDS;
+    stopping_counts_only: stopping::Stopping, CountsOnly, WORLD_STANDS;
+    stopping_counts_stale: stopping::Stopping, CountsStale, WORLD_STANDS;
+    stopping_obeys_in_critical: stopping::Stopping, ObeysInCritical, NOBODY_IN_CRITICAL;
+    stopping_forgets_put_off: stopping::Stopping, ForgetsPutOff, STOPS_END;
+    stopping_attaches_in_stop: stopping::Stopping, AttachesInStop, WORLD_STANDS;
+    stopping_handler_in_region: stopping::Stopping, HandlerInRegion, WORLD_STANDS;
+    thread_results_takes_newest: thread_results::ThreadResults, TakesNewest, RESULTS_HOLD;
+    thread_results_writes_oldest: thread_results::ThreadResults, WritesOldest, RESULTS_HOLD;
+    thread_results_freed_by_join: thread_results::ThreadResults, FreedByJoin, RESULTS_HOLD;
+    results_listed_by_maker_only: thread_results::ThreadResults, ListedByMakerOnly, RESULTS_HOLD;
+    timed_waits_whole_time_again: timed_waits::TimedWaits, WholeTimeAgain, ENDS_IN_TIME;
+    timed_waits_standing_is_free: timed_waits::TimedWaits, StandingIsFree, ENDS_IN_TIME;
+    watched_roots_reads_then_protects: watched_roots::WatchedRoots, ReadsThenProtects, NOTHING_LOST;
+    watched_roots_protects_unread: watched_roots::WatchedRoots, ProtectsUnread, NOTHING_LOST;
+    watched_roots_full_goes_on: watched_roots::WatchedRoots, FullGoesOn, NOTHING_LOST;
+    watched_roots_minor_forgets: watched_roots::WatchedRoots, MinorForgets, NOTHING_LOST;
+    watched_roots_stop_does_not_ask: watched_roots::WatchedRoots, StopDoesNotAsk, NOTHING_LOST;
+    watched_roots_trusts_remapped: watched_roots::WatchedRoots, TrustsRemapped, NOTHING_LOST;
+    watched_roots_leaves_out_growth: watched_roots::WatchedRoots, LeavesOutGrowth, NOTHING_LOST;
+    weak_reads_looks_once: weak_reads::WeakReads, LooksOnce, NOTHING_LOST;
+    weak_reads_phase_first: weak_reads::WeakReads, PhaseFirst, NOTHING_LOST;
+    weak_reads_gives_unmarked: weak_reads::WeakReads, GivesUnmarked, NOTHING_LOST;
+    weak_reads_gives_unscanned: weak_reads::WeakReads, GivesUnscanned, NOTHING_LOST;
+    weak_reads_phase_once: weak_reads::WeakReads, PhaseOnce, NOTHING_LOST;
+    weak_reads_gives_resurrected: weak_reads::WeakReads, GivesResurrected, NOTHING_LOST;
+    weak_reads_born_unmarked: weak_reads::WeakReads, BornUnmarked, NOTHING_LOST;
+    weak_reads_sweeps_early: weak_reads::WeakReads, SweepsEarly, NOTHING_LOST;
+    weak_snapshots_says_nothing: weak_snapshots::WeakSnapshots, SaysNothing, NOTHING_LOST;
+    says_after_looking: weak_snapshots::WeakSnapshots, SaysAfterLooking, NOTHING_LOST;
+    weak_snapshots_forgets_changed: weak_snapshots::WeakSnapshots, ForgetsChanged, NOTHING_LOST;
+    looks_before_change: weak_snapshots::WeakSnapshots, LooksBeforeChange, NOTHING_LOST;
+    weak_snapshots_born_unmarked: weak_snapshots::WeakSnapshots, BornUnmarked, NOTHING_LOST;
+    weak_snapshots_ignores_reads: weak_snapshots::WeakSnapshots, IgnoresReads, NOTHING_LOST;
+}
