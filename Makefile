@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: help setup build demo test test-rest test-all bench soak faults fuzz loom model miri sanitize install clean
+.PHONY: help setup build packages source systems demo test test-rest test-all bench soak faults fuzz loom model miri sanitize install clean
 
 help:
 	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
@@ -15,6 +15,10 @@ help:
 	@echo '                 BENCH=cliffs: what a program waits for, in shapes that are hard)'
 	@echo 'make build      the release, laid out in build/ as it is installed'
 	@echo 'make install    copy that to PREFIX ($(PREFIX)); DESTDIR is respected'
+	@echo 'make packages   Debian packages, in build/packages'
+	@echo 'make source     the sources with all crates, to build without a network, there too'
+	@echo 'make systems    all of that on fresh systems of Debian 12, 13 and testing (as root; SYSTEMS="…"'
+	@echo '                passes arguments to tools/systems.sh)'
 	@echo 'make setup      install what is missing on this machine (the others do so too)'
 	@echo 'make soak       1,000 short runs of torture with random seeds, then clients (RUNS=1000; DURATION=600: so many seconds)'
 	@echo 'make faults     every system call of the library refused at every place, under every watch'
@@ -68,6 +72,16 @@ loom model miri sanitize:
 
 install:
 	@tools/install.sh '$(PREFIX)' '$(DESTDIR)'
+
+packages:
+	@tools/setup.sh packages
+	@tools/packages.sh
+
+source:
+	@tools/source.sh
+
+systems:
+	@tools/systems.sh $(SYSTEMS)
 
 clean:
 	@rm -rf build
