@@ -4,8 +4,15 @@
 //! Invariant: an answer is as old as the reading; the caller knows why it still holds. Called when
 //! a thread of unknown origin is attached, for a stopped thread that runs on an alternate stack,
 //! and before roots are watched.
+//!
+//! # Safety
+//!
+//! The file is closed by a system call of our own: nobody else knows its number.
+
+#![allow(unsafe_code)]
 
 use core::ops::Range;
+use rustix::fd::IntoRawFd;
 use rustix::fs::{Mode, OFlags};
 
 /// The mapping that contains `address`, None if there is none or `/proc` is not there.
@@ -51,9 +58,13 @@ fn for_each(mut f: impl FnMut(Mapping) -> bool) {
     let mut buffer = [0_u8; 512];
     while let Ok(read @ 1..) = rustix::io::read(&file, &mut buffer) {
         if !buffer[..read].iter().filter_map(|byte| parser.feed(*byte)).all(&mut f) {
-            return;
+            break;
         }
     }
+    // Dropping the file would call `close`, which another library may stand before: that of
+    // ThreadSanitizer crashes on a thread that it does not know yet.
+    // SAFETY: the file is ours, and nobody else knows its number.
+    unsafe { rustix::io::close(file.into_raw_fd()) };
 }
 
 /// Reads `START-END PERMISSIONS ` at the beginning of each line and skips the rest.
@@ -114,7 +125,6 @@ mod tests {
         use rustix::mm::{MapFlags, ProtFlags, mmap};
         let middle = (start + PAGE_BYTES) as *mut core::ffi::c_void;
         let flags = MapFlags::SHARED | MapFlags::FIXED;
-        #[allow(unsafe_code)]
         // SAFETY: a page of the test's own memory is replaced, which nobody else uses.
         unsafe { mmap(middle, PAGE_BYTES, ProtFlags::READ, flags, &file, 0) }.unwrap();
         assert_eq!(covering(&range), None);
