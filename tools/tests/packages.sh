@@ -5,6 +5,7 @@ set -euxo pipefail
 cd "$(dirname "$0")/../.."
 
 tools/setup.sh packages
+tests/clients/install.sh demo
 tools/packages.sh
 packages=$PWD/build/packages
 work=$(mktemp -d)
@@ -42,7 +43,7 @@ END
 # shellcheck disable=SC2046 # flags are words
 cc program.c $(pkg-config --cflags --libs neap) -o program
 ./program
-ldd ./program | grep 'libneap.so.0 => /usr/lib/libneap.so.0'
+ldd ./program | grep -E 'libneap.so.0 => (/usr)?/lib/libneap.so.0'
 # shellcheck disable=SC2046
 cc program.c $(pkg-config --cflags --static --libs neap) -o program
 printf '%s\n' '#include <gc.h>' 'int main(void) { return GC_MALLOC(9) == 0; }' >gc.c
