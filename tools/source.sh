@@ -15,7 +15,14 @@ here=$PWD
 cd "$work/$name"
 mkdir -p .cargo
 cargo() { "$here/tools/with-rust.sh" cargo "$@"; }
-cargo vendor --quiet --locked --versioned-dirs vendor >.cargo/config.toml
+cargo vendor --quiet --locked --versioned-dirs vendor >/dev/null
+cat >>.cargo/config.toml <<'END'
+[source.crates-io]
+replace-with = "vendored-sources"
+
+[source.vendored-sources]
+directory = "vendor"
+END
 # Crates that only other systems use are half of it: of these cargo wants no more than that they are
 # there.
 cargo tree --quiet --offline --locked --workspace --all-features --edges all \
@@ -29,7 +36,7 @@ for crate in vendor/*; do
     : >"$crate/src/lib.rs"
 done
 find vendor -type d -empty -delete
-cargo metadata --quiet --offline --locked --format-version 1 >"$work/metadata"
+CARGO_HOME=$work/home cargo metadata --quiet --offline --locked --format-version 1 >"$work/metadata"
 
 mkdir -p "$here/build/packages"
 tar --create --directory "$work" --sort=name --owner=0 --group=0 --numeric-owner \
