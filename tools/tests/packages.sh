@@ -76,5 +76,5 @@ apt-get -qq -y remove libgc1-neap
 add libgc1-neap
 apt-get -qq -y purge libgc1-neap libneap0 libneap0-dbgsym libneap-dev libneap-gc1 neap-tools
 [ "$(used)" = "$theirs" ]
-left=$(find /usr/lib /usr/include /usr/bin /usr/share /etc -iname '*neap*')
+left=$(find /usr/lib /usr/include /usr/bin /usr/share /etc -regex '.*/\(lib\|_\|.*-\)?neap.*')
 [ -z "$left" ]
