@@ -12,7 +12,8 @@ say() { echo "fresh-root: $*" >&2; }
 if [ "${1:-}" = --in ]; then
     root=$(realpath "${2:?want a folder}")
     shift 2
-    variables=(HOME=/root LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
+    variables=(HOME=/root LC_ALL=C.UTF-8
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
     while IFS= read -r name; do
         variables+=("$name=${!name}")
     done < <(compgen -e | grep -iE '^(https?|ftp|all|no)_proxy$|^CARGO_(PROFILE|BUILD|NET|HTTP)_' || true)

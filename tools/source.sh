@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes build/packages/neap-VERSION.tar.xz: the last commit, and the crates that it is built from, so
-# that everything builds and is tested without a network. Called by `make source` and
+# Makes build/packages/neap-VERSION.tar.xz: the last commit, and the crates that it is built from,
+# so that everything builds and is tested without a network. Called by `make source` and
 # tools/systems.sh. Prints where it is, last. The same commit gives the same file.
 set -euo pipefail
 cd "$(dirname "$0")/.."

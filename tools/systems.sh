@@ -1,5 +1,6 @@
 #!/bin/bash
-# Tries Neap on minimal systems of Debian, each made afresh. Usage: tools/systems.sh [--all] [SUITE…]
+# Tries Neap on minimal systems of Debian, each made afresh.
+# Usage: tools/systems.sh [--all] [SUITE…]
 #   --all    every test, not the sample
 #   SUITE    bookworm, trixie, testing (Debian 12, 13 and the next one) unless others are named
 # PARTS="…" chooses other parts of the tests than the sample; STEPS="…" chooses of the steps: demo

@@ -10,8 +10,8 @@ stand_in() {
 }
 
 # A Debian machine: packages in the file `installed` are installed, apt-get adds to it. The user is
-# root if $1 is 0. Rust is there when its package is, in version $2. Packages in the file `unknown` are
-# not to be had.
+# root if $1 is 0. Rust is there when its package is, in version $2. Packages in the file `unknown`
+# are not to be had.
 machine() {
     touch installed unknown
     export APT_LISTS=$work/lists
