@@ -11,8 +11,8 @@
 # Called by the Makefile. Needs root or sudo only to install.
 #
 # The rustc of Debian 12 and 13 is too old; their packages rustc-web and cargo-web, which Debian
-# keeps up to date for its browsers, are new enough. Later systems have only rustc, which is. A Rust from
-# rustup that is new enough is used as it is.
+# keeps up to date for its browsers, are new enough. Later systems have only rustc, which is. A Rust
+# from rustup that is new enough is used as it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
