@@ -1,8 +1,9 @@
 #!/bin/bash
 # Installs those of the named Debian packages that are not installed, and says so.
-# Usage: tools/apt.sh PACKAGE… What this system has no package of is named and left out: what needs it is skipped by the
-# tests, or says that it is missing. tools/apt.sh --available PACKAGE… is whether apt has them all.
-# Called by tools/setup.sh and tests/clients/install.sh. Needs root or sudo only to install.
+# Usage: tools/apt.sh PACKAGE… What this system has no package of is named and left out: what needs
+# it is skipped by the tests, or says that it is missing. tools/apt.sh --available PACKAGE… is
+# whether apt has them all. Called by tools/setup.sh and tests/clients/install.sh. Needs root or
+# sudo only to install.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
