@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: help setup build demo test test-rest test-all book bench soak faults fuzz loom model miri sanitize install clean
+.PHONY: help setup build packages source systems demo test test-rest test-all book bench soak faults fuzz loom model miri sanitize install clean
 
 help:
 	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
@@ -16,6 +16,10 @@ help:
 	@echo 'make book       the book of docs/, in build/book/html (installs mdBook into build/tools)'
 	@echo 'make build      the release, laid out in build/ as it is installed'
 	@echo 'make install    copy that to PREFIX ($(PREFIX)); DESTDIR is respected'
+	@echo 'make packages   Debian packages, in build/packages'
+	@echo 'make source     the sources with all crates, to build without a network, there too'
+	@echo 'make systems    all of that on fresh systems of Debian 12, 13 and testing (as root; SYSTEMS="…"'
+	@echo '                passes arguments to tools/systems.sh)'
 	@echo 'make setup      install what is missing on this machine (the others do so too)'
 	@echo 'make soak       torture, forks, little memory, sequences, faults and clients by chance (HOURS=1)'
 	@echo 'make faults     every system call of the library refused at every place, under every watch'
@@ -73,6 +77,16 @@ loom model miri sanitize:
 
 install:
 	@tools/install.sh '$(PREFIX)' '$(DESTDIR)'
+
+packages:
+	@tools/setup.sh packages
+	@tools/packages.sh
+
+source:
+	@tools/source.sh
+
+systems:
+	@tools/systems.sh $(SYSTEMS)
 
 clean:
 	@rm -rf build

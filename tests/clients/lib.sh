@@ -10,6 +10,7 @@
 # Environment: CLIENT_NEAP, path of the `neap` program: start the client by `neap run` with it.
 # Argument: --build stops before the client is started. A script whose opening comment says "Timed."
 # is one of the clients whose wall time and peak memory are compared by run.sh and the benchmarks.
+# Exit status: 3 where the client is not installed.
 
 set -eu
 
@@ -36,8 +37,8 @@ unset GUILE_LOAD_PATH GUILE_LOAD_COMPILED_PATH ECLDIR NEKOPATH CRYSTAL_OPTS
 
 need() {
     command -v "$1" >/dev/null || {
-        echo "$name: '$1' is not installed; tests/clients/install.sh installs it" >&2
-        exit 2
+        echo "'$1' is not installed; tests/clients/install.sh installs it" >&2
+        exit 3
     }
 }
 

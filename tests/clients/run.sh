@@ -179,7 +179,14 @@ report_side() { # SIDE TITLE CASE: fails and prints when that run was not a succ
 }
 
 run_case() {
-    if ! "$here/$1/run" --build </dev/null >"$work/build" 2>&1; then
+    status=0
+    "$here/$1/run" --build </dev/null >"$work/build" 2>&1 || status=$?
+    # Not every system has a package of each client. Where it has, the set-up would have failed.
+    if [ $status -eq 3 ]; then
+        echo "ok - clients/$1 # SKIP $(tail -n 1 "$work/build")"
+        return
+    fi
+    if [ $status -ne 0 ]; then
         not_ok "$1" "could not be built"
         comment <"$work/build"
         return

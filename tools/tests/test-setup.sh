@@ -10,9 +10,11 @@ stand_in() {
 }
 
 # A Debian machine: packages in the file `installed` are installed, apt-get adds to it. The user is
-# root if $1 is 0. Rust is there when its package is, in version $2.
+# root if $1 is 0. Rust is there when its package is, in version $2. Packages in the file `unknown`
+# are not to be had.
 machine() {
-    touch installed
+    touch installed unknown
+    export APT_LISTS=$work/lists
     # shellcheck disable=SC2016 # the stand-ins expand them
     {
         stand_in id "echo $1"
@@ -21,6 +23,9 @@ machine() {
         stand_in sudo 'echo "sudo $*" >>"$work/log"; exec "$@"'
         stand_in apt-get 'echo "apt-get $*" >>"$work/log"
             case "$*" in *" install "*) for word; do echo "$word" >>"$work/installed"; done ;; esac'
+        stand_in apt-cache 'if grep -qx "$2" "$work/unknown"; then
+            echo "  Candidate: (none)"; else echo "  Candidate: 1.0"; fi
+            sleep 0.01; echo more || exit 100'
         stand_in cargo \
             "grep -qx 'cargo\|cargo-web' \$work/installed || exit 127; echo cargo $2 of-today"
     }
@@ -58,7 +63,7 @@ test_tests_need_no_peers_of_benchmarks() {
     grep -q ' install .*ldc' log
     absent 'mono\|jdk\|ruby\|mimalloc\|golang' log
     setup bench
-    grep -q ' install .*libmimalloc-dev .*openjdk' log
+    grep -q ' install .*libmimalloc-dev .*default-jdk' log
 }
 
 test_the_demonstration_needs_only_what_it_runs() {
@@ -91,6 +96,38 @@ test_the_book_gets_mdbook_once_and_nothing_else_does() {
     stand_in mdbook true
     setup book
     absent 'cargo install' log
+}
+
+test_what_the_system_has_no_package_of_is_named_and_left_out() {
+    machine 0 1.96.0
+    cp "$top/tests/clients/install.sh" tree/tests/clients/
+    printf '%s\n' nim prometheus >unknown
+    setup test >out 2>&1
+    grep -qx 'setup: this system has no package of: nim' out
+    grep -qx 'setup: this system has no package of: prometheus' out
+    grep -q ' install .*crystal' log
+    absent ' install .*\(nim\|prometheus \)' log
+    # Lists of today are not fetched again for what is not in them.
+    mkdir lists
+    touch lists/archive_Packages
+    : >log
+    setup test
+    [ ! -s log ]
+}
+
+test_a_system_without_a_rust_for_browsers_gets_its_own() {
+    machine 0 1.97.1
+    echo rustc-web >unknown
+    setup build
+    grep -q ' install .*rustc cargo rustfmt rust-clippy' log
+}
+
+test_a_package_that_cannot_be_installed_is_a_failure() {
+    machine 0 1.96.0
+    cp "$top/tests/clients/install.sh" tree/tests/clients/
+    stand_in apt-get 'case "$*" in *install*guile*) exit 100 ;; *install*)
+        for word; do echo "$word" >>"$work/installed"; done ;; esac'
+    if setup demo; then return 1; fi
 }
 
 test_root_needs_no_sudo() {

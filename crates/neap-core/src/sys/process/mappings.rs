@@ -7,12 +7,13 @@
 //!
 //! # Safety
 //!
-//! A request to the kernel with a structure of ours, which it fills.
+//! A request to the kernel with a structure of ours, which it fills. The file is closed by a system
+//! call of our own: nobody else knows its number.
 
 #![allow(unsafe_code)]
 
 use core::ops::Range;
-use rustix::fd::OwnedFd;
+use rustix::fd::{IntoRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{self, Opcode, Updater, opcode};
@@ -59,6 +60,10 @@ fn for_each_from(address: usize, mut f: impl FnMut(Mapping) -> bool) {
     if ask(&file, address, &mut f).is_err() {
         read(&file, &mut f);
     }
+    // Dropping the file would call `close`, which another library may stand before: that of
+    // ThreadSanitizer crashes on a thread that it does not know yet.
+    // SAFETY: the file is ours, and nobody else knows its number.
+    unsafe { rustix::io::close(file.into_raw_fd()) };
 }
 
 /// The kernel does not answer questions about single mappings.
