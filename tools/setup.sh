@@ -1,11 +1,12 @@
 #!/bin/bash
 # Installs what is missing on a Debian machine, and says what it installs. Does nothing, quickly,
-# where nothing is missing. Usage: tools/setup.sh build|demo|test|rest|bench|all
+# where nothing is missing. Usage: tools/setup.sh build|demo|test|rest|hosts|bench|all
 #   build  a C compiler and Rust
 #   demo   that, and what the demonstration runs
 #   test   what `make test` needs: programs that use libgc, readers of what Neap writes
 #   rest   that, and what the other tests need: compilers of D
-#   bench  that, and what benchmarks compare with
+#   hosts  what the part `hosts` of the tests needs, as far as this system has it
+#   bench  rest, and what benchmarks compare with
 #   all    everything
 # Called by the Makefile. Needs root or sudo only to install.
 #
@@ -21,6 +22,9 @@ tests=(libgc-dev cmake valgrind shellcheck fonts-dejavu-core python3 python3-pro
     prometheus bpftrace bsdutils chromium)
 # Compilers of D, and a program written in it.
 d=(ldc gdc dub onedrive sambamba dustmite gir-to-d appstream-generator)
+# Runtimes that carry a copy of Boehm's collector, with what their tests are made with.
+hosts=(mono-runtime mono-runtime-sgen mono-runtime-boehm mono-mcs libmonoboehm-2.0-dev
+    libmono-2.0-dev libmonosgen-2.0-dev)
 # What benchmarks compare with.
 peers=(libmimalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby)
 # Programs that only the corpus of bench/corpus has.
@@ -51,16 +55,19 @@ as_root() {
 }
 
 updated=no
+update() {
+    [ $updated = no ] || return 0
+    as_root apt-get -qq update 2>&1 | tools/follow.sh "setup, apt-get update" >&2
+    updated=yes
+}
+
 install() {
     [ $# -gt 0 ] || return 0
     if ! command -v apt-get >/dev/null; then
         say "this is no Debian; install what its packages hold by other means: $*"
         exit 2
     fi
-    if [ $updated = no ]; then
-        as_root apt-get -qq update 2>&1 | tools/follow.sh "setup, apt-get update" >&2
-        updated=yes
-    fi
+    update
     say "installing $*"
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install \
         "$@" 2>&1 | tools/follow.sh "setup, apt-get install" >&2
@@ -115,6 +122,23 @@ set_up() {
     install $(missing "$@")
 }
 
+# set_up_hosts: tests of what this system has no package of are skipped.
+set_up_hosts() {
+    local package to_be_had=() wanted
+    mapfile -t wanted < <(missing "${hosts[@]}")
+    [ ${#wanted[@]} -gt 0 ] || return 0
+    command -v apt-get >/dev/null || return 0
+    update
+    for package in "${wanted[@]}"; do
+        if apt-cache show --no-all-versions "$package" >/dev/null 2>&1; then
+            to_be_had+=("$package")
+        else
+            say "there is no package $package here; tests that need it are skipped"
+        fi
+    done
+    install ${to_be_had[@]+"${to_be_had[@]}"}
+}
+
 case "${1:-all}" in
 build) set_up_build ;;
 demo)
@@ -129,12 +153,17 @@ rest)
     set_up "${tests[@]}" "${d[@]}"
     tests/clients/install.sh
     ;;
+hosts)
+    set_up
+    set_up_hosts
+    ;;
 bench | all)
     set_up "${tests[@]}" "${d[@]}" "${peers[@]}" "${corpus[@]}"
     tests/clients/install.sh
+    [ "${1:-all}" = bench ] || set_up_hosts
     ;;
 *)
-    say "want build, demo, test, rest, bench or all, not $1"
+    say "want build, demo, test, rest, hosts, bench or all, not $1"
     exit 2
     ;;
 esac
