@@ -28,7 +28,7 @@ hosts=(mono-runtime mono-runtime-sgen mono-runtime-boehm mono-mcs libmonoboehm-2
 # What benchmarks compare with.
 peers=(libmimalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby)
 # Programs that only the corpus of bench/corpus has.
-corpus=(asymptote lilypond poke)
+corpus=(asymptote lilypond poke inkscape macaulay2)
 command -v go >/dev/null || peers+=(golang-go)
 
 say() { echo "setup: $*" >&2; }

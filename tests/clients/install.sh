@@ -7,7 +7,7 @@
 set -eu
 
 packages="guile-3.0 ecl w3m nim crystal neko goo libgc1 gcc libc6-dev time
-    stalin libgc-dev chase debfoster autogen nix-bin haxe parser3-cgi maxima-sage"
+    stalin libgc-dev chase debfoster autogen nix-bin haxe parser3-cgi maxima-sage remake"
 [ "${1-}" != demo ] || packages="guile-3.0 libgc1 time"
 
 missing=

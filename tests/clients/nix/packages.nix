@@ -8,7 +8,7 @@ let
   sum = foldl' (a: b: a + b) 0;
   fix = f: let x = f x; in x;
 
-  count = 1500;
+  count = 6000;
   name = i: "package${toString i}";
   make = final: i: {
     name = name i;
@@ -42,17 +42,17 @@ let
     all = state.all ++ [ seed ];
   }) { seed = 1; all = [ ]; } (range 1 n)).all;
 
-  words = map (i: "word-${toString (mod (i * 13) 97)}") (range 0 3000);
+  words = map (i: "word-${toString (mod (i * 13) 97)}") (range 0 20000);
   counts = foldl' (all: word: all // { ${word} = (all.${word} or 0) + 1; }) { } words;
 
   json = toJSON (map (p: { inherit (p) name version size; needs = map (d: d.name) p.dependencies; }) (attrValues packages));
   back = fromJSON json;
-  sorted = sort (a: b: a < b) (numbers 1500);
+  sorted = sort (a: b: a < b) (numbers 3000);
   ackermann = m: n: if m == 0 then n + 1 else if n == 0 then ackermann (m - 1) 1 else ackermann (m - 1) (ackermann m (n - 1));
 in {
   closures = map (c: { packages = length (attrNames c); size = sum (attrValues c); }) closures;
   overlaid = length (filter (p: p.version == "overlaid") (attrValues packages));
-  primes = let all = primes 8000; in { count = length all; last = elemAt all (length all - 1); };
+  primes = let all = primes 30000; in { count = length all; last = elemAt all (length all - 1); };
   counts = { kinds = length (attrNames counts); sum = sum (attrValues counts); hash = hashString "sha256" (toJSON counts); };
   json = { length = stringLength json; hash = hashString "sha256" json; same = toJSON back == json; };
   sorted = { low = head sorted; middle = elemAt sorted 750; sum = sum sorted; };
