@@ -1,8 +1,8 @@
 #!/bin/bash
 # Hosts that carry a copy of Boehm's collector within, on Neap: Mono's runtime, linked anew without
 # its copy, runs C# programs, Mono's C# compiler and a host in C under each watch, and has to print
-# what Debian's own Mono prints. Usage: tests/hosts/run.sh [NAME …]: only these programs. PREFIX=DIR tests
-# another installation. Called by tools/test.sh.
+# what Debian's own Mono prints. Usage: tests/hosts/run.sh [NAME …]: only these programs.
+# PREFIX=DIR tests another installation. Called by tools/test.sh.
 . "$(dirname "$0")/../lib.sh"
 begin hosts
 only=("$@")
@@ -69,8 +69,8 @@ for name in "${programs[@]}"; do
         "$out/$name.expected" "$mono" "$out/$name.exe" ${arguments[$name]-}
 done
 
-# mcs compiles on Neap: what it makes is what it makes on Debian's Mono but for the time and the random identity
-# of the module, four and sixteen bytes, and prints the same.
+# mcs compiles on Neap: what it makes is what it makes on Debian's Mono but for the time and the
+# random identity of the module, four and sixteen bytes, and prints the same.
 compiled_alike() {
     local made=$1 expected=$2
     [ "$(stat -c %s "$made")" = "$(stat -c %s "$expected")" ] || {

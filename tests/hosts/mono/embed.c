@@ -1,6 +1,6 @@
-// A host that embeds Mono: it starts the runtime, calls C# and is called by it, makes objects, keeps
-// them by handles or only on its stack, attaches threads of its own that do the same, catches
-// exceptions, and ends the runtime. Prints the same whatever collector the runtime has.
+// A host that embeds Mono: it starts the runtime, calls C# and is called by it, makes objects,
+// keeps them by handles or only on its stack, attaches threads of its own that do the same,
+// catches exceptions, and ends the runtime. Prints the same whatever collector the runtime has.
 // Argument: the library that embed.cs was compiled to.
 #include <mono/jit/jit.h>
 #include <mono/metadata/assembly.h>

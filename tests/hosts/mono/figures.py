@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # What docs/hosts.md says of Mono: each program on Mono's own collector (sgen), on its runtime for
-# Boehm's collector as packaged, and on that runtime with Neap, in turn; medians as a row of Markdown.
+# Boehm's collector as packaged, and on that runtime with Neap, in turn: medians, in Markdown.
 # Usage: figures.py [--rounds N] [PROGRAM …]; run tests/hosts/run.sh before, which builds all but
 # the programs that are here for their figures.
-# Invariant: wall times are without the two seconds that a runtime for Boehm's collector waits at its end.
+# Invariant: wall times are without the two seconds that a runtime for Boehm's collector waits at
+# its end.
 import argparse
 import os
 import pathlib
@@ -33,7 +34,7 @@ def build():
     subprocess.run(["mcs", f"-out:{OUT}/pauses.exe", ROOT / "tests/hosts/mono/pauses.cs"], check=True)
     with open(OUT / "generated-long.cs", "w", encoding="utf-8") as made:
         generate = ROOT / "tests/hosts/mono/generate.py"
-        subprocess.run([generate, "--parts", "160"], stdout=made, check=True)
+        subprocess.run([generate, "--parts", "150"], stdout=made, check=True)
 
 
 def run(runtime, arguments):
@@ -70,7 +71,8 @@ def main():
         cells = []
         for label in RUNTIMES:
             wall, processor, peak, longest = zip(*runs[label])
-            cell = f"{statistics.median(wall):.2f} / {statistics.median(processor):.2f} / {statistics.median(peak):.0f}"
+            median = statistics.median
+            cell = f"{median(wall):.2f} / {median(processor):.2f} / {median(peak):.0f}"
             if longest[0] is not None:
                 cell += f" / {statistics.median(longest):.1f}"
             cells.append(cell)

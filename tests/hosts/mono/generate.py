@@ -33,12 +33,18 @@ class Circle{n} : Shape{n} {{
 struct Vector{n} : IEquatable<Vector{n}> {{
     public readonly long x, y;
     public Vector{n}(long x, long y) {{ this.x = x; this.y = y; }}
-    public static Vector{n} operator +(Vector{n} a, Vector{n} b) {{ return new Vector{n}(a.x + b.x, a.y + b.y); }}
-    public static Vector{n} operator *(Vector{n} a, int k) {{ return new Vector{n}(a.x * k % 1009, a.y * k % 1009); }}
+    public static Vector{n} operator +(Vector{n} a, Vector{n} b) {{
+        return new Vector{n}(a.x + b.x, a.y + b.y);
+    }}
+    public static Vector{n} operator *(Vector{n} a, int k) {{
+        return new Vector{n}(a.x * k % 1009, a.y * k % 1009);
+    }}
     public static bool operator ==(Vector{n} a, Vector{n} b) {{ return a.Equals(b); }}
     public static bool operator !=(Vector{n} a, Vector{n} b) {{ return !a.Equals(b); }}
     public bool Equals(Vector{n} other) {{ return x == other.x && y == other.y; }}
-    public override bool Equals(object other) {{ return other is Vector{n} && Equals((Vector{n})other); }}
+    public override bool Equals(object other) {{
+        return other is Vector{n} && Equals((Vector{n})other);
+    }}
     public override int GetHashCode() {{ return (int)(x * 31 + y); }}
     public override string ToString() {{ return string.Format("({{0}}, {{1}})", x, y); }}
 }}
@@ -60,7 +66,9 @@ class Stack{n}<T> : IEnumerable<T> where T : IComparable<T> {{
         foreach (T value in this) if (value.CompareTo(largest) > 0) largest = value;
         return largest;
     }}
-    public IEnumerator<T> GetEnumerator() {{ for (Link link = top; link != null; link = link.below) yield return link.value; }}
+    public IEnumerator<T> GetEnumerator() {{
+        for (Link link = top; link != null; link = link.below) yield return link.value;
+    }}
     IEnumerator IEnumerable.GetEnumerator() {{ return GetEnumerator(); }}
 }}
 
@@ -107,7 +115,8 @@ static class Part{n} {{
 
     public static void Run() {{
         var shapes = new List<Shape{n}>();
-        for (int i = 1; i <= 12; i++) shapes.Add(i % 2 == 0 ? (Shape{n})new Square{n}(i) : new Circle{n}(i));
+        for (int i = 1; i <= 12; i++)
+            shapes.Add(i % 2 == 0 ? (Shape{n})new Square{n}(i) : new Circle{n}(i));
         shapes.Sort();
         var query = from shape in shapes
                     where shape.Area > {n}
@@ -124,8 +133,10 @@ static class Part{n} {{
         string said = "";
         Said += text => said += text[0];
         foreach (var shape in shapes) Said(shape.Name());
-        Console.WriteLine("{n}: {{0}} {{1}} {{2}} {{3}}", shapes[0].Name(), total, stack.Largest(), said);
-        Console.WriteLine(string.Join("; ", query.Select(one => one.Round + " " + one.Total).ToArray()));
+        Console.WriteLine("{n}: {{0}} {{1}} {{2}} {{3}}",
+            shapes[0].Name(), total, stack.Largest(), said);
+        var totals = query.Select(one => one.Round + " " + one.Total);
+        Console.WriteLine(string.Join("; ", totals.ToArray()));
         Console.WriteLine("{{0}} {{1}} {{2}}", step(3) + add(1)(2), Later(9).Result, Guarded(stack));
         Console.WriteLine(string.Join(", ", Enumerable.Range({n}, 6).Select(Describe).ToArray()));
     }}
@@ -143,11 +154,11 @@ using System.Threading.Tasks;
 
 def program(parts):
     calls = "".join(f"        Part{n}.Run();\n" for n in range(parts))
-    main = f"\nclass Program {{\n    static void Main() {{\n{calls}    }}\n}}\n"
+    main = "\nclass Program {\n    static void Main() {\n" + calls + "    }\n}\n"
     return HEAD + "".join(PART.format(n=n) for n in range(parts)) + main
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Prints a C# program for mcs to compile.")
-    parser.add_argument("--parts", type=int, default=16, help="about 125 lines each")
+    parser.add_argument("--parts", type=int, default=15, help="about 135 lines each")
     print(program(parser.parse_args().parts), end="")

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Links a program with Mono's runtime for Boehm's collector on Neap's libgc.so.1: all of the
 # package's archive but the objects of the copy of Boehm's collector in it.
-# Usage: relink.sh OUTPUT [SOURCE [COMPILER-OPTION …]]: SOURCE is a host in C that embeds Mono; without
-# one it is main.c beside this file, the program mono. PREFIX is the installation of Neap (build/),
-# ARCHIVE another archive, and BUNDLED=1 leaves the copy in, to compare with.
+# Usage: relink.sh OUTPUT [SOURCE [COMPILER-OPTION …]]: SOURCE is a host in C that embeds Mono;
+# without one it is main.c beside this file, the program mono. PREFIX is the installation of Neap
+# (build/), ARCHIVE another archive, and BUNDLED=1 leaves the copy in, to compare with.
 # Called by tests/hosts/run.sh and by people.
 set -euo pipefail
 
