@@ -44,10 +44,12 @@ demo:
 
 test:
 	@tools/setup.sh $(if $(PARTS),rest,test)
+	@$(if $(filter hosts,$(PARTS)),tools/setup.sh hosts)
 	@tools/test.sh $(PARTS)
 
 test-rest:
 	@tools/setup.sh rest
+	@tools/setup.sh hosts
 	@tools/test.sh --rest
 
 test-all: test test-rest

@@ -1,12 +1,13 @@
 #!/bin/bash
 # Installs what is missing on a Debian machine, and says what it installs. Does nothing, quickly,
-# where nothing is missing. Usage: tools/setup.sh build|packages|demo|test|rest|bench|book|all
+# where nothing is missing. Usage: tools/setup.sh build|packages|demo|test|rest|hosts|bench|book|all
 #   build     a C compiler and Rust
 #   packages  that, and what makes Debian packages
 #   demo      that of build, and what the demonstration runs
 #   test      what `make test` needs: programs that use libgc, readers of what Neap writes
 #   rest      that, and what the other tests need: compilers of D
-#   bench     that, and what benchmarks compare with
+#   hosts     what the part `hosts` of the tests needs, as far as this system has it
+#   bench     rest, and what benchmarks compare with
 #   book      mdBook, into build/tools, which takes some minutes the first time
 #   all       everything but that
 # Called by the Makefile. Needs root or sudo only to install.
@@ -25,10 +26,13 @@ tests=(libgc-dev cmake valgrind shellcheck fonts-dejavu-core python3 python3-pro
     prometheus bpftrace bsdutils chromium)
 # Compilers of D, and a program written in it.
 d=(ldc gdc dub onedrive sambamba dustmite gir-to-d appstream-generator)
+# Runtimes that carry a copy of Boehm's collector, with what their tests are made with.
+hosts=(mono-runtime mono-runtime-sgen mono-runtime-boehm mono-mcs libmonoboehm-2.0-dev
+    libmono-2.0-dev libmonosgen-2.0-dev)
 # What benchmarks compare with.
 peers=(libmimalloc-dev mono-runtime mono-mcs default-jdk-headless ruby)
 # Programs that only the corpus of bench/corpus has.
-corpus=(asymptote lilypond poke)
+corpus=(asymptote lilypond poke inkscape macaulay2)
 command -v go >/dev/null || peers+=(golang-go)
 
 say() { echo "setup: $*" >&2; }
@@ -124,13 +128,18 @@ rest)
     set_up "${tests[@]}" "${d[@]}"
     tests/clients/install.sh
     ;;
+hosts)
+    set_up
+    install "${hosts[@]}"
+    ;;
 bench | all)
     set_up "${tests[@]}" "${d[@]}" "${peers[@]}" "${corpus[@]}"
     tests/clients/install.sh
+    [ "${1:-all}" = bench ] || install "${hosts[@]}"
     ;;
 book) set_up_book ;;
 *)
-    say "want build, packages, demo, test, rest, bench, book or all, not $1"
+    say "want build, packages, demo, test, rest, hosts, bench, book or all, not $1"
     exit 2
     ;;
 esac

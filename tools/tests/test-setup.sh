@@ -66,6 +66,16 @@ test_tests_need_no_peers_of_benchmarks() {
     grep -q ' install .*libmimalloc-dev .*default-jdk' log
 }
 
+test_hosts_take_what_the_system_has() {
+    machine 0 1.96.0
+    # shellcheck disable=SC2016
+    stand_in apt-cache 'case "$*" in *boehm*) exit 100 ;; esac'
+    setup hosts 2>out
+    grep -q ' install .*mono-mcs' log
+    absent ' install .*boehm\|valgrind' log
+    grep -q 'no package libmonoboehm-2.0-dev here' out
+}
+
 test_the_demonstration_needs_only_what_it_runs() {
     machine 0 1.96.0
     printf '#!/bin/sh\necho "clients $*" >>"$work/log"\n' >tree/tests/clients/install.sh
