@@ -310,6 +310,14 @@ fn sizes_and_writers() -> Vec<Cliff> {
             stop,
         )
         .pace(None),
+        cliff(
+            "cliffs-graph",
+            "a million linked nodes, replaced at full speed",
+            "graph 1000000 0 SECONDS",
+            None,
+            stop,
+        )
+        .pace(None),
     ]
 }
 

@@ -358,10 +358,15 @@ mod tests {
 
     /// An object of so many words, each of which points to an object of its own.
     fn table(heap: &Heap, words: usize) -> (Address, Vec<usize>) {
+        table_of(heap, words, NO_LAYOUT)
+    }
+
+    /// The same of a layout.
+    fn table_of(heap: &Heap, words: usize, layout: u32) -> (Address, Vec<usize>) {
         let local = local();
         let leaf = SpaceId::of(Kind::Leaf, 0);
         let unpublished =
-            large::take(heap, &NOTE, Kind::Conservative, NO_LAYOUT, words * 8, true).unwrap();
+            large::take(heap, &NOTE, Kind::Conservative, layout, words * 8, true).unwrap();
         large::publish(heap, &NOTE, &unpublished);
         let children = (0..words)
             .map(|word| {
@@ -393,6 +398,30 @@ mod tests {
             assert_eq!(heap.is_marked(*child), !unwritten.contains(&index));
         }
         assert_eq!(marked / heap.cell_at(children[0]).unwrap().bytes(), 100_001 - unwritten.len());
+    }
+
+    #[test]
+    fn of_a_large_array_with_a_layout_the_written_pages_are_scanned() {
+        let heap = heap();
+        // Elements of three words, of which the second is no pointer: they straddle pages.
+        let shape = Shape::Bitmap { element_words: 3, bits: &[0b101] };
+        let layout = heap.layouts.intern(shape).unwrap();
+        let (start, children) = table_of(&heap, 30_000, layout.0);
+        let cell = heap.object_at(start.0).unwrap();
+        cell.bits.mark::<false>(cell.index);
+        let pages = start.0 + 5 * PAGE_BYTES..start.0 + 7 * PAGE_BYTES;
+        let markers = Markers::new();
+        let mut marker = Marker::new(&markers, &heap, 0);
+        let scanned = marker.rescan(&pages);
+        assert!((pages.len()..pages.len() + 3 * 8).contains(&scanned), "{scanned} bytes");
+        marker.work();
+        let written = (pages.start - start.0) / 8..(pages.end - start.0) / 8;
+        // Of the first element on the pages also what lies before them.
+        let scanned = written.start / 3 * 3..written.end;
+        for (index, child) in children.iter().enumerate() {
+            let named = scanned.contains(&index) && index % 3 != 1;
+            assert_eq!(heap.is_marked(*child), named, "word {index}");
+        }
     }
 
     #[test]

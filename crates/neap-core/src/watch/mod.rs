@@ -15,6 +15,7 @@ pub mod snapshot;
 
 use core::ops::Range;
 
+use crate::addr::PAGE_BYTES;
 use crate::sys::refusal::Refusal;
 
 /// A way to learn which pages were written.
@@ -52,6 +53,19 @@ pub trait Watch {
         range: &Range<usize>,
         written: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), Refusal>;
+
+    /// The same until about `most_pages` were reported; gives where it ended. So what is to be read
+    /// after one question has a bound.
+    fn take_some_written(
+        &mut self,
+        range: &Range<usize>,
+        most_pages: usize,
+        written: &mut dyn FnMut(Range<usize>),
+    ) -> Result<usize, Refusal> {
+        let end = range.end.min(range.start + most_pages * PAGE_BYTES);
+        self.take_written(&(range.start..end), written)?;
+        Ok(end)
+    }
 
     /// The same without protecting anything, so that every page is reported again the next time.
     /// With the world stopped, when nobody writes, it is the quicker question.

@@ -57,6 +57,15 @@ impl Watch for Pagemap {
         self.watch.written(range, Then::Protect, &mut self.regions, written)
     }
 
+    fn take_some_written(
+        &mut self,
+        range: &Range<usize>,
+        most_pages: usize,
+        written: &mut dyn FnMut(Range<usize>),
+    ) -> Result<usize, Refusal> {
+        self.watch.some_written(range, Then::Protect, most_pages, &mut self.regions, written)
+    }
+
     fn written(
         &mut self,
         range: &Range<usize>,

@@ -22,12 +22,12 @@ use crate::alloc::sweep;
 use crate::cycle::collector::{COLLECTOR, Collector};
 use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
-use crate::cycle::phases::pause::{Pause, begin_marking, briefly, nanoseconds};
+use crate::cycle::phases::pause::{Pause, begin_marking, nanoseconds};
 use crate::cycle::phases::reference_processing::References;
 use crate::cycle::phases::written_pages::{Choice, Unwatched, WrittenPages};
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
-use crate::cycle::report::record::{CycleRecord, Kind};
+use crate::cycle::report::record::{CaughtUp, CycleRecord, Kind};
 use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
@@ -35,21 +35,12 @@ use crate::mark::frozen_roots::Closed;
 use crate::mark::markers::MOST_MARKERS;
 use crate::mark::rescan;
 use crate::refs;
-use crate::sys::clock;
 use crate::watch::Watch;
 use crate::world::mutator::Mutator;
 
 /// Written pages that are not worth another round, nor a helper in the last pause: scanning them
 /// takes about a tenth of a millisecond.
-const FEW_PAGES: usize = 64;
-/// Rounds at most.
-const MOST_ROUNDS: usize = 12;
-/// Rounds that find hardly less than the best one before: beyond so many the program writes faster
-/// than rounds can be.
-const MOST_IN_VAIN: usize = 2;
-/// Where it takes the program's threads longer to stop, because there are many, another pause costs
-/// more than it saves.
-const SLOW_STOP: Duration = Duration::from_micros(500);
+pub(super) const FEW_PAGES: usize = 64;
 /// The pause in the middle calls the program's functions until it has taken so long; the last one
 /// calls all of them.
 const TRACING: Duration = Duration::from_micros(300);
@@ -63,18 +54,9 @@ const MOST_BLOCKS_WITH_FUNCTIONS: usize = 4096;
 /// scanned a second time when they are.
 const MOSTLY_STAYS: f64 = 0.5;
 
-/// How a round protects what it asks about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Protecting {
-    /// Beside the program: costs no pause, and time for each page that other processors know.
-    Running,
-    /// In short pauses.
-    Stopped,
-}
-
 /// What such a cycle keeps between its steps.
 pub struct IncrementalUpdate<W: Watch> {
-    pages: WrittenPages<W>,
+    pub(super) pages: WrittenPages<W>,
     generation: Generation,
     /// Bytes allocated when objects began to be born marked.
     black_from: usize,
@@ -83,11 +65,13 @@ pub struct IncrementalUpdate<W: Watch> {
     /// The part of what was allocated that stayed at the last cycle.
     stayed: f64,
     /// It took the threads long to stop for a round of this cycle.
-    stops_are_slow: bool,
-    /// The rounds of this cycle came to an end where hardly anything was left.
-    kept_up: bool,
+    pub(super) stops_are_slow: bool,
+    /// When pages were protected last in this cycle, by the clock.
+    pub(super) protected_ns: u64,
+    /// How this cycle came to an end where hardly anything was left, if it did.
+    pub(super) caught_up: CaughtUp,
     /// The watch refused something: the last pause scans every marked object.
-    incomplete: bool,
+    pub(super) incomplete: bool,
     /// What was written since the last cycle is known.
     watches: bool,
 }
@@ -102,7 +86,8 @@ impl<W: Watch> IncrementalUpdate<W> {
             began_at: 0,
             stayed: 1.0,
             stops_are_slow: false,
-            kept_up: false,
+            protected_ns: 0,
+            caught_up: CaughtUp::No,
             incomplete: false,
             watches: false,
         }
@@ -113,79 +98,8 @@ impl<W: Watch> IncrementalUpdate<W> {
         self.pages.close();
     }
 
-    /// Precleans until hardly anything is left or it stops getting better; says whether the former.
-    fn rounds(&mut self, driver: &mut Driver) -> bool {
-        let mut least = usize::MAX;
-        let mut in_vain = 0;
-        for round in 0..MOST_ROUNDS {
-            let protecting = match round > 0 && driver.world.stops_one_by_one() {
-                true => Protecting::Stopped,
-                false => Protecting::Running,
-            };
-            let found = self.preclean(driver, protecting);
-            in_vain += (found > least / 8 * 7) as usize;
-            if found <= FEW_PAGES {
-                return true;
-            }
-            if in_vain > MOST_IN_VAIN || self.stops_are_slow {
-                break;
-            }
-            least = least.min(found);
-        }
-        false
-    }
-
-    /// One round: scans the marked objects on written pages, reads the roots again (in a round of
-    /// pauses only what was written of those that are watched), and follows what is grey. Says how
-    /// much that was, in pages written or marked. World running, on the collector's thread.
-    ///
-    /// What is allocated before the end of the first round is marked if it is reached, like
-    /// everything else. What comes later is born marked, so that there is an end to it.
-    fn preclean(&mut self, driver: &mut Driver, protecting: Protecting) -> usize {
-        let (state, round) = (&driver.heap.state, timed(SpanKind::Preclean));
-        let before = state.marked_bytes.load(Relaxed);
-        let (world, record) = (driver.world, &mut driver.record);
-        let pages = match protecting {
-            Protecting::Running => self.pages.preclean(Choice::Marked, &mut driver.marker),
-            Protecting::Stopped => {
-                let slow = &mut self.stops_are_slow;
-                self.pages.preclean_in_pauses(&mut driver.marker, |protect| {
-                    let stop = briefly(world, &mut COLLECTOR.lock(), |stopped, began_ns| {
-                        *slow |= clock::now_ns() - began_ns > SLOW_STOP.as_nanos() as u64;
-                        protect(stopped);
-                    });
-                    record.note_stop(SpanKind::ShortStop, stop);
-                })
-            }
-        };
-        let pages = pages.unwrap_or_else(|Unwatched| {
-            self.incomplete = true;
-            0
-        });
-        let roots = match protecting {
-            Protecting::Running => {
-                let phase = timed(SpanKind::Roots);
-                let bytes = self.pages.read_roots_running(driver, &mut COLLECTOR.lock());
-                phase.over(driver.record.number);
-                bytes
-            }
-            Protecting::Stopped => self.pages.read_written_roots(driver, &mut COLLECTOR.lock()),
-        };
-        driver.mark_beside();
-        driver.marker.report();
-        driver.record.rounds += 1;
-        driver.record.preclean_pages += pages;
-        let marked = state.marked_bytes.load(Relaxed) - before;
-        round.over(driver.record.number);
-        let found = pages + (roots + marked) / PAGE_BYTES;
-        if found > FEW_PAGES {
-            self.begin_black(driver.heap);
-        }
-        found
-    }
-
     /// From here on objects are born marked.
-    fn begin_black(&mut self, heap: &Heap) {
+    pub(super) fn begin_black(&mut self, heap: &Heap) {
         if !heap.state.allocate_black.swap(true, Relaxed) {
             self.black_from = heap.state.allocated_since_cycle.load(Relaxed);
         }
@@ -195,7 +109,8 @@ impl<W: Watch> IncrementalUpdate<W> {
     fn mark_the_rest(&mut self, driver: &mut Driver, most_markers: usize, pause: &Pause) {
         let markers = driver.markers();
         let (phase, whole) = (Instant::now(), timed(SpanKind::StoppedMark));
-        let most = if self.kept_up { 0 } else { most_markers.saturating_sub(1) };
+        let caught_up = self.caught_up != CaughtUp::No;
+        let most = if caught_up { 0 } else { most_markers.saturating_sub(1) };
         let helpers = driver.workers.existing().min(most);
         let alone = if helpers > 0 { FEW_PAGES * PAGE_BYTES } else { usize::MAX };
         match self.pages.remark(&mut driver.marker, &pause.stopped, alone) {
@@ -353,12 +268,11 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         refs::handles::process::trace_strong(&mut References::new(driver));
         driver.trace_registered();
         driver.record.markers = driver.mark_beside();
-        self.stops_are_slow = false;
-        self.kept_up = self.rounds(driver);
+        self.catch_up(driver);
         if refs::look_at_links(&References::new(driver)) > MANY_LINKS {
-            self.kept_up = self.rounds(driver);
+            self.catch_up(driver);
         }
-        if !self.kept_up {
+        if self.caught_up == CaughtUp::No {
             let wanted = COLLECTOR.lock().markers.saturating_sub(1);
             // Without the lock: a thread is made by libc, with the program's malloc.
             driver.workers.ensure(wanted);
@@ -391,17 +305,13 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
 
     fn mark_again(&mut self, driver: &mut Driver) {
         let began = timed(SpanKind::Mark);
-        if self.kept_up {
-            self.rounds(driver);
-        } else {
-            self.preclean(driver, Protecting::Running);
-        }
+        self.catch_up(driver);
         refs::look_at_links(&References::new(driver));
         driver.record.mark_ns += began.over(driver.record.number);
     }
 
     fn keep_up(&mut self, driver: &mut Driver) {
-        self.preclean(driver, Protecting::Running);
+        self.preclean_beside(driver);
     }
 
     fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) -> Left {

@@ -9,6 +9,7 @@ pub mod copy_before_write;
 pub mod fork;
 pub mod incremental_update;
 pub mod marking_mode;
+pub mod rescanning;
 pub mod snapshot_modes;
 pub mod stop_the_world;
 

@@ -10,5 +10,6 @@ pub mod read_roots;
 pub mod read_watched_roots;
 pub mod reference_processing;
 pub mod when_marked;
+pub mod written_in_pieces;
 pub mod written_pages;
 pub mod written_roots;

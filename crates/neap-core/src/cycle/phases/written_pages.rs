@@ -37,7 +37,7 @@ pub struct Unwatched;
 const GAPS: &[usize] = &[16];
 /// The same for stops, where time is dearer: the last one is taken where others leave too many
 /// rows. Shorter than a chunk, which the watch may not know.
-const GAPS_IN_STOPS: &[usize] = &[16, CHUNK_FRAMES - 1];
+pub(super) const GAPS_IN_STOPS: &[usize] = &[16, CHUNK_FRAMES - 1];
 /// So many rows are asked about in half a millisecond.
 const MOST_ROWS: usize = 400;
 /// A stop protects until it has taken so long; the next stop goes on. Larger: fewer stops; smaller:
@@ -50,12 +50,12 @@ const STOP: Duration = Duration::from_micros(300);
 
 /// An open watch on the heap, and room for questions to it.
 pub struct WrittenPages<W: Watch> {
-    heap: &'static Heap,
-    watch: W,
+    pub(super) heap: &'static Heap,
+    pub(super) watch: W,
     /// Address ranges to ask about, kept from one question to the next.
-    rows: MetaVec<(usize, usize)>,
+    pub(super) rows: MetaVec<(usize, usize)>,
     /// Written ranges that were reported in a stop.
-    reported: MetaVec<(usize, usize)>,
+    pub(super) reported: MetaVec<(usize, usize)>,
     roots: WrittenRoots,
 }
 
@@ -124,7 +124,7 @@ impl<W: Watch> WrittenPages<W> {
     /// Lists what is to be protected: the chosen blocks and all that are protected already, with
     /// the gaps of at most `gaps` frames between them; longer ones where that makes too many rows.
     /// All that counts as protected from now on.
-    fn choose(&mut self, choice: Choice, gaps: &[usize]) {
+    pub(super) fn choose(&mut self, choice: Choice, gaps: &[usize]) {
         self.register();
         let (heap, rows) = (self.heap, &mut self.rows);
         for gap in gaps.iter().copied() {
@@ -319,13 +319,13 @@ impl<W: Watch> WrittenPages<W> {
 }
 
 /// Those that a range of addresses of the heap lies in.
-fn frames(heap: &Heap, range: &Range<usize>) -> Range<Frame> {
+pub(super) fn frames(heap: &Heap, range: &Range<usize>) -> Range<Frame> {
     let frame = |address: usize| Frame::containing(address - heap.base().0);
     frame(range.start)..frame(range.end - 1).add(1)
 }
 
 /// So many bytes in whole pages.
-fn pages(bytes: usize) -> usize {
+pub(super) fn pages(bytes: usize) -> usize {
     bytes.div_ceil(PAGE_BYTES)
 }
 

@@ -68,6 +68,29 @@ impl Kind {
     }
 }
 
+/// How what the program wrote while a cycle marked came to be little.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CaughtUp {
+    /// It did not: the last stop had the rest to do. Or the question does not arise.
+    #[default]
+    No,
+    /// By rounds beside the program.
+    Rounds,
+    /// By passes in short stops.
+    Passes,
+}
+
+impl CaughtUp {
+    /// The word for it in what is printed.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Rounds => "rounds",
+            Self::Passes => "passes",
+        }
+    }
+}
+
 /// What one cycle did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CycleRecord {
@@ -98,7 +121,11 @@ pub struct CycleRecord {
     pub remembered_pages: usize,
     /// Rounds of asking for written pages and scanning them again, world running.
     pub rounds: usize,
-    /// Pages scanned again, world running.
+    /// Passes over the heap in short stops, after rounds that did not get to an end.
+    pub passes: usize,
+    /// How what was written came to be little.
+    pub caught_up: CaughtUp,
+    /// Pages scanned again before the last stop.
     pub preclean_pages: usize,
     /// Pages scanned again in the last stop.
     pub remark_pages: usize,
@@ -249,8 +276,8 @@ impl CycleRecord {
             let us = |ns: u64| ns / 1000;
             print::message(format_args!(
                 "cycle={} kind={} pause_us={} first_us={} short_stops={} longest_short_us={} \
-                 remembered_pages={} rounds={} preclean_pages={} remark_pages={} stopping_us={} \
-                 roots_us={} root_kib={} ask_us={} remark_us={} mark_us={} references_us={} \
+                 remembered_pages={} rounds={} passes={} caught_up={} preclean_pages={} \
+                 remark_pages={} stopping_us={} roots_us={} root_kib={} ask_us={} remark_us={} mark_us={} references_us={} \
                  references_running_us={} protect_us={} markers={} threads={} \
                  allocated_kib={} live_kib={} committed_kib={} next_kib={}",
                 self.number,
@@ -261,6 +288,8 @@ impl CycleRecord {
                 us(self.longest_short_ns),
                 self.remembered_pages,
                 self.rounds,
+                self.passes,
+                self.caught_up.name(),
                 self.preclean_pages,
                 self.remark_pages,
                 us(self.stopping_ns),

@@ -12,6 +12,7 @@ mod modes;
 mod snapshots;
 mod software_watch;
 mod weak_reads;
+mod writers;
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
@@ -44,6 +45,12 @@ use crate::world::{Stopped, World};
 /// nobody here.
 static ROOTS: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 
+/// What the program does before each stop, in a world that the collector's thread stops; none in
+/// one that it does not.
+type Meanwhile = Box<dyn FnMut() + Send>;
+
+static MEANWHILE: Mutex<Option<Meanwhile>> = Mutex::new(None);
+
 /// A world whose only mutator stands whenever it is asked to.
 struct FakeWorld;
 
@@ -61,11 +68,14 @@ impl World for FakeWorld {
     }
 
     fn stop(&self, _: &mut Registry, _: Option<&Mutator>) -> Option<Stopped> {
+        if let Some(meanwhile) = MEANWHILE.lock().unwrap().as_mut() {
+            meanwhile();
+        }
         Some(Stopped::in_test())
     }
 
     fn stops_one_by_one(&self) -> bool {
-        false
+        MEANWHILE.lock().unwrap().is_some()
     }
 
     fn resume(&self, _: Stopped) -> u64 {

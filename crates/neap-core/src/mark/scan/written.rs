@@ -14,12 +14,14 @@
 
 use core::ops::Range;
 
-use crate::addr::{Address, CellIndex, FRAME_BYTES, Frame, PAGE_BYTES};
+use crate::addr::{Address, CellIndex, FRAME_BYTES, Frame, PAGE_BYTES, WORD_BYTES};
 use crate::heap::blocks::header::{Header, State};
 use crate::heap::kind::Scan;
+use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::Cell;
 use crate::mark::drain::Marker;
 use crate::mark::entry::Entry;
+use crate::mark::scan::typed::scan_typed;
 
 /// Words between a prefetch and the next look. Larger: hides longer latencies; smaller: prefetched
 /// lines are still there.
@@ -81,25 +83,78 @@ impl Marker<'_> {
                 scanned += high - low;
                 continue;
             }
-            scanned += cells.len() * cell_bytes;
-            for index in cells.map(CellIndex) {
-                let start = Address(start + index.0 as usize * cell_bytes);
-                self.scan_object(&Cell { block, header, bits, index, start });
-            }
+            scanned += self.rescan_typed(
+                &Cell {
+                    block,
+                    header,
+                    bits,
+                    index: CellIndex(cells.start),
+                    start: Address(start + cells.start as usize * cell_bytes),
+                },
+                cells.len(),
+                range,
+            );
         }
         scanned
     }
 
     /// Pushes the words of part of a conservative object that point to what is not marked; both
     /// ends are multiples of a word.
-    ///
-    /// Most of what an old object points to is marked, and to find that out takes metadata only: so
-    /// the words are looked through before any object is fetched, the header of each and then its
-    /// mark bits prefetched some words ahead.
     fn rescan_part(&mut self, low: usize, high: usize) {
         let kept = self.stack.len();
         // SAFETY: part of an allocated cell.
         unsafe { self.push_from(low, high) };
+        self.leave_out_marked(kept);
+    }
+
+    /// The same of `count` neighbouring objects with a layout, of which `first` is the first one:
+    /// all of small ones, and of a large array the elements that reach into `range`. Gives how many
+    /// bytes were looked at.
+    fn rescan_typed(&mut self, first: &Cell<'_>, count: usize, range: &Range<usize>) -> usize {
+        let (heap, kept, bytes) = (self.heap(), self.stack.len(), first.bytes());
+        let layout = LayoutId(first.header.layout());
+        let (base, length) = (heap.base().0, heap.committed());
+        let is_small = first.header.state() == State::Small;
+        let named = is_small.then(|| heap.layouts.pointers_of_few(layout, bytes)).flatten();
+        for number in 0..count {
+            let start = first.start.add(number * bytes);
+            let index = CellIndex(first.index.0 + number as u32);
+            if let Some(named) = named {
+                // SAFETY: an allocated cell is readable, and no bit is beyond it.
+                let pushed = unsafe { self.stack.push_named(start.0, named, base, length) };
+                if pushed.is_ok() {
+                    continue;
+                }
+            }
+            if let Shape::Bitmap { element_words, bits } = heap.layouts.shape(layout)
+                && !is_small
+            {
+                let element_bytes = element_words * WORD_BYTES;
+                let before = range.start.saturating_sub(start.0) / element_bytes;
+                let from = start.0 + before * element_bytes;
+                let end = range.end.min(start.0 + first.usable_bytes());
+                // SAFETY: part of an allocated cell.
+                unsafe {
+                    let push = |word| self.push(word);
+                    scan_typed(from, end, element_words, bits, base, length, push);
+                }
+                self.leave_out_marked(kept);
+                return end.saturating_sub(from);
+            }
+            self.scan_object(&Cell { index, start, ..*first });
+        }
+        if is_small {
+            self.leave_out_marked(kept);
+        }
+        count * bytes
+    }
+
+    /// Takes back those words on the stack, from place `kept` on, that point to what is marked.
+    ///
+    /// Most of what an old object points to is marked, and to find that out takes metadata only: so
+    /// the words are looked through before any object is fetched, the header of each and then its
+    /// mark bits prefetched some words ahead.
+    fn leave_out_marked(&mut self, kept: usize) {
         let view = self.heap().view();
         let words = &mut self.stack.entries()[kept..];
         let mut left = 0;

@@ -249,31 +249,43 @@ impl WriteWatch {
     ) -> Result<(), Refusal> {
         let mut start = range.start;
         while start < range.end {
-            let mut argument = ScanArgument {
-                size: size_of::<ScanArgument>() as u64,
-                flags: SCAN_CHECK_WPASYNC
-                    | if then == Then::Protect { SCAN_WP_MATCHING } else { 0 },
-                start: start as u64,
-                end: range.end as u64,
-                walk_end: 0,
-                regions: regions.as_mut_ptr() as u64,
-                regions_length: regions.len() as u64,
-                most_pages: 0,
-                category_inverted: 0,
-                category_mask: PAGE_IS_WRITTEN,
-                category_any_of_mask: 0,
-                return_mask: PAGE_IS_WRITTEN,
-            };
-            // SAFETY: the argument of PAGEMAP_SCAN; the kernel writes at most `regions_length`
-            // regions.
-            let count = unsafe { ioctl(&self.pagemap.file, PAGEMAP_SCAN, &mut argument) }
-                .map_err(|error| Refusal::new("PAGEMAP_SCAN", error))?;
-            for region in &regions[..count] {
-                written(region.start as usize..region.end as usize);
-            }
-            start = argument.walk_end as usize;
+            start = self.some_written(&(start..range.end), then, 0, regions, &mut written)?;
         }
         Ok(())
+    }
+
+    /// The same until `most_pages` (0: any number) were reported, or there is no room for more;
+    /// gives where it ended.
+    pub fn some_written(
+        &self,
+        range: &Range<usize>,
+        then: Then,
+        most_pages: usize,
+        regions: &mut [Region],
+        mut written: impl FnMut(Range<usize>),
+    ) -> Result<usize, Refusal> {
+        let mut argument = ScanArgument {
+            size: size_of::<ScanArgument>() as u64,
+            flags: SCAN_CHECK_WPASYNC | if then == Then::Protect { SCAN_WP_MATCHING } else { 0 },
+            start: range.start as u64,
+            end: range.end as u64,
+            walk_end: 0,
+            regions: regions.as_mut_ptr() as u64,
+            regions_length: regions.len() as u64,
+            most_pages: most_pages as u64,
+            category_inverted: 0,
+            category_mask: PAGE_IS_WRITTEN,
+            category_any_of_mask: 0,
+            return_mask: PAGE_IS_WRITTEN,
+        };
+        // SAFETY: the argument of PAGEMAP_SCAN; the kernel writes at most `regions_length` regions.
+        let count = unsafe { ioctl(&self.pagemap.file, PAGEMAP_SCAN, &mut argument) }
+            .map_err(|error| Refusal::new("PAGEMAP_SCAN", error))?;
+        // Where it stops for `most_pages`, the last one may be empty.
+        for region in regions[..count].iter().filter(|region| region.start < region.end) {
+            written(region.start as usize..region.end as usize);
+        }
+        Ok(argument.walk_end as usize)
     }
 }
 
