@@ -22,7 +22,7 @@ tests=(libgc-dev cmake valgrind shellcheck fonts-dejavu-core python3 python3-pro
 # Compilers of D, and a program written in it.
 d=(ldc gdc dub onedrive sambamba dustmite gir-to-d appstream-generator)
 # What benchmarks compare with.
-peers=(libmimalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby)
+peers=(libmimalloc-dev libjemalloc-dev mono-runtime mono-mcs openjdk-17-jdk-headless ruby)
 # Programs that only the corpus of bench/corpus has.
 corpus=(asymptote lilypond poke)
 command -v go >/dev/null || peers+=(golang-go)
