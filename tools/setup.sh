@@ -30,7 +30,7 @@ d=(ldc gdc dub onedrive sambamba dustmite gir-to-d appstream-generator)
 hosts=(mono-runtime mono-runtime-sgen mono-runtime-boehm mono-mcs libmonoboehm-2.0-dev
     libmono-2.0-dev libmonosgen-2.0-dev)
 # What benchmarks compare with.
-peers=(libmimalloc-dev mono-runtime mono-mcs default-jdk-headless ruby)
+peers=(libmimalloc-dev libjemalloc-dev mono-runtime mono-mcs default-jdk-headless ruby)
 # Programs that only the corpus of bench/corpus has.
 corpus=(asymptote lilypond poke inkscape macaulay2)
 command -v go >/dev/null || peers+=(golang-go)

@@ -3,6 +3,7 @@
 //! Pure: builds data from a size (`full` or `quick`) and the list of client cases. Called by
 //! `main`.
 
+mod allocation;
 mod cliffs;
 mod finalizers;
 mod handles;
@@ -44,11 +45,7 @@ pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
         gcbench(depth),
         mark(if quick { "1" } else { "20" }),
     ];
-    let millions = if quick { "5" } else { "50" };
-    all.extend(
-        [("16", 1.0), ("32", 1.0), ("64", 1.0), ("256", 2.0)]
-            .map(|(bytes, bar)| alloc(bytes, millions, bar)),
-    );
+    all.extend(allocation::of_each_size(quick));
     all.push(resident(if quick { "2" } else { "10" }));
     all.push(if quick { live("64M", "1") } else { live("1G", "5") });
     all.push(patterns());
@@ -68,12 +65,13 @@ pub fn experiments(size: Size, clients: &[String]) -> Vec<Experiment> {
     let (size, millions) = if quick { ("32M", "1") } else { ("200M", "5") };
     all.extend(huge_pages(size, seconds, millions));
     all.extend(cliffs::experiments(quick));
+    all.extend(allocation::churn(quick));
     all
 }
 
 /// What is run only when it is asked for.
 fn is_long(name: &str) -> bool {
-    let beginnings = ["watches-", "finalizers-", "cliffs-"];
+    let beginnings = ["watches-", "finalizers-", "cliffs-", "malloc-"];
     name == "pauses-4g" || beginnings.iter().any(|beginning| name.starts_with(beginning))
 }
 
@@ -205,60 +203,6 @@ fn mark(millions: &str) -> Experiment {
         contestants,
         vec![figure(&what, Metric::NsPerObject, "neap", Some("libgc"), Some(Bar::AtMost(0.4)))],
     )
-}
-
-fn alloc(bytes: &str, millions: &str, bar: f64) -> Experiment {
-    let one = [bytes, "1", millions];
-    let two = [bytes, "2", millions];
-    let contestants = vec![
-        contestant("mimalloc", Library::Mimalloc, "alloc-mimalloc", &one),
-        contestant("neap.h", Library::NeapInline, "alloc-neap", &one),
-        contestant("neap", Library::Neap, "alloc", &one),
-        contestant("libgc", Library::Libgc, "alloc", &one),
-        contestant("neap.h, 2 threads", Library::NeapInline, "alloc-neap", &two),
-        contestant("neap, 2 threads", Library::Neap, "alloc", &two),
-    ];
-    let what = format!("allocate and drop {bytes} bytes");
-    let at_most = Some(Bar::AtMost(bar));
-    let twice = Some(Bar::AtLeast(1.8));
-    let figures = vec![
-        figure(
-            &format!("{what}, neap.h: time per object"),
-            Metric::NsPerObject,
-            "neap.h",
-            Some("mimalloc"),
-            at_most,
-        ),
-        figure(
-            &format!("{what}, GC_malloc: time per object"),
-            Metric::NsPerObject,
-            "neap",
-            Some("mimalloc"),
-            at_most,
-        ),
-        figure(
-            &format!("{what}, GC_malloc: time per object"),
-            Metric::NsPerObject,
-            "neap",
-            Some("libgc"),
-            None,
-        ),
-        figure(
-            &format!("{what}, neap.h: rate of 2 threads against 1"),
-            Metric::MillionsPerSecond,
-            "neap.h, 2 threads",
-            Some("neap.h"),
-            twice,
-        ),
-        figure(
-            &format!("{what}, GC_malloc: rate of 2 threads against 1"),
-            Metric::MillionsPerSecond,
-            "neap, 2 threads",
-            Some("neap"),
-            twice,
-        ),
-    ];
-    experiment(&format!("alloc-{bytes}"), contestants, figures)
 }
 
 fn resident(seconds: &str) -> Experiment {
@@ -487,7 +431,7 @@ mod tests {
         };
         assert_eq!(
             names(&["alloc"]).expect("known"),
-            ["alloc-16", "alloc-32", "alloc-64", "alloc-256"]
+            [16, 32, 64, 256, 1024, 4096, 64 << 10, 1 << 20].map(|bytes| format!("alloc-{bytes}"))
         );
         assert_eq!(names(&["mark", "binary-trees-2"]).expect("known"), ["binary-trees-2", "mark"]);
         assert!(!names(&[]).expect("all").contains(&"pauses-4g".to_owned()));

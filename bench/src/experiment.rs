@@ -20,6 +20,10 @@ pub enum Library {
     NeapInline,
     /// mimalloc, linked directly.
     Mimalloc,
+    /// The C library's own malloc and free.
+    Glibc,
+    /// jemalloc, linked directly.
+    Jemalloc,
     /// The same program in C#, on Mono.
     Mono,
     /// The same program on Java.
@@ -40,6 +44,8 @@ impl Library {
             Self::Neap => "Neap",
             Self::NeapInline => "Neap, neap.h",
             Self::Mimalloc => "mimalloc",
+            Self::Glibc => "glibc",
+            Self::Jemalloc => "jemalloc",
             Self::Mono => "Mono",
             Self::Java => "Java",
             Self::Druntime => "druntime",

@@ -20,13 +20,19 @@ struct Peer {
     package: &'static str,
 }
 
-const PEERS: [Peer; 2] = [
+const PEERS: [Peer; 3] = [
     Peer { library: Library::Libgc, header: "gc.h", link: "-lgc", package: "libgc-dev" },
     Peer {
         library: Library::Mimalloc,
         header: "mimalloc.h",
         link: "-lmimalloc",
         package: "libmimalloc-dev",
+    },
+    Peer {
+        library: Library::Jemalloc,
+        header: "jemalloc/jemalloc.h",
+        link: "-ljemalloc",
+        package: "libjemalloc-dev",
     },
 ];
 
@@ -142,8 +148,14 @@ pub fn prepare(
         return Err(format!("the benchmark programs cannot be built: {reason}"));
     }
     make(root, "libgc")?;
-    if uses(Library::Mimalloc) && !unavailable.contains_key(Library::Mimalloc.name()) {
-        make(root, "mimalloc")?;
+    for (library, target) in [
+        (Library::Mimalloc, "mimalloc"),
+        (Library::Jemalloc, "jemalloc"),
+        (Library::Glibc, "glibc"),
+    ] {
+        if uses(library) && !unavailable.contains_key(library.name()) {
+            make(root, target)?;
+        }
     }
     for runtime in RUNTIMES.iter().filter(|runtime| uses(runtime.library)) {
         if let Some(reason) = runtime.prepare(root, install)? {

@@ -237,11 +237,18 @@ fn array_way(descriptor: usize, element_bytes: usize) -> Way {
 fn element_way(descriptor: usize, words: usize) -> Way {
     match descriptors::meaning(descriptor) {
         Meaning::Prefix(bytes) if bytes != 0 && bytes < words * WORD => {
-            let mut bits = vec![0_u64; words.div_ceil(64)];
+            // At every allocation: elements are mostly small, and need no memory for this.
+            let (mut few, mut many) = ([0_u64], Vec::new());
+            let bits = if words <= 64 {
+                &mut few[..]
+            } else {
+                many.resize(words.div_ceil(64), 0_u64);
+                &mut many[..]
+            };
             for index in 0..bytes / WORD {
                 bits[index / 64] |= 1 << (index % 64);
             }
-            way(descriptors::encode(&bits, words), words)
+            way(descriptors::encode(bits, words), words)
         }
         Meaning::Procedure { .. } | Meaning::PerObject(_) => Way::Conservative,
         _ => way(descriptor, words),

@@ -266,7 +266,10 @@ impl Local {
 
     fn count_buffer(&self, buffer: &Buffer) {
         let cursor = buffer.cursor.load(Relaxed);
-        let bytes = cursor - buffer.counted.swap(cursor, Relaxed);
+        // Not exchanged: nobody else writes it, and an atomic exchange waits until the zeros that
+        // were written before are in the cache.
+        let bytes = cursor - buffer.counted.load(Relaxed);
+        buffer.counted.store(cursor, Relaxed);
         if bytes > 0 {
             self.count((bytes / buffer.cell_bytes()) as u64, bytes as u64);
         }

@@ -163,8 +163,9 @@ fn next_run(heap: &Heap, local: &Local, buffer: &Buffer, block: Frame) -> Option
     let black = heap.state.is_born_marked(header.is_uncollectable());
     if black {
         heap.note_marked(block, header);
+        bits.set_range(cells.clone(), true, false, true);
     }
-    bits.set_range(cells, black, true, true);
+    bits.allocate(cells);
     local.install(buffer, start..start + bytes, cell_bytes);
     local.report(heap, bytes);
     Some(bytes)

@@ -47,11 +47,18 @@ pub fn stalls_at() -> usize {
 pub fn note_coming(bytes: usize) {
     let allocated = HEAP.state.grown_since_cycle();
     let (coming, due) = (allocated.saturating_add(bytes), DUE_AT.load(Relaxed));
+    // An object of which nearly all has room comes first.
+    let coming = coming - bytes / NEARLY_ALL;
     let is_known = allocated >= due.saturating_add(LATE_BYTES);
     if coming > due && (is_known || !postpone_untouched(due, coming)) {
         let _ = DUE_AT.fetch_min(allocated.max(1), Relaxed);
     }
 }
+
+/// A large object that passes the trigger by this part of itself only is allocated before the
+/// cycle: two objects of a megabyte and a page each would not both fit into two megabytes, and
+/// there would be a cycle for each. Larger: nearer to the trigger; smaller: fewer cycles.
+const NEARLY_ALL: usize = 16;
 
 /// Threads report what they allocate in such pieces: it may be seen that late that a mark was
 /// passed.

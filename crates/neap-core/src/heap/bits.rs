@@ -35,6 +35,21 @@ const fn place(cell: CellIndex) -> (usize, u64) {
     (cell.0 as usize / 64 * 2, 1 << (cell.0 % 64))
 }
 
+/// The words that have the mark bits of a range of cells, and which of their bits.
+#[inline(always)]
+fn words_of(cells: Range<u32>) -> impl Iterator<Item = (usize, u64)> {
+    let mut cell = cells.start;
+    core::iter::from_fn(move || {
+        (cell < cells.end).then(|| {
+            let last = (cell | 63).min(cells.end - 1);
+            let mask = (u64::MAX >> (63 - (last - cell))) << (cell % 64);
+            let word = cell as usize / 64 * 2;
+            cell = last + 1;
+            (word, mask)
+        })
+    })
+}
+
 impl<'a> Bits<'a> {
     /// # Safety
     /// At `start` lie the words of a block's cells, committed for as long as `'a`.
@@ -99,37 +114,38 @@ impl<'a> Bits<'a> {
     /// Sets (`on`) or clears the mark bits, the allocation bits or both of a range of cells,
     /// atomically word by word.
     pub fn set_range(self, cells: Range<u32>, mark: bool, allocated: bool, on: bool) {
-        let mut cell = cells.start;
-        while cell < cells.end {
-            let last = (cell | 63).min(cells.end - 1);
-            let mask = (u64::MAX >> (63 - (last - cell))) << (cell % 64);
-            let word = cell as usize / 64 * 2;
+        for (word, mask) in words_of(cells) {
             for word in (mark.then_some(word)).into_iter().chain(allocated.then_some(word + 1)) {
                 match (mask, on) {
-                    // What the other bits are does not matter where there are none, and a plain
-                    // store need not wait for the zeros that were written before it.
+                    // What the other bits are does not matter where there are none.
                     (u64::MAX, true) => self.word(word).store(u64::MAX, Release),
                     (u64::MAX, false) => self.word(word).store(0, Relaxed),
                     (_, true) => _ = self.word(word).fetch_or(mask, Relaxed),
                     (_, false) => _ = self.word(word).fetch_and(!mask, Relaxed),
                 }
             }
-            cell = last + 1;
         }
     }
 
     /// Marks a range of cells, beside others who mark; says how many were not marked before.
     pub fn mark_range(self, cells: Range<u32>) -> u32 {
-        let mut new = 0;
-        let mut cell = cells.start;
-        while cell < cells.end {
-            let last = (cell | 63).min(cells.end - 1);
-            let mask = (u64::MAX >> (63 - (last - cell))) << (cell % 64);
-            let before = self.word(cell as usize / 64 * 2).fetch_or(mask, Relaxed);
-            new += (mask & !before).count_ones();
-            cell = last + 1;
+        words_of(cells)
+            .map(|(word, mask)| (mask & !self.word(word).fetch_or(mask, Relaxed)).count_ones())
+            .sum()
+    }
+
+    /// Makes free cells allocated, for the thread that holds the block. In a word without any
+    /// allocated cell nobody else changes an allocation bit, since there is none to free, and a
+    /// plain store need not wait for the zeros that were written before it
+    /// `[alloc.why.no-wait]`.
+    pub fn allocate(self, cells: Range<u32>) {
+        for (word, mask) in words_of(cells) {
+            let word = self.word(word + 1);
+            match word.load(Relaxed) {
+                0 => word.store(mask, Release),
+                _ => _ = word.fetch_or(mask, Release),
+            }
         }
-        new
     }
 
     /// Makes the only cell of a block allocated, while nobody else writes its bits: unlike
@@ -144,7 +160,10 @@ impl<'a> Bits<'a> {
         let (word, bit) = place(cell);
         // Who is handed the cell next sees what was written to it.
         let was = self.word(word + 1).fetch_and(!bit, Release) & bit != 0;
-        self.word(word).fetch_and(!bit, Relaxed);
+        // Nothing is marked meanwhile: frees are put off until marking has ended.
+        if self.word(word).load(Relaxed) & bit != 0 {
+            self.word(word).fetch_and(!bit, Relaxed);
+        }
         was
     }
 
@@ -268,6 +287,20 @@ mod tests {
             assert_eq!(bits.next_free_run(70, 200), None);
             assert_eq!(bits.next_free_run(300, 300), None);
             assert_eq!(bits.allocated(300), 133);
+        });
+    }
+
+    #[test]
+    fn cells_are_allocated_beside_others_of_their_words() {
+        with_bits(|bits| {
+            bits.allocate(3..10);
+            bits.allocate(10..16);
+            bits.free(CellIndex(4));
+            bits.allocate(60..200);
+            let runs = [bits.next_free_run(0, 200), bits.next_free_run(3, 200)];
+            assert_eq!(runs, [Some(0..3), Some(4..5)]);
+            assert_eq!(bits.next_free_run(5, 200), Some(16..60));
+            assert_eq!((bits.next_free_run(60, 200), bits.marked(200)), (None, 0));
         });
     }
 

@@ -172,13 +172,24 @@ static PROCESSORS: AtomicUsize = AtomicUsize::new(1);
 /// answering. Written by who stops the world.
 static CROWDED: AtomicBool = AtomicBool::new(false);
 
+/// Threads that sleep until a stop is over, or are about to: there may be none to wake.
+static SLEEPERS: AtomicU32 = AtomicU32::new(0);
+
+/// Sleeps while the stop numbered `epoch` lasts, or for `longest_ns`; false if that ran out.
+fn sleep(epoch: u32, longest_ns: Option<u64>) -> bool {
+    SLEEPERS.fetch_add(1, SeqCst);
+    let is_over = futex::wait(&EPOCH, epoch, longest_ns);
+    SLEEPERS.fetch_sub(1, Relaxed);
+    is_over
+}
+
 /// Sleeps until the stop numbered `epoch` is over.
 pub(super) fn wait_for_resume(epoch: u32) {
     if !CROWDED.load(Relaxed) {
         spin_while(SPINS, || EPOCH.load(Acquire) == epoch);
     }
     while EPOCH.load(Acquire) == epoch {
-        futex::wait(&EPOCH, epoch, None);
+        sleep(epoch, None);
     }
 }
 
@@ -187,7 +198,7 @@ pub(super) fn wait_a_while(epoch: u32, longest_ns: u64) {
     let until = clock::now_ns().saturating_add(longest_ns);
     while EPOCH.load(Acquire) == epoch {
         let left = until.saturating_sub(clock::now_ns());
-        if left == 0 || !futex::wait(&EPOCH, epoch, Some(left)) {
+        if left == 0 || !sleep(epoch, Some(left)) {
             return;
         }
     }
@@ -447,7 +458,10 @@ pub(super) fn end() -> u64 {
     let worked_ns = if is_crowded { clock::own_processor_ns() } else { 0 };
     EPOCH.fetch_add(1, SeqCst);
     let over_ns = clock::now_ns();
-    futex::wake(&EPOCH, i32::MAX as u32);
+    // Who is not counted yet finds the epoch changed and does not sleep.
+    if SLEEPERS.load(SeqCst) != 0 {
+        futex::wake(&EPOCH, i32::MAX as u32);
+    }
     if !is_crowded {
         return over_ns;
     }

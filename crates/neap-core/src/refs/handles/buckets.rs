@@ -130,6 +130,12 @@ impl Buckets {
         })
     }
 
+    /// Whether there is a segment of a class. Who looks at the slots of all of them copies those of
+    /// each, and makes no room for copies where there are none.
+    pub fn has_class(&self, class: Class) -> bool {
+        self.first_of_class[class as usize].load(Acquire) != 0
+    }
+
     /// Segments given out so far.
     pub fn count(&self) -> u32 {
         self.count.load(Acquire)

@@ -23,6 +23,9 @@ pub(crate) fn propagate<M: Marking>(
     mut begins: impl FnMut(),
 ) -> bool {
     let mut changed = false;
+    if !space.buckets.has_class(Class::Pair) {
+        return changed;
+    }
     let mut batch = Batch::new();
     let mut values = Batch::new();
     for segment in space.buckets.of_class(Class::Pair) {
@@ -64,6 +67,9 @@ pub(crate) fn expire<M: Marking>(
     object: &impl Fn(u64) -> usize,
 ) -> Expired {
     let mut sum = Expired::default();
+    if !space.buckets.has_class(Class::Pair) {
+        return sum;
+    }
     let mut batch = Batch::new();
     for segment in space.buckets.of_class(Class::Pair) {
         batch.fill(segment, Kind::Ephemeron);

@@ -14,8 +14,7 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::Ordering::*;
-use core::sync::atomic::fence;
+use core::sync::atomic::{AtomicU32, Ordering::*, fence};
 
 use super::domain::{DomainId, Freed, Space};
 use super::handle::{Compared, Handle, HandleError};
@@ -214,9 +213,14 @@ pub fn get(handle: Handle) -> Result<usize, Error> {
     }
 }
 
+/// Readers that sleep until a cycle has decided, or are about to.
+static SLEEPERS: AtomicU32 = AtomicU32::new(0);
+
 #[cold]
 fn wait_for_cycle(phase: u32) {
+    SLEEPERS.fetch_add(1, SeqCst);
     futex::wait(&HEAP.state.reference_processing, phase, Some(LOOK_NS));
+    SLEEPERS.fetch_sub(1, Relaxed);
 }
 
 /// Key and value of an ephemeron; two zeros if the key died.
@@ -414,8 +418,11 @@ pub(crate) fn process_long<M: Marking>(marking: &M) {
 
 /// Says how far reference processing is, and wakes who waits for it. By the cycle.
 pub fn set_progress(phase: u32) {
-    HEAP.state.reference_processing.store(phase, Release);
+    HEAP.state.reference_processing.store(phase, SeqCst);
     // Before any mark that is set from here on.
     fence(Release);
-    futex::wake(&HEAP.state.reference_processing, i32::MAX as u32);
+    // Who is not counted yet finds the phase changed and does not sleep.
+    if SLEEPERS.load(SeqCst) != 0 {
+        futex::wake(&HEAP.state.reference_processing, i32::MAX as u32);
+    }
 }

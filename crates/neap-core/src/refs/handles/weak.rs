@@ -109,6 +109,9 @@ pub(crate) fn expire<M: Marking>(
     object: &impl Fn(u64) -> usize,
 ) -> Expired {
     let mut sum = Expired::default();
+    if !space.buckets.has_class(class) {
+        return sum;
+    }
     let mut batch = Batch::new();
     for segment in space.buckets.of_class(class) {
         batch.fill(segment, kind);
