@@ -18,8 +18,8 @@ export CARGO_PROFILE_DEV_DEBUG=line-tables-only
 parts=(format lint source book rust rust-crate tools c bdw stats observe faults torture clients)
 # What takes long, or what few changes touch.
 rest=(
-    doc rust-model rust-crate-rest c-rest torture-rest limits workloads watches fuzz d hosts newcomer
-    clients-rest
+    doc rust-model rust-crate-rest c-rest torture-rest limits workloads watches fuzz d hosts
+    newcomer clients-rest
 )
 need_build=" tools c c-rest bdw stats faults limits workloads observe torture torture-rest watches \
 fuzz d hosts clients clients-rest book newcomer "

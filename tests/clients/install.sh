@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the client tests need and this machine does not have: the programs of Debian that use
-# libgc, the C compiler that ECL, Nim, Crystal and Stalin call, and GNU time for the figures.
+# Installs what the client tests need and this machine does not have: the programs of Debian that
+# use libgc, the C compiler that ECL, Nim, Crystal and Stalin call, and GNU time for the figures.
 # `install.sh demo`: only what the demonstration runs. A program that this system has no package of
 # is named and left out; run.sh skips its cases.
 # Called by the set-up script; safe to run again: with everything there it does nothing.
