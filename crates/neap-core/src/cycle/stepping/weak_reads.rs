@@ -51,9 +51,10 @@ fn who_reads_waits_until_what_an_ephemeron_keeps_was_followed() {
     assert!(program.lives(key) && program.lives(value) && program.lives(last));
 }
 
-/// A handle that tracks resurrection, while finalizers' objects are marked beside the program.
+/// Marked objects, while what is marked may not be scanned yet: values of ephemerons are followed,
+/// or, for handles that track resurrection, finalizers' objects.
 #[test]
-fn who_reads_by_a_tracking_handle_waits_until_finalizers_are_over() {
+fn who_reads_waits_while_marks_are_followed() {
     let mut program = Program::new(None);
     let object = program.allocate();
     program.set_root(0, Some(object));
@@ -62,12 +63,19 @@ fn who_reads_by_a_tracking_handle_waits_until_finalizers_are_over() {
     let short = slot(&cache, Slot::Weak, object, None);
     program.cycle(Generation::Full, |_, _| {});
     assert!(HEAP.is_marked(object.0));
-    process::set_progress(reference_processing::RESURRECTING);
+    let waits = |handle: Handle, phase: u32, next: u32| {
+        process::set_progress(phase);
+        let reader = thread::spawn(move || process::get(handle));
+        thread::sleep(Duration::from_millis(200));
+        assert!(!reader.is_finished(), "[refs.inv.followed]");
+        process::set_progress(next);
+        assert_eq!(reader.join().unwrap(), Ok(object.0));
+    };
+    use reference_processing::*;
+    waits(short, FOLLOWING, EPHEMERONS);
+    waits(long, FOLLOWING, SHORT);
+    waits(long, RESURRECTING, LONG);
+    process::set_progress(RESURRECTING);
     assert_eq!(process::get(short), Ok(object.0), "it was marked before");
-    let reader = thread::spawn(move || process::get(long));
-    thread::sleep(Duration::from_millis(200));
-    assert!(!reader.is_finished(), "[refs.inv.followed]");
-    process::set_progress(reference_processing::LONG);
-    assert_eq!(reader.join().unwrap(), Ok(object.0));
-    process::set_progress(reference_processing::NO);
+    process::set_progress(NO);
 }
