@@ -48,7 +48,7 @@ case "${1:-}" in
 soak)
     hours=${2:-1}
     [ "$hours" != --seconds ] || hours=$(awk -v seconds="$3" 'BEGIN { print seconds / 3600 }')
-    tests/soak/run.sh "$hours"
+    tests/soak/soak.sh "$hours"
     ;;
 loom)
     shopt -s nullglob

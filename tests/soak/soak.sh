@@ -2,7 +2,7 @@
 # Hours of everything that could lose an object, by chance: torture in all its ways, storms of
 # forks, little memory, sequences of calls, system calls refused, real programs; under all watches,
 # one after the other. Prints a line a minute, and at the end the row for docs/reliability.md.
-# Usage: tests/soak/run.sh [HOURS]; HOURS may be a fraction (0.1), SEED=N is the first seed. Called
+# Usage: tests/soak/soak.sh [HOURS]; HOURS may be a fraction (0.1), SEED=N is the first seed. Called
 # by `make soak` and tools/long.sh.
 #
 # The counts are what the programs themselves say that they did. A failure says with which command
