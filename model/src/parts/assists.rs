@@ -64,6 +64,7 @@ pub struct State {
     owes: [bool; 2],
     deque: u8,
     list: u8,
+    /// The mutant takes off more than there are.
     active: u8,
     open: bool,
     inside: u8,
@@ -118,7 +119,7 @@ impl State {
 
 impl Assists {
     fn become_idle(&self, state: &mut State, index: usize) {
-        state.active -= 1;
+        state.active = state.active.wrapping_sub(1);
         state.places[index] = Place::Idle;
         if state.active == 0 {
             state.wake();
@@ -128,7 +129,7 @@ impl Assists {
     fn take_left(&self, state: &mut State, index: usize) -> Option<()> {
         state.list = state.list.checked_sub(1)?;
         if state.list == 0 && self.mutant != Mutant::KeepsListCount {
-            state.active -= 1;
+            state.active = state.active.wrapping_sub(1);
         }
         (state.stacks[index], state.places[index]) = (1, Place::Working);
         Some(())
@@ -165,7 +166,7 @@ impl Assists {
                 state.places[0] = if unseen { Place::Looked } else { Place::Said };
             }
             Place::Idle => {
-                state.active += 1;
+                state.active = state.active.wrapping_add(1);
                 state.places[index] = Place::Trying;
             }
             Place::Trying => {
@@ -176,7 +177,7 @@ impl Assists {
                 }
             }
             Place::Stole => {
-                state.active += 1;
+                state.active = state.active.wrapping_add(1);
                 state.places[index] = Place::Working;
             }
             Place::Working if state.stacks[index] > 0 => state.stacks[index] -= 1,
@@ -208,7 +209,7 @@ impl Assists {
                 state.list += core::mem::take(&mut state.stacks[1]);
                 let counted = !was_empty || state.list == 0;
                 if counted || self.mutant == Mutant::LeavesUncounted {
-                    state.active -= 1;
+                    state.active = state.active.wrapping_sub(1);
                 }
                 state.owes[1] = true;
             }
