@@ -35,6 +35,7 @@ for arguments in "heap 16M 2 20000 1" "collect 16M" "roots registered 4M 20000 1
     # shellcheck disable=SC2086 # several words
     result "cliffs: $arguments" env LD_LIBRARY_PATH="$prefix/lib/neap" "$out"/cliffs-$arguments
 done
+export out prefix
 # A program that writes faster than rounds beside it can scan is slowed down, and caught up with: of
 # the cycles when it has grown at least half find less than an eighth of its pages in the last stop.
 # Without that it was 42 % in the median, and all of them in one.
@@ -67,7 +68,6 @@ counted() {
     echo "the library counted $objects objects, the file has 1309638"
     [ "$objects" -ge 1309638 ] && [ "$objects" -le 1309648 ]
 }
-export out
 export -f counted
 result "the library counts the pattern's objects" bash -c counted
 
@@ -86,7 +86,6 @@ assert 1 <= memory["beside_room_median"] <= 1.35 and memory["live_bytes"] > 5000
 parts = ("live", "room", "spare", "fragmentation")
 assert memory["committed_bytes"] == sum(memory[part + "_bytes"] for part in parts)'
 }
-export prefix
 export -f held
 result "bh's memory beside live objects and room" bash -c 'held "$out/bh-neap" 4000 3'
 result "voronoi's memory beside live objects and room" bash -c 'held "$out/voronoi-neap"'

@@ -76,11 +76,12 @@ impl Lent {
         pages.for_each(|page| self.count(page).store(u8::MAX, Relaxed));
     }
 
-    /// Nobody uses these pages: what is kept there is not any more.
-    pub fn forget(&self, pages: Range<usize>) {
+    /// What is kept of these pages and is not in use is kept no more.
+    pub fn forget(&self, pages: Range<usize>, is_in_use: impl Fn(usize) -> bool) {
         if self.ranges.load(Relaxed) != 0 {
             let kept = pages.filter(|page| self.count(*page).load(Relaxed) == u8::MAX);
-            kept.for_each(|page| self.count(page).store(0, Relaxed));
+            kept.filter(|page| !is_in_use(*page))
+                .for_each(|page| self.count(page).store(0, Relaxed));
         }
     }
 
@@ -125,6 +126,18 @@ mod tests {
         assert_eq!([lent.row(10..100), lent.row(15..100)], [(false, 15), (true, 16)]);
         lent.take_back(15..16);
         assert_eq!(lent.row(10..100), (false, 100));
+        lent.close();
+    }
+
+    #[test]
+    fn what_is_kept_is_forgotten_when_nobody_uses_it() {
+        let lent = Lent::new();
+        lent.open(8).unwrap();
+        lent.keep(2..6);
+        lent.forget(0..8, |page| page < 4);
+        assert_eq!([lent.row(2..8), lent.row(4..8)], [(true, 4), (false, 8)]);
+        lent.forget(0..8, |_| false);
+        assert_eq!(lent.row(0..8), (false, 8));
         lent.close();
     }
 

@@ -367,7 +367,11 @@ impl Watch for Mprotect {
     fn unprotect(&mut self, range: &Range<usize>) {
         let mut page = SHARED.page(range.start);
         let end = SHARED.page(range.end);
-        SHARED.alone(|| SHARED.lent.forget(page..end));
+        // A thread may be in a system call on a stack that is an object of the heap, and so may who
+        // comes back to it: nothing would fault before the kernel writes there.
+        let is_in_use =
+            |page: usize| HEAP.object_at(SHARED.addresses(&(page..page)).start).is_some();
+        SHARED.alone(|| SHARED.lent.forget(page..end, is_in_use));
         while let Some(first) = SHARED.next(page, end, true) {
             page = SHARED.alone(|| {
                 let last = SHARED.next(first, end, false).unwrap_or(end);
