@@ -74,14 +74,19 @@ pub fn allocated() -> (u64, u64) {
 pub fn statistics() -> Statistics {
     let (allocated_objects, allocated_bytes) = allocated();
     let memory = memory();
+    let [pause_count, pause_max_ns, pause_p99_ns, pause_p50_ns, pause_total_ns] =
+        PAUSES.read(|pauses| {
+            let [p99, p50] = [0.99, 0.5].map(|part| pauses.percentile(part));
+            [pauses.count(), pauses.max(), p99, p50, pauses.total()]
+        });
     Statistics {
         cycles: cycles(),
         minor_cycles: MINOR_CYCLES.load(Relaxed),
-        pause_count: PAUSES.count(),
-        pause_max_ns: PAUSES.max(),
-        pause_p99_ns: PAUSES.percentile(0.99),
-        pause_p50_ns: PAUSES.percentile(0.5),
-        pause_total_ns: PAUSES.total(),
+        pause_count,
+        pause_max_ns,
+        pause_p99_ns,
+        pause_p50_ns,
+        pause_total_ns,
         peak_bytes: HEAP.state.peak_bytes.load(Relaxed) as u64,
         live_bytes: HEAP.state.live_bytes.load(Relaxed) as u64,
         committed_bytes: memory.committed,

@@ -2,9 +2,10 @@
 //! at most an eighth off.
 //!
 //! Invariant: counts only grow, but for [`Histogram::clear`]. Written by one thread at a time, read
-//! by any; a reader may miss what is being added.
+//! by any; a reader may miss what is being added, and within [`Histogram::read`] misses all of it
+//! or nothing.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, fence};
 
 use neap_record::live::{BUCKETS, bucket, percentile};
 
@@ -14,7 +15,13 @@ pub struct Histogram {
     count: AtomicU64,
     total: AtomicU64,
     max: AtomicU64,
+    /// Odd while something is being changed.
+    version: AtomicU32,
 }
+
+/// A reader looks again so often at most while something is being changed: who changes it may have
+/// lost its processor. Larger: fewer readings that do not fit together; smaller: shorter ones.
+const MOST_LOOKS: usize = 1000;
 
 impl Histogram {
     /// Nothing counted.
@@ -24,26 +31,53 @@ impl Histogram {
             count: AtomicU64::new(0),
             total: AtomicU64::new(0),
             max: AtomicU64::new(0),
+            version: AtomicU32::new(0),
         }
     }
 
     /// Counts one duration.
     pub fn add(&self, ns: u64) {
-        self.counts[bucket(ns)].fetch_add(1, Relaxed);
-        self.count.fetch_add(1, Relaxed);
-        self.total.fetch_add(ns, Relaxed);
-        self.max.fetch_max(ns, Relaxed);
+        self.change(|| {
+            self.counts[bucket(ns)].fetch_add(1, Relaxed);
+            self.count.fetch_add(1, Relaxed);
+            self.total.fetch_add(ns, Relaxed);
+            self.max.fetch_max(ns, Relaxed);
+        });
+    }
+
+    fn change(&self, change: impl FnOnce()) {
+        let version = self.version.load(Relaxed) | 1;
+        self.version.store(version, Relaxed);
+        fence(Release);
+        change();
+        self.version.store(version.wrapping_add(1), Release);
+    }
+
+    /// What `figures` reads of it, which fits together.
+    pub fn read<R>(&self, figures: impl Fn(&Self) -> R) -> R {
+        for _ in 0..MOST_LOOKS {
+            let before = self.version.load(Acquire);
+            let read = figures(self);
+            fence(Acquire);
+            if before.is_multiple_of(2) && self.version.load(Relaxed) == before {
+                return read;
+            }
+            core::hint::spin_loop();
+        }
+        figures(self)
     }
 
     /// Forgets everything: in a forked child, whose parent's durations are not its own. No other
     /// thread uses it.
     pub fn clear(&self) {
-        for count in self.counts.iter().filter(|count| count.load(Relaxed) != 0) {
-            count.store(0, Relaxed);
-        }
-        for figure in [&self.count, &self.total, &self.max] {
-            figure.store(0, Relaxed);
-        }
+        self.change(|| {
+            for count in self.counts.iter().filter(|count| count.load(Relaxed) != 0) {
+                count.store(0, Relaxed);
+            }
+            for figure in [&self.count, &self.total, &self.max] {
+                figure.store(0, Relaxed);
+            }
+        });
     }
 
     /// How many were counted.
@@ -88,6 +122,27 @@ mod tests {
         assert_eq!(histogram.percentile(0.5), 0);
         histogram.add(7);
         assert_eq!((histogram.count(), histogram.max()), (1, 7));
+    }
+
+    #[test]
+    fn what_is_read_together_fits_together() {
+        let histogram = Histogram::new();
+        let over = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
+                    histogram.clear();
+                    histogram.add(5_000);
+                }
+                over.store(1, Relaxed);
+            });
+            while over.load(Relaxed) == 0 {
+                let half = |histogram: &Histogram| histogram.percentile(0.5);
+                let [count, total, first, second] =
+                    histogram.read(|its| [its.count() * 5_000, its.total(), half(its), half(its)]);
+                assert_eq!((count, first), (total, second));
+            }
+        });
     }
 
     #[test]
