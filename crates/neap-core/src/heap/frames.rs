@@ -40,6 +40,8 @@ struct Chunk {
     protected: Mask,
     /// See [`closed`]; means nothing where `protected` is not set.
     closed: Mask,
+    /// First frames of blocks that were lent; some may have been let go since.
+    lent: Mask,
     /// Touched since the system last gave or took it.
     dirty: Mask,
     /// Frames that nothing is ever put into, so that who leaves a neighbour meets no object.
@@ -180,6 +182,7 @@ impl Frames {
             registered: false,
             protected: 0,
             closed: 0,
+            lent: 0,
             dirty: 0,
             freed_at_ms: 0,
         })?;

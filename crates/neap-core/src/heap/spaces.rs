@@ -223,7 +223,7 @@ impl Inner {
             let cells = header.cells();
             let free = cells - heap.bits(block).allocated(cells);
             if free >= cells / MUCH_FREE && heap.state.lends_blocks.load(Relaxed) {
-                self.frames.unprotect(block, header.span() as usize);
+                self.frames.lend(block, header.span() as usize);
                 header.lend();
             }
         }

@@ -249,7 +249,7 @@ mod tests {
         let mut unknown = Vec::new();
         frames.for_each_unregistered(|first, count| unknown.push((first, count)));
         unknown.into_iter().for_each(|(first, count)| frames.note_registered(first, count));
-        frames.protect(2, |_, unprotected| Chosen::all_of(unprotected), |_| {});
+        frames.protect(2, |_, unprotected, _| Chosen::all_of(unprotected), |_| {});
     }
 
     fn closed(heap: &Heap, object: usize, frames: usize) -> bool {

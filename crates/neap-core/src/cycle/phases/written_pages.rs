@@ -130,7 +130,7 @@ impl<W: Watch> WrittenPages<W> {
         for gap in gaps.iter().copied() {
             rows.clear();
             let mut carried = 0;
-            let chosen = |chunk: usize, unprotected: u128| {
+            let chosen = |chunk: usize, unprotected: u128, lent: u128| {
                 let wanted = match choice {
                     Choice::All => unprotected,
                     Choice::Marked => {
@@ -139,7 +139,7 @@ impl<W: Watch> WrittenPages<W> {
                     }
                 };
                 // A block of cells lies in one chunk.
-                let lent = heap.lent_in_chunk(chunk, unprotected);
+                let lent = heap.lent_in_chunk(chunk, lent);
                 Chosen { wanted, barred: heap.frames_of_blocks(chunk, lent, &mut 0) }
             };
             heap.inner().frames.protect(gap, chosen, |row| rows.push(address_range(heap, row)));

@@ -79,7 +79,7 @@ mod tests {
         frames.note_closed(range(0, 200));
         assert_eq!(frames.closed_in_chunk(0), 0, "nothing is protected");
         (0..2).for_each(|chunk| frames.note_registered(chunk, 1));
-        frames.protect(2, |_, _| Chosen::all_of(ALL), |_| {});
+        frames.protect(2, |_, _, _| Chosen::all_of(ALL), |_| {});
         assert_eq!(frames.closed_in_chunk(0), 0, "what was noted before does not count");
         frames.note_closed(range(0, 200));
         assert!((0..3).all(|chunk| frames.is_closed(chunk)));
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(frames.closed_in_chunk(1), mask(2, 70));
         assert!(!frames.is_closed(0) && !frames.is_closed(1), "[heap.inv.closed]");
         frames.unprotect(Frame(0), 2);
-        frames.protect(2, |_, _| Chosen::all_of(ALL), |_| {});
+        frames.protect(2, |_, _, _| Chosen::all_of(ALL), |_| {});
         assert_eq!(
             frames.closed_in_chunk(0),
             ALL >> 1 & !0b11,
@@ -99,7 +99,7 @@ mod tests {
         frames.note_closed(range(0, 200));
         frames.forget_registrations();
         frames.note_registered(0, 2);
-        frames.protect(2, |_, _| Chosen::all_of(ALL), |_| {});
+        frames.protect(2, |_, _, _| Chosen::all_of(ALL), |_| {});
         assert_eq!(frames.closed_in_chunk(0), 0, "nor is it under another watch");
     }
 }

@@ -89,14 +89,15 @@ impl Frames {
     }
 
     /// Calls `f` with rows that hold all frames in use by scanned objects which are protected, or
-    /// which `choose` takes from those of a chunk that are not: whole blocks, and what lies in gaps
-    /// of up to `gap` frames, which is less than a chunk, but for what is barred. They count as
-    /// protected from now on, so the caller protects them before anything depends on it. Chunks
-    /// that the watch does not know are left out.
+    /// which `choose` takes from those of a chunk that are not, of which it is told besides those
+    /// that begin blocks that were lent: whole blocks, and what lies in gaps of up to `gap` frames,
+    /// which is less than a chunk, but for what is barred. They count as protected from now on, so
+    /// the caller protects them before anything depends on it. Chunks that the watch does not know
+    /// are left out.
     pub fn protect(
         &mut self,
         gap: usize,
-        mut choose: impl FnMut(usize, Mask) -> Chosen,
+        mut choose: impl FnMut(usize, Mask, Mask) -> Chosen,
         mut f: impl FnMut(Row),
     ) {
         let mut row: Option<Row> = None;
@@ -109,7 +110,9 @@ impl Frames {
             }
             let scanned = chunk.scanned();
             let unprotected = scanned & !chunk.protected;
-            let Chosen { wanted, barred } = choose(index, unprotected);
+            let Chosen { wanted, barred } = choose(index, unprotected, chunk.lent & unprotected);
+            // Others of them were let go.
+            chunk.lent &= barred;
             let wanted = (scanned & chunk.protected) | (wanted & unprotected & !barred);
             let rows = closed(wanted, gap) & !(chunk.guards | barred);
             let between = if barred == 0 && !barred_before { between } else { 0 };
@@ -184,6 +187,12 @@ impl Frames {
         }
     }
 
+    /// A block is lent: it counts as written from now on.
+    pub fn lend(&mut self, first: Frame, count: usize) {
+        self.unprotect(first, count);
+        self.chunks[first.chunk()].lent |= 1 << first.in_chunk();
+    }
+
     /// These frames count as written from now on: a block of some that were protected and some that
     /// were not.
     pub fn unprotect(&mut self, first: Frame, count: usize) {
@@ -249,7 +258,11 @@ mod tests {
 
     fn rows(frames: &mut Frames, chosen: Mask) -> Vec<(u32, usize)> {
         let mut rows = Vec::new();
-        frames.protect(2, |_, _| Chosen::all_of(chosen), |row| rows.push((row.first.0, row.count)));
+        frames.protect(
+            2,
+            |_, _, _| Chosen::all_of(chosen),
+            |row| rows.push((row.first.0, row.count)),
+        );
         rows
     }
 
@@ -313,7 +326,7 @@ mod tests {
         registered(&mut frames);
         let mut rows = |barred: Mask| {
             let mut rows = Vec::new();
-            let chosen = |chunk, _| match chunk {
+            let chosen = |chunk, _, _| match chunk {
                 0 => Chosen { wanted: 0b101 | 0b11 << 98, barred },
                 _ => Chosen::all_of(0b11),
             };
@@ -378,7 +391,7 @@ mod tests {
             "listed in one row, and not protected"
         );
         assert_eq!(frames.scanned_in_chunk(1).0, 0b11 << 125 | 0b1000);
-        frames.protect(5, |_, _| Chosen::all_of(0), |_| {});
+        frames.protect(5, |_, _, _| Chosen::all_of(0), |_| {});
         let protected = |chunk| frames.scanned_in_chunk(chunk).0;
         assert_eq!([protected(0), protected(1)], [0b111 << 125 | 0b1000, 0b11 << 125 | 0b1111]);
     }
