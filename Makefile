@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 
 help:
 	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
-	@echo 'make test       the tests, in eight minutes on two processors (PARTS="rust c" for some of them)'
+	@echo 'make test       the tests, in some twelve minutes on two processors (PARTS="rust c" for some of them)'
 	@echo 'make test-rest  those that it leaves out; make test-all: both'
 	@echo 'make bench      every benchmark, each against its peer (BENCH="…" passes arguments)'
 	@echo '                (BENCH=corpus: real programs on libgc and on Neap;'
