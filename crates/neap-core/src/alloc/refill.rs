@@ -11,11 +11,10 @@
 
 #![allow(unsafe_code)]
 
+use core::ops::Range;
 use core::sync::atomic::{Ordering::*, fence};
 
 use super::buffer::{Buffer, Local};
-use core::ops::Range;
-
 use crate::addr::{Address, FRAME_BYTES, Frame};
 use crate::heap::blocks::header::Header;
 use crate::heap::kind::Scan;

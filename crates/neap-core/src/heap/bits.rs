@@ -95,8 +95,8 @@ impl<'a> Bits<'a> {
             return false;
         }
         if SHARED {
-            // Not `fetch_or`, whose result would be asked for the bit: that becomes `lock bts`,
-            // which takes several times as long.
+            // Not `fetch_or`, whose result would be asked for the bit: that becomes `lock bts`, and
+            // marking takes a few percent longer.
             while let Err(now) =
                 self.word(word).compare_exchange_weak(old, old | bit, Relaxed, Relaxed)
             {

@@ -38,9 +38,9 @@ pub const MOST_SPACES: usize = 1 << 16;
 /// other threads.
 const SWEEP_STEP: usize = 32;
 
-/// A block of which at least this part is free is unprotected as a whole when a thread takes it.
-/// Larger: more first writes without a fault; smaller: less that counts as written and is not.
-const MUCH_FREE: u32 = 4;
+/// A block of which at least this part is free is lent to the thread that takes it. Larger: more
+/// first writes without a fault; smaller: less that counts as written and is not.
+const LENT_IF_FREE: u32 = 4;
 
 /// A space's number: also its index in a thread's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,10 +219,10 @@ impl Inner {
     fn hold(&mut self, heap: &Heap, id: SpaceId, shard: usize, block: Frame) {
         let header = heap.header(block);
         header.hold(shard);
-        if self.frames.is_protected(block) {
+        if heap.state.lends_blocks.load(Relaxed) && self.frames.is_protected(block) {
             let cells = header.cells();
             let free = cells - heap.bits(block).allocated(cells);
-            if free >= cells / MUCH_FREE && heap.state.lends_blocks.load(Relaxed) {
+            if free >= cells / LENT_IF_FREE {
                 self.frames.lend(block, header.span() as usize);
                 header.lend();
             }
