@@ -78,27 +78,7 @@ if wanted cxx_coroutines; then
         fi
 fi
 
-# stops AT_LEAST AT_MOST MAX_PAUSE KIB: of a hundred cycles so many stop the world, where so much is
-# live. The first ones are not counted: nothing is measured yet.
-stops() {
-    NEAP_MAX_PAUSE=$3 NEAP_WATCH=pagemap NEAP_LOG=cycles "$out/max_pause" "$4" 200 2>&1 |
-        sed -n 's/.* kind=\([a-z]*\) .*/\1/p' | tail -n +4 >"$out/kinds" || return
-    local all stopped
-    all=$(wc -l <"$out/kinds") stopped=$(grep -c '^full$' "$out/kinds")
-    echo "$stopped of $all cycles stopped the world"
-    [ "$all" -ge 3 ] && [ $((stopped * 100)) -ge $(($1 * all)) ] &&
-        [ $((stopped * 100)) -le $(($2 * all)) ]
-}
-if sooner max_pause; then
-    # shellcheck disable=SC2086
-    if ! "$prefix/bin/neap" doctor | grep -q 'NEAP_WATCH=auto would take pagemap'; then
-        skip max_pause "there is no watch=pagemap here"
-    elif build max_pause.c max_pause -O2 $link; then
-        result "max_pause, a small heap" stops 80 100 100 500
-        result "max_pause, a small heap beside the program" stops 0 0 0 500
-        result "max_pause, a heap too large for it" stops 0 25 1 100000
-    fi
-fi
+. tests/c/kinds.sh
 
 if sooner throwing_callbacks || later throwing_callbacks; then
     watches="none pagemap"

@@ -13,10 +13,11 @@ use super::{between_cycles, collect, handshake, wake};
 use crate::addr::FRAME_BYTES;
 use crate::cycle::collector::{self, COLLECTOR};
 use crate::cycle::limits;
+use crate::cycle::modes::stop_the_world::Ended;
 use crate::cycle::phase::Phase;
 use crate::cycle::policy::idle::{Idle, Now, Verdict};
 use crate::cycle::report::callbacks;
-use crate::cycle::report::record::CYCLES;
+use crate::cycle::report::record::{CYCLES, Kind};
 use crate::heap::HEAP;
 use crate::heap::frames::decay;
 use crate::sys::{clock, own_thread};
@@ -117,8 +118,8 @@ fn collect_idle() -> bool {
         return false;
     }
     callbacks::set_heard(false);
-    let collected = collect::stopped(&mut collector, None);
+    let ended = collect::stopped(&mut collector, None, Kind::Stopped);
     callbacks::set_heard(true);
     handshake::tell_end();
-    collected
+    ended == Ended::Finished
 }

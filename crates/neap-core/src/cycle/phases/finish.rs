@@ -16,7 +16,7 @@ use crate::cycle::policy::generation::{Generation, WRITTEN_PAGE_NS, Yield};
 use crate::cycle::policy::pacer::Cycle;
 use crate::cycle::policy::stop_time::Measured;
 use crate::cycle::policy::trigger::smoothed_share;
-use crate::cycle::report::record::{CycleRecord, Kind};
+use crate::cycle::report::record::CycleRecord;
 use crate::cycle::schedule::set_due;
 use crate::cycle::token::Driver;
 use crate::heap::state::SURVIVING;
@@ -39,13 +39,10 @@ pub fn finish(
     }
     let freed_by_program = count(heap, collector, record);
     collector.stop_time.note(&measured(heap, collector, record, stopped_ns));
-    let running_ns = record.protect_ns
-        + match record.kind {
-            Kind::Stopped => 0,
-            _ => record.mark_ns,
-        };
+    let beside = record.kind.runs_beside();
+    let running_ns = record.protect_ns + if beside { record.mark_ns } else { 0 };
     // Work in the background costs the program as much as a stop, on another processor.
-    let work_ns = stopped_ns + if record.kind == Kind::Stopped { 0 } else { running_ns };
+    let work_ns = stopped_ns + if beside { running_ns } else { 0 };
     let elapsed_ns = collector.ended.map_or(0, nanoseconds);
     collector.share = smoothed_share(collector.share, work_ns, elapsed_ns);
     let refuse = collector.ended.is_some()

@@ -45,6 +45,8 @@ pub enum Kind {
     /// With the world stopped throughout.
     #[default]
     Stopped,
+    /// By the program's only thread, which had asked for it: nobody was stopped.
+    Alone,
     /// With the world running but for one short stop, under a write watch.
     Concurrent,
     /// The same, what is marked staying so.
@@ -56,10 +58,16 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether the program ran while the cycle marked.
+    pub const fn runs_beside(self) -> bool {
+        !matches!(self, Self::Stopped | Self::Alone)
+    }
+
     /// The word for it in what is printed.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stopped => "full",
+            Self::Alone => "alone",
             Self::Concurrent => "concurrent",
             Self::Minor => "minor",
             Self::Fork => "fork",
@@ -188,6 +196,7 @@ impl CycleRecord {
                 Kind::Fork => 2,
                 Kind::Minor => 3,
                 Kind::Snapshot => 4,
+                Kind::Alone => 5,
             },
             first_ns: self.first_ns,
             short_stops: self.short_stops as u64,

@@ -10,7 +10,10 @@ fn a_stopped_cycle_keeps_what_is_reachable() {
     let [parent, child, dead] = core::array::from_fn(|_| program.allocate());
     program.store(parent, 0, Some(child));
     program.set_root(0, Some(parent));
-    stop_the_world::run(&mut program.state.driver, &mut COLLECTOR.lock(), None).unwrap();
+    let (driver, mut collector) = (&mut program.state.driver, COLLECTOR.lock());
+    let ended = stop_the_world::run(driver, &mut collector, None, Kind::Stopped);
+    assert_eq!(ended, stop_the_world::Ended::Finished);
+    drop(collector);
     while !HEAP.inner().sweep_step(&HEAP) {}
     assert_eq!([parent, child, dead].map(|object| program.lives(object)), [true, true, false]);
     assert_eq!(COLLECTOR.lock().phase, Phase::Idle);

@@ -65,8 +65,12 @@ impl Leftover {
     }
 
     /// Forgets all of it, when a cycle is given up. Nobody is working.
-    pub fn forget(&self) {
-        self.entries.lock().clear();
+    pub fn forget(&self, done: &Done) {
+        let mut all = self.entries.lock();
+        if !all.is_empty() {
+            done.become_idle();
+        }
+        all.clear();
         self.count.store(0, Relaxed);
     }
 }
@@ -95,6 +99,17 @@ mod tests {
         assert!(done.is_done());
         taken.sort_unstable();
         assert_eq!(taken, entries);
+    }
+
+    #[test]
+    fn what_is_forgotten_keeps_nobody_active() {
+        let (leftover, done) = (Leftover::new(), Done::new());
+        leftover.forget(&done);
+        assert!(done.is_done());
+        done.become_active();
+        assert!(leftover.leave(&[8], &done) && !done.is_done());
+        leftover.forget(&done);
+        assert!(done.is_done() && leftover.is_empty());
     }
 
     #[test]

@@ -1,0 +1,44 @@
+# Which kinds of cycles come where a stop is short, and where there is nobody to stop: what
+# NEAP_LOG=cycles says of them. Sourced by tests/c/run.sh.
+
+# kinds FILE: of the cycles in a log, one on each line.
+kinds() { sed -n 's/.* kind=\([a-z]*\) .*/\1/p' "$1"; }
+
+# stops AT_LEAST AT_MOST MAX_PAUSE KIB: of a hundred cycles so many stop the world, where so much is
+# live. The first ones are not counted: nothing is measured yet.
+stops() {
+    NEAP_MAX_PAUSE=$3 NEAP_WATCH=pagemap NEAP_LOG=cycles "$out/max_pause" "$4" 200 \
+        >"$out/log" 2>&1 && kinds "$out/log" | tail -n +4 >"$out/kinds" || return
+    local all stopped
+    all=$(wc -l <"$out/kinds") stopped=$(grep -c '^full$' "$out/kinds")
+    echo "$stopped of $all cycles stopped the world"
+    [ "$all" -ge 3 ] && [ $((stopped * 100)) -ge $(($1 * all)) ] &&
+        [ $((stopped * 100)) -le $(($2 * all)) ]
+}
+
+# alone WATCH MICROSECONDS KIND: each of the cycles is of that kind.
+alone() {
+    NEAP_MAX_PAUSE=1 NEAP_WATCH=$1 NEAP_LOG=cycles "$out/alone" "$2" >"$out/log" 2>&1 &&
+        [ "$(kinds "$out/log" | sort -u)" = "$3" ]
+}
+
+if sooner alone || sooner max_pause; then
+    if ! "$prefix/bin/neap" doctor | grep -q 'NEAP_WATCH=auto would take pagemap'; then
+        skip alone "there is no watch=pagemap here"
+        skip max_pause "there is no watch=pagemap here"
+        return
+    fi
+    # shellcheck disable=SC2086
+    if sooner alone && build alone.c alone -O2 $link; then
+        result "alone, one thread" alone pagemap 0 alone
+        result "alone, another sleeps" alone pagemap 100000000 alone
+        result "alone, another wants to run" alone pagemap 2000 concurrent
+        result "alone, world stopped" alone none 0 full
+    fi
+    # shellcheck disable=SC2086
+    if sooner max_pause && build max_pause.c max_pause -O2 $link; then
+        result "max_pause, a small heap" stops 80 100 100 500
+        result "max_pause, a small heap beside the program" stops 0 0 0 500
+        result "max_pause, a heap too large for it" stops 0 25 1 100000
+    fi
+fi
