@@ -3,6 +3,7 @@
 use super::*;
 use crate::cycle::modes::stop_the_world;
 use crate::cycle::phase::Phase;
+use crate::cycle::report::record;
 
 #[test]
 fn a_stopped_cycle_keeps_what_is_reachable() {
@@ -11,7 +12,7 @@ fn a_stopped_cycle_keeps_what_is_reachable() {
     program.store(parent, 0, Some(child));
     program.set_root(0, Some(parent));
     let (driver, mut collector) = (&mut program.state.driver, COLLECTOR.lock());
-    let ended = stop_the_world::run(driver, &mut collector, None, Kind::Stopped);
+    let ended = stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped);
     assert_eq!(ended, stop_the_world::Ended::Finished);
     drop(collector);
     while !HEAP.inner().sweep_step(&HEAP) {}
