@@ -38,6 +38,9 @@ const GAPS: &[usize] = &[16];
 /// The same for stops, where time is dearer: the last one is taken where others leave too many
 /// rows. Shorter than a chunk, which the watch may not know.
 pub(super) const GAPS_IN_STOPS: &[usize] = &[16, CHUNK_FRAMES - 1];
+/// The same where protection is taken off: a page that has none takes the kernel as long, and each
+/// call interrupts the other processors once. Larger: more pages; smaller: more calls.
+const UNPROTECTED_GAP: usize = 48;
 /// So many rows are asked about in half a millisecond.
 const MOST_ROWS: usize = 400;
 /// A stop protects until it has taken so long; the next stop goes on. Larger: fewer stops; smaller:
@@ -185,7 +188,7 @@ impl<W: Watch> WrittenPages<W> {
         rows.clear();
         let mut inner = heap.inner();
         let frames = &mut inner.frames;
-        frames.for_each_protected_row(CHUNK_FRAMES - 1, |row| {
+        frames.for_each_protected_row(UNPROTECTED_GAP, |row| {
             rows.push(address_range(heap, row));
         });
         frames.unprotect_all();
