@@ -259,11 +259,12 @@ impl HeapState {
         self.expected_live_bytes().min(self.scanned_bytes.load(Relaxed))
     }
 
-    /// Bytes that the next cycle may find live: what the last one did, and of what was handed out
-    /// since as large a part as then; before the first, all of it.
+    /// Bytes that the next cycle may find live: what the last one marked, and of what was handed out
+    /// while it marked and since as large a part as then; before the first, all of it.
     pub fn expected_live_bytes(&self) -> usize {
-        let new = self.grown_since_cycle() / SURVIVING * self.surviving.load(Relaxed);
-        self.live_bytes.load(Relaxed) + new
+        let born = self.born_marked_bytes.load(Relaxed);
+        let new = (born + self.grown_since_cycle()) / SURVIVING * self.surviving.load(Relaxed);
+        self.live_bytes.load(Relaxed).saturating_sub(born) + new
     }
 }
 
@@ -300,6 +301,9 @@ mod tests {
         state.live_bytes.store(50_000, Relaxed);
         state.surviving.store(SURVIVING / 4, Relaxed);
         assert_eq!(state.expected_live_bytes(), 114_000);
+        // What was born marked while the last cycle ran was kept unseen.
+        state.born_marked_bytes.store(25_600, Relaxed);
+        assert_eq!(state.expected_live_bytes(), 50_000 - 25_600 + (256_000 + 25_600) / 4);
         assert_eq!(state.expected_scanned_bytes(), 114_000);
     }
 }
