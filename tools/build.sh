@@ -41,6 +41,7 @@ place 755 "$made/libneap.so" "lib/libneap.so.$version"
 ln -sfn "libneap.so.$version" build/lib/libneap.so.0
 ln -sfn libneap.so.0 build/lib/libneap.so
 place 644 "$made/libneap.a" lib/libneap.a
+tools/static.sh build/lib
 place 755 "$made/libgc.so" lib/neap/libgc.so.1
 for header in crates/neap-c/include/*.h*; do
     place 644 "$header" "include/${header##*/}"
@@ -117,7 +118,9 @@ for suppressions in tsan valgrind; do
 done
 place 644 tools/grafana-dashboard.json share/neap/grafana-dashboard.json
 mkdir -p build/lib/pkgconfig
-sed "s/@VERSION@/$version/" tools/neap.pc.in >build/lib/pkgconfig/neap.pc
+for file in neap neap-static; do
+    sed "s/@VERSION@/$version/" tools/$file.pc.in >build/lib/pkgconfig/$file.pc
+done
 mkdir -p build/lib/cmake/Neap
 for file in NeapConfig NeapConfigVersion; do
     sed "s/@VERSION@/$version/" tools/$file.cmake.in >build/lib/cmake/Neap/$file.cmake

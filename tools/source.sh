@@ -1,12 +1,29 @@
 #!/bin/bash
 # Makes build/packages/neap-VERSION.tar.xz: the last commit, and the crates that it is built from,
-# so that everything builds and is tested without a network. Called by `make source` and
-# tools/systems.sh. Prints where it is, last. The same commit gives the same file.
+# so that everything builds and is tested without a network; beside it neap.wrap, for programs that
+# are built with Meson and take it along. Called by `make source`, tools/systems.sh and tests/fresh.
+# Prints where it is, last. The same commit gives the same file. `--wrap SUM` prints that neap.wrap.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 name=neap-$version
+# The archive's name has no address: Meson takes it from subprojects/packagefiles.
+wrap() {
+    cat <<END
+[wrap-file]
+directory = $name
+source_filename = $name.tar.xz
+source_hash = $1
+
+[provide]
+neap = neap_dep
+END
+}
+if [ "${1:-}" = --wrap ]; then
+    wrap "$2"
+    exit
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -42,4 +59,6 @@ mkdir -p "$here/build/packages"
 tar --create --directory "$work" --sort=name --owner=0 --group=0 --numeric-owner \
     --mtime="@$(git -C "$here" log -1 --format=%ct)" "$name" |
     xz -T1 -6 >"$here/build/packages/$name.tar.xz"
+sum=$(sha256sum "$here/build/packages/$name.tar.xz")
+wrap "${sum%% *}" >"$here/build/packages/neap.wrap"
 echo "made: $here/build/packages/$name.tar.xz"

@@ -13,6 +13,8 @@ warnings="-Wall -Wextra -Werror"
 link="-L$prefix/lib -Wl,-rpath,$prefix/lib -lneap -pthread -ldl"
 # What `neap flags --static` adds.
 link_static="$prefix/lib/libneap.a -lutil -lrt -lpthread -lm -ldl -lc"
+# What `neap flags --all-static` adds.
+link_all_static=$("$prefix/bin/neap" flags --all-static --libs c) || exit
 
 # build SOURCE PROGRAM FLAGS…: compiles and links; a failure is a result.
 build() {
@@ -47,8 +49,8 @@ later() { { [ $rest = yes ] || [ ${#only[@]} != 0 ]; } && wanted "$1"; }
 for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c host.c threads.c \
     results.c blocked.c waits.c fork.c fibers.c \
     finalizers.c cleaners.c pool.c throwing.cpp handles.c handles_stress.c links.c monitors.c \
-    collections.c untouched.c observe.c signals.c max_heap.c address_space.c options.c cxx.cpp \
-    cxx_objects.cpp; do
+    collections.c untouched.c observe.c signals.c requests.c max_heap.c address_space.c options.c \
+    cxx.cpp cxx_objects.cpp; do
     wanted "${source%.*}" || continue
     # shellcheck disable=SC2086
     build "$source" "${source%.*}" -O2 $link || continue
@@ -396,6 +398,21 @@ for source in alloc.c threads.c fork.c thread_roots.c cxx.cpp; do
     }
 done
 
+# Programs that are linked with -static, libc and all.
+for source in alloc.c threads.c fork.c thread_roots.c roots.c signals.c waits.c results.c masks.c \
+    blocked.c cleaners.c finalizers.c handles.c fibers.c monitors.c collections.c max_heap.c \
+    requests.c cxx.cpp cxx_objects.cpp throwing.cpp; do
+    name=${source%.*}
+    case $source in
+    # The others are tested less often.
+    threads.c | requests.c | cxx_objects.cpp) sooner "$name" || continue ;;
+    *) later "$name" || continue ;;
+    esac
+    # shellcheck disable=SC2086
+    build "$source" "$name-all-static" -O2 $link_all_static &&
+        result_beside "$name, all static" "$out/$name-all-static"
+done
+
 # The headers alone, in every language they promise.
 if sooner headers; then
     for standard in gnu89 c99 c11 gnu17; do
@@ -415,49 +432,18 @@ if sooner headers; then
     done
 fi
 
-# shows FOLDER NAME: whether the example that was built there prints what it should.
-shows() {
-    local said
-    said=$(LD_LIBRARY_PATH=$prefix/lib "$1/${2:?}") || return
-    diff "examples/cpp/expected/$2" - <<<"$said"
-}
-if sooner examples; then
-    rm -rf "$out/cmake" "$out/meson"
-    cmake_examples() {
-        cmake -S examples/cpp -B "$out/cmake" -DCMAKE_PREFIX_PATH="$prefix" \
-            -DCMAKE_BUILD_TYPE=Release && cmake --build "$out/cmake"
-    }
-    meson_examples() {
-        PKG_CONFIG_PATH=$prefix/lib/pkgconfig meson setup "$out/meson" examples/cpp &&
-            meson compile -C "$out/meson"
-    }
-    for tool in cmake meson; do
-        if ! command -v $tool >/dev/null; then
-            skip "examples, $tool" "there is no $tool here"
-        elif result "examples, $tool" ${tool}_examples; then
-            for example in graph generator; do
-                result "examples, $tool, $example" shows "$out/$tool" $example
-            done
-        fi
-    done
-    # Neap::gc, in a project of its own.
-    gc_project() {
-        mkdir -p "$out/gc" && cat >"$out/gc/CMakeLists.txt" <<'END' &&
-cmake_minimum_required(VERSION 3.16)
-project(gc LANGUAGES C)
-find_package(Neap REQUIRED)
-add_executable(gc gc.c)
-target_link_libraries(gc Neap::gc)
-END
-            echo '#include <gc.h>
-                  int main(void) { GC_INIT(); return GC_MALLOC(9) == 0; }' >"$out/gc/gc.c" &&
-            cmake -S "$out/gc" -B "$out/gc/build" -DCMAKE_PREFIX_PATH="$prefix" &&
-            cmake --build "$out/gc/build" && "$out/gc/build/gc"
-    }
-    result "examples, cmake, Neap::gc" gc_project
-fi
+# shellcheck source=tests/c/projects.sh
+sooner examples && . tests/c/projects.sh
 
 sooner symbols && result symbols tests/c/symbols.sh "$prefix"
+if sooner abi; then
+    if command -v abidiff >/dev/null; then
+        result "abi, as the last release" tests/c/abi.sh "$prefix" "$out/abi"
+        result "abi, finds changes" tests/c/abi.sh "$prefix" "$out/abi" --finds
+    else
+        skip abi "there is no abidiff here (abigail-tools)"
+    fi
+fi
 sooner inline && result inline tests/c/inline.sh "$prefix" "$out"
 sooner soname && result "soname" sh -c "readelf -d '$prefix/lib/libneap.so' | grep -q 'soname: \[libneap.so.0\]'"
 settle

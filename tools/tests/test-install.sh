@@ -14,7 +14,8 @@ tree_that_is_built() {
     touch \
         tree/build/{bin/neap,bin/other,include/neap.h,include/neap.hpp,include/other.h,clients/junk}
     touch \
-        tree/build/lib/{libneap.a,libneap.so.0.1.0,libother.so,debris/x,neap/libgc.so.1,pkgconfig/neap.pc}
+        tree/build/lib/{libneap.a,libneap-static.a,libneap.so.0.1.0,libother.so,debris/x,neap/libgc.so.1,pkgconfig/neap.pc}
+    touch tree/build/lib/{neap/static.options,pkgconfig/neap-static.pc,pkgconfig/other.pc}
     touch tree/build/include/neap/gc{,/gc_mark}.h
     touch tree/build/lib/cmake/Neap/{NeapConfig,Other}.cmake
     touch tree/build/lib/neap/{pkgconfig/bdw-gc.pc,cmake/BDWgcConfig.cmake}
@@ -46,6 +47,7 @@ test_what_belongs_is_installed_and_nothing_else() {
 ./include/neap/gc.h
 ./include/neap/gc/gc_mark.h
 ./lib/cmake/Neap/NeapConfig.cmake
+./lib/libneap-static.a
 ./lib/libneap.a
 ./lib/libneap.so
 ./lib/libneap.so.0
@@ -60,6 +62,8 @@ test_what_belongs_is_installed_and_nothing_else() {
 ./lib/neap/libgctba.so
 ./lib/neap/libgctba.so.1
 ./lib/neap/pkgconfig/bdw-gc.pc
+./lib/neap/static.options
+./lib/pkgconfig/neap-static.pc
 ./lib/pkgconfig/neap.pc
 ./share/bash-completion/completions/neap
 ./share/fish/vendor_completions.d/neap.fish
@@ -143,6 +147,29 @@ test_the_loader_is_told_where_it_looks() {
     [ ! -e told ]
     tree/tools/install.sh "$work/prefix"
     [ -e told ]
+}
+
+test_a_program_can_be_static_as_a_whole() {
+    "$top/tools/install.sh" "$work/first"
+    mv first second
+    printf '%s\n' '#include <neap.hpp>' '#include <thread>' '#include <cstdio>' 'int main() {' \
+        '  int *p = nullptr; std::thread([&] { p = neap::make<int>(7); }).join(); neap::collect();' \
+        '  std::printf("%d\n", *p); }' >program.cpp
+    export PKG_CONFIG_PATH=$work/second/lib/pkgconfig
+    local flags
+    for flags in "$(second/bin/neap flags --all-static c++)" \
+        "$(pkg-config --cflags --libs neap-static)"; do
+        # shellcheck disable=SC2086 # flags are words
+        c++ program.cpp $flags -o program
+        readelf --program-headers program >headers
+        absent -E 'INTERP|DYNAMIC' headers
+        [ "$(./program)" = 7 ]
+    done
+    # Under gcc's other way, at an address of the loader's choice.
+    # shellcheck disable=SC2046
+    c++ -static-pie program.cpp $(pkg-config --cflags --libs neap-static | sed 's/ -static / /') \
+        -o program
+    [ "$(./program)" = 7 ]
 }
 
 test_the_archive_needs_no_libgcc() {

@@ -19,6 +19,8 @@ pub struct Wanted {
     pub link: bool,
     /// Link `libneap.a` and not `libneap.so`.
     pub into_program: bool,
+    /// Link everything into the program, libc too.
+    pub all_of_it: bool,
 }
 
 /// Compilers of D: what they pass on to the linker has different forms, and each has a druntime of
@@ -33,9 +35,15 @@ pub enum DCompiler {
 /// `-lgcc_s`, which compilers add by themselves, or what stands for it under `-static-libgcc`.
 const SYSTEM: &str = "-lutil -lrt -lpthread -lm -ldl -lc";
 
+/// Tells the linker which functions of libc's the library stands before: `tools/static.sh` makes it.
+const WRAPPED: &str = "neap/static.options";
+
 /// One line of flags. C and C++ need the same.
 pub fn text(prefix: &Prefix, wanted: Wanted) -> Result<String, Failure> {
     if let Some(compiler) = wanted.for_d {
+        if wanted.all_of_it {
+            return Err(Failure::usage("--all-static is for C and C++ only".to_owned()));
+        }
         return for_d(prefix, wanted, compiler);
     }
     let mut flags = Vec::new();
@@ -45,7 +53,15 @@ pub fn text(prefix: &Prefix, wanted: Wanted) -> Result<String, Failure> {
         flags.push(quote(&format!("-I{}", include.display())));
     }
     let libraries = prefix.libraries();
-    if wanted.link && wanted.into_program {
+    if wanted.link && wanted.all_of_it {
+        let (archive, options) = (libraries.join("libneap-static.a"), libraries.join(WRAPPED));
+        check(&archive)?;
+        check(&options)?;
+        flags.push("-static".to_owned());
+        flags.push(quote(&format!("-Wl,@{}", options.display())));
+        flags.push(quote(&archive.display().to_string()));
+        flags.push(SYSTEM.to_owned());
+    } else if wanted.link && wanted.into_program {
         let archive = libraries.join("libneap.a");
         check(&archive)?;
         flags.push(quote(&archive.display().to_string()));
@@ -114,11 +130,19 @@ fn check(file: &Path) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    const ALL: Wanted = Wanted { for_d: None, compile: true, link: true, into_program: false };
+    const ALL: Wanted =
+        Wanted { for_d: None, compile: true, link: true, into_program: false, all_of_it: false };
 
     fn installed() -> (tempfile::TempDir, String) {
         let folder = tempfile::TempDir::new().unwrap();
-        let libraries = ["libneap.so", "libneap.a", "libneapd.a", "libneapd-gdc.a"];
+        let libraries = [
+            "libneap.so",
+            "libneap.a",
+            "libneap-static.a",
+            WRAPPED,
+            "libneapd.a",
+            "libneapd-gdc.a",
+        ];
         let libraries = libraries.map(|name| format!("lib/{name}"));
         for file in libraries.iter().map(String::as_str).chain(["include/neap.h"]) {
             let file = folder.path().join(file);
@@ -135,6 +159,8 @@ mod tests {
         let prefix = Prefix::at(&path);
         let shared = format!("-L{path}/lib -lneap -Wl,-rpath,{path}/lib\n");
         let archive = format!("{path}/lib/libneap.a {SYSTEM}\n");
+        let all =
+            format!("-static -Wl,@{path}/lib/{WRAPPED} {path}/lib/libneap-static.a {SYSTEM}\n");
         let package = format!("-L=--undefined={REGISTER} {path}/lib/libneapd.a");
         let d = format!("{package} -L=-L{path}/lib -L=-lneap -L=-rpath={path}/lib\n");
         let gdc = format!(
@@ -149,6 +175,7 @@ mod tests {
             (Wanted { for_d: Some(DCompiler::Ldc), link: false, ..ALL }, "\n".to_owned()),
             (Wanted { for_d: Some(DCompiler::Gdc), ..ALL }, gdc),
             (Wanted { compile: false, into_program: true, ..ALL }, archive),
+            (Wanted { compile: false, all_of_it: true, ..ALL }, all),
         ] {
             assert_eq!(text(&prefix, wanted), Ok(flags));
         }
@@ -161,5 +188,8 @@ mod tests {
         let for_d = Wanted { for_d: Some(DCompiler::Ldc), ..ALL };
         let message = text(&Prefix::at("/nonexistent"), for_d).unwrap_err().to_string();
         assert!(message.contains("libneapd.a is missing"), "{message}");
+        let all = Wanted { all_of_it: true, for_d: Some(DCompiler::Ldc), ..ALL };
+        let message = text(&Prefix::at("/nonexistent"), all).unwrap_err().to_string();
+        assert!(message.contains("--all-static is for C"), "{message}");
     }
 }

@@ -204,6 +204,10 @@ fn flags_command() -> Command {
         )
         .arg(language.help("Language of the program; d is for ldc2, gdc for that compiler of D"))
         .arg(switch("static", "Link the library into the program"))
+        .arg(
+            switch("all-static", "Link everything into the program, libc too, as by -static")
+                .conflicts_with("static"),
+        )
         .arg(switch("cflags", "Only what compiling needs").conflicts_with("libs"))
         .arg(switch("libs", "Only what linking needs"))
 }
@@ -228,6 +232,7 @@ fn flags(arguments: &ArgMatches) -> Result<(), Failure> {
         compile: !arguments.get_flag("libs"),
         link: !arguments.get_flag("cflags"),
         into_program: arguments.get_flag("static"),
+        all_of_it: arguments.get_flag("all-static"),
     };
     print(&flags::text(&prefix, wanted)?)
 }
