@@ -5,7 +5,7 @@
 #   packages  that, and what makes Debian packages
 #   demo      that of build, and what the demonstration runs
 #   test      what `make test` needs: programs that use libgc, readers of what Neap writes
-#   rest      that, and what the other tests need: compilers of D
+#   rest      that, and what the other tests need: compilers of D, what makes packages and systems
 #   hosts     what the part `hosts` of the tests needs, as far as this system has it
 #   bench     rest, and what benchmarks compare with
 #   book      mdBook, into build/tools, which takes some minutes the first time
@@ -22,13 +22,16 @@ compilers=(gcc g++ libc6-dev make pkg-config ca-certificates)
 rust=(rustc-web cargo-web rustfmt-web rust-web-clippy)
 plain_rust=(rustc cargo rustfmt rust-clippy)
 # What tests are built with and run under, and readers of the formats that Neap writes.
-tests=(libgc-dev cmake valgrind shellcheck fonts-dejavu-core python3 python3-prometheus-client
-    prometheus bpftrace bsdutils chromium)
+tests=(libgc-dev cmake meson abigail-tools valgrind shellcheck fonts-dejavu-core python3
+    python3-prometheus-client prometheus bpftrace bsdutils chromium)
 # Compilers of D, and a program written in it.
 d=(ldc gdc dub onedrive sambamba dustmite gir-to-d appstream-generator)
 # Runtimes that carry a copy of Boehm's collector, with what their tests are made with.
 hosts=(mono-runtime mono-runtime-sgen mono-runtime-boehm mono-mcs libmonoboehm-2.0-dev
     libmono-2.0-dev libmonosgen-2.0-dev)
+# What makes packages of Debian, and fresh systems to try them on.
+packages=(debhelper dpkg-dev xz-utils)
+systems=(debootstrap "${packages[@]}")
 # What benchmarks compare with.
 peers=(libmimalloc-dev libjemalloc-dev mono-runtime mono-mcs default-jdk-headless ruby)
 # Programs that only the corpus of bench/corpus has.
@@ -115,7 +118,7 @@ set_up_book() {
 
 case "${1:-all}" in
 build) set_up_build ;;
-packages) set_up debhelper dpkg-dev xz-utils ;;
+packages) set_up "${packages[@]}" ;;
 demo)
     set_up_build
     tests/clients/install.sh demo
@@ -125,7 +128,7 @@ test)
     tests/clients/install.sh
     ;;
 rest)
-    set_up "${tests[@]}" "${d[@]}"
+    set_up "${tests[@]}" "${d[@]}" "${systems[@]}"
     tests/clients/install.sh
     ;;
 hosts)
@@ -133,7 +136,7 @@ hosts)
     install "${hosts[@]}"
     ;;
 bench | all)
-    set_up "${tests[@]}" "${d[@]}" "${peers[@]}" "${corpus[@]}"
+    set_up "${tests[@]}" "${d[@]}" "${systems[@]}" "${peers[@]}" "${corpus[@]}"
     tests/clients/install.sh
     [ "${1:-all}" = bench ] || install "${hosts[@]}"
     ;;

@@ -23,6 +23,7 @@ CODE = re.compile(r"(`+)(?:(?!\1).)+\1")
 FILE = re.compile(r"^<!-- file: (\S+)(?: as (\S+))? -->$")
 PART = re.compile(r"^<!-- part of: (\S+) -->$")
 SHOWN = re.compile(r"^<!-- only shown: (.+) -->$")
+FRESH = re.compile(r"^<!-- on a fresh Debian -->$")
 
 
 def slug(heading):
@@ -51,7 +52,7 @@ class Page:
                 self.fences.append(fence)
                 marker = None
                 continue
-            if FILE.match(line) or PART.match(line) or SHOWN.match(line):
+            if any(kind.match(line) for kind in (FILE, PART, SHOWN, FRESH)):
                 marker = line
                 continue
             if marker and line.strip():
@@ -137,7 +138,10 @@ class Walk:
     def check_blocks(self, path, followed):
         for fence in self.page(path).fences:
             line, marker, text = fence["line"], fence["marker"], "\n".join(fence["text"]) + "\n"
-            if marker and not SHOWN.match(marker):
+            if marker and FRESH.match(marker):
+                if path.name not in followed or fence["language"] != "sh":
+                    self.say(path, line, "commands for a fresh system that no test runs")
+            elif marker and not SHOWN.match(marker):
                 whole = FILE.match(marker)
                 source = self.top / (whole or PART.match(marker))[1]
                 if not source.is_file():

@@ -4,16 +4,16 @@
 # fresh system too. Called by tests/book/run.sh and the scripts of tests/newcomer.
 # Usage: follow.sh PAGE FOLDER     works in FOLDER, which is made; ends with 1 at the first step
 #        follow.sh --count PAGE    that does not do what the page says
-#        follow.sh --packages PAGE
 # PREFIX=DIR is where Neap is installed, in place of the book's /usr/local; NEAP=DIR its sources.
+# FRESH=1: this is a system with nothing on it, so the page's commands for one are run too, in NEAP.
 #
 # In a page, a fenced block of `sh` is a row of commands, and one of `text` right behind it is what
 # they print: "…" stands for anything. `<!-- file: PATH as NAME -->` before a block says that it is
 # the file PATH of this tree, and that the reader saves it as NAME (or by its own name).
-# `<!-- packages: … -->` names the Debian packages that a page's commands want.
+# `<!-- on a fresh Debian -->` says that the commands install what the others want.
 set -euo pipefail
 
-# The page's steps, as files 001.file (its first line is the name), 002.sh, 002.expected …
+# The page's steps, as files 001.file (its first line is the name), 002.sh, 002.expected, 003.fresh …
 steps() {
     awk -v out="$2" '
         function step(ending) { return sprintf("%s/%03d.%s", out, count, ending) }
@@ -25,11 +25,12 @@ steps() {
             target = ""
             if (name != "") { count++; target = step("file"); print name > target }
             else if (marked) { }
+            else if (fresh) { count++; target = step("fresh") }
             else if (language == "sh") { count++; target = step("sh") }
             else if (language == "text" && after_sh) target = step("expected")
             if (target != "") printf "" >> target
             after_sh = language == "sh" && !marked && name == ""
-            name = ""; marked = 0
+            name = ""; marked = 0; fresh = 0
             next
         }
         /^<!-- file: .* -->$/ {
@@ -38,6 +39,7 @@ steps() {
             if ($4 == "as") name = $5
             next
         }
+        /^<!-- on a fresh Debian -->$/ { fresh = 1; next }
         /^<!-- (part of|only shown): .* -->$/ { marked = 1; next }
         NF { after_sh = 0 }
     ' "$1"
@@ -46,7 +48,7 @@ steps() {
 # The commands of the page, one a line: a line that ends in a backslash goes on.
 commands() {
     steps "$1" "$2"
-    cat "$2"/*.sh 2>/dev/null | sed -e ':more' -e '/\\$/{N;s/\\\n *//;bmore' -e '}' |
+    cat "$2"/*.{sh,fresh} 2>/dev/null | sed -e ':more' -e '/\\$/{N;s/\\\n *//;bmore' -e '}' |
         grep -v '^ *\(#.*\)\?$' || true
 }
 
@@ -55,10 +57,6 @@ trap 'rm -rf "$work"' EXIT
 case $1 in
 --count)
     commands "$2" "$work" | wc -l
-    exit
-    ;;
---packages)
-    sed -n 's/^<!-- packages: \(.*\) -->$/\1/p' "$2"
     exit
     ;;
 esac
@@ -80,6 +78,7 @@ cd "$2"
 steps "$page" "$work"
 shopt -s nullglob
 all=("$work"/*.file "$work"/*.sh)
+[ -z "${FRESH:-}" ] || all+=("$work"/*.fresh)
 [ ${#all[@]} != 0 ] || {
     echo "follow.sh: there is nothing to do in $page" >&2
     exit 1
@@ -90,6 +89,10 @@ while IFS= read -r step; do
         name=$(head -n 1 "$step")
         tail -n +2 "$step" >"$name"
         echo "wrote $name"
+        ;;
+    *.fresh)
+        sed 's/^/$ /' "$step"
+        (cd "${NEAP:?}" && bash -euc ". '$step'" </dev/null)
         ;;
     *)
         sed -i "s|/usr/local|$prefix|g" "$step"

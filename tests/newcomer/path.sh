@@ -1,9 +1,8 @@
 #!/bin/bash
-# The path of a newcomer: what one page of the book says, from an installed Neap to a running
-# program and a page with plots. Sourced by the scripts of this folder, one for each sort of user,
-# which set $page, $report and $needs.
+# The path of a newcomer: what one page of the book says, from an installed Neap (or with FRESH=1
+# from a system with nothing on it) to a running program and a page with plots. Sourced by the
+# scripts of this folder, one for each sort of user, which set $page, $report and $needs.
 # Usage of those: NAME.sh [FOLDER]     works in FOLDER, by default one that is removed afterwards
-#                 NAME.sh --packages   prints the Debian packages that the page asks for
 #                 NAME.sh --missing    prints those commands among them that are not there
 # PREFIX=DIR is where Neap is installed (build/), NEAP=DIR its sources (this tree).
 set -euo pipefail
@@ -15,7 +14,6 @@ follow=$tree/tests/book/follow.sh
 export NEAP=${NEAP:-$tree} PREFIX=${PREFIX:-$tree/build}
 
 case ${1:-} in
---packages) exec "$follow" --packages "$page" ;;
 --missing)
     for command in ${needs:?}; do command -v "$command" >/dev/null || echo "$command"; done
     exit

@@ -1,13 +1,16 @@
 #!/bin/bash
-# Builds the packages, installs, uses and removes them on the system it runs on. Called by
-# tools/systems.sh, as root, on a system made for it.
+# Builds the packages (or takes those in PACKAGES=DIR), installs, uses and removes them on the
+# system it runs on. Called by tools/systems.sh and tests/packages/run.sh, as root, on a system made
+# for it.
 set -euxo pipefail
 cd "$(dirname "$0")/../.."
 
-tools/setup.sh packages
+if [ -z "${PACKAGES:-}" ]; then
+    tools/setup.sh packages
+    tools/packages.sh
+fi
+packages=${PACKAGES:-$PWD/build/packages}
 tests/clients/install.sh demo
-tools/packages.sh
-packages=$PWD/build/packages
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -46,6 +49,10 @@ cc program.c $(pkg-config --cflags --libs neap) -o program
 ldd ./program | grep -E 'libneap.so.0 => (/usr)?/lib/libneap.so.0'
 # shellcheck disable=SC2046
 cc program.c $(pkg-config --cflags --static --libs neap) -o program
+./program
+# shellcheck disable=SC2046
+cc program.c $(pkg-config --cflags --libs neap-static) -o program
+./program
 printf '%s\n' '#include <gc.h>' 'int main(void) { return GC_MALLOC(9) == 0; }' >gc.c
 # shellcheck disable=SC2046
 cc gc.c $(PKG_CONFIG_PATH=/usr/lib/neap/pkgconfig pkg-config --cflags --libs bdw-gc) -o gc
