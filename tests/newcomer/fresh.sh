@@ -10,7 +10,7 @@
 . "$(dirname "$0")/../lib.sh"
 begin fresh
 only=("$@")
-limit=1500 shown=80
+limit=1500 shown=60
 unset "${!NEAP_@}"
 
 users="libgc c cpp rust d"
@@ -29,10 +29,14 @@ case $? in
 *) not_ok "a fresh Debian 13" && exit 1 ;;
 esac
 
-# on LAYER COMMAND: a shell's command, as root, on a system that has the layer's files besides.
-on() { tools/fresh-root.sh --over "$root" "$1" bash -euc "$2"; }
-export -f on
-export root
+# on LAYER COMMAND: a shell's command, as root, on a system that has the layer's files besides. What
+# it says is in LAYER.log; the end of it is shown where it fails.
+on() {
+    timeout --kill-after=5 "$limit" tools/fresh-root.sh --over "$root" "$1" bash -euc "$2" \
+        >"$1.log" 2>&1 </dev/null && return
+    tail -n "$shown" "$1.log"
+    return 1
+}
 
 # layer NAME: a new one, which has the sources.
 layer() {
@@ -47,16 +51,18 @@ layer() {
 result "make source" tools/source.sh || exit 1
 rm -rf "$out/unpacked"
 mkdir "$out/unpacked"
-tar -xf "$(sed -n 's/^made: //p' "$out/output")" -C "$out/unpacked"
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+tar -xf "build/packages/neap-$version.tar.xz" -C "$out/unpacked" || exit
 sources=$(echo "$out/unpacked"/neap-*)
 layer builder
-result "the sources build without a network" bash -euc "on '$out/builder' '
+result "the sources build without a network" on "$out/builder" '
+    export DEBIAN_FRONTEND=noninteractive
     apt-get -qq update
     apt-get -qq -y install make ldc
     cd /root/neap
     tools/setup.sh build
     unshare --net make build
-    build/bin/neap version'" || exit 1
+    build/bin/neap version' || exit 1
 # As `make build` leaves them, but for what only building again would want.
 sources=$out/built
 rm -rf "$sources"
@@ -67,9 +73,9 @@ rm -rf --one-file-system "$out/builder"
 for user in $users; do
     wanted $user || continue
     layer "$user"
-    result "$user" bash -euc "on '$out/$user' '
+    result "$user" on "$out/$user" "
         apt-get -qq update
-        FRESH=1 PREFIX=/usr/local NEAP=/root/neap /root/neap/tests/newcomer/$user.sh /root/work'"
+        FRESH=1 PREFIX=/usr/local NEAP=/root/neap /root/neap/tests/newcomer/$user.sh /root/work"
     rm -rf --one-file-system "${out:?}/$user"
 done
 rm -rf "$sources" "$out/unpacked"
