@@ -26,14 +26,14 @@ for folder in bin include include/neap/gc lib lib/neap lib/neap/pkgconfig lib/ne
 done
 # What belongs to an installation, by name: build/ also holds what tests and benchmarks built.
 for file in bin/neap lib/libneapd.a lib/libneapd-gdc.a lib/libneapd.so lib/libneapd-ldc.so \
-    lib/libneapd-gdc.so lib/libneap.a lib/libneap-static.a lib/libneap.so lib/libneap.so.* lib/neap/libgc.so \
-    lib/neap/libgc.so.1 lib/neap/libcord.so lib/neap/libcord.so.1 lib/neap/libgccpp.so \
-    lib/neap/libgccpp.so.1 lib/neap/libgctba.so lib/neap/libgctba.so.1 \
-    lib/neap/pkgconfig/bdw-gc.pc lib/neap/cmake/BDWgc*.cmake lib/neap/static.options lib/pkgconfig/neap*.pc \
-    lib/cmake/Neap/Neap*.cmake \
-    include/neap*.h* include/neap/*.h include/neap/gc/*.h share/neap/*.supp share/neap/*.json \
-    share/man/man1/neap*.1 share/bash-completion/completions/neap \
-    share/zsh/site-functions/_neap share/fish/vendor_completions.d/neap.fish; do
+    lib/libneapd-gdc.so lib/libneap.a lib/libneap-static.a lib/libneap.so lib/libneap.so.* \
+    lib/neap/libgc.so lib/neap/libgc.so.1 lib/neap/libcord.so lib/neap/libcord.so.1 \
+    lib/neap/libgccpp.so lib/neap/libgccpp.so.1 lib/neap/libgctba.so lib/neap/libgctba.so.1 \
+    lib/neap/pkgconfig/bdw-gc.pc lib/neap/cmake/BDWgc*.cmake lib/neap/static.options \
+    lib/pkgconfig/neap*.pc lib/cmake/Neap/Neap*.cmake include/neap*.h* include/neap/*.h \
+    include/neap/gc/*.h share/neap/*.supp share/neap/*.json share/man/man1/neap*.1 \
+    share/bash-completion/completions/neap share/zsh/site-functions/_neap \
+    share/fish/vendor_completions.d/neap.fish; do
     for source in build/$file; do
         # The package for D is there if there was a D compiler.
         [ -e "$source" ] || [[ $source != *libneapd* ]] || continue

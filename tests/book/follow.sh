@@ -13,7 +13,7 @@
 # `<!-- on a fresh Debian -->` says that the commands install what the others want.
 set -euo pipefail
 
-# The page's steps, as files 001.file (its first line is the name), 002.sh, 002.expected, 003.fresh …
+# The page's steps: files 001.file (its first line is the name), 002.sh, 002.expected, 003.fresh …
 steps() {
     awk -v out="$2" '
         function step(ending) { return sprintf("%s/%03d.%s", out, count, ending) }

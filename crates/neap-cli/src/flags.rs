@@ -35,7 +35,7 @@ pub enum DCompiler {
 /// `-lgcc_s`, which compilers add by themselves, or what stands for it under `-static-libgcc`.
 const SYSTEM: &str = "-lutil -lrt -lpthread -lm -ldl -lc";
 
-/// Tells the linker which functions of libc's the library stands before: `tools/static.sh` makes it.
+/// Tells the linker which functions of libc's the library stands before; of `tools/static.sh`.
 const WRAPPED: &str = "neap/static.options";
 
 /// One line of flags. C and C++ need the same.
