@@ -5,8 +5,8 @@
 //! more than 4 KiB in all; what needs more runs here. On the one that is kept for the collector
 //! there is one thread at a time, which holds the collector's lock; what runs there does not
 //! unwind. [`off`] goes back to the stack that was left, below what it had in use, for functions of
-//! the program, which may look at where they stand. Where a host stops the threads, only the
-//! collector's is used: no stop finds a thread there.
+//! the program, which may look at where they stand. Where a host stops the threads, only those are
+//! used where no stop finds a thread: the collector's, and [`Kept`] ones in critical sections.
 //!
 //! Each lies between two pages that nobody can touch, so it is a mapping of its own: a thread that
 //! is stopped on one is scanned up to the end of the mapping, and must not be scanned on into a
@@ -92,6 +92,27 @@ pub fn on_new<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
+/// A stack for who comes again and again, one at a time: made when it is wanted first, and kept.
+pub struct Kept(AtomicUsize);
+
+impl Kept {
+    /// Not made yet.
+    pub const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    /// Runs `f` on it; not at all if there is no memory for one. In a critical section, since a
+    /// host would take what lies between it and the end of the caller's own for roots.
+    pub fn on<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
+        if self.0.load(Relaxed) == 0 {
+            let (memory, _) = make().ok()?;
+            map::name(memory, BYTES, c"neap: stack");
+            self.0.store(memory.0 + BYTES, Relaxed);
+        }
+        Some(switched(self.0.load(Relaxed), &AtomicUsize::new(0), f))
+    }
+}
+
 /// Runs `f` where the caller stands, in a frame of its own: what `f` has room for is not taken from
 /// the stack of a caller that runs it elsewhere.
 #[inline(never)]
@@ -166,6 +187,14 @@ mod tests {
         assert!(back.abs_diff(outside) < 4096, "{back:#x} {outside:#x}");
         assert_eq!(sum, 100_000);
         assert!(off(stack_pointer).abs_diff(outside) < 4096);
+    }
+
+    #[test]
+    fn one_that_is_kept_is_the_same_again() {
+        let (kept, outside) = (Kept::new(), stack_pointer());
+        let [first, second] = [(); 2].map(|()| kept.on(stack_pointer).unwrap());
+        assert!(first.abs_diff(second) < 4096 && first.abs_diff(outside) > 4096);
+        assert!(stack_pointer().abs_diff(outside) < 4096);
     }
 
     #[cfg(not(miri))]

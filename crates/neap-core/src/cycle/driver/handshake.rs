@@ -445,17 +445,14 @@ fn wait_at(position: usize, seen: u32) {
 /// marking is done; false if there was nothing to do. In a critical section: a stop for something
 /// else waits until the piece is done, or has the thread leave in the midst of its work.
 pub fn assist(waits: bool) -> bool {
-    // A host's threads may stand on small stacks.
-    if host::get().is_some() {
-        return false;
-    }
     let mutator = attach::current();
     let _critical = mutator.critical();
     let until = match waits {
         true => Until::Wanted(mutator.stop_pending()),
         false => Until::Clock(clock::now_ns() + ASSIST_NS),
     };
-    let assisted = workers::of_process().assist(until);
+    // A host's threads may stand on small stacks.
+    let assisted = workers::of_process().assist(until, host::get().is_some());
     thread::clear_vector_registers();
     assisted
 }

@@ -26,6 +26,7 @@ use crate::heap::HEAP;
 use crate::mark::drain::Marker;
 use crate::mark::markers::{MOST_MARKERS, Markers, Until};
 use crate::sys::own_thread::{self, Sleeper};
+use crate::sys::side_stack::Kept;
 use crate::sys::{futex, map, print};
 use gate::{Gate, Slots};
 
@@ -51,6 +52,8 @@ pub struct Workers {
     slots: Slots<{ MOST_ASSISTS as u32 }>,
     /// Their markers, made when first needed; each belongs to whoever has its slot.
     assisting: [UnsafeCell<Option<Marker<'static>>>; MOST_ASSISTS],
+    /// Where they stand if there may be no room on their own; as above.
+    stacks: [Kept; MOST_ASSISTS],
     /// Counts cycles that wanted helpers; helpers sleep on it.
     calls: AtomicU32,
     /// The first helpers.
@@ -95,6 +98,7 @@ impl Workers {
             gate: Gate::new(),
             slots: Slots::new(),
             assisting: [const { UnsafeCell::new(None) }; MOST_ASSISTS],
+            stacks: [const { Kept::new() }; MOST_ASSISTS],
             calls: AtomicU32::new(0),
             sleepers: [const { Sleeper::new() }; SLEEPERS],
             helpers: AtomicUsize::new(0),
@@ -180,21 +184,28 @@ impl Workers {
 
     /// Marks with the markers until they are done, or it is over for the calling one, if they are
     /// at work with the world running; false if there is nothing to help with. On a mutator in a
-    /// critical section: who stops the world waits for it.
-    pub fn assist(&'static self, until: Until<'static>) -> bool {
+    /// critical section: who stops the world waits for it. `aside`: it may stand on a small stack.
+    pub fn assist(&'static self, until: Until<'static>, aside: bool) -> bool {
         let Some(slot) = self.slots.take() else { return false };
         let place = MOST_MARKERS - 1 - slot as usize;
         let mut helped = self.enter();
         if helped {
             if place < self.markers.members() {
-                // SAFETY: this thread has the slot.
-                let assisting = unsafe { &mut *self.assisting[slot as usize].get() };
-                let new = || Marker::new(&self.markers, &HEAP, place);
-                let marker = assisting.get_or_insert_with(new);
-                let span = timed(SpanKind::Assist);
-                helped = marker.work_until(until);
-                marker.report();
-                span.over_on_program(CYCLES.load(Relaxed) + 1);
+                let mark = || {
+                    // SAFETY: this thread has the slot.
+                    let assisting = unsafe { &mut *self.assisting[slot as usize].get() };
+                    let new = || Marker::new(&self.markers, &HEAP, place);
+                    let marker = assisting.get_or_insert_with(new);
+                    let span = timed(SpanKind::Assist);
+                    let helped = marker.work_until(until);
+                    marker.report();
+                    span.over_on_program(CYCLES.load(Relaxed) + 1);
+                    helped
+                };
+                helped = match aside {
+                    true => self.stacks[slot as usize].on(mark).unwrap_or(false),
+                    false => mark(),
+                };
             }
             self.leave();
         }
@@ -242,15 +253,15 @@ mod tests {
     #[test]
     fn nobody_assists_while_the_gate_is_shut() {
         let workers = prepare();
-        assert!(!workers.assist(Until::Clock(u64::MAX)));
+        assert!(!workers.assist(Until::Clock(u64::MAX), true));
         workers.markers().begin(MOST_MARKERS, true);
         workers.open(0);
-        assert!(
-            workers.assist(Until::Clock(u64::MAX)),
-            "the gate is open, and there is nothing to do"
-        );
+        for aside in [false, true] {
+            let helped = workers.assist(Until::Clock(u64::MAX), aside);
+            assert!(helped, "the gate is open, and there is nothing to do");
+        }
         assert_eq!(workers.shut(), 1);
-        assert!(!workers.assist(Until::Clock(u64::MAX)));
+        assert!(!workers.assist(Until::Clock(u64::MAX), false));
     }
 
     /// Opens the gate to so many helpers while there is work that nobody shares; says how many came
