@@ -1,13 +1,14 @@
 /// A D thread that forks while others allocate: the child allocates, collects, makes threads of its
 /// own, and ends by `exit`. Ends with 0 if every child did. `run.sh` runs it. No thread begins or
-/// ends meanwhile: druntime has locks for that which it does not mend in a child.
+/// ends meanwhile: druntime has locks for that which it does not mend in a child. Then threads do
+/// begin beside forks, whose children only collect: neither may wait for the other.
 module forked;
 
 import core.memory : GC;
 import core.stdc.stdio : fprintf, stderr;
 import core.stdc.stdlib : exit;
 import core.sys.posix.sys.wait : waitpid;
-import core.sys.posix.unistd : alarm, fork;
+import core.sys.posix.unistd : _exit, alarm, fork;
 import core.thread : Thread;
 import core.atomic : atomicLoad, atomicOp, atomicStore;
 
@@ -85,6 +86,37 @@ void forkMany()
     }
 }
 
+/// Forks while threads begin and end.
+void forkBesideBeginnings()
+{
+    shared bool over;
+    Thread[] all;
+    foreach (k; 0 .. 3)
+        all ~= new Thread({
+            while (!atomicLoad(over))
+                new Thread({ works(10); }).start().join();
+        }).start();
+    foreach (turn; 0 .. turns)
+    {
+        const child = fork();
+        if (child == 0)
+        {
+            alarm(20);
+            _exit(works(1000) ? 0 : 1);
+        }
+        int status = -1;
+        if (child == -1 || waitpid(child, &status, 0) != child || status != 0)
+        {
+            fprintf(stderr, "forked.d: beside beginnings, turn %d: ended with %#x\n", turn, status);
+            atomicOp!"+="(failed, 1);
+            break;
+        }
+    }
+    atomicStore(over, true);
+    foreach (thread; all)
+        thread.join();
+}
+
 int main()
 {
     Thread[] all;
@@ -101,5 +133,6 @@ int main()
     atomicStore(done, true);
     foreach (thread; all)
         thread.join();
+    forkBesideBeginnings();
     return failed != 0;
 }

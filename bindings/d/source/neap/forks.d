@@ -9,7 +9,16 @@ import core.sys.posix.pthread : pthread_atfork;
 import core.thread : Thread;
 import core.thread.threadbase : thread_detachInstance;
 import neap.shared_lock;
-import neap.versions : firstThread, initializeThreadLocks, lockThreads, nextThread, unlockThreads;
+import neap.versions : firstThread, initializeThreadLocks, nextThread, tryLockThreads,
+    unlockThreads;
+
+/// Who holds druntime's lock may be starting a thread, and waits for a lock of the library that this
+/// thread holds by now: then the list is whole, and is left unlocked after so many looks, a
+/// twentieth of a second in all. Longer: such a `fork` takes longer; shorter: who is in the middle of
+/// a change of the list may not have had a processor.
+private enum uint looks = 500;
+private enum uint betweenLooksMicroseconds = 100;
+private __gshared bool isLocked;
 
 /// Called once, before the library starts.
 void initializeForks() nothrow @nogc
@@ -21,13 +30,21 @@ private extern (C) nothrow @nogc:
 
 void before()
 {
+    import core.sys.posix.unistd : usleep;
+
     acquire();
-    lockThreads();
+    isLocked = tryLockThreads();
+    for (uint look; !isLocked && look < looks; look++)
+    {
+        usleep(betweenLooksMicroseconds);
+        isLocked = tryLockThreads();
+    }
 }
 
 void inParent()
 {
-    unlockThreads();
+    if (isLocked)
+        unlockThreads();
     release();
 }
 

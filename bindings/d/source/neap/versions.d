@@ -32,9 +32,9 @@ extern (C) nothrow
 }
 
 /// The lock of druntime's list of threads, and the list: what a `fork` has to mend.
-void lockThreads() nothrow @nogc
+bool tryLockThreads() nothrow @nogc
 {
-    threadsLock().lock_nothrow();
+    return threadsLock().tryLock_nothrow();
 }
 
 void unlockThreads() nothrow @nogc
