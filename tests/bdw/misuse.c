@@ -4,8 +4,17 @@
 #include "check.h"
 #include <gc/gc_gcj.h>
 #include <gc/gc_mark.h>
+#include <gc/gc_typed.h>
+#include <sys/resource.h>
 
 static int local;
+
+static struct GC_ms_entry *marks_nothing(GC_word *object, struct GC_ms_entry *top,
+                                         struct GC_ms_entry *limit, GC_word environment)
+{
+    (void)object, (void)limit, (void)environment;
+    return top;
+}
 
 int main(int count, char **arguments)
 {
@@ -44,6 +53,18 @@ int main(int count, char **arguments)
     } else if (!strcmp(what, "kinds-without-end")) {
         for (int round = 0; round < 1000; round++)
             GC_new_kind(GC_new_free_list(), 0, 1, 1);
+    } else if (!strcmp(what, "kind-without-memory")) {
+        /* Not wrong use: what its procedure marks must not be lost for want of memory. */
+        struct rlimit none = {0, 0};
+        unsigned procedure = GC_new_proc(marks_nothing);
+        void **lists = GC_new_free_list();
+        setrlimit(RLIMIT_AS, &none);
+        GC_new_kind(lists, GC_MAKE_PROC(procedure, 0), 0, 1);
+    } else if (!strcmp(what, "typed-without-memory")) {
+        struct rlimit none = {0, 0};
+        unsigned procedure = GC_new_proc(marks_nothing);
+        setrlimit(RLIMIT_AS, &none);
+        object = GC_malloc_explicitly_typed(64, GC_MAKE_PROC(procedure, 0));
     } else if (!strcmp(what, "not-the-same-object")) {
         GC_same_obj(object, other);
     } else {

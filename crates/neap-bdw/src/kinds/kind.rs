@@ -92,14 +92,21 @@ fn make_next(descriptor: usize, adds_size: bool, clears: bool, calls: Calls) -> 
         (TAG_LENGTH, 0) => WAY_LEAF,
         _ => typed(Shape::Function { function: trace, environment: index, calls }),
     };
+    if way == WAY_CONSERVATIVE && calls != Calls::NotYet {
+        // A procedure may know of more than its object holds: Guile's knows of stacks elsewhere.
+        die(format_args!(
+            "GC_new_kind: no memory, or no room, for one more layout; objects that a mark \
+             procedure scans cannot do without"
+        ));
+    }
     KINDS[index].descriptor.store(descriptor, Relaxed);
     KINDS[index].way.store(way, Relaxed);
     COUNT.store(index + 1, Release);
     index as u32
 }
 
-/// The way of a layout. Where there can be no more layouts more than asked is scanned, which
-/// `gc_mark.h` says is always right.
+/// The way of a layout. Where there can be no more layouts more than asked is scanned, which is
+/// right for all that no procedure of the program scans.
 fn typed(shape: Shape<'_>) -> u32 {
     match api::layout(shape) {
         Ok(LayoutId(id)) if id < WAY_ZEROED_LEAF - 1 => id + 1,

@@ -8,7 +8,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 use std::collections::BTreeMap;
 
-use crate::core_api::{self as api, Kind, LayoutId, Shape, Tracer};
+use crate::core_api::{self as api, Calls, Kind, LayoutId, Shape, Tracer};
 use crate::failure::die;
 use crate::kinds::descriptors::{self, Meaning};
 use crate::kinds::kind::no_memory;
@@ -78,7 +78,15 @@ fn make_way(descriptor: usize, words: usize) -> Way {
         }
         _ => {
             let calls = descriptors::calls(descriptor);
-            api::layout(Shape::Function { function: trace, environment: descriptor, calls })
+            let shape = Shape::Function { function: trace, environment: descriptor, calls };
+            let made = api::layout(shape);
+            if made.is_err() && calls != Calls::NotYet {
+                die(format_args!(
+                    "GC_malloc_explicitly_typed: no memory, or no room, for one more layout; \
+                     objects that a mark procedure scans cannot do without"
+                ));
+            }
+            made
         }
     };
     // The conservative approximation that gc_typed.h promises where there is no room for more.
