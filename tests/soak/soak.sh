@@ -33,23 +33,45 @@ read -ra watches <<<"$("$torture" watches | tr '\n' ' ')"
 read -ra clients <<<"$(tests/clients/run.sh --list | tr '\n' ' ')"
 RANDOM=${SEED:-$(date +%N | sed 's/^0*//')}
 
-declare -A runs=([torture]=0 [forks]=0 [memory]=0 [sequences]=0 [faults]=0 [clients]=0)
+sorts=(torture short long forks memory sequences faults clients)
+declare -A runs
+for kind in "${sorts[@]}"; do runs[$kind]=0; done
 operations=0 cycles=0 forks=0 all=0 bad=0
 began=$SECONDS next=60
 
+# looks_at_those_that_stand: has gdb say where each thread of a run is that has not ended after some
+# four minutes, before its time is over; into build/soak/stands-PID.
+looks_at_those_that_stand() {
+    local process age group
+    while sleep 20; do
+        while read -r process age group; do
+            [ "$age" -gt 240 ] && [ ! -e "$out/stands-$process" ] || continue
+            case $(readlink "/proc/$process/exe") in "$torture" | "$out"/*) ;; *) continue ;; esac
+            {
+                ps -o pid,ppid,stat,etimes,time,wchan:20,args -p "$(pgrep -d, -g "$group")"
+                timeout 60 gdb -p "$process" -batch -ex 'thread apply all backtrace'
+            } >"$out/stands-$process" 2>&1 </dev/null
+        done < <(ps -eo pid=,etimes=,pgid=)
+    done
+}
+if command -v gdb >/dev/null; then
+    looks_at_those_that_stand &
+    trap 'kill $! 2>/dev/null' EXIT
+fi
+
 # one LOG SEED COMMAND…: a run; what it counted is added up.
 one() {
-    local log=$1 seed=$2 status number word
+    local log=$1 seed=$2 status said='' line
     shift 2
     timeout --kill-after=5 300 "$@" >"$log" 2>&1
     status=$?
-    while read -r number word; do
-        case $word in
-        operations) operations=$((operations + number)) ;;
-        cycles) cycles=$((cycles + number)) ;;
-        forks) forks=$((forks + number)) ;;
-        esac
-    done < <(grep -oE '[0-9]+ (operations|cycles|forks)\b' "$log")
+    # Without another process: most runs are short.
+    while read -r line; do
+        [[ $line != *operations,* ]] || said=$line
+    done <"$log"
+    [[ ! $said =~ ([0-9]+)\ operations ]] || operations=$((operations + BASH_REMATCH[1]))
+    [[ ! $said =~ ([0-9]+)\ cycles ]] || cycles=$((cycles + BASH_REMATCH[1]))
+    [[ ! $said =~ ([0-9]+)\ forks ]] || forks=$((forks + BASH_REMATCH[1]))
     # Nothing may be traced here.
     [ "$kind" != faults ] || [ $status != 3 ] || status=0
     all=$((all + 1)) runs[$kind]=$((runs[$kind] + 1))
@@ -63,14 +85,23 @@ one() {
 
 summary() {
     echo "$operations operations, $cycles cycles, $forks forks in $all runs: $(
-        for kind in torture forks memory sequences faults clients; do
+        for kind in "${sorts[@]}"; do
             echo -n "$kind ${runs[$kind]}, "
         done
     )failed $bad"
 }
 
-# What is to be run next: mostly torture and sequences, which do most in a second.
-kinds=(torture torture torture forks forks memory sequences sequences sequences faults clients)
+# so_short: the words of a way with its number of operations replaced by a small one.
+so_short() {
+    local at
+    for at in "${!way[@]}"; do
+        [ "${way[at]}" != --operations ] || way[at + 1]=$((100 + RANDOM % 500))
+    done
+}
+
+# What is to be run next. Short runs try beginnings and ends, long ones do most operations.
+kinds=(torture torture short short long long long forks forks memory sequences sequences faults
+    clients)
 while [ $((SECONDS - began)) -lt "$seconds" ]; do
     kind=${kinds[RANDOM % ${#kinds[@]}]}
     watch=${watches[RANDOM % ${#watches[@]}]}
@@ -80,10 +111,28 @@ while [ $((SECONDS - began)) -lt "$seconds" ]; do
     run=("$torture" run --seed "$seed" --neap max_pause=0)
     case $kind in
     torture) one "$log" $seed "${run[@]}" "${way[@]:1}" --neap "watch=$watch" ;;
-    # Each child forks on, up to three in a row: more would be thousands of processes.
+    short)
+        for ((count = 0; count < 200; count++)); do
+            watch=${watches[RANDOM % ${#watches[@]}]}
+            seed=$((RANDOM << 15 | RANDOM))
+            read -ra way <<<"${ways[RANDOM % ${#ways[@]}]}"
+            so_short
+            one "$log" $seed "$torture" run --seed "$seed" --neap max_pause=0 "${way[@]:1}" \
+                --neap "watch=$watch"
+        done
+        ;;
+    long)
+        functions=()
+        [ $((RANDOM % 3)) = 0 ] || functions=(--no-functions)
+        one "$log" $seed "${run[@]}" "${functions[@]}" --threads $((1 + RANDOM % 3)) \
+            --operations $((100000 + RANDOM * 6)) --audits 1 --collections 1 --spawns 1 \
+            --forks $((RANDOM % 2)) --fibers 5 --monitors 100 --largest 2000 \
+            --live-bytes $((300000 + RANDOM * 100)) --neap "watch=$watch"
+        ;;
+    # Each child forks on, twice at most, and up to three in a row.
     forks)
-        one "$log" $seed "${run[@]}" --threads $((1 + RANDOM % 4)) --operations 2000 \
-            --forks $((20 + RANDOM % 40)) --neap min_trigger=65536 --neap "watch=$watch"
+        one "$log" $seed "${run[@]}" --threads $((1 + RANDOM % 4)) --operations 1000 \
+            --forks $((50 + RANDOM % 350)) --neap min_trigger=65536 --neap "watch=$watch"
         ;;
     memory)
         one "$log" $seed "${run[@]}" --threads $((1 + RANDOM % 3)) --operations 6000 \

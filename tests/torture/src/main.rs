@@ -121,7 +121,7 @@ fn run(given: options::Options) {
         "{} operations, {} forks, {} cycles, {} objects, {} bytes allocated, peak {} bytes, longest pause {:.1} ms, {} \
          refused",
         worker::OPERATIONS.load(Relaxed),
-        fork::FORKS.load(Relaxed),
+        fork::forks().load(Relaxed),
         figures.cycles,
         figures.allocated_objects,
         figures.allocated_bytes,
