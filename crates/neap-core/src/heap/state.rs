@@ -259,8 +259,8 @@ impl HeapState {
         self.expected_live_bytes().min(self.scanned_bytes.load(Relaxed))
     }
 
-    /// Bytes that the next cycle may find live: what the last one marked, and of what was handed out
-    /// while it marked and since as large a part as then; before the first, all of it.
+    /// Bytes that the next cycle may find live: what the last one marked, and of what was handed
+    /// out while it marked and since as large a part as then; before the first, all of it.
     pub fn expected_live_bytes(&self) -> usize {
         let born = self.born_marked_bytes.load(Relaxed);
         let new = (born + self.grown_since_cycle()) / SURVIVING * self.surviving.load(Relaxed);
