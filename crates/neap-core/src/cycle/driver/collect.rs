@@ -12,6 +12,7 @@ use super::{given_up, handshake, wake, watch_in_use};
 use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::stop_the_world::{self, Ended};
 use crate::cycle::phase::Phase;
+use crate::cycle::policy::stall::Stall;
 use crate::cycle::report::callbacks;
 use crate::cycle::report::record::{CYCLES, Kind};
 use crate::cycle::report::spans::{SpanKind, timed};
@@ -23,10 +24,6 @@ use crate::sync::Guard;
 use crate::sys::{clock, futex, print, thread};
 use crate::world::mutator::{Activity, Mutator};
 use crate::world::{self, attach, host, registry, stop};
-
-/// Who allocates much too much waits so long at once for the cycle under way. Larger: longer
-/// operations; smaller: the heap grows further.
-const LONGEST_STALL: Duration = Duration::from_millis(1);
 
 /// A program that asks for one cycle after the other stops its other threads for half of the time,
 /// but waits no longer than this before each. Larger: the others get more of it; smaller: who asks
@@ -248,27 +245,23 @@ const LET_SWEEP_MS: u64 = 50;
 const BETWEEN_SWEEPS_MS: u64 = 2;
 
 /// Has the collector's thread begin a cycle; who asked for one waits for its end, who only
-/// allocated enough goes on. Who allocates faster than the cycle marks pays for each refill with a
-/// piece of marking, if there is any to do; it does not sleep, since it would wait for a processor
-/// afterwards. Beyond an eighth more it marks or waits for [`LONGEST_STALL`] at each refill, and
-/// beyond a half more until the cycle has ended.
+/// allocated enough goes on. Who allocates faster than the cycle marks pays for it at each refill,
+/// as [`Stall`] says.
 fn concurrently(position: usize, reason: Reason) -> bool {
     if reason != Reason::Allocated {
         return handshake::run_cycle(position);
     }
-    let allocated = || HEAP.state.grown_since_cycle();
-    let is_above = |eighths: usize| {
-        let stall_at = schedule::stalls_at();
-        allocated() >= stall_at.saturating_add(stall_at / 8 * eighths)
-    };
-    if is_above(1) {
-        let began = Instant::now();
-        let enough = || !is_above(1) || (!is_above(4) && began.elapsed() >= LONGEST_STALL);
-        return handshake::run_until(position, false, enough);
-    }
-    handshake::request(false);
-    if is_above(0) {
-        handshake::assist(false);
+    let stall = || Stall::at(HEAP.state.grown_since_cycle(), schedule::stalls_at());
+    match stall() {
+        Stall::Nothing => _ = handshake::request(false),
+        Stall::Assists => {
+            handshake::request(false);
+            handshake::assist(false);
+        }
+        Stall::Waits(_) | Stall::UntilOver => {
+            let began = Instant::now();
+            return handshake::run_until(position, false, || stall().is_over(began.elapsed()));
+        }
     }
     false
 }
