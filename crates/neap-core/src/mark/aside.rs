@@ -71,6 +71,26 @@ impl Aside {
         object
     }
 
+    /// Keeps each of those that wait once, if there are no more than `most`: an object that is
+    /// written again and again is found, and put aside, in every round.
+    pub fn forget_repeated(&self, most: usize) {
+        let mut lists = self.lists.lock();
+        let waiting = &mut lists.waiting;
+        if waiting.len() > most {
+            return;
+        }
+        waiting.sort_unstable();
+        let mut kept = 0;
+        for index in 0..waiting.len() {
+            if kept == 0 || waiting[kept - 1] != waiting[index] {
+                waiting[kept] = waiting[index];
+                kept += 1;
+            }
+        }
+        waiting.truncate(kept);
+        self.count.store(kept, SeqCst);
+    }
+
     /// One of those that wait, which stays.
     pub fn at(&self, index: usize) -> Option<usize> {
         self.lists.lock().waiting.get(index).copied()
@@ -153,6 +173,19 @@ mod tests {
         aside.begin_tracing();
         aside.end_tracing();
         assert!(aside.put_traced(|_| true) && !aside.has_some());
+    }
+
+    #[test]
+    fn what_is_put_aside_again_waits_once() {
+        let aside = Aside::new();
+        [3, 1, 3, 2, 1, 3].into_iter().for_each(|object| aside.put(object).unwrap());
+        aside.forget_repeated(5);
+        assert!(aside.at(5).is_some(), "there are more");
+        aside.forget_repeated(6);
+        assert!(aside.at(2).is_some() && aside.at(3).is_none());
+        assert_eq!(waiting(&aside), [1, 2, 3]);
+        aside.forget_repeated(6);
+        assert!(!aside.has_some());
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub(super) const FEW_PAGES: usize = 64;
 /// The pause in the middle calls the program's functions until it has taken so long; the last one
 /// calls all of them.
 const TRACING: Duration = Duration::from_micros(300);
+/// To sort so many objects that wait for functions takes the last pause some tens of microseconds.
+const FEW_ASIDE: usize = 1024;
 /// Looking at so many links takes a millisecond, in which the program writes again.
 const MANY_LINKS: usize = 20_000;
 /// Where objects with functions of the program lie in more blocks than this, nobody looks in the
@@ -113,10 +115,14 @@ impl<W: Watch> IncrementalUpdate<W> {
         let most = if caught_up { 0 } else { most_markers.saturating_sub(1) };
         let helpers = driver.workers.existing().min(most);
         let alone = if helpers > 0 { FEW_PAGES * PAGE_BYTES } else { usize::MAX };
+        // Functions are not called for what is found here, which mostly waits for it already.
+        markers.begin(1, true);
         match self.pages.remark(&mut driver.marker, &pause.stopped, alone) {
             Ok(pages) => driver.record.remark_pages = pages,
             Err(Unwatched) => self.incomplete = true,
         }
+        markers.alone();
+        markers.aside.forget_repeated(FEW_ASIDE);
         driver.record.ask_ns = nanoseconds(phase);
         if self.incomplete {
             markers.note_overflow();

@@ -75,6 +75,7 @@ impl<W: Watch> IncrementalUpdate<W> {
                 self.caught_up = CaughtUp::No;
             }
         }
+        driver.markers().aside.forget_repeated(usize::MAX);
         driver.record.caught_up = self.caught_up;
     }
 
