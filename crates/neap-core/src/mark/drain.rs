@@ -49,6 +49,8 @@ pub struct Marker<'t> {
     waiting: usize,
     /// When it leaves the rest to others.
     pub(super) until: Until<'t>,
+    /// Most of what the program's functions name is marked already: it is looked at as it is named.
+    pub named_are_marked: bool,
     /// What it marked.
     pub marked_bytes: usize,
 }
@@ -65,6 +67,7 @@ impl<'t> Marker<'t> {
             oldest: 0,
             waiting: 0,
             until: Until::Done,
+            named_are_marked: false,
             marked_bytes: 0,
         }
     }
@@ -406,7 +409,9 @@ const SHARE_ABOVE: usize = 32;
 
 impl Grey for Marker<'_> {
     fn word(&mut self, word: usize) {
-        Marker::word(self, word);
+        if !self.named_are_marked || !self.heap().is_marked(word) {
+            Marker::word(self, word);
+        }
     }
     unsafe fn range(&mut self, low: usize, high: usize) {
         // SAFETY: the caller's promise.

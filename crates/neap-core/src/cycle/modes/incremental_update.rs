@@ -331,7 +331,9 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         let phase = timed(SpanKind::StoppedRoots);
         driver.record.root_bytes = self.pages.read_roots_stopped(driver, of, &pause);
         driver.record.roots_ns = phase.over(driver.record.number);
+        driver.marker.named_are_marked = true;
         self.mark_the_rest(driver, of.markers, &pause);
+        driver.marker.named_are_marked = false;
         driver.ask_when_marked();
         of.step(Step::Drained);
         tell(CycleEvent::MarkEnd);
