@@ -153,7 +153,7 @@ test_a_program_can_be_static_as_a_whole() {
     "$top/tools/install.sh" "$work/first"
     mv first second
     printf '%s\n' '#include <neap.hpp>' '#include <thread>' '#include <cstdio>' 'int main() {' \
-        '  int *p = nullptr; std::thread([&] { p = neap::make<int>(7); }).join(); neap::collect();' \
+        '  int *p = nullptr; std::thread([&] { p = neap::make<int>(7); }).join(); neap_collect();' \
         '  std::printf("%d\n", *p); }' >program.cpp
     export PKG_CONFIG_PATH=$work/second/lib/pkgconfig
     local flags
