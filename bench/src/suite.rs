@@ -19,12 +19,13 @@ use mode::{MODES, Mode};
 use record::Record;
 
 /// The suite's programs; `tree2` is counted apart, as its author did.
-pub const PROGRAMS: [&str; 15] = [
+pub const PROGRAMS: [&str; 22] = [
     "bulk",
     "resize",
     "string",
     "conalloc",
     "conappend",
+    "conmsg",
     "concpu",
     "dlist",
     "huge_single",
@@ -34,6 +35,12 @@ pub const PROGRAMS: [&str; 15] = [
     "testgc3",
     "tree1",
     "words",
+    "parser",
+    "aa_bigint",
+    "aa_objects",
+    "aa_pointers",
+    "aa_stomp",
+    "aa_cache",
     "tree2",
 ];
 /// Not in any sum.
@@ -169,7 +176,7 @@ mod tests {
             chosen(&PROGRAMS, &names, |program| program).expect("known"),
             [&"bulk", &"words"]
         );
-        assert_eq!(chosen(&PROGRAMS, &[], |program| program).expect("all").len(), 15);
+        assert_eq!(chosen(&PROGRAMS, &[], |program| program).expect("all").len(), 22);
         assert!(
             chosen(&MODES, &["x".to_owned()], |mode| mode.id)
                 .expect_err("unknown")

@@ -247,6 +247,24 @@ reduced() {
     local number
     for number in 1 2 3 4 5; do
         printf 'module m%d;\nint f(int x) { if (x > 3) { return x; } return needle(%d); }\nvoid g() { int y; y++; }\n' \
+# built NAME COMMAND…: has it build a program of a package, and prints what the program says.
+built() {
+    rm -rf "$out/built-$1"
+    mkdir -p "$out/built-$1/source"
+    echo '{"name": "sample", "targetType": "executable"}' >"$out/built-$1/dub.json"
+    cp tests/d/runtime.d "$out/built-$1/source/"
+    DUB_HOME=$out/dub-home "${@:2}" build --force --skip-registry=all --compiler=ldc2 \
+        "--root=$out/built-$1" >"$out/built-$1.said" 2>&1 && "$out/built-$1/sample"
+}
+if wanted dub-build && command -v dub >/dev/null; then
+    built own dub >"$out/expected"
+    for watch in none pagemap; do
+        NEAP_WATCH=$watch built neap "$prefix/bin/neap" run -- dub >"$out/sorted"
+        result "dub builds a package, watch=$watch" diff "$out/expected" "$out/sorted"
+    done
+    result "dub builds a package, and says the same" diff <(sed 's/built-own//' "$out/built-own.said") \
+        <(sed 's/built-neap//' "$out/built-neap.said")
+fi
             $number $number >"$out/reduced-$1/src/m$number.d"
     done
     (cd "$out/reduced-$1" && "${@:2}" src 'grep -rq "needle(4)" .' >log 2>&1)
@@ -295,7 +313,8 @@ fi
 # The benchmark programs check their results; here they do less than in a benchmark, with more
 # cycles for it. With each, how much.
 programs="bulk:4096 resize:16 string:1 conalloc:40 conappend:800 concpu:40 dlist:6 huge_single:100 rand_large:30 rand_small:300 slist:6 testgc3:1,20
-    tree1:10 tree2:100000 words:6"
+    tree1:10 tree2:100000 words:6 parser:12 conmsg:3000 aa_bigint:5000 aa_objects:40000 aa_pointers:9000
+    aa_stomp:3 aa_cache:100000"
 for entry in $programs; do
     program=${entry%%:*}
     IFS=, read -ra less <<<"${entry#*:}"

@@ -93,6 +93,7 @@ fn sample(outcome: &Outcome) -> Result<Sample, String> {
     match numbers.as_deref() {
         Ok([work, _, collections, pauses, longest, beside]) => Ok(Sample {
             seconds: outcome.wall_seconds,
+            processor_seconds: outcome.user_seconds + outcome.system_seconds,
             work_seconds: *work,
             peak_mb: outcome.peak_mb,
             collections: *collections,
@@ -126,6 +127,7 @@ mod tests {
         let sample = sample(&outcome("1.5 2048 12 3.25 0.5 0.75\n\tNumber of collections:  13\n"))
             .expect("read");
         assert_eq!((sample.seconds, sample.work_seconds, sample.peak_mb), (2.5, 1.5, 7.0));
+        assert_eq!(sample.processor_seconds, 2.5);
         assert_eq!((sample.collections, sample.pause_ms, sample.longest_ms), (12.0, 3.25, 0.5));
         assert_eq!(sample.beside_ms, 0.75);
         assert!(

@@ -13,14 +13,17 @@ use super::mode::Mode;
 use super::{APART, PROGRAMS};
 use crate::machine::Machine;
 use crate::record::{read_json, write_json};
-use crate::statistics::median;
+use crate::statistics::{largest, median};
 
 /// One run.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Sample {
     /// Wall time of the process.
     pub seconds: f64,
-    /// Of that what the program itself timed, without making its input.
+    /// Of all processors, in the program and in the kernel on its behalf; older records have none.
+    #[serde(default)]
+    pub processor_seconds: f64,
+    /// Of the wall time what the program itself timed, without making its input.
     pub work_seconds: f64,
     /// Peak resident memory of the process, or of a child that it waited for.
     pub peak_mb: f64,
@@ -105,6 +108,12 @@ impl Record {
         median(&self.of(program, mode).iter().map(figure).collect::<Vec<_>>())
     }
 
+    /// The largest figure of any run of any program.
+    pub fn most(&self, mode: &str, figure: Figure) -> Option<f64> {
+        let runs = PROGRAMS.iter().flat_map(|program| self.of(program, mode));
+        largest(&runs.map(figure).collect::<Vec<_>>())
+    }
+
     /// The medians of all programs but the one apart; nothing if one of them has no figure.
     pub fn middles(&self, mode: &str, figure: Figure) -> Option<Vec<f64>> {
         PROGRAMS
@@ -145,6 +154,7 @@ pub mod tests {
                         mode.id,
                         Sample {
                             seconds: value,
+                            processor_seconds: value * 2.0,
                             work_seconds: value,
                             peak_mb: value * 10.0,
                             collections: 5.0,
@@ -163,7 +173,7 @@ pub mod tests {
     fn sums_are_of_medians_and_leave_one_out() {
         let record = example();
         assert_eq!(record.middle("bulk", MODES[1].id, |sample| sample.seconds), Some(4.0));
-        assert_eq!(record.sum(MODES[0].id, |sample| sample.seconds), Some(14.0 * 2.0));
+        assert_eq!(record.sum(MODES[0].id, |sample| sample.seconds), Some(21.0 * 2.0));
     }
 
     #[test]
