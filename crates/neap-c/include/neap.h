@@ -306,7 +306,10 @@ typedef struct neap_world {
        signal once more. */
     void (*stop_late)(void *environment);
     /* Whether the calling thread is the host's, and so can stop the others; cycles are left to such
-       threads. Any thread. */
+       threads. Any thread; also the library's own, which is not attached: a host that may
+       be stopped there too says yes. Then cycles keep up with a program that writes fast by short
+       stops, and the last stop of a cycle waits for no thread to come by: `stop`, `resume`, `roots`
+       and neap_set_event_callback's function are called on that thread. */
     int (*is_own_thread)(void *environment);
     void *environment;
 } neap_world;

@@ -109,6 +109,7 @@ alias Visitor = extern (C) void function(void*, size_t, int, void*) nothrow;
     uint neap_layout_bitmap(size_t elementWords, const(ulong)* bits);
     uint neap_layout_labelled(uint layout, uint label);
     uint neap_layout_label(uint layout);
+    int neap_thread_is_attached();
     void neap_set_static_roots(int on);
     Status neap_set_world(const(World)* world);
     int neap_world_may_stop();

@@ -51,6 +51,7 @@ final class NeapGC : GC
         neap_set_event_callback(null, null);
         // Druntime's threads are about to end: nobody could stop them.
         neap_disable();
+        neap.world.endWorld();
     }
 
     void enable() nothrow @nogc

@@ -7,7 +7,8 @@ module neap.versions;
 import core.lifetime : emplace;
 import core.memory : GC;
 import core.sync.mutex : Mutex;
-import core.thread.threadbase : ThreadBase;
+import core.thread : Thread;
+import core.thread.threadbase : ScanAllThreadsTypeFn, thread_scanAllType, ThreadBase;
 
 // Later druntimes change `core.gc.gcinterface`: from 2.109 on it has no `collectNoStack`, which is
 // then a function that nobody calls; 2.111 adds
@@ -40,6 +41,48 @@ bool tryLockThreads() nothrow @nogc
 void unlockThreads() nothrow @nogc
 {
     threadsLock().unlock_nothrow();
+}
+
+/// Whether a thread that druntime does not know can stop its own. Between these versions it began
+/// to wait for all that it stops, not for one less than there are.
+enum bool strangersMayStop = __VERSION__ == 2100 || __VERSION__ > 2102;
+
+/// Druntime takes its lock for a stop from now on, as in a program with several threads. Before any
+/// stop.
+void letStrangersStop() nothrow @nogc
+{
+    import threadbase = core.thread.threadbase;
+
+    static if (strangersMayStop)
+        __traits(getMember, threadbase, "multiThreadedFlag") = true;
+}
+
+/// On a thread that druntime does not know, after its stop: waits for the last one that it stops.
+void waitForLastStopped() nothrow @nogc
+{
+    import core.sys.posix.semaphore : sem_wait;
+    import osthread = core.thread.osthread;
+
+    static if (__VERSION__ == 2100)
+        while (sem_wait(&__traits(getMember, osthread, "suspendCount")) != 0)
+        {
+        }
+}
+
+/// `thread_scanAllType` on any thread. Druntime asks who is calling without a look whether it knows
+/// that one: there it is told of one of its own, which stands, as one whose stack it need not look
+/// for.
+void scanThreads(scope ScanAllThreadsTypeFn scan) nothrow
+{
+    if (Thread.getThis() !is null)
+        return thread_scanAllType(scan);
+    auto lent = firstThread();
+    const isLocked = __traits(getMember, lent, "m_lock");
+    __traits(getMember, lent, "m_lock") = true;
+    __traits(getMember, ThreadBase, "sm_this") = lent;
+    thread_scanAllType(scan);
+    __traits(getMember, ThreadBase, "sm_this") = null;
+    __traits(getMember, lent, "m_lock") = isLocked;
 }
 
 private Mutex threadsLock() nothrow @nogc

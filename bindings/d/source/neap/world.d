@@ -11,14 +11,14 @@ import core.stdc.stdio : fprintf, stderr;
 import core.sys.posix.pthread : pthread_kill, pthread_self;
 import core.sys.posix.signal;
 import core.thread : Thread, thread_suspendAll;
-import core.thread.threadbase : IsMarked, ScanType, thread_processGCMarks, thread_resumeAll,
-    thread_scanAllType;
+import core.thread.threadbase : IsMarked, ScanType, thread_processGCMarks, thread_resumeAll;
 import neap.attributes;
 import neap.c;
 import neap.finalizers;
 import neap.roots;
 import neap.shared_lock;
-import neap.versions : thread_suspendHandler;
+import neap.versions : letStrangersStop, scanThreads, strangersMayStop, thread_suspendHandler,
+    waitForLastStopped;
 
 /// Set over `collectNoStack`: what only stacks and thread-local storage hold counts as dead.
 __gshared bool withoutStacks;
@@ -27,15 +27,26 @@ __gshared bool withoutStacks;
 private __gshared int suspendSignal;
 /// Marking is complete in the stop that is under way.
 private __gshared bool isMarked;
+/// Druntime is about to end, and its threads with it. Under the lock.
+private __gshared bool isOver;
 
 /// Has the library stop the world through druntime. False if another host did so first.
 bool initializeWorld() nothrow @nogc
 {
     // What druntime names is what it always named: the data of D modules, not that of C libraries.
     neap_set_static_roots(0);
+    letStrangersStop();
     const world = World(&stop, &resume, &roots, &stopLate, &isOwnThread, null);
     return neap_set_world(&world) == 0
         && neap_set_event_callback(&event, null) == 0;
+}
+
+/// No stop begins from now on.
+void endWorld() nothrow @nogc
+{
+    acquire();
+    isOver = true;
+    release();
 }
 
 private extern (C) nothrow:
@@ -44,11 +55,18 @@ private extern (C) nothrow:
 int stop(void*)
 {
     acquire();
+    if (isOver)
+    {
+        release();
+        return 1;
+    }
     try
     {
         if (suspendSignal == 0)
             standBeforeDruntime();
         thread_suspendAll();
+        if (Thread.getThis() is null)
+            waitForLastStopped();
         return 0;
     }
     catch (Throwable thrown)
@@ -85,12 +103,14 @@ void roots(RangeVisitor visit, void* visitor, void*)
     nameScannedLeaves(visit, visitor);
     nameWaiting(visit, visitor);
     if (!withoutStacks)
-        thread_scanAllType((ScanType, low, high) { visit(low, high, visitor); });
+        scanThreads((ScanType, low, high) { visit(low, high, visitor); });
 }
 
+/// The collector's own thread stops druntime's as well as any of these; others that druntime does
+/// not know leave it to them.
 int isOwnThread(void*)
 {
-    return Thread.getThis() !is null;
+    return Thread.getThis() !is null || (strangersMayStop && !isOver && !neap_thread_is_attached());
 }
 
 void event(int step, void*)

@@ -42,7 +42,8 @@ pub struct Host {
     pub roots: unsafe extern "C" fn(Visit, *mut c_void, *mut c_void),
     /// The calling thread, which was let go on by [`Host::may_stop`], stops now.
     pub stop_late: unsafe extern "C" fn(*mut c_void),
-    /// Whether the calling thread is one of the host's, which can stop the others.
+    /// Whether the calling thread is one of the host's, which can stop the others. Asked on the
+    /// collector's thread too, which no host knows, but some can be stopped by.
     pub is_own_thread: unsafe extern "C" fn(*mut c_void) -> core::ffi::c_int,
     /// Handed to each of them.
     pub environment: *mut c_void,
@@ -145,6 +146,10 @@ impl World for Host {
 
     fn stops_one_by_one(&self) -> bool {
         false
+    }
+
+    fn stops_for_collector(&self) -> bool {
+        self.may_be_stopped_here()
     }
 
     fn resume(&self, _: Stopped) -> u64 {

@@ -49,6 +49,10 @@ pub trait World: Sync {
     fn stop(&self, registry: &mut Registry, own: Option<&Mutator>) -> Option<Stopped>;
     /// Whether [`stop::stop_one`] can stop a mutator while the others run.
     fn stops_one_by_one(&self) -> bool;
+    /// Whether the collector's own thread, which asks, can stop all for a moment.
+    fn stops_for_collector(&self) -> bool {
+        self.stops_one_by_one()
+    }
     /// Lets the world run again, and says since when it does, by the clock in nanoseconds: that the
     /// caller may wait for a processor from then on, which the others are using, is no part of the
     /// stop.

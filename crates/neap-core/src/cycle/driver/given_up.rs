@@ -7,7 +7,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 use super::between_steps::CycleState;
-use crate::cycle::collector::Collector;
+use crate::cycle::collector::{self, Collector};
 use crate::cycle::phase::Phase;
 use crate::cycle::policy::generation::Generations;
 use crate::cycle::schedule;
@@ -36,7 +36,8 @@ pub fn end_unstopped(state: &mut CycleState, collector: &mut Collector) {
     end(state, collector);
     schedule::postpone();
     UNSTOPPED.fetch_add(1, AcqRel);
-    if MESSAGES.fetch_add(1, Relaxed) < MOST_MESSAGES {
+    // A host that is about to end disables cycles first.
+    if !collector::is_disabled() && MESSAGES.fetch_add(1, Relaxed) < MOST_MESSAGES {
         print::message(format_args!(
             "the program's runtime did not stop its threads: this collection is given up, and the \
              heap grows"

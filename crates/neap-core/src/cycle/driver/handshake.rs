@@ -130,7 +130,8 @@ fn take(step: u32, position: usize) {
 /// Runs a step here and now; `own` is the calling mutator, if it is one.
 fn run_step(step: u32, state: &mut CycleState, of: &mut Collector, own: Option<&Mutator>) {
     let Some((driver, mode)) = parts(state) else { return };
-    callbacks::set_heard(own.is_some());
+    // A host that the collector's thread can stop hears of that there too.
+    callbacks::set_heard(own.is_some() || host::get().is_some());
     let has_stopped = match step {
         FIRST_PAUSE => mode.first_pause(driver, of, own).is_some(),
         MIDDLE_PAUSE => mode.middle_pause(driver, of, own).is_some(),
@@ -249,6 +250,17 @@ pub fn program_takes_part() -> bool {
     host::get().is_some() || HEAP.layouts.has_calls() || callbacks::program_takes_part()
 }
 
+/// Whether the collector's thread takes the last pause although there is a host: where the program
+/// writes fast, what it writes until somebody comes by would be left to the pause. It can stop the
+/// host, and nothing else of the program's is called.
+fn stops_host_at_once(state: &mut CycleState) -> bool {
+    host::get().is_some()
+        && !HEAP.layouts.has_calls()
+        && !root_callback::is_set()
+        && state.driver.world.stops_for_collector()
+        && parts(state).is_some_and(|(_, mode)| mode.stops_at_once())
+}
+
 /// The end of a cycle was not told: the next mutator that comes by tells it.
 pub fn tell_end() {
     TELL_END.store(true, Release);
@@ -324,22 +336,24 @@ pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generati
             mode.mark_again(driver);
         }
     }
-    if program_takes_part() {
+    if program_takes_part() && !stops_host_at_once(state) {
         have_taken(REMARK, state, |state| {
             if let Some((driver, mode)) = parts(state) {
                 mode.keep_up(driver);
             }
         });
-        if COULD_NOT_STOP.load(Acquire) {
-            return give_up_unstopped(state_of_cycle());
+        if !COULD_NOT_STOP.load(Acquire) {
+            return process_left(&mut COLLECTOR.lock());
         }
-        process_left(&mut COLLECTOR.lock());
     } else {
         let collector = &mut *COLLECTOR.lock();
         run_step(REMARK, state, collector, None);
         between_steps::put_back(collector, state);
-        process_left(collector);
+        if !COULD_NOT_STOP.load(Acquire) {
+            return process_left(collector);
+        }
     }
+    give_up_unstopped(state_of_cycle());
 }
 
 /// Marks; whether a pause in the middle makes the last one shorter.

@@ -68,6 +68,8 @@ pub struct IncrementalUpdate<W: Watch> {
     stayed: f64,
     /// It took the threads long to stop for a round of this cycle.
     pub(super) stops_are_slow: bool,
+    /// Of its short stops, so many took long to begin.
+    pub(super) slow_stops: u32,
     /// When pages were protected last in this cycle, by the clock.
     pub(super) protected_ns: u64,
     /// How this cycle came to an end where hardly anything was left, if it did.
@@ -88,6 +90,7 @@ impl<W: Watch> IncrementalUpdate<W> {
             began_at: 0,
             stayed: 1.0,
             stops_are_slow: false,
+            slow_stops: 0,
             protected_ns: 0,
             caught_up: CaughtUp::No,
             incomplete: false,
@@ -314,6 +317,10 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         self.catch_up(driver);
         refs::look_at_links(&References::new(driver));
         driver.record.mark_ns += began.over(driver.record.number);
+    }
+
+    fn stops_at_once(&self) -> bool {
+        self.caught_up == CaughtUp::Passes
     }
 
     fn keep_up(&mut self, driver: &mut Driver) {

@@ -81,6 +81,11 @@ pub trait MarkingMode {
     /// Everything between that pause and the last one, on the collector's thread.
     fn mark_again(&mut self, _: &mut Driver) {}
 
+    /// Whether the program writes so fast that the last pause had better begin at once.
+    fn stops_at_once(&self) -> bool {
+        false
+    }
+
     /// The last pause is late: what was written meanwhile is looked at now. On the collector's
     /// thread.
     fn keep_up(&mut self, _: &mut Driver) {}

@@ -18,7 +18,7 @@ use crate::cycle::policy::catching_up::{CatchingUp, Next};
 use crate::cycle::report::record::CaughtUp;
 use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
-use crate::sys::clock;
+use crate::sys::{clock, print};
 use crate::watch::Watch;
 
 /// Where stopping takes long, more stops are worth it if so many pages were written lately.
@@ -31,6 +31,9 @@ const MOST_IN_VAIN: usize = 1;
 /// Where it takes the program's threads longer to stop, because there are many, another pause costs
 /// more than it saves.
 const SLOW_STOP: Duration = Duration::from_micros(500);
+/// Where a host stops its threads, after so many slow ones there are no more passes: they wait for a
+/// processor, and a pass takes many.
+const MOST_SLOW_STOPS: u32 = 2;
 /// What the program wrote in so long is too much for the last pause. So long after pages were
 /// protected last, because the thread lost its processor, they are looked at once more.
 const LATE: Duration = Duration::from_millis(1);
@@ -46,6 +49,9 @@ enum Protecting {
     Stopped,
 }
 
+/// A pass did not come to its end: the watch refused something, or the world could not be stopped.
+struct Unstopped;
+
 /// What a pass found.
 struct Found {
     /// Pages, written or marked.
@@ -59,6 +65,7 @@ impl<W: Watch> IncrementalUpdate<W> {
     /// stops.
     pub(super) fn catch_up(&mut self, driver: &mut Driver) {
         self.stops_are_slow = false;
+        self.slow_stops = 0;
         self.caught_up = match self.rounds(driver) {
             found if found <= FEW_PAGES => CaughtUp::Rounds,
             found if self.may_pass(driver, found) && self.passes(driver) => CaughtUp::Passes,
@@ -66,7 +73,7 @@ impl<W: Watch> IncrementalUpdate<W> {
         };
         let mut looks = 0;
         while self.caught_up != CaughtUp::No
-            && driver.world.stops_one_by_one()
+            && driver.world.stops_for_collector()
             && clock::now_ns() - self.protected_ns > LATE.as_nanos() as u64
             && looks < MOST_LATE
         {
@@ -123,6 +130,9 @@ impl<W: Watch> IncrementalUpdate<W> {
                         *slow |= clock::now_ns() - began_ns > SLOW_STOP.as_nanos() as u64;
                         protect(stopped);
                     });
+                    let Some(stop) = stop else {
+                        print::fatal(format_args!("a world of signals stops always"))
+                    };
                     *protected_ns = stop.began_ns + stop.length_ns;
                     record.note_stop(SpanKind::ShortStop, stop);
                 })
@@ -145,7 +155,7 @@ impl<W: Watch> IncrementalUpdate<W> {
     /// Whether passes in short stops are worth while, after rounds of which the last one found so
     /// many pages.
     fn may_pass(&self, driver: &Driver, found: usize) -> bool {
-        driver.world.stops_one_by_one()
+        driver.world.stops_for_collector()
             && !self.incomplete
             && (!self.stops_are_slow || found > MANY_PAGES)
     }
@@ -166,22 +176,35 @@ impl<W: Watch> IncrementalUpdate<W> {
     }
 
     /// One pass: the program has so many percent of a stop's time until the next one.
-    fn pass(&mut self, driver: &mut Driver, percent: u64) -> Result<Found, Unwatched> {
+    fn pass(&mut self, driver: &mut Driver, percent: u64) -> Result<Found, Unstopped> {
         let (round, before) = (timed(SpanKind::Preclean), marked(driver));
         let (world, record) = (driver.world, &mut driver.record);
-        let protected_ns = &mut self.protected_ns;
+        let (protected_ns, slow) = (&mut self.protected_ns, &mut self.slow_stops);
+        let one_by_one = world.stops_one_by_one();
         let pass = self.pages.pass_in_pieces(&mut driver.marker, percent, |piece| {
-            let stop = briefly(world, &mut COLLECTOR.lock(), |stopped, _| piece(stopped));
+            if *slow > MOST_SLOW_STOPS && !one_by_one {
+                return None;
+            }
+            let stop = briefly(world, &mut COLLECTOR.lock(), |stopped, began_ns| {
+                *slow += (clock::now_ns() - began_ns > SLOW_STOP.as_nanos() as u64) as u32;
+                piece(stopped);
+            })?;
             *protected_ns = stop.began_ns + stop.length_ns;
             record.note_stop(SpanKind::ShortStop, stop);
-            stop.length_ns
+            Some(stop.length_ns)
         });
-        let pass = pass.inspect_err(|Unwatched| self.incomplete = true)?;
+        let pass = pass.map_err(|Unwatched| {
+            self.incomplete = true;
+            Unstopped
+        })?;
         driver.record.passes += 1;
         driver.record.preclean_pages += pass.pages;
         let others = self.follow_grey(driver, Protecting::Stopped, before);
         round.over(driver.record.number);
         let few = others <= FEW_PAGES && (pass.whole || pass.pages <= FEW_PAGES);
+        if pass.unstopped {
+            return Err(Unstopped);
+        }
         Ok(Found { found: pass.pages + others, few })
     }
 

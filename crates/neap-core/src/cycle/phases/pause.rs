@@ -127,19 +127,17 @@ fn allocated(mutator: &Mutator) -> bool {
 
 /// Runs `f` with the world stopped, for something that needs no roots and calls nothing of the
 /// program's, and is given when the stop began by the clock. On the collector's thread, which has
-/// the collector's lock, where [`World::stops_one_by_one`].
+/// the collector's lock, where [`World::stops_for_collector`]. None if a host could not stop it.
 pub fn briefly(
     world: &'static dyn World,
     _: &mut Collector,
     f: impl FnOnce(&Stopped, u64),
-) -> Stop {
+) -> Option<Stop> {
     let mut registry = registry::lock();
     let began_ns = clock::now_ns();
-    let Some(stopped) = world.stop(&mut registry, None) else {
-        print::fatal(format_args!("a world of signals stops always"))
-    };
+    let stopped = world.stop(&mut registry, None)?;
     f(&stopped, began_ns);
-    Stop::between(began_ns, world.resume(stopped))
+    Some(Stop::between(began_ns, world.resume(stopped)))
 }
 
 /// From here on explicit free is put off. Under the heap's lock, so that whoever is freeing is

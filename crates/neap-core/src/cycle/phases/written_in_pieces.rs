@@ -35,18 +35,20 @@ pub struct Pass {
     pub pages: usize,
     /// One stop was enough.
     pub whole: bool,
+    /// The world could not be stopped: pages are left that nobody asked about.
+    pub unstopped: bool,
 }
 
 impl<W: Watch> WrittenPages<W> {
     /// Protects what is written, a piece at a time, and scans it, some in the same stop and as much
     /// after it. `stopped` runs what it is given with the world stopped, and says for how many
-    /// nanoseconds it stood; so long, and `percent` of it, the program then has until the next
-    /// stop.
+    /// nanoseconds it stood, if it could be; so long, and `percent` of it, the program then has
+    /// until the next stop.
     pub fn pass_in_pieces(
         &mut self,
         marker: &mut Marker<'_>,
         percent: u64,
-        mut stopped: impl FnMut(&mut dyn FnMut(&Stopped)) -> u64,
+        mut stopped: impl FnMut(&mut dyn FnMut(&Stopped)) -> Option<u64>,
     ) -> Result<Pass, Unwatched> {
         self.choose(Choice::Marked, GAPS_IN_STOPS);
         let Self { heap, watch, rows, reported, .. } = self;
@@ -58,7 +60,7 @@ impl<W: Watch> WrittenPages<W> {
             range.map(|(start, end)| scanned += marker.rescan(&(start..end))).is_some()
         };
         reported.clear();
-        let mut stops = 0;
+        let (mut stops, mut unstopped) = (0, false);
         let whole = loop {
             let length_ns = stopped(&mut |_| {
                 // Not from when the stop began: each stop gets on, however long stopping takes.
@@ -78,6 +80,11 @@ impl<W: Watch> WrittenPages<W> {
                     found = found.saturating_sub(pages.max(1));
                 }
             });
+            let Some(length_ns) = length_ns else {
+                while scan(reported) {}
+                unstopped = true;
+                break false;
+            };
             stops += 1;
             if questions.are_over() && reported.is_empty() {
                 break stops == 1;
@@ -98,7 +105,7 @@ impl<W: Watch> WrittenPages<W> {
             heap.inner().frames.forget_registrations();
             return Err(Unwatched);
         }
-        Ok(Pass { pages: pages(scanned), whole })
+        Ok(Pass { pages: pages(scanned), whole, unstopped })
     }
 }
 
