@@ -1,6 +1,6 @@
-/// aa_cache [LOOKS]: a table of 400,000 entries, more than a processor's caches hold, in which LOOKS
-/// (4,000,000) keys are looked up at random places; every eighth entry that is found is removed, and
-/// another put in.
+/// aa_cache [LOOKS]: a table of 400,000 entries, more than a processor's caches hold, in which
+/// LOOKS (4,000,000) keys are looked up at random places; every eighth entry that is found is
+/// removed, and another put in.
 ///
 /// There have to be as many entries at the end, and of each what belongs to its key.
 module aa_cache;

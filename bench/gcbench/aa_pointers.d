@@ -1,5 +1,6 @@
-/// aa_pointers [NODES]: a graph of NODES (300,000) nodes is copied: a table from pointers to pointers
-/// has each node's copy, and another finds the node of a copy. Two graphs, one after the other.
+/// aa_pointers [NODES]: a graph of NODES (300,000) nodes is copied: a table from pointers to
+/// pointers has each node's copy, and another finds the node of a copy. Two graphs, one after the
+/// other.
 ///
 /// The copy has to have the same numbers at the same places, and no node of the first.
 module aa_pointers;

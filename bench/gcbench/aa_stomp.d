@@ -1,7 +1,7 @@
-/// aa_stomp [TIMES]: a table from words of the text to arrays of the places where they stand, filled
-/// TIMES times (15). Each time an array is cut to nothing and appended to where it lies, on top of
-/// what it held; for each tenth word a part of it is kept, which nothing may be written over, and
-/// appending to that has to move.
+/// aa_stomp [TIMES]: a table from words of the text to arrays of the places where they stand,
+/// filled TIMES times (15). Each time an array is cut to nothing and appended to where it lies, on
+/// top of what it held; for each tenth word a part of it is kept, which nothing may be written
+/// over, and appending to that has to move.
 ///
 /// The parts that were kept have to hold what they held, and the arrays the places of the words.
 module aa_stomp;

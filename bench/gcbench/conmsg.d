@@ -62,7 +62,8 @@ int main(string[] arguments)
     {
         const answer = receiveOnly!Answer;
         answers++;
-        isRight &= answer.number == next[answer.worker] && answer.words.length == wordsIn(answer.number)
+        isRight &= answer.number == next[answer.worker]
+            && answer.words.length == wordsIn(answer.number)
             && answer.words[$ - 1] == text("word", answer.number + answer.words.length - 1);
         next[answer.worker] += workers;
     }

@@ -71,7 +71,8 @@ struct Writer
 
     private void name() @nogc
     {
-        static immutable parts = ["node", "left", "total", "index", "place", "x", "buffer", "state"];
+        static immutable parts = ["node", "left", "total", "index", "place", "x", "buffer",
+            "state"];
         put(parts[chooser.between(0, parts.length)]);
         put(chooser.between(0, 100));
     }

@@ -320,8 +320,8 @@ fi
 # The benchmark programs check their results; here they do less than in a benchmark, with more
 # cycles for it. With each, how much.
 programs="bulk:4096 resize:16 string:1 conalloc:40 conappend:800 concpu:40 dlist:6 huge_single:100 rand_large:30 rand_small:300 slist:6 testgc3:1,20
-    tree1:10 tree2:100000 words:6 parser:12 conmsg:3000 aa_bigint:5000 aa_objects:40000 aa_pointers:9000
-    aa_stomp:3 aa_cache:100000"
+    tree1:10 tree2:100000 words:6 parser:12 conmsg:3000 aa_bigint:5000 aa_objects:40000
+    aa_pointers:9000 aa_stomp:3 aa_cache:100000"
 for entry in $programs; do
     program=${entry%%:*}
     IFS=, read -ra less <<<"${entry#*:}"

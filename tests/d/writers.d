@@ -1,5 +1,5 @@
-/// writers [ROUNDS]: three threads, each in a fiber, write all over tables of their own faster than a
-/// cycle beside them can scan, so that short stops catch up with them wherever they stand, while
+/// writers [ROUNDS]: three threads, each in a fiber, write all over tables of their own faster than
+/// a cycle beside them can scan, so that short stops catch up with them wherever they stand, while
 /// other threads begin and end. Everything in the tables has to stay what it was.
 module writers;
 

@@ -12,10 +12,10 @@ import neap.shared_lock;
 import neap.versions : firstThread, initializeThreadLocks, nextThread, tryLockThreads,
     unlockThreads;
 
-/// Who holds druntime's lock may be starting a thread, and waits for a lock of the library that this
-/// thread holds by now: then the list is whole, and is left unlocked after so many looks, a
-/// twentieth of a second in all. Longer: such a `fork` takes longer; shorter: who is in the middle of
-/// a change of the list may not have had a processor.
+/// Who holds druntime's lock may be starting a thread, and waits for a lock of the library that
+/// this thread holds by now: then the list is whole, and is left unlocked after so many looks, a
+/// twentieth of a second in all. Longer: such a `fork` takes longer; shorter: who is in the middle
+/// of a change of the list may not have had a processor.
 private enum uint looks = 500;
 private enum uint betweenLooksMicroseconds = 100;
 private __gshared bool isLocked;

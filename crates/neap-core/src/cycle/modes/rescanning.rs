@@ -31,8 +31,8 @@ const MOST_IN_VAIN: usize = 1;
 /// Where it takes the program's threads longer to stop, because there are many, another pause costs
 /// more than it saves.
 const SLOW_STOP: Duration = Duration::from_micros(500);
-/// Where a host stops its threads, after so many slow ones there are no more passes: they wait for a
-/// processor, and a pass takes many.
+/// Where a host stops its threads, after so many slow ones there are no more passes: they wait for
+/// a processor, and a pass takes many.
 const MOST_SLOW_STOPS: u32 = 2;
 /// What the program wrote in so long is too much for the last pause. So long after pages were
 /// protected last, because the thread lost its processor, they are looked at once more.
