@@ -47,6 +47,17 @@ if wanted runtime && build runtime -O2; then
     # shellcheck disable=SC2016
     result "profile:1 prints a summary" sh -c '"$0" "--DRT-gcopt=gc:neap profile:1" | grep -q "Max Pause Time"' "$out/runtime"
 fi
+if wanted refused && build runtime -O2; then
+    # A library that gives no layout: there is no collector, and no waiting for one.
+    refused() {
+        local said
+        said=$(LD_PRELOAD=$out/no-layouts.so timeout 20 "$out/runtime" --DRT-gcopt=gc:neap 2>&1)
+        [ $? = 1 ] && grep -q 'neap: the collector cannot start' <<<"$said"
+    }
+    echo 'unsigned neap_layout_leaf(void) { return ~0U; }' >"$out/no-layouts.c"
+    compile no-layouts.so cc -shared -fPIC "$out/no-layouts.c" -o "$out/no-layouts.so" &&
+        result "the collector cannot start, and says so" refused
+fi
 if wanted declarations; then
     cc -I"$prefix/include" tests/d/declarations.c -o "$out/declarations-c" &&
         build declarations -Ibindings/d/source bindings/d/source/neap/c.d && "$out/declarations-c" >"$out/expected" &&

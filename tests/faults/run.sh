@@ -2,8 +2,8 @@
 # System calls of the library refused, one by one, in programs that check what they hold: each comes
 # out right, or ends with a message. Usage: tests/faults/run.sh [--all]: without --all a sample.
 # --all is every call at every place under every watch, and puts its table into docs/reliability.md;
-# WATCHES="…", WAYS="…" and LIMIT=N for some of it. Called by tools/test.sh, and with --all by
-# `make faults`.
+# WATCHES="…", WAYS="…" and LIMIT=N for some of it, MOST=N for so many runs of each row, spread over
+# all its places. Called by tools/test.sh, and with --all by `make faults`.
 . "$(dirname "$0")/../lib.sh"
 begin faults
 # What is refused is refused a program as users have it, with small cycles.
@@ -24,7 +24,7 @@ scheme='(let loop ((i 0) (l (quote ())))
 refused() {
     local name=$1 watch=$2 how=$3 limit_n=$4 most=$5 library=libgc status
     shift 5
-    [[ $name != neap* ]] || library=libneap
+    [[ $name != neap* && $name != d ]] || library=libneap
     LD_LIBRARY_PATH=$prefix/lib/neap NEAP_WATCH=$watch "$out/refuse" $library.so "$how" \
         "$limit_n" "$most" "$@" >"$out/$name.$watch.$how" 2>&1
     status=$?
@@ -45,6 +45,13 @@ refused() {
 }
 
 : >"$out/rows"
+d=
+if command -v ldc2 >/dev/null; then
+    # shellcheck disable=SC2046 # flags are words
+    compile "program in D" ldc2 -w -O2 -od="$out/obj" -of="$out/d" tests/faults/program.d \
+        $("$prefix/bin/neap" flags d) || exit 1
+    d=d
+fi
 guile=
 command -v guile >/dev/null && guile=guile
 if [ "${1:-}" != --all ]; then
@@ -53,21 +60,28 @@ if [ "${1:-}" != --all ]; then
     refused "gc fork" fork once 8 24 "$out/gc" fork
     refused "neap threads" none once 8 24 "$out/neap" threads
     refused "neap plain" mprotect on 4 24 "$out/neap" plain
+    [ -z $d ] || refused d pagemap once 8 12 "$out/d" --DRT-gcopt=gc:neap
     [ -z $guile ] || REFUSE_FOLLOWS_NULL=1 refused guile pagemap once 8 12 \
         guile --no-auto-compile -c "$scheme"
     exit "$failed"
 fi
 for watch in ${WATCHES:-pagemap fork snapshot mprotect none}; do
     for how in once on; do
-        for way in ${WAYS:-plain fork threads guile}; do
+        for way in ${WAYS:-plain fork threads guile d}; do
+            if [ "$way" = d ]; then
+                [ -z $d ] || refused d "$watch" $how "${LIMIT:-16}" "${MOST:-0}" "$out/d" \
+                    --DRT-gcopt=gc:neap
+                continue
+            fi
             if [ "$way" = guile ]; then
                 [ -z $guile ] || REFUSE_FOLLOWS_NULL=1 \
-                    refused guile "$watch" $how "${LIMIT:-16}" 0 \
+                    refused guile "$watch" $how "${LIMIT:-16}" "${MOST:-0}" \
                     guile --no-auto-compile -c "$scheme"
                 continue
             fi
             for interface in neap gc; do
-                refused "$interface $way" "$watch" $how "${LIMIT:-16}" 0 "$out/$interface" "$way"
+                refused "$interface $way" "$watch" $how "${LIMIT:-16}" "${MOST:-0}" \
+                    "$out/$interface" "$way"
             done
         done
     done

@@ -39,13 +39,15 @@ for kind in "${sorts[@]}"; do runs[$kind]=0; done
 operations=0 cycles=0 forks=0 all=0 bad=0
 began=$SECONDS next=60
 
-# looks_at_those_that_stand: has gdb say where each thread of a run is that has not ended after some
-# four minutes, before its time is over; into build/soak/stands-PID.
+# Seconds that a run may take: many, for machines that do much else, or nothing for a while.
+most=600
+# looks_at_those_that_stand: has gdb say where each thread of a run is whose time is nearly over;
+# into build/soak/stands-PID.
 looks_at_those_that_stand() {
     local process age group
     while sleep 20; do
         while read -r process age group; do
-            [ "$age" -gt 240 ] && [ ! -e "$out/stands-$process" ] || continue
+            [ "$age" -gt $((most - 120)) ] && [ ! -e "$out/stands-$process" ] || continue
             case $(readlink "/proc/$process/exe") in "$torture" | "$out"/*) ;; *) continue ;; esac
             {
                 ps -o pid,ppid,stat,etimes,time,wchan:20,args -p "$(pgrep -d, -g "$group")"
@@ -63,7 +65,7 @@ fi
 one() {
     local log=$1 seed=$2 status said='' line
     shift 2
-    timeout --kill-after=5 300 "$@" >"$log" 2>&1
+    timeout --kill-after=60 $most "$@" >"$log" 2>&1
     status=$?
     # Without another process: most runs are short.
     while read -r line; do
@@ -125,7 +127,7 @@ while [ $((SECONDS - began)) -lt "$seconds" ]; do
         functions=()
         [ $((RANDOM % 3)) = 0 ] || functions=(--no-functions)
         one "$log" $seed "${run[@]}" "${functions[@]}" --threads $((1 + RANDOM % 3)) \
-            --operations $((100000 + RANDOM * 6)) --audits 1 --collections 1 --spawns 1 \
+            --operations $((30000 + RANDOM * 2)) --audits 1 --collections 1 --spawns 1 \
             --forks $((RANDOM % 2)) --fibers 5 --monitors 100 --largest 2000 \
             --live-bytes $((300000 + RANDOM * 100)) --neap "watch=$watch"
         ;;

@@ -2,8 +2,8 @@
 //! parent waits for it.
 //!
 //! Invariant: the child uses its own graph only, since other threads may have been in the midst of
-//! theirs. A child that fails or hangs fails the parent; it has no more than six descendants to wait
-//! for, so that one which does not end in its time hangs. Called by workers.
+//! theirs. A child that fails or hangs fails the parent; it has no more than six descendants to
+//! wait for, so that one which does not end in its time hangs. Called by workers.
 
 use crate::referrers::monitors;
 use crate::worker::Worker;

@@ -27,6 +27,8 @@ bool initializeAttributes()
 {
     const whole = neap_layout_prefix(size_t.max);
     const leaf = neap_layout_leaf();
+    if (whole == noLayout || leaf == noLayout)
+        return false;
     foreach (bits; 0 .. combinations)
     {
         layouts[bits] = neap_layout_labelled(bits & BlkAttr.NO_SCAN ? leaf : whole, labelOf(bits));

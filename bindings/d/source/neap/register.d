@@ -9,8 +9,8 @@ import core.gc.config : config;
 import core.gc.gcinterface : GC;
 import core.gc.registry : registerGCFactory;
 import core.lifetime : emplace;
-import core.stdc.stdio : fprintf, stderr;
-import core.stdc.stdlib : exit, getenv, malloc;
+import core.stdc.stdio : fflush, fprintf, stderr;
+import core.stdc.stdlib : _Exit, getenv, malloc;
 import core.stdc.string : strlen;
 import neap.attributes;
 import neap.c;
@@ -63,7 +63,10 @@ private GC create(bool isPrecise)
     {
         fprintf(stderr,
             "neap: the collector cannot start: no memory, or it has another host in this process; choose another with --DRT-gcopt=gc:conservative\n");
-        exit(1);
+        // Not by exit: what runs there may ask for the collector that is just being made, and waits
+        // for ever.
+        fflush(null);
+        _Exit(1);
     }
     return emplace!NeapGC(memory[0 .. __traits(classInstanceSize, NeapGC)], isPrecise);
 }

@@ -106,8 +106,16 @@ pub fn main_stack_base() -> usize {
 /// How far the main thread's stack may grow now, at most a gigabyte.
 pub fn most_stack_bytes() -> usize {
     const AT_MOST: u64 = 1 << 30;
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
-    limit.unwrap_or(AT_MOST).min(AT_MOST) as usize
+    limit(libc::RLIMIT_STACK).unwrap_or(AT_MOST).min(AT_MOST) as usize
+}
+
+/// What a limit of the process allows now; None for no limit, and where a filter refuses the
+/// question, of which rustix believes that it always has an answer.
+pub fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+    let mut limits = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
+    // SAFETY: the kernel fills a structure of ours.
+    let answered = unsafe { libc::getrlimit(resource, &mut limits) } == 0;
+    (answered && limits.rlim_cur != libc::RLIM_INFINITY).then_some(limits.rlim_cur)
 }
 
 /// Whether the calling thread is the process's first.
@@ -271,6 +279,39 @@ mod tests {
 
     extern "C" fn clear_for_test() {
         clear_vector_registers();
+    }
+
+    /// Has the kernel refuse a system call to the calling thread, as a filter of a container does.
+    #[cfg(not(miri))]
+    fn refuse_to_this_thread(call: libc::c_long) {
+        let [load, same, is_call] = [0x20, 0x06, 0x15].map(|code| code as u16);
+        let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+        let mut steps = [
+            step(load, 0, 0, 0),
+            step(is_call, 0, 1, call as u32),
+            step(same, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+            step(same, 0, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let program = libc::sock_fprog { len: 4, filter: steps.as_mut_ptr() };
+        // SAFETY: a filter for this thread, of four steps; the kernel copies it.
+        unsafe {
+            assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+            let mode = libc::SECCOMP_MODE_FILTER;
+            assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program), 0);
+        }
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn a_limit_that_may_not_be_asked_for_is_none() {
+        let asked = std::thread::spawn(|| {
+            let before = limit(libc::RLIMIT_NOFILE);
+            refuse_to_this_thread(libc::SYS_prlimit64);
+            (before, limit(libc::RLIMIT_NOFILE))
+        });
+        let (before, after) = asked.join().unwrap();
+        assert!(before.is_some());
+        assert_eq!(after, None);
     }
 
     #[test]

@@ -13,10 +13,10 @@
 #![allow(unsafe_code)]
 
 use crate::addr::{Address, PAGE_BYTES};
+use crate::sys::thread;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
-use rustix::process::{Resource, getrlimit};
 
 /// Reserves `bytes` of address space that nothing can touch yet, at a multiple of `alignment`.
 pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
@@ -237,7 +237,7 @@ pub fn resident_bytes(start: Address, bytes: usize, vector: &mut [u8]) -> Option
 
 /// How much address space the process may have (`RLIMIT_AS`); None for no limit.
 pub fn address_space_limit() -> Option<usize> {
-    getrlimit(Resource::As).current.map(|limit| limit as usize)
+    thread::limit(libc::RLIMIT_AS).map(|limit| limit as usize)
 }
 
 /// Unmaps a range of ours; an empty one is allowed.

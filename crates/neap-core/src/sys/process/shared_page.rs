@@ -17,9 +17,9 @@ use core::ffi::{CStr, c_int};
 
 use rustix::fs::{self, MemfdFlags};
 use rustix::mm::{self, MapFlags, ProtFlags};
-use rustix::process::{Resource, getrlimit};
 
 use crate::addr::{Address, PAGE_BYTES};
+use crate::sys::thread;
 
 /// Numbers from here on are tried first; shells keep their own files up there too.
 const HIGH_NUMBERS: [c_int; 2] = [1000, 200];
@@ -39,7 +39,7 @@ pub struct SharedPage {
 pub fn create(name: &CStr) -> Option<SharedPage> {
     let file = fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).ok()?;
     // A file beyond the limit on file sizes would end the process with SIGXFSZ.
-    if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < PAGE_BYTES as u64) {
+    if thread::limit(libc::RLIMIT_FSIZE).is_some_and(|limit| limit < PAGE_BYTES as u64) {
         return None;
     }
     fs::ftruncate(&file, PAGE_BYTES as u64).ok()?;
