@@ -4,6 +4,7 @@
 //! nothing that lasts. Called by a program that uses no heap.
 
 mod cost;
+pub mod sharing;
 
 use std::fmt::Write;
 
