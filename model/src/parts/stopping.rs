@@ -101,6 +101,8 @@ struct Thread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stopper {
     Idle,
+    /// Stores the threads' `asked`, before the first signal.
+    Telling(u8),
     Asking(u8),
     /// The thread's `asked` is stored, the signal to be sent.
     Sending(u8),
@@ -319,13 +321,27 @@ impl Stopping {
             Stopper::Idle if !refused => {
                 state.stops = state.stops.checked_sub(1)?;
                 (state.epoch, state.answers, state.wanted) = (state.epoch + 1, 0, 0);
-                state.stopper = Stopper::Asking(0);
+                state.stopper = Stopper::Telling(0);
+            }
+            Stopper::Telling(index) if !refused => {
+                let thread = &mut state.threads[index as usize];
+                if thread.listed && !thread.blocked {
+                    thread.asked = state.epoch;
+                }
+                state.stopper = match index as usize + 1 < THREADS {
+                    true => Stopper::Telling(index + 1),
+                    false => Stopper::Asking(0),
+                };
             }
             Stopper::Asking(index) if !refused => {
                 let epoch = state.epoch;
                 let thread = &mut state.threads[index as usize];
                 thread.unsent = false;
-                if !thread.listed || thread.blocked {
+                if thread.listed && thread.obeyed == epoch {
+                    // It came by.
+                    state.wanted += 1;
+                    state.stopper = next(index);
+                } else if !thread.listed || thread.blocked {
                     state.stopper = next(index);
                 } else {
                     thread.asked = epoch;

@@ -151,6 +151,8 @@ fn obey_unsignalled(position: usize) {
 /// Looks so often before it sleeps, some forty microseconds: where little is live a stop takes no
 /// longer, and waking costs as much again.
 const SPINS: u32 = 2000;
+/// With more threads than this it takes some of them longer to be signalled than to come by.
+const FEW_THREADS: usize = 8;
 /// Who stops the world looks so often whether the others come by without a signal, which costs
 /// several times as much.
 const UNSIGNALLED_SPINS: u32 = 300;
@@ -329,7 +331,7 @@ fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch:
     }
     let own = usize::from(DRIVER.load(Relaxed) != 0);
     CROWDED.store(running + own > PROCESSORS.load(Relaxed), Relaxed);
-    if wait_unsignalled(registry, runs, epoch) {
+    if wait_unsignalled(registry, runs, running, epoch) {
         return;
     }
     // Those that have answered since they were asked, and those that will for the signal.
@@ -365,15 +367,29 @@ fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch:
     SLEEPS.store(false, Relaxed);
 }
 
-/// Asks those mutators without a signal and waits a moment; says whether they all stand.
-fn wait_unsignalled(registry: &mut Registry, runs: impl Fn(&Mutator) -> bool, epoch: u32) -> bool {
+/// Asks those mutators, of which so many run, without a signal and waits a moment; says whether
+/// they all stand. Where that has failed lately it asks many only: who comes by while others are
+/// sent signals needs none.
+fn wait_unsignalled(
+    registry: &mut Registry,
+    runs: impl Fn(&Mutator) -> bool,
+    count: usize,
+    epoch: u32,
+) -> bool {
     // A thread that is stopped alone is met in the middle of its work, and goes on as soon as it
     // has answered.
-    if ONLY.load(Relaxed) != 0 || !registry.backoff.is_there() {
+    if ONLY.load(Relaxed) != 0 {
+        return false;
+    }
+    let may_do = registry.backoff.is_there();
+    if !may_do && count <= FEW_THREADS {
         return false;
     }
     let running = || registry.iter().filter(|mutator| runs(mutator));
     running().for_each(|mutator| mutator.asked.store(epoch, Release));
+    if !may_do {
+        return false;
+    }
     // Who was seen to stand, or to be blocked, while the epoch is odd goes on only when the stop
     // is over: each is waited for in turn, and none is looked at again.
     let mut rest = running();
