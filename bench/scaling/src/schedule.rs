@@ -7,7 +7,7 @@
 
 use crate::policy::generation::Yield;
 use crate::policy::pacer::{Cycle, Pacer};
-use crate::policy::payment::{self, Owed};
+use crate::policy::stall::Stall;
 use crate::policy::stop_time::{Measured, StopTime};
 use crate::policy::trigger::{
     FAIR_SHARE, Live, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating,
@@ -109,9 +109,9 @@ impl Schedule {
         grown as usize >= self.due_at
     }
 
-    /// What a refill owes.
-    pub fn owed(&self, grown: f64) -> Owed {
-        payment::owed(grown as usize, self.stall_at)
+    /// What a refill costs the thread.
+    pub fn stall(&self, grown: f64) -> Stall {
+        Stall::at(grown as usize, self.stall_at)
     }
 
     /// Whether a cycle that begins now is to run beside the program.

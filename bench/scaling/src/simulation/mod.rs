@@ -88,10 +88,10 @@ impl Ways {
 enum Activity {
     /// The program.
     Runs,
-    /// Marks a piece; it goes on paying until then, or for ever.
-    Marks { until: Option<f64> },
-    /// Waits for the cycle; the same.
-    Waits { until: Option<f64> },
+    /// Marks a piece, and goes on, or pays on, which it has done since then.
+    Marks { since: Option<f64> },
+    /// Waits for the cycle, and pays on.
+    Waits { since: f64 },
     /// It has done its work.
     Ended,
 }

@@ -4,8 +4,10 @@
 //! at a time, several of them in one hold of the heap's lock, and what was handed out reported to a
 //! word that all write.
 
+use std::time::Duration;
+
 use super::{Activity, Simulation};
-use crate::policy::payment::{LONGEST_STALL_NS, Owed, PIECE_NS};
+use crate::policy::stall::{PIECE_NS, Stall};
 
 /// A refill hands out this much: a block of free cells.
 pub const BLOCK_BYTES: f64 = 16384.0;
@@ -25,14 +27,17 @@ impl Simulation<'_> {
         match activity {
             Activity::Ended => {}
             Activity::Runs => self.slow_path(thread, now),
-            Activity::Marks { until } => {
+            Activity::Marks { since } => {
                 self.assisting -= 1;
                 self.threads[thread].shares.assists_ns += took;
-                self.pay_on(thread, now, until);
+                match since {
+                    Some(since) => self.pay_on(thread, now, since),
+                    None => self.refill(thread, now),
+                }
             }
-            Activity::Waits { until } => {
+            Activity::Waits { since } => {
                 self.threads[thread].shares.stalls_ns += took;
-                self.pay_on(thread, now, until);
+                self.pay_on(thread, now, since);
             }
         }
     }
@@ -52,16 +57,13 @@ impl Simulation<'_> {
                     self.collector_at(now + costs.woken_ns - costs.wake_ns);
                 }
             }
-            let owed = self.schedule.owed(self.grown);
-            if owed >= Owed::AWhile {
-                let until = match owed {
-                    Owed::UntilTheEnd => None,
-                    _ => Some(now + LONGEST_STALL_NS as f64),
-                };
-                return self.pay(thread, now, until);
-            }
-            if owed == Owed::Piece && self.can_assist() {
-                return self.mark_a_piece(thread, now, Some(now));
+            match self.schedule.stall(self.grown) {
+                Stall::Nothing => {}
+                Stall::Assists if self.can_assist() => {
+                    return self.mark_a_piece(thread, now, None);
+                }
+                Stall::Assists => {}
+                Stall::Waits(_) | Stall::UntilOver => return self.pay(thread, now, now),
             }
         }
         self.refill(thread, now);
@@ -72,32 +74,28 @@ impl Simulation<'_> {
         is_open && self.assisting < self.ways.most_assists
     }
 
-    fn mark_a_piece(&mut self, thread: usize, now: f64, until: Option<f64>) {
+    fn mark_a_piece(&mut self, thread: usize, now: f64, since: Option<f64>) {
         self.assisting += 1;
         let ends = now + PIECE_NS as f64;
         self.threads[thread].critical_until = ends;
-        self.wake_thread(thread, Activity::Marks { until }, now, ends);
+        self.wake_thread(thread, Activity::Marks { since }, now, ends);
     }
 
     /// Marks if there is any to do, else waits.
-    fn pay(&mut self, thread: usize, now: f64, until: Option<f64>) {
+    fn pay(&mut self, thread: usize, now: f64, since: f64) {
         if self.can_assist() {
-            return self.mark_a_piece(thread, now, until);
+            return self.mark_a_piece(thread, now, Some(since));
         }
-        let ends = until.filter(|until| *until > now).unwrap_or(f64::MAX).min(now + LOOK_NS);
-        self.wake_thread(thread, Activity::Waits { until }, now, ends);
+        self.wake_thread(thread, Activity::Waits { since }, now, now + LOOK_NS);
     }
 
     /// Goes on paying, or refills.
-    fn pay_on(&mut self, thread: usize, now: f64, until: Option<f64>) {
-        let enough = match self.schedule.owed(self.grown) {
-            Owed::Nothing | Owed::Piece => true,
-            Owed::AWhile => until.is_some_and(|until| now >= until),
-            Owed::UntilTheEnd => false,
-        };
+    fn pay_on(&mut self, thread: usize, now: f64, since: f64) {
+        let waited = Duration::from_nanos((now - since) as u64);
+        let enough = self.schedule.stall(self.grown).is_over(waited);
         match enough || !self.schedule.is_due(self.grown) {
             true => self.refill(thread, now),
-            false => self.pay(thread, now, until),
+            false => self.pay(thread, now, since),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::marking_mode::{Left, MarkingMode};
 use crate::cycle::phase::{Phase, Step};
 use crate::cycle::policy::generation::Generation;
+use crate::cycle::policy::stall::PIECE_NS;
 use crate::cycle::report::record::CYCLES;
 use crate::cycle::report::{callbacks, root_callback};
 use crate::cycle::token::Driver;
@@ -61,9 +62,6 @@ static REFERENCES_LEFT: AtomicBool = AtomicBool::new(false);
 /// more; twice as long each time after.
 const OFFER_NS: u64 = 2_000_000;
 const LONGEST_OFFER_NS: u64 = 100_000_000;
-/// A thread that assists marks for so long at once. Larger: less to hand over; smaller: a stop, and
-/// the program, wait less for it.
-const ASSIST_NS: u64 = 200_000;
 /// Who waits for a cycle looks this often whether it still has to.
 const LOOK_NS: u64 = 1_000_000;
 
@@ -463,7 +461,7 @@ pub fn assist(waits: bool) -> bool {
     let _critical = mutator.critical();
     let until = match waits {
         true => Until::Wanted(mutator.stop_pending()),
-        false => Until::Clock(clock::now_ns() + ASSIST_NS),
+        false => Until::Clock(clock::now_ns() + PIECE_NS),
     };
     // A host's threads may stand on small stacks.
     let assisted = workers::of_process().assist(until, host::get().is_some());

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub enum Stall {
     /// The thread goes on.
     Nothing,
-    /// It marks for a moment, if there is anything to do, and does not sleep: it would wait for a
+    /// It marks a piece, if there is anything to do, and does not sleep: it would wait for a
     /// processor afterwards.
     Assists,
     /// It marks or waits for so long.
@@ -20,6 +20,9 @@ pub enum Stall {
     UntilOver,
 }
 
+/// A piece of marking takes so long. Larger: less to hand over; smaller: a stop, and the program,
+/// wait less for it.
+pub const PIECE_NS: u64 = 200_000;
 /// The wait that comes first. Larger: longer operations; smaller: the heap grows further.
 const FIRST_WAIT: Duration = Duration::from_millis(1);
 /// From so many eighths above the mark on, each eighth makes the wait longer by this factor.
