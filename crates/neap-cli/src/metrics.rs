@@ -158,9 +158,9 @@ fn stops(out: &mut String, page: &Page, labels: &str) {
         "# TYPE neap_pause_seconds histogram\n# UNIT neap_pause_seconds seconds\n\
          # HELP neap_pause_seconds Stops of the world, by their length.\n",
     );
-    let mut count = 0;
+    let mut count: u64 = 0;
     for (bucket, stops) in page.stops.iter().enumerate() {
-        count += stops;
+        count = count.saturating_add(*stops);
         // From a microsecond to half a minute; what is shorter or longer is in the next or the
         // last.
         let limit = upper(bucket);
@@ -216,6 +216,15 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
         assert!(text.ends_with("\n# EOF\n"));
+    }
+
+    /// Whoever wrote the page may have written anything.
+    #[test]
+    fn counts_beyond_all_bounds_are_the_largest() {
+        let page = Page { stops: vec![u64::MAX; BUCKETS], ..page() };
+        let text = text(&page, "pid=\"1\"");
+        let most = format!("neap_pause_seconds_count{{pid=\"1\"}} {}", u64::MAX);
+        assert!(text.lines().any(|found| found == most), "{text}");
     }
 
     #[test]

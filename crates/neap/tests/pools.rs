@@ -71,7 +71,7 @@ fn jobs_of_rayon() {
     let weak: Vec<Weak<Node>> = (0..COUNT)
         .into_par_iter()
         .map(|index| {
-            if index % 100 == 0 {
+            if index.is_multiple_of(100) {
                 neap::collect();
             }
             let (here, there) = rayon::join(|| pair(index), || pair(index + COUNT));
@@ -91,7 +91,7 @@ fn jobs_of_rayon() {
 }
 
 fn garbage_now_and_then(index: usize) {
-    if index % 50 == 0 {
+    if index.is_multiple_of(50) {
         garbage();
     }
 }
@@ -106,7 +106,7 @@ fn tasks_of_tokio() {
                 // Between these only the task's own memory has it.
                 for _ in 0..3 {
                     tokio::task::yield_now().await;
-                    if index % 500 == 0 {
+                    if index.is_multiple_of(500) {
                         neap::collect();
                     }
                 }

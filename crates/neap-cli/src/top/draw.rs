@@ -76,7 +76,7 @@ fn fitting<const FORMS: usize>(width: u16, forms: [String; FORMS]) -> String {
 fn heap_gauge(frame: &mut Frame, history: &History, area: Rect) {
     let page = history.now();
     let cycle = page.cycle.unwrap_or_default();
-    let until = cycle.live_bytes + cycle.next_bytes;
+    let until = cycle.live_bytes.saturating_add(cycle.next_bytes);
     let part = if until == 0 { 0.0 } else { page.live.used_bytes as f64 / until as f64 };
     let short = format!("{} of {}", bytes(page.live.used_bytes), bytes(until));
     let label = fitting(area.width, [format!("{short} until the next cycle"), short]);
@@ -167,6 +167,26 @@ mod tests {
             }
             assert!(text.contains('█') && text.contains('┌'), "{text}");
         }
+    }
+
+    /// Whoever wrote the page may have written anything.
+    #[test]
+    fn figures_beyond_all_bounds_are_drawn() {
+        use neap_record::{Cycle, live::Page};
+        let mut history = history(&[0]);
+        let most = Cycle {
+            first_ns: u64::MAX,
+            short_stops_ns: u64::MAX,
+            pause_ns: 1,
+            live_bytes: u64::MAX,
+            next_bytes: 1,
+            ..Cycle::default()
+        };
+        let page = Page { cycle: Some(most), ..Page::default() };
+        history.add(std::time::Duration::from_secs(9), page);
+        let mut terminal = Terminal::new(TestBackend::new(100, 30)).unwrap();
+        terminal.draw(|frame| draw(frame, &history, &[])).unwrap();
+        assert!(terminal.backend().to_string().contains("stopped"));
     }
 
     #[test]

@@ -106,7 +106,12 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
                     4 => "snapshot",
                     _ => "alone",
                 },
-                duration(cycle.first_ns + cycle.short_stops_ns + cycle.pause_ns),
+                duration(
+                    cycle
+                        .first_ns
+                        .saturating_add(cycle.short_stops_ns)
+                        .saturating_add(cycle.pause_ns)
+                ),
                 duration(cycle.roots_ns),
                 duration(cycle.mark_ns),
                 if cycle.markers == 1 {
