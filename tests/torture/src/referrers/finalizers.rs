@@ -67,12 +67,17 @@ pub fn register(node: &mut Node, random: &mut fastrand::Rng) {
     }
 }
 
+/// The sort of link that an object has if it has one: half of them short, half long.
+pub fn link_length(node: &Node) -> link::Length {
+    if node.id.is_multiple_of(2) { link::Length::Long } else { link::Length::Short }
+}
+
 /// Gives the node a disappearing link.
 pub fn add_link(node: &mut Node) {
     let word = Box::new(AtomicUsize::new(!node.address.reveal()));
     let address = word.as_ptr() as usize;
     // SAFETY: the box stays until `unregister`, or until the link was cleared.
-    match unsafe { link::register(link::Length::Long, address, node.address.reveal()) } {
+    match unsafe { link::register(link_length(node), address, node.address.reveal()) } {
         Ok(link::Registration::New) => node.link = Some(word),
         Ok(link::Registration::Updated) => fail!("a new link was registered already"),
         Err(_) => {}
@@ -81,8 +86,9 @@ pub fn add_link(node: &mut Node) {
 
 /// Takes link and finalizer back from an object that is alive and about to be freed or moved.
 pub fn unregister(node: &mut Node) {
+    let length = link_length(node);
     if let Some(word) = node.link.take() {
-        let known = link::unregister(link::Length::Long, word.as_ptr() as usize);
+        let known = link::unregister(length, word.as_ptr() as usize);
         ensure!(known, "lost: the link of {} is forgotten", node.describe());
     }
     if let Some(record) = node.finalizer.take() {
@@ -100,7 +106,8 @@ pub fn unregister(node: &mut Node) {
 
 /// Forgets the link of an object that may be dead: the word's memory is about to go.
 pub fn drop_link(node: &mut Node) {
+    let length = link_length(node);
     if let Some(word) = node.link.take() {
-        link::unregister(link::Length::Long, word.as_ptr() as usize);
+        link::unregister(length, word.as_ptr() as usize);
     }
 }

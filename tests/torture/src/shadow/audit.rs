@@ -11,11 +11,13 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::referrers::cleaners;
+use crate::referrers::finalizers::link_length;
 use crate::shadow::graph::{Graph, Keeper};
 use crate::shadow::hidden::pattern;
 use crate::shadow::node::Index;
 use crate::shadow::who;
 use crate::{ensure, fail, options};
+use neap_core::api::link::Length;
 use neap_core::api::{self, finalizer};
 
 /// Heads that stale words may keep at one audit: in frames and saved registers of any thread that
@@ -85,7 +87,9 @@ impl Graph {
     /// told. Collections are held off.
     fn is_there(&self, index: Index) -> Option<bool> {
         let node = self.node(index);
-        if let Some(link) = &node.link {
+        if let Some(link) = &node.link
+            && link_length(node) == Length::Long
+        {
             return Some(link.load(Relaxed) != 0);
         }
         if let Some(weak) = node.weak.filter(|weak| weak.long) {
@@ -147,6 +151,13 @@ impl Graph {
     fn check_death(&self, index: Index) {
         let node = self.node(index);
         let Some(there) = self.is_there(index) else { return };
+        if let Some(link) = &node.link {
+            ensure!(
+                there || link.load(Relaxed) == 0,
+                "stale: {} is gone, and its link was not cleared",
+                node.describe()
+            );
+        }
         if let Some(weak) = node.weak {
             let object = weak.get();
             ensure!(
