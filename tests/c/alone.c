@@ -11,6 +11,13 @@ struct node {
 };
 
 static atomic_int ready, over;
+static atomic_int told[8];
+
+static void hear(int event, void *environment)
+{
+    (void)environment;
+    atomic_fetch_add(&told[event], 1);
+}
 
 static void *sleeper(void *microseconds)
 {
@@ -46,8 +53,13 @@ int main(int count, char **arguments)
         usleep(10000);
     }
     neap_enable();
-    for (int times = 0; times < 5; times++)
+    CHECK_EQUAL(neap_set_event_callback(hear, NULL), NEAP_OK);
+    for (int times = 1; times <= 5; times++) {
         CHECK(neap_collect());
+        CHECK_EQUAL(told[NEAP_EVENT_CYCLE_START], times);
+        CHECK_EQUAL(told[NEAP_EVENT_MARK_END], times);
+        CHECK_EQUAL(told[NEAP_EVENT_CYCLE_END], times);
+    }
     long nodes = 0;
     for (struct node *node = list; node != NULL; node = node->next)
         nodes += node->rest[0] == 7;

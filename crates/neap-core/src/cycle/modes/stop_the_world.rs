@@ -13,7 +13,7 @@ use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
 use crate::cycle::phases::pause::Pause;
 use crate::cycle::policy::generation::Generation;
-use crate::cycle::report::callbacks::{CycleEvent, tell};
+use crate::cycle::report::callbacks::{self, CycleEvent, tell};
 use crate::cycle::report::record::{CycleRecord, Kind};
 use crate::cycle::report::spans::{SpanKind, Stop, timed};
 use crate::cycle::token::Driver;
@@ -87,6 +87,7 @@ pub fn run(
 
     let (phase, processor_ns) = (timed(SpanKind::StoppedMark), clock::own_processor_ns());
     if !mark(driver, helpers, kind) {
+        // The end of marking is not told: not everything that is reachable is marked.
         return give_way(driver, pause);
     }
     driver.ask_when_marked();
@@ -124,6 +125,7 @@ fn runs_but(own: Option<&Mutator>, pause: &Pause) -> bool {
 
 /// Gives a cycle up that was to stop nobody: others may run.
 fn give_way(driver: &mut Driver, pause: Pause) -> Ended {
+    callbacks::begin_anew();
     end(driver, pause);
     Ended::Wanted
 }
