@@ -142,16 +142,18 @@ fn mark(driver: &mut Driver, helpers: usize, kind: Kind) -> bool {
     if helpers > 0 {
         workers.open(helpers);
     }
-    let is_done = driver.marker.work_as_driver_until(until) && !until.is_over();
-    if !is_done {
+    driver.marker.work_as_driver_until(until);
+    // Not whether the markers are done: one that looks for work counts as active for a moment.
+    let gives_way = until.is_over();
+    if gives_way {
         markers.give_up();
     }
     if helpers > 0 {
         workers.shut();
     }
-    if is_done {
+    if !gives_way {
         markers.alone();
         rescan::until_complete(markers, &mut driver.marker);
     }
-    is_done
+    !gives_way
 }
