@@ -12,6 +12,7 @@ use crate::cycle::phase::Phase;
 use crate::cycle::policy::generation::Generations;
 use crate::cycle::schedule;
 use crate::heap::state::Snapshot;
+use crate::refs;
 use crate::sys::print;
 
 /// Cycles that ended so because the world could not be stopped.
@@ -57,6 +58,8 @@ pub fn end(state: &mut CycleState, collector: &mut Collector) {
     drop(inner);
     driver.marker.forget_work();
     driver.markers().alone();
+    // The next cycle has this one's number.
+    refs::handles::process::forget_scanned();
     collector.generations = Generations::new();
     collector.phase = Phase::Idle;
 }

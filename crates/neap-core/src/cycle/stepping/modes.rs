@@ -1,9 +1,15 @@
 //! The stopped cycle; what a step refuses; and the driver token itself.
 
 use super::*;
+use crate::cycle::driver::given_up;
 use crate::cycle::modes::stop_the_world;
 use crate::cycle::phase::Phase;
+use crate::cycle::phases::reference_processing::References;
 use crate::cycle::report::record;
+use crate::refs::handles::domain::DomainId;
+use crate::refs::handles::handle::Cache;
+use crate::refs::handles::process::{self, SPACE};
+use crate::refs::handles::slot::Kind as Slot;
 
 #[test]
 fn a_stopped_cycle_keeps_what_is_reachable() {
@@ -20,6 +26,24 @@ fn a_stopped_cycle_keeps_what_is_reachable() {
     assert_eq!(COLLECTOR.lock().phase, Phase::Idle);
     let record = program.state.driver.record;
     assert!(record.live_bytes >= 2 * WORDS * 8 && record.pause_ns > 0);
+}
+
+/// One that was given up read the strong handles, and the next has its number.
+#[test]
+fn a_cycle_after_one_that_was_given_up_reads_everything_again() {
+    let program = Program::new(None);
+    let held = program.allocate();
+    let (cache, target) = (Cache::new(), process::target(held.0).unwrap());
+    SPACE.allocate(&cache, DomainId::DEFAULT, Slot::Strong, target, 0).unwrap();
+    process::trace_strong(&mut References::new(&mut program.state.driver));
+    let mut collector = COLLECTOR.lock();
+    given_up::end(program.state, &mut collector);
+    let driver = &mut program.state.driver;
+    let ended = stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped);
+    assert_eq!(ended, stop_the_world::Ended::Finished);
+    drop(collector);
+    while !HEAP.inner().sweep_step(&HEAP) {}
+    assert!(program.lives(held));
 }
 
 #[test]
