@@ -1,4 +1,4 @@
-# Which kinds of cycles come where a stop is short, and where there is nobody to stop: what
+# Which kinds of cycles come where a stop is short, and where there is nobody else: what
 # NEAP_LOG=cycles says of them. Sourced by tests/c/run.sh.
 
 # kinds FILE: of the cycles in a log, one on each line.
@@ -31,8 +31,7 @@ if sooner alone || sooner max_pause; then
     # shellcheck disable=SC2086
     if sooner alone && build alone.c alone -O2 $link; then
         result "alone, one thread" alone pagemap 0 alone
-        result "alone, another sleeps" alone pagemap 100000000 alone
-        result "alone, another wants to run" alone pagemap 2000 concurrent
+        result "alone, another sleeps" alone pagemap 2000 concurrent
         result "alone, world stopped" alone none 0 full
     fi
     # shellcheck disable=SC2086

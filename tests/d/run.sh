@@ -251,12 +251,16 @@ real sambamba-flagstat sambamba -q flagstat "$out/input/reads.bam"
 sorted() {
     "${@:2}" -q sort -t 2 -o "$out/input/$1.bam" "$out/input/reads.bam" 2>"$out/said" && sambamba -q view "$out/input/$1.bam" 2>&1
 }
-if wanted sambamba-sort && command -v sambamba >/dev/null; then
-    sorted own sambamba >"$out/expected"
+# as_before NAME FUNCTION COMMAND…: the function prints the same with the command under Neap.
+as_before() {
+    "$2" own "${@:3}" >"$out/expected"
     for watch in none pagemap; do
-        NEAP_WATCH=$watch sorted neap "$prefix/bin/neap" run -- sambamba >"$out/sorted"
-        result "sambamba-sort, watch=$watch" diff "$out/expected" "$out/sorted"
+        NEAP_WATCH=$watch "$2" neap "$prefix/bin/neap" run -- "${@:3}" >"$out/sorted"
+        result "$1, watch=$watch" diff "$out/expected" "$out/sorted"
     done
+}
+if wanted sambamba-sort && command -v sambamba >/dev/null; then
+    as_before sambamba-sort sorted sambamba
 fi
 # built NAME COMMAND…: has it build a program of a package, and prints what the program says.
 built() {
@@ -268,11 +272,7 @@ built() {
         "--root=$out/built-$1" >"$out/built-$1.said" 2>&1 && "$out/built-$1/sample"
 }
 if wanted dub-build && command -v dub >/dev/null; then
-    built own dub >"$out/expected"
-    for watch in none pagemap; do
-        NEAP_WATCH=$watch built neap "$prefix/bin/neap" run -- dub >"$out/sorted"
-        result "dub builds a package, watch=$watch" diff "$out/expected" "$out/sorted"
-    done
+    as_before "dub builds a package" built dub
     result "dub builds a package, and says the same" diff <(sed 's/built-own//' "$out/built-own.said") \
         <(sed 's/built-neap//' "$out/built-neap.said")
 fi

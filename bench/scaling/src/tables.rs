@@ -12,9 +12,9 @@ use crate::trace::Trace;
 /// A program on machines of these sizes, with as many threads as processors.
 pub fn machines(costs: Costs, ways: Ways, sizes: &[usize], load: &Load) -> String {
     let mut text = String::from(
-        "| threads and processors | stop: half, longest | to stand; to wake | lock held, waited for \
-         | words | stopped | serial | assists, stalls | program's share | longest payment | a cycle: \
-         begin, mark, rounds, passes, last stop |\n\
+        "| threads and processors | stop: half, longest | to stand; to wake | lock held, \
+         waited for | words | stopped | serial | assists, stalls | program's share | \
+         longest payment | a cycle: begin, mark, rounds, passes, last stop |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for threads in sizes.iter().copied() {
@@ -24,8 +24,8 @@ pub fn machines(costs: Costs, ways: Ways, sizes: &[usize], load: &Load) -> Strin
         let longest = figures.longest();
         let _ = writeln!(
             text,
-            "| {threads} | {:.0}, {:.0} µs | {:.0}; {:.0} µs | {}, {} % | {} % | {} % | {} % | {}, \
-             {} % | {:.1} % | {:.1} ms | {} ms |",
+            "| {threads} | {:.0}, {:.0} µs | {:.0}; {:.0} µs | {}, {} % | {} % | {} % | {} % | \
+             {}, {} % | {:.1} % | {:.1} ms | {} ms |",
             figures.median_stop_ns() / 1e3,
             longest.length_ns() / 1e3,
             longest.stopping_ns / 1e3,

@@ -120,8 +120,8 @@ options! {
     /// dear, it is 64 MiB unless it is set, in programs with the crate `neap` 32 MiB.
     busy_trigger: Bytes { default: 0, valid: 0..=usize::MAX }
     /// A cycle that is expected to stop the program for less than so long stops it for the whole of
-    /// marking, which costs less than marking beside it; and one that a thread asks for while all
-    /// others wait marks on that thread. Larger: less processor time, longer stops; 0: cycles run
+    /// marking, which costs less than marking beside it; and one that the program's only thread
+    /// asks for marks on that thread. Larger: less processor time, longer stops; 0: cycles run
     /// beside the program wherever they can.
     max_pause: Milliseconds { default: Duration::from_millis(1), valid: 0..=3_600_000 }
     /// Threads that mark. 0: as many as the processors that the process may use.

@@ -144,8 +144,8 @@ figures! {
         ended_ns: Nanoseconds Gauge,
         /// 0: with the world stopped throughout. 1: with the world running but for one short stop,
         /// under a write watch. 2: with two, marked by a child process. 3: as 1, and a minor cycle.
-        /// 4: with two, marked as the heap was at the first. 5: by the thread that asked for it,
-        /// while all others waited for something else.
+        /// 4: with two, marked as the heap was at the first. 5: by the
+        /// program's only thread, which had asked for it.
         concurrent: Count Gauge,
         /// The longest stop for roots, of one thread or of all, of a concurrent cycle; 0 otherwise.
         first_ns: Nanoseconds Gauge,

@@ -25,17 +25,15 @@ pub enum Until<'t> {
     Clock(u64),
     /// When this is not 0: somebody wants its thread.
     Wanted(&'t AtomicU8),
-    /// When all markers are done, or this is not 0: the cycle is given up.
-    GivenUp(&'t AtomicU8),
 }
 
 impl Until<'_> {
     /// Whether it is over. Looking at the clock takes as long as marking an object.
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         match self {
             Self::Done => false,
             Self::Clock(end_ns) => clock::now_ns() >= *end_ns,
-            Self::Wanted(by) | Self::GivenUp(by) => by.load(Relaxed) != 0,
+            Self::Wanted(by) => by.load(Relaxed) != 0,
         }
     }
 }
@@ -61,8 +59,6 @@ pub struct Markers {
     leftover: Leftover,
     /// Markers that wait for work.
     idle: Idle,
-    /// Not 0: the cycle is given up, and helpers leave what they have.
-    given_up: AtomicU8,
 }
 
 /// A marker without work looks for some so often, and yields its processor each time it has looked
@@ -84,7 +80,6 @@ impl Markers {
             aside: Aside::new(),
             leftover: Leftover::new(),
             idle: Idle::new(),
-            given_up: AtomicU8::new(0),
         }
     }
 
@@ -94,18 +89,6 @@ impl Markers {
         self.members.store(members.clamp(1, MOST_MARKERS), Relaxed);
         self.present.store(1, Relaxed);
         self.concurrent.store(concurrent, Relaxed);
-        self.given_up.store(0, Relaxed);
-    }
-
-    /// The cycle will be given up: helpers are to leave. By the driver.
-    pub fn give_up(&self) {
-        self.given_up.store(1, Relaxed);
-        self.idle.wake();
-    }
-
-    /// Until when a helper works.
-    pub fn until_given_up(&self) -> Until<'_> {
-        Until::GivenUp(&self.given_up)
     }
 
     /// Whether the program's own trace functions are called now: by the driver, with the world
@@ -250,7 +233,7 @@ impl Markers {
             }
             if tries < MOST_LOOKS {
                 std::thread::yield_now();
-            } else if matches!(until, Until::Done | Until::GivenUp(_)) {
+            } else if matches!(until, Until::Done) {
                 self.idle.sleep(|| self.has_news(place));
             } else {
                 return None;

@@ -24,7 +24,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use super::mutator::{Activity, Mutator};
-use super::{current, host, returning, stop};
+use super::{current, host, stop};
 use crate::sys::futex;
 use crate::sys::thread::{self, CalleeSaved};
 
@@ -154,7 +154,6 @@ fn leave(mutator: &Mutator) {
             return;
         };
         mutator.set_activity(Activity::Blocked);
-        returning::note();
         stop::wait_for_resume(epoch);
     }
 }

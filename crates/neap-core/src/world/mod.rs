@@ -16,7 +16,6 @@ pub mod host;
 pub mod late;
 pub mod mutator;
 pub mod registry;
-pub mod returning;
 mod root_copy;
 pub mod roots;
 pub mod stacks;

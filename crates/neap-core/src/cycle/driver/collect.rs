@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::between_steps;
 use super::{given_up, handshake, wake, watch_in_use};
 use crate::cycle::collector::{self, COLLECTOR, Collector};
-use crate::cycle::modes::stop_the_world::{self, Ended};
+use crate::cycle::modes::stop_the_world;
 use crate::cycle::phase::Phase;
 use crate::cycle::policy::stall::Stall;
 use crate::cycle::report::callbacks;
@@ -18,11 +18,10 @@ use crate::cycle::report::record::{CYCLES, Kind};
 use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
-use crate::refs;
 use crate::stats::{assists, events};
 use crate::sync::Guard;
 use crate::sys::{clock, futex, print, thread};
-use crate::world::mutator::{Activity, Mutator};
+use crate::world::mutator::Mutator;
 use crate::world::{self, attach, host, registry, stop};
 
 /// A program that asks for one cycle after the other stops its other threads for half of the time,
@@ -113,7 +112,7 @@ fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
     // Twice, for a watch that turns out to be closed.
     for _ in 0..2 {
         watch_in_use::open();
-        kind = if waits_alone(mutator, reason) { Kind::Alone } else { Kind::Stopped };
+        kind = if is_alone(reason) { Kind::Alone } else { Kind::Stopped };
         // Without the collector's thread the world is stopped for this cycle.
         if kind == Kind::Stopped && schedule::is_worth_running_beside() && wake::ensure() {
             let collected = concurrently(position, reason);
@@ -136,16 +135,11 @@ fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
     mutator.holds.store(1, Relaxed);
     mutator.position.store(position, Relaxed);
     let began = Instant::now();
-    let mut ended = Ended::Unstopped;
-    handshake::with_room(|| ended = stopped(&mut collector, Some(mutator), kind));
+    let mut has_stopped = false;
+    handshake::with_room(|| has_stopped = stopped(&mut collector, Some(mutator), kind));
     mutator.holds.store(0, Relaxed);
-    match ended {
-        Ended::Finished => {}
-        Ended::Unstopped => return Collected::Beside(false),
-        Ended::Wanted => {
-            drop(collector);
-            return Collected::Beside(wake::ensure() && handshake::run_cycle(position));
-        }
+    if !has_stopped {
+        return Collected::Beside(false);
     }
     let rest = match collector.mutators {
         0 | 1 => Duration::ZERO,
@@ -184,44 +178,26 @@ fn let_others_run() {
     }
 }
 
-/// Reading the roots of a cycle that is to stop nobody is not given up: so many bytes of them take
-/// some tenths of a millisecond.
-const MOST_ROOTS: usize = 1 << 20;
-
-/// Whether the calling thread asks for a cycle while all others wait for something else, so that
-/// nothing would run beside it `[cycle.why.alone]`. Where every cycle stops the world, that one is
-/// no exception.
-fn waits_alone(own: &Mutator, reason: Reason) -> bool {
-    if reason != Reason::Explicit || !collector::runs_beside() || host::get().is_some() {
-        return false;
-    }
-    let is_short = {
-        let collector = COLLECTOR.lock();
-        if collector.max_pause_ns == 0 {
-            return false;
-        }
-        collector.root_bytes + collector.stack_bytes <= MOST_ROOTS && !refs::are_many()
-    };
-    let registry = registry::lock();
-    let mut others = registry.iter().filter(|mutator| !core::ptr::eq(*mutator, own));
-    match is_short {
-        true => others.all(|mutator| mutator.activity() == Activity::Blocked),
-        false => others.next().is_none(),
-    }
+/// Whether the only thread asks for a cycle, so that nothing would run beside it
+/// `[cycle.why.alone]`. Where every cycle stops the world, that one is no exception.
+fn is_alone(reason: Reason) -> bool {
+    reason == Reason::Explicit
+        && collector::runs_beside()
+        && host::get().is_none()
+        && registry::lock().count() == 1
+        && COLLECTOR.lock().max_pause_ns > 0
 }
 
 /// A cycle of this kind on the calling thread; `own` is its mutator, if it has one. The phase is
-/// idle, and is so again.
-pub(super) fn stopped(collector: &mut Collector, own: Option<&Mutator>, kind: Kind) -> Ended {
+/// idle, and is so again. False if the world could not be stopped.
+pub(super) fn stopped(collector: &mut Collector, own: Option<&Mutator>, kind: Kind) -> bool {
     let state = between_steps::begin(collector);
-    let ended = stop_the_world::run(&mut state.driver, collector, own, kind);
-    match ended {
-        Ended::Finished => {}
-        Ended::Unstopped => given_up::end_unstopped(state, collector),
-        Ended::Wanted => given_up::end(state, collector),
+    let has_stopped = stop_the_world::run(&mut state.driver, collector, own, kind).is_some();
+    if !has_stopped {
+        given_up::end_unstopped(state, collector);
     }
     between_steps::put_back(collector, state);
-    ended
+    has_stopped
 }
 
 /// The collector's lock. Who only allocated enough does not wait for it while another thread is

@@ -13,7 +13,6 @@ use super::{between_cycles, collect, handshake, wake};
 use crate::addr::FRAME_BYTES;
 use crate::cycle::collector::{self, COLLECTOR};
 use crate::cycle::limits;
-use crate::cycle::modes::stop_the_world::Ended;
 use crate::cycle::phase::Phase;
 use crate::cycle::policy::idle::{Idle, Now, Verdict};
 use crate::cycle::report::callbacks;
@@ -118,8 +117,8 @@ fn collect_idle() -> bool {
         return false;
     }
     callbacks::set_heard(false);
-    let ended = collect::stopped(&mut collector, None, Kind::Stopped);
+    let collected = collect::stopped(&mut collector, None, Kind::Stopped);
     callbacks::set_heard(true);
     handshake::tell_end();
-    ended == Ended::Finished
+    collected
 }

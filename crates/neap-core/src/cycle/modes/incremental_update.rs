@@ -66,9 +66,7 @@ pub struct IncrementalUpdate<W: Watch> {
     began_at: usize,
     /// The part of what was allocated that stayed at the last cycle.
     stayed: f64,
-    /// It took the threads long to stop for a round of this cycle.
-    pub(super) stops_are_slow: bool,
-    /// Of its short stops, so many took long to begin.
+    /// Of the short stops since rounds began, so many took long to begin.
     pub(super) slow_stops: u32,
     /// When pages were protected last in this cycle, by the clock.
     pub(super) protected_ns: u64,
@@ -89,7 +87,6 @@ impl<W: Watch> IncrementalUpdate<W> {
             black_from: 0,
             began_at: 0,
             stayed: 1.0,
-            stops_are_slow: false,
             slow_stops: 0,
             protected_ns: 0,
             caught_up: CaughtUp::No,

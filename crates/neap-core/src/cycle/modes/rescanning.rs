@@ -64,7 +64,6 @@ impl<W: Watch> IncrementalUpdate<W> {
     /// Scans what was written until hardly anything is left, beside the program, or else in short
     /// stops.
     pub(super) fn catch_up(&mut self, driver: &mut Driver) {
-        self.stops_are_slow = false;
         self.slow_stops = 0;
         self.caught_up = match self.rounds(driver) {
             found if found <= FEW_PAGES => CaughtUp::Rounds,
@@ -98,7 +97,7 @@ impl<W: Watch> IncrementalUpdate<W> {
             };
             found = self.preclean(driver, protecting);
             in_vain += (found > least / 8 * 7) as usize;
-            if found <= FEW_PAGES || in_vain > MOST_IN_VAIN || self.stops_are_slow {
+            if found <= FEW_PAGES || in_vain > MOST_IN_VAIN || self.slow_stops > 0 {
                 break;
             }
             least = least.min(found);
@@ -124,10 +123,10 @@ impl<W: Watch> IncrementalUpdate<W> {
         let pages = match protecting {
             Protecting::Running => self.pages.preclean(Choice::Marked, &mut driver.marker),
             Protecting::Stopped => {
-                let (slow, protected_ns) = (&mut self.stops_are_slow, &mut self.protected_ns);
+                let (slow, protected_ns) = (&mut self.slow_stops, &mut self.protected_ns);
                 self.pages.preclean_in_pauses(&mut driver.marker, |protect| {
                     let stop = briefly(world, &mut COLLECTOR.lock(), |stopped, began_ns| {
-                        *slow |= clock::now_ns() - began_ns > SLOW_STOP.as_nanos() as u64;
+                        *slow += is_slow(began_ns) as u32;
                         protect(stopped);
                     });
                     let Some(stop) = stop else {
@@ -157,7 +156,7 @@ impl<W: Watch> IncrementalUpdate<W> {
     fn may_pass(&self, driver: &Driver, found: usize) -> bool {
         driver.world.stops_for_collector()
             && !self.incomplete
-            && (!self.stops_are_slow || found > MANY_PAGES)
+            && (self.slow_stops == 0 || found > MANY_PAGES)
     }
 
     /// Passes in short stops until what is left fits into one; says whether it came to that. World
@@ -186,7 +185,7 @@ impl<W: Watch> IncrementalUpdate<W> {
                 return None;
             }
             let stop = briefly(world, &mut COLLECTOR.lock(), |stopped, began_ns| {
-                *slow += (clock::now_ns() - began_ns > SLOW_STOP.as_nanos() as u64) as u32;
+                *slow += is_slow(began_ns) as u32;
                 piece(stopped);
             })?;
             *protected_ns = stop.began_ns + stop.length_ns;
@@ -224,6 +223,11 @@ impl<W: Watch> IncrementalUpdate<W> {
         driver.marker.report();
         (roots + marked(driver) - before) / PAGE_BYTES
     }
+}
+
+/// Whether it took long to stop the world, which stands now, from this moment on.
+fn is_slow(began_ns: u64) -> bool {
+    clock::now_ns() - began_ns > SLOW_STOP.as_nanos() as u64
 }
 
 /// Bytes marked so far.

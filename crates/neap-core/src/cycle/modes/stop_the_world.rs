@@ -13,42 +13,29 @@ use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
 use crate::cycle::phases::pause::Pause;
 use crate::cycle::policy::generation::Generation;
-use crate::cycle::report::callbacks::{self, CycleEvent, tell};
+use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::{CycleRecord, Kind};
-use crate::cycle::report::spans::{SpanKind, Stop, timed};
+use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
 use crate::mark::frozen_roots::Closed;
-use crate::mark::markers::Until;
 use crate::mark::rescan;
 use crate::refs;
 use crate::sys::clock;
-use crate::world::mutator::{Activity, Mutator};
-use crate::world::returning;
-
-/// How such a cycle ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Ended {
-    /// What it found dead may be swept.
-    Finished,
-    /// The world could not be stopped: the cycle has to be given up.
-    Unstopped,
-    /// It was to stop nobody, and another thread wants to run: it has to be given up.
-    Wanted,
-}
+use crate::world::mutator::Mutator;
 
 /// Marking that is expected to take less than helpers need to wake up is done alone.
 const PARALLEL_ABOVE_BYTES: usize = 1 << 20;
 
 /// Runs the cycle. The caller holds the collector's lock and no other, and `own`, its mutator if it
-/// is one, has its position on the stack noted. `kind` is [`Kind::Stopped`], or [`Kind::Alone`] for
-/// a cycle that is to stop nobody `[cycle.why.alone]`.
+/// is one, has its position on the stack noted. `kind` is [`Kind::Stopped`], or [`Kind::Alone`]
+/// unless another thread has come meanwhile. None if the world could not be stopped.
+#[must_use]
 pub fn run(
     driver: &mut Driver,
     collector: &mut Collector,
     own: Option<&Mutator>,
     kind: Kind,
-) -> Ended {
+) -> Option<()> {
     let (heap, began) = (driver.heap, timed(SpanKind::Protect));
     driver.record = CycleRecord::begin(kind, began, heap.state.live_bytes.load(Relaxed));
     tell(CycleEvent::CycleStart);
@@ -63,18 +50,14 @@ pub fn run(
     driver.record.markers = 1 + helpers;
 
     collector.step(Step::Protected);
-    returning::forget();
-    let Some(pause) = Pause::begin(driver, collector, own) else { return Ended::Unstopped };
+    let pause = Pause::begin(driver, collector, own)?;
     driver.record.stopping_ns = pause.stopping_ns;
-    if kind == Kind::Alone && runs_but(own, &pause) {
-        returning::note();
-        return give_way(driver, pause);
+    if pause.registry.count() > 1 {
+        driver.record.kind = Kind::Stopped;
     }
     let phase = timed(SpanKind::StoppedRoots);
     tell(CycleEvent::MarkStart);
-    // Who looks whether to give way shares the marks with somebody.
-    let least = if kind == Kind::Alone { 2 } else { 1 };
-    driver.markers().begin(least.max(1 + helpers), false);
+    driver.markers().begin(1 + helpers, false);
     driver.markers().aside.begin_tracing();
     heap.state.marked_bytes.store(0, Relaxed);
     heap.state.born_marked_bytes.store(0, Relaxed);
@@ -86,10 +69,7 @@ pub fn run(
     driver.record.roots_ns = phase.over(driver.record.number);
 
     let (phase, processor_ns) = (timed(SpanKind::StoppedMark), clock::own_processor_ns());
-    if !mark(driver, helpers, kind) {
-        // The end of marking is not told: not everything that is reachable is marked.
-        return give_way(driver, pause);
-    }
+    mark(driver, helpers);
     driver.ask_when_marked();
     collector.step(Step::Drained);
     driver.record.mark_ns = phase.over(driver.record.number);
@@ -101,59 +81,24 @@ pub fn run(
     driver.record.references_ns = phase.over(driver.record.number);
     pause.hand_to_sweep(driver, collector, false);
     finish(driver, collector, Generation::Full, pause.so_far_ns());
-    end(driver, pause);
-    driver.record.publish();
-    Ended::Finished
-}
-
-/// Lets the world run, and counts how long threads stood: in a cycle that is to stop nobody, those
-/// that wanted to run meanwhile.
-fn end(driver: &mut Driver, pause: Pause) {
-    let mut stop = pause.end();
-    if driver.record.kind == Kind::Alone {
-        let Some(since_ns) = returning::since_ns() else { return };
-        stop = Stop::between(since_ns, stop.began_ns + stop.length_ns);
+    let stop = pause.end();
+    if driver.record.kind == Kind::Stopped {
+        driver.record.note_stop(SpanKind::LastStop, stop);
     }
-    driver.record.note_stop(SpanKind::LastStop, stop);
+    driver.record.publish();
+    Some(())
 }
 
-/// Whether any mutator but `own` ran when the world was stopped.
-fn runs_but(own: Option<&Mutator>, pause: &Pause) -> bool {
-    let is_own = |mutator: &Mutator| own.is_some_and(|own| core::ptr::eq(own, mutator));
-    pause.registry.iter().any(|mutator| !is_own(mutator) && mutator.activity() != Activity::Blocked)
-}
-
-/// Gives a cycle up that was to stop nobody: others may run.
-fn give_way(driver: &mut Driver, pause: Pause) -> Ended {
-    callbacks::begin_anew();
-    end(driver, pause);
-    Ended::Wanted
-}
-
-/// Marks what is grey and what that leads to; false if another thread wants to run, and the cycle
-/// was to stop nobody.
-fn mark(driver: &mut Driver, helpers: usize, kind: Kind) -> bool {
+fn mark(driver: &mut Driver, helpers: usize) {
     let (markers, workers) = (driver.markers(), driver.workers);
-    let until = match kind {
-        Kind::Alone => Until::GivenUp(returning::wanted()),
-        _ => Until::Done,
-    };
     markers.done.become_active();
     if helpers > 0 {
         workers.open(helpers);
     }
-    driver.marker.work_as_driver_until(until);
-    // Not whether the markers are done: one that looks for work counts as active for a moment.
-    let gives_way = until.is_over();
-    if gives_way {
-        markers.give_up();
-    }
+    driver.marker.work_as_driver();
     if helpers > 0 {
         workers.shut();
     }
-    if !gives_way {
-        markers.alone();
-        rescan::until_complete(markers, &mut driver.marker);
-    }
-    !gives_way
+    markers.alone();
+    rescan::until_complete(markers, &mut driver.marker);
 }

@@ -1,8 +1,8 @@
 //! What a thread that allocates does at a refill while a cycle is under way, by how much has been
 //! allocated: nothing, a piece of marking, or a wait.
 //!
-//! Invariant: pure. The more was allocated, the longer the wait, so the heap has a bound and no
-//! operation waits for all of a cycle that takes long. Called by mutators.
+//! Invariant: pure. The more was allocated, the longer the wait: the heap has a bound, and only who
+//! is at twice the mark waits for all of a cycle that takes long. Called by mutators.
 
 use std::time::Duration;
 

@@ -75,19 +75,8 @@ pub fn are_heard() -> bool {
     !UNHEARD.load(Relaxed)
 }
 
-/// A cycle whose start was told is given up, and another begun in its place.
-static BEGINS_ANEW: AtomicBool = AtomicBool::new(false);
-
-/// The cycle that was told of is given up, and begun anew: the next start is not told.
-pub fn begin_anew() {
-    BEGINS_ANEW.store(true, Relaxed);
-}
-
 /// Tells of a step.
 pub fn tell(event: CycleEvent) {
-    if event == CycleEvent::CycleStart && BEGINS_ANEW.swap(false, Relaxed) {
-        return;
-    }
     probes::step(event);
     if rings::are_wanted() {
         rings::note_step(event, clock::now_ns());

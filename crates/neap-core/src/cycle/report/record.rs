@@ -45,7 +45,7 @@ pub enum Kind {
     /// With the world stopped throughout.
     #[default]
     Stopped,
-    /// By the program's only thread, which had asked for it: nobody was stopped.
+    /// The same by the program's only thread, which had asked for it: it stopped nobody.
     Alone,
     /// With the world running but for one short stop, under a write watch.
     Concurrent,

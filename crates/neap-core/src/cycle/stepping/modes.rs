@@ -18,8 +18,7 @@ fn a_stopped_cycle_keeps_what_is_reachable() {
     program.store(parent, 0, Some(child));
     program.set_root(0, Some(parent));
     let (driver, mut collector) = (&mut program.state.driver, COLLECTOR.lock());
-    let ended = stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped);
-    assert_eq!(ended, stop_the_world::Ended::Finished);
+    stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped).unwrap();
     drop(collector);
     while !HEAP.inner().sweep_step(&HEAP) {}
     assert_eq!([parent, child, dead].map(|object| program.lives(object)), [true, true, false]);
@@ -39,8 +38,7 @@ fn a_cycle_after_one_that_was_given_up_reads_everything_again() {
     let mut collector = COLLECTOR.lock();
     given_up::end(program.state, &mut collector);
     let driver = &mut program.state.driver;
-    let ended = stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped);
-    assert_eq!(ended, stop_the_world::Ended::Finished);
+    stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped).unwrap();
     drop(collector);
     while !HEAP.inner().sweep_step(&HEAP) {}
     assert!(program.lives(held));

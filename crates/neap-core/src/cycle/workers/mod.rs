@@ -227,7 +227,7 @@ extern "C" fn help(place: *mut c_void) -> *mut c_void {
         if workers.enter() {
             if place < workers.markers.members() {
                 let span = timed(SpanKind::Help);
-                marker.work_until(workers.markers.until_given_up());
+                marker.work();
                 marker.report();
                 span.over(CYCLES.load(Relaxed) + 1);
             }

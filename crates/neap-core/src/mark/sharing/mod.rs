@@ -49,14 +49,8 @@ impl<'t> Marker<'t> {
     /// Works until all markers are done, or it is over for this one, which leaves to the others
     /// what it has then; false if it found nothing to do any more although they are not done.
     pub fn work_until(&mut self, until: Until<'t>) -> bool {
-        self.markers.done.become_active();
-        self.work_as_driver_until(until)
-    }
-
-    /// The same for a marker that is active already, as of [`Self::work_as_driver`].
-    pub fn work_as_driver_until(&mut self, until: Until<'t>) -> bool {
         self.until = until;
-        self.work_as_driver();
+        self.work();
         self.until = Until::Done;
         self.markers.done.is_done() || until.is_over()
     }
