@@ -16,6 +16,9 @@ use rustix::io::Errno;
 
 /// What is tried first.
 const LARGEST: usize = 1 << 40;
+/// Programs that keep no more than 32 bits of a word take a pointer for a small number where these
+/// bits say so: `[heap.why.low-bits]`.
+const SHORT_WORD: usize = 1 << 32;
 /// Below this a heap is of no use.
 const SMALLEST: usize = 4 * CHUNK_BYTES;
 const HEADERS_PER_CHUNK: usize = CHUNK_FRAMES * size_of::<Header>();
@@ -63,7 +66,7 @@ impl Heap {
 
     fn reserve_exactly(&self, bytes: usize) -> Result<(), Errno> {
         let [headers, bits, marked_blocks, block_offsets, metadata_bytes] = metadata_parts(bytes);
-        let base = self.reserve_somewhere(bytes)?;
+        let base = self.reserve_range(bytes)?;
         let metadata =
             self.reserve_somewhere(metadata_bytes).inspect_err(|_| map::release(base, bytes))?;
         map::name(base, bytes, c"neap heap");
@@ -75,6 +78,18 @@ impl Heap {
         self.reserved.store(bytes, Relaxed);
         self.base.store(base.0, Release);
         Ok(())
+    }
+
+    /// Just behind a multiple of 4 GiB, if the heap need not be at a random place and if there is
+    /// room.
+    fn reserve_range(&self, bytes: usize) -> Result<Address, Errno> {
+        if !self.is_hardened()
+            && let Ok(before) = map::reserve(CHUNK_BYTES + bytes, SHORT_WORD)
+        {
+            map::release(before, CHUNK_BYTES);
+            return Ok(before.add(CHUNK_BYTES));
+        }
+        self.reserve_somewhere(bytes)
     }
 
     /// Makes the metadata of the chunk at `offset` usable.
@@ -140,6 +155,13 @@ mod tests {
         assert_eq!(heap.committed(), 2 * CHUNK_BYTES);
         // SAFETY: the last byte of the second committed chunk.
         unsafe { *heap.base().add(2 * CHUNK_BYTES - 1).pointer::<u8>() = 1 };
+    }
+
+    #[test]
+    fn the_low_half_of_an_address_is_never_a_small_number() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        assert_eq!(heap.base().0 % SHORT_WORD, CHUNK_BYTES);
     }
 
     #[test]
