@@ -92,8 +92,13 @@ void blocks()
         }());
         say("realloc keeps attributes, " ~ name, GC.getAttr(GC.realloc(GC.malloc(size,
                     Bits.NO_SCAN), size * 3)));
-        say("realloc takes new attributes, " ~ name, GC.getAttr(GC.realloc(GC.malloc(size,
-                    Bits.NO_SCAN), size * 3, Bits.APPENDABLE)));
+        say("realloc takes new attributes, " ~ name, GC.getAttr(GC.realloc(GC.malloc(size), size * 3,
+                    Bits.NO_SCAN)));
+        uint made = uint.max;
+        say("realloc to an appendable block, " ~ name, outcome({
+                made = GC.getAttr(GC.realloc(GC.malloc(size, Bits.NO_SCAN), size * 3, Bits.APPENDABLE));
+            }));
+        say("which has, " ~ name, made);
     }
     say("realloc to 0 bytes", GC.realloc(GC.malloc(100), 0) is null);
     auto p = GC.malloc(100_000);

@@ -37,6 +37,13 @@ if wanted interface && build interface -O2 -disable-gc2stack; then
     done
     result "interface, check=3" env NEAP_CHECK=3 NEAP_WATCH=pagemap "$out/interface" --DRT-gcopt=gc:neap-precise
 fi
+if wanted arrays && build arrays -O2 -disable-gc2stack; then
+    result "arrays, druntime's own" "$out/arrays"
+    for mode in "${modes[@]}"; do
+        read -r gc watch <<<"$mode"
+        result "arrays, $gc, watch=$watch" env NEAP_WATCH="$watch" NEAP_MIN_TRIGGER=256K "$out/arrays" "--DRT-gcopt=$gc"
+    done
+fi
 if wanted runtime && build runtime -O2; then
     "$out/runtime" >"$out/expected"
     for mode in "${modes[@]}"; do
@@ -205,16 +212,23 @@ if wanted run; then
     result "preloaded under a program of C nothing is said" sh -c '[ -z "$(LD_PRELOAD=$1 true 2>&1)" ]' sh "$prefix/lib/libneapd.so"
 fi
 
+# can_run TEST PROGRAM: whether the program is there and has a druntime beside it; the test is skipped
+# else.
+can_run() {
+    if ! command -v "$2" >/dev/null; then
+        skip "$1" "$2 is not installed"
+        return 1
+    fi
+    ldd "$(command -v "$2")" | grep -qE 'lib(druntime|gdruntime|gphobos)' && return
+    skip "$1" "this system's $2 has druntime linked into it"
+    return 1
+}
 # Real programs of Debian, not rebuilt. real NAME COMMAND…: the same output as on druntime's own
 # collector. OUTPUT in a word is where they may write.
 real() {
     local name=$1 watch
     shift
-    wanted "$name" || return 0
-    if ! command -v "$1" >/dev/null; then
-        echo "ok - d/$name # SKIP $1 is not installed"
-        return 0
-    fi
+    wanted "$name" && can_run "$name" "$1" || return 0
     rm -rf "$out/$name"
     mkdir -p "$out/$name/own"
     "${@//OUTPUT/$out/$name/own}" >"$out/expected" 2>&1
@@ -259,7 +273,7 @@ as_before() {
         result "$1, watch=$watch" diff "$out/expected" "$out/sorted"
     done
 }
-if wanted sambamba-sort && command -v sambamba >/dev/null; then
+if wanted sambamba-sort && can_run sambamba-sort sambamba; then
     as_before sambamba-sort sorted sambamba
 fi
 # built NAME COMMAND…: has it build a program of a package, and prints what the program says.
@@ -271,7 +285,7 @@ built() {
     DUB_HOME=$out/dub-home "${@:2}" build --force --skip-registry=all --compiler=ldc2 \
         "--root=$out/built-$1" >"$out/built-$1.said" 2>&1 && "$out/built-$1/sample"
 }
-if wanted dub-build && command -v dub >/dev/null; then
+if wanted dub-build && can_run dub-build dub; then
     as_before "dub builds a package" built dub
     result "dub builds a package, and says the same" diff <(sed 's/built-own//' "$out/built-own.said") \
         <(sed 's/built-neap//' "$out/built-neap.said")
@@ -287,7 +301,7 @@ reduced() {
     done
     (cd "$out/reduced-$1" && "${@:2}" src 'grep -rq "needle(4)" .' >log 2>&1)
 }
-if wanted dustmite && command -v dustmite >/dev/null; then
+if wanted dustmite && can_run dustmite dustmite; then
     reduced own dustmite
     for watch in none pagemap; do
         NEAP_WATCH=$watch reduced neap "$prefix/bin/neap" run -- dustmite
@@ -321,8 +335,20 @@ real girtod girtod -i "$out/input/APILookup.txt" -g "$out/input" -o OUTPUT
 
 if wanted gdc; then
     if [ -e "$prefix/lib/libneapd-gdc.so" ]; then
-        result "interface, gdc, compiles" gdc -O2 -o "$out/interface-gdc" tests/d/interface.d &&
-            result "interface, gdc" env LD_PRELOAD="$prefix/lib/libneapd-gdc.so" NEAP_WATCH=pagemap "$out/interface-gdc" --DRT-gcopt=gc:neap
+        preloaded=(env "LD_PRELOAD=$prefix/lib/libneapd-gdc.so" NEAP_MIN_TRIGGER=1M)
+        for name in interface arrays; do
+            result "$name, gdc, compiles" gdc -O2 -o "$out/$name-gdc" "tests/d/$name.d" || continue
+            for gc in neap neap-precise; do
+                result "$name, gdc, gc:$gc" "${preloaded[@]}" NEAP_WATCH=pagemap "$out/$name-gdc" "--DRT-gcopt=gc:$gc"
+            done
+        done
+        # Optimized: its fibers hold things in registers alone.
+        if result "runtime, gdc, compiles" gdc -O2 -o "$out/runtime-gdc-O2" tests/d/runtime.d; then
+            "$out/runtime-gdc-O2" >"$out/expected"
+            for gc in neap neap-precise; do
+                same "runtime, gdc, gc:$gc" "$out/expected" "${preloaded[@]}" "$out/runtime-gdc-O2" "--DRT-gcopt=gc:$gc"
+            done
+        fi
     else
         echo "ok - d/gdc # SKIP no gdc"
     fi

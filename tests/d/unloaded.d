@@ -21,6 +21,25 @@ version (Library)
         guest.counter = counter;
         return cast(void*) guest;
     }
+
+    struct Part
+    {
+        int* counter;
+        ~this()
+        {
+            if (counter !is null)
+                ++*counter;
+        }
+    }
+
+    /// An array of them.
+    extern (C) void* makeParts(int* counter, size_t many)
+    {
+        auto parts = new Part[many];
+        foreach (ref part; parts)
+            part.counter = counter;
+        return cast(void*) parts.ptr;
+    }
 }
 else
 {
@@ -29,7 +48,7 @@ else
     import core.stdc.stdio : fprintf, stderr;
     import core.sys.posix.dlfcn : dlsym;
 
-    enum many = 500;
+    enum many = 500, parts = 30 + 3000;
     __gshared int destroyed, ownDestroyed;
     __gshared void*[] guests;
     __gshared Own own;
@@ -52,6 +71,10 @@ else
             auto make = cast(void* function(int*)) dlsym(library, "makeGuest");
             foreach (guest; 0 .. many)
                 guests ~= make(&destroyed);
+            // In a small block, and in pages of their own.
+            auto makeParts = cast(void* function(int*, size_t)) dlsym(library, "makeParts");
+            foreach (length; [30, 3000])
+                guests ~= makeParts(&destroyed, length);
             GC.collect();
             const before = destroyed;
             Runtime.unloadLibrary(library);
@@ -59,11 +82,11 @@ else
             GC.collect();
             guests = null;
             GC.collect();
-            if (before != 0 || after != many || destroyed != many || ownDestroyed != 0)
+            if (before != 0 || after != many + parts || destroyed != after || ownDestroyed != 0)
             {
                 fprintf(stderr,
                     "destroyed before unloading %d, while %d of %d, later %d; of the program's own %d\n", before,
-                    after, many, destroyed - after, ownDestroyed);
+                    after, many + parts, destroyed - after, ownDestroyed);
                 return 1;
             }
         }

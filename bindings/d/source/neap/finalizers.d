@@ -9,6 +9,7 @@ module neap.finalizers;
 
 import core.atomic : atomicLoad, atomicStore, MemoryOrder;
 import core.stdc.stdlib : free, realloc;
+import neap.arrays : forgetDestructor, typeOf;
 import neap.attributes;
 import neap.c;
 import neap.shared_lock;
@@ -130,9 +131,13 @@ private void destroyNow(void* start, size_t bytes, uint bits) nothrow
     inFinalizer = true;
     // Not `scope (exit)`: what is `nothrow` counts as never left in another way.
     scope (failure)
+    {
         inFinalizer = false;
-    rt_finalizeFromGC(start, bytes, bits);
+        forgetDestructor(start, bytes, bits);
+    }
+    runDestructor(start, bytes, bits);
     inFinalizer = false;
+    forgetDestructor(start, bytes, bits);
 }
 
 /// World stopped.
@@ -168,7 +173,7 @@ void runInSegment(const scope void[] segment) nothrow
             continue;
         const bits = attributesOf(info);
         if (!hasDestructor(info, bits) ||
-            !rt_hasFinalizerInSegment(start, info.bytes, bits, segment))
+            !hasDestructorIn(segment, start, info.bytes, bits))
             continue;
         unwatch(start);
         change(info, bits & ~BlkAttr.FINALIZE);
@@ -203,11 +208,13 @@ private extern (C) void listBlock(void* start, size_t, int, void* argument) noth
         search.isFull = true;
 }
 
-/// A cell that a thread holds ready has no class, and no `TypeInfo` at its end.
+/// A cell that a thread holds ready has no class, and no type of structs; nor has one that was
+/// destroyed or freed.
 private bool hasDestructor(ref const ObjectInfo info, uint bits) nothrow @nogc
 {
     if (!(bits & BlkAttr.FINALIZE))
         return false;
-    const where = bits & BlkAttr.STRUCTFINAL ? info.bytes - (void*).sizeof : 0;
-    return *cast(const(void*)*)(info.start + where) !is null;
+    if (bits & BlkAttr.STRUCTFINAL)
+        return typeOf(info.start, info.bytes, bits) !is null;
+    return *cast(const(void*)*) info.start !is null;
 }

@@ -89,9 +89,12 @@ private uint find(const scope TypeInfo ti, size_t bytes, uint bits) nothrow
     if (bits & (BlkAttr.NO_SCAN | BlkAttr.STRUCTFINAL))
         // The last word of the latter is a `TypeInfo`, which may have been made at run time.
         return untypedLayout(bits);
-    const isClass = cast(const TypeInfo_Class) ti !is null;
+    const asClass = cast(const TypeInfo_Class) ti;
+    const isClass = asClass !is null;
     if (isClass && bits & BlkAttr.APPENDABLE)
         // The elements are references; the bitmap is that of the objects.
+        return untypedLayout(bits);
+    if (isClass && holdsRegisters(asClass))
         return untypedLayout(bits);
     auto bitmap = cast(const(size_t)*) ti.rtInfo();
     if (bitmap is rtinfoNoPointers || bitmap is rtinfoHasPointers)

@@ -10,12 +10,13 @@ import core.gc.config : config;
 import core.gc.gcinterface;
 import core.stdc.string : memcpy, memset;
 import core.time : Duration, nsecs;
+import neap.arrays;
 import neap.attributes;
 import neap.c;
 import neap.finalizers;
 import neap.layouts;
 import neap.profile;
-import neap.versions : BlkAttr, BlkInfo, pageBytes;
+import neap.versions : BlkAttr, BlkInfo, collectorKeepsLengths, pageBytes;
 static import core.memory;
 static import neap.roots;
 static import neap.world;
@@ -29,6 +30,14 @@ private enum size_t largestCell = 32 << 10;
 private size_t roundUp(size_t bytes, size_t unit) pure nothrow @nogc @safe
 {
     return (bytes + unit - 1) & ~(unit - 1);
+}
+
+/// How large a block for so many bytes is.
+private size_t blockBytes(size_t size) nothrow @nogc
+{
+    // A multiple of 16 is aligned to 16.
+    const bytes = neap_good_size(roundUp(size, 16));
+    return bytes > largestCell ? roundUp(size, pageBytes) : bytes;
 }
 
 final class NeapGC : GC
@@ -138,8 +147,7 @@ final class NeapGC : GC
 
     void* malloc(size_t size, uint bits, const TypeInfo ti) nothrow
     {
-        size_t got;
-        return allocate(size, bits, ti, got);
+        return make(size, bits, ti);
     }
 
     BlkInfo qalloc(size_t size, uint bits, const scope TypeInfo ti) nothrow
@@ -152,12 +160,30 @@ final class NeapGC : GC
 
     void* calloc(size_t size, uint bits, const TypeInfo ti) nothrow
     {
-        size_t got;
-        auto p = allocate(size, bits, ti, got);
+        auto p = make(size, bits, ti);
         // Other blocks are zero already.
         if (p !is null && bits & BlkAttr.NO_SCAN)
             memset(p, 0, size);
         return p;
+    }
+
+    /// A block for `size` bytes and what the collector keeps in it beside them.
+    private void* make(size_t size, uint bits, const TypeInfo ti) nothrow
+    {
+        static if (collectorKeepsLengths)
+        {
+            bits = isOfStructs(bits, ti) ? bits | BlkAttr.STRUCTFINAL : bits & ~BlkAttr.STRUCTFINAL;
+            if (bits & (BlkAttr.APPENDABLE | BlkAttr.STRUCTFINAL) && size != 0)
+            {
+                if (size > size_t.max / 2)
+                    onOutOfMemoryError();
+                size_t bytes;
+                auto p = allocate(withPlaces!blockBytes(size, bits), bits, ti, bytes);
+                return setUp(p, bytes, bits, size, ti);
+            }
+        }
+        size_t got;
+        return allocate(size, bits, ti, got);
     }
 
     private void* allocate(size_t size, uint bits, const scope TypeInfo ti, out size_t got) nothrow
@@ -171,10 +197,7 @@ final class NeapGC : GC
         if (size > size_t.max / 2)
             onOutOfMemoryError();
         bits &= knownBits;
-        // A multiple of 16 is aligned to 16.
-        got = neap_good_size(roundUp(size, 16));
-        if (got > largestCell)
-            got = roundUp(size, pageBytes);
+        got = blockBytes(size);
         void* p;
         if (isPrecise && ti !is null)
             p = neap_alloc_typed(got, layoutOf(ti, got, bits));
@@ -201,18 +224,20 @@ final class NeapGC : GC
             free(p);
             return null;
         }
-        if (isFinalizing())
+        if (isFinalizing() || bits & notReallocated)
             onInvalidMemoryOperationError();
         ObjectInfo info;
         if (!starts(p, info))
             return null;
         const old = attributesOf(info);
-        const wanted = bits ? bits & knownBits : old;
+        auto wanted = bits ? bits & knownBits : old;
         if (wanted == old && fits(p, info, size))
             return p;
+        // What goes with these lies in the block, at places that follow from its size.
+        wanted &= ~notReallocated;
         size_t got;
         void* moved;
-        if (bits == 0 && ti is null && info.layout != noLayout &&
+        if (bits == 0 && ti is null && info.layout != noLayout && wanted == old &&
             old == neap_layout_label(info.layout) - 1)
             moved = allocateAs(info.layout, size, old);
         else
@@ -225,9 +250,7 @@ final class NeapGC : GC
     /// A block that is scanned as another is.
     private void* allocateAs(uint layout, size_t size, uint bits) nothrow
     {
-        auto got = neap_good_size(roundUp(size, 16));
-        if (got > largestCell)
-            got = roundUp(size, pageBytes);
+        const got = blockBytes(size);
         auto p = neap_alloc_typed(got, layout);
         if (p is null || (bits & BlkAttr.FINALIZE && !watch(p)))
             onOutOfMemoryError();
@@ -249,13 +272,21 @@ final class NeapGC : GC
         if (isFinalizing())
             onInvalidMemoryOperationError();
         ObjectInfo info;
-        if (!starts(p, info) || info.bytes <= largestCell)
+        if (!starts(p, info))
             return 0;
         const size_t[2] wishes = [maxsize, minsize];
         foreach (more; wishes)
-            if (const bytes = neap_resize_in_place(p, roundUp(info.bytes + more, pageBytes)))
+            if (const bytes = extendBlock(p, info.bytes, more))
                 return bytes;
         return 0;
+    }
+
+    /// Of a block that has `bytes`.
+    private static size_t extendBlock(void* p, size_t bytes, size_t more) nothrow @nogc
+    {
+        if (bytes <= largestCell)
+            return 0;
+        return neap_resize_in_place(p, roundUp(bytes + more, pageBytes));
     }
 
     size_t reserve(size_t size) nothrow
@@ -271,6 +302,7 @@ final class NeapGC : GC
         ObjectInfo info;
         if (!starts(p, info))
             return;
+        forgetDestructor(p, info.bytes, attributesOf(info));
         forget(p);
         neap_free(p);
     }
@@ -374,6 +406,73 @@ final class NeapGC : GC
     {
         return allocatedBytes;
     }
+
+    static if (collectorKeepsLengths)
+    {
+        void[] getArrayUsed(void* p, bool atomic = false) nothrow
+        {
+            Array array;
+            return array.find(p) ? array.begin[0 .. array.used(atomic)] : null;
+        }
+
+        bool expandArrayUsed(void[] slice, size_t newUsed, bool atomic = false) nothrow @trusted
+        {
+            Array array;
+            if (newUsed < slice.length || !array.find(slice.ptr))
+                return false;
+            const before = slice.ptr - array.begin, seen = before + slice.length;
+            return array.used(atomic) == seen && array.grow!extendBlock(before + newUsed)
+                && array.change(seen, before + newUsed, atomic);
+        }
+
+        size_t reserveArrayCapacity(void[] slice, size_t request, bool atomic = false)
+        nothrow @trusted
+        {
+            Array array;
+            if (!array.find(slice.ptr))
+                return 0;
+            const before = slice.ptr - array.begin;
+            if (array.used(atomic) != before + slice.length ||
+                !array.grow!extendBlock(before + request))
+                return 0;
+            return array.capacity - before;
+        }
+
+        bool shrinkArrayUsed(void[] slice, size_t existingUsed, bool atomic = false) nothrow
+        {
+            Array array;
+            if (existingUsed < slice.length || !array.find(slice.ptr))
+                return false;
+            const before = slice.ptr - array.begin;
+            return array.change(before + existingUsed, before + slice.length, atomic);
+        }
+    }
+
+    static if (__VERSION__ >= 2112)
+    {
+        import core.thread.threadbase : ThreadBase;
+
+        /// Druntime has the thread in its list by its first stop, which is all that is needed.
+        void initThread(ThreadBase) nothrow @nogc
+        {
+        }
+
+        /// The library notices by itself that a thread ends.
+        void cleanupThread(ThreadBase) nothrow @nogc
+        {
+        }
+    }
+}
+
+/// Attributes that `realloc` refuses where the collector keeps what goes with them, and does not
+/// hand on.
+private enum uint notReallocated = collectorKeepsLengths ?
+    BlkAttr.APPENDABLE | BlkAttr.FINALIZE | BlkAttr.STRUCTFINAL : 0;
+
+/// Whether a block is of structs with destructors: their type is noted in it.
+private bool isOfStructs(uint bits, const TypeInfo ti) pure nothrow @nogc
+{
+    return bits & BlkAttr.FINALIZE && ti !is null && typeid(ti) is typeid(TypeInfo_Struct);
 }
 
 private Statistics read() nothrow @nogc

@@ -1,7 +1,7 @@
 /// What differs between versions of druntime, and between compilers: the one file that knows.
 ///
-/// Supported: druntime 2.100 (LDC 1.30, which Debian 12 has), where everything is tested, to 2.110
-/// (LDC 1.40, which Debian 13 has). Declarations, and what reaches into druntime's own.
+/// Supported: druntime 2.100 (LDC 1.30 and GDC 12, which Debian 12 has) to 2.113 (GDC 16).
+/// Declarations, and what reaches into druntime's own.
 module neap.versions;
 
 import core.lifetime : emplace;
@@ -10,13 +10,17 @@ import core.sync.mutex : Mutex;
 import core.thread : Thread;
 import core.thread.threadbase : ScanAllThreadsTypeFn, thread_scanAllType, ThreadBase;
 
-// Later druntimes change `core.gc.gcinterface`: from 2.109 on it has no `collectNoStack`, which is
-// then a function that nobody calls; 2.111 adds
-// `getArrayUsed`, `expandArrayUsed`, `reserveArrayCapacity` and `shrinkArrayUsed`, since the
-// collector then keeps the lengths of arrays; 2.112 adds `initThread` and `cleanupThread`. This
-// package says so instead of failing to compile somewhere inside.
-static assert(__VERSION__ >= 2100 && __VERSION__ < 2111,
-    "neap: this package knows the GC interface of druntime 2.100 to 2.110");
+// Druntimes change `core.gc.gcinterface`: from 2.109 on it has no `collectNoStack`, which is then a
+// function that nobody calls; 2.111 adds `getArrayUsed`, `expandArrayUsed`, `reserveArrayCapacity`
+// and `shrinkArrayUsed`; 2.112 adds `initThread` and `cleanupThread`. With one that was never tried
+// this package says so instead of failing to compile somewhere inside.
+static assert(__VERSION__ >= 2100 && __VERSION__ < 2114,
+    "neap: this package knows the GC interface of druntime 2.100 to 2.113");
+
+/// Whether the collector keeps the lengths of arrays and the types of structs with destructors in
+/// their blocks, as it does from 2.111 on. Before, druntime does, and has a cache of blocks that has
+/// to know what is dead.
+enum bool collectorKeepsLengths = __VERSION__ >= 2111;
 
 alias BlkAttr = GC.BlkAttr;
 alias BlkInfo = GC.BlkInfo;
@@ -24,12 +28,65 @@ alias BlkInfo = GC.BlkInfo;
 // Parts of druntime that have no public declaration.
 extern (C) nothrow
 {
-    /// Runs the destructor of a dead block.
-    void rt_finalizeFromGC(void* p, size_t size, uint attr);
-    /// Whether that destructor's code lies in the segment.
-    int rt_hasFinalizerInSegment(void* p, size_t size, uint attr, const scope void[] segment);
+    // Run the destructor of a dead block, and say whether that destructor's code lies in a segment.
+    static if (collectorKeepsLengths)
+    {
+        void rt_finalizeFromGC(void* p, size_t size, uint attr, const(TypeInfo) type);
+        int rt_hasFinalizerInSegment(void* p, size_t size, const(TypeInfo) type,
+            const scope void[] segment);
+    }
+    else
+    {
+        void rt_finalizeFromGC(void* p, size_t size, uint attr);
+        int rt_hasFinalizerInSegment(void* p, size_t size, uint attr, const scope void[] segment);
+    }
     /// What druntime installs for its suspend signal.
     void thread_suspendHandler(int signal);
+}
+
+/// Runs the destructors of what lies in a block.
+void runDestructor(void* start, size_t bytes, uint bits) nothrow
+{
+    static if (collectorKeepsLengths)
+    {
+        import neap.arrays : dataOf, typeOf;
+
+        auto data = dataOf(start, bytes, bits);
+        rt_finalizeFromGC(data.ptr, data.length, bits, typeOf(start, bytes, bits));
+    }
+    else
+        rt_finalizeFromGC(start, bytes, bits);
+}
+
+/// Whether the code of these lies in the segment.
+bool hasDestructorIn(const scope void[] segment, void* start, size_t bytes, uint bits) nothrow
+{
+    static if (collectorKeepsLengths)
+    {
+        import neap.arrays : dataOf, typeOf;
+
+        auto data = dataOf(start, bytes, bits);
+        return rt_hasFinalizerInSegment(data.ptr, data.length, typeOf(start, bytes, bits),
+            segment) != 0;
+    }
+    else
+        return rt_hasFinalizerInSegment(start, bytes, bits, segment) != 0;
+}
+
+/// With the world stopped after marking: druntime forgets what it knows of dead blocks.
+void tellMarks() nothrow
+{
+    static if (!collectorKeepsLengths)
+    {
+        import core.thread.threadbase : IsMarked, thread_processGCMarks;
+        import neap.c : neap_is_heap_address, neap_is_marked;
+
+        thread_processGCMarks((address) {
+            if (!neap_is_heap_address(address))
+                return IsMarked.unknown;
+            return neap_is_marked(address) ? IsMarked.yes : IsMarked.no;
+        });
+    }
 }
 
 /// The lock of druntime's list of threads, and the list: what a `fork` has to mend.
@@ -94,7 +151,9 @@ private Mutex threadsLock() nothrow @nogc
 void initializeThreadLocks() nothrow @nogc
 {
     emplace!Mutex(__traits(getMember, ThreadBase, "_slock")[]);
-    emplace!Mutex(__traits(getMember, ThreadBase, "_criticalRegionLock")[]);
+    // Later ones have no critical regions.
+    static if (__VERSION__ < 2111)
+        emplace!Mutex(__traits(getMember, ThreadBase, "_criticalRegionLock")[]);
 }
 
 /// Under the lock: a thread of the list, and the one behind it.
@@ -106,6 +165,20 @@ ThreadBase firstThread() nothrow @nogc
 ThreadBase nextThread(ThreadBase thread) nothrow @nogc
 {
     return __traits(getMember, thread, "next");
+}
+
+/// Whether a block is of a fiber that keeps the registers of its thread in itself: GDC's fibers are
+/// switched by `swapcontext`. Registers are numbers to its type, and may hold the only pointer to
+/// something.
+bool holdsRegisters(const scope TypeInfo_Class type) nothrow @nogc
+{
+    import core.thread : Fiber;
+
+    static if (__traits(hasMember, Fiber, "m_utxt"))
+        for (const(TypeInfo_Class)* of = &type; *of !is null; of = &of.base)
+            if (*of is typeid(Fiber))
+                return true;
+    return false;
 }
 
 /// Bytes from which on a block begins with the length of its array, two words long.

@@ -11,14 +11,14 @@ import core.stdc.stdio : fprintf, stderr;
 import core.sys.posix.pthread : pthread_kill, pthread_self;
 import core.sys.posix.signal;
 import core.thread : Thread, thread_suspendAll;
-import core.thread.threadbase : IsMarked, ScanType, thread_processGCMarks, thread_resumeAll;
+import core.thread.threadbase : ScanType, thread_resumeAll;
 import neap.attributes;
 import neap.c;
 import neap.finalizers;
 import neap.roots;
 import neap.shared_lock;
-import neap.versions : letStrangersStop, scanThreads, strangersMayStop, thread_suspendHandler,
-    waitForLastStopped;
+import neap.versions : letStrangersStop, scanThreads, strangersMayStop, tellMarks,
+    thread_suspendHandler, waitForLastStopped;
 
 /// Set over `collectNoStack`: what only stacks and thread-local storage hold counts as dead.
 __gshared bool withoutStacks;
@@ -125,11 +125,7 @@ void event(int step, void*)
             break;
         isMarked = false;
         forgetDead();
-        thread_processGCMarks((address) {
-            if (!neap_is_heap_address(address))
-                return IsMarked.unknown;
-            return neap_is_marked(address) ? IsMarked.yes : IsMarked.no;
-        });
+        tellMarks();
         break;
     case Event.cycleEnd:
         noteEnd();
