@@ -244,9 +244,18 @@ real() {
 mkdir -p "$out/package/source" "$out/input"
 printf '{"name": "sample", "targetType": "library", "subPackages": [{"name": "part", "targetType": "library"}]}' >"$out/package/dub.json"
 echo 'module sample;' >"$out/package/source/sample.d"
-real onedrive onedrive --confdir="$out/onedrive" --version
+# Without an account and a network it reads what it is told, and decides what it would have to do.
+mkdir -p "$out/input/onedrive" "$out/input/synchronized"
+cat >"$out/input/onedrive/config" <<END
+sync_dir = "$out/input/synchronized"
+skip_file = "~*|.~*|*.tmp|*.partial"
+skip_dir = "Desktop|Documents/Old"
+monitor_interval = "450"
+skip_dotfiles = "true"
+END
+printf '/Pictures/*\n!/Pictures/old\n/Music/a*\n' >"$out/input/onedrive/sync_list"
+real onedrive onedrive --confdir="$out/input/onedrive" --display-config
 real dub dub describe --skip-registry=all "--root=$out/package"
-real generator appstream-generator --version
 # Thirty thousand reads in random order.
 awk 'BEGIN {
     srand(7); OFS = "\t"; print "@HD", "VN:1.6", "SO:unsorted"; print "@SQ", "SN:one", "LN:1000000"
@@ -275,6 +284,43 @@ as_before() {
 }
 if wanted sambamba-sort && can_run sambamba-sort sambamba; then
     as_before sambamba-sort sorted sambamba
+fi
+# planned NAME COMMAND…: asks for a trial of a synchronization.
+planned() {
+    "${@:2}" "--confdir=$out/input/onedrive" --synchronize --dry-run --verbose </dev/null 2>&1
+    echo "status $?"
+}
+if wanted onedrive && can_run onedrive-sync onedrive; then
+    as_before onedrive-sync planned onedrive
+    result "onedrive-sync knows what it was told" grep -q 'where a --resync is required' "$out/expected"
+fi
+# generated NAME COMMAND…: has it make the metadata, pages and icons of a pool, and prints what it made. It works in
+# several threads: what they found first comes first in lists, so those are sorted.
+generated() {
+    local made=$out/generated-$1
+    rm -rf "$made"
+    mkdir "$made"
+    cp "$out/pool/asgen-config.json" "$made"
+    "${@:2}" run sample -w "$made" >"$made.said" 2>&1 || return
+    (
+        cd "$made/export" || exit
+        zcat data/sample/main/Components-amd64.yml.gz | tr '\n' '\1' | sed 's/---\x01/\n/g' | LC_ALL=C sort
+        zcat hints/sample/main/Hints-amd64.json.gz | sed 's/[][{}]//g' | tr ',' '\n' | LC_ALL=C sort
+        for icons in data/sample/main/icons-*.tar.gz; do
+            echo "$icons"
+            tar --list --file "$icons" | LC_ALL=C sort
+        done
+        find media html -type f ! -name statistics.json -exec md5sum {} + | LC_ALL=C sort
+    )
+}
+if wanted generator && can_run generator appstream-generator; then
+    if result "a pool of packages" tests/d/pool.sh "$out/pool"; then
+        as_before generator generated appstream-generator
+        result "generator knows each of them" sh -c \
+            '[ "$(grep -ao "ID: org.example.sample[0-9]*" "$1" | sort -u | wc -l)" = 24 ]' sh "$out/expected"
+        result "generator has Neap's summary" summary "$prefix/bin/neap" run -- appstream-generator run sample --force \
+            -w "$out/generated-own"
+    fi
 fi
 # built NAME COMMAND…: has it build a program of a package, and prints what the program says.
 built() {

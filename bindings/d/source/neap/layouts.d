@@ -105,7 +105,7 @@ private uint find(const scope TypeInfo ti, size_t bytes, uint bits) nothrow
     const hasPrefix = (bits & BlkAttr.APPENDABLE) && bytes >= pageBytes;
     if (neap_is_heap_address(bitmap))
         // A type made at run time: another one may lie at this address later.
-        return make(bitmap, hasPrefix, bits);
+        return makeAlike(bitmap, hasPrefix, bits);
     const key = (cast(size_t) bitmap << 7) | (hasPrefix ? 64 : 0) | bits;
     const start = (key * 0x9e37_79b9_7f4a_7c15UL) >> 50;
     foreach (step; 0 .. probes)
@@ -118,6 +118,32 @@ private uint find(const scope TypeInfo ti, size_t bytes, uint bits) nothrow
             return remember(key, start, make(bitmap, hasPrefix, bits));
     }
     return untypedLayout(bits);
+}
+
+/// Layouts that this thread had made of bitmaps in the heap, by what these say: every entry of an
+/// associative array asks for one, and the library looks through all layouts for one alike.
+private Alike[1 << 5] alike;
+
+private struct Alike
+{
+    /// No element has 0 bytes.
+    size_t elementBytes;
+    size_t pointers;
+    uint what;
+    uint layout;
+}
+
+private uint makeAlike(const(size_t)* bitmap, bool hasPrefix, uint bits) nothrow @nogc
+{
+    // More has no place here.
+    if (bitmap[0] == 0 || bitmap[0] > 64 * size_t.sizeof)
+        return make(bitmap, hasPrefix, bits);
+    const what = bits | (hasPrefix ? 64 : 0);
+    const mixed = (bitmap[0] ^ bitmap[1] << 8 ^ what) * 0x9e37_79b9_7f4a_7c15UL;
+    auto place = &alike[mixed >> 59];
+    if (place.elementBytes != bitmap[0] || place.pointers != bitmap[1] || place.what != what)
+        *place = Alike(bitmap[0], bitmap[1], what, make(bitmap, hasPrefix, bits));
+    return place.layout;
 }
 
 private uint remember(size_t key, size_t start, uint layout) nothrow @nogc
