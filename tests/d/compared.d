@@ -96,7 +96,8 @@ void blocks()
                     Bits.NO_SCAN)));
         uint made = uint.max;
         say("realloc to an appendable block, " ~ name, outcome({
-                made = GC.getAttr(GC.realloc(GC.malloc(size, Bits.NO_SCAN), size * 3, Bits.APPENDABLE));
+                auto p = GC.malloc(size, Bits.NO_SCAN);
+                made = GC.getAttr(GC.realloc(p, size * 3, Bits.APPENDABLE));
             }));
         say("which has, " ~ name, made);
     }

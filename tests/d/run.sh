@@ -212,8 +212,8 @@ if wanted run; then
     result "preloaded under a program of C nothing is said" sh -c '[ -z "$(LD_PRELOAD=$1 true 2>&1)" ]' sh "$prefix/lib/libneapd.so"
 fi
 
-# can_run TEST PROGRAM: whether the program is there and has a druntime beside it; the test is skipped
-# else.
+# can_run TEST PROGRAM: whether the program is there and has a druntime beside it; else the test is
+# skipped.
 can_run() {
     if ! command -v "$2" >/dev/null; then
         skip "$1" "$2 is not installed"
@@ -294,8 +294,9 @@ if wanted onedrive && can_run onedrive-sync onedrive; then
     as_before onedrive-sync planned onedrive
     result "onedrive-sync knows what it was told" grep -q 'where a --resync is required' "$out/expected"
 fi
-# generated NAME COMMAND…: has it make the metadata, pages and icons of a pool, and prints what it made. It works in
-# several threads: what they found first comes first in lists, so those are sorted.
+# generated NAME COMMAND…: has it make the metadata, pages and icons of a pool, and prints what it
+# made. It works in several threads: what they found first comes first in lists, so those are
+# sorted.
 generated() {
     local made=$out/generated-$1
     rm -rf "$made"

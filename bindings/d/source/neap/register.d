@@ -54,7 +54,7 @@ private GC create(bool isPrecise)
     initializeForks();
     // Each stop asks every thread by a signal and reads the static data of all of D's libraries.
     if (getenv("NEAP_BUSY_TRIGGER") is null)
-        neap_option_set("busy_trigger", "48MiB");
+        neap_option_set("busy_trigger", "40MiB");
     neap_init();
     neap_finalizers_set_automatic(0);
     neap_set_warning_callback(&ignore, null);

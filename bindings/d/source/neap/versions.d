@@ -18,8 +18,8 @@ static assert(__VERSION__ >= 2100 && __VERSION__ < 2114,
     "neap: this package knows the GC interface of druntime 2.100 to 2.113");
 
 /// Whether the collector keeps the lengths of arrays and the types of structs with destructors in
-/// their blocks, as it does from 2.111 on. Before, druntime does, and has a cache of blocks that has
-/// to know what is dead.
+/// their blocks, as it does from 2.111 on. Before, druntime does, and has a cache of blocks that
+/// has to know what is dead.
 enum bool collectorKeepsLengths = __VERSION__ >= 2111;
 
 alias BlkAttr = GC.BlkAttr;
