@@ -34,7 +34,7 @@ pub trait Kind {
 pub struct Bytes;
 /// A whole number.
 pub struct Count;
-/// A number with a fraction.
+/// A number with a fraction: 0.5 or 1/2.
 pub struct Float;
 /// Yes or no.
 pub struct Boolean;
@@ -53,6 +53,11 @@ fn decimal(text: &[u8]) -> Option<u64> {
     if !text.first()?.is_ascii_digit() {
         return None;
     }
+    core::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A number as Rust reads it.
+fn part(text: &[u8]) -> Option<f64> {
     core::str::from_utf8(text).ok()?.parse().ok()
 }
 
@@ -138,7 +143,10 @@ impl Kind for Float {
     const NAME: &'static str = "float";
 
     fn parse(text: &[u8], valid: &Self::Valid) -> Option<f64> {
-        let number: f64 = core::str::from_utf8(text).ok()?.parse().ok()?;
+        let number = match text.iter().position(|byte| *byte == b'/') {
+            Some(slash) => part(&text[..slash])? / part(&text[slash + 1..])?,
+            None => part(text)?,
+        };
         // A range contains no NaN, and its end is finite: no infinity gets through.
         valid.contains(&number).then_some(number)
     }
@@ -322,7 +330,8 @@ mod tests {
             assert_eq!(Count::parse(text.as_bytes(), &(0..=3)), None, "{text:?}");
         }
         assert_eq!(Float::parse(b"2.5e-1", &(0.05..=100.0)), Some(0.25));
-        for text in ["", "nan", "inf", "-1", "0.04", "100.1", "1,5"] {
+        assert_eq!(Float::parse(b"1/2", &(0.05..=100.0)), Some(0.5));
+        for text in ["", "nan", "inf", "-1", "0.04", "100.1", "1,5", "1/0", "1/", "/2", "1/2/1"] {
             assert_eq!(Float::parse(text.as_bytes(), &(0.05..=100.0)), None, "{text:?}");
         }
         assert_eq!(Milliseconds::parse(b"1500", &(0..=2000)), Some(Duration::from_millis(1500)));
