@@ -7,7 +7,8 @@
  * child's number; `client snapshot FILE` writes a heap snapshot and ends. `client graph OLD NEW`
  * makes the graph, and a text of 200 bytes that a handle alone refers to, on a thread that has
  * ended, so that no stack has pointers of it; writes a snapshot, keeps ten texts of 1,000 bytes
- * more in the static array `more`, and writes another. */
+ * more in the static array `more`, and writes another. `client idle` collects once, and does
+ * nothing from then on. */
 #include <neap.h>
 #include <poll.h>
 #include <pthread.h>
@@ -108,8 +109,15 @@ int main(int argc, char **argv)
             fprintf(stderr, "no snapshot: %s\n", strerror(error));
         return error != 0;
     }
+    int is_idle = strcmp(what, "idle") == 0;
+    if (is_idle)
+        neap_collect();
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
+    if (is_idle) {
+        char end;
+        return read(0, &end, 1) != 0;
+    }
     for (struct pollfd input = {0, POLLIN, 0}; poll(&input, 1, 1) == 0;)
         for (int i = 0; i < 2000; i++)
             newest = neap_alloc(64);

@@ -238,6 +238,8 @@ for watch in none pagemap fork mprotect snapshot; do
 done
 result "heap knows allocation sites" kept_alive auto NEAP_SAMPLE=1 "NEAP_STATS=$out/kept"
 
+tests/observe/heap-of-process.sh || failed=1
+
 # By HTTP: the figures, and the sites as Go's programs serve theirs.
 serves() {
     local server status=1 turns=100 address

@@ -12,6 +12,7 @@
 //! recording: what is broken is left out and said. Encoding is called from one thread at a time;
 //! decoding is a function of bytes. No dependencies, also none on the collector.
 
+pub mod ask;
 pub mod chunks;
 pub mod decode;
 pub mod figures;

@@ -1,13 +1,18 @@
-//! `neap heap`: what a heap snapshot says of what is alive and why.
+//! `neap heap`: what a heap snapshot, in a file or of a running process, says of what is alive and
+//! why.
 //!
 //! Invariant: only regular files are read, and none that is larger than [`LARGEST_FILE`]; what is
 //! no snapshot is refused with what is wrong. Single-threaded. Called by `main`.
+
+mod ask;
 
 use crate::symbols::Symbols;
 use crate::{Failure, regular_file};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use neap_report::heap::graph::Graph;
 use neap_report::heap::{Analysis, text};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Larger snapshots are refused: reading one takes several times as much memory.
@@ -16,8 +21,11 @@ const LARGEST_FILE: u64 = 4 << 30;
 /// The command line.
 pub fn command() -> Command {
     let files = Arg::new("files")
-        .help("A heap snapshot; with --compare the old one and the new one")
-        .value_name("FILE")
+        .help(
+            "A running process by its number, or a heap snapshot in a file; with --compare the \
+             old one and the new one",
+        )
+        .value_name("PID|FILE")
         .required(true)
         .num_args(1..=2)
         .value_parser(value_parser!(PathBuf));
@@ -42,15 +50,23 @@ pub fn command() -> Command {
         .help("Rows of a table, or objects with their paths")
         .default_value("20")
         .value_parser(value_parser!(u32).range(1..=1_000_000));
+    let save = Arg::new("save")
+        .long("save")
+        .value_name("FILE")
+        .help("Keep the snapshot of the process in a new file, for Chrome and for --compare")
+        .conflicts_with("compare")
+        .value_parser(value_parser!(PathBuf));
     let json = Arg::new("json").long("json").help("Print JSON").action(ArgAction::SetTrue);
     Command::new("heap")
-        .about("Say what is alive in a heap snapshot, and what keeps it alive")
+        .about("Say what is alive in a process or a heap snapshot, and what keeps it alive")
         .after_help(
-            "neap_heap_snapshot() of neap.h writes a snapshot, in the format that Chrome's \
-             developer tools open. Sites are those of objects that NEAP_SAMPLE followed.",
+            "A process stands still only while it is copied; a copy of it tells what is alive. It \
+             must be yours, and have collected once. neap_heap_snapshot() of neap.h writes a \
+             snapshot too, in the format that Chrome's developer tools open. Sites are those of \
+             objects that NEAP_SAMPLE followed.",
         )
         .arg(files)
-        .args([compare, address, of, rows, json])
+        .args([compare, address, of, rows, save, json])
 }
 
 fn address_of(text: &str) -> Result<u64, String> {
@@ -64,16 +80,18 @@ pub fn run(arguments: &ArgMatches) -> Result<String, Failure> {
     let rows = arguments.get_one::<u32>("rows").map_or(20, |rows| *rows as usize);
     let is_json = arguments.get_flag("json");
     let mut symbols = Symbols::default();
+    let save = arguments.get_one::<PathBuf>("save").map(PathBuf::as_path);
     let said = match (arguments.get_flag("compare"), files.as_slice()) {
         (true, [old, new]) => {
-            let (old, new) = (read(old, &mut symbols)?, read(new, &mut symbols)?);
+            let old = read(old, None, &mut symbols)?;
+            let new = read(new, None, &mut symbols)?;
             match is_json {
                 true => format!("{:#}\n", text::compare_json(&old, &new)),
                 false => text::compare(&old, &new, rows),
             }
         }
         (false, [file]) => {
-            let analysis = read(file, &mut symbols)?;
+            let analysis = read(file, save, &mut symbols)?;
             let objects = wanted(arguments, &analysis, rows)?;
             let variable = &mut |module: &_, address| symbols.variable(module, address);
             match (is_json, &objects) {
@@ -114,10 +132,29 @@ fn wanted(
     }
 }
 
-fn read(path: &Path, symbols: &mut Symbols) -> Result<Analysis, Failure> {
+/// The process that an argument names: a number, unless there is a file of that name.
+fn process(given: &Path) -> Option<u32> {
+    let id = given.to_str()?.parse().ok()?;
+    (!given.exists()).then_some(id)
+}
+
+/// Reads what was given, and keeps it where that is wanted.
+fn read(path: &Path, save: Option<&Path>, symbols: &mut Symbols) -> Result<Analysis, Failure> {
     let shown = path.display();
-    let bytes = regular_file::read(path, LARGEST_FILE)
-        .map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let bytes = match process(path) {
+        Some(id) => ask::snapshot(id, LARGEST_FILE)?,
+        None if save.is_some() => {
+            return Err(Failure::usage("--save is for the snapshot of a process"));
+        }
+        None => regular_file::read(path, LARGEST_FILE)
+            .map_err(|error| Failure::usage(format!("{shown}: {error}")))?,
+    };
+    if let Some(name) = save {
+        // The contents of a heap are its user's alone.
+        let kept = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(name);
+        kept.and_then(|mut file| file.write_all(&bytes))
+            .map_err(|error| Failure::usage(format!("{}: {error}", name.display())))?;
+    }
     let graph = Graph::read(&bytes).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
     drop(bytes);
     Ok(Analysis::new(graph, &mut |module, address| symbols.at(module, address)))
@@ -141,6 +178,8 @@ mod tests {
         assert!(said(&[name]).contains("No such file"));
         std::fs::write(&file, "{}").unwrap();
         assert!(said(&[name]).contains("not a heap snapshot"));
+        assert!(said(&[name, "--save", name]).contains("of a process"));
+        assert!(said(&["4194304"]).contains("there is no process 4194304"));
         assert!(said(&["/dev/zero"]).contains("not a regular file"));
         assert!(said(&[name, name]).contains("--compare"));
         assert!(said(&[name, "--compare"]).contains("two files"));

@@ -15,9 +15,10 @@
 
 use core::cell::Cell;
 
+use crate::addr::PAGE_BYTES;
 use crate::stats::live::{self, Words};
 use crate::sys::clock;
-use crate::sys::process::shared_page;
+use crate::sys::process::shared_page::{self, Writers};
 
 struct Own(Cell<Option<shared_page::SharedPage>>);
 // SAFETY: touched by the one thread of the start-up, and by the one thread of a forked child.
@@ -26,7 +27,7 @@ static SHARED: Own = Own(Cell::new(None));
 
 /// Makes the page. At start-up.
 pub fn install() {
-    let Some(page) = shared_page::create(c"neap-live") else { return };
+    let Some(page) = shared_page::create(c"neap-live", PAGE_BYTES, Writers::None) else { return };
     SHARED.0.set(Some(page));
     // SAFETY: a page of zeroed memory that is never unmapped; words are atomic and of its size.
     let words = unsafe { &*page.start.pointer::<Words>() };

@@ -3,6 +3,7 @@
 //! Invariant: reads the rest of the collector and changes nothing there; off, it costs nothing.
 //! Runs on a thread of the library's own wherever it can.
 
+pub mod ask_page;
 pub mod census;
 pub mod heap_snapshot;
 pub mod json_text;

@@ -17,10 +17,11 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::sync::OnceLock;
 
 use super::{forking_server, interposed::thread_results};
+use crate::cycle::driver::wake;
 use crate::heap::{HEAP, samples};
 use crate::monitors::monitor;
-use crate::observe::live_page;
 use crate::observe::recorder;
+use crate::observe::{ask_page, live_page};
 use crate::sys::{meta_alloc, side_stack};
 use crate::world::{attach, current, registry, roots, stop};
 use crate::{cycle, refs};
@@ -109,6 +110,8 @@ extern "C" fn child() {
 /// What the child has of its parent's is given up or made its own.
 fn begin_anew() {
     live_page::after_fork();
+    wake::sleep_on(ask_page::after_fork());
+    super::snapshot_file::after_fork();
     stop::after_fork();
     let own = current::get();
     if let Some(own) = own {

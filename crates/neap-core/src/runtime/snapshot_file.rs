@@ -1,10 +1,12 @@
-//! A snapshot of the live graph in a file: the world is stopped for as long as the process takes to
-//! be copied, and the copy reads its heap and writes while the program runs on.
+//! A snapshot of the live graph in a file, or for another process that asks for it: the world is
+//! stopped for as long as the process takes to be copied, and the copy reads its heap and writes
+//! while the program runs on.
 //!
 //! Invariant: as for any child of `sys::child`: in it only memory of its own is taken, no lock but
 //! those that stand still with the world, and it ends with `exit`. What only the program's own root
 //! callback or trace functions know is not followed. On the thread that asks, which waits for the
-//! file; no cycle runs meanwhile.
+//! file, no cycle running meanwhile; for another process on the collector's thread, which waits for
+//! nothing but the copy.
 //!
 //! # Safety
 //!
@@ -13,6 +15,7 @@
 
 #![allow(unsafe_code)]
 
+use core::cell::Cell;
 use core::ffi::CStr;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -20,10 +23,11 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 use rustix::io::Errno;
 
 use crate::addr::PAGE_BYTES;
-use crate::cycle::collector;
+use crate::cycle::collector::{self, COLLECTOR};
 use crate::cycle::report::record;
 use crate::cycle::report::spans::{SpanKind, Stop};
 use crate::heap::{HEAP, Heap, samples};
+use crate::observe::ask_page::{self, Asked};
 use crate::observe::heap_snapshot::{Context, Failed, Snapshot, Source};
 use crate::observe::named_file;
 use crate::refs::{self, Marking};
@@ -32,7 +36,7 @@ use crate::sys::process::modules::{Module, Modules};
 use crate::sys::{clock, map, side_stack, thread};
 use crate::world::registry::{self, Registry};
 use crate::world::roots::Images;
-use crate::world::{self, Stopped, current};
+use crate::world::{self, Stopped, current, host};
 
 /// What is no thread's, handle's or loaded object's.
 const HOST: Source = Source::Other("(roots of the host)");
@@ -56,7 +60,7 @@ pub fn write(path: &CStr) -> Result<(), Errno> {
     collector::hold();
     let result = thread::with_registers_spilled(|position| {
         mutator.position.store(position, Relaxed);
-        side_stack::on(|| copy(path, answer))
+        side_stack::on(|| copy(To::File(path), answer))
     });
     collector::release();
     let result = result.and_then(|child| {
@@ -72,8 +76,52 @@ pub fn write(path: &CStr) -> Result<(), Errno> {
     result
 }
 
+/// Where a snapshot goes.
+#[derive(Clone, Copy)]
+enum To<'a> {
+    File(&'a CStr),
+    Asker(Asked),
+}
+
+/// The child that answers another process.
+struct Answering(Cell<Option<Child>>);
+// SAFETY: touched by the collector's thread, and by the one thread of a forked child.
+unsafe impl Sync for Answering {}
+static ANSWERING: Answering = Answering(Cell::new(None));
+
+/// Answers another process that asks for a snapshot, and reaps the child that answered the last. On
+/// the collector's thread, which does not wait for the child.
+pub fn answer() {
+    if let Some(child) = ANSWERING.0.take() {
+        match child.has_ended() {
+            true => child.wait(),
+            false => return ANSWERING.0.set(Some(child)),
+        }
+    }
+    let Some(asked) = ask_page::take() else { return };
+    // The child says all there is to say to the asker.
+    let unread = AtomicU32::new(NOT_DONE);
+    let made = match host::get().is_some() && !world::the().stops_for_collector() {
+        // Such a program relies on its own threads to stop it.
+        true => Err(Errno::OPNOTSUPP),
+        false => {
+            let _collector = COLLECTOR.lock();
+            copy(To::Asker(asked), &unread)
+        }
+    };
+    match made {
+        Ok(child) => ANSWERING.0.set(Some(child)),
+        Err(error) => asked.end(Err(error.raw_os_error() as u32)),
+    }
+}
+
+/// In the child of a `fork`, which is not the parent of what answers.
+pub fn after_fork() {
+    drop(ANSWERING.0.take());
+}
+
 /// Stops the world and copies the process.
-fn copy(path: &CStr, answer: &AtomicU32) -> Result<Child, Errno> {
+fn copy(to: To<'_>, answer: &AtomicU32) -> Result<Child, Errno> {
     let mut images = Images::new();
     if !images.reserve() {
         return Err(Errno::NOMEM);
@@ -105,7 +153,7 @@ fn copy(path: &CStr, answer: &AtomicU32) -> Result<Child, Errno> {
     if let Ok(None) = made {
         // Taken again where they are used, in the order of locks.
         drop((samples, inner));
-        let result = in_child(path, process, &mut images, modules.seen(), &registry, &stopped);
+        let result = in_child(to, process, &mut images, modules.seen(), &registry, &stopped);
         answer.store(
             result.map_or_else(|error| FAILED + error.raw_os_error() as u32, |()| DONE),
             Release,
@@ -125,13 +173,26 @@ fn copy(path: &CStr, answer: &AtomicU32) -> Result<Child, Errno> {
 }
 
 fn in_child(
-    path: &CStr,
+    to: To<'_>,
     process: u32,
     images: &mut Images,
     modules: &[Module],
     registry: &Registry,
     stopped: &Stopped,
 ) -> Result<(), Errno> {
+    let path = match to {
+        To::File(path) => path,
+        To::Asker(asked) => {
+            let mut output = |bytes: &[u8]| asked.hand_over(bytes);
+            let written = write_to(process, images, modules, registry, stopped, &mut output);
+            let result = written.map_err(|failed| match failed {
+                Failed::NoMemory => Errno::NOMEM,
+                Failed::Output => Errno::TIMEDOUT,
+            });
+            asked.end(result.map_err(|error| error.raw_os_error() as u32));
+            return result;
+        }
+    };
     let file = named_file::create_at(path)?;
     rustix::fs::ftruncate(&file, 0)?;
     let mut refused = Errno::IO;
@@ -149,14 +210,24 @@ fn in_child(
         }
         true
     };
-    let written = reach(images, registry, stopped, modules).and_then(|mut snapshot| {
-        let context = Context { process, modules, samples: &samples::lock() };
-        snapshot.write(&context, &mut output)
-    });
+    let written = write_to(process, images, modules, registry, stopped, &mut output);
     written.map_err(|failed| match failed {
         Failed::NoMemory => Errno::NOMEM,
         Failed::Output => refused,
     })
+}
+
+fn write_to(
+    process: u32,
+    images: &mut Images,
+    modules: &[Module],
+    registry: &Registry,
+    stopped: &Stopped,
+    output: &mut dyn FnMut(&[u8]) -> bool,
+) -> Result<(), Failed> {
+    let mut snapshot = reach(images, registry, stopped, modules)?;
+    let context = Context { process, modules, samples: &samples::lock() };
+    snapshot.write(&context, output)
 }
 
 /// Everything that the roots reach, as a cycle would find it.

@@ -1,4 +1,5 @@
-//! Sleeping until a word changes, and waking who sleeps: futex(2), private to the process.
+//! Sleeping until a word changes, and waking who sleeps: futex(2), private to the process but for
+//! the two that say so.
 //!
 //! Assumes Linux ≥ 2.6.22. Safe in a signal handler: rustix makes the call itself, so `errno` is
 //! untouched.
@@ -10,12 +11,25 @@ use rustix::time::Timespec;
 /// Sleeps while `word` is `expected`, at most `timeout_ns`; may wake for no reason, so the caller
 /// looks again. False: timed out.
 pub fn wait(word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool {
+    wait_as(Flags::PRIVATE, word, expected, timeout_ns)
+}
+
+fn wait_as(flags: Flags, word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool {
     let timeout = timeout_ns.map(|ns| Timespec {
         tv_sec: (ns / 1_000_000_000) as i64,
         tv_nsec: (ns % 1_000_000_000) as _,
     });
-    futex::wait(word, Flags::PRIVATE, expected, timeout.as_ref())
-        != Err(rustix::io::Errno::TIMEDOUT)
+    futex::wait(word, flags, expected, timeout.as_ref()) != Err(rustix::io::Errno::TIMEDOUT)
+}
+
+/// As [`wait`], where the word lies in memory that processes share.
+pub fn wait_shared(word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> bool {
+    wait_as(Flags::empty(), word, expected, timeout_ns)
+}
+
+/// As [`wake`], where the word lies in memory that processes share.
+pub fn wake_shared(word: &AtomicU32, count: u32) {
+    let _ = futex::wake(word, Flags::empty(), count);
 }
 
 /// Sleeps for so long, or less where a signal is handled meanwhile.

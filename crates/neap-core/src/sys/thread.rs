@@ -22,6 +22,12 @@ compile_error!(
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+/// Whether the process has rights that its starter has not, as a set-user-id program has.
+pub fn is_privileged() -> bool {
+    // SAFETY: reads a value that the kernel gave the process at its start.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
 /// The kernel's id of the calling thread. 0 where the kernel refuses to tell and glibc does not say
 /// either.
 pub fn current() -> i32 {

@@ -19,6 +19,7 @@ use crate::cycle::report::callbacks;
 use crate::cycle::report::record::{CYCLES, Kind};
 use crate::heap::HEAP;
 use crate::heap::frames::decay;
+use crate::sync::function::AtomicFunction;
 use crate::sys::{clock, own_thread};
 
 /// How long memory lies unused before it goes back, milliseconds.
@@ -36,8 +37,13 @@ pub fn set_decay_ms(decay_ms: u64) {
     DECAY_MS.store(decay_ms, Relaxed);
 }
 
-/// Makes this what the collector's thread runs. Once, at start-up.
-pub fn prepare() {
+/// Answers who asks the process for a snapshot; it stands above this file.
+static ANSWER: AtomicFunction<fn()> = AtomicFunction::none();
+
+/// Makes this what the collector's thread runs, and `answer` what it calls whenever it wakes. Once,
+/// at start-up.
+pub fn prepare(answer: fn()) {
+    ANSWER.set(Some(answer));
     wake::install(run);
 }
 
@@ -57,6 +63,9 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         handshake::drive();
         between_cycles::rest();
         sweep();
+        if let Some(answer) = ANSWER.get() {
+            answer();
+        }
         let over = limits::look_if_old(now_ms());
         let (collected, idle_ms) = look_idle(&mut idle, &now_ms);
         let decay_ms = if over || collected { 0 } else { DECAY_MS.load(Relaxed) };

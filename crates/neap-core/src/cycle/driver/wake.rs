@@ -5,14 +5,16 @@
 //! it, outside pauses; it sleeps here itself.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 use crate::sync::function::AtomicFunction;
 use crate::sys::own_thread::{self, Start};
 use crate::sys::{clock, futex, thread};
 
-/// Counts reasons to wake; the thread sleeps on it.
-static WAKES: AtomicU32 = AtomicU32::new(0);
+/// Counts reasons to wake; the thread sleeps on it, unless there is [`SHARED`].
+static OWN: AtomicU32 = AtomicU32::new(0);
+/// The same in memory that another process can count up, too. Null: there is none.
+static SHARED: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
 /// Whether there is the thread. Written by who starts it.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 /// When the thread last went to sleep, by [`clock::now_ns`]. Written by it.
@@ -27,6 +29,19 @@ pub fn install(run: Start) {
     BUFFERS.set(Some(run));
 }
 
+/// Has the thread sleep on `word`, or on one of its own. Before it is started: at start-up, and in
+/// the child of a `fork`.
+pub fn sleep_on(word: Option<&'static AtomicU32>) {
+    let word = word.map_or(core::ptr::null_mut(), |word| core::ptr::from_ref(word).cast_mut());
+    SHARED.store(word, Release);
+}
+
+#[allow(unsafe_code)]
+fn wakes() -> &'static AtomicU32 {
+    // SAFETY: null, or what `sleep_on` was given, which lives for ever.
+    unsafe { SHARED.load(Acquire).as_ref() }.unwrap_or(&OWN)
+}
+
 /// Whether the thread has slept for so long, or was never started.
 pub fn has_slept(ms: u64) -> bool {
     clock::now_ns().saturating_sub(SLEPT_AT_NS.load(Relaxed)) >= ms * 1_000_000
@@ -36,9 +51,9 @@ pub fn has_slept(ms: u64) -> bool {
 /// be started.
 pub fn wake() -> bool {
     WOKEN_ON.store(thread::processor(), Relaxed);
-    WAKES.fetch_add(1, Release);
+    wakes().fetch_add(1, Release);
     if RUNNING.load(Acquire) {
-        futex::wake(&WAKES, 1);
+        futex::wake_shared(wakes(), 1);
         return true;
     }
     ensure()
@@ -58,7 +73,7 @@ pub fn ensure() -> bool {
 
 /// Reasons to wake so far. On the collector's thread, before it looks for work.
 pub fn reasons() -> u32 {
-    WAKES.load(Acquire)
+    wakes().load(Acquire)
 }
 
 /// The processor on which the thread was woken last, if it was since this was asked.
@@ -70,7 +85,7 @@ pub fn take_woken_on() -> usize {
 /// thread.
 pub fn sleep(seen: u32, longest_ms: Option<u64>) {
     SLEPT_AT_NS.store(clock::now_ns(), Relaxed);
-    futex::wait(&WAKES, seen, longest_ms.map(|ms| ms * 1_000_000));
+    futex::wait_shared(wakes(), seen, longest_ms.map(|ms| ms * 1_000_000));
 }
 
 /// In the child of a `fork`: the thread does not exist.

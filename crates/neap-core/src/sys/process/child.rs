@@ -108,6 +108,14 @@ impl Child {
         let _ = self.try_wait();
     }
 
+    /// Whether it has ended, so that [`wait`](Self::wait) does not wait.
+    pub fn has_ended(&self) -> bool {
+        let mut asked =
+            libc::pollfd { fd: self.process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: poll(2) for one descriptor, which is answered with an event if it is none.
+        unsafe { libc::poll(&raw mut asked, 1, 0) > 0 }
+    }
+
     fn try_wait(&self) -> Result<(), Refusal> {
         const P_PID: libc::c_long = 1;
         const P_PIDFD: libc::c_long = 3;

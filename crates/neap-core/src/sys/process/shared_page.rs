@@ -1,5 +1,5 @@
-//! A page that other processes can read: a memfd, kept open under a high number so that its memory
-//! is found among the process's open files.
+//! Memory that other processes can read, or write too if they may look into this one: a memfd, kept
+//! open under a high number so that its memory is found among the process's open files.
 //!
 //! Assumes memfd_create (Linux 3.17); where it is refused there is no such page. The number is
 //! above what programs count on, close-on-exec, and may be closed by a program that closes
@@ -18,7 +18,7 @@ use core::ffi::{CStr, c_int};
 use rustix::fs::{self, MemfdFlags};
 use rustix::mm::{self, MapFlags, ProtFlags};
 
-use crate::addr::{Address, PAGE_BYTES};
+use crate::addr::Address;
 use crate::sys::thread;
 
 /// Numbers from here on are tried first; shells keep their own files up there too.
@@ -35,20 +35,29 @@ pub struct SharedPage {
     inode: u64,
 }
 
-/// Makes a page; None where the system refuses.
-pub fn create(name: &CStr) -> Option<SharedPage> {
+/// Who writes to a page besides this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writers {
+    /// Nobody.
+    None,
+    /// Processes of the same user, which could do worse to this one.
+    SameUser,
+}
+
+/// Makes a page of so many bytes; None where the system refuses.
+pub fn create(name: &CStr, bytes: usize, writers: Writers) -> Option<SharedPage> {
     let file = fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).ok()?;
     // A file beyond the limit on file sizes would end the process with SIGXFSZ.
-    if thread::limit(libc::RLIMIT_FSIZE).is_some_and(|limit| limit < PAGE_BYTES as u64) {
+    if thread::limit(libc::RLIMIT_FSIZE).is_some_and(|limit| limit < bytes as u64) {
         return None;
     }
-    fs::ftruncate(&file, PAGE_BYTES as u64).ok()?;
-    // SAFETY: a new mapping where the kernel likes aliases nothing; its file is one page long and
+    fs::ftruncate(&file, bytes as u64).ok()?;
+    // SAFETY: a new mapping where the kernel likes aliases nothing; its file is so long and
     // stays so.
     let start = unsafe {
         mm::mmap(
             core::ptr::null_mut(),
-            PAGE_BYTES,
+            bytes,
             ProtFlags::READ | ProtFlags::WRITE,
             MapFlags::SHARED,
             &file,
@@ -57,8 +66,18 @@ pub fn create(name: &CStr) -> Option<SharedPage> {
     }
     .ok()?;
     // Nobody else may write to it, or make it shorter under us.
-    let seals = fs::SealFlags::SHRINK | fs::SealFlags::GROW | fs::SealFlags::FUTURE_WRITE;
-    let _ = fs::fcntl_add_seals(&file, seals);
+    let mut seals = fs::SealFlags::SHRINK | fs::SealFlags::GROW;
+    match writers {
+        Writers::None => seals |= fs::SealFlags::FUTURE_WRITE,
+        Writers::SameUser => fs::fchmod(&file, fs::Mode::from(0o600)).ok()?,
+    }
+    fs::fcntl_add_seals(&file, seals)
+        .or(match writers {
+            Writers::None => Ok(()),
+            // Who could cut it would end this process with SIGBUS.
+            Writers::SameUser => Err(rustix::io::Errno::PERM),
+        })
+        .ok()?;
     let inode = fs::fstat(&file).ok()?.st_ino;
     let kept = HIGH_NUMBERS
         .into_iter()
@@ -82,6 +101,7 @@ pub fn close(page: SharedPage) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::addr::PAGE_BYTES;
 
     fn is_open(page: SharedPage) -> bool {
         std::fs::read_link(format!("/proc/self/fd/{}", page.number))
@@ -90,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_through_the_file() {
-        let page = create(c"neap-test").unwrap();
+        let page = create(c"neap-test", PAGE_BYTES, Writers::None).unwrap();
         assert!(page.number >= 200 && is_open(page));
         // SAFETY: the page is ours.
         unsafe { page.start.pointer::<u64>().write_volatile(0x1234) };

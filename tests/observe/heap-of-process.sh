@@ -1,0 +1,91 @@
+#!/bin/bash
+# Asks running programs what is alive in them by `neap heap PID`: one that allocates, an idle one,
+# one on the drop-in; and those that must refuse. Usage: tests/observe/heap-of-process.sh.
+# PREFIX=DIR tests another installation. Called by tests/observe/run.sh, which builds the client.
+# shellcheck disable=SC2317 # functions are called by name
+. "$(dirname "$0")/../lib.sh"
+begin observe
+neap=$prefix/bin/neap
+
+cc -O1 -g -Wall -Wextra -Werror -I"$prefix/include/neap" tests/observe/asked.c -o "$out/asked" -L"$prefix/lib/neap" \
+    -Wl,-rpath,"$prefix/lib/neap" -lgc >"$out/output" 2>&1 || {
+    sed 's/^/# /' "$out/output"
+    echo "not ok - observe/the program on libgc's interface builds"
+    exit 1
+}
+
+# asked PROGRAM…: starts it, and asks for its heap as `ask` says; it must run on to its end.
+asked() {
+    local client status=1 program
+    coproc ASKED { exec env NEAP_MIN_TRIGGER=256K "$@"; }
+    program=$ASKED_PID
+    local input=${ASKED[1]}
+    if read -r -t 60 _ client <&"${ASKED[0]}" && ask "$client"; then status=0; fi
+    eval "exec $input>&-"
+    wait "$program" || return 1
+    return "$status"
+}
+# The whole graph, no child is left, and no stop of the process was long: the one in which it is
+# copied is among those on its page.
+graph() {
+    rm -f "$out/asked.heapsnapshot"
+    "$neap" heap --save "$out/asked.heapsnapshot" "$1" | tee "$out/said" || return 1
+    [ "$(stat -c %a "$out/asked.heapsnapshot")" = 600 ] || return 1
+    [ -z "$(ps -o pid= --ppid "$1")" ] || { echo "a child is left"; return 1; }
+    "$neap" top --batch --count 1 "$1" | grep '^stops'
+    # Twice in a row, and the file says the same as the process.
+    "$neap" heap "$1" >/dev/null && "$neap" heap "$out/asked.heapsnapshot" | cmp - "$out/said"
+}
+on_neap() {
+    graph "$1" && grep -q '^ *1,000 *23.4 KiB .* layout 0' "$out/said" &&
+        "$neap" heap "$1" --of layout --rows 1 | tee "$out/said" && grep -qx '  variable list of client' "$out/said"
+}
+on_libgc() {
+    graph "$1" && grep -q '^ *1,000 *62.5 KiB .* conservative, 64 bytes' "$out/said" &&
+        "$neap" heap "$1" --of conservative --rows 1 | tee "$out/said" && grep -qx '  variable list of asked' "$out/said"
+}
+# A process that is stopped answers nobody, and goes on as if nobody had asked.
+stopped() {
+    local said status=0
+    kill -STOP "$1"
+    said=$("$neap" heap "$1" 2>&1) && status=1
+    kill -CONT "$1"
+    echo "$said"
+    [ "$status" = 0 ] && [[ $said == *"no answer in 10 seconds: it is stopped"* ]] && graph "$1"
+}
+for_others() {
+    local said
+    said=$(setpriv --reuid 65534 --clear-groups "$neap" heap "$1" 2>&1) && return 1
+    echo "$said"
+    [[ $said == *"is not yours to look at"* ]]
+}
+set_user_id() {
+    local said
+    said=$("$neap" heap "$1" 2>&1) && return 1
+    echo "$said"
+    [[ $said == *"cannot be asked for a snapshot"*"set-user-id"* ]]
+}
+
+ask() { on_neap "$1"; }
+result "heap of a process that allocates" asked "$out/client"
+result "heap of an idle process" asked "$out/client" idle
+ask() { on_libgc "$1"; }
+result "heap of a process on libgc's interface" asked "$out/asked"
+ask() { stopped "$1"; }
+result "a process that is stopped does not answer" asked "$out/client" idle
+if [ "$(id -u)" = 0 ] && setpriv --reuid 65534 --clear-groups test -x "$neap" 2>/dev/null; then
+    ask() { for_others "$1"; }
+    result "heap of another user's process is refused" asked "$out/client" idle
+    folder=$(mktemp -d) && chmod 755 "$folder" && cp "$out/client" "$folder" && chmod 4755 "$folder/client"
+    ask() { set_user_id "$1"; }
+    if findmnt -no OPTIONS -T "$folder" | grep -q nosuid; then
+        skip "a set-user-id program cannot be asked" "temporary files have no such bit here"
+    else
+        result "a set-user-id program cannot be asked" \
+            asked setpriv --reuid 65534 --clear-groups "$folder/client" idle
+    fi
+    rm -r "$folder"
+else
+    skip "heap of other users' processes" "it needs root, and a tool that others may run"
+fi
+exit "$failed"
