@@ -44,6 +44,17 @@ on_libgc() {
     graph "$1" && grep -q '^ *1,000 *62.5 KiB .* conservative, 64 bytes' "$out/said" &&
         "$neap" heap "$1" --of conservative --rows 1 | tee "$out/said" && grep -qx '  variable list of asked' "$out/said"
 }
+# Several who ask at once are answered one after the other.
+at_once() {
+    local askers=() asker status=0
+    for asker in 1 2 3 4; do
+        "$neap" heap "$1" >"$out/at-once.$asker" 2>&1 &
+        askers+=($!)
+    done
+    for asker in "${askers[@]}"; do wait "$asker" || status=1; done
+    tail -n 3 "$out"/at-once.*
+    return "$status"
+}
 # A process that is stopped answers nobody, and goes on as if nobody had asked.
 stopped() {
     local said status=0
@@ -71,6 +82,8 @@ result "heap of a process that allocates" asked "$out/client"
 result "heap of an idle process" asked "$out/client" idle
 ask() { on_libgc "$1"; }
 result "heap of a process on libgc's interface" asked "$out/asked"
+ask() { at_once "$1"; }
+result "several ask a process at once" asked "$out/client"
 ask() { stopped "$1"; }
 result "a process that is stopped does not answer" asked "$out/client" idle
 if [ "$(id -u)" = 0 ] && setpriv --reuid 65534 --clear-groups test -x "$neap" 2>/dev/null; then

@@ -50,6 +50,8 @@ fn find(id: u32) -> Option<Result<Page, Errno>> {
 /// The page, mapped until the tool ends.
 struct Page {
     start: *mut u8,
+    /// Locked, so that one asks at a time.
+    _file: File,
 }
 
 impl Page {
@@ -61,12 +63,14 @@ impl Page {
         if !is_whole || !rustix::fs::fcntl_get_seals(&file)?.contains(SealFlags::SHRINK) {
             return Err(Errno::INVAL);
         }
+        let turn = rustix::fs::FlockOperation::LockExclusive;
+        rustix::io::retry_on_intr(|| rustix::fs::flock(&file, turn))?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping aliases nothing of ours, and its file cannot be cut.
         let start = unsafe {
             rustix::mm::mmap(std::ptr::null_mut(), BYTES, access, MapFlags::SHARED, &file, 0)
         }?;
-        Ok(Page { start: start.cast() })
+        Ok(Page { start: start.cast(), _file: file })
     }
 
     fn at(&self, place: usize) -> &AtomicU32 {
