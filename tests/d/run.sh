@@ -65,6 +65,16 @@ if wanted refused && build runtime -O2; then
     compile no-layouts.so cc -shared -fPIC "$out/no-layouts.c" -o "$out/no-layouts.so" &&
         result "the collector cannot start, and says so" refused
 fi
+if wanted full && build full -O2; then
+    # What ends for want of memory says so, and at once: in what way is druntime's to decide.
+    full() {
+        local said
+        said=$(NEAP_MAX_HEAP=4MiB timeout 60 "$out/full" --DRT-gcopt=gc:neap 2>&1)
+        [ $? != 124 ] && grep -q 'OutOfMemoryError.*Memory allocation failed' <<<"$said"
+    }
+    result "no memory, and no trace that needs some" full
+    result "no memory, caught" env NEAP_MAX_HEAP=4MiB "$out/full" caught --DRT-gcopt=gc:neap
+fi
 if wanted declarations; then
     cc -I"$prefix/include" tests/d/declarations.c -o "$out/declarations-c" &&
         build declarations -Ibindings/d/source bindings/d/source/neap/c.d && "$out/declarations-c" >"$out/expected" &&

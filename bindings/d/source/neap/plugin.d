@@ -5,7 +5,7 @@
 /// the world. Members are called from any thread of D.
 module neap.plugin;
 
-import core.exception : onInvalidMemoryOperationError, onOutOfMemoryError;
+import core.exception : onInvalidMemoryOperationError;
 import core.gc.config : config;
 import core.gc.gcinterface;
 import core.stdc.string : memcpy, memset;
@@ -16,7 +16,7 @@ import neap.c;
 import neap.finalizers;
 import neap.layouts;
 import neap.profile;
-import neap.versions : BlkAttr, BlkInfo, collectorKeepsLengths, pageBytes;
+import neap.versions : BlkAttr, BlkInfo, collectorKeepsLengths, onNoMemory, pageBytes;
 static import core.memory;
 static import neap.roots;
 static import neap.world;
@@ -137,9 +137,9 @@ final class NeapGC : GC
         if (bits == old)
             return old;
         if (!change(info, bits))
-            onOutOfMemoryError();
+            onNoMemory();
         if (bits & ~old & BlkAttr.FINALIZE && !watch(p))
-            onOutOfMemoryError();
+            onNoMemory();
         if (old & ~bits & BlkAttr.FINALIZE)
             unwatch(p);
         return old;
@@ -176,7 +176,7 @@ final class NeapGC : GC
             if (bits & (BlkAttr.APPENDABLE | BlkAttr.STRUCTFINAL) && size != 0)
             {
                 if (size > size_t.max / 2)
-                    onOutOfMemoryError();
+                    onNoMemory();
                 size_t bytes;
                 auto p = allocate(withPlaces!blockBytes(size, bits), bits, ti, bytes);
                 return setUp(p, bytes, bits, size, ti);
@@ -195,7 +195,7 @@ final class NeapGC : GC
         if (areReady())
             runReady();
         if (size > size_t.max / 2)
-            onOutOfMemoryError();
+            onNoMemory();
         bits &= knownBits;
         got = blockBytes(size);
         void* p;
@@ -208,10 +208,10 @@ final class NeapGC : GC
         else
             p = neap_alloc_typed(got, untypedLayout(bits));
         if (p is null)
-            onOutOfMemoryError();
+            onNoMemory();
         allocatedBytes += got;
         if (bits & BlkAttr.FINALIZE && !watch(p))
-            onOutOfMemoryError();
+            onNoMemory();
         return p;
     }
 
@@ -253,7 +253,7 @@ final class NeapGC : GC
         const got = blockBytes(size);
         auto p = neap_alloc_typed(got, layout);
         if (p is null || (bits & BlkAttr.FINALIZE && !watch(p)))
-            onOutOfMemoryError();
+            onNoMemory();
         allocatedBytes += got;
         return p;
     }

@@ -89,6 +89,18 @@ void tellMarks() nothrow
     }
 }
 
+/// An OutOfMemoryError without a trace: druntime makes traces in the collected heap, where there is
+/// no memory for them, and each would be refused by another error, until the stack is full.
+void onNoMemory() nothrow @nogc
+{
+    static import core.exception;
+
+    static if (__traits(hasMember, core.exception, "onOutOfMemoryErrorNoGC"))
+        core.exception.onOutOfMemoryErrorNoGC();
+    else
+        core.exception.onOutOfMemoryError();
+}
+
 /// The lock of druntime's list of threads, and the list: what a `fork` has to mend.
 bool tryLockThreads() nothrow @nogc
 {
