@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: help setup build packages source systems demo test test-rest test-all book bench soak faults fuzz loom model miri sanitize install clean
+.PHONY: help setup build packages source systems demo test test-rest test-all book bench soak repeated faults fuzz loom model miri sanitize install clean
 
 help:
 	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
@@ -22,8 +22,10 @@ help:
 	@echo '                passes arguments to tools/systems.sh)'
 	@echo 'make setup      install what is missing on this machine (the others do so too)'
 	@echo 'make soak       torture, forks, little memory, sequences, faults and clients by chance (HOURS=1)'
+	@echo 'make repeated   ten runs of the test of each thing that broke in an attack from outside'
 	@echo 'make faults     every system call of the library refused at every place, under every watch'
-	@echo 'make fuzz       sequences of calls by chance, against a shadow heap (SEQUENCES=60 of each)'
+	@echo 'make fuzz       sequences of calls by chance against a shadow heap (SEQUENCES=60 of each), and'
+	@echo '                every reader of files and texts with coverage (SECONDS_EACH=60)'
 	@echo 'make loom       every interleaving of the lock-free parts'
 	@echo 'make model      every interleaving of a cycle and a small program, in a model (2 GB, minutes)'
 	@echo 'make miri       the tests that can run under miri, which finds undefined behaviour'
@@ -67,11 +69,15 @@ bench: build
 soak: build
 	@tools/long.sh soak $(or $(HOURS),1)
 
+repeated: build
+	@tests/soak/repeated.sh
+
 faults: build
 	@tests/faults/run.sh --all
 
 fuzz: build
 	@SEQUENCES=$(or $(SEQUENCES),60) tests/fuzz/run.sh
+	@tools/long.sh fuzz $(or $(SECONDS_EACH),60)
 
 loom model miri sanitize:
 	@tools/setup.sh build

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The tests that take too long for `make test`. Usage: tools/long.sh soak [HOURS | --seconds N] |
-# loom | model | miri | sanitize. Prints test results as a part of
+# fuzz [SECONDS | --seconds N] | loom | model | miri | sanitize. Prints test results as a part of
 # tools/test.sh does. Called by the Makefile and by .ci/run; what needs a nightly Rust says so, and
 # exits with 3, where there is none.
 set -euo pipefail
@@ -49,6 +49,12 @@ soak)
     hours=${2:-1}
     [ "$hours" != --seconds ] || hours=$(awk -v seconds="$3" 'BEGIN { print seconds / 3600 }')
     tests/soak/soak.sh "$hours"
+    ;;
+fuzz)
+    # SECONDS for each of ten; --seconds for all of them.
+    each=${2:-60}
+    [ "$each" != --seconds ] || each=$((($3 + 9) / 10))
+    tests/fuzz/coverage.sh "$each"
     ;;
 loom)
     shopt -s nullglob
@@ -111,7 +117,7 @@ sanitize)
     exit $status
     ;;
 *)
-    echo "long: want soak, loom, model, miri or sanitize" >&2
+    echo "long: want soak, fuzz, loom, model, miri or sanitize" >&2
     exit 2
     ;;
 esac

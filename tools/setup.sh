@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs what is missing on a Debian machine, and says what it installs. Does nothing, quickly,
-# where nothing is missing. Usage: tools/setup.sh build|packages|demo|test|rest|hosts|bench|book|all
+# where nothing is missing. Usage: tools/setup.sh build|packages|demo|test|rest|hosts|bench|fuzz|
+#        book|all
 #   build     a C compiler and Rust
 #   packages  that, and what makes Debian packages
 #   demo      that of build, and what the demonstration runs
@@ -8,6 +9,7 @@
 #   rest      that, and what the other tests need: compilers of D, what makes packages and systems
 #   hosts     what the part `hosts` of the tests needs, as far as this system has it
 #   bench     rest, and what benchmarks compare with
+#   fuzz      that of build, and libFuzzer
 #   book      mdBook, into build/tools, which takes some minutes the first time
 #   all       everything but that
 # Called by the Makefile. Needs root or sudo only to install.
@@ -141,6 +143,12 @@ bench | all)
     [ "${1:-all}" = bench ] || install "${hosts[@]}"
     ;;
 book) set_up_book ;;
+fuzz)
+    set_up_build
+    # Its package has the number of a version of LLVM in its name.
+    mapfile -t engines < <(apt-cache search --names-only '^libfuzzer-[0-9]+-dev$' | sort -V)
+    [ ${#engines[@]} = 0 ] || install "${engines[-1]%% *}"
+    ;;
 *)
     say "want build, packages, demo, test, rest, hosts, bench, book or all, not $1"
     exit 2

@@ -1,10 +1,12 @@
 #!/bin/bash
 # Records programs whose requests are known, and compares what `neap report` says; ends them in
-# every way. Prints a result line for each test. PREFIX=DIR tests another installation than build/.
-# Called by tools/test.sh.
+# every way. Prints a result line for each test. Usage: tests/stats/run.sh [NAME…]: only these of
+# the tests that need no tool. PREFIX=DIR tests another installation than build/. Called by
+# tools/test.sh.
 . "$(dirname "$0")/../lib.sh"
 rm -rf "${OUT:-build/stats}"
 begin stats
+only=("$@")
 neap=$prefix/bin/neap
 
 # field FILE PATH: a field of the report's JSON, such as requested.objects.
@@ -345,8 +347,10 @@ compile waits.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" t
     -o "$out/waits" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap || exit 1
 for test in in_order crash fork closed full together refused files compare agree sites \
     stripped unsampled; do
+    wanted "$test" || continue
     result "$test" "$test"
 done
+[ ${#only[@]} = 0 ] || exit "$failed"
 if "$neap" doctor | grep -q "^ *pagemap *works"; then
     result waits_mark waits_mark
 else

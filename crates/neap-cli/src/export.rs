@@ -5,7 +5,7 @@
 //! `main`.
 
 pub mod pprof;
-mod trace;
+pub mod trace;
 
 use crate::Failure;
 use crate::symbols::Symbols;

@@ -2,11 +2,16 @@
 //!
 //! Invariant: exit status 2 for what the user can put right here, 127 and 126 for a program that is
 //! not found or cannot be run, as a shell has it; otherwise the program's own. Single-threaded;
-//! nothing here touches the collected heap.
+//! nothing here touches the collected heap. Built for a fuzzer (`--cfg fuzzing`, tests/fuzz) it has
+//! the fuzzer's main function in place of its own.
+
+#![cfg_attr(fuzzing, no_main, allow(dead_code, reason = "the fuzzer calls parts of it"))]
 
 mod doctor;
 mod export;
 mod flags;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
 mod generated;
 mod heap;
 mod live;

@@ -109,7 +109,7 @@ fn labels(process: &Process) -> String {
 }
 
 /// The figures as OpenMetrics text.
-fn text(page: &Page, labels: &str) -> String {
+pub fn text(page: &Page, labels: &str) -> String {
     let mut out = String::new();
     for (figure, value) in Live::FIGURES.iter().zip(page.live.values()) {
         if !IN_HISTOGRAM.contains(&figure.name) {

@@ -5,8 +5,8 @@
 //! Without a terminal, or with `--batch`, figures are lines of text. Called by `main` and `run`.
 
 mod draw;
-mod figures;
-mod history;
+pub mod figures;
+pub mod history;
 
 use crate::Failure;
 use crate::live::Process;
@@ -103,7 +103,7 @@ pub fn watch(
     output: &mut dyn FnMut(usize) -> Vec<String>,
 ) -> Result<Ended, Failure> {
     let began = Instant::now();
-    let mut history = History::new(process);
+    let mut history = History::new(process.id, &process.name);
     let mut looks = 0;
     loop {
         let Some(page) = process.look() else { return Ok(Ended::Gone) };
@@ -139,7 +139,7 @@ fn is_end(event: &Event) -> bool {
 /// Lines of text, a block of them for each look.
 fn batch(process: &Process, interval: Duration, count: Option<u64>) -> Result<(), Failure> {
     let began = Instant::now();
-    let mut history = History::new(process);
+    let mut history = History::new(process.id, &process.name);
     let mut looks = 0;
     while let Some(page) = process.look() {
         history.add(began.elapsed(), page);

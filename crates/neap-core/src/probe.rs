@@ -10,6 +10,10 @@ use std::fmt::Write;
 
 pub use cost::Cost;
 
+/// What a fuzzer calls with any bytes in place of the kernel's texts.
+#[cfg(fuzzing)]
+pub use crate::sys::process::mutated_texts::parse as parse_texts;
+
 use crate::addr::CHUNK_BYTES;
 use crate::options::Options;
 use crate::sys::protection::page_faults::FOR_THE_KERNEL;

@@ -18,7 +18,7 @@ use crate::{Failure, option_table};
 mod carried;
 mod compare;
 mod d;
-mod libraries;
+pub mod libraries;
 mod program;
 mod top;
 mod without;

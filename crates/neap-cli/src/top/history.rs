@@ -1,6 +1,5 @@
 //! What was seen of a process so far: its last pages, and what follows from two of them. Pure.
 
-use crate::live::Process;
 use neap_record::live::Page;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,9 +23,9 @@ pub struct History {
 }
 
 impl History {
-    /// None yet.
-    pub fn new(process: &Process) -> History {
-        History { id: process.id, name: process.name.clone(), looks: VecDeque::new() }
+    /// None yet, of the process of this number and name.
+    pub fn new(process: u32, name: &str) -> History {
+        History { id: process, name: name.to_owned(), looks: VecDeque::new() }
     }
 
     /// Adds a look.

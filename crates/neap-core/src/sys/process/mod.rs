@@ -10,8 +10,8 @@ pub mod image;
 pub mod instruments;
 pub mod mappings;
 pub mod modules;
-#[cfg(test)]
-mod mutated_texts;
+#[cfg(any(test, fuzzing))]
+pub mod mutated_texts;
 pub mod random;
 pub mod resident;
 pub mod shared_page;

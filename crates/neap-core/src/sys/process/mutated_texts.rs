@@ -1,11 +1,15 @@
-//! The kernel's texts changed by chance: whoever parses them comes back, whatever they say.
+//! The kernel's texts changed by chance, or by a fuzzer: whoever parses them comes back, whatever
+//! they say.
 //!
-//! Invariant: the seed is fixed, so a failure comes again. A test, single-threaded.
+//! Invariant: the seed is fixed, so a failure comes again. Tests, and what a fuzzer calls;
+//! single-threaded.
 
 use super::cgroup::{Version, cached_bytes, group_of, mount_of};
 use super::mappings::Parser;
+use super::resident::pages;
 
 /// Texts as they are, and lines of each kind.
+#[cfg(test)]
 const TEXTS: [&str; 5] = [
     "7f00-7fff rw-p 0001 08:01 17 /usr/lib/libc.so.6\n8000-9000 r--s 00 00:00 0 [stack]\n",
     "0::/user.slice/a\n4:memory,cpu:/docker/b\n11:devices:/\n",
@@ -14,12 +18,15 @@ const TEXTS: [&str; 5] = [
     "inactive_file 4096\nactive_file 18446744073709551615\nslab_reclaimable 12\n",
 ];
 /// What is put in.
+#[cfg(test)]
 const PARTS: [&str; 8] = ["-", ":", " ", "\n", "memory", "99999999999999999999", "\\0", "\u{ff}"];
 
-fn parse(text: &[u8]) {
+/// Has every parser read a text.
+pub fn parse(text: &[u8]) {
     let mut parser = Parser::default();
     let found = text.iter().filter_map(|byte| parser.feed(*byte)).count();
     assert!(found <= text.len());
+    let _ = pages(text);
     for line in text.split(|byte| *byte == b'\n') {
         let _ = group_of(line);
         for version in [Version::One, Version::Two] {
@@ -59,4 +66,12 @@ fn whoever_parses_comes_back() {
 fn bytes_beyond_all_numbers_are_the_largest_one() {
     let stat = b"inactive_file 18446744073709551615\nactive_file 18446744073709551615\n";
     assert_eq!(cached_bytes(stat, Version::Two), usize::MAX);
+}
+
+#[test]
+fn what_is_kept_of_a_fuzzer_is_parsed() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/corpus/texts");
+    let files: Vec<_> = std::fs::read_dir(corpus).unwrap().collect();
+    assert!(!files.is_empty());
+    files.into_iter().for_each(|file| parse(&std::fs::read(file.unwrap().path()).unwrap()));
 }

@@ -20,7 +20,7 @@ pub fn bytes() -> Option<usize> {
 }
 
 /// The second number of a line of them.
-fn pages(text: &[u8]) -> Option<usize> {
+pub(super) fn pages(text: &[u8]) -> Option<usize> {
     core::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
