@@ -55,6 +55,18 @@ at_once() {
     tail -n 3 "$out"/at-once.*
     return "$status"
 }
+# Who holds the lock by which they take turns for ever has nobody wait for ever.
+locked() {
+    local file holder said status=0
+    file=$(find "/proc/$1/fd" -lname '*neap-ask*')
+    flock "$file" sleep 300 &
+    holder=$!
+    sleep 1
+    said=$(timeout 100 "$neap" heap "$1" 2>&1) && status=1
+    kill "$(ps -o pid= --ppid $holder)"
+    echo "$said"
+    [ "$status" = 0 ] && [[ $said == *"asking it for half a minute"* ]] && graph "$1"
+}
 # A process that is stopped answers nobody, and goes on as if nobody had asked.
 stopped() {
     local said status=0
@@ -84,6 +96,8 @@ ask() { on_libgc "$1"; }
 result "heap of a process on libgc's interface" asked "$out/asked"
 ask() { at_once "$1"; }
 result "several ask a process at once" asked "$out/client"
+ask() { locked "$1"; }
+result "nobody waits for ever for others who ask" asked "$out/client" idle
 ask() { stopped "$1"; }
 result "a process that is stopped does not answer" asked "$out/client" idle
 if [ "$(id -u)" = 0 ] && setpriv --reuid 65534 --clear-groups test -x "$neap" 2>/dev/null; then

@@ -13,7 +13,7 @@
 
 use crate::{Failure, live};
 use neap_record::ask::{BYTES, NAME, PATIENCE_MS, TEXT_AT, TEXT_BYTES, answer, word};
-use rustix::fs::{Mode, OFlags, SealFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::futex::{self, Flags};
@@ -21,6 +21,10 @@ use rustix::time::Timespec;
 use std::fs::File;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::time::{Duration, Instant};
+
+/// So long is waited for others who ask. Larger: more of them get an answer; smaller: a process
+/// that never lets anybody ask is known for it sooner.
+const LONGEST_TURNS: Duration = Duration::from_secs(30);
 
 /// The snapshot of a running process, which has at most `most` bytes.
 pub fn snapshot(id: u32, most: u64) -> Result<Vec<u8>, Failure> {
@@ -34,6 +38,9 @@ pub fn snapshot(id: u32, most: u64) -> Result<Vec<u8>, Failure> {
         )
     })?;
     let page = page.map_err(|error| told(&error.to_string()))?;
+    if !page.take_turn().map_err(|error| told(&error.to_string()))? {
+        return Err(told("somebody else has been asking it for half a minute; try again later"));
+    }
     page.ask(most).map_err(|why| told(&why))
 }
 
@@ -50,8 +57,8 @@ fn find(id: u32) -> Option<Result<Page, Errno>> {
 /// The page, mapped until the tool ends.
 struct Page {
     start: *mut u8,
-    /// Locked, so that one asks at a time.
-    _file: File,
+    /// Its lock is for who asks: one at a time.
+    file: File,
 }
 
 impl Page {
@@ -63,14 +70,27 @@ impl Page {
         if !is_whole || !rustix::fs::fcntl_get_seals(&file)?.contains(SealFlags::SHRINK) {
             return Err(Errno::INVAL);
         }
-        let turn = rustix::fs::FlockOperation::LockExclusive;
-        rustix::io::retry_on_intr(|| rustix::fs::flock(&file, turn))?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping aliases nothing of ours, and its file cannot be cut.
         let start = unsafe {
             rustix::mm::mmap(std::ptr::null_mut(), BYTES, access, MapFlags::SHARED, &file, 0)
         }?;
-        Ok(Page { start: start.cast(), _file: file })
+        Ok(Page { start: start.cast(), file })
+    }
+
+    /// Waits until nobody else asks; false when that takes too long, as where the process, which
+    /// may be anybody's, holds the lock itself.
+    fn take_turn(&self) -> Result<bool, Errno> {
+        let until = Instant::now() + LONGEST_TURNS;
+        loop {
+            match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(false),
+                result => return result.map(|()| true),
+            }
+        }
     }
 
     fn at(&self, place: usize) -> &AtomicU32 {
