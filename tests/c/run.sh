@@ -167,6 +167,7 @@ if sooner sanitized; then
         done
         result "sanitized, rr" bash -c 'says "$@"' says '"watch":"fork"' env RUNNING_UNDER_RR=1 \
             NEAP_SUMMARY=- "$out/sanitized"
+        shown=300 # reports come first
         build sanitized.c sanitized-thread -O1 -fsanitize=thread $link &&
             for watch in none pagemap fork mprotect snapshot; do
                 result "sanitized, thread, watch=$watch" env NEAP_WATCH=$watch \
@@ -177,6 +178,7 @@ if sooner sanitized; then
             TSAN_OPTIONS="suppressions=$PWD/tools/tsan.supp exitcode=0" "$out/sanitized-thread"
         result "sanitized, thread, what to set is said" bash -c 'says "$@"' says \
             share/neap/tsan.supp env TSAN_OPTIONS="report_bugs=0" "$out/sanitized-thread"
+        shown=30
         build sanitized.c sanitized-address -O1 -fsanitize=address $link && {
             result "sanitized, address" "$out/sanitized-address"
             result "sanitized, address, hardened" env NEAP_HARDEN=1 "$out/sanitized-address"

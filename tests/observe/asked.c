@@ -3,6 +3,7 @@
  * waits for the end of its input. */
 #include <gc.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 struct cell {
@@ -11,14 +12,28 @@ struct cell {
 };
 static struct cell *list;
 
-int main(void)
+static __attribute__((noinline)) void make(void)
 {
-    GC_INIT();
     for (int i = 0; i < 1000; i++) {
         struct cell *cell = GC_MALLOC(sizeof *cell);
         cell->next = list;
         list = cell;
     }
+}
+
+/* What calls left on the stack is not to point into the list. */
+static __attribute__((noinline)) void wipe(void)
+{
+    char stack[64 << 10];
+    memset(stack, 0, sizeof stack);
+    __asm__ volatile("" : : "r"(stack) : "memory");
+}
+
+int main(void)
+{
+    GC_INIT();
+    make();
+    wipe();
     GC_gcollect();
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
