@@ -5,7 +5,7 @@
 //! (set-user-id) reads none of them. Read once, when the library is loaded. `docs/boehm.md` has the
 //! table.
 
-use core::ffi::{CStr, c_char};
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::core_api as api;
@@ -21,16 +21,7 @@ fn value(name: &CStr) -> Option<&'static [u8]> {
 }
 
 fn text(name: &CStr) -> Option<&'static CStr> {
-    // SAFETY: getauxval only reads the vector that the kernel gave the process.
-    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-        return None;
-    }
-    // SAFETY: a NUL-terminated name; the library is being loaded, so nobody changes the environment
-    // meanwhile.
-    let text: *const c_char = unsafe { libc::getenv(name.as_ptr()) };
-    // SAFETY: getenv gives null or a NUL-terminated text; as above, and it is used before this
-    // returns to the program.
-    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
+    api::embedding::variable(name)
 }
 
 /// Whether the environment has a variable of this name.

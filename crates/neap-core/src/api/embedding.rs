@@ -20,6 +20,7 @@ use crate::world::{blocked, correction, current, suspension};
 pub use crate::cycle::report::root_callback::RootCallback;
 pub use crate::cycle::report::thread_events::ThreadCallback;
 pub use crate::runtime::allocation::RefusalCallback;
+pub use crate::sys::process::variables::variable;
 pub use crate::sys::thread::CalleeSaved;
 pub use crate::watch::choose::Watching;
 pub use crate::world::correction::StackCorrector;

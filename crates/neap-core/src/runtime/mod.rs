@@ -36,7 +36,7 @@ use crate::options::{HugePages, Limit, Options, Prefork, WatchChoice};
 use crate::rank::Rank;
 use crate::refs::finalizers::pool;
 use crate::sync::Lock;
-use crate::sys::process::instruments;
+use crate::sys::process::{instruments, variables};
 use crate::sys::protection::alternate_stack;
 use crate::sys::{futex, own_thread, print, side_stack, signal, thread};
 use crate::watch::choose::{Watching, choose};
@@ -236,7 +236,10 @@ fn open_watch() {
 
 /// The options in force: what the program set over what the environment says.
 pub fn options() -> Options {
-    *OPTIONS.lock().get_or_insert_with(Options::from_environment)
+    *OPTIONS.lock().get_or_insert_with(|| {
+        variables::find();
+        Options::from_environment()
+    })
 }
 
 /// Holds the lock over a `fork`.

@@ -12,6 +12,7 @@
 use core::ffi::CStr;
 
 use super::valgrind;
+use super::variables;
 use crate::sys::print;
 
 /// Says what the program's user has to set, where anything is missing.
@@ -69,9 +70,5 @@ fn keeps_frames_elsewhere() -> bool {
 }
 
 fn variable(name: &CStr) -> std::borrow::Cow<'static, str> {
-    // SAFETY: what the environment holds at start-up stays there while it is read.
-    unsafe {
-        let value = libc::getenv(name.as_ptr());
-        if value.is_null() { "".into() } else { CStr::from_ptr(value).to_string_lossy() }
-    }
+    variables::variable(name).map_or("".into(), CStr::to_string_lossy)
 }

@@ -6,6 +6,7 @@
 
 pub mod cgroup;
 pub mod child;
+
 pub mod image;
 pub mod instruments;
 pub mod mappings;
@@ -17,3 +18,4 @@ pub mod resident;
 pub mod shared_page;
 pub mod small_file;
 pub(crate) mod valgrind;
+pub mod variables;
