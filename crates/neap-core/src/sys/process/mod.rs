@@ -6,7 +6,6 @@
 
 pub mod cgroup;
 pub mod child;
-
 pub mod image;
 pub mod instruments;
 pub mod mappings;
