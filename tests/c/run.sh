@@ -248,7 +248,7 @@ if later stop_signal; then
     # shellcheck disable=SC2086
     build stop_signal.c stop_signal -O2 $link && {
         for case in full-queue queue-fills refused-eperm refused-enosys refused-eagain \
-            refused-gettid cancelled program-handler; do
+            refused-gettid refused-threads cancelled program-handler; do
             for watch in none auto; do
                 result "stop_signal, $case, watch=$watch" env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=64K "$out/stop_signal" "$case"
                 result "stop_signal, $case, watch=$watch, 40" \

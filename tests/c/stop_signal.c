@@ -71,6 +71,28 @@ static void refused_gettid(void)
     beside_two();
 }
 
+static void *allocator(void *unused)
+{
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
+        CHECK(neap_alloc(64) != NULL);
+    return unused;
+}
+
+/* No thread can be made for the collector, and several threads try at once: who asks for a
+   collection has one, with the world stopped. */
+static void refused_threads(void)
+{
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, allocator, NULL), 0);
+    refuse((int[]){SYS_clone, SYS_clone3}, 2, EAGAIN);
+    for (int turn = 0; turn < 1000; turn++)
+        CHECK(neap_collect());
+    __atomic_store_n(&over, 1, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+}
+
 static const int every_way[] = {SYS_tgkill, SYS_tkill, SYS_rt_tgsigqueueinfo};
 
 /* No way to send one, known from the start: nothing is collected, and that is said, once. */
@@ -251,6 +273,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     {"refused-enosys", refused_enosys},
     {"refused-eagain", refused_eagain},
     {"refused-gettid", refused_gettid},
+    {"refused-threads", refused_threads},
     {"refused-all", refused_all},
     {"refused-later", refused_later},
     {"cancelled", cancelled},

@@ -115,8 +115,13 @@ fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
         kind = if is_alone(reason) { Kind::Alone } else { Kind::Stopped };
         // Without the collector's thread the world is stopped for this cycle.
         if kind == Kind::Stopped && schedule::is_worth_running_beside() && wake::ensure() {
+            let unstopped = given_up::unstopped();
             let collected = concurrently(position, reason);
-            if collected || collector::runs_beside() {
+            // Who asked has the world stopped where another thread only tried to start that one.
+            let had_none = reason != Reason::Allocated
+                && given_up::unstopped() == unstopped
+                && !collector::is_disabled();
+            if collected || (collector::runs_beside() && !had_none) {
                 return Collected::Beside(collected);
             }
         }
