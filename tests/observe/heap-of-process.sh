@@ -55,6 +55,13 @@ at_once() {
     tail -n 3 "$out"/at-once.*
     return "$status"
 }
+# A process without a collector's thread has nobody who could answer.
+uncollected() {
+    local said
+    said=$(timeout 5 "$neap" heap "$1" 2>&1) && return 1
+    echo "$said"
+    [[ $said == *"it has not collected yet"* ]]
+}
 # Who holds the lock by which they take turns for ever has nobody wait for ever.
 locked() {
     local file holder said status=0
@@ -94,6 +101,8 @@ result "heap of a process that allocates" asked "$out/client"
 result "heap of an idle process" asked "$out/client" idle
 ask() { on_libgc "$1"; }
 result "heap of a process on libgc's interface" asked "$out/asked"
+ask() { uncollected "$1"; }
+result "a process that has not collected says so at once" asked "$out/asked" uncollected
 ask() { at_once "$1"; }
 result "several ask a process at once" asked "$out/client"
 ask() { locked "$1"; }

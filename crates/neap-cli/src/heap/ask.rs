@@ -32,9 +32,10 @@ pub fn snapshot(id: u32, most: u64) -> Result<Vec<u8>, Failure> {
     let told = |what: &str| Failure::usage(format!("process {id} ({name}): {what}"));
     let page = find(id).ok_or_else(|| {
         told(
-            "cannot be asked for a snapshot: it has rights that its starter has not (set-user-id), \
-              or an older Neap, or closed the file by which it is asked. A snapshot that the \
-              program writes itself can be read: neap_heap_snapshot() of neap.h",
+            "cannot be asked for a snapshot: it has not collected yet (`neap top PID` shows its \
+             cycles; one is enough: GC_gcollect, neap_collect), or has rights that its starter has \
+             not (set-user-id), or an older Neap, or closed the file by which it is asked. A \
+             snapshot that the program writes itself can be read: neap_heap_snapshot() of neap.h",
         )
     })?;
     let page = page.map_err(|error| told(&error.to_string()))?;
@@ -146,9 +147,7 @@ impl Page {
             let Some(now) = self.wait(seen) else {
                 return Err(match seen {
                     answer::NOTHING => format!(
-                        "no answer in {seconds} seconds: it is stopped, or has not collected yet, \
-                         so that its collector's thread does not run. `neap top PID` shows its \
-                         cycles; one is enough (GC_gcollect, neap_collect)"
+                        "no answer in {seconds} seconds: it is stopped, or in a long collection"
                     ),
                     _ => format!("nothing more came for {seconds} seconds; try again"),
                 });

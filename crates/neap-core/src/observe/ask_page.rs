@@ -2,14 +2,15 @@
 //! output that hands it over. `neap_record::ask` says how.
 //!
 //! Invariant: what is read of the page may be anything, and leads to a snapshot that somebody of
-//! the same user may read, or to none. Made once at start-up, and in the child of each `fork`;
-//! never fails, since without a page nobody can ask. A set-user-id program has none.
+//! the same user may read, or to none. Made by who starts the collector's thread, which answers:
+//! once, and once in a child of `fork` that collects. Without a page nobody can ask; a set-user-id
+//! program has none.
 //!
 //! # Safety
 //!
 //! Takes mapped memory for words that are atomic, and for bytes that only the process whose turn it
-//! is touches; it is never unmapped. The cell that holds it is touched by one thread at start-up,
-//! and by the only one of a forked child.
+//! is touches; it is never unmapped. The cell that holds it is touched by one thread at a time that
+//! starts the collector's, by that one, and by the only one of a forked child.
 
 #![allow(unsafe_code)]
 
@@ -22,7 +23,8 @@ use crate::sys::process::shared_page::{self, SharedPage, Writers};
 use crate::sys::{clock, futex, thread};
 
 struct Own(Cell<Option<SharedPage>>);
-// SAFETY: written by the one thread of the start-up, and by the one thread of a forked child.
+// SAFETY: written before the thread is started that reads it, by one thread at a time, and by the
+// one thread of a forked child.
 unsafe impl Sync for Own {}
 static SHARED: Own = Own(Cell::new(None));
 
@@ -39,20 +41,20 @@ fn at(page: &SharedPage, place: usize) -> &'static AtomicU32 {
     unsafe { &*page.start.pointer::<AtomicU32>().add(place) }
 }
 
-/// Makes the page; gives the word that the collector's thread is to sleep on. At start-up.
-pub fn install() -> Option<&'static AtomicU32> {
-    if thread::is_privileged() {
-        return None;
+/// Makes the page, unless there is one; gives the word that the collector's thread is to sleep on.
+/// On the thread that starts it.
+pub fn make() -> Option<&'static AtomicU32> {
+    if SHARED.0.get().is_none() && !thread::is_privileged() {
+        SHARED.0.set(shared_page::create(c"neap-ask", BYTES, Writers::SameUser));
     }
-    let page = shared_page::create(c"neap-ask", BYTES, Writers::SameUser)?;
-    SHARED.0.set(Some(page));
-    Some(at(&page, word::WAKES))
+    SHARED.0.get().map(|page| at(&page, word::WAKES))
 }
 
-/// In the child of a `fork`, which has one thread: a page of its own in place of its parent's.
-pub fn after_fork() -> Option<&'static AtomicU32> {
-    shared_page::close(SHARED.0.take()?);
-    install()
+/// In the child of a `fork`, which has one thread: its parent's page is not its own.
+pub fn after_fork() {
+    if let Some(page) = SHARED.0.take() {
+        shared_page::close(page);
+    }
 }
 
 /// Takes a request that waits. On the collector's thread.

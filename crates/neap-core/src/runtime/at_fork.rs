@@ -17,7 +17,6 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::sync::OnceLock;
 
 use super::{forking_server, interposed::thread_results};
-use crate::cycle::driver::wake;
 use crate::heap::{HEAP, samples};
 use crate::monitors::monitor;
 use crate::observe::recorder;
@@ -110,7 +109,7 @@ extern "C" fn child() {
 /// What the child has of its parent's is given up or made its own.
 fn begin_anew() {
     live_page::after_fork();
-    wake::sleep_on(ask_page::after_fork());
+    ask_page::after_fork();
     super::snapshot_file::after_fork();
     stop::after_fork();
     let own = current::get();

@@ -25,7 +25,7 @@ pub mod warning;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use crate::cycle::driver::{between_steps, collector_thread, wake, watch_in_use};
+use crate::cycle::driver::{between_steps, collector_thread, watch_in_use};
 use crate::cycle::report::record;
 use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
@@ -150,7 +150,7 @@ fn apply_at_start(options: &Options) {
         alternate_stack::want();
     }
     between_steps::prepare();
-    collector_thread::prepare(snapshot_file::answer);
+    collector_thread::prepare(snapshot_file::answer, ask_page::make);
     stop_signal::set_refusal_hook(crate::cycle::collector::disable);
     late::install();
     if !stop::install(options.stop_signal) {
@@ -161,7 +161,6 @@ fn apply_at_start(options: &Options) {
     }
     at_fork::initialize();
     live_page::install();
-    wake::sleep_on(ask_page::install());
 }
 
 /// What can.

@@ -40,11 +40,11 @@ pub fn set_decay_ms(decay_ms: u64) {
 /// Answers who asks the process for a snapshot; it stands above this file.
 static ANSWER: AtomicFunction<fn()> = AtomicFunction::none();
 
-/// Makes this what the collector's thread runs, and `answer` what it calls whenever it wakes. Once,
-/// at start-up.
-pub fn prepare(answer: fn()) {
+/// Makes this what the collector's thread runs, and `answer` what it calls whenever it wakes; who
+/// asks wakes it by the `word`. Once, at start-up.
+pub fn prepare(answer: fn(), word: wake::MakeWord) {
     ANSWER.set(Some(answer));
-    wake::install(run);
+    wake::install(run, word);
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {

@@ -5,7 +5,9 @@
 //! it, outside pauses; it sleeps here itself.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, fence,
+};
 
 use crate::sync::function::AtomicFunction;
 use crate::sys::own_thread::{self, Start};
@@ -24,21 +26,21 @@ static WOKEN_ON: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// What the thread runs; it stands above this file.
 static BUFFERS: AtomicFunction<Start> = AtomicFunction::none();
 
-/// Says what the thread runs. Once, at start-up.
-pub fn install(run: Start) {
-    BUFFERS.set(Some(run));
-}
+/// Makes the word that the thread sleeps on, if it is not to be its own.
+pub type MakeWord = fn() -> Option<&'static AtomicU32>;
 
-/// Has the thread sleep on `word`, or on one of its own. Before it is started: at start-up, and in
-/// the child of a `fork`.
-pub fn sleep_on(word: Option<&'static AtomicU32>) {
-    let word = word.map_or(core::ptr::null_mut(), |word| core::ptr::from_ref(word).cast_mut());
-    SHARED.store(word, Release);
+/// Makes [`SHARED`] before the thread is started.
+static WORD: AtomicFunction<MakeWord> = AtomicFunction::none();
+
+/// Says what the thread runs, and who makes the word that it sleeps on. Once, at start-up.
+pub fn install(run: Start, word: MakeWord) {
+    BUFFERS.set(Some(run));
+    WORD.set(Some(word));
 }
 
 #[allow(unsafe_code)]
 fn wakes() -> &'static AtomicU32 {
-    // SAFETY: null, or what `sleep_on` was given, which lives for ever.
+    // SAFETY: null, or a word that lives for ever.
     unsafe { SHARED.load(Acquire).as_ref() }.unwrap_or(&OWN)
 }
 
@@ -51,9 +53,13 @@ pub fn has_slept(ms: u64) -> bool {
 /// be started.
 pub fn wake() -> bool {
     WOKEN_ON.store(thread::processor(), Relaxed);
-    wakes().fetch_add(1, Release);
+    // With the one in `start`: either this finds the word that is made there, or the thread, which
+    // begins afterwards, finds the reason.
+    fence(SeqCst);
+    let wakes = wakes();
+    wakes.fetch_add(1, Release);
     if RUNNING.load(Acquire) {
-        futex::wake_shared(wakes(), 1);
+        futex::wake_shared(wakes, 1);
         return true;
     }
     ensure()
@@ -65,10 +71,17 @@ pub fn ensure() -> bool {
     if RUNNING.load(Acquire) || RUNNING.swap(true, AcqRel) {
         return true;
     }
-    let started =
-        BUFFERS.get().is_some_and(|run| own_thread::start(run, core::ptr::null_mut::<c_void>()));
+    let started = BUFFERS.get().is_some_and(start);
     RUNNING.store(started, Release);
     started
+}
+
+fn start(run: Start) -> bool {
+    if let Some(word) = WORD.get().and_then(|make| make()) {
+        SHARED.store(core::ptr::from_ref(word).cast_mut(), Release);
+    }
+    fence(SeqCst);
+    own_thread::start(run, core::ptr::null_mut::<c_void>())
 }
 
 /// Reasons to wake so far. On the collector's thread, before it looks for work.
@@ -91,4 +104,5 @@ pub fn sleep(seen: u32, longest_ms: Option<u64>) {
 /// In the child of a `fork`: the thread does not exist.
 pub fn after_fork() {
     RUNNING.store(false, Relaxed);
+    SHARED.store(core::ptr::null_mut(), Relaxed);
 }
