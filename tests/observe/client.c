@@ -2,13 +2,13 @@
  * known graph that allocates steadily until its input ends.
  *
  * The graph: a static list of 1,000 typed nodes of 24 bytes, each with a text of 100 bytes of its
- * own; and a ring of three objects that nothing points to, so that no view may show it. Prints
- * "ready" when the graph stands. `client fork` does all this in a child of fork(), and prints the
+ * own; and a ring of three objects that nothing points to, so that no view may show it. Collects,
+ * and prints "ready". `client fork` does all this in a child of fork(), and prints the
  * child's number; `client snapshot FILE` writes a heap snapshot and ends. `client graph OLD NEW`
  * makes the graph, and a text of 200 bytes that a handle alone refers to, on a thread that has
  * ended, so that no stack has pointers of it; writes a snapshot, keeps ten texts of 1,000 bytes
- * more in the static array `more`, and writes another. `client idle` collects once, and does
- * nothing from then on. */
+ * more in the static array `more`, and writes another. `client idle` does nothing from
+ * then on. */
 #include <neap.h>
 #include <poll.h>
 #include <pthread.h>
@@ -110,8 +110,8 @@ int main(int argc, char **argv)
         return error != 0;
     }
     int is_idle = strcmp(what, "idle") == 0;
-    if (is_idle)
-        neap_collect();
+    /* Who has not collected cannot be asked for its heap. */
+    neap_collect();
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
     if (is_idle) {
