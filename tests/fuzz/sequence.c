@@ -101,6 +101,12 @@ static void attach(struct shadow *shadow, int index, struct input *input)
     set_root(shadow, place, way / 16 % CELLS, index, offset);
 }
 
+/* A new object lives up to here, although its node hides its address. */
+static void keep(void *object)
+{
+    __asm__ volatile("" : : "r"(object) : "memory");
+}
+
 static void create(struct shadow *shadow, struct input *input)
 {
     make_room(shadow, input);
@@ -115,8 +121,7 @@ static void create(struct shadow *shadow, struct input *input)
          "%s of %zu bytes at %p", shapes[shape].name, bytes, object);
     int index = enter(shadow, shape, object, bytes, is_zeroed(shape));
     attach(shadow, index, input);
-    /* Boxed: nothing else keeps it until it is attached. */
-    __asm__ volatile("" : : "r"(object) : "memory");
+    keep(object);
     reach(shadow);
 }
 
@@ -172,6 +177,7 @@ static void resize_some(struct shadow *shadow, struct input *input)
         moved(shadow, index, object, bytes);
     else
         check_node(shadow, index);
+    keep(object);
     reach(shadow);
 }
 
