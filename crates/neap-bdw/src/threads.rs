@@ -174,8 +174,14 @@ pub extern "C" fn GC_thread_is_registered() -> c_int {
 /// The program's first thread counts as registered from the start, whoever initialised, until it
 /// unregisters itself.
 fn announce_first_thread() {
+    if is_main_thread() {
+        announce_once();
+    }
+}
+
+fn announce_once() {
     static DONE: AtomicBool = AtomicBool::new(false);
-    if is_main_thread() && api::is_thread_attached() && !DONE.swap(true, Relaxed) {
+    if api::is_thread_attached() && !DONE.swap(true, Relaxed) {
         embedding::announce(true);
     }
 }
@@ -260,9 +266,12 @@ fn is_main_thread() -> bool {
 /// Shows programs where the main thread's stack begins. On the thread that initialises, which is
 /// registered by that.
 pub fn publish_stackbottom() {
-    announce_first_thread();
+    let is_main = is_main_thread();
+    if is_main {
+        announce_once();
+    }
     embedding::announce(true);
-    if is_main_thread() && GC_stackbottom.load(Relaxed) == 0 {
+    if is_main && GC_stackbottom.load(Relaxed) == 0 {
         GC_stackbottom.store(api::stack_base(), Relaxed);
     }
 }

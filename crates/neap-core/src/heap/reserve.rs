@@ -11,7 +11,7 @@ use super::blocks::header::Header;
 use super::blocks::{block_offsets, marked_blocks};
 use super::hardened::METADATA_GUARD_BYTES;
 use crate::addr::{Address, CHUNK_BYTES, CHUNK_FRAMES, PAGE_BYTES};
-use crate::sys::map;
+use crate::sys::map::{self, Reserve};
 use rustix::io::Errno;
 
 /// What is tried first.
@@ -50,13 +50,15 @@ impl Heap {
     /// Reserves at most `wanted` bytes (0: as much as the system gives) and metadata for them.
     pub fn reserve(&self, wanted: usize) -> Result<(), Errno> {
         let mut bytes = if wanted == 0 { LARGEST } else { wanted.clamp(SMALLEST, LARGEST) };
+        let mut reserve: Reserve = map::reserve_for_good;
         // RLIMIT_AS counts reserved space too: leave the program at least half of it.
         if let Some(limit) = map::address_space_limit() {
             bytes = bytes.min(limit / 2);
+            reserve = map::reserve;
         }
         bytes = bytes.next_multiple_of(CHUNK_BYTES);
         loop {
-            match self.reserve_exactly(bytes) {
+            match self.reserve_exactly(bytes, reserve) {
                 Err(error) if bytes / 2 < SMALLEST => return Err(error),
                 Err(_) => bytes = (bytes / 2).next_multiple_of(CHUNK_BYTES),
                 Ok(()) => return Ok(()),
@@ -64,11 +66,12 @@ impl Heap {
         }
     }
 
-    fn reserve_exactly(&self, bytes: usize) -> Result<(), Errno> {
+    fn reserve_exactly(&self, bytes: usize, reserve: Reserve) -> Result<(), Errno> {
         let [headers, bits, marked_blocks, block_offsets, metadata_bytes] = metadata_parts(bytes);
-        let base = self.reserve_range(bytes)?;
-        let metadata =
-            self.reserve_somewhere(metadata_bytes).inspect_err(|_| map::release(base, bytes))?;
+        let base = self.reserve_range(bytes, reserve)?;
+        let metadata = self
+            .reserve_somewhere(metadata_bytes, reserve)
+            .inspect_err(|_| map::release(base, bytes))?;
         map::name(base, bytes, c"neap heap");
         map::name(metadata, metadata_bytes, c"neap metadata");
         self.headers.store(metadata.0 + headers, Relaxed);
@@ -82,14 +85,13 @@ impl Heap {
 
     /// Just behind a multiple of 4 GiB, if the heap need not be at a random place and if there is
     /// room.
-    fn reserve_range(&self, bytes: usize) -> Result<Address, Errno> {
+    fn reserve_range(&self, bytes: usize, reserve: Reserve) -> Result<Address, Errno> {
         if !self.is_hardened()
-            && let Ok(before) = map::reserve(CHUNK_BYTES + bytes, SHORT_WORD)
+            && let Ok(before) = reserve(CHUNK_BYTES + bytes, SHORT_WORD)
         {
-            map::release(before, CHUNK_BYTES);
             return Ok(before.add(CHUNK_BYTES));
         }
-        self.reserve_somewhere(bytes)
+        self.reserve_somewhere(bytes, reserve)
     }
 
     /// Makes the metadata of the chunk at `offset` usable.

@@ -2,14 +2,14 @@
 //! `stats/live.rs`.
 //!
 //! Invariant: a process writes to its own page only, but for the moment between a `fork` and its
-//! handler. Once at start-up, and in the child of each `fork`; never fails, since without a shared
-//! page the words stay private.
+//! handler. Made by the first thread that has something to show, and in the child of each `fork` of
+//! a process that has one; never fails, since without a shared page the words stay private.
 //!
 //! # Safety
 //!
 //! Takes a mapped page for a structure of atomics: zeroed memory is one, the page is never
-//! unmapped. The cell that holds it is touched by one thread at start-up, and by the only one of a
-//! forked child.
+//! unmapped. The cell that holds it is touched by the one thread that makes it, and by the only
+//! one of a forked child.
 
 #![allow(unsafe_code)]
 
@@ -21,12 +21,17 @@ use crate::sys::clock;
 use crate::sys::process::shared_page::{self, Writers};
 
 struct Own(Cell<Option<shared_page::SharedPage>>);
-// SAFETY: touched by the one thread of the start-up, and by the one thread of a forked child.
+// SAFETY: touched by the one thread that makes the page, and by the one thread of a forked child.
 unsafe impl Sync for Own {}
 static SHARED: Own = Own(Cell::new(None));
 
-/// Makes the page. At start-up.
-pub fn install() {
+/// Has the page made when there is something to see. At start-up.
+pub fn prepare() {
+    live::make_when_wanted(install);
+}
+
+/// Makes the page.
+fn install() {
     let Some(page) = shared_page::create(c"neap-live", PAGE_BYTES, Writers::None) else { return };
     SHARED.0.set(Some(page));
     // SAFETY: a page of zeroed memory that is never unmapped; words are atomic and of its size.
@@ -34,14 +39,14 @@ pub fn install() {
     live::use_page(words, u64::from(std::process::id()), clock::unix_ns());
 }
 
-/// In the child of a `fork`, which has one thread: a page of its own in place of its parent's, if
-/// there was one.
+/// In the child of a `fork`, which has one thread: a page of its own in place of its parent's, or
+/// later if there was none.
 pub fn after_fork() {
-    let Some(parents) = SHARED.0.take() else { return };
+    let Some(parents) = SHARED.0.take() else { return prepare() };
     shared_page::close(parents);
     install();
     if SHARED.0.get().is_none() {
-        live::use_own_page();
+        live::use_no_page();
     }
 }
 

@@ -56,15 +56,19 @@ pub fn on_load() {
     interposed::thread_results::find();
 }
 
-/// 0 not begun, 1 under way, 2 done.
+/// The start: not begun, or one of those below.
 static STATE: AtomicU32 = AtomicU32::new(0);
+const STARTING: u32 = 1;
+/// The same, and somebody waits for its end.
+const AWAITED: u32 = 2;
+const STARTED: u32 = 3;
 /// What is in force; set before the start by `set_option`.
 static OPTIONS: Lock<Option<Options>> = Lock::new(Rank::Options, None);
 
 /// Whether [`initialize`] has finished.
 #[inline(always)]
 pub fn is_initialized() -> bool {
-    STATE.load(Acquire) == 2
+    STATE.load(Acquire) == STARTED
 }
 
 /// Starts the collector if nobody has yet.
@@ -77,20 +81,22 @@ pub fn initialize() {
 
 #[cold]
 fn initialize_once() {
-    if STATE.compare_exchange(0, 1, AcqRel, Acquire).is_err() {
-        while STATE.load(Acquire) == 1 {
-            futex::wait(&STATE, 1, None);
+    if STATE.compare_exchange(0, STARTING, AcqRel, Acquire).is_err() {
+        let _ = STATE.compare_exchange(STARTING, AWAITED, AcqRel, Acquire);
+        while STATE.load(Acquire) == AWAITED {
+            futex::wait(&STATE, AWAITED, None);
         }
         return;
     }
     // The first thread that needs the collector may have a small stack, and there is no cycle yet
     // that would need the collector's own.
     side_stack::prepare();
-    side_stack::on(|| apply_at_start(&options()));
-    STATE.store(2, Release);
-    futex::wake(&STATE, i32::MAX as u32);
+    side_stack::on_at_start(|| apply_at_start(&options()));
+    if STATE.swap(STARTED, AcqRel) == AWAITED {
+        futex::wake(&STATE, i32::MAX as u32);
+    }
     attach::attach(None);
-    side_stack::on_new(|| {
+    side_stack::on_at_start(|| {
         let options = options();
         apply(&options);
         choose_pages(&options, Watching::Pagemap);
@@ -160,7 +166,7 @@ fn apply_at_start(options: &Options) {
         ));
     }
     at_fork::initialize();
-    live_page::install();
+    live_page::prepare();
 }
 
 /// What can.

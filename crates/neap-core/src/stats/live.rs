@@ -1,10 +1,10 @@
-//! The figures that can be looked at from outside while the program runs: words of one page, which
-//! `observe` makes a shared one.
+//! The figures that can be looked at from outside while the program runs: words of ours, and of one
+//! page that `observe` makes a shared one as soon as there is something to see.
 //!
-//! Invariant: words hold what is so, never a difference to something else, except for
-//! `handed_out_bytes` and the counts of stops; so a page that a forked child shares with its parent
-//! for a moment is right again with the next write. Writing is a plain store to memory, on no fast
-//! path. Each function says who calls it.
+//! Invariant: every figure is kept in words of ours, and written to the page too once there is one;
+//! so nothing is lost of what is counted before, and a page that a forked child shares with its
+//! parent for a moment, or that is made while another thread writes, is right with the next write.
+//! Writing is a plain store to memory, on no fast path. Each function says who calls it.
 
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
@@ -14,14 +14,17 @@ use neap_record::live::{
 use neap_record::{Cycle, Live};
 
 use super::KEPT;
+use crate::sync::function::AtomicFunction;
 
 /// The words of a page.
 pub type Words = [AtomicU64; PAGE_WORDS];
 
-/// What is written to until there is a shared page, and where none can be had.
+/// All figures.
 static OWN: Words = [const { AtomicU64::new(0) }; PAGE_WORDS];
-/// The page in use; null stands for [`OWN`].
+/// The page that shows them; null where there is none.
 static PAGE: AtomicPtr<Words> = AtomicPtr::new(core::ptr::null_mut());
+/// Makes the page; none from then on.
+static MAKE: AtomicFunction<fn()> = AtomicFunction::none();
 
 macro_rules! at {
     ($figure:literal) => {
@@ -29,18 +32,38 @@ macro_rules! at {
     };
 }
 
-/// The page in use.
+/// The page, if there is one.
 #[allow(unsafe_code)]
-pub fn page() -> &'static Words {
+fn page() -> Option<&'static Words> {
     // SAFETY: null, or a page that `use_page` was promised to live for ever.
-    unsafe { PAGE.load(Relaxed).as_ref() }.unwrap_or(&OWN)
+    unsafe { PAGE.load(Acquire).as_ref() }
 }
 
-/// Makes `page` the one in use, with what the old one held and a head of its own. On the only
-/// thread that uses the collector: at start-up, and in the child of a `fork`.
+/// Has `make` called once, by the first thread that has handed out a good deal or begins a cycle.
+/// At start-up.
+pub fn make_when_wanted(make: fn()) {
+    MAKE.set(Some(make));
+}
+
+#[inline]
+fn want_page() {
+    if MAKE.is_set() {
+        make_page();
+    }
+}
+
+#[cold]
+fn make_page() {
+    if let Some(make) = MAKE.set(None) {
+        make();
+    }
+}
+
+/// Makes `page` the one that shows all figures, with a head of its own. On the thread that
+/// [`make_when_wanted`] chose, and in the child of a `fork`.
 pub fn use_page(page: &'static Words, process: u64, began_unix_ns: u64) {
-    for (new, old) in page.iter().zip(self::page()) {
-        new.store(old.load(Relaxed), Relaxed);
+    for (shown, figure) in page.iter().zip(&OWN) {
+        shown.store(figure.load(Relaxed), Relaxed);
     }
     let head: [(usize, u64); 6] = [
         (head::PROCESS, process),
@@ -58,10 +81,24 @@ pub fn use_page(page: &'static Words, process: u64, began_unix_ns: u64) {
     PAGE.store(core::ptr::from_ref(page).cast_mut(), Release);
 }
 
-/// Goes back to the page that nobody else sees: in the child of a `fork` that gets no page of its
-/// own.
-pub fn use_own_page() {
+/// There is no page any more: in the child of a `fork` that gets none of its own.
+pub fn use_no_page() {
     PAGE.store(core::ptr::null_mut(), Release);
+}
+
+fn set(place: usize, value: u64) {
+    OWN[place].store(value, Relaxed);
+    if let Some(page) = page() {
+        page[place].store(value, Relaxed);
+    }
+}
+
+/// By threads side by side.
+fn add(place: usize, count: u64) {
+    let sum = OWN[place].fetch_add(count, Relaxed) + count;
+    if let Some(page) = page() {
+        page[place].fetch_max(sum, Relaxed);
+    }
 }
 
 /// Adds to what was handed out. By the thread that got it, now and then.
@@ -69,7 +106,8 @@ pub fn note_handed_out(bytes: usize) {
     if !KEPT {
         return;
     }
-    page()[at!("handed_out_bytes")].fetch_add(bytes as u64, Relaxed);
+    want_page();
+    add(at!("handed_out_bytes"), bytes as u64);
 }
 
 /// Bytes of blocks in use, and of address range usable. Under the heap's lock.
@@ -77,7 +115,7 @@ pub fn set_used(bytes: usize) {
     if !KEPT {
         return;
     }
-    page()[at!("used_bytes")].store(bytes as u64, Relaxed);
+    set(at!("used_bytes"), bytes as u64);
 }
 
 /// Bytes of address range made usable. Under the heap's lock.
@@ -85,7 +123,7 @@ pub fn set_reserved(bytes: usize) {
     if !KEPT {
         return;
     }
-    page()[at!("reserved_bytes")].store(bytes as u64, Relaxed);
+    set(at!("reserved_bytes"), bytes as u64);
 }
 
 /// Mutators. Under the registry's lock.
@@ -93,7 +131,7 @@ pub fn set_threads(count: usize) {
     if !KEPT {
         return;
     }
-    page()[at!("threads")].store(count as u64, Relaxed);
+    set(at!("threads"), count as u64);
 }
 
 /// The phase of the cycle under way. Under the collector's lock.
@@ -101,7 +139,8 @@ pub fn set_phase(phase: u64) {
     if !KEPT {
         return;
     }
-    page()[at!("phase")].store(phase, Relaxed);
+    want_page();
+    set(at!("phase"), phase);
 }
 
 /// A stop is over. By who drove it.
@@ -109,11 +148,10 @@ pub fn note_stop(ns: u64) {
     if !KEPT {
         return;
     }
-    let page = page();
-    page[BUCKETS_AT + bucket(ns)].fetch_add(1, Relaxed);
-    page[at!("pause_count")].fetch_add(1, Relaxed);
-    page[at!("pause_total_ns")].fetch_add(ns, Relaxed);
-    page[at!("pause_max_ns")].fetch_max(ns, Relaxed);
+    add(BUCKETS_AT + bucket(ns), 1);
+    add(at!("pause_count"), 1);
+    add(at!("pause_total_ns"), ns);
+    set(at!("pause_max_ns"), OWN[at!("pause_max_ns")].load(Relaxed).max(ns));
 }
 
 /// A cycle is over. By who drove it, one at a time.
@@ -121,16 +159,17 @@ pub fn note_cycle(cycle: &Cycle) {
     if !KEPT {
         return;
     }
-    let page = page();
-    let sequence = &page[head::SEQUENCE];
-    let before = sequence.load(Relaxed);
-    sequence.store(before | 1, Relaxed);
-    core::sync::atomic::fence(Release);
-    for (word, value) in page[CYCLE_AT..].iter().zip(cycle.values()) {
-        word.store(value, Relaxed);
+    for words in [Some(&OWN), page()].into_iter().flatten() {
+        let sequence = &words[head::SEQUENCE];
+        let before = sequence.load(Relaxed);
+        sequence.store(before | 1, Relaxed);
+        core::sync::atomic::fence(Release);
+        for (word, value) in words[CYCLE_AT..].iter().zip(cycle.values()) {
+            word.store(value, Relaxed);
+        }
+        sequence.store((before | 1) + 1, Release);
     }
-    sequence.store((before | 1) + 1, Release);
-    page[at!("cycles")].store(cycle.number, Relaxed);
+    set(at!("cycles"), cycle.number);
 }
 
 #[cfg(test)]

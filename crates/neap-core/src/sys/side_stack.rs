@@ -3,10 +3,11 @@
 //!
 //! Assumes x86-64. Invariant `[sys.inv.little-stack]`: on a program's stack the library uses no
 //! more than 4 KiB in all; what needs more runs here. On the one that is kept for the collector
-//! there is one thread at a time, which holds the collector's lock; what runs there does not
-//! unwind. [`off`] goes back to the stack that was left, below what it had in use, for functions of
-//! the program, which may look at where they stand. Where a host stops the threads, only those are
-//! used where no stop finds a thread: the collector's, and [`Kept`] ones in critical sections.
+//! there is one thread at a time, which holds the collector's lock, or starts the collector; what
+//! runs there does not unwind. [`off`] goes back to the stack that was left, below what it had in
+//! use, for functions of the program, which may look at where they stand. Where a host stops the
+//! threads, only those are used where no stop finds a thread: the collector's, and [`Kept`] ones in
+//! critical sections.
 //!
 //! Each lies between two pages that nobody can touch, so it is a mapping of its own: a thread that
 //! is stopped on one is scanned up to the end of the mapping, and must not be scanned on into a
@@ -36,6 +37,8 @@ const RED_ZONE: usize = 128;
 static TOP: AtomicUsize = AtomicUsize::new(0);
 /// Where the stack that was left for it ends; 0 while nobody is on it.
 static LEFT_AT: AtomicUsize = AtomicUsize::new(0);
+/// Stands there until the stack was left.
+const CLAIMED: usize = 1;
 
 /// Makes the collector's: at start-up, since a cycle that a refusal of memory causes wants it too.
 /// Without memory for it all runs where the caller stands.
@@ -63,19 +66,25 @@ fn release(memory: Address) {
 /// Runs `f` on the collector's stack. Under the collector's lock, or before there are cycles.
 pub fn on<R>(f: impl FnOnce() -> R) -> R {
     let top = TOP.load(Relaxed);
-    if top == 0 || LEFT_AT.load(Relaxed) != 0 {
+    if top == 0 || LEFT_AT.compare_exchange(0, CLAIMED, Acquire, Relaxed).is_err() {
         return here(f);
     }
     let result = switched(top, &LEFT_AT, f);
-    LEFT_AT.store(0, Relaxed);
+    LEFT_AT.store(0, Release);
     result
+}
+
+/// The same at start-up, without the lock: a cycle that another thread begins meanwhile runs where
+/// that thread stands.
+pub fn on_at_start<R>(f: impl FnOnce() -> R) -> R {
+    if STAYS.load(Relaxed) { here(f) } else { on(f) }
 }
 
 /// Somebody else looks at where threads stand.
 static STAYS: AtomicBool = AtomicBool::new(false);
 
-/// From now on [`on_new`] stays where the caller stands: who stops the threads takes what lies
-/// between them and the end of their own stacks for roots.
+/// From now on [`on_new`] and [`on_at_start`] stay where the caller stands: who stops the threads
+/// takes what lies between them and the end of their own stacks for roots.
 pub fn stay() {
     STAYS.store(true, Relaxed);
 }

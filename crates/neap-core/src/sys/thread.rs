@@ -73,9 +73,18 @@ pub fn processor() -> usize {
     unsafe { libc::sched_getcpu() as usize }
 }
 
-/// The processors this process may run on, at least 1.
+/// The processors that this process may run on, at least 1, as when it was first asked.
 pub fn processors() -> usize {
-    rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count().max(1) as usize)
+    static KNOWN: AtomicUsize = AtomicUsize::new(0);
+    match KNOWN.load(Relaxed) {
+        0 => {
+            let set = rustix::thread::sched_getaffinity(None);
+            let processors = set.map_or(1, |set| set.count().max(1) as usize);
+            KNOWN.store(processors, Relaxed);
+            processors
+        }
+        known => known,
+    }
 }
 
 /// Bytes of glibc's `struct pthread`, which holds the first pthread_setspecific(3) values; what
@@ -124,9 +133,9 @@ pub fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     (answered && limits.rlim_cur != libc::RLIM_INFINITY).then_some(limits.rlim_cur)
 }
 
-/// Whether the calling thread is the process's first.
-pub fn is_main() -> bool {
-    current() == rustix::process::getpid().as_raw_nonzero().get()
+/// Whether the thread of this [id](current) is the process's first.
+pub fn is_main(id: i32) -> bool {
+    id == rustix::process::getpid().as_raw_nonzero().get()
 }
 
 /// The address and length of the calling frame's stack position: an address no live frame of the

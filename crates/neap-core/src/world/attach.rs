@@ -93,7 +93,8 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
     if current::get().is_some() {
         return false;
     }
-    let stack = stack.unwrap_or_else(find_stack);
+    let id = thread::current();
+    let stack = stack.unwrap_or_else(|| find_stack(id));
     // A thread begins with the mask that its maker gave it, a program with its parent's.
     stop_signal::unblock();
     let undisturbed = host::undisturbed();
@@ -105,7 +106,7 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
     // SAFETY: zeroed memory of the right size and alignment is a valid mutator, and it stays until
     // `detach`.
     let mutator = unsafe { &*memory.cast::<Mutator>() };
-    mutator.thread.store(thread::current() as u32, Relaxed);
+    mutator.thread.store(id as u32, Relaxed);
     mutator.control_block.store(thread::control_block(), Relaxed);
     mutator.stack_low.store(stack.start, Relaxed);
     mutator.stack_base.store(stack.end, Relaxed);
@@ -182,9 +183,9 @@ pub fn forget_all_but(registry: &mut registry::Registry, own: Option<&Mutator>, 
 
 /// The calling thread's stack, from what glibc tells about the first thread and from where it puts
 /// the control block of the others.
-fn find_stack() -> Range<usize> {
+fn find_stack(id: i32) -> Range<usize> {
     let here = thread::stack_pointer();
-    if thread::is_main() {
+    if thread::is_main(id) {
         // It grows downwards as it is used: its lowest address is not fixed.
         return 0..thread::main_stack_base();
     }

@@ -20,6 +20,9 @@ use rustix::io::Errno;
 /// Start and bytes of what was allocated.
 static RANGES: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
+/// [`reserve`] or [`reserve_for_good`].
+pub type Reserve = fn(usize, usize) -> Result<Address, Errno>;
+
 /// Memory at a multiple of `alignment`.
 pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
     let layout = Layout::from_size_align(bytes, alignment).map_err(|_| Errno::NOMEM)?;
@@ -27,6 +30,11 @@ pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
     let start = unsafe { alloc_zeroed(layout) }.expose_provenance();
     RANGES.lock().unwrap().push((start, bytes));
     Ok(Address(start))
+}
+
+/// The same.
+pub fn reserve_for_good(bytes: usize, alignment: usize) -> Result<Address, Errno> {
+    reserve(bytes, alignment)
 }
 
 /// No place is to be had.

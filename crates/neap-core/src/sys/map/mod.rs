@@ -12,14 +12,35 @@
 
 #![allow(unsafe_code)]
 
+mod arena;
+
 use crate::addr::{Address, PAGE_BYTES};
 use crate::sys::thread;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
+/// [`reserve`] or [`reserve_for_good`].
+pub type Reserve = fn(usize, usize) -> Result<Address, Errno>;
+
 /// Reserves `bytes` of address space that nothing can touch yet, at a multiple of `alignment`.
 pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
+    let (start, padded) = reserve_padded(bytes, alignment)?;
+    let aligned = start.0.next_multiple_of(alignment);
+    release(start, aligned - start.0);
+    release(Address(aligned + bytes), start.0 + padded - aligned - bytes);
+    Ok(Address(aligned))
+}
+
+/// The same for the life of the process: what lies before and behind it stays reserved too, which
+/// costs nothing where address space has no limit, and spares two calls.
+pub fn reserve_for_good(bytes: usize, alignment: usize) -> Result<Address, Errno> {
+    let (start, _) = reserve_padded(bytes, alignment)?;
+    Ok(Address(start.0.next_multiple_of(alignment)))
+}
+
+/// Room for `bytes` at a multiple of `alignment`: where it begins, and how much that is.
+fn reserve_padded(bytes: usize, alignment: usize) -> Result<(Address, usize), Errno> {
     // Mappings begin at a page anyway.
     let padded = bytes.checked_add(alignment - PAGE_BYTES).ok_or(Errno::NOMEM)?;
     // SAFETY: a new anonymous mapping where the kernel likes aliases nothing.
@@ -30,11 +51,8 @@ pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
             ProtFlags::empty(),
             MapFlags::PRIVATE | MapFlags::NORESERVE,
         )
-    }? as usize;
-    let aligned = (start + alignment - 1) & !(alignment - 1);
-    release(Address(start), aligned - start);
-    release(Address(aligned + bytes), start + padded - aligned - bytes);
-    Ok(Address(aligned))
+    }?;
+    Ok((Address(start as usize), padded))
 }
 
 /// The same at a place that is asked for, a multiple of the alignment, if nothing lies there.
@@ -97,6 +115,12 @@ pub fn small_pages(start: Address, bytes: usize) {
 
 /// New committed memory, zeroed.
 pub fn allocate(bytes: usize) -> Result<Address, Errno> {
+    let piece = (bytes <= arena::LARGEST_BYTES).then(|| arena::cut(bytes)).flatten();
+    piece.map_or_else(|| allocate_alone(bytes), Ok)
+}
+
+/// The same as a mapping of its own.
+fn allocate_alone(bytes: usize) -> Result<Address, Errno> {
     // SAFETY: a new anonymous mapping where the kernel likes aliases nothing.
     unsafe {
         mm::mmap_anonymous(
@@ -197,10 +221,10 @@ pub fn collapse(start: Address, bytes: usize) -> bool {
     !refused || unsafe { *libc::__errno_location() } != libc::EINVAL
 }
 
-/// Grows a mapping made by [`allocate`], moving it where it must.
+/// Grows what [`allocate`] gave, moving it where it must.
 ///
 /// # Safety
-/// The range is such a mapping as a whole, and nobody holds an address into it.
+/// The range is that as a whole, and nobody holds an address into it.
 pub unsafe fn grow(start: Address, bytes: usize, new_bytes: usize) -> Result<Address, Errno> {
     if cfg!(thread_sanitizer) {
         // It sees what the C library maps and unmaps, and nothing that moves: whose the old place
