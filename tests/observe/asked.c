@@ -1,8 +1,10 @@
 /* asked.c: a program on libgc's interface that `neap heap PID` is asked of: keeps a list of 1,000
- * cells of 48 bytes in the static variable `list`, collects unless it has an argument, prints
- * "ready" and its number, and waits for the end of its input. */
+ * cells of 48 bytes in the static variable `list`, collects, prints "ready" and its number, and
+ * waits for the end of its input. With an argument it allocates so many kilobytes instead of
+ * collecting. */
 #include <gc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,9 +36,11 @@ int main(int count, char **arguments)
     GC_INIT();
     make();
     wipe();
-    (void)arguments;
     if (count == 1)
         GC_gcollect();
+    else
+        for (int left = atoi(arguments[1]); left > 0; left--)
+            GC_MALLOC_ATOMIC(1000);
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
     char end;

@@ -55,12 +55,13 @@ at_once() {
     tail -n 3 "$out"/at-once.*
     return "$status"
 }
-# A process without a collector's thread has nobody who could answer.
+# uncollected PROCESS TEXT: without a collector's thread it has nobody who could answer, which is
+# said.
 uncollected() {
     local said
     said=$(timeout 5 "$neap" heap "$1" 2>&1) && return 1
     echo "$said"
-    [[ $said == *"it has not collected yet"* ]]
+    [[ $said == *"$2"* ]]
 }
 # Who holds the lock by which they take turns for ever has nobody wait for ever.
 locked() {
@@ -101,8 +102,11 @@ result "heap of a process that allocates" asked "$out/client"
 result "heap of an idle process" asked "$out/client" idle
 ask() { on_libgc "$1"; }
 result "heap of a process on libgc's interface" asked "$out/asked"
-ask() { uncollected "$1"; }
-result "a process that has not collected says so at once" asked "$out/asked" uncollected
+ask() { uncollected "$1" "it has not collected yet"; }
+result "a process that has not collected says so at once" asked \
+    env NEAP_MIN_TRIGGER=16M "$out/asked" 1000
+ask() { uncollected "$1" "nor collected yet"; }
+result "a process that has hardly begun says so at once" asked "$out/asked" 0
 ask() { at_once "$1"; }
 result "several ask a process at once" asked "$out/client"
 ask() { locked "$1"; }

@@ -49,8 +49,8 @@ impl Process {
         let own = pages.iter().position(|(_, page)| page.process == u64::from(id)).unwrap_or(0);
         if pages.is_empty() {
             return Err(Failure::usage(format!(
-                "process {id} ({name}) does not run on Neap, or has not allocated anything yet; \
-                 `neap run -- PROGRAM` starts a program that uses libgc on it"
+                "process {id} ({name}) does not run on Neap, or has neither allocated half a megabyte \
+                 nor collected yet; `neap run -- PROGRAM` starts a program that uses libgc on it"
             )));
         }
         Ok(Process { id, name, page: pages.swap_remove(own).0 })
