@@ -8,7 +8,7 @@
 use crate::policy::generation::Yield;
 use crate::policy::pacer::{Cycle, Pacer};
 use crate::policy::stall::Stall;
-use crate::policy::stop_time::{Measured, StopTime};
+use crate::policy::stop_time::{Mark, Measured, StopTime};
 use crate::policy::trigger::{
     FAIR_SHARE, Live, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating,
     concurrent_start, is_growing, smoothed_share, stall_at,
@@ -46,8 +46,10 @@ pub struct Ended {
     pub running_ns: f64,
     /// What each stop has to do, however large the heap is.
     pub fixed_ns: f64,
-    /// Marking with the world stopped.
-    pub stopped_mark_ns: f64,
+    /// Marking all of it, by one marker that nobody disturbs.
+    pub alone_mark_ns: f64,
+    /// Markers that a stop for it has.
+    pub markers: usize,
     /// Threads that marked meanwhile.
     pub workers: usize,
 }
@@ -154,11 +156,16 @@ impl Schedule {
         self.live = (ended.marked + ended.born) as usize;
         let gained = self.marked.saturating_sub(marked_before);
         self.gained = gained as f64 / ended.allocated.max(1.0);
-        self.stop_time.note(&Measured {
-            fixed_ns: ended.fixed_ns as u64,
-            mark_ns: (!ended.beside).then_some(ended.stopped_mark_ns as u64),
-            scanned_bytes: self.marked,
-        });
+        let ns = (ended.alone_mark_ns / ended.markers as f64) as u64;
+        let is_short = ended.stopped_ns as u64 <= MAX_PAUSE_NS;
+        let mark = match ended.beside {
+            true => {
+                Mark::Beside { alone_ns: Some(ended.alone_mark_ns as u64), markers: ended.markers }
+            }
+            false => Mark::Stopped { ns, is_short },
+        };
+        let (fixed_ns, scanned_bytes) = (ended.fixed_ns as u64, self.marked);
+        self.stop_time.note(&Measured { fixed_ns, mark, scanned_bytes });
         let work_ns = (ended.stopped_ns + ended.running_ns) as u64;
         let elapsed_ns = self.ended_ns.map_or(0.0, |before| ended.now_ns - before) as u64;
         self.share = smoothed_share(self.share, work_ns, elapsed_ns);

@@ -171,7 +171,8 @@ impl Simulation<'_> {
             stopped_ns: over - now,
             running_ns: 0.0,
             fixed_ns: over - now - marking / markers,
-            stopped_mark_ns: marking,
+            alone_mark_ns: marking,
+            markers: markers as usize,
             workers: 1,
         });
     }
@@ -349,7 +350,8 @@ impl Simulation<'_> {
             stopped_ns: cycle.stopped_ns + over - now,
             running_ns: now - cycle.began - cycle.stopped_ns,
             fixed_ns: roots + FIXED_NS,
-            stopped_mark_ns: 0.0,
+            alone_mark_ns: marked * self.mark_byte_ns(),
+            markers: markers as usize,
             workers: 1 + cycle.helpers,
         });
         self.wake_waiting(over);

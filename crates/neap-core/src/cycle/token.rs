@@ -8,6 +8,7 @@
 use crate::heap::Heap;
 use crate::mark::drain::Marker;
 use crate::mark::markers::Markers;
+use crate::sys::clock;
 use crate::world::World;
 
 use super::report::record::CycleRecord;
@@ -43,6 +44,10 @@ impl Driver {
 
     /// The same with the world running.
     pub fn mark_beside(&mut self) -> usize {
-        self.mark_with_workers(self.helpers_beside)
+        let (began_ns, before) = (clock::own_processor_ns(), self.marker.marked_bytes);
+        let markers = self.mark_with_workers(self.helpers_beside);
+        self.record.beside_ns += clock::own_processor_ns() - began_ns;
+        self.record.beside_bytes += self.marker.marked_bytes.saturating_sub(before);
+        markers
     }
 }

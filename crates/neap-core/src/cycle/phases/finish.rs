@@ -14,15 +14,17 @@ use crate::cycle::limits;
 use crate::cycle::phase::Step;
 use crate::cycle::policy::generation::{Generation, WRITTEN_PAGE_NS, Yield};
 use crate::cycle::policy::pacer::Cycle;
-use crate::cycle::policy::stop_time::Measured;
+use crate::cycle::policy::stop_time::{Mark, Measured};
 use crate::cycle::policy::trigger::smoothed_share;
-use crate::cycle::report::record::CycleRecord;
+use crate::cycle::report::record::{CycleRecord, Kind};
 use crate::cycle::schedule::set_due;
 use crate::cycle::token::Driver;
 use crate::heap::state::SURVIVING;
 use crate::heap::{Heap, samples};
 use crate::stats::sampler;
 
+/// Where the driver marked less beside the program, its speed is not known.
+const LEAST_MARKED: usize = 64 << 10;
 /// Put-off objects freed in one hold of the heap's lock: some ten microseconds.
 const FREED_AT_ONCE: usize = 256;
 
@@ -87,16 +89,22 @@ pub fn finish(
 
 /// What the cycle says about how long a stop for a whole one takes.
 fn measured(heap: &Heap, collector: &Collector, record: &CycleRecord, stopped_ns: u64) -> Measured {
-    let mark_ns = record.mark_processor_ns;
-    let fixed_ns = match mark_ns {
-        Some(_) => stopped_ns.saturating_sub(record.mark_ns),
-        None => {
-            let references_ns = record.references_ns + record.references_running_ns;
-            record.stopping_ns + record.roots_ns + references_ns
-        }
-    };
     let scanned_bytes = collector.marked.min(heap.state.scanned_bytes.load(Relaxed));
-    Measured { fixed_ns, mark_ns, scanned_bytes: scanned_bytes + collector.stack_bytes }
+    let scanned_bytes = scanned_bytes + collector.stack_bytes;
+    if let Some(ns) = record.mark_processor_ns {
+        let fixed_ns = stopped_ns.saturating_sub(record.mark_ns);
+        let is_short = fixed_ns + ns <= collector.max_pause_ns;
+        return Measured { fixed_ns, mark: Mark::Stopped { ns, is_short }, scanned_bytes };
+    }
+    let references_ns = record.references_ns + record.references_running_ns;
+    let fixed_ns = record.stopping_ns + record.roots_ns + references_ns;
+    let is_known = record.kind == Kind::Concurrent && record.beside_bytes >= LEAST_MARKED;
+    let of_all = collector.marked as f64 / record.beside_bytes.max(1) as f64;
+    let beside_ns = (record.beside_ns as f64 * of_all) as u64;
+    // What the program's own functions mark was left to the last stop.
+    let alone_ns = is_known.then_some(beside_ns + record.remark_ns);
+    let mark = Mark::Beside { alone_ns, markers: collector.markers };
+    Measured { fixed_ns, mark, scanned_bytes }
 }
 
 /// Counts begin anew, objects are born as usual, and blocks may be swept. Gives the bytes that the

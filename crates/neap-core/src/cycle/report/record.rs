@@ -149,6 +149,10 @@ pub struct CycleRecord {
     pub mark_ns: u64,
     /// Processor time that the driver took for it, where the world was stopped throughout.
     pub mark_processor_ns: Option<u64>,
+    /// The same with the program running.
+    pub beside_ns: u64,
+    /// Bytes that the driver marked in that time.
+    pub beside_bytes: usize,
     /// Asking for written pages in the last stop, and reading what is on them.
     pub ask_ns: u64,
     /// Following grey words in the last stop.
