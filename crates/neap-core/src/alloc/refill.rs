@@ -15,7 +15,7 @@ use core::ops::Range;
 use core::sync::atomic::{Ordering::*, fence};
 
 use super::buffer::{Buffer, Local};
-use crate::addr::{Address, FRAME_BYTES, Frame};
+use crate::addr::{Address, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::heap::blocks::header::Header;
 use crate::heap::kind::Scan;
 use crate::heap::spaces::{Search, SpaceId};
@@ -47,7 +47,8 @@ pub fn refill(
             if free > 0 {
                 heap.inner().note_free_cell(heap, block);
             }
-            if follower.is_some() {
+            if let Some(block) = follower {
+                write_to_protected(heap, block);
                 continue;
             }
         }
@@ -69,6 +70,7 @@ pub fn refill(
         match found {
             Search::Found(block) => {
                 write_to_lent(heap, block);
+                write_to_protected(heap, block);
                 // A space of which little is used keeps its untouched pages untouched.
                 if further > 0 {
                     populate(heap, block);
@@ -109,6 +111,20 @@ fn populate(heap: &Heap, first: Frame) {
 /// about to be filled: one call instead of a fault for each `[alloc.why.lent]`.
 fn write_to_lent(heap: &Heap, first: Frame) {
     for_each_row(heap, first, Header::is_lent, |row| map::populate(Address(row.start), row.len()));
+}
+
+/// The same for a block that is not lent, when its thread comes to it, if it will write to most of
+/// its pages `[alloc.why.lent]`.
+fn write_to_protected(heap: &Heap, block: Frame) {
+    let header = heap.header(block);
+    if !heap.state.protects.load(Relaxed) || header.scan() == Scan::Leaf || header.is_lent() {
+        return;
+    }
+    let bytes = header.span() as usize * FRAME_BYTES;
+    let free = header.cells() - heap.bits(block).allocated(header.cells());
+    if free as usize >= bytes / PAGE_BYTES {
+        map::populate(heap.address(block), bytes);
+    }
 }
 
 /// Calls `f` with the memory of the `wanted` ones among `first` and the blocks that its thread uses

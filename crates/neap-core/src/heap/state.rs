@@ -121,6 +121,9 @@ pub struct HeapState {
     /// Whether blocks are lent: unprotected while a thread takes buffers from them. Written when
     /// the watch is opened, read under the heap's lock.
     pub lends_blocks: AtomicBool,
+    /// Pages of scanned blocks are protected, so that the first write to each is a fault. Written
+    /// by who drives a cycle, read by threads that fill blocks: late is slow, not wrong.
+    pub protects: AtomicBool,
     /// An object that was marked was freed since all marks were cleared: a pointer to it in a dead
     /// object that is still marked may lead to a new object now.
     pub freed_marked: AtomicBool,
@@ -172,6 +175,7 @@ impl HeapState {
             now_ms: AtomicU64::new(0),
             snapshot: AtomicU32::new(Snapshot::None as u32),
             lends_blocks: AtomicBool::new(false),
+            protects: AtomicBool::new(false),
             freed_marked: AtomicBool::new(false),
             past_end: AtomicUsize::new(0),
             huge_pages_above: AtomicUsize::new(usize::MAX),

@@ -232,7 +232,6 @@ fn concurrently(position: usize, reason: Reason) -> bool {
     if reason != Reason::Allocated {
         return handshake::run_cycle(position);
     }
-    let stall = || Stall::at(HEAP.state.grown_since_cycle(), schedule::stalls_at());
     match stall() {
         Stall::Nothing => _ = handshake::request(false),
         Stall::Assists => {
@@ -256,7 +255,12 @@ pub fn poll(position: usize) {
         in_collector(|| handshake::take_offered(position));
         handshake::tell_ended();
     }
-    if schedule::is_due() {
+    if schedule::is_due() && !(handshake::is_asked() && stall() == Stall::Nothing) {
         collect_from(position, Reason::Allocated);
     }
+}
+
+/// What a refill costs the thread now.
+fn stall() -> Stall {
+    Stall::at(HEAP.state.grown_since_cycle(), schedule::stalls_at())
 }

@@ -65,14 +65,20 @@ const LONGEST_OFFER_NS: u64 = 100_000_000;
 /// Who waits for a cycle looks this often whether it still has to.
 const LOOK_NS: u64 = 1_000_000;
 
-/// Wakes the thread that runs cycles, unless it is at it: it begins one if one is due, or in any
-/// case if that is `forced`. False if there is no thread.
+/// Wakes the thread that runs cycles, unless it is at it: it begins one if one is due, or if that is
+/// `forced`. False if there is no thread.
 pub fn request(forced: bool) -> bool {
     if UNDER_WAY.load(Acquire) {
         return true;
     }
-    REQUESTED.fetch_max(if forced { IN_ANY_CASE } else { IF_DUE }, AcqRel);
-    wake::wake()
+    let asked = REQUESTED.fetch_max(if forced { IN_ANY_CASE } else { IF_DUE }, AcqRel);
+    // Who asked may not have come to waking it yet.
+    (asked != UNASKED && !forced && wake::was_just_woken()) || wake::wake()
+}
+
+/// Whether a cycle is under way or about to be.
+pub fn is_asked() -> bool {
+    UNDER_WAY.load(Acquire) || REQUESTED.load(Relaxed) != UNASKED
 }
 
 /// Whether [`take_offered`] or [`tell_ended`] has something to do.

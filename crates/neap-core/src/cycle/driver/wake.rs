@@ -21,6 +21,11 @@ static SHARED: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
 static RUNNING: AtomicBool = AtomicBool::new(false);
 /// When the thread last went to sleep, by [`clock::now_ns`]. Written by it.
 static SLEPT_AT_NS: AtomicU64 = AtomicU64::new(0);
+/// When the thread was woken last, by the same clock. Written by who wakes it.
+static WOKEN_AT_NS: AtomicU64 = AtomicU64::new(0);
+/// Who finds it woken no longer ago than this need not wake it again for the same. Larger: a cycle
+/// begins later where who wakes it loses its processor before it does; smaller: more system calls.
+const JUST_NS: u64 = 1_000_000;
 /// The processor on which the thread was woken last. Written by who wakes it.
 static WOKEN_ON: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// What the thread runs; it stands above this file.
@@ -49,6 +54,11 @@ pub fn has_slept(ms: u64) -> bool {
     clock::now_ns().saturating_sub(SLEPT_AT_NS.load(Relaxed)) >= ms * 1_000_000
 }
 
+/// Whether somebody has woken the thread a moment ago.
+pub fn was_just_woken() -> bool {
+    clock::now_ns().saturating_sub(WOKEN_AT_NS.load(Relaxed)) < JUST_NS
+}
+
 /// There is something to do. Outside pauses, on a thread of the program. False if the thread cannot
 /// be started.
 pub fn wake() -> bool {
@@ -60,6 +70,7 @@ pub fn wake() -> bool {
     wakes.fetch_add(1, Release);
     if RUNNING.load(Acquire) {
         futex::wake_shared(wakes, 1);
+        WOKEN_AT_NS.store(clock::now_ns(), Relaxed);
         return true;
     }
     ensure()

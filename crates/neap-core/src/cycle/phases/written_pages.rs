@@ -130,6 +130,7 @@ impl<W: Watch> WrittenPages<W> {
     pub(super) fn choose(&mut self, choice: Choice, gaps: &[usize]) {
         self.register();
         let (heap, rows) = (self.heap, &mut self.rows);
+        heap.state.protects.store(heap.state.lends_blocks.load(Relaxed), Relaxed);
         for gap in gaps.iter().copied() {
             rows.clear();
             let mut carried = 0;
@@ -192,6 +193,7 @@ impl<W: Watch> WrittenPages<W> {
             rows.push(address_range(heap, row));
         });
         frames.unprotect_all();
+        heap.state.protects.store(false, Relaxed);
         drop(inner);
         rows.iter().for_each(|(start, end)| watch.unprotect(&(*start..*end)));
         true
