@@ -65,8 +65,8 @@ const LONGEST_OFFER_NS: u64 = 100_000_000;
 /// Who waits for a cycle looks this often whether it still has to.
 const LOOK_NS: u64 = 1_000_000;
 
-/// Wakes the thread that runs cycles, unless it is at it: it begins one if one is due, or if that is
-/// `forced`. False if there is no thread.
+/// Wakes the thread that runs cycles, unless it is at it: it begins one if one is due, or if it is
+/// `forced` to. False if there is no thread.
 pub fn request(forced: bool) -> bool {
     if UNDER_WAY.load(Acquire) {
         return true;
