@@ -19,7 +19,7 @@ parts=(format lint source book rust rust-crate tools c bdw stats observe faults 
 # What takes long, or what few changes touch.
 rest=(
     doc rust-model rust-crate-rest c-rest torture-rest limits workloads watches fuzz d hosts
-    newcomer packages clients-rest
+    newcomer packages fresh clients-rest
 )
 need_build=" tools c c-rest bdw stats faults limits workloads observe torture torture-rest watches \
 fuzz d hosts clients clients-rest book newcomer packages "

@@ -6,26 +6,34 @@
 #
 # What is there before the first command: the archive's lists, something by the name of sudo, and
 # the sources, which are those of `make source`. They are built once, on a system of their own that
-# has no network by then, since each page's `make install` would do the same.
+# has no network by then, since each page's `make install` would do the same; and without
+# optimization of the whole, which takes most of a build. What one system has fetched from the
+# archive the next ones need not fetch again.
 . "$(dirname "$0")/../lib.sh"
 begin fresh
 only=("$@")
 limit=1500 shown=60
 unset "${!NEAP_@}"
+export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 
 users="libgc c cpp rust d"
-command -v debootstrap >/dev/null || missing=debootstrap
-[ "$(id -u)" = 0 ] || missing="root's rights"
-if [ -n "${missing:-}" ]; then
-    skip "all" "there is no $missing here"
-    exit
-fi
+layers=$out fetched=$out/fetched
+
+# Ends the part where something is missing here.
+without() {
+    rm -rf --one-file-system "${layers:?}/builder"
+    skip "all" "$1"
+    exit "$failed"
+}
+command -v debootstrap >/dev/null || without "there is no debootstrap here"
+[ "$(id -u)" = 0 ] || without "there are no root's rights here"
+unshare --mount --pid --fork true 2>/dev/null || without "no system may run in this one"
 root=build/roots/trixie
 mkdir -p build/roots
 tools/fresh-root.sh --kept trixie "$root"
 case $? in
 0) ;;
-3) skip "all" "there is no Debian 13 to be had here" && exit ;;
+2 | 3) without "there is no Debian 13 to be had here" ;;
 *) not_ok "a fresh Debian 13" && exit 1 ;;
 esac
 
@@ -38,45 +46,62 @@ on() {
     return 1
 }
 
-# layer NAME: a new one, which has the sources.
+# layer NAME [SOURCES]: a new one, which has the sources.
 layer() {
-    rm -rf --one-file-system "${out:?}/$1"
-    mkdir -p "$out/$1/files/root" "$out/$1/files/usr/local/bin"
-    printf '#!/bin/sh\nexec "$@"\n' >"$out/$1/files/usr/local/bin/sudo"
-    chmod +x "$out/$1/files/usr/local/bin/sudo"
-    cp -a "$sources" "$out/$1/files/root/neap"
+    local files=$layers/$1/files
+    rm -rf --one-file-system "${layers:?}/$1"
+    mkdir -p "$files/root" "$files/usr/local/bin" "$files/etc/dpkg/dpkg.cfg.d" "$files/var/cache/apt" \
+        "$files/var/lib/apt"
+    printf '#!/bin/sh\nexec "$@"\n' >"$files/usr/local/bin/sudo"
+    chmod +x "$files/usr/local/bin/sudo"
+    # Nobody needs it after a loss of power.
+    echo force-unsafe-io >"$files/etc/dpkg/dpkg.cfg.d/unsafe"
+    [ -z "${2:-}" ] || cp -a --reflink=auto "$2" "$files/root/neap"
+    [ ! -d "$fetched" ] || {
+        cp -al "$fetched/archives" "$files/var/cache/apt/"
+        cp -a "$fetched/lists" "$files/var/lib/apt/"
+    }
 }
+
+rm -rf --one-file-system "$fetched"
+layer builder
+on "$layers/builder" 'apt-get -qq -o APT::Update::Error-Mode=any update' ||
+    without "there is no network here, or none to Debian's archive"
+tools/with-rust.sh cargo fetch --quiet --locked 2>"$out/output" ||
+    without "the crates that Neap is built from are not to be had here"
 
 # The archive that `make source` makes, unpacked.
 result "make source" tools/source.sh || exit 1
-rm -rf "$out/unpacked"
-mkdir "$out/unpacked"
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-tar -xf "build/packages/neap-$version.tar.xz" -C "$out/unpacked" || exit
-sources=$(echo "$out/unpacked"/neap-*)
-layer builder
-result "the sources build without a network" on "$out/builder" '
+tar -xf "build/packages/neap-$version.tar.xz" -C "$layers/builder/files/root" || exit
+mv "$layers/builder/files/root/neap-$version" "$layers/builder/files/root/neap"
+result "the sources build without a network" on "$layers/builder" '
     export DEBIAN_FRONTEND=noninteractive
-    apt-get -qq update
     apt-get -qq -y install make ldc
     cd /root/neap
     tools/setup.sh build
     unshare --net make build
     build/bin/neap version' || exit 1
 # As `make build` leaves them, but for what only building again would want.
-sources=$out/built
-rm -rf "$sources"
-cp -a "$out/builder/files/root/neap" "$sources"
-rm -rf "$sources/target"
-rm -rf --one-file-system "$out/builder"
+sources=$layers/built
+rm -rf "$sources" "$layers/builder/files/root/neap/target"
+mv "$layers/builder/files/root/neap" "$sources"
+mkdir -p "$fetched"
+mv "$layers/builder/files/var/cache/apt/archives" "$layers/builder/files/var/lib/apt/lists" "$fetched"
+rm -rf --one-file-system "$layers/builder"
 
+# walk USER: that page, from its first command on.
+walk() {
+    layer "$1" "$sources"
+    on "$layers/$1" "
+        FRESH=1 PREFIX=/usr/local NEAP=/root/neap /root/neap/tests/newcomer/$1.sh /root/work"
+    local status=$?
+    rm -rf --one-file-system "${layers:?}/$1"
+    return "$status"
+}
 for user in $users; do
-    wanted $user || continue
-    layer "$user"
-    result "$user" on "$out/$user" "
-        apt-get -qq update
-        FRESH=1 PREFIX=/usr/local NEAP=/root/neap /root/neap/tests/newcomer/$user.sh /root/work"
-    rm -rf --one-file-system "${out:?}/$user"
+    ! wanted $user || result_beside "$user" walk "$user"
 done
-rm -rf "$sources" "$out/unpacked"
+settle
+rm -rf --one-file-system "$sources" "$fetched"
 exit "$failed"
