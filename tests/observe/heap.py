@@ -31,6 +31,9 @@ assert types["leaf, 104 bytes"] == sizes(1000, 104000, 104000), types
 handles = [root for root in said["roots"] if root["name"] == "(handles)"]
 assert len(handles) == 1 and handles[0]["pointers"] == 1, said["roots"]
 assert 200 <= handles[0]["retained"] <= 256, handles
+# No cell of a thread's that was not handed out is alive, whether the thread is there or not.
+for snapshot in said, asked(new):
+    assert all(root["name"] != "(uncollectable objects)" for root in snapshot["roots"]), snapshot["roots"]
 
 # The list's first node has all the others; each text is one step behind its node.
 first = asked(old, "--of", node, "--rows", "1")["objects"][0]

@@ -19,7 +19,7 @@ use core::sync::atomic::{
     AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence,
 };
 
-use crate::addr::{CellIndex, Frame};
+use crate::addr::{Address, CellIndex, Frame};
 use crate::heap::Heap;
 use crate::heap::blocks::header::NONE;
 use crate::heap::blocks::header::SHARDS;
@@ -333,19 +333,37 @@ impl Local {
             let rest = buffer.rest();
             buffer.limit.store(buffer.cursor.load(Relaxed), Relaxed);
             buffer.drop_blocks(heap, |block| inner.note_free_cell(heap, block));
-            // While marking is under way the cells stay as they are, and the sweep finds them; in a
-            // frozen block until it is unfrozen, since no one would get them.
-            if !rest.is_empty()
-                && !heap.state.marking.load(Relaxed)
-                && let Some(cell) = heap.cell_at(rest.start)
+            // In a frozen block the cells stay as they are until it is unfrozen, since no one would
+            // get them. While marking is under way the sweep finds them, but those of objects that
+            // are never collected, which are freed as such objects are.
+            if let Some(cell) = heap.cell_at(rest.start).filter(|_| !rest.is_empty())
                 && !cell.header.is_frozen()
             {
-                let cells = cell.index.0..cell.index.0 + (rest.len() / buffer.cell_bytes()) as u32;
-                // What comes back was zeroed but its block no longer counts as fresh, so it is
-                // zeroed again when handed out.
-                heap.header(cell.block).fresh.store(0, Relaxed);
-                cell.bits.set_range(cells, true, true, false);
-                inner.note_free_cell(heap, cell.block);
+                let cell_bytes = buffer.cell_bytes();
+                if !heap.state.marking.load(Relaxed) {
+                    let first = cell.index.0;
+                    // What comes back was zeroed but its block no longer counts as fresh, so it is
+                    // zeroed again when handed out.
+                    cell.header.fresh.store(0, Relaxed);
+                    let cells = first..first + (rest.len() / cell_bytes) as u32;
+                    cell.bits.set_range(cells, true, true, false);
+                    inner.note_free_cell(heap, cell.block);
+                } else if cell.header.is_uncollectable() {
+                    rest.step_by(cell_bytes)
+                        .for_each(|free| inner.deferred_frees.note(Address(free), None));
+                }
+            }
+        });
+    }
+
+    /// In a copy of the process, in which nobody allocates: the cells that it holds are free, and
+    /// no word leads to them.
+    pub fn forget_cells(&self, heap: &Heap) {
+        self.for_each_buffer(|buffer| {
+            let rest = buffer.rest();
+            if let Some(cell) = heap.cell_at(rest.start).filter(|_| !rest.is_empty()) {
+                let end = cell.index.0 + (rest.len() / buffer.cell_bytes()) as u32;
+                cell.bits.set_range(cell.index.0..end, true, true, false);
             }
         });
     }
@@ -355,7 +373,7 @@ impl Local {
     pub fn give_back_typed(&self) {
         let typed = self.typed.swap(0, Relaxed);
         if typed != 0 {
-            map::release(crate::addr::Address(typed), TYPED_BYTES);
+            map::release(Address(typed), TYPED_BYTES);
         }
     }
 }
@@ -363,6 +381,7 @@ impl Local {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::heap::kind::Kind;
 
     /// A thread's buffers for tests.
     pub(crate) fn local() -> &'static Local {
@@ -405,6 +424,28 @@ pub(crate) mod tests {
             local.keep_cells(&heap);
             // One that was handed out and one that stays.
             assert_eq!(all() - before, 2 * buffer.cell_bytes());
+        }
+    }
+
+    /// Also where marking is under way, of which no sweep finds what is never collected.
+    #[test]
+    fn no_cell_of_a_thread_that_ended_stays_an_object() {
+        let id = SpaceId::of(Kind::Uncollectable, crate::heap::classes::class_of(64));
+        for marking in [false, true] {
+            let heap = Heap::new();
+            heap.reserve(64 << 20).unwrap();
+            let local = local();
+            let buffer = local.buffer(id).unwrap();
+            heap.state.marking.store(marking, Relaxed);
+            super::super::refill::refill(&heap, local, buffer, id, true).unwrap();
+            let (kept, rest) = (buffer.bump(64), buffer.rest());
+            assert!(heap.object_at(rest.start).is_some());
+            local.let_go(&heap);
+            assert!(heap.inner().deferred_frees.free(&heap, usize::MAX));
+            heap.state.marking.store(false, Relaxed);
+            assert!(heap.object_at(kept).is_some());
+            assert!(rest.step_by(64).all(|free| heap.object_at(free).is_none()));
+            heap.verify().unwrap();
         }
     }
 

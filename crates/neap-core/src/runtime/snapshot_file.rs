@@ -237,6 +237,8 @@ fn reach(
     stopped: &Stopped,
     modules: &[Module],
 ) -> Result<Snapshot<'static>, Failed> {
+    // What threads hold to allocate from is no object.
+    registry.iter().for_each(|mutator| mutator.local.forget_cells(&HEAP));
     let mut graph = Graph { snapshot: Snapshot::new(&HEAP)?, result: Ok(()) };
     let world = world::the();
     world.for_each_root(current::get(), stopped, &mut |range| graph.range(HOST, range));
@@ -261,11 +263,15 @@ fn reach(
             None => graph.range(REGISTERED, range),
         }
     });
-    HEAP.inner().for_each_uncollectable(&HEAP, |block| {
+    let inner = HEAP.inner();
+    inner.for_each_uncollectable(&HEAP, |block| {
         HEAP.for_each_object(block, HEAP.header(block), |_, start| {
-            graph.word(UNCOLLECTABLE, start.0)
+            if !inner.deferred_frees.holds(start) {
+                graph.word(UNCOLLECTABLE, start.0);
+            }
         });
     });
+    drop(inner);
     refs::trace_roots(&mut graph);
     refs::handles::process::for_each_strong(|object| graph.word(HANDLES, object));
     graph.result?;
