@@ -21,7 +21,11 @@ pub fn command() -> Command {
     Command::new("export")
         .about("Write a recording (NEAP_STATS=FILE) in a format that other tools read")
         .arg(
-            Arg::new("file").value_name("FILE").required(true).value_parser(value_parser!(PathBuf)),
+            Arg::new("file")
+                .value_name("FILE")
+                .required(true)
+                .value_parser(value_parser!(PathBuf))
+                .help("The recording"),
         )
         .arg(output("pprof", "The sampled allocation sites as a heap profile for `go tool pprof`"))
         .arg(output(

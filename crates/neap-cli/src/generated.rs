@@ -15,7 +15,11 @@ pub fn completions_command() -> Command {
         .about("Print completions for a shell")
         .after_help("bash: neap completions bash > ~/.local/share/bash-completion/completions/neap")
         .arg(
-            Arg::new("shell").value_name("SHELL").required(true).value_parser(value_parser!(Shell)),
+            Arg::new("shell")
+                .value_name("SHELL")
+                .required(true)
+                .value_parser(value_parser!(Shell))
+                .help("The shell"),
         )
 }
 
@@ -79,6 +83,10 @@ mod tests {
         for command in crate::command().get_subcommands() {
             let text = page(&format!("neap-{}", command.get_name()));
             assert!(text.contains(".SH SYNOPSIS"), "{text}");
+            for argument in command.get_arguments() {
+                let id = argument.get_id();
+                assert!(argument.get_help().is_some(), "{} {id}", command.get_name());
+            }
         }
         assert!(page("neap-run").contains("--max-heap"), "{}", page("neap-run"));
         assert!(page("neap").contains("neap-report"), "{}", page("neap"));

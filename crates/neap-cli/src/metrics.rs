@@ -36,7 +36,13 @@ pub fn command() -> Command {
             "docs/events.md has the names, units and meanings. `curl --unix-socket PATH \
              http://neap/metrics` reads a socket.",
         )
-        .arg(Arg::new("pid").value_name("PID").required(true).value_parser(value_parser!(u32)))
+        .arg(
+            Arg::new("pid")
+                .value_name("PID")
+                .required(true)
+                .value_parser(value_parser!(u32))
+                .help("The process's number"),
+        )
         .arg(path(
             "file",
             "Write to this file instead, again every --every seconds, until the \

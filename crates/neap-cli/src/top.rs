@@ -33,7 +33,13 @@ pub fn command() -> Command {
     Command::new("top")
         .about("Watch the heap of a running process: size, allocation, cycles, stops, threads")
         .after_help("Keys: q ends. Looking costs the process nothing.")
-        .arg(Arg::new("pid").value_name("PID").required(true).value_parser(value_parser!(u32)))
+        .arg(
+            Arg::new("pid")
+                .value_name("PID")
+                .required(true)
+                .value_parser(value_parser!(u32))
+                .help("The process's number"),
+        )
         .arg(interval)
         .arg(
             Arg::new("batch")
