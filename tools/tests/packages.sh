@@ -4,6 +4,7 @@
 # for it.
 set -euxo pipefail
 cd "$(dirname "$0")/../.."
+tree=$PWD
 
 if [ -z "${PACKAGES:-}" ]; then
     tools/setup.sh packages
@@ -85,3 +86,14 @@ apt-get -qq -y purge libgc1-neap libneap0 libneap0-dbgsym libneap-dev libneap-gc
 [ "$(used)" = "$theirs" ]
 left=$(find /usr/lib /usr/include /usr/bin /usr/share /etc -regex '.*/\(lib\|_\|.*-\)?neap.*')
 [ -z "$left" ]
+
+# As tools/Containerfile does it in an image: by dpkg alone, from a folder that is bound there.
+ln -s "$packages" /packages
+sed -n '/^RUN /{:more; /\\$/{N; s/\\\n//; b more}; s/^RUN --mount=type=bind,target=[^ ]* *//p}' \
+    "$tree/tools/Containerfile" | tee contained
+grep '^dpkg' contained >/dev/null
+bash -eux contained
+[ "$(used)" = $own ]
+rm /packages
+apt-get -qq -y purge libgc1-neap libneap-gc1
+[ "$(used)" = "$theirs" ]
