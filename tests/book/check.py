@@ -9,6 +9,7 @@
 import os
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 SKIPPED = {"build", "target", ".git", "node_modules", "vendor"}
@@ -23,6 +24,8 @@ CODE = re.compile(r"(`+)(?:(?!\1).)+\1")
 FILE = re.compile(r"^<!-- file: (\S+)(?: as (\S+))? -->$")
 PART = re.compile(r"^<!-- part of: (\S+) -->$")
 SHOWN = re.compile(r"^<!-- only shown: (.+) -->$")
+# What ends a line of a program in most of the languages here.
+STATEMENT = re.compile(r"[;{}]\s*(//.*|/\*.*\*/\s*)?$", re.M)
 FRESH = re.compile(r"^<!-- on a fresh Debian -->$")
 
 
@@ -148,7 +151,8 @@ class Walk:
                     self.say(path, line, f"there is no {source.relative_to(self.top)}")
                 elif whole and source.read_text() != text:
                     self.say(path, line, f"is not what {whole[1]} is")
-                elif text not in source.read_text():
+                elif not any(textwrap.indent(text, " " * depth) in source.read_text()
+                             for depth in (0, 4, 8)):
                     self.say(path, line, f"is not in {source.relative_to(self.top)}")
             elif marker:
                 pass
@@ -159,18 +163,26 @@ class Walk:
                 pass
             elif path.name in followed:
                 self.say(path, line, "a block that is no file, part of one, or row of commands")
-        if path.name in followed:
-            for number, text in self.indented(path):
-                self.say(path, number, f"code that no test looks at: {text.strip()}")
+        for number, text in self.indented(path):
+            first = text.split("\n")[0].strip()
+            if path.name in followed:
+                self.say(path, number, f"code that no test looks at: {first}")
+            elif path.parent.name == "docs" and STATEMENT.search(text):
+                self.say(path, number, f"code that nothing compiles: {first}")
 
     def indented(self, path):
-        """Blocks by indentation, which have no language and no marker."""
-        inside, before = False, ""
-        for number, line in enumerate(self.page(path).text.splitlines(), 1):
+        """Blocks by indentation, which have no language and no marker, by their first line."""
+        inside, first, before = False, None, ""
+        for number, line in enumerate([*self.page(path).text.splitlines(), "end"], 1):
             if line.startswith("```"):
                 inside = not inside
-            if not inside and line.startswith("    ") and not before.strip() and line.strip():
-                yield number, line
+            if first and line.strip() and not line.startswith("    "):
+                yield first
+                first = None
+            elif first:
+                first = (first[0], first[1] + line + "\n")
+            elif not inside and line.startswith("    ") and not before.strip() and line.strip():
+                first = (number, line + "\n")
             before = line
 
     def check_examples(self):

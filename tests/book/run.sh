@@ -69,6 +69,8 @@ if wanted finds; then
         'tests/newcomer/c.sh=page=a.md\n' 'docs/a.md=# A\n```c\nint a;\n```\n'
     result "finds, indented code that nothing looks at" refused 'no test looks at' \
         'tests/newcomer/c.sh=page=a.md\n' 'docs/a.md=# A\n\n    int a;\n'
+    result "finds, indented code that nothing compiles" refused 'nothing compiles' \
+        'docs/a.md=# A\n\n    sh\n    int a; // one\n'
     result "finds, a program without a page" refused 'no page' 'docs/a.md=# A\n' \
         'examples/odd/odd.c=int a;\n'
 fi
@@ -104,6 +106,8 @@ if wanted examples; then
         example sessions cc examples/c/sessions.c $flags
         example host cc examples/interpreter/{host,value,read,eval}.c $flags
         example lisp cc examples/interpreter/{main,value,read,eval,fibers,threads}.c $flags
+        example pieces cc examples/c/pieces.c $flags -pthread
+        example pieces-cpp c++ -std=c++17 examples/cpp/pieces.cpp $("$prefix/bin/neap" flags c++)
         example trees-gc cc examples/libgc/trees.c "-I$prefix/include/neap" \
             "-L$prefix/lib/neap" "-Wl,-rpath,$prefix/lib/neap" -lgc
     }
@@ -113,6 +117,8 @@ if wanted examples; then
             result "examples, trees, $options" says trees "$trees" $options
             result "examples, library, $options" says library "Volume 0 is still here" $options
             result "examples, host, $options" says host "(1 2)" $options
+            result "examples, pieces, $options" says pieces "most files are closed: yes" $options
+            result "examples, pieces in C++, $options" says pieces-cpp "1 2 1000" $options
             result "examples, trees of libgc, $options" says trees-gc "$trees" $options
         }
     done

@@ -79,7 +79,7 @@ else
     for watch in $watches; do
         result "torture-$watch" tortured "$watch" 10000 10
     done
-    for name in lisp cache interpreter graph trees; do
+    for name in lisp cache interpreter graph trees people; do
         result "example-$name" example "$name"
     done
     result types-in-report types_in_report
