@@ -19,7 +19,7 @@ parts=(format lint source book rust rust-crate tools c bdw stats observe faults 
 # What takes long, or what few changes touch.
 rest=(
     doc rust-model rust-crate-rest c-rest torture-rest limits workloads watches fuzz d hosts
-    newcomer packages fresh clients-rest
+    newcomer book-built packages fresh clients-rest
 )
 need_build=" tools c c-rest bdw stats faults limits workloads observe torture torture-rest watches \
 fuzz d hosts clients clients-rest book newcomer packages "
@@ -40,6 +40,7 @@ run_part() {
     tools) tools/tests/run.sh ;;
     c-rest | rust-crate-rest | torture-rest) "tests/${1%-rest}/run.sh" --rest ;;
     fresh) tests/newcomer/fresh.sh ;;
+    book-built) tests/book/run.sh mdbook ;;
     clients) tests/clients/run.sh --untimed ;;
     clients-rest) tests/clients/run.sh --timed ;;
     *) "tests/$1/run.sh" ;;
