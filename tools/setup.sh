@@ -106,8 +106,8 @@ set_up() {
     install "$@"
 }
 
-# mdBook: one that is on PATH will do. Nothing but `make book` needs it. Without what serves pages
-# and watches files, and hardly optimized, it is built sooner.
+# mdBook: one that is on PATH will do. Only `make book` and the part book-built need it. Without
+# what serves pages and watches files, and hardly optimized, it is built sooner.
 set_up_book() {
     set_up python3
     ! tools/book.sh --find >/dev/null || return 0

@@ -26,6 +26,7 @@ without() {
     exit "$failed"
 }
 command -v debootstrap >/dev/null || without "there is no debootstrap here"
+git rev-parse --quiet --verify HEAD >"$out/output" 2>&1 || without "there is no commit here"
 [ "$(id -u)" = 0 ] || without "there are no root's rights here"
 unshare --mount --pid --fork true 2>/dev/null || without "no system may run in this one"
 root=build/roots/trixie
@@ -50,8 +51,8 @@ on() {
 layer() {
     local files=$layers/$1/files
     rm -rf --one-file-system "${layers:?}/$1"
-    mkdir -p "$files/root" "$files/usr/local/bin" "$files/etc/dpkg/dpkg.cfg.d" "$files/var/cache/apt" \
-        "$files/var/lib/apt"
+    mkdir -p "$files/root" "$files/usr/local/bin" "$files/etc/dpkg/dpkg.cfg.d" \
+        "$files/var/cache/apt" "$files/var/lib/apt"
     printf '#!/bin/sh\nexec "$@"\n' >"$files/usr/local/bin/sudo"
     chmod +x "$files/usr/local/bin/sudo"
     # Nobody needs it after a loss of power.
@@ -67,7 +68,14 @@ rm -rf --one-file-system "$fetched"
 layer builder
 on "$layers/builder" 'apt-get -qq -o APT::Update::Error-Mode=any update' ||
     without "there is no network here, or none to Debian's archive"
-tools/with-rust.sh cargo fetch --quiet --locked 2>"$out/output" ||
+# As by who has none of them yet.
+mkdir -p "$layers/builder/cargo"
+for file in config.toml config; do
+    ! [ -e "${CARGO_HOME:-$HOME/.cargo}/$file" ] ||
+        cp "${CARGO_HOME:-$HOME/.cargo}/$file" "$layers/builder/cargo"
+done
+tools/with-rust.sh env CARGO_HOME="$layers/builder/cargo" cargo fetch --quiet --locked \
+    --target x86_64-unknown-linux-gnu 2>"$out/output" ||
     without "the crates that Neap is built from are not to be had here"
 
 # The archive that `make source` makes, unpacked.
