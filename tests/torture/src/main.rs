@@ -98,6 +98,7 @@ fn run(given: options::Options) {
     options::set(given);
     shape::initialize();
     monitors::initialize();
+    cleaners::initialize();
     let options = options::get();
     let mut random = fastrand::Rng::with_seed(options.seed);
     let mut shared = graph::Graph::new();

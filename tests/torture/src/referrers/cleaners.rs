@@ -17,6 +17,12 @@ const MOST: u32 = 3;
 
 static QUEUE: OnceLock<&'static queue::Queue> = OnceLock::new();
 
+/// Opens the queue. While there is one thread: the child of a `fork` waits for ever for another one
+/// that is just opening it.
+pub fn initialize() {
+    shared();
+}
+
 /// The queue of all references.
 fn shared() -> &'static queue::Queue {
     QUEUE.get_or_init(|| match queue::open() {
