@@ -13,6 +13,8 @@ enum {
     MOST_FAULTS = 80,
     /* Of the system calls of both, the process's end included; 26 on Linux 6.18. */
     MOST_CALLS = 32,
+    /* How a process ends that may not be traced. */
+    UNTRACED = 77,
 };
 
 /* Whether the process has a descriptor open that only a watch needs. */
@@ -52,7 +54,7 @@ static int calls(void)
     CHECK(child >= 0);
     if (child == 0) {
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
-            _exit(1);
+            _exit(UNTRACED);
         raise(SIGSTOP);
         start();
         _exit(0);
@@ -62,7 +64,10 @@ static int calls(void)
         stops += WSTOPSIG(status) == SIGTRAP;
         CHECK(ptrace(PTRACE_SYSCALL, child, NULL, NULL) == 0);
     }
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? (stops + 1) / 2 : -1;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == UNTRACED)
+        return -1;
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return (stops + 1) / 2;
 }
 
 int main(int argc, char **argv)

@@ -172,18 +172,14 @@ pub extern "C" fn GC_thread_is_registered() -> c_int {
 }
 
 /// The program's first thread counts as registered from the start, whoever initialised, until it
-/// unregisters itself.
-fn announce_first_thread() {
-    if is_main_thread() {
-        announce_once();
-    }
-}
-
-fn announce_once() {
+/// unregisters itself. Whether the calling thread is that one.
+fn announce_first_thread() -> bool {
     static DONE: AtomicBool = AtomicBool::new(false);
-    if api::is_thread_attached() && !DONE.swap(true, Relaxed) {
+    let is_main = is_main_thread();
+    if is_main && api::is_thread_attached() && !DONE.swap(true, Relaxed) {
         embedding::announce(true);
     }
+    is_main
 }
 
 type BaseFunction = unsafe extern "C" fn(*mut GC_stack_base, *mut c_void) -> *mut c_void;
@@ -266,10 +262,7 @@ fn is_main_thread() -> bool {
 /// Shows programs where the main thread's stack begins. On the thread that initialises, which is
 /// registered by that.
 pub fn publish_stackbottom() {
-    let is_main = is_main_thread();
-    if is_main {
-        announce_once();
-    }
+    let is_main = announce_first_thread();
     embedding::announce(true);
     if is_main && GC_stackbottom.load(Relaxed) == 0 {
         GC_stackbottom.store(api::stack_base(), Relaxed);

@@ -4,11 +4,21 @@
 //! Called by `top` and `metrics`.
 
 use crate::{Failure, regular_file};
+use clap::{Arg, value_parser};
 use neap_record::decode::printable;
 use neap_record::live::{PAGE_NAME, Page};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
+
+/// A command's argument that names a process: `pid`, a number.
+pub fn argument() -> Arg {
+    Arg::new("pid")
+        .value_name("PID")
+        .required(true)
+        .value_parser(value_parser!(u32))
+        .help("The process's number")
+}
 
 /// A process that runs on Neap.
 pub struct Process {
@@ -49,8 +59,8 @@ impl Process {
         let own = pages.iter().position(|(_, page)| page.process == u64::from(id)).unwrap_or(0);
         if pages.is_empty() {
             return Err(Failure::usage(format!(
-                "process {id} ({name}) does not run on Neap, or has neither allocated half a megabyte \
-                 nor collected yet; `neap run -- PROGRAM` starts a program that uses libgc on it"
+                "process {id} ({name}) does not run on Neap, or has neither allocated half a \
+                 megabyte nor collected yet; `neap run -- PROGRAM` starts a program that uses libgc on it"
             )));
         }
         Ok(Process { id, name, page: pages.swap_remove(own).0 })

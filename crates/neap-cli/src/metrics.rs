@@ -9,7 +9,7 @@
 mod serve;
 
 use crate::Failure;
-use crate::live::Process;
+use crate::live::{self, Process};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use neap_record::live::{Page, upper};
 use neap_record::{Cycle, Figure, Live, Nature, Unit};
@@ -36,13 +36,7 @@ pub fn command() -> Command {
             "docs/events.md has the names, units and meanings. `curl --unix-socket PATH \
              http://neap/metrics` reads a socket.",
         )
-        .arg(
-            Arg::new("pid")
-                .value_name("PID")
-                .required(true)
-                .value_parser(value_parser!(u32))
-                .help("The process's number"),
-        )
+        .arg(live::argument())
         .arg(path(
             "file",
             "Write to this file instead, again every --every seconds, until the \

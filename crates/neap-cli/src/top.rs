@@ -9,7 +9,7 @@ pub mod figures;
 pub mod history;
 
 use crate::Failure;
-use crate::live::Process;
+use crate::live::{self, Process};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use history::History;
 use ratatui::DefaultTerminal;
@@ -33,13 +33,7 @@ pub fn command() -> Command {
     Command::new("top")
         .about("Watch the heap of a running process: size, allocation, cycles, stops, threads")
         .after_help("Keys: q ends. Looking costs the process nothing.")
-        .arg(
-            Arg::new("pid")
-                .value_name("PID")
-                .required(true)
-                .value_parser(value_parser!(u32))
-                .help("The process's number"),
-        )
+        .arg(live::argument())
         .arg(interval)
         .arg(
             Arg::new("batch")

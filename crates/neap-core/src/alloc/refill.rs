@@ -114,10 +114,15 @@ fn write_to_lent(heap: &Heap, first: Frame) {
 }
 
 /// The same for a block that is not lent, when its thread comes to it, if it will write to most of
-/// its pages `[alloc.why.lent]`.
+/// its pages `[alloc.why.lent]`. A fresh one is not protected, and may never be filled.
 fn write_to_protected(heap: &Heap, block: Frame) {
     let header = heap.header(block);
-    if !heap.state.protects.load(Relaxed) || header.scan() == Scan::Leaf || header.is_lent() {
+    let is_fresh = header.fresh.load(Relaxed) != 0;
+    if !heap.state.protects.load(Relaxed)
+        || is_fresh
+        || header.scan() == Scan::Leaf
+        || header.is_lent()
+    {
         return;
     }
     let bytes = header.span() as usize * FRAME_BYTES;
@@ -323,14 +328,39 @@ mod tests {
         }
     }
 
+    fn resident(heap: &Heap, block: Frame) -> usize {
+        map::resident_bytes(heap.address(block), FRAME_BYTES, &mut [0; 16]).unwrap()
+    }
+
+    #[test]
+    fn pages_that_will_be_written_are_written_to_at_once_while_pages_are_protected() {
+        let touched = |protects: bool, fresh: bool, free: u32| {
+            let (heap, local) = (heap(), local());
+            let id = SpaceId::of(Kind::Conservative, classes::class_of(48));
+            let block = heap.inner().fresh_block(&heap, id, 0, true).unwrap();
+            let header = heap.header(block);
+            heap.bits(block).set_range(0..header.cells() - free, false, true, true);
+            header.fresh.store(fresh as u8, Relaxed);
+            header.let_go();
+            heap.inner().note_free_cell(&heap, block);
+            heap.state.protects.store(protects, Relaxed);
+            let buffer = local.buffer(id).unwrap();
+            refill(&heap, local, buffer, id, true).unwrap();
+            assert_eq!(buffer.block(), Some(block));
+            resident(&heap, block)
+        };
+        let page = PAGE_BYTES;
+        assert_eq!(touched(true, false, 10), FRAME_BYTES);
+        assert_eq!([touched(false, false, 10), touched(true, false, 1)], [page, page]);
+        assert_eq!(touched(true, true, 10), 0, "nobody has written to it");
+    }
+
     #[test]
     fn blocks_taken_together_have_their_memory() {
         let (heap, local) = (heap(), local());
         let id = SpaceId::of(Kind::Leaf, classes::class_of(48));
         let buffer = local.buffer(id).unwrap();
-        let resident = |block: Frame| {
-            map::resident_bytes(heap.address(block), FRAME_BYTES, &mut [0; 16]).unwrap()
-        };
+        let resident = |block| resident(&heap, block);
         let next_chain = || {
             while buffer.block().is_none_or(|block| heap.header(block).follower().is_none()) {
                 refill(&heap, local, buffer, id, true).unwrap();

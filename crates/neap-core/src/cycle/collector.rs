@@ -122,8 +122,9 @@ pub fn watching() -> Watching {
     Watching::from_number(WATCHING.load(Acquire))
 }
 
-/// Cycles learn it in this way from now on.
+/// Cycles learn it in this way from now on. No page is protected any more, or yet.
 pub fn set_watching(watching: Watching) {
+    HEAP.state.protects.store(false, Relaxed);
     WATCHING.store(watching as u32, Release);
 }
 

@@ -72,8 +72,7 @@ pub fn request(forced: bool) -> bool {
         return true;
     }
     let asked = REQUESTED.fetch_max(if forced { IN_ANY_CASE } else { IF_DUE }, AcqRel);
-    // Who asked may not have come to waking it yet.
-    (asked != UNASKED && !forced && wake::was_just_woken()) || wake::wake()
+    if asked != UNASKED && !forced { wake::wake_again() } else { wake::wake() }
 }
 
 /// Whether a cycle is under way or about to be.

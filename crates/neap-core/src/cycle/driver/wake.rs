@@ -54,11 +54,6 @@ pub fn has_slept(ms: u64) -> bool {
     clock::now_ns().saturating_sub(SLEPT_AT_NS.load(Relaxed)) >= ms * 1_000_000
 }
 
-/// Whether somebody has woken the thread a moment ago.
-pub fn was_just_woken() -> bool {
-    clock::now_ns().saturating_sub(WOKEN_AT_NS.load(Relaxed)) < JUST_NS
-}
-
 /// There is something to do. Outside pauses, on a thread of the program. False if the thread cannot
 /// be started.
 pub fn wake() -> bool {
@@ -74,6 +69,11 @@ pub fn wake() -> bool {
         return true;
     }
     ensure()
+}
+
+/// The same for what another thread was about to wake it for: it may not have come to that yet.
+pub fn wake_again() -> bool {
+    clock::now_ns().saturating_sub(WOKEN_AT_NS.load(Relaxed)) < JUST_NS || wake()
 }
 
 /// Makes sure that there is the thread. False if it cannot be started: no memory, or no more
@@ -116,4 +116,26 @@ pub fn sleep(seen: u32, longest_ms: Option<u64>) {
 pub fn after_fork() {
     RUNNING.store(false, Relaxed);
     SHARED.store(core::ptr::null_mut(), Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_again_wakes_it_once_a_millisecond() {
+        // As if there were the thread.
+        RUNNING.store(true, Release);
+        let began_ns = clock::now_ns();
+        assert!(wake());
+        let before = reasons();
+        for _ in 0..1000 {
+            assert!(wake_again());
+        }
+        let woken = u64::from(reasons() - before);
+        assert!(woken <= (clock::now_ns() - began_ns) / JUST_NS, "{woken}");
+        WOKEN_AT_NS.store(clock::now_ns() - JUST_NS, Relaxed);
+        wake_again();
+        assert_eq!(u64::from(reasons() - before), woken + 1);
+    }
 }
