@@ -25,6 +25,11 @@ pub fn check(tree: &Tree, path: &str, text: &str, command: &str) -> Outcome {
     Ok(vec![Finding::line(path, same + 1, message)])
 }
 
+/// A declaration's lines as one.
+pub fn joined(lines: &str) -> String {
+    lines.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

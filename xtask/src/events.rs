@@ -3,7 +3,7 @@
 //!
 //! Invariant: nothing about a figure is written twice by hand. Called by `main`.
 
-use crate::document;
+use crate::document::{self, joined};
 use crate::tree::{Outcome, Tree};
 use neap_record::chunks::KIND_NAMES;
 use neap_record::{Census, Cycle, CycleEvent, Figure, Live, SpanKind, Statistics};
@@ -68,11 +68,6 @@ fn section(out: &mut String, title: &str, figures: &[Figure]) {
         let meaning = joined(meaning);
         let _ = writeln!(out, "| `{name}` | {} | {} | {meaning} |", unit.name(), nature.name());
     }
-}
-
-/// A declaration's lines as one.
-fn joined(lines: &str) -> String {
-    lines.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

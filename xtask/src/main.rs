@@ -10,6 +10,7 @@ mod boehm;
 mod code_index;
 mod document;
 mod events;
+mod figures;
 mod headers;
 mod layers;
 mod mutants;
@@ -62,6 +63,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write docs/figures.md from the declaration of what is printed.
+    Figures {
+        /// Only say whether it is up to date.
+        #[arg(long)]
+        check: bool,
+    },
     /// Write docs/boehm-interface.md from the drop-in's list of symbols and its tests.
     Boehm {
         /// Only say whether it is up to date.
@@ -101,7 +108,7 @@ enum Command {
 type Check = fn(&Tree) -> Outcome;
 
 /// The checks of `ci`, in the order in which they are reported.
-const CHECKS: [(&str, Check); 12] = [
+const CHECKS: [(&str, Check); 13] = [
     ("layers", layers::check),
     ("size", size::check),
     ("tags", tags::check),
@@ -109,6 +116,7 @@ const CHECKS: [(&str, Check); 12] = [
     ("skips", skips::check),
     ("options", options::check),
     ("events", events::check),
+    ("figures", figures::check),
     ("ranks", ranks::check),
     ("mutants", mutants::check),
     ("picture", picture::check),
@@ -132,6 +140,8 @@ fn main() -> ExitCode {
         Command::Options { check: false } => report(options::write(&tree)),
         Command::Events { check: true } => report(events::check(&tree)),
         Command::Events { check: false } => report(events::write(&tree)),
+        Command::Figures { check: true } => report(figures::check(&tree)),
+        Command::Figures { check: false } => report(figures::write(&tree)),
         Command::Boehm { check: true } => report(boehm::check(&tree)),
         Command::Boehm { check: false } => report(boehm::write(&tree)),
         Command::Ranks { check: true } => report(ranks::check(&tree)),

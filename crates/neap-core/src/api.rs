@@ -42,6 +42,7 @@ pub use crate::alloc::free::FreeError;
 pub use crate::cycle::report::callbacks::{
     AfterCycle, CycleEvent, CycleGate, EventCallback, set_takes_part,
 };
+pub use crate::cycle::report::line::FIELDS as CYCLE_FIELDS;
 pub use crate::cycle::report::root_callback::RootCallback;
 pub use crate::heap::calls::Calls;
 pub use crate::heap::kind::Kind;
@@ -59,7 +60,8 @@ pub use crate::runtime::interposed::signals::{pthread_sigmask, sigaction, signal
 pub use crate::runtime::interposed::thread_results::{self, pthread_create};
 pub use crate::runtime::interposed::{helpers, kernel_writes, masks, process_memory, waits};
 pub use crate::runtime::summary::{
-    Memory, Statistics, allocated, allocated_since_cycle, cycles, held_bytes, memory, statistics,
+    KEYS as SUMMARY_KEYS, Memory, Statistics, allocated, allocated_since_cycle, cycles, held_bytes,
+    memory, statistics,
 };
 pub use crate::runtime::warning::WarningCallback;
 pub use crate::runtime::{

@@ -26,7 +26,7 @@ pub mod warning;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use crate::cycle::driver::{between_steps, collector_thread, watch_in_use};
-use crate::cycle::report::record;
+use crate::cycle::report::line;
 use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
 use crate::heap::hardened::GuardPages;
@@ -176,7 +176,7 @@ fn apply(options: &Options) {
     collector_thread::set_decay_ms(options.decay.as_millis() as u64);
     collector_thread::set_idle_ms(options.idle.as_millis() as u64);
     pool::configure(options.finalizers, options.finalizer_backlog as usize);
-    record::LOG_CYCLES.store(options.log.cycles, Relaxed);
+    line::LOG_CYCLES.store(options.log.cycles, Relaxed);
     forking_server::set_on_fork(options.prefork == Prefork::OnFork);
     let processors = thread::processors();
     let markers = if options.markers == 0 { processors } else { options.markers as usize };

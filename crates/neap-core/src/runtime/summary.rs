@@ -158,32 +158,89 @@ pub fn after_fork() {
     assists::clear();
 }
 
-fn write(s: &Statistics, out: &mut impl Write) -> core::fmt::Result {
-    let ms = |ns: u64| ns as f64 / 1e6;
-    writeln!(
-        out,
-        "{{\"version\":\"{}\",\"watch\":\"{}\",\"cycles\":{},\"minor_cycles\":{},\
-         \"pauses_ms\":{{\"count\":{},\"max\":{:.4},\"p99\":{:.4},\"p50\":{:.4},\"total\":{:.4}}},\
-         \"assists_ms\":{:.4},\
-         \"heap\":{{\"peak_bytes\":{},\"live_bytes\":{},\"committed_bytes\":{},\"metadata_bytes\":{}}},\
-         \"allocated_bytes\":{},\"allocated_objects\":{}}}",
-        env!("CARGO_PKG_VERSION"),
-        watch_in_use::watching().name(),
-        s.cycles,
-        s.minor_cycles,
-        s.pause_count,
-        ms(s.pause_max_ns),
-        ms(s.pause_p99_ns),
-        ms(s.pause_p50_ns),
-        ms(s.pause_total_ns),
-        ms(s.assist_total_ns),
-        s.peak_bytes,
-        s.live_bytes,
-        s.committed_bytes,
-        s.metadata_bytes,
-        s.allocated_bytes,
-        s.allocated_objects,
-    )
+/// Nanoseconds as milliseconds.
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+macro_rules! keys {
+    ($s:ident; $( $group:literal {
+        $( $(#[doc = $meaning:literal])+ $key:ident: $form:literal = $value:expr, )+
+    } )+) => {
+        /// The object's keys in their order: the object within it that has it, or nothing, its name
+        /// and its meaning. `docs/figures.md` is made of them.
+        pub const KEYS: &[(&str, &str, &str)] =
+            &[ $($( ($group, stringify!($key), concat!($($meaning,)+)), )+)+ ];
+
+        fn write($s: &Statistics, out: &mut impl Write) -> core::fmt::Result {
+            let mut before = '{';
+            $(
+                if !$group.is_empty() {
+                    write!(out, "{before}\"{}\":", $group)?;
+                    before = '{';
+                }
+                $(
+                    write!(out, concat!("{}\"", stringify!($key), "\":", $form), before, $value)?;
+                    before = ',';
+                )+
+                if !$group.is_empty() {
+                    out.write_char('}')?;
+                }
+            )+
+            out.write_str("}\n")
+        }
+    };
+}
+
+keys! {
+    s;
+    "" {
+        /// Neap's
+        version: "\"{}\"" = env!("CARGO_PKG_VERSION"),
+        /// how the collector learnt what the program wrote while it marked: `pagemap`, it asked the
+        /// kernel; `mprotect`, by faults; `fork`, it need not, since a child process marked a
+        /// snapshot; `snapshot`, it need not, since pages were copied before they were written;
+        /// `none`, it stopped the world. What is in use at exit, not what was asked for
+        watch: "\"{}\"" = watch_in_use::watching().name(),
+        /// cycles of all kinds
+        cycles: "{}" = s.cycles,
+        /// of these, minor ones
+        minor_cycles: "{}" = s.minor_cycles,
+    }
+    "pauses_ms" {
+        /// stops of the world, and the longest stop of one thread in each concurrent or minor cycle
+        count: "{}" = s.pause_count,
+        /// the longest, in milliseconds
+        max: "{:.4}" = ms(s.pause_max_ns),
+        /// 99 of 100 were no longer, in milliseconds, at most an eighth off
+        p99: "{:.4}" = ms(s.pause_p99_ns),
+        /// half of them were no longer, in milliseconds, at most an eighth off
+        p50: "{:.4}" = ms(s.pause_p50_ns),
+        /// all of them together, in milliseconds
+        total: "{:.4}" = ms(s.pause_total_ns),
+    }
+    "" {
+        /// what threads of the program spent in the collector beside stops: marking along, waiting
+        /// for a cycle, sweeping for a block, in milliseconds. What functions of the program take
+        /// that hear of a cycle's end is theirs
+        assists_ms: "{:.4}" = ms(s.assist_total_ns),
+    }
+    "heap" {
+        /// most in use by blocks at once, in bytes
+        peak_bytes: "{}" = s.peak_bytes,
+        /// found live by the last cycle
+        live_bytes: "{}" = s.live_bytes,
+        /// holding memory of the system now
+        committed_bytes: "{}" = s.committed_bytes,
+        /// the collector's own tables, beside the heap
+        metadata_bytes: "{}" = s.metadata_bytes,
+    }
+    "" {
+        /// all that was ever allocated
+        allocated_bytes: "{}" = s.allocated_bytes,
+        /// objects, likewise
+        allocated_objects: "{}" = s.allocated_objects,
+    }
 }
 
 #[cfg(test)]
@@ -196,6 +253,9 @@ mod tests {
         let mut line = print::Line::new();
         write(&largest, &mut line).unwrap();
         let text = core::str::from_utf8(line.bytes()).unwrap();
+        for (_, key, _) in KEYS {
+            assert!(text.contains(&format!("\"{key}\":")), "{key}: {text}");
+        }
         assert!(
             text.ends_with("}\n") && text.matches('{').count() == text.matches('}').count(),
             "{text}"

@@ -27,6 +27,7 @@ use crate::cycle::phases::reference_processing::References;
 use crate::cycle::phases::written_pages::{Choice, Unwatched, WrittenPages};
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
+use crate::cycle::report::line;
 use crate::cycle::report::record::{CaughtUp, CycleRecord, Kind};
 use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
@@ -363,7 +364,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         let stopped_ns = pause.so_far_ns() + driver.record.stopped_ns();
         self.conclude(driver, of, stopped_ns);
         driver.record.note_stop(SpanKind::LastStop, pause.end());
-        driver.record.publish();
+        line::publish(&mut driver.record);
         Left::Nothing
     }
 
@@ -375,7 +376,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         driver.marker.report();
         driver.record.references_running_ns = phase.over(driver.record.number);
         self.conclude(driver, of, driver.record.stopped_ns());
-        driver.record.publish();
+        line::publish(&mut driver.record);
     }
 
     fn stop_watching(&mut self) {

@@ -19,6 +19,7 @@ use crate::cycle::phases::pause::Pause;
 use crate::cycle::phases::reference_processing::References;
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
+use crate::cycle::report::line;
 use crate::cycle::report::record::{CycleRecord, Kind};
 use crate::cycle::report::spans::{SpanKind, Timed, timed};
 use crate::cycle::token::Driver;
@@ -111,7 +112,7 @@ impl SnapshotCycle {
         let stopped_ns = pause.so_far_ns() + driver.record.stopped_ns();
         finish(driver, collector, Generation::Full, stopped_ns);
         driver.record.note_stop(SpanKind::LastStop, pause.end());
-        driver.record.publish();
+        line::publish(&mut driver.record);
         Left::Nothing
     }
 

@@ -14,6 +14,7 @@ use crate::cycle::phases::finish::finish;
 use crate::cycle::phases::pause::Pause;
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
+use crate::cycle::report::line;
 use crate::cycle::report::record::{CycleRecord, Kind};
 use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
@@ -85,7 +86,7 @@ pub fn run(
     if driver.record.kind == Kind::Stopped {
         driver.record.note_stop(SpanKind::LastStop, stop);
     }
-    driver.record.publish();
+    line::publish(&mut driver.record);
     Some(())
 }
 

@@ -1,13 +1,13 @@
-//! What is known of cycles: counts, the histogram of stops, the line that `NEAP_LOG=cycles` prints.
+//! What is known of cycles: counts, the histogram of stops, the record of one.
 //!
 //! Written by the thread that drives a cycle, read from any thread.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::spans::{self, SpanKind, Stop, Timed};
 use crate::stats::histogram::Histogram;
 use crate::stats::{assists, events, live, probes};
-use crate::sys::{clock, print};
+use crate::sys::clock;
 
 /// Every stop, from the first signal to the resume.
 pub static PAUSES: Histogram = Histogram::new();
@@ -15,8 +15,6 @@ pub static PAUSES: Histogram = Histogram::new();
 pub static CYCLES: AtomicU64 = AtomicU64::new(0);
 /// Of those, minor ones.
 pub static MINOR_CYCLES: AtomicU64 = AtomicU64::new(0);
-/// Whether each cycle prints a line.
-pub static LOG_CYCLES: AtomicBool = AtomicBool::new(false);
 
 /// In the child of a `fork`: the stops before were the parent's.
 pub fn after_fork() {
@@ -90,7 +88,7 @@ pub enum CaughtUp {
 
 impl CaughtUp {
     /// The word for it in what is printed.
-    const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::No => "no",
             Self::Rounds => "rounds",
@@ -270,8 +268,8 @@ impl CycleRecord {
         self.stops_ns + self.thread_stop.map_or(0, |(stop, _)| stop.length_ns)
     }
 
-    /// Counts the cycle, and prints its line if that was asked for. With the world running.
-    pub fn publish(&mut self) {
+    /// Counts the cycle, and tells all but its line. With the world running.
+    pub(super) fn count(&mut self) {
         if let Some((stop, thread)) = self.thread_stop.take() {
             self.count_stop(SpanKind::ThreadStop, Some(thread), stop);
         }
@@ -284,43 +282,6 @@ impl CycleRecord {
         probes::cycle(&figures);
         if events::are_wanted() {
             events::note_cycle(&figures);
-        }
-        if LOG_CYCLES.load(Relaxed) {
-            let us = |ns: u64| ns / 1000;
-            print::message(format_args!(
-                "cycle={} kind={} pause_us={} first_us={} short_stops={} longest_short_us={} \
-                 remembered_pages={} rounds={} passes={} caught_up={} preclean_pages={} \
-                 remark_pages={} stopping_us={} roots_us={} root_kib={} ask_us={} remark_us={} mark_us={} references_us={} \
-                 references_running_us={} protect_us={} markers={} threads={} \
-                 allocated_kib={} live_kib={} committed_kib={} next_kib={}",
-                self.number,
-                self.kind.name(),
-                us(self.pause_ns),
-                us(self.first_ns),
-                self.short_stops,
-                us(self.longest_short_ns),
-                self.remembered_pages,
-                self.rounds,
-                self.passes,
-                self.caught_up.name(),
-                self.preclean_pages,
-                self.remark_pages,
-                us(self.stopping_ns),
-                us(self.roots_ns),
-                self.root_bytes >> 10,
-                us(self.ask_ns),
-                us(self.remark_ns),
-                us(self.mark_ns),
-                us(self.references_ns),
-                us(self.references_running_ns),
-                us(self.protect_ns),
-                self.markers,
-                self.mutators,
-                self.allocated_bytes >> 10,
-                self.live_bytes >> 10,
-                self.committed_bytes >> 10,
-                self.next_bytes >> 10,
-            ));
         }
     }
 }
