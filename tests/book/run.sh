@@ -71,6 +71,8 @@ if wanted finds; then
         'tests/newcomer/c.sh=page=a.md\n' 'docs/a.md=# A\n\n    int a;\n'
     result "finds, indented code that nothing compiles" refused 'nothing compiles' \
         'docs/a.md=# A\n\n    sh\n    int a; // one\n'
+    result "finds, code beside the book that nothing compiles" refused 'nothing compiles' \
+        'docs/a.md=# A\n' 'README.md=# B\n\n    int a; // one\n'
     result "finds, a program without a page" refused 'no page' 'docs/a.md=# A\n' \
         'examples/odd/odd.c=int a;\n'
 fi
