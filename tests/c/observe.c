@@ -14,6 +14,10 @@ static void note(int event, void *environment)
     if (count < 64)
         steps[count] = event;
     count++;
+    /* With the world stopped too. */
+    neap_statistics statistics;
+    CHECK_EQUAL(neap_statistics_read(&statistics, sizeof statistics), sizeof statistics);
+    CHECK(statistics.allocated_bytes >= 1000 * 1000 && statistics.committed_bytes > 0);
     if (event == NEAP_EVENT_CYCLE_END)
         CHECK(neap_alloc(100) != NULL);
 }

@@ -158,7 +158,7 @@ pub extern "C" fn GC_free(object: *mut c_void) {
     let uncollectable = freed::uncollectable_bytes(object);
     // SAFETY: gc.h asks that nobody uses the object afterwards; the core refuses what is no object.
     match unsafe { api::free(object.cast()) } {
-        Ok(bytes) => freed::note(bytes),
+        Ok(_) => {}
         Err(error) => die_of_pointer("GC_free", object, error),
     }
     freed::forget_uncollectable(uncollectable);

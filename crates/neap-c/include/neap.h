@@ -605,7 +605,7 @@ typedef struct neap_statistics {
 } neap_statistics;
 
 /* Fills `statistics`, of which the caller says the size (sizeof): fields that the library does not
- * know are 0. Returns the size it knows. Not with the world stopped. */
+ * know are 0. Returns the size it knows. Also with the world stopped. */
 size_t neap_statistics_read(neap_statistics *statistics, size_t bytes);
 
 /* Writes the graph of all live objects to a file, over what is there, for the memory panel of

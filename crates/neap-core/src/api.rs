@@ -60,8 +60,8 @@ pub use crate::runtime::interposed::signals::{pthread_sigmask, sigaction, signal
 pub use crate::runtime::interposed::thread_results::{self, pthread_create};
 pub use crate::runtime::interposed::{helpers, kernel_writes, masks, process_memory, waits};
 pub use crate::runtime::summary::{
-    KEYS as SUMMARY_KEYS, Memory, Statistics, allocated, allocated_since_cycle, cycles, held_bytes,
-    memory, statistics,
+    KEYS as SUMMARY_KEYS, Memory, Statistics, allocated, allocated_since_cycle, cycles,
+    freed_bytes, held_bytes, memory, statistics,
 };
 pub use crate::runtime::warning::WarningCallback;
 pub use crate::runtime::{
@@ -71,6 +71,7 @@ pub use crate::sync::function as functions;
 pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message};
 pub use crate::sys::program_call;
+pub use crate::world::while_stopped::is_mine as has_stopped_world;
 pub use crate::{
     exit_function, helpers, kernel_writes, masks, process_memory, signal_actions, thread_results,
     waits,

@@ -10,25 +10,31 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use crate::core_api::{self as api, Kind};
 use crate::settings::variables::GC_non_gc_bytes;
 
-/// Bytes freed so far, and of these before the last collection that the program was told of.
-static FREED: AtomicUsize = AtomicUsize::new(0);
+/// Bytes that the program says it took back, beside the objects that it freed.
+static TAKEN_BACK: AtomicUsize = AtomicUsize::new(0);
+/// Bytes freed before the last collection that the program was told of.
 static FREED_BEFORE: AtomicUsize = AtomicUsize::new(0);
 /// There has been an object that is never collected: from then on frees are looked at for them.
 static ANY_UNCOLLECTABLE: AtomicBool = AtomicBool::new(false);
 
-/// The program freed an object of so many bytes.
-#[inline]
-pub fn note(bytes: usize) {
-    FREED.fetch_add(bytes, Relaxed);
+/// The program took back so many bytes of what it had handed out itself.
+pub fn note_taken_back(bytes: usize) {
+    TAKEN_BACK.fetch_add(bytes, Relaxed);
 }
 
+/// Bytes freed so far.
+fn freed() -> usize {
+    TAKEN_BACK.load(Relaxed).wrapping_add(api::freed_bytes() as usize)
+}
+
+/// Bytes freed since the program was told of a collection's end.
 pub fn since_collection() -> usize {
-    FREED.load(Relaxed).wrapping_sub(FREED_BEFORE.load(Relaxed))
+    freed().wrapping_sub(FREED_BEFORE.load(Relaxed))
 }
 
 /// The program is told that a collection is over.
 pub fn after_collection() {
-    FREED_BEFORE.store(FREED.load(Relaxed), Relaxed);
+    FREED_BEFORE.store(freed(), Relaxed);
 }
 
 /// An object that is never collected was made, or null.

@@ -170,6 +170,6 @@ pub extern "C" fn GC_incr_bytes_allocd(bytes: usize) {
 /// The same for memory that they took back.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_incr_bytes_freed(bytes: usize) {
-    freed::note(bytes);
+    freed::note_taken_back(bytes);
     api::embedding::note_freed(bytes);
 }

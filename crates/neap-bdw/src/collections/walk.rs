@@ -2,7 +2,8 @@
 //!
 //! Invariant: the program's procedure runs with the world running and collections held off, on
 //! objects that were marked by the last collection or allocated since; the list is made with the
-//! world stopped, in memory reserved before. Called from any thread.
+//! world stopped, in memory reserved before. Where the caller has stopped the world, as who hears
+//! of a collection's events, the procedure runs then and there. Called from any thread.
 
 use core::ffi::c_void;
 
@@ -37,6 +38,18 @@ pub extern "C" fn GC_enumerate_reachable_objects_inner(
     procedure: ObjectProcedure,
     data: *mut c_void,
 ) {
+    let visit = |start: usize, bytes| {
+        // SAFETY: the program's procedure; no collection can take the object away meanwhile.
+        unsafe { procedure(start as *mut c_void, bytes, data) };
+    };
+    if api::has_stopped_world() {
+        api::for_each_object(|start, bytes, _kind, marked| {
+            if marked {
+                visit(start, bytes);
+            }
+        });
+        return;
+    }
     lock::with_alloc_lock(|| {
         let objects = listed(|keep| {
             api::with_stopped_world(|| {
@@ -48,8 +61,7 @@ pub extern "C" fn GC_enumerate_reachable_objects_inner(
             });
         });
         for &(start, bytes) in &objects {
-            // SAFETY: the program's procedure; no collection can take the object away meanwhile.
-            unsafe { procedure(start as *mut c_void, bytes, data) };
+            visit(start, bytes);
         }
     });
 }

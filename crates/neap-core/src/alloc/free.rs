@@ -46,7 +46,6 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
         inner.free_cell(heap, &cell);
     }
     if !heap.state.marking.load(Relaxed) {
-        drop(inner);
         heap.state.note_freed(bytes, was_live);
     }
     Ok(bytes)

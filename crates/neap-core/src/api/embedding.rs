@@ -138,6 +138,8 @@ pub fn note_allocated(bytes: usize) {
 
 /// Counts bytes as freed by the program since the last cycle that it did not free.
 pub fn note_freed(bytes: usize) {
+    let _critical = runtime::mutator().critical();
+    let _inner = HEAP.inner();
     HEAP.state.note_freed(bytes, false);
 }
 

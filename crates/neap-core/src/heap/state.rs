@@ -93,7 +93,7 @@ pub struct HeapState {
     /// Bytes of buffers and large objects handed out since the last cycle; added to by mutators,
     /// reset by the cycle.
     pub allocated_since_cycle: Apart<AtomicUsize>,
-    /// Bytes of cells freed explicitly since the last cycle; as above.
+    /// Bytes of cells freed explicitly since the last cycle; written under the heap's lock.
     pub freed_since_cycle: AtomicUsize,
     /// Of these, cells that the last cycle had found live; as above.
     pub freed_live_since_cycle: AtomicUsize,
@@ -242,12 +242,24 @@ impl HeapState {
     }
 
     /// A cell was freed by the program; `was_live` says whether the last cycle had found it live.
+    /// Under the heap's lock.
     pub fn note_freed(&self, bytes: usize, was_live: bool) {
-        self.freed_since_cycle.fetch_add(bytes, Relaxed);
+        // Stored, not added to atomically, as that takes longer: the lock keeps others off.
+        let add = |sum: &AtomicUsize| sum.store(sum.load(Relaxed) + bytes, Relaxed);
+        add(&self.freed_since_cycle);
         if was_live {
-            self.freed_live_since_cycle.fetch_add(bytes, Relaxed);
+            add(&self.freed_live_since_cycle);
             self.freed_marked.store(true, Relaxed);
         }
+    }
+
+    /// Begins to count anew what the program frees; gives what it freed since the last time. Under
+    /// the heap's lock.
+    pub fn take_freed(&self) -> usize {
+        self.freed_live_since_cycle.store(0, Relaxed);
+        let freed = self.freed_since_cycle.load(Relaxed);
+        self.freed_since_cycle.store(0, Relaxed);
+        freed
     }
 
     /// Bytes by which the heap has grown since the last cycle: what was handed out without what the

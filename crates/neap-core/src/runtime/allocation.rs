@@ -341,7 +341,10 @@ pub fn free(object: *mut u8) -> Result<usize, FreeError> {
     let critical = mutator.critical();
     let freed = free::free(&HEAP, Address(object as usize));
     drop(critical);
-    if freed.is_ok() {
+    if let Ok(bytes) = freed {
+        // Not exchanged, as that takes longer: nobody else writes it.
+        let so_far = mutator.freed_bytes.load(Relaxed);
+        mutator.freed_bytes.store(so_far + bytes as u64, Relaxed);
         sampled::freed(mutator, object as usize);
     }
     freed

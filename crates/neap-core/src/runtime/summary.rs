@@ -21,7 +21,7 @@ use crate::heap::HEAP;
 use crate::observe::named_file::{self, Path};
 use crate::stats::{assists, events};
 use crate::sys::{meta_alloc, print, side_stack};
-use crate::world::registry;
+use crate::world::while_stopped;
 use rustix::io::Errno;
 use std::sync::OnceLock;
 
@@ -65,9 +65,15 @@ pub fn held_bytes() -> u64 {
     HEAP.state.live_bytes.load(Relaxed) as u64 + allocated_since_cycle().saturating_sub(freed)
 }
 
-/// Objects and bytes allocated so far. From any thread, outside critical sections.
+/// Objects and bytes allocated so far. From any thread, outside critical sections; also while the
+/// world is stopped, by functions of the program.
 pub fn allocated() -> (u64, u64) {
-    registry::lock().totals()
+    while_stopped::allocated()
+}
+
+/// Bytes of the objects that the program freed itself so far. As above.
+pub fn freed_bytes() -> u64 {
+    while_stopped::freed_bytes()
 }
 
 /// The figures now. From any thread, outside critical sections.

@@ -22,6 +22,7 @@ pub mod stacks;
 pub mod stop;
 pub mod stop_signal;
 pub mod suspension;
+pub mod while_stopped;
 
 use core::marker::PhantomData;
 use core::ops::Range;

@@ -11,7 +11,7 @@
 #![allow(unsafe_code)]
 
 use core::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::*, compiler_fence,
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence,
 };
 
 use crate::alloc::buffer::Local;
@@ -102,6 +102,8 @@ pub struct Mutator {
     /// Address of a word that says that this thread uses what the word belongs to, or 0: the word
     /// becomes 0 when the thread ends. Written by itself.
     pub claim: AtomicUsize,
+    /// Bytes of the objects that it freed for the program. Written by itself.
+    pub freed_bytes: AtomicU64,
     /// Another thread, or itself, suspended it: 1 until it is resumed, and waited for as long.
     pub suspended: AtomicU32,
     /// A front end told the program that this thread is registered. Written by itself.

@@ -28,11 +28,20 @@ pub struct Registry {
     pub(super) backoff: Backoff,
     /// Objects and bytes that detached threads allocated.
     pub retired: (u64, u64),
+    /// Bytes that they freed.
+    retired_freed_bytes: u64,
 }
 
 static REGISTRY: Lock<Registry> = Lock::new(
     Rank::Registry,
-    Registry { first: 0, count: 0, first_stack: 0, backoff: Backoff::new(), retired: (0, 0) },
+    Registry {
+        first: 0,
+        count: 0,
+        first_stack: 0,
+        backoff: Backoff::new(),
+        retired: (0, 0),
+        retired_freed_bytes: 0,
+    },
 );
 
 /// Takes the lock.
@@ -43,6 +52,15 @@ pub fn lock() -> Guard<'static, Registry> {
 /// Whether the calling thread has it, as who stops the world does until the resume.
 pub fn is_mine() -> bool {
     REGISTRY.is_mine()
+}
+
+/// What the lock protects, for the thread that has it.
+///
+/// # Safety
+/// The calling thread has the lock, and nobody changes anything as long as this is used.
+pub unsafe fn held() -> &'static Registry {
+    // SAFETY: the caller's promise.
+    unsafe { REGISTRY.already_held() }
 }
 
 /// Unlocks what this thread holds with a forgotten guard.
@@ -82,6 +100,7 @@ impl Registry {
         live::set_threads(self.count);
         let (objects, bytes) = mutator.local.totals();
         self.retired = (self.retired.0 + objects, self.retired.1 + bytes);
+        self.retired_freed_bytes += mutator.freed_bytes.load(Relaxed);
     }
 
     /// The mutators. One may be removed while it is the current item.
@@ -115,6 +134,12 @@ impl Registry {
         self.iter()
             .map(|mutator| mutator.local.totals())
             .fold(self.retired, |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    /// Bytes of the objects that all threads freed so far for the program.
+    pub fn freed_bytes(&self) -> u64 {
+        let by_threads: u64 = self.iter().map(|mutator| mutator.freed_bytes.load(Relaxed)).sum();
+        self.retired_freed_bytes + by_threads
     }
 }
 

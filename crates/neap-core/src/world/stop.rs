@@ -127,11 +127,16 @@ fn obey_at(mutator: &Mutator, position: usize) {
     }
 }
 
+/// Whether the world is stopped, or being stopped.
+pub fn is_under_way() -> bool {
+    !EPOCH.load(Relaxed).is_multiple_of(2)
+}
+
 /// Stands still if the world is being stopped: a thread that comes by here needs no signal. Outside
 /// critical sections, its registers spilled above `position`.
 #[inline]
 pub fn poll(position: usize) {
-    if !EPOCH.load(Relaxed).is_multiple_of(2) {
+    if is_under_way() {
         obey_unsignalled(position);
     }
 }

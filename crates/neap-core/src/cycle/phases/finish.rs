@@ -118,10 +118,9 @@ fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) -> us
     record.allocated_bytes = heap.state.allocated_since_cycle.swap(0, Relaxed);
     let gained_bytes = collector.marked.saturating_sub(marked_before);
     collector.gained = gained_bytes as f64 / record.allocated_bytes.max(1) as f64;
-    heap.state.freed_live_since_cycle.store(0, Relaxed);
-    let freed = heap.state.freed_since_cycle.swap(0, Relaxed);
     heap.state.cycles.store(record.number, Relaxed);
     let mut inner = heap.inner();
+    let freed = heap.state.take_freed();
     while !inner.deferred_frees.free(heap, FREED_AT_ONCE) {
         // Others wait for the lock.
         drop(inner);

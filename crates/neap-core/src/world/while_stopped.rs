@@ -1,0 +1,39 @@
+//! What functions of the program may ask that are called while the world is stopped: whether it is,
+//! and what all threads allocated and freed so far.
+//!
+//! Invariant: who stopped the world reads without the registry's lock, which it has. Called from
+//! any thread, outside critical sections.
+//!
+//! # Safety
+//!
+//! Reads what the registry's lock protects on the thread that has it, where nobody changes it.
+
+#![allow(unsafe_code)]
+
+use super::registry::{self, Registry};
+use super::stop;
+
+/// Whether the calling thread has stopped the world.
+pub fn is_mine() -> bool {
+    stop::is_under_way() && registry::is_mine()
+}
+
+/// Objects and bytes allocated so far.
+pub fn allocated() -> (u64, u64) {
+    read(Registry::totals)
+}
+
+/// Bytes of the objects that the program freed itself.
+pub fn freed_bytes() -> u64 {
+    read(Registry::freed_bytes)
+}
+
+fn read<R>(read: impl FnOnce(&Registry) -> R) -> R {
+    if is_mine() {
+        // SAFETY: this thread has the lock, and changes nothing until the world runs again: a
+        // function of the program asks.
+        read(unsafe { registry::held() })
+    } else {
+        read(&registry::lock())
+    }
+}
