@@ -86,6 +86,8 @@ pub fn run(
     if driver.record.kind == Kind::Stopped {
         driver.record.note_stop(SpanKind::LastStop, stop);
     }
+    // It protected nothing: pages that still are cost a fault each, once.
+    heap.state.protects.store(false, Relaxed);
     line::publish(&mut driver.record);
     Some(())
 }

@@ -27,6 +27,18 @@ fn a_stopped_cycle_keeps_what_is_reachable() {
     assert!(record.live_bytes >= 2 * WORDS * 8 && record.pause_ns > 0);
 }
 
+/// Threads that fill blocks write to their pages ahead while cycles protect them, and no longer.
+#[test]
+fn a_stopped_cycle_leaves_nothing_to_be_written_ahead() {
+    HEAP.state.lends_blocks.store(true, Relaxed);
+    let mut program = Program::new(None);
+    program.cycle(Generation::Full, |_, _| {});
+    assert!(HEAP.state.protects.load(Relaxed));
+    let (driver, mut collector) = (&mut program.state.driver, COLLECTOR.lock());
+    stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped).unwrap();
+    assert!(!HEAP.state.protects.load(Relaxed));
+}
+
 /// One that was given up read the strong handles, and the next has its number.
 #[test]
 fn a_cycle_after_one_that_was_given_up_reads_everything_again() {
