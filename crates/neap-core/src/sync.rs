@@ -95,8 +95,10 @@ impl<T> Lock<T> {
         }
         // Holders keep it for a fraction of a microsecond: sleeping and waking cost more than a
         // long spin.
-        for _ in 0..2000 {
-            core::hint::spin_loop();
+        for turn in 0..70 {
+            for _ in 0..1 << (turn / 2).min(5) {
+                core::hint::spin_loop();
+            }
             if self.word.load(Relaxed) == 0
                 && self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok()
             {

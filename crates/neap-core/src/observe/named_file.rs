@@ -12,7 +12,7 @@
 use core::ffi::CStr;
 use core::fmt::Write;
 
-use rustix::fd::OwnedFd;
+use crate::sys::descriptor::Descriptor;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -98,7 +98,7 @@ impl Write for Path {
 /// Opens a file that a user named, to write: a regular one, which nobody else may read if it is
 /// new. No link is followed, since who may write to the folder could have put one there, and nobody
 /// waits: a pipe without a reader is `Errno::NXIO`, anything else that is no file `Errno::INVAL`.
-pub fn create(path: &Path) -> Result<OwnedFd, Errno> {
+pub fn create(path: &Path) -> Result<Descriptor, Errno> {
     match path.is_cut {
         true => Err(Errno::NAMETOOLONG),
         false => create_at(path.as_bytes()),
@@ -106,9 +106,9 @@ pub fn create(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// The same by its plain name.
-pub fn create_at(name: impl Arg) -> Result<OwnedFd, Errno> {
+pub fn create_at(name: impl Arg) -> Result<Descriptor, Errno> {
     let how = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = fs::open(name, how | OFlags::CLOEXEC, Mode::from(0o600))?;
+    let file = Descriptor::new(fs::open(name, how | OFlags::CLOEXEC, Mode::from(0o600))?);
     match fs::FileType::from_raw_mode(fs::fstat(&file)?.st_mode).is_file() {
         true => Ok(file),
         false => Err(Errno::INVAL),

@@ -12,7 +12,8 @@
 
 #![allow(unsafe_code)]
 
-use rustix::fd::{AsFd, OwnedFd};
+use crate::sys::descriptor::Descriptor;
+use rustix::fd::AsFd;
 use rustix::fs::{self, FlockOperation};
 use rustix::io::{self, Errno};
 
@@ -23,7 +24,7 @@ use crate::sys::signal;
 const LOWEST_DESCRIPTOR: i32 = 500;
 /// An open recording.
 pub struct RecordFile {
-    file: OwnedFd,
+    file: Descriptor,
     /// Device and inode: what the descriptor must still mean.
     identity: (u64, u64),
     /// Bytes of whole chunks.
@@ -35,7 +36,8 @@ impl RecordFile {
     /// records to it.
     pub fn open(path: &Path) -> Result<Self, Errno> {
         let low = named_file::create(path)?;
-        let file = io::fcntl_dupfd_cloexec(&low, LOWEST_DESCRIPTOR).unwrap_or(low);
+        let high = io::fcntl_dupfd_cloexec(&low, LOWEST_DESCRIPTOR);
+        let file = high.map_or(low, Descriptor::new);
         fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         fs::ftruncate(&file, 0)?;
         let identity = identity(&file)?;

@@ -15,7 +15,8 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::*};
 
 use super::libc_function::LibcFunction;
-use super::thread;
+use super::process::instruments;
+use super::{signal, thread};
 use rustix::thread::{Pid, sched_getaffinity, sched_setaffinity};
 
 /// What a thread runs.
@@ -69,6 +70,11 @@ pub fn start_for_program(function: Start, argument: *mut c_void) -> bool {
 }
 
 fn start_with(function: Start, argument: *mut c_void, stack_bytes: Option<usize>) -> bool {
+    // For a new thread libc takes memory of the program's malloc, and ThreadSanitizer's crashes on
+    // one of ours, which it has not seen begin.
+    if instruments::has_thread_sanitizer() && signal::are_all_blocked() {
+        return false;
+    }
     // SAFETY: the attribute object is initialized before and destroyed after its use, the set
     // filled.
     unsafe {

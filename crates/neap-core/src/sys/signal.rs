@@ -214,6 +214,20 @@ pub fn block_all() -> libc::sigset_t {
     }
 }
 
+/// Whether the calling thread has all signals blocked that can be, as our own threads have.
+pub fn are_all_blocked() -> bool {
+    // SAFETY: no set is given, and the old one is valid for the call.
+    let blocked = unsafe {
+        let mut blocked: libc::sigset_t = core::mem::zeroed();
+        raw_sigmask(libc::SIG_SETMASK, core::ptr::null(), &mut blocked);
+        blocked
+    };
+    // Two cannot be blocked, and two more are libc's own.
+    let others = (1..=64).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP, 32, 33].contains(signal));
+    // SAFETY: a set, and a number of a signal.
+    others.into_iter().all(|signal| unsafe { libc::sigismember(&blocked, signal) } == 1)
+}
+
 /// In a thread of our own that runs the program's code: lets `stop_signal` through, and what the
 /// thread's own instructions cause.
 pub fn unblock_for_program(stop_signal: c_int) {
@@ -303,6 +317,17 @@ pub unsafe fn raw_sigmask(
 mod tests {
     use super::*;
     use core::sync::atomic::{AtomicI32, Ordering::*};
+
+    #[cfg(not(miri))]
+    #[test]
+    fn all_are_blocked_when_all_are() {
+        assert!(!are_all_blocked());
+        let mask = block_all();
+        assert!(are_all_blocked());
+        unblock(libc::SIGUSR1);
+        assert!(!are_all_blocked());
+        restore(&mask);
+    }
 
     static SEEN: AtomicI32 = AtomicI32::new(0);
     extern "C" fn handler(signal: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {

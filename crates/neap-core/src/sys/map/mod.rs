@@ -15,6 +15,7 @@
 mod arena;
 
 use crate::addr::{Address, PAGE_BYTES};
+use crate::sys::descriptor::Descriptor;
 use crate::sys::thread;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use rustix::io::Errno;
@@ -190,7 +191,7 @@ pub fn most_mappings() -> Option<usize> {
     let mut text = [0_u8; 32];
     let path = c"/proc/sys/vm/max_map_count";
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()?;
+    let file = Descriptor::new(rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()?);
     let length = rustix::io::read(&file, &mut text).ok()?;
     core::str::from_utf8(&text[..length]).ok()?.trim().parse().ok()
 }

@@ -16,6 +16,7 @@
 
 use super::small_file;
 use crate::addr::PAGE_BYTES;
+use crate::sys::descriptor::Descriptor;
 use crate::sys::map;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -240,6 +241,7 @@ fn each_line(path: &[u8], text: &mut [u8], mut each: impl FnMut(&[u8])) {
     let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
         return;
     };
+    let file = Descriptor::new(file);
     let (mut length, mut skip) = (0, false);
     loop {
         let read = match rustix::io::read(&file, &mut text[length..]) {

@@ -16,6 +16,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::sys::descriptor::Descriptor;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -26,7 +27,7 @@ use crate::sys::{map, signal};
 
 /// A child that has not been reaped.
 pub struct Child {
-    process: OwnedFd,
+    process: Descriptor,
     /// Its number, which stays its own until it is waited for.
     number: libc::c_long,
 }
@@ -68,7 +69,8 @@ pub unsafe fn make() -> Result<Option<Child>, Refusal> {
     signal::restore(&mask);
     let number = made.map_err(|error| Refusal::new("clone", error))?;
     // SAFETY: the kernel just gave us this descriptor.
-    Ok(Some(Child { process: unsafe { OwnedFd::from_raw_fd(process) }, number }))
+    let process = Descriptor::new(unsafe { OwnedFd::from_raw_fd(process) });
+    Ok(Some(Child { process, number }))
 }
 
 /// Ends the calling child, whatever threads it has.
@@ -112,8 +114,9 @@ impl Child {
     pub fn has_ended(&self) -> bool {
         let mut asked =
             libc::pollfd { fd: self.process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: poll(2) for one descriptor, which is answered with an event if it is none.
-        unsafe { libc::poll(&raw mut asked, 1, 0) > 0 }
+        // SAFETY: poll(2) for one descriptor, which is answered with an event if it is none. A system
+        // call of its own: another library may stand before libc's.
+        unsafe { libc::syscall(libc::SYS_poll, &raw mut asked, 1, 0) > 0 }
     }
 
     fn try_wait(&self) -> Result<(), Refusal> {

@@ -14,10 +14,11 @@ use core::ffi::CStr;
 use super::valgrind;
 use super::variables;
 use crate::sys::print;
+use std::sync::OnceLock;
 
 /// Says what the program's user has to set, where anything is missing.
 pub fn advise() {
-    if is_there(c"__tsan_init") && !variable(c"TSAN_OPTIONS").contains("suppressions=") {
+    if has_thread_sanitizer() && !variable(c"TSAN_OPTIONS").contains("suppressions=") {
         print::message(format_args!(
             "this program runs under ThreadSanitizer. A report from within the collector could \
              stop it for ever; set TSAN_OPTIONS=suppressions=FILE, FILE being share/neap/tsan.supp \
@@ -43,6 +44,12 @@ pub fn advise() {
 /// and that one would wait in its write for the thread that serves the fault.
 pub fn forbid_userfaultfd() -> bool {
     valgrind::is_here() || !variable(c"RUNNING_UNDER_RR").is_empty()
+}
+
+/// Whether ThreadSanitizer is here. Asked first when the library is loaded.
+pub fn has_thread_sanitizer() -> bool {
+    static IS_HERE: OnceLock<bool> = OnceLock::new();
+    *IS_HERE.get_or_init(|| is_there(c"__tsan_init"))
 }
 
 /// Whether a sanitizer has divided the address space between the program and its own tables: only

@@ -12,8 +12,9 @@
 
 #![allow(unsafe_code)]
 
+use crate::sys::descriptor::Descriptor;
 use core::ops::Range;
-use rustix::fd::{IntoRawFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{self, Opcode, Updater, opcode};
@@ -57,13 +58,10 @@ pub(super) struct Mapping {
 fn for_each_from(address: usize, mut f: impl FnMut(Mapping) -> bool) {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::open(c"/proc/self/maps", flags, Mode::empty()) else { return };
+    let file = Descriptor::new(file);
     if ask(&file, address, &mut f).is_err() {
         read(&file, &mut f);
     }
-    // Dropping the file would call `close`, which another library may stand before: that of
-    // ThreadSanitizer crashes on a thread that it does not know yet.
-    // SAFETY: the file is ours, and nobody else knows its number.
-    unsafe { rustix::io::close(file.into_raw_fd()) };
 }
 
 /// The kernel does not answer questions about single mappings.

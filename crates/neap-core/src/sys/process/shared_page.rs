@@ -19,6 +19,7 @@ use rustix::fs::{self, MemfdFlags};
 use rustix::mm::{self, MapFlags, ProtFlags};
 
 use crate::addr::Address;
+use crate::sys::descriptor::Descriptor;
 use crate::sys::thread;
 
 /// Numbers from here on are tried first; shells keep their own files up there too.
@@ -46,7 +47,8 @@ pub enum Writers {
 
 /// Makes a page of so many bytes; None where the system refuses.
 pub fn create(name: &CStr, bytes: usize, writers: Writers) -> Option<SharedPage> {
-    let file = fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).ok()?;
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = Descriptor::new(fs::memfd_create(name, flags).ok()?);
     // A file beyond the limit on file sizes would end the process with SIGXFSZ.
     if thread::limit(libc::RLIMIT_FSIZE).is_some_and(|limit| limit < bytes as u64) {
         return None;
@@ -82,9 +84,8 @@ pub fn create(name: &CStr, bytes: usize, writers: Writers) -> Option<SharedPage>
     let kept = HIGH_NUMBERS
         .into_iter()
         .find_map(|lowest| rustix::io::fcntl_dupfd_cloexec(&file, lowest).ok())
-        .unwrap_or(file);
-    let number = std::os::fd::IntoRawFd::into_raw_fd(kept);
-    Some(SharedPage { start: Address(start as usize), number, inode })
+        .map_or(file, Descriptor::new);
+    Some(SharedPage { start: Address(start as usize), number: kept.into_number(), inode })
 }
 
 /// Closes the file of a page, if it is still the one under the number: in a child of `fork`, whose

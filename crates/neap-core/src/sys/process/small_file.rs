@@ -3,13 +3,15 @@
 //! Invariant: no allocation (a path is shorter than rustix's buffer on the stack), no lock. Called
 //! from any thread, outside stops.
 
+use crate::sys::descriptor::Descriptor;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
 /// Reads a file up to the end of `text`; gives the bytes read.
 pub fn read(path: impl Arg, text: &mut [u8]) -> Result<usize, Errno> {
-    let file = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = Descriptor::new(fs::open(path, flags, Mode::empty())?);
     let mut length = 0;
     while length < text.len() {
         match rustix::io::read(&file, &mut text[length..]) {

@@ -16,6 +16,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::sys::descriptor::Descriptor;
 use core::ops::Range;
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use rustix::fs::{Mode, OFlags};
@@ -80,12 +81,13 @@ fn open_file() -> Result<OwnedFd, Refusal> {
         // Where everybody may have one for their own faults it is only this kind that is refused.
         let ordinary = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::from_bits_retain(1);
         // SAFETY: as above; closed at once.
-        let call = match unsafe { rustix::mm::userfaultfd(ordinary) } {
+        let call = match unsafe { rustix::mm::userfaultfd(ordinary) }.map(Descriptor::new) {
             Ok(_) => FOR_THE_KERNEL,
             Err(_) => "userfaultfd",
         };
         return Err(Refusal::new(call, error));
     };
+    let device = Descriptor::new(device);
     // SAFETY: the request takes flags, and gives a descriptor.
     let made = unsafe {
         libc::syscall(libc::SYS_ioctl, device.as_raw_fd(), USERFAULTFD_IOC_NEW, libc::O_CLOEXEC)
@@ -237,7 +239,7 @@ impl Served {
 fn borrow_standard_error() {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::NONBLOCK;
     if let Ok(file) = rustix::fs::open(c"/proc/self/fd/2", flags, Mode::empty()) {
-        let _ = rustix::stdio::dup2_stderr(&file);
+        let _ = rustix::stdio::dup2_stderr(Descriptor::new(file));
     }
 }
 

@@ -21,6 +21,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::UserfaultfdFlags;
 
+use crate::sys::descriptor::Descriptor;
 use crate::sys::meta_vec::Zeroed;
 use crate::sys::process::instruments;
 use crate::sys::refusal::Refusal;
@@ -34,14 +35,14 @@ pub struct WriteWatch {
 /// A descriptor of ours in a program that may close it behind our back, and open its own under the
 /// same number (daemons close all they find). Closed when dropped if it still is ours.
 pub(super) struct OwnDescriptor {
-    file: ManuallyDrop<OwnedFd>,
+    file: ManuallyDrop<Descriptor>,
     /// Device and inode of what was opened.
     identity: Option<(u64, u64)>,
 }
 
 impl OwnDescriptor {
     pub(super) fn new(file: OwnedFd) -> Self {
-        Self { identity: identity(&file), file: ManuallyDrop::new(file) }
+        Self { identity: identity(&file), file: ManuallyDrop::new(Descriptor::new(file)) }
     }
 
     /// Whether the number still means what was opened.
