@@ -220,7 +220,7 @@ figures! {
     /// read it.
     Live {
         /// Bytes handed out: runs of cells to threads, and large objects. Threads count theirs in
-        /// steps of 64 KiB.
+        /// steps of half a megabyte, and the rest in each cycle and when they end.
         handed_out_bytes: Bytes Counter,
         /// Bytes of blocks in use.
         used_bytes: Bytes Gauge,

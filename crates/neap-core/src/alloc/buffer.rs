@@ -141,8 +141,7 @@ pub struct Local {
 
 /// The shard of the next thread.
 static NEXT_SHARD: AtomicU32 = AtomicU32::new(0);
-/// Bytes that a thread has to have allocated before others see it. Larger: less traffic between
-/// processors.
+/// Bytes of a thread that are shown to others at once. Larger: less traffic between processors.
 const SHOWN_AT_ONCE: usize = 512 << 10;
 /// Bytes that a thread reports at once. Larger: less traffic between processors; smaller: a more
 /// exact trigger.
@@ -246,10 +245,9 @@ impl Local {
         } else {
             self.unreported.set(0);
             heap.state.allocated_since_cycle.fetch_add(unreported, Relaxed);
-            let unshown = self.unshown.get() + unreported;
-            self.unshown.set(if unshown < SHOWN_AT_ONCE { unshown } else { 0 });
-            if unshown >= SHOWN_AT_ONCE {
-                live::note_handed_out(unshown);
+            self.unshown.set(self.unshown.get() + unreported);
+            if self.unshown.get() >= SHOWN_AT_ONCE {
+                live::note_handed_out(self.unshown.take());
             }
         }
     }
@@ -300,6 +298,7 @@ impl Local {
     /// again `[alloc.why.one-cell]`. It keeps cells that no sweep would find: those that were born
     /// marked, and those of objects that are never collected.
     pub fn keep_cells(&self, heap: &Heap) {
+        live::note_handed_out(self.unshown.take());
         self.for_each_buffer(|buffer| {
             buffer.drop_blocks(heap, |_| {});
             let rest = buffer.rest();
@@ -348,12 +347,18 @@ impl Local {
                     let cells = first..first + (rest.len() / cell_bytes) as u32;
                     cell.bits.set_range(cells, true, true, false);
                     inner.note_free_cell(heap, cell.block);
+                    self.take_back(heap, rest.len());
                 } else if cell.header.is_uncollectable() {
                     rest.step_by(cell_bytes)
                         .for_each(|free| inner.deferred_frees.note(Address(free), None));
                 }
             }
         });
+        drop(inner);
+        // However little it is: others may end as soon, and what none of them reports is nothing.
+        let unreported = self.unreported.take();
+        heap.state.allocated_since_cycle.fetch_add(unreported, Relaxed);
+        live::note_handed_out(self.unshown.take() + unreported);
     }
 
     /// In a copy of the process, in which nobody allocates: the cells that it holds are free, and
@@ -445,6 +450,8 @@ pub(crate) mod tests {
             heap.state.marking.store(false, Relaxed);
             assert!(heap.object_at(kept).is_some());
             assert!(rest.step_by(64).all(|free| heap.object_at(free).is_none()));
+            // What it handed out is reported, and what it gave back is not.
+            assert!(marking || heap.state.allocated_since_cycle.load(Relaxed) == 64);
             heap.verify().unwrap();
         }
     }

@@ -26,6 +26,10 @@ static PAGE: AtomicPtr<Words> = AtomicPtr::new(core::ptr::null_mut());
 /// Makes the page; none from then on.
 static MAKE: AtomicFunction<fn()> = AtomicFunction::none();
 
+/// Who hands out so many bytes makes the page. Larger: more programs start without; smaller: more
+/// can be looked at.
+const WORTH_A_PAGE: u64 = 512 << 10;
+
 macro_rules! at {
     ($figure:literal) => {
         const { LIVE_AT + place(Live::FIGURES, $figure) }
@@ -39,8 +43,8 @@ fn page() -> Option<&'static Words> {
     unsafe { PAGE.load(Acquire).as_ref() }
 }
 
-/// Has `make` called once, by the first thread that has handed out a good deal or begins a cycle.
-/// At start-up.
+/// Has `make` called once, by who notes that [`WORTH_A_PAGE`] was handed out or begins a cycle. At
+/// start-up.
 pub fn make_when_wanted(make: fn()) {
     MAKE.set(Some(make));
 }
@@ -93,21 +97,20 @@ fn set(place: usize, value: u64) {
     }
 }
 
-/// By threads side by side.
-fn add(place: usize, count: u64) {
+/// By threads side by side. Gives the sum.
+fn add(place: usize, count: u64) -> u64 {
     let sum = OWN[place].fetch_add(count, Relaxed) + count;
     if let Some(page) = page() {
         page[place].fetch_max(sum, Relaxed);
     }
+    sum
 }
 
-/// Adds to what was handed out. By the thread that got it, now and then.
+/// Adds to what was handed out. By the thread that got it, now and then, or with it stopped.
 pub fn note_handed_out(bytes: usize) {
-    if !KEPT {
-        return;
+    if KEPT && bytes > 0 && add(at!("handed_out_bytes"), bytes as u64) >= WORTH_A_PAGE {
+        want_page();
     }
-    want_page();
-    add(at!("handed_out_bytes"), bytes as u64);
 }
 
 /// Bytes of blocks in use, and of address range usable. Under the heap's lock.
