@@ -15,6 +15,9 @@ use super::KEPT;
 /// Mean bytes from one sample to the next; 0: nothing is sampled.
 static MEAN: AtomicU64 = AtomicU64::new(0);
 
+/// Changed by each thread that begins, so that no two have the same random numbers.
+static BEGUN: AtomicU64 = AtomicU64::new(0x9e37_79b9_7f4a_7c15);
+
 /// Sets the mean distance. Called at start-up.
 pub fn set_mean(bytes: u64) {
     MEAN.store(bytes, Relaxed);
@@ -74,8 +77,8 @@ impl Sampler {
 
     fn begin(&self, mean: u64) {
         if self.random.get() == 0 {
-            // Threads differ by where their state lies.
-            self.random.set(core::ptr::from_ref(self) as u64 ^ 0x9e37_79b9_7f4a_7c15 | 1);
+            // A thread that begins where another one has ended has its place in memory.
+            self.random.set(BEGUN.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed) | 1);
             for _ in 0..8 {
                 self.next();
             }
@@ -115,6 +118,23 @@ fn minus_logarithm(bits: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_one_after_the_other_are_sampled_as_one_is() {
+        let mut sampled = 0;
+        let mut place = Box::new(Sampler::default());
+        for _ in 0..2000 {
+            // Each has memory that was another's, as of new.
+            *place = Sampler::default();
+            // Too little for most to be a sample.
+            sampled += u64::from((0..10).any(|_| {
+                place.clip(1 << 16, 1, 1000);
+                place.take_due()
+            }));
+        }
+        // 2,000 times 1 - exp(-10,000 / 65,536).
+        assert!((200..370).contains(&sampled), "{sampled}");
+    }
 
     #[test]
     fn the_logarithm_is_one() {
