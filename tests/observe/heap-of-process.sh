@@ -63,6 +63,13 @@ uncollected() {
     echo "$said"
     [[ $said == *"$2"* ]]
 }
+# One that is visible shows what there is, and says of what was not yet that it was not.
+visible() {
+    "$neap" top --batch --count 1 "$1" | tee "$out/said" || return 1
+    grep -q '^heap .* no cycle yet, ' "$out/said" && grep -qx 'last cycle  none yet' "$out/said" &&
+        "$neap" metrics "$1" | grep -q '^neap_cycles_total{.*} 0$' &&
+        "$neap" heap "$1" | tee "$out/said" && grep -q '^ *1,000 *62.5 KiB .* conservative, 64 bytes' "$out/said"
+}
 # Who holds the lock by which they take turns for ever has nobody wait for ever.
 locked() {
     local file holder said status=0
@@ -105,8 +112,10 @@ result "heap of a process on libgc's interface" asked "$out/asked"
 ask() { uncollected "$1" "it has not collected yet"; }
 result "a process that has not collected says so at once" asked \
     env NEAP_MIN_TRIGGER=16M "$out/asked" 1000
-ask() { uncollected "$1" "nor collected yet"; }
+ask() { uncollected "$1" "seen from its start on"; }
 result "a process that has hardly begun says so at once" asked "$out/asked" 0
+ask() { visible "$1"; }
+result "a visible process can be asked before it has collected" asked env NEAP_VISIBLE=1 "$out/asked" 0
 ask() { at_once "$1"; }
 result "several ask a process at once" asked "$out/client"
 ask() { locked "$1"; }

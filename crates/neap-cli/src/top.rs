@@ -118,15 +118,34 @@ pub fn watch(
         if count == Some(looks) {
             return Ok(Ended::Counted);
         }
-        let next = Instant::now() + interval;
-        while let Some(left) = next.checked_duration_since(Instant::now()) {
-            if event::poll(left).map_err(no_terminal)?
-                && is_end(&event::read().map_err(no_terminal)?)
-            {
-                return Ok(Ended::Asked);
-            }
+        if is_asked_to_end(interval)? {
+            return Ok(Ended::Asked);
         }
     }
+}
+
+/// Draws what is waited for, and below it the program's output.
+pub fn draw_waiting(
+    terminal: &mut DefaultTerminal,
+    text: &str,
+    output: &mut dyn FnMut(usize) -> Vec<String>,
+) -> Result<(), Failure> {
+    let draw = |frame: &mut ratatui::Frame<'_>| {
+        let lines = output(usize::from(frame.area().height));
+        draw::draw_waiting(frame, text, &lines);
+    };
+    terminal.draw(draw).map(|_| ()).map_err(no_terminal)
+}
+
+/// Whether the user says so within this time, which passes otherwise.
+pub fn is_asked_to_end(within: Duration) -> Result<bool, Failure> {
+    let next = Instant::now() + within;
+    while let Some(left) = next.checked_duration_since(Instant::now()) {
+        if event::poll(left).map_err(no_terminal)? && is_end(&event::read().map_err(no_terminal)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn is_end(event: &Event) -> bool {

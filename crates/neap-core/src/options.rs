@@ -117,7 +117,7 @@ options! {
     /// Where cycles would cost the program more than a seventeenth of its processors' time, they
     /// come that much more rarely, until so many bytes may be allocated between two of them. 0:
     /// they come as often as `growth` and `min_trigger` say. Under the D runtime, whose stops are
-    /// dear, it is 64 MiB unless it is set, in programs with the crate `neap` 32 MiB.
+    /// dear, it is 40 MiB unless it is set, in programs with the crate `neap` 32 MiB.
     busy_trigger: Bytes { default: 0, valid: 0..=usize::MAX }
     /// A cycle that is expected to stop the program for less than so long stops it for the whole of
     /// marking, which costs less than marking beside it; and one that the program's only thread
@@ -164,6 +164,10 @@ options! {
     /// on average, for the report's sites, its flame graph and `neap export --pprof`; 512KiB is a
     /// good value. 0: none are.
     sample: Bytes { default: 0, valid: 0..=1 << 40 }
+    /// `neap top`, `neap metrics` and `neap heap` see the process from its start on. Otherwise the
+    /// first two see it from its first half megabyte or its first cycle on, `neap heap` from its
+    /// first cycle on, for the sake of a cheap start. `neap run --top` sets it.
+    visible: Boolean { default: false, valid: () }
     /// How the collector learns what the program wrote while it marked. `none`: it stops the world
     /// for the whole of marking. `pagemap`: it marks while the program runs and asks the kernel.
     /// `fork`: a child process marks a snapshot while the program runs. `mprotect`: as `pagemap`,

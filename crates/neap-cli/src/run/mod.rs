@@ -74,6 +74,11 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failure> {
     if in_d.is_some() && std::env::var_os(d::CHOICE).is_none() {
         variables.push((d::CHOICE.to_owned(), "neap".into()));
     }
+    let is_said =
+        |name| std::env::var_os(name).is_some() || variables.iter().any(|(known, _)| known == name);
+    if matches.get_flag("top") && !is_said(top::VISIBLE) {
+        variables.push((top::VISIBLE.to_owned(), "1".into()));
+    }
     if matches.get_flag("show") {
         show(&variables, why_preload);
         return Ok(0);

@@ -1,5 +1,6 @@
 //! `neap run --top`: runs the program as a child and shows it as `neap top` does, with the last
-//! lines of its output below.
+//! lines of its output below. The program is told to be visible from the start of the library on;
+//! until there is something to see, the view says that it waits for that.
 //!
 //! Invariant: nothing of the program's output is lost, and its two streams stay apart: what it
 //! writes to the terminal is kept while the view is shown and written out after it, then as it
@@ -9,6 +10,8 @@
 use crate::Failure;
 use crate::live::Process;
 use crate::top::{self, Ended};
+use neap_record::decode::printable;
+use ratatui::DefaultTerminal;
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -18,8 +21,15 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a program may take until it allocates for the first time before the view is given up.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The variable by which the library shows what there is from its start on.
+pub const VISIBLE: &str = "NEAP_VISIBLE";
+/// How long a program may take until it first uses the library before the view says that it waits.
+/// Longer: nothing is to be seen for that time; shorter: it appears for programs that end at once.
+const SHORT: Duration = Duration::from_millis(200);
+/// Between two looks at whether there is something to see.
+const LOOK: Duration = Duration::from_millis(50);
+/// Between two drawings of the view.
+const INTERVAL: Duration = Duration::from_millis(250);
 /// The end of the output that is shown.
 const TAIL_BYTES: u64 = 16 << 10;
 
@@ -79,25 +89,59 @@ pub fn run(mut command: Command) -> Result<u8, Failure> {
 /// Shows the program until it ends or the user has seen enough.
 fn watch(child: &mut Child, readers: &[Reader]) -> Result<(), Failure> {
     let began = Instant::now();
-    let process = loop {
-        if let Ok(process) = Process::open(child.id()) {
-            break process;
-        }
-        let ended = child.try_wait().map_err(|error| Failure::usage(error.to_string()))?.is_some();
-        if ended || began.elapsed() > PATIENCE {
+    while began.elapsed() < SHORT && Process::seen(child.id()).is_none() {
+        if has_ended(child)? {
             // Too short to be seen, or it does not use the collector: its output says the rest.
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(5));
-    };
-    let interval = Duration::from_millis(250);
+    }
     let ended = top::on_terminal(|terminal| {
-        top::watch(terminal, &process, interval, None, &mut |most| tail(readers, most))
+        let process = match found(terminal, child, readers)? {
+            Ok(process) => process,
+            Err(ended) => return Ok(ended),
+        };
+        top::watch(terminal, &process, INTERVAL, None, &mut |most| tail(readers, most))
     })?;
     if ended == Ended::Asked {
-        eprintln!("neap: process {} goes on; its output follows", process.id);
+        eprintln!("neap: process {} goes on; its output follows", child.id());
     }
     Ok(())
+}
+
+/// The program once it can be seen, or why that is not waited for any more. Says meanwhile what it
+/// waits for.
+fn found(
+    terminal: &mut DefaultTerminal,
+    child: &mut Child,
+    readers: &[Reader],
+) -> Result<Result<Process, Ended>, Failure> {
+    loop {
+        if let Some(process) = Process::seen(child.id()) {
+            return Ok(Ok(process));
+        }
+        if has_ended(child)? {
+            return Ok(Err(Ended::Gone));
+        }
+        top::draw_waiting(terminal, &waiting(child.id()), &mut |most| tail(readers, most))?;
+        if top::is_asked_to_end(LOOK)? {
+            return Ok(Err(Ended::Asked));
+        }
+    }
+}
+
+/// What the view waits for.
+fn waiting(id: u32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+    format!(
+        "neap top: process {id} ({}) has not used the collector yet; waiting for that. q ends the \
+         view, not the process. What the process starts is shown by `neap top PID`.",
+        printable(name.trim_end().as_bytes())
+    )
+}
+
+fn has_ended(child: &mut Child) -> Result<bool, Failure> {
+    Ok(child.try_wait().map_err(|error| Failure::usage(error.to_string()))?.is_some())
 }
 
 fn reader(mut source: impl Read + Send + 'static, is_error: bool) -> Result<Reader, Failure> {

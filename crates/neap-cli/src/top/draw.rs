@@ -57,12 +57,27 @@ pub fn draw(frame: &mut Frame, history: &History, output: &[String]) {
     if charts > 0 {
         over_time(frame, history, chart);
     }
-    if !output.is_empty() && rest.height > 1 {
-        let room = usize::from(rest.height) - 1;
+    last_lines(frame, output, rest);
+}
+
+/// Draws what is waited for, and below it the last lines of the program's output.
+pub fn draw_waiting(frame: &mut Frame, text: &str, output: &[String]) {
+    let lines = wrap(text, usize::from(frame.area().width).max(1));
+    let height = lines.len() as u16;
+    let [waiting, rest] =
+        Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(frame.area());
+    frame.render_widget(Paragraph::new(Text::from_iter(lines)), waiting);
+    last_lines(frame, output, rest);
+}
+
+/// As many of the last lines of the program's output as have room, if there are any.
+fn last_lines(frame: &mut Frame, output: &[String], area: Rect) {
+    if !output.is_empty() && area.height > 1 {
+        let room = usize::from(area.height) - 1;
         let last =
             output[output.len().saturating_sub(room)..].iter().map(|line| Line::raw(&**line));
         let block = Block::new().borders(ratatui::widgets::Borders::TOP).title("output");
-        frame.render_widget(Paragraph::new(last.collect::<Vec<_>>()).block(block), rest);
+        frame.render_widget(Paragraph::new(last.collect::<Vec<_>>()).block(block), area);
     }
 }
 
@@ -78,8 +93,14 @@ fn heap_gauge(frame: &mut Frame, history: &History, area: Rect) {
     let cycle = page.cycle.unwrap_or_default();
     let until = cycle.live_bytes.saturating_add(cycle.next_bytes);
     let part = if until == 0 { 0.0 } else { page.live.used_bytes as f64 / until as f64 };
-    let short = format!("{} of {}", bytes(page.live.used_bytes), bytes(until));
-    let label = fitting(area.width, [format!("{short} until the next cycle"), short]);
+    let used = bytes(page.live.used_bytes);
+    let label = match until {
+        0 => fitting(area.width, [format!("{used}, no cycle yet"), used]),
+        _ => {
+            let short = format!("{used} of {}", bytes(until));
+            fitting(area.width, [format!("{short} until the next cycle"), short])
+        }
+    };
     let gauge = Gauge::default().ratio(part.clamp(0.0, 1.0)).label(label);
     frame.render_widget(gauge.gauge_style(Style::new().fg(Color::Blue)), area);
 }
@@ -187,6 +208,20 @@ mod tests {
         let mut terminal = Terminal::new(TestBackend::new(100, 30)).unwrap();
         terminal.draw(|frame| draw(frame, &history, &[])).unwrap();
         assert!(terminal.backend().to_string().contains("stopped"));
+    }
+
+    #[test]
+    fn what_is_waited_for_is_said_whole_above_the_output() {
+        let mut terminal = Terminal::new(TestBackend::new(30, 6)).unwrap();
+        let text = "process 7 has not used the collector yet; waiting for that";
+        let output = ["first".to_owned(), "last".to_owned()];
+        terminal.draw(|frame| draw_waiting(frame, text, &output)).unwrap();
+        let drawn = terminal.backend().to_string();
+        for wanted in
+            ["process 7 has not used the", "collector yet; waiting for", "that ", "output", "last"]
+        {
+            assert!(drawn.contains(wanted), "{wanted}\n{drawn}");
+        }
     }
 
     #[test]

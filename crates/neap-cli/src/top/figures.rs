@@ -1,6 +1,7 @@
 //! A history in words: the rows that both the drawn and the printed view show. Pure.
 
 use super::history::History;
+use neap_record::Cycle;
 use neap_record::live::PHASES;
 
 /// Bytes with a unit, three digits.
@@ -56,25 +57,31 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
     let part = |part| page.percentile(None, part).map_or("–".into(), duration);
     let recent =
         |part| page.percentile(Some(history.minute_ago()), part).map_or("–".into(), duration);
+    // Figures of a cycle that never was are no figures.
+    let had_cycle = live.cycles > 0;
+    let found_live = match had_cycle {
+        true => format!("{} live after the last cycle", bytes(cycle.live_bytes)),
+        false => "no cycle yet".to_owned(),
+    };
+    let since_start = match live.handed_out_bytes {
+        0 => "less than 512 KiB a thread".to_owned(),
+        handed_out => bytes(handed_out),
+    };
+    let next = match had_cycle {
+        true => format!(", next after {}", bytes(cycle.next_bytes)),
+        false => String::new(),
+    };
     vec![
         (
             "heap",
             format!(
-                "{} in blocks, {} live after the last cycle, {} of address range",
+                "{} in blocks, {found_live}, {} of address range",
                 bytes(live.used_bytes),
-                bytes(cycle.live_bytes),
                 bytes(live.reserved_bytes)
             ),
         ),
-        ("allocation", format!("{allocation}, {} since the start", bytes(live.handed_out_bytes))),
-        (
-            "cycles",
-            format!(
-                "{}, {cycles}, phase {phase}, next after {}",
-                live.cycles,
-                bytes(cycle.next_bytes)
-            ),
-        ),
+        ("allocation", format!("{allocation}, {since_start} since the start")),
+        ("cycles", format!("{}, {cycles}, phase {phase}{next}", live.cycles)),
         (
             "stops",
             format!(
@@ -94,36 +101,33 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
                 recent(1.0)
             ),
         ),
-        (
-            "last cycle",
-            format!(
-                "{}: stopped {}, roots {}, marking {} on {}, references {}",
-                match cycle.concurrent {
-                    0 => "stopped",
-                    1 => "concurrent",
-                    2 => "by a child",
-                    3 => "minor",
-                    4 => "snapshot",
-                    _ => "alone",
-                },
-                duration(
-                    cycle
-                        .first_ns
-                        .saturating_add(cycle.short_stops_ns)
-                        .saturating_add(cycle.pause_ns)
-                ),
-                duration(cycle.roots_ns),
-                duration(cycle.mark_ns),
-                if cycle.markers == 1 {
-                    "1 marker".into()
-                } else {
-                    format!("{} markers", cycle.markers)
-                },
-                duration(cycle.references_ns)
-            ),
-        ),
+        ("last cycle", if had_cycle { last_cycle(&cycle) } else { "none yet".to_owned() }),
         ("threads", live.threads.to_string()),
     ]
+}
+
+fn last_cycle(cycle: &Cycle) -> String {
+    let kind = match cycle.concurrent {
+        0 => "stopped",
+        1 => "concurrent",
+        2 => "by a child",
+        3 => "minor",
+        4 => "snapshot",
+        _ => "alone",
+    };
+    let stopped_ns =
+        cycle.first_ns.saturating_add(cycle.short_stops_ns).saturating_add(cycle.pause_ns);
+    let markers = match cycle.markers {
+        1 => "1 marker".to_owned(),
+        count => format!("{count} markers"),
+    };
+    format!(
+        "{kind}: stopped {}, roots {}, marking {} on {markers}, references {}",
+        duration(stopped_ns),
+        duration(cycle.roots_ns),
+        duration(cycle.mark_ns),
+        duration(cycle.references_ns)
+    )
 }
 
 #[cfg(test)]
@@ -176,5 +180,19 @@ mod tests {
         );
         assert!(row("last minute").starts_with("stops: median –"), "{}", row("last minute"));
         assert_eq!(row("threads"), "3");
+    }
+
+    #[test]
+    fn before_the_first_cycle_nothing_is_said_of_a_last_one() {
+        use neap_record::{Live, live::Page};
+        let mut history = History::new(7, "small");
+        let live = Live { used_bytes: 300 << 10, threads: 1, ..Live::default() };
+        let page = Page { live, cycle: Some(Cycle::default()), ..Page::default() };
+        history.add(std::time::Duration::ZERO, page);
+        let all: Vec<String> =
+            rows(&history).iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        assert!(all[0].starts_with("heap: 300 KiB in blocks, no cycle yet, "), "{all:?}");
+        assert!(all[1].ends_with("less than 512 KiB a thread since the start"), "{all:?}");
+        assert!(all[2].ends_with("phase idle") && all[5] == "last cycle: none yet", "{all:?}");
     }
 }

@@ -2,8 +2,9 @@
 //! `stats/live.rs`.
 //!
 //! Invariant: a process writes to its own page only, but for the moment between a `fork` and its
-//! handler. Made by the first thread that has something to show, and in the child of each `fork` of
-//! a process that has one; never fails, since without a shared page the words stay private.
+//! handler. Made by the first thread that has something to show, or at the start where that was
+//! asked for, and in the child of each `fork` of a process that has one; never fails, since without
+//! a shared page the words stay private.
 //!
 //! # Safety
 //!
@@ -25,9 +26,12 @@ struct Own(Cell<Option<shared_page::SharedPage>>);
 unsafe impl Sync for Own {}
 static SHARED: Own = Own(Cell::new(None));
 
-/// Has the page made when there is something to see. At start-up.
-pub fn prepare() {
-    live::make_when_wanted(install);
+/// Has the page made at once, or when there is something to see. At start-up.
+pub fn prepare(at_once: bool) {
+    match at_once {
+        true => install(),
+        false => live::make_when_wanted(install),
+    }
 }
 
 /// Makes the page.
@@ -42,7 +46,7 @@ fn install() {
 /// In the child of a `fork`, which has one thread: a page of its own in place of its parent's, or
 /// later if there was none.
 pub fn after_fork() {
-    let Some(parents) = SHARED.0.take() else { return prepare() };
+    let Some(parents) = SHARED.0.take() else { return prepare(false) };
     shared_page::close(parents);
     install();
     if SHARED.0.get().is_none() {

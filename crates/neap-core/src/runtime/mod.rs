@@ -25,7 +25,7 @@ pub mod warning;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use crate::cycle::driver::{between_steps, collector_thread, watch_in_use};
+use crate::cycle::driver::{between_steps, collector_thread, wake, watch_in_use};
 use crate::cycle::report::line;
 use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
@@ -105,6 +105,9 @@ fn initialize_once() {
         if options.watch != WatchChoice::Auto || options.stats.is_some() {
             watch_in_use::watching();
         }
+        if options.visible {
+            wake::ensure();
+        }
         // In a program that the collector is linked into statically, the heap's own words would
         // keep what lies at the heap's start.
         let heap = core::ptr::from_ref(&HEAP) as usize;
@@ -166,7 +169,7 @@ fn apply_at_start(options: &Options) {
         ));
     }
     at_fork::initialize();
-    live_page::prepare();
+    live_page::prepare(options.visible);
 }
 
 /// What can.
@@ -273,7 +276,7 @@ pub fn set_max_heap(limit: Limit) {
 
 /// Sets an option by name. What only the start-up reads is refused after it.
 pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
-    const AT_START: [&[u8]; 8] = [
+    const AT_START: [&[u8]; 9] = [
         b"stop_signal",
         b"past_end",
         b"check",
@@ -282,6 +285,7 @@ pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
         b"watch",
         b"stats",
         b"sample",
+        b"visible",
     ];
     let started = STATE.load(Acquire) != 0;
     if started
