@@ -276,6 +276,79 @@ elif start; then
     stop
 fi
 
+# What threads allocate that end before they have reported much is seen, and cycles come for it;
+# and their stacks begin with the program's own function.
+threads() {
+    coproc THREADS { exec env "NEAP_STATS=$out/threads.stats" NEAP_SAMPLE=16KiB "$out/threads"; }
+    local process=$THREADS_PID input=${THREADS[1]} status=1
+    read -r -t 60 word _ <&"${THREADS[0]}" && [ "$word" = ready ] &&
+        "$neap" top --batch --count 1 "$process" | tee "$out/top" &&
+        grep -Eq '^allocation .* (9[0-9]\.[0-9]|1[01][0-9]) MiB since the start$' "$out/top" &&
+        [ "$(sed -n 's/^cycles *\([0-9]*\),.*/\1/p' "$out/top")" -ge 10 ] && status=0
+    eval "exec $input>&-"
+    wait "$process" || return 1
+    return $status
+}
+thread_starts() {
+    local frame
+    "$neap" report --json "$out/threads.stats" >"$out/threads.json" &&
+        "$neap" export --pprof "$out/threads.pb.gz" "$out/threads.stats" &&
+        "$python" - "$out/threads.json" <<'END' || return 1
+import json, sys
+sites = json.load(open(sys.argv[1]))["sites"]
+stacks = [site["frames"] for site in sites if any("work" in frame for frame in site["frames"])]
+assert stacks, sites
+for stack in stacks:
+    work = next(at for at, frame in enumerate(stack) if frame.startswith("work"))
+    outer = stack[work + 1] if len(stack) > work + 1 else ""
+    assert "libgc" not in outer and "neap" not in outer and not outer.startswith("begin"), stack
+print(len(stacks), stacks[0])
+END
+    command -v go >/dev/null || return 0
+    PPROF_TMPDIR=$out go tool pprof -traces "$out/threads.pb.gz" >"$out/traces" || return 1
+    grep -q ' work$' "$out/traces" || return 1
+    ! grep -E ' (begin|neap_.*start)$' "$out/traces"
+}
+if compile threads cc -O1 -g -Wall -Wextra -Werror -I"$prefix/include/neap" tests/observe/threads.c -o "$out/threads" \
+    -L"$prefix/lib/neap" -Wl,-rpath,"$prefix/lib/neap" -lgc -pthread; then
+    rm -f "$out/threads.stats"
+    result "what threads allocate that soon end is seen" threads
+    result "stacks begin with the program's function" thread_starts
+fi
+
+# The view of a program that allocates next to nothing, from the start on: what it waits for first,
+# then its figures, for as long as it runs.
+top_of_a_small_program() {
+    timeout 60 script -qec "stty cols 110 rows 30; '$neap' run --top -- sh -c 'exit 3'" "$out/typescript" </dev/null >/dev/null
+    [ $? = 2 ] || { echo "a program without libgc is refused"; return 1; }
+    timeout 60 script -qec "stty cols 110 rows 30; '$neap' run --top -- '$out/small' 1" "$out/typescript" </dev/null >/dev/null
+    [ $? = 7 ] || { echo "another status than the program's"; return 1; }
+    sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g' "$out/typescript" | tr -d ' ' >"$out/drawn"
+    cat "$out/drawn"
+    # What is drawn anew leaves out what is there already.
+    grep -aq 'hasnotusedthecollectoryet;waitingforthat' "$out/drawn" && grep -aq 'nocycleyet' "$out/drawn" &&
+        grep -aq 'smallsaysthis' "$out/drawn"
+}
+# Of one that nobody asked to be seen it is said that it runs on Neap, and what to do.
+small_says_what_to_do() {
+    local command said process status=0
+    "$neap" run -- "$out/small" 0 >/dev/null &
+    process=$!
+    sleep 0.7
+    for command in top metrics heap; do
+        said=$("$neap" "$command" "$process" 2>&1) && status=1
+        echo "$said"
+        [[ $said == *"runs on Neap"*"neap run --visible -- PROGRAM"* ]] || status=1
+    done
+    wait "$process"
+    return $status
+}
+if compile small cc -O1 -Wall -Wextra -Werror -I"$prefix/include/neap" tests/observe/small.c -o "$out/small" \
+    -L"$prefix/lib/neap" -lgc; then
+    result "neap run --top of a program that allocates next to nothing" top_of_a_small_program
+    result "a small program that nobody sees says what to do" small_says_what_to_do
+fi
+
 # A child of fork() has a page of its own.
 forked() {
     "$neap" top --batch --count 2 --interval 0.2 "$client" | grep "process $client"

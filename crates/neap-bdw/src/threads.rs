@@ -33,7 +33,7 @@ struct Begin {
 }
 
 /// The beginning of a thread that is registered from the start.
-extern "C" fn begin(begin: *mut c_void) -> *mut c_void {
+extern "C" fn neap_registered_thread_start(begin: *mut c_void) -> *mut c_void {
     // SAFETY: made by `GC_pthread_create` for this thread alone.
     let Begin { start, argument } = unsafe { begin.cast::<Begin>().read() };
     free(begin);
@@ -53,10 +53,12 @@ pub extern "C" fn GC_pthread_create(
     if object.is_null() {
         return libc::EAGAIN;
     }
+    embedding::leave_out_of_stacks(neap_registered_thread_start);
     // SAFETY: as large as it has to be.
     unsafe { object.cast::<Begin>().write(Begin { start, argument }) };
     // SAFETY: as pthread_create(3).
-    let made = unsafe { api::pthread_create(thread, attributes, begin, object) };
+    let made =
+        unsafe { api::pthread_create(thread, attributes, neap_registered_thread_start, object) };
     if made != 0 {
         free(object);
     }

@@ -3,6 +3,7 @@
 //!
 //! Invariant: as [`crate::api`]. Called by front ends from mutators.
 
+use core::ffi::c_void;
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -15,6 +16,7 @@ use crate::cycle::schedule::{self, Due};
 use crate::heap::HEAP;
 use crate::heap::blocks::header::State;
 use crate::runtime::{self, allocation};
+use crate::sys::unwind;
 use crate::world::{blocked, correction, current, suspension};
 
 pub use crate::cycle::report::root_callback::RootCallback;
@@ -62,6 +64,12 @@ pub fn bring_cycle_forward(begins: usize, ends: usize) {
 /// told the same. Who is not attached is not registered.
 pub fn announce(registered: bool) -> bool {
     current::get().is_some_and(|own| own.announced.swap(registered, Relaxed) != registered)
+}
+
+/// Leaves a function of the front end, by which a thread of the program begins, out of the stacks
+/// of allocation sites.
+pub fn leave_out_of_stacks(begins: extern "C" fn(*mut c_void) -> *mut c_void) {
+    unwind::leave_out(begins as *const () as usize);
 }
 
 /// Whether it was.

@@ -150,6 +150,7 @@ fn apply_at_start(options: &Options) {
         recorder::begin(file, sources);
         if options.sample != 0 {
             sampled::begin(options.sample as u64);
+            interposed::thread_results::leave_out_of_stacks();
         }
     } else {
         recorder::decline();

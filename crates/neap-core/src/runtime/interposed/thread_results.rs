@@ -32,6 +32,7 @@ use crate::runtime::allocation;
 use crate::sync::Lock;
 use crate::sys::libc_function::LibcFunction;
 use crate::sys::own_thread::{Start, real_pthread_create};
+use crate::sys::unwind;
 use crate::world::{attach, blocked, current, host};
 
 /// `pthread_create` has returned to who called it.
@@ -152,8 +153,15 @@ fn free(record: *mut Record) {
     debug_assert!(freed.is_ok(), "world.inv.thread-results: a record is freed once");
 }
 
-/// The beginning of a joinable thread.
-extern "C" fn begin(record: *mut c_void) -> *mut c_void {
+/// Where a thread of the program begins is of no use in stacks of allocations. At start-up, where
+/// there are such stacks.
+pub fn leave_out_of_stacks() {
+    unwind::leave_out(neap_thread_start as *const () as usize);
+    unwind::leave_out(neap_detached_thread_start as *const () as usize);
+}
+
+/// The beginning of a joinable thread. By its name debuggers and profilers know it.
+extern "C" fn neap_thread_start(record: *mut c_void) -> *mut c_void {
     let record = record.cast::<Record>();
     attach::current();
     // SAFETY: made by `pthread_create` for this thread, which has not begun yet.
@@ -185,7 +193,7 @@ fn keep(result: *mut c_void) {
 }
 
 /// The beginning of a thread that is detached from the start: its record is its own.
-extern "C" fn begin_detached(record: *mut c_void) -> *mut c_void {
+extern "C" fn neap_detached_thread_start(record: *mut c_void) -> *mut c_void {
     attach::current();
     let record = record.cast::<Record>();
     // SAFETY: made by `pthread_create` for this thread alone.
@@ -222,7 +230,7 @@ pub unsafe fn pthread_create(
     // SAFETY: fresh memory for one, of the right alignment.
     unsafe { record.write(made) };
     let detached = state == libc::PTHREAD_CREATE_DETACHED;
-    let begin = if detached { begin_detached } else { begin };
+    let begin = if detached { neap_detached_thread_start } else { neap_thread_start };
     // SAFETY: the caller's promise; either function takes what we hand it.
     let error = unsafe { real_pthread_create()(thread, attributes, begin, record.cast()) };
     if error != 0 {

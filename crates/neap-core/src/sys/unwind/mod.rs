@@ -17,6 +17,7 @@ mod tables;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::side_stack;
 use crate::sync::function::AtomicFunction;
@@ -63,6 +64,21 @@ pub fn prepare() {
         let found = libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr());
         FIND_OBJECT.set_address(found);
     }
+}
+
+/// Where functions of the library begin that stand between libc and what a thread of the program
+/// runs.
+static LEFT_OUT: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
+
+/// Leaves the function that begins there out of stacks: it tells nobody anything. Said again, it
+/// changes nothing. From any thread.
+pub fn leave_out(function: usize) {
+    let is_or_becomes_it = |place: &AtomicUsize| {
+        let known = place.compare_exchange(0, function, Relaxed, Relaxed);
+        known.is_ok() || known == Err(function)
+    };
+    let has_room = LEFT_OUT.iter().any(is_or_becomes_it);
+    debug_assert!(has_room, "a function that is left out has no place");
 }
 
 fn find(address: usize) -> Option<Found> {
@@ -124,9 +140,13 @@ fn walk_from(now: &[usize; 8], end: usize, frames: &mut [usize]) -> usize {
     let registers = [0, 0, 0, rbx, 0, 0, rbp, rsp, 0, 0, 0, 0, r12, r13, r14, r15, address];
     let stack = rsp..end;
     let mut frame = Frame { registers, is_exact: true };
-    let (own, mut depth, mut context) = (own_code(), 0, Context::new_in());
+    let (own, mut depth, mut context) = (own_code(), 0_usize, Context::new_in());
     for _ in 0..MOST_FRAMES {
-        let Some(caller) = frame.caller(&mut context, &stack) else { break };
+        let (function, caller) = frame.caller(&mut context, &stack);
+        if function != 0 && LEFT_OUT.iter().any(|known| known.load(Relaxed) == function) {
+            depth = depth.saturating_sub(1);
+        }
+        let Some(caller) = caller else { break };
         frame = caller;
         let address = frame.registers[RETURN];
         if depth == frames.len() || address < crate::addr::PAGE_BYTES {
@@ -141,18 +161,21 @@ fn walk_from(now: &[usize; 8], end: usize, frames: &mut [usize]) -> usize {
 }
 
 impl Frame {
-    fn caller(&self, context: &mut Context, stack: &Range<usize>) -> Option<Frame> {
+    /// Where the frame's function begins, 0 if that is not known, and who called it.
+    fn caller(&self, context: &mut Context, stack: &Range<usize>) -> (usize, Option<Frame>) {
         let address = self.registers[RETURN] - usize::from(!self.is_exact);
         let row = find(address).and_then(|found| {
             // SAFETY: the loader gave these tables for this address.
             unsafe { tables::row(context, found.tables, address) }
         });
-        let caller = match row {
-            Some(row) => self.caller_by(&row, stack),
-            None => self.caller_by_frame_pointer(stack),
-        }?;
-        (caller.registers[RSP] > self.registers[RSP] && caller.registers[RSP] <= stack.end)
-            .then_some(caller)
+        let (function, caller) = match row {
+            Some(row) => (row.function, self.caller_by(&row, stack)),
+            None => (0, self.caller_by_frame_pointer(stack)),
+        };
+        let is_further = |caller: &Frame| {
+            caller.registers[RSP] > self.registers[RSP] && caller.registers[RSP] <= stack.end
+        };
+        (function, caller.filter(is_further))
     }
 
     fn caller_by(&self, row: &Row, stack: &Range<usize>) -> Option<Frame> {
@@ -275,6 +298,34 @@ mod tests {
             assert_eq!(theirs[..ours.len()], ours[..]);
             assert!(theirs.len() - ours.len() <= 1, "{} and {}", theirs.len(), ours.len());
         }
+    }
+
+    #[inline(never)]
+    fn between(f: &mut dyn FnMut()) -> usize {
+        f();
+        core::hint::black_box(1)
+    }
+
+    #[test]
+    fn a_function_that_is_left_out_is_in_no_stack() {
+        // Its callers and what it calls are, before and after.
+        let walks = || {
+            let mut found = Vec::new();
+            for _ in 0..2 {
+                let mut walked = (Vec::new(), Vec::new());
+                core::hint::black_box(between(&mut || walked = both(100)));
+                found.push(walked);
+                leave_out(between as *const () as usize);
+            }
+            found
+        };
+        let found = walks();
+        let [(theirs, all), (_, without)] = &found[..] else { unreachable!() };
+        assert_eq!(theirs[..all.len()], all[..]);
+        let frames = |stack: &[usize]| stack.iter().rev().take(all.len() - 3).copied().collect();
+        let (outer, same): (Vec<_>, Vec<_>) = (frames(all), frames(without));
+        assert_eq!(without.len() + 1, all.len());
+        assert_eq!(outer[..outer.len() - 1], same[..outer.len() - 1]);
     }
 
     #[test]

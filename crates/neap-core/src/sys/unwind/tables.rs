@@ -55,6 +55,8 @@ impl EvaluationStorage<Bytes> for OnStack {
 /// The rules that hold at an address, and the entry that they are of.
 pub struct Row<'context> {
     pub rules: &'context UnwindTableRow<usize, OnStack>,
+    /// Where the function begins.
+    pub function: usize,
     /// The frame is one that the kernel made for a signal's handler.
     pub is_signal: bool,
     section: EhFrame<Bytes>,
@@ -115,9 +117,10 @@ pub unsafe fn row(context: &mut Context, tables: usize, address: usize) -> Optio
         .fde_from_offset(&bases, (entry - common).into(), EhFrame::cie_from_offset)
         .ok()
         .filter(|function| function.contains(address as u64))?;
+    let begins = function.initial_address() as usize;
     let rules = function.unwind_info_for_address(&section, &bases, context, address as u64).ok()?;
     let (is_signal, encoding) = (function.is_signal_trampoline(), function.cie().encoding());
-    Some(Row { rules, is_signal, section, encoding })
+    Some(Row { rules, function: begins, is_signal, section, encoding })
 }
 
 /// The last entry that begins at `address` or before, by the search table.
