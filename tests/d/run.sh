@@ -129,6 +129,44 @@ if wanted writers && build writers -O2; then
     done
 fi
 
+# asked PROGRAM…: the heap of the running process has what its roots keep, by class and by root, and
+# the program runs on to its end.
+asked() {
+    local word program status=1 what
+    coproc ASKED { exec env NEAP_MIN_TRIGGER=256K "$@"; }
+    program=$ASKED_PID
+    local input=${ASKED[1]}
+    read -r -t 60 word what <&"${ASKED[0]}" && [ "$word" = ready ] && heap_of "$what" && status=0
+    eval "exec $input>&-"
+    wait "$program" || return 1
+    return $status
+}
+# heap_of PROCESS: what `neap heap` says of it.
+heap_of() {
+    local class count
+    "$prefix/bin/neap" heap --save "$out/asked.heapsnapshot" "$1" | tee "$out/said" || return 1
+    for class in 'ByVariable 100' 'ByThread 50' 'ByStack 1' 'ByRoot 1'; do
+        read -r class count <<<"$class"
+        # Of what a busy program makes some is there.
+        [ "$class" = ByStack ] && count='[0-9,]*'
+        grep -q "^ *$count .* asked.$class\$" "$out/said" || { echo "not so many asked.$class"; return 1; }
+    done
+    kept() { "$prefix/bin/neap" heap "$out/asked.heapsnapshot" --of "asked.$1" --rows 1 | tee "$out/path" && grep -q "$2" "$out/path"; }
+    kept ByVariable '^  variable asked.list of asked' && kept ByThread '^  thread [0-9]* ' &&
+        kept ByRoot '^  (roots of the host)'
+}
+if wanted asked && build asked -O2 -g; then
+    for mode in "${modes[@]}"; do
+        read -r gc watch <<<"$mode"
+        for how in "" busy; do
+            rm -f "$out/asked.heapsnapshot"
+            # shellcheck disable=SC2086 # no word for an idle one
+            result "heap of a process, ${how:-idle}, $gc, watch=$watch" asked env NEAP_WATCH="$watch" "$out/asked" $how "--DRT-gcopt=$gc"
+        done
+    done
+    rm -f "$out/asked.heapsnapshot"
+fi
+
 if wanted precise && build precise -O2 -disable-gc2stack; then
     for watch in none pagemap; do
         result "precise, gc:neap, watch=$watch" env NEAP_WATCH="$watch" "$out/precise" conservative --DRT-gcopt=gc:neap

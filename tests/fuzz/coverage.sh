@@ -61,7 +61,7 @@ fuzzed() {
         "$out/corpus/$corpus" "tests/fuzz/corpus/$corpus" || return
     sed -n 's/^stat::number_of_executed_units: */# inputs: /p' "$out/output"
 }
-for reader in recording snapshot page elf options texts; do
+for reader in recording snapshot page elf options symbol texts; do
     fuzzed "reader of $reader, with coverage" $reader env "NEAP_FUZZ=$reader" "$built/neap"
 done
 export NEAP_MIN_TRIGGER=256K NEAP_CHECK=3

@@ -5,6 +5,8 @@
 //! names rather than wrong ones; so does code that no symbol's size reaches to. Single-threaded.
 //! Called by `neap report`, `neap export` and `neap heap`.
 
+mod d_names;
+
 use crate::regular_file;
 use addr2line::{Loader, demangle_auto};
 use goblin::elf::sym::{STT_FUNC, STT_GNU_IFUNC, STT_OBJECT};
@@ -51,9 +53,9 @@ impl Symbols {
     /// The variable at an address of a module's file, and how far in it, if not at its start.
     pub fn variable(&mut self, module: &Module, address: u64) -> Option<String> {
         let (start, name) = self.named(module)?.variables.at(address)?;
-        let name = demangle_auto(Cow::Borrowed(name), None);
+        let name = demangled(name);
         Some(match address - start {
-            0 => name.into_owned(),
+            0 => name,
             within => format!("{name}+{within}"),
         })
     }
@@ -71,6 +73,12 @@ impl Symbols {
         }
         self.files.get(&module.path)?.as_ref()
     }
+}
+
+/// What a symbol stands for, in the words of its language.
+pub fn demangled(symbol: &str) -> String {
+    let in_d = d_names::demangle(symbol);
+    in_d.unwrap_or_else(|| demangle_auto(Cow::Borrowed(symbol), None).into_owned())
 }
 
 fn open(module: &Module) -> Result<Named, String> {
@@ -169,17 +177,17 @@ impl Named {
         if let Ok(mut frames) = self.lines.find_frames(address) {
             while let Ok(Some(frame)) = frames.next() {
                 let Some(function) = frame.function else { continue };
-                let Ok(name) = function.demangle() else { continue };
+                let Ok(name) = function.raw_name() else { continue };
                 let place = frame.location.and_then(|location| {
                     Some((location.file?.rsplit('/').next()?.to_owned(), location.line?))
                 });
-                found.push(Frame { function: name.into_owned(), place });
+                found.push(Frame { function: demangled(&name), place });
             }
         }
         if found.is_empty()
             && let Some((_, symbol)) = self.functions.at(address)
         {
-            found.push(demangle_auto(Cow::Borrowed(symbol), None).into_owned().into());
+            found.push(demangled(symbol).into());
         }
         found
     }
@@ -211,6 +219,13 @@ mod tests {
         let names = Symbols::default().at(&module, address);
         let name = names.last().unwrap().to_string();
         assert!(name.contains("function_of_a_known_name (symbols.rs:"), "{names:?}");
+    }
+
+    /// By which `neap heap` knows objects of a class.
+    #[test]
+    fn tables_of_methods_are_named_by_their_class() {
+        assert_eq!(demangled("_ZTVN5shape6CircleE"), "{vtable(shape::Circle)}");
+        assert_eq!(demangled("_D5shape6Circle6__vtblZ"), "shape.Circle.__vtbl");
     }
 
     #[test]

@@ -15,9 +15,17 @@ use std::fmt;
 
 /// Sites that a page or JSON holds at most.
 const MOST_SITES: usize = 1000;
-/// What the library's own functions begin with, where it is linked into the program.
-const OWN: [&str; 6] =
-    ["neap_core::", "neap_c::", "neap_bdw::", "<neap_core::", "neap_alloc", "neap_inline_"];
+/// What the library's own functions begin with, where it is linked into the program, and those of
+/// the package for D.
+const OWN: [&str; 7] = [
+    "neap_core::",
+    "neap_c::",
+    "neap_bdw::",
+    "<neap_core::",
+    "neap_alloc",
+    "neap_inline_",
+    "neap.plugin.NeapGC.",
+];
 
 /// Objects and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -17,7 +17,7 @@ import neap.c;
 import neap.finalizers;
 import neap.roots;
 import neap.shared_lock;
-import neap.versions : letStrangersStop, scanThreads, strangersMayStop, tellMarks,
+import neap.versions : firstThread, letStrangersStop, scanThreads, strangersMayStop, tellMarks,
     thread_suspendHandler, waitForLastStopped;
 
 /// Set over `collectNoStack`: what only stacks and thread-local storage hold counts as dead.
@@ -106,11 +106,12 @@ void roots(RangeVisitor visit, void* visitor, void*)
         scanThreads((ScanType, low, high) { visit(low, high, visitor); });
 }
 
-/// The collector's own thread stops druntime's as well as any of these; others that druntime does
-/// not know leave it to them.
+/// The collector's own thread stops druntime's as well as any of these, as soon as there are any;
+/// others that druntime does not know leave it to them.
 int isOwnThread(void*)
 {
-    return Thread.getThis() !is null || (strangersMayStop && !isOver && !neap_thread_is_attached());
+    return Thread.getThis() !is null
+        || (strangersMayStop && !isOver && firstThread() !is null && !neap_thread_is_attached());
 }
 
 void event(int step, void*)

@@ -39,6 +39,7 @@ const READERS: &[Reader] = &[
     ("page", live_page),
     ("elf", elf),
     ("options", options),
+    ("symbol", symbol),
     #[cfg(fuzzing)]
     ("texts", neap_core::probe::parse_texts),
 ];
@@ -62,9 +63,13 @@ fn recording(bytes: &[u8]) {
 
 /// `neap heap`.
 fn snapshot(bytes: &[u8]) {
-    let read = || Some(Analysis::new(Graph::read(bytes).ok()?, &mut names));
+    let variable = &mut |_: &Module, address: u64| Some(format!("{{vtable({address})}}+16"));
+    let mut read = || {
+        let mut graph = Graph::read(bytes).ok()?;
+        graph.name_classes(variable);
+        Some(Analysis::new(graph, &mut names))
+    };
     let (Some(analysis), Some(other)) = (read(), read()) else { return };
-    let variable = &mut |_: &Module, address: u64| Some(format!("variable{address}"));
     let largest = analysis.largest(None, 3);
     let _ = heap::text::tables(&analysis, 5);
     let _ = heap::text::paths(&analysis, &largest, variable);
@@ -103,6 +108,13 @@ fn elf(bytes: &[u8]) {
     }
     let _ = libraries::uses(Path::new(&path), &[]);
     let _ = libraries::exports(Path::new(&path), "GC_malloc");
+}
+
+/// A symbol's name in the words of its language.
+fn symbol(bytes: &[u8]) {
+    if let Ok(symbol) = str::from_utf8(bytes) {
+        let _ = symbols::demangled(symbol);
+    }
 }
 
 /// Lines NAME=VALUE: set, shown, or told what is wrong with.

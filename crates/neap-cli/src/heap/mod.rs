@@ -155,8 +155,10 @@ fn read(path: &Path, save: Option<&Path>, symbols: &mut Symbols) -> Result<Analy
         kept.and_then(|mut file| file.write_all(&bytes))
             .map_err(|error| Failure::usage(format!("{}: {error}", name.display())))?;
     }
-    let graph = Graph::read(&bytes).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let mut graph =
+        Graph::read(&bytes).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
     drop(bytes);
+    graph.name_classes(&mut |module, address| symbols.variable(module, address));
     Ok(Analysis::new(graph, &mut |module, address| symbols.at(module, address)))
 }
 

@@ -238,10 +238,10 @@ impl<'h> Snapshot<'h> {
             seen += word.count_ones();
         }
         self.roots.sort_unstable_by_key(|root| (root.source, root.place));
-        let mut names = Names { names: MetaVec::new() };
+        let mut names = Names::new(context.modules);
         let mut edges = self.sources.len() + self.roots.len();
         self.for_each(|object| {
-            names.place(object)?;
+            names.place(self.heap, object)?;
             for_each_child(self.heap, object.start.0, |_, _| edges += 1);
             Ok(())
         })?;
@@ -249,7 +249,7 @@ impl<'h> Snapshot<'h> {
         let nodes = self.first_object() + self.objects;
         out.put(format_args!("{HEAD}\"node_count\":{nodes},\"edge_count\":{edges},"));
         out.put(format_args!("\"trace_function_count\":0,\n\"neap\":"));
-        self.write_context(&mut out, context);
+        self.write_context(&mut out, context, &names);
         out.put(format_args!("}},\n\"nodes\":["));
         self.write_nodes(&mut out, &mut names)?;
         out.put(format_args!("],\n\"edges\":["));
@@ -261,9 +261,9 @@ impl<'h> Snapshot<'h> {
         if out.refused { Err(Failed::Output) } else { Ok(()) }
     }
 
-    /// What only `neap heap` reads: where the heap is, what files the static data are of, and where
-    /// objects were allocated.
-    fn write_context(&self, out: &mut Text<'_>, context: &Context<'_>) {
+    /// What only `neap heap` reads: where the heap is, what files the static data are of, what may
+    /// be tables of methods, and where objects were allocated.
+    fn write_context(&self, out: &mut Text<'_>, context: &Context<'_>, names: &Names<'_>) {
         let (process, base) = (context.process, self.base);
         out.put(format_args!("{{\"version\":1,\"process\":{process},\"base\":{base},"));
         out.put(format_args!("\"first_id\":{FIRST_ID},\"modules\":["));
@@ -283,7 +283,14 @@ impl<'h> Snapshot<'h> {
             Source::Static(module) => module + 1,
             _ => 0,
         }));
-        out.put(format_args!(",\n\"sites\":["));
+        let mut comma = "";
+        // For each the place of a name, and the pointer that its objects begin with.
+        out.put(format_args!(",\n\"tables\":["));
+        names.for_each_table(|place, table| {
+            out.put(format_args!("{comma}{},{table}", self.first_object() + place));
+            comma = ",";
+        });
+        out.put(format_args!("],\n\"sites\":["));
         let mut comma = "";
         context.samples.for_each_site(|number, frames| {
             out.put(format_args!("{comma}[{number},"));
@@ -309,7 +316,7 @@ impl<'h> Snapshot<'h> {
         &self.roots[from..to]
     }
 
-    fn write_nodes(&self, out: &mut Text<'_>, names: &mut Names) -> Result<(), Failed> {
+    fn write_nodes(&self, out: &mut Text<'_>, names: &mut Names<'_>) -> Result<(), Failed> {
         // Types by number: 9 synthetic, 3 object. The strings begin with the roots' names.
         out.put(format_args!("9,0,1,0,{}", self.sources.len()));
         for source in 0..self.sources.len() {
@@ -319,7 +326,7 @@ impl<'h> Snapshot<'h> {
         self.for_each(|object| {
             let mut count = 0;
             for_each_child(self.heap, object.start.0, |_, _| count += 1);
-            let name = self.first_object() + names.place(object)?;
+            let name = self.first_object() + names.place(self.heap, object)?;
             let id = self.id(object.start.0);
             out.put(format_args!(",\n3,{name},{id},{},{count}", object.bytes()));
             Ok(())
@@ -345,7 +352,7 @@ impl<'h> Snapshot<'h> {
         })
     }
 
-    fn write_names(&self, out: &mut Text<'_>, names: &Names, context: &Context<'_>) {
+    fn write_names(&self, out: &mut Text<'_>, names: &Names<'_>, context: &Context<'_>) {
         for source in self.sources.iter() {
             out.put(format_args!(",\n\""));
             match *source {

@@ -34,11 +34,12 @@ use crate::refs::{self, Marking};
 use crate::sys::process::child::{self, Child};
 use crate::sys::process::modules::{Module, Modules};
 use crate::sys::{clock, map, side_stack, thread};
+use crate::world::mutator::Mutator;
 use crate::world::registry::{self, Registry};
 use crate::world::roots::Images;
 use crate::world::{self, Stopped, current, host};
 
-/// What is no thread's, handle's or loaded object's.
+/// What a host names that is no thread's and no loaded object's.
 const HOST: Source = Source::Other("(roots of the host)");
 const STACKS: Source = Source::Other("(stacks that nobody stands on)");
 const REGISTERED: Source = Source::Other("(registered ranges)");
@@ -241,7 +242,23 @@ fn reach(
     registry.iter().for_each(|mutator| mutator.local.forget_cells(&HEAP));
     let mut graph = Graph { snapshot: Snapshot::new(&HEAP)?, result: Ok(()) };
     let world = world::the();
-    world.for_each_root(current::get(), stopped, &mut |range| graph.range(HOST, range));
+    let within = |range: &Range<usize>| {
+        let has_it = |module: &Module| module.start <= range.start && range.end <= module.end;
+        modules.iter().rposition(has_it)
+    };
+    // A host says where roots are, and not whose.
+    world.for_each_root(current::get(), stopped, &mut |range| {
+        let is_of = |mutator: &&Mutator| images.is_of(mutator, stopped.standing(), &range);
+        match (within(&range), registry.iter().find(is_of)) {
+            (Some(module), _) => {
+                graph.range_of(Source::Static(module), range, modules[module].bias)
+            }
+            (None, Some(mutator)) => {
+                graph.range(Source::Thread(mutator.thread.load(Relaxed)), range);
+            }
+            (None, None) => graph.range(HOST, range),
+        }
+    });
     for mutator in registry.iter() {
         if !world.names_roots_of(mutator, stopped) {
             let thread = Source::Thread(mutator.thread.load(Relaxed));
@@ -254,14 +271,9 @@ fn reach(
         graph.range(STACKS, stack.left());
         stack.registers().for_each(|register| graph.word(STACKS, register));
     }
-    images.for_each(stopped, |range| {
-        let within = |module: &Module| module.start <= range.start && range.end <= module.end;
-        match modules.iter().rposition(within) {
-            Some(module) => {
-                graph.range_of(Source::Static(module), range, modules[module].bias);
-            }
-            None => graph.range(REGISTERED, range),
-        }
+    images.for_each(stopped, |range| match within(&range) {
+        Some(module) => graph.range_of(Source::Static(module), range, modules[module].bias),
+        None => graph.range(REGISTERED, range),
     });
     let inner = HEAP.inner();
     inner.for_each_uncollectable(&HEAP, |block| {

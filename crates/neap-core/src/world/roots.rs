@@ -313,6 +313,25 @@ impl Images {
         own.contains(&position) && own.end - position <= BELIEVED_BYTES
     }
 
+    /// Whether a range begins on the mutator's own stack or in its thread-local storage, as far as
+    /// can be told without asking the kernel. Of ranges that others name.
+    pub fn is_of(&self, mutator: &Mutator, _: &Standing, range: &Range<usize>) -> bool {
+        let own = own_stack(mutator);
+        let low = match own.start {
+            0 => own.end.saturating_sub(thread::most_stack_bytes()),
+            low => low,
+        };
+        let block = mutator.control_block.load(Relaxed);
+        let is_in = |part: Range<usize>| part.contains(&range.start);
+        is_in(low..own.end)
+            || is_in(block..block + thread::control_block_bytes())
+            || self.modules.iter().any(|module| {
+                // SAFETY: the thread is stopped, and exists.
+                let start = unsafe { thread::thread_local_block(block, module.number) };
+                start.is_some_and(|start| is_in(start..start + module.bytes))
+            })
+    }
+
     /// Calls `visit` for each range that belongs to a mutator that stands: stacks, registers,
     /// thread-local storage. `stacks`: the declared ones.
     pub fn of_mutator(

@@ -4,6 +4,7 @@
 //! a graph is there, every edge leads to a node and every name is known. Snapshots of others are
 //! read too: they have no addresses, files or sites. Pure.
 
+use super::NameVariable;
 use neap_record::decode::{Module, printable};
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -41,6 +42,9 @@ struct Added {
     sources: Vec<u64>,
     sites: Vec<(u64, Vec<u64>)>,
     samples: Vec<u64>,
+    /// Of older versions there are none.
+    #[serde(default)]
+    tables: Vec<u64>,
 }
 
 #[derive(Deserialize)]
@@ -90,6 +94,8 @@ pub struct Graph {
     pub samples: HashMap<u32, u64>,
     /// The heap's first address and the number of an object there.
     base: Option<(u64, u64)>,
+    /// Places of names, and what objects of that name begin with: a pointer into a module.
+    tables: Vec<[u64; 2]>,
 }
 
 impl Graph {
@@ -152,6 +158,7 @@ impl Graph {
             sites: HashMap::new(),
             samples: HashMap::new(),
             base: None,
+            tables: Vec::new(),
         };
         if let Some(added) = neap {
             graph.add(added);
@@ -167,6 +174,7 @@ impl Graph {
         });
         self.modules = modules.collect();
         self.sources = added.sources;
+        self.tables = added.tables.as_chunks().0.to_vec();
         self.sites = added.sites.into_iter().collect();
         let by_id: HashMap<u64, u64> =
             added.samples.as_chunks().0.iter().map(|&[id, site]| (id, site)).collect();
@@ -174,6 +182,21 @@ impl Graph {
             let sampled = self.nodes.iter().enumerate();
             let sampled = sampled.filter_map(|(node, of)| Some((node as u32, *by_id.get(&of.id)?)));
             self.samples = sampled.collect();
+        }
+    }
+
+    /// Calls objects by their class where they begin with a pointer to its table of methods, as
+    /// they do in C++ and D: of that `variable` knows the name.
+    pub fn name_classes(&mut self, variable: &mut NameVariable<'_>) {
+        for [place, table] in core::mem::take(&mut self.tables) {
+            let holds = |module: &&Module| (module.start..module.end).contains(&table);
+            let Some(module) = self.modules.iter().rev().find(holds) else { continue };
+            let symbol = variable(module, table.wrapping_sub(module.bias));
+            if let Some(class) = symbol.as_deref().and_then(class_of)
+                && let Some(name) = self.names.get_mut(place as usize)
+            {
+                *name = printable(class.as_bytes());
+            }
         }
     }
 
@@ -230,6 +253,14 @@ impl Graph {
     }
 }
 
+/// The class that a table of methods is of, by what its symbol says; None for other variables.
+fn class_of(variable: &str) -> Option<&str> {
+    // In C++ the methods are some words behind the beginning.
+    let (symbol, _) = variable.rsplit_once('+').unwrap_or((variable, ""));
+    let in_cpp = symbol.strip_prefix("{vtable(").and_then(|rest| rest.strip_suffix(")}"));
+    in_cpp.or_else(|| variable.strip_suffix(".__vtbl"))
+}
+
 fn all<const N: usize>(places: [Result<usize, String>; N]) -> Result<[usize; N], String> {
     let mut found = [0; N];
     for (to, place) in found.iter_mut().zip(places) {
@@ -263,6 +294,7 @@ pub(crate) mod tests {
             sites: HashMap::new(),
             samples: HashMap::new(),
             base: None,
+            tables: Vec::new(),
         }
     }
 
@@ -296,6 +328,28 @@ pub(crate) mod tests {
         assert_eq!(graph.samples, HashMap::from([(3, 3)]));
         assert_eq!(graph.static_data(1).unwrap().path, "/bin/x");
         assert!(graph.is_root(1) && !graph.is_root(2));
+    }
+
+    #[test]
+    fn objects_are_called_by_the_class_of_their_methods() {
+        for (symbol, name) in [
+            (Some("{vtable(shape::Circle)}+16"), "shape::Circle"),
+            (Some("shapes.Circle.__vtbl"), "shapes.Circle"),
+            (Some("shapes.Circle.__vtbl+8"), "pair"),
+            (Some("table"), "pair"),
+            (None, "pair"),
+        ] {
+            let mut file = file();
+            // Names and modules that are not there are nobody's.
+            let tables = json!([2, 0x420, 3, 0x600, 9, 0x420]);
+            file["snapshot"]["neap"]["tables"] = tables;
+            let mut graph = Graph::read(file.to_string().as_bytes()).unwrap();
+            graph.name_classes(&mut |module, address| {
+                assert_eq!((module.path.as_str(), address), ("/bin/x", 0x420));
+                symbol.map(str::to_owned)
+            });
+            assert_eq!((graph.name(2), graph.name(3)), (name, "leaf"), "{symbol:?}");
+        }
     }
 
     #[test]
