@@ -24,7 +24,8 @@ pub fn text() -> String {
         }
     }
     out.push('\n');
-    out.push_str(&chosen(&tried, probe::chosen()));
+    let asked = std::env::var("NEAP_WATCH").ok();
+    out.push_str(&chosen(&tried, probe::chosen(), asked.as_deref()));
     out.push_str(&huge_pages(&std::fs::read_to_string(HUGE_PAGES).unwrap_or_default()));
     out
 }
@@ -63,30 +64,24 @@ pub fn costs(bytes: usize) -> String {
     out
 }
 
-/// What would be used, and why.
-fn chosen(tried: &[probe::Tried], chosen: Result<&str, &str>) -> String {
-    let asked = std::env::var("NEAP_WATCH").ok();
+/// What would be used, and why. What is no watch has no effect, which the library has said.
+fn chosen(tried: &[probe::Tried], chosen: Result<&str, &str>, asked: Option<&str>) -> String {
+    let is_watch = |asked: &&str| tried.iter().any(|watch| watch.name == *asked);
     let best = tried
         .iter()
         .find(|watch| watch.automatic && watch.refused.is_none())
         .map_or("none", |watch| watch.name);
-    match (chosen, asked) {
-        (Ok(name), Some(asked)) if asked != "auto" => {
+    match (chosen, asked.filter(is_watch)) {
+        (Ok(name), Some(asked)) => {
             format!(
                 "A program started here uses {name}, since NEAP_WATCH={asked}; NEAP_WATCH=auto \
                  would take {best}.\n"
             )
         }
-        (Ok(name), Some(_)) => {
-            format!(
-                "A program started here uses {name}: with NEAP_WATCH=auto, the first of those \
-                 above that works.\n"
-            )
-        }
         (Ok(name), None) => {
             format!(
-                "A program started here uses {name}, the default; NEAP_WATCH=auto would take \
-                 {best}.\n"
+                "A program started here uses {name}, the first of pagemap, fork and none that \
+                 works: that is the default, as NEAP_WATCH=auto would take {best}.\n"
             )
         }
         (Err(name), _) => format!(
@@ -126,6 +121,21 @@ mod tests {
             assert!(text.contains(&format!("\n  {name} ")), "{text}");
         }
         assert!(text.contains("A program started here "), "{text}");
+    }
+
+    #[test]
+    fn what_is_used_has_its_reason() {
+        let tried = probe::watches();
+        for (used, asked, wanted) in [
+            (Ok("pagemap"), None, "uses pagemap, the first of pagemap, fork"),
+            (Ok("pagemap"), Some("auto"), "uses pagemap, the first of pagemap, fork"),
+            (Ok("pagemap"), Some("no such"), "uses pagemap, the first of pagemap, fork"),
+            (Ok("none"), Some("none"), "uses none, since NEAP_WATCH=none; NEAP_WATCH=auto would"),
+            (Err("fork"), Some("fork"), "stops the world, since NEAP_WATCH=fork is refused"),
+        ] {
+            let said = chosen(&tried, used, asked);
+            assert!(said.contains(wanted), "{said}");
+        }
     }
 
     #[test]

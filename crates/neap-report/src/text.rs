@@ -184,6 +184,9 @@ fn layouts(out: &mut String, summary: &Summary) {
     }
 }
 
+/// A minor cycle, as `concurrent` numbers it.
+const MINOR: u64 = 3;
+
 fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
     let stops = &summary.stops;
     let cycles = recording.cycles.len() as u64;
@@ -192,14 +195,20 @@ fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
         let _ = writeln!(out, "  none");
         return;
     }
-    let concurrent = recording.cycles.iter().filter(|cycle| cycle.concurrent != 0).count() as u64;
+    let of_kind = |is: fn(u64) -> bool| {
+        recording.cycles.iter().filter(|cycle| is(cycle.concurrent)).count() as u64
+    };
+    let minor = match of_kind(|kind| kind == MINOR) {
+        0 => String::new(),
+        minor => format!(", {} of those minor", count(minor)),
+    };
     let sum = |of: fn(&neap_record::Cycle) -> u64| recording.cycles.iter().map(of).sum::<u64>();
     let rescanned = sum(|cycle| cycle.preclean_pages + cycle.remark_pages);
     let _ = writeln!(
         out,
-        "  cycles             {:>12}, of them concurrent {}",
+        "  cycles             {:>12}, of them concurrent {}{minor}",
         count(cycles),
-        count(concurrent)
+        count(of_kind(|kind| kind != 0))
     );
     let _ = writeln!(
         out,
@@ -284,12 +293,20 @@ mod tests {
             "a layout cost 0.00 bytes an object, and saved scanning 12 words",
             "1 of 4 words scanned",
             "of it never scanned         96 B  Tide\n",
-            "of them concurrent 1",
+            "of them concurrent 1\n",
             "longest 2.00 ms",
             "712 B spare, 0 B fragmentation",
         ] {
             assert!(text.contains(wanted), "{wanted} is not in:\n{text}");
         }
+    }
+
+    #[test]
+    fn minor_cycles_are_told() {
+        let mut recording = sample();
+        recording.cycles[1].concurrent = MINOR;
+        let text = text(&recording, &[]);
+        assert!(text.contains("of them concurrent 1, 1 of those minor\n"), "{text}");
     }
 
     #[test]
