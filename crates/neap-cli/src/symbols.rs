@@ -81,6 +81,25 @@ pub fn demangled(symbol: &str) -> String {
     in_d.unwrap_or_else(|| demangle_auto(Cow::Borrowed(symbol), None).into_owned())
 }
 
+/// Crates of the library that are linked into programs.
+const CRATES: [&str; 4] = ["neap", "neap-core", "neap-c", "neap-bdw"];
+
+/// Whether a source file is one of the library's: in its tree, or of a version that a registry has.
+/// Of functions that were inlined the names alone do not say whose they are.
+fn is_of_library(source: &str) -> bool {
+    source.match_indices("/src/").any(|(at, _)| {
+        let folder = &source[..at];
+        let name = folder.rsplit('/').next().unwrap_or_default();
+        let in_tree = |name: &str| folder == name || folder.ends_with(&format!("/{name}"));
+        CRATES.into_iter().any(|of| {
+            let version = name.strip_prefix(of).and_then(|rest| rest.strip_prefix('-'));
+            in_tree(&format!("crates/{of}"))
+                || version
+                    .is_some_and(|version| version.starts_with(|sign: char| sign.is_ascii_digit()))
+        })
+    })
+}
+
 fn open(module: &Module) -> Result<Named, String> {
     let path = &module.path;
     let no_names = |why: String| format!("{path}: {why}; its functions are shown as addresses");
@@ -178,16 +197,24 @@ impl Named {
             while let Ok(Some(frame)) = frames.next() {
                 let Some(function) = frame.function else { continue };
                 let Ok(name) = function.raw_name() else { continue };
+                let file = frame.location.as_ref().and_then(|location| location.file);
+                let is_library = file.is_some_and(is_of_library);
                 let place = frame.location.and_then(|location| {
                     Some((location.file?.rsplit('/').next()?.to_owned(), location.line?))
                 });
-                found.push(Frame { function: demangled(&name), place });
+                found.push(Frame { function: demangled(&name), place, is_library });
             }
         }
-        if found.is_empty()
-            && let Some((_, symbol)) = self.functions.at(address)
-        {
-            found.push(demangled(symbol).into());
+        let symbol = self.functions.at(address).map(|(_, symbol)| demangled(symbol));
+        match (found.last_mut(), symbol) {
+            (None, Some(symbol)) => found.push(symbol.into()),
+            // Where debugging information has lines only, it has names without their paths.
+            (Some(outermost), Some(symbol))
+                if symbol.ends_with(&format!("::{}", outermost.function)) =>
+            {
+                outermost.function = symbol;
+            }
+            _ => {}
         }
         found
     }
@@ -218,7 +245,25 @@ mod tests {
         let (module, address) = own();
         let names = Symbols::default().at(&module, address);
         let name = names.last().unwrap().to_string();
-        assert!(name.contains("function_of_a_known_name (symbols.rs:"), "{names:?}");
+        let wanted = "symbols::tests::function_of_a_known_name (symbols.rs:";
+        assert!(name.contains(wanted), "{names:?}");
+    }
+
+    #[test]
+    fn sources_of_the_library_by_table() {
+        for (source, is) in [
+            ("/home/a/neap/crates/neap-core/src/runtime/allocation.rs", true),
+            ("crates/neap/src/gc.rs", true),
+            ("/home/a/.cargo/registry/src/index-0/neap-0.1.0/src/memory/cells.rs", true),
+            ("/home/a/.cargo/registry/src/index-0/neap-core-0.1.0/src/api.rs", true),
+            ("/home/a/neap/examples/rust/src/bin/trees.rs", false),
+            ("/home/a/neap/src/main.rs", false),
+            ("/home/a/crates/neap-like/src/main.rs", false),
+            ("src/main.rs", false),
+            ("main.c", false),
+        ] {
+            assert_eq!(is_of_library(source), is, "{source}");
+        }
     }
 
     /// By which `neap heap` knows objects of a class.

@@ -17,10 +17,12 @@ use std::fmt;
 const MOST_SITES: usize = 1000;
 /// What the library's own functions begin with, where it is linked into the program, and those of
 /// the package for D.
-const OWN: [&str; 7] = [
+const OWN: [&str; 9] = [
+    "neap::",
     "neap_core::",
     "neap_c::",
     "neap_bdw::",
+    "<neap::",
     "<neap_core::",
     "neap_alloc",
     "neap_inline_",
@@ -56,6 +58,8 @@ pub struct Frame {
     pub function: String,
     /// The source file and line, where known.
     pub place: Option<(String, u32)>,
+    /// It comes from a source file of the library.
+    pub is_library: bool,
 }
 
 impl fmt::Display for Frame {
@@ -70,7 +74,7 @@ impl fmt::Display for Frame {
 
 impl From<String> for Frame {
     fn from(function: String) -> Self {
-        Self { function, place: None }
+        Self { function, place: None, is_library: false }
     }
 }
 
@@ -135,7 +139,7 @@ impl<'r, 's> Stacks<'r, 's> {
 }
 
 fn is_own(frame: &Frame) -> bool {
-    OWN.iter().any(|own| frame.function.starts_with(own))
+    frame.is_library || OWN.iter().any(|own| frame.function.starts_with(own))
 }
 
 /// The sites of a recording, those that allocated most first.
@@ -237,6 +241,7 @@ pub(crate) mod tests {
         let at = |function: &str, line| Frame {
             function: function.to_owned(),
             place: Some(("a.c".to_owned(), line)),
+            is_library: false,
         };
         match address {
             0x100 => vec!["neap_core::api::allocate".to_owned().into()],
@@ -257,6 +262,22 @@ pub(crate) mod tests {
         assert_eq!(sites[0].samples, 6);
         assert_eq!(sites[1].frames, ["no stack known"]);
         assert_eq!(sites[2].frames, ["prog+0x201", "main (a.c:20)"]);
+    }
+
+    /// In a program that it is linked into, and inlined in the program's functions.
+    #[test]
+    fn the_librarys_functions_are_left_out_also_without_their_paths() {
+        let of_library = |name: &str| Frame { is_library: true, ..name.to_owned().into() };
+        let names = &mut |module: &Module, address: u64| match address {
+            0x100 => vec![of_library("note"), of_library("slow_from")],
+            0x200 => vec![of_library("cell"), "<neap::gc::Gc<T>>::new".to_owned().into()]
+                .into_iter()
+                .chain(names(module, address))
+                .collect(),
+            _ => names(module, address),
+        };
+        let sites = sites(&sampled(), names);
+        assert_eq!(sites[0].frames, ["inner (a.c:3)", "inlined <into> (a.c:9)", "main (a.c:20)"]);
     }
 
     #[test]
