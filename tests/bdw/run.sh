@@ -93,6 +93,18 @@ for source in pacing suspension runtime_forms libc_forms debugging asking; do
     done
 done
 
+# Neap only: libgc reads an alternate stack or the one that was left for it, not both.
+if wanted altstacks; then
+    if build "$here/altstacks.c" "$work/altstacks" -lgc -lpthread 2>"$out/output"; then
+        for watch in none pagemap fork mprotect snapshot; do
+            result "altstacks on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
+                LD_LIBRARY_PATH="$work/lib" "$work/altstacks"
+        done
+    else
+        report 1 "altstacks: compile"
+    fi
+fi
+
 # Not under fork: what a mark procedure does stays in the child that marks.
 if wanted unmapping && [ -e "$work/unmapping" ]; then
     for watch in none mprotect snapshot; do

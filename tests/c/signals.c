@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 
 static sem_t inside, leave;
 static int handled;
@@ -54,13 +56,41 @@ static APART void with_alternate_stack(void)
     check_kept(kept);
 }
 
+static ucontext_t fiber, left;
+
+static void life(void)
+{
+    with_alternate_stack();
+    neap_stack_switch(NULL);
+}
+
+/* On a stack that the program declared. */
+static APART void in_a_fiber(void)
+{
+    enum { BYTES = 64 << 10 };
+    char *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    neap_stack *stack = neap_stack_create(memory, BYTES);
+    getcontext(&fiber);
+    fiber.uc_stack.ss_sp = memory;
+    fiber.uc_stack.ss_size = BYTES;
+    fiber.uc_link = &left;
+    makecontext(&fiber, life, 0);
+    neap_stack_switch(stack);
+    swapcontext(&left, &fiber);
+    neap_stack_retire(stack);
+    munmap(memory, BYTES);
+}
+
 static void *thread(void *argument)
 {
     stack_t stack = {0};
     stack.ss_size = 64 << 10;
     stack.ss_sp = malloc(stack.ss_size);
     CHECK_EQUAL(sigaltstack(&stack, NULL), 0);
-    with_alternate_stack();
+    if (argument)
+        in_a_fiber();
+    else
+        with_alternate_stack();
     stack.ss_flags = SS_DISABLE;
     CHECK_EQUAL(sigaltstack(&stack, NULL), 0);
     free(stack.ss_sp);
@@ -119,18 +149,21 @@ int main(void)
     action.sa_handler = on_alternate_stack;
     action.sa_flags = SA_ONSTACK;
     CHECK_EQUAL(sigaction(SIGUSR1, &action, NULL), 0);
-    CHECK_EQUAL(pthread_create(&threads[0], NULL, thread, NULL), 0);
-    sem_wait(&inside);
-    collect();
-    churn(40, 20000);
-    CHECK_ALL_ALIVE(0);
-    CHECK_ALL_ALIVE(MANY);
-    sem_post(&leave);
-    CHECK_EQUAL(pthread_join(threads[0], NULL), 0);
-    CHECK_EQUAL(handled, 1);
-    collect();
-    CHECK_DEAD(0);
-    CHECK_DEAD(MANY);
+    for (int in_fiber = 0; in_fiber <= 1; in_fiber++) {
+        CHECK_EQUAL(pthread_create(&threads[0], NULL, thread, in_fiber ? &fiber : NULL), 0);
+        sem_wait(&inside);
+        collect();
+        churn(40, 20000);
+        CHECK_ALL_ALIVE(0);
+        CHECK_ALL_ALIVE(MANY);
+        sem_post(&leave);
+        CHECK_EQUAL(pthread_join(threads[0], NULL), 0);
+        CHECK_EQUAL(handled, in_fiber + 1);
+        memset(&fiber, 0, sizeof fiber);
+        collect();
+        CHECK_DEAD(0);
+        CHECK_DEAD(MANY);
+    }
 
     CHECK_EQUAL(pipe(ends), 0);
     CHECK_EQUAL(pthread_create(&threads[0], NULL, blocks_everything, NULL), 0);

@@ -329,14 +329,17 @@ pub extern "C" fn GC_get_thr_restart_signal() -> c_int {
     api::stop_signal()
 }
 
-/// The core finds out where a stopped thread's stack pointer is by itself.
+/// Handlers that the program sets by libc's functions are found on theirs without it. The ordinary
+/// stack is known.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_altstack(
     _stack: *mut c_void,
     _stack_bytes: usize,
-    _alternate: *mut c_void,
-    _alternate_bytes: usize,
+    alternate: *mut c_void,
+    alternate_bytes: usize,
 ) {
+    let low = alternate as usize;
+    embedding::set_handler_stack(low..low.saturating_add(alternate_bytes));
 }
 
 static SP_CORRECTOR: AtomicFunction<StackCorrector> = AtomicFunction::none();

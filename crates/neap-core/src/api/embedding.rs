@@ -77,6 +77,11 @@ pub fn is_announced() -> bool {
     current::get().is_some_and(|own| own.announced.load(Relaxed))
 }
 
+/// Says where the calling thread's alternate signal stack lies; an empty range for none.
+pub fn set_handler_stack(stack: Range<usize>) {
+    runtime::mutator().note_handler_stack(&stack);
+}
+
 /// Has a thread that was announced, given as `pthread_t`, stand until [`resume_thread`]; it does on
 /// return. It may be the caller. Nothing happens to others.
 pub fn suspend_thread(thread: usize) {

@@ -14,10 +14,12 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
+use core::ops::Range;
 
 use rustix::io::Errno;
 
 use crate::sync::function::AtomicFunction;
+use crate::sys::thread;
 
 /// What runs in the stopped thread.
 pub type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
@@ -247,6 +249,17 @@ pub fn unblock_for_program(stop_signal: c_int) {
         }
         raw_sigmask(libc::SIG_UNBLOCK, &set, core::ptr::null_mut());
     }
+}
+
+/// In a handler: the alternate stack, if that is where it runs.
+///
+/// # Safety
+/// `context` is what the kernel gave the handler.
+pub unsafe fn alternate_stack_below(context: *const c_void) -> Option<Range<usize>> {
+    // SAFETY: the caller's promise.
+    let stack = unsafe { (&raw const (*context.cast::<libc::ucontext_t>()).uc_stack).read() };
+    let stack = stack.ss_sp as usize..(stack.ss_sp as usize).wrapping_add(stack.ss_size);
+    stack.contains(&thread::stack_pointer()).then_some(stack)
 }
 
 /// In a handler that blocks all signals: whether another one waits that the interrupted code does

@@ -10,6 +10,7 @@
 
 #![allow(unsafe_code)]
 
+use core::ops::Range;
 use core::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence,
 };
@@ -80,6 +81,9 @@ pub struct Mutator {
     pub interruptions: AtomicU32,
     /// Address of the alternate signal stack that it was given; 0 for none. Written by itself.
     pub alternate_stack: AtomicUsize,
+    /// Lowest address and end of the alternate signal stack that a handler of the program ran on
+    /// last, or that it declared; 0 for none. Written by itself.
+    handler_stack: [AtomicUsize; 2],
     /// It came by the slow path of an allocation since the last cycle. Set by itself, cleared by
     /// the cycle.
     pub allocates: AtomicBool,
@@ -154,6 +158,20 @@ impl Mutator {
         {
             obey(self, 0);
         }
+    }
+
+    /// Notes its alternate signal stack; an empty range for none. By its own thread.
+    pub fn note_handler_stack(&self, stack: &Range<usize>) {
+        if self.handler_stack() != *stack {
+            let _critical = self.critical();
+            self.handler_stack[0].store(stack.start, Relaxed);
+            self.handler_stack[1].store(stack.end, Relaxed);
+        }
+    }
+
+    /// The alternate signal stack that was noted last. It may be in use no longer.
+    pub fn handler_stack(&self) -> Range<usize> {
+        self.handler_stack[0].load(Relaxed)..self.handler_stack[1].load(Relaxed)
     }
 
     /// Not 0 while a stop waits for the end of its critical section.

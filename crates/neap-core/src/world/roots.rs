@@ -310,7 +310,9 @@ impl Images {
     /// told without asking the kernel.
     pub fn stands_on_own_stack(&self, mutator: &Mutator) -> bool {
         let (own, position) = (own_stack(mutator), mutator.position.load(Relaxed));
-        own.contains(&position) && own.end - position <= BELIEVED_BYTES
+        own.contains(&position)
+            && own.end - position <= BELIEVED_BYTES
+            && !mutator.handler_stack().contains(&position)
     }
 
     /// Whether a range begins on the mutator's own stack or in its thread-local storage, as far as
@@ -345,8 +347,18 @@ impl Images {
         let position = correction::of(mutator, noted);
         let own = own_stack(mutator);
         let base = own.end;
-        let on_declared = stacks.find(|stack| stack.range().contains(&position));
-        if let Some(stack) = on_declared {
+        let handler_stack = mutator.handler_stack();
+        if handler_stack.contains(&position) {
+            // It may lie on the stack that was left for it, above the frames there: these are
+            // wherever that one can be in use.
+            visit(position..handler_stack.end);
+            let left = mutator.stack.load(Relaxed);
+            if let Some(stack) = stacks.find(|stack| core::ptr::from_ref(*stack) as usize == left) {
+                visit_mapped(stack.range(), &mut visit);
+                visit(span_of(&mutator.own_registers));
+            }
+            visit_mapped(own.clone(), &mut visit);
+        } else if let Some(stack) = stacks.find(|stack| stack.range().contains(&position)) {
             visit(position..stack.range().end);
             visit(mutator.own_position.load(Relaxed).max(own.start)..base);
             visit(span_of(&mutator.own_registers));
@@ -366,9 +378,7 @@ impl Images {
             } else if let Some(mapping) = mappings::mapping_of(position) {
                 visit(position..mapping.end);
             }
-            if let Some(mapping) = mappings::mapping_of(base - 1) {
-                visit(mapping.start.max(own.start)..base);
-            }
+            visit_mapped(own.clone(), &mut visit);
         }
         visit(span_of(&mutator.blocked_registers));
         let block = mutator.control_block.load(Relaxed);
@@ -384,6 +394,13 @@ impl Images {
                 visit(start..start + module.bytes);
             }
         }
+    }
+}
+
+/// All of a stack that can be in use: its mapping's part of the range.
+fn visit_mapped(stack: Range<usize>, visit: &mut impl FnMut(Range<usize>)) {
+    if let Some(mapping) = mappings::mapping_of(stack.end - 1) {
+        visit(mapping.start.max(stack.start)..stack.end);
     }
 }
 

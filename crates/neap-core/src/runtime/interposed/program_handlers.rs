@@ -18,7 +18,7 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::sync::function::function_at;
-use crate::sys::signal::Handler;
+use crate::sys::signal::{self, Handler};
 use crate::world::{blocked, current};
 
 /// Handlers at most; programs have few. As many as the assembly below makes stubs.
@@ -64,7 +64,13 @@ extern "C" fn call(number: c_int, info: *mut libc::siginfo_t, context: *mut c_vo
     // SAFETY: the program named this function as a handler. One that takes less leaves the rest.
     let handler = unsafe { function_at::<Handler>(HANDLERS[stub].load(Acquire)) };
     match current::get() {
-        Some(mutator) => blocked::outside(mutator, || handler(number, info, context)),
+        Some(mutator) => blocked::outside(mutator, || {
+            // SAFETY: who calls the stub has it from the kernel, or calls it as the kernel does.
+            if let Some(stack) = unsafe { signal::alternate_stack_below(context) } {
+                mutator.note_handler_stack(&stack);
+            }
+            handler(number, info, context)
+        }),
         None => handler(number, info, context),
     }
 }

@@ -1,0 +1,150 @@
+/* Alternate stacks for signals: what only a handler on one has, and what the frames that it
+   interrupted have, outlives a collection by another thread and by the handler itself; wherever the
+   alternate stack lies. */
+#include "check.h"
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+enum { COUNT = 50, BYTES = 64 << 10 };
+
+static sem_t inside, leave;
+static void *handed_over[COUNT]; /* hidden */
+static int handled, collects;
+/* The kernel delivers no signal onto a page that may not be written. */
+static int heap_is_protected;
+
+static APART void *make(int number)
+{
+    long *object = GC_malloc(64);
+    object[0] = number;
+    object[1] = ~number;
+    return object;
+}
+
+static APART void check_kept(void *const *kept, int first)
+{
+    for (int index = 0; index < COUNT; index++) {
+        long *object = kept[index];
+        CHECK(object[0] == first + index && object[1] == ~(first + index));
+    }
+}
+
+/* Takes the memory of whatever was freed. */
+static APART void spoil(void)
+{
+    for (int index = 0; index < 20000; index++)
+        memset(GC_malloc(64), 0x55, 64);
+}
+
+static void handler(int number)
+{
+    void *kept[COUNT];
+    (void)number;
+    for (int index = 0; index < COUNT; index++) {
+        kept[index] = (void *)~(uintptr_t)handed_over[index];
+        handed_over[index] = NULL;
+    }
+    __asm__ volatile("" : : "r"(kept) : "memory");
+    if (collects) {
+        GC_gcollect();
+        spoil();
+    } else {
+        sem_post(&inside);
+        while (sem_wait(&leave) != 0)
+            ;
+    }
+    check_kept(kept, 1000);
+    handled++;
+}
+
+static APART void hand_over(void)
+{
+    for (int index = 0; index < COUNT; index++)
+        handed_over[index] = (void *)~(uintptr_t)make(1000 + index);
+}
+
+static APART void interrupted(void)
+{
+    void *kept[COUNT];
+    for (int index = 0; index < COUNT; index++)
+        kept[index] = make(index);
+    __asm__ volatile("" : : "r"(kept) : "memory");
+    hand_over();
+    clear_stack();
+    raise(SIGUSR1);
+    check_kept(kept, 0);
+}
+
+static APART void with(void *alternate, int tells)
+{
+    stack_t stack = {.ss_sp = alternate, .ss_size = BYTES};
+    pthread_attr_t attributes;
+    void *low;
+    size_t bytes;
+    CHECK_EQUAL(pthread_getattr_np(pthread_self(), &attributes), 0);
+    CHECK_EQUAL(pthread_attr_getstack(&attributes, &low, &bytes), 0);
+    pthread_attr_destroy(&attributes);
+    CHECK_EQUAL(sigaltstack(&stack, NULL), 0);
+    if (tells)
+        GC_register_altstack(low, bytes, alternate, BYTES);
+    interrupted();
+    stack.ss_flags = SS_DISABLE;
+    CHECK_EQUAL(sigaltstack(&stack, NULL), 0);
+    if (tells)
+        GC_register_altstack(low, bytes, NULL, 0);
+}
+
+/* In the caller's frame, so above the frames that a handler interrupts. */
+static APART void in_a_frame(int tells)
+{
+    char alternate[BYTES];
+    with(alternate, tells);
+    __asm__ volatile("" : : "r"(alternate) : "memory");
+}
+
+static void *everywhere(void *argument)
+{
+    for (int tells = 1; tells >= 0; tells--) {
+        char *memory = malloc(BYTES);
+        with(memory, tells);
+        free(memory);
+        memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        with(memory, tells);
+        munmap(memory, BYTES);
+        if (!heap_is_protected)
+            with(GC_malloc_uncollectable(BYTES), tells);
+        in_a_frame(tells);
+    }
+    return argument;
+}
+
+int main(void)
+{
+    GC_INIT();
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
+    sigaction(SIGUSR1, &action, NULL);
+    sem_init(&inside, 0, 0);
+    sem_init(&leave, 0, 0);
+    const char *watch = getenv("NEAP_WATCH");
+    heap_is_protected = watch && strcmp(watch, "mprotect") == 0;
+    int expected = heap_is_protected ? 6 : 8;
+    pthread_t thread;
+    CHECK_EQUAL(pthread_create(&thread, NULL, everywhere, NULL), 0);
+    for (int turn = 0; turn < expected; turn++) {
+        while (sem_wait(&inside) != 0)
+            ;
+        GC_gcollect();
+        spoil();
+        sem_post(&leave);
+    }
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(handled, expected);
+    collects = 1;
+    CHECK_EQUAL(pthread_create(&thread, NULL, everywhere, NULL), 0);
+    pthread_join(thread, NULL);
+    everywhere(NULL);
+    CHECK_EQUAL(handled, 3 * expected);
+    return finish();
+}
