@@ -13,7 +13,6 @@ use crate::core_api::embedding::{self, StackCorrector};
 use crate::core_api::{self as api, Kind, functions::AtomicFunction};
 use crate::settings::environment;
 use crate::settings::variables::{GC_parallel, GC_stackbottom};
-use crate::unsupported;
 
 type ThreadStart = extern "C" fn(*mut c_void) -> *mut c_void;
 
@@ -203,20 +202,18 @@ pub extern "C" fn GC_call_with_stack_base(
     result
 }
 
-/// `GC_UNIMPLEMENTED` where the system does not say.
+/// Where the thread's own stack begins, whatever it runs on. `GC_UNIMPLEMENTED` where the system
+/// does not say.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_stack_base(result: *mut GC_stack_base) -> c_int {
     const UNIMPLEMENTED: c_int = 3;
-    let base =
-        if api::is_thread_attached() { Some(api::stack_base()) } else { base_from_the_system() };
-    let Some(base) = base else { return UNIMPLEMENTED };
+    let Some(base) = base_from_the_system() else { return UNIMPLEMENTED };
     // SAFETY: a structure of the caller, says gc.h.
     unsafe { (*result).base = base as *mut c_void };
     SUCCESS
 }
 
-/// The highest address of this thread's stack. For threads that are not registered, and stay so:
-/// asking the core would register them.
+/// The highest address of this thread's stack. Threads that are not registered stay so.
 fn base_from_the_system() -> Option<usize> {
     let mut attributes = core::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
     let (mut low, mut bytes) = (core::ptr::null_mut(), 0);
@@ -231,28 +228,40 @@ fn base_from_the_system() -> Option<usize> {
     }
 }
 
-/// Also gives a handle for `GC_set_stackbottom`.
+/// Where the stack begins that the current thread runs on, as the program said last, and a handle
+/// for `GC_set_stackbottom`.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_my_stackbottom(result: *mut GC_stack_base) -> *mut c_void {
-    GC_get_stack_base(result);
-    // SAFETY: no preconditions.
-    unsafe { libc::pthread_self() as *mut c_void }
+    let said = if is_main_thread() { GC_stackbottom.load(Relaxed) } else { 0 };
+    let base = if said != 0 { said } else { api::stack_base() };
+    // SAFETY: a structure of the caller, says gc.h.
+    unsafe { (*result).base = base as *mut c_void };
+    this_thread() as *mut c_void
 }
 
-/// Where the stack that the current thread runs on now begins.
+fn this_thread() -> usize {
+    // SAFETY: no preconditions.
+    unsafe { libc::pthread_self() as usize }
+}
+
+/// Where the stack begins that a thread runs on now, the current one if the handle is null. With
+/// the allocation lock, or in a root procedure. Nothing happens to a thread that has ended.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_stackbottom(handle: *mut c_void, base: *const GC_stack_base) {
-    // SAFETY: no preconditions.
-    let this_thread = unsafe { libc::pthread_self() } as *mut c_void;
     // SAFETY: a structure of the caller, says gc.h.
-    let base = unsafe { (*base).base };
-    if !handle.is_null() && handle != this_thread {
-        unsupported::say_once(unsupported::Feature::StackBottomOfOthers);
-        return;
-    }
-    api::set_stack_base(base as usize);
-    if is_main_thread() {
-        GC_stackbottom.store(base as usize, Relaxed);
+    let base = unsafe { (*base).base } as usize;
+    let handle = handle as usize;
+    // Before the start there is the variable only.
+    let is_main = if !api::is_initialized() {
+        is_main_thread()
+    } else if handle != 0 && handle != this_thread() {
+        embedding::set_stack_base_of(handle, base) == Some(true)
+    } else {
+        api::set_stack_base(base);
+        is_main_thread()
+    };
+    if is_main {
+        GC_stackbottom.store(base, Relaxed);
     }
 }
 

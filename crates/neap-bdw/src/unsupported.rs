@@ -13,16 +13,14 @@ use crate::failure::warn;
 #[derive(Clone, Copy)]
 pub enum Feature {
     PagesExecutable,
-    StackBottomOfOthers,
     BackHeight,
 }
 
-const MESSAGES: [&CStr; 3] = [
+const MESSAGES: [&CStr; 2] = [
     c"Neap: GC_set_pages_executable: the heap is never executable; map memory for code with mmap\n",
-    c"Neap: GC_set_stackbottom: not for another thread; call it on that thread\n",
     c"Neap: GC_PRINT_BACK_HEIGHT: there are none; heap snapshots say what keeps objects\n",
 ];
-static SAID: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+static SAID: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 
 /// Warns, the first time.
 pub fn say_once(feature: Feature) {

@@ -125,6 +125,15 @@ impl<T> Lock<T> {
         unsafe { &mut *self.value.get() }
     }
 
+    /// The same beside other references of the thread that only read.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock, and no reference that may write is in use.
+    pub unsafe fn read_held(&self) -> &T {
+        // SAFETY: the caller's promise.
+        unsafe { &*self.value.get() }
+    }
+
     /// Unlocks, for a thread that holds it with a forgotten guard.
     ///
     /// # Safety

@@ -17,7 +17,7 @@ use crate::heap::HEAP;
 use crate::heap::blocks::header::State;
 use crate::runtime::{self, allocation};
 use crate::sys::unwind;
-use crate::world::{blocked, correction, current, suspension};
+use crate::world::{blocked, correction, current, registry, suspension};
 
 pub use crate::cycle::report::root_callback::RootCallback;
 pub use crate::cycle::report::thread_events::ThreadCallback;
@@ -80,6 +80,20 @@ pub fn is_announced() -> bool {
 /// Says where the calling thread's alternate signal stack lies; an empty range for none.
 pub fn set_handler_stack(stack: Range<usize>) {
     runtime::mutator().note_handler_stack(&stack);
+}
+
+/// Says where the stack begins that another thread runs on, given as `pthread_t`; also in callbacks
+/// with the world stopped. Whether that is the program's first thread; `None` if there is no such
+/// thread.
+pub fn set_stack_base_of(thread: usize, base: usize) -> Option<bool> {
+    runtime::mutator();
+    // Nothing reads stacks meanwhile but who waits for this.
+    registry::with(|registry| {
+        let mutator = registry.iter().find(|one| one.control_block.load(Relaxed) == thread)?;
+        mutator.stack_low.store(0, Relaxed);
+        mutator.stack_base.store(base, Relaxed);
+        Some(mutator.thread.load(Relaxed) == std::process::id())
+    })
 }
 
 /// Has a thread that was announced, given as `pthread_t`, stand until [`resume_thread`]; it does on

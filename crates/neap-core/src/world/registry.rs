@@ -54,13 +54,14 @@ pub fn is_mine() -> bool {
     REGISTRY.is_mine()
 }
 
-/// What the lock protects, for the thread that has it.
-///
-/// # Safety
-/// The calling thread has the lock, and nobody changes anything as long as this is used.
-pub unsafe fn held() -> &'static Registry {
-    // SAFETY: the caller's promise.
-    unsafe { REGISTRY.already_held() }
+/// Runs `f` on the lists, in a callback of the program too, for which this thread has stopped the
+/// world.
+pub fn with<R>(f: impl FnOnce(&Registry) -> R) -> R {
+    if is_mine() {
+        // SAFETY: this thread has the lock, and who calls the program back only reads meanwhile.
+        return f(unsafe { REGISTRY.read_held() });
+    }
+    f(&lock())
 }
 
 /// Unlocks what this thread holds with a forgotten guard.

@@ -1,14 +1,9 @@
 //! What functions of the program may ask that are called while the world is stopped: whether it is,
 //! and what all threads allocated and freed so far.
 //!
-//! Invariant: who stopped the world reads without the registry's lock, which it has. Called from
-//! any thread, outside critical sections.
-//!
-//! # Safety
-//!
-//! Reads what the registry's lock protects on the thread that has it, where nobody changes it.
-
-#![allow(unsafe_code)]
+//! Invariant: who stopped the world reads without the registry's lock, which it has; who has it for
+//! another reason, in a handler of the program's, is told of it. Called from any thread, outside
+//! critical sections.
 
 use super::registry::{self, Registry};
 use super::stop;
@@ -29,11 +24,5 @@ pub fn freed_bytes() -> u64 {
 }
 
 fn read<R>(read: impl FnOnce(&Registry) -> R) -> R {
-    if is_mine() {
-        // SAFETY: this thread has the lock, and changes nothing until the world runs again: a
-        // function of the program asks.
-        read(unsafe { registry::held() })
-    } else {
-        read(&registry::lock())
-    }
+    if is_mine() { registry::with(read) } else { read(&registry::lock()) }
 }

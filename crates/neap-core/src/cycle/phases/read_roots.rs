@@ -97,8 +97,12 @@ impl Driver {
         world.for_each_root(current::get(), stopped, &mut |range| read(marker, range));
         let mut stack_bytes = 0;
         let leaves_resting = resting == Resting::LeftOut && reads_stacks_running(world);
+        registry.iter().for_each(|mutator| mutator.local.keep_cells(heap));
+        // Before stacks are read: it may say where they begin.
+        if callbacks::are_heard() {
+            root_callback::call(&mut Tracer::new(marker));
+        }
         for mutator in registry.iter() {
-            mutator.local.keep_cells(heap);
             if !world.names_roots_of(mutator, stopped) {
                 let standing = stopped.standing();
                 let left_out = roots::likely_resting_stack(mutator).filter(|_| leaves_resting);
@@ -126,9 +130,6 @@ impl Driver {
         let runs = heap.state.marking.load(Relaxed) && !heap.state.has_snapshot();
         if !runs || !matches!(collector.phase, Phase::Roots | Phase::Mark) {
             refs::handles::process::trace_strong(&mut References::new(self));
-        }
-        if callbacks::are_heard() {
-            root_callback::call(&mut Tracer::new(&mut self.marker));
         }
     }
 
