@@ -74,9 +74,9 @@ both() {
     report $? "$name on neap"
 }
 
-for source in alloc settings debug_forms runtime_forms libc_forms past_end interior finalizers \
-    disclaim links kinds typed roots collect debugging runtimes threads stacks stackbottoms \
-    fork signals environment pacing suspension unmapping asking; do
+for source in alloc settings debug_forms runtime_forms libc_forms past_end interior \
+    finalizers finalizer_cycles disclaim links kinds typed roots collect debugging runtimes \
+    threads stacks stackbottoms fork signals environment pacing suspension unmapping asking; do
     wanted $source || continue
     if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"
@@ -85,7 +85,8 @@ for source in alloc settings debug_forms runtime_forms libc_forms past_end inter
     fi
 done
 
-for source in stackbottoms pacing suspension runtime_forms libc_forms debugging asking; do
+for source in finalizer_cycles stackbottoms pacing suspension runtime_forms libc_forms debugging \
+    asking; do
     wanted $source && [ -e "$work/$source" ] || continue
     for watch in none fork mprotect snapshot; do
         result "$source on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \

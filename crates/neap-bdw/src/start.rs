@@ -42,6 +42,7 @@ extern "C" fn on_load() {
     api::set_takes_part(events::program_takes_part);
     api::set_cycle_gate(Some(events::may_collect));
     api::set_heap_resize_callback(Some(events::on_heap_resize));
+    api::held_for_ever::want();
     api::embedding::set_refusal_callback(Some(memory::tell_refused));
     api::set_main_stack_base_source(&GC_stackbottom);
     lock::survive_forks();

@@ -51,7 +51,7 @@ pub use crate::mark::tracer::Tracer;
 pub use crate::options;
 pub use crate::refs::disclaim;
 pub use crate::refs::finalizers::finalizer::{Finalizer, Order};
-pub use crate::refs::finalizers::{cleaner, finalizer, queue};
+pub use crate::refs::finalizers::{cleaner, finalizer, held_for_ever, queue};
 pub use crate::refs::links::{link, toggle};
 pub use crate::runtime::allocation::{HeapResizeCallback, OutOfMemoryCallback};
 pub use crate::runtime::at_fork::{Around as AroundForks, set_around as set_around_forks};

@@ -5,12 +5,13 @@
 //! otherwise. Automatic runs do not nest on a thread.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::core_api::{
     self as api,
     finalizer::{self, Finalizer, Order},
     functions::AtomicFunction,
+    held_for_ever,
 };
 use crate::failure::{die, warn};
 use crate::settings::variables::{
@@ -124,9 +125,27 @@ static RUNNING: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 /// The collection that the notifier was last called for.
 static NOTIFIED: AtomicUsize = AtomicUsize::new(usize::MAX);
 
+/// Somebody says what is held for ever: a warning procedure may collect.
+static WARNING: AtomicBool = AtomicBool::new(false);
+
+/// Warns, in libgc's words, of objects that the order of their finalizers keeps for ever.
+fn warn_of_cycles() {
+    if WARNING.swap(true, Acquire) {
+        return;
+    }
+    loop {
+        match held_for_ever::take() {
+            0 => break,
+            object => warn(c"GC Warning: Finalization cycle involving %p\n".as_ptr(), object),
+        }
+    }
+    WARNING.store(false, Release);
+}
+
 /// After a collection, on the thread that caused it: runs what is ready, or tells the program that
 /// it should.
 pub fn after_collection() {
+    warn_of_cycles();
     if finalizer::ready() == 0 {
         return;
     }
@@ -154,6 +173,7 @@ pub fn after_collection() {
 
 /// The child of a fork has one thread; what the others were doing is over.
 pub fn forget_other_threads() {
+    WARNING.store(false, Relaxed);
     // SAFETY: no preconditions.
     let this_thread = unsafe { libc::pthread_self() } as usize;
     for slot in &RUNNING {

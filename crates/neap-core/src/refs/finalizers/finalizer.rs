@@ -9,6 +9,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use super::batch::{self, Call, Filling};
+use super::held_for_ever::HeldForEver;
 use super::registrations::{Registry, kind_of, object_of, void};
 use super::slab::{Entry, Own};
 use super::{marked_at_registration, pool, runner};
@@ -80,11 +81,13 @@ pub(crate) struct Processing {
     pub(crate) filling: Filling,
     /// Dead objects' entries in orders that depend on each other.
     pub(crate) dead: MetaVec<usize>,
+    /// Objects of this cycle that wait for themselves.
+    pub(crate) held_for_ever: HeldForEver,
 }
 
 impl Processing {
     pub(crate) const fn new() -> Self {
-        Self { filling: Filling::new(), dead: MetaVec::new() }
+        Self { filling: Filling::new(), dead: MetaVec::new(), held_for_ever: HeldForEver::new() }
     }
 }
 

@@ -9,6 +9,7 @@
 pub(crate) mod batch;
 pub mod cleaner;
 pub mod finalizer;
+pub mod held_for_ever;
 pub(crate) mod marked_at_registration;
 pub(crate) mod order;
 mod page_stack;

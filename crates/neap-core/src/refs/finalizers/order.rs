@@ -12,6 +12,10 @@ use super::registrations::{Verdict, kind_of, object_of, void};
 use super::slab::Entry;
 use crate::refs::Marking;
 
+/// Objects between the one that is marked from and the one whose marks are fetched. Larger: hides
+/// longer latencies; smaller: what was fetched is still there.
+const AHEAD: usize = 4;
+
 /// Moves dead finalizable objects to batches, marks what they keep, and hands the batches over. Of
 /// each round all that is ready is decided before any of it is marked: `[refs.rule.decide-first]`.
 pub(crate) fn process_references<M: Marking>(
@@ -104,12 +108,23 @@ fn process_in_order<M: Marking>(
         });
     }
     // What ordered ones reach has to wait for them. An object that marks itself so lies on a cycle,
-    // and waits for ever.
-    for &address in dead.iter() {
+    // and waits for ever: which do is seen by marking from one after the other.
+    let looks = processing.held_for_ever.begin();
+    for (position, &address) in dead.iter().enumerate() {
+        if looks {
+            prefetch(&dead, position, marking);
+        }
+        let waits_already = looks && marking.is_marked(object(address));
         match order(address) {
             Order::Topological | Order::Unreachable => marking.mark_contents(object(address)),
             Order::IgnoreSelf => marking.mark_contents_except_self(object(address)),
-            Order::NoOrder => {}
+            Order::NoOrder => continue,
+        }
+        if looks {
+            marking.drain();
+            if !waits_already && marking.is_marked(object(address)) {
+                processing.held_for_ever.note(object(address));
+            }
         }
     }
     marking.drain();
@@ -135,6 +150,16 @@ fn process_in_order<M: Marking>(
     }
     processing.dead = dead;
     complete
+}
+
+/// Has what is asked soon about dead objects fetched.
+fn prefetch<M: Marking>(dead: &[usize], position: usize, marking: &M) {
+    if let Some(&ahead) = dead.get(position + 2 * AHEAD) {
+        marking.prefetch_header(object(ahead));
+    }
+    if let Some(&ahead) = dead.get(position + AHEAD) {
+        marking.prefetch_marks(object(ahead));
+    }
 }
 
 fn retain(list: &mut crate::sys::meta_vec::MetaVec<usize>, mut keep: impl FnMut(usize) -> bool) {
@@ -195,6 +220,34 @@ mod tests {
         assert_eq!(queued, []);
         assert!(marking.is_marked_now(1) && marking.is_marked_now(2));
         assert_eq!(ready(&[(1, Topological)], &[(1, 1)], &[]).0, []);
+    }
+
+    #[test]
+    fn one_of_each_cycle_is_said_to_be_held_for_ever() {
+        let held = |orders: &[(usize, Order)], edges: &[(usize, usize)]| {
+            let mut refs = Refs::new();
+            for &(object, order) in orders {
+                refs.finalizers.set(object, Some(finalizer(order, 0))).unwrap();
+            }
+            FakeMarking::new(edges).run(&mut refs, &[]);
+            let list = &mut refs.processing.held_for_ever;
+            let mut held: Vec<usize> = std::iter::repeat_with(|| list.take() >> 32)
+                .take_while(|object| *object != 0)
+                .collect();
+            held.sort_unstable();
+            held
+        };
+        let both = |order| [(1, order), (2, order)];
+        assert_eq!(held(&both(Topological), &[(1, 2), (2, 1)]), []);
+        crate::refs::finalizers::held_for_ever::want();
+        assert_eq!(held(&both(Topological), &[(1, 2), (2, 1)]).len(), 1);
+        assert_eq!(held(&both(Topological), &[(1, 1), (2, 2)]), [1, 2]);
+        assert_eq!(held(&[(1, Topological)], &[(1, 3), (3, 1)]), [1]);
+        assert_eq!(held(&both(Topological), &[(1, 2), (2, 3)]), []);
+        assert_eq!(held(&both(NoOrder), &[(1, 2), (2, 1), (1, 1)]), []);
+        assert_eq!(held(&both(IgnoreSelf), &[(1, 1), (1, 2)]), []);
+        assert_eq!(held(&both(IgnoreSelf), &[(1, 2), (2, 1)]).len(), 1);
+        assert_eq!(held(&both(Unreachable), &[(1, 1), (1, 2)]), [1]);
     }
 
     #[test]
