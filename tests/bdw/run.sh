@@ -76,7 +76,8 @@ both() {
 
 for source in alloc settings debug_forms runtime_forms libc_forms past_end interior \
     finalizers finalizer_cycles disclaim links kinds typed roots collect debugging runtimes \
-    threads stacks stackbottoms fork signals environment pacing suspension unmapping asking; do
+    executable threads stacks stackbottoms fork signals environment pacing suspension \
+    unmapping asking; do
     wanted $source || continue
     if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"
@@ -85,8 +86,8 @@ for source in alloc settings debug_forms runtime_forms libc_forms past_end inter
     fi
 done
 
-for source in finalizer_cycles stackbottoms pacing suspension runtime_forms libc_forms debugging \
-    asking; do
+for source in executable finalizer_cycles stackbottoms pacing suspension runtime_forms \
+    libc_forms debugging asking; do
     wanted $source && [ -e "$work/$source" ] || continue
     for watch in none fork mprotect snapshot; do
         result "$source on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
@@ -103,6 +104,15 @@ if wanted altstacks; then
         done
     else
         report 1 "altstacks: compile"
+    fi
+fi
+
+if wanted executable && [ -e "$work/executable" ]; then
+    if "$work/executable" refuses; then
+        result "executable on neap, refused" env BDW_ON_NEAP=1 LD_LIBRARY_PATH="$work/lib" \
+            "$work/executable" refused
+    else
+        skip "executable on neap, refused" "the kernel cannot refuse it (Linux 6.3)"
     fi
 fi
 

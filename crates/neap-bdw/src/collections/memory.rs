@@ -1,15 +1,17 @@
-//! Telling the program when the heap gets memory from the system, and when it does not.
+//! Telling the program when the heap gets memory from the system, and when it does not; and whether
+//! it can be executed.
 //!
 //! Invariant: every range is told once, in pieces as large as they came, after the heap has it; the
 //! callback has the allocation lock, and no other is held. On the thread whose request it was.
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
 
 use crate::core_api::{self as api, functions::AtomicFunction};
 use crate::lock;
 use crate::settings::variables::callback_accessors;
+use crate::unsupported::{self, Feature};
 
 type MemoryFunction = extern "C" fn(*mut c_void, usize);
 static ON_MEMORY: AtomicFunction<MemoryFunction> = AtomicFunction::none();
@@ -37,4 +39,21 @@ pub unsafe extern "C" fn tell_refused(bytes: usize) {
     if let Some(callback) = ON_MEMORY.get() {
         lock::with_alloc_lock(|| callback(null_mut(), bytes));
     }
+}
+
+static EXECUTABLE: AtomicI32 = AtomicI32::new(0);
+
+/// Memory that the heap gets from now on is executable, or not: before `GC_INIT` all of it.
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_set_pages_executable(value: c_int) {
+    if api::embedding::set_executable(value != 0) {
+        EXECUTABLE.store(c_int::from(value != 0), Relaxed);
+    } else {
+        unsupported::say_once(Feature::ExecutableMemory);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn GC_get_pages_executable() -> c_int {
+    EXECUTABLE.load(Relaxed)
 }

@@ -16,7 +16,7 @@ use crate::cycle::schedule::{self, Due};
 use crate::heap::HEAP;
 use crate::heap::blocks::header::State;
 use crate::runtime::{self, allocation};
-use crate::sys::unwind;
+use crate::sys::{map, unwind};
 use crate::world::{blocked, correction, current, registry, suspension};
 
 pub use crate::cycle::report::root_callback::RootCallback;
@@ -47,6 +47,12 @@ pub fn set_when_marked(callback: Option<RootCallback>) {
 /// that the program takes part in cycles.
 pub fn set_thread_callback(callback: Option<ThreadCallback>) {
     thread_events::set(callback);
+}
+
+/// Whether memory that the heap gets from now on is executable; false if the system refuses such.
+/// Before the start it is all of it.
+pub fn set_executable(executable: bool) -> bool {
+    map::set_executable(executable)
 }
 
 /// How many more cycles than one are run before an allocation is refused.

@@ -264,7 +264,7 @@ impl Heap {
         self.commit_metadata(end).map_err(|_| Refused::System)?;
         let guards = self.guards_of_next_chunk(inner.frames.chunks(), frames);
         let [first, last] = [guards.first, guards.last].map(|frames| frames * FRAME_BYTES);
-        map::commit(self.base().add(end + first), CHUNK_BYTES - first - last)
+        map::commit_objects(self.base().add(end + first), CHUNK_BYTES - first - last)
             .map_err(|_| Refused::System)?;
         if end < self.state.small_pages_below.load(Relaxed) {
             map::small_pages(self.base().add(end), CHUNK_BYTES);

@@ -123,7 +123,7 @@ impl Heap {
             GuardPages::Advice => map::remove_guard(start, bytes),
             // What cannot be had back would be met by the next object there: the mappings that this
             // joins are fewer than before, so it is not refused for want of any.
-            GuardPages::Protection => map::commit(start, bytes).expect("a mapping less"),
+            GuardPages::Protection => map::commit_objects(start, bytes).expect("a mapping less"),
         }
     }
 

@@ -82,6 +82,38 @@ pub fn commit(start: Address, bytes: usize) -> Result<(), Errno> {
     unsafe { mm::mprotect(start.pointer(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }
 }
 
+/// Whether the memory of objects is executable that is committed from now on. Set by front ends.
+static EXECUTABLE: AtomicBool = AtomicBool::new(false);
+
+/// Says so; false if the system refuses memory that is writable and executable.
+pub fn set_executable(executable: bool) -> bool {
+    if executable {
+        let all = ProtFlags::READ | ProtFlags::WRITE | ProtFlags::EXEC;
+        // SAFETY: a fresh mapping.
+        let tried = unsafe {
+            mm::mmap_anonymous(core::ptr::null_mut(), PAGE_BYTES, all, MapFlags::PRIVATE)
+        };
+        match tried {
+            Ok(page) => release(Address(page as usize), PAGE_BYTES),
+            Err(_) => return false,
+        }
+    }
+    EXECUTABLE.store(executable, Relaxed);
+    true
+}
+
+fn access_to_objects(writable: bool) -> MprotectFlags {
+    let mut flags = MprotectFlags::READ;
+    flags.set(MprotectFlags::WRITE, writable);
+    flags.set(MprotectFlags::EXEC, EXECUTABLE.load(Relaxed));
+    flags
+}
+
+/// As [`commit`], for memory of objects.
+pub fn commit_objects(start: Address, bytes: usize) -> Result<(), Errno> {
+    set_writable(start, bytes, true)
+}
+
 /// Has the system give pages their memory now, many for the price of one fault. Pages that have
 /// theirs stay as they are; what is refused comes with the first touch (or not at all).
 pub fn populate(start: Address, bytes: usize) {
@@ -149,13 +181,11 @@ pub fn allocate_shared(bytes: usize) -> Result<Address, Errno> {
     .map(|pointer| Address(pointer as usize))
 }
 
-/// Makes committed pages writable, or read-only.
+/// Makes committed pages of objects writable, or read-only.
 pub fn set_writable(start: Address, bytes: usize, writable: bool) -> Result<(), Errno> {
-    let flags =
-        if writable { MprotectFlags::READ | MprotectFlags::WRITE } else { MprotectFlags::READ };
     // SAFETY: the caller names its own memory, and handles the faults of writing to what is
     // read-only.
-    unsafe { mm::mprotect(start.pointer(), bytes, flags) }
+    unsafe { mm::mprotect(start.pointer(), bytes, access_to_objects(writable)) }
 }
 
 const MADV_GUARD_INSTALL: libc::c_int = 102;
