@@ -1,6 +1,6 @@
 /* A program that says that interior pointers do not count gets no byte past the end, by the
    function or by the variable (ECL, Guile, Neko): its objects of 16 bytes take 16. What it
-   allocated before it changed its mind stays whole. */
+   allocated before it changed its mind stays whole. Pointers at registered displacements count. */
 #include "check.h"
 #include <sys/wait.h>
 
@@ -35,6 +35,37 @@ static void left_alone(void)
     GC_INIT();
     CHECK_EQUAL(GC_get_all_interior_pointers(), 1);
     check_sizes(32);
+}
+
+/* Registered displacements count where other interior pointers do not. */
+static char *displaced[100];
+
+static APART void make_displaced(void)
+{
+    for (int index = 0; index < 100; index++) {
+        char **holder = GC_malloc(64);
+        long *object = GC_malloc(64);
+        *object = index;
+        *holder = (char *)object + (index % 2 ? 24 : 8);
+        displaced[index] = (char *)holder;
+    }
+}
+
+static void by_displacement(void)
+{
+    GC_set_all_interior_pointers(0);
+    GC_register_displacement(8);
+    GC_INIT();
+    GC_register_displacement(24);
+    make_displaced();
+    for (int turn = 0; turn < 3; turn++) {
+        clear_stack();
+        GC_gcollect();
+        for (int index = 0; index < 20000; index++)
+            memset(GC_malloc(64), 0x55, 64);
+    }
+    for (int index = 0; index < 100; index++)
+        CHECK_EQUAL(*(long *)(*(char **)displaced[index] - (index % 2 ? 24 : 8)), index);
 }
 
 static char *whole(size_t bytes)
@@ -76,7 +107,8 @@ static void changed_later(void)
 
 int main(void)
 {
-    static void (*const ways[])(void) = {by_function, by_variable, left_alone, changed_later};
+    static void (*const ways[])(void) = {by_function, by_variable, left_alone,
+        changed_later, by_displacement};
     for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++) {
         pid_t child = fork();
         if (child == 0) {

@@ -160,11 +160,51 @@ static void freed(void)
     CHECK_EQUAL(missing, 0);
 }
 
+/* A live list that grows, and with each of its cells an object that has a finalizer and dies: what
+   collections that takes. */
+static void *volatile grown __attribute__((used));
+static int finalized;
+
+static void run(void *object, void *data)
+{
+    (void)object;
+    (void)data;
+    finalized++;
+}
+
+static APART void add(void)
+{
+    void **cell = GC_malloc(1000);
+    *cell = grown;
+    grown = cell;
+    GC_register_finalizer_no_order(GC_malloc(16), run, NULL, NULL, NULL);
+}
+
+static GC_word while_growing(GC_word bytes_per_finalizer)
+{
+    GC_gcollect();
+    GC_set_allocd_bytes_per_finalizer(bytes_per_finalizer);
+    GC_word before = GC_get_gc_no();
+    for (int index = 0; index < 100000; index++)
+        add();
+    return GC_get_gc_no() - before;
+}
+
+static void finalizers(void)
+{
+    CHECK_EQUAL(GC_get_allocd_bytes_per_finalizer(), 10000);
+    while_growing(0); /* a small heap is collected more often */
+    GC_word without = while_growing(0), many = while_growing(1000000);
+    CHECK_EQUAL(GC_get_allocd_bytes_per_finalizer(), 1000000);
+    CHECK(many >= 10 && many >= 2 * without);
+    CHECK(finalized > 0);
+}
+
 static const struct { const char *name; void (*run)(void); } cases[] = {
     {"usual", usual}, {"expand", expand}, {"initial", initial}, {"divisor", divisor},
     {"least", least}, {"managed", managed}, {"uncollectable", uncollectable},
     {"not_expanded", not_expanded}, {"retries", retries},
-    {"freed", freed},
+    {"freed", freed}, {"finalizers", finalizers},
 };
 
 int main(int count, char **arguments)
@@ -184,7 +224,7 @@ int main(int count, char **arguments)
                 putenv("GC_INITIAL_HEAP_SIZE=200m");
             if (cases[index].run == managed)
                 unsetenv("NEAP_MAX_PAUSE"); /* so that all collections come when they are due */
-            if (cases[index].run == not_expanded)
+            if (cases[index].run == not_expanded || cases[index].run == finalizers)
                 setenv("NEAP_MAX_PAUSE", "1000", 1); /* and nothing is allocated beside them */
             execv("/proc/self/exe", again);
             _exit(99);

@@ -3,6 +3,7 @@
    areas. Also callbacks that can be asked for, versions, dumps. */
 #include "check.h"
 #include <signal.h>
+#include <sys/wait.h>
 
 #define SAME(set, get, value)        \
     do {                             \
@@ -54,6 +55,7 @@ static void before_start(void)
     GC_set_pages_executable(0);
     CHECK_EQUAL(GC_get_pages_executable(), 0);
     GC_set_markers_count(2);
+    GC_set_handle_fork(1);
     GC_set_suspend_signal(SIGRTMIN + 3);
     GC_set_thr_restart_signal(SIGRTMIN + 4);
     SAME_AS(GC_dont_precollect, GC_set_dont_precollect, GC_get_dont_precollect, 1);
@@ -101,7 +103,21 @@ static void check_values(void)
     /* It counts only before the start on libgc, and the answer is 0 or 1. */
     GC_set_manual_vdb_allowed(1);
     CHECK((GC_get_manual_vdb_allowed() & ~1) == 0);
+    /* Markers are none until they are asked for, and in a child again. */
+    CHECK_EQUAL(GC_get_parallel(), 0);
     GC_start_mark_threads();
+    CHECK_EQUAL(GC_get_parallel(), 1);
+    CHECK_EQUAL(GC_parallel, 1);
+    pid_t child = fork();
+    if (child == 0) {
+        int before = GC_get_parallel();
+        GC_start_mark_threads();
+        _exit(before != 0 || GC_get_parallel() != 1);
+    }
+    int status = -1;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(GC_get_parallel(), 1);
     struct GC_prof_stats_s figures, same;
     CHECK_EQUAL(GC_get_prof_stats(&figures, sizeof figures), sizeof figures);
     GC_alloc_lock();

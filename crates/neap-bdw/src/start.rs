@@ -53,6 +53,7 @@ extern "C" fn on_load() {
 
 unsafe extern "C" fn in_child() {
     finalize::forget_other_threads();
+    threads::in_child();
 }
 
 unsafe extern "C" fn warn_from_core(message: *const core::ffi::c_char, number: usize) {

@@ -61,6 +61,7 @@ pub extern "C" fn GC_pthread_create(
     if made != 0 {
         free(object);
     }
+    GC_start_mark_threads();
     made
 }
 
@@ -142,9 +143,11 @@ pub extern "C" fn sigprocmask(
     }
 }
 
-/// Nothing to allow: threads may always register.
+/// Threads may always register.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_allow_register_threads() {}
+pub extern "C" fn GC_allow_register_threads() {
+    GC_start_mark_threads();
+}
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_my_thread(base: *const GC_stack_base) -> c_int {
@@ -299,16 +302,29 @@ pub extern "C" fn GC_call_with_gc_active(
     api::unblocked(|| unsafe { function(data) })
 }
 
-/// Marking threads are started by the core when they are worth it.
+/// Marking threads are started by the core when they are worth it; from here on the program is told
+/// how many there may be. It is when it makes its first thread, too, and in the child of a fork
+/// anew.
 #[unsafe(no_mangle)]
-pub extern "C" fn GC_start_mark_threads() {}
+pub extern "C" fn GC_start_mark_threads() {
+    if api::is_initialized() && !MARKERS_TOLD.swap(true, Relaxed) {
+        GC_parallel.store(embedding::markers() as c_int - 1, Relaxed);
+    }
+}
+
+static MARKERS_TOLD: AtomicBool = AtomicBool::new(false);
+
+/// In the child of a fork, as `gc.h` has it: no markers until they are asked for.
+pub fn in_child() {
+    MARKERS_TOLD.store(false, Relaxed);
+    GC_parallel.store(0, Relaxed);
+}
 
 /// All marking threads, the collecting one included. What the user set with `NEAP_MARKERS` stands.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_markers_count(count: u32) {
     if !environment::user_has_set(c"NEAP_MARKERS") && !environment::user_has_set(c"GC_MARKERS") {
         environment::set_number(b"markers", count as usize);
-        GC_parallel.store((count as c_int - 1).max(0), Relaxed);
     }
 }
 

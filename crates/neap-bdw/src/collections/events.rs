@@ -13,8 +13,8 @@ use crate::core_api::program_call::{self, Lost};
 use crate::core_api::{self as api, CycleEvent, functions::AtomicFunction, toggle};
 use crate::debugging::{header, smashed};
 use crate::kinds::{disclaim, mark_pushes};
-use crate::references::finalize;
 use crate::references::toggle as togglerefs;
+use crate::references::{finalize, many};
 use crate::roots;
 use crate::settings::variables::{
     self, GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors,
@@ -140,6 +140,7 @@ pub fn program_takes_part() -> bool {
 pub extern "C" fn on_heap_resize(bytes: usize) {
     publish_heap_range();
     memory::tell_obtained(bytes);
+    many::heap_has_grown();
     if let Some(callback) = GC_on_heap_resize.get() {
         callback(bytes);
     }

@@ -14,6 +14,7 @@ use crate::core_api::{
     held_for_ever,
 };
 use crate::failure::{die, warn};
+use crate::references::many;
 use crate::settings::variables::{
     GC_finalize_on_demand, GC_finalizer_notifier, GC_gc_no, accessors,
 };
@@ -36,7 +37,10 @@ pub fn register(
         Some(info) => {
             let new = function.map(|function| Finalizer { function, data, order });
             match finalizer::set(info.start.as_ptr() as usize, new) {
-                Ok(former) => former,
+                Ok(former) => {
+                    many::count(isize::from(function.is_some()) - isize::from(former.is_some()));
+                    former
+                }
                 Err(_) => {
                     warn(
                         c"Neap: no memory to register a finalizer for 0x%lx\n".as_ptr(),
@@ -146,7 +150,9 @@ fn warn_of_cycles() {
 /// it should.
 pub fn after_collection() {
     warn_of_cycles();
-    if finalizer::ready() == 0 {
+    let ready = finalizer::ready();
+    many::after_collection(ready != 0);
+    if ready == 0 {
         return;
     }
     if GC_finalize_on_demand.load(Relaxed) != 0 {
@@ -195,14 +201,6 @@ pub extern "C" fn GC_set_await_finalize_proc(procedure: Option<finalizer::ReadyO
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_await_finalize_proc() -> Option<finalizer::ReadyObserver> {
     AWAIT_PROCEDURE.get()
-}
-
-/// How much a finalizer counts for when the next collection is due. Kept; the core's pacing counts
-/// bytes only.
-static BYTES_PER_FINALIZER: AtomicUsize = AtomicUsize::new(10_000);
-accessors! {
-    GC_set_allocd_bytes_per_finalizer, GC_get_allocd_bytes_per_finalizer:
-        usize => BYTES_PER_FINALIZER;
 }
 
 /// Ends the program where it names an object that is none.

@@ -4,4 +4,5 @@
 
 pub mod finalize;
 pub mod links;
+pub mod many;
 pub mod toggle;

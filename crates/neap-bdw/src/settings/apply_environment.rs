@@ -14,7 +14,7 @@ use crate::debugging::output;
 use crate::debugging::smashed;
 use crate::failure;
 use crate::settings::environment::{bytes_of, set, set_number, text_of, user_has_set};
-use crate::settings::variables::{GC_dont_gc, GC_find_leak, GC_parallel};
+use crate::settings::variables::{GC_dont_gc, GC_find_leak};
 use crate::unsupported::{self, Feature};
 
 /// Bytes that the heap has at first, for `GC_init`.
@@ -38,7 +38,6 @@ pub fn apply() {
         if let Some(count) = bytes_of(name).filter(|&count| count > 0) {
             if !user_has_set(c"NEAP_MARKERS") {
                 set_number(b"markers", count);
-                GC_parallel.store(count as i32 - 1, Relaxed);
             }
             break;
         }

@@ -55,6 +55,11 @@ pub fn set_executable(executable: bool) -> bool {
     map::set_executable(executable)
 }
 
+/// Threads that mark at most, the one that collects included.
+pub fn markers() -> usize {
+    runtime::markers()
+}
+
 /// How many more cycles than one are run before an allocation is refused.
 pub fn set_retries(retries: usize) {
     allocation::set_retries(retries);

@@ -173,6 +173,16 @@ fn apply_at_start(options: &Options) {
     live_page::prepare(options.visible);
 }
 
+fn markers_of(options: &Options, processors: usize) -> usize {
+    let markers = if options.markers == 0 { processors } else { options.markers as usize };
+    markers.min(crate::mark::markers::MOST_MARKERS)
+}
+
+/// Threads that mark at most.
+pub fn markers() -> usize {
+    markers_of(&options(), thread::processors())
+}
+
 /// What can.
 fn apply(options: &Options) {
     limits::configure(options.max_heap, options.soft_limit);
@@ -183,7 +193,6 @@ fn apply(options: &Options) {
     line::LOG_CYCLES.store(options.log.cycles, Relaxed);
     forking_server::set_on_fork(options.prefork == Prefork::OnFork);
     let processors = thread::processors();
-    let markers = if options.markers == 0 { processors } else { options.markers as usize };
     schedule::configure(|collector| {
         collector.settings.growth = options.growth;
         collector.settings.min_trigger = options.min_trigger;
@@ -191,7 +200,7 @@ fn apply(options: &Options) {
         collector.max_pause_ns = options.max_pause.as_nanos() as u64;
         collector.minor = options.minor_cycles;
         collector.processors = processors;
-        collector.markers = markers.min(crate::mark::markers::MOST_MARKERS);
+        collector.markers = markers_of(options, processors);
         if !collector.images.reserve() {
             print::fatal(format_args!(
                 "no memory for the list of loaded objects; raise the limit on address space \
