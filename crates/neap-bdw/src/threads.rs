@@ -210,7 +210,8 @@ pub extern "C" fn GC_call_with_stack_base(
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_stack_base(result: *mut GC_stack_base) -> c_int {
     const UNIMPLEMENTED: c_int = 3;
-    let Some(base) = base_from_the_system() else { return UNIMPLEMENTED };
+    let said_last = || api::is_thread_attached().then(api::stack_base);
+    let Some(base) = base_from_the_system().or_else(said_last) else { return UNIMPLEMENTED };
     // SAFETY: a structure of the caller, says gc.h.
     unsafe { (*result).base = base as *mut c_void };
     SUCCESS

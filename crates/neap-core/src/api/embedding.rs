@@ -88,9 +88,13 @@ pub fn is_announced() -> bool {
     current::get().is_some_and(|own| own.announced.load(Relaxed))
 }
 
-/// Says where the calling thread's alternate signal stack lies; an empty range for none.
+/// Says where the calling thread's alternate signal stack lies, until it says otherwise; an empty
+/// range for none.
 pub fn set_handler_stack(stack: Range<usize>) {
-    runtime::mutator().note_handler_stack(&stack);
+    let mutator = runtime::mutator();
+    let _critical = mutator.critical();
+    mutator.note_handler_stack(&stack);
+    mutator.declared_handler_stack.store(true, Relaxed);
 }
 
 /// Says where the stack begins that another thread runs on, given as `pthread_t`; also in callbacks

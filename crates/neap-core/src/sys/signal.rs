@@ -254,8 +254,14 @@ pub fn unblock_for_program(stop_signal: c_int) {
 /// In a handler: the alternate stack, if that is where it runs.
 ///
 /// # Safety
-/// `context` is what the kernel gave the handler.
+/// `context` is what the kernel gave the handler, if it lies just above the caller's frame.
 pub unsafe fn alternate_stack_below(context: *const c_void) -> Option<Range<usize>> {
+    /// What lies between the kernel's context and its handler, at most.
+    const NEAR: usize = 64 << 10;
+    let distance = (context as usize).wrapping_sub(thread::stack_pointer());
+    if distance > NEAR {
+        return None;
+    }
     // SAFETY: the caller's promise.
     let stack = unsafe { (&raw const (*context.cast::<libc::ucontext_t>()).uc_stack).read() };
     let stack = stack.ss_sp as usize..(stack.ss_sp as usize).wrapping_add(stack.ss_size);

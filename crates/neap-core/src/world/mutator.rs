@@ -84,6 +84,8 @@ pub struct Mutator {
     /// Lowest address and end of the alternate signal stack that a handler of the program ran on
     /// last, or that it declared; 0 for none. Written by itself.
     handler_stack: [AtomicUsize; 2],
+    /// The program declared it, and takes that back before it uses the memory otherwise. As above.
+    pub declared_handler_stack: AtomicBool,
     /// It came by the slow path of an allocation since the last cycle. Set by itself, cleared by
     /// the cycle.
     pub allocates: AtomicBool,
@@ -164,6 +166,7 @@ impl Mutator {
     pub fn note_handler_stack(&self, stack: &Range<usize>) {
         if self.handler_stack() != *stack {
             let _critical = self.critical();
+            self.declared_handler_stack.store(false, Relaxed);
             self.handler_stack[0].store(stack.start, Relaxed);
             self.handler_stack[1].store(stack.end, Relaxed);
         }

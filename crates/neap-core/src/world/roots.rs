@@ -350,8 +350,12 @@ impl Images {
         let handler_stack = mutator.handler_stack();
         if handler_stack.contains(&position) {
             // It may lie on the stack that was left for it, above the frames there: these are
-            // wherever that one can be in use.
-            visit(position..handler_stack.end);
+            // wherever that one can be in use. Or it is one no longer, and its memory is part of a
+            // stack that nobody declared.
+            let given = alternate_stack::given(mutator.alternate_stack.load(Relaxed));
+            let is_sure = given.contains(&position) || mutator.declared_handler_stack.load(Relaxed);
+            let mapping = if is_sure { None } else { mappings::mapping_of(position) };
+            visit(position..mapping.map_or(handler_stack.end, |mapping| mapping.end));
             let left = mutator.stack.load(Relaxed);
             if let Some(stack) = stacks.find(|stack| core::ptr::from_ref(*stack) as usize == left) {
                 visit_mapped(stack.range(), &mut visit);
