@@ -177,8 +177,7 @@ if sooner sanitized; then
                     "$out/sanitized-thread"
             done
         result "sanitized, thread instead of watch=snapshot" bash -c 'says "$@"' says \
-            'the snapshot watch does not work here\|no longer watches pages' \
-            env NEAP_WATCH=snapshot \
+            "cycles stop the world" env NEAP_WATCH=snapshot \
             TSAN_OPTIONS="suppressions=$PWD/tools/tsan.supp exitcode=0" "$out/sanitized-thread"
         result "sanitized, thread, hardened" env NEAP_HARDEN=1 \
             TSAN_OPTIONS="suppressions=$PWD/tools/tsan.supp exitcode=0" "$out/sanitized-thread"

@@ -24,10 +24,10 @@ use crate::heap::Heap;
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
 use crate::heap::samples::Samples;
+use crate::sys::files::small_file;
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 use crate::sys::print;
 use crate::sys::process::modules::Module;
-use crate::sys::process::small_file;
 
 /// Why there is no snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

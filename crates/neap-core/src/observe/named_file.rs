@@ -12,7 +12,7 @@
 use core::ffi::CStr;
 use core::fmt::Write;
 
-use crate::sys::descriptor::Descriptor;
+use crate::sys::files::descriptor::Descriptor;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;

@@ -12,7 +12,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::sys::descriptor::Descriptor;
+use crate::sys::files::descriptor::Descriptor;
 use rustix::fd::AsFd;
 use rustix::fs::{self, FlockOperation};
 use rustix::io::{self, Errno};
@@ -102,6 +102,7 @@ fn without_file_size_signal(write: impl FnOnce() -> Result<(), Errno>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fd::{FromRawFd, OwnedFd};
 
     fn path(name: &str) -> Path {
         let folder = std::env::temp_dir();
@@ -140,9 +141,10 @@ mod tests {
         let name = std::str::from_utf8(other.as_bytes()).unwrap();
         std::fs::write(name, b"theirs").unwrap();
         let theirs = std::fs::OpenOptions::new().write(true).open(name).unwrap();
-        let mut descriptor = file.file;
+        // SAFETY: the descriptor of the recording, which nobody else closes.
+        let mut descriptor = unsafe { OwnedFd::from_raw_fd(file.file.into_number()) };
         rustix::io::dup2(&theirs, &mut descriptor).unwrap();
-        file.file = descriptor;
+        file.file = Descriptor::new(descriptor);
         assert_eq!(file.append(b"no"), Err(Errno::BADF));
         assert_eq!(read(&other), b"theirs");
         remove(&path);

@@ -36,8 +36,8 @@ use crate::rank::Rank;
 use crate::stats::events;
 use crate::stats::{KEPT, sampler};
 use crate::sync::Lock;
+use crate::sys::files::small_file;
 use crate::sys::process::modules::Modules;
-use crate::sys::process::small_file;
 use crate::sys::{clock, futex, own_thread, print, side_stack, thread};
 
 /// How often requests are written. Larger: a smaller file; smaller: less is lost when the program

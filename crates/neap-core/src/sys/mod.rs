@@ -2,7 +2,7 @@
 //! knows of heaps or cycles.
 
 pub mod clock;
-pub mod descriptor;
+pub mod files;
 pub mod futex;
 pub mod libc_function;
 #[cfg_attr(miri, path = "map/map_under_miri.rs")]

@@ -15,7 +15,7 @@
 mod arena;
 
 use crate::addr::{Address, PAGE_BYTES};
-use crate::sys::descriptor::Descriptor;
+use crate::sys::files::descriptor::Descriptor;
 use crate::sys::thread;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use rustix::io::Errno;

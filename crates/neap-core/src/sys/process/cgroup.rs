@@ -14,9 +14,9 @@
 
 #![allow(unsafe_code)]
 
-use super::small_file;
 use crate::addr::PAGE_BYTES;
-use crate::sys::descriptor::Descriptor;
+use crate::sys::files::descriptor::Descriptor;
+use crate::sys::files::small_file;
 use crate::sys::map;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;

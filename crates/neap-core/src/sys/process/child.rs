@@ -16,7 +16,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::sys::descriptor::Descriptor;
+use crate::sys::files::descriptor::Descriptor;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -114,8 +114,8 @@ impl Child {
     pub fn has_ended(&self) -> bool {
         let mut asked =
             libc::pollfd { fd: self.process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: poll(2) for one descriptor, which is answered with an event if it is none. A system
-        // call of its own: another library may stand before libc's.
+        // SAFETY: poll(2) for one descriptor, which is answered with an event if it is none. Not
+        // libc's, which another library may stand before.
         unsafe { libc::syscall(libc::SYS_poll, &raw mut asked, 1, 0) > 0 }
     }
 

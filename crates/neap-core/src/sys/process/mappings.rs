@@ -12,7 +12,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::sys::descriptor::Descriptor;
+use crate::sys::files::descriptor::Descriptor;
 use core::ops::Range;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};

@@ -15,6 +15,5 @@ pub mod mutated_texts;
 pub mod random;
 pub mod resident;
 pub mod shared_page;
-pub mod small_file;
 pub(crate) mod valgrind;
 pub mod variables;

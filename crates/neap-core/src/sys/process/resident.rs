@@ -4,8 +4,8 @@
 //! resident), and sysinfo(2). The file is opened for each reading: a program may close every
 //! descriptor that it does not know. No allocation. Called from any thread, outside stops.
 
-use super::small_file;
 use crate::addr::PAGE_BYTES;
+use crate::sys::files::small_file;
 
 /// Bytes of the process that are in memory; `None` where that cannot be read, or says nothing of
 /// what is in use since the machine has swapped something out.

@@ -19,7 +19,7 @@ use rustix::fs::{self, MemfdFlags};
 use rustix::mm::{self, MapFlags, ProtFlags};
 
 use crate::addr::Address;
-use crate::sys::descriptor::Descriptor;
+use crate::sys::files::descriptor::Descriptor;
 use crate::sys::thread;
 
 /// Numbers from here on are tried first; shells keep their own files up there too.

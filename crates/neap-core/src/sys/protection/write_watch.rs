@@ -21,7 +21,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::UserfaultfdFlags;
 
-use crate::sys::descriptor::Descriptor;
+use crate::sys::files::descriptor::Descriptor;
 use crate::sys::meta_vec::Zeroed;
 use crate::sys::process::instruments;
 use crate::sys::refusal::Refusal;

@@ -3,7 +3,7 @@
 //! Invariant: no allocation (a path is shorter than rustix's buffer on the stack), no lock. Called
 //! from any thread, outside stops.
 
-use crate::sys::descriptor::Descriptor;
+use super::descriptor::Descriptor;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;

@@ -15,6 +15,7 @@ use core::ops::Deref;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// A descriptor that nobody else closes.
+#[derive(Debug)]
 pub struct Descriptor(ManuallyDrop<OwnedFd>);
 
 impl Descriptor {

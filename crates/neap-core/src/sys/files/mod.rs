@@ -1,0 +1,4 @@
+//! Files of the kernel's, and descriptors. Called from any thread.
+
+pub mod descriptor;
+pub mod small_file;
