@@ -38,6 +38,7 @@ static const struct refusal errors[] = {
     REFUSED(fstat, ENOMEM), REFUSED(newfstatat, EACCES), REFUSED(statx, EACCES),
     REFUSED(fcntl, EMFILE), REFUSED(fcntl, EINTR), REFUSED(dup, EMFILE), REFUSED(dup2, EMFILE),
     REFUSED(dup3, EMFILE),
+    REFUSED(fchmod, EPERM), REFUSED(fchmod, EIO), REFUSED(fchmod, EROFS),
     REFUSED(ftruncate, EINTR), REFUSED(ftruncate, EIO), REFUSED(fallocate, ENOSPC),
     REFUSED(memfd_create, EMFILE), REFUSED(memfd_create, ENOMEM), REFUSED(memfd_create, ENOSYS),
     REFUSED(pipe2, EMFILE), REFUSED(eventfd2, EMFILE),

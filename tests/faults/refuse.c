@@ -11,7 +11,8 @@
  * right: what the program wrote and its status are as without a refusal; told: it ended with
  * another status and a message; failed: anything else, by name: wrong, silent, signal, panic, hang.
  * With REFUSE_FOLLOWS_NULL in the environment SIGSEGV after the message that there is no memory is
- * told: for a program that does not look at what GC_malloc gives.
+ * told: for a program that does not look at what GC_malloc gives. So is SIGILL after druntime's
+ * line of want of memory: it ends so on its own collector too.
  * Status 0 if none failed, 3 where nothing can be traced.
  *
  * The kernel stops the program at a call (seccomp, ptrace), and the call is answered here. */
@@ -252,18 +253,19 @@ static const char *outcome(const struct run *run)
         return "panic";
     if (run->status == expected->status)
         return strcmp(run->output, expected->output) == 0 ? "right" : "wrong";
-    int is_told = strstr(run->messages, "neap: ") != NULL ||
+    int is_druntimes = strstr(run->messages, "core.exception.OutOfMemoryError") != NULL;
+    int is_told = is_druntimes || strstr(run->messages, "neap: ") != NULL ||
         strstr(run->messages, "program: ") != NULL || strstr(run->messages, "GC ") != NULL ||
         strstr(run->messages, "GC_new_kind: ") != NULL ||
-        strstr(run->messages, "no memory: NEAP_MAX_HEAP") != NULL ||
-        strstr(run->messages, "core.exception.OutOfMemoryError") != NULL;
+        strstr(run->messages, "no memory: NEAP_MAX_HEAP") != NULL;
     /* Guile follows the null that it is given where there is no memory. */
     int follows_null = getenv("REFUSE_FOLLOWS_NULL") != NULL &&
         WIFSIGNALED(run->status) && WTERMSIG(run->status) == SIGSEGV &&
         strstr(run->messages, "no memory") != NULL;
     if (follows_null)
         return "told";
-    if (WIFSIGNALED(run->status) && !(WTERMSIG(run->status) == SIGABRT && is_told))
+    if (WIFSIGNALED(run->status) && !(WTERMSIG(run->status) == SIGABRT && is_told) &&
+        !(WTERMSIG(run->status) == SIGILL && is_druntimes))
         return "signal";
     if (!WIFSIGNALED(run->status) && WEXITSTATUS(run->status) == 0)
         return "wrong";
