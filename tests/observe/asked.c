@@ -1,8 +1,9 @@
 /* asked.c: a program on libgc's interface that `neap heap PID` is asked of: keeps a list of 1,000
  * cells of 48 bytes in the static variable `list`, collects, prints "ready" and its number, and
  * waits for the end of its input. With an argument it allocates so many kilobytes instead of
- * collecting. */
+ * collecting; with another one in one object, and it has a function that a collection calls. */
 #include <gc.h>
+#include <gc/gc_mark.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,10 @@ static __attribute__((noinline)) void make(void)
     }
 }
 
+static void nothing(void)
+{
+}
+
 /* What calls left on the stack is not to point into the list. */
 static __attribute__((noinline)) void wipe(void)
 {
@@ -34,10 +39,14 @@ static __attribute__((noinline)) void wipe(void)
 int main(int count, char **arguments)
 {
     GC_INIT();
+    if (count > 2)
+        GC_set_push_other_roots(nothing);
     make();
     wipe();
     if (count == 1)
         GC_gcollect();
+    else if (count > 2)
+        GC_MALLOC_ATOMIC((size_t)atoi(arguments[1]) << 10);
     else
         for (int left = atoi(arguments[1]); left > 0; left--)
             GC_MALLOC_ATOMIC(1000);

@@ -19,7 +19,6 @@ use crate::cycle::report::callbacks;
 use crate::cycle::report::record::{CYCLES, Kind};
 use crate::heap::HEAP;
 use crate::heap::frames::decay;
-use crate::sync::function::AtomicFunction;
 use crate::sys::{clock, own_thread};
 
 /// How long memory lies unused before it goes back, milliseconds.
@@ -37,14 +36,10 @@ pub fn set_decay_ms(decay_ms: u64) {
     DECAY_MS.store(decay_ms, Relaxed);
 }
 
-/// Answers who asks the process for a snapshot; it stands above this file.
-static ANSWER: AtomicFunction<fn()> = AtomicFunction::none();
-
 /// Makes this what the collector's thread runs, and `answer` what it calls whenever it wakes; who
 /// asks wakes it by the `word`. Once, at start-up.
 pub fn prepare(answer: fn(), word: wake::MakeWord) {
-    ANSWER.set(Some(answer));
-    wake::install(run, word);
+    wake::install(run, word, answer);
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
@@ -63,9 +58,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         handshake::drive();
         between_cycles::rest();
         sweep();
-        if let Some(answer) = ANSWER.get() {
-            answer();
-        }
+        wake::answer();
         let over = limits::look_if_old(now_ms());
         let (collected, idle_ms) = look_idle(&mut idle, &now_ms);
         let decay_ms = if over || collected { 0 } else { DECAY_MS.load(Relaxed) };

@@ -204,7 +204,7 @@ fn withdraw(step: u32) -> Option<&'static mut CycleState> {
 }
 
 /// Waits until a mutator has taken the step. `meanwhile` runs now and then while nobody comes, with
-/// nothing on offer. On the collector's thread.
+/// nothing on offer, and who asks for a snapshot is answered. On the collector's thread.
 fn have_taken(
     step: u32,
     mut state: &'static mut CycleState,
@@ -225,6 +225,7 @@ fn have_taken(
             }
         };
         meanwhile(state);
+        wake::answer();
         wait_ns = (wait_ns * 2).min(LONGEST_OFFER_NS);
     }
 }

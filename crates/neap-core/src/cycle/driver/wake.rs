@@ -37,10 +37,23 @@ pub type MakeWord = fn() -> Option<&'static AtomicU32>;
 /// Makes [`SHARED`] before the thread is started.
 static WORD: AtomicFunction<MakeWord> = AtomicFunction::none();
 
-/// Says what the thread runs, and who makes the word that it sleeps on. Once, at start-up.
-pub fn install(run: Start, word: MakeWord) {
+/// Answers who asks the process for a snapshot; it stands above this file.
+static ANSWER: AtomicFunction<fn()> = AtomicFunction::none();
+
+/// Says what the thread runs, who makes the word that it sleeps on, and who answers those that wake
+/// it by this word. Once, at start-up.
+pub fn install(run: Start, word: MakeWord, answer: fn()) {
     BUFFERS.set(Some(run));
     WORD.set(Some(word));
+    ANSWER.set(Some(answer));
+}
+
+/// Answers who asks the process for a snapshot, if somebody does. On the collector's thread, which
+/// has no lock then, between the steps of a cycle or of none.
+pub fn answer() {
+    if let Some(answer) = ANSWER.get() {
+        answer();
+    }
 }
 
 #[allow(unsafe_code)]
