@@ -66,7 +66,9 @@ impl fmt::Display for Failure {
 }
 
 fn main() -> ExitCode {
-    let matches = command().get_matches();
+    let matches = command()
+        .try_get_matches()
+        .unwrap_or_else(|error| option_table::spelled_as_in_the_help(error).exit());
     let outcome = match matches.subcommand() {
         Some(("run", arguments)) => match run::run(arguments) {
             Ok(status) => return ExitCode::from(status),

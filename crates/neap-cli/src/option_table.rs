@@ -5,7 +5,7 @@
 
 use crate::Failure;
 use clap::builder::TypedValueParser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Command};
 use neap_core::options::{Entry, Options, TABLE};
 use std::ffi::{OsStr, OsString};
@@ -54,6 +54,15 @@ pub fn text(word: Option<&str>) -> Result<String, Failure> {
          `neap run`:\nNEAP_MAX_HEAP=1GiB PROGRAM, or neap run --max-heap=1GiB -- PROGRAM.\n",
     );
     Ok(out)
+}
+
+/// The error, whose hint may be an option in the other spelling that is taken, with `_`.
+pub fn spelled_as_in_the_help(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(option)) = error.get(ContextKind::SuggestedArg) {
+        let option = option.replace('_', "-");
+        error.insert(ContextKind::SuggestedArg, ContextValue::String(option));
+    }
+    error
 }
 
 /// `text` in lines of at most `width` characters, broken at spaces.
@@ -150,7 +159,7 @@ mod tests {
         let command = Command::new("x").args(super::arguments()).no_binary_name(true);
         match command.try_get_matches_from(arguments) {
             Ok(matches) => Ok(variables(&matches)),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(spelled_as_in_the_help(error).to_string()),
         }
     }
 
@@ -173,6 +182,8 @@ mod tests {
         let error = parse(&["--min-trigger=x"]).unwrap_err();
         assert!(error.contains("--min-trigger=x: want"), "{error}");
         assert!(parse(&["--grwoth=1"]).unwrap_err().contains("--growth"));
+        let error = parse(&["--maxheap=1GiB"]).unwrap_err();
+        assert!(error.contains("'--max-heap'"), "{error}");
     }
 
     #[test]

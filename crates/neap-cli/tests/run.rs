@@ -165,6 +165,18 @@ fn what_was_in_the_variables_stays_behind_ours() {
 }
 
 #[test]
+fn a_reader_that_has_gone_away_is_no_failure() {
+    let place = Place::new();
+    place.client();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(place.path("neap/bin/neap"));
+    command.args(["run", "--show", "--", "./client"]).current_dir(place.0.path());
+    let output = command.stdout(writer).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_copy_of_libgc_inside_is_replaced_or_said() {
     let place = Place::new();
     let neap = "const char *whose(void) { return \"neap\"; }

@@ -80,8 +80,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failure> {
         variables.push((top::VISIBLE.to_owned(), "1".into()));
     }
     if matches.get_flag("show") {
-        show(&variables, why_preload);
-        return Ok(0);
+        return crate::print(&shown(&variables, why_preload)).map(|()| 0);
     }
     if let Some(copy) = replaced {
         eprintln!(
@@ -255,12 +254,14 @@ fn before(first: &OsStr, variable: &str) -> OsString {
     value
 }
 
-/// Prints the variables as a shell would take them.
-fn show(variables: &[(String, OsString)], why_preload: Option<&str>) {
+/// The variables as a shell would take them.
+fn shown(variables: &[(String, OsString)], why_preload: Option<&str>) -> String {
+    let mut text = String::new();
     for (name, value) in variables {
-        println!("{name}={}", quote(&value.to_string_lossy()));
+        text += &format!("{name}={}\n", quote(&value.to_string_lossy()));
     }
     if let Some(reason) = why_preload {
-        println!("# preloaded because {reason}");
+        text += &format!("# preloaded because {reason}\n");
     }
+    text
 }
