@@ -296,6 +296,14 @@ if sooner idle_threads; then
         done
 fi
 
+if sooner fork_actions; then
+    # shellcheck disable=SC2086
+    build fork_actions.c fork_actions -O2 $link &&
+        for watch in none pagemap fork mprotect snapshot; do
+            result "fork_actions, watch=$watch" env NEAP_WATCH=$watch "$out/fork_actions"
+        done
+fi
+
 if sooner wait_handlers; then
     # shellcheck disable=SC2086
     build wait_handlers.c wait_handlers -O2 $link &&

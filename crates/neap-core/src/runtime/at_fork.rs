@@ -21,6 +21,7 @@ use crate::heap::{HEAP, samples};
 use crate::monitors::monitor;
 use crate::observe::recorder;
 use crate::observe::{ask_page, live_page};
+use crate::sys::protection::fault;
 use crate::sys::{meta_alloc, side_stack};
 use crate::world::{attach, current, registry, roots, stop};
 use crate::{cycle, refs};
@@ -66,6 +67,7 @@ extern "C" fn prepare() {
     forget(HEAP.inner());
     forget(samples::lock());
     forget(meta_alloc::hold_for_fork());
+    forget(fault::hold_for_fork());
 }
 
 /// Gives all locks back, in the reverse order.
@@ -75,6 +77,7 @@ extern "C" fn prepare() {
 unsafe fn release() {
     // SAFETY: the caller's promise, for each of them.
     unsafe {
+        fault::unlock_forgotten();
         meta_alloc::unlock_forgotten();
         samples::unlock_forgotten();
         HEAP.unlock_forgotten();

@@ -287,6 +287,10 @@ impl Mprotect {
         SHARED.protected.store(bits.0, Relaxed);
         SHARED.registered_end.store(span.start, Relaxed);
         SHARED.length.store(span.len(), Relaxed);
+        if SHARED.is_inherited() {
+            // A thread that does not exist here may have had it.
+            SHARED.busy.store(0, Relaxed);
+        }
         SHARED.process.store(std::process::id(), Relaxed);
         SHARED.start.store(span.start, Release);
         Ok(Self { bits_bytes })

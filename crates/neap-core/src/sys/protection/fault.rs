@@ -68,6 +68,20 @@ pub fn install(on_write: OnWrite) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Takes the lock, to be forgotten: in the child of a `fork` nobody else would give it back.
+pub fn hold_for_fork() -> impl Sized {
+    SETTING.lock()
+}
+
+/// Makes the lock free after a `fork`.
+///
+/// # Safety
+/// The calling thread took the lock with [`hold_for_fork`] and forgot its guard.
+pub unsafe fn unlock_forgotten() {
+    // SAFETY: the caller's promise.
+    unsafe { SETTING.unlock_forgotten() };
+}
+
 /// Whether our handler is there.
 pub fn is_installed() -> bool {
     ON_WRITE.is_set()

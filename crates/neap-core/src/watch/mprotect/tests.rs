@@ -37,6 +37,16 @@ fn many_holes_make_whole_chunks_written() {
     unsafe { start.pointer::<u8>().write_volatile(2) };
 }
 
+/// In the child of a fork, which opens a watch of its own before it writes anywhere.
+#[test]
+fn a_watch_that_is_opened_anew_does_not_wait_for_a_thread_that_is_gone() {
+    SHARED.busy.store(1, Relaxed);
+    SHARED.process.store(1, Relaxed);
+    let (_, range, mut watch) = Mprotect::of_new_pages(8);
+    assert_eq!(written(&mut watch, &range), 8);
+    assert_eq!(written(&mut watch, &range), 0);
+}
+
 #[test]
 fn the_kernel_writes_to_lent_pages_and_they_count_as_written() {
     let (heap, range, mut watch) = Mprotect::of_new_pages(8);
