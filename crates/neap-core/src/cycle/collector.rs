@@ -157,7 +157,7 @@ impl Collector {
             return Generation::Full;
         }
         match self.minor {
-            MinorCycles::Auto => self.generations.next(live),
+            MinorCycles::Auto => self.generations.next(live, self.room().until_next),
             MinorCycles::Always if self.generations.room_after_minor(live) > 0 => Generation::Minor,
             MinorCycles::Always | MinorCycles::Never => Generation::Full,
         }

@@ -140,8 +140,8 @@ impl Collector {
         }
     }
 
-    /// Bytes that may be allocated after a full cycle.
-    pub fn threshold(&self) -> usize {
+    /// What may be allocated after a full cycle.
+    pub fn room(&self) -> Room {
         let frozen = HEAP.state.frozen_bytes.load(Relaxed);
         let mut live = Live::new(self.marked, HEAP.state.scanned_bytes.load(Relaxed))
             .with_roots(self.root_bytes + self.stack_bytes);
@@ -154,14 +154,37 @@ impl Collector {
         let most = if collector::runs_beside() { FAIR_SHARE } else { 1.0 };
         let share = self.share.min(most);
         let (settings, least) = (self.limited(), self.pacer.least_bytes());
-        let room = |growing| settings.threshold(live, share, growing, self.allocating, least);
-        let whole = room(None);
-        let wanted = match beside {
-            true if self.stays => room(Some(WHILE_GROWING_BESIDE)),
-            false if is_growing(self.marked, self.gained, whole) => room(Some(WHILE_GROWING)),
-            _ => whole,
+        let floating = HEAP.state.born_marked_bytes.load(Relaxed);
+        let room = |growing| {
+            let wanted = settings.threshold(live, share, growing, self.allocating, least);
+            after_floating(wanted, floating)
         };
-        after_floating(wanted, HEAP.state.born_marked_bytes.load(Relaxed))
+        let whole = settings.threshold(live, share, None, self.allocating, least);
+        match beside {
+            true if self.stays => Room {
+                until_next: room(Some(WHILE_GROWING_BESIDE)),
+                until_full: room(Some(WHILE_GROWING)),
+            },
+            false if is_growing(self.marked, self.gained, whole) => {
+                Room::of(room(Some(WHILE_GROWING)))
+            }
+            _ => Room::of(after_floating(whole, floating)),
+        }
+    }
+}
+
+/// Bytes that may be allocated after a full cycle.
+#[derive(Clone, Copy)]
+pub struct Room {
+    /// Before the next one of either kind.
+    pub until_next: usize,
+    /// Before the next full one, if minor ones come in between.
+    pub until_full: usize,
+}
+
+impl Room {
+    fn of(bytes: usize) -> Self {
+        Self { until_next: bytes, until_full: bytes }
     }
 }
 
@@ -186,11 +209,12 @@ pub fn set_due(collector: &Collector) -> Due {
     let within = collector.stop_time.scanned_within(collector.max_pause_ns);
     STOPPED_BELOW.store(within.saturating_sub(collector.stack_bytes), Relaxed);
     let live = HEAP.state.live_bytes.load(Relaxed);
+    let step = collector.room().until_next;
     let threshold = match collector.last {
-        Generation::Full => collector.threshold(),
+        Generation::Full => step,
         Generation::Minor => {
             let room = collector.generations.room_after_minor(live);
-            room.max(collector.settings.min_trigger).min(collector.threshold())
+            room.max(collector.settings.min_trigger).min(step)
         }
     };
     let due = if is_worth_running_beside() {

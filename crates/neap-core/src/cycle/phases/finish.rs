@@ -73,7 +73,8 @@ pub fn finish(
     collector.stays = yielded.stays();
     match generation {
         Generation::Full => {
-            collector.generations.after_full(yielded, record.live_bytes, collector.threshold());
+            let room = collector.room().until_full;
+            collector.generations.after_full(yielded, record.live_bytes, room);
         }
         Generation::Minor => {
             let watching_ns = record.remembered_pages as u64 * WRITTEN_PAGE_NS;
