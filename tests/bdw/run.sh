@@ -107,6 +107,18 @@ if wanted altstacks; then
     fi
 fi
 
+if wanted heap_stacks; then
+    if build "$here/heap_stacks.c" "$work/heap_stacks" -lgc -lpthread -ldl 2>"$out/output"; then
+        result "heap_stacks on libgc" "$work/heap_stacks"
+        for watch in none pagemap fork mprotect snapshot; do
+            result "heap_stacks on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
+                LD_LIBRARY_PATH="$work/lib" "$work/heap_stacks"
+        done
+    else
+        report 1 "heap_stacks: compile"
+    fi
+fi
+
 if wanted executable && [ -e "$work/executable" ]; then
     if "$work/executable" refuses; then
         result "executable on neap, refused" env BDW_ON_NEAP=1 LD_LIBRARY_PATH="$work/lib" \

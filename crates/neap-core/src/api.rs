@@ -58,7 +58,9 @@ pub use crate::runtime::at_fork::{Around as AroundForks, set_around as set_aroun
 pub use crate::runtime::buffers::usable_bytes;
 pub use crate::runtime::interposed::signals::{pthread_sigmask, sigaction, signal, sysv_signal};
 pub use crate::runtime::interposed::thread_results::{self, pthread_create};
-pub use crate::runtime::interposed::{helpers, kernel_writes, masks, process_memory, waits};
+pub use crate::runtime::interposed::{
+    helpers, kernel_stacks, kernel_writes, masks, process_memory, waits,
+};
 pub use crate::runtime::summary::{
     KEYS as SUMMARY_KEYS, Memory, Statistics, allocated, allocated_since_cycle, cycles,
     freed_bytes, held_bytes, memory, statistics,
@@ -73,8 +75,8 @@ pub use crate::sys::print::{fatal, message};
 pub use crate::sys::program_call;
 pub use crate::world::while_stopped::is_mine as has_stopped_world;
 pub use crate::{
-    exit_function, helpers, kernel_writes, masks, process_memory, signal_actions, thread_results,
-    waits,
+    exit_function, helpers, kernel_stacks, kernel_writes, masks, process_memory, signal_actions,
+    thread_results, waits,
 };
 pub use allocate::{
     allocate, allocate_aligned, allocate_at_once, allocate_otherwise, allocate_typed,
@@ -241,6 +243,7 @@ pub fn set_stack_base(base: usize) {
     let mutator = runtime::mutator();
     mutator.stack_low.store(0, Relaxed);
     mutator.stack_base.store(base, Relaxed);
+    kernel_stacks::keep_stack(base);
 }
 
 /// Runs `f` in a region in which this thread is not stopped. `f` must not touch the heap.
@@ -460,6 +463,7 @@ impl StackHandle {
 /// memory or the range is empty.
 pub fn stack_create(range: Range<usize>) -> StackHandle {
     initialize();
+    kernel_stacks::keep(&range);
     StackHandle(stacks::create(range).map_or(core::ptr::null(), core::ptr::from_ref))
 }
 

@@ -15,6 +15,7 @@ use crate::cycle::report::thread_events;
 use crate::cycle::schedule::{self, Due};
 use crate::heap::HEAP;
 use crate::heap::blocks::header::State;
+use crate::runtime::interposed::kernel_stacks;
 use crate::runtime::{self, allocation};
 use crate::sys::{map, unwind};
 use crate::world::{blocked, correction, current, registry, suspension};
@@ -93,6 +94,7 @@ pub fn is_announced() -> bool {
 pub fn set_handler_stack(stack: Range<usize>) {
     let mutator = runtime::mutator();
     let _critical = mutator.critical();
+    kernel_stacks::keep(&stack);
     mutator.note_handler_stack(&stack);
     mutator.declared_handler_stack.store(true, Relaxed);
 }
@@ -102,6 +104,7 @@ pub fn set_handler_stack(stack: Range<usize>) {
 /// thread.
 pub fn set_stack_base_of(thread: usize, base: usize) -> Option<bool> {
     runtime::mutator();
+    kernel_stacks::keep_stack(base);
     // Nothing reads stacks meanwhile but who waits for this.
     registry::with(|registry| {
         let mutator = registry.iter().find(|one| one.control_block.load(Relaxed) == thread)?;

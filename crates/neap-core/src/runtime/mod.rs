@@ -40,6 +40,7 @@ use crate::sys::process::{instruments, variables};
 use crate::sys::protection::alternate_stack;
 use crate::sys::{futex, own_thread, print, side_stack, signal, thread};
 use crate::watch::choose::{Watching, choose};
+use crate::watch::mprotect;
 use crate::world::{attach, current, late, roots, stop, stop_signal};
 use crate::{check, options};
 
@@ -158,6 +159,8 @@ fn apply_at_start(options: &Options) {
     instruments::advise();
     if options.watch == WatchChoice::Mprotect {
         alternate_stack::want();
+        // Where there is no memory for it, opening the watch says so.
+        let _ = mprotect::prepare(&(HEAP.base().0..HEAP.base().0 + HEAP.reserved()));
     }
     between_steps::prepare();
     collector_thread::prepare(snapshot_file::answer, ask_page::make);

@@ -1,10 +1,11 @@
-//! Pages that are lent to the kernel: a system call under way may write to them, so the `mprotect`
-//! watch leaves them writable and reports them as written each time.
+//! Pages that are lent to the kernel: a system call under way may write to them, or the kernel by
+//! itself at any moment, so the `mprotect` watch leaves them writable and reports them as written
+//! each time.
 //!
 //! Invariant: a page counts as lent from [`Lent::lend`] to [`Lent::take_back`], as often as it was
 //! lent; one that was lent very often at once, or by a call that never came back (its thread was
-//! cancelled), stays so, which costs a rescan of that page and no more. Used under the watch's
-//! lock.
+//! cancelled, or is not in this child of a `fork`), stays so, which costs a rescan of that page and
+//! no more. Used under the watch's lock.
 //!
 //! # Safety
 //!
@@ -74,6 +75,11 @@ impl Lent {
     pub fn keep(&self, pages: Range<usize>) {
         self.ranges.store(self.ranges.load(Relaxed) + 1, Relaxed);
         pages.for_each(|page| self.count(page).store(u8::MAX, Relaxed));
+    }
+
+    /// Whether a page is kept.
+    pub fn is_kept(&self, page: usize) -> bool {
+        self.count(page).load(Relaxed) == u8::MAX
     }
 
     /// What is kept of these pages and is not in use is kept no more.

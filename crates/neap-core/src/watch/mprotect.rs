@@ -7,8 +7,10 @@
 //! a page is protected before it is reported. Rows of pages with different protection are mappings
 //! of their own, of which the kernel allows so many (`vm.max_map_count`): past a share of them a
 //! fault gives a whole chunk up as written. The kernel asks no handler: where it is to write, the
-//! front ends lend it the pages first ([`lend`]), and lent pages are not protected. The watch is
-//! called by one thread at a time; the handler, [`lend`] and [`take_back`] on any.
+//! front ends lend it the pages first ([`lend`]), and lent pages are not protected. Nor are stacks
+//! onto which the kernel puts frames of signals, from the moment the front ends tell of them
+//! ([`keep`]). The watch is called by one thread at a time; the handler and what the front ends
+//! call, on any.
 //!
 //! # Safety
 //!
@@ -45,8 +47,12 @@ struct Shared {
     most_holes: AtomicUsize,
     /// Control block of the thread that is at it; 0 for none.
     busy: AtomicUsize,
-    /// Pages that a system call may write to now.
+    /// Pages that a system call may write to now, or the kernel at any moment.
     lent: Lent,
+    /// First byte that one of those counts is for, while no watch is open too; 0 for none.
+    lent_start: AtomicUsize,
+    /// Bytes that they are for.
+    lent_length: AtomicUsize,
     /// The process that opened the watch. A child of `fork` has another number, and perhaps a lock
     /// that nobody will give back.
     process: AtomicU32,
@@ -61,6 +67,8 @@ static SHARED: Shared = Shared {
     most_holes: AtomicUsize::new(0),
     busy: AtomicUsize::new(0),
     lent: Lent::new(),
+    lent_start: AtomicUsize::new(0),
+    lent_length: AtomicUsize::new(0),
     process: AtomicU32::new(0),
 };
 
@@ -160,18 +168,43 @@ impl Shared {
     /// The thread stands on an object: a stack of the program's own. From now on its pages are
     /// writable, as long as it is there. Whether any was not. With the lock.
     fn keep_stack(&self, stack_pointer: usize) -> bool {
-        let end = self.registered_end.load(Relaxed);
-        // Nothing may be on it yet: then it begins where the stack pointer is.
-        let Some(object) = HEAP.object_at(stack_pointer.wrapping_sub(1)) else { return false };
-        let (low, high) = (object.start.0, object.start.0 + object.bytes());
-        if low < self.start.load(Relaxed) || high > end {
-            return false;
-        }
-        let pages = self.page(low)..self.page(high - 1) + 1;
-        let changes = self.next(pages.start, pages.end, true).is_some();
+        object_below(stack_pointer).is_some_and(|object| self.keep(&object))
+    }
+
+    /// The pages of a range are writable from now on, as long as objects are there. Whether any was
+    /// not. With the lock.
+    fn keep(&self, range: &Range<usize>) -> bool {
+        let Some(pages) = self.lendable(range) else { return false };
         self.lent.keep(pages.clone());
-        self.let_write_all(pages);
+        let changes = is_open() && self.next(pages.start, pages.end, true).is_some();
+        if changes {
+            self.let_write_all(pages);
+        }
         changes
+    }
+
+    /// The pages of a range that can be lent; None if there are none.
+    fn lendable(&self, range: &Range<usize>) -> Option<Range<usize>> {
+        let start = self.lent_start.load(Acquire);
+        let end = start + self.lent_length.load(Relaxed);
+        let (from, to) = (range.start.max(start), range.end.min(end));
+        (start != 0 && from < to)
+            .then(|| (from - start) / PAGE_BYTES..(to - start).div_ceil(PAGE_BYTES))
+    }
+
+    /// Makes room for the counts of a span's pages, if there is none. What is lent stays lent when
+    /// a watch is opened anew over the same span.
+    fn make_lendable(&self, span: &Range<usize>) -> Result<(), Errno> {
+        let known = (self.lent_start.load(Relaxed), self.lent_length.load(Relaxed));
+        if known == (span.start, span.len()) {
+            return Ok(());
+        }
+        self.lent_start.store(0, Relaxed);
+        self.lent.close();
+        self.lent.open(span.len() / PAGE_BYTES)?;
+        self.lent_length.store(span.len(), Relaxed);
+        self.lent_start.store(span.start, Release);
+        Ok(())
     }
 
     /// Makes protected pages writable, and more of them where the kernel has no room for the
@@ -231,6 +264,39 @@ fn refused() -> ! {
     ))
 }
 
+/// The object that a stack lies in, of which `stack_pointer` is a position. Nothing may be on it
+/// yet: then it begins there.
+fn object_below(stack_pointer: usize) -> Option<Range<usize>> {
+    let object = HEAP.object_at(stack_pointer.wrapping_sub(1))?;
+    Some(object.start.0..object.start.0 + object.bytes())
+}
+
+/// This process is going to be watched this way: what is kept from now on is kept before a watch is
+/// open, too, and over a `fork`. False if there is no memory for that.
+pub fn prepare(span: &Range<usize>) -> bool {
+    SHARED.process.store(std::process::id(), Relaxed);
+    SHARED.make_lendable(span).is_ok()
+}
+
+/// The kernel may write to this range at any moment from now on, as long as objects are there: it
+/// is not protected. What does not lie in the heap is passed over.
+pub fn keep(range: &Range<usize>) {
+    if SHARED.lendable(range).is_some() {
+        SHARED.alone(|| SHARED.keep(range));
+    }
+}
+
+/// The same for the object that a stack lies in, of which `stack_pointer` is a position.
+pub fn keep_stack(stack_pointer: usize) {
+    let below = stack_pointer.wrapping_sub(1);
+    let page = SHARED.lendable(&(below..stack_pointer));
+    if page.is_some_and(|page| !SHARED.lent.is_kept(page.start))
+        && let Some(object) = object_below(stack_pointer)
+    {
+        keep(&object);
+    }
+}
+
 /// Whether a watch is open.
 pub fn is_open() -> bool {
     SHARED.start.load(Relaxed) != 0
@@ -275,11 +341,10 @@ impl Mprotect {
         let bits_bytes = (span.len() / PAGE_BYTES).div_ceil(8).next_multiple_of(PAGE_BYTES);
         let refusal = |error| Refusal::new("mmap", error);
         let bits = map::allocate(bits_bytes).map_err(refusal)?;
-        let opened = SHARED.lent.open(span.len() / PAGE_BYTES).map_err(refusal);
-        opened.and_then(|()| fault::install(on_write)).inspect_err(|_| {
-            SHARED.lent.close();
-            map::release(bits, bits_bytes);
-        })?;
+        let lendable = SHARED.make_lendable(&span).map_err(refusal);
+        lendable
+            .and_then(|()| fault::install(on_write))
+            .inspect_err(|_| map::release(bits, bits_bytes))?;
         let allowed = map::most_mappings().unwrap_or(USUAL_MAPPINGS);
         // Half of the mappings are the program's; each hole may take two.
         SHARED.most_holes.store(allowed / 4, Relaxed);
@@ -307,7 +372,6 @@ impl Drop for Mprotect {
             }
             SHARED.start.store(0, Relaxed);
             SHARED.length.store(0, Relaxed);
-            SHARED.lent.close();
         });
         map::release(Address(SHARED.protected.swap(0, Relaxed)), self.bits_bytes);
     }
@@ -373,8 +437,13 @@ impl Watch for Mprotect {
         let end = SHARED.page(range.end);
         // A thread may be in a system call on a stack that is an object of the heap, and so may who
         // comes back to it: nothing would fault before the kernel writes there.
-        let is_in_use =
-            |page: usize| HEAP.object_at(SHARED.addresses(&(page..page)).start).is_some();
+        // A stack may begin or end within the page.
+        let is_in_use = |page: usize| {
+            let start = SHARED.addresses(&(page..page)).start;
+            [0, PAGE_BYTES / 2, PAGE_BYTES - 1]
+                .into_iter()
+                .any(|offset| HEAP.object_at(start + offset).is_some())
+        };
         SHARED.alone(|| SHARED.lent.forget(page..end, is_in_use));
         while let Some(first) = SHARED.next(page, end, true) {
             page = SHARED.alone(|| {

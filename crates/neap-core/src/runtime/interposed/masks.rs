@@ -16,8 +16,8 @@ use core::ffi::{c_int, c_void};
 
 use libc::{sighandler_t, sigset_t, ucontext_t};
 
-use crate::runtime::interposed::program_handlers;
 use crate::runtime::interposed::signals::{self, without_stop_signal};
+use crate::runtime::interposed::{kernel_stacks, program_handlers};
 use crate::world::{blocked, stop_signal};
 
 macro_rules! real {
@@ -155,7 +155,8 @@ pub unsafe fn signalfd(file: c_int, set: *const sigset_t, flags: c_int) -> c_int
     }
 }
 
-/// Lets the stop signal through in a context that is about to be entered, and gives the address of
+/// Lets the stop signal through in a context that is about to be entered, has its stack writable for
+/// the kernel, and gives the address of
 /// libc's function that enters it: `swapcontext` if `swaps`, else `setcontext`.
 ///
 /// # Safety
@@ -167,6 +168,7 @@ pub unsafe extern "C" fn before_context(context: *mut ucontext_t, swaps: bool) -
         if libc::sigismember(mask, stop_signal::masked()) == 1 {
             libc::sigdelset(mask, stop_signal::masked());
         }
+        kernel_stacks::keep_stack((*context).uc_mcontext.gregs[libc::REG_RSP as usize] as usize);
     }
     if swaps { real::swapcontext() as *const c_void } else { real::setcontext() as *const c_void }
 }

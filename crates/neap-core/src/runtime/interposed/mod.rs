@@ -6,6 +6,7 @@
 
 mod errno;
 pub mod helpers;
+pub mod kernel_stacks;
 pub mod kernel_writes;
 pub mod masks;
 pub mod process_memory;

@@ -133,7 +133,7 @@ pub(crate) fn without_stop_signal(set: &libc::sigset_t) -> libc::sigset_t {
     without
 }
 
-/// Defines libc's functions by which handlers of signals are set. In a library that programs load
+/// Defines libc's functions by which handlers of signals are set, and the stack that they run on. In a library that programs load
 /// before libc, once.
 #[macro_export]
 macro_rules! signal_actions {
@@ -175,5 +175,6 @@ macro_rules! signal_actions {
         $crate::signal_actions! {
             sigaction __sigaction; signal bsd_signal ssignal; sysv_signal __sysv_signal
         }
+        $crate::kernel_stacks!();
     };
 }

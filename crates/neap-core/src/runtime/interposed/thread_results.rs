@@ -29,6 +29,7 @@ use crate::heap::HEAP;
 use crate::heap::kind::Kind;
 use crate::rank::Rank;
 use crate::runtime::allocation;
+use crate::runtime::interposed::kernel_stacks;
 use crate::sync::Lock;
 use crate::sys::libc_function::LibcFunction;
 use crate::sys::own_thread::{Start, real_pthread_create};
@@ -220,6 +221,8 @@ pub unsafe fn pthread_create(
     if !attributes.is_null() {
         // SAFETY: attributes of the caller.
         unsafe { pthread_attr_getdetachstate(attributes, &mut state) };
+        // SAFETY: as above.
+        unsafe { kernel_stacks::keep_stack_of(attributes) };
     }
     let record = allocation::allocate(size_of::<Record>(), Kind::Uncollectable).cast::<Record>();
     if record.is_null() {

@@ -10,6 +10,7 @@
 
 #![allow(unsafe_code)]
 
+use core::ffi::c_int;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -27,11 +28,22 @@ pub fn want() {
     WANTED.store(true, Relaxed);
 }
 
-fn current() -> libc::stack_t {
+/// sigaltstack(2), past the front ends' own function of this name. Minus one, and errno, if it is
+/// refused.
+///
+/// # Safety
+/// As sigaltstack(2).
+pub unsafe fn set(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { libc::syscall(libc::SYS_sigaltstack, new, old) as c_int }
+}
+
+/// The stack that the calling thread has; disabled: none.
+pub fn current() -> libc::stack_t {
     // SAFETY: a zeroed value to be filled in by the kernel.
     unsafe {
         let mut now: libc::stack_t = core::mem::zeroed();
-        libc::sigaltstack(core::ptr::null(), &mut now);
+        set(core::ptr::null(), &mut now);
         now
     }
 }
@@ -42,13 +54,24 @@ pub fn provide() -> usize {
         return 0;
     }
     let Ok(memory) = map::allocate(BYTES) else { return 0 };
-    let stack = libc::stack_t { ss_sp: memory.pointer(), ss_flags: 0, ss_size: BYTES };
-    // SAFETY: fresh memory, which stays until the thread has left it.
-    if unsafe { libc::sigaltstack(&stack, core::ptr::null_mut()) } != 0 {
+    if !enter(memory.0) {
         map::release(memory, BYTES);
         return 0;
     }
     memory.0
+}
+
+/// Has the calling thread use the one at an address that it was given.
+fn enter(address: usize) -> bool {
+    let stack = libc::stack_t { ss_sp: Address(address).pointer(), ss_flags: 0, ss_size: BYTES };
+    // SAFETY: the thread's own memory, which stays until the thread has left it.
+    unsafe { set(&stack, core::ptr::null_mut()) == 0 }
+}
+
+/// The program has taken the calling thread's stack out of use: it has the one again that it was
+/// given before, at an address, or a new one, whose address is the answer; 0 for none.
+pub fn provide_again(given: usize) -> usize {
+    if given == 0 || !enter(given) { provide().max(given) } else { given }
 }
 
 /// Where the one at an address lies, that a thread was given; 0: nowhere.
@@ -63,7 +86,7 @@ pub fn leave(address: usize) {
         let none =
             libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
         // SAFETY: takes the stack out of use.
-        unsafe { libc::sigaltstack(&none, core::ptr::null_mut()) };
+        unsafe { set(&none, core::ptr::null_mut()) };
     }
 }
 
@@ -86,7 +109,7 @@ mod tests {
             let none = libc::stack_t { ss_flags: libc::SS_DISABLE, ..own };
             let set = |stack: &libc::stack_t| {
                 // SAFETY: this thread's own stack, or none.
-                assert_eq!(unsafe { libc::sigaltstack(stack, core::ptr::null_mut()) }, 0);
+                assert_eq!(unsafe { super::set(stack, core::ptr::null_mut()) }, 0);
             };
             set(&none);
             assert_eq!(provide(), 0);
@@ -94,6 +117,9 @@ mod tests {
             let given = provide();
             assert_eq!(current().ss_sp as usize, given);
             assert_eq!(provide(), 0);
+            set(&none);
+            assert_eq!(provide_again(given), given);
+            assert_eq!(current().ss_sp as usize, given);
             leave(given);
             assert_ne!(current().ss_flags & libc::SS_DISABLE, 0);
             release(given);

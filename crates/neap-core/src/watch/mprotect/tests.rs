@@ -76,6 +76,24 @@ fn the_kernel_writes_to_lent_pages_and_they_count_as_written() {
 }
 
 #[test]
+fn what_the_kernel_may_write_to_is_kept_before_a_watch_is_open_and_in_the_next_one() {
+    let heap = map::allocate(8 * PAGE_BYTES).unwrap();
+    let range = heap.0..heap.0 + 8 * PAGE_BYTES;
+    keep(&range);
+    assert!(prepare(&range));
+    keep(&(heap.0 + 5000..heap.0 + 9000));
+    keep(&(range.end..range.end + 1));
+    for kept in [2, 3] {
+        let mut watch = Mprotect::open(range.clone()).unwrap();
+        watch.register(&range).unwrap();
+        assert_eq!([written(&mut watch, &range), written(&mut watch, &range)], [8, kept]);
+        // While it is protected.
+        keep(&(heap.0 + 6 * PAGE_BYTES..heap.0 + 6 * PAGE_BYTES + 1));
+        assert_eq!([written(&mut watch, &range), written(&mut watch, &range)], [3, 3]);
+    }
+}
+
+#[test]
 fn a_child_of_fork_finds_the_lock_taken_and_goes_on() {
     let (heap, range, mut watch) = Mprotect::of_new_pages(4);
     written(&mut watch, &range);
