@@ -200,11 +200,45 @@ static void finalizers(void)
     CHECK(finalized > 0);
 }
 
+/* After large objects that are gone libgc breaks their memory up for small ones rather than collect
+   for each megabyte. */
+static GC_word with_entire_heap(int value)
+{
+    static void *objects[5000];
+    GC_use_entire_heap = value;
+    for (int index = 0; index < 5000; index++)
+        objects[index] = GC_malloc(20000);
+    memset(objects, 0, sizeof objects);
+    clear_stack();
+    GC_gcollect();
+    GC_word before = GC_get_gc_no();
+    for (int index = 0; index < 5 << 20; index++)
+        ((volatile char *)GC_malloc(64))[0] = 1;
+    return GC_get_gc_no() - before;
+}
+
+static void entire(void)
+{
+    GC_word collections = with_entire_heap(1);
+    CHECK(collections > 0 && collections <= 10);
+    CHECK(GC_get_heap_size() <= 200 << 20);
+    if (on_neap()) {
+        CHECK(with_entire_heap(0) >= 30);
+        CHECK(with_entire_heap(1) <= 10);
+    }
+}
+
+static void not_entire(void)
+{
+    CHECK(with_entire_heap(0) >= 30);
+}
+
 static const struct { const char *name; void (*run)(void); } cases[] = {
     {"usual", usual}, {"expand", expand}, {"initial", initial}, {"divisor", divisor},
     {"least", least}, {"managed", managed}, {"uncollectable", uncollectable},
     {"not_expanded", not_expanded}, {"retries", retries},
-    {"freed", freed}, {"finalizers", finalizers},
+    {"freed", freed}, {"finalizers", finalizers}, {"entire", entire},
+    {"not_entire", not_entire},
 };
 
 int main(int count, char **arguments)

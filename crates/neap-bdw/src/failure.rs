@@ -4,11 +4,11 @@
 //! Invariant: nothing here allocates, so it works where memory ran out. Called from any thread,
 //! world running.
 
-use core::ffi::{CStr, c_char};
+use core::ffi::{CStr, c_char, c_int};
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::core_api::functions::AtomicFunction;
+use crate::core_api::{self as api, functions::AtomicFunction};
 use crate::debugging::output::{self, Stream};
 use crate::settings::variables::{callback_accessors, variables};
 
@@ -56,7 +56,38 @@ callback_accessors! {
 }
 
 /// `GC_LOOP_ON_ABORT`: the program does not end but waits for a debugger.
-pub static LOOP_ON_ABORT: AtomicBool = AtomicBool::new(false);
+static LOOP_ON_ABORT: AtomicBool = AtomicBool::new(false);
+
+/// Has the program wait for a debugger where it would end, also by a fault that nobody handles.
+pub fn loop_on_abort() {
+    LOOP_ON_ABORT.store(true, Relaxed);
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: structures of ours; the handler has the type that the flags say.
+        unsafe {
+            let mut action: libc::sigaction = core::mem::zeroed();
+            if api::sigaction(signal, core::ptr::null(), &mut action) == 0
+                && action.sa_sigaction == libc::SIG_DFL
+            {
+                action.sa_sigaction = wait_after_fault as *const () as usize;
+                action.sa_flags = libc::SA_ONSTACK;
+                api::sigaction(signal, &action, core::ptr::null_mut());
+            }
+        }
+    }
+}
+
+extern "C" fn wait_after_fault(signal: c_int) {
+    let message = Message::new(format_args!("Neap: signal {signal}; waiting for a debugger\n"));
+    output::write(Stream::Error, message.bytes());
+    wait_for_debugger();
+}
+
+fn wait_for_debugger() {
+    while LOOP_ON_ABORT.load(Relaxed) {
+        // SAFETY: no preconditions.
+        unsafe { libc::pause() };
+    }
+}
 
 /// Says why through `GC_on_abort`, then ends the program as abort(3) does.
 pub fn die(arguments: fmt::Arguments<'_>) -> ! {
@@ -64,10 +95,7 @@ pub fn die(arguments: fmt::Arguments<'_>) -> ! {
     if let Some(callback) = GC_on_abort.get() {
         callback(message.pointer());
     }
-    while LOOP_ON_ABORT.load(Relaxed) {
-        // SAFETY: no preconditions.
-        unsafe { libc::pause() };
-    }
+    wait_for_debugger();
     // SAFETY: ends the process.
     unsafe { libc::abort() }
 }

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 use crate::collections::pacing::GC_expand_hp;
 use crate::collections::{collect, events, incremental, memory};
 use crate::core_api as api;
-use crate::debugging::output;
+use crate::debugging::{output, regular};
 #[cfg(not(test))]
 use crate::interposed::kernel_writes;
 use crate::references::finalize;
@@ -67,7 +67,7 @@ static DONE: AtomicBool = AtomicBool::new(false);
 pub extern "C" fn GC_init() {
     if !DONE.load(Acquire) {
         // A program may have assigned to the variable.
-        interior_pointers::heed();
+        interior_pointers::heed_environment();
     }
     api::initialize();
     if DONE.swap(true, AcqRel) {
@@ -75,6 +75,7 @@ pub extern "C" fn GC_init() {
     }
     threads::publish_stackbottom();
     publish_heap_range();
+    regular::at_start();
     collect::find_leaks_at_exit();
     let wanted = apply_environment::initial_heap();
     if wanted != 0 && GC_expand_hp(wanted) == 0 {

@@ -13,12 +13,12 @@ use crate::failure::warn;
 #[derive(Clone, Copy)]
 pub enum Feature {
     ExecutableMemory,
-    BackHeight,
+    Trace,
 }
 
 const MESSAGES: [&CStr; 2] = [
     c"Neap: GC_set_pages_executable: the system refuses memory that is writable and executable\n",
-    c"Neap: GC_PRINT_BACK_HEIGHT: there are none; heap snapshots say what keeps objects\n",
+    c"Neap: GC_TRACE: there is no tracing; heap snapshots say what keeps objects\n",
 ];
 static SAID: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 

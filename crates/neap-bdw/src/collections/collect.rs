@@ -4,10 +4,10 @@
 //! not 0 nothing collects, however it got that value. Called from any thread.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
+use crate::collections::memory;
 use crate::core_api::{self as api, functions::AtomicFunction};
-use crate::debugging::printing;
 use crate::settings::environment;
 use crate::settings::variables::{GC_dont_gc, GC_find_leak, accessors};
 
@@ -56,7 +56,7 @@ pub extern "C" fn GC_try_to_collect(stop_function: Option<StopFunction>) -> c_in
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_gcollect() {
-    if FORCE_UNMAP.load(Relaxed) != 0 {
+    if FORCE_UNMAP.load(Relaxed) != 0 && !memory::keeps_all() {
         if GC_dont_gc.load(Relaxed) == 0 && !default_stop_function_objects() {
             api::collect_and_release();
         }
@@ -68,7 +68,12 @@ pub extern "C" fn GC_gcollect() {
 /// Ignores the stop function, as gc.h says.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_gcollect_and_unmap() {
-    if GC_dont_gc.load(Relaxed) == 0 {
+    if GC_dont_gc.load(Relaxed) != 0 {
+        return;
+    }
+    if memory::keeps_all() {
+        api::collect();
+    } else {
         api::collect_and_release();
     }
 }
@@ -117,11 +122,6 @@ pub extern "C" fn GC_set_max_heap_size(bytes: usize) {
 
 static FORCE_UNMAP: AtomicI32 = AtomicI32::new(0);
 static AUTOMATIC_OFF: AtomicI32 = AtomicI32::new(0);
-/// Print the statistics after each collection (`GC_DUMP_REGULARLY`).
-pub static DUMP_REGULARLY: AtomicI32 = AtomicI32::new(0);
-
-/// Say something of each collection in the log (`GC_PRINT_STATS` with `GC_LOG_FILE`).
-pub static LOG_EACH: AtomicBool = AtomicBool::new(false);
 
 accessors! {
     GC_set_force_unmap_on_gcollect, GC_get_force_unmap_on_gcollect: c_int => FORCE_UNMAP;
@@ -138,16 +138,6 @@ pub extern "C" fn GC_set_disable_automatic_collection(value: c_int) {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_disable_automatic_collection() -> c_int {
     AUTOMATIC_OFF.load(Relaxed)
-}
-
-/// After each collection.
-pub fn after_collection() {
-    if DUMP_REGULARLY.load(Relaxed) != 0 {
-        printing::GC_dump();
-    }
-    if LOG_EACH.load(Relaxed) {
-        printing::log_collection();
-    }
 }
 
 /// In leak-finding mode: looks once more at the program's end, as gc.h says.

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::{collect, freed, memory, pacing, world_stopped};
 use crate::core_api::program_call::{self, Lost};
 use crate::core_api::{self as api, CycleEvent, functions::AtomicFunction, toggle};
-use crate::debugging::{header, smashed};
+use crate::debugging::{header, regular, smashed};
 use crate::kinds::{disclaim, mark_pushes};
 use crate::references::toggle as togglerefs;
 use crate::references::{finalize, many};
@@ -107,7 +107,7 @@ fn after_collection() {
     }
     freed::after_collection();
     pacing::after_collection();
-    collect::after_collection();
+    regular::after_collection();
     disclaim::ask_for_all();
     finalize::after_collection();
 }

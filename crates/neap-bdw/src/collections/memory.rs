@@ -1,17 +1,39 @@
-//! Telling the program when the heap gets memory from the system, and when it does not; and whether
-//! it can be executed.
+//! Telling the program when the heap gets memory from the system, and when it does not; whether it
+//! can be executed, and whether it goes back.
 //!
 //! Invariant: every range is told once, in pieces as large as they came, after the heap has it; the
 //! callback has the allocation lock, and no other is held. On the thread whose request it was.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
 
 use crate::core_api::{self as api, functions::AtomicFunction};
 use crate::lock;
+use crate::settings::environment;
 use crate::settings::variables::callback_accessors;
 use crate::unsupported::{self, Feature};
+
+/// `GC_UNMAP_THRESHOLD` is 0: what the heap has it keeps.
+static KEEPS_ALL: AtomicBool = AtomicBool::new(false);
+
+/// Empty memory does not go back to the system, as far as the user has not said when it does.
+pub fn keep_all() {
+    /// The longest there is.
+    const A_DAY: usize = 86_400_000;
+    KEEPS_ALL.store(true, Relaxed);
+    if !environment::user_has_set(c"NEAP_DECAY") {
+        environment::set_number(b"decay", A_DAY);
+    }
+    if !environment::user_has_set(c"NEAP_IDLE") {
+        environment::set_number(b"idle", 0);
+    }
+}
+
+/// Whether that is so.
+pub fn keeps_all() -> bool {
+    KEEPS_ALL.load(Relaxed)
+}
 
 type MemoryFunction = extern "C" fn(*mut c_void, usize);
 static ON_MEMORY: AtomicFunction<MemoryFunction> = AtomicFunction::none();

@@ -1,6 +1,6 @@
 //! When collections come, as far as the program says: a heap of a wanted size that is filled first,
-//! bytes that are to lie between two collections, memory that is the program's own business, a heap
-//! that is not to grow.
+//! or any heap that is; bytes that are to lie between two collections; memory that is the program's
+//! own business; a heap that is not to grow.
 //!
 //! Invariant: nothing here keeps a collection from an allocation that was refused memory. What is
 //! put off is asked again as the heap grows; figures are those of the moment. Called from any
@@ -9,17 +9,20 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::collections::incremental::GC_is_incremental_mode;
 use crate::core_api::embedding::{self, Watching};
 use crate::core_api::{self as api, Memory};
 use crate::settings::environment;
 use crate::settings::variables::{
-    GC_dont_expand, GC_free_space_divisor, GC_non_gc_bytes, accessors,
+    GC_dont_expand, GC_free_space_divisor, GC_non_gc_bytes, GC_use_entire_heap, accessors,
 };
 
 /// Bytes of the heap that the program asked for; until so many are in use nothing is collected.
 static WANTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Bytes allocated between two collections at least.
 static LEAST_BYTES: AtomicUsize = AtomicUsize::new(1);
+/// Bytes that fill the heap as it was after the last collection, with `GC_use_entire_heap`; else 0.
+static ENTIRE_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// `GC_non_gc_bytes` at the last collection.
 static NON_GC_BYTES_BEFORE: AtomicUsize = AtomicUsize::new(0);
 /// Bytes that were allocated when the next collection was due; 0 if it is not.
@@ -68,7 +71,8 @@ pub fn puts_off() -> bool {
     let before = NON_GC_BYTES_BEFORE.load(Relaxed);
     // Signed, as programs count down too.
     let managed = (GC_non_gc_bytes.load(Relaxed).wrapping_sub(before) as isize).max(0) as usize;
-    let (wanted, least) = (WANTED_BYTES.load(Relaxed), LEAST_BYTES.load(Relaxed));
+    let least = LEAST_BYTES.load(Relaxed);
+    let wanted = WANTED_BYTES.load(Relaxed).max(ENTIRE_BYTES.load(Relaxed));
     if wanted == 0 && least <= 1 && managed == 0 {
         return false;
     }
@@ -91,19 +95,28 @@ fn others(allocated: usize, managed: usize) -> usize {
 pub fn after_collection() {
     NON_GC_BYTES_BEFORE.store(GC_non_gc_bytes.load(Relaxed), Relaxed);
     DUE_BYTES.store(0, Relaxed);
+    let entire = GC_use_entire_heap.load(Relaxed) != 0 && GC_is_incremental_mode() == 0;
+    ENTIRE_BYTES.store(if entire { filled(live_bytes()) } else { 0 }, Relaxed);
     if GC_dont_expand.load(Relaxed) != 0 {
         collect_before_growth();
     }
 }
 
+fn live_bytes() -> usize {
+    api::statistics().live_bytes as usize
+}
+
+/// Bytes in use when the heap is full of which so many are live. Blocks are not filled to the last
+/// cell.
+fn filled(live: usize) -> usize {
+    live + Size::now().heap.saturating_sub(live) / 8 * 7
+}
+
 /// Has the next collection come before the heap has to grow. With next to nothing to go it may grow
 /// all the same: what is live has to lie somewhere.
 fn collect_before_growth() {
-    let now = api::statistics();
-    let live = now.live_bytes as usize;
-    let room = Size::now().heap.saturating_sub(live);
-    // Blocks are not filled to the last cell.
-    let ends = (room / 8 * 7).max(live / 16).max(64 << 10);
+    let live = live_bytes();
+    let ends = (filled(live) - live).max(live / 16).max(64 << 10);
     // Beside the program a collection takes a while.
     let begins = if embedding::watching() == Watching::None { ends } else { ends / 2 };
     embedding::bring_cycle_forward(begins, ends);

@@ -7,5 +7,6 @@ pub mod header;
 mod noted;
 pub mod output;
 pub mod printing;
+pub mod regular;
 pub mod smashed;
 pub mod variants;

@@ -6,15 +6,18 @@
 use core::ffi::{c_int, c_ulong};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::collections::collect::{self, GC_set_force_unmap_on_gcollect};
-use crate::collections::incremental;
+use crate::collections::collect::GC_set_force_unmap_on_gcollect;
 use crate::collections::pacing::GC_set_free_space_divisor;
+use crate::collections::{incremental, memory};
 use crate::core_api as api;
 use crate::debugging::output;
+use crate::debugging::regular::{self, Regular};
 use crate::debugging::smashed;
 use crate::failure;
-use crate::settings::environment::{bytes_of, set, set_number, text_of, user_has_set};
-use crate::settings::variables::{GC_dont_gc, GC_find_leak};
+use crate::settings::environment::{
+    bytes_of, set, set_number, text_of, user_has_set, user_has_switched_on,
+};
+use crate::settings::variables::{GC_dont_gc, GC_find_leak, GC_use_entire_heap};
 use crate::unsupported::{self, Feature};
 
 /// Bytes that the heap has at first, for `GC_init`.
@@ -56,7 +59,20 @@ pub fn apply() {
         GC_set_force_unmap_on_gcollect(1);
     }
     if user_has_set(c"GC_DUMP_REGULARLY") {
-        collect::DUMP_REGULARLY.store(1, Relaxed);
+        regular::ask(Regular::Dump);
+    }
+    if user_has_set(c"GC_PRINT_ADDRESS_MAP") {
+        regular::ask(Regular::AddressMap);
+    }
+    if user_has_set(c"GC_PRINT_BACK_HEIGHT") {
+        regular::ask(Regular::BackHeight);
+    }
+    GC_use_entire_heap.store(user_has_switched_on(c"GC_USE_ENTIRE_HEAP").into(), Relaxed);
+    if text_of(c"GC_UNMAP_THRESHOLD").is_some_and(|text| text.to_bytes() == b"0") {
+        memory::keep_all();
+    }
+    if text_of(c"GC_TRACE").is_some() {
+        unsupported::say_once(Feature::Trace);
     }
     let wants_statistics =
         user_has_set(c"GC_PRINT_STATS") || user_has_set(c"GC_PRINT_VERBOSE_STATS");
@@ -69,13 +85,12 @@ pub fn apply() {
     if let Some(file) = text_of(c"GC_LOG_FILE") {
         output::log_to(file, user_has_set(c"GC_ONLY_LOG_TO_FILE"));
         // The core's own lines go to standard error.
-        collect::LOG_EACH.store(wants_statistics, Relaxed);
-    }
-    if user_has_set(c"GC_PRINT_BACK_HEIGHT") {
-        unsupported::say_once(Feature::BackHeight);
+        if wants_statistics {
+            regular::ask(Regular::Log);
+        }
     }
     if user_has_set(c"GC_LOOP_ON_ABORT") {
-        failure::LOOP_ON_ABORT.store(true, Relaxed);
+        failure::loop_on_abort();
     }
     apply_incremental();
 }

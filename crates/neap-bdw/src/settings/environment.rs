@@ -29,6 +29,11 @@ pub fn user_has_set(name: &CStr) -> bool {
     value(name).is_some()
 }
 
+/// Whether it has one that is not 0.
+pub fn user_has_switched_on(name: &CStr) -> bool {
+    value(name).is_some_and(|value| value != b"0")
+}
+
 /// A number of bytes, with `k`, `m`, `g` or `t` for 1024 and its powers, upper or lower case.
 fn bytes(text: &[u8]) -> Option<usize> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();

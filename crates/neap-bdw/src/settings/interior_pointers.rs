@@ -22,7 +22,15 @@ pub extern "C" fn GC_get_all_interior_pointers() -> c_int {
     GC_all_interior_pointers.load(Relaxed)
 }
 
+/// Before the start: `GC_ALL_INTERIOR_POINTERS` has the last word.
+pub fn heed_environment() {
+    if environment::user_has_set(c"GC_ALL_INTERIOR_POINTERS") {
+        GC_all_interior_pointers.store(1, Relaxed);
+    }
+    heed();
+}
+
 /// Does what the variable says, which the program may have written past the setter.
-pub fn heed() {
+fn heed() {
     environment::keep_past_end(GC_all_interior_pointers.load(Relaxed) != 0);
 }
