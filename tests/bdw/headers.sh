@@ -203,6 +203,7 @@ with_ours() {
 
 # The same by CMake.
 by_cmake() {
+    local folder
     mkdir -p "$work/cmake"
     cp "$here/classes.cc" "$here/cords.c" "$work/cmake/"
     sed "s@^#include \"\(check\|../checks\)@#include \"$here/\1@" -i "$work/cmake"/*.c*
@@ -214,10 +215,16 @@ add_executable(classes classes.cc)
 target_link_libraries(classes BDWgc::gccpp BDWgc::gc)
 add_executable(cords cords.c)
 target_link_libraries(cords BDWgc::cord)
+install(TARGETS classes cords)
 END
-    CMAKE_PREFIX_PATH=$prefix/lib/neap cmake -S "$work/cmake" -B "$work/cmake/build" &&
-        cmake --build "$work/cmake/build" || return 1
-    BDW_ON_NEAP=1 "$work/cmake/build/classes" && BDW_ON_NEAP=1 "$work/cmake/build/cords"
+    CMAKE_PREFIX_PATH=$prefix/lib/neap cmake -S "$work/cmake" -B "$work/cmake/build" \
+        -DCMAKE_INSTALL_PREFIX="$work/cmake/installed" &&
+        cmake --build "$work/cmake/build" && cmake --install "$work/cmake/build" || return 1
+    # CMake takes the paths of the build out of what it installs.
+    for folder in build installed/bin; do
+        env -u LD_LIBRARY_PATH BDW_ON_NEAP=1 "$work/cmake/$folder/classes" &&
+            env -u LD_LIBRARY_PATH BDW_ON_NEAP=1 "$work/cmake/$folder/cords" || return 1
+    done
 }
 
 if wanted headers; then
