@@ -1,7 +1,7 @@
-/* Stacks that are objects of the collected heap: alternate ones for signals, threads' own, and those
-   of contexts. The kernel writes to them by itself: frames of signals, and the words in a thread's
-   control block. Each is used before the first collection, when it has grown old, when it was made
-   while collections go on, and in the child of a fork. */
+/* Stacks that are objects of the collected heap: alternate ones for signals, threads' own, and
+   those of contexts. The kernel writes to them by itself: frames of signals, and the words in a
+   thread's control block. Each is used before the first collection, when it has grown old, when it
+   was made while collections go on, and in the child of a fork. */
 #include "check.h"
 #include <pthread.h>
 #include <semaphore.h>

@@ -155,9 +155,9 @@ pub unsafe fn signalfd(file: c_int, set: *const sigset_t, flags: c_int) -> c_int
     }
 }
 
-/// Lets the stop signal through in a context that is about to be entered, has its stack writable for
-/// the kernel, and gives the address of
-/// libc's function that enters it: `swapcontext` if `swaps`, else `setcontext`.
+/// Lets the stop signal through in a context that is about to be entered, has its stack writable
+/// for the kernel, and gives the address of libc's function that enters it: `swapcontext` if
+/// `swaps`, else `setcontext`.
 ///
 /// # Safety
 /// The context is one that the function may be called with.

@@ -133,8 +133,8 @@ pub(crate) fn without_stop_signal(set: &libc::sigset_t) -> libc::sigset_t {
     without
 }
 
-/// Defines libc's functions by which handlers of signals are set, and the stack that they run on. In a library that programs load
-/// before libc, once.
+/// Defines libc's functions by which handlers of signals are set, and the stack that they run on.
+/// In a library that programs load before libc, once.
 #[macro_export]
 macro_rules! signal_actions {
     ($($action:ident)* ; $($restarting:ident)* ; $($once:ident)*) => {
