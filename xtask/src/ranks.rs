@@ -1,7 +1,8 @@
 //! `ranks`: the table of locks in docs/concurrency.md, from the order in `rank.rs`.
 //!
-//! Invariant: every lock but those of tests is in it, first to be taken first, with its own
-//! comment; what stands around the table's marks is left as it is. Called by `main`.
+//! Invariant: every lock but those of tests is in it, first to be taken first, with its own comment
+//! and what a `fork` does about it; what stands around the table's marks is left as it is. Called
+//! by `main`.
 
 use crate::document;
 use crate::tree::{Outcome, Tree};
@@ -33,20 +34,26 @@ fn text(tree: &Tree) -> Result<String, String> {
     Ok(format!("{before}{BEGIN}{table}{END}{after}"))
 }
 
-/// The locks of `enum Rank`, a row each.
+/// The locks in the list of `ranks!`, a row each.
 fn table(source: &str) -> Result<String, String> {
-    let begin = source.find("pub enum Rank {").ok_or_else(|| format!("{SOURCE}: no enum Rank"))?;
-    let mut table = String::from("| lock | what it is for |\n| --- | --- |\n");
+    let (_, list) = source.split_once("\nranks! {\n").ok_or(format!("{SOURCE}: no list"))?;
+    // A text may go on in further lines.
+    let list = list.replace("\\\n", "\0");
+    let mut table =
+        String::from("| lock | what it is for | over a `fork` |\n| --- | --- | --- |\n");
     let mut about = Vec::new();
     let mut is_for_tests = false;
-    for line in source[begin..].lines().skip(1).map(str::trim).take_while(|line| *line != "}") {
+    for line in list.lines().map(str::trim).take_while(|line| *line != "}") {
         if let Some(words) = line.strip_prefix("///") {
             about.push(words.trim());
         } else if line.starts_with("#[") {
             is_for_tests |= line == "#[cfg(test)]";
-        } else if let Some(name) = line.strip_suffix(',') {
+        } else {
+            let entry = line.strip_suffix(',').and_then(|line| line.split_once(": "));
+            let row = entry.and_then(|(name, how)| Some((name, over_fork(how)?)));
+            let (name, over_fork) = row.ok_or_else(|| format!("{SOURCE}: not an entry: {line}"))?;
             if !is_for_tests {
-                let _ = writeln!(table, "| `{name}` | {} |", about.join(" "));
+                let _ = writeln!(table, "| `{name}` | {} | {over_fork} |", about.join(" "));
             }
             about.clear();
             is_for_tests = false;
@@ -55,14 +62,24 @@ fn table(source: &str) -> Result<String, String> {
     Ok(table)
 }
 
+/// What a `fork` does about a lock, in words, from how the source says it.
+fn over_fork(how: &str) -> Option<String> {
+    if how == "Held" {
+        return Some("held".into());
+    }
+    let reason = how.strip_prefix("Free(\"")?.strip_suffix("\")")?;
+    let reason: Vec<_> = reason.split('\0').map(str::trim_start).collect();
+    Some(format!("not held: {}", reason.concat()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tree::testing::sample;
 
-    const RANKS: &str = "enum A {\n X,\n}\npub enum Rank {\n    /// One, in\n    /// two lines.\n    \
-        Options,\n    /// Two.\n    Cycle,\n    /// Not here.\n    #[cfg(test)]\n    \
-        Test,\n}\nenum B { Y }\n";
+    const RANKS: &str = "macro_rules! ranks {}\n\nranks! {\n    /// One, in\n    /// two lines.\n    \
+        Options: Held,\n    /// Two.\n    Cycle: Free(\"for a \\\n        reason\"),\n    \
+        /// Not here.\n    #[cfg(test)]\n    Test: Free(\"no\"),\n}\nenum B { Y }\n";
 
     #[test]
     fn the_table_has_every_lock_in_order_and_is_checked() {
@@ -71,10 +88,17 @@ mod tests {
         assert_eq!(check(&sample.tree).unwrap().len(), 1);
         write(&sample.tree).unwrap();
         assert!(check(&sample.tree).unwrap().is_empty());
-        let rows = "| `Options` | One, in two lines. |\n| `Cycle` | Two. |\n";
-        let head = "| lock | what it is for |\n| --- | --- |\n";
+        let rows = "| `Options` | One, in two lines. | held |\n\
+            | `Cycle` | Two. | not held: for a reason |\n";
+        let head = "| lock | what it is for | over a `fork` |\n| --- | --- | --- |\n";
         let wanted = format!("# Locks\n\n{BEGIN}{head}{rows}{END}\nMore.\n");
         assert_eq!(sample.tree.read(PATH).unwrap(), wanted);
+    }
+
+    #[test]
+    fn a_lock_that_does_not_say_what_a_fork_does_is_an_error() {
+        let source = RANKS.replace("Options: Held", "Options");
+        assert!(table(&source).unwrap_err().contains("not an entry: Options"));
     }
 
     #[test]

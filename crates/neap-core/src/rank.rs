@@ -1,50 +1,101 @@
 //! The lock order as data: a thread that holds a lock may take only locks that stand after it here.
 //!
 //! Invariant: the order has no cycle because it is a list. Debug builds check it on every
-//! acquisition, per thread; release builds compile to nothing. Called by [`crate::sync::Lock`] from
-//! any thread.
+//! acquisition, per thread; release builds compile to nothing. The same list says what a `fork`
+//! does about each, and `runtime/at_fork.rs` is not compiled if it does something else. Called by
+//! [`crate::sync::Lock`] from any thread.
 
-/// Every lock of the crate, first to be taken first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Rank {
+/// What a `fork` of the host's does about the locks of a rank. In the child nobody gives back what
+/// a thread held that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverFork {
+    /// The thread that forks takes them before, and gives them back in the parent and the child.
+    Held,
+    /// It does not, and for this reason the child finds none of them held.
+    Free(&'static str),
+}
+
+use OverFork::{Free, Held};
+
+/// Makes [`Rank`] from its list: a name each, and what a `fork` does about it.
+macro_rules! ranks {
+    ($($(#[$attribute:meta])* $name:ident: $over_fork:expr,)*) => {
+        /// Every lock of the crate, first to be taken first.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Rank {
+            $($(#[$attribute])* $name,)*
+        }
+
+        #[allow(unused_doc_comments)]
+        impl Rank {
+            /// What a `fork` does about the locks of this rank.
+            pub const fn over_fork(self) -> OverFork {
+                match self {
+                    $($(#[$attribute])* Self::$name => $over_fork,)*
+                }
+            }
+
+            /// A bit for each rank that a `fork` holds.
+            pub const HELD_OVER_FORK: u32 = {
+                let mut all = 0;
+                $($(#[$attribute])* {
+                    if matches!(Self::$name.over_fork(), Held) {
+                        all |= Self::$name.bit();
+                    }
+                })*
+                all
+            };
+        }
+    };
+}
+
+ranks! {
     /// The options, before everything else.
-    Options,
+    Options: Held,
     /// One cycle at a time; held from the first step of a cycle to its end.
-    Cycle,
+    Cycle: Held,
     /// The driver token while nobody has it.
-    CycleState,
+    CycleState: Free("taken by who has `Cycle`, for a moment"),
     /// The recording of the process.
-    Recorder,
+    Recorder: Held,
     /// The list of mutators; held while the world is stopped.
-    Registry,
+    Registry: Held,
     /// Registered root ranges and exclusions.
-    Roots,
+    Roots: Held,
     /// What ended threads returned.
-    Results,
+    Results: Held,
     /// Finalizers and links.
-    Refs,
+    Refs: Held,
     /// Reference queues.
-    Queues,
+    Queues: Held,
     /// Interning of layouts.
-    Layouts,
+    Layouts: Held,
     /// Blocks, chunks and their lists.
-    Heap,
+    Heap: Held,
     /// Objects put aside for the marker that drives the cycle; what a marker leaves to others.
-    Aside,
+    Aside: Free("markers may have them; the child's are made anew before it marks"),
     /// Sampled objects and their sites.
-    Samples,
+    Samples: Held,
     /// A thread's counts of large requests.
-    Tally,
+    Tally: Free("taken by its thread, which is the one that forks, or by who has `Recorder`; the \
+        child gives those of other threads back unseen"),
     /// The library's own memory.
-    Meta,
+    Meta: Held,
     /// What the thread that keeps old pages and those that mark share.
-    Snapshot,
+    Snapshot: Free("the child leaves the watch to its parent, lock and all, and opens another"),
     /// What the program wants done about faults.
-    Fault,
+    Fault: Held,
     /// Locks of unit tests, taken one at a time.
     #[cfg(test)]
-    Test,
+    Test: Free("no test forks with one"),
+}
+
+impl Rank {
+    /// The bit that stands for it.
+    pub const fn bit(self) -> u32 {
+        1 << self as u32
+    }
 }
 
 #[cfg(debug_assertions)]
@@ -58,16 +109,21 @@ mod held {
         HELD.with(|held| {
             let mask = held.get();
             assert!(mask >> rank as u32 == 0, "lock order: {rank:?} taken while holding {mask:#b}");
-            held.set(mask | 1 << rank as u32);
+            held.set(mask | rank.bit());
         });
     }
     pub fn release(rank: Rank) {
-        HELD.with(|held| held.set(held.get() & !(1 << rank as u32)));
+        HELD.with(|held| held.set(held.get() & !rank.bit()));
+    }
+
+    /// A bit for each rank of which the calling thread holds a lock.
+    pub fn held() -> u32 {
+        HELD.get()
     }
 }
 
 #[cfg(debug_assertions)]
-pub use held::{acquire, release};
+pub use held::{acquire, held, release};
 
 /// Notes that this thread takes a lock of `rank`.
 #[cfg(not(debug_assertions))]

@@ -10,8 +10,7 @@
 //!
 //! # Safety
 //!
-//! Keeps the guard of the lock over a `fork` in a cell. Only the thread that forks touches the
-//! cell, between taking the lock and giving it back, so no other thread is there.
+//! Gives back, after a `fork`, the lock that the same thread took before it.
 
 #![allow(unsafe_code)]
 
@@ -24,13 +23,12 @@ pub mod marking;
 #[cfg(test)]
 mod fake_marking;
 
-use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::heap::state::reference_processing;
 use crate::monitors::monitor;
 use crate::rank::Rank;
-use crate::sync::{Guard, Lock};
+use crate::sync::Lock;
 use crate::world::mutator::Mutator;
 use crate::world::{attach, current};
 use finalizers::{
@@ -333,22 +331,13 @@ pub fn detach(mutator: &Mutator) {
     }
 }
 
-/// The guard of [`REFS`] between `before_fork` and `after_fork`.
-struct HeldOverFork(UnsafeCell<Option<Guard<'static, Refs>>>);
-// SAFETY: touched only by the thread that forks, and only while it holds the lock that is inside.
-unsafe impl Sync for HeldOverFork {}
-static HELD_OVER_FORK: HeldOverFork = HeldOverFork(UnsafeCell::new(None));
-
 /// The kernel's id of the thread that forks, in the parent.
 static FORKING: AtomicU32 = AtomicU32::new(0);
 
-/// Takes the locks, so that the child finds the tables in order. On the thread that forks.
-pub fn before_fork() {
-    let guard = REFS.lock();
-    core::mem::forget(queue::hold_for_fork());
+/// Takes the lock, so that the child finds the tables in order. On the thread that forks.
+pub fn hold_for_fork() {
+    core::mem::forget(REFS.lock());
     FORKING.store(crate::sys::thread::current() as u32, Relaxed);
-    // SAFETY: this thread holds the lock, so nobody else is between `before_fork` and `after_fork`.
-    unsafe { *HELD_OVER_FORK.0.get() = Some(guard) };
 }
 
 /// In the child, the locks given back: its other threads are gone, and the cycle that was under way
@@ -359,13 +348,12 @@ pub fn in_child() {
     pool::after_fork();
 }
 
-/// Gives the locks back, in the parent and in the child, on the thread that forked.
-pub fn after_fork() {
-    // SAFETY: held and forgotten in `before_fork`.
-    unsafe { queue::unlock_forgotten() };
-    // SAFETY: as in `before_fork`; the guard is moved out before it is dropped, so the cell is ours
-    // until then.
-    let guard = unsafe { (*HELD_OVER_FORK.0.get()).take() };
-    drop(guard);
+/// Gives the lock back, in the parent and in the child.
+///
+/// # Safety
+/// The calling thread took it with [`hold_for_fork`].
+pub unsafe fn unlock_after_fork() {
+    // SAFETY: the caller's promise.
+    unsafe { REFS.unlock_forgotten() };
     process::forget_scanned();
 }

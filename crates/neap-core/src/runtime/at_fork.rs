@@ -21,6 +21,8 @@ use crate::heap::{HEAP, samples};
 use crate::monitors::monitor;
 use crate::observe::recorder;
 use crate::observe::{ask_page, live_page};
+use crate::rank::Rank;
+use crate::refs::finalizers::queue;
 use crate::sys::protection::fault;
 use crate::sys::{meta_alloc, side_stack};
 use crate::world::{attach, current, registry, roots, stop};
@@ -50,24 +52,79 @@ pub fn set_around(around: Around) {
     let _ = AROUND.set(around);
 }
 
+/// The locks of a rank, as the thread that forks takes and gives them back.
+struct Hold {
+    rank: Rank,
+    /// Takes them, to be forgotten.
+    take: fn(),
+    /// Gives them back. On the thread that took them so.
+    give_back: unsafe fn(),
+}
+
+const fn hold(rank: Rank, take: fn(), give_back: unsafe fn()) -> Hold {
+    Hold { rank, take, give_back }
+}
+
+/// What is held over a `fork`, first to be taken first.
+const HOLDS: [Hold; 13] = [
+    hold(Rank::Options, super::hold_options_for_fork, super::unlock_options_after_fork),
+    hold(Rank::Cycle, cycle::hold_for_fork, cycle::unlock_after_fork),
+    hold(Rank::Recorder, || forget(recorder::hold_for_fork()), recorder::unlock_forgotten),
+    hold(Rank::Registry, || forget(registry::lock()), registry::unlock_forgotten),
+    hold(Rank::Roots, || forget(roots::hold_for_fork()), roots::unlock_forgotten),
+    hold(
+        Rank::Results,
+        || forget(thread_results::hold_for_fork()),
+        thread_results::unlock_forgotten,
+    ),
+    hold(Rank::Refs, refs::hold_for_fork, refs::unlock_after_fork),
+    hold(Rank::Queues, || forget(queue::hold_for_fork()), queue::unlock_forgotten),
+    hold(
+        Rank::Layouts,
+        || forget(HEAP.layouts.hold_for_fork()),
+        // SAFETY: the caller took it.
+        || unsafe { HEAP.layouts.unlock_forgotten() },
+    ),
+    hold(
+        Rank::Heap,
+        || forget(HEAP.inner()),
+        // SAFETY: the caller took it.
+        || unsafe { HEAP.unlock_forgotten() },
+    ),
+    hold(Rank::Samples, || forget(samples::lock()), samples::unlock_forgotten),
+    hold(Rank::Meta, || forget(meta_alloc::hold_for_fork()), meta_alloc::unlock_forgotten),
+    hold(Rank::Fault, || forget(fault::hold_for_fork()), fault::unlock_forgotten),
+];
+
+/// These are the ranks of which the list of all says that a `fork` holds them, in its order.
+const _: () = {
+    let (mut taken, mut index) = (0, 0);
+    while index < HOLDS.len() {
+        let bit = HOLDS[index].rank.bit();
+        assert!(taken < bit, "[world.inv.fork-holds] not in the order of rank.rs");
+        taken |= bit;
+        index += 1;
+    }
+    assert!(taken == Rank::HELD_OVER_FORK, "[world.inv.fork-holds] not what rank.rs says");
+};
+
 extern "C" fn prepare() {
     if let Some(around) = AROUND.get() {
         (around.before)();
     }
     forking_server::before_fork();
-    super::hold_options_for_fork();
-    cycle::hold_for_fork();
-    cycle::before_fork();
-    forget(recorder::hold_for_fork());
-    forget(registry::lock());
-    forget(roots::hold_for_fork());
-    forget(thread_results::hold_for_fork());
-    refs::before_fork();
-    forget(HEAP.layouts.hold_for_fork());
-    forget(HEAP.inner());
-    forget(samples::lock());
-    forget(meta_alloc::hold_for_fork());
-    forget(fault::hold_for_fork());
+    for hold in &HOLDS {
+        (hold.take)();
+        #[cfg(debug_assertions)]
+        assert!(
+            crate::rank::held() & hold.rank.bit() != 0,
+            "[world.inv.fork-holds] {:?} was not taken",
+            hold.rank
+        );
+        if hold.rank == Rank::Cycle {
+            cycle::before_fork();
+        }
+    }
 }
 
 /// Gives all locks back, in the reverse order.
@@ -75,20 +132,9 @@ extern "C" fn prepare() {
 /// # Safety
 /// This thread took them in `prepare`.
 unsafe fn release() {
-    // SAFETY: the caller's promise, for each of them.
-    unsafe {
-        fault::unlock_forgotten();
-        meta_alloc::unlock_forgotten();
-        samples::unlock_forgotten();
-        HEAP.unlock_forgotten();
-        HEAP.layouts.unlock_forgotten();
-        refs::after_fork();
-        thread_results::unlock_forgotten();
-        roots::unlock_forgotten();
-        registry::unlock_forgotten();
-        recorder::unlock_forgotten();
-        cycle::unlock_after_fork();
-        super::unlock_options_after_fork();
+    for hold in HOLDS.iter().rev() {
+        // SAFETY: the caller's promise.
+        unsafe { (hold.give_back)() };
     }
 }
 
@@ -129,4 +175,21 @@ fn begin_anew() {
     refs::in_child();
     super::summary::after_fork();
     recorder::after_fork(own.map_or(0, |own| own.tally.load(Relaxed)));
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::*;
+    use crate::rank;
+
+    #[test]
+    fn a_fork_takes_the_locks_that_it_says_and_gives_them_back() {
+        crate::runtime::initialize();
+        for _ in 0..2 {
+            prepare();
+            assert_eq!(rank::held(), Rank::HELD_OVER_FORK, "[world.inv.fork-holds]");
+            parent();
+            assert_eq!(rank::held(), 0, "[world.inv.fork-holds]");
+        }
+    }
 }
