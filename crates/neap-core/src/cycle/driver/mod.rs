@@ -18,6 +18,7 @@ pub mod wake;
 pub mod watch_in_use;
 
 use super::collector;
+use super::report::callbacks;
 use crate::world::attach;
 
 /// Before a `fork`, by the thread that forks, which has the collector's lock.
@@ -30,4 +31,5 @@ pub fn after_fork() {
     wake::after_fork();
     handshake::after_fork();
     super::limits::after_fork();
+    callbacks::after_fork();
 }

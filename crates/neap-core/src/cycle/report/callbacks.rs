@@ -102,6 +102,11 @@ pub fn later(f: impl FnOnce()) -> bool {
     QUIET.fetch_sub(1, AcqRel) == 1 && MISSED.swap(false, AcqRel)
 }
 
+/// In the child of a `fork`: a caller of [`later`] that is not there is at nothing.
+pub fn after_fork() {
+    QUIET.store(0, Relaxed);
+}
+
 /// The cycle is over.
 pub fn after_cycle() {
     if QUIET.load(Acquire) > 0 {
@@ -118,4 +123,26 @@ pub fn after_cycle() {
 pub fn may_begin(for_memory: bool) -> bool {
     // SAFETY: as in `tell`.
     GATE.get().is_none_or(|gate| unsafe { gate(for_memory) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_of_fork_hears_of_cycles_although_another_thread_was_about_to_fork_too() {
+        static ENDS: AtomicU32 = AtomicU32::new(0);
+        unsafe extern "C" fn note() {
+            ENDS.fetch_add(1, Relaxed);
+        }
+        set_after(Some(note));
+        later(|| {
+            after_cycle();
+            assert_eq!(ENDS.load(Relaxed), 0);
+            after_fork();
+            after_cycle();
+            assert_eq!(ENDS.load(Relaxed), 1);
+            QUIET.store(1, Relaxed);
+        });
+    }
 }
