@@ -21,6 +21,7 @@ static int ending(void (*mistake)(void), char *text, size_t room)
     CHECK(pipe(ends) == 0);
     pid_t child = fork();
     if (child == 0) {
+        alarm(60);
         dup2(ends[1], 2);
         mistake();
         _exit(0);
@@ -50,6 +51,14 @@ static void write_beyond_moved(void)
     object[(10 << 20) + 4096] = 1;
 }
 
+/* A cycle beside the program has begun to watch what lies there. */
+static void write_beyond_watched(void)
+{
+    volatile char *object = neap_alloc(10 << 20);
+    CHECK(neap_collect());
+    object[(10 << 20) + 4096] = 1;
+}
+
 static void write_freed(size_t bytes, int others)
 {
     volatile char *object = neap_alloc(bytes);
@@ -68,7 +77,7 @@ static void write_freed_and_collect(void) { write_freed(1000, 0); }
 static void mistakes(void)
 {
     static char text[4000];
-    void (*const beyond[])(void) = {write_beyond, write_beyond_moved};
+    void (*const beyond[])(void) = {write_beyond, write_beyond_moved, write_beyond_watched};
     for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
         int status = ending(beyond[i], text, sizeof text);
         CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);

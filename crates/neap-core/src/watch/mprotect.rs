@@ -247,11 +247,12 @@ fn on_write(fault: &Fault) -> bool {
                 SHARED.keep_stack(fault.stack_pointer);
             }
             let page = (address - start) / PAGE_BYTES;
-            // Another thread's fault on the same page may have been faster. What was registered is
-            // writable when it is not protected.
-            (!SHARED.is_inherited() && !SHARED.is_protected(page))
-                || SHARED.let_write(page..page + 1)
-                || refused()
+            if !SHARED.is_inherited() && !SHARED.is_protected(page) {
+                // Another thread's fault on the same page may have been faster. Else it is not we
+                // who keep it from being written: it is a guard page, or the program's doing.
+                return fault::can_write(address);
+            }
+            SHARED.let_write(page..page + 1) || refused()
         })
 }
 
@@ -306,7 +307,9 @@ pub fn is_open() -> bool {
 /// answer; None if there are none.
 pub fn lend(range: &Range<usize>) -> Option<Range<usize>> {
     let start = SHARED.start.load(Acquire);
-    let (from, to) = (range.start.max(start), range.end.min(SHARED.registered_end.load(Acquire)));
+    // What is not registered yet may be, and be protected, while the call waits.
+    let end = start + SHARED.length.load(Acquire);
+    let (from, to) = (range.start.max(start), range.end.min(end));
     if start == 0 || from >= to {
         return None;
     }

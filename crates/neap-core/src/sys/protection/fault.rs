@@ -17,6 +17,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::AtomicU32;
 
 use crate::rank::Rank;
 use crate::sync::Lock;
@@ -80,6 +81,25 @@ pub fn hold_for_fork() -> impl Sized {
 pub unsafe fn unlock_forgotten() {
     // SAFETY: the caller's promise.
     unsafe { SETTING.unlock_forgotten() };
+}
+
+/// Whether a thread may write to an address: the kernel does so, in place of what faulted, and
+/// changes nothing. True where it does not say.
+pub fn can_write(address: usize) -> bool {
+    // `*address |= 0`, and nobody to wake but who waits for a word that it cannot be.
+    const OR_NOTHING: u32 = 2 << 28 | 0x7ff;
+    let own = AtomicU32::new(0);
+    // SAFETY: the kernel looks at both words itself, and leaves them as they are.
+    let called = unsafe {
+        let wake = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
+        libc::syscall(libc::SYS_futex, own.as_ptr(), wake, 0, 0_usize, address & !3, OR_NOTHING)
+    };
+    called >= 0 || Errno::from_raw_os_error(errno()) != Errno::FAULT
+}
+
+fn errno() -> c_int {
+    // SAFETY: the calling thread's own.
+    unsafe { *libc::__errno_location() }
 }
 
 /// Whether our handler is there.

@@ -75,6 +75,20 @@ fn the_kernel_writes_to_lent_pages_and_they_count_as_written() {
     assert_eq!(lend(&range), None);
 }
 
+/// The heap grew by them, and the cycle that registers them comes while the call waits.
+#[test]
+fn pages_that_are_registered_while_they_are_lent_are_not_protected() {
+    let heap = map::allocate(8 * PAGE_BYTES).unwrap();
+    let range = heap.0..heap.0 + 8 * PAGE_BYTES;
+    let mut watch = Mprotect::open(range.clone()).unwrap();
+    watch.register(&(range.start..range.start + 4 * PAGE_BYTES)).unwrap();
+    let pages = lend(&(heap.0 + 3 * PAGE_BYTES..heap.0 + 5 * PAGE_BYTES)).unwrap();
+    watch.register(&range).unwrap();
+    assert_eq!([written(&mut watch, &range), written(&mut watch, &range)], [8, 2]);
+    take_back(pages);
+    assert_eq!([written(&mut watch, &range), written(&mut watch, &range)], [2, 0]);
+}
+
 #[test]
 fn what_the_kernel_may_write_to_is_kept_before_a_watch_is_open_and_in_the_next_one() {
     let heap = map::allocate(8 * PAGE_BYTES).unwrap();
@@ -115,6 +129,48 @@ fn a_child_of_fork_finds_the_lock_taken_and_goes_on() {
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     assert_eq!(libc::WEXITSTATUS(status), 7, "{status:#x}");
     assert_eq!(written(&mut watch, &range), 0);
+}
+
+/// A write that nobody lets go on is tried again for ever if the handler takes it for its own.
+#[test]
+fn what_is_closed_to_all_writes_beside_watched_pages_is_the_programs() {
+    use core::ffi::{c_int, c_void};
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn opens(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+        // SAFETY: the kernel's structure; the page is the test's own.
+        let page = unsafe { Address((*info).si_addr() as usize & !(PAGE_BYTES - 1)) };
+        SEEN.store(page.0, Relaxed);
+        map::remove_guard(page, PAGE_BYTES);
+        map::set_writable(page, PAGE_BYTES, true).unwrap();
+    }
+    let (heap, range, mut watch) = Mprotect::of_new_pages(4);
+    // SAFETY: a valid action, set after ours; a test that stands is ended by the alarm.
+    unsafe {
+        libc::alarm(20);
+        let mut action: libc::sigaction = core::mem::zeroed();
+        action.sa_sigaction = opens as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        assert_eq!(fault::set_program_action(&action, core::ptr::null_mut()), Some(0));
+    }
+    // SAFETY: the test's own page.
+    let write =
+        |page: usize| unsafe { heap.add(page * PAGE_BYTES).pointer::<u8>().write_volatile(1) };
+    // Of the program's doing; the page counts as written.
+    written(&mut watch, &range);
+    write(1);
+    // SAFETY: the test's own page, which nobody else touches.
+    assert!(unsafe { map::forbid(heap.add(PAGE_BYTES), PAGE_BYTES) });
+    write(1);
+    assert_eq!(SEEN.swap(0, Relaxed), heap.0 + PAGE_BYTES);
+    // A guard page, which no protection opens; protected by us or not.
+    // SAFETY: nobody needs what they hold.
+    if unsafe { map::install_guard(heap.add(2 * PAGE_BYTES), PAGE_BYTES) } {
+        write(2);
+        assert_eq!(SEEN.swap(0, Relaxed), heap.0 + 2 * PAGE_BYTES);
+    }
+    write(3);
+    assert_eq!(SEEN.load(Relaxed), 0);
+    assert_eq!(written(&mut watch, &range), 3);
 }
 
 #[test]
