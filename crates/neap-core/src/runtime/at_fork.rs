@@ -25,6 +25,7 @@ use crate::rank::Rank;
 use crate::refs::finalizers::queue;
 use crate::sys::protection::fault;
 use crate::sys::{meta_alloc, side_stack};
+use crate::watch::mprotect;
 use crate::world::{attach, current, registry, roots, stop};
 use crate::{cycle, refs};
 
@@ -147,6 +148,7 @@ extern "C" fn parent() {
 }
 
 extern "C" fn child() {
+    mprotect::after_fork();
     // SAFETY: `prepare` ran on this thread, the only one there is.
     unsafe { release() };
     if let Some(around) = AROUND.get() {

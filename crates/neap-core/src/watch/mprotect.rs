@@ -20,7 +20,7 @@
 #![allow(unsafe_code)]
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use rustix::io::Errno;
 
 use super::Watch;
@@ -53,9 +53,9 @@ struct Shared {
     lent_start: AtomicUsize,
     /// Bytes that they are for.
     lent_length: AtomicUsize,
-    /// The process that opened the watch. A child of `fork` has another number, and perhaps a lock
-    /// that nobody will give back.
-    process: AtomicU32,
+    /// Address of a word that is not 0 in the process that has the watch, and 0 in a child of
+    /// `fork`, where perhaps nobody will give the lock back; 0 before the first is opened.
+    is_own: AtomicUsize,
 }
 
 static SHARED: Shared = Shared {
@@ -69,7 +69,7 @@ static SHARED: Shared = Shared {
     lent: Lent::new(),
     lent_start: AtomicUsize::new(0),
     lent_length: AtomicUsize::new(0),
-    process: AtomicU32::new(0),
+    is_own: AtomicUsize::new(0),
 };
 
 /// Mappings that a process may have where the system does not say.
@@ -101,8 +101,27 @@ impl Shared {
         result
     }
 
+    fn own_word(&self) -> Option<&AtomicUsize> {
+        // SAFETY: 0, or a page that stays mapped; zeroed memory is a word.
+        unsafe { (self.is_own.load(Acquire) as *const AtomicUsize).as_ref() }
+    }
+
+    /// Whether this is the child of a `fork` and the watch its parent's. Asks no system call, which
+    /// may be refused: the kernel clears the word.
     fn is_inherited(&self) -> bool {
-        self.process.load(Relaxed) != std::process::id()
+        self.own_word().is_some_and(|word| word.load(Relaxed) == 0)
+    }
+
+    /// The watch is this process's.
+    fn make_own(&self) -> Result<(), Errno> {
+        if self.own_word().is_none() {
+            let page = map::allocate(PAGE_BYTES)?;
+            // Refused, the fork's handler does it.
+            map::clear_in_children(page, PAGE_BYTES);
+            self.is_own.store(page.0, Release);
+        }
+        self.own_word().inspect(|word| word.store(1, Relaxed));
+        Ok(())
     }
 
     fn word(&self, page: usize) -> &AtomicU64 {
@@ -214,7 +233,7 @@ impl Shared {
         if self.is_inherited() {
             // Bits and protection may have been in the middle of a change: a child of `fork` gives
             // everything up, once.
-            self.process.store(std::process::id(), Relaxed);
+            self.own_word().inspect(|word| word.store(1, Relaxed));
             return self.give_up(0..last);
         }
         let holes = self.holes.load(Relaxed) + pages.len();
@@ -275,8 +294,7 @@ fn object_below(stack_pointer: usize) -> Option<Range<usize>> {
 /// This process is going to be watched this way: what is kept from now on is kept before a watch is
 /// open, too, and over a `fork`. False if there is no memory for that.
 pub fn prepare(span: &Range<usize>) -> bool {
-    SHARED.process.store(std::process::id(), Relaxed);
-    SHARED.make_lendable(span).is_ok()
+    SHARED.make_own().is_ok() && SHARED.make_lendable(span).is_ok()
 }
 
 /// The kernel may write to this range at any moment from now on, as long as objects are there: it
@@ -296,6 +314,11 @@ pub fn keep_stack(stack_pointer: usize) {
     {
         keep(&object);
     }
+}
+
+/// In the child of a `fork`, before anything else: the watch is its parent's.
+pub fn after_fork() {
+    SHARED.own_word().inspect(|word| word.store(0, Relaxed));
 }
 
 /// Whether a watch is open.
@@ -344,8 +367,12 @@ impl Mprotect {
         let bits_bytes = (span.len() / PAGE_BYTES).div_ceil(8).next_multiple_of(PAGE_BYTES);
         let refusal = |error| Refusal::new("mmap", error);
         let bits = map::allocate(bits_bytes).map_err(refusal)?;
-        let lendable = SHARED.make_lendable(&span).map_err(refusal);
-        lendable
+        let own = match SHARED.own_word() {
+            Some(_) => Ok(()),
+            None => SHARED.make_own(),
+        };
+        own.and_then(|()| SHARED.make_lendable(&span))
+            .map_err(refusal)
             .and_then(|()| fault::install(on_write))
             .inspect_err(|_| map::release(bits, bits_bytes))?;
         let allowed = map::most_mappings().unwrap_or(USUAL_MAPPINGS);
@@ -358,8 +385,8 @@ impl Mprotect {
         if SHARED.is_inherited() {
             // A thread that does not exist here may have had it.
             SHARED.busy.store(0, Relaxed);
+            SHARED.own_word().inspect(|word| word.store(1, Relaxed));
         }
-        SHARED.process.store(std::process::id(), Relaxed);
         SHARED.start.store(span.start, Release);
         Ok(Self { bits_bytes })
     }

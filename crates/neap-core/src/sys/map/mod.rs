@@ -191,6 +191,12 @@ pub fn set_writable(start: Address, bytes: usize, writable: bool) -> Result<(), 
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 const MADV_GUARD_REMOVE: libc::c_int = 103;
 
+/// Has the pages be zeroed in a child of `fork`. False where the kernel cannot (before Linux 4.14).
+pub fn clear_in_children(start: Address, bytes: usize) -> bool {
+    // SAFETY: changes nothing here; the caller names its own memory.
+    unsafe { libc::madvise(start.pointer(), bytes, libc::MADV_WIPEONFORK) == 0 }
+}
+
 /// Has every access to committed pages end in SIGSEGV, whatever else is done with them, until
 /// [`remove_guard`]; what they held is lost. False where the kernel cannot (before Linux 6.13).
 ///

@@ -40,8 +40,9 @@ fn many_holes_make_whole_chunks_written() {
 /// In the child of a fork, which opens a watch of its own before it writes anywhere.
 #[test]
 fn a_watch_that_is_opened_anew_does_not_wait_for_a_thread_that_is_gone() {
+    drop(Mprotect::of_new_pages(8).2);
     SHARED.busy.store(1, Relaxed);
-    SHARED.process.store(1, Relaxed);
+    after_fork();
     let (_, range, mut watch) = Mprotect::of_new_pages(8);
     assert_eq!(written(&mut watch, &range), 8);
     assert_eq!(written(&mut watch, &range), 0);
@@ -171,6 +172,27 @@ fn what_is_closed_to_all_writes_beside_watched_pages_is_the_programs() {
     write(3);
     assert_eq!(SEEN.load(Relaxed), 0);
     assert_eq!(written(&mut watch, &range), 3);
+}
+
+/// The child has its parent's word for who is at the watch, and nobody to ask which process it is.
+#[test]
+fn a_child_of_fork_knows_that_it_is_one_where_getpid_is_refused() {
+    let step = |code, jump, value| libc::sock_filter { code, jt: 0, jf: jump, k: value };
+    let refused = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+    let mut steps = [
+        step(0x20, 0, 0),
+        step(0x15, 1, libc::SYS_getpid as u32),
+        step(0x06, 0, refused),
+        step(0x06, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: 4, filter: steps.as_mut_ptr() };
+    // SAFETY: a filter of four steps; this process is the test's own.
+    let filters = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0
+    };
+    assert!(filters);
+    a_child_of_fork_finds_the_lock_taken_and_goes_on();
 }
 
 #[test]
