@@ -16,10 +16,10 @@
 
 use core::cell::Cell;
 use core::sync::atomic::{
-    AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence,
+    AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence,
 };
 
-use crate::addr::{Address, CellIndex, Frame};
+use crate::addr::{Address, CellIndex, FRAME_BYTES, Frame};
 use crate::heap::Heap;
 use crate::heap::blocks::header::NONE;
 use crate::heap::blocks::header::SHARDS;
@@ -43,10 +43,13 @@ pub struct Buffer {
     /// Bytes of a cell of the buffer.
     cell_bytes: AtomicU16,
     /// How many blocks it takes at once the next time, less one.
-    further: AtomicU16,
+    further: AtomicU8,
+    /// Its next cells begin with a sample, if the thread comes to the end of these ones.
+    pub(super) owes_sample: AtomicBool,
 }
 
 const _: () = assert!(LARGEST_SMALL <= u16::MAX as usize);
+const _: () = assert!(TAKEN_AT_ONCE / FRAME_BYTES <= u8::MAX as usize);
 
 /// What the blocks that a thread takes at once for a space hold at most. Larger: fewer threads meet
 /// at the heap's lock; smaller: less memory that only one thread can use.
@@ -90,10 +93,10 @@ impl Buffer {
     /// How many further blocks to take with one of `block_bytes`: twice as many each time, and none
     /// at first, so that a space that is little used keeps no memory from the others.
     pub fn take_further(&self, block_bytes: usize) -> usize {
-        let further = self.further.load(Relaxed);
+        let further = self.further.load(Relaxed) as usize;
         let most = (TAKEN_AT_ONCE / block_bytes).saturating_sub(1);
-        self.further.store((further * 2 + 1).min(most as u16), Relaxed);
-        (further as usize).min(most)
+        self.further.store((further * 2 + 1).min(most) as u8, Relaxed);
+        further.min(most)
     }
 
     /// Forgets its blocks; calls `f` for each.
@@ -312,6 +315,9 @@ impl Local {
                     // They are no objects: nobody is to find them dead.
                     cell.bits.set_range(first + 1..end, true, true, false);
                     self.take_back(heap, rest.len() - cell_bytes);
+                    if end > first + 1 {
+                        buffer.owes_sample.store(false, Relaxed);
+                    }
                     end = first + 1;
                     buffer.limit.store(rest.start + cell_bytes, Relaxed);
                 }
@@ -331,6 +337,9 @@ impl Local {
             self.count_buffer(buffer);
             let rest = buffer.rest();
             buffer.limit.store(buffer.cursor.load(Relaxed), Relaxed);
+            if !rest.is_empty() {
+                buffer.owes_sample.store(false, Relaxed);
+            }
             buffer.drop_blocks(heap, |block| inner.note_free_cell(heap, block));
             // In a frozen block the cells stay as they are until it is unfrozen, since no one would
             // get them. While marking is under way the sweep finds them, but those of objects that
@@ -384,115 +393,5 @@ impl Local {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::heap::kind::Kind;
-
-    /// A thread's buffers for tests.
-    pub(crate) fn local() -> &'static Local {
-        let memory = map::allocate(size_of::<Local>().next_multiple_of(4096)).unwrap();
-        // SAFETY: zeroed memory of its own, large enough; all fields are valid as zeros.
-        let local = unsafe { &*memory.pointer::<Local>() };
-        local.initialize();
-        local
-    }
-
-    #[test]
-    fn a_run_hands_out_its_cells_and_counts_them() {
-        let local = local();
-        let buffer = local.buffer(SpaceId(3)).unwrap();
-        local.note_used(SpaceId(3));
-        assert_eq!(buffer.bump(32), 0);
-        local.install(buffer, 4096..4096 + 96, 32);
-        assert_eq!(
-            [buffer.bump(32), buffer.bump(32), buffer.bump(32), buffer.bump(32)],
-            [4096, 4128, 4160, 0]
-        );
-        assert_eq!(local.totals(), (3, 96));
-        local.install(buffer, 8192..8192, 32);
-        assert_eq!(local.totals(), (3, 96));
-    }
-
-    #[test]
-    fn what_a_stop_takes_from_a_buffer_was_not_allocated() {
-        let heap = Heap::new();
-        heap.reserve(64 << 20).unwrap();
-        let local = local();
-        for class_bytes in [16_usize, 4096, 32 << 10] {
-            let id = SpaceId(crate::heap::classes::class_of(class_bytes) as u32);
-            let buffer = local.buffer(id).unwrap();
-            let all = || heap.state.allocated_since_cycle.load(Relaxed) + local.unreported.get();
-            let before = all();
-            super::super::refill::refill(&heap, local, buffer, id, true).unwrap();
-            assert!(all() - before >= 4 * class_bytes);
-            buffer.bump(buffer.cell_bytes());
-            local.keep_cells(&heap);
-            // One that was handed out and one that stays.
-            assert_eq!(all() - before, 2 * buffer.cell_bytes());
-        }
-    }
-
-    /// Also where marking is under way, of which no sweep finds what is never collected.
-    #[test]
-    fn no_cell_of_a_thread_that_ended_stays_an_object() {
-        let id = SpaceId::of(Kind::Uncollectable, crate::heap::classes::class_of(64));
-        for marking in [false, true] {
-            let heap = Heap::new();
-            heap.reserve(64 << 20).unwrap();
-            let local = local();
-            let buffer = local.buffer(id).unwrap();
-            heap.state.marking.store(marking, Relaxed);
-            super::super::refill::refill(&heap, local, buffer, id, true).unwrap();
-            let (kept, rest) = (buffer.bump(64), buffer.rest());
-            assert!(heap.object_at(rest.start).is_some());
-            local.let_go(&heap);
-            assert!(heap.inner().deferred_frees.free(&heap, usize::MAX));
-            heap.state.marking.store(false, Relaxed);
-            assert!(heap.object_at(kept).is_some());
-            assert!(rest.step_by(64).all(|free| heap.object_at(free).is_none()));
-            // What it handed out is reported, and what it gave back is not.
-            assert!(marking || heap.state.allocated_since_cycle.load(Relaxed) == 64);
-            heap.verify().unwrap();
-        }
-    }
-
-    #[test]
-    fn typed_runs_are_made_on_demand() {
-        let local = local();
-        let id = SpaceId(FIXED_SPACES as u32 + 5);
-        assert_eq!(local.buffer(id).unwrap().bump(8), 0);
-        local.note_used(id);
-        local.note_used(SpaceId(70));
-        let mut buffers = 0;
-        local.for_each_buffer(|buffer| buffers += buffer.block().is_none() as usize);
-        assert_eq!(buffers, 1 + 6, "of the fixed buffers only those in use");
-    }
-
-    #[test]
-    fn what_was_let_go_before_freezing_is_no_longer_allocated_from() {
-        let heap = Heap::new();
-        heap.reserve(64 << 20).unwrap();
-        let (local, stale) = (local(), local());
-        let id = SpaceId(7);
-        let allocate = |local: &Local| {
-            let buffer = local.buffer(id).unwrap();
-            if buffer.rest().is_empty() {
-                super::super::refill::refill(&heap, local, buffer, id, true).unwrap();
-            }
-            buffer.bump(buffer.cell_bytes())
-        };
-        let (first, other) = (allocate(local), allocate(stale));
-        local.let_go(&heap);
-        heap.inner().freeze(&heap);
-        assert!(heap.object_at(first).unwrap().header.is_frozen());
-        assert!(!heap.object_at(other).unwrap().header.is_frozen(), "another thread's block");
-        let next = allocate(local);
-        assert!(!heap.object_at(next).unwrap().header.is_frozen());
-        heap.verify().unwrap();
-        stale.let_go(&heap);
-        heap.inner().freeze(&heap);
-        stale.let_go(&heap);
-        assert!(heap.object_at(other).is_some());
-        heap.verify().unwrap();
-    }
-}
+#[path = "buffer_tests.rs"]
+pub(crate) mod tests;

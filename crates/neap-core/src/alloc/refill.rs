@@ -171,7 +171,11 @@ fn next_run(heap: &Heap, local: &Local, buffer: &Buffer, block: Frame) -> Option
     let cell_bytes = header.cell_bytes();
     let mean = sampler::mean();
     if mean != 0 {
-        cells.end = cells.start + local.sampler.clip(mean, cells.len() as u32, cell_bytes);
+        let wish = cells.len() as u32;
+        let owes = buffer.owes_sample.load(Relaxed);
+        let (given, owes) = local.sampler.clip(mean, wish, cell_bytes, owes);
+        buffer.owes_sample.store(owes, Relaxed);
+        cells.end = cells.start + given;
     }
     header.set_cursor(cells.end);
     let start = heap.address(block).add(cells.start as usize * cell_bytes);

@@ -4,8 +4,9 @@
 //!
 //! Invariant `[stats.inv.sampling]`: the decision is made where a buffer is handed out, which ends
 //! before the next sampled cell: so a cell that is sampled is the first of its buffer, and taking
-//! any other cell costs what it costs without sampling. A [`Sampler`] is its thread's own; the mean
-//! is set once, at start-up.
+//! any other cell costs what it costs without sampling. A buffer that ended so owes the sample to
+//! the next one of its space: if whichever space is asked next had it, those that are seldom asked
+//! would lose theirs. A [`Sampler`] is its thread's own; the mean is set once, at start-up.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,20 +42,27 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Of `cells` cells that could be handed out, how many are; whether the first of them is a
-    /// sample is what [`Self::take_due`] says.
-    pub fn clip(&self, mean: u64, cells: u32, cell_bytes: usize) -> u32 {
+    /// Of `cells` cells of a space that could be handed out, how many are, and whether its next
+    /// ones begin with a sample; `owes` is what it said of these ones. Whether the first of them is
+    /// a sample is what [`Self::take_due`] says.
+    pub fn clip(&self, mean: u64, cells: u32, cell_bytes: usize, owes: bool) -> (u32, bool) {
         self.begin(mean);
         let cell = cell_bytes as u64;
-        let first = self.until.get() < cell;
+        let first = owes || self.until.get() < cell;
         if first {
             self.due.set(true);
+        }
+        if first && !owes {
             self.until.set(self.draw(mean));
         }
         let ahead = self.until.get() / cell + u64::from(first);
-        let given = u64::from(cells).min(ahead);
-        self.until.set(self.until.get() - (given - u64::from(first)) * cell);
-        given as u32
+        if ahead < u64::from(cells) {
+            // What comes between is another space's, and has a draw of its own.
+            self.until.set(self.draw(mean));
+            return (ahead as u32, true);
+        }
+        self.until.set(self.until.get() - (u64::from(cells) - u64::from(first)) * cell);
+        (cells, false)
     }
 
     /// An object of its own pages is handed out.
@@ -128,7 +136,7 @@ mod tests {
             *place = Sampler::default();
             // Too little for most to be a sample.
             sampled += u64::from((0..10).any(|_| {
-                place.clip(1 << 16, 1, 1000);
+                place.clip(1 << 16, 1, 1000, false);
                 place.take_due()
             }));
         }
@@ -154,8 +162,9 @@ mod tests {
         let sampler = Sampler::default();
         for cell in [8_usize, 64, 1000, 4096, 30_000] {
             let (mut samples, mut handed_out, mut wish) = (0, 0_u64, 1);
+            let (mut given, mut owes) = (0, false);
             while handed_out < 400_000 {
-                let given = sampler.clip(MEAN, wish, cell);
+                (given, owes) = sampler.clip(MEAN, wish, cell, owes);
                 assert!(
                     (1..=wish).contains(&given),
                     "[stats.inv.sampling] no run is empty or passes its end"
@@ -165,6 +174,21 @@ mod tests {
                 wish = wish % 300 + 7;
             }
             let wanted = handed_out as f64 * -(-(cell as f64) / MEAN as f64).exp_m1();
+            let deviation = wanted.sqrt() * 5.0;
+            assert!((samples as f64 - wanted).abs() < deviation, "{cell}: {samples}, not {wanted}");
+        }
+        // One that is asked for now and then among those that are asked for always.
+        let (mut left, mut owed, mut samples) = ([0; 2], [false; 2], [0; 2]);
+        for turn in 0..2_000_000 {
+            let (space, cell) = if turn % 20 == 0 { (1, 48) } else { (0, 64) };
+            if left[space] == 0 {
+                (left[space], owed[space]) = sampler.clip(MEAN, 64, cell, owed[space]);
+                samples[space] += u64::from(sampler.take_due());
+            }
+            left[space] -= 1;
+        }
+        for (samples, objects, cell) in [(samples[0], 1_900_000.0, 64.0), (samples[1], 1e5, 48.0)] {
+            let wanted = objects * -f64::exp_m1(-cell / MEAN as f64);
             let deviation = wanted.sqrt() * 5.0;
             assert!((samples as f64 - wanted).abs() < deviation, "{cell}: {samples}, not {wanted}");
         }

@@ -1,0 +1,119 @@
+//! Buffers by themselves: what they hand out and count, what a stop takes from them. Called by the
+//! test runner.
+//!
+//! # Safety
+//!
+//! Makes a thread's buffers of zeroed memory that is never given back.
+
+#![allow(unsafe_code)]
+
+use super::*;
+use crate::heap::kind::Kind;
+
+/// A thread's buffers for tests.
+pub(crate) fn local() -> &'static Local {
+    let memory = map::allocate(size_of::<Local>().next_multiple_of(4096)).unwrap();
+    // SAFETY: zeroed memory of its own, large enough; all fields are valid as zeros.
+    let local = unsafe { &*memory.pointer::<Local>() };
+    local.initialize();
+    local
+}
+
+#[test]
+fn a_run_hands_out_its_cells_and_counts_them() {
+    let local = local();
+    let buffer = local.buffer(SpaceId(3)).unwrap();
+    local.note_used(SpaceId(3));
+    assert_eq!(buffer.bump(32), 0);
+    local.install(buffer, 4096..4096 + 96, 32);
+    assert_eq!(
+        [buffer.bump(32), buffer.bump(32), buffer.bump(32), buffer.bump(32)],
+        [4096, 4128, 4160, 0]
+    );
+    assert_eq!(local.totals(), (3, 96));
+    local.install(buffer, 8192..8192, 32);
+    assert_eq!(local.totals(), (3, 96));
+}
+
+#[test]
+fn what_a_stop_takes_from_a_buffer_was_not_allocated() {
+    let heap = Heap::new();
+    heap.reserve(64 << 20).unwrap();
+    let local = local();
+    for class_bytes in [16_usize, 4096, 32 << 10] {
+        let id = SpaceId(crate::heap::classes::class_of(class_bytes) as u32);
+        let buffer = local.buffer(id).unwrap();
+        let all = || heap.state.allocated_since_cycle.load(Relaxed) + local.unreported.get();
+        let before = all();
+        crate::alloc::refill::refill(&heap, local, buffer, id, true).unwrap();
+        assert!(all() - before >= 4 * class_bytes);
+        buffer.bump(buffer.cell_bytes());
+        local.keep_cells(&heap);
+        // One that was handed out and one that stays.
+        assert_eq!(all() - before, 2 * buffer.cell_bytes());
+    }
+}
+
+/// Also where marking is under way, of which no sweep finds what is never collected.
+#[test]
+fn no_cell_of_a_thread_that_ended_stays_an_object() {
+    let id = SpaceId::of(Kind::Uncollectable, crate::heap::classes::class_of(64));
+    for marking in [false, true] {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let local = local();
+        let buffer = local.buffer(id).unwrap();
+        heap.state.marking.store(marking, Relaxed);
+        crate::alloc::refill::refill(&heap, local, buffer, id, true).unwrap();
+        let (kept, rest) = (buffer.bump(64), buffer.rest());
+        assert!(heap.object_at(rest.start).is_some());
+        local.let_go(&heap);
+        assert!(heap.inner().deferred_frees.free(&heap, usize::MAX));
+        heap.state.marking.store(false, Relaxed);
+        assert!(heap.object_at(kept).is_some());
+        assert!(rest.step_by(64).all(|free| heap.object_at(free).is_none()));
+        // What it handed out is reported, and what it gave back is not.
+        assert!(marking || heap.state.allocated_since_cycle.load(Relaxed) == 64);
+        heap.verify().unwrap();
+    }
+}
+
+#[test]
+fn typed_runs_are_made_on_demand() {
+    let local = local();
+    let id = SpaceId(FIXED_SPACES as u32 + 5);
+    assert_eq!(local.buffer(id).unwrap().bump(8), 0);
+    local.note_used(id);
+    local.note_used(SpaceId(70));
+    let mut buffers = 0;
+    local.for_each_buffer(|buffer| buffers += buffer.block().is_none() as usize);
+    assert_eq!(buffers, 1 + 6, "of the fixed buffers only those in use");
+}
+
+#[test]
+fn what_was_let_go_before_freezing_is_no_longer_allocated_from() {
+    let heap = Heap::new();
+    heap.reserve(64 << 20).unwrap();
+    let (local, stale) = (local(), local());
+    let id = SpaceId(7);
+    let allocate = |local: &Local| {
+        let buffer = local.buffer(id).unwrap();
+        if buffer.rest().is_empty() {
+            crate::alloc::refill::refill(&heap, local, buffer, id, true).unwrap();
+        }
+        buffer.bump(buffer.cell_bytes())
+    };
+    let (first, other) = (allocate(local), allocate(stale));
+    local.let_go(&heap);
+    heap.inner().freeze(&heap);
+    assert!(heap.object_at(first).unwrap().header.is_frozen());
+    assert!(!heap.object_at(other).unwrap().header.is_frozen(), "another thread's block");
+    let next = allocate(local);
+    assert!(!heap.object_at(next).unwrap().header.is_frozen());
+    heap.verify().unwrap();
+    stale.let_go(&heap);
+    heap.inner().freeze(&heap);
+    stale.let_go(&heap);
+    assert!(heap.object_at(other).is_some());
+    heap.verify().unwrap();
+}
