@@ -238,6 +238,21 @@ for watch in none pagemap fork mprotect snapshot; do
 done
 result "heap knows allocation sites" kept_alive auto NEAP_SAMPLE=1 "NEAP_STATS=$out/kept"
 
+# Where few are sampled, each stands for as many as in the report and the profile of the same run.
+estimated() {
+    local raw=
+    rm -f "$out/estimated"
+    env NEAP_MIN_TRIGGER=256K NEAP_SAMPLE=64 "NEAP_STATS=$out/estimated" \
+        "$out/client" graph "$out/some.heapsnapshot" "$out/new.heapsnapshot" &&
+        "$neap" export "$out/estimated" --pprof "$out/estimated.pb.gz" || return 1
+    if command -v go >/dev/null; then
+        raw=$out/estimated.raw
+        PPROF_TMPDIR=$out go tool pprof -raw "$out/estimated.pb.gz" >"$raw" || return 1
+    fi
+    "$python" tests/observe/sites.py "$neap" "$out/some.heapsnapshot" "$out/estimated" "$raw"
+}
+result "heap estimates by allocation site as the report and pprof do" estimated
+
 tests/observe/heap-of-process.sh || failed=1
 
 # By HTTP: the figures, and the sites as Go's programs serve theirs.

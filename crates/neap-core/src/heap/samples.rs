@@ -303,10 +303,11 @@ impl Samples {
         }
     }
 
-    /// Calls `f` with the address and the site's number of every object.
-    pub fn for_each_object(&self, mut f: impl FnMut(usize, usize)) {
+    /// Calls `f` with the address of every object, its site's number and the bytes asked for.
+    pub fn for_each_object(&self, mut f: impl FnMut(usize, usize, usize)) {
         for object in self.objects.iter().filter(|object| object.address != 0) {
-            f(object.address, object.site as usize);
+            let site = object.site as usize;
+            f(object.address, site, self.sites[site].bytes);
         }
     }
 

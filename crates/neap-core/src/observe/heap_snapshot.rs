@@ -18,15 +18,13 @@
 use core::ops::Range;
 
 use super::json_text::{Output, Text};
-use super::snapshot_objects::{Names, for_each_child};
+use super::snapshot_objects::{Names, for_each_child, name_of_thread};
 use crate::addr::{Address, WORD_BYTES};
 use crate::heap::Heap;
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
 use crate::heap::samples::Samples;
-use crate::sys::files::small_file;
 use crate::sys::meta_vec::{MetaVec, NoMemory};
-use crate::sys::print;
 use crate::sys::process::modules::Module;
 
 /// Why there is no snapshot.
@@ -63,6 +61,8 @@ pub struct Context<'a> {
     pub modules: &'a [Module],
     /// Objects whose allocation site is known.
     pub samples: &'a Samples,
+    /// Mean bytes from one of them to the next.
+    pub sample_bytes: u64,
 }
 
 /// A root word that points to an object.
@@ -300,14 +300,28 @@ impl<'h> Snapshot<'h> {
         });
         let mut comma = "";
         out.put(format_args!("],\n\"samples\":["));
-        context.samples.for_each_object(|address, site| {
-            let object = self.heap.object_at(address).map(|cell| cell.start.0);
-            if let Some(start) = object.filter(|start| self.is_reached(*start)) {
-                out.put(format_args!("{comma}{},{site}", self.id(start)));
-                comma = ",";
+        self.for_each_sampled(context, |object, site, _| {
+            out.put(format_args!("{comma}{},{site}", self.id(object.start.0)));
+            comma = ",";
+        });
+        // For each of them the bytes asked for and those of its cell, by which it was chosen.
+        let mut comma = "";
+        out.put(format_args!("],\n\"sizes\":["));
+        self.for_each_sampled(context, |object, _, asked| {
+            out.put(format_args!("{comma}{asked},{}", object.bytes()));
+            comma = ",";
+        });
+        out.put(format_args!("],\"sample_bytes\":{}}}", context.sample_bytes));
+    }
+
+    /// Calls `f` with every reached object whose site is known, its site, and the bytes asked for.
+    fn for_each_sampled(&self, context: &Context<'_>, mut f: impl FnMut(&Cell<'_>, usize, usize)) {
+        context.samples.for_each_object(|address, site, asked| {
+            let object = self.heap.object_at(address);
+            if let Some(object) = object.filter(|object| self.is_reached(object.start.0)) {
+                f(&object, site, asked);
             }
         });
-        out.put(format_args!("]}}"));
     }
 
     fn roots_of(&self, source: usize) -> &[Root] {
@@ -375,15 +389,6 @@ impl<'h> Snapshot<'h> {
     }
 }
 
-/// What a thread of a process is called; empty if it is gone.
-fn name_of_thread(process: u32, id: u32, room: &mut [u8; 32]) -> &[u8] {
-    use core::fmt::Write;
-    let mut path = print::Line::new();
-    let _ = write!(path, "/proc/{process}/task/{id}/comm");
-    let read = small_file::read(path.bytes(), room).unwrap_or(0);
-    room[..read].trim_ascii_end()
-}
-
 const HEAD: &str = concat!(
     r#"{"snapshot":{"meta":{"#,
     r#""node_fields":["type","name","id","self_size","edge_count"],"#,
@@ -443,7 +448,7 @@ mod tests {
         snapshot.root(Source::Static(0), 9, 12345).unwrap();
         assert_eq!(snapshot.objects, 2000);
         let samples = crate::heap::samples::lock();
-        let context = Context { process: 1, modules: &[], samples: &samples };
+        let context = Context { process: 1, modules: &[], samples: &samples, sample_bytes: 0 };
         let mut text = Vec::new();
         snapshot
             .write(&context, &mut |bytes| {
@@ -482,7 +487,7 @@ mod tests {
         let mut snapshot = Snapshot::new(&heap).unwrap();
         snapshot.root(Source::Thread(1), 0, first).unwrap();
         let samples = crate::heap::samples::lock();
-        let context = Context { process: 1, modules: &[], samples: &samples };
+        let context = Context { process: 1, modules: &[], samples: &samples, sample_bytes: 0 };
         assert_eq!(snapshot.write(&context, &mut |_| false), Err(Failed::Output));
     }
 }

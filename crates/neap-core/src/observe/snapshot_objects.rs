@@ -1,4 +1,5 @@
-//! The objects of a heap snapshot: what each points to, and what it is called.
+//! The objects of a heap snapshot: what each points to, and what it is called; and what threads
+//! are called.
 //!
 //! Invariant: objects are called by layout, which may have a name, or by kind and size, and apart
 //! where they begin with different pointers into loaded objects; those with a trace function of the
@@ -18,7 +19,9 @@ use crate::heap::blocks::header::NO_LAYOUT;
 use crate::heap::kind::Scan;
 use crate::heap::layout::{LayoutId, Shape};
 use crate::heap::lookup::Cell;
+use crate::sys::files::small_file;
 use crate::sys::meta_vec::{MetaVec, NoMemory};
+use crate::sys::print;
 use crate::sys::process::modules::Module;
 
 /// Calls `f` with the word's place and the object for every word of an object that points to one.
@@ -187,6 +190,15 @@ impl<'m> Names<'m> {
             out.put(format_args!("\""));
         }
     }
+}
+
+/// What a thread of a process is called; empty if it is gone.
+pub fn name_of_thread(process: u32, id: u32, room: &mut [u8; 32]) -> &[u8] {
+    use core::fmt::Write;
+    let mut path = print::Line::new();
+    let _ = write!(path, "/proc/{process}/task/{id}/comm");
+    let read = small_file::read(path.bytes(), room).unwrap_or(0);
+    room[..read].trim_ascii_end()
 }
 
 fn write_layout(out: &mut Text<'_>, heap: &Heap, layout: LayoutId) {

@@ -31,6 +31,7 @@ use crate::observe::ask_page::{self, Asked};
 use crate::observe::heap_snapshot::{Context, Failed, Snapshot, Source};
 use crate::observe::named_file;
 use crate::refs::{self, Marking};
+use crate::stats::sampler;
 use crate::sys::process::child::{self, Child};
 use crate::sys::process::modules::{Module, Modules};
 use crate::sys::{clock, map, side_stack, thread};
@@ -227,7 +228,8 @@ fn write_to(
     output: &mut dyn FnMut(&[u8]) -> bool,
 ) -> Result<(), Failed> {
     let mut snapshot = reach(images, registry, stopped, modules)?;
-    let context = Context { process, modules, samples: &samples::lock() };
+    let sample_bytes = sampler::mean();
+    let context = Context { process, modules, samples: &samples::lock(), sample_bytes };
     snapshot.write(&context, output)
 }
 

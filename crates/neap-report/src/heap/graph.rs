@@ -45,6 +45,11 @@ struct Added {
     /// Of older versions there are none.
     #[serde(default)]
     tables: Vec<u64>,
+    /// For each sample the bytes asked for and those of its cell; of older versions none.
+    #[serde(default)]
+    sizes: Vec<u64>,
+    #[serde(default)]
+    sample_bytes: u64,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +82,15 @@ pub struct Edge {
     pub to: u32,
 }
 
+/// How a sampled object was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sampled {
+    /// The number of its site.
+    pub site: u64,
+    /// The bytes asked for and those of its cell, where the snapshot says so.
+    pub sizes: Option<[u64; 2]>,
+}
+
 /// The graph.
 #[derive(Debug)]
 pub struct Graph {
@@ -90,8 +104,10 @@ pub struct Graph {
     sources: Vec<u64>,
     /// Return addresses of sites, by number, innermost first.
     pub sites: HashMap<u64, Vec<u64>>,
-    /// The sites of objects that were sampled, by node.
-    pub samples: HashMap<u32, u64>,
+    /// Objects that were sampled, by node.
+    pub samples: HashMap<u32, Sampled>,
+    /// Mean bytes from one sample to the next.
+    pub sample_bytes: u64,
     /// The heap's first address and the number of an object there.
     base: Option<(u64, u64)>,
     /// Places of names, and what objects of that name begin with: a pointer into a module.
@@ -157,6 +173,7 @@ impl Graph {
             sources: Vec::new(),
             sites: HashMap::new(),
             samples: HashMap::new(),
+            sample_bytes: 0,
             base: None,
             tables: Vec::new(),
         };
@@ -176,8 +193,12 @@ impl Graph {
         self.sources = added.sources;
         self.tables = added.tables.as_chunks().0.to_vec();
         self.sites = added.sites.into_iter().collect();
-        let by_id: HashMap<u64, u64> =
-            added.samples.as_chunks().0.iter().map(|&[id, site]| (id, site)).collect();
+        self.sample_bytes = added.sample_bytes;
+        let sizes = added.sizes.as_chunks().0.iter().map(|sizes| Some(*sizes));
+        let sizes = sizes.filter(|_| added.sample_bytes > 0).chain(core::iter::repeat(None));
+        let samples = added.samples.as_chunks().0.iter().zip(sizes);
+        let by_id: HashMap<u64, Sampled> =
+            samples.map(|(&[id, site], sizes)| (id, Sampled { site, sizes })).collect();
         if !by_id.is_empty() {
             let sampled = self.nodes.iter().enumerate();
             let sampled = sampled.filter_map(|(node, of)| Some((node as u32, *by_id.get(&of.id)?)));
@@ -293,6 +314,7 @@ pub(crate) mod tests {
             sources: Vec::new(),
             sites: HashMap::new(),
             samples: HashMap::new(),
+            sample_bytes: 0,
             base: None,
             tables: Vec::new(),
         }
@@ -310,7 +332,8 @@ pub(crate) mod tests {
                     "version": 1, "process": 7, "base": 0x1000, "first_id": 101, "sources": [1],
                     "modules": [{"start": 0x400, "end": 0x500, "bias": 0, "path": "/bin/x",
                         "build_id": "ab"}],
-                    "sites": [[3, [0x410]]], "samples": [105, 3],
+                    "sites": [[3, [0x410]]], "samples": [105, 3], "sizes": [41, 48],
+                    "sample_bytes": 480,
                 },
             },
             "nodes": [9, 0, 1, 0, 1, 9, 1, 3, 0, 1, 3, 2, 101, 16, 1, 3, 3, 105, 48, 0],
@@ -325,7 +348,13 @@ pub(crate) mod tests {
         assert_eq!((graph.nodes(), graph.name(3), graph.node(3).bytes), (4, "leaf", 48));
         assert_eq!((graph.address(2), graph.address(3)), (Some(0x1000), Some(0x1010)));
         assert_eq!((graph.at(0x1018), graph.at(0x2000), graph.at(0xfff)), (Some(3), None, None));
-        assert_eq!(graph.samples, HashMap::from([(3, 3)]));
+        assert_eq!(graph.samples, HashMap::from([(3, Sampled { site: 3, sizes: Some([41, 48]) })]));
+        assert_eq!(graph.sample_bytes, 480);
+        // Of an older version.
+        let mut file = file();
+        file["snapshot"]["neap"]["sizes"] = json!([]);
+        let graph = Graph::read(file.to_string().as_bytes()).unwrap();
+        assert_eq!(graph.samples, HashMap::from([(3, Sampled { site: 3, sizes: None })]));
         assert_eq!(graph.static_data(1).unwrap().path, "/bin/x");
         assert!(graph.is_root(1) && !graph.is_root(2));
     }

@@ -1,16 +1,18 @@
 //! What a heap snapshot says: what there is, what keeps it alive, what would go with it.
 //!
-//! Invariant: what the snapshot reaches from its root is counted, each object once. Names of
-//! functions and variables come from whoever calls. Pure. Called by `neap heap`.
+//! Invariant: what the snapshot reaches from its root is counted, each object once; by allocation
+//! site it is estimated from those that were sampled, as all tools do. Names of functions and
+//! variables come from whoever calls. Pure. Called by `neap heap`.
 
 pub mod dominators;
 pub mod graph;
 pub mod text;
 
-use crate::sites::{Frame, Stacks, Symbolise};
+use crate::sites::{Frame, Stacks, Symbolise, estimate};
 use dominators::NONE;
-use graph::Graph;
+use graph::{Graph, Sampled};
 use neap_record::Recording;
+use neap_record::chunks::Samples;
 use neap_record::decode::Module;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -39,12 +41,14 @@ pub struct Analysis {
 /// Objects of one name or site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// How many.
+    /// How many; of a site as many as there are about.
     pub objects: u64,
-    /// Their own bytes.
+    /// Their own bytes; of a site those asked for, about.
     pub bytes: u64,
-    /// What would go with all of them, if each went alone: bytes that two of the group hold
-    /// together are not in it.
+    /// Those that were found: of a site the sampled ones.
+    pub found: u64,
+    /// What would go with those that were found, if each went alone: bytes that two of the group
+    /// hold together are not in it.
     pub retained: u64,
 }
 
@@ -53,8 +57,10 @@ pub struct Group {
 pub enum By {
     /// By layout, or kind and size.
     Name,
-    /// By allocation site, those that were sampled.
+    /// By allocation site, where it is known, so many as there are about.
     Site,
+    /// By allocation site, only those that were sampled.
+    Sampled,
 }
 
 impl Analysis {
@@ -100,7 +106,7 @@ impl Analysis {
     pub fn title(&self, node: u32, by: By) -> Option<&str> {
         match by {
             By::Name => Some(self.graph.name(node)),
-            By::Site => self.site(node),
+            By::Site | By::Sampled => self.site(node),
         }
     }
 
@@ -121,6 +127,7 @@ impl Analysis {
                 let group = groups.entry(title).or_default();
                 let depth = within.entry(title).or_default();
                 group.objects += 1;
+                group.found += 1;
                 group.bytes += self.graph.node(node).bytes;
                 group.retained += if *depth == 0 { self.retained(node) } else { 0 };
                 *depth += 1;
@@ -138,7 +145,40 @@ impl Analysis {
                 }
             }
         }
+        if by == By::Site {
+            self.estimate(&mut groups);
+        }
         groups
+    }
+
+    /// Has the sampled objects stand for all. Those of snapshots that do not say how they were
+    /// chosen stand for themselves.
+    fn estimate<'a>(&'a self, groups: &mut BTreeMap<&'a str, Group>) {
+        if !self.is_estimated() {
+            return;
+        }
+        let mut alike: BTreeMap<Sampled, (&str, Samples)> = BTreeMap::new();
+        for node in self.objects() {
+            if let (Some(sampled), Some(title)) = (self.graph.samples.get(&node), self.site(node)) {
+                let (_, samples) = alike.entry(*sampled).or_insert((title, Samples::default()));
+                samples.objects += 1;
+                samples.bytes += sampled.sizes.map_or(0, |[asked, _]| asked);
+            }
+        }
+        groups.values_mut().for_each(|group| (group.objects, group.bytes) = (0, 0));
+        for (sampled, (title, samples)) in alike {
+            let cell = sampled.sizes.map_or(0, |[_, cell]| cell);
+            let [_, live] = estimate(&samples, cell, self.graph.sample_bytes);
+            let group = groups.entry(title).or_default();
+            group.objects = group.objects.saturating_add(live.objects);
+            group.bytes = group.bytes.saturating_add(live.bytes);
+        }
+    }
+
+    /// Whether sites can be estimated: snapshots of older versions do not say how objects were
+    /// chosen.
+    pub fn is_estimated(&self) -> bool {
+        self.graph.sample_bytes > 0 && self.graph.samples.values().all(|of| of.sizes.is_some())
     }
 
     fn children(&self) -> Children {
@@ -244,7 +284,7 @@ fn sites(graph: &Graph, symbolise: &mut Symbolise<'_>) -> BTreeMap<u32, String> 
         })
         .collect();
     let sampled = graph.samples.iter();
-    sampled.filter_map(|(node, site)| Some((*node, titles.get(site)?.clone()))).collect()
+    sampled.filter_map(|(node, of)| Some((*node, titles.get(&of.site)?.clone()))).collect()
 }
 
 #[cfg(test)]
@@ -265,9 +305,10 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|node| analysis.retained(node)), [64, 64, 64, 48]);
         assert_eq!(analysis.dominator(3), Some(2));
         assert_eq!(analysis.path(3).unwrap(), [(1, Some(0x440)), (2, Some(1)), (3, None)]);
-        let pair = Group { objects: 1, bytes: 16, retained: 64 };
+        let pair = Group { objects: 1, bytes: 16, found: 1, retained: 64 };
         assert_eq!(analysis.groups(By::Name)["pair"], pair);
-        let leaf = Group { objects: 1, bytes: 48, retained: 48 };
+        // One of 1 / (1 - exp(-48 / 480)) = 10.5 is sampled.
+        let leaf = Group { objects: 11, bytes: 431, found: 1, retained: 48 };
         assert_eq!(analysis.groups(By::Site), BTreeMap::from([("make", leaf)]));
         assert_eq!(analysis.largest(None, 9), [2, 3]);
         assert_eq!(
@@ -276,12 +317,36 @@ mod tests {
         );
     }
 
+    /// A snapshot and a recording of the same samples.
+    #[test]
+    fn sites_are_estimated_as_reports_do() {
+        let analysis = known();
+        let mut recording = Recording::default();
+        recording.process.sample_bytes = 480;
+        recording.process.cells = vec![48];
+        let samples = Samples { objects: 1, bytes: 41, ..Samples::default() };
+        recording.samples.insert(3, samples);
+        let site = &crate::sites::sites(&recording, &mut |_, _| Vec::new())[0];
+        let leaf = analysis.groups(By::Site)["make"];
+        assert_eq!((leaf.objects, leaf.bytes), (site.live.objects, site.live.bytes));
+    }
+
+    #[test]
+    fn sites_of_older_snapshots_are_the_samples() {
+        let mut file = graph::tests::file();
+        file["snapshot"]["neap"]["sizes"] = serde_json::json!([]);
+        let graph = Graph::read(file.to_string().as_bytes()).unwrap();
+        let analysis = Analysis::new(graph, &mut |_, _| vec!["make".to_owned().into()]);
+        let leaf = Group { objects: 1, bytes: 48, found: 1, retained: 48 };
+        assert_eq!(analysis.groups(By::Site)["make"], leaf);
+    }
+
     #[test]
     fn a_list_is_retained_once() {
         // The root, an object of roots, and three of one name.
         let graph = graph::tests::of_edges(4, &[(0, 1), (1, 2), (2, 3), (0, 2)]);
         let analysis = Analysis::new(graph, &mut |_, _| Vec::new());
-        let group = Group { objects: 3, bytes: 24, retained: 24 };
+        let group = Group { objects: 3, bytes: 24, found: 3, retained: 24 };
         assert_eq!(analysis.groups(By::Name)["object"], group);
     }
 }

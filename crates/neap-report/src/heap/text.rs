@@ -20,16 +20,8 @@ pub fn tables(analysis: &Analysis, rows: usize) -> String {
         own += analysis.graph.node(object).bytes;
     }
     let _ = writeln!(out, "live         {} objects, {}", count(objects), bytes(own));
-    groups(&mut out, "objects by type", &analysis.groups(By::Name), rows);
-    let sites = analysis.groups(By::Site);
-    if sites.is_empty() {
-        let _ = writeln!(
-            out,
-            "\nno allocation sites: run the program with NEAP_SAMPLE and NEAP_STATS to have them"
-        );
-    } else {
-        groups(&mut out, "sampled objects by allocation site", &sites, rows);
-    }
+    types(&mut out, &analysis.groups(By::Name), rows);
+    sites(&mut out, analysis, rows);
     let _ = writeln!(out, "\nroots\n  {:>12}  {:>9}", "retained", "pointers");
     let mut roots: Vec<u32> = analysis.roots().collect();
     roots.sort_by_key(|root| (core::cmp::Reverse(analysis.retained(*root)), *root));
@@ -63,10 +55,54 @@ fn more(out: &mut String, all: usize, shown: usize) {
     }
 }
 
-fn groups(out: &mut String, title: &str, groups: &BTreeMap<&str, Group>, rows: usize) {
-    let _ = writeln!(out, "\n{title}\n  {:>12}  {:>12}  {:>12}", "objects", "bytes", "retained");
+fn sites(out: &mut String, analysis: &Analysis, rows: usize) {
+    let sites = analysis.groups(By::Site);
+    if sites.is_empty() {
+        let _ = writeln!(
+            out,
+            "\nno allocation sites: run the program with NEAP_SAMPLE and NEAP_STATS to have them"
+        );
+        return;
+    }
+    let _ = writeln!(out, "\n{}", site_title(analysis));
+    let _ = writeln!(
+        out,
+        "  {:>12}  {:>12}  {:>12}  {:>12}",
+        "objects", "bytes", "sampled", "these retain"
+    );
+    let about = if analysis.is_estimated() { "~" } else { "" };
+    for (name, group) in sorted(&sites).iter().take(rows) {
+        let _ = writeln!(
+            out,
+            "  {:>12}  {:>12}  {:>12}  {:>12}  {name}",
+            format!("{about}{}", count(group.objects)),
+            format!("{about}{}", bytes(group.bytes)),
+            count(group.found),
+            bytes(group.retained)
+        );
+    }
+    more(out, sites.len(), rows);
+}
+
+/// What the table of sites says, and from what.
+fn site_title(analysis: &Analysis) -> String {
+    match analysis.is_estimated() {
+        true => {
+            let mean = bytes(analysis.graph.sample_bytes);
+            format!("objects by allocation site (about: estimated from samples, one in {mean})")
+        }
+        false => "sampled objects by allocation site (the snapshot does not say of how many: it \
+                  is an older version's)"
+            .to_owned(),
+    }
+}
+
+fn types(out: &mut String, groups: &BTreeMap<&str, Group>, rows: usize) {
+    let heads = ["objects", "bytes", "retained"];
+    let _ =
+        writeln!(out, "\nobjects by type\n  {:>12}  {:>12}  {:>12}", heads[0], heads[1], heads[2]);
     for (name, group) in sorted(groups).iter().take(rows) {
-        let Group { objects, bytes: own, retained } = group;
+        let Group { objects, bytes: own, retained, .. } = group;
         let _ = writeln!(
             out,
             "  {:>12}  {:>12}  {:>12}  {name}",
@@ -165,11 +201,10 @@ fn step_text(
 /// Two snapshots of one program: what became more and what less.
 pub fn compare(old: &Analysis, new: &Analysis, rows: usize) -> String {
     let mut out = String::new();
-    for (by, title) in
-        [(By::Name, "objects by type"), (By::Site, "sampled objects by allocation site")]
-    {
+    let by_site = site_title(if old.is_estimated() { new } else { old });
+    for (by, title) in [(By::Name, "objects by type"), (site(old, new), by_site.as_str())] {
         let changes = changes(old, new, by);
-        if by == By::Site && changes.is_empty() {
+        if by != By::Name && changes.is_empty() {
             continue;
         }
         let gap = if out.is_empty() { "" } else { "\n" };
@@ -193,6 +228,11 @@ pub fn compare(old: &Analysis, new: &Analysis, rows: usize) -> String {
         more(&mut out, changes.len(), rows);
     }
     out
+}
+
+/// Estimates are compared with estimates only.
+fn site(old: &Analysis, new: &Analysis) -> By {
+    if old.is_estimated() && new.is_estimated() { By::Site } else { By::Sampled }
 }
 
 fn signed(before: u64, after: u64, show: fn(u64) -> String) -> String {
@@ -223,7 +263,7 @@ pub fn compare_json(old: &Analysis, new: &Analysis) -> Value {
         let rows = changes(old, new, by).into_iter();
         rows.map(|(name, a, b)| json!({ "name": name, "old": group(a), "new": group(b) })).collect()
     };
-    json!({ "types": of(By::Name), "sites": of(By::Site) })
+    json!({ "types": of(By::Name), "sites": of(site(old, new)) })
 }
 
 fn group(group: Group) -> Value {
@@ -239,7 +279,11 @@ pub fn json(
 ) -> Value {
     let of = |by| -> Value {
         let rows = sorted(&analysis.groups(by)).into_iter();
-        rows.map(|(name, sizes)| json!({ "name": name, "sizes": group(sizes) })).collect()
+        rows.map(|(name, sizes)| match by {
+            By::Name => json!({ "name": name, "sizes": group(sizes) }),
+            _ => json!({ "name": name, "sizes": group(sizes), "samples": sizes.found }),
+        })
+        .collect()
     };
     let largest = analysis.largest(None, rows);
     let shown = objects.unwrap_or(&largest);
@@ -271,6 +315,7 @@ pub fn json(
     json!({
         "types": of(By::Name),
         "sites": of(By::Site),
+        "sites_are_estimated": analysis.is_estimated(),
         "roots": analysis.roots().map(root).collect::<Vec<_>>(),
         "objects": shown,
     })
@@ -293,7 +338,11 @@ mod tests {
         let analysis = read(|_| {});
         let said = tables(&analysis, 20);
         assert!(said.starts_with("live         2 objects, 64 B\n"), "{said}");
-        assert!(said.contains("             1          48 B          48 B  make\n"), "{said}");
+        let row = "           ~11        ~431 B             1          48 B  make\n";
+        assert!(said.contains(row) && said.contains("site (about: estimated from"), "{said}");
+        let older = tables(&read(|file| file["snapshot"]["neap"]["sizes"] = json!([])), 20);
+        let row = "             1          48 B             1          48 B  make\n";
+        assert!(older.contains(row) && older.contains("sampled objects by"), "{older}");
         let mut variable = |module: &crate::heap::Module, address: u64| {
             assert_eq!((module.path.as_str(), address), ("/bin/x", 0x440));
             Some("table".to_owned())
