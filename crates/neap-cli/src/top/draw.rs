@@ -1,7 +1,7 @@
 //! Draws a history on a terminal of any size. Pure: what is drawn depends on the history and the
 //! frame only.
 
-use super::figures::{bytes, duration, rows};
+use super::figures::{bytes, duration, rows, short_rows};
 use super::history::History;
 use crate::option_table::wrap;
 use ratatui::Frame;
@@ -19,15 +19,22 @@ const CHART_WIDTH: u16 = 20;
 const NAMES: u16 = 12;
 
 /// Draws the view: how full the heap is, the figures, allocation and heap over time, and below them
-/// the last lines of the program's output, if there are any. Rows that have no room are left out
-/// whole.
+/// the last lines of the program's output, if there are any. Where the rows have no room beside a
+/// chart they are short, the stops first; those that have none then are left out whole.
 pub fn draw(frame: &mut Frame, history: &History, output: &[String]) {
     let area = frame.area();
     let room = usize::from(area.width.saturating_sub(NAMES)).max(1);
-    let rows: Vec<(&str, Vec<String>)> =
-        rows(history).into_iter().map(|(name, value)| (name, wrap(&value, room))).collect();
-    let lines: usize = rows.iter().map(|(_, lines)| lines.len()).sum();
     let below_gauge = area.height.saturating_sub(2);
+    let wrapped = |rows: Vec<(&'static str, String)>| -> (Vec<(&str, Vec<String>)>, usize) {
+        let wrap = |(name, value): (_, String)| (name, wrap(&value, room));
+        let rows: Vec<_> = rows.into_iter().map(wrap).collect();
+        let lines = rows.iter().map(|(_, lines): &(_, Vec<String>)| lines.len()).sum();
+        (rows, lines)
+    };
+    let (mut rows, mut lines) = wrapped(rows(history));
+    if lines + usize::from(SMALL_CHART) > usize::from(below_gauge) {
+        (rows, lines) = wrapped(short_rows(history));
+    }
     let charts = [CHART, SMALL_CHART]
         .into_iter()
         .find(|height| usize::from(below_gauge) > lines + usize::from(*height))
@@ -146,7 +153,9 @@ mod tests {
     fn drawn(width: u16, height: u16, output: &[&str]) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let output: Vec<String> = output.iter().map(|&line| line.to_owned()).collect();
-        let history = history(&[0, 1 << 20, 5 << 20]);
+        let mut history = history(&[0, 1 << 20, 5 << 20]);
+        // Four of the six stops came while it was watched.
+        history.first_had(2);
         terminal.draw(|frame| draw(frame, &history, &output)).unwrap();
         terminal.backend().to_string()
     }
@@ -179,7 +188,16 @@ mod tests {
             (
                 40,
                 12,
-                &["address range", "alloc. 4.00 MiB/s", "heap, to 48.0 MiB", "48.0 MiB of 40.0"],
+                // Above all, what is asked for most.
+                &[
+                    "stops       longest 900 µs of 6 ",
+                    "last minute longest 410 µs of 4 ",
+                    "heap        48.0 MiB, 20.0 MiB live",
+                    "cycles      5, 0.0/s, mark",
+                    "alloc. 4.00 MiB/s",
+                    "heap, to 48.0 MiB",
+                    "48.0 MiB of 40.0",
+                ],
             ),
         ] {
             let text = drawn(width, height, &[]);

@@ -46,14 +46,9 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
     let page = history.now();
     let live = page.live;
     let cycle = page.cycle.unwrap_or_default();
-    let rate = |rate: Option<f64>, show: &dyn Fn(f64) -> String| rate.map_or("…".into(), show);
-    let allocation = rate(history.rate(|page| page.live.handed_out_bytes), &|value| {
-        format!("{}/s", bytes(value as u64))
-    });
-    let cycles = rate(history.rate(|page| page.live.cycles), &|value| format!("{value:.1}/s"));
+    let (allocation, cycles, phase) = now(history);
     let stopped =
         rate(history.rate(|page| page.live.pause_total_ns), &|ns| format!("{:.2} %", ns / 1e7));
-    let phase = PHASES.get(live.phase as usize).copied().unwrap_or("unknown");
     let part = |part| page.percentile(None, part).map_or("–".into(), duration);
     let recent =
         |part| page.percentile(Some(history.minute_ago()), part).map_or("–".into(), duration);
@@ -104,6 +99,49 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
         ("last cycle", if had_cycle { last_cycle(&cycle) } else { "none yet".to_owned() }),
         ("threads", live.threads.to_string()),
     ]
+}
+
+/// The same where there is little room, what is most asked for first, each in a short line.
+pub fn short_rows(history: &History) -> Vec<(&'static str, String)> {
+    let page = history.now();
+    let live = page.live;
+    let before = history.minute_ago();
+    let recent = live.pause_count.saturating_sub(before.live.pause_count);
+    let longest = match recent {
+        0 => "no stop".to_owned(),
+        _ => {
+            let longest = page.percentile(Some(before), 1.0).map_or("–".into(), duration);
+            format!("longest {longest} of {recent}")
+        }
+    };
+    let (allocation, cycles, phase) = now(history);
+    let found_live = match (live.cycles > 0, page.cycle) {
+        (true, Some(cycle)) => format!("{} live", bytes(cycle.live_bytes)),
+        _ => "no cycle yet".to_owned(),
+    };
+    vec![
+        ("stops", format!("longest {} of {}", duration(live.pause_max_ns), live.pause_count)),
+        ("last minute", longest),
+        ("heap", format!("{}, {found_live}", bytes(live.used_bytes))),
+        ("allocation", allocation),
+        ("cycles", format!("{}, {cycles}, {phase}", live.cycles)),
+        ("threads", live.threads.to_string()),
+    ]
+}
+
+/// Bytes allocated and cycles in a second, and the phase of the cycle under way.
+fn now(history: &History) -> (String, String, &'static str) {
+    let allocation = rate(history.rate(|page| page.live.handed_out_bytes), &|value| {
+        format!("{}/s", bytes(value as u64))
+    });
+    let cycles = rate(history.rate(|page| page.live.cycles), &|value| format!("{value:.1}/s"));
+    let phase = PHASES.get(history.now().live.phase as usize).copied().unwrap_or("unknown");
+    (allocation, cycles, phase)
+}
+
+/// A figure of a second, where there were two looks.
+fn rate(rate: Option<f64>, show: &dyn Fn(f64) -> String) -> String {
+    rate.map_or("…".into(), show)
 }
 
 fn last_cycle(cycle: &Cycle) -> String {

@@ -97,6 +97,15 @@ pub mod tests {
     use super::*;
     use neap_record::{Cycle, Live, live::BUCKETS};
 
+    impl History {
+        /// At the first look there were only so many of the stops.
+        pub fn first_had(&mut self, stops: u64) {
+            let page = &mut self.looks[0].page;
+            page.live.pause_count = stops;
+            page.stops[neap_record::live::bucket(400_000)] = stops;
+        }
+    }
+
     /// A history of looks a second apart, with so many bytes handed out at each.
     pub fn history(handed_out: &[u64]) -> History {
         let mut history = History { id: 7, name: "client".into(), looks: VecDeque::new() };
