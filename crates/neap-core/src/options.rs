@@ -12,7 +12,7 @@ mod limit;
 mod words;
 
 pub use finalizer_threads::FinalizerThreads;
-pub use kinds::{Boolean, Bytes, Count, Float, Kind, Milliseconds, OptionalPath, Signal};
+pub use kinds::{Boolean, Bytes, Count, Float, Kind, OptionalPath, Signal, Time};
 pub use limit::{Limit, MemoryLimit};
 pub use words::{HugePages, LogTopics, MinorCycles, Prefork, WatchChoice};
 
@@ -123,7 +123,7 @@ options! {
     /// marking, which costs less than marking beside it; and one that the program's only thread
     /// asks for marks on that thread. Larger: less processor time, longer stops; 0: cycles run
     /// beside the program wherever they can.
-    max_pause: Milliseconds { default: Duration::from_millis(1), valid: 0..=3_600_000 }
+    max_pause: Time { default: Duration::from_millis(1), valid: 0..=3_600_000 }
     /// Threads that mark. 0: as many as the processors that the process may use.
     markers: Count { default: 0, valid: 0..=64 }
     /// The signal that stops a thread: a real-time one, for a program that needs SIGURG for itself.
@@ -134,14 +134,15 @@ options! {
     /// and so 16 for one whose size is a multiple of 16.
     /// On the drop-in it is on unless it is set.
     past_end: Boolean { default: false, valid: () }
-    /// How long memory stays empty before it goes back to the system.
-    decay: Milliseconds { default: Duration::from_millis(4000), valid: 0..=86_400_000 }
+    /// How long memory stays empty before it goes back to the system, in whole milliseconds: what
+    /// is over counts as one.
+    decay: Time { default: Duration::from_millis(4000), valid: 0..=86_400_000 }
     /// A program that allocated next to nothing for so long, with a heap of 16 MiB or more, is
     /// collected, and its unused memory goes back to the system at once; later again, at growing
     /// distances, if it did anything meanwhile. Its threads are stopped for that; a wait goes on
     /// for the time that is left, but one with a mask of signals (ppoll, sigsuspend) may end with
     /// EINTR. 0: never.
-    idle: Milliseconds { default: Duration::from_millis(2000), valid: 0..=86_400_000 }
+    idle: Time { default: Duration::from_millis(2000), valid: 0..=86_400_000 }
     /// How much the collector checks of itself in every cycle, ending the process when a rule is
     /// broken: 0 nothing, 1 the heap's structure at the end, 2 at the beginning too, 3 also the
     /// pointers of every marked object.
@@ -379,9 +380,13 @@ mod tests {
             (
                 "growth",
                 "0.01",
-                "NEAP_GROWTH=0.01: want a number from 0.05 to 100; the default is 1",
+                "NEAP_GROWTH=0.01: want a number from 0.05 to 100, or a fraction as 1/2; the default is 1",
             ),
-            ("growth", "nan", "NEAP_GROWTH=nan: want a number from 0.05 to 100; the default is 1"),
+            (
+                "growth",
+                "nan",
+                "NEAP_GROWTH=nan: want a number from 0.05 to 100, or a fraction as 1/2; the default is 1",
+            ),
             ("check", "4", "NEAP_CHECK=4: want a whole number from 0 to 3; the default is 0"),
             (
                 "watch",

@@ -38,13 +38,16 @@ pub struct Count;
 pub struct Float;
 /// Yes or no.
 pub struct Boolean;
-/// A time in milliseconds.
-pub struct Milliseconds;
+/// A time: milliseconds, or with a unit; a fraction of a nanosecond counts as one.
+pub struct Time;
 /// A file, or none.
 pub struct OptionalPath;
 /// The number of a real-time signal, or 0.
 pub struct Signal;
 
+const TIME_UNITS: [(&str, usize); 3] = [("us", 1000), ("ms", MILLISECOND), ("s", 1_000_000_000)];
+/// In nanoseconds.
+const MILLISECOND: usize = 1_000_000;
 const UNITS: [(&str, usize); 4] =
     [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
 
@@ -61,11 +64,17 @@ fn part(text: &[u8]) -> Option<f64> {
     core::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// A number with or without a fraction, so many times: whole bytes, what is left over cut off.
+/// Where a number, with or without a fraction, ends and its unit begins.
+fn split_unit(text: &[u8]) -> (&[u8], &[u8]) {
+    let in_number = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
+    text.split_at(text.iter().take_while(in_number).count())
+}
+
+/// A number with or without a fraction, so many times: whole ones, what is left over cut off.
 fn scaled(number: &[u8], scale: usize) -> Option<usize> {
     let point = number.iter().position(|byte| *byte == b'.');
     let (whole, fraction) = match point {
-        // A fraction of a byte is none.
+        // A fraction of one is none.
         Some(_) if scale == 1 => return None,
         Some(point) => (&number[..point], &number[point + 1..]),
         None => (number, &b"0"[..]),
@@ -82,8 +91,7 @@ impl Kind for Bytes {
     const NAME: &'static str = "bytes";
 
     fn parse(text: &[u8], valid: &Self::Valid) -> Option<usize> {
-        let in_number = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
-        let (number, unit) = text.split_at(text.iter().take_while(in_number).count());
+        let (number, unit) = split_unit(text);
         let scale = if unit.is_empty() {
             1
         } else {
@@ -156,7 +164,7 @@ impl Kind for Float {
     }
 
     fn show_valid(valid: &Self::Valid, out: &mut dyn fmt::Write) -> fmt::Result {
-        write!(out, "a number from {} to {}", valid.start(), valid.end())
+        write!(out, "a number from {} to {}, or a fraction as 1/2", valid.start(), valid.end())
     }
 }
 
@@ -186,23 +194,44 @@ impl Kind for Boolean {
     }
 }
 
-impl Kind for Milliseconds {
+impl Kind for Time {
     type Value = Duration;
     /// In milliseconds.
     type Valid = RangeInclusive<u64>;
-    const NAME: &'static str = "milliseconds";
+    const NAME: &'static str = "time";
 
     fn parse(text: &[u8], valid: &Self::Valid) -> Option<Duration> {
-        let milliseconds = decimal(text)?;
-        valid.contains(&milliseconds).then(|| Duration::from_millis(milliseconds))
+        let (number, unit) = split_unit(text);
+        let scale = match unit {
+            [] => MILLISECOND,
+            unit => {
+                TIME_UNITS.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name.as_bytes()))?.1
+            }
+        };
+        let nanoseconds = scaled(number, scale)?;
+        // 0 means something else than very little.
+        let is_zero = number.iter().all(|byte| matches!(byte, b'0' | b'.'));
+        let time = Duration::from_nanos(nanoseconds.max(usize::from(!is_zero)) as u64);
+        let [least, most] = [valid.start(), valid.end()].map(|end| Duration::from_millis(*end));
+        (least..=most).contains(&time).then_some(time)
     }
 
     fn show(value: &Duration, out: &mut dyn fmt::Write) -> fmt::Result {
-        write!(out, "{}", value.as_millis())
+        write!(out, "{}", value.as_millis())?;
+        let mut rest = value.subsec_nanos() % MILLISECOND as u32;
+        if rest > 0 {
+            let mut digits = 6;
+            while rest.is_multiple_of(10) {
+                (rest, digits) = (rest / 10, digits - 1);
+            }
+            write!(out, ".{rest:0digits$}")?;
+        }
+        Ok(())
     }
 
     fn show_valid(valid: &Self::Valid, out: &mut dyn fmt::Write) -> fmt::Result {
-        write!(out, "milliseconds from {} to {}", valid.start(), valid.end())
+        let (least, most) = (valid.start(), valid.end());
+        write!(out, "milliseconds from {least} to {most} (or with a unit: 500us, 0.5ms, 2s)")
     }
 }
 
@@ -334,8 +363,51 @@ mod tests {
         for text in ["", "nan", "inf", "-1", "0.04", "100.1", "1,5", "1/0", "1/", "/2", "1/2/1"] {
             assert_eq!(Float::parse(text.as_bytes(), &(0.05..=100.0)), None, "{text:?}");
         }
-        assert_eq!(Milliseconds::parse(b"1500", &(0..=2000)), Some(Duration::from_millis(1500)));
-        assert_eq!(Milliseconds::parse(b"2001", &(0..=2000)), None);
+    }
+
+    #[test]
+    fn times_by_table() {
+        for (text, nanoseconds) in [
+            ("0", Some(0)),
+            ("1500", Some(1_500_000_000)),
+            ("0.5", Some(500_000)),
+            ("0.5ms", Some(500_000)),
+            ("500us", Some(500_000)),
+            ("1.5US", Some(1500)),
+            ("2s", Some(2_000_000_000)),
+            ("0.002s", Some(2_000_000)),
+            ("0.0us", Some(0)),
+            ("0.0000001", Some(1)),
+            ("0.0001us", Some(1)),
+            ("2001", None),
+            ("2000.001", None),
+            ("2.1s", None),
+            ("2001000us", None),
+            ("", None),
+            ("s", None),
+            (".5", None),
+            ("1.", None),
+            ("-1", None),
+            ("+1", None),
+            ("1 ms", None),
+            ("1m", None),
+            ("1ns", None),
+            ("1e3", None),
+            ("99999999999999999999s", None),
+        ] {
+            let time = nanoseconds.map(Duration::from_nanos);
+            assert_eq!(Time::parse(text.as_bytes(), &(0..=2000)), time, "{text:?}");
+        }
+        for (nanoseconds, wanted) in
+            [(0, "0"), (4_000_000_000, "4000"), (500_000, "0.5"), (1_000_001, "1.000001")]
+        {
+            let (time, mut text) = (Duration::from_nanos(nanoseconds), String::new());
+            Time::show(&time, &mut text).unwrap();
+            assert_eq!(
+                (text.as_str(), Time::parse(text.as_bytes(), &(0..=9000))),
+                (wanted, Some(time))
+            );
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod summary;
 pub mod warning;
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::time::Duration;
 
 use crate::cycle::driver::{between_steps, collector_thread, wake, watch_in_use};
 use crate::cycle::report::line;
@@ -190,8 +191,10 @@ pub fn markers() -> usize {
 fn apply(options: &Options) {
     limits::configure(options.max_heap, options.soft_limit);
     roots::set_static(options.static_roots);
-    collector_thread::set_decay_ms(options.decay.as_millis() as u64);
-    collector_thread::set_idle_ms(options.idle.as_millis() as u64);
+    // Whole ones: 0 means something else than very little.
+    let milliseconds = |time: Duration| time.as_nanos().div_ceil(1_000_000) as u64;
+    collector_thread::set_decay_ms(milliseconds(options.decay));
+    collector_thread::set_idle_ms(milliseconds(options.idle));
     pool::configure(options.finalizers, options.finalizer_backlog as usize);
     line::LOG_CYCLES.store(options.log.cycles, Relaxed);
     forking_server::set_on_fork(options.prefork == Prefork::OnFork);
