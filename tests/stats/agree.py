@@ -1,6 +1,7 @@
 # Compares what everything says of the stops of one run: the summary, the report as text, JSON, CSV
 # and a page, the trace, and, taken when the program had come to rest, the metrics and `neap top`.
-# Usage: agree.py NEAP FOLDER, with FOLDER/summary, recording, metrics and top. Called by run.sh.
+# Usage: agree.py NEAP FOLDER [inside], with FOLDER/summary, recording, metrics and top; `inside`:
+# the run ended inside a cycle. Called by run.sh.
 import csv
 import io
 import json
@@ -8,7 +9,7 @@ import re
 import subprocess
 import sys
 
-neap, folder = sys.argv[1:]
+neap, folder = sys.argv[1:3]
 
 
 def said(*words):
@@ -51,6 +52,16 @@ found["report --csv cycles"] = [
     sum(int(cycle["stops_ns"]) for cycle in cycles),
     max(int(cycle["longest_stop_ns"]) for cycle in cycles),
 ]
+found["report --json, cycles"] = [
+    sum(cycle["stops"] for cycle in report["cycles"]),
+    sum(cycle["stops_ns"] for cycle in report["cycles"]),
+    max(cycle["longest_stop_ns"] for cycle in report["cycles"]),
+]
+# A cycle that did not end says so, and what it did not come to is not there.
+cut = [cycle for cycle in cycles if cycle["unfinished"] == "1"]
+if sys.argv[3:] == ["inside"]:
+    assert len(cut) == 1 and cut[0] == cycles[-1] and int(cut[0]["stops"]) > 0, cut
+    assert cut[0]["ended_ns"] == cut[0]["live_bytes"] == "", cut
 for cycle in cycles:
     own = [int(stop["length_ns"]) for stop in stops if stop["cycle"] == cycle["number"]]
     assert of(own) == [int(cycle[name]) for name in ("stops", "stops_ns", "longest_stop_ns")], cycle
@@ -59,9 +70,10 @@ subprocess.run([neap, "export", recording, "--trace", f"{folder}/trace.json"], c
 trace = json.loads(read("trace.json"))["traceEvents"]
 drawn = [event for event in trace if event.get("cat") == "stop"]
 found["export --trace"] = of([round(stop["dur"] * 1000) for stop in drawn])
-spans = {event["name"]: event for event in trace if event.get("cat") == "cycle"}
+spans = {event["args"]["number"]: event for event in trace if event.get("cat") == "cycle"}
+assert len(spans) == len(cycles) == len(report["cycles"]), (len(spans), len(cycles))
 for stop in drawn:
-    cycle = spans[f"cycle {stop['args']['cycle']}"]
+    cycle = spans[stop["args"]["cycle"]]
     assert cycle["ts"] <= stop["ts"], (cycle, stop)
     assert stop["ts"] + stop["dur"] <= cycle["ts"] + cycle["dur"] + 0.001, (cycle, stop)
 
@@ -90,6 +102,8 @@ def near(shown, value):
 # In nanoseconds; the summary has tenths of a microsecond.
 wanted = found["report --json"]
 text = said("report", recording)
+assert (": cycle " + cut[0]["number"] + ", in which the recording ends, with "
+        + cut[0]["stops"] if cut else "all together") in text, text
 line = re.search(r"^  stops +([\d,]+), longest (.*?), 99 of 100 at most (.*?), half at most (.*?), "
                  r"all together (.*?) \(", text, re.M)
 top = re.search(r"^stops +(\d+), median (.*?), 99 % (.*?), longest (.*?);", read("top"), re.M)

@@ -245,15 +245,17 @@ typed_d() {
         NEAP_STATS=$out/typed.d "$out/typed-d" --DRT-gcopt=gc:neap-precise && typed "$out/typed.d"
 }
 
-# Everything that tells of stops tells the same of one run, by every watch that this machine allows.
+# agree [inside]: everything that tells of stops tells the same of one run, by every watch that this
+# machine allows; also of a run that ends inside a cycle.
 agree() {
-    local folder watch program
-    for watch in none pagemap mprotect fork snapshot; do
-        folder=$out/agree.$watch
+    local folder watch program watches=(pagemap mprotect fork snapshot)
+    [ $# = 1 ] || watches+=(none)
+    for watch in "${watches[@]}"; do
+        folder=$out/agree.$watch$*
         rm -rf "$folder" && mkdir "$folder" || return 1
         coproc STOPS {
             NEAP_WATCH=$watch NEAP_MIN_TRIGGER=1M NEAP_STATS=$folder/recording \
-                NEAP_SUMMARY=$folder/summary exec "$out/stops" 2>"$folder/said"
+                NEAP_SUMMARY=$folder/summary exec "$out/stops" "$@" 2>"$folder/said"
         }
         if ! read -r -t 60 _ <&"${STOPS[0]}"; then
             cat "$folder/said"
@@ -264,7 +266,7 @@ agree() {
             "$neap" top --batch --count 1 "$program" >"$folder/top" || return 1
         eval "exec ${STOPS[1]}>&-"
         wait "$program"
-        python3 tests/stats/agree.py "$neap" "$folder" || {
+        python3 tests/stats/agree.py "$neap" "$folder" "$@" || {
             echo "watch $watch"
             return 1
         }
@@ -325,6 +327,8 @@ print(len({event["tid"] for event in json.load(open(sys.argv[1]))["traceEvents"]
         grep -q ", stops (tid [0-9]*) $(field "$folder/recording" stops.total_ns | awk '{ printf "%.2f", $1 / 1e6 }')ms" "$folder/viewer.text"
 }
 
+agree_inside() { agree inside; }
+
 compare() {
     "$neap" report "$out/in-order" "$out/crash" | grep -q '^objects requested .* 1.000$' &&
         "$neap" report "$out/in-order" "$out/crash" --json | grep -q '"a": 4146'
@@ -345,8 +349,8 @@ compile stops.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" t
     -o "$out/stops" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
 compile waits.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" tests/stats/waits.c \
     -o "$out/waits" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap || exit 1
-for test in in_order crash fork closed full together refused files compare agree sites \
-    stripped unsampled; do
+for test in in_order crash fork closed full together refused files compare agree agree_inside \
+    sites stripped unsampled; do
     wanted "$test" || continue
     result "$test" "$test"
 done

@@ -1,8 +1,11 @@
 /* stops: threads that allocate, keep and write while cycles run, until there were some of them;
    then no cycle begins any more, the program says "ready" and waits for the end of its input:
-   tests/stats/run.sh compares what everything says of its stops. */
+   tests/stats/run.sh compares what everything says of its stops. `stops inside` waits in a cycle
+   that has stopped it and that cannot end: its last stop, in which a function of the program is
+   called, waits for a thread of the program that allocates. */
 #include <neap.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,8 +29,28 @@ static void *work(void *seed)
     return kept[0];
 }
 
-int main(void)
+/* Stops that are over since a cycle began. */
+static atomic_int over;
+static void *volatile dropped;
+
+static void count(int event, void *unused)
 {
+    (void)unused;
+    if (event == NEAP_EVENT_CYCLE_START)
+        over = 0;
+    else if (event == NEAP_EVENT_RESUMED)
+        over++;
+}
+
+/* Has no roots, but is called in stops of the world. */
+static void no_roots(neap_tracer *tracer, void *unused)
+{
+    (void)tracer, (void)unused;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
     pthread_t threads[THREADS];
     for (size_t i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, work, (void *)(i + 1)))
@@ -35,8 +58,25 @@ int main(void)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     neap_collect();
-    neap_disable();
-    neap_collect();
+    if (argc > 1) {
+        void **list = NULL;
+        for (int i = 0; i < 200000; i++) {
+            void **node = neap_alloc(WORDS * sizeof(void *));
+            node[0] = list;
+            list = node;
+        }
+        neap_set_event_callback(count, NULL);
+        neap_set_root_callback(no_roots, NULL);
+        neap_collect();
+        over = 0;
+        while (over == 0)
+            dropped = neap_alloc(WORDS * sizeof(void *));
+        if (list == NULL)
+            return 1;
+    } else {
+        neap_disable();
+        neap_collect();
+    }
     puts("ready");
     fflush(stdout);
     getchar();

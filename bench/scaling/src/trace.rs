@@ -57,6 +57,10 @@ pub fn read(name: &str, text: &str) -> Result<Trace, String> {
             columns = Some(Columns::of(line).ok_or_else(|| wrong("a column is missing"))?);
             continue;
         };
+        // Of a cycle that did not end not everything is known.
+        if line.split(',').any(str::is_empty) {
+            continue;
+        }
         let row = columns.row(line).ok_or_else(|| wrong("not a row of numbers"))?;
         let [ended_ns, stops_ns, mark_ns, markers, bytes, live] = row;
         if bytes > 0.0 {

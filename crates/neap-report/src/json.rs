@@ -7,6 +7,7 @@
 use crate::cost::Cost;
 use crate::sites::{self, Site};
 use crate::summary::{Summary, memories};
+use crate::unfinished::Unfinished;
 use neap_record::chunks::Shape;
 use neap_record::{Census, Cycle, Figure, KIND_NAMES, Recording, Statistics};
 use serde_json::{Map, Value, json};
@@ -85,6 +86,7 @@ pub fn json(recording: &Recording, sites: &[Site]) -> Value {
         "statistics": figures(Statistics::FIGURES, &summary.statistics.values()),
         "cycles": recording.cycles.iter()
             .map(|cycle| figures(Cycle::FIGURES, &cycle.values()))
+            .chain(Unfinished::of(recording).map(|cycle| cycle.json()))
             .collect::<Vec<_>>(),
     })
 }
@@ -224,6 +226,8 @@ mod tests {
         assert_eq!(json["cycles"][1]["first_ns"], 300_000);
         assert_eq!(json["memory"]["spare_bytes"], 712);
         assert_eq!(json["bytes_per_typed_object"], 0.0);
+        let cut = super::json(&crate::unfinished::tests::ends_in_a_cycle(), &[]);
+        assert_eq!((&cut["cycles"][2]["stops"], &cut["stops"]["count"]), (&json!(2), &json!(5)));
     }
 
     #[test]

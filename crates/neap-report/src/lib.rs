@@ -14,8 +14,10 @@ pub mod page;
 pub mod sites;
 pub mod summary;
 pub mod text;
+pub mod unfinished;
 pub mod units;
 
 pub use neap_record::Recording;
 pub use sites::Site;
 pub use summary::Summary;
+pub use unfinished::Unfinished;

@@ -5,6 +5,7 @@
 
 use crate::json;
 use crate::sites::Site;
+use crate::unfinished::Unfinished;
 use neap_record::Recording;
 use serde_json::json;
 
@@ -19,6 +20,7 @@ pub fn html(recording: &Recording, sites: &[Site]) -> String {
     let mut summary = json::json(recording, sites);
     // The page draws the thinned series.
     summary["cycles"] = recording.cycles.len().into();
+    summary["is_cut"] = Unfinished::of(recording).is_some().into();
     let data = json!({ "summary": summary, "series": json::series(recording) }).to_string();
     let title = recording.process.command.first().map_or("recording", String::as_str);
     // `<` is written so that no text can end the script or open a comment in it.

@@ -261,7 +261,8 @@ fn yielded(cycles: &[Cycle]) -> u64 {
     cycles.iter().zip(before).map(|(cycle, before)| cycle.yield_bytes(before)).sum()
 }
 
-fn length(recording: &Recording) -> u64 {
+/// How long a recording is, as far as is known.
+pub fn length(recording: &Recording) -> u64 {
     let last = [
         recording.ended_ns,
         recording.cycles.last().map(|cycle| cycle.ended_ns),

@@ -5,6 +5,7 @@
 use crate::cost::Cost;
 use crate::sites::Site;
 use crate::summary::Summary;
+use crate::unfinished::Unfinished;
 use crate::units::{bytes, count, duration, percent};
 use neap_record::chunks::Shape;
 use neap_record::{KIND_NAMES, Recording};
@@ -191,7 +192,8 @@ fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
     let stops = &summary.stops;
     let cycles = recording.cycles.len() as u64;
     let _ = writeln!(out, "\ncycles");
-    if cycles == 0 {
+    let unfinished = Unfinished::of(recording);
+    if cycles == 0 && unfinished.is_none() {
         let _ = writeln!(out, "  none");
         return;
     }
@@ -210,6 +212,17 @@ fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
         count(cycles),
         count(of_kind(|kind| kind != 0))
     );
+    if let Some(cycle) = unfinished {
+        let _ = writeln!(
+            out,
+            "  did not end        {:>12}: cycle {}, in which the recording ends, with {} stops, \
+             together {}",
+            1,
+            cycle.number,
+            count(cycle.stops),
+            duration(cycle.stops_ns)
+        );
+    }
     let _ = writeln!(
         out,
         "  stops              {:>12}, longest {}, 99 of 100 at most {}, half at most {}, all \
@@ -307,6 +320,13 @@ mod tests {
         recording.cycles[1].concurrent = MINOR;
         let text = text(&recording, &[]);
         assert!(text.contains("of them concurrent 1, 1 of those minor\n"), "{text}");
+    }
+
+    #[test]
+    fn a_cycle_that_did_not_end_is_told() {
+        let said = text(&crate::unfinished::tests::ends_in_a_cycle(), &[]);
+        assert!(said.contains(": cycle 3, in which the recording ends, with 2 stops"), "{said}");
+        assert!(!text(&sample(), &[]).contains("did not end  "));
     }
 
     #[test]

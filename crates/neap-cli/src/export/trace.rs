@@ -6,6 +6,7 @@
 //! recording began. Names of spans and figures are those of docs/events.md. Pure.
 
 use neap_record::{Cycle, Figure, Recording, Span, SpanKind};
+use neap_report::Unfinished;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +31,12 @@ pub fn text(recording: &Recording) -> String {
         events.push(track.span(name, began(cycle), cycle.ended_ns, figures(cycle)));
         events.push(counter(process, "live_bytes", cycle.ended_ns, cycle.live_bytes));
         events.push(counter(process, "committed_bytes", cycle.ended_ns, cycle.committed_bytes));
+    }
+    if let Some(cycle) = Unfinished::of(recording) {
+        let name = format!("cycle {} (did not end)", cycle.number);
+        let track = Track { process, thread: CYCLES, category: "cycle" };
+        let Value::Object(args) = cycle.json() else { unreachable!("a row is an object") };
+        events.push(track.span(name, cycle.began_ns, cycle.until_ns, args));
     }
     for stop in &recording.stops {
         let track = Track { process, thread: STOPS, category: "stop" };
@@ -211,6 +218,21 @@ mod tests {
         assert_eq!(first["args"]["mark_ns"], 200);
         assert!(
             events.iter().any(|event| event["ph"] == "C" && event["args"]["live_bytes"] == 1000)
+        );
+    }
+
+    #[test]
+    fn a_cycle_that_did_not_end_lasts_as_long_as_is_known() {
+        let mut cut = recording();
+        cut.stops.push(Span { cycle: 2, began_ns: 11_000, length_ns: 500, ..cut.stops[0] });
+        let trace: Value = serde_json::from_str(&text(&cut)).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap();
+        let last = events.iter().rfind(|event| event["cat"] == "cycle").unwrap();
+        assert_eq!(last["name"], "cycle 2 (did not end)");
+        assert_eq!((&last["ts"], &last["dur"]), (&json!(11.0), &json!(0.5)));
+        assert_eq!(
+            (&last["args"]["stops"], &last["args"]["unfinished"]),
+            (&json!(1), &json!(true))
         );
     }
 

@@ -12,7 +12,7 @@ const figures = [
   ["objects requested", count(summary.requested.objects)], ["requested", bytes(summary.requested.bytes)],
   ["wasted", `${bytes(summary.allocated.wasted)} (${(100 * summary.allocated.wasted / Math.max(1, summary.allocated.allocated)).toFixed(1)} %)`],
   ["scanned", bytes(summary.requested.scanned.bytes)], ["not scanned", bytes(summary.requested.not_scanned.bytes)],
-  ["different sizes", count(summary.requested.different_sizes)], ["cycles", count(summary.cycles)],
+  ["different sizes", count(summary.requested.different_sizes)], ["cycles", count(summary.cycles) + (summary.is_cut ? ", and one that did not end" : "")],
   ["longest stop", duration(summary.stops.max_ns)], ["99 of 100 stops at most", duration(summary.stops.p99_ns)],
   ["most memory in use", bytes(summary.statistics.peak_bytes)],
 ];

@@ -24,10 +24,11 @@ pub fn after_fork() {
 
 /// A stop is over: whoever tells of stops hears of it here, and nowhere else
 /// `[stats.inv.stops]`. `thread` is the one
-/// that stood, where only one did. World running.
-pub fn note_stop(kind: SpanKind, thread: Option<i32>, cycle: u64, stop: Stop) {
+/// that stood, where only one did. World running. False, and nobody hears of it, if the process
+/// ends.
+pub fn note_stop(kind: SpanKind, thread: Option<i32>, cycle: u64, stop: Stop) -> bool {
     if events::ends() {
-        return;
+        return false;
     }
     spans::tell(kind, thread, cycle, stop.began_ns, stop.length_ns);
     PAUSES.add(stop.length_ns);
@@ -35,6 +36,7 @@ pub fn note_stop(kind: SpanKind, thread: Option<i32>, cycle: u64, stop: Stop) {
     if kind.is_of_world() {
         assists::note_stop(stop.length_ns);
     }
+    true
 }
 
 /// How a cycle was run.
@@ -257,10 +259,11 @@ impl CycleRecord {
     }
 
     fn count_stop(&mut self, kind: SpanKind, thread: Option<i32>, stop: Stop) {
-        self.stops += 1;
-        self.stops_ns += stop.length_ns;
-        self.longest_stop_ns = self.longest_stop_ns.max(stop.length_ns);
-        note_stop(kind, thread, self.number, stop);
+        if note_stop(kind, thread, self.number, stop) {
+            self.stops += 1;
+            self.stops_ns += stop.length_ns;
+            self.longest_stop_ns = self.longest_stop_ns.max(stop.length_ns);
+        }
     }
 
     /// How long threads stood in stops that are over.
