@@ -44,7 +44,7 @@ pub fn cycles(recording: &Recording) -> String {
         let value = |wanted: &&str| known.iter().find(|(name, _)| name == wanted);
         let values: Vec<String> = names
             .iter()
-            .map(|name| value(&name).map_or_else(String::new, |(_, value)| value.to_string()))
+            .map(|name| value(name).map_or_else(String::new, |(_, value)| value.to_string()))
             .collect();
         let _ = writeln!(out, "{},1", values.join(","));
     }

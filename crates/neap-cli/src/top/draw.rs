@@ -191,7 +191,7 @@ mod tests {
                 // Above all, what is asked for most.
                 &[
                     "stops       longest 900 µs of 6 ",
-                    "last minute longest 410 µs of 4 ",
+                    "last minute longest 426 µs of 4 ",
                     "heap        48.0 MiB, 20.0 MiB live",
                     "cycles      5, 0.0/s, mark",
                     "alloc. 4.00 MiB/s",

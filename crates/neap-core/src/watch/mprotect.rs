@@ -367,10 +367,7 @@ impl Mprotect {
         let bits_bytes = (span.len() / PAGE_BYTES).div_ceil(8).next_multiple_of(PAGE_BYTES);
         let refusal = |error| Refusal::new("mmap", error);
         let bits = map::allocate(bits_bytes).map_err(refusal)?;
-        let own = match SHARED.own_word() {
-            Some(_) => Ok(()),
-            None => SHARED.make_own(),
-        };
+        let own = SHARED.own_word().map_or_else(|| SHARED.make_own(), |_| Ok(()));
         own.and_then(|()| SHARED.make_lendable(&span))
             .map_err(refusal)
             .and_then(|()| fault::install(on_write))
