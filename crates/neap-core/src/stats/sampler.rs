@@ -162,8 +162,9 @@ mod tests {
         let sampler = Sampler::default();
         for cell in [8_usize, 64, 1000, 4096, 30_000] {
             let (mut samples, mut handed_out, mut wish) = (0, 0_u64, 1);
-            let (mut given, mut owes) = (0, false);
+            let mut owes = false;
             while handed_out < 400_000 {
+                let given;
                 (given, owes) = sampler.clip(MEAN, wish, cell, owes);
                 assert!(
                     (1..=wish).contains(&given),
