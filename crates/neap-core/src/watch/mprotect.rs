@@ -430,12 +430,14 @@ impl Watch for Mprotect {
                 let last = SHARED.next(first, end, true).unwrap_or(end);
                 let (lent, last) = SHARED.lent.row(first..last);
                 let row = SHARED.addresses(&(first..last));
-                // Where the kernel refuses a further mapping the pages stay writable, and are
-                // reported again the next time.
                 if !lent && map::set_writable(Address(row.start), row.len(), false).is_ok() {
                     SHARED.set(first..last, true);
                     let holes = SHARED.holes.load(Relaxed);
                     SHARED.holes.store(holes.saturating_sub(last - first), Relaxed);
+                } else if !lent {
+                    // Where the kernel refuses a further mapping it may have changed pages before;
+                    // all stay writable, and are reported again the next time.
+                    SHARED.give_up(first..last);
                 }
                 row
             });
@@ -463,8 +465,7 @@ impl Watch for Mprotect {
         let mut page = SHARED.page(range.start);
         let end = SHARED.page(range.end);
         // A thread may be in a system call on a stack that is an object of the heap, and so may who
-        // comes back to it: nothing would fault before the kernel writes there.
-        // A stack may begin or end within the page.
+        // comes back to it: nothing would fault before the kernel writes there. Part of a page, too.
         let is_in_use = |page: usize| {
             let start = SHARED.addresses(&(page..page)).start;
             [0, PAGE_BYTES / 2, PAGE_BYTES - 1]

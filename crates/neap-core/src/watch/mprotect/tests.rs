@@ -37,6 +37,29 @@ fn many_holes_make_whole_chunks_written() {
     unsafe { start.pointer::<u8>().write_volatile(2) };
 }
 
+#[test]
+fn pages_that_the_kernel_protects_in_part_stay_writable() {
+    let (start, range, mut watch) = Mprotect::of_new_pages(8);
+    lend(&(start.0 + 6 * PAGE_BYTES..range.end)).unwrap();
+    // Two mappings of which only the second would have to be divided.
+    // SAFETY: the test's own pages.
+    let divided = unsafe { libc::madvise(start.pointer(), 4 * PAGE_BYTES, libc::MADV_DONTFORK) };
+    assert_eq!(divided, 0);
+    let most = map::most_mappings().unwrap();
+    let filler = map::reserve(2 * most * PAGE_BYTES, PAGE_BYTES).unwrap();
+    // SAFETY: as above.
+    let divide = |page: usize| unsafe {
+        libc::mprotect(filler.add(page * PAGE_BYTES).pointer(), PAGE_BYTES, libc::PROT_READ)
+    };
+    let full = (0..most).map(|index| 2 * index).any(|page| divide(page) != 0);
+    let found = written(&mut watch, &range);
+    // SAFETY: as above.
+    unsafe { start.pointer::<u8>().write_volatile(1) };
+    map::release(filler, 2 * most * PAGE_BYTES);
+    assert!(full && found == 8);
+    assert_eq!([written(&mut watch, &range), written(&mut watch, &range)], [8, 2]);
+}
+
 /// In the child of a fork, which opens a watch of its own before it writes anywhere.
 #[test]
 fn a_watch_that_is_opened_anew_does_not_wait_for_a_thread_that_is_gone() {
