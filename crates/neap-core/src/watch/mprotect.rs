@@ -465,7 +465,7 @@ impl Watch for Mprotect {
         let mut page = SHARED.page(range.start);
         let end = SHARED.page(range.end);
         // A thread may be in a system call on a stack that is an object of the heap, and so may who
-        // comes back to it: nothing would fault before the kernel writes there. Part of a page, too.
+        // comes back to it: nothing would fault before the kernel writes there. Part of a page too.
         let is_in_use = |page: usize| {
             let start = SHARED.addresses(&(page..page)).start;
             [0, PAGE_BYTES / 2, PAGE_BYTES - 1]
