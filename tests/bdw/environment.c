@@ -173,7 +173,7 @@ static long resident_pages(void)
 }
 
 /* Empty memory stays, however it is asked for. */
-static APART void keeps_memory(void)
+static APART void drop_sixty_megabytes(void)
 {
     void **list = NULL;
     for (int index = 0; index < 3000; index++) {
@@ -181,8 +181,11 @@ static APART void keeps_memory(void)
         *cell = list;
         list = cell;
     }
-    list = NULL;
-    __asm__ volatile("" : : "r"(list) : "memory");
+}
+
+static void keeps_memory(void)
+{
+    drop_sixty_megabytes();
     long before = resident_pages();
     clear_stack();
     GC_gcollect();
