@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { THREADS = 3, KEPT = 20000, WORDS = 6, ROUNDS = 400000 };
 
@@ -27,6 +28,18 @@ static void *work(void *seed)
         kept[place] = node;
     }
     return kept[0];
+}
+
+/* Waits until the cycle under way has had no stop for half a second: it waits for this thread. */
+static void wait_for_the_last_stop(void)
+{
+    neap_statistics before, now;
+    neap_statistics_read(&now, sizeof now);
+    do {
+        before = now;
+        nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+        neap_statistics_read(&now, sizeof now);
+    } while (now.pause_count != before.pause_count);
 }
 
 /* Stops that are over since a cycle began. */
@@ -73,6 +86,7 @@ int main(int argc, char **argv)
             dropped = neap_alloc(WORDS * sizeof(void *));
         if (list == NULL)
             return 1;
+        wait_for_the_last_stop();
     } else {
         neap_disable();
         neap_collect();
