@@ -380,12 +380,14 @@ mod tests {
             (
                 "growth",
                 "0.01",
-                "NEAP_GROWTH=0.01: want a number from 0.05 to 100, or a fraction as 1/2; the default is 1",
+                "NEAP_GROWTH=0.01: want a number from 0.05 to 100, or a fraction as 1/2; \
+                 the default is 1",
             ),
             (
                 "growth",
                 "nan",
-                "NEAP_GROWTH=nan: want a number from 0.05 to 100, or a fraction as 1/2; the default is 1",
+                "NEAP_GROWTH=nan: want a number from 0.05 to 100, or a fraction as 1/2; \
+                 the default is 1",
             ),
             ("check", "4", "NEAP_CHECK=4: want a whole number from 0 to 3; the default is 0"),
             (
