@@ -95,29 +95,19 @@ for source in executable finalizer_cycles stackbottoms pacing suspension runtime
     done
 done
 
-# Neap only: libgc reads an alternate stack or the one that was left for it, not both.
-if wanted altstacks; then
-    if build "$here/altstacks.c" "$work/altstacks" -lgc -lpthread 2>"$out/output"; then
+for test in altstacks heap_stacks; do
+    wanted $test || continue
+    if build "$here/$test.c" "$work/$test" -lgc -lpthread -ldl 2>"$out/output"; then
+        # libgc reads an alternate stack or the one that was left for it, not both.
+        [ $test = altstacks ] || result "$test on libgc" "$work/$test"
         for watch in none pagemap fork mprotect snapshot; do
-            result "altstacks on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
-                LD_LIBRARY_PATH="$work/lib" "$work/altstacks"
+            result "$test on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
+                LD_LIBRARY_PATH="$work/lib" "$work/$test"
         done
     else
-        report 1 "altstacks: compile"
+        report 1 "$test: compile"
     fi
-fi
-
-if wanted heap_stacks; then
-    if build "$here/heap_stacks.c" "$work/heap_stacks" -lgc -lpthread -ldl 2>"$out/output"; then
-        result "heap_stacks on libgc" "$work/heap_stacks"
-        for watch in none pagemap fork mprotect snapshot; do
-            result "heap_stacks on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
-                LD_LIBRARY_PATH="$work/lib" "$work/heap_stacks"
-        done
-    else
-        report 1 "heap_stacks: compile"
-    fi
-fi
+done
 
 if wanted executable && [ -e "$work/executable" ]; then
     if "$work/executable" refuses; then

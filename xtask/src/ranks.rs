@@ -77,7 +77,8 @@ mod tests {
     use super::*;
     use crate::tree::testing::sample;
 
-    const RANKS: &str = "macro_rules! ranks {}\n\nranks! {\n    /// One, in\n    /// two lines.\n    \
+    const RANKS: &str = "macro_rules! ranks {}\n\n\
+        ranks! {\n    /// One, in\n    /// two lines.\n    \
         Options: Held,\n    /// Two.\n    Cycle: Free(\"for a \\\n        reason\"),\n    \
         /// Not here.\n    #[cfg(test)]\n    Test: Free(\"no\"),\n}\nenum B { Y }\n";
 
