@@ -304,6 +304,11 @@ if sooner fork_actions; then
         done
 fi
 
+if sooner fork_start; then
+    # shellcheck disable=SC2086
+    build fork_start.c fork_start -O2 $link && result fork_start "$out/fork_start"
+fi
+
 if sooner wait_handlers; then
     # shellcheck disable=SC2086
     build wait_handlers.c wait_handlers -O2 $link &&

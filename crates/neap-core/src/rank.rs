@@ -51,7 +51,9 @@ macro_rules! ranks {
 }
 
 ranks! {
-    /// The options, before everything else.
+    /// The start, before everything else.
+    Start: Held,
+    /// The options.
     Options: Held,
     /// One cycle at a time; held from the first step of a cycle to its end.
     Cycle: Held,

@@ -2,7 +2,8 @@
 //! everything in order and its other threads' mutators gone.
 //!
 //! Invariant: between prepare and parent or child no cycle runs, no thread is in a critical section
-//! with a lock, and nothing is half done. Runs as `pthread_atfork` handlers on the forking thread.
+//! with a lock, nobody starts the collector, and nothing is half done. Runs as `pthread_atfork`
+//! handlers on the forking thread, also where the collector has not started.
 //!
 //! # Safety
 //!
@@ -14,7 +15,7 @@
 use core::mem::forget;
 
 use core::sync::atomic::Ordering::Relaxed;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 use super::{forking_server, interposed::thread_results};
 use crate::heap::{HEAP, samples};
@@ -29,10 +30,14 @@ use crate::watch::mprotect;
 use crate::world::{attach, current, registry, roots, stop};
 use crate::{cycle, refs};
 
-/// Registers the handlers. Called once, at start-up.
+/// Registers the handlers, the first time: when the library is loaded, so that no start is under
+/// way that a `fork` does not know of.
 pub fn initialize() {
+    static ONCE: Once = Once::new();
     // SAFETY: three functions of the right type, which stay loaded as long as this library.
-    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(Some(prepare), Some(parent), Some(child));
+    });
 }
 
 /// What a front end does before and after: it takes a lock of its own, outside of which it takes
@@ -62,13 +67,32 @@ struct Hold {
     give_back: unsafe fn(),
 }
 
+impl Hold {
+    /// Who has `Cycle` is attached, which nobody is before the start. While `Start` is held that
+    /// stays so.
+    fn is_needed(&self) -> bool {
+        self.rank != Rank::Cycle || super::is_initialized()
+    }
+}
+
 const fn hold(rank: Rank, take: fn(), give_back: unsafe fn()) -> Hold {
     Hold { rank, take, give_back }
 }
 
 /// What is held over a `fork`, first to be taken first.
-const HOLDS: [Hold; 13] = [
-    hold(Rank::Options, super::hold_options_for_fork, super::unlock_options_after_fork),
+const HOLDS: [Hold; 14] = [
+    hold(
+        Rank::Start,
+        || forget(super::START.lock()),
+        // SAFETY: the caller took it.
+        || unsafe { super::START.unlock_forgotten() },
+    ),
+    hold(
+        Rank::Options,
+        || forget(super::OPTIONS.lock()),
+        // SAFETY: the caller took it.
+        || unsafe { super::OPTIONS.unlock_forgotten() },
+    ),
     hold(Rank::Cycle, cycle::hold_for_fork, cycle::unlock_after_fork),
     hold(Rank::Recorder, || forget(recorder::hold_for_fork()), recorder::unlock_forgotten),
     hold(Rank::Registry, || forget(registry::lock()), registry::unlock_forgotten),
@@ -114,7 +138,7 @@ extern "C" fn prepare() {
         (around.before)();
     }
     forking_server::before_fork();
-    for hold in &HOLDS {
+    for hold in HOLDS.iter().filter(|hold| hold.is_needed()) {
         (hold.take)();
         #[cfg(debug_assertions)]
         assert!(
@@ -133,7 +157,7 @@ extern "C" fn prepare() {
 /// # Safety
 /// This thread took them in `prepare`.
 unsafe fn release() {
-    for hold in HOLDS.iter().rev() {
+    for hold in HOLDS.iter().rev().filter(|hold| hold.is_needed()) {
         // SAFETY: the caller's promise.
         unsafe { (hold.give_back)() };
     }
@@ -154,7 +178,9 @@ extern "C" fn child() {
     if let Some(around) = AROUND.get() {
         (around.child)();
     }
-    side_stack::on_new(begin_anew);
+    if super::is_initialized() {
+        side_stack::on_new(begin_anew);
+    }
 }
 
 /// What the child has of its parent's is given up or made its own.

@@ -2,7 +2,7 @@
 //! Wires the layers together.
 //!
 //! Invariant: [`initialize`] does its work once, on the first thread that needs the collector;
-//! everybody else waits for it. After it, the calling thread is attached.
+//! everybody else waits for it, a `fork` too. After it, the calling thread is attached.
 //!
 //! # Safety
 //!
@@ -23,7 +23,7 @@ pub mod snapshot_file;
 pub mod summary;
 pub mod warning;
 
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, Ordering::*};
 use core::time::Duration;
 
 use crate::cycle::driver::{between_steps, collector_thread, wake, watch_in_use};
@@ -39,7 +39,7 @@ use crate::refs::finalizers::pool;
 use crate::sync::Lock;
 use crate::sys::process::{instruments, variables};
 use crate::sys::protection::alternate_stack;
-use crate::sys::{futex, own_thread, print, side_stack, signal, thread};
+use crate::sys::{own_thread, print, side_stack, signal, thread};
 use crate::watch::choose::{Watching, choose};
 use crate::watch::mprotect;
 use crate::world::{attach, current, late, roots, stop, stop_signal};
@@ -56,21 +56,20 @@ pub fn on_load() {
     interposed::helpers::find();
     interposed::masks::initialize();
     interposed::thread_results::find();
+    at_fork::initialize();
 }
 
-/// The start: not begun, or one of those below.
-static STATE: AtomicU32 = AtomicU32::new(0);
-const STARTING: u32 = 1;
-/// The same, and somebody waits for its end.
-const AWAITED: u32 = 2;
-const STARTED: u32 = 3;
+/// Held by who starts the collector, until all is in place.
+static START: Lock<()> = Lock::new(Rank::Start, ());
+/// Set under `START`, as soon as the collector can be used.
+static STARTED: AtomicBool = AtomicBool::new(false);
 /// What is in force; set before the start by `set_option`.
 static OPTIONS: Lock<Option<Options>> = Lock::new(Rank::Options, None);
 
 /// Whether [`initialize`] has finished.
 #[inline(always)]
 pub fn is_initialized() -> bool {
-    STATE.load(Acquire) == STARTED
+    STARTED.load(Acquire)
 }
 
 /// Starts the collector if nobody has yet.
@@ -83,20 +82,15 @@ pub fn initialize() {
 
 #[cold]
 fn initialize_once() {
-    if STATE.compare_exchange(0, STARTING, AcqRel, Acquire).is_err() {
-        let _ = STATE.compare_exchange(STARTING, AWAITED, AcqRel, Acquire);
-        while STATE.load(Acquire) == AWAITED {
-            futex::wait(&STATE, AWAITED, None);
-        }
+    let _start = START.lock();
+    if is_initialized() {
         return;
     }
     // The first thread that needs the collector may have a small stack, and there is no cycle yet
     // that would need the collector's own.
     side_stack::prepare();
     side_stack::on_at_start(|| apply_at_start(&options()));
-    if STATE.swap(STARTED, AcqRel) == AWAITED {
-        futex::wake(&STATE, i32::MAX as u32);
-    }
+    STARTED.store(true, Release);
     attach::attach(None);
     side_stack::on_at_start(|| {
         let options = options();
@@ -173,7 +167,6 @@ fn apply_at_start(options: &Options) {
             options.stop_signal
         ));
     }
-    at_fork::initialize();
     live_page::prepare(options.visible);
 }
 
@@ -266,22 +259,9 @@ pub fn options() -> Options {
     })
 }
 
-/// Holds the lock over a `fork`.
-fn hold_options_for_fork() {
-    core::mem::forget(OPTIONS.lock());
-}
-
-/// Ends [`hold_options_for_fork`], in the parent and in the child.
-///
-/// # Safety
-/// This thread took it.
-unsafe fn unlock_options_after_fork() {
-    // SAFETY: the caller's promise.
-    unsafe { OPTIONS.unlock_forgotten() };
-}
-
 /// Sets the hard limit, as `max_heap` would.
 pub fn set_max_heap(limit: Limit) {
+    let _start = START.lock();
     let mut options = options();
     options.max_heap = limit;
     *OPTIONS.lock() = Some(options);
@@ -303,7 +283,8 @@ pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
         b"sample",
         b"visible",
     ];
-    let started = STATE.load(Acquire) != 0;
+    let _start = START.lock();
+    let started = is_initialized();
     if started
         && AT_START
             .iter()
