@@ -54,6 +54,7 @@ fn parts() -> bool {
             "before-images",
             &before_images::BeforeImages { mutant: before_images::Mutant::None },
         ),
+        explore("frees", &frees::Frees { mutant: frees::Mutant::None }),
         explore("buffers", &buffers::Buffers { mutant: buffers::Mutant::None }),
         explore("copied roots", &copied::Copied { mutant: copied::Mutant::None }),
         explore("links", &links::Links { mutant: links::Mutant::None }),

@@ -9,6 +9,7 @@ pub mod assists;
 pub mod before_images;
 pub mod buffers;
 pub mod copied;
+pub mod frees;
 pub mod links;
 pub mod loader;
 pub mod middle_stop;

@@ -19,6 +19,7 @@ hold! {
     assists::Assists,
     before_images::BeforeImages,
     buffers::Buffers,
+    frees::Frees,
     copied::Copied,
     links::Links,
     loader::Loader,

@@ -41,6 +41,9 @@ finds! {
     before_images_asks_first: before_images::BeforeImages, AsksFirst, NOTHING_LOST;
     before_images_forgets_touched: before_images::BeforeImages, ForgetsTouched, NOTHING_LOST;
     before_images_ignores_copies: before_images::BeforeImages, IgnoresCopies, NOTHING_LOST;
+    frees_waits_for_nobody: frees::Frees, WaitsForNobody, NOTHING_LOST;
+    frees_looks_first: frees::Frees, LooksFirst, NOTHING_LOST;
+    frees_allocation_first: frees::Frees, AllocationFirst, NOTHING_LOST;
     buffers_leaves_none: buffers::Buffers, LeavesNone, NOTHING_LOST;
     buffers_limit_stays: buffers::Buffers, LimitStays, NOTHING_LOST;
     buffers_leaves_unmarked: buffers::Buffers, LeavesUnmarked, NOTHING_LOST;

@@ -133,6 +133,12 @@ pub struct Local {
     unreported: Cell<usize>,
     /// The same of the page that shows what goes on. Written by its thread.
     unshown: Cell<usize>,
+    /// Bytes that the program freed on its thread and the heap's count does not hold yet; of these,
+    /// what the last cycle had found live. As `unreported`.
+    freed: Cell<usize>,
+    freed_live: Cell<usize>,
+    /// Its thread frees a cell without the heap's lock. Written by its thread.
+    freeing: AtomicBool,
     /// Its shard, below [`SHARDS`]; written before any other thread knows of it.
     shard: Cell<usize>,
     /// A bit for each fixed buffer that ever had cells: the others need not be looked at, least of
@@ -149,6 +155,8 @@ const SHOWN_AT_ONCE: usize = 512 << 10;
 /// Bytes that a thread reports at once. Larger: less traffic between processors; smaller: a more
 /// exact trigger.
 const REPORTED_AT_ONCE: usize = 64 << 10;
+/// The same of what it frees, which is under the heap's lock.
+const FREED_AT_ONCE: usize = 16 << 10;
 const TYPED_BYTES: usize = (MOST_SPACES - FIXED_SPACES) * size_of::<Buffer>();
 
 impl Local {
@@ -255,6 +263,46 @@ impl Local {
         }
     }
 
+    /// Does `f`, which frees a cell without the heap's lock if no cycle marks: who begins to mark
+    /// finds that it is at it, or it finds that somebody marks. By its thread in a critical
+    /// section.
+    pub fn free_unless_marking<R>(&self, heap: &Heap, f: impl FnOnce() -> R) -> Option<R> {
+        self.freeing.swap(true, SeqCst);
+        let done = (!heap.state.marking.load(SeqCst)).then(f);
+        self.freeing.store(false, Release);
+        done
+    }
+
+    /// Whether [`Local::free_unless_marking`] is under way.
+    pub fn is_freeing(&self) -> bool {
+        self.freeing.load(SeqCst)
+    }
+
+    /// A cell was freed without the heap's lock; `was_live` says whether the last cycle had found
+    /// it live. By its thread in a critical section.
+    pub fn note_freed(&self, heap: &Heap, bytes: usize, was_live: bool) {
+        self.freed.set(self.freed.get() + bytes);
+        if was_live {
+            self.freed_live.set(self.freed_live.get() + bytes);
+        }
+        if self.freed.get() >= FREED_AT_ONCE {
+            let _inner = heap.inner();
+            self.report_freed(heap);
+        }
+    }
+
+    /// Reports what it freed to the heap's count. Under the heap's lock by its thread, or while it
+    /// is stopped.
+    pub fn report_freed(&self, heap: &Heap) {
+        let (freed, live) = (self.freed.take(), self.freed_live.take());
+        if live > 0 {
+            heap.state.note_freed(live, true);
+        }
+        if freed > live {
+            heap.state.note_freed(freed - live, false);
+        }
+    }
+
     /// So many bytes that it reported, or was about to, are not handed out: they are reported when
     /// they are taken again. Its thread stopped.
     fn take_back(&self, heap: &Heap, bytes: usize) {
@@ -302,6 +350,7 @@ impl Local {
     /// marked, and those of objects that are never collected.
     pub fn keep_cells(&self, heap: &Heap) {
         live::note_handed_out(self.unshown.take());
+        self.report_freed(heap);
         self.for_each_buffer(|buffer| {
             buffer.drop_blocks(heap, |_| {});
             let rest = buffer.rest();
@@ -333,6 +382,7 @@ impl Local {
     /// more.
     pub fn let_go(&self, heap: &Heap) {
         let mut inner = heap.inner();
+        self.report_freed(heap);
         self.for_each_buffer(|buffer| {
             self.count_buffer(buffer);
             let rest = buffer.rest();
@@ -359,7 +409,7 @@ impl Local {
                     self.take_back(heap, rest.len());
                 } else if cell.header.is_uncollectable() {
                     rest.step_by(cell_bytes)
-                        .for_each(|free| inner.deferred_frees.note(Address(free), None));
+                        .for_each(|free| inner.deferred_frees.note(heap, Address(free), None));
                 }
             }
         });

@@ -1,13 +1,15 @@
 //! Explicit free: that a cell is dead now is checked before it is believed; while marking is under
-//! way it is put off `[alloc.why.deferred-frees]`.
+//! way it is put off `[alloc.why.deferred-frees]`. Otherwise it takes no lock `[alloc.why.free]`.
 //!
 //! Invariant: a wrong pointer changes nothing and is named for what it is. In a critical section of
 //! the thread that frees.
 
 use core::sync::atomic::Ordering::*;
 
+use super::buffer::Local;
 use crate::addr::Address;
 use crate::heap::Heap;
+use crate::heap::blocks::header::{BlockList, State};
 use crate::heap::hardened::quarantine;
 
 /// Why a pointer cannot be freed.
@@ -19,6 +21,42 @@ pub enum FreeError {
     NotAnObjectStart,
     /// There is no object: it was freed, or collected, before.
     AlreadyFree,
+}
+
+/// As [`free`], for a thread with a mutator: without the heap's lock where no sweep can come.
+pub fn free_from(heap: &Heap, local: &Local, address: Address) -> Result<usize, FreeError> {
+    without_lock(heap, local, address).unwrap_or_else(|| free(heap, address))
+}
+
+/// Frees an object of a swept block between cycles; None if it is another, or none. In a critical
+/// section no cycle begins or comes to its sweep, so the block stays what it is.
+fn without_lock(heap: &Heap, local: &Local, address: Address) -> Option<Result<usize, FreeError>> {
+    let state = &heap.state;
+    if heap.is_hardened() || state.defers_frees.load(Relaxed) || state.freezing.load(Relaxed) != 0 {
+        return None;
+    }
+    let cell = heap.object_at(address.0).filter(|cell| cell.start == address)?;
+    let header = cell.header;
+    let (used, partial) = BlockList::of_epoch(state.epoch.load(Relaxed));
+    let list = header.list();
+    if header.state() != State::Small || list != used && list != partial {
+        return None;
+    }
+    if header.fresh.load(Relaxed) != 0 {
+        // The cell is dirty; a fresh block hands out cells as zeros.
+        header.fresh.store(0, Relaxed);
+    }
+    let (was_live, freed) = local.free_unless_marking(heap, || {
+        (cell.bits.is_marked(cell.index), cell.bits.free(cell.index))
+    })?;
+    if !freed {
+        return Some(Err(FreeError::AlreadyFree));
+    }
+    if list == used && header.held.load(Relaxed) == 0 {
+        heap.inner().note_free_cell(heap, cell.block);
+    }
+    local.note_freed(heap, cell.bytes(), was_live);
+    Some(Ok(cell.bytes()))
 }
 
 /// Frees the object that starts at `address`; gives the bytes of its cell.
@@ -41,7 +79,7 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
         inner.quarantine(heap, &cell);
     } else if heap.state.marking.load(Relaxed) {
         // A marker may be reading the object.
-        inner.deferred_frees.note(address, None);
+        inner.deferred_frees.note(heap, address, None);
     } else {
         inner.free_cell(heap, &cell);
     }
@@ -81,6 +119,81 @@ mod tests {
         assert_eq!(free(&heap, Address(cell)), Ok(64));
         assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
         assert_eq!(free(&heap, heap.base().add(heap.committed() - 8)), Err(FreeError::AlreadyFree));
+        heap.verify().unwrap();
+    }
+
+    /// While this thread has the heap's lock, which it cannot take again.
+    #[test]
+    fn between_cycles_a_free_takes_no_lock() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let local = local();
+        let id = SpaceId::of(Kind::Conservative, classes::class_of(64));
+        let buffer = local.buffer(id).unwrap();
+        refill(&heap, local, buffer, id, true).unwrap();
+        let [first, second, third, fourth] = [(); 4].map(|()| Address(buffer.bump(64)));
+        let inner = heap.inner();
+        assert_eq!(free_from(&heap, local, first), Ok(64), "[alloc.inv.free]");
+        drop(inner);
+        assert_eq!(free_from(&heap, local, first), Err(FreeError::AlreadyFree));
+        assert_eq!(free_from(&heap, local, second.add(8)), Err(FreeError::NotAnObjectStart));
+        assert_eq!(without_lock(&heap, local, second.add(8)), None);
+        let freed = || heap.state.freed_since_cycle.load(Relaxed);
+        assert_eq!(freed(), 0, "not yet");
+        local.report_freed(&heap);
+        local.report_freed(&heap);
+        assert_eq!(freed(), 64);
+
+        heap.state.marking.store(true, Relaxed);
+        assert_eq!(without_lock(&heap, local, second), None);
+        assert_eq!(free_from(&heap, local, second), Ok(64), "put off");
+        heap.state.marking.store(false, Relaxed);
+        assert_eq!(without_lock(&heap, local, second), None, "it waits");
+        assert_eq!(free_from(&heap, local, second), Err(FreeError::AlreadyFree));
+        assert!(heap.inner().deferred_frees.free(&heap, 2));
+
+        heap.state.freezing.store(1, Relaxed);
+        assert_eq!(without_lock(&heap, local, third), None);
+        heap.state.freezing.store(0, Relaxed);
+        let cell = heap.object_at(third.0).unwrap();
+        cell.bits.mark::<false>(cell.index);
+        heap.note_marked(cell.block, cell.header);
+        local.keep_cells(&heap);
+        heap.inner().begin_sweep(&heap, false);
+        assert_eq!(without_lock(&heap, local, third), None, "not swept");
+        while !heap.inner().sweep_step(&heap) {}
+        assert_eq!(without_lock(&heap, local, third), Some(Ok(64)));
+        assert!(!cell.bits.is_marked(cell.index));
+        assert_eq!(free_from(&heap, local, fourth), Err(FreeError::AlreadyFree), "it was dead");
+        local.report_freed(&heap);
+        assert_eq!(heap.state.freed_live_since_cycle.load(Relaxed), 64);
+        heap.verify().unwrap();
+    }
+
+    /// A block that nobody holds and that was full is found by who looks for cells.
+    #[test]
+    fn a_cell_freed_without_the_lock_is_found_again() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let local = local();
+        let id = SpaceId::of(Kind::Leaf, classes::class_of(64));
+        let buffer = local.buffer(id).unwrap();
+        refill(&heap, local, buffer, id, true).unwrap();
+        let block = buffer.block().unwrap();
+        let cells = heap.header(block).cells() as usize;
+        let objects: Vec<usize> = (0..cells)
+            .map(|_| match buffer.bump(64) {
+                0 => {
+                    refill(&heap, local, buffer, id, true).unwrap();
+                    buffer.bump(64)
+                }
+                cell => cell,
+            })
+            .collect();
+        local.let_go(&heap);
+        assert_eq!(without_lock(&heap, local, Address(objects[7])), Some(Ok(64)));
+        refill(&heap, local, buffer, id, true).unwrap();
+        assert_eq!(buffer.bump(64), objects[7]);
         heap.verify().unwrap();
     }
 

@@ -252,7 +252,7 @@ mod tests {
         let cell = heap.object_at(live).unwrap();
         cell.bits.mark::<false>(cell.index);
         heap.note_marked(cell.block, cell.header);
-        heap.inner().begin_sweep(false);
+        heap.inner().begin_sweep(&heap, false);
         assert_eq!(buffer.bump(4096), rest.start);
         assert_eq!(buffer.bump(4096), 0);
         refill(&heap, local, buffer, id, true).unwrap();

@@ -155,16 +155,16 @@ impl<'a> Bits<'a> {
         self.word(1).store(1, Release);
     }
 
-    /// Clears the allocation bit and the mark bit of a cell; false if it was not allocated.
+    /// Clears the mark bit and the allocation bit of a cell; false if it was not allocated. The
+    /// allocation bit last: from then on the cell may be another object's.
     pub fn free(self, cell: CellIndex) -> bool {
         let (word, bit) = place(cell);
-        // Who is handed the cell next sees what was written to it.
-        let was = self.word(word + 1).fetch_and(!bit, Release) & bit != 0;
         // Nothing is marked meanwhile: frees are put off until marking has ended.
         if self.word(word).load(Relaxed) & bit != 0 {
             self.word(word).fetch_and(!bit, Relaxed);
         }
-        was
+        // Who is handed the cell next sees what was written to it.
+        self.word(word + 1).fetch_and(!bit, Release) & bit != 0
     }
 
     /// Clears all mark bits of a block of `cells` cells.

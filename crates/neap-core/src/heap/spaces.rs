@@ -247,7 +247,7 @@ impl Inner {
     /// A block that no thread holds has a free cell: it is listed as partial if it is swept.
     pub fn note_free_cell(&mut self, heap: &Heap, block: Frame) {
         let header = heap.header(block);
-        let used = [BlockList::UsedEven, BlockList::UsedOdd][self.epoch];
+        let (used, _) = BlockList::of_epoch(self.epoch);
         if header.held.load(Relaxed) == 0 && header.list() == used {
             let epoch = self.epoch;
             let lists = &mut self.spaces[header.space() as usize].lists;
@@ -291,7 +291,7 @@ mod tests {
         }
         heap.bits(partial).mark::<false>(CellIndex(7));
         heap.note_marked(partial, heap.header(partial));
-        inner.begin_sweep(false);
+        inner.begin_sweep(&heap, false);
         drop(inner);
         sweep_all(&heap);
         assert_eq!(heap.header(dead).state(), State::Free);
@@ -311,7 +311,7 @@ mod tests {
             let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), 0, true).unwrap();
             heap.header(block).held.store(0, Relaxed);
         }
-        inner.begin_sweep(false);
+        inner.begin_sweep(&heap, false);
         let mut found = Search::Again;
         while found == Search::Again {
             found = inner.search(&heap, SpaceId::of(Kind::Conservative, 9), 0, true);
@@ -330,7 +330,7 @@ mod tests {
         inner.publish_large(&heap, live);
         inner.publish_large(&heap, dead);
         heap.bits(live).set_range(0..1, true, false, true);
-        inner.begin_sweep(false);
+        inner.begin_sweep(&heap, false);
         drop(inner);
         sweep_all(&heap);
         assert_eq!(
@@ -362,7 +362,7 @@ mod tests {
         let layout = heap.layouts.intern(crate::heap::layout::Shape::Prefix { bytes: 8 }).unwrap();
         let mut inner = heap.inner();
         inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), 0, true).unwrap();
-        inner.begin_sweep(false);
+        inner.begin_sweep(&heap, false);
         while !inner.sweep_step(&heap) {}
         let first = inner.typed_space(&heap, layout, 2).unwrap();
         assert!(inner.is_swept());

@@ -72,9 +72,17 @@ impl<T> Apart<T> {
 /// Shared words; all access is relaxed, the locks and stops around it order it.
 pub struct HeapState {
     /// Whether markers read objects while the program runs, so that memory must not be taken from
-    /// under them; written with the world stopped or under the heap's lock, and read under it by
-    /// who frees.
+    /// under them. Written under the heap's lock. Who frees without it is waited for where the
+    /// world is not stopped.
     pub marking: AtomicBool,
+    /// How many threads make objects permanent: who frees takes the heap's lock meanwhile. Counted
+    /// by who does that from before a cycle, in which all that free see it; 0 in a child of `fork`.
+    pub freezing: AtomicU32,
+    /// Whether frees are put off: as above. Written under the heap's lock; set while `marking` is.
+    pub defers_frees: AtomicBool,
+    /// 0 or 1: which lists hold swept blocks, for who does not have the heap's lock. Written under
+    /// it with the world stopped.
+    pub epoch: AtomicUsize,
     /// Whether all buffers are marked as they are handed out; written with the world stopped or
     /// under the heap's lock.
     pub allocate_black: AtomicBool,
@@ -157,6 +165,9 @@ impl HeapState {
     pub const fn new() -> Self {
         Self {
             marking: AtomicBool::new(false),
+            freezing: AtomicU32::new(0),
+            defers_frees: AtomicBool::new(false),
+            epoch: AtomicUsize::new(0),
             allocate_black: AtomicBool::new(false),
             unnoted_marks: AtomicBool::new(false),
             reference_processing: AtomicU32::new(reference_processing::NO),

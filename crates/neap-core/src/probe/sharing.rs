@@ -80,7 +80,7 @@ fn fill(heap: &Heap, id: SpaceId, live: u32, threads: usize) -> Result<(), Refus
         }
         header.let_go();
     }
-    inner.begin_sweep(false);
+    inner.begin_sweep(heap, false);
     Ok(())
 }
 

@@ -339,7 +339,7 @@ pub fn free(object: *mut u8) -> Result<usize, FreeError> {
         link::unregister_within(object as usize, cell.bytes());
     }
     let critical = mutator.critical();
-    let freed = free::free(&HEAP, Address(object as usize));
+    let freed = free::free_from(&HEAP, &mutator.local, Address(object as usize));
     drop(critical);
     if let Ok(bytes) = freed {
         // Not exchanged, as that takes longer: nobody else writes it.

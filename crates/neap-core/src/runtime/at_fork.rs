@@ -192,8 +192,10 @@ fn begin_anew() {
     let own = current::get();
     if let Some(own) = own {
         own.thread.store(crate::sys::thread::current() as u32, Relaxed);
+        own.forget_signals();
     }
     HEAP.inner().leave_gaps();
+    HEAP.state.freezing.store(0, Relaxed);
     monitor::after_fork(own);
     let mut registry = registry::lock();
     attach::forget_all_but(&mut registry, own, &HEAP);

@@ -59,7 +59,7 @@ pub fn allocated_since_cycle() -> u64 {
 }
 
 /// Bytes that were live after the last cycle, and those allocated since, but for what the program
-/// freed of the latter. From any thread.
+/// freed of the latter; as far as threads have reported either. From any thread.
 pub fn held_bytes() -> u64 {
     let freed = HEAP.state.freed_since_cycle.load(Relaxed) as u64;
     HEAP.state.live_bytes.load(Relaxed) as u64 + allocated_since_cycle().saturating_sub(freed)
@@ -76,8 +76,18 @@ pub fn freed_bytes() -> u64 {
     while_stopped::freed_bytes()
 }
 
+/// What the calling thread freed counts in the heap's sums from now on.
+fn report_own_frees() {
+    if let Some(mutator) = crate::world::current::get() {
+        let _critical = mutator.critical();
+        let _inner = HEAP.inner();
+        mutator.local.report_freed(&HEAP);
+    }
+}
+
 /// The figures now. From any thread, outside critical sections.
 pub fn statistics() -> Statistics {
+    report_own_frees();
     let (allocated_objects, allocated_bytes) = allocated();
     let memory = memory();
     let [pause_count, pause_max_ns, pause_p99_ns, pause_p50_ns, pause_total_ns] =

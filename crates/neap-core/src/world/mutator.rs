@@ -68,9 +68,9 @@ pub struct Mutator {
     pub asked: AtomicU32,
     /// The stop it has obeyed last. Written by itself.
     pub obeyed: AtomicU32,
-    /// A stop signal was sent to it that its handler has not told from the program's. Set by who
-    /// stops the world, cleared by itself.
-    pub signalled: AtomicBool,
+    /// Stop signals that were sent to it and that its handler has not told from the program's.
+    /// Added to by who stops the world, taken from by itself.
+    signalled: AtomicU32,
     activity: AtomicU32,
     /// Critical sections it is in. Written by itself, in and outside the stop signal's handler.
     critical: AtomicU32,
@@ -140,6 +140,25 @@ impl Mutator {
         // reordering.
         compiler_fence(SeqCst);
         Critical(self)
+    }
+
+    /// A stop signal is about to be sent to it. One that `queues` comes as often as it is sent;
+    /// of others, one comes for all that were sent meanwhile.
+    pub fn expect_signal(&self, queues: bool) {
+        match queues {
+            true => _ = self.signalled.fetch_add(1, SeqCst),
+            false => self.signalled.store(1, SeqCst),
+        }
+    }
+
+    /// It came, or was not sent after all. False if none was to come.
+    pub fn take_signal(&self) -> bool {
+        self.signalled.fetch_update(SeqCst, SeqCst, |expected| expected.checked_sub(1)).is_ok()
+    }
+
+    /// In the child of a `fork`, which has none of its parent's pending signals.
+    pub fn forget_signals(&self) {
+        self.signalled.store(0, SeqCst);
     }
 
     /// Whether it is in the program's code: in no critical section, and not holding collections
@@ -231,5 +250,26 @@ impl Drop for Critical<'_> {
                 obey(self.0, askers);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer is late: the signal was sent once more.
+    #[test]
+    fn each_signal_that_queues_is_known_for_ours() {
+        // SAFETY: zeroed memory is a mutator.
+        let mutator = unsafe { Box::<Mutator>::new_zeroed().assume_init() };
+        for (queues, comes) in [(true, 2), (false, 1)] {
+            mutator.expect_signal(queues);
+            mutator.expect_signal(queues);
+            assert!((0..comes).all(|_| mutator.take_signal()));
+            assert!(!mutator.take_signal(), "the program's");
+        }
+        mutator.expect_signal(true);
+        mutator.forget_signals();
+        assert!(!mutator.take_signal());
     }
 }

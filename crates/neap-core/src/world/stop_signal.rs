@@ -114,10 +114,13 @@ pub(super) enum Asked {
 /// Sends the signal.
 pub(super) fn send(mutator: &Mutator) -> Asked {
     let thread = mutator.thread.load(Relaxed) as i32;
-    mutator.signalled.store(true, SeqCst);
+    mutator.expect_signal(number() >= libc::SIGRTMIN());
     let mut sent = signal::send(thread, number());
     if sent == Sent::QueueFull && install_second() {
         sent = signal::send(thread, DEFAULT_STOP_SIGNAL);
+    }
+    if sent != Sent::Yes {
+        mutator.take_signal();
     }
     match sent {
         Sent::Yes => Asked::Sent,
@@ -203,9 +206,8 @@ pub(super) unsafe fn is_for_program(
     signal: c_int,
     info: *const libc::siginfo_t,
 ) -> bool {
-    let was_sent = |mutator: &Mutator| mutator.signalled.swap(false, SeqCst);
     if !taken(signal).is_some_and(|taken| taken.program.has_handler()) {
-        mutator.map(was_sent);
+        mutator.map(Mutator::take_signal);
         return false;
     }
     // SAFETY: the caller's promise.
@@ -216,7 +218,7 @@ pub(super) unsafe fn is_for_program(
     if !from_here {
         return true;
     }
-    if !mutator.is_some_and(was_sent) && !is_asked {
+    if !mutator.is_some_and(Mutator::take_signal) && !is_asked {
         IS_SHARED.store(true, Relaxed);
     }
     // Of two that were sent to a thread the kernel delivers one. To a program that sends this

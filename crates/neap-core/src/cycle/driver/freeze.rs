@@ -3,7 +3,7 @@
 //! Invariant: done under the collector's lock with no cycle under way, so that no marker and no
 //! sweep ever sees a block change sides. On a mutator, outside critical sections.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::collect::{self, Reason};
 use crate::cycle::collector;
@@ -20,6 +20,13 @@ const ATTEMPTS: usize = 16;
 /// Collects, and makes permanent what lives then. False if nothing was frozen, because collections
 /// are disabled or held off by this thread.
 pub fn freeze() -> bool {
+    HEAP.state.freezing.fetch_add(1, SeqCst);
+    let frozen = collect_and_freeze();
+    HEAP.state.freezing.fetch_sub(1, SeqCst);
+    frozen
+}
+
+fn collect_and_freeze() -> bool {
     for _ in 0..ATTEMPTS {
         if !collect::collect(Reason::Explicit) {
             return false;

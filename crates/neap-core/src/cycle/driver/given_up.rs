@@ -53,7 +53,7 @@ pub fn end(state: &mut CycleState, collector: &mut Collector) {
     heap.state.set_snapshot(Snapshot::None);
     let mut inner = heap.inner();
     inner.deferred_frees.free(heap, usize::MAX);
-    heap.state.marking.store(false, Relaxed);
+    heap.state.marking.store(false, Release);
     heap.state.allocate_black.store(false, Relaxed);
     drop(inner);
     driver.marker.forget_work();

@@ -22,7 +22,7 @@ use crate::alloc::sweep;
 use crate::cycle::collector::{COLLECTOR, Collector};
 use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
-use crate::cycle::phases::pause::{Pause, begin_marking, nanoseconds};
+use crate::cycle::phases::pause::{Pause, begin_marking, begin_marking_beside, nanoseconds};
 use crate::cycle::phases::reference_processing::References;
 use crate::cycle::phases::written_pages::{Choice, Unwatched, WrittenPages};
 use crate::cycle::policy::generation::Generation;
@@ -212,7 +212,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
             }
             Generation::Minor => {
                 heap.state.marks.fetch_or(1, AcqRel);
-                begin_marking(heap);
+                begin_marking_beside(heap);
                 if !driver.markers().aside.put_traced(|object| heap.is_marked(object)) {
                     driver.markers().note_overflow();
                 }
@@ -226,7 +226,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
     /// With one thread stopped at a time.
     fn read_roots(&mut self, driver: &mut Driver, collector: &mut Collector) -> bool {
         collector.step(Step::Protected);
-        begin_marking(driver.heap);
+        begin_marking_beside(driver.heap);
         let phase = timed(SpanKind::Roots);
         self.pages.read_roots_running(driver, collector);
         phase.over(driver.record.number);
@@ -236,7 +236,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
 
     /// Reads static data, registered ranges and deep stacks, so that a first pause finds them read.
     fn before_first_pause(&mut self, driver: &mut Driver, collector: &mut Collector) {
-        begin_marking(driver.heap);
+        begin_marking_beside(driver.heap);
         let phase = timed(SpanKind::Roots);
         self.pages.read_large_roots(driver, collector);
         phase.over(driver.record.number);

@@ -127,7 +127,7 @@ fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) -> us
         drop(inner);
         inner = heap.inner();
     }
-    heap.state.marking.store(false, Relaxed);
+    heap.state.marking.store(false, Release);
     heap.state.allocate_black.store(false, Relaxed);
     inner.let_sweep();
     drop(inner);

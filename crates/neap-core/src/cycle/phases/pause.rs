@@ -4,7 +4,7 @@
 //! lock is taken but those that no mutator holds then. Begun and ended by the thread that drives
 //! the cycle: a mutator, or the collector's own thread where the program has no part in it.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Instant;
 
 use crate::addr::FRAME_BYTES;
@@ -111,7 +111,7 @@ impl Pause {
         collector.mutators = driver.record.mutators;
         collector.allocating = self.registry.iter().filter(|mutator| allocated(mutator)).count();
         let mut inner = driver.heap.inner();
-        inner.begin_sweep(held_back);
+        inner.begin_sweep(driver.heap, held_back);
         driver.record.committed_bytes = inner.frames.resident() * FRAME_BYTES;
     }
 }
@@ -140,11 +140,21 @@ pub fn briefly(
     Some(Stop::between(began_ns, world.resume(stopped)))
 }
 
-/// From here on explicit free is put off. Under the heap's lock, so that whoever is freeing is
-/// done.
+/// From here on explicit free is put off. With the world stopped.
 pub fn begin_marking(heap: &Heap) {
     let _inner = heap.inner();
-    heap.state.marking.store(true, Relaxed);
+    heap.state.marking.store(true, SeqCst);
+}
+
+/// The same while the world runs: whoever is freeing is done when it returns, with the heap's lock
+/// or without `[alloc.why.free]`.
+pub fn begin_marking_beside(heap: &Heap) {
+    begin_marking(heap);
+    for mutator in registry::lock().iter() {
+        while mutator.local.is_freeing() {
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// Ends the process if a rule of the heap's structure is broken; from `level` on.

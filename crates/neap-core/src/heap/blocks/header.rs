@@ -46,6 +46,13 @@ pub enum BlockList {
     Frozen = 5,
 }
 
+impl BlockList {
+    /// The lists of blocks in use and of those with free cells that are swept in an epoch.
+    pub fn of_epoch(epoch: usize) -> (Self, Self) {
+        [(Self::UsedEven, Self::PartialEven), (Self::UsedOdd, Self::PartialOdd)][epoch & 1]
+    }
+}
+
 /// A thread takes buffers from the block.
 const HELD: u8 = 1;
 /// The same, and the write watch is to leave it unprotected meanwhile.

@@ -92,7 +92,7 @@ impl Inner {
     pub fn quarantine(&mut self, heap: &Heap, cell: &Cell<'_>) {
         let byte = fill_of(heap, cell);
         fill(cell, byte);
-        self.deferred_frees.note(cell.start, Some(byte));
+        self.deferred_frees.note(heap, cell.start, Some(byte));
         if heap.state.marking.load(Relaxed) {
             return;
         }

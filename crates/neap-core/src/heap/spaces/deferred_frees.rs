@@ -51,7 +51,8 @@ impl DeferredFrees {
 
     /// Remembers a freed object, which is not in here, and what it was filled with. Without memory
     /// for the table it stays allocated until a cycle finds it dead: wasted, not wrong.
-    pub fn note(&mut self, object: Address, fill: Option<u8>) {
+    pub fn note(&mut self, heap: &Heap, object: Address, fill: Option<u8>) {
+        heap.state.defers_frees.store(true, Relaxed);
         let _ = self.freed.insert(Freed { object, next: 0, fill });
     }
 
@@ -68,6 +69,7 @@ impl DeferredFrees {
             let Some(Freed { object, fill, .. }) = self.freed.pop() else {
                 self.freed = Table::new();
                 self.waiting.clear();
+                heap.state.defers_frees.store(false, Relaxed);
                 return true;
             };
             if let Some(cell) = heap.object_at(object.0) {
@@ -102,7 +104,7 @@ mod tests {
         let object = |index: usize| heap.address(block).add(index * bytes);
         for index in [2, 5, 7] {
             assert!(!inner.deferred_frees.holds(object(index)));
-            inner.deferred_frees.note(object(index), None);
+            inner.deferred_frees.note(&heap, object(index), None);
         }
         assert!(inner.deferred_frees.holds(object(5)));
         assert!([2, 5, 7].iter().all(|index| heap.object_at(object(*index).0).is_some()));

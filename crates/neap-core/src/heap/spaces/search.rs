@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(find(false), Search::Found(gaps), "nothing else is left");
         let_go();
         assert!(matches!(find(true), Search::Found(block) if block != gaps), "but there may be");
-        heap.inner().begin_sweep(false);
+        heap.inner().begin_sweep(&heap, false);
         heap.bits(gaps).mark_allocated(heap.header(gaps).cells());
         assert_eq!(find(true), Search::Found(gaps), "the cycle has found out what is free");
     }

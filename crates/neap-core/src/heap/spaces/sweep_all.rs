@@ -55,11 +55,12 @@ impl Inner {
     ///
     /// If they are `held_back`, it is not known yet what stays: nothing is swept until
     /// [`Inner::let_sweep`], and who needs memory gets new blocks.
-    pub fn begin_sweep(&mut self, held_back: bool) {
+    pub fn begin_sweep(&mut self, heap: &Heap, held_back: bool) {
         self.held_back = held_back;
         self.shares_gaps = false;
         debug_assert!(self.is_swept(), "[heap.inv.lists] a cycle begins with everything swept");
         self.epoch = 1 - self.epoch;
+        heap.state.epoch.store(self.epoch, Relaxed);
         self.swept_below = 0;
     }
 
