@@ -118,7 +118,7 @@ mod tests {
     fn cycle_without_roots(heap: &Heap) {
         while !heap.inner().sweep_step(heap) {}
         heap.clear_marks();
-        heap.inner().begin_sweep(&heap, false);
+        heap.inner().begin_sweep(heap, false);
         while !heap.inner().sweep_step(heap) {}
         heap.verify().unwrap();
     }
