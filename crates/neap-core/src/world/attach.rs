@@ -2,23 +2,21 @@
 //! ends.
 //!
 //! Invariant: a thread allocates only while attached; its first allocation attaches it whoever made
-//! it. A thread that ends is detached by a pthread key's destructor, and attached again should a
-//! later destructor allocate.
+//! it. A thread that ends is detached after its last destructor (`thread_end.rs`).
 //!
 //! # Safety
 //!
 //! Makes mutators of zeroed memory, which is valid for one, and frees them when they are detached
-//! and in no list. The key's value is a number; stored callbacks have the types that they were
-//! stored with.
+//! and in no list. Stored callbacks have the types that they were stored with.
 
 #![allow(unsafe_code)]
 
 use core::alloc::{GlobalAlloc, Layout};
-use core::ffi::c_void;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use super::mutator::Mutator;
+use super::thread_end::{self, Since};
 use super::{current, host, registry, stop_signal};
 use crate::alloc::large;
 use crate::heap::{HEAP, Heap};
@@ -44,8 +42,6 @@ fn call_detach_hook(mutator: &Mutator) {
 }
 
 const LAYOUT: Layout = Layout::new::<Mutator>();
-/// The pthread key plus one; 0 until it is made.
-static KEY: AtomicU32 = AtomicU32::new(0);
 
 /// Whether threads ask for each object, so that requests can be counted, and do not take cells of
 /// their buffers by themselves.
@@ -60,17 +56,11 @@ pub fn count_requests(at_end: fn(usize)) {
     ASK_BEFORE_BUFFERS.store(true, Relaxed);
 }
 
-/// Makes the key whose destructor detaches threads. Called once, at start-up.
+/// Makes what detaches threads when they end. Called once, at start-up.
 pub fn initialize() {
-    let mut key = 0;
-    // SAFETY: `key` is valid; the destructor has the right type.
-    if unsafe { libc::pthread_key_create(&mut key, Some(end_of_thread)) } == 0 {
-        KEY.store(key + 1, Relaxed);
-    }
-}
-
-unsafe extern "C" fn end_of_thread(_: *mut c_void) {
-    detach();
+    thread_end::initialize(|| {
+        detach();
+    });
 }
 
 /// The calling thread's mutator; attaches it if need be. The runtime is initialized.
@@ -87,9 +77,18 @@ pub fn current() -> &'static Mutator {
     }
 }
 
+/// Attaches the calling thread, on which nothing of the program has run yet.
+pub fn at_beginning() {
+    attach_since(None, Since::Beginning);
+}
+
 /// Attaches the calling thread; false if it was attached already. `stack`: its lowest address (0:
 /// unknown) and its base, found out when None.
 pub fn attach(stack: Option<Range<usize>>) -> bool {
+    attach_since(stack, Since::Unknown)
+}
+
+fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
     if current::get().is_some() {
         return false;
     }
@@ -123,10 +122,9 @@ pub fn attach(stack: Option<Range<usize>>) -> bool {
     if has_others {
         stop_signal::try_out(mutator);
     }
-    if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
-        // SAFETY: the key exists; its value only says that there is something to detach.
-        unsafe { libc::pthread_setspecific(key, memory.cast()) };
-    }
+    // Most programs have but this one, and no thread that comes later.
+    let is_main = thread::is_main(id);
+    thread_end::note_attached(if is_main { Since::Beginning } else { since });
     true
 }
 
@@ -152,10 +150,7 @@ pub fn detach() -> bool {
     drop(registry);
     alternate_stack::leave(mutator.alternate_stack.load(Relaxed));
     forget(mutator);
-    if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
-        // SAFETY: the key exists.
-        unsafe { libc::pthread_setspecific(key, core::ptr::null()) };
-    }
+    thread_end::note_detached();
     true
 }
 

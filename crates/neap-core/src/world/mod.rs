@@ -22,6 +22,7 @@ pub mod stacks;
 pub mod stop;
 pub mod stop_signal;
 pub mod suspension;
+mod thread_end;
 pub mod while_stopped;
 
 use core::marker::PhantomData;

@@ -163,6 +163,7 @@ fn worker_ended() {
 }
 
 extern "C" fn work(_: *mut c_void) -> *mut c_void {
+    attach::at_beginning();
     let mutator = attach::current();
     signal::unblock_for_program(stop_signal::number());
     runner::set_worker(Some(worker_ended));

@@ -164,7 +164,7 @@ pub fn leave_out_of_stacks() {
 /// The beginning of a joinable thread. By its name debuggers and profilers know it.
 extern "C" fn neap_thread_start(record: *mut c_void) -> *mut c_void {
     let record = record.cast::<Record>();
-    attach::current();
+    attach::at_beginning();
     // SAFETY: made by `pthread_create` for this thread, which has not begun yet.
     let (start, argument) = unsafe { ((*record).start, (*record).argument) };
     let unneeded = with_table(|table| {
@@ -195,7 +195,7 @@ fn keep(result: *mut c_void) {
 
 /// The beginning of a thread that is detached from the start: its record is its own.
 extern "C" fn neap_detached_thread_start(record: *mut c_void) -> *mut c_void {
-    attach::current();
+    attach::at_beginning();
     let record = record.cast::<Record>();
     // SAFETY: made by `pthread_create` for this thread alone.
     let (start, argument) = unsafe { ((*record).start, (*record).argument) };
