@@ -354,8 +354,10 @@ impl Images {
             // stack that nobody declared.
             let given = alternate_stack::given(mutator.alternate_stack.load(Relaxed));
             let is_sure = given.contains(&position) || mutator.declared_handler_stack.load(Relaxed);
-            let mapping = if is_sure { None } else { mappings::mapping_of(position) };
-            visit(position..mapping.map_or(handler_stack.end, |mapping| mapping.end));
+            match if is_sure { None } else { end_of_undeclared(position) } {
+                Some(end) => mappings::for_each_readable(position..end, &mut visit),
+                None => visit(position..handler_stack.end),
+            }
             let left = mutator.stack.load(Relaxed);
             if let Some(stack) = stacks.find(|stack| core::ptr::from_ref(*stack) as usize == left) {
                 visit_mapped(stack.range(), &mut visit);
@@ -379,8 +381,8 @@ impl Images {
             if given.contains(&position) {
                 // Its mapping may be one with those of others, which come and go.
                 visit(position..given.end);
-            } else if let Some(mapping) = mappings::mapping_of(position) {
-                visit(position..mapping.end);
+            } else if let Some(end) = end_of_undeclared(position) {
+                mappings::for_each_readable(position..end, &mut visit);
             }
             visit_mapped(own.clone(), &mut visit);
         }
@@ -404,7 +406,16 @@ impl Images {
 /// All of a stack that can be in use: its mapping's part of the range.
 fn visit_mapped(stack: Range<usize>, visit: &mut impl FnMut(Range<usize>)) {
     if let Some(mapping) = mappings::mapping_of(stack.end - 1) {
-        visit(mapping.start.max(stack.start)..stack.end);
+        mappings::for_each_readable(mapping.start.max(stack.start)..stack.end, visit);
+    }
+}
+
+/// Where a stack that nobody declared ends at most: with the object that it lies in, or with the
+/// mapping. None if neither is known.
+fn end_of_undeclared(position: usize) -> Option<usize> {
+    match HEAP.object_at(position) {
+        Some(object) => Some(object.start.0 + object.usable_bytes()),
+        None => mappings::mapping_of(position).map(|mapping| mapping.end),
     }
 }
 

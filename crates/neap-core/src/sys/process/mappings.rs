@@ -7,17 +7,20 @@
 //!
 //! # Safety
 //!
-//! A request to the kernel with a structure of ours, which it fills. The file is closed by a system
+//! A request to the kernel with a structure of ours, which it fills, and one that has it look at
+//! pages as a read would. The file is closed by a system
 //! call of our own: nobody else knows its number.
 
 #![allow(unsafe_code)]
 
+use crate::addr::PAGE_BYTES;
 use crate::sys::files::descriptor::Descriptor;
 use core::ops::Range;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{self, Opcode, Updater, opcode};
+use rustix::mm::{self, Advice};
 
 /// The mapping that contains `address`, None if there is none or `/proc` is not there.
 pub fn mapping_of(address: usize) -> Option<Range<usize>> {
@@ -44,6 +47,23 @@ pub fn covering(range: &Range<usize>) -> Option<Range<usize>> {
         covered.as_ref().is_some_and(|covered| covered.end < range.end)
     });
     covered.filter(|covered| covered.end >= range.end)
+}
+
+/// Calls `f` for the parts of a mapped range that can be read: it may have guard pages within a
+/// mapping (Linux 6.13), as thread stacks of newer libcs do, or be a file that became shorter.
+pub fn for_each_readable(range: Range<usize>, f: &mut impl FnMut(Range<usize>)) {
+    let pages = range.start & !(PAGE_BYTES - 1)..range.end.next_multiple_of(PAGE_BYTES);
+    // SAFETY: what is asked for is what a read would do.
+    match unsafe { mm::madvise(pages.start as *mut _, pages.len(), Advice::LinuxPopulateRead) } {
+        Err(Errno::FAULT | Errno::NOMEM | Errno::HWPOISON) if pages.len() > PAGE_BYTES => {
+            let middle = pages.start + (pages.len() / PAGE_BYTES / 2) * PAGE_BYTES;
+            for_each_readable(range.start..middle, f);
+            for_each_readable(middle..range.end, f);
+        }
+        Err(Errno::FAULT | Errno::HWPOISON) => {}
+        // It could be read, or the kernel does not know the question, nor such guard pages.
+        _ => f(range),
+    }
 }
 
 /// A line of the file.
@@ -161,7 +181,7 @@ impl Parser {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::addr::{Address, PAGE_BYTES};
+    use crate::addr::Address;
     use crate::check::skip;
     use crate::sys::map;
 
@@ -192,6 +212,30 @@ mod tests {
         map::release(Address(start + PAGE_BYTES), PAGE_BYTES);
         assert_eq!(covering(&range), None, "a gap");
         assert_eq!(covering(&(0..PAGE_BYTES)), None, "nothing is there");
+    }
+
+    #[test]
+    fn guard_pages_are_left_out() {
+        let start = map::allocate(9 * PAGE_BYTES).unwrap().0;
+        let page = |index: usize| start + index * PAGE_BYTES;
+        let found = |range| {
+            let mut found = Vec::new();
+            for_each_readable(range, &mut |part| found.push(part));
+            found
+        };
+        let range = page(0) + 40..page(9) - 40;
+        assert_eq!(found(range.clone()), [range.clone()]);
+        // SAFETY: memory of the test's own.
+        let guard = |index| unsafe { map::install_guard(Address(page(index)), PAGE_BYTES) };
+        if ![0, 5].into_iter().all(guard) {
+            return skip("the kernel has no such guard pages");
+        }
+        let parts = found(range.clone());
+        assert_eq!(parts.iter().map(Range::len).sum::<usize>(), 7 * PAGE_BYTES - 40, "{parts:x?}");
+        let touches =
+            |part: &Range<usize>, index| part.start < page(index + 1) && part.end > page(index);
+        assert!(parts.iter().all(|part| !touches(part, 0) && !touches(part, 5)), "{parts:x?}");
+        map::release(Address(start), 9 * PAGE_BYTES);
     }
 
     #[test]

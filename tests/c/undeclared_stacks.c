@@ -1,0 +1,107 @@
+/* A thread on a stack that nobody declared is read from where it stands to the end of the object or
+   the mapping that the stack lies in, past pages there that nobody can read: guard pages within a
+   mapping, as newer libcs put below stacks and the hardened heap between objects. */
+#include "check.h"
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+enum { PAGE = 4096, BYTES = 256 << 10 };
+
+static sem_t ready, go;
+static ucontext_t outside, inside;
+
+static APART void hold_while_collected(void)
+{
+    void *volatile object = neap_alloc(5000);
+    watch(0, object);
+    clear_stack();
+    sem_post(&ready);
+    while (sem_wait(&go) != 0)
+        ;
+    CHECK(neap_base(object) == object);
+}
+
+static void on_context(void)
+{
+    hold_while_collected();
+    swapcontext(&inside, &outside);
+}
+
+static void *run_on(void *stack)
+{
+    getcontext(&inside);
+    inside.uc_stack.ss_sp = stack;
+    inside.uc_stack.ss_size = BYTES;
+    makecontext(&inside, on_context, 0);
+    CHECK_EQUAL(swapcontext(&outside, &inside), 0);
+    return NULL;
+}
+
+static APART void collect_beside(void *(*start)(void *), void *argument, pthread_attr_t *attributes)
+{
+    pthread_t thread;
+    CHECK_EQUAL(pthread_create(&thread, attributes, start, argument), 0);
+    while (sem_wait(&ready) != 0)
+        ;
+    collect();
+    CHECK(watched[0] != NULL);
+    sem_post(&go);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+}
+
+/* Two stacks in one mapping, each with a guard page below it. */
+static char *guarded_stacks(void)
+{
+    int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *memory = mmap(NULL, 2 * BYTES, protection, flags, -1, 0);
+    CHECK(memory != MAP_FAILED);
+    if (madvise(memory, PAGE, MADV_GUARD_INSTALL) != 0 ||
+        madvise(memory + BYTES, PAGE, MADV_GUARD_INSTALL) != 0)
+        printf("# the kernel has no guard pages within a mapping\n");
+    return memory;
+}
+
+static void in_handler(int signal)
+{
+    (void)signal;
+    hold_while_collected();
+}
+
+/* Its own stack is read as a whole then. */
+static void *handles(void *other)
+{
+    stack_t stack = { .ss_sp = other, .ss_size = BYTES };
+    CHECK_EQUAL(sigaltstack(&stack, NULL), 0);
+    raise(SIGUSR1);
+    stack.ss_flags = SS_DISABLE;
+    CHECK_EQUAL(sigaltstack(&stack, NULL), 0);
+    return NULL;
+}
+
+int main(void)
+{
+    sem_init(&ready, 0, 0);
+    sem_init(&go, 0, 0);
+    void *volatile in_heap = neap_alloc(BYTES);
+    void *volatile behind = neap_alloc(BYTES);
+    collect_beside(run_on, in_heap, NULL);
+
+    char *stacks = guarded_stacks();
+    collect_beside(run_on, stacks, NULL);
+
+    struct sigaction action = { .sa_handler = in_handler, .sa_flags = SA_ONSTACK };
+    CHECK_EQUAL(sigaction(SIGUSR1, &action, NULL), 0);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    CHECK_EQUAL(pthread_attr_setstack(&attributes, stacks, BYTES), 0);
+    collect_beside(handles, in_heap, &attributes);
+    CHECK(behind != in_heap);
+    return finish();
+}
