@@ -100,6 +100,14 @@ if sooner throwing_callbacks || later throwing_callbacks; then
         done
 fi
 
+if sooner registered_late; then
+    # shellcheck disable=SC2086
+    build registered_late.c registered_late -O2 $link &&
+        for watch in none pagemap fork mprotect snapshot; do
+            result "registered_late, watch=$watch" env NEAP_WATCH=$watch "$out/registered_late"
+        done
+fi
+
 if later coroutines; then
     # shellcheck disable=SC2086
     build coroutines.c coroutines -O2 $link &&

@@ -4,7 +4,8 @@
 //! Invariant `[refs.inv.marked-at-registration]`: from when a concurrent cycle begins to read
 //! roots, an object that becomes data of a registration is marked by the thread that registers, and
 //! what it points to is scanned before marking ends. Noting happens in critical sections; what was
-//! noted is scanned by the cycle.
+//! noted is scanned by the cycle. One on a snapshot marks what there was at its moment, and reads
+//! no roots later: what would be marked here it would not scan, so nothing is.
 //!
 //! # Safety
 //!
@@ -25,7 +26,8 @@ static NOTED: AtomicUsize = AtomicUsize::new(0);
 /// The object that `word` points into, if it does, is kept by what is being registered.
 #[inline]
 pub(crate) fn note(own: &Own, word: usize) {
-    if HEAP.contains(word) && HEAP.state.marking.load(Relaxed) {
+    let state = &HEAP.state;
+    if HEAP.contains(word) && state.marking.load(Relaxed) && !state.has_snapshot() {
         note_marking(own, word);
     }
 }
