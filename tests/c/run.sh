@@ -108,6 +108,13 @@ if sooner registered_late; then
         done
 fi
 
+# The kernel would end the program at the first fault.
+if sooner blocked_faults; then
+    # shellcheck disable=SC2086
+    build blocked_faults.c blocked_faults -O2 $link &&
+        result "blocked_faults, watch=mprotect" env NEAP_WATCH=mprotect "$out/blocked_faults"
+fi
+
 if later coroutines; then
     # shellcheck disable=SC2086
     build coroutines.c coroutines -O2 $link &&

@@ -38,7 +38,7 @@ use crate::rank::Rank;
 use crate::refs::finalizers::pool;
 use crate::sync::Lock;
 use crate::sys::process::{instruments, variables};
-use crate::sys::protection::alternate_stack;
+use crate::sys::protection::{alternate_stack, fault};
 use crate::sys::{own_thread, print, side_stack, signal, thread};
 use crate::watch::choose::{Watching, choose};
 use crate::watch::mprotect;
@@ -120,6 +120,9 @@ const HUGE_PAGES_ABOVE: usize = 32 << 20;
 fn apply_at_start(options: &Options) {
     on_load();
     check::set_level(options.check as u8);
+    if options.watch == WatchChoice::Mprotect {
+        fault::expect();
+    }
     if options.harden && HEAP.harden(options.watch == WatchChoice::Mprotect) == GuardPages::No {
         print::message(format_args!(
             "NEAP_HARDEN: large objects have no guard pages, which go with NEAP_WATCH=mprotect from \

@@ -23,8 +23,8 @@ use crate::heap::{HEAP, Heap};
 use crate::sync::function::AtomicFunction;
 use crate::sys::meta_alloc::MetaAllocator;
 use crate::sys::process::mappings;
-use crate::sys::protection::alternate_stack;
-use crate::sys::{print, thread};
+use crate::sys::protection::{alternate_stack, fault};
+use crate::sys::{print, signal, thread};
 
 /// What upper layers do when a thread ends.
 static ON_DETACH: AtomicFunction<fn(&Mutator)> = AtomicFunction::none();
@@ -96,6 +96,9 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
     let stack = stack.unwrap_or_else(|| find_stack(id));
     // A thread begins with the mask that its maker gave it, a program with its parent's.
     stop_signal::unblock();
+    if fault::is_wanted() {
+        signal::unblock(libc::SIGSEGV);
+    }
     let undisturbed = host::undisturbed();
     // SAFETY: the layout has a size.
     let memory = unsafe { MetaAllocator.alloc_zeroed(LAYOUT) };

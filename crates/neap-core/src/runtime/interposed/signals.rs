@@ -126,7 +126,7 @@ pub(crate) fn without_stop_signal(set: &libc::sigset_t) -> libc::sigset_t {
     // SAFETY: a copy of ours.
     unsafe {
         libc::sigdelset(&mut without, stop_signal::masked());
-        if fault::is_installed() {
+        if fault::is_wanted() {
             libc::sigdelset(&mut without, libc::SIGSEGV);
         }
     }

@@ -17,7 +17,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use crate::rank::Rank;
 use crate::sync::Lock;
@@ -103,9 +103,22 @@ fn errno() -> c_int {
 }
 
 /// Whether our handler is there.
-pub fn is_installed() -> bool {
+fn is_installed() -> bool {
     ON_WRITE.is_set()
 }
+
+/// Whether it is there or will be: then no thread may block the signal, since the kernel ends the
+/// process where a fault meets one that does.
+pub fn is_wanted() -> bool {
+    is_installed() || EXPECTED.load(Relaxed)
+}
+
+/// The handler will be installed. At start-up, before the first thread is attached.
+pub fn expect() {
+    EXPECTED.store(true, Relaxed);
+}
+
+static EXPECTED: AtomicBool = AtomicBool::new(false);
 
 /// sigaction(2) for SIGSEGV as the program sees it. None if our handler is not there: then the
 /// caller asks libc.
