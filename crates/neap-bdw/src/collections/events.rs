@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::{collect, freed, memory, pacing, world_stopped};
 use crate::core_api::program_call::{self, Lost};
 use crate::core_api::{self as api, CycleEvent, functions::AtomicFunction, toggle};
-use crate::debugging::{header, regular, smashed};
+use crate::debugging::{freed_later, header, regular, smashed};
 use crate::kinds::{disclaim, mark_pushes};
 use crate::references::toggle as togglerefs;
 use crate::references::{finalize, many};
@@ -72,6 +72,7 @@ pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
         CycleEvent::MarkEnd => {
             header::look_for_leaks();
             smashed::look();
+            freed_later::look();
             tell(Event::MarkEnd);
         }
         CycleEvent::BeforeResume => {
@@ -102,7 +103,7 @@ fn after_collection() {
     tell(Event::ReclaimStart);
     tell(Event::ReclaimEnd);
     tell(Event::End);
-    if header::report_leaks() | smashed::report() {
+    if header::report_leaks() | smashed::report() | freed_later::report() {
         smashed::abort_if_wanted();
     }
     freed::after_collection();

@@ -12,6 +12,7 @@ use crate::alloc::{
 };
 use crate::core_api::{self as api};
 use crate::core_api::{Kind, finalizer::Order, functions::AtomicFunction};
+use crate::debugging::freed_later;
 use crate::debugging::header::{self, HEADER_BYTES};
 use crate::debugging::output::{self, Stream};
 use crate::kinds::kind::{
@@ -76,6 +77,9 @@ pub extern "C" fn GC_debug_free(object: *mut c_void) {
     if !header::is_intact(object, &header) {
         header::complain("GC_debug_free", object, &header, "was written past its end");
         describe(object);
+    }
+    if freed_later::leave(object, &header) {
+        return;
     }
     let base = object.wrapping_byte_sub(HEADER_BYTES);
     // A second free must not find a header.

@@ -24,6 +24,8 @@ variables! {
 }
 
 const START_MARK: usize = 0xFEDC_EDCB_4E45_4150;
+/// In place of it, once the object was freed and waits for a collection.
+const FREED_MARK: usize = 0xFEDC_EDCB_4652_4545;
 const END_MARK: usize = 0xBCDE_CDEF_4E45_4150;
 
 /// What stands before the object.
@@ -90,13 +92,41 @@ pub fn header_of(object: *const c_void) -> Option<Header> {
 
 /// The header at the start of an object of `total` bytes, if there is one.
 pub fn header_at(base: usize, total: usize) -> Option<Header> {
+    header_with(START_MARK, base, total)
+}
+
+/// The same of an object that waits for a collection after it was freed.
+pub fn header_of_freed(base: usize, total: usize) -> Option<Header> {
+    header_with(FREED_MARK, base, total)
+}
+
+fn header_with(mark: usize, base: usize, total: usize) -> Option<Header> {
     if total < HEADER_BYTES + WORD {
         return None;
     }
     // SAFETY: a live object that is long enough; any bits make a header.
     let header = unsafe { (base as *const Header).read() };
     let fits = header.bytes <= total - HEADER_BYTES - WORD;
-    (header.mark == START_MARK ^ (base + HEADER_BYTES) && fits).then_some(header)
+    (header.mark == mark ^ (base + HEADER_BYTES) && fits).then_some(header)
+}
+
+/// What becomes of a header when its object goes.
+#[derive(Clone, Copy)]
+pub enum Gone {
+    /// Its memory may be handed out.
+    Free,
+    /// It waits for a collection.
+    Waits,
+}
+
+/// Has nobody take the object behind `base`, which has a header, for one that is in use.
+pub fn retire(base: usize, gone: Gone) {
+    let mark = match gone {
+        Gone::Free => 0,
+        Gone::Waits => FREED_MARK ^ (base + HEADER_BYTES),
+    };
+    // SAFETY: the caller found a header there.
+    unsafe { (&raw mut (*(base as *mut Header)).mark).write(mark) };
 }
 
 /// Whether the word behind the object is still what `allocate` wrote.
@@ -155,7 +185,7 @@ pub fn look_for_leaks() {
         return;
     }
     api::for_each_object(&mut |base, total, _kind, marked| {
-        if marked {
+        if marked || header_of_freed(base, total).is_some() {
             return;
         }
         LEAKS.note(match header_at(base, total) {

@@ -3,6 +3,7 @@
 //! Invariant: as the crate's. Called from any thread of the program.
 
 pub mod allocator;
+pub mod freed_later;
 pub mod header;
 mod noted;
 pub mod output;

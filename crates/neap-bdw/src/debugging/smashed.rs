@@ -41,13 +41,17 @@ pub fn look() {
 
 /// Prints what `look` noted; whether that was anything. World running.
 pub fn report() -> bool {
+    report_as(&FOUND, "was written past its end")
+}
+
+/// Prints what a collection noted of debug objects; whether that was anything. World running.
+pub fn report_as<const ROOM: usize>(found: &Noted<(usize, Header), ROOM>, what: &str) -> bool {
     let mut any = false;
-    while let Some((object, header)) = FOUND.take() {
-        let object = object as *const c_void;
-        header::complain("heap check", object, &header, "was written past its end");
+    while let Some((object, header)) = found.take() {
+        header::complain("heap check", object as *const c_void, &header, what);
         any = true;
     }
-    let more = FOUND.take_more();
+    let more = found.take_more();
     if more != 0 {
         let text = Message::new(format_args!("heap check: and {more} more\n"));
         output::write(Stream::Error, text.bytes());

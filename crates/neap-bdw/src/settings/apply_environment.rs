@@ -10,6 +10,7 @@ use crate::collections::collect::GC_set_force_unmap_on_gcollect;
 use crate::collections::pacing::GC_set_free_space_divisor;
 use crate::collections::{incremental, memory};
 use crate::core_api as api;
+use crate::debugging::freed_later;
 use crate::debugging::output;
 use crate::debugging::regular::{self, Regular};
 use crate::debugging::smashed;
@@ -54,6 +55,9 @@ pub fn apply() {
     }
     if user_has_set(c"GC_FIND_LEAK") {
         GC_find_leak.store(1, Relaxed);
+    }
+    if user_has_set(c"GC_FINDLEAK_DELAY_FREE") {
+        freed_later::delay();
     }
     if user_has_set(c"GC_FORCE_UNMAP_ON_GCOLLECT") {
         GC_set_force_unmap_on_gcollect(1);
