@@ -53,14 +53,26 @@ gc=crates/neap-bdw
     place 644 "$gc/include/$header" "include/neap/${header#./}"
 done
 ln -sfn libgc.so.1 build/lib/neap/libgc.so
-link() { # link NAME COMPILER SOURCES...: the library NAME, on libgc
-    local name=$1
+# What a compiler keeps for optimizing once more is of no use there.
+objcopy --remove-section=.llvmbc --remove-section=.llvmcmd "$made/libgc.a" build/libgc.a
+place 644 build/libgc.a lib/neap/libgc.a
+rm -f build/libgc.a
+link() { # link NAME COMPILER SOURCES...: the library NAME, on libgc, and its archive
+    local name=$1 source objects
     shift
     "$@" -O2 -Wall -Wextra -fPIC -fvisibility=hidden -shared -I$gc/include -o "build/$name.so" \
         -Wl,-soname,"$name.so.1" -Lbuild/lib/neap -lgc "-Wl,-rpath,\$ORIGIN"
     place 755 "build/$name.so" "lib/neap/$name.so.1"
     ln -sfn "$name.so.1" "build/lib/neap/$name.so"
     rm -f "build/$name.so"
+    objects=$(mktemp -d)
+    for source in "${@:2}"; do
+        "$1" -O2 -Wall -Wextra -fPIC -I$gc/include -c "$source" \
+            -o "$objects/$(basename "${source%.*}").o"
+    done
+    ar rc "$objects/$name.a" "$objects"/*.o
+    place 644 "$objects/$name.a" "lib/neap/$name.a"
+    rm -rf "$objects"
 }
 link libcord "${CC:-cc}" $gc/cord/*.c
 link libgccpp "${CXX:-c++}" $gc/cpp/bad_alloc.cc $gc/cpp/operators.cc

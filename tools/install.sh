@@ -29,6 +29,7 @@ for file in bin/neap lib/libneapd.a lib/libneapd-gdc.a lib/libneapd.so lib/libne
     lib/libneapd-gdc.so lib/libneap.a lib/libneap-static.a lib/libneap.so lib/libneap.so.* \
     lib/neap/libgc.so lib/neap/libgc.so.1 lib/neap/libcord.so lib/neap/libcord.so.1 \
     lib/neap/libgccpp.so lib/neap/libgccpp.so.1 lib/neap/libgctba.so lib/neap/libgctba.so.1 \
+    lib/neap/libgc.a lib/neap/libcord.a lib/neap/libgccpp.a lib/neap/libgctba.a \
     lib/neap/pkgconfig/bdw-gc.pc lib/neap/cmake/BDWgc*.cmake lib/neap/static.options \
     lib/pkgconfig/neap*.pc lib/cmake/Neap/Neap*.cmake include/neap*.h* include/neap/*.h \
     include/neap/gc/*.h share/neap/*.supp share/neap/*.json share/man/man1/neap*.1 \

@@ -8,7 +8,7 @@
 #                   holds it) instead of build/lib/neap/libgc.so.1
 #   --against ROOT  compare symbols and headers with those of the libgc that
 #                   is installed under ROOT, such as another Debian's
-#   NAME            run only these programs (alloc, threads, ..., misuse, compare, symbols, headers)
+#   NAME            run only these (alloc, threads, ..., archive, misuse, compare, symbols, headers)
 # NEAP_* and GC_* of the environment reach the programs. Exit status: 0 all passed, 1 some did not,
 # 2 nothing to test.
 . "$(dirname "$0")/../lib.sh"
@@ -224,6 +224,27 @@ if wanted linked; then
             BDW_ON_NEAP=1 LD_LIBRARY_PATH=$work/lib timeout 120 "$work/linked"
     } >"$out/output" 2>&1
     report $? "linked against neap"
+fi
+
+# Programs that the library is linked into. Its own data is among their roots.
+if wanted archive; then
+    archive=${library%/*}/libgc.a
+    if [ -e "$archive" ]; then
+        for source in alloc settings runtime_forms libc_forms debug_forms debugging freed leaks \
+            finalizers finalizer_cycles disclaim links kinds typed roots collect runtimes threads \
+            stacks fork environment; do
+            if build "$here/$source.c" "$work/$source.static" "$archive" -lutil -lrt -lpthread \
+                -lm -ldl 2>"$out/output"; then
+                result "$source, libgc.a" env BDW_ON_NEAP=1 "$work/$source.static"
+            else
+                report 1 "$source, libgc.a: does not link"
+            fi
+        done
+    elif [ "$library" = "$prefix/lib/neap/libgc.so.1" ]; then
+        not_ok "there is no $archive"
+    else
+        skip "programs with libgc.a" "there is none beside the library"
+    fi
 fi
 
 # Wrong use: the program has to end by abort(3), and say which function was used wrongly.

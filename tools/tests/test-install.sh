@@ -25,6 +25,7 @@ tree_that_is_built() {
     done
     for part in gc cord gccpp gctba; do
         ln -s "lib$part.so.1" "tree/build/lib/neap/lib$part.so"
+        touch "tree/build/lib/neap/lib$part.a"
     done
     touch tree/build/share/neap/{valgrind.supp,grafana-dashboard.json,notes}
     mkdir -p tree/build/share/{man/man1,bash-completion/completions,zsh/site-functions} \
@@ -53,12 +54,16 @@ test_what_belongs_is_installed_and_nothing_else() {
 ./lib/libneap.so.0
 ./lib/libneap.so.0.1.0
 ./lib/neap/cmake/BDWgcConfig.cmake
+./lib/neap/libcord.a
 ./lib/neap/libcord.so
 ./lib/neap/libcord.so.1
+./lib/neap/libgc.a
 ./lib/neap/libgc.so
 ./lib/neap/libgc.so.1
+./lib/neap/libgccpp.a
 ./lib/neap/libgccpp.so
 ./lib/neap/libgccpp.so.1
+./lib/neap/libgctba.a
 ./lib/neap/libgctba.so
 ./lib/neap/libgctba.so.1
 ./lib/neap/pkgconfig/bdw-gc.pc
@@ -194,6 +199,23 @@ test_a_libgc_program_is_built_after_a_move() {
     env -u LD_LIBRARY_PATH ./program
     env -u LD_LIBRARY_PATH ldd ./program >needed
     grep -q "libgc.so.1 => $work/second/lib/neap" needed
+}
+
+test_a_libgc_program_has_the_archive_in_it() {
+    "$top/tools/install.sh" "$work/prefix"
+    cat >gc.cc <<'END'
+#include <gc/gc_cpp.h>
+struct Counted : gc_cleanup { int numbers[5]; };
+int main() { GC_INIT(); return new Counted == 0; }
+END
+    local flags libraries=prefix/lib/neap
+    flags=$(PKG_CONFIG_PATH=$work/$libraries/pkgconfig \
+        pkg-config --cflags --static --libs-only-l bdw-gc)
+    # shellcheck disable=SC2086 # flags are words
+    c++ gc.cc $libraries/libgccpp.a $libraries/libgc.a ${flags/-lgc/} -o program
+    readelf -d program >dynamic
+    absent -E 'libgc\.|libgccpp|libneap' dynamic
+    env -u LD_LIBRARY_PATH ./program
 }
 
 test_a_libgc_program_runs_on_an_installation() {

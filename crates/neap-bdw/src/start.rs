@@ -20,7 +20,7 @@ use crate::{alloc, failure, lock, roots, threads};
 
 #[cfg(not(test))]
 #[used]
-#[unsafe(link_section = ".init_array")]
+#[unsafe(link_section = ".init_array.00000")]
 static ON_LOAD: extern "C" fn() = on_load;
 
 /// Called by the dynamic loader, before the program's own constructors.

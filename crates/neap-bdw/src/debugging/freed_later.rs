@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::core_api as api;
 use crate::debugging::header::{self, Gone, HEADER_BYTES, Header};
 use crate::debugging::noted::Noted;
-use crate::debugging::smashed;
+use crate::debugging::smashed::{self, Hidden};
 use crate::kinds::kind::{GC_get_kind_and_size, NORMAL, PTRFREE};
 use crate::settings::variables::GC_find_leak;
 
@@ -21,7 +21,7 @@ const PATTERN: usize = 0xEFBE_ADDE_DEAD_BEEF;
 
 static DELAYS: AtomicBool = AtomicBool::new(false);
 
-static CHANGED: Noted<(usize, Header), 64> = Noted::nothing();
+static CHANGED: Noted<Hidden, 64> = Noted::nothing();
 
 /// The user wants it.
 pub fn delay() {
@@ -66,7 +66,7 @@ pub fn look() {
         // SAFETY: words of a dead object that nobody has been given yet.
         let is_changed = (0..count).any(|index| unsafe { words.add(index).read() } != PATTERN);
         if is_changed {
-            CHANGED.note((object, header));
+            CHANGED.note((!object, header));
         }
         header::retire(base, Gone::Free);
     });

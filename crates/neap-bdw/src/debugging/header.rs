@@ -170,7 +170,8 @@ pub fn complain(function: &str, object: *const c_void, header: &Header, what: &s
 
 #[derive(Clone, Copy)]
 struct Leak {
-    object: usize,
+    /// Its address, all bits turned over, as the table is a root where the library is linked in.
+    hidden: usize,
     bytes: usize,
     file: *const c_char,
     line: isize,
@@ -190,12 +191,12 @@ pub fn look_for_leaks() {
         }
         LEAKS.note(match header_at(base, total) {
             Some(header) => Leak {
-                object: base + HEADER_BYTES,
+                hidden: !(base + HEADER_BYTES),
                 bytes: header.bytes,
                 file: header.file,
                 line: header.line,
             },
-            None => Leak { object: base, bytes: total, file: core::ptr::null(), line: 0 },
+            None => Leak { hidden: !base, bytes: total, file: core::ptr::null(), line: 0 },
         });
     });
 }
@@ -207,7 +208,7 @@ pub fn report_leaks() -> bool {
         let place = Place { file: leak.file, line: leak.line };
         let message = Message::new(format_args!(
             "Leaked object {:#x} of {} bytes, allocated at {place}\n",
-            leak.object, leak.bytes
+            !leak.hidden, leak.bytes
         ));
         output::write(Stream::Error, message.bytes());
         any = true;

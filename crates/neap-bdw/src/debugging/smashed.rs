@@ -13,7 +13,11 @@ use crate::debugging::noted::Noted;
 use crate::debugging::output::{self, Stream};
 use crate::failure::{Message, die};
 
-static FOUND: Noted<(usize, Header), 64> = Noted::nothing();
+/// An object's address, all bits turned over, and its header: the tables are roots where the
+/// library is linked in.
+pub type Hidden = (usize, Header);
+
+static FOUND: Noted<Hidden, 64> = Noted::nothing();
 
 /// `GC_ABORT_ON_LEAK`: the program ends once leaked or smashed objects were reported.
 pub static ABORT: AtomicBool = AtomicBool::new(false);
@@ -35,7 +39,7 @@ pub fn look() {
             return;
         }
         header::mend(object, &header);
-        FOUND.note((object as usize, header));
+        FOUND.note((!(object as usize), header));
     });
 }
 
@@ -45,10 +49,10 @@ pub fn report() -> bool {
 }
 
 /// Prints what a collection noted of debug objects; whether that was anything. World running.
-pub fn report_as<const ROOM: usize>(found: &Noted<(usize, Header), ROOM>, what: &str) -> bool {
+pub fn report_as<const ROOM: usize>(found: &Noted<Hidden, ROOM>, what: &str) -> bool {
     let mut any = false;
-    while let Some((object, header)) = found.take() {
-        header::complain("heap check", object as *const c_void, &header, what);
+    while let Some((hidden, header)) = found.take() {
+        header::complain("heap check", !hidden as *const c_void, &header, what);
         any = true;
     }
     let more = found.take_more();

@@ -31,13 +31,15 @@ static ANY: AtomicBool = AtomicBool::new(false);
 
 /// The list.
 pub(crate) struct HeldForEver {
-    objects: [usize; MOST],
+    /// Their addresses, all bits turned over: the list lies in data that is a root of programs
+    /// which the library is linked into.
+    hidden: [usize; MOST],
     count: usize,
 }
 
 impl HeldForEver {
     pub(crate) const fn new() -> Self {
-        Self { objects: [0; MOST], count: 0 }
+        Self { hidden: [0; MOST], count: 0 }
     }
 
     /// Forgets what another cycle found, and says whether this one is to look.
@@ -49,8 +51,8 @@ impl HeldForEver {
 
     /// Lists one; further ones are not listed where there is no room.
     pub(crate) fn note(&mut self, object: usize) {
-        if let Some(place) = self.objects.get_mut(self.count) {
-            *place = object;
+        if let Some(place) = self.hidden.get_mut(self.count) {
+            *place = !object;
             self.count += 1;
             ANY.store(true, Relaxed);
         }
@@ -62,7 +64,7 @@ impl HeldForEver {
             return 0;
         };
         self.count = last;
-        self.objects[last]
+        !self.hidden[last]
     }
 }
 
