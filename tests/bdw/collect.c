@@ -80,8 +80,6 @@ static void asking(void)
     before = GC_get_gc_no();
     garbage(200 << 20);
     CHECK(GC_get_gc_no() > before);
-    while (GC_collect_a_little())
-        ;
     GC_set_disable_automatic_collection(1);
     CHECK_EQUAL(GC_get_disable_automatic_collection(), 1);
     GC_set_disable_automatic_collection(0);
@@ -175,6 +173,18 @@ static void settings(void)
     CHECK(GC_is_init_called());
 }
 
+/* What is due, it does. */
+static void a_little(void)
+{
+    GC_disable();
+    garbage(50 << 20);
+    GC_word before = GC_get_gc_no();
+    GC_enable();
+    while (GC_collect_a_little())
+        ;
+    CHECK(GC_get_gc_no() > before);
+}
+
 int main(void)
 {
     GC_set_all_interior_pointers(1);
@@ -185,5 +195,6 @@ int main(void)
     watching();
     figures();
     settings();
+    a_little();
     return finish();
 }

@@ -181,8 +181,39 @@ static void *locking(void *argument)
     return NULL;
 }
 
+/* Who has the lock keeps others from it. */
+static int waits, may_ask, came_in;
+static void *come_in(void *argument)
+{
+    __atomic_store_n(&came_in, 1, __ATOMIC_RELEASE);
+    return argument;
+}
+static void *ask_for_lock(void *argument)
+{
+    __atomic_store_n(&waits, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&may_ask, __ATOMIC_ACQUIRE))
+        usleep(1000);
+    return GC_call_with_alloc_lock(come_in, argument);
+}
+static void keep_out(void)
+{
+    pthread_t thread;
+    CHECK_EQUAL(pthread_create(&thread, NULL, ask_for_lock, NULL), 0);
+    while (!__atomic_load_n(&waits, __ATOMIC_ACQUIRE))
+        usleep(1000);
+    GC_alloc_lock();
+    __atomic_store_n(&may_ask, 1, __ATOMIC_RELEASE);
+    usleep(100 * 1000);
+    int came = __atomic_load_n(&came_in, __ATOMIC_ACQUIRE);
+    GC_alloc_unlock();
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    CHECK_EQUAL(came, 0);
+    CHECK_EQUAL(came_in, 1);
+}
+
 static void lock(void)
 {
+    keep_out();
     pthread_t threads[3];
     for (long index = 0; index < 3; index++)
         CHECK_EQUAL(pthread_create(&threads[index], NULL, locking, &counter), 0);
