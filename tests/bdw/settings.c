@@ -27,6 +27,7 @@
 
 /* Data that no header declares. */
 extern GC_abort_func GC_on_abort;
+extern void GC_log_printf(const char *format, ...);
 
 /* As many as no machine that this runs on takes by itself. */
 enum { MARKERS = 5 };
@@ -177,6 +178,11 @@ static APART void check_output(void)
     text[length > 0 ? length : 0] = '\0';
     CHECK(strstr(said, "of-settings") || strstr(text, "of-settings"));
     CHECK(strlen(capture(1, dump_regions)) + (size_t)lseek(file, 0, SEEK_END) > 20);
+    /* The log is there alone. */
+    GC_log_printf("a line of the log\n");
+    length = pread(file, text, sizeof text - 1, 0);
+    text[length > 0 ? length : 0] = '\0';
+    CHECK(strstr(text, "a line of the log"));
     GC_set_log_fd(2);
     close(file);
     unlink(name);
