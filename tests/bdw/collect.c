@@ -177,12 +177,22 @@ static void settings(void)
 static void a_little(void)
 {
     GC_disable();
-    garbage(50 << 20);
+    garbage(200 << 20);
     GC_word before = GC_get_gc_no();
     GC_enable();
     while (GC_collect_a_little())
         ;
     CHECK(GC_get_gc_no() > before);
+}
+
+static void by_request_only(void)
+{
+    GC_gcollect_and_unmap();
+    GC_set_disable_automatic_collection(1);
+    GC_word before = GC_get_gc_no();
+    garbage(600 << 20);
+    CHECK(GC_get_gc_no() <= before + 1); /* what had begun */
+    GC_set_disable_automatic_collection(0);
 }
 
 int main(void)
@@ -196,5 +206,6 @@ int main(void)
     figures();
     settings();
     a_little();
+    by_request_only();
     return finish();
 }

@@ -148,6 +148,7 @@ static void check_macros(void)
     CHECK(words[0] == &words && words[1] == NULL);
 
     void *stubborn = GC_malloc_stubborn(100);
+    CHECK(GC_size(stubborn) >= 100);
     GC_change_stubborn(stubborn);
     GC_end_stubborn_change(stubborn);
     CHECK(GC_base(stubborn) == stubborn);
@@ -268,7 +269,12 @@ static void *make_object(void *data)
 {
     sigset_t none, old;
     sigemptyset(&none);
-    CHECK_EQUAL(GC_pthread_sigmask(SIG_BLOCK, &none, &old), 0);
+    sigset_t one, now;
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR2);
+    CHECK_EQUAL(GC_pthread_sigmask(SIG_BLOCK, &one, &old), 0);
+    CHECK_EQUAL(GC_pthread_sigmask(SIG_BLOCK, &none, &now), 0);
+    CHECK(sigismember(&now, SIGUSR2) && !sigismember(&old, SIGUSR2));
     CHECK(GC_thread_is_registered());
     thread_object = GC_malloc(100);
     GC_gcollect();
