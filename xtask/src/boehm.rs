@@ -16,6 +16,8 @@ const SOURCE: &str = "crates/neap-bdw/src";
 /// Where the macros are that export libc's functions.
 const CORE: &str = "crates/neap-core/src/runtime/interposed";
 const TESTS: &str = "tests/bdw";
+/// Entries that may do nothing without a test that notices.
+const UNNOTICED: &str = "tests/bdw/unnoticed.txt";
 /// Tests of `libneap`, which stands before libc's functions by the same code.
 const TESTS_OF_LIBC: &str = "tests/c";
 
@@ -97,6 +99,14 @@ fn exports_of(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Names of those that a test could notice.
+fn gaps(unnoticed: &str) -> impl Iterator<Item = &str> {
+    unnoticed.lines().filter_map(|line| {
+        let (entry, reason) = line.split_once(": ")?;
+        if reason.starts_with("gap") { entry.split(' ').next() } else { None }
+    })
+}
+
 fn text(tree: &Tree) -> Result<String, String> {
     let list = tree.read_if_any(LIST)?;
     let libc: BTreeSet<&str> =
@@ -114,6 +124,8 @@ fn text(tree: &Tree) -> Result<String, String> {
             }
         }
     }
+    let unnoticed = tree.read_if_any(UNNOTICED)?;
+    let gaps: BTreeSet<&str> = gaps(&unnoticed).collect();
     let untested = entries(&list).filter(|entry| !tests.contains_key(entry.name)).count();
     let mut out = format!(
         "# Boehm's interface, entry by entry\n\n\
@@ -124,7 +136,8 @@ fn text(tree: &Tree) -> Result<String, String> {
          documented* is what `gc.h`, its sister\n\
          headers and libgc's own documents say; [boehm.md](boehm.md) says where that leaves\n\
          something open. Of {} entries\n\
-         {untested} are named by no test there: these rows end in a dash.\n",
+         {untested} are named by no test there: these rows end in a dash. A star: the tests would\n\
+         pass if it did nothing, or if a setting were only kept.\n",
         entries(&list).count()
     );
     for (kind, title) in KINDS {
@@ -133,7 +146,8 @@ fn text(tree: &Tree) -> Result<String, String> {
             let named = tests.get(entry.name).map_or("–".to_owned(), |tests| {
                 tests.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
             });
-            let _ = writeln!(out, "| `{}` | {} | {named} |", entry.name, entry.effect);
+            let star = if gaps.contains(entry.name) { " *" } else { "" };
+            let _ = writeln!(out, "| `{}` | {} | {named}{star} |", entry.name, entry.effect);
         }
     }
     Ok(out)
@@ -159,9 +173,10 @@ mod tests {
     fn the_list_the_source_and_the_document_agree() {
         let list = "# a comment\nfunction GC_one\ndata GC_two: kept; for a reason\nmacro GC_TWO\n";
         assert!(findings(list).is_empty());
-        let tree = sample(&[SHOWN, (LIST, list), ("tests/bdw/t.c", "GC_one();")]);
+        let unnoticed = (UNNOTICED, "# why\nGC_one empty: gap\nGC_two apart: a constant\n");
+        let tree = sample(&[SHOWN, (LIST, list), ("tests/bdw/t.c", "GC_one();"), unnoticed]);
         let text = text(&tree.tree).unwrap();
-        assert!(text.contains("| `GC_one` | as documented | t.c |\n"));
+        assert!(text.contains("| `GC_one` | as documented | t.c * |\n"));
         assert!(text.contains("| `GC_two` | kept; for a reason | – |\n"));
         assert!(text.contains("Of 3 entries\n2 are named by no test"));
         assert_eq!(check(&tree.tree).unwrap().len(), 1, "the document is missing");
