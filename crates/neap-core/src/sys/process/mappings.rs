@@ -224,7 +224,7 @@ mod tests {
             found
         };
         let range = page(0) + 40..page(9) - 40;
-        assert_eq!(found(range.clone()), [range.clone()]);
+        assert_eq!(found(range.clone()), core::slice::from_ref(&range));
         // SAFETY: memory of the test's own.
         let guard = |index| unsafe { map::install_guard(Address(page(index)), PAGE_BYTES) };
         if ![0, 5].into_iter().all(guard) {
