@@ -329,6 +329,14 @@ if sooner fork_start; then
     build fork_start.c fork_start -O2 $link && result fork_start "$out/fork_start"
 fi
 
+if sooner fork_handlers; then
+    # shellcheck disable=SC2086
+    build fork_handlers.c fork_handlers -O2 $link &&
+        for watch in none pagemap fork mprotect snapshot; do
+            result "fork_handlers, watch=$watch" env NEAP_WATCH=$watch "$out/fork_handlers"
+        done
+fi
+
 if sooner wait_handlers; then
     # shellcheck disable=SC2086
     build wait_handlers.c wait_handlers -O2 $link &&

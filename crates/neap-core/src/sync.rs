@@ -52,6 +52,34 @@ fn me() -> usize {
     if cfg!(miri) { 1 } else { thread::control_block() }
 }
 
+/// A lock, whatever it protects, for who holds it over a `fork`.
+pub trait ForkLock {
+    /// Takes it.
+    fn take(&self);
+
+    /// Gives it back.
+    ///
+    /// # Safety
+    /// The calling thread took it by [`ForkLock::take`].
+    unsafe fn give_back(&self);
+
+    /// Whether the calling thread has it, and could not take it again.
+    fn is_mine(&self) -> bool;
+}
+
+impl<T: Send> ForkLock for Lock<T> {
+    fn take(&self) {
+        core::mem::forget(self.lock());
+    }
+    unsafe fn give_back(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.unlock_forgotten() };
+    }
+    fn is_mine(&self) -> bool {
+        Lock::is_mine(self)
+    }
+}
+
 /// Access to what a [`Lock`] protects; unlocks when dropped.
 pub struct Guard<'a, T>(&'a Lock<T>);
 

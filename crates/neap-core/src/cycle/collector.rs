@@ -263,19 +263,6 @@ pub fn is_disabled() -> bool {
     DISABLED.load(Acquire) > 0
 }
 
-/// Takes the lock over a `fork`; a thread that holds collections off has it already.
-pub fn hold_for_fork() {
-    hold();
-}
-
-/// Ends [`hold_for_fork`], in the parent and in the child.
-///
-/// # Safety
-/// This thread took it.
-pub unsafe fn unlock_after_fork() {
-    release();
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,5 +20,4 @@ mod stepping;
 pub mod token;
 pub mod workers;
 
-pub use collector::{hold_for_fork, unlock_after_fork};
-pub use driver::{after_fork, before_fork};
+pub use driver::{after_fork, before_fork, lock_for_fork};

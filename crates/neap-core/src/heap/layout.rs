@@ -22,8 +22,8 @@ use super::classes::CLASSES;
 use super::kind::Scan;
 use crate::addr::{PAGE_BYTES, WORD_BYTES};
 use crate::rank::Rank;
-use crate::sync::Lock;
 use crate::sync::function::function_at;
+use crate::sync::{ForkLock, Lock};
 use crate::sys::map;
 use crate::sys::meta_vec::MetaVec;
 
@@ -352,18 +352,9 @@ impl Layouts {
         self.interning.lock().count
     }
 
-    /// Holds the lock over a `fork`.
-    pub fn hold_for_fork(&self) -> impl Sized + '_ {
-        self.interning.lock()
-    }
-
-    /// Makes the lock free after a `fork`.
-    ///
-    /// # Safety
-    /// The caller held it over the fork and forgot its guard.
-    pub unsafe fn unlock_forgotten(&self) {
-        // SAFETY: the caller's promise.
-        unsafe { self.interning.unlock_forgotten() };
+    /// The lock, for who holds it over a `fork`.
+    pub fn lock_for_fork(&self) -> &dyn ForkLock {
+        &self.interning
     }
 }
 

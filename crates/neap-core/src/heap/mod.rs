@@ -34,7 +34,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 use crate::addr::{Address, CHUNK_BYTES, FRAME_BYTES, Frame};
 use crate::rank::Rank;
 use crate::stats::live;
-use crate::sync::{Guard, Lock};
+use crate::sync::{ForkLock, Guard, Lock};
 use crate::sys::map;
 use before_images::BeforeImages;
 use bits::Bits;
@@ -364,13 +364,9 @@ impl Heap {
 pub static HEAP: Heap = Heap::new();
 
 impl Heap {
-    /// Makes the lock free in the child of a `fork`.
-    ///
-    /// # Safety
-    /// The caller held it over the fork and forgot its guard.
-    pub unsafe fn unlock_forgotten(&self) {
-        // SAFETY: the caller's promise.
-        unsafe { self.inner.unlock_forgotten() };
+    /// The lock, for who holds it over a `fork`.
+    pub fn lock_for_fork(&self) -> &dyn ForkLock {
+        &*self.inner
     }
 }
 

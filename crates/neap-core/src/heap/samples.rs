@@ -14,7 +14,7 @@ use neap_record::{Full, Writer};
 use super::Heap;
 use super::layout::LayoutId;
 use crate::rank::Rank;
-use crate::sync::{Guard, Lock};
+use crate::sync::{ForkLock, Guard, Lock};
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 use crate::sys::print;
 
@@ -107,14 +107,9 @@ pub fn lock() -> Guard<'static, Samples> {
     SAMPLES.lock()
 }
 
-/// Makes the lock free after a `fork`.
-///
-/// # Safety
-/// The caller held it over the fork and forgot its guard.
-#[allow(unsafe_code)]
-pub unsafe fn unlock_forgotten() {
-    // SAFETY: the caller's promise.
-    unsafe { SAMPLES.unlock_forgotten() };
+/// The lock, for who holds it over a `fork`.
+pub fn lock_for_fork() -> &'static dyn ForkLock {
+    &SAMPLES
 }
 
 /// Whether an object that is freed may be in the table. Called before taking it.

@@ -35,7 +35,7 @@ use crate::options;
 use crate::rank::Rank;
 use crate::stats::events;
 use crate::stats::{KEPT, sampler};
-use crate::sync::Lock;
+use crate::sync::{ForkLock, Lock};
 use crate::sys::files::small_file;
 use crate::sys::process::modules::Modules;
 use crate::sys::{clock, futex, own_thread, print, side_stack, thread};
@@ -414,18 +414,9 @@ impl Recorder {
     }
 }
 
-/// Holds the lock over a `fork`.
-pub fn hold_for_fork() -> impl Sized {
-    RECORDER.lock()
-}
-
-/// Makes the lock free after a `fork`.
-///
-/// # Safety
-/// The caller held it over the fork and forgot its guard.
-pub unsafe fn unlock_forgotten() {
-    // SAFETY: the caller's promise.
-    unsafe { RECORDER.unlock_forgotten() };
+/// The lock, for who holds it over a `fork`.
+pub fn lock_for_fork() -> &'static dyn ForkLock {
+    &RECORDER
 }
 
 /// In the child of a `fork`, whose only thread has `own` as its tally (0: none): the parent's file,

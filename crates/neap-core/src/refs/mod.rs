@@ -28,7 +28,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::heap::state::reference_processing;
 use crate::monitors::monitor;
 use crate::rank::Rank;
-use crate::sync::Lock;
+use crate::sync::{ForkLock, Lock};
 use crate::world::mutator::Mutator;
 use crate::world::{attach, current};
 use finalizers::{
@@ -334,9 +334,13 @@ pub fn detach(mutator: &Mutator) {
 /// The kernel's id of the thread that forks, in the parent.
 static FORKING: AtomicU32 = AtomicU32::new(0);
 
-/// Takes the lock, so that the child finds the tables in order. On the thread that forks.
-pub fn hold_for_fork() {
-    core::mem::forget(REFS.lock());
+/// The lock, for who holds it over a `fork`.
+pub fn lock_for_fork() -> &'static dyn ForkLock {
+    &REFS
+}
+
+/// On the thread that forks, which has the lock.
+pub fn before_fork() {
     FORKING.store(crate::sys::thread::current() as u32, Relaxed);
 }
 
@@ -348,12 +352,7 @@ pub fn in_child() {
     pool::after_fork();
 }
 
-/// Gives the lock back, in the parent and in the child.
-///
-/// # Safety
-/// The calling thread took it with [`hold_for_fork`].
-pub unsafe fn unlock_after_fork() {
-    // SAFETY: the caller's promise.
-    unsafe { REFS.unlock_forgotten() };
+/// In the parent and in the child.
+pub fn after_fork() {
     process::forget_scanned();
 }

@@ -12,8 +12,6 @@
 
 #![allow(unsafe_code)]
 
-use core::mem::forget;
-
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::{Once, OnceLock};
 
@@ -24,6 +22,7 @@ use crate::observe::recorder;
 use crate::observe::{ask_page, live_page};
 use crate::rank::Rank;
 use crate::refs::finalizers::queue;
+use crate::sync::ForkLock;
 use crate::sys::protection::fault;
 use crate::sys::{meta_alloc, side_stack};
 use crate::watch::mprotect;
@@ -58,13 +57,10 @@ pub fn set_around(around: Around) {
     let _ = AROUND.set(around);
 }
 
-/// The locks of a rank, as the thread that forks takes and gives them back.
+/// The lock of a rank, as the thread that forks takes and gives it back.
 struct Hold {
     rank: Rank,
-    /// Takes them, to be forgotten.
-    take: fn(),
-    /// Gives them back. On the thread that took them so.
-    give_back: unsafe fn(),
+    lock: fn() -> &'static dyn ForkLock,
 }
 
 impl Hold {
@@ -75,50 +71,26 @@ impl Hold {
     }
 }
 
-const fn hold(rank: Rank, take: fn(), give_back: unsafe fn()) -> Hold {
-    Hold { rank, take, give_back }
+const fn hold(rank: Rank, lock: fn() -> &'static dyn ForkLock) -> Hold {
+    Hold { rank, lock }
 }
 
 /// What is held over a `fork`, first to be taken first.
 const HOLDS: [Hold; 14] = [
-    hold(
-        Rank::Start,
-        || forget(super::START.lock()),
-        // SAFETY: the caller took it.
-        || unsafe { super::START.unlock_forgotten() },
-    ),
-    hold(
-        Rank::Options,
-        || forget(super::OPTIONS.lock()),
-        // SAFETY: the caller took it.
-        || unsafe { super::OPTIONS.unlock_forgotten() },
-    ),
-    hold(Rank::Cycle, cycle::hold_for_fork, cycle::unlock_after_fork),
-    hold(Rank::Recorder, || forget(recorder::hold_for_fork()), recorder::unlock_forgotten),
-    hold(Rank::Registry, || forget(registry::lock()), registry::unlock_forgotten),
-    hold(Rank::Roots, || forget(roots::hold_for_fork()), roots::unlock_forgotten),
-    hold(
-        Rank::Results,
-        || forget(thread_results::hold_for_fork()),
-        thread_results::unlock_forgotten,
-    ),
-    hold(Rank::Refs, refs::hold_for_fork, refs::unlock_after_fork),
-    hold(Rank::Queues, || forget(queue::hold_for_fork()), queue::unlock_forgotten),
-    hold(
-        Rank::Layouts,
-        || forget(HEAP.layouts.hold_for_fork()),
-        // SAFETY: the caller took it.
-        || unsafe { HEAP.layouts.unlock_forgotten() },
-    ),
-    hold(
-        Rank::Heap,
-        || forget(HEAP.inner()),
-        // SAFETY: the caller took it.
-        || unsafe { HEAP.unlock_forgotten() },
-    ),
-    hold(Rank::Samples, || forget(samples::lock()), samples::unlock_forgotten),
-    hold(Rank::Meta, || forget(meta_alloc::hold_for_fork()), meta_alloc::unlock_forgotten),
-    hold(Rank::Fault, || forget(fault::hold_for_fork()), fault::unlock_forgotten),
+    hold(Rank::Start, || &super::START),
+    hold(Rank::Options, || &super::OPTIONS),
+    hold(Rank::Cycle, cycle::lock_for_fork),
+    hold(Rank::Recorder, recorder::lock_for_fork),
+    hold(Rank::Registry, registry::lock_for_fork),
+    hold(Rank::Roots, roots::lock_for_fork),
+    hold(Rank::Results, thread_results::lock_for_fork),
+    hold(Rank::Refs, refs::lock_for_fork),
+    hold(Rank::Queues, queue::lock_for_fork),
+    hold(Rank::Layouts, || HEAP.layouts.lock_for_fork()),
+    hold(Rank::Heap, || HEAP.lock_for_fork()),
+    hold(Rank::Samples, samples::lock_for_fork),
+    hold(Rank::Meta, meta_alloc::lock_for_fork),
+    hold(Rank::Fault, fault::lock_for_fork),
 ];
 
 /// These are the ranks of which the list of all says that a `fork` holds them, in its order.
@@ -134,12 +106,17 @@ const _: () = {
 };
 
 extern "C" fn prepare() {
+    if let Some(mutator) = current::get()
+        && (mutator.is_critical() || HOLDS.iter().any(|hold| (hold.lock)().is_mine()))
+    {
+        return mutator.forks_inside.store(true, Relaxed);
+    }
     if let Some(around) = AROUND.get() {
         (around.before)();
     }
     forking_server::before_fork();
     for hold in HOLDS.iter().filter(|hold| hold.is_needed()) {
-        (hold.take)();
+        (hold.lock)().take();
         #[cfg(debug_assertions)]
         assert!(
             crate::rank::held() & hold.rank.bit() != 0,
@@ -150,6 +127,7 @@ extern "C" fn prepare() {
             cycle::before_fork();
         }
     }
+    refs::before_fork();
 }
 
 /// Gives all locks back, in the reverse order.
@@ -157,13 +135,24 @@ extern "C" fn prepare() {
 /// # Safety
 /// This thread took them in `prepare`.
 unsafe fn release() {
+    refs::after_fork();
     for hold in HOLDS.iter().rev().filter(|hold| hold.is_needed()) {
         // SAFETY: the caller's promise.
-        unsafe { (hold.give_back)() };
+        unsafe { (hold.lock)().give_back() };
     }
 }
 
+/// Whether this fork took nothing, as the calling thread was in a handler of the program's that
+/// interrupted the library: it may have locks, and no stop comes to its end while it waits for
+/// others. The child, which mostly becomes another program, collects nothing.
+fn took_nothing() -> bool {
+    current::get().is_some_and(|mutator| mutator.forks_inside.swap(false, Relaxed))
+}
+
 extern "C" fn parent() {
+    if took_nothing() {
+        return;
+    }
     // SAFETY: `prepare` ran on this thread.
     unsafe { release() };
     if let Some(around) = AROUND.get() {
@@ -173,6 +162,9 @@ extern "C" fn parent() {
 
 extern "C" fn child() {
     mprotect::after_fork();
+    if took_nothing() {
+        return cycle::collector::disable();
+    }
     // SAFETY: `prepare` ran on this thread, the only one there is.
     unsafe { release() };
     if let Some(around) = AROUND.get() {

@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use super::{map, print};
 use crate::addr::{Address, PAGE_BYTES, round_up};
 use crate::rank::Rank;
-use crate::sync::Lock;
+use crate::sync::{ForkLock, Lock};
 
 const SMALLEST_SHIFT: u32 = 4;
 const LARGEST_SHIFT: u32 = 15;
@@ -49,18 +49,9 @@ pub fn mapped_bytes() -> usize {
     MAPPED.load(Relaxed)
 }
 
-/// Holds the lock over a `fork`, so that the child finds the pools in order.
-pub fn hold_for_fork() -> impl Sized {
-    POOLS.lock()
-}
-
-/// Makes the lock free after a `fork`.
-///
-/// # Safety
-/// The caller held it over the fork and forgot its guard.
-pub unsafe fn unlock_forgotten() {
-    // SAFETY: the caller's promise.
-    unsafe { POOLS.unlock_forgotten() };
+/// The lock, for who holds it over a `fork`.
+pub fn lock_for_fork() -> &'static dyn ForkLock {
+    &POOLS
 }
 
 fn shift_of(layout: Layout) -> u32 {

@@ -112,6 +112,8 @@ pub struct Mutator {
     pub freed_bytes: AtomicU64,
     /// Another thread, or itself, suspended it: 1 until it is resumed, and waited for as long.
     pub suspended: AtomicU32,
+    /// It forks in a handler that interrupted a critical section. Written by itself.
+    pub forks_inside: AtomicBool,
     /// A front end told the program that this thread is registered. Written by itself.
     pub announced: AtomicBool,
     /// The program was told that this thread stands. Written by who stops the world.

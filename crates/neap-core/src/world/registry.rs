@@ -18,7 +18,7 @@ use super::mutator::Mutator;
 use super::stacks::stack::Stack;
 use crate::rank::Rank;
 use crate::stats::live;
-use crate::sync::{Guard, Lock};
+use crate::sync::{ForkLock, Guard, Lock};
 
 /// The lists.
 pub struct Registry {
@@ -71,6 +71,11 @@ pub fn with<R>(f: impl FnOnce(&Registry) -> R) -> R {
 pub unsafe fn unlock_forgotten() {
     // SAFETY: the caller's promise.
     unsafe { REGISTRY.unlock_forgotten() };
+}
+
+/// The lock, for who holds it over a `fork`.
+pub fn lock_for_fork() -> &'static dyn ForkLock {
+    &REGISTRY
 }
 
 impl Registry {

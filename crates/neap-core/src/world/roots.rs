@@ -20,7 +20,7 @@ use super::stacks::stack::Stack;
 use super::{Standing, Stopped, correction, critical};
 use crate::heap::HEAP;
 use crate::rank::Rank;
-use crate::sync::Lock;
+use crate::sync::{ForkLock, Lock};
 use crate::sys::meta_vec::MetaVec;
 use crate::sys::process::image::{self, Image};
 use crate::sys::process::mappings;
@@ -190,18 +190,9 @@ pub fn likely_resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
     deep.then_some(start..base)
 }
 
-/// Holds the lock over a `fork`.
-pub fn hold_for_fork() -> impl Sized {
-    RANGES.lock()
-}
-
-/// Makes the lock free in the child of a `fork`.
-///
-/// # Safety
-/// The caller held it over the fork and forgot its guard.
-pub unsafe fn unlock_forgotten() {
-    // SAFETY: the caller's promise.
-    unsafe { RANGES.unlock_forgotten() };
+/// The lock, for who holds it over a `fork`.
+pub fn lock_for_fork() -> &'static dyn ForkLock {
+    &RANGES
 }
 
 /// A thread-local module: its number and the bytes of its block.

@@ -22,7 +22,7 @@ use crate::heap::HEAP;
 use crate::mark::drain::Marker;
 use crate::rank::Rank;
 use crate::sync::Lock;
-use crate::sys::{map, print};
+use crate::sys::{map, print, thread};
 use crate::world;
 
 /// The driver token and what goes with it.
@@ -35,6 +35,8 @@ pub struct CycleState {
 
 /// At home, or with a thread.
 static HOME: Lock<Option<&'static mut CycleState>> = Lock::new(Rank::CycleState, None);
+/// The control block of the thread that has it; 0 for none. Written by that thread.
+static OWNER: AtomicUsize = AtomicUsize::new(0);
 /// Address of the state; 0 before [`prepare`].
 static ADDRESS: AtomicUsize = AtomicUsize::new(0);
 
@@ -68,7 +70,16 @@ pub fn prepare() {
 
 /// The state, if it is at home. `_` is the collector's lock.
 pub fn take(_: &mut Collector) -> Option<&'static mut CycleState> {
-    HOME.lock().take()
+    let state = HOME.lock().take();
+    if state.is_some() {
+        OWNER.store(thread::control_block(), Relaxed);
+    }
+    state
+}
+
+/// Whether the calling thread has it.
+pub fn is_mine() -> bool {
+    OWNER.load(Relaxed) == thread::control_block()
 }
 
 /// The state, for a cycle that begins now: the phase was idle. `_` is the collector's lock.
@@ -84,6 +95,7 @@ pub fn begin(collector: &mut Collector) -> &'static mut CycleState {
 
 /// Ends a [`take`] or a [`begin`]. `_` is the collector's lock.
 pub fn put_back(_: &mut Collector, state: &'static mut CycleState) {
+    OWNER.store(0, Relaxed);
     *HOME.lock() = Some(state);
 }
 

@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
-use super::between_steps::CycleState;
+use super::between_steps::{self, CycleState};
 use crate::cycle::collector::{self, Collector};
 use crate::cycle::phase::Phase;
 use crate::cycle::policy::generation::Generations;
@@ -44,6 +44,20 @@ pub fn end_unstopped(state: &mut CycleState, collector: &mut Collector) {
              heap grows"
         ));
     }
+}
+
+/// In the child of a `fork`: ends the cycle that was under way in the parent.
+pub fn in_child(collector: &mut Collector) {
+    let Some(state) = between_steps::reclaim(collector) else { return };
+    if let Some(mode) = state.mode.take() {
+        mode.leave_to_parent();
+    }
+    // Another thread may have been between a mark and its note.
+    if collector.phase != Phase::Idle {
+        state.driver.heap.state.unnoted_marks.store(true, Relaxed);
+    }
+    end(state, collector);
+    between_steps::put_back(collector, state);
 }
 
 /// Ends a cycle that cannot go on.

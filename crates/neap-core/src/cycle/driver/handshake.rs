@@ -486,15 +486,5 @@ pub fn after_fork() {
     collector::set_watching(Watching::None);
     workers::after_fork();
     HEAP.inner().frames.forget_registrations();
-    let collector = &mut *COLLECTOR.lock();
-    let Some(state) = between_steps::reclaim(collector) else { return };
-    if let Some(mode) = state.mode.take() {
-        mode.leave_to_parent();
-    }
-    // Another thread may have been between a mark and its note.
-    if collector.phase != Phase::Idle {
-        HEAP.state.unnoted_marks.store(true, Relaxed);
-    }
-    given_up::end(state, collector);
-    between_steps::put_back(collector, state);
+    collector::held(attach::current(), given_up::in_child);
 }

@@ -19,7 +19,30 @@ pub mod watch_in_use;
 
 use super::collector;
 use super::report::callbacks;
+use crate::sync::ForkLock;
 use crate::world::attach;
+
+/// As [`collector::hold`] and [`collector::release`]: a thread that holds collections off has the
+/// lock already. One that is in a step of a cycle could not go on with it in the child.
+struct OverFork;
+
+impl ForkLock for OverFork {
+    fn take(&self) {
+        collector::hold();
+    }
+    #[allow(unsafe_code)]
+    unsafe fn give_back(&self) {
+        collector::release();
+    }
+    fn is_mine(&self) -> bool {
+        between_steps::is_mine()
+    }
+}
+
+/// The lock, for who holds it over a `fork`.
+pub fn lock_for_fork() -> &'static dyn ForkLock {
+    &OverFork
+}
 
 /// Before a `fork`, by the thread that forks, which has the collector's lock.
 pub fn before_fork() {

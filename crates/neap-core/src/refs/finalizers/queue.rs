@@ -21,7 +21,7 @@ use super::slab::{self, Entry};
 use super::{pool, site};
 use crate::rank::Rank;
 use crate::refs::{Marking, NoMemory, with_own};
-use crate::sync::Lock;
+use crate::sync::{ForkLock, Lock};
 use crate::sys::{futex, map};
 use crate::world::{attach, blocked};
 
@@ -255,18 +255,9 @@ pub(crate) fn trace<M: Marking>(marking: &mut M) {
     }
 }
 
-/// Holds the lock over a `fork`.
-pub(crate) fn hold_for_fork() -> impl Sized {
-    QUEUES.lock()
-}
-
-/// Gives it back.
-///
-/// # Safety
-/// The calling thread held it over the fork and forgot its guard.
-pub(crate) unsafe fn unlock_forgotten() {
-    // SAFETY: the caller's promise.
-    unsafe { QUEUES.unlock_forgotten() };
+/// The lock, for who holds it over a `fork`.
+pub(crate) fn lock_for_fork() -> &'static dyn ForkLock {
+    &QUEUES
 }
 
 #[cfg(test)]

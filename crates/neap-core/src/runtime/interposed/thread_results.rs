@@ -30,7 +30,7 @@ use crate::heap::kind::Kind;
 use crate::rank::Rank;
 use crate::runtime::allocation;
 use crate::runtime::interposed::kernel_stacks;
-use crate::sync::Lock;
+use crate::sync::{ForkLock, Lock};
 use crate::sys::libc_function::LibcFunction;
 use crate::sys::own_thread::{Start, real_pthread_create};
 use crate::sys::unwind;
@@ -325,18 +325,9 @@ pub fn find() {
     real::find();
 }
 
-/// Holds the lock over a `fork`.
-pub fn hold_for_fork() -> impl Sized {
-    TABLE.lock()
-}
-
-/// Makes the lock free after a `fork`.
-///
-/// # Safety
-/// The caller held it over the fork and forgot its guard.
-pub unsafe fn unlock_forgotten() {
-    // SAFETY: the caller's promise.
-    unsafe { TABLE.unlock_forgotten() };
+/// The lock, for who holds it over a `fork`.
+pub fn lock_for_fork() -> &'static dyn ForkLock {
+    &TABLE
 }
 
 /// In the child of a `fork`: the other threads are not there, and nobody will join them.

@@ -20,8 +20,8 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use crate::rank::Rank;
-use crate::sync::Lock;
 use crate::sync::function::AtomicFunction;
+use crate::sync::{ForkLock, Lock};
 use crate::sys::program_action::ProgramAction;
 use crate::sys::refusal::Refusal;
 use crate::sys::signal;
@@ -69,18 +69,9 @@ pub fn install(on_write: OnWrite) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Takes the lock, to be forgotten: in the child of a `fork` nobody else would give it back.
-pub fn hold_for_fork() -> impl Sized {
-    SETTING.lock()
-}
-
-/// Makes the lock free after a `fork`.
-///
-/// # Safety
-/// The calling thread took the lock with [`hold_for_fork`] and forgot its guard.
-pub unsafe fn unlock_forgotten() {
-    // SAFETY: the caller's promise.
-    unsafe { SETTING.unlock_forgotten() };
+/// The lock, for who holds it over a `fork`.
+pub fn lock_for_fork() -> &'static dyn ForkLock {
+    &SETTING
 }
 
 /// Whether a thread may write to an address: the kernel does so, in place of what faulted, and

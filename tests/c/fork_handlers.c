@@ -1,0 +1,66 @@
+/* A signal's handler forks, wherever it interrupted the program: in the library too, while another
+   thread collects. The child ends at once or becomes another program, as after a crash or for a
+   watchdog; the parent goes on. */
+#include "check.h"
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+enum { FORKS = 300 };
+
+static volatile sig_atomic_t forked, failed;
+static int over;
+
+static void forks(int number)
+{
+    int before = errno, status = -1;
+    (void)number;
+    pid_t child = fork();
+    if (child == 0) {
+        if (forked % 2)
+            execl("/bin/true", "true", (char *)NULL);
+        _exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        failed++;
+    forked++;
+    errno = before;
+}
+
+static void *collects(void *unused)
+{
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
+        CHECK(neap_collect());
+    return unused;
+}
+
+int main(void)
+{
+    pthread_t thread;
+    sigset_t alarms;
+    alarm(100);
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGVTALRM);
+    CHECK_EQUAL(pthread_sigmask(SIG_BLOCK, &alarms, NULL), 0);
+    CHECK_EQUAL(pthread_create(&thread, NULL, collects, NULL), 0);
+    CHECK_EQUAL(pthread_sigmask(SIG_UNBLOCK, &alarms, NULL), 0);
+    struct sigaction action = {.sa_handler = forks, .sa_flags = SA_RESTART};
+    CHECK_EQUAL(sigaction(SIGVTALRM, &action, NULL), 0);
+    struct itimerval often = {{0, 1000}, {0, 1000}};
+    CHECK_EQUAL(setitimer(ITIMER_VIRTUAL, &often, NULL), 0);
+    void **list = NULL;
+    for (long turn = 0; forked < FORKS; turn++) {
+        void **node = neap_alloc(4000);
+        CHECK(node != NULL);
+        node[0] = turn % 1000 ? list : NULL;
+        list = node;
+    }
+    CHECK_EQUAL(setitimer(ITIMER_VIRTUAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL), 0);
+    CHECK(list != NULL);
+    CHECK_EQUAL(failed, 0);
+    __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    return finish();
+}
