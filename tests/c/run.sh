@@ -287,6 +287,8 @@ if sooner masks; then
     build masks.c masks -O2 $link &&
         for signal in 0 40; do
             result "masks, signal $signal" env NEAP_STOP_SIGNAL=$signal "$out/masks"
+            result "masks, watch=mprotect, signal $signal" \
+                env NEAP_WATCH=mprotect NEAP_STOP_SIGNAL=$signal "$out/masks"
             result "masks, inherited, signal $signal" env NEAP_STOP_SIGNAL=$signal "$out/masks" inherited
         done
 fi

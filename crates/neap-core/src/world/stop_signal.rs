@@ -67,11 +67,6 @@ pub fn number() -> c_int {
     CHOSEN.number.load(Relaxed)
 }
 
-/// Whether masks of signals leave out this number: before the start it is the default one.
-pub fn is(signal: c_int) -> bool {
-    signal == masked()
-}
-
 /// The number that no mask has.
 pub fn masked() -> c_int {
     match number() {
@@ -270,7 +265,7 @@ mod tests {
     #[test]
     fn the_programs_handler_hears_what_is_not_ours() {
         assert!(install(0, ours));
-        assert!(is(DEFAULT_STOP_SIGNAL) && masked() == number());
+        assert!(masked() == DEFAULT_STOP_SIGNAL && masked() == number());
         let send = || assert_eq!(signal::send(thread::current(), number()), Sent::Yes);
         send();
         assert_eq!((OURS.load(SeqCst), THEIRS.load(SeqCst)), (1, 0));

@@ -1,5 +1,6 @@
 //! Functions of libc, besides `pthread_sigmask` and `sigaction`, by which a thread could block the
-//! stop signal or take it for itself; for front ends to export in libc's stead.
+//! stop signal, or take it for itself, or under `mprotect` SIGSEGV; for front ends to export in
+//! libc's stead.
 //!
 //! Invariant: none of them leaves the stop signal blocked or waits for it, and each does what
 //! libc's does for all other signals. What cannot be stood before is met elsewhere: a thread that
@@ -16,9 +17,9 @@ use core::ffi::{c_int, c_void};
 
 use libc::{sighandler_t, sigset_t, ucontext_t};
 
-use crate::runtime::interposed::signals::{self, without_stop_signal};
+use crate::runtime::interposed::signals::{self, without_open_ones};
 use crate::runtime::interposed::{kernel_stacks, program_handlers};
-use crate::world::{blocked, stop_signal};
+use crate::world::blocked;
 
 macro_rules! real {
     ($($name:ident: fn($($type:ty),*) -> $result:ty;)*) => {
@@ -80,7 +81,7 @@ const SIG_HOLD: sighandler_t = 2;
 
 /// As sighold(3).
 pub fn sighold(signal: c_int) -> c_int {
-    if stop_signal::is(signal) {
+    if signals::stays_open(signal) {
         return 0;
     }
     // SAFETY: any number will do.
@@ -92,7 +93,7 @@ pub fn sighold(signal: c_int) -> c_int {
 /// # Safety
 /// As sigset(3).
 pub unsafe fn sigset(signal: c_int, wanted: sighandler_t) -> sighandler_t {
-    if !stop_signal::is(signal) {
+    if !signals::stays_open(signal) {
         let installed = program_handlers::installed_for(wanted);
         // SAFETY: the caller's promise; a stub is a handler too.
         return program_handlers::wanted_for(unsafe { real::sigset()(signal, installed) });
@@ -110,12 +111,12 @@ pub unsafe fn sigset(signal: c_int, wanted: sighandler_t) -> sighandler_t {
     }
 }
 
-/// The mask of BSD's functions without the stop signal.
+/// The mask of BSD's functions without the signals that no thread may block.
 fn open(mask: c_int) -> c_int {
-    match u32::try_from(stop_signal::masked() - 1) {
+    signals::open_ones().fold(mask, |mask, signal| match u32::try_from(signal - 1) {
         Ok(bit) if bit < c_int::BITS => mask & !(1 << bit),
         _ => mask,
-    }
+    })
 }
 
 /// As sigblock(3).
@@ -137,7 +138,7 @@ pub fn sigsetmask(mask: c_int) -> c_int {
 pub unsafe fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
     blocked::waiting([set as usize, signal as usize], || {
         // SAFETY: the caller's promise.
-        unsafe { real::sigwait()(&without_stop_signal(&*set), signal) }
+        unsafe { real::sigwait()(&without_open_ones(&*set), signal) }
     })
 }
 
@@ -149,7 +150,7 @@ pub unsafe fn signalfd(file: c_int, set: *const sigset_t, flags: c_int) -> c_int
     // SAFETY: the caller's promise.
     unsafe {
         match set.as_ref() {
-            Some(set) => real::signalfd()(file, &without_stop_signal(set), flags),
+            Some(set) => real::signalfd()(file, &without_open_ones(set), flags),
             None => real::signalfd()(file, set, flags),
         }
     }
@@ -165,8 +166,10 @@ pub unsafe extern "C" fn before_context(context: *mut ucontext_t, swaps: bool) -
     // SAFETY: the caller's promise; a context that is right already may be one to read only.
     unsafe {
         let mask = &raw mut (*context).uc_sigmask;
-        if libc::sigismember(mask, stop_signal::masked()) == 1 {
-            libc::sigdelset(mask, stop_signal::masked());
+        for signal in signals::open_ones() {
+            if libc::sigismember(mask, signal) == 1 {
+                libc::sigdelset(mask, signal);
+            }
         }
         kernel_stacks::keep_stack((*context).uc_mcontext.gregs[libc::REG_RSP as usize] as usize);
     }
@@ -182,7 +185,9 @@ pub unsafe extern "C" fn before_jump(jump: *mut Jump, checks: bool) -> *const c_
     // SAFETY: the caller's promise; where no mask was saved there may be none in memory.
     unsafe {
         if (*jump).mask_was_saved != 0 {
-            libc::sigdelset(&raw mut (*jump).mask, stop_signal::masked());
+            for signal in signals::open_ones() {
+                libc::sigdelset(&raw mut (*jump).mask, signal);
+            }
         }
     }
     if checks {
@@ -305,6 +310,7 @@ macro_rules! jumps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::stop_signal;
 
     #[test]
     fn a_jump_is_as_glibc_has_it() {

@@ -64,7 +64,7 @@ unsafe fn set_action(
             return result;
         }
         let open =
-            new.map(|new| libc::sigaction { sa_mask: without_stop_signal(&new.sa_mask), ..new });
+            new.map(|new| libc::sigaction { sa_mask: without_open_ones(&new.sa_mask), ..new });
         signal::real_sigaction()(number, address(&open), old)
     }
 }
@@ -116,19 +116,27 @@ pub unsafe fn pthread_sigmask(
         return unsafe { signal::raw_sigmask(how, set, old) };
     }
     // SAFETY: the caller's sets.
-    unsafe { signal::raw_sigmask(how, &without_stop_signal(&*set), old) }
+    unsafe { signal::raw_sigmask(how, &without_open_ones(&*set), old) }
 }
 
-/// The set without the stop signal, and without the one that our own handler of faults is there
-/// for.
-pub(crate) fn without_stop_signal(set: &libc::sigset_t) -> libc::sigset_t {
+/// The signals that no thread may block: the stop signal, and the one that our own handler of
+/// faults is there for.
+pub(crate) fn open_ones() -> impl Iterator<Item = c_int> {
+    let fault = fault::is_wanted().then_some(libc::SIGSEGV);
+    core::iter::once(stop_signal::masked()).chain(fault)
+}
+
+/// Whether no thread may block it.
+pub(crate) fn stays_open(signal: c_int) -> bool {
+    open_ones().any(|open| open == signal)
+}
+
+/// The set without these.
+pub(crate) fn without_open_ones(set: &libc::sigset_t) -> libc::sigset_t {
     let mut without = *set;
-    // SAFETY: a copy of ours.
-    unsafe {
-        libc::sigdelset(&mut without, stop_signal::masked());
-        if fault::is_wanted() {
-            libc::sigdelset(&mut without, libc::SIGSEGV);
-        }
+    for signal in open_ones() {
+        // SAFETY: a copy of ours.
+        unsafe { libc::sigdelset(&mut without, signal) };
     }
     without
 }

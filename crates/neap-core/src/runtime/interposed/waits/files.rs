@@ -16,7 +16,7 @@ use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 
 use super::left::Left;
 use super::{real, undisturbed};
-use crate::runtime::interposed::signals::without_stop_signal;
+use crate::runtime::interposed::signals::without_open_ones;
 
 /// Calls for as long as `limit` says; again with what is left as long as a stop ends it.
 ///
@@ -73,7 +73,7 @@ pub unsafe fn ppoll(
     // SAFETY: the caller's promise.
     unsafe {
         match mask.as_ref() {
-            Some(mask) => real::ppoll(files, count, limit, &without_stop_signal(mask)),
+            Some(mask) => real::ppoll(files, count, limit, &without_open_ones(mask)),
             None => undisturbed_for(limit, |limit| real::ppoll(files, count, limit, null())),
         }
     }
@@ -93,7 +93,7 @@ pub unsafe fn __ppoll_chk(
     // SAFETY: the caller's promise.
     unsafe {
         match mask.as_ref() {
-            Some(mask) => real::__ppoll_chk(files, count, limit, &without_stop_signal(mask), room),
+            Some(mask) => real::__ppoll_chk(files, count, limit, &without_open_ones(mask), room),
             None => {
                 undisturbed_for(limit, |limit| real::__ppoll_chk(files, count, limit, null(), room))
             }
@@ -143,7 +143,7 @@ pub unsafe fn pselect(
     unsafe {
         match mask.as_ref() {
             Some(mask) => {
-                real::pselect(count, read, write, except, limit, &without_stop_signal(mask))
+                real::pselect(count, read, write, except, limit, &without_open_ones(mask))
             }
             None => undisturbed_for(limit, |limit| {
                 real::pselect(count, read, write, except, limit, null())
@@ -184,7 +184,7 @@ pub unsafe fn epoll_pwait(
     unsafe {
         match mask.as_ref() {
             Some(mask) => {
-                real::epoll_pwait(epoll, events, most, milliseconds, &without_stop_signal(mask))
+                real::epoll_pwait(epoll, events, most, milliseconds, &without_open_ones(mask))
             }
             None => epoll_wait(epoll, events, most, milliseconds),
         }
@@ -205,9 +205,7 @@ pub unsafe fn epoll_pwait2(
     // SAFETY: the caller's promise.
     unsafe {
         match mask.as_ref() {
-            Some(mask) => {
-                real::epoll_pwait2(epoll, events, most, limit, &without_stop_signal(mask))
-            }
+            Some(mask) => real::epoll_pwait2(epoll, events, most, limit, &without_open_ones(mask)),
             None => undisturbed_for(limit, |limit| {
                 real::epoll_pwait2(epoll, events, most, limit, null())
             }),

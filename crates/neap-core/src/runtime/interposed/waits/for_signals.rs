@@ -13,7 +13,7 @@ use libc::{siginfo_t, sigset_t, timespec};
 
 use super::files::undisturbed_for;
 use super::{real, undisturbed};
-use crate::runtime::interposed::signals::without_stop_signal;
+use crate::runtime::interposed::signals::without_open_ones;
 
 /// As pause(2).
 ///
@@ -32,7 +32,7 @@ pub unsafe fn sigsuspend(mask: *const sigset_t) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
         match mask.as_ref() {
-            Some(mask) => real::sigsuspend(&without_stop_signal(mask)),
+            Some(mask) => real::sigsuspend(&without_open_ones(mask)),
             None => real::sigsuspend(mask),
         }
     }
@@ -45,7 +45,7 @@ pub unsafe fn sigsuspend(mask: *const sigset_t) -> c_int {
 pub unsafe fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        let set = without_stop_signal(&*set);
+        let set = without_open_ones(&*set);
         undisturbed(|| real::sigwaitinfo(&set, info))
     }
 }
@@ -61,7 +61,7 @@ pub unsafe fn sigtimedwait(
 ) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
-        let set = without_stop_signal(&*set);
+        let set = without_open_ones(&*set);
         undisturbed_for(limit, |limit| real::sigtimedwait(&set, info, limit))
     }
 }
