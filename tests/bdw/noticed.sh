@@ -9,8 +9,8 @@
 #   apart   the variable is the program's own, equal to the library's at the start
 #   unread  the library reads no such environment variable
 #   void    the macro is 0, or nothing
-# Not part of `make test`: it takes half an hour. That a mutant is noticed says that the entry has a
-# test, not that the test asks for all that is documented.
+# Not part of `make test`: it runs each program many times. That a mutant is noticed says that the
+# entry has a test, not that the test asks for all that is documented.
 # usage: tests/bdw/noticed.sh [--library PATH] [--headers PATH] [NAME...]
 . "$(dirname "$0")/../lib.sh"
 begin bdw
