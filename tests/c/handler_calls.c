@@ -124,7 +124,7 @@ static void inside(const char *what)
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
     wanted = what;
-    mine = neap_alloc(64);
+    mine = neap_alloc(1 << 20); /* a small one may be freed without a lock */
     action.sa_sigaction = calls;
     action.sa_flags = SA_SIGINFO | SA_NODEFER;
     CHECK_EQUAL(sigaction(SIGSYS, &action, NULL), 0);

@@ -267,9 +267,12 @@ impl Local {
     /// finds that it is at it, or it finds that somebody marks. By its thread in a critical
     /// section.
     pub fn free_unless_marking<R>(&self, heap: &Heap, f: impl FnOnce() -> R) -> Option<R> {
-        self.freeing.swap(true, SeqCst);
+        // A handler of the program's may have interrupted another one.
+        let is_inner = self.freeing.swap(true, SeqCst);
         let done = (!heap.state.marking.load(SeqCst)).then(f);
-        self.freeing.store(false, Release);
+        if !is_inner {
+            self.freeing.store(false, Release);
+        }
         done
     }
 
