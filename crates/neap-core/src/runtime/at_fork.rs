@@ -12,7 +12,7 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
 
 use super::{forking_server, interposed::thread_results};
@@ -24,19 +24,72 @@ use crate::rank::Rank;
 use crate::refs::finalizers::queue;
 use crate::sync::ForkLock;
 use crate::sys::protection::fault;
-use crate::sys::{meta_alloc, side_stack};
+use crate::sys::{meta_alloc, side_stack, thread};
 use crate::watch::mprotect;
 use crate::world::{attach, current, registry, roots, stop};
 use crate::{cycle, refs};
 
-/// Registers the handlers, the first time: when the library is loaded, so that no start is under
-/// way that a `fork` does not know of.
-pub fn initialize() {
+/// Registers handlers when the library is loaded, so that no start is under way that a `fork` does
+/// not know of. Called again at the start of a process whose front end has not called it.
+pub fn on_load() {
     static ONCE: Once = Once::new();
     // SAFETY: three functions of the right type, which stay loaded as long as this library.
     ONCE.call_once(|| unsafe {
-        libc::pthread_atfork(Some(prepare), Some(parent), Some(child));
+        libc::pthread_atfork(Some(prepare_early), Some(parent_early), Some(child_early));
     });
+}
+
+/// Registers handlers at the start. Hosts have registered theirs by then: their locks come after
+/// the collector's, as in a stop.
+pub fn initialize() {
+    // SAFETY: as above.
+    unsafe { libc::pthread_atfork(Some(prepare_late), Some(parent_late), Some(child_late)) };
+}
+
+/// The control block of the thread whose fork took the locks by the handlers of the start; 0 for
+/// none. Written by that thread, with the locks.
+static LATE: AtomicUsize = AtomicUsize::new(0);
+
+fn is_late() -> bool {
+    LATE.load(Relaxed) == thread::control_block()
+}
+
+extern "C" fn prepare_late() {
+    if prepare() {
+        LATE.store(thread::control_block(), Relaxed);
+    }
+}
+
+extern "C" fn parent_late() {
+    if is_late() {
+        LATE.store(0, Relaxed);
+        parent();
+    }
+}
+
+extern "C" fn child_late() {
+    if is_late() {
+        LATE.store(0, Relaxed);
+        child();
+    }
+}
+
+extern "C" fn prepare_early() {
+    if !is_late() {
+        prepare();
+    }
+}
+
+extern "C" fn parent_early() {
+    if !is_late() {
+        parent();
+    }
+}
+
+extern "C" fn child_early() {
+    if !is_late() {
+        child();
+    }
 }
 
 /// What a front end does before and after: it takes a lock of its own, outside of which it takes
@@ -105,11 +158,13 @@ const _: () = {
     assert!(taken == Rank::HELD_OVER_FORK, "[world.inv.fork-holds] not what rank.rs says");
 };
 
-extern "C" fn prepare() {
+/// False if it took nothing.
+fn prepare() -> bool {
     if let Some(mutator) = current::get()
         && (mutator.is_critical() || HOLDS.iter().any(|hold| (hold.lock)().is_mine()))
     {
-        return mutator.forks_inside.store(true, Relaxed);
+        mutator.forks_inside.store(true, Relaxed);
+        return false;
     }
     if let Some(around) = AROUND.get() {
         (around.before)();
@@ -128,6 +183,7 @@ extern "C" fn prepare() {
         }
     }
     refs::before_fork();
+    true
 }
 
 /// Gives all locks back, in the reverse order.
@@ -149,7 +205,7 @@ fn took_nothing() -> bool {
     current::get().is_some_and(|mutator| mutator.forks_inside.swap(false, Relaxed))
 }
 
-extern "C" fn parent() {
+fn parent() {
     if took_nothing() {
         return;
     }
@@ -160,7 +216,7 @@ extern "C" fn parent() {
     }
 }
 
-extern "C" fn child() {
+fn child() {
     mprotect::after_fork();
     if took_nothing() {
         return cycle::collector::disable();

@@ -56,7 +56,7 @@ pub fn on_load() {
     interposed::helpers::find();
     interposed::masks::initialize();
     interposed::thread_results::find();
-    at_fork::initialize();
+    at_fork::on_load();
 }
 
 /// Held by who starts the collector, until all is in place.
@@ -170,6 +170,7 @@ fn apply_at_start(options: &Options) {
             options.stop_signal
         ));
     }
+    at_fork::initialize();
     live_page::prepare(options.visible);
 }
 
