@@ -48,7 +48,7 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 /// What tells the calling thread from all others that live. There is no thread pointer to read
 /// under miri.
 #[inline(always)]
-fn me() -> usize {
+pub fn me() -> usize {
     if cfg!(miri) { 1 } else { thread::control_block() }
 }
 

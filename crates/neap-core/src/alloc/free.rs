@@ -91,6 +91,7 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::buffer::Buffer;
     use super::super::buffer::tests::local;
     use super::super::refill::refill;
     use super::*;
@@ -98,14 +99,20 @@ mod tests {
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
 
-    #[test]
-    fn wrong_pointers_are_named() {
+    /// A heap, and a thread that has cells of 64 bytes of it.
+    fn with_cells(kind: Kind) -> (Heap, &'static Local, &'static Buffer, SpaceId) {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         let local = local();
-        let id = SpaceId::of(Kind::Leaf, classes::class_of(64));
+        let id = SpaceId::of(kind, classes::class_of(64));
         let buffer = local.buffer(id).unwrap();
         refill(&heap, local, buffer, id, true).unwrap();
+        (heap, local, buffer, id)
+    }
+
+    #[test]
+    fn wrong_pointers_are_named() {
+        let (heap, _, buffer, _) = with_cells(Kind::Leaf);
         let cell = buffer.bump(64);
         assert_eq!(free(&heap, Address(8)), Err(FreeError::NotInHeap));
         assert_eq!(free(&heap, Address(cell + 8)), Err(FreeError::NotAnObjectStart));
@@ -125,12 +132,7 @@ mod tests {
     /// While this thread has the heap's lock, which it cannot take again.
     #[test]
     fn between_cycles_a_free_takes_no_lock() {
-        let heap = Heap::new();
-        heap.reserve(64 << 20).unwrap();
-        let local = local();
-        let id = SpaceId::of(Kind::Conservative, classes::class_of(64));
-        let buffer = local.buffer(id).unwrap();
-        refill(&heap, local, buffer, id, true).unwrap();
+        let (heap, local, buffer, _) = with_cells(Kind::Conservative);
         let [first, second, third, fourth] = [(); 4].map(|()| Address(buffer.bump(64)));
         let inner = heap.inner();
         assert_eq!(free_from(&heap, local, first), Ok(64), "[alloc.inv.free]");
@@ -173,12 +175,7 @@ mod tests {
     /// A block that nobody holds and that was full is found by who looks for cells.
     #[test]
     fn a_cell_freed_without_the_lock_is_found_again() {
-        let heap = Heap::new();
-        heap.reserve(64 << 20).unwrap();
-        let local = local();
-        let id = SpaceId::of(Kind::Leaf, classes::class_of(64));
-        let buffer = local.buffer(id).unwrap();
-        refill(&heap, local, buffer, id, true).unwrap();
+        let (heap, local, buffer, id) = with_cells(Kind::Leaf);
         let block = buffer.block().unwrap();
         let cells = heap.header(block).cells() as usize;
         let objects: Vec<usize> = (0..cells)

@@ -22,9 +22,9 @@ use crate::observe::recorder;
 use crate::observe::{ask_page, live_page};
 use crate::rank::Rank;
 use crate::refs::finalizers::queue;
-use crate::sync::ForkLock;
+use crate::sync::{ForkLock, me};
 use crate::sys::protection::fault;
-use crate::sys::{meta_alloc, side_stack, thread};
+use crate::sys::{meta_alloc, side_stack};
 use crate::watch::mprotect;
 use crate::world::{attach, current, registry, roots, stop};
 use crate::{cycle, refs};
@@ -46,17 +46,16 @@ pub fn initialize() {
     unsafe { libc::pthread_atfork(Some(prepare_late), Some(parent_late), Some(child_late)) };
 }
 
-/// The control block of the thread whose fork took the locks by the handlers of the start; 0 for
-/// none. Written by that thread, with the locks.
+/// The thread, by [`me`], whose fork took the locks by the handlers of the start; 0 for none. Written by that thread, with the locks.
 static LATE: AtomicUsize = AtomicUsize::new(0);
 
 fn is_late() -> bool {
-    LATE.load(Relaxed) == thread::control_block()
+    LATE.load(Relaxed) == me()
 }
 
 extern "C" fn prepare_late() {
     if prepare() {
-        LATE.store(thread::control_block(), Relaxed);
+        LATE.store(me(), Relaxed);
     }
 }
 

@@ -21,8 +21,8 @@ use crate::cycle::workers;
 use crate::heap::HEAP;
 use crate::mark::drain::Marker;
 use crate::rank::Rank;
-use crate::sync::Lock;
-use crate::sys::{map, print, thread};
+use crate::sync::{Lock, me};
+use crate::sys::{map, print};
 use crate::world;
 
 /// The driver token and what goes with it.
@@ -35,7 +35,7 @@ pub struct CycleState {
 
 /// At home, or with a thread.
 static HOME: Lock<Option<&'static mut CycleState>> = Lock::new(Rank::CycleState, None);
-/// The control block of the thread that has it; 0 for none. Written by that thread.
+/// The thread that has it, by [`me`]; 0 for none. Written by that thread.
 static OWNER: AtomicUsize = AtomicUsize::new(0);
 /// Address of the state; 0 before [`prepare`].
 static ADDRESS: AtomicUsize = AtomicUsize::new(0);
@@ -72,14 +72,14 @@ pub fn prepare() {
 pub fn take(_: &mut Collector) -> Option<&'static mut CycleState> {
     let state = HOME.lock().take();
     if state.is_some() {
-        OWNER.store(thread::control_block(), Relaxed);
+        OWNER.store(me(), Relaxed);
     }
     state
 }
 
 /// Whether the calling thread has it.
 pub fn is_mine() -> bool {
-    OWNER.load(Relaxed) == thread::control_block()
+    OWNER.load(Relaxed) == me()
 }
 
 /// The state, for a cycle that begins now: the phase was idle. `_` is the collector's lock.
