@@ -46,7 +46,8 @@ pub fn initialize() {
     unsafe { libc::pthread_atfork(Some(prepare_late), Some(parent_late), Some(child_late)) };
 }
 
-/// The thread, by [`me`], whose fork took the locks by the handlers of the start; 0 for none. Written by that thread, with the locks.
+/// The thread, by [`me`], whose fork took the locks by the handlers of the start; 0 for none.
+/// Written by that thread, with the locks.
 static LATE: AtomicUsize = AtomicUsize::new(0);
 
 fn is_late() -> bool {
