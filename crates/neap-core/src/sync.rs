@@ -80,6 +80,21 @@ impl<T: Send> ForkLock for Lock<T> {
     }
 }
 
+/// Under loom a lock that is a static is made at its first use.
+#[cfg(loom)]
+impl<T: Send> ForkLock for std::sync::LazyLock<Lock<T>> {
+    fn take(&self) {
+        Lock::take(self)
+    }
+    unsafe fn give_back(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { Lock::give_back(self) };
+    }
+    fn is_mine(&self) -> bool {
+        Lock::is_mine(self)
+    }
+}
+
 /// Access to what a [`Lock`] protects; unlocks when dropped.
 pub struct Guard<'a, T>(&'a Lock<T>);
 
