@@ -27,8 +27,16 @@ fuzz d hosts clients clients-rest book newcomer packages "
 run_part() {
     case $1 in
     format) tools/one.sh "cargo fmt" tools/with-rust.sh cargo fmt --all --check ;;
-    lint) tools/one.sh "cargo clippy" \
-        tools/with-rust.sh cargo clippy --quiet --workspace --all-targets -- -D warnings ;;
+    lint)
+        tools/one.sh "cargo clippy" \
+            tools/with-rust.sh cargo clippy --quiet --workspace --all-targets -- -D warnings
+        # What `make loom` and `make miri` compile, which take too long to run here.
+        for way in loom miri; do
+            RUSTFLAGS="--cfg $way -A explicit_builtin_cfgs_in_flags" \
+                CARGO_TARGET_DIR=target/checked/$way tools/one.sh "the core compiles for $way" \
+                tools/with-rust.sh cargo check --quiet --package neap-core --lib --tests
+        done
+        ;;
     source) tools/with-rust.sh cargo xtask ci ;;
     rust)
         tools/with-rust.sh cargo xtask rust-tests -- --workspace --exclude neap-model \

@@ -20,6 +20,7 @@
 
 #![allow(unsafe_code)]
 
+#[cfg(not(miri))]
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 

@@ -23,8 +23,14 @@ static RANGES: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 /// [`reserve`] or [`reserve_for_good`].
 pub type Reserve = fn(usize, usize) -> Result<Address, Errno>;
 
+/// The largest alignment that the compiler knows.
+const MOST_ALIGNMENT: usize = 1 << 29;
+
 /// Memory at a multiple of `alignment`.
 pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
+    if alignment > MOST_ALIGNMENT {
+        return Err(Errno::NOMEM);
+    }
     let layout = Layout::from_size_align(bytes, alignment).map_err(|_| Errno::NOMEM)?;
     // SAFETY: no range of tests is empty.
     let start = unsafe { alloc_zeroed(layout) }.expose_provenance();
@@ -64,6 +70,21 @@ pub unsafe fn forbid(_: Address, _: usize) -> bool {
 /// Everything is committed.
 pub fn commit(_: Address, _: usize) -> Result<(), Errno> {
     Ok(())
+}
+
+/// The same.
+pub fn commit_objects(_: Address, _: usize) -> Result<(), Errno> {
+    Ok(())
+}
+
+/// Nothing can be executed.
+pub fn set_executable(executable: bool) -> bool {
+    !executable
+}
+
+/// There are no children.
+pub fn clear_in_children(_: Address, _: usize) -> bool {
+    false
 }
 
 /// All pages have memory.
