@@ -30,9 +30,10 @@ sanitized() {
         --config "$flags"
 }
 
-# What the thread sanitizer cannot run: children and threads that come from the kernel without the C
-# library's knowledge, of which it knows nothing either (such a thread serves snapshots); a scan of
-# words that another thread writes, which is what a conservative collector does, by volatile reads.
+# What the thread sanitizer cannot run: children, and threads made without its knowledge, as the
+# library's own are; a scan of words that another thread writes, which is what a conservative
+# collector does, by volatile reads; as many mappings as there may be, of which it needs some; scans
+# that have to be as fast as ever.
 not_under_threads=(
     --skip probe::cost::tests::every_watch_that_works_has_figures
     --skip probe::tests::every_watch_is_tried_and_one_is_chosen
@@ -41,6 +42,9 @@ not_under_threads=(
     --skip sys::process::child::tests::threads_of_a_child_share_its_memory
     --skip cycle::stepping::snapshots
     --skip sys::own_thread::tests::runs_with_signals_blocked
+    --skip cycle::workers::tests
+    --skip watch::mprotect::tests::pages_that_the_kernel_protects_in_part_stay_writable
+    --skip cycle::stepping::writers::a_program_that_writes_faster
     --skip watch::contract::no_write_of_a_running_thread_is_lost
 )
 

@@ -405,10 +405,12 @@ mod tests {
         };
         std::thread::scope(|scope| {
             let own = mutator();
-            for _ in 0..THREADS {
-                let thread = std::thread::Builder::new().stack_size(64 << 10);
-                thread.spawn_scoped(scope, sleep).unwrap();
-            }
+            let threads: Vec<_> = (0..THREADS)
+                .map(|_| {
+                    let thread = std::thread::Builder::new().stack_size(64 << 10);
+                    thread.spawn_scoped(scope, sleep).unwrap()
+                })
+                .collect();
             assert!(comes(|| ready.load(SeqCst) == THREADS as u64));
             // Where all processors are busy nobody goes on before all are woken.
             let is_seen = (0..200).any(|_| {
@@ -423,6 +425,9 @@ mod tests {
                 comes(|| went_on.load(SeqCst) > 0) && first.load(SeqCst) < resumed
             });
             over.store(true, SeqCst);
+            // The scope's end does not wait for what libc frees when a thread ends, which the
+            // address sanitizer would take for lost.
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
             assert!(is_seen, "the stop was over before anybody was woken");
         });
     }
