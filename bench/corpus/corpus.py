@@ -174,6 +174,9 @@ def main():
                    {"label": "neap", "folder": folder, "variables": {}}]
     for setting in asked.settings:
         variables = dict(part.split("=", 1) for part in setting.split(","))
+        for name in variables:
+            if not name.startswith(("NEAP_", "GC_")):
+                parser.error(f"--with {setting}: {name} is no variable of Neap's, NEAP_*")
         contestants.append({"label": setting, "folder": folder, "variables": variables})
     for library in asked.library:
         label, where = library.split("=", 1)

@@ -17,7 +17,7 @@ use crate::policy::trigger::{
 /// The settings of a program that sets nothing.
 pub const DEFAULTS: Settings = Settings {
     growth: 1.0,
-    min_trigger: 2 << 20,
+    min_trigger: 0,
     busy_trigger: 0,
     max_bytes: usize::MAX,
     soft_bytes: usize::MAX,

@@ -8,7 +8,9 @@ use neap_scaling::trace::{self, Trace};
 
 fn simulated(trace: &Trace, growth: f64) -> Figures {
     let machine = Machine { processors: 2, costs: Costs::HERE };
-    let settings = neap_scaling::policy::trigger::Settings { growth, ..DEFAULTS };
+    // The option's default when they were recorded.
+    let min_trigger = 2 << 20;
+    let settings = neap_scaling::policy::trigger::Settings { growth, min_trigger, ..DEFAULTS };
     Simulation::run(machine, Ways::CORE, settings, &trace.program)
 }
 

@@ -19,8 +19,6 @@ pub use words::{HugePages, LogTopics, MinorCycles, Prefork, WatchChoice};
 use core::fmt;
 use core::time::Duration;
 
-const MIB: usize = 1 << 20;
-
 /// One row of the table, for everything that prints or sets options by name.
 pub struct Entry {
     /// Name in lower case: `max_heap`.
@@ -112,13 +110,15 @@ options! {
     /// for cycles, and times 0.5 or 0.25 while the heap grows.
     growth: Float { default: 1.0, valid: 0.05..=100.0 }
     /// Bytes that must be allocated before a cycle starts, however small the heap is, for each of
-    /// the program's threads that allocate, up to four.
-    min_trigger: Bytes { default: 2 * MIB, valid: 4096..=usize::MAX }
+    /// the program's threads that allocate, up to four. 0: 256 KiB, and where cycles would cost the
+    /// program more than a seventeenth of its processor time more, up to 2 MiB for each, all of it
+    /// times `growth`.
+    min_trigger: Bytes { default: 0, valid: ..=usize::MAX }
     /// Where cycles would cost the program more than a seventeenth of its processors' time, they
     /// come that much more rarely, until so many bytes may be allocated between two of them. 0:
     /// they come as often as `growth` and `min_trigger` say. Under the D runtime, whose stops are
     /// dear, it is 40 MiB unless it is set, in programs with the crate `neap` 32 MiB.
-    busy_trigger: Bytes { default: 0, valid: 0..=usize::MAX }
+    busy_trigger: Bytes { default: 0, valid: ..=usize::MAX }
     /// A cycle that is expected to stop the program for less than so long stops it for the whole of
     /// marking, which costs less than marking beside it; and one that the program's only thread
     /// asks for marks on that thread. Larger: less processor time, longer stops; 0: cycles run
@@ -164,7 +164,7 @@ options! {
     /// With `stats`: allocations are sampled with the calls that led to them, one in so many bytes
     /// on average, for the report's sites, its flame graph and `neap export --pprof`; 512KiB is a
     /// good value. 0: none are.
-    sample: Bytes { default: 0, valid: 0..=1 << 40 }
+    sample: Bytes { default: 0, valid: ..=1 << 40 }
     /// `neap top`, `neap metrics` and `neap heap` see the process from its start on. Otherwise the
     /// first two see it from its first half megabyte or its first cycle on, `neap heap` from its
     /// first cycle on, for the sake of a cheap start. `neap run --top` sets it.
@@ -403,10 +403,10 @@ mod tests {
                  default is none",
             ),
             (
-                "min_trigger",
-                "1",
-                "NEAP_MIN_TRIGGER=1: want bytes, at least 4KiB (units K, M, G, T or KiB, MiB, \
-                 GiB, TiB); the default is 2MiB",
+                "sample",
+                "2TiB",
+                "NEAP_SAMPLE=2TiB: want bytes, at most 1TiB (units K, M, G, T or KiB, MiB, GiB, \
+                 TiB); the default is 0",
             ),
         ] {
             let text = set(name, value).map(|_| ()).unwrap_err();

@@ -137,14 +137,11 @@ pub extern "C" fn GC_get_dont_expand() -> c_int {
 }
 
 /// Boehm's collector collects when about heap/divisor bytes were allocated, 3 by default. The
-/// core's growth at that divisor is its own default, 1, and changes in proportion, and so does what
-/// is allocated between two collections of a small heap. What the user set with `NEAP_GROWTH` and
-/// `NEAP_MIN_TRIGGER` stands.
+/// core's growth at that divisor is its own default, 1, and changes in proportion. What the user
+/// set with `NEAP_GROWTH` stands.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_free_space_divisor(divisor: usize) {
     const DEFAULT_DIVISOR: f64 = 3.0;
-    /// Bytes at that divisor, the option's own default.
-    const LEAST_TRIGGER: f64 = (2 << 20) as f64;
     if divisor == 0 {
         return;
     }
@@ -152,9 +149,6 @@ pub extern "C" fn GC_set_free_space_divisor(divisor: usize) {
     let share = DEFAULT_DIVISOR / divisor as f64;
     if !environment::user_has_set(c"NEAP_GROWTH") {
         environment::set_growth(share.clamp(0.05, 100.0));
-    }
-    if !environment::user_has_set(c"NEAP_MIN_TRIGGER") {
-        environment::set_number(b"min_trigger", (LEAST_TRIGGER * share).max(4096.0) as usize);
     }
 }
 

@@ -85,7 +85,7 @@ pub static COLLECTOR: Lock<Collector> = Lock::new(
         images: Images::new(),
         settings: Settings {
             growth: 1.0,
-            min_trigger: 2 << 20,
+            min_trigger: 0,
             busy_trigger: 0,
             max_bytes: usize::MAX,
             soft_bytes: usize::MAX,

@@ -214,7 +214,8 @@ pub fn set_due(collector: &Collector) -> Due {
         Generation::Full => step,
         Generation::Minor => {
             let room = collector.generations.room_after_minor(live);
-            room.max(collector.settings.min_trigger).min(step)
+            let floor = collector.settings.floor(1, collector.pacer.least_bytes());
+            room.max(floor).min(step)
         }
     };
     let due = if is_worth_running_beside() {

@@ -11,7 +11,7 @@
 
 use core::ffi::CStr;
 use core::fmt;
-use core::ops::RangeInclusive;
+use core::ops::{RangeInclusive, RangeToInclusive};
 use core::time::Duration;
 
 /// A type of option: the Rust type of its value, and its text form.
@@ -87,7 +87,8 @@ fn scaled(number: &[u8], scale: usize) -> Option<usize> {
 
 impl Kind for Bytes {
     type Value = usize;
-    type Valid = RangeInclusive<usize>;
+    /// The largest.
+    type Valid = RangeToInclusive<usize>;
     const NAME: &'static str = "bytes";
 
     fn parse(text: &[u8], valid: &Self::Valid) -> Option<usize> {
@@ -114,13 +115,9 @@ impl Kind for Bytes {
 
     fn show_valid(valid: &Self::Valid, out: &mut dyn fmt::Write) -> fmt::Result {
         out.write_str("bytes")?;
-        if *valid.start() > 0 {
-            out.write_str(", at least ")?;
-            Self::show(valid.start(), out)?;
-        }
-        if *valid.end() < usize::MAX {
+        if valid.end < usize::MAX {
             out.write_str(", at most ")?;
-            Self::show(valid.end(), out)?;
+            Self::show(&valid.end, out)?;
         }
         out.write_str(" (units K, M, G, T or KiB, MiB, GiB, TiB)")
     }
@@ -304,7 +301,7 @@ mod tests {
 
     #[test]
     fn bytes_by_table() {
-        let any = 0..=usize::MAX;
+        let any = ..=usize::MAX;
         for (text, value) in [
             ("0", Some(0)),
             ("17", Some(17)),
@@ -335,9 +332,8 @@ mod tests {
         ] {
             assert_eq!(Bytes::parse(text.as_bytes(), &any), value, "{text:?}");
         }
-        assert_eq!(Bytes::parse(b"9", &(10..=20)), None);
-        assert_eq!(Bytes::parse(b"21", &(10..=20)), None);
-        assert_eq!(Bytes::parse(b"20", &(10..=20)), Some(20));
+        assert_eq!(Bytes::parse(b"21", &(..=20)), None);
+        assert_eq!(Bytes::parse(b"20", &(..=20)), Some(20));
     }
 
     #[test]
@@ -345,7 +341,7 @@ mod tests {
         for value in [0, 1, 1023, 1 << 10, 3 << 20, (3 << 20) + 1, 5 << 40, usize::MAX] {
             let mut text = String::new();
             Bytes::show(&value, &mut text).unwrap();
-            assert_eq!(Bytes::parse(text.as_bytes(), &(0..=usize::MAX)), Some(value), "{text}");
+            assert_eq!(Bytes::parse(text.as_bytes(), &(..=usize::MAX)), Some(value), "{text}");
         }
         let mut text = String::new();
         Bytes::show(&(4 << 20), &mut text).unwrap();

@@ -39,7 +39,7 @@ impl Kind for MemoryLimit {
         if text.eq_ignore_ascii_case(b"none") {
             return Some(Limit::None);
         }
-        Bytes::parse(text, &(0..=usize::MAX)).map(Limit::of)
+        Bytes::parse(text, &(..=usize::MAX)).map(Limit::of)
     }
 
     fn show(value: &Limit, out: &mut dyn fmt::Write) -> fmt::Result {
@@ -52,7 +52,7 @@ impl Kind for MemoryLimit {
 
     fn show_valid((): &(), out: &mut dyn fmt::Write) -> fmt::Result {
         out.write_str("cgroup, none, or ")?;
-        Bytes::show_valid(&(0..=usize::MAX), out)
+        Bytes::show_valid(&(..=usize::MAX), out)
     }
 }
 

@@ -9,7 +9,8 @@ pub struct Settings {
     /// Bytes allocated per live byte before the next cycle. Larger: fewer cycles, more memory.
     pub growth: f64,
     /// Bytes allocated before a cycle at least, for each of up to four threads. Larger: fewer
-    /// cycles in small programs, more memory.
+    /// cycles in small programs, more memory; 0: [`AUTOMATIC_FLOOR`] times the growth factor, by
+    /// what cycles cost.
     pub min_trigger: usize,
     /// Cycles that cost the program too much of its time come more rarely, until so many bytes may
     /// be allocated between two of them. Larger: fewer of them, more memory; 0: their cost does not
@@ -96,6 +97,13 @@ pub fn smoothed_share(share: f64, stopped_ns: u64, elapsed_ns: u64) -> f64 {
     (share + now) / 2.0
 }
 
+/// What is allocated between two cycles at least, in bytes, where the user does not say: cycles that
+/// cost next to nothing come often, as those of heaps that hold next to nothing do. Larger: fewer
+/// cycles in small programs, more memory.
+const AUTOMATIC_FLOOR: core::ops::RangeInclusive<usize> = 256 << 10..=2 << 20;
+/// The floor before it is known what a cycle costs: the first one is not counted, which starts what
+/// all need.
+const FIRST_FLOOR: usize = 512 << 10;
 /// The program is to have so many times as much of its processors' time as cycles cost, as far as
 /// `busy_trigger` allows.
 const FAIR_MULTIPLE: usize = 16;
@@ -106,7 +114,7 @@ impl Settings {
     /// How many bytes may be allocated after a cycle that found so much live, in a program that
     /// spends `share` of its time in stops, before the next one begins; `growing` is what it
     /// gets of that while the live part grows, `mutators` how many threads allocate, `least` what
-    /// they allocate in the time that a cycle costs. The heap is not to grow beyond the soft limit,
+    /// they allocate in the time that a cycle costs, 0 if that is not known. The heap is not to grow beyond the soft limit,
     /// but cycles are not to take more than half of the time. Near the hard limit it is half of
     /// what is left, so that several cycles try before the limit refuses.
     pub fn threshold(
@@ -118,13 +126,27 @@ impl Settings {
         least: usize,
     ) -> usize {
         let growth = adapted_growth(self.growth, live.weight, share, growing);
-        let floor = self.min_trigger.saturating_mul(mutators.clamp(1, HIGHEST_FLOOR));
+        let floor = self.floor(mutators, least);
+        let floor_of_one = self.floor(1, least);
         let busy = least.saturating_mul(FAIR_MULTIPLE).min(self.busy_trigger);
         let wanted = ((live.weight as f64 * growth) as usize).max(floor).max(busy);
         let below_soft = self.soft_bytes.saturating_sub(live.bytes);
         let room = self.max_bytes.saturating_sub(live.bytes);
-        let below_hard = (room / 2).max(self.min_trigger.max(least).min(room));
-        wanted.min(below_soft.max(least).max(self.min_trigger)).min(below_hard).max(SMALLEST)
+        let below_hard = (room / 2).max(floor_of_one.max(least).min(room));
+        wanted.min(below_soft.max(least).max(floor_of_one)).min(below_hard).max(SMALLEST)
+    }
+
+    /// What so many threads may allocate between two cycles at least, which allocate `least` bytes
+    /// in the time that a cycle costs; 0 if that is not known.
+    pub fn floor(&self, mutators: usize, least: usize) -> usize {
+        let threads = mutators.clamp(1, HIGHEST_FLOOR);
+        let (lowest, highest) = AUTOMATIC_FLOOR.into_inner();
+        let usual = match (self.min_trigger, least) {
+            (0, 0) => FIRST_FLOOR,
+            (0, least) => least.saturating_mul(FAIR_MULTIPLE).clamp(lowest, highest * threads),
+            (set, _) => return set.saturating_mul(threads),
+        };
+        (usual as f64 * self.growth) as usize
     }
 
     /// How much may be allocated at most before a cycle, which is due after `threshold`, if little
@@ -200,15 +222,20 @@ mod tests {
         assert_eq!(live, Live { bytes: 10 * MIB, weight: 29 * MIB });
     }
 
-    #[test]
-    fn thresholds_by_table() {
-        let free = Settings {
+    /// No limits.
+    fn free() -> Settings {
+        Settings {
             growth: 1.0,
             min_trigger: 4 * MIB,
             busy_trigger: 0,
             max_bytes: usize::MAX,
             soft_bytes: usize::MAX,
-        };
+        }
+    }
+
+    #[test]
+    fn thresholds_by_table() {
+        let free = free();
         let tight = Settings { max_bytes: 64 * MIB, ..free };
         let soft = Settings { soft_bytes: 64 * MIB, ..free };
         let half = Settings { growth: 0.5, ..free };
@@ -231,6 +258,27 @@ mod tests {
                 "{settings:?} {live}"
             );
         }
+    }
+
+    #[test]
+    fn the_floor_that_nobody_set_is_what_cycles_cost() {
+        const KIB: usize = 1 << 10;
+        let settings = Settings { min_trigger: 0, ..free() };
+        for (least, floor) in [
+            (0, 512 * KIB),
+            (1, 256 * KIB),
+            (16 * KIB, 256 * KIB),
+            (64 * KIB, MIB),
+            (MIB, 2 * MIB),
+            (usize::MAX, 2 * MIB),
+        ] {
+            let live = Live::new(MIB / 8, MIB / 8);
+            assert_eq!(settings.threshold(live, FAIR_SHARE, None, 1, least), floor, "{least}");
+        }
+        assert_eq!(settings.floor(2, 64 * KIB), MIB, "as many allocate the faster");
+        assert_eq!(settings.floor(2, MIB), 4 * MIB);
+        assert_eq!(Settings { growth: 0.5, ..settings }.floor(2, MIB), 2 * MIB);
+        assert_eq!(Settings { min_trigger: 4096, ..settings }.floor(2, MIB), 8192);
     }
 
     #[test]
