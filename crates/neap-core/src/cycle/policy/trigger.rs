@@ -97,13 +97,13 @@ pub fn smoothed_share(share: f64, stopped_ns: u64, elapsed_ns: u64) -> f64 {
     (share + now) / 2.0
 }
 
-/// What is allocated between two cycles at least, in bytes, where the user does not say: cycles that
-/// cost next to nothing come often, as those of heaps that hold next to nothing do. Larger: fewer
-/// cycles in small programs, more memory.
+/// What is allocated between two cycles at least, in bytes, where the user does not say: cycles
+/// that cost next to nothing come often, as those of heaps that hold next to nothing do. Larger:
+/// fewer cycles in small programs, more memory.
 const AUTOMATIC_FLOOR: core::ops::RangeInclusive<usize> = 256 << 10..=2 << 20;
 /// The floor before it is known what a cycle costs: the first one is not counted, which starts what
 /// all need.
-const FIRST_FLOOR: usize = 512 << 10;
+const FIRST_FLOOR: usize = 1 << 20;
 /// The program is to have so many times as much of its processors' time as cycles cost, as far as
 /// `busy_trigger` allows.
 const FAIR_MULTIPLE: usize = 16;
@@ -114,9 +114,9 @@ impl Settings {
     /// How many bytes may be allocated after a cycle that found so much live, in a program that
     /// spends `share` of its time in stops, before the next one begins; `growing` is what it
     /// gets of that while the live part grows, `mutators` how many threads allocate, `least` what
-    /// they allocate in the time that a cycle costs, 0 if that is not known. The heap is not to grow beyond the soft limit,
-    /// but cycles are not to take more than half of the time. Near the hard limit it is half of
-    /// what is left, so that several cycles try before the limit refuses.
+    /// they allocate in the time that a cycle costs, 0 if that is not known. The heap is not to
+    /// grow beyond the soft limit, but cycles are not to take more than half of the time. Near the
+    /// hard limit it is half of what is left, so that several cycles try before the limit refuses.
     pub fn threshold(
         &self,
         live: Live,
@@ -265,7 +265,7 @@ mod tests {
         const KIB: usize = 1 << 10;
         let settings = Settings { min_trigger: 0, ..free() };
         for (least, floor) in [
-            (0, 512 * KIB),
+            (0, MIB),
             (1, 256 * KIB),
             (16 * KIB, 256 * KIB),
             (64 * KIB, MIB),
