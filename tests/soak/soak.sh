@@ -1,9 +1,9 @@
 #!/bin/bash
 # Hours of everything that could lose an object, by chance: torture in all its ways, storms of
 # forks, little memory, sequences of calls, system calls refused, real programs; under all watches,
-# one after the other. Prints a line a minute, and at the end the row for docs/reliability.md.
-# Usage: tests/soak/soak.sh [HOURS]; HOURS may be a fraction (0.1), SEED=N is the first seed. Called
-# by `make soak` and tools/long.sh.
+# as many at a time as there are processors. Prints a line a minute, and at the end the row for docs/reliability.md.
+# Usage: tests/soak/soak.sh [HOURS]; HOURS may be a fraction (0.1), SEED=N is the first seed, JOBS=N
+# how many at a time. Called by `make soak` and tools/long.sh.
 #
 # The counts are what the programs themselves say that they did. A failure says with which command
 # and seed it goes again, and what the run said stays in build/soak.
@@ -32,12 +32,14 @@ compile refuse cc -std=gnu11 -O2 tests/faults/refuse.c -o "$out/refuse" || exit 
 read -ra watches <<<"$("$torture" watches | tr '\n' ' ')"
 read -ra clients <<<"$(tests/clients/run.sh --list | tr '\n' ' ')"
 RANDOM=${SEED:-$(date +%N | sed 's/^0*//')}
+jobs=${JOBS:-$(nproc)}
 
 sorts=(torture short long forks memory sequences faults clients)
-declare -A runs
-for kind in "${sorts[@]}"; do runs[$kind]=0; done
-operations=0 cycles=0 forks=0 all=0 bad=0
-began=$SECONDS next=60
+# What is counted: of each sort the runs, and of all together.
+counted=("${sorts[@]}" operations cycles forks_made all bad)
+declare -A count
+for what in "${counted[@]}"; do count[$what]=0; done
+began=$SECONDS
 
 # Seconds that a run may take: many, for machines that do much else, or nothing for a while.
 most=600
@@ -58,7 +60,8 @@ looks_at_those_that_stand() {
 }
 if command -v gdb >/dev/null; then
     looks_at_those_that_stand &
-    trap 'kill $! 2>/dev/null' EXIT
+    looking=$!
+    trap 'kill "$looking" 2>/dev/null' EXIT
 fi
 
 # one LOG SEED COMMAND…: a run; what it counted is added up.
@@ -71,26 +74,33 @@ one() {
     while read -r line; do
         [[ $line != *operations,* ]] || said=$line
     done <"$log"
-    [[ ! $said =~ ([0-9]+)\ operations ]] || operations=$((operations + BASH_REMATCH[1]))
-    [[ ! $said =~ ([0-9]+)\ cycles ]] || cycles=$((cycles + BASH_REMATCH[1]))
-    [[ ! $said =~ ([0-9]+)\ forks ]] || forks=$((forks + BASH_REMATCH[1]))
+    [[ ! $said =~ ([0-9]+)\ operations ]] || ((count[operations] += BASH_REMATCH[1]))
+    [[ ! $said =~ ([0-9]+)\ cycles ]] || ((count[cycles] += BASH_REMATCH[1]))
+    [[ ! $said =~ ([0-9]+)\ forks ]] || ((count[forks_made] += BASH_REMATCH[1]))
     # Nothing may be traced here.
     [ "$kind" != faults ] || [ $status != 3 ] || status=0
-    all=$((all + 1)) runs[$kind]=$((runs[$kind] + 1))
+    ((count[all] += 1, count[$kind] += 1))
     [ $status != 0 ] || return 0
-    bad=$((bad + 1))
-    cp "$log" "$out/failed-$bad"
+    ((count[bad] += 1))
+    cp "$log" "$own/failed-${count[bad]}"
     echo "# seed $seed, status $status: NEAP_WATCH=${NEAP_WATCH:-} NEAP_CHECK=${NEAP_CHECK:-} $*"
-    echo "# said: $out/failed-$bad"
-    not_ok "$kind, run $all" "$log"
+    echo "# said: $own/failed-${count[bad]}"
+    not_ok "$kind, run ${count[all]} of job $job" "$log"
+}
+
+# add_up: has $count be what all jobs together have counted.
+add_up() {
+    local what number
+    for what in "${counted[@]}"; do count[$what]=0; done
+    while read -r what number; do ((count[$what] += number)); done < <(cat "$out"/job-*/count)
 }
 
 summary() {
-    echo "$operations operations, $cycles cycles, $forks forks in $all runs: $(
+    echo "${count[operations]} operations, ${count[cycles]} cycles, ${count[forks_made]} forks in ${count[all]} runs: $(
         for kind in "${sorts[@]}"; do
-            echo -n "$kind ${runs[$kind]}, "
+            echo -n "$kind ${count[$kind]}, "
         done
-    )failed $bad"
+    )failed ${count[bad]}"
 }
 
 # so_short: the words of a way with its number of operations replaced by a small one.
@@ -104,11 +114,13 @@ so_short() {
 # What is to be run next. Short runs try beginnings and ends, long ones do most operations.
 kinds=(torture torture short short long long long forks forks memory sequences sequences faults
     clients)
-while [ $((SECONDS - began)) -lt "$seconds" ]; do
+
+# something: runs one of these, or two hundred short ones.
+something() {
     kind=${kinds[RANDOM % ${#kinds[@]}]}
     watch=${watches[RANDOM % ${#watches[@]}]}
     seed=$((RANDOM << 15 | RANDOM))
-    log=$out/output
+    log=$own/output
     read -ra way <<<"${ways[RANDOM % ${#ways[@]}]}"
     run=("$torture" run --seed "$seed" --neap max_pause=0)
     case $kind in
@@ -156,16 +168,40 @@ while [ $((SECONDS - began)) -lt "$seconds" ]; do
         ;;
     clients)
         client=${clients[RANDOM % ${#clients[@]}]}
-        NEAP_WATCH=$watch one "$log" $seed tests/clients/run.sh --only "$client"
+        # Two at once would meet in the same folder.
+        NEAP_WATCH=$watch one "$log" $seed flock "$out/clients" tests/clients/run.sh --only "$client"
         ;;
     esac
-    if [ $((SECONDS - began)) -ge "$next" ]; then
-        echo "# $(((SECONDS - began) / 60)) min: $(summary)"
-        next=$((SECONDS - began + 60))
-    fi
+}
+
+# job N: runs one thing after the other until the time is over, in a process of its own.
+job() {
+    job=$1 own=$out/job-$1
+    while [ $((SECONDS - began)) -lt "$seconds" ]; do
+        something
+        for what in "${counted[@]}"; do echo "$what ${count[$what]}"; done >"$own/counting"
+        mv "$own/counting" "$own/count"
+    done
+}
+
+running=()
+for ((number = 1; number <= jobs; number++)); do
+    mkdir -p "$out/job-$number"
+    : >"$out/job-$number/count"
+    seed=$((RANDOM << 15 | RANDOM))
+    (RANDOM=$seed && job $number) &
+    running+=($!)
 done
-echo "# $(((SECONDS - began) / 60)) min: $(summary)"
+while [ $((SECONDS - began + 60)) -lt "$seconds" ]; do
+    sleep 60
+    add_up
+    echo "# $(((SECONDS - began) / 60)) min: $(summary)"
+done
+wait "${running[@]}"
+add_up
+minutes=$(((SECONDS - began) / 60))
+echo "# $minutes min: $(summary)"
 echo "# for docs/reliability.md:"
-echo "# | $(date +%Y-%m-%d) | $(((SECONDS - began) / 60)) | $all | $operations | $cycles | $forks | $bad |"
-[ "$bad" != 0 ] || passed "$all runs in $(((SECONDS - began) / 60)) min"
-exit "$failed"
+echo "# | $(date +%Y-%m-%d) | $minutes | ${count[all]} | ${count[operations]} | ${count[cycles]} | ${count[forks_made]} | ${count[bad]} |"
+[ "${count[bad]}" = 0 ] || exit 1
+passed "${count[all]} runs in $minutes min"
