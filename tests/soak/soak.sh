@@ -1,7 +1,8 @@
 #!/bin/bash
 # Hours of everything that could lose an object, by chance: torture in all its ways, storms of
 # forks, little memory, sequences of calls, system calls refused, real programs; under all watches,
-# as many at a time as there are processors. Prints a line a minute, and at the end the row for docs/reliability.md.
+# as many at a time as there are processors. Prints a line a minute, and at the end the row for
+# docs/reliability.md.
 # Usage: tests/soak/soak.sh [HOURS]; HOURS may be a fraction (0.1), SEED=N is the first seed, JOBS=N
 # how many at a time. Called by `make soak` and tools/long.sh.
 #
