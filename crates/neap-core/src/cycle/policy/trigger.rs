@@ -30,8 +30,8 @@ const ADAPTION: (f64, f64) = (0.75, 2.0);
 /// A heap with this much live gets no more than the user's growth says, however much it stops;
 /// smaller ones more, as the square root of how much smaller they are.
 const LARGE_BYTES: f64 = 200e6;
-/// The floor is multiplied by the number of threads that allocate, up to this: stopping them all
-/// costs more.
+/// The floor, or the most that it may be, is multiplied by the number of threads that allocate, up
+/// to this: stopping them all costs more.
 const HIGHEST_FLOOR: usize = 4;
 /// What the growth factor is multiplied by while the heap grows. Larger: fewer cycles on the way
 /// up; smaller: a lower peak.
@@ -127,7 +127,8 @@ impl Settings {
     ) -> usize {
         let growth = adapted_growth(self.growth, live.weight, share, growing);
         let floor = self.floor(mutators, least);
-        let floor_of_one = self.floor(1, least);
+        // Near a limit more growth is not what was asked for.
+        let floor_of_one = self.floor_at_growth_of_one(1, least);
         let busy = least.saturating_mul(FAIR_MULTIPLE).min(self.busy_trigger);
         let wanted = ((live.weight as f64 * growth) as usize).max(floor).max(busy);
         let below_soft = self.soft_bytes.saturating_sub(live.bytes);
@@ -139,14 +140,18 @@ impl Settings {
     /// What so many threads may allocate between two cycles at least, which allocate `least` bytes
     /// in the time that a cycle costs; 0 if that is not known.
     pub fn floor(&self, mutators: usize, least: usize) -> usize {
+        let floor = self.floor_at_growth_of_one(mutators, least);
+        if self.min_trigger == 0 { (floor as f64 * self.growth) as usize } else { floor }
+    }
+
+    fn floor_at_growth_of_one(&self, mutators: usize, least: usize) -> usize {
         let threads = mutators.clamp(1, HIGHEST_FLOOR);
         let (lowest, highest) = AUTOMATIC_FLOOR.into_inner();
-        let usual = match (self.min_trigger, least) {
+        match (self.min_trigger, least) {
             (0, 0) => FIRST_FLOOR,
             (0, least) => least.saturating_mul(FAIR_MULTIPLE).clamp(lowest, highest * threads),
-            (set, _) => return set.saturating_mul(threads),
-        };
-        (usual as f64 * self.growth) as usize
+            (set, _) => set.saturating_mul(threads),
+        }
     }
 
     /// How much may be allocated at most before a cycle, which is due after `threshold`, if little
@@ -279,6 +284,9 @@ mod tests {
         assert_eq!(settings.floor(2, MIB), 4 * MIB);
         assert_eq!(Settings { growth: 0.5, ..settings }.floor(2, MIB), 2 * MIB);
         assert_eq!(Settings { min_trigger: 4096, ..settings }.floor(2, MIB), 8192);
+        let soft = Settings { growth: 100.0, soft_bytes: MIB, ..settings };
+        let live = Live::new(MIB, MIB);
+        assert_eq!(soft.threshold(live, FAIR_SHARE, None, 1, 64 * KIB), MIB, "a limit is nearer");
     }
 
     #[test]
