@@ -130,9 +130,10 @@ void *neap_realloc(void *object, size_t bytes);
  * cannot be. What it gained reads as zero unless it is a leaf. */
 size_t neap_resize_in_place(void *object, size_t bytes);
 
-/* Frees an object now. Needed for uncollectable ones only; for others a hint that saves the
- * collector work. Null is fine. The caller promises that nobody uses the object any more. A
- * finalizer of the object is not run; links to it have to be unregistered before. */
+/* Ends an object; its memory comes back now or, while a cycle marks, when marking ends. Needed for
+ * uncollectable ones only; for others a hint that saves the collector work. Null is fine. The
+ * caller promises that nobody uses the object any more. A finalizer of the object is not run; links
+ * to it have to be unregistered before. */
 neap_status neap_free(void *object);
 
 /* Bytes of the object that starts here, at least what was asked for; 0 if none does. */

@@ -67,7 +67,8 @@ pub unsafe fn libc_function<F: Function>(name: &CStr, known: &AtomicFunction<F>)
     }
     known.get().unwrap_or_else(|| {
         print::fatal(format_args!(
-            "no {} in libc.so.6; is the program linked statically against libc?",
+            "no {} in libc.so.6; a program that is linked with -static, libc included, needs what \
+             neap flags --all-static prints, and cannot have libgc's interface",
             name.to_string_lossy()
         ))
     })
