@@ -185,6 +185,8 @@ job() {
     done
 }
 
+# A run before may have had more jobs.
+rm -f "$out"/job-*/count
 running=()
 for ((number = 1; number <= jobs; number++)); do
     mkdir -p "$out/job-$number"
