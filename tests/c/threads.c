@@ -157,9 +157,41 @@ static APART void thousands(int count)
     pthread_attr_destroy(&detached);
 }
 
+static __thread int begins_one;
+static int called_in_a_beginning;
+
+static void notes(int event, void *environment)
+{
+    (void)event;
+    (void)environment;
+    if (begins_one)
+        __atomic_add_fetch(&called_in_a_beginning, 1, __ATOMIC_RELAXED);
+}
+
+/* Who begins a thread may hold a lock that the program's callbacks take. Each time a cycle is due,
+   and as the threads live on, the library needs fresh memory for what it keeps of them. */
+static APART void nothing_is_called_in_a_beginning(void)
+{
+    enum { AT_ONCE = 200 };
+    static pthread_t threads[AT_ONCE];
+    CHECK_EQUAL(neap_set_event_callback(notes, NULL), NEAP_OK);
+    for (long i = 0; i < AT_ONCE; i++) {
+        CHECK(neap_alloc_leaf(16 << 20) != NULL);
+        begins_one = 1;
+        CHECK_EQUAL((i % 2 ? neap_pthread_create : pthread_create)(&threads[i], NULL, is_short,
+            (void *)i), 0);
+        begins_one = 0;
+    }
+    for (long i = 0; i < AT_ONCE; i++)
+        CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+    CHECK_EQUAL(called_in_a_beginning, 0);
+    CHECK_EQUAL(neap_set_event_callback(NULL, NULL), NEAP_OK);
+}
+
 int main(void)
 {
     pthread_t thread;
+    nothing_is_called_in_a_beginning();
     many_threads();
     arguments_and_results();
     cancelled();

@@ -48,7 +48,8 @@ pub extern "C" fn GC_pthread_create(
     start: ThreadStart,
     argument: *mut c_void,
 ) -> c_int {
-    let object: *mut c_void = api::allocate(size_of::<Begin>(), Kind::Uncollectable).cast();
+    let object = api::allocate_beside_cycles(size_of::<Begin>(), Kind::Uncollectable);
+    let object: *mut c_void = object.cast();
     if object.is_null() {
         return libc::EAGAIN;
     }

@@ -79,8 +79,8 @@ pub use crate::{
     thread_results, waits,
 };
 pub use allocate::{
-    allocate, allocate_aligned, allocate_at_once, allocate_otherwise, allocate_typed,
-    without_past_end,
+    allocate, allocate_aligned, allocate_at_once, allocate_beside_cycles, allocate_otherwise,
+    allocate_typed, without_past_end,
 };
 pub use live_graph::write_heap_snapshot;
 pub use objects::{for_each_object, mark_bit, set_mark_bit};

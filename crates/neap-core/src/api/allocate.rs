@@ -16,6 +16,12 @@ pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
     allocation::allocate(bytes, kind)
 }
 
+/// The same where the caller may hold locks that a stop or a callback of the program's takes: no
+/// cycle is begun or helped, and no callback called, also when there is no memory.
+pub fn allocate_beside_cycles(bytes: usize, kind: Kind) -> *mut u8 {
+    allocation::allocate_beside_cycles(bytes, kind)
+}
+
 /// The same in two halves, for front ends that have something to do besides when an object is not
 /// there at once: null if the thread has no cell at hand, then [`allocate_otherwise`] makes the
 /// object.

@@ -112,6 +112,18 @@ pub fn allocate(bytes: usize, kind: Kind) -> *mut u8 {
     if object.is_null() { without_cell(bytes, kind) } else { object }
 }
 
+/// As [`allocate`], but no cycle is begun, helped or waited for, and nothing of the program's is
+/// called: for callers that may hold locks which a host's stop or the program's callbacks take, as
+/// druntime's and the loader's when threads begin.
+pub fn allocate_beside_cycles(bytes: usize, kind: Kind) -> *mut u8 {
+    let object = at_once(bytes, kind);
+    if !object.is_null() {
+        return object;
+    }
+    let request = Request { bytes, kind, layout: NO_LAYOUT };
+    attempt(mutator(), request).unwrap_or(null_mut())
+}
+
 /// An object from a buffer that the thread has; null if it has none.
 #[inline(always)]
 pub fn at_once(bytes: usize, kind: Kind) -> *mut u8 {

@@ -224,7 +224,8 @@ pub unsafe fn pthread_create(
         // SAFETY: as above.
         unsafe { kernel_stacks::keep_stack_of(attributes) };
     }
-    let record = allocation::allocate(size_of::<Record>(), Kind::Uncollectable).cast::<Record>();
+    let record = allocation::allocate_beside_cycles(size_of::<Record>(), Kind::Uncollectable);
+    let record = record.cast::<Record>();
     if record.is_null() {
         return libc::EAGAIN;
     }
