@@ -174,6 +174,8 @@ assert frames[1:3] == ["allocate_a_lot", "main"], frames
 END
 }
 
+. tests/stats/names.sh
+
 # Go's own tool reads the profile and names the functions.
 profile() {
     "$neap" export "$out/sites" --pprof "$out/sites.pb.gz" || return 1
@@ -350,7 +352,7 @@ compile stops.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" t
 compile waits.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" tests/stats/waits.c \
     -o "$out/waits" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap || exit 1
 for test in in_order crash fork closed full together refused files compare agree agree_inside \
-    sites stripped unsampled; do
+    sites stripped containers debugging_information_apart unsampled; do
     wanted "$test" || continue
     result "$test" "$test"
 done

@@ -6,6 +6,7 @@
 //! Called by `neap report`, `neap export` and `neap heap`.
 
 mod d_names;
+mod debug_files;
 
 use crate::regular_file;
 use addr2line::{Loader, demangle_auto};
@@ -84,20 +85,26 @@ pub fn demangled(symbol: &str) -> String {
 /// Crates of the library that are linked into programs.
 const CRATES: [&str; 4] = ["neap", "neap-core", "neap-c", "neap-bdw"];
 
-/// Whether a source file is one of the library's: in its tree, or of a version that a registry has.
-/// Of functions that were inlined the names alone do not say whose they are.
+/// Its headers, whose functions are compiled into programs.
+const HEADERS: [&str; 2] = ["/neap.h", "/neap.hpp"];
+
+/// Whether a source file is one of the library's: a header, in its tree, or of a version that a
+/// registry has. Of functions that were inlined the names alone do not say whose they are.
 fn is_of_library(source: &str) -> bool {
-    source.match_indices("/src/").any(|(at, _)| {
-        let folder = &source[..at];
-        let name = folder.rsplit('/').next().unwrap_or_default();
-        let in_tree = |name: &str| folder == name || folder.ends_with(&format!("/{name}"));
-        CRATES.into_iter().any(|of| {
-            let version = name.strip_prefix(of).and_then(|rest| rest.strip_prefix('-'));
-            in_tree(&format!("crates/{of}"))
-                || version
-                    .is_some_and(|version| version.starts_with(|sign: char| sign.is_ascii_digit()))
+    let is_header = HEADERS.iter().any(|header| source.ends_with(header));
+    is_header
+        || source.match_indices("/src/").any(|(at, _)| {
+            let folder = &source[..at];
+            let name = folder.rsplit('/').next().unwrap_or_default();
+            let in_tree = |name: &str| folder == name || folder.ends_with(&format!("/{name}"));
+            CRATES.into_iter().any(|of| {
+                let version = name.strip_prefix(of).and_then(|rest| rest.strip_prefix('-'));
+                in_tree(&format!("crates/{of}"))
+                    || version.is_some_and(|version| {
+                        version.starts_with(|sign: char| sign.is_ascii_digit())
+                    })
+            })
         })
-    })
 }
 
 fn open(module: &Module) -> Result<Named, String> {
@@ -119,15 +126,12 @@ fn open(module: &Module) -> Result<Named, String> {
         variables.add(bytes, &[STT_OBJECT]);
     };
     add(&bytes);
-    let mut lines = None;
-    for apart in debug_files(&module.build_id, |name| env::var_os(name).map(PathBuf::from)) {
-        let Ok(bytes) = regular_file::read(&apart, LARGEST_FILE) else { continue };
-        if build_id(&bytes).as_deref() == Some(&module.build_id) {
-            add(&bytes);
-            lines = Loader::new(&apart).ok();
-            break;
-        }
-    }
+    let variable = |name: &str| env::var_os(name).map(PathBuf::from);
+    let apart = debug_files::find(Path::new(path), &bytes, &module.build_id, &variable);
+    let lines = apart.and_then(|(apart, bytes)| {
+        add(&bytes);
+        Loader::new(&apart).ok()
+    });
     functions.0.sort_unstable();
     variables.0.sort_unstable();
     let lines = match lines {
@@ -135,24 +139,6 @@ fn open(module: &Module) -> Result<Named, String> {
         None => Loader::new(path).map_err(|error| no_names(error.to_string()))?,
     };
     Ok(Named { lines, functions, variables })
-}
-
-/// Where the debugging information of a build may lie apart from it: where packages put it, and in
-/// the caches of `debuginfod`.
-fn debug_files(build_id: &str, variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
-    let (Some(first), Some(rest)) = (build_id.get(..2), build_id.get(2..)) else {
-        return Vec::new();
-    };
-    let home = variable("HOME");
-    let cache = variable("XDG_CACHE_HOME").or(home.as_ref().map(|home| home.join(".cache")));
-    let caches = [
-        variable("DEBUGINFOD_CACHE_PATH"),
-        cache.map(|cache| cache.join("debuginfod_client")),
-        home.map(|home| home.join(".debuginfod_client_cache")),
-    ];
-    let mut files = vec![PathBuf::from(format!("/usr/lib/debug/.build-id/{first}/{rest}.debug"))];
-    files.extend(caches.into_iter().flatten().map(|cache| cache.join(build_id).join("debuginfo")));
-    files
 }
 
 /// A file's build id, in hexadecimal.
@@ -256,6 +242,9 @@ mod tests {
             ("crates/neap/src/gc.rs", true),
             ("/home/a/.cargo/registry/src/index-0/neap-0.1.0/src/memory/cells.rs", true),
             ("/home/a/.cargo/registry/src/index-0/neap-core-0.1.0/src/api.rs", true),
+            ("/usr/include/neap.hpp", true),
+            ("/usr/include/neap.h", true),
+            ("/home/a/src/cheneap.h", false),
             ("/home/a/neap/examples/rust/src/bin/trees.rs", false),
             ("/home/a/neap/src/main.rs", false),
             ("/home/a/crates/neap-like/src/main.rs", false),
@@ -293,21 +282,6 @@ mod tests {
         ] {
             assert_eq!(functions.at(address).map(|(_, name)| name), name, "{address:#x}");
         }
-    }
-
-    #[test]
-    fn debugging_files_are_looked_for_by_their_build() {
-        let home = |name: &str| (name == "HOME").then(|| PathBuf::from("/home/a"));
-        let files = debug_files("abcdef", home);
-        let wanted = [
-            "/usr/lib/debug/.build-id/ab/cdef.debug",
-            "/home/a/.cache/debuginfod_client/abcdef/debuginfo",
-            "/home/a/.debuginfod_client_cache/abcdef/debuginfo",
-        ];
-        assert_eq!(files, wanted.map(PathBuf::from));
-        let cache = |name: &str| (name == "DEBUGINFOD_CACHE_PATH").then(|| PathBuf::from("/c"));
-        assert_eq!(debug_files("abcdef", cache)[1], PathBuf::from("/c/abcdef/debuginfo"));
-        assert!(debug_files("", home).is_empty());
     }
 
     #[test]

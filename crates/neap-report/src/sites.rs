@@ -3,7 +3,9 @@
 //!
 //! Invariant: a sample counts for as many objects of its size as the chance of being sampled says,
 //! so the expected sums are those of all allocations. Names come from whoever calls; the library's
-//! own frames are left out. Pure.
+//! own frames are left out, as [`inner`] says. Pure.
+
+mod inner;
 
 use crate::cost::Cells;
 use neap_record::Recording;
@@ -15,19 +17,6 @@ use std::fmt;
 
 /// Sites that a page or JSON holds at most.
 const MOST_SITES: usize = 1000;
-/// What the library's own functions begin with, where it is linked into the program, and those of
-/// the package for D.
-const OWN: [&str; 9] = [
-    "neap::",
-    "neap_core::",
-    "neap_c::",
-    "neap_bdw::",
-    "<neap::",
-    "<neap_core::",
-    "neap_alloc",
-    "neap_inline_",
-    "neap.plugin.NeapGC.",
-];
 
 /// Objects and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,8 +103,9 @@ impl<'r, 's> Stacks<'r, 's> {
         Self { recording, symbolise, known: HashMap::new() }
     }
 
-    /// The functions of a site, innermost first, without the library's own: for each address (0
-    /// where no stack is known) those that were inlined there and the one that they are in.
+    /// The functions of a site, innermost first, without the library's own and what is between them
+    /// and the program: for each address (0 where no stack is known) those that were inlined there
+    /// and the one that they are in.
     pub fn of(&mut self, site: u64) -> Vec<(u64, Vec<Frame>)> {
         let addresses = self.recording.sites.get(&site).map(Vec::as_slice).unwrap_or_default();
         let mut stack: Vec<(u64, Vec<Frame>)> = Vec::new();
@@ -123,23 +113,20 @@ impl<'r, 's> Stacks<'r, 's> {
             let (recording, symbolise) = (self.recording, &mut *self.symbolise);
             let frames =
                 self.known.entry(address).or_insert_with(|| names(recording, address, symbolise));
-            let own = match stack.is_empty() {
-                true => frames.iter().take_while(|frame| is_own(frame)).count(),
-                false => 0,
-            };
-            if own < frames.len() {
-                stack.push((address.saturating_sub(1), frames[own..].to_vec()));
-            }
+            stack.push((address.saturating_sub(1), frames.clone()));
         }
+        let mut left_out = inner::count(stack.iter().flat_map(|(_, frames)| frames));
+        stack.retain_mut(|(_, frames)| {
+            let here = left_out.min(frames.len());
+            left_out -= here;
+            frames.drain(..here);
+            !frames.is_empty()
+        });
         if stack.is_empty() {
             stack.push((0, vec!["no stack known".to_owned().into()]));
         }
         stack
     }
-}
-
-fn is_own(frame: &Frame) -> bool {
-    frame.is_library || OWN.iter().any(|own| frame.function.starts_with(own))
 }
 
 /// The sites of a recording, those that allocated most first.
