@@ -269,14 +269,23 @@ serves() {
         curl -sSf "$address/debug/pprof/heap" >"$out/heap.gz" &&
         curl -sSf "$address/debug/pprof/allocs" >"$out/allocs.gz" &&
         ! curl -sSf "$address/else" 2>/dev/null &&
+        ! curl -sSf "$address/debug/pprof/heap?seconds=x" 2>/dev/null &&
+        curl -sSf -I "$address/debug/pprof/heap" | grep -q '^HTTP/1.1 200' &&
+        curl -sSf "$address/debug/pprof/heap?debug=1" | grep -q '^allocation sites' &&
+        curl -sSf "$address/debug/pprof/allocs?seconds=1" >"$out/changes.gz" &&
         gunzip -t "$out/heap.gz" "$out/allocs.gz" && status=0
     if [ $status = 0 ] && command -v go >/dev/null; then
         # Which of its values it shows first is the profile's own say.
         PPROF_TMPDIR=$out go tool pprof -top "$out/heap.gz" >"$out/heap.top" &&
             PPROF_TMPDIR=$out go tool pprof -top "$out/allocs.gz" >"$out/allocs.top" &&
             grep -q '^Type: inuse_space' "$out/heap.top" && grep -q ' main$' "$out/heap.top" &&
-            grep -q '^Type: alloc_space' "$out/allocs.top" || status=1
-        cat "$out/heap.top" "$out/allocs.top"
+            PPROF_TMPDIR=$out go tool pprof -top "$out/changes.gz" >"$out/changes.top" &&
+            grep -q '^Type: alloc_space' "$out/allocs.top" &&
+            grep -q '^Duration: 1s' "$out/changes.top" || status=1
+        # A profile is of the moment at which it was asked for.
+        local age=$(($(date +%s) - $(date -d "$(sed -n 's/^Time: //p' "$out/allocs.top")" +%s)))
+        [ "$age" -lt 60 ] || status=1
+        cat "$out/heap.top" "$out/allocs.top" "$out/changes.top"
     fi
     kill "$server"
     wait "$server" 2>/dev/null

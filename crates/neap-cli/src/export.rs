@@ -50,9 +50,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
     if let Some(path) = matches.get_one::<PathBuf>("pprof") {
         let mut symbols = Symbols::default();
-        let profile = pprof::profile(&recording, "inuse_space", &mut |module, address| {
-            symbols.at(module, address)
-        });
+        let names = &mut |module: &_, address| symbols.at(module, address);
+        let profile = pprof::profile(&recording, &pprof::Wanted::whole(&recording), names);
         for problem in &symbols.problems {
             eprintln!("neap: {problem}");
         }

@@ -27,7 +27,7 @@ pub fn text(recording: &Recording, sites: &[Site]) -> String {
     threads(&mut out, recording, &summary);
     layouts(&mut out, &summary);
     cycles(&mut out, recording, &summary);
-    allocation_sites(&mut out, recording, sites);
+    out.push_str(&allocation_sites(recording, sites));
     out
 }
 
@@ -262,9 +262,11 @@ fn cycles(out: &mut String, recording: &Recording, summary: &Summary) {
     let _ = writeln!(out, "  most in use        {:>12}", bytes(summary.statistics.peak_bytes));
 }
 
-fn allocation_sites(out: &mut String, recording: &Recording, sites: &[Site]) {
+/// The sites that allocated most; nothing where none were sampled.
+pub fn allocation_sites(recording: &Recording, sites: &[Site]) -> String {
+    let mut out = String::new();
     if recording.process.sample_bytes == 0 {
-        return;
+        return out;
     }
     let samples = sites.iter().map(|site| site.samples).sum::<u64>();
     let _ = writeln!(
@@ -289,6 +291,7 @@ fn allocation_sites(out: &mut String, recording: &Recording, sites: &[Site]) {
     if more > 0 {
         let _ = writeln!(out, "  and {} more", count(more as u64));
     }
+    out
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use neap_record::Recording;
 use neap_record::chunks::Samples;
 use neap_record::decode::Module;
 use neap_report::sites::{self, Frame, Stacks, Symbolise};
+use neap_report::summary::length;
 use prost::Message;
 use std::collections::HashMap;
 use std::io::Write;
@@ -198,11 +199,43 @@ impl Code {
     }
 }
 
-/// The profile, compressed as pprof's tools expect, which show `shown` of it first; None if no
-/// sites were sampled.
+/// What is wanted of a recording.
+pub struct Wanted<'r> {
+    /// The value that tools show first.
+    pub shown: &'r str,
+    /// The recording of the same process as it was before: what changed since then is wanted.
+    pub since: Option<&'r Recording>,
+    /// When the profile is of, since 1970.
+    pub unix_ns: u64,
+    /// How long it took until then.
+    pub lasted_ns: u64,
+}
+
+impl Wanted<'_> {
+    /// All of a recording.
+    pub fn whole(recording: &Recording) -> Self {
+        let lasted_ns = length(recording);
+        let unix_ns = recording.process.began_unix_ns.saturating_add(lasted_ns);
+        Self { shown: "inuse_space", since: None, unix_ns, lasted_ns }
+    }
+
+    /// What is wanted of a site's values.
+    fn of(&self, recording: &Recording, site: u64, samples: &Samples) -> Vec<i64> {
+        let before =
+            self.since.filter(|before| before.sites.get(&site) == recording.sites.get(&site));
+        let before = before.and_then(|before| Some(values(before, before.samples.get(&site)?)));
+        let now = values(recording, samples);
+        match before {
+            Some(before) => now.iter().zip(before).map(|(now, before)| now - before).collect(),
+            None => now,
+        }
+    }
+}
+
+/// The profile, compressed as pprof's tools expect; None if no sites were sampled.
 pub fn profile<'s>(
     recording: &Recording,
-    shown: &str,
+    wanted: &Wanted<'_>,
     symbolise: &'s mut Symbolise<'s>,
 ) -> Option<Vec<u8>> {
     if recording.process.sample_bytes == 0 {
@@ -229,9 +262,12 @@ pub fn profile<'s>(
     let (mut code, mut sample) = (Code::default(), Vec::new());
     let mut stacks = Stacks::new(recording, symbolise);
     for (site, samples) in &recording.samples {
+        let value = wanted.of(recording, *site, samples);
+        if value.iter().all(|value| *value == 0) {
+            continue;
+        }
         let place = |(address, frames)| code.place_of(&mut strings, &mapping, address, frames);
         let location_id = stacks.of(*site).into_iter().map(place).collect();
-        let value = values(recording, samples);
         let label = labels(&mut strings, recording, *site, samples);
         sample.push(Sample { location_id, value, label });
     }
@@ -249,11 +285,11 @@ pub fn profile<'s>(
         mapping,
         location: code.location,
         function: code.function,
-        time_nanos: recording.process.began_unix_ns as i64,
-        duration_nanos: recording.ended_ns.unwrap_or(0) as i64,
+        time_nanos: wanted.unix_ns as i64,
+        duration_nanos: wanted.lasted_ns as i64,
         period_type: Some(strings.value_type("space", "bytes")),
         period: recording.process.sample_bytes as i64,
-        default_sample_type: strings.place(shown),
+        default_sample_type: strings.place(wanted.shown),
         string_table: strings.0,
     };
     let mut out = GzEncoder::new(Vec::new(), Compression::default());
@@ -351,15 +387,54 @@ mod tests {
         recording
     }
 
+    fn read(recording: &Recording, wanted: &Wanted<'_>) -> Profile {
+        let mut text = Vec::new();
+        let packed = profile(recording, wanted, &mut |_, _| Vec::new()).unwrap();
+        GzDecoder::new(&*packed).read_to_end(&mut text).unwrap();
+        Profile::decode(&*text).unwrap()
+    }
+
+    #[test]
+    fn a_profile_is_of_the_moment_that_it_shows() {
+        let mut recording = recording();
+        recording.process.began_unix_ns = 5_000;
+        recording.ended_ns = Some(700);
+        let read = read(&recording, &Wanted::whole(&recording));
+        assert_eq!((read.time_nanos, read.duration_nanos), (5_700, 700));
+    }
+
+    /// What was allocated, what more is there than before; a site where nothing changed is none.
+    #[test]
+    fn what_changed_is_the_difference() {
+        let (before, mut recording) = (recording(), recording());
+        let objects = |objects: u64, gone: u64| Samples {
+            objects,
+            bytes: objects << 20,
+            gone_objects: gone,
+            gone_bytes: gone << 20,
+        };
+        let wanted = Wanted { since: Some(&before), ..Wanted::whole(&recording) };
+        assert!(read(&recording, &wanted).sample.is_empty());
+        recording.samples.insert(3, objects(12, 9));
+        recording.sites.insert(4, vec![0x1234]);
+        recording.samples.insert(4, objects(1, 0));
+        let wanted = Wanted { since: Some(&before), ..Wanted::whole(&recording) };
+        let read = read(&recording, &wanted);
+        let units = |sample: &Sample| -> Vec<i64> {
+            let mebibytes = |at: usize| (sample.value[at] as f64 / 1e6).round() as i64;
+            vec![sample.value[0], mebibytes(1), sample.value[2], mebibytes(3)]
+        };
+        // Objects of a MiB, of which 0.865 are sampled.
+        let all: Vec<_> = read.sample.iter().map(units).collect();
+        assert_eq!(all, [vec![2, 2, -4, -4], vec![1, 1, 1, 1]]);
+    }
+
     #[test]
     fn samples_are_labelled_with_size_and_type() {
         let mut recording = recording();
         let untyped = Samples { objects: 2, bytes: 48, ..Samples::default() };
         recording.samples.insert(4, untyped);
-        let mut text = Vec::new();
-        let packed = profile(&recording, "inuse_space", &mut |_, _| Vec::new()).unwrap();
-        GzDecoder::new(&*packed).read_to_end(&mut text).unwrap();
-        let read = Profile::decode(&*text).unwrap();
+        let read = read(&recording, &Wanted::whole(&recording));
         let string = |place: i64| read.string_table[place as usize].as_str();
         let labels = |sample: &Sample| {
             let all = sample.label.iter();
@@ -376,7 +451,8 @@ mod tests {
 
     #[test]
     fn a_recording_without_sites_is_no_profile() {
-        assert!(profile(&Recording::default(), "inuse_space", &mut |_, _| Vec::new()).is_none());
+        let (empty, names) = (Recording::default(), &mut |_: &Module, _| Vec::new());
+        assert!(profile(&empty, &Wanted::whole(&empty), names).is_none());
     }
 
     #[test]
@@ -390,7 +466,9 @@ mod tests {
         let file = folder.path().join("heap.pb.gz");
         let mut symbols = Symbols::default();
         let names = &mut |module: &Module, address| symbols.at(module, address);
-        std::fs::write(&file, profile(&recording(), "inuse_space", names).unwrap()).unwrap();
+        let recording = recording();
+        let whole = Wanted::whole(&recording);
+        std::fs::write(&file, profile(&recording, &whole, names).unwrap()).unwrap();
         let said = |arguments: &[&str]| {
             let output = Command::new("go")
                 .args(["tool", "pprof"])

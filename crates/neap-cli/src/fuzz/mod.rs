@@ -58,7 +58,7 @@ fn recording(bytes: &[u8]) {
     let _ = (page::html(&recording, &sites), trace::text(&recording));
     let both = (("a", &recording), ("b", &recording));
     let _ = (compare::text(both.0, both.1), compare::json(both.0, both.1));
-    let _ = pprof::profile(&recording, "inuse_space", &mut names);
+    let _ = pprof::profile(&recording, &pprof::Wanted::whole(&recording), &mut names);
 }
 
 /// `neap heap`.

@@ -1,7 +1,8 @@
 //! Serving a process's figures and allocation sites to whoever asks by HTTP.
 //!
-//! Invariant: one reader at a time, a second for each of its silences; only GET of the pages that
-//! are there, of requests of at most 16 KiB. Ends with the process. Called by `metrics`.
+//! Invariant: at most 16 readers at a time, a second for each of their silences; only GET and HEAD
+//! of the pages that are there, of requests of at most 16 KiB. Ends with the process. Called by
+//! `metrics`; each reader has a thread.
 
 use super::{labels, text};
 use crate::export::pprof;
@@ -9,24 +10,38 @@ use crate::live::Process;
 use crate::symbols::Symbols;
 use crate::{Failure, regular_file};
 use neap_record::{MAGIC, Recording};
+use neap_report::sites;
+use neap_report::text::allocation_sites;
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// What a reader may take, or be silent.
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(1));
 /// Between two looks for readers.
 const LOOK: Duration = Duration::from_millis(50);
+const MOST_READERS: usize = 16;
+/// For which changes are waited for.
+const LONGEST_SECONDS: u64 = 3600;
 const LONGEST_REQUEST: usize = 16 << 10;
 const LARGEST_RECORDING: u64 = 2 << 30;
 
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-trait Stream: Read + Write {}
-impl<S: Read + Write> Stream for S {}
+const BAD_REQUEST: &str = "400 Bad Request";
+const NOT_FOUND: &str = "404 Not Found";
+const NOT_ALLOWED: &str = "405 Method Not Allowed";
+const BUSY: &str = "503 Service Unavailable";
+const WHAT_THERE_IS: &str = "GET /metrics; where NEAP_STATS and NEAP_SAMPLE record sites, \
+     /debug/pprof/heap and /debug/pprof/allocs, also with ?seconds=N for what changes in that time \
+     and ?debug=1 as text";
+
+trait Stream: Read + Write + Send {}
+impl<S: Read + Write + Send> Stream for S {}
 
 /// Serves on a Unix socket of this name.
 pub fn on_socket(process: &Process, path: &Path) -> Result<(), Failure> {
@@ -69,17 +84,31 @@ pub fn on_address(process: &Process, address: SocketAddr) -> Result<(), Failure>
     serve(process, accept).map_err(failed)
 }
 
-/// Answers every connection until the process ends.
+/// Answers every connection, each on a thread of its own, until the process ends.
 fn serve(process: &Process, accept: impl Fn() -> io::Result<Box<dyn Stream>>) -> io::Result<()> {
+    let readers = Arc::new(());
     while let Some(page) = process.look() {
         match accept() {
-            // A reader that goes away or says nothing is its own affair.
-            Ok(mut stream) => drop(answer(&mut *stream, |path| match path {
-                "/" | "/metrics" => Some((METRICS, text(&page, &labels(process)).into_bytes())),
-                "/debug/pprof/heap" => profile(process.id, "inuse_space"),
-                "/debug/pprof/allocs" => profile(process.id, "alloc_space"),
-                _ => None,
-            })),
+            Ok(mut stream) => {
+                if Arc::strong_count(&readers) > MOST_READERS {
+                    let busy = Reply::refusal(BUSY, "too many readers at once");
+                    drop(busy.write(&mut *stream, true));
+                    continue;
+                }
+                let (id, labels, reader) = (process.id, labels(process), readers.clone());
+                let answer = move || {
+                    // A reader that goes away or says nothing is its own affair.
+                    drop(answer(&mut *stream, |request| match request.path.as_str() {
+                        "/" | "/metrics" => Reply::page(METRICS, text(&page, &labels).into()),
+                        "/debug/pprof/heap" => profile(id, "inuse_space", request),
+                        "/debug/pprof/allocs" => profile(id, "alloc_space", request),
+                        _ => Reply::refusal(NOT_FOUND, WHAT_THERE_IS),
+                    }));
+                    drop(reader);
+                };
+                // Without a thread the reader is let go.
+                drop(std::thread::Builder::new().spawn(answer));
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(LOOK),
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
             Err(error) => return Err(error),
@@ -88,13 +117,47 @@ fn serve(process: &Process, accept: impl Fn() -> io::Result<Box<dyn Stream>>) ->
     Ok(())
 }
 
-/// The process's allocation sites so far, if it records them.
-fn profile(process: u32, shown: &str) -> Option<(&'static str, Vec<u8>)> {
-    let bytes = regular_file::read(&recording_of(process)?, LARGEST_RECORDING).ok()?;
-    let recording = Recording::read(&bytes).ok()?;
+/// The process's allocation sites so far, or what changes of them in the time that is asked for, if
+/// it records them.
+fn profile(process: u32, shown: &str, request: &Request) -> Reply {
+    let since = match request.value("seconds").map(|seconds| seconds.parse::<u64>()) {
+        None => None,
+        Some(Ok(seconds)) if (1..=LONGEST_SECONDS).contains(&seconds) => {
+            let before = recording(process);
+            std::thread::sleep(Duration::from_secs(seconds));
+            before.map(|before| (before, Duration::from_secs(seconds)))
+        }
+        Some(_) => return Reply::refusal(BAD_REQUEST, "seconds: a whole number from 1 to 3600"),
+    };
+    let Some(recording) = recording(process) else {
+        return Reply::refusal(NOT_FOUND, "the process records nothing (NEAP_STATS, NEAP_SAMPLE)");
+    };
     let mut symbols = Symbols::default();
     let names = &mut |module: &_, address| symbols.at(module, address);
-    Some(("application/octet-stream", pprof::profile(&recording, shown, names)?))
+    if request.value("debug").is_some_and(|debug| debug != "0") {
+        let sites = sites::sites(&recording, names);
+        return Reply::page(
+            "text/plain; charset=utf-8",
+            allocation_sites(&recording, &sites).into(),
+        );
+    }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let unix_ns = now.as_nanos() as u64;
+    let lasted_ns = match &since {
+        Some((_, time)) => time.as_nanos() as u64,
+        None => unix_ns.saturating_sub(recording.process.began_unix_ns),
+    };
+    let since = since.as_ref().map(|(before, _)| before);
+    let wanted = pprof::Wanted { shown, since, unix_ns, lasted_ns };
+    match pprof::profile(&recording, &wanted, names) {
+        Some(profile) => Reply::page("application/octet-stream", profile),
+        None => Reply::refusal(NOT_FOUND, "the process samples no allocation sites (NEAP_SAMPLE)"),
+    }
+}
+
+fn recording(process: u32) -> Option<Recording> {
+    let bytes = regular_file::read(&recording_of(process)?, LARGEST_RECORDING).ok()?;
+    Recording::read(&bytes).ok()
 }
 
 /// The file that a process records to, which it holds open.
@@ -108,11 +171,53 @@ fn recording_of(process: u32) -> Option<PathBuf> {
     })
 }
 
-/// Reads a request, and answers it with what `page` has for its path.
-fn answer(
-    stream: &mut dyn Stream,
-    page: impl FnOnce(&str) -> Option<(&'static str, Vec<u8>)>,
-) -> io::Result<()> {
+/// What a reader asks for.
+struct Request {
+    path: String,
+    query: String,
+}
+
+impl Request {
+    /// The value of a name in the query.
+    fn value(&self, name: &str) -> Option<&str> {
+        self.query.split('&').find_map(|pair| {
+            let (found, value) = pair.split_once('=')?;
+            (found == name).then_some(value)
+        })
+    }
+}
+
+/// What is sent back.
+struct Reply {
+    status: &'static str,
+    kind: &'static str,
+    body: Vec<u8>,
+}
+
+impl Reply {
+    fn page(kind: &'static str, body: Vec<u8>) -> Self {
+        Self { status: "200 OK", kind, body }
+    }
+
+    fn refusal(status: &'static str, why: &str) -> Self {
+        Self { status, kind: "text/plain; charset=utf-8", body: format!("{why}\n").into() }
+    }
+
+    fn write(&self, stream: &mut dyn Stream, with_body: bool) -> io::Result<()> {
+        let Self { status, kind, body } = self;
+        write!(
+            stream,
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
+             Allow: GET, HEAD\r\nConnection: close\r\n\r\n",
+            body.len()
+        )?;
+        if with_body { stream.write_all(body) } else { Ok(()) }
+    }
+}
+
+/// Reads a request, and answers it with what `page` has for it; of GET with the page, of HEAD
+/// without.
+fn answer(stream: &mut dyn Stream, page: impl FnOnce(&Request) -> Reply) -> io::Result<()> {
     let mut request = Vec::new();
     let mut part = [0; 1024];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < LONGEST_REQUEST {
@@ -122,24 +227,15 @@ fn answer(
         }
     }
     let request = String::from_utf8_lossy(&request);
-    let path = request.strip_prefix("GET ").and_then(|rest| rest.split([' ', '?']).next());
-    let (status, kind, body) = match path.and_then(page) {
-        Some((kind, body)) => ("200 OK", kind, body),
-        None => (
-            "404 Not Found",
-            "text/plain",
-            b"GET /metrics; where NEAP_STATS and NEAP_SAMPLE record sites, /debug/pprof/heap and \
-              /debug/pprof/allocs\n"
-                .to_vec(),
-        ),
+    let mut words = request.lines().next().unwrap_or_default().split(' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let asked = Request { path: path.to_owned(), query: query.to_owned() };
+    let reply = match method {
+        "GET" | "HEAD" => page(&asked),
+        _ => Reply::refusal(NOT_ALLOWED, "only GET and HEAD"),
     };
-    let length = body.len();
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
-         Connection: close\r\n\r\n"
-    )?;
-    stream.write_all(&body)
+    reply.write(stream, method != "HEAD")
 }
 
 #[cfg(test)]
@@ -149,21 +245,44 @@ mod tests {
 
     #[test]
     fn readers_get_an_answer_that_says_what_it_is() {
-        for (request, wanted) in [
-            ("GET /metrics HTTP/1.1\r\n\r\n", "200 OK"),
-            ("GET /metrics?seconds=1 HTTP/1.1\r\n\r\n", "200 OK"),
-            ("GET /else HTTP/1.1\r\n\r\n", "404"),
-            ("POST /metrics HTTP/1.1\r\n\r\n", "404"),
+        for (request, status, has_body) in [
+            ("GET /metrics HTTP/1.1\r\n\r\n", "200 OK", true),
+            ("GET /metrics?seconds=1 HTTP/1.1\r\n\r\n", "200 OK", true),
+            ("HEAD /metrics HTTP/1.1\r\n\r\n", "200 OK", false),
+            ("GET /else HTTP/1.1\r\n\r\n", "404", true),
+            ("POST /metrics HTTP/1.1\r\n\r\n", "405", true),
+            ("\r\n\r\n", "405", true),
         ] {
             let (mut client, mut server) = UnixStream::pair().unwrap();
             client.write_all(request.as_bytes()).unwrap();
-            let page =
-                |path: &str| (path == "/metrics").then(|| (METRICS, b"body\n# EOF\n".to_vec()));
+            let page = |request: &Request| match request.path.as_str() {
+                "/metrics" => Reply::page(METRICS, b"body\n# EOF\n".to_vec()),
+                _ => Reply::refusal(NOT_FOUND, WHAT_THERE_IS),
+            };
             answer(&mut server, page).unwrap();
             drop(server);
             let mut said = String::new();
             client.read_to_string(&mut said).unwrap();
-            assert!(said.contains(wanted), "{said}");
+            let (head, body) = said.split_once("\r\n\r\n").unwrap();
+            assert!(head.contains(status), "{said}");
+            assert_eq!(!body.is_empty(), has_body, "{said}");
+            assert!(!head.contains("Content-Length: 0"), "{said}");
+        }
+    }
+
+    #[test]
+    fn queries_are_read_by_name() {
+        let request = Request { path: String::new(), query: "debug=0&seconds=30".to_owned() };
+        assert_eq!(request.value("seconds"), Some("30"));
+        assert_eq!(request.value("second"), None);
+    }
+
+    #[test]
+    fn seconds_that_are_none_are_refused() {
+        for seconds in ["0", "x", "", "1e3", "99999"] {
+            let query = format!("seconds={seconds}");
+            let request = Request { path: String::new(), query };
+            assert_eq!(profile(1, "inuse_space", &request).status, BAD_REQUEST, "{seconds}");
         }
     }
 }
