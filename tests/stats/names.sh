@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154,SC2317 # read by run.sh, which calls by name
 # Which functions allocation sites are named by: of C++ with its containers, and of programs whose
 # debugging information lies apart. Read by run.sh.
 

@@ -174,6 +174,7 @@ assert frames[1:3] == ["allocate_a_lot", "main"], frames
 END
 }
 
+# shellcheck source=/dev/null
 . tests/stats/names.sh
 
 # Go's own tool reads the profile and names the functions.
