@@ -50,7 +50,7 @@ for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c
     undeclared_stacks.c host.c threads.c results.c blocked.c waits.c fork.c fibers.c \
     finalizers.c cleaners.c pool.c throwing.cpp handles.c handles_stress.c links.c monitors.c \
     collections.c untouched.c observe.c signals.c requests.c max_heap.c address_space.c options.c \
-    cxx.cpp cxx_objects.cpp; do
+    cxx.cpp cxx_objects.cpp cxx_references.cpp; do
     wanted "${source%.*}" || continue
     # shellcheck disable=SC2086
     build "$source" "${source%.*}" -O2 $link || continue
@@ -75,16 +75,7 @@ if sooner host; then
         "$out/host"
 fi
 
-if wanted cxx_coroutines; then
-    # shellcheck disable=SC2086
-    build cxx_coroutines.cpp cxx_coroutines -O2 -std=c++20 $link &&
-        if [ $rest = yes ]; then
-            test_otherwise cxx_coroutines.cpp
-        else
-            test_program cxx_coroutines.cpp
-        fi
-fi
-
+. tests/c/cxx.sh
 . tests/c/kinds.sh
 
 if sooner throwing_callbacks || later throwing_callbacks; then

@@ -28,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -197,6 +198,23 @@ template <class T> void destroy_on_death(built<T> &objects)
     objects.count = 0;
 }
 
+// What aggregates may leave out, as with parentheses from C++20 on, is no mistake of the header's.
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#endif
+template <class T, class... Arguments> T *construct(void *memory, Arguments &&...arguments)
+{
+    // A class with constructors keeps its meaning of parentheses, which braces can change.
+    if constexpr (std::is_aggregate_v<T> && !std::is_constructible_v<T, Arguments...>)
+        return ::new (memory) T{std::forward<Arguments>(arguments)...};
+    else
+        return ::new (memory) T(std::forward<Arguments>(arguments)...);
+}
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
+
 // Calls a function object from C and carries its exception around the frames of C.
 template <class F> struct call {
     F &function;
@@ -223,15 +241,16 @@ template <class F> struct call {
 
 } // namespace detail
 
-// A new T in collected memory, which is destroyed when it dies (above). Throws std::bad_alloc, and
-// what the constructor throws.
+// A new T in collected memory, which is destroyed when it dies (above). An aggregate gets its
+// members from the arguments, also before C++20, which has parentheses do so. Throws
+// std::bad_alloc, and what the constructor throws.
 template <class T, class... Arguments> T *make(Arguments &&...arguments)
 {
     static_assert(!std::is_array_v<T>, "make_array makes arrays");
     using object = std::remove_cv_t<T>;
     detail::guard memory{detail::allocate_array<T>(1)};
     detail::built<object> made{
-        ::new (memory.memory) object(std::forward<Arguments>(arguments)...), 1};
+        detail::construct<object>(memory.memory, std::forward<Arguments>(arguments)...), 1};
     detail::destroy_on_death(made);
     memory.memory = nullptr;
     return made.first;
@@ -333,11 +352,46 @@ bool operator!=(const allocator<T, Root> &, const allocator<U, Root> &) noexcept
     return false;
 }
 
+namespace detail {
+
+// The base of references, by which they are known to each other.
+struct compared {};
+
+template <class P> using if_reference = std::enable_if_t<std::is_base_of_v<compared, P>>;
+template <class P> using if_null = std::enable_if_t<std::is_same_v<P, std::nullptr_t>>;
+
+template <class P, class = if_reference<P>> auto pointer(const P &reference) noexcept
+{
+    return reference.get();
+}
+template <class T> T *pointer(T *object) noexcept { return object; }
+inline std::nullptr_t pointer(std::nullptr_t) noexcept { return nullptr; }
+
+template <class P, class Q>
+using if_compared = std::enable_if_t<
+    std::is_base_of_v<compared, P> || std::is_base_of_v<compared, Q>,
+    decltype(pointer(std::declval<const P &>()) == pointer(std::declval<const Q &>()))>;
+
+// References with each other, with plain pointers and with nullptr: as the pointers would.
+template <class P, class Q, class = if_compared<P, Q>>
+bool operator==(const P &left, const Q &right) noexcept
+{
+    return pointer(left) == pointer(right);
+}
+template <class P, class Q, class = if_compared<P, Q>>
+bool operator!=(const P &left, const Q &right) noexcept
+{
+    return pointer(left) != pointer(right);
+}
+
+} // namespace detail
+
 // A reference that keeps its object alive from wherever it is itself, memory of malloc included.
 // Owned by one; a moved-from one is empty until it is assigned to.
-template <class T> class root {
+template <class T> class root : detail::compared {
 public:
     root() noexcept : cell(nullptr) {}
+    template <class Null, class = detail::if_null<Null>> root(Null) noexcept : root() {}
     explicit root(T *object) : cell(nullptr) { reset(object); }
     root(const root &other) : root(other.get()) {}
     template <class U, class = std::enable_if_t<std::is_convertible_v<U *, T *>>>
@@ -351,7 +405,7 @@ public:
     ~root() { neap_free(cell); }
 
     T *get() const noexcept { return cell == nullptr ? nullptr : *cell; }
-    T &operator*() const noexcept { return *get(); }
+    std::add_lvalue_reference_t<T> operator*() const noexcept { return *get(); }
     T *operator->() const noexcept { return get(); }
     explicit operator bool() const noexcept { return get() != nullptr; }
 
@@ -368,20 +422,12 @@ private:
     T **cell;
 };
 
-template <class T> bool operator==(const root<T> &left, const root<T> &right) noexcept
-{
-    return left.get() == right.get();
-}
-template <class T> bool operator!=(const root<T> &left, const root<T> &right) noexcept
-{
-    return left.get() != right.get();
-}
-
 namespace detail {
 
-template <class T, int Kind> class reference {
+template <class T, int Kind> class reference : compared {
 public:
     reference() noexcept = default;
+    template <class Null, class = if_null<Null>> reference(Null) noexcept {}
     explicit reference(T *object) { reset(object); }
     reference(const reference &other) : reference(other.get()) {}
     reference(reference &&other) noexcept
@@ -416,7 +462,7 @@ public:
         static_assert(Kind == NEAP_HANDLE_STRONG, "take get() of a weak reference and hold it");
         return get();
     }
-    T &operator*() const noexcept { return *operator->(); }
+    std::add_lvalue_reference_t<T> operator*() const noexcept { return *operator->(); }
     explicit operator bool() const noexcept { return get() != nullptr; }
 
     // Throws std::bad_alloc, and std::invalid_argument for what is no collected object; holds what
@@ -437,17 +483,6 @@ private:
     neap_handle handle = 0;
     std::ptrdiff_t offset = 0; // of the T, which may be a base, in the object
 };
-
-template <class T, int Kind>
-bool operator==(const reference<T, Kind> &left, const reference<T, Kind> &right) noexcept
-{
-    return left.get() == right.get();
-}
-template <class T, int Kind>
-bool operator!=(const reference<T, Kind> &left, const reference<T, Kind> &right) noexcept
-{
-    return left.get() != right.get();
-}
 
 } // namespace detail
 
@@ -517,5 +552,20 @@ template <class F> void unblocked(F &&function)
 }
 
 } // namespace neap
+
+// Equal references of one type have one hash. A weak one has none: it changes when its object dies,
+// and a container would not find it again.
+template <class T> struct std::hash<neap::root<T>> {
+    std::size_t operator()(const neap::root<T> &reference) const noexcept
+    {
+        return std::hash<T *>()(reference.get());
+    }
+};
+template <class T> struct std::hash<neap::handle<T>> {
+    std::size_t operator()(const neap::handle<T> &reference) const noexcept
+    {
+        return std::hash<T *>()(reference.get());
+    }
+};
 
 #endif
