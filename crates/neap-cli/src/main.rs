@@ -25,7 +25,7 @@ mod shell;
 mod symbols;
 mod top;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use std::ffi::OsString;
 use std::fmt;
 use std::process::ExitCode;
@@ -142,6 +142,7 @@ fn run_command() -> Command {
         .required(true)
         .num_args(1..)
         .trailing_var_arg(true)
+        .value_hint(ValueHint::CommandWithArguments)
         .value_parser(value_parser!(OsString));
     let any = Arg::new("any")
         .long("any")

@@ -4,9 +4,9 @@
 //! as the library would warn with. Called by `main` and `run`.
 
 use crate::Failure;
-use clap::builder::TypedValueParser;
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command, ValueHint};
 use neap_core::options::{Entry, Options, TABLE};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
@@ -15,16 +15,30 @@ use std::os::unix::ffi::OsStrExt;
 /// Columns of text beside the table's others, for an ordinary terminal.
 const MEANING_WIDTH: usize = 60;
 
-/// The table for people: all of it, or the options whose name, type or meaning has this word in it.
+/// How values of the types that have units are written; each of the examples is one.
+const UNITS: [(&str, &str, &[&str]); 2] = [
+    (
+        "bytes, limit",
+        "Bytes, or with one of the units K, M, G and T, which are KiB, MiB, GiB and TiB",
+        &["65536", "512K", "1.5GiB", ".5G"],
+    ),
+    (
+        "time",
+        "Milliseconds, or with one of the units us or \u{b5}s, ms and s",
+        &["4000", "100us", "0.5ms", "2s"],
+    ),
+];
+
+/// The table for people: all of it, or the options whose name, type or meaning has this word in it;
+/// and the units, or those that the word is about.
 pub fn text(word: Option<&str>) -> Result<String, Failure> {
     let mut rows = vec![["NAME", "TYPE", "DEFAULT"].map(str::to_owned)];
     let mut meanings = vec!["MEANING".to_owned()];
-    let has = |entry: &Entry, word: &str| {
-        let word = word.to_lowercase().replace('-', "_");
-        let has = |text: &str| text.to_lowercase().replace('-', "_").contains(&word);
-        has(entry.name) || has(entry.kind) || has(entry.meaning)
+    let plain = |text: &str| text.to_lowercase().replace('-', "_");
+    let word_in = |texts: &[&str]| {
+        word.is_none_or(|word| texts.iter().any(|text| plain(text).contains(&plain(word))))
     };
-    for entry in TABLE.iter().filter(|entry| word.is_none_or(|word| has(entry, word))) {
+    for entry in TABLE.iter().filter(|entry| word_in(&[entry.name, entry.kind, entry.meaning])) {
         let default = shown(entry.show_default);
         let default = if default.is_empty() { "(nothing)".into() } else { default };
         rows.push([entry.name.to_owned(), entry.kind.to_owned(), default]);
@@ -32,11 +46,15 @@ pub fn text(word: Option<&str>) -> Result<String, Failure> {
         let valid = shown(entry.show_valid);
         meanings.push(format!("{} Valid: {valid}.", words.join(" ")));
     }
-    if meanings.len() == 1 {
+    let units = units(word_in);
+    if meanings.len() == 1 && units.is_empty() {
         let word = word.unwrap_or_default();
         return Err(Failure::usage(format!(
             "no option has {word:?} in its name, type or meaning; `neap options` prints all"
         )));
+    }
+    if meanings.len() == 1 {
+        return Ok(units);
     }
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let widths = [width(0), width(1), width(2)];
@@ -49,11 +67,26 @@ pub fn text(word: Option<&str>) -> Result<String, Failure> {
             columns = " ".repeat(columns.len());
         }
     }
+    if !units.is_empty() {
+        let _ = write!(out, "\n{units}");
+    }
     out.push_str(
         "\nEach is an environment variable, NEAP_ and the name in upper case, and an argument of \
          `neap run`:\nNEAP_MAX_HEAP=1GiB PROGRAM, or neap run --max-heap=1GiB -- PROGRAM.\n",
     );
     Ok(out)
+}
+
+/// The units in whose texts the word is that `word_in` looks for; empty if it is in none.
+fn units(word_in: impl Fn(&[&str]) -> bool) -> String {
+    let mut out = String::new();
+    for (kinds, meaning, examples) in UNITS {
+        if word_in(&["units", kinds, meaning]) {
+            let examples = examples.join(", ");
+            let _ = writeln!(out, "Type {kinds}: {meaning}:\n    {examples}");
+        }
+    }
+    out
 }
 
 /// The error, whose hint may be an option in the other spelling that is taken, with `_`.
@@ -99,6 +132,9 @@ pub fn arguments() -> Vec<Arg> {
             .value_name(entry.kind.to_uppercase())
             .value_parser(Checked(entry))
             .overrides_with(entry.name)
+            .value_hint(if entry.kind == "path" { ValueHint::FilePath } else { ValueHint::Other })
+            // Shells offer words also where there are other values. Of these the meaning tells.
+            .hide_possible_values(entry.kind != "choice")
             .help_heading("The library's options");
         let argument = if entry.name.contains('_') { argument.alias(entry.name) } else { argument };
         if entry.kind == "bool" {
@@ -118,7 +154,7 @@ pub fn variables(matches: &ArgMatches) -> Vec<(String, OsString)> {
     TABLE.iter().filter_map(|entry| Some((variable(entry), value(entry)?))).collect()
 }
 
-/// Refuses what the library would.
+/// Refuses what the library would, and offers what it takes.
 #[derive(Clone)]
 struct Checked(&'static Entry);
 
@@ -139,6 +175,21 @@ impl TypedValueParser for Checked {
             }
         }
     }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let values = offered(self.0);
+        (!values.is_empty()).then(|| Box::new(values.into_iter().map(PossibleValue::new)) as _)
+    }
+}
+
+/// Values for shells to offer: words, or the numbers if there are few.
+fn offered(entry: &Entry) -> Vec<String> {
+    let few = 0..10_u32;
+    let is_valid = |number: u32| refusal(entry, number.to_string().as_bytes()).is_none();
+    if entry.kind == "count" && !is_valid(few.end) {
+        return few.filter(|number| is_valid(*number)).map(|number| number.to_string()).collect();
+    }
+    entry.words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 /// Why the library would not take this value.
@@ -179,6 +230,8 @@ mod tests {
     fn bad_values_are_refused_with_what_would_be_right() {
         let error = parse(&["--growth=0"]).unwrap_err();
         assert!(error.contains("--growth=0: want a number from 0.05 to 100"), "{error}");
+        let error = parse(&["--decay=100\u{b5}"]).unwrap_err();
+        assert!(error.contains("--decay=100\u{b5}: want milliseconds"), "{error}");
         let error = parse(&["--min-trigger=x"]).unwrap_err();
         assert!(error.contains("--min-trigger=x: want"), "{error}");
         assert!(parse(&["--grwoth=1"]).unwrap_err().contains("--growth"));
@@ -192,6 +245,34 @@ mod tests {
         assert!(text.contains("\nmax_heap ") && !text.contains("\ngrowth "), "{text}");
         let refused = super::text(Some("no such thing")).unwrap_err().to_string();
         assert!(refused.contains("\"no such thing\""), "{refused}");
+    }
+
+    #[test]
+    fn units_are_explained_by_values_that_are_taken() {
+        let text = super::text(Some("units")).unwrap();
+        for (kinds, _, examples) in UNITS {
+            for entry in TABLE.iter().filter(|entry| kinds.split(", ").any(|x| x == entry.kind)) {
+                for example in examples {
+                    assert_eq!(refusal(entry, example.as_bytes()), None);
+                    assert!(text.contains(example), "{text}");
+                }
+            }
+        }
+        assert!(super::text(Some("\u{b5}s")).unwrap().contains("100us"));
+        assert!(!super::text(Some("watch")).unwrap().contains("100us"));
+    }
+
+    #[test]
+    fn values_are_offered_where_they_are_known() {
+        let offered = |name: &str| super::offered(Entry::find(name.as_bytes()).unwrap());
+        assert_eq!(
+            offered("watch"),
+            ["none", "auto", "pagemap", "fork", "mprotect", "snapshot"].map(str::to_owned)
+        );
+        assert_eq!(offered("check"), ["0", "1", "2", "3"]);
+        assert_eq!(offered("past_end"), ["true", "false"]);
+        assert_eq!(offered("max_heap"), ["cgroup", "none"]);
+        assert_eq!(offered("markers"), [""; 0]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub use kinds::{Boolean, Bytes, Count, Float, Kind, OptionalPath, Signal, Time};
 pub use limit::{Limit, MemoryLimit};
 pub use words::{HugePages, LogTopics, MinorCycles, Prefork, WatchChoice};
 
-use core::fmt;
+use core::fmt::{self, Write as _};
 use core::time::Duration;
 
 /// One row of the table, for everything that prints or sets options by name.
@@ -25,6 +25,8 @@ pub struct Entry {
     pub name: &'static str,
     /// Name of the value's type: `bytes`, `count`, ….
     pub kind: &'static str,
+    /// Words that are values, for shells to offer; there may be other values.
+    pub words: &'static [&'static str],
     /// What the option does, one or more lines, each beginning with a space.
     pub meaning: &'static str,
     /// Writes the default as the user would write it.
@@ -81,6 +83,7 @@ macro_rules! options {
         pub static TABLE: &[Entry] = &[ $( Entry {
             name: stringify!($name),
             kind: <$kind as Kind>::NAME,
+            words: <$kind as Kind>::WORDS,
             meaning: concat!($( $meaning, "\n", )+),
             show_default: |out| <$kind as Kind>::show(&$default, out),
             show: |options, out| <$kind as Kind>::show(&options.$name, out),
@@ -254,7 +257,7 @@ impl OptionError {
             }
             OptionError::BadValue(entry) => {
                 let own_name = shown(entry.name.as_bytes());
-                write!(out, "{own_name}={}: want ", value.escape_ascii())?;
+                write!(out, "{own_name}={}: want ", Typed(value))?;
                 (entry.show_valid)(out)?;
                 out.write_str("; the default is ")?;
                 (entry.show_default)(out)
@@ -281,6 +284,25 @@ impl fmt::Display for Shown<'_> {
                 _ => byte,
             };
             write!(out, "{}", byte.escape_ascii())?;
+        }
+        Ok(())
+    }
+}
+
+/// A value as the user typed it, but for what would move a terminal's cursor or is no text.
+struct Typed<'a>(&'a [u8]);
+
+impl fmt::Display for Typed<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                if character.is_control() {
+                    write!(out, "{}", character.escape_default())?;
+                } else {
+                    out.write_char(character)?;
+                }
+            }
+            write!(out, "{}", chunk.invalid().escape_ascii())?;
         }
         Ok(())
     }
@@ -397,6 +419,13 @@ mod tests {
                  default is auto",
             ),
             (
+                "decay",
+                "100\u{b5}m",
+                "NEAP_DECAY=100\u{b5}m: want milliseconds from 0 to 86400000 (or with a unit: \
+                 500us, 0.5ms, 2s); the default is 4000",
+            ),
+            ("markers", "'\u{9b}\\\t\u{7f}\"", "NEAP_MARKERS='\\u{9b}\\\\t\\u{7f}\": want a"),
+            (
                 "log",
                 "cycles,x",
                 "NEAP_LOG=cycles,x: want none, all, or a comma-separated list of: cycles; the \
@@ -412,6 +441,21 @@ mod tests {
             let text = set(name, value).map(|_| ()).unwrap_err();
             assert!(text.starts_with(wanted), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_no_text_is_shown_as_bytes() {
+        assert_eq!(Typed(b"1\xc2s\xe2\x82").to_string(), "1\\xc2s\\xe2\\x82");
+    }
+
+    #[test]
+    fn every_word_that_is_offered_is_a_value() {
+        for entry in TABLE {
+            for word in entry.words {
+                set(entry.name, word).unwrap_or_else(|error| panic!("{error}"));
+            }
+        }
+        assert_eq!(Entry::find(b"log").unwrap().words, ["none", "all", "cycles"]);
     }
 
     #[test]

@@ -24,6 +24,7 @@ impl Kind for FinalizerThreads {
     type Value = Self;
     type Valid = ();
     const NAME: &'static str = "threads";
+    const WORDS: &'static [&'static str] = &["auto", "manual"];
 
     fn parse(text: &[u8], (): &()) -> Option<Self> {
         if text.eq_ignore_ascii_case(b"auto") {

@@ -22,6 +22,8 @@ pub trait Kind {
     type Valid;
     /// The type's name in tables.
     const NAME: &'static str;
+    /// Words that are values, for shells to offer; there may be other values.
+    const WORDS: &'static [&'static str] = &[];
     /// The value that `text` stands for, if it is valid.
     fn parse(text: &[u8], valid: &Self::Valid) -> Option<Self::Value>;
     /// Writes a value as `parse` reads it.
@@ -45,7 +47,14 @@ pub struct OptionalPath;
 /// The number of a real-time signal, or 0.
 pub struct Signal;
 
-const TIME_UNITS: [(&str, usize); 3] = [("us", 1000), ("ms", MILLISECOND), ("s", 1_000_000_000)];
+const TIME_UNITS: [(&str, usize); 5] = [
+    ("us", 1000),
+    // The micro sign, and the Greek letter, which keyboards have.
+    ("\u{b5}s", 1000),
+    ("\u{3bc}s", 1000),
+    ("ms", MILLISECOND),
+    ("s", 1_000_000_000),
+];
 /// In nanoseconds.
 const MILLISECOND: usize = 1_000_000;
 const UNITS: [(&str, usize); 4] =
@@ -76,6 +85,7 @@ fn scaled(number: &[u8], scale: usize) -> Option<usize> {
     let (whole, fraction) = match point {
         // A fraction of one is none.
         Some(_) if scale == 1 => return None,
+        Some(0) => (&b"0"[..], &number[1..]),
         Some(point) => (&number[..point], &number[point + 1..]),
         None => (number, &b"0"[..]),
     };
@@ -169,6 +179,7 @@ impl Kind for Boolean {
     type Value = bool;
     type Valid = ();
     const NAME: &'static str = "bool";
+    const WORDS: &'static [&'static str] = &["true", "false"];
 
     fn parse(text: &[u8], (): &()) -> Option<bool> {
         let is_one_of =
@@ -321,7 +332,10 @@ mod tests {
             ("0.25GiB", Some(256 << 20)),
             ("0.0001K", Some(0)),
             ("1.5", None),
-            (".5M", None),
+            (".5M", Some(1 << 19)),
+            (".M", None),
+            (".", None),
+            (".5", None),
             ("1.M", None),
             ("1.5.5M", None),
             ("1.00000000000000000000000000000000000000000M", None),
@@ -370,6 +384,11 @@ mod tests {
             ("0.5ms", Some(500_000)),
             ("500us", Some(500_000)),
             ("1.5US", Some(1500)),
+            ("100\u{b5}s", Some(100_000)),
+            ("0.5\u{3bc}S", Some(500)),
+            (".5", Some(500_000)),
+            (".25s", Some(250_000_000)),
+            (".0", Some(0)),
             ("2s", Some(2_000_000_000)),
             ("0.002s", Some(2_000_000)),
             ("0.0us", Some(0)),
@@ -381,7 +400,10 @@ mod tests {
             ("2001000us", None),
             ("", None),
             ("s", None),
-            (".5", None),
+            (".", None),
+            (".s", None),
+            ("1\u{b5}", None),
+            ("1\u{b5}ms", None),
             ("1.", None),
             ("-1", None),
             ("+1", None),

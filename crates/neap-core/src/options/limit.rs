@@ -31,6 +31,7 @@ impl Kind for MemoryLimit {
     type Value = Limit;
     type Valid = ();
     const NAME: &'static str = "limit";
+    const WORDS: &'static [&'static str] = &["cgroup", "none"];
 
     fn parse(text: &[u8], (): &()) -> Option<Limit> {
         if text.eq_ignore_ascii_case(b"cgroup") {

@@ -19,6 +19,7 @@ macro_rules! choice {
             type Value = $name;
             type Valid = ();
             const NAME: &'static str = "choice";
+            const WORDS: &'static [&'static str] = &[$( $text ),+];
 
             fn parse(text: &[u8], (): &()) -> Option<$name> {
                 $( if text.eq_ignore_ascii_case($text.as_bytes()) {
@@ -32,7 +33,7 @@ macro_rules! choice {
             }
 
             fn show_valid((): &(), out: &mut dyn fmt::Write) -> fmt::Result {
-                show_words("one of: ", &[$( $text ),+], out)
+                show_words("one of: ", Self::WORDS, out)
             }
         }
     };
@@ -56,6 +57,7 @@ macro_rules! topics {
             type Value = $name;
             type Valid = ();
             const NAME: &'static str = "list";
+            const WORDS: &'static [&'static str] = &["none", "all", $( stringify!($topic) ),+];
 
             fn parse(text: &[u8], (): &()) -> Option<$name> {
                 match text {
@@ -85,7 +87,7 @@ macro_rules! topics {
 
             fn show_valid((): &(), out: &mut dyn fmt::Write) -> fmt::Result {
                 let opening = "none, all, or a comma-separated list of: ";
-                show_words(opening, &[$( stringify!($topic) ),+], out)
+                show_words(opening, &Self::WORDS[2..], out)
             }
         }
     };
