@@ -188,7 +188,10 @@ static void no_memory(void)
     }
     GC_set_warn_proc(remember);
     CHECK(GC_malloc((size_t)1 << 46) == NULL);
-    CHECK(!on_neap() || strstr(said, "(70368744177664)") != NULL); /* the bytes asked for */
+    if (on_neap()) {
+        CHECK(strncmp(said, "neap: no memory: ", 17) == 0);
+        CHECK(strstr(said, "(70368744177664)") != NULL); /* the bytes asked for */
+    }
     GC_set_warn_proc(GC_ignore_warn_proc);
     char *object = GC_malloc(50);
     strcpy(object, "kept");

@@ -1,5 +1,5 @@
 //! Warnings, and ends that a program cannot go on from: each message says what was wrong and what
-//! to do.
+//! to do, after `neap: `, but for those that a program expects in libgc's words.
 //!
 //! Invariant: nothing here allocates, so it works where memory ran out. Called from any thread,
 //! world running.
@@ -77,7 +77,7 @@ pub fn loop_on_abort() {
 }
 
 extern "C" fn wait_after_fault(signal: c_int) {
-    let message = Message::new(format_args!("Neap: signal {signal}; waiting for a debugger\n"));
+    let message = Message::new(format_args!("neap: signal {signal}; waiting for a debugger\n"));
     output::write(Stream::Error, message.bytes());
     wait_for_debugger();
 }
@@ -91,7 +91,7 @@ fn wait_for_debugger() {
 
 /// Says why through `GC_on_abort`, then ends the program as abort(3) does.
 pub fn die(arguments: fmt::Arguments<'_>) -> ! {
-    let message = Message::new(arguments);
+    let message = Message::new(format_args!("neap: {arguments}"));
     if let Some(callback) = GC_on_abort.get() {
         callback(message.pointer());
     }
@@ -125,10 +125,10 @@ pub extern "C" fn warn(format: *const c_char, number: usize) {
 /// Warns with a text that ends with what the number means: as a format that has the number.
 pub fn warn_with_number(text: &CStr, number: usize) {
     const NUMBER: &[u8] = b" (%lu)\n\0";
-    let mut format = [0_u8; 400];
-    let text = text.to_bytes();
-    let length = text.len().min(format.len() - NUMBER.len());
-    format[..length].copy_from_slice(&text[..length]);
+    let message = Message::new(format_args!("neap: {}", text.to_str().unwrap_or("warning")));
+    let mut format = [0_u8; 400 + NUMBER.len()];
+    let length = message.length;
+    format[..length].copy_from_slice(message.bytes());
     // A sign of its own would ask for a second word.
     format[..length].iter_mut().filter(|byte| **byte == b'%').for_each(|byte| *byte = b'?');
     format[length..length + NUMBER.len()].copy_from_slice(NUMBER);
@@ -165,7 +165,7 @@ pub extern "C" fn GC_ignore_warn_proc(_format: *mut c_char, _number: usize) {}
 /// For a program that cannot go on without memory: says so and exits.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_abort_on_oom() {
-    output::write(Stream::Error, b"Insufficient memory for the allocation\n");
+    output::write(Stream::Error, b"neap: Insufficient memory for the allocation\n");
     if let Some(callback) = GC_on_abort.get() {
         // gc.h passes null when there is nothing to say.
         callback(core::ptr::null());

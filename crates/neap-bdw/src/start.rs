@@ -79,7 +79,7 @@ pub extern "C" fn GC_init() {
     collect::find_leaks_at_exit();
     let wanted = apply_environment::initial_heap();
     if wanted != 0 && GC_expand_hp(wanted) == 0 {
-        failure::warn(c"Neap: GC_INITIAL_HEAP_SIZE: no memory for 0x%lx bytes\n".as_ptr(), wanted);
+        failure::warn(c"neap: GC_INITIAL_HEAP_SIZE: no memory for 0x%lx bytes\n".as_ptr(), wanted);
     }
 }
 

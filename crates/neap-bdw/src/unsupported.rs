@@ -17,8 +17,8 @@ pub enum Feature {
 }
 
 const MESSAGES: [&CStr; 2] = [
-    c"Neap: GC_set_pages_executable: the system refuses memory that is writable and executable\n",
-    c"Neap: GC_TRACE: there is no tracing; heap snapshots say what keeps objects\n",
+    c"neap: GC_set_pages_executable: the system refuses memory that is writable and executable\n",
+    c"neap: GC_TRACE: there is no tracing; heap snapshots say what keeps objects\n",
 ];
 static SAID: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 

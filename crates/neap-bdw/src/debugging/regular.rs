@@ -52,7 +52,7 @@ pub fn after_collection() {
     if is_asked(Regular::BackHeight) {
         output::write(
             Stream::Error,
-            b"Neap: GC_PRINT_BACK_HEIGHT: back heights are not available; heap snapshots say what \
+            b"neap: GC_PRINT_BACK_HEIGHT: back heights are not available; heap snapshots say what \
               keeps objects\n",
         );
     }

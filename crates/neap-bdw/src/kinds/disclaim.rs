@@ -58,7 +58,7 @@ fn watch_object_slowly(object: *mut c_void, kind: c_int) -> *mut c_void {
             .is_err()
     {
         warn(
-            c"Neap: no memory to watch object 0x%lx for its disclaim procedure\n".as_ptr(),
+            c"neap: no memory to watch object 0x%lx for its disclaim procedure\n".as_ptr(),
             object as usize,
         );
     }

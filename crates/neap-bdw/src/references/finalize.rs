@@ -43,7 +43,7 @@ pub fn register(
                 }
                 Err(_) => {
                     warn(
-                        c"Neap: no memory to register a finalizer for 0x%lx\n".as_ptr(),
+                        c"neap: no memory to register a finalizer for 0x%lx\n".as_ptr(),
                         object as usize,
                     );
                     return;

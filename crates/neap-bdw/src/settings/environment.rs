@@ -55,7 +55,7 @@ pub fn bytes_of(name: &CStr) -> Option<usize> {
     let number = bytes(text);
     if number.is_none() {
         let message = Message::new(format_args!(
-            "Neap: {} is not a number (digits, then k, m or g if wanted); it is ignored\n",
+            "neap: {} is not a number (digits, then k, m or g if wanted); it is ignored\n",
             name.to_str().unwrap_or_default()
         ));
         warn(message.pointer(), 0);
@@ -87,7 +87,7 @@ pub fn set(option: &[u8], value: &[u8]) {
 #[inline(never)]
 fn refused(option: &[u8], reason: &dyn core::fmt::Display) {
     let option = core::str::from_utf8(option).unwrap_or_default();
-    let message = Message::new(format_args!("Neap: {option}: {reason}\n"));
+    let message = Message::new(format_args!("neap: {option}: {reason}\n"));
     warn(message.pointer(), 0);
 }
 
