@@ -120,18 +120,18 @@ fn serve(process: &Process, accept: impl Fn() -> io::Result<Box<dyn Stream>>) ->
 /// The process's allocation sites so far, or what changes of them in the time that is asked for, if
 /// it records them.
 fn profile(process: u32, shown: &str, request: &Request) -> Reply {
-    let since = match request.value("seconds").map(|seconds| seconds.parse::<u64>()) {
+    let seconds = match request.value("seconds").map(|seconds| seconds.parse::<u64>()) {
         None => None,
-        Some(Ok(seconds)) if (1..=LONGEST_SECONDS).contains(&seconds) => {
-            let before = recording(process);
-            std::thread::sleep(Duration::from_secs(seconds));
-            before.map(|before| (before, Duration::from_secs(seconds)))
-        }
+        Some(Ok(seconds)) if (1..=LONGEST_SECONDS).contains(&seconds) => Some(seconds),
         Some(_) => return Reply::refusal(BAD_REQUEST, "seconds: a whole number from 1 to 3600"),
     };
-    let Some(recording) = recording(process) else {
-        return Reply::refusal(NOT_FOUND, "the process records nothing (NEAP_STATS, NEAP_SAMPLE)");
-    };
+    let Some(mut recording) = read_recording(process) else { return Reply::no_recording() };
+    let mut before = None;
+    if let Some(seconds) = seconds {
+        std::thread::sleep(Duration::from_secs(seconds));
+        let Some(after) = read_recording(process) else { return Reply::no_recording() };
+        before = Some(std::mem::replace(&mut recording, after));
+    }
     let mut symbols = Symbols::default();
     let names = &mut |module: &_, address| symbols.at(module, address);
     if request.value("debug").is_some_and(|debug| debug != "0") {
@@ -143,19 +143,18 @@ fn profile(process: u32, shown: &str, request: &Request) -> Reply {
     }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let unix_ns = now.as_nanos() as u64;
-    let lasted_ns = match &since {
-        Some((_, time)) => time.as_nanos() as u64,
+    let lasted_ns = match seconds {
+        Some(seconds) => seconds * 1_000_000_000,
         None => unix_ns.saturating_sub(recording.process.began_unix_ns),
     };
-    let since = since.as_ref().map(|(before, _)| before);
-    let wanted = pprof::Wanted { shown, since, unix_ns, lasted_ns };
+    let wanted = pprof::Wanted { shown, since: before.as_ref(), unix_ns, lasted_ns };
     match pprof::profile(&recording, &wanted, names) {
         Some(profile) => Reply::page("application/octet-stream", profile),
         None => Reply::refusal(NOT_FOUND, "the process samples no allocation sites (NEAP_SAMPLE)"),
     }
 }
 
-fn recording(process: u32) -> Option<Recording> {
+fn read_recording(process: u32) -> Option<Recording> {
     let bytes = regular_file::read(&recording_of(process)?, LARGEST_RECORDING).ok()?;
     Recording::read(&bytes).ok()
 }
@@ -201,6 +200,10 @@ impl Reply {
 
     fn refusal(status: &'static str, why: &str) -> Self {
         Self { status, kind: "text/plain; charset=utf-8", body: format!("{why}\n").into() }
+    }
+
+    fn no_recording() -> Self {
+        Self::refusal(NOT_FOUND, "the process records nothing (NEAP_STATS, NEAP_SAMPLE)")
     }
 
     fn write(&self, stream: &mut dyn Stream, with_body: bool) -> io::Result<()> {
