@@ -186,6 +186,18 @@ test_a_program_can_be_static_as_a_whole() {
     [ "$(./program)" = 7 ]
 }
 
+# Static by the flag alone, as build systems have it: the archive for other programs has no libc to
+# ask there.
+test_a_program_that_is_static_by_the_flag_alone_says_what_to_link() {
+    "$top/tools/install.sh" "$work/prefix"
+    printf '%s\n' '#include <neap.h>' 'int main(void) { return neap_alloc(8) == NULL; }' >program.c
+    export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
+    # shellcheck disable=SC2046 # flags are words
+    cc program.c -static $(pkg-config --cflags --static --libs neap) -o program
+    ! ./program 2>said
+    grep -q '^neap: .*needs what neap flags --all-static prints' said
+}
+
 test_the_archive_needs_no_libgcc() {
     "$top/tools/install.sh" "$work/prefix"
     printf '%s\n' '#include <neap.hpp>' 'int main() { return *neap::make<int>(0); }' >program.cpp
