@@ -126,7 +126,7 @@ template <int Kind> std::atomic<int> element<Kind>::most{1 << 30};
 using dropped = element<0>;
 using explicitly = element<1>;
 
-enum { ELEMENTS = 7 };
+static const int ELEMENTS = 7;
 
 static APART void make_arrays()
 {
