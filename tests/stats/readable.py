@@ -60,4 +60,4 @@ for look in [(scheme, width) for scheme in ("light", "dark") for width in (400, 
     for horizontal, vertical in found["axes"]:
         assert len(horizontal) > 1 and len(vertical) != 1, (horizontal, vertical)
         for label in horizontal + vertical:
-            assert re.match(r"-?(\d{1,2}0*|\d\.\d|0\.\d\d)( |$)", label.replace(",", "")), label
+            assert re.fullmatch(r"\d+(\.\d{1,3})?( [A-Za-zµ]+)?", label), label

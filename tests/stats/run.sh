@@ -218,6 +218,21 @@ page() {
     [ "$(stat -c %s "$out/page.png")" -gt 50000 ]
 }
 
+# Axes have round numbers with labels that say them: over many ranges, and on pages of runs of many
+# sizes.
+axes() {
+    local folder=$out/axes
+    mkdir -p "$folder" && cp crates/neap-report/src/page/axis.js tests/stats/axes.html "$folder" &&
+        timeout 50 "$(browser)" --headless --no-sandbox --disable-gpu --user-data-dir="$folder/browser" \
+            --dump-dom "file://$folder/axes.html" >"$folder/dom" 2>/dev/null
+    grep -q 'data-looked="[1-9][0-9]*" data-wrong="0"' "$folder/dom" || {
+        sed -n '/<body/,$p' "$folder/dom"
+        return 1
+    }
+    "$neap" report "$out/sites" --html "$out/page.html" &&
+        python3 tests/stats/scales.py "$(browser)" "$out/page.html" "$folder"
+}
+
 # Under a tool that runs the program on a processor of its own making, and hides a page of the
 # kernel's.
 under_valgrind() {
@@ -385,6 +400,7 @@ else
 fi
 if command -v chromium chromium-browser google-chrome >/dev/null; then
     result page page
+    result axes axes
     # with_package FOLDER PACKAGE TEST: the test, if the package can be had.
     with_package() {
         if command -v npm >/dev/null && fetch "$1" "$2"; then
@@ -397,6 +413,7 @@ if command -v chromium chromium-browser google-chrome >/dev/null; then
     with_package checker "$checker" page_is_readable
 else
     skip page "no Chromium"
+    skip axes "no Chromium"
     skip trace_is_read "no Chromium"
     skip page_is_readable "no Chromium"
 fi

@@ -11,6 +11,7 @@ use serde_json::json;
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
+const AXIS: &str = include_str!("page/axis.js");
 const PLOT: &str = include_str!("page/plot.js");
 const FLAME: &str = include_str!("page/flame.js");
 const SCRIPT: &str = include_str!("page/page.js");
@@ -28,6 +29,7 @@ pub fn html(recording: &Recording, sites: &[Site]) -> String {
     // The texts that come from the recording are put in last, so that nothing in them is replaced.
     TEMPLATE
         .replace("/*STYLE*/", STYLE)
+        .replace("/*AXIS*/", AXIS)
         .replace("/*PLOT*/", PLOT)
         .replace("/*FLAME*/", FLAME)
         .replace("/*SCRIPT*/", SCRIPT)
@@ -59,7 +61,7 @@ mod tests {
             assert!(!page.contains(foreign), "{foreign}");
         }
         assert!(page.contains("\"objects\":22"));
-        for left in ["/*STYLE*/", "/*FLAME*/", "/*PLOT*/", "/*SCRIPT*/", "/*DATA*/"] {
+        for left in ["/*STYLE*/", "/*AXIS*/", "/*FLAME*/", "/*PLOT*/", "/*SCRIPT*/", "/*DATA*/"] {
             assert!(!page.contains(left));
         }
     }

@@ -1,5 +1,6 @@
 // Plots as SVG, with nothing but the browser: bars and series with axes, a tip under the pointer, zooming by dragging.
-// Each function draws into an element and puts how many marks it drew into the element's data-marks. Called by page.js.
+// Each function draws into an element and puts how many marks it drew into the element's data-marks. Called by page.js; figures and
+// ticks are axis.js's.
 "use strict";
 const NAMESPACE = "http" + "://www.w3.org/2000/svg";
 const COLOURS = ["var(--a)", "var(--b)", "var(--c)", "var(--d)", "var(--e)"];
@@ -11,16 +12,6 @@ function make(parent, name, attributes, text) {
   parent.appendChild(element);
   return element;
 }
-
-function scaled(value, step, units) {
-  let unit = 0;
-  while (Math.abs(value) >= step && unit + 1 < units.length) { value /= step; unit++; }
-  return (unit === 0 ? Math.round(value) : value.toPrecision(3)) + (units[unit] ? " " + units[unit] : "");
-}
-const bytes = value => scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
-const duration = value => scaled(value, 1000, ["ns", "µs", "ms", "s"]);
-const count = value => Number(value).toLocaleString("en");
-const short = value => scaled(value, 1000, ["", "K", "M", "G"]);
 
 const tip = document.getElementById("tip");
 function showTip(event, text) {
@@ -60,32 +51,6 @@ addEventListener("resize", () => {
   for (const [place, last] of drawn) if (place.isConnected && widthOf(place) !== last.width) last.draw();
 });
 
-// Round values between low and high, about `wanted` of them. With a log axis powers of ten, and what lies between where these are few. What counts in
-// units of 1024 is round in its unit.
-function ticks(low, high, { log = false, base = 1000, wanted = 5 } = {}) {
-  const found = [];
-  if (log) {
-    const decades = Math.log10(high / low);
-    for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10)
-      for (const factor of decades > 3 ? [1] : [1, 2, 5])
-        if (factor * power >= low && factor * power <= high) found.push(factor * power);
-    return found;
-  }
-  const rough = Math.max((high - low) / wanted, 1);
-  const unit = base ** Math.floor(Math.log(rough) / Math.log(base) + 1e-9);
-  const power = unit * 10 ** Math.floor(Math.log10(rough / unit) + 1e-9);
-  // The shortest step that is long enough; a shorter one where there would be but one label.
-  const steps = [0.5, 1, 2, 5, 10].map(factor => factor * power / unit >= 1000 ? unit * base : factor * power);
-  let at = steps.findIndex(step => step >= rough * 0.999);
-  const marks = step => Math.floor(high / step + 1e-6) - Math.ceil(low / step - 1e-6) + 1;
-  while (at > 0 && marks(steps[at]) < 2) at--;
-  for (let value = Math.ceil(low / steps[at] - 1e-6) * steps[at]; value <= high * 1.000001; value += steps[at]) found.push(value);
-  return found;
-}
-// A round value without zeros that say nothing.
-const round = text => text.replace(/(\.\d*?)0+(?= |$)/, "$1").replace(/\.(?= |$)/, "");
-const baseOf = show => show === bytes ? 1024 : 1000;
-
 // Names of colours, in as many lines as they need; gives the height of these.
 function legend(svg, names, left, width) {
   let x = left, y = 4;
@@ -120,10 +85,10 @@ function bars(place, rows, names, show) {
   const svg = picture(place, width, height, about.join("; "));
   const scale = (width - left - 24) / most;
   let marks = 0;
-  for (const value of ticks(0, most, { base: baseOf(show), wanted: Math.max(2, Math.floor((width - left) / 110)) })) {
+  for (const { value, label } of ticksAcross(0, most, show, width - left)) {
     const x = left + value * scale;
     make(svg, "line", { class: "grid", x1: x, x2: x, y1: top, y2: height - 20 });
-    make(svg, "text", { class: "tick-x", x, y: height - 6, "text-anchor": "middle" }, round(show(value)));
+    make(svg, "text", { class: "tick-x", x, y: height - 6, "text-anchor": "middle" }, label);
   }
   if (names.length > 1) legend(svg, names, left, width);
   rows.forEach((row, index) => {
@@ -159,12 +124,12 @@ function series(place, lines, options) {
   const y = value => bottom - part(value) * (bottom - top);
   const about = lines.map(line => `${line.name}, ${count(line.points.length)} points up to ${options.show(line.points.reduce((most, point) => Math.max(most, point[1]), 0))}`);
   const svg = picture(place, width, height, about.join("; "));
-  for (const value of ticks(low, high, { log: options.log, base: baseOf(options.show) })) {
+  for (const { value, label } of ticks(low, high, options.show, { log: options.log })) {
     make(svg, "line", { class: "grid", x1: left, x2: width - 12, y1: y(value), y2: y(value) });
-    make(svg, "text", { class: "tick-y", x: left - 6, y: y(value) + 4, "text-anchor": "end" }, round(options.show(value)));
+    make(svg, "text", { class: "tick-y", x: left - 6, y: y(value) + 4, "text-anchor": "end" }, label);
   }
-  for (const value of ticks(range[0], range[1], { wanted: Math.max(2, Math.floor((width - left) / 110)) }))
-    make(svg, "text", { class: "tick-x", x: x(value), y: height - 6, "text-anchor": "middle" }, round(duration(value)));
+  for (const { value, label } of ticksAcross(range[0], range[1], duration, width - left - 12))
+    make(svg, "text", { class: "tick-x", x: x(value), y: height - 6, "text-anchor": "middle" }, label);
   legend(svg, names, left, width);
   let marks = 0;
   lines.forEach((line, index) => {
