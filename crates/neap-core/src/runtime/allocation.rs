@@ -120,6 +120,9 @@ pub fn allocate_beside_cycles(bytes: usize, kind: Kind) -> *mut u8 {
     if !object.is_null() {
         return object;
     }
+    if !recorder::is_off() {
+        recorded::count_alone(bytes, kind);
+    }
     let request = Request { bytes, kind, layout: NO_LAYOUT };
     attempt(mutator(), request).unwrap_or(null_mut())
 }

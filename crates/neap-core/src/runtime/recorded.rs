@@ -88,7 +88,14 @@ pub fn count(bytes: usize, reserved: usize, kind: Kind) -> usize {
     0
 }
 
-/// The same for an object of a layout. Whatever [`typed_at_once`] does not give.
+/// Counts a request, and does nothing else: no thread is started for it.
+pub fn count_alone(bytes: usize, kind: Kind) {
+    if let Some((_, tally)) = begin_counting() {
+        tally.count(kind, bytes);
+    }
+}
+
+/// As [`count`], for an object of a layout. Whatever [`typed_at_once`] does not give.
 #[inline(never)]
 pub fn count_typed(bytes: usize, layout: LayoutId) -> usize {
     if let Some((mutator, tally)) = begin_counting() {
