@@ -15,7 +15,7 @@ use history::History;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use std::io::{IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The command line.
 pub fn command() -> Command {
@@ -103,7 +103,7 @@ pub fn watch(
     output: &mut dyn FnMut(usize) -> Vec<String>,
 ) -> Result<Ended, Failure> {
     let began = Instant::now();
-    let mut history = History::new(process.id, &process.name);
+    let mut history = History::new(process.id, &process.name, unix_time());
     let mut looks = 0;
     loop {
         let Some(page) = process.look() else { return Ok(Ended::Gone) };
@@ -155,10 +155,15 @@ fn is_end(event: &Event) -> bool {
         && (interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
 }
 
+/// Now, since 1970.
+fn unix_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 /// Lines of text, a block of them for each look.
 fn batch(process: &Process, interval: Duration, count: Option<u64>) -> Result<(), Failure> {
     let began = Instant::now();
-    let mut history = History::new(process.id, &process.name);
+    let mut history = History::new(process.id, &process.name, unix_time());
     let mut looks = 0;
     while let Some(page) = process.look() {
         history.add(began.elapsed(), page);

@@ -37,6 +37,8 @@ pub mod head {
     pub const SEQUENCE: usize = 5;
     /// When the page was made, nanoseconds since 1970.
     pub const BEGAN: usize = 6;
+    /// How many stops there had been by then: those of the parent, in the child of a `fork`.
+    pub const STOPS_BEFORE: usize = 7;
     /// Words of the head.
     pub const WORDS: usize = 8;
 }
@@ -114,6 +116,8 @@ pub struct Page {
     pub process: u64,
     /// When the page was made, nanoseconds since 1970.
     pub began_unix_ns: u64,
+    /// How many stops there had been by then.
+    pub stops_before: u64,
     /// The figures.
     pub live: Live,
     /// The last cycle; None when it was just being written.
@@ -149,6 +153,7 @@ impl Page {
         Ok(Page {
             process: head[head::PROCESS],
             began_unix_ns: head[head::BEGAN],
+            stops_before: head[head::STOPS_BEFORE],
             live,
             cycle: head[head::SEQUENCE].is_multiple_of(2).then_some(cycle),
             stops,
@@ -175,6 +180,7 @@ mod tests {
         let mut words = vec![0; PAGE_WORDS];
         words[head::MAGIC] = PAGE_MAGIC;
         words[head::PROCESS] = 77;
+        words[head::STOPS_BEFORE] = 5;
         words[head::LIVE] = live as u64;
         words[head::CYCLE] = cycle as u64;
         words[head::BUCKETS] = BUCKETS as u64;
@@ -198,6 +204,7 @@ mod tests {
         {
             let page = Page::decode(&page(live, cycle, 2)).unwrap();
             assert_eq!((page.process, page.live.used_bytes), (77, 101));
+            assert_eq!(page.stops_before, 5);
             assert_eq!(page.cycle.unwrap().ended_ns, 201);
             assert_eq!(page.live.pause_max_ns != 0, live >= Live::COUNT);
             assert_eq!(page.stops[bucket(1000)], 99);

@@ -82,7 +82,7 @@ fn snapshot(bytes: &[u8]) {
 fn live_page(bytes: &[u8]) {
     let (first, second) = bytes.split_at(bytes.len() / 2);
     let pages = [first, second].map(|bytes| Page::decode(bytes).ok());
-    let mut history = History::new(1, "name");
+    let mut history = History::new(1, "name", Duration::ZERO);
     for (at, page) in pages.into_iter().flatten().enumerate() {
         let _ = metrics::text(&page, "pid=\"1\"");
         history.add(Duration::from_secs(at as u64 * 50), page);

@@ -25,10 +25,14 @@ pub fn draw(frame: &mut Frame, history: &History, output: &[String]) {
     let area = frame.area();
     let room = usize::from(area.width.saturating_sub(NAMES)).max(1);
     let below_gauge = area.height.saturating_sub(2);
-    let wrapped = |rows: Vec<(&'static str, String)>| -> (Vec<(&str, Vec<String>)>, usize) {
-        let wrap = |(name, value): (_, String)| (name, wrap(&value, room));
+    let wrapped = |rows: Vec<(String, String)>| -> (Vec<(String, Vec<String>)>, usize) {
+        let wrap = |(name, value): (_, String)| match value.chars().count() {
+            // As it is, with what is below each other.
+            columns if columns <= room => (name, vec![value]),
+            _ => (name, wrap(&value, room)),
+        };
         let rows: Vec<_> = rows.into_iter().map(wrap).collect();
-        let lines = rows.iter().map(|(_, lines): &(_, Vec<String>)| lines.len()).sum();
+        let lines = rows.iter().map(|(_, lines)| lines.len()).sum();
         (rows, lines)
     };
     let (mut rows, mut lines) = wrapped(rows(history));
@@ -183,15 +187,24 @@ mod tests {
             (
                 80,
                 24,
-                &["threads", "address range", "of the time", "references 0 ns", "stopped"][..],
+                &[
+                    "threads",
+                    "address range",
+                    "since neap top began, 2 s: 4 stops",
+                    "longest 426 µs",
+                    "of the time",
+                    "references 0 ns",
+                    "stopped",
+                ][..],
             ),
             (
                 40,
                 12,
                 // Above all, what is asked for most.
                 &[
-                    "stops       longest 900 µs of 6 ",
-                    "last minute longest 426 µs of 4 ",
+                    "stops       p50      p99      longest ",
+                    "all 6       426 µs   426 µs   900 µs ",
+                    "watched 2s  426 µs   426 µs   426 µs ",
                     "heap        48.0 MiB, 20.0 MiB live",
                     "cycles      5, 0.0/s, mark",
                     "alloc. 4.00 MiB/s",

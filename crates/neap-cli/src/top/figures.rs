@@ -1,8 +1,8 @@
 //! A history in words: the rows that both the drawn and the printed view show. Pure.
 
-use super::history::History;
+use super::history::{History, Span};
 use neap_record::Cycle;
-use neap_record::live::PHASES;
+use neap_record::live::{PHASES, Page};
 
 /// Bytes with a unit, three digits.
 pub fn bytes(count: u64) -> String {
@@ -42,16 +42,14 @@ pub fn duration(ns: u64) -> String {
 }
 
 /// Name and value of each row.
-pub fn rows(history: &History) -> Vec<(&'static str, String)> {
+pub fn rows(history: &History) -> Vec<(String, String)> {
     let page = history.now();
     let live = page.live;
     let cycle = page.cycle.unwrap_or_default();
     let (allocation, cycles, phase) = now(history);
     let stopped =
         rate(history.rate(|page| page.live.pause_total_ns), &|ns| format!("{:.2} %", ns / 1e7));
-    let part = |part| page.percentile(None, part).map_or("–".into(), duration);
-    let recent =
-        |part| page.percentile(Some(history.minute_ago()), part).map_or("–".into(), duration);
+    let [half, most, longest] = percentiles(history, None);
     // Figures of a cycle that never was are no figures.
     let had_cycle = live.cycles > 0;
     let found_live = match had_cycle {
@@ -66,7 +64,9 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
         true => format!(", next after {}", bytes(cycle.next_bytes)),
         false => String::new(),
     };
-    vec![
+    let named = |(name, value): (&str, String)| (name.to_owned(), value);
+    let (late_name, late) = of_late(history);
+    [
         (
             "heap",
             format!(
@@ -80,39 +80,75 @@ pub fn rows(history: &History) -> Vec<(&'static str, String)> {
         (
             "stops",
             format!(
-                "{}, median {}, 99 % {}, longest {}; {stopped} of the time",
-                live.pause_count,
-                part(0.5),
-                part(0.99),
-                duration(live.pause_max_ns)
+                "{}, median {half}, 99 % {most}, longest {longest}; {stopped} of the time",
+                live.pause_count
             ),
         ),
-        (
-            "last minute",
-            format!(
-                "stops: median {}, 99 % {}, longest {}",
-                recent(0.5),
-                recent(0.99),
-                recent(1.0)
-            ),
-        ),
+        (late_name, late),
         ("last cycle", if had_cycle { last_cycle(&cycle) } else { "none yet".to_owned() }),
         ("threads", live.threads.to_string()),
     ]
+    .map(named)
+    .into()
 }
 
-/// The same where there is little room, what is most asked for first, each in a short line.
-pub fn short_rows(history: &History) -> Vec<(&'static str, String)> {
+/// The stops of the last minute, or of the time that is known.
+fn of_late(history: &History) -> (&'static str, String) {
+    let (before, span) = history.of_late();
+    let (name, since) = match span {
+        Span::Minute => ("last minute", String::new()),
+        Span::Watched(since) => {
+            ("lately", format!("since neap top began, {} s: ", since.as_secs()))
+        }
+        Span::Last(since) => ("lately", format!("in {} s: ", since.as_secs())),
+    };
+    let stops = match late_stops(history, before) {
+        0 => "no stop".to_owned(),
+        count => {
+            let [half, most, longest] = percentiles(history, before);
+            format!("{count} stops, median {half}, 99 % {most}, longest {longest}")
+        }
+    };
+    (name, since + &stops)
+}
+
+/// What half of the stops since `before`, or of all, and 99 of 100 do not exceed, and the longest.
+fn percentiles(history: &History, before: Option<&Page>) -> [String; 3] {
+    let page = history.now();
+    [0.5, 0.99, 1.0].map(|part| match before {
+        None if part == 1.0 => duration(page.live.pause_max_ns),
+        _ => page.percentile(before, part).map_or("–".into(), duration),
+    })
+}
+
+/// How many stops came since `before`, or ever.
+fn late_stops(history: &History, before: Option<&Page>) -> u64 {
+    let count = before.map_or(0, |page| page.live.pause_count);
+    history.now().live.pause_count.saturating_sub(count)
+}
+
+/// The same where there is little room, what is most asked for first, each in a short line: stops
+/// as a table, of 25 columns where they have at most three digits.
+pub fn short_rows(history: &History) -> Vec<(String, String)> {
     let page = history.now();
     let live = page.live;
-    let before = history.minute_ago();
-    let recent = live.pause_count.saturating_sub(before.live.pause_count);
-    let longest = match recent {
+    let table = |cells: [String; 3]| {
+        let [half, most, longest] = cells;
+        format!("{half:<8} {most:<8} {longest}")
+    };
+    let stops = |before: Option<&Page>| match late_stops(history, before) {
         0 => "no stop".to_owned(),
-        _ => {
-            let longest = page.percentile(Some(before), 1.0).map_or("–".into(), duration);
-            format!("longest {longest} of {recent}")
-        }
+        _ => table(percentiles(history, before)),
+    };
+    let all = match live.pause_count {
+        count @ 0..10_000_000 => format!("all {count}"),
+        count => format!("all {} M", count / 1_000_000),
+    };
+    let (before, span) = history.of_late();
+    let late = match span {
+        Span::Minute => "last minute".to_owned(),
+        Span::Watched(since) => format!("watched {}s", since.as_secs()),
+        Span::Last(since) => format!("last {} s", since.as_secs()),
     };
     let (allocation, cycles, phase) = now(history);
     let found_live = match (live.cycles > 0, page.cycle) {
@@ -120,12 +156,13 @@ pub fn short_rows(history: &History) -> Vec<(&'static str, String)> {
         _ => "no cycle yet".to_owned(),
     };
     vec![
-        ("stops", format!("longest {} of {}", duration(live.pause_max_ns), live.pause_count)),
-        ("last minute", longest),
-        ("heap", format!("{}, {found_live}", bytes(live.used_bytes))),
-        ("allocation", allocation),
-        ("cycles", format!("{}, {cycles}, {phase}", live.cycles)),
-        ("threads", live.threads.to_string()),
+        ("stops".to_owned(), table(["p50", "p99", "longest"].map(str::to_owned))),
+        (all, stops(None)),
+        (late, stops(before)),
+        ("heap".to_owned(), format!("{}, {found_live}", bytes(live.used_bytes))),
+        ("cycles".to_owned(), format!("{}, {cycles}, {phase}", live.cycles)),
+        ("allocation".to_owned(), allocation),
+        ("threads".to_owned(), live.threads.to_string()),
     ]
 }
 
@@ -170,7 +207,7 @@ fn last_cycle(cycle: &Cycle) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::tests::history;
+    use super::super::history::tests::{HOUR, history};
     use super::*;
 
     #[test]
@@ -216,14 +253,30 @@ mod tests {
             "{}",
             row("stops")
         );
-        assert!(row("last minute").starts_with("stops: median –"), "{}", row("last minute"));
+        assert_eq!(row("lately"), "since neap top began, 1 s: no stop");
         assert_eq!(row("threads"), "3");
+    }
+
+    #[test]
+    fn a_minute_is_only_called_so_where_it_is_one() {
+        let late = |history: &History| {
+            let rows = rows(history);
+            let (name, value) = rows.into_iter().nth(4).unwrap();
+            (name, value, short_rows(history).swap_remove(2).0)
+        };
+        let mut watched = history(&[0; 13]);
+        watched.first_had(2);
+        let (name, value, short) = late(&watched);
+        assert_eq!((&*name, &*short), ("lately", "watched 12s"));
+        assert!(value.starts_with("since neap top began, 12 s: 4 stops, median 4"), "{value}");
+        let (name, value, short) = late(&history(&[0; 62]));
+        assert_eq!((&*name, &*value, &*short), ("last minute", "no stop", "last minute"));
     }
 
     #[test]
     fn before_the_first_cycle_nothing_is_said_of_a_last_one() {
         use neap_record::{Live, live::Page};
-        let mut history = History::new(7, "small");
+        let mut history = History::new(7, "small", HOUR);
         let live = Live { used_bytes: 300 << 10, threads: 1, ..Live::default() };
         let page = Page { live, cycle: Some(Cycle::default()), ..Page::default() };
         history.add(std::time::Duration::ZERO, page);

@@ -69,13 +69,14 @@ pub fn use_page(page: &'static Words, process: u64, began_unix_ns: u64) {
     for (shown, figure) in page.iter().zip(&OWN) {
         shown.store(figure.load(Relaxed), Relaxed);
     }
-    let head: [(usize, u64); 6] = [
+    let head: [(usize, u64); 7] = [
         (head::PROCESS, process),
         (head::LIVE, Live::COUNT as u64),
         (head::CYCLE, Cycle::COUNT as u64),
         (head::BUCKETS, BUCKETS as u64),
         (head::SEQUENCE, 0),
         (head::BEGAN, began_unix_ns),
+        (head::STOPS_BEFORE, OWN[at!("pause_count")].load(Relaxed)),
     ];
     for (word, value) in head {
         page[word].store(value, Relaxed);
@@ -184,6 +185,7 @@ mod tests {
     fn what_is_written_is_what_readers_find() {
         static SHARED: Words = [const { AtomicU64::new(0) }; PAGE_WORDS];
         note_handed_out(100);
+        note_stop(77);
         use_page(&SHARED, 42, 7);
         note_handed_out(23);
         set_used(1 << 20);
@@ -196,6 +198,7 @@ mod tests {
         let read = Page::decode(&bytes).unwrap();
         assert_eq!((read.process, read.began_unix_ns), (42, 7));
         // Other tests of the process write as well.
+        assert!(read.stops_before >= 1 && read.live.pause_count > read.stops_before);
         assert!(read.live.handed_out_bytes >= 123);
         let cycle = read.cycle.unwrap();
         assert_eq!((cycle.number, cycle.live_bytes, read.live.cycles), (9, 11, 9));
