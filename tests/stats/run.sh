@@ -291,6 +291,20 @@ agree() {
     done
 }
 
+# Who marks has a track of its own in a trace, also the process that does with watch=fork. Markers
+# beside the collector's thread there are on six processors.
+tracks() {
+    local watch folder
+    for watch in pagemap fork; do
+        folder=$out/tracks.$watch
+        rm -rf "$folder" && mkdir "$folder" &&
+            NEAP_WATCH=$watch NEAP_MIN_TRIGGER=1M NEAP_MARKERS=6 NEAP_STATS=$folder/recording \
+                "$out/stops" many </dev/null >/dev/null &&
+            "$neap" export "$folder/recording" --trace "$folder/trace.json" &&
+            python3 tests/stats/tracks.py "$folder/trace.json" "$watch" || return 1
+    done
+}
+
 # A thread that waits for a cycle marks in few pieces: in one for each round of the cycle, and not
 # in hundreds, each of which reads the clock all the time. Who finds nothing to do looks for some 20
 # microseconds, now and then: these do not count.
@@ -328,8 +342,9 @@ fetch() {
             tar -xzf ./*.tgz --strip-components=1 && mv "$out/$1.new" "$out/$1"
     ) >/dev/null 2>&1
 }
-trace_is_read() {
-    local folder=$out/agree.none tracks
+# viewer_reads FOLDER: whether it shows all of the trace of the recording there.
+viewer_reads() {
+    local folder=$1 tracks
     "$neap" export "$folder/recording" --trace "$folder/trace.json" || return 1
     printf 'speedscope.loadFileFromBase64("trace.json", "%s")' "$(base64 -w0 "$folder/trace.json")" >"$folder/trace.js"
     timeout 60 "$(browser)" --headless --no-sandbox --disable-gpu \
@@ -343,6 +358,11 @@ import json, sys
 print(len({event["tid"] for event in json.load(open(sys.argv[1]))["traceEvents"] if event["ph"] == "X"}))' "$folder/trace.json")
     grep -q "(1/$tracks)" "$folder/viewer.text" && grep -q ', cycles (tid' "$folder/viewer.text" &&
         grep -q ", stops (tid [0-9]*) $(field "$folder/recording" stops.total_ns | awk '{ printf "%.2f", $1 / 1e6 }')ms" "$folder/viewer.text"
+}
+# Of cycles that stop the world, that run beside the program, and that a forked process marks for.
+trace_is_read() {
+    viewer_reads "$out/agree.none" && viewer_reads "$out/tracks.pagemap" &&
+        viewer_reads "$out/tracks.fork"
 }
 
 agree_inside() { agree inside; }
@@ -375,7 +395,9 @@ done
 [ ${#only[@]} = 0 ] || exit "$failed"
 if "$neap" doctor | grep -q "^ *pagemap *works"; then
     result waits_mark waits_mark
+    result tracks tracks
 else
+    skip tracks "the kernel refuses the pagemap watch"
     skip waits_mark "the kernel refuses the pagemap watch"
 fi
 # with TOOL NAME: the test of this name, which needs a tool.

@@ -1,6 +1,7 @@
 /* stops: threads that allocate, keep and write while cycles run, until there were some of them;
    then no cycle begins any more, the program says "ready" and waits for the end of its input:
-   tests/stats/run.sh compares what everything says of its stops. `stops inside` waits in a cycle
+   tests/stats/run.sh compares what everything says of its stops. `stops many` has more threads;
+   `stops inside` waits in a cycle
    that has stopped it and that cannot end: its last stop, in which a function of the program is
    called, waits for a thread of the program that allocates. */
 #include <neap.h>
@@ -8,9 +9,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-enum { THREADS = 3, KEPT = 20000, WORDS = 6, ROUNDS = 400000 };
+enum { FEW = 3, MANY = 12, KEPT = 20000, WORDS = 6, ROUNDS = 400000 };
 
 /* A tree's worth of pages, written all over while they are marked. */
 static void *work(void *seed)
@@ -63,15 +65,16 @@ static void no_roots(neap_tracer *tracer, void *unused)
 
 int main(int argc, char **argv)
 {
-    (void)argv;
-    pthread_t threads[THREADS];
-    for (size_t i = 0; i < THREADS; i++)
-        if (pthread_create(&threads[i], NULL, work, (void *)(i + 1)))
+    int inside = argc > 1 && strcmp(argv[1], "inside") == 0;
+    int wanted = argc > 1 && !inside ? MANY : FEW;
+    pthread_t threads[MANY];
+    for (int i = 0; i < wanted; i++)
+        if (pthread_create(&threads[i], NULL, work, (void *)(size_t)(i + 1)))
             return 1;
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < wanted; i++)
         pthread_join(threads[i], NULL);
     neap_collect();
-    if (argc > 1) {
+    if (inside) {
         void **list = NULL;
         for (int i = 0; i < 200000; i++) {
             void **node = neap_alloc(WORDS * sizeof(void *));

@@ -77,6 +77,9 @@ kinds! {
     /// A thread of the program is in the collector for 20 microseconds or more: it takes a part of
     /// a cycle, marks, or waits.
     InCollector = 35, "in_collector";
+    /// A copy of the process marks, with watch=fork: from its beginning until everything is marked.
+    /// Its thread is the copy's number.
+    ForkedMark = 36, "forked_mark";
 }
 
 impl SpanKind {
@@ -98,7 +101,7 @@ pub struct Span {
     pub kind: SpanKind,
     /// The thread that did it, by its kernel's id; of a thread that stood, that one.
     pub thread: u64,
-    /// The cycle's number; 0 outside of cycles.
+    /// The cycle's number; 0 outside of cycles. What a thread of the program does may end after it.
     pub cycle: u64,
     /// When it began, since the process's recording began.
     pub began_ns: u64,

@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The tracks that are no thread's have numbers that no thread has.
 const CYCLES: u64 = 1 << 32;
 const STOPS: u64 = CYCLES + 1;
+/// Each cycle has a process of its own for that.
+const FORKED: u64 = CYCLES + 2;
 
 /// The trace as text.
 pub fn text(recording: &Recording) -> String {
@@ -45,7 +47,7 @@ pub fn text(recording: &Recording) -> String {
     }
     for span in nested(&recording.spans) {
         let category = if span.kind as u64 >= SpanKind::Stands as u64 { "thread" } else { "phase" };
-        let track = Track { process, thread: span.thread, category };
+        let track = Track { process, thread: track_of(&span), category };
         let name = span.kind.name().to_owned();
         events.push(track.span(name, span.began_ns, span.ended_ns(), args(&span)));
     }
@@ -60,6 +62,10 @@ pub fn text(recording: &Recording) -> String {
     text + "\n]}\n"
 }
 
+fn track_of(span: &Span) -> u64 {
+    if span.kind == SpanKind::ForkedMark { FORKED } else { span.thread }
+}
+
 /// The tracks and their names, in the order in which they are shown: what is no thread's, threads
 /// of the library, threads of the program.
 fn tracks(recording: &Recording) -> Vec<(u64, String)> {
@@ -68,18 +74,28 @@ fn tracks(recording: &Recording) -> Vec<(u64, String)> {
         recording.threads.values().map(|thread| (thread.id, thread.name.as_str())).collect();
     let doing = |wanted: fn(SpanKind) -> bool| -> BTreeSet<u64> {
         let spans = recording.spans.iter().filter(|span| wanted(span.kind));
-        spans.map(|span| span.thread).collect()
+        spans.map(track_of).collect()
     };
     let helpers = doing(|kind| kind == SpanKind::Help);
-    let threads = doing(|_| true);
-    let is_programs = |thread: &u64| program.contains_key(thread);
+    let mut threads = doing(|_| true);
+    if threads.remove(&FORKED) {
+        tracks.push((FORKED, "marking, forked process".to_owned()));
+    }
+    // A thread of the program's that never asked for memory is not among those that did.
+    let of_program =
+        doing(|kind| matches!(kind, SpanKind::Stands | SpanKind::Assist | SpanKind::InCollector));
+    let is_programs = |thread: &u64| program.contains_key(thread) || of_program.contains(thread);
     for thread in threads.iter().filter(|thread| !is_programs(thread)) {
         let name = if helpers.contains(thread) { "neap: marks" } else { "neap: runs cycles" };
         tracks.push((*thread, name.to_owned()));
     }
     tracks.extend(threads.iter().filter(|thread| is_programs(thread)).map(|thread| {
-        let name = program[thread];
-        (*thread, if name.is_empty() { format!("thread {thread}") } else { name.to_owned() })
+        let name = match program.get(thread) {
+            Some(&name) if !name.is_empty() => name.to_owned(),
+            _ if *thread == recording.process.id => "main thread".to_owned(),
+            _ => format!("thread {thread}"),
+        };
+        (*thread, name)
     }));
     tracks
 }
@@ -88,13 +104,12 @@ fn tracks(recording: &Recording) -> Vec<(u64, String)> {
 /// because two threads took the times, ends with it.
 fn nested(spans: &[Span]) -> Vec<Span> {
     let mut sorted = spans.to_vec();
-    sorted.sort_by_key(|span| (span.thread, span.began_ns, u64::MAX - span.length_ns));
+    sorted.sort_by_key(|span| (track_of(span), span.began_ns, u64::MAX - span.length_ns));
     let mut outer: Vec<Span> = Vec::new();
     for span in &mut sorted {
-        while outer
-            .last()
-            .is_some_and(|last| last.thread != span.thread || last.ended_ns() <= span.began_ns)
-        {
+        while outer.last().is_some_and(|last| {
+            track_of(last) != track_of(span) || last.ended_ns() <= span.began_ns
+        }) {
             outer.pop();
         }
         if let Some(last) = outer.last() {
@@ -149,11 +164,13 @@ fn figures(cycle: &Cycle) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use neap_record::decode::Thread;
+    use neap_record::decode::{Process, Thread};
 
     const COLLECTOR: u64 = 50;
     const HELPER: u64 = 51;
     const PROGRAM: u64 = 60;
+    const CHILD: u64 = 70;
+    const MAIN: u64 = 80;
 
     fn recording() -> Recording {
         let span = |kind, thread, began_ns, ended_ns: u64| Span {
@@ -181,7 +198,11 @@ mod tests {
                 span(SpanKind::InCollector, PROGRAM, 2_500, 4_000),
                 span(SpanKind::Help, HELPER, 2_000, 5_000),
                 span(SpanKind::Mark, COLLECTOR, 1_500, 6_000),
+                span(SpanKind::ForkedMark, CHILD, 2_200, 5_500),
+                // It waits, and has no other part in anything.
+                span(SpanKind::InCollector, MAIN, 1_200, 9_100),
             ],
+            process: Process { id: MAIN, ..Process::default() },
             ..Recording::default()
         }
     }
@@ -212,6 +233,8 @@ mod tests {
             ("worker", "in_collector", 2.5, 1.5),
             // It was said to end later than what it lies in.
             ("worker", "assist", 3.0, 1.0),
+            ("main thread", "in_collector", 1.2, 7.9),
+            ("marking, forked process", "forked_mark", 2.2, 3.3),
         ];
         assert_eq!(spans, wanted);
         let first = events.iter().find(|event| event["name"] == "cycle 1").unwrap();

@@ -14,7 +14,7 @@ use crate::cycle::modes::stop_the_world;
 use crate::cycle::phase::Phase;
 use crate::cycle::policy::stall::Stall;
 use crate::cycle::report::callbacks;
-use crate::cycle::report::record::{CYCLES, Kind};
+use crate::cycle::report::record::{self, Kind};
 use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
@@ -91,9 +91,9 @@ fn in_collector<R>(f: impl FnOnce() -> R) -> R {
     if !events::are_wanted() {
         return assists::counted(clock::now_ns, f);
     }
-    let span = timed(SpanKind::InCollector);
+    let (span, before) = (timed(SpanKind::InCollector), record::moment());
     let result = assists::counted(clock::now_ns, f);
-    span.over_on_program(CYCLES.load(Relaxed));
+    span.over_on_program(before.cycle_until(record::moment()));
     result
 }
 

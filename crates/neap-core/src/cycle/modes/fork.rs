@@ -29,7 +29,7 @@ use crate::cycle::phases::written_pages::Unwatched;
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::record::Kind;
-use crate::cycle::report::spans::{SpanKind, timed};
+use crate::cycle::report::spans::{self, SpanKind, timed};
 use crate::cycle::token::Driver;
 use crate::cycle::workers;
 use crate::heap::bits::mark_transfer;
@@ -38,7 +38,7 @@ use crate::mark::drain::Marker;
 use crate::mark::frozen_roots::Closed;
 use crate::mark::{marking_check, rescan};
 use crate::sys::process::child::{self, Child};
-use crate::sys::{map, print, program_call};
+use crate::sys::{clock, map, print, program_call};
 use crate::world::mutator::Mutator;
 
 /// The beginning of the shared memory; the words of [`mark_transfer`] follow. Written by the child,
@@ -51,6 +51,9 @@ struct Answer {
     marked_bytes: AtomicU64,
     /// `NEAP_CHECK=3`: a marked object and one that it points to and that is not; 0 for none.
     lost: [AtomicU64; 2],
+    /// When marking began and was over, by the clock; 0 if it did not come to that.
+    began_ns: AtomicU64,
+    marked_ns: AtomicU64,
 }
 
 /// How much the heap may grow between mapping the answer and the stop before the stop has to map it
@@ -79,6 +82,15 @@ impl Shared {
         // SAFETY: the mapping begins with it, zero at first, and lives as long as self; all access
         // is atomic.
         unsafe { &*self.start.pointer::<Answer>() }
+    }
+
+    /// Tells of the child's marking, if it came to the end of that. After the child's end.
+    fn tell_span(&self, child: i32, cycle: u64) {
+        let [began_ns, marked_ns] =
+            [&self.answer().began_ns, &self.answer().marked_ns].map(|time| time.load(Relaxed));
+        if let Some(length_ns) = marked_ns.checked_sub(began_ns).filter(|_| began_ns > 0) {
+            spans::tell(SpanKind::ForkedMark, Some(child), cycle, began_ns, length_ns);
+        }
     }
 
     /// Where the words go.
@@ -166,7 +178,9 @@ impl MarkingMode for Fork {
     fn mark(&mut self, driver: &mut Driver) {
         let began = timed(SpanKind::Mark);
         if let (Some(child), Some(shared)) = (self.child.take(), &self.shared) {
+            let number = child.number();
             child.wait();
+            shared.tell_span(number, driver.record.number);
             self.snapshot.answered = receive(driver.heap, shared);
         }
         self.shared = None;
@@ -224,6 +238,7 @@ extern "C" fn help(place: *mut c_void) -> c_int {
 fn mark_and_send(shared: &Shared, driver: &mut Driver, helpers: usize) -> ! {
     let (heap, markers) = (driver.heap, driver.markers());
     HELPERS_DONE.store(0, Relaxed);
+    shared.answer().began_ns.store(clock::now_ns(), Relaxed);
     // The program's trace functions run here, on a copy of the thread that they expect.
     markers.begin(1 + helpers, false);
     markers.done.become_active();
@@ -241,6 +256,7 @@ fn mark_and_send(shared: &Shared, driver: &mut Driver, helpers: usize) -> ! {
     markers.begin(1, false);
     rescan::until_complete(markers, &mut driver.marker);
     driver.marker.report();
+    shared.answer().marked_ns.store(clock::now_ns(), Relaxed);
     if program_call::take_lost_roots() {
         child::exit(0);
     }

@@ -13,13 +13,43 @@ use crate::sys::clock;
 pub static PAUSES: Histogram = Histogram::new();
 /// Cycles completed.
 pub static CYCLES: AtomicU64 = AtomicU64::new(0);
-/// Of those, minor ones.
+/// The number of the cycle that was begun last, also one that was given up: written by who drives
+/// it.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+/// Of those that are completed, minor ones.
 pub static MINOR_CYCLES: AtomicU64 = AtomicU64::new(0);
 
 /// In the child of a `fork`: the stops before were the parent's.
 pub fn after_fork() {
     events::set_ends(false);
     PAUSES.clear();
+    // One that was under way was the parent's.
+    BEGUN.store(CYCLES.load(Relaxed), Relaxed);
+}
+
+/// What is known of cycles at a moment, for telling which one it was that something that takes time
+/// belongs to.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    begun: u64,
+    completed: u64,
+}
+
+/// Now.
+pub fn moment() -> Moment {
+    Moment { completed: CYCLES.load(Relaxed), begun: BEGUN.load(Relaxed) }
+}
+
+impl Moment {
+    /// The cycle that was under way at this moment, or the first one that began until a later one;
+    /// 0 if there was none.
+    pub fn cycle_until(self, later: Moment) -> u64 {
+        match self {
+            Moment { begun, completed } if begun > completed => begun,
+            Moment { begun, .. } if later.begun > begun => begun + 1,
+            _ => 0,
+        }
+    }
 }
 
 /// A stop is over: whoever tells of stops hears of it here, and nowhere else
@@ -185,6 +215,7 @@ impl CycleRecord {
     /// Of a cycle that began with this; the one before found so many bytes live.
     pub fn begin(kind: Kind, began: Timed, live_before_bytes: usize) -> Self {
         let number = CYCLES.load(Relaxed) + 1;
+        BEGUN.store(number, Relaxed);
         let began_ns = began.began_ns();
         Self { number, kind, began_ns, live_before_bytes, ..Self::default() }
     }
@@ -285,6 +316,30 @@ impl CycleRecord {
         probes::cycle(&figures);
         if events::are_wanted() {
             events::note_cycle(&figures);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_time_belongs_to_the_cycle_that_it_meets() {
+        let at = |completed, begun| Moment { completed, begun };
+        for (before, after, cycle) in [
+            // Between cycles, and before any.
+            (at(0, 0), at(0, 0), 0),
+            (at(4, 4), at(4, 4), 0),
+            // Within one, and from its midst to its end or beyond.
+            (at(4, 5), at(4, 5), 5),
+            (at(4, 5), at(5, 5), 5),
+            (at(4, 5), at(6, 7), 5),
+            // One begins meanwhile, or a whole one runs.
+            (at(4, 4), at(4, 5), 5),
+            (at(4, 4), at(6, 6), 5),
+        ] {
+            assert_eq!(before.cycle_until(after), cycle);
         }
     }
 }

@@ -105,6 +105,11 @@ pub unsafe fn start_thread(
 }
 
 impl Child {
+    /// Its number.
+    pub fn number(&self) -> i32 {
+        self.number as i32
+    }
+
     /// Waits until the child has ended, and takes it off the kernel's list.
     pub fn wait(self) {
         let _ = self.try_wait();
