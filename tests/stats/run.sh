@@ -175,7 +175,7 @@ END
 }
 
 # shellcheck source=/dev/null
-. tests/stats/names.sh
+. tests/stats/sites/names.sh
 
 # Go's own tool reads the profile and names the functions.
 profile() {
@@ -375,11 +375,11 @@ compare() {
 compile requests.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -D_GNU_SOURCE \
     -I"$prefix/include" tests/stats/requests.c -o "$out/requests" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
 compile sites.c cc -std=gnu11 -g -O2 -fomit-frame-pointer -Wall -Wextra -Werror \
-    -I"$prefix/include" tests/stats/sites.c -o "$out/sites-program" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
+    -I"$prefix/include" tests/stats/sites/sites.c -o "$out/sites-program" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
 compile stripped.c cc -std=gnu11 -O2 -fPIC -shared -s -Wall -Wextra -Werror \
-    -I"$prefix/include" tests/stats/stripped.c -o "$out/libstripped.so" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap || exit 1
+    -I"$prefix/include" tests/stats/sites/stripped.c -o "$out/libstripped.so" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap || exit 1
 compile stripped.c cc -std=gnu11 -O2 -g -DPROGRAM -Wall -Wextra -Werror \
-    -I"$prefix/include" tests/stats/stripped.c -o "$out/stripped-program" -L"$out" \
+    -I"$prefix/include" tests/stats/sites/stripped.c -o "$out/stripped-program" -L"$out" \
     -Wl,-rpath,"$out" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lstripped -lneap || exit 1
 compile moves.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" tests/stats/moves.c \
     -o "$out/moves" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1

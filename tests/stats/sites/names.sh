@@ -13,7 +13,7 @@ sites_of() {
 containers() {
     local level
     for level in -O0 -O2; do
-        g++ -std=c++17 -g $level -Wall -Wextra -Werror -I"$prefix/include" tests/stats/containers.cpp \
+        g++ -std=c++17 -g $level -Wall -Wextra -Werror -I"$prefix/include" tests/stats/sites/containers.cpp \
             -o "$out/containers$level" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap || return 1
         sites_of "$out/containers$level.neap" "$out/containers$level" >"$out/containers.json" || return 1
         python3 - "$out/containers.json" <<'END' || return 1
@@ -54,7 +54,7 @@ debugging_information_apart() {
     local program=$out/apart id
     rm -rf "$out/.debug" "$program" "$program.debug" "$out/debuginfod"
     mkdir "$out/.debug"
-    cc -std=gnu11 -g -O2 -I"$prefix/include" tests/stats/sites.c -Wl,--build-id=none -o "$program" \
+    cc -std=gnu11 -g -O2 -I"$prefix/include" tests/stats/sites/sites.c -Wl,--build-id=none -o "$program" \
         -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap &&
         objcopy --only-keep-debug "$program" "$program.debug" &&
         strip "$program" && (cd "$out" && objcopy --add-gnu-debuglink=apart.debug apart) || return 1
@@ -63,7 +63,7 @@ debugging_information_apart() {
     apart || { echo "not found in .debug" && return 1; }
     printf x >>"$out/.debug/apart.debug"
     ! apart || { echo "taken with another checksum" && return 1; }
-    cc -std=gnu11 -g -O2 -I"$prefix/include" tests/stats/sites.c -Wl,--build-id -o "$program" \
+    cc -std=gnu11 -g -O2 -I"$prefix/include" tests/stats/sites/sites.c -Wl,--build-id -o "$program" \
         -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap || return 1
     id=$(readelf -n "$program" | sed -n 's/.*Build ID: //p')
     mkdir -p "$out/debuginfod/$id"
