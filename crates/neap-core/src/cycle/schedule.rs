@@ -11,13 +11,13 @@ use super::collector::{self, Collector};
 use super::limits;
 use super::policy::generation::Generation;
 use super::policy::trigger::{
-    FAIR_SHARE, Live, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating,
+    FAIR_SHARE, Live, ROOTS_WEIGH, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating,
     concurrent_start, is_growing, is_sparse, resident_after, stall_at,
 };
 use crate::heap::HEAP;
 use crate::refs;
 use crate::sys::process::resident;
-use crate::world::attach;
+use crate::world::{attach, roots};
 
 /// Bytes by which the heap has grown since the last cycle when the next one is due; written by the
 /// collector.
@@ -116,8 +116,19 @@ static STOPPED_BELOW: AtomicUsize = AtomicUsize::new(0);
 /// cheaper where there is little to do.
 pub fn is_worth_running_beside() -> bool {
     collector::runs_beside()
-        && (HEAP.state.expected_scanned_bytes() >= STOPPED_BELOW.load(Relaxed) || refs::are_many())
+        && (expected_bytes() >= STOPPED_BELOW.load(Relaxed) || refs::are_many())
 }
+
+/// What the next cycle has to read at most, as far as no cycle has measured that.
+fn expected_bytes() -> usize {
+    HEAP.state.expected_scanned_bytes() + roots::unread_bytes() / ROOTS_WEIGH
+}
+
+/// So much of static data and registered ranges is read in the time that every stop takes, as it
+/// was measured. What is beyond that is read beside the program where a cycle runs so, which
+/// measures nothing of it. Larger: stops are longer where there is more; smaller: programs with
+/// many libraries have it counted twice.
+const ORDINARY_ROOTS: usize = 2 << 20;
 
 /// A frozen byte counts for the trigger as this part of a live one: cycles read it, in the order of
 /// addresses, and neither mark nor sweep it. Larger: a child of a server collects sooner and has
@@ -207,7 +218,8 @@ pub fn configure(change: impl FnOnce(&mut Collector)) {
 /// Sets the trigger after a cycle or a change of settings; gives it.
 pub fn set_due(collector: &Collector) -> Due {
     let within = collector.stop_time.scanned_within(collector.max_pause_ns);
-    STOPPED_BELOW.store(within.saturating_sub(collector.stack_bytes), Relaxed);
+    let more_roots = collector.root_bytes.saturating_sub(ORDINARY_ROOTS) / ROOTS_WEIGH;
+    STOPPED_BELOW.store(within.saturating_sub(collector.stack_bytes + more_roots), Relaxed);
     let live = HEAP.state.live_bytes.load(Relaxed);
     let step = collector.room().until_next;
     let threshold = match collector.last {
@@ -228,4 +240,20 @@ pub fn set_due(collector: &Collector) -> Due {
     STALL_AT.store(stall_at(threshold, live, due, collector.marked), Relaxed);
     DUE_AT.store(due, Relaxed);
     Due { begins: due, ends: threshold }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::map;
+
+    #[test]
+    fn ranges_that_no_stop_has_read_count_as_work() {
+        const BYTES: usize = 16 << 20;
+        let memory = map::allocate(BYTES).unwrap().pointer::<u8>() as usize;
+        let before = expected_bytes();
+        assert!(roots::add(memory..memory + BYTES));
+        assert!(expected_bytes() >= before + BYTES / ROOTS_WEIGH);
+        roots::remove(memory..memory + BYTES);
+    }
 }

@@ -42,6 +42,9 @@ struct Ranges {
 static RANGES: Lock<Ranges> =
     Lock::new(Rank::Roots, Ranges { registered: MetaVec::new(), excluded: MetaVec::new() });
 static STATIC_ROOTS: AtomicBool = AtomicBool::new(true);
+/// Bytes of ranges that were registered since a stop read the roots; written under the lock, and by
+/// who drives such a stop.
+static UNREAD_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Removes `hole` from every span of `spans`.
 fn cut(spans: &mut MetaVec<Span>, hole: Span) {
@@ -77,7 +80,18 @@ pub fn add(range: Range<usize>) -> bool {
         return false;
     }
     cut(&mut ranges.registered, span);
+    UNREAD_BYTES.fetch_add(span.end - span.start, Relaxed);
     ranges.registered.try_push(span).is_ok()
+}
+
+/// Bytes of ranges that no stop has read, of which nothing is known yet but that they are there.
+pub fn unread_bytes() -> usize {
+    UNREAD_BYTES.load(Relaxed)
+}
+
+/// A stop reads the roots, all that are registered.
+pub fn note_read(_: &Stopped) {
+    UNREAD_BYTES.store(0, Relaxed);
 }
 
 /// Takes a range out of the registered roots.

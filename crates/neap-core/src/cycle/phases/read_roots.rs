@@ -124,6 +124,7 @@ impl Driver {
             read(marker, range);
         });
         collector.root_bytes = bytes;
+        roots::note_read(stopped);
         refs::trace_roots(&mut References::new(self));
         monitor::trace_held(&mut References::new(self), stopped);
         // Where this process marks while the world runs, strong handles are read then.

@@ -58,7 +58,7 @@ pub fn adapted_growth(growth: f64, live_bytes: usize, share: f64, growing: Optio
 const LEAF_WEIGHS: usize = 4;
 /// The same for a byte of static data, of a registered range or of a stack, which every cycle reads
 /// in the order of addresses. Larger: less memory and more cycles where much is outside the heap.
-const ROOTS_WEIGH: usize = 4;
+pub const ROOTS_WEIGH: usize = 4;
 
 /// What a cycle found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
