@@ -63,7 +63,7 @@ _neap_words() {
     _neap "$1" "$cur" "$prev"
 }
 complete -F _neap_words -o bashdefault -o default neap
-if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
+if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404)); then
     complete -F _neap_words -o nosort -o bashdefault -o default neap
 fi
 "#;

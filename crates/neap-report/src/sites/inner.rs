@@ -82,21 +82,12 @@ mod tests {
     fn names_without_what_they_return() {
         for (function, name) in [
             ("main", "main"),
-            (
-                "void* neap::detail::allocate<false, false>(unsigned long)",
-                "neap::detail::allocate<false, false>(unsigned long)",
-            ),
-            (
-                "Node*& std::vector<Node*, neap::allocator<Node*, false> >::emplace_back<Node*>(Node*&&)",
-                "std::vector<Node*, neap::allocator<Node*, false> >::emplace_back<Node*>(Node*&&)",
-            ),
+            ("void* neap::detail::get<false>(long)", "neap::detail::get<false>(long)"),
+            ("A*& std::vector<A*, b<A*> >::c<A*>(A*&&)", "std::vector<A*, b<A*> >::c<A*>(A*&&)"),
             ("operator new(unsigned long)", "operator new(unsigned long)"),
             ("int (anonymous namespace)::get<int>(int)", "(anonymous namespace)::get<int>(int)"),
             ("<neap::gc::Gc<T>>::new", "<neap::gc::Gc<T>>::new"),
-            (
-                "std::function<void (int)>::operator()(int) const",
-                "std::function<void (int)>::operator()(int) const",
-            ),
+            ("std::function<void (int)>::a() const", "std::function<void (int)>::a() const"),
         ] {
             assert_eq!(qualified(function), name);
         }
@@ -107,7 +98,7 @@ mod tests {
         let allocation = [
             "void* neap::detail::allocate<false, false>(unsigned long, unsigned long)",
             "neap::allocator<int, false>::allocate(unsigned long)",
-            "std::allocator_traits<neap::allocator<int> >::allocate(neap::allocator<int>&, unsigned long)",
+            "std::allocator_traits<neap::allocator<int> >::allocate(neap::allocator<int>&, long)",
             "int& std::vector<int, neap::allocator<int> >::emplace_back<int>(int&&)",
         ];
         let with = |more: &[&'static str]| [&allocation[..], more].concat();
