@@ -25,7 +25,7 @@ rust=(rustc-web cargo-web rustfmt-web rust-web-clippy)
 plain_rust=(rustc cargo rustfmt rust-clippy)
 # What tests are built with and run under, and readers of the formats that Neap writes.
 tests=(libgc-dev cmake meson abigail-tools valgrind shellcheck fonts-dejavu-core python3
-    python3-prometheus-client prometheus bpftrace bsdutils chromium)
+    python3-prometheus-client prometheus bpftrace bsdutils chromium bash-completion fish mandoc)
 # Compilers of D, and a program written in it.
 d=(ldc gdc dub onedrive sambamba dustmite gir-to-d appstream-generator)
 # Runtimes that carry a copy of Boehm's collector, with what their tests are made with.

@@ -12,15 +12,18 @@ use crate::core_api::{self as api, functions::AtomicFunction};
 use crate::debugging::output::{self, Stream};
 use crate::settings::variables::{callback_accessors, variables};
 
+/// Bytes of a message, the NUL included; longer ones are cut off.
+const MESSAGE_BYTES: usize = 400;
+
 /// A message on the stack: long enough for all of ours, cut off beyond; always ends in NUL.
 pub struct Message {
-    text: [u8; 400],
+    text: [u8; MESSAGE_BYTES],
     length: usize,
 }
 
 impl Message {
     pub fn new(arguments: fmt::Arguments<'_>) -> Self {
-        let mut message = Self { text: [0; 400], length: 0 };
+        let mut message = Self { text: [0; MESSAGE_BYTES], length: 0 };
         // Cutting off is not an error here.
         let _ = message.write_fmt(arguments);
         message
@@ -126,7 +129,7 @@ pub extern "C" fn warn(format: *const c_char, number: usize) {
 pub fn warn_with_number(text: &CStr, number: usize) {
     const NUMBER: &[u8] = b" (%lu)\n\0";
     let message = Message::new(format_args!("neap: {}", text.to_str().unwrap_or("warning")));
-    let mut format = [0_u8; 400 + NUMBER.len()];
+    let mut format = [0_u8; MESSAGE_BYTES + NUMBER.len()];
     let length = message.length;
     format[..length].copy_from_slice(message.bytes());
     // A sign of its own would ask for a second word.

@@ -91,20 +91,20 @@ const HEADERS: [&str; 2] = ["/neap.h", "/neap.hpp"];
 /// Whether a source file is one of the library's: a header, in its tree, or of a version that a
 /// registry has. Of functions that were inlined the names alone do not say whose they are.
 fn is_of_library(source: &str) -> bool {
-    let is_header = HEADERS.iter().any(|header| source.ends_with(header));
-    is_header
-        || source.match_indices("/src/").any(|(at, _)| {
-            let folder = &source[..at];
-            let name = folder.rsplit('/').next().unwrap_or_default();
-            let in_tree = |name: &str| folder == name || folder.ends_with(&format!("/{name}"));
-            CRATES.into_iter().any(|of| {
-                let version = name.strip_prefix(of).and_then(|rest| rest.strip_prefix('-'));
-                in_tree(&format!("crates/{of}"))
-                    || version.is_some_and(|version| {
-                        version.starts_with(|sign: char| sign.is_ascii_digit())
-                    })
-            })
+    if HEADERS.iter().any(|header| source.ends_with(header)) {
+        return true;
+    }
+    source.match_indices("/src/").any(|(at, _)| {
+        let folder = &source[..at];
+        let name = folder.rsplit('/').next().unwrap_or_default();
+        let in_tree = |name: &str| folder == name || folder.ends_with(&format!("/{name}"));
+        CRATES.into_iter().any(|of| {
+            let version = name.strip_prefix(of).and_then(|rest| rest.strip_prefix('-'));
+            in_tree(&format!("crates/{of}"))
+                || version
+                    .is_some_and(|version| version.starts_with(|sign: char| sign.is_ascii_digit()))
         })
+    })
 }
 
 fn open(module: &Module) -> Result<Named, String> {

@@ -80,8 +80,11 @@ pub fn add(range: Range<usize>) -> bool {
         return false;
     }
     cut(&mut ranges.registered, span);
-    UNREAD_BYTES.fetch_add(span.end - span.start, Relaxed);
-    ranges.registered.try_push(span).is_ok()
+    let is_added = ranges.registered.try_push(span).is_ok();
+    if is_added {
+        UNREAD_BYTES.fetch_add(span.end - span.start, Relaxed);
+    }
+    is_added
 }
 
 /// Bytes of ranges that no stop has read, of which nothing is known yet but that they are there.
