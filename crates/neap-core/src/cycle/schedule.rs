@@ -124,12 +124,6 @@ fn expected_bytes() -> usize {
     HEAP.state.expected_scanned_bytes() + roots::unread_bytes() / ROOTS_WEIGH
 }
 
-/// So much of static data and registered ranges is read in the time that every stop takes, as it
-/// was measured. What is beyond that is read beside the program where a cycle runs so, which
-/// measures nothing of it. Larger: stops are longer where there is more; smaller: programs with
-/// many libraries have it counted twice.
-const ORDINARY_ROOTS: usize = 2 << 20;
-
 /// A frozen byte counts for the trigger as this part of a live one: cycles read it, in the order of
 /// addresses, and neither mark nor sweep it. Larger: a child of a server collects sooner and has
 /// less memory of its own; smaller: fewer cycles.
@@ -218,8 +212,8 @@ pub fn configure(change: impl FnOnce(&mut Collector)) {
 /// Sets the trigger after a cycle or a change of settings; gives it.
 pub fn set_due(collector: &Collector) -> Due {
     let within = collector.stop_time.scanned_within(collector.max_pause_ns);
-    let more_roots = collector.root_bytes.saturating_sub(ORDINARY_ROOTS) / ROOTS_WEIGH;
-    STOPPED_BELOW.store(within.saturating_sub(collector.stack_bytes + more_roots), Relaxed);
+    let roots = collector.root_bytes / ROOTS_WEIGH;
+    STOPPED_BELOW.store(within.saturating_sub(collector.stack_bytes + roots), Relaxed);
     let live = HEAP.state.live_bytes.load(Relaxed);
     let step = collector.room().until_next;
     let threshold = match collector.last {

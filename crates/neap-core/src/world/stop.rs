@@ -178,6 +178,14 @@ static PROCESSORS: AtomicUsize = AtomicUsize::new(1);
 /// More threads than processors run and are being stopped: one that waits awake keeps another from
 /// answering. Written by who stops the world.
 static CROWDED: AtomicBool = AtomicBool::new(false);
+/// Pages are protected in the stop: the kernel interrupts each processor that is awake for that,
+/// and passes over one whose thread sleeps. Written by who stops the world.
+static PROTECTS: AtomicBool = AtomicBool::new(false);
+
+/// Says whether pages are protected in the stops that follow.
+pub fn set_protects(protects: bool) {
+    PROTECTS.store(protects, Relaxed);
+}
 
 /// Threads that sleep until a stop is over, or are about to: there may be none to wake.
 static SLEEPERS: AtomicU32 = AtomicU32::new(0);
@@ -192,7 +200,7 @@ fn sleep(epoch: u32, longest_ns: Option<u64>) -> bool {
 
 /// Sleeps until the stop numbered `epoch` is over.
 pub(super) fn wait_for_resume(epoch: u32) {
-    if !CROWDED.load(Relaxed) {
+    if !CROWDED.load(Relaxed) && !PROTECTS.load(Relaxed) {
         spin_while(SPINS, || EPOCH.load(Acquire) == epoch);
     }
     while EPOCH.load(Acquire) == epoch {

@@ -23,6 +23,9 @@ use crate::watch::Watch;
 
 /// Where stopping takes long, more stops are worth it if so many pages were written lately.
 const MANY_PAGES: usize = 1024;
+/// So much is protected in one short stop, which costs less than interrupting other processors for
+/// each row of it. Larger: longer stops; smaller: more interruptions.
+const SMALL_HEAP: usize = 8 << 20;
 /// Rounds at most.
 const MOST_ROUNDS: usize = 12;
 /// Rounds that find hardly less than the best one before: beyond so many the program writes faster
@@ -90,8 +93,10 @@ impl<W: Watch> IncrementalUpdate<W> {
     fn rounds(&mut self, driver: &mut Driver) -> usize {
         let (mut least, mut found) = (usize::MAX, usize::MAX);
         let mut in_vain = 0;
+        let is_small = driver.heap.state.scanned_bytes.load(Relaxed) <= SMALL_HEAP;
         for round in 0..MOST_ROUNDS {
-            let protecting = match round > 0 && driver.world.stops_one_by_one() {
+            let stops = driver.world.stops_one_by_one() && (round > 0 || is_small);
+            let protecting = match stops {
                 true => Protecting::Stopped,
                 false => Protecting::Running,
             };

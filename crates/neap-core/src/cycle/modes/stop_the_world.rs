@@ -13,6 +13,7 @@ use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
 use crate::cycle::phases::pause::Pause;
 use crate::cycle::policy::generation::Generation;
+use crate::cycle::policy::stop_time::helpers_in_stop;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::line;
 use crate::cycle::report::record::{CycleRecord, Kind};
@@ -23,9 +24,6 @@ use crate::mark::rescan;
 use crate::refs;
 use crate::sys::clock;
 use crate::world::mutator::Mutator;
-
-/// Marking that is expected to take less than helpers need to wake up is done alone.
-const PARALLEL_ABOVE_BYTES: usize = 1 << 20;
 
 /// Runs the cycle. The caller holds the collector's lock and no other, and `own`, its mutator if it
 /// is one, has its position on the stack noted. `kind` is [`Kind::Stopped`], or [`Kind::Alone`]
@@ -44,9 +42,8 @@ pub fn run(
     refs::begin_cycle(true);
     sweep::finish(heap);
     heap.clear_marks();
-    let wanted =
-        heap.state.expected_scanned_bytes() > PARALLEL_ABOVE_BYTES && collector.markers > 1;
-    let helpers = if wanted { driver.workers.ensure(collector.markers - 1) } else { 0 };
+    let wanted = helpers_in_stop(heap.state.expected_scanned_bytes(), collector.markers);
+    let helpers = if wanted > 0 { driver.workers.ensure(wanted) } else { 0 };
     driver.record.protect_ns = began.over(driver.record.number);
     driver.record.markers = 1 + helpers;
 
@@ -56,7 +53,7 @@ pub fn run(
     if pause.registry.count() > 1 {
         driver.record.kind = Kind::Stopped;
     }
-    let phase = timed(SpanKind::StoppedRoots);
+    let (phase, processor_ns) = (timed(SpanKind::StoppedRoots), clock::own_processor_ns());
     tell(CycleEvent::MarkStart);
     driver.markers().begin(1 + helpers, false);
     driver.markers().aside.begin_tracing();
@@ -69,12 +66,12 @@ pub fn run(
     collector.step(Step::RootsRead);
     driver.record.roots_ns = phase.over(driver.record.number);
 
-    let (phase, processor_ns) = (timed(SpanKind::StoppedMark), clock::own_processor_ns());
+    let phase = timed(SpanKind::StoppedMark);
     mark(driver, helpers);
     driver.ask_when_marked();
     collector.step(Step::Drained);
     driver.record.mark_ns = phase.over(driver.record.number);
-    driver.record.mark_processor_ns = Some(clock::own_processor_ns() - processor_ns);
+    driver.record.traced_processor_ns = Some(clock::own_processor_ns() - processor_ns);
     tell(CycleEvent::MarkEnd);
 
     let phase = timed(SpanKind::StoppedReferences);

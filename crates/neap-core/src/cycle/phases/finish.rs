@@ -14,8 +14,8 @@ use crate::cycle::limits;
 use crate::cycle::phase::Step;
 use crate::cycle::policy::generation::{Generation, WRITTEN_PAGE_NS, Yield};
 use crate::cycle::policy::pacer::Cycle;
-use crate::cycle::policy::stop_time::{Mark, Measured};
-use crate::cycle::policy::trigger::smoothed_share;
+use crate::cycle::policy::stop_time::{Mark, Measured, helpers_in_stop};
+use crate::cycle::policy::trigger::{ROOTS_WEIGH, smoothed_share};
 use crate::cycle::report::record::{CycleRecord, Kind};
 use crate::cycle::schedule::set_due;
 use crate::cycle::token::Driver;
@@ -92,19 +92,21 @@ pub fn finish(
 fn measured(heap: &Heap, collector: &Collector, record: &CycleRecord, stopped_ns: u64) -> Measured {
     let scanned_bytes = collector.marked.min(heap.state.scanned_bytes.load(Relaxed));
     let scanned_bytes = scanned_bytes + collector.stack_bytes;
-    if let Some(ns) = record.mark_processor_ns {
-        let fixed_ns = stopped_ns.saturating_sub(record.mark_ns);
+    if let Some(ns) = record.traced_processor_ns {
+        let fixed_ns = stopped_ns.saturating_sub(record.roots_ns + record.mark_ns);
+        let scanned_bytes = scanned_bytes + collector.root_bytes / ROOTS_WEIGH;
         let is_short = fixed_ns + ns <= collector.max_pause_ns;
         return Measured { fixed_ns, mark: Mark::Stopped { ns, is_short }, scanned_bytes };
     }
     let references_ns = record.references_ns + record.references_running_ns;
-    let fixed_ns = record.stopping_ns + record.roots_ns + references_ns;
+    let fixed_ns = record.stopping_ns + references_ns;
     let is_known = record.kind == Kind::Concurrent && record.beside_bytes >= LEAST_MARKED;
     let of_all = collector.marked as f64 / record.beside_bytes.max(1) as f64;
     let beside_ns = (record.beside_ns as f64 * of_all) as u64;
     // What the program's own functions mark was left to the last stop.
     let alone_ns = is_known.then_some(beside_ns + record.remark_ns);
-    let mark = Mark::Beside { alone_ns, markers: collector.markers };
+    let helpers = helpers_in_stop(scanned_bytes, collector.markers);
+    let mark = Mark::Beside { alone_ns, helpers };
     Measured { fixed_ns, mark, scanned_bytes }
 }
 

@@ -22,7 +22,7 @@ use crate::sync::Guard;
 use crate::sys::{clock, print};
 use crate::world::mutator::Mutator;
 use crate::world::registry::{self, Registry};
-use crate::world::{Stopped, World, after_hold};
+use crate::world::{Stopped, World, after_hold, stop};
 
 /// Nanoseconds that have passed.
 pub fn nanoseconds(since: Instant) -> u64 {
@@ -125,9 +125,9 @@ fn allocated(mutator: &Mutator) -> bool {
     allocates
 }
 
-/// Runs `f` with the world stopped, for something that needs no roots and calls nothing of the
-/// program's, and is given when the stop began by the clock. On the collector's thread, which has
-/// the collector's lock, where [`World::stops_for_collector`]. None if a host could not stop it.
+/// Runs `f` with the world stopped, for something that protects pages, needs no roots and calls
+/// nothing of the program's, and is given when the stop began by the clock. On the collector's
+/// thread, which has the collector's lock, where [`World::stops_for_collector`]. None if a host could not stop it.
 pub fn briefly(
     world: &'static dyn World,
     _: &mut Collector,
@@ -135,8 +135,13 @@ pub fn briefly(
 ) -> Option<Stop> {
     let mut registry = registry::lock();
     let began_ns = clock::now_ns();
-    let stopped = world.stop(&mut registry, None)?;
-    f(&stopped, began_ns);
+    stop::set_protects(true);
+    let stopped = world.stop(&mut registry, None);
+    if let Some(stopped) = &stopped {
+        f(stopped, began_ns);
+    }
+    stop::set_protects(false);
+    let stopped = stopped?;
     Some(Stop::between(began_ns, world.resume(stopped)))
 }
 

@@ -7,9 +7,9 @@
 /// What is expected of a stop: a part that each has, and one for what is scanned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StopTime {
-    /// Stopping threads, reading roots, processing references; nanoseconds.
+    /// Stopping threads, processing references; nanoseconds.
     fixed_ns: f64,
-    /// Marking, nanoseconds for each byte that is scanned.
+    /// Reading roots and marking, nanoseconds for each byte that is scanned.
     rate: f64,
     /// How much of what cycles beside the program say is believed: less after each stop in a row
     /// that was longer than the user allows.
@@ -23,11 +23,11 @@ pub struct Measured {
     pub fixed_ns: u64,
     /// Marking.
     pub mark: Mark,
-    /// Bytes that were scanned.
+    /// Bytes that were scanned; in a stop with what the roots count for.
     pub scanned_bytes: usize,
 }
 
-/// How long marking took.
+/// How long marking took, in a stop with reading roots.
 #[derive(Clone, Copy, Debug)]
 pub enum Mark {
     /// With the world stopped.
@@ -41,19 +41,19 @@ pub enum Mark {
     Beside {
         /// What one marker would have taken of a processor for all of it, where that can be told.
         alone_ns: Option<u64>,
-        /// Markers that a stop would have.
-        markers: usize,
+        /// Helpers that a stop would have.
+        helpers: usize,
     },
 }
 
 /// The rate before one is measured: a heap of small objects on a slow processor. Larger: fewer
 /// heaps are marked in a stop before anything is known; smaller: the first stop may be too long.
-const FIRST_RATE: f64 = 0.5;
+const FIRST_RATE: f64 = 0.8;
 /// Where less is scanned, what is measured is not the rate of scanning.
 const LEAST_SCANNED: usize = 64 << 10;
-/// What a new figure counts for beside those before. Larger: one odd cycle decides; smaller: it
-/// takes more cycles until a change is seen.
-const NEW_SHARE: f64 = 0.25;
+/// What a stop that took less counts for beside those before. Larger: one that was quick by chance
+/// has the next one planned too long; smaller: a heap that is marked faster now is stopped later.
+const NEW_SHARE: f64 = 0.125;
 /// How much of what a cycle beside the program says is believed, at most and at least. Larger: a
 /// heap that takes longer is tried again sooner; smaller: a stop that was too long is repeated more
 /// rarely.
@@ -61,13 +61,26 @@ const MOST_BELIEF: f64 = 0.5;
 const LEAST_BELIEF: f64 = 1.0 / 64.0;
 /// How much of a rate is forgotten by a cycle that says nothing about it.
 const FORGOTTEN_SHARE: f64 = 1.0 / 32.0;
+/// A stop is planned for this part of what it may take: the same marking takes a third longer where
+/// the memory has left the cache. Larger: more stops are too long; smaller: more processor time.
+const PLANNED: f64 = 0.75;
 /// What marking takes in a stop of what it takes beside a program that uses the same memory:
 /// 0.65 to 0.9 of it where both were measured.
 const UNDISTURBED: f64 = 0.85;
-/// What a helper adds to the speed of who drives, in a stop: 1.62 times as fast with one.
-const HELP: f64 = 0.6;
+/// What a helper adds to the speed of who drives, in a stop: with one it is 1.2 to 1.6 times as
+/// fast where a millisecond of marking is to be done.
+const HELP: f64 = 0.3;
 /// So many helpers are counted on at most: more have to be woken first.
 const MOST_HELPERS: usize = 3;
+
+/// Less is marked sooner by one marker than by two, which wait for each other's mark bits: half a
+/// millisecond to two. Larger: longer stops of heaps just below; smaller: more processor time.
+const ALONE_BELOW: usize = 4 << 20;
+
+/// Helpers that a stop is to have in which so many bytes are expected to be scanned.
+pub fn helpers_in_stop(scanned_bytes: usize, markers: usize) -> usize {
+    if scanned_bytes < ALONE_BELOW { 0 } else { markers - 1 }
+}
 
 impl StopTime {
     /// Nothing measured yet.
@@ -75,11 +88,15 @@ impl StopTime {
         Self { fixed_ns: 0.0, rate: FIRST_RATE, belief: MOST_BELIEF }
     }
 
-    /// Takes a cycle in. A rate that is larger than expected counts in full: the next stop is not
-    /// to be too long again. A cycle beside the program can only say that a stop takes less than
-    /// was thought.
+    /// Takes a cycle in. What took longer than expected counts in full: the next stop is not to be
+    /// too long again. A cycle beside the program can only say that a stop takes less than was
+    /// thought: of references most were looked at while it marked.
     pub fn note(&mut self, cycle: &Measured) {
-        self.fixed_ns = nearer(self.fixed_ns, cycle.fixed_ns as f64, NEW_SHARE);
+        let fixed_ns = cycle.fixed_ns as f64;
+        self.fixed_ns = match cycle.mark {
+            Mark::Stopped { .. } => nearer(self.fixed_ns, fixed_ns, NEW_SHARE).max(fixed_ns),
+            Mark::Beside { .. } => nearer(self.fixed_ns, fixed_ns, self.belief / 2.0),
+        };
         let rate = |ns: u64| ns as f64 / cycle.scanned_bytes as f64;
         self.rate = match cycle.mark {
             Mark::Stopped { .. } if cycle.scanned_bytes < LEAST_SCANNED => self.rate,
@@ -90,8 +107,8 @@ impl StopTime {
                 };
                 nearer(self.rate, rate(ns), NEW_SHARE).max(rate(ns))
             }
-            Mark::Beside { alone_ns: Some(ns), markers } => {
-                let helpers = (markers - 1).min(MOST_HELPERS) as f64;
+            Mark::Beside { alone_ns: Some(ns), helpers } => {
+                let helpers = helpers.min(MOST_HELPERS) as f64;
                 let expected = rate(ns) * UNDISTURBED / (1.0 + HELP * helpers);
                 nearer(self.rate, expected, self.belief).min(self.rate)
             }
@@ -99,9 +116,9 @@ impl StopTime {
         };
     }
 
-    /// So many bytes can be scanned in a stop that takes so long.
-    pub fn scanned_within(&self, stop_ns: u64) -> usize {
-        ((stop_ns as f64 - self.fixed_ns).max(0.0) / self.rate) as usize
+    /// So many bytes can be scanned in a stop that is to take no longer than this.
+    pub fn scanned_within(&self, longest_ns: u64) -> usize {
+        ((longest_ns as f64 * PLANNED - self.fixed_ns).max(0.0) / self.rate) as usize
     }
 }
 
@@ -119,43 +136,62 @@ mod tests {
     }
 
     fn beside(alone_ns: Option<u64>, scanned_bytes: usize) -> Measured {
-        Measured { fixed_ns: 30_000, mark: Mark::Beside { alone_ns, markers: 2 }, scanned_bytes }
+        Measured { fixed_ns: 30_000, mark: Mark::Beside { alone_ns, helpers: 1 }, scanned_bytes }
     }
 
-    /// Bytes that can be scanned in a millisecond.
+    /// Bytes that are expected to be scanned in a millisecond.
     fn within(time: &StopTime) -> usize {
-        time.scanned_within(1_000_000)
+        time.scanned_within((1_000_000.0 / PLANNED) as u64)
     }
 
     #[test]
-    fn a_larger_rate_counts_at_once_and_smaller_ones_little_by_little() {
+    fn what_takes_longer_counts_at_once_and_what_takes_less_little_by_little() {
         let mut time = StopTime::new();
-        assert_eq!(within(&time), 2_000_000);
+        assert!(within(&time).abs_diff(1_250_000) < 9);
         time.note(&stopped(0, 2_000_000, 2_000_000));
-        assert_eq!(within(&time), 1_000_000);
+        assert!(within(&time).abs_diff(1_000_000) < 9);
         time.note(&stopped(0, 400_000, 2_000_000));
-        assert_eq!(within(&time), 1_250_000);
-        for _ in 0..60 {
+        assert!((1_100_000..1_150_000).contains(&within(&time)));
+        for _ in 0..100 {
             time.note(&stopped(20_000, 400_000, 2_000_000));
         }
         assert!((4_800_000..=4_900_000).contains(&within(&time)));
-        assert_eq!(time.scanned_within(20_000), 0);
+        time.note(&stopped(400_000, 400_000, 2_000_000));
+        assert!((2_900_000..=3_000_000).contains(&within(&time)), "so does the fixed part");
+        assert_eq!(time.scanned_within(400_000), 0);
+    }
+
+    #[test]
+    fn cycles_beside_the_program_do_not_hide_what_every_stop_takes() {
+        let mut time = StopTime::new();
+        let heap = 1_000_000;
+        let mut too_long = 0;
+        for _ in 0..400 {
+            let is_stopped = time.scanned_within(1_000_000) > heap;
+            time.note(&match is_stopped {
+                true => stopped(600_000, 700_000, heap),
+                false => beside(Some(700_000), heap),
+            });
+            too_long += is_stopped as u32;
+        }
+        assert!((1..=8).contains(&too_long), "{too_long}");
     }
 
     #[test]
     fn cycles_beside_the_program_find_out_what_a_stop_would_take() {
         let mut time = StopTime::new();
         let (heap, alone_ns) = (6_000_000, 1_000_000);
-        for _ in 0..3 {
-            assert!(within(&time) < heap);
+        let mut cycles = 0;
+        while within(&time) < heap {
             time.note(&beside(Some(alone_ns), heap));
+            cycles += 1;
         }
-        assert!(within(&time) > heap);
+        assert!((2..10).contains(&cycles), "{cycles}");
         // One that was disturbed says nothing, and others do not help as much as is hoped, however
         // many there are.
         let rate = time.rate;
         time.note(&beside(Some(alone_ns * 5), heap));
-        let crowd = Mark::Beside { alone_ns: Some(alone_ns * 10), markers: 64 };
+        let crowd = Mark::Beside { alone_ns: Some(alone_ns * 10), helpers: 63 };
         time.note(&Measured { fixed_ns: 30_000, mark: crowd, scanned_bytes: heap });
         assert_eq!(time.rate, rate);
     }
@@ -193,13 +229,14 @@ mod tests {
         for _ in 0..300 {
             time.note(&beside(None, 1_000_000));
         }
-        assert!(within(&time) > 1_800_000);
+        assert!(within(&time) > 1_100_000);
     }
 
     #[test]
     fn next_to_nothing_scanned_says_nothing_of_the_rate() {
         let mut time = StopTime::new();
-        time.note(&stopped(10_000, 1_000_000, 100));
-        assert_eq!(time.scanned_within(1_002_500), 2_000_000);
+        let before = within(&time);
+        time.note(&stopped(0, 1_000_000, 100));
+        assert_eq!(within(&time), before);
     }
 }

@@ -178,7 +178,7 @@ pub struct CycleRecord {
     /// Following grey words.
     pub mark_ns: u64,
     /// Processor time that the driver took for it, where the world was stopped throughout.
-    pub mark_processor_ns: Option<u64>,
+    pub traced_processor_ns: Option<u64>,
     /// The same with the program running.
     pub beside_ns: u64,
     /// Bytes that the driver marked in that time.
