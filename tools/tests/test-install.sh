@@ -209,6 +209,16 @@ test_the_archive_needs_no_libgcc() {
     env -u LD_LIBRARY_PATH ./program
 }
 
+test_the_shared_libraries_need_libc_alone() {
+    "$top/tools/install.sh" "$work/prefix"
+    for library in libneap.so.0 neap/libgc.so.1; do
+        readelf -d "prefix/lib/$library" >dynamic
+        grep -q 'NEEDED.*libc\.so' dynamic
+        grep NEEDED dynamic >needed
+        absent -v -E '\[(libc\.so|ld-linux)' needed
+    done
+}
+
 test_a_libgc_program_is_built_after_a_move() {
     "$top/tools/install.sh" "$work/first"
     mv first second

@@ -8,7 +8,7 @@
 use crate::policy::generation::Yield;
 use crate::policy::pacer::{Cycle, Pacer};
 use crate::policy::stall::Stall;
-use crate::policy::stop_time::{Mark, Measured, StopTime};
+use crate::policy::stop_time::{Mark, Measured, StopTime, helpers_in_stop};
 use crate::policy::trigger::{
     FAIR_SHARE, Live, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating,
     concurrent_start, is_growing, smoothed_share, stall_at,
@@ -159,9 +159,10 @@ impl Schedule {
         let ns = (ended.alone_mark_ns / ended.markers as f64) as u64;
         let is_short = ended.stopped_ns as u64 <= MAX_PAUSE_NS;
         let mark = match ended.beside {
-            true => {
-                Mark::Beside { alone_ns: Some(ended.alone_mark_ns as u64), markers: ended.markers }
-            }
+            true => Mark::Beside {
+                alone_ns: Some(ended.alone_mark_ns as u64),
+                helpers: helpers_in_stop(self.marked, ended.markers),
+            },
             false => Mark::Stopped { ns, is_short },
         };
         let (fixed_ns, scanned_bytes) = (ended.fixed_ns as u64, self.marked);

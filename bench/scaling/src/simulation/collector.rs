@@ -8,6 +8,7 @@
 use super::figures::{Steps, Stop};
 use super::{Activity, Simulation};
 use crate::policy::catching_up::{CatchingUp, Next};
+use crate::policy::stop_time::helpers_in_stop;
 use crate::schedule::Ended;
 
 const PAGE_BYTES: f64 = 4096.0;
@@ -156,7 +157,8 @@ impl Simulation<'_> {
     /// All of it in one stop.
     fn stopped_cycle(&mut self, now: f64, live: f64) {
         let threads = self.threads.len() as f64;
-        let markers = self.machine.processors.min(self.ways.most_markers) as f64;
+        let most = self.machine.processors.min(self.ways.most_markers);
+        let markers = (1 + helpers_in_stop(live as usize, most)) as f64;
         let roots = threads * self.machine.costs.thread_roots_ns + FIXED_NS;
         let marking = live * self.mark_byte_ns();
         let over = self.stop(now, roots + marking / markers);

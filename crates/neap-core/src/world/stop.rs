@@ -158,8 +158,7 @@ fn obey_unsignalled(position: usize) {
 const SPINS: u32 = 2000;
 /// With more threads than this it takes some of them longer to be signalled than to come by.
 const FEW_THREADS: usize = 8;
-/// Who stops the world looks so often whether the others come by without a signal, which costs
-/// several times as much.
+/// Who stops the world looks so often whether others come by without a signal, which costs more.
 const UNSIGNALLED_SPINS: u32 = 300;
 
 /// Waits a moment for `condition` to end; says whether it did.
@@ -180,12 +179,7 @@ static PROCESSORS: AtomicUsize = AtomicUsize::new(1);
 static CROWDED: AtomicBool = AtomicBool::new(false);
 /// Pages are protected in the stop: the kernel interrupts each processor that is awake for that,
 /// and passes over one whose thread sleeps. Written by who stops the world.
-static PROTECTS: AtomicBool = AtomicBool::new(false);
-
-/// Says whether pages are protected in the stops that follow.
-pub fn set_protects(protects: bool) {
-    PROTECTS.store(protects, Relaxed);
-}
+pub static PROTECTS: AtomicBool = AtomicBool::new(false);
 
 /// Threads that sleep until a stop is over, or are about to: there may be none to wake.
 static SLEEPERS: AtomicU32 = AtomicU32::new(0);
@@ -228,8 +222,7 @@ pub(super) fn under_way() -> Option<u32> {
 /// The same, if that stop is about `mutator`.
 pub(super) fn under_way_for(mutator: &Mutator) -> Option<u32> {
     let epoch = under_way()?;
-    // Of this stop or of a later one, which sees that the mutator runs, and asks it, if it is about
-    // it.
+    // Of this stop or a later one, which sees that the mutator runs, and asks it if it is the one.
     let only = ONLY.load(SeqCst);
     (only == 0 || only == address(mutator)).then_some(epoch)
 }

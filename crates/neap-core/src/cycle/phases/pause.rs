@@ -127,7 +127,8 @@ fn allocated(mutator: &Mutator) -> bool {
 
 /// Runs `f` with the world stopped, for something that protects pages, needs no roots and calls
 /// nothing of the program's, and is given when the stop began by the clock. On the collector's
-/// thread, which has the collector's lock, where [`World::stops_for_collector`]. None if a host could not stop it.
+/// thread, which has the collector's lock, where [`World::stops_for_collector`]. None if a host
+/// could not stop it.
 pub fn briefly(
     world: &'static dyn World,
     _: &mut Collector,
@@ -135,12 +136,12 @@ pub fn briefly(
 ) -> Option<Stop> {
     let mut registry = registry::lock();
     let began_ns = clock::now_ns();
-    stop::set_protects(true);
+    stop::PROTECTS.store(true, Relaxed);
     let stopped = world.stop(&mut registry, None);
     if let Some(stopped) = &stopped {
         f(stopped, began_ns);
     }
-    stop::set_protects(false);
+    stop::PROTECTS.store(false, Relaxed);
     let stopped = stopped?;
     Some(Stop::between(began_ns, world.resume(stopped)))
 }
