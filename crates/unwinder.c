@@ -6,7 +6,6 @@
    Invariant: hidden, in the shared libraries only, and nothing is left on the stack: a function is
    entered as if it had been called in the first place. Called from any thread, by landing pads and
    by Rust's own library. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>

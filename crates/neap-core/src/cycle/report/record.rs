@@ -177,7 +177,7 @@ pub struct CycleRecord {
     pub root_bytes: usize,
     /// Following grey words.
     pub mark_ns: u64,
-    /// Processor time that the driver took for it, where the world was stopped throughout.
+    /// The driver's processor time for both, roots and words, where the world stood throughout.
     pub traced_processor_ns: Option<u64>,
     /// The same with the program running.
     pub beside_ns: u64,

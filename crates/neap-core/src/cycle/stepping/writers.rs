@@ -14,8 +14,8 @@ use super::*;
 use crate::cycle::report::record::CaughtUp;
 use crate::world::correction;
 
-/// Objects, each on a page of its own.
-const OBJECTS: usize = 1000;
+/// Objects, each on a page of its own: more than are protected in a stop from the first round on.
+const OBJECTS: usize = 3000;
 /// Of these, written between two stops: more than rounds take for few.
 const WRITTEN: usize = 100;
 
