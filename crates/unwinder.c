@@ -7,8 +7,8 @@
    entered as if it had been called in the first place. Called from any thread, by landing pads and
    by Rust's own library. */
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define FUNCTIONS(F)                                                                              \
     F(Backtrace) F(DeleteException) F(FindEnclosingFunction) F(ForcedUnwind) F(GetCFA)            \
@@ -19,13 +19,11 @@
 /* The function of this name, for a stub that is called first. */
 __attribute__((visibility("hidden"), used)) void *neap_find_unwinder(const char *name)
 {
-    static const char missing[] =
-        "neap: libgcc_s.so.1 is needed to unwind, and cannot be loaded: install libgcc_s\n";
     void *library = dlopen("libgcc_s.so.1", RTLD_LAZY);
     void *function = library ? dlsym(library, name) : NULL;
     if (function == NULL) {
-        if (write(STDERR_FILENO, missing, sizeof missing - 1) < 0)
-            abort();
+        fputs("neap: libgcc_s.so.1 is needed to unwind, and cannot be loaded: install libgcc_s\n",
+              stderr);
         abort();
     }
     return function;

@@ -7,7 +7,7 @@ pub fn find_unwinder_when_needed() {
     println!("cargo::rerun-if-changed=../unwinder.c");
     // By hand, and not into archives: a program that links one has an unwinder.
     let mut build = cc::Build::new();
-    build.file("../unwinder.c").flag("-fvisibility=hidden").warnings(true).cargo_metadata(false);
+    build.file("../unwinder.c").warnings(true).cargo_metadata(false);
     build.compile("neap_unwinder");
     println!("cargo::rustc-link-search=native={}", env::var("OUT_DIR").expect("cargo sets it"));
     // Whole, since it comes ahead of the Rust libraries that ask for it: so the linker finds no use
