@@ -1,6 +1,9 @@
 /* A program that allocates a little and ends does without what cycles need: no watch is open before
    the first one, few pages are touched, and few system calls are made. `start asked`: with
-   NEAP_WATCH=pagemap it is open at once, so that a refusal is told where the program starts. */
+   NEAP_WATCH=pagemap it is open at once, so that a refusal is told where the program starts. `start
+   little`: one that keeps little is collected in short stops, and needs no watch and no thread of
+   the collector's; `start much`: there is so much static data that a stop would be long, which
+   only the first stop can find out. */
 #include "check.h"
 #include <dirent.h>
 #include <signal.h>
@@ -70,8 +73,66 @@ static int calls(void)
     return (stops + 1) / 2;
 }
 
+/* Threads of the process. */
+static int threads(void)
+{
+    int found = -2; /* . and .. */
+    DIR *tasks = opendir("/proc/self/task");
+    CHECK(tasks != NULL);
+    while (readdir(tasks) != NULL)
+        found++;
+    closedir(tasks);
+    return found;
+}
+
+/* Allocates until there were some cycles. */
+static neap_statistics collected(void)
+{
+    neap_statistics now;
+    do {
+        for (int i = 0; i < 1000; i++)
+            CHECK(neap_alloc(32) != NULL);
+        CHECK(neap_statistics_read(&now, sizeof now) == sizeof now);
+    } while (now.cycles < 4);
+    return now;
+}
+
+/* The collector has short stops only. */
+static void check_little(void)
+{
+    collected();
+    CHECK(watches() == 0 && threads() == 1);
+}
+
+/* Static data that takes much longer to read than a stop may. */
+static char data[512 << 20];
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+static void check_much(void)
+{
+    for (size_t at = 0; at < sizeof data; at += 64)
+        data[at] = 1;
+    uint64_t began = nanoseconds(), sum = 0;
+    for (size_t at = 0; at < sizeof data; at += 64)
+        sum += ((volatile char *)data)[at];
+    uint64_t took = nanoseconds() - began;
+    neap_statistics now = collected();
+    printf("longest stop %.2f ms, reading all takes %.2f\n", now.pause_max_ns / 1e6, took / 1e6);
+    CHECK(sum > 0 && watches() == 1 && now.pause_max_ns < took / 2);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "little") == 0)
+        return check_little(), 0;
+    if (argc > 1 && strcmp(argv[1], "much") == 0)
+        return check_much(), 0;
     int asked = argc > 1 && strcmp(argv[1], "asked") == 0;
     int made = calls();
     printf("%d system calls\n", made);

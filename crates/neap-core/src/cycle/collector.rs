@@ -122,6 +122,20 @@ pub fn watching() -> Watching {
     Watching::from_number(WATCHING.load(Acquire))
 }
 
+/// There is a watch that nobody has opened yet: the first cycle that needs it does. Written by who
+/// leaves one for later, or opens it.
+static IS_UNOPENED: AtomicBool = AtomicBool::new(false);
+
+/// Whether there is a watch to open, from now on.
+pub fn set_unopened(unopened: bool) {
+    IS_UNOPENED.store(unopened, Release);
+}
+
+/// Whether cycles can run beside the program, as far as is known before a watch is opened.
+pub fn may_run_beside() -> bool {
+    runs_beside() || IS_UNOPENED.load(Acquire)
+}
+
 /// Cycles learn it in this way from now on. No page is protected any more, or yet.
 pub fn set_watching(watching: Watching) {
     HEAP.state.protects.store(false, Relaxed);

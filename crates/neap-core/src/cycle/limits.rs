@@ -133,7 +133,7 @@ fn in_force(set: Limit, left: usize) -> usize {
 pub fn configure(hard: Limit, soft: Limit) {
     HARD.set(hard);
     SOFT.set(soft);
-    if HEAP.state.taken_bytes.load(Relaxed) >= FIRST_LOOK_BYTES {
+    if !is_heap_small() {
         look(false);
         return;
     }
@@ -176,6 +176,12 @@ pub fn look_if_grown(coming: usize) {
     if taken >= look_at || (look_at == FIRST_LOOK_BYTES && coming >= look_at - taken) {
         look(false);
     }
+}
+
+/// Whether the heap is so small that nobody has looked at the groups yet, nor need sweep it for the
+/// program.
+pub fn is_heap_small() -> bool {
+    HEAP.state.taken_bytes.load(Relaxed) < FIRST_LOOK_BYTES
 }
 
 /// Looks if the last look is old. On the collector's thread; true if the heap holds more than the

@@ -17,7 +17,7 @@ use super::policy::trigger::{
 use crate::heap::HEAP;
 use crate::refs;
 use crate::sys::process::resident;
-use crate::world::{attach, roots};
+use crate::world::{Stopped, attach, roots};
 
 /// Bytes by which the heap has grown since the last cycle when the next one is due; written by the
 /// collector.
@@ -98,6 +98,11 @@ pub fn postpone() {
     let _ = STALL_AT.fetch_update(Relaxed, Relaxed, stall_at);
 }
 
+/// Whether less was allocated since the last cycle than a cycle that is put off waits for.
+pub fn grew_little() -> bool {
+    HEAP.state.grown_since_cycle() < POSTPONED_BYTES
+}
+
 /// Until so much more is allocated the program is not asked again. Larger: cycles that begin later
 /// than it wanted; smaller: asked more often.
 const POSTPONED_BYTES: usize = 1 << 20;
@@ -115,8 +120,26 @@ static STOPPED_BELOW: AtomicUsize = AtomicUsize::new(0);
 /// Whether the next cycle is to run beside the program, where that is possible: a short stop is
 /// cheaper where there is little to do.
 pub fn is_worth_running_beside() -> bool {
-    collector::runs_beside()
-        && (expected_bytes() >= STOPPED_BELOW.load(Relaxed) || refs::are_many())
+    collector::runs_beside() && !fits_in_a_stop()
+}
+
+/// Whether the next cycle is expected to take no longer than a stop may.
+pub fn fits_in_a_stop() -> bool {
+    expected_bytes() < STOPPED_BELOW.load(Relaxed) && !refs::are_many()
+}
+
+/// The same with the world stopped for it, when static data can be counted: false only where there
+/// is more than the last cycle read, so once for what there is.
+pub fn still_fits(collector: &mut Collector, stopped: &Stopped) -> bool {
+    let mut bytes = 0;
+    collector.images.for_each(stopped, |range| bytes += range.len());
+    if bytes <= collector.root_bytes {
+        return true;
+    }
+    collector.root_bytes = bytes;
+    roots::note_read(stopped);
+    set_due(collector);
+    fits_in_a_stop()
 }
 
 /// What the next cycle has to read at most, as far as no cycle has measured that.
@@ -156,7 +179,7 @@ impl Collector {
         // waits little, so there is nothing to buy with more memory; and a heap that grows while
         // cycles have a processor of their own may be marked more often.
         let beside = is_worth_running_beside() && self.has_processor_to_spare();
-        let most = if collector::runs_beside() { FAIR_SHARE } else { 1.0 };
+        let most = if collector::may_run_beside() { FAIR_SHARE } else { 1.0 };
         let share = self.share.min(most);
         let (settings, least) = (self.limited(), self.pacer.least_bytes());
         let floating = HEAP.state.born_marked_bytes.load(Relaxed);

@@ -5,13 +5,16 @@
 //! the collector's lock. What takes `&mut Driver` marks, reads roots or ends a cycle; nothing else
 //! can.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use crate::heap::Heap;
 use crate::mark::drain::Marker;
 use crate::mark::markers::Markers;
 use crate::sys::clock;
 use crate::world::World;
 
-use super::report::record::CycleRecord;
+use super::report::record::{CycleRecord, Kind};
+use super::report::spans::{SpanKind, Stop, Timed};
 use super::workers::Workers;
 
 /// What a cycle works with. Owned by the thread that drives it.
@@ -28,9 +31,20 @@ pub struct Driver {
     pub record: CycleRecord,
     /// Helpers that mark with it while the world runs.
     pub helpers_beside: usize,
+    /// The stop of a cycle that was given up for the one that begins next, which it counts to.
+    pub stood_before: Option<Stop>,
 }
 
 impl Driver {
+    /// A cycle of this kind has begun, at `began`: its record.
+    pub fn begin_record(&mut self, kind: Kind, began: Timed) {
+        let live_bytes = self.heap.state.live_bytes.load(Relaxed);
+        self.record = CycleRecord::begin(kind, began, live_bytes);
+        if let Some(stop) = self.stood_before.take() {
+            self.record.note_stop(SpanKind::FirstStop, stop);
+        }
+    }
+
     /// All markers.
     pub fn markers(&self) -> &'static Markers {
         self.workers.markers()

@@ -56,8 +56,15 @@ pub fn prepare() {
         ));
     };
     let record = CycleRecord::default();
-    let driver =
-        Driver { heap: &HEAP, world: world::the(), workers, marker, record, helpers_beside: 0 };
+    let driver = Driver {
+        heap: &HEAP,
+        world: world::the(),
+        workers,
+        marker,
+        record,
+        helpers_beside: 0,
+        stood_before: None,
+    };
     let state = memory.pointer::<CycleState>();
     // SAFETY: fresh memory, large enough and page-aligned, never freed; nobody knows it yet.
     let state = unsafe {

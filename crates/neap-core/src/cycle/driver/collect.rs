@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use super::between_steps;
 use super::{given_up, handshake, wake, watch_in_use};
 use crate::cycle::collector::{self, COLLECTOR, Collector};
-use crate::cycle::modes::stop_the_world;
+use crate::cycle::modes::stop_the_world::{self, Length, NotRun};
 use crate::cycle::phase::Phase;
 use crate::cycle::policy::stall::Stall;
 use crate::cycle::report::callbacks;
-use crate::cycle::report::record::{self, Kind};
+use crate::cycle::report::record::{self, CYCLES, Kind};
 use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::{limits, schedule};
 use crate::heap::HEAP;
@@ -63,7 +63,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     {
         return false;
     }
-    let refused = reason == Reason::Allocated && !collector::is_automatic();
+    let refused = reason == Reason::Allocated && (!collector::is_automatic() || is_too_early());
     if refused || (reason != Reason::Explicit && !callbacks::may_begin(reason == Reason::NoMemory))
     {
         schedule::postpone();
@@ -111,7 +111,9 @@ fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
     let mut kind = Kind::Stopped;
     // Twice, for a watch that turns out to be closed.
     for _ in 0..2 {
-        watch_in_use::open();
+        if reason != Reason::Allocated || !schedule::fits_in_a_stop() {
+            watch_in_use::open();
+        }
         kind = if is_alone(reason) { Kind::Alone } else { Kind::Stopped };
         // Without the collector's thread the world is stopped for this cycle.
         if kind == Kind::Stopped && schedule::is_worth_running_beside() && wake::ensure() {
@@ -140,11 +142,20 @@ fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
     mutator.holds.store(1, Relaxed);
     mutator.position.store(position, Relaxed);
     let began = Instant::now();
-    let mut has_stopped = false;
-    handshake::with_room(|| has_stopped = stopped(&mut collector, Some(mutator), kind));
+    let length = match kind {
+        Kind::Stopped if may_go_beside(reason) => Length::Planned,
+        _ => Length::Any,
+    };
+    let mut result = Ok(());
+    handshake::with_room(|| result = stopped(&mut collector, Some(mutator), kind, length));
     mutator.holds.store(0, Relaxed);
-    if !has_stopped {
-        return Collected::Beside(false);
+    match result {
+        Ok(()) => {}
+        Err(NotRun::Unstopped) => return Collected::Beside(false),
+        Err(NotRun::TooLong) => {
+            drop(collector);
+            return collect_as_wanted(position, reason);
+        }
     }
     let rest = match collector.mutators {
         0 | 1 => Duration::ZERO,
@@ -156,7 +167,7 @@ fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
         false => LET_SWEEP_MS,
     });
     drop(collector);
-    if sweeps {
+    if sweeps && wake::is_worth_it() {
         wake::wake();
     }
     Collected::Stopped
@@ -193,16 +204,37 @@ fn is_alone(reason: Reason) -> bool {
         && COLLECTOR.lock().max_pause_ns > 0
 }
 
+/// Whether a first cycle for what was allocated is put off: a program that takes part in cycles may
+/// not be ready for one so early. Crystal's function that names roots allocates when it is called
+/// before its runtime has begun, and under libgc, which counts static data, it never is.
+fn is_too_early() -> bool {
+    let is_first = CYCLES.load(Relaxed) == 0 && schedule::grew_little();
+    is_first && handshake::program_takes_part()
+}
+
+/// Whether a cycle that was to stop the world may be given up for one beside the program: not where
+/// the program was told that it began.
+fn may_go_beside(reason: Reason) -> bool {
+    reason != Reason::NoMemory && collector::may_run_beside() && !handshake::is_told_of_cycles()
+}
+
 /// A cycle of this kind on the calling thread; `own` is its mutator, if it has one. The phase is
-/// idle, and is so again. False if the world could not be stopped.
-pub(super) fn stopped(collector: &mut Collector, own: Option<&Mutator>, kind: Kind) -> bool {
+/// idle, and is so again.
+pub(super) fn stopped(
+    collector: &mut Collector,
+    own: Option<&Mutator>,
+    kind: Kind,
+    length: Length,
+) -> Result<(), NotRun> {
     let state = between_steps::begin(collector);
-    let has_stopped = stop_the_world::run(&mut state.driver, collector, own, kind).is_some();
-    if !has_stopped {
-        given_up::end_unstopped(state, collector);
+    let result = stop_the_world::run(&mut state.driver, collector, own, kind, length);
+    match result {
+        Ok(()) => {}
+        Err(NotRun::Unstopped) => given_up::end_unstopped(state, collector),
+        Err(NotRun::TooLong) => given_up::end(state, collector),
     }
     between_steps::put_back(collector, state);
-    has_stopped
+    result
 }
 
 /// The collector's lock. Who only allocated enough does not wait for it while another thread is

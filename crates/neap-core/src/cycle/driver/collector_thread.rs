@@ -2,8 +2,8 @@
 //! program, and gives memory back to the system when it has lain unused long enough.
 //!
 //! Invariant: it holds the heap's lock for a step at a time and is no mutator; the program is right
-//! without it, only larger and slower. Started by the first cycle, and again by the first cycle of
-//! a forked child.
+//! without it, only larger and slower. Started by the first cycle that runs beside the program or
+//! leaves a heap worth sweeping, and again by the first such cycle of a forked child.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU64, Ordering::*};
@@ -13,6 +13,7 @@ use super::{between_cycles, collect, handshake, wake};
 use crate::addr::FRAME_BYTES;
 use crate::cycle::collector::{self, COLLECTOR};
 use crate::cycle::limits;
+use crate::cycle::modes::stop_the_world::Length;
 use crate::cycle::phase::Phase;
 use crate::cycle::policy::idle::{Idle, Now, Verdict};
 use crate::cycle::report::callbacks;
@@ -29,6 +30,7 @@ static IDLE_MS: AtomicU64 = AtomicU64::new(0);
 /// Sets the time after which a quiet program is collected; 0 for never.
 pub fn set_idle_ms(idle_ms: u64) {
     IDLE_MS.store(idle_ms, Relaxed);
+    wake::set_always_wanted(idle_ms != 0);
 }
 
 /// Sets the time after which unused memory goes back.
@@ -119,7 +121,7 @@ fn collect_idle() -> bool {
         return false;
     }
     callbacks::set_heard(false);
-    let collected = collect::stopped(&mut collector, None, Kind::Stopped);
+    let collected = collect::stopped(&mut collector, None, Kind::Stopped, Length::Any).is_ok();
     callbacks::set_heard(true);
     handshake::tell_end();
     collected

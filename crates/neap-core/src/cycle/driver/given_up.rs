@@ -1,5 +1,5 @@
-//! Cycles that cannot go on: the world, a host's, could not be stopped; the system no longer
-//! watches pages; or the process was forked in the middle of one.
+//! Cycles that cannot go on: the world, a host's, could not be stopped; it would stand too long;
+//! the system no longer watches pages; or the process was forked in the middle of one.
 //!
 //! Invariant: nothing was decided about any object, nothing is swept, and the next cycle is a full
 //! one. With the driver token and the collector's lock; the counts are read by any thread.
@@ -52,6 +52,8 @@ pub fn in_child(collector: &mut Collector) {
     if let Some(mode) = state.mode.take() {
         mode.leave_to_parent();
     }
+    // Stops before were the parent's.
+    state.driver.stood_before = None;
     // Another thread may have been between a mark and its note.
     if collector.phase != Phase::Idle {
         state.driver.heap.state.unnoted_marks.store(true, Relaxed);

@@ -9,6 +9,7 @@ use core::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, fence,
 };
 
+use crate::cycle::limits;
 use crate::sync::function::AtomicFunction;
 use crate::sys::own_thread::{self, Start};
 use crate::sys::{clock, futex, thread};
@@ -87,6 +88,30 @@ pub fn wake() -> bool {
 /// The same for what another thread was about to wake it for: it may not have come to that yet.
 pub fn wake_again() -> bool {
     clock::now_ns().saturating_sub(WOKEN_AT_NS.load(Relaxed)) < JUST_NS || wake()
+}
+
+/// The thread has more to do than to run cycles and sweep.
+static ALWAYS_WANTED: AtomicBool = AtomicBool::new(false);
+/// When [`is_worth_it`] was asked first, by the clock.
+static ASKED_NS: AtomicU64 = AtomicU64::new(0);
+/// A program with a small heap that collects for so long has the thread, which `neap heap` asks.
+/// Larger: more programs end without it.
+const LONG_LIVED_NS: u64 = 1_000_000_000;
+
+/// Says whether the thread has more to do than to run cycles and sweep.
+pub fn set_always_wanted(wanted: bool) {
+    ALWAYS_WANTED.store(wanted, Relaxed);
+}
+
+/// Whether the thread is worth waking, or starting, after a stopped cycle: a small heap is swept by
+/// the program itself.
+pub fn is_worth_it() -> bool {
+    if RUNNING.load(Relaxed) || ALWAYS_WANTED.load(Relaxed) || !limits::is_heap_small() {
+        return true;
+    }
+    let now_ns = clock::now_ns();
+    let first = ASKED_NS.compare_exchange(0, now_ns, Relaxed, Relaxed);
+    first.is_err_and(|asked_ns| now_ns - asked_ns >= LONG_LIVED_NS)
 }
 
 /// Makes sure that there is the thread. False if it cannot be started: no memory, or no more

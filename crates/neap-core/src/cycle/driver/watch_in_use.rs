@@ -29,6 +29,7 @@ static CHOOSE: AtomicFunction<fn()> = AtomicFunction::none();
 /// Has the first cycle, or who asks before it, choose the watch.
 pub fn choose_with(choose: fn()) {
     CHOOSE.set(Some(choose));
+    collector::set_unopened(true);
 }
 
 fn choose() {
@@ -44,6 +45,7 @@ pub fn choose_first(choose: impl FnOnce(&mut Collector)) {
         if CHOOSE.set(None).is_some() {
             let _critical = critical::enter();
             side_stack::on(|| choose(collector));
+            collector::set_unopened(false);
         }
     });
 }
@@ -76,7 +78,9 @@ fn known() -> Watching {
 
 /// Has [`open`] open again what is in use: the program closed it, or forked and this is the child.
 pub fn open_again_later() {
-    LATER.store(known() as u32, Relaxed);
+    let watching = known();
+    LATER.store(watching as u32, Relaxed);
+    collector::set_unopened(CHOOSE.is_set() || watching != Watching::None);
 }
 
 /// Opens what was left for later, now that there is to be a cycle: a child of `fork` that never
@@ -85,5 +89,6 @@ pub fn open() {
     choose();
     if LATER.load(Relaxed) != NONE {
         let _ = enable(&mut COLLECTOR.lock(), Watching::from_number(LATER.swap(NONE, AcqRel)));
+        collector::set_unopened(false);
     }
 }

@@ -28,7 +28,7 @@ use crate::cycle::phases::written_pages::{Choice, Unwatched, WrittenPages};
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::line;
-use crate::cycle::report::record::{CaughtUp, CycleRecord, Kind};
+use crate::cycle::report::record::{CaughtUp, Kind};
 use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
@@ -198,7 +198,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
             Generation::Full => Kind::Concurrent,
             Generation::Minor => Kind::Minor,
         };
-        driver.record = CycleRecord::begin(kind, began, heap.state.live_bytes.load(Relaxed));
+        driver.begin_record(kind, began);
         self.began_at = heap.state.allocated_since_cycle.load(Relaxed);
         self.pages.begin(generation)?;
         sweep::finish(heap);

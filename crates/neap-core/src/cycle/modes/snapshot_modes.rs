@@ -20,7 +20,7 @@ use crate::cycle::phases::reference_processing::References;
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::line;
-use crate::cycle::report::record::{CycleRecord, Kind};
+use crate::cycle::report::record::Kind;
 use crate::cycle::report::spans::{SpanKind, Timed, timed};
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
@@ -49,7 +49,7 @@ impl SnapshotCycle {
     /// the collector's thread.
     pub fn begin(&mut self, driver: &mut Driver, kind: Kind, began: Timed) {
         let heap = driver.heap;
-        driver.record = CycleRecord::begin(kind, began, heap.state.live_bytes.load(Relaxed));
+        driver.begin_record(kind, began);
         self.answered = false;
         self.began_at = heap.state.allocated_since_cycle.load(Relaxed);
         refs::begin_cycle(true);

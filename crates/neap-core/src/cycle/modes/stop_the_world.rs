@@ -16,8 +16,9 @@ use crate::cycle::policy::generation::Generation;
 use crate::cycle::policy::stop_time::helpers_in_stop;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
 use crate::cycle::report::line;
-use crate::cycle::report::record::{CycleRecord, Kind};
+use crate::cycle::report::record::Kind;
 use crate::cycle::report::spans::{SpanKind, timed};
+use crate::cycle::schedule;
 use crate::cycle::token::Driver;
 use crate::mark::frozen_roots::Closed;
 use crate::mark::rescan;
@@ -25,18 +26,36 @@ use crate::refs;
 use crate::sys::clock;
 use crate::world::mutator::Mutator;
 
+/// How long the stop may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// As long as it takes.
+    Any,
+    /// No longer than was planned: the cycle can run beside the program instead.
+    Planned,
+}
+
+/// Why a cycle was not run: nothing was marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotRun {
+    /// The world could not be stopped.
+    Unstopped,
+    /// There is so much static data, which nobody knew before, that the stop would be too long.
+    TooLong,
+}
+
 /// Runs the cycle. The caller holds the collector's lock and no other, and `own`, its mutator if it
 /// is one, has its position on the stack noted. `kind` is [`Kind::Stopped`], or [`Kind::Alone`]
-/// unless another thread has come meanwhile. None if the world could not be stopped.
-#[must_use]
+/// unless another thread has come meanwhile.
 pub fn run(
     driver: &mut Driver,
     collector: &mut Collector,
     own: Option<&Mutator>,
     kind: Kind,
-) -> Option<()> {
+    length: Length,
+) -> Result<(), NotRun> {
     let (heap, began) = (driver.heap, timed(SpanKind::Protect));
-    driver.record = CycleRecord::begin(kind, began, heap.state.live_bytes.load(Relaxed));
+    driver.begin_record(kind, began);
     tell(CycleEvent::CycleStart);
     collector.step(Step::Begin);
     refs::begin_cycle(true);
@@ -48,7 +67,11 @@ pub fn run(
     driver.record.markers = 1 + helpers;
 
     collector.step(Step::Protected);
-    let pause = Pause::begin(driver, collector, own)?;
+    let pause = Pause::begin(driver, collector, own).ok_or(NotRun::Unstopped)?;
+    if length == Length::Planned && !schedule::still_fits(collector, &pause.stopped) {
+        driver.stood_before = Some(pause.end());
+        return Err(NotRun::TooLong);
+    }
     driver.record.stopping_ns = pause.stopping_ns;
     if pause.registry.count() > 1 {
         driver.record.kind = Kind::Stopped;
@@ -86,7 +109,7 @@ pub fn run(
     // It protected nothing: pages that still are cost a fault each, once.
     heap.state.protects.store(false, Relaxed);
     line::publish(&mut driver.record);
-    Some(())
+    Ok(())
 }
 
 fn mark(driver: &mut Driver, helpers: usize) {

@@ -59,6 +59,10 @@ const STRAINED_NS: u64 = 500_000_000;
 /// And for at least so many cycles.
 const STRAINED_CYCLES: u32 = 4;
 
+/// A cycle counts for no more than so many times what those before cost: one that lost its
+/// processor is no reason for a larger heap. Larger: cycles that cost more come more rarely sooner.
+const MOST_DEARER: f64 = 2.0;
+
 /// What is remembered of the cycles so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
@@ -99,7 +103,8 @@ impl Pacer {
         let mean = |before: f64, now: f64| if first { now } else { (before + now) / 2.0 };
         self.allocated_bytes = mean(self.allocated_bytes, cycle.allocated_bytes as f64);
         self.program_ns = mean(self.program_ns, program_ns);
-        self.cost_ns = mean(self.cost_ns, cost_ns);
+        let most_ns = if first { f64::INFINITY } else { self.cost_ns * MOST_DEARER };
+        self.cost_ns = mean(self.cost_ns, cost_ns.min(most_ns));
         if cycle.is_strained(self.live_bytes) {
             self.strained_ns += cycle.elapsed_ns;
             self.strained_cycles += 1;
@@ -257,6 +262,27 @@ mod tests {
             pacer.least_bytes() < 10,
             "a program that rests may be collected as often as one likes"
         );
+    }
+
+    #[test]
+    fn a_cycle_that_lost_its_processor_counts_for_little_and_many_that_cost_more_for_all() {
+        let cycle = |stopped_ns| Cycle {
+            elapsed_ns: 1_000_000 + stopped_ns,
+            stopped_ns,
+            running_ns: 0,
+            workers: 0,
+            processors: 2,
+            allocated_bytes: MIB,
+            live_bytes: MIB,
+            limit_bytes: usize::MAX,
+        };
+        let mut pacer = Pacer::new();
+        (0..8).for_each(|_| assert!(!pacer.note(&cycle(20_000))));
+        let before = pacer.least_bytes();
+        pacer.note(&cycle(10_000_000));
+        assert!(pacer.least_bytes() <= before * 8 / 5, "{} {before}", pacer.least_bytes());
+        (0..20).for_each(|_| assert!(!pacer.note(&cycle(10_000_000))));
+        assert!(pacer.least_bytes() > before * 400);
     }
 
     #[test]

@@ -101,9 +101,6 @@ pub fn smoothed_share(share: f64, stopped_ns: u64, elapsed_ns: u64) -> f64 {
 /// that cost next to nothing come often, as those of heaps that hold next to nothing do. Larger:
 /// fewer cycles in small programs, more memory.
 const AUTOMATIC_FLOOR: core::ops::RangeInclusive<usize> = 256 << 10..=2 << 20;
-/// The floor before it is known what a cycle costs: the first one is not counted, which starts what
-/// all need.
-const FIRST_FLOOR: usize = 1 << 20;
 /// The program is to have so many times as much of its processors' time as cycles cost, as far as
 /// `busy_trigger` allows.
 const FAIR_MULTIPLE: usize = 16;
@@ -148,7 +145,6 @@ impl Settings {
         let threads = mutators.clamp(1, HIGHEST_FLOOR);
         let (lowest, highest) = AUTOMATIC_FLOOR.into_inner();
         match (self.min_trigger, least) {
-            (0, 0) => FIRST_FLOOR,
             (0, least) => least.saturating_mul(FAIR_MULTIPLE).clamp(lowest, highest * threads),
             (set, _) => set.saturating_mul(threads),
         }
@@ -270,7 +266,7 @@ mod tests {
         const KIB: usize = 1 << 10;
         let settings = Settings { min_trigger: 0, ..free() };
         for (least, floor) in [
-            (0, MIB),
+            (0, 256 * KIB),
             (1, 256 * KIB),
             (16 * KIB, 256 * KIB),
             (64 * KIB, MIB),

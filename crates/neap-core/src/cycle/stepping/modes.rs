@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cycle::driver::given_up;
-use crate::cycle::modes::stop_the_world;
+use crate::cycle::modes::stop_the_world::{self, Length};
 use crate::cycle::phase::Phase;
 use crate::cycle::phases::reference_processing::References;
 use crate::cycle::report::record;
@@ -18,7 +18,7 @@ fn a_stopped_cycle_keeps_what_is_reachable() {
     program.store(parent, 0, Some(child));
     program.set_root(0, Some(parent));
     let (driver, mut collector) = (&mut program.state.driver, COLLECTOR.lock());
-    stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped).unwrap();
+    stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped, Length::Any).unwrap();
     drop(collector);
     while !HEAP.inner().sweep_step(&HEAP) {}
     assert_eq!([parent, child, dead].map(|object| program.lives(object)), [true, true, false]);
@@ -35,7 +35,7 @@ fn a_stopped_cycle_leaves_nothing_to_be_written_ahead() {
     program.cycle(Generation::Full, |_, _| {});
     assert!(HEAP.state.protects.load(Relaxed));
     let (driver, mut collector) = (&mut program.state.driver, COLLECTOR.lock());
-    stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped).unwrap();
+    stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped, Length::Any).unwrap();
     assert!(!HEAP.state.protects.load(Relaxed));
 }
 
@@ -50,7 +50,7 @@ fn a_cycle_after_one_that_was_given_up_reads_everything_again() {
     let mut collector = COLLECTOR.lock();
     given_up::end(program.state, &mut collector);
     let driver = &mut program.state.driver;
-    stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped).unwrap();
+    stop_the_world::run(driver, &mut collector, None, record::Kind::Stopped, Length::Any).unwrap();
     drop(collector);
     while !HEAP.inner().sweep_step(&HEAP) {}
     assert!(program.lives(held));
