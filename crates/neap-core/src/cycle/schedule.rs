@@ -128,9 +128,10 @@ pub fn fits_in_a_stop() -> bool {
     expected_bytes() < STOPPED_BELOW.load(Relaxed) && !refs::are_many()
 }
 
-/// The same with the world stopped for it, when static data can be counted: false only where there
-/// is more than the last cycle read, so once for what there is.
-pub fn still_fits(collector: &mut Collector, stopped: &Stopped) -> bool {
+/// The same with the world stopped for it, when static data can be counted, and with `if_due`
+/// whether it is due then: false only where there is more than the last cycle read, so once for
+/// what there is.
+pub fn still_fits(collector: &mut Collector, stopped: &Stopped, if_due: bool) -> bool {
     let mut bytes = 0;
     collector.images.for_each(stopped, |range| bytes += range.len());
     if bytes <= collector.root_bytes {
@@ -139,7 +140,7 @@ pub fn still_fits(collector: &mut Collector, stopped: &Stopped) -> bool {
     collector.root_bytes = bytes;
     roots::note_read(stopped);
     set_due(collector);
-    fits_in_a_stop()
+    fits_in_a_stop() && (!if_due || is_due())
 }
 
 /// What the next cycle has to read at most, as far as no cycle has measured that.

@@ -143,7 +143,9 @@ fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
     mutator.position.store(position, Relaxed);
     let began = Instant::now();
     let length = match kind {
-        Kind::Stopped if may_go_beside(reason) => Length::Planned,
+        Kind::Stopped if may_go_beside(reason) => {
+            Length::Planned { if_due: reason == Reason::Allocated }
+        }
         _ => Length::Any,
     };
     let mut result = Ok(());
@@ -152,7 +154,7 @@ fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
     match result {
         Ok(()) => {}
         Err(NotRun::Unstopped) => return Collected::Beside(false),
-        Err(NotRun::TooLong) => {
+        Err(NotRun::MuchToRead) => {
             drop(collector);
             return collect_as_wanted(position, reason);
         }
@@ -231,7 +233,7 @@ pub(super) fn stopped(
     match result {
         Ok(()) => {}
         Err(NotRun::Unstopped) => given_up::end_unstopped(state, collector),
-        Err(NotRun::TooLong) => given_up::end(state, collector),
+        Err(NotRun::MuchToRead) => given_up::end(state, collector),
     }
     between_steps::put_back(collector, state);
     result

@@ -32,7 +32,10 @@ pub enum Length {
     /// As long as it takes.
     Any,
     /// No longer than was planned: the cycle can run beside the program instead.
-    Planned,
+    Planned {
+        /// Nor is there one if it turns out not to be due.
+        if_due: bool,
+    },
 }
 
 /// Why a cycle was not run: nothing was marked.
@@ -40,8 +43,9 @@ pub enum Length {
 pub enum NotRun {
     /// The world could not be stopped.
     Unstopped,
-    /// There is so much static data, which nobody knew before, that the stop would be too long.
-    TooLong,
+    /// There is so much static data, which nobody knew before, that the stop would be too long, or
+    /// that the cycle is not due yet.
+    MuchToRead,
 }
 
 /// Runs the cycle. The caller holds the collector's lock and no other, and `own`, its mutator if it
@@ -68,9 +72,11 @@ pub fn run(
 
     collector.step(Step::Protected);
     let pause = Pause::begin(driver, collector, own).ok_or(NotRun::Unstopped)?;
-    if length == Length::Planned && !schedule::still_fits(collector, &pause.stopped) {
+    if let Length::Planned { if_due } = length
+        && !schedule::still_fits(collector, &pause.stopped, if_due)
+    {
         driver.stood_before = Some(pause.end());
-        return Err(NotRun::TooLong);
+        return Err(NotRun::MuchToRead);
     }
     driver.record.stopping_ns = pause.stopping_ns;
     if pause.registry.count() > 1 {

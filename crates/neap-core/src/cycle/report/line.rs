@@ -78,8 +78,9 @@ fields! {
     /// last stop; of one alone 0
     pause_us = us(record.pause_ns);
     /// concurrent, minor: the longest time that one thread stood for its roots, in the first
-    /// reading or in any round, from its answer on; where roots are read in a first stop, and with
-    /// `fork`, how long that was. Otherwise 0
+    /// reading or in any round, from its answer on; where roots are read in a first stop, with
+    /// `fork`, and where a stop ended again because there was so much static data, how long that
+    /// was. Otherwise 0
     first_us = us(record.first_ns);
     /// concurrent, minor: how often the world was stopped between, to protect pages that had been
     /// written and scan some of them, or to call the program's trace functions for a start

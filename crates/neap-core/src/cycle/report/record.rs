@@ -147,7 +147,7 @@ pub struct CycleRecord {
     /// The longest stop of a single thread for its roots, and which one it was.
     pub thread_stop: Option<(Stop, i32)>,
     /// The longest stop of a thread for its roots, or the first stop of the world, in a concurrent
-    /// cycle; 0 otherwise.
+    /// cycle, or the one that was given up for this cycle; 0 otherwise.
     pub first_ns: u64,
     /// Short stops for protecting.
     pub short_stops: usize,
