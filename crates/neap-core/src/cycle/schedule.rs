@@ -5,7 +5,7 @@
 //! that is about to pass them; read by every thread after a refill. A mark that is read late is a
 //! cycle that begins late.
 
-use core::sync::atomic::{AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use super::collector::{self, Collector};
 use super::limits;
@@ -98,10 +98,14 @@ pub fn postpone() {
     let _ = STALL_AT.fetch_update(Relaxed, Relaxed, stall_at);
 }
 
-/// Whether less was allocated since the last cycle than a cycle that is put off waits for.
+/// Whether less was allocated since the last cycle than a cycle that is put off waits for, and the
+/// user did not say how much that may be.
 pub fn grew_little() -> bool {
-    HEAP.state.grown_since_cycle() < POSTPONED_BYTES
+    !HAS_MIN_TRIGGER.load(Relaxed) && HEAP.state.grown_since_cycle() < POSTPONED_BYTES
 }
+
+/// The user said what is allocated before a cycle at least; written by the collector.
+static HAS_MIN_TRIGGER: AtomicBool = AtomicBool::new(false);
 
 /// Until so much more is allocated the program is not asked again. Larger: cycles that begin later
 /// than it wanted; smaller: asked more often.
@@ -235,6 +239,7 @@ pub fn configure(change: impl FnOnce(&mut Collector)) {
 
 /// Sets the trigger after a cycle or a change of settings; gives it.
 pub fn set_due(collector: &Collector) -> Due {
+    HAS_MIN_TRIGGER.store(collector.settings.min_trigger != 0, Relaxed);
     let within = collector.stop_time.scanned_within(collector.max_pause_ns);
     let roots = collector.root_bytes / ROOTS_WEIGH;
     STOPPED_BELOW.store(within.saturating_sub(collector.stack_bytes + roots), Relaxed);

@@ -210,8 +210,7 @@ fn is_alone(reason: Reason) -> bool {
 /// not be ready for one so early. Crystal's function that names roots allocates when it is called
 /// before its runtime has begun, and under libgc, which counts static data, it never is.
 fn is_too_early() -> bool {
-    let is_first = CYCLES.load(Relaxed) == 0 && schedule::grew_little();
-    is_first && handshake::program_takes_part()
+    CYCLES.load(Relaxed) == 0 && schedule::grew_little() && handshake::program_takes_part()
 }
 
 /// Whether a cycle that was to stop the world may be given up for one beside the program: not where

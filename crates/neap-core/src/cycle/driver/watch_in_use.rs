@@ -1,5 +1,5 @@
-//! The watch that cycles beside the program use: opened before the first cycle, and again where
-//! that came to nothing.
+//! The watch that cycles beside the program use: opened before the first cycle that does not fit
+//! into a stop, and again where that came to nothing.
 //!
 //! Invariant: there is a mode for cycles beside the program exactly where
 //! [`collector::watching`] says so. Opened by a mutator that wants a cycle, or by who asks which
@@ -22,11 +22,11 @@ const NONE: u32 = Watching::None as u32;
 /// child's first cycle; or what a program closed, until the next cycle.
 static LATER: AtomicU32 = AtomicU32::new(NONE);
 
-/// Has a watch chosen by [`choose_first`]; none once one is. A program that ends before its first
-/// cycle does without: finding out what works takes some thirty system calls.
+/// Has a watch chosen by [`choose_first`]; none once one is. A program that has short stops only
+/// does without: finding out what works takes some thirty system calls.
 static CHOOSE: AtomicFunction<fn()> = AtomicFunction::none();
 
-/// Has the first cycle, or who asks before it, choose the watch.
+/// Has the first cycle that needs it, or who asks before, choose the watch.
 pub fn choose_with(choose: fn()) {
     CHOOSE.set(Some(choose));
     collector::set_unopened(true);
