@@ -105,7 +105,7 @@ static void check_little(void)
 }
 
 /* Static data that takes much longer to read than a stop may. */
-static char data[512 << 20];
+static char data[256 << 20];
 
 static uint64_t nanoseconds(void)
 {

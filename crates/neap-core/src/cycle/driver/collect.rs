@@ -164,12 +164,12 @@ fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
         _ => began.elapsed().min(LONGEST_REST),
     };
     RESTS_UNTIL_NS.store(clock::now_ns() + rest.as_nanos() as u64, Relaxed);
-    let sweeps = wake::has_slept(match collector.has_processor_to_spare() {
+    let between_ms = match collector.has_processor_to_spare() {
         true => BETWEEN_SWEEPS_MS,
         false => LET_SWEEP_MS,
-    });
+    };
     drop(collector);
-    if sweeps && wake::is_worth_it() {
+    if wake::is_worth_it(between_ms) {
         wake::wake();
     }
     Collected::Stopped

@@ -64,7 +64,7 @@ fn wakes() -> &'static AtomicU32 {
 }
 
 /// Whether the thread has slept for so long, or was never started.
-pub fn has_slept(ms: u64) -> bool {
+fn has_slept(ms: u64) -> bool {
     clock::now_ns().saturating_sub(SLEPT_AT_NS.load(Relaxed)) >= ms * 1_000_000
 }
 
@@ -90,7 +90,7 @@ pub fn wake_again() -> bool {
     clock::now_ns().saturating_sub(WOKEN_AT_NS.load(Relaxed)) < JUST_NS || wake()
 }
 
-/// The thread has more to do than to run cycles and sweep.
+/// The thread looks after each cycle whether the program is idle.
 static ALWAYS_WANTED: AtomicBool = AtomicBool::new(false);
 /// When [`is_worth_it`] was asked first, by the clock.
 static ASKED_NS: AtomicU64 = AtomicU64::new(0);
@@ -98,15 +98,21 @@ static ASKED_NS: AtomicU64 = AtomicU64::new(0);
 /// Larger: more programs end without it.
 const LONG_LIVED_NS: u64 = 1_000_000_000;
 
-/// Says whether the thread has more to do than to run cycles and sweep.
+/// Says whether the thread looks after each cycle whether the program is idle.
 pub fn set_always_wanted(wanted: bool) {
     ALWAYS_WANTED.store(wanted, Relaxed);
 }
 
-/// Whether the thread is worth waking, or starting, after a stopped cycle: a small heap is swept by
-/// the program itself.
-pub fn is_worth_it() -> bool {
-    if RUNNING.load(Relaxed) || ALWAYS_WANTED.load(Relaxed) || !limits::is_heap_small() {
+/// Whether the thread is worth waking, or starting, after a stopped cycle. To sweep it is, unless
+/// it slept less than `between_ms`; a small heap is swept by the program itself.
+pub fn is_worth_it(between_ms: u64) -> bool {
+    if ALWAYS_WANTED.load(Relaxed) {
+        return true;
+    }
+    if !has_slept(between_ms) {
+        return false;
+    }
+    if RUNNING.load(Relaxed) || !limits::is_heap_small() {
         return true;
     }
     let now_ns = clock::now_ns();
