@@ -67,5 +67,5 @@ int main(int count, char **arguments)
     atomic_store(&over, 1);
     if (microseconds > 0)
         CHECK(pthread_join(thread, NULL) == 0);
-    return 0;
+    return finish();
 }

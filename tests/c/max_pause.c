@@ -20,5 +20,5 @@ int main(int count, char **arguments)
     for (long bytes = atol(arguments[2]) << 20; bytes > 0; bytes -= sizeof(struct node))
         CHECK(neap_alloc(sizeof(struct node)) != NULL);
     CHECK(list != NULL);
-    return 0;
+    return finish();
 }

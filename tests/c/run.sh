@@ -121,9 +121,12 @@ if sooner start; then
         skip start "there is no watch=pagemap here"
     elif build start.c start -O2 $link; then
         result start "$out/start"
-        # Also where a stop loses its processor.
-        result "start, little to keep" env NEAP_MAX_PAUSE=1000 "$out/start" little
-        result "start, much static data" "$out/start" much
+        # Also where a stop loses its processor, or is dear.
+        result "start, little to keep" env NEAP_MAX_PAUSE=1000 \
+            NEAP_MIN_TRIGGER=256K "$out/start" little
+        # shellcheck disable=SC2086
+        build start.c start_much -O2 -DDATA_BYTES=268435456 $link &&
+            result "start, much static data" "$out/start_much" much
         result "start, a watch that was asked for" env NEAP_WATCH=pagemap "$out/start" asked
     fi
 fi

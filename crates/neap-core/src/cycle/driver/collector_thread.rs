@@ -30,7 +30,6 @@ static IDLE_MS: AtomicU64 = AtomicU64::new(0);
 /// Sets the time after which a quiet program is collected; 0 for never.
 pub fn set_idle_ms(idle_ms: u64) {
     IDLE_MS.store(idle_ms, Relaxed);
-    wake::set_always_wanted(idle_ms != 0);
 }
 
 /// Sets the time after which unused memory goes back.

@@ -10,6 +10,8 @@ use core::sync::atomic::{
 };
 
 use crate::cycle::limits;
+use crate::cycle::policy::idle;
+use crate::heap::HEAP;
 use crate::sync::function::AtomicFunction;
 use crate::sys::own_thread::{self, Start};
 use crate::sys::{clock, futex, thread};
@@ -90,23 +92,19 @@ pub fn wake_again() -> bool {
     clock::now_ns().saturating_sub(WOKEN_AT_NS.load(Relaxed)) < JUST_NS || wake()
 }
 
-/// The thread looks after each cycle whether the program is idle.
-static ALWAYS_WANTED: AtomicBool = AtomicBool::new(false);
+/// The thread sleeps until it is woken. Written by it.
+static SLEEPS_ON: AtomicBool = AtomicBool::new(false);
 /// When [`is_worth_it`] was asked first, by the clock.
 static ASKED_NS: AtomicU64 = AtomicU64::new(0);
 /// A program with a small heap that collects for so long has the thread, which `neap heap` asks.
 /// Larger: more programs end without it.
 const LONG_LIVED_NS: u64 = 1_000_000_000;
 
-/// Says whether the thread looks after each cycle whether the program is idle.
-pub fn set_always_wanted(wanted: bool) {
-    ALWAYS_WANTED.store(wanted, Relaxed);
-}
-
 /// Whether the thread is worth waking, or starting, after a stopped cycle. To sweep it is, unless
-/// it slept less than `between_ms`; a small heap is swept by the program itself.
+/// it slept less than `between_ms`; a small heap is swept by the program itself. And one that is
+/// large enough to be collected when the program is idle has to be seen once.
 pub fn is_worth_it(between_ms: u64) -> bool {
-    if ALWAYS_WANTED.load(Relaxed) {
+    if SLEEPS_ON.load(Relaxed) && HEAP.state.taken_bytes.load(Relaxed) >= idle::WORTH_BYTES {
         return true;
     }
     if !has_slept(between_ms) {
@@ -153,6 +151,7 @@ pub fn take_woken_on() -> usize {
 /// thread.
 pub fn sleep(seen: u32, longest_ms: Option<u64>) {
     SLEPT_AT_NS.store(clock::now_ns(), Relaxed);
+    SLEEPS_ON.store(longest_ms.is_none(), Relaxed);
     futex::wait_shared(wakes(), seen, longest_ms.map(|ms| ms * 1_000_000));
 }
 

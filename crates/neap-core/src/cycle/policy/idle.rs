@@ -34,7 +34,7 @@ pub enum Verdict {
 
 /// A heap with less memory is left alone. Larger: fewer programs are disturbed; smaller: more
 /// memory comes back.
-const WORTH_BYTES: usize = 16 << 20;
+pub const WORTH_BYTES: usize = 16 << 20;
 /// Who allocates more between two looks is not idle.
 const BUSY_BYTES: usize = 256 << 10;
 /// Less processor time than this since the last cycle is the noise of reading two clocks: the
