@@ -170,8 +170,8 @@ options! {
     sample: Bytes { default: 0, valid: ..=1 << 40 }
     /// `neap top`, `neap metrics` and `neap heap` see the process from its start on. Otherwise the
     /// first two see it from its first half megabyte or its first cycle on, `neap heap` from its
-    /// first cycle on, or while its heap is smaller than a megabyte from a second later on, for the
-    /// sake of a cheap start. `neap run --top` sets it.
+    /// first cycle on, or while its heap is smaller than a megabyte from one on that it asks for or
+    /// that comes a second later, for the sake of a cheap start. `neap run --top` sets it.
     visible: Boolean { default: false, valid: () }
     /// How the collector learns what the program wrote while it marked. `none`: it stops the world
     /// for the whole of marking. `pagemap`: it marks while the program runs and asks the kernel.

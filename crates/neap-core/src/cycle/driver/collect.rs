@@ -169,7 +169,7 @@ fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
         false => LET_SWEEP_MS,
     };
     drop(collector);
-    if wake::is_worth_it(between_ms) {
+    if wake::is_worth_it(between_ms, reason == Reason::Explicit) {
         wake::wake();
     }
     Collected::Stopped

@@ -101,16 +101,17 @@ static ASKED_NS: AtomicU64 = AtomicU64::new(0);
 const LONG_LIVED_NS: u64 = 1_000_000_000;
 
 /// Whether the thread is worth waking, or starting, after a stopped cycle. To sweep it is, unless
-/// it slept less than `between_ms`; a small heap is swept by the program itself. And one that is
-/// large enough to be collected when the program is idle has to be seen once.
-pub fn is_worth_it(between_ms: u64) -> bool {
+/// it slept less than `between_ms`; a small heap is swept by the program itself, and has the thread
+/// from a cycle on that was asked for (`is_asked`). And one that is large enough to be collected
+/// when the program is idle has to be seen once.
+pub fn is_worth_it(between_ms: u64, is_asked: bool) -> bool {
     if SLEEPS_ON.load(Relaxed) && HEAP.state.taken_bytes.load(Relaxed) >= idle::WORTH_BYTES {
         return true;
     }
     if !has_slept(between_ms) {
         return false;
     }
-    if RUNNING.load(Relaxed) || !limits::is_heap_small() {
+    if RUNNING.load(Relaxed) || is_asked || !limits::is_heap_small() {
         return true;
     }
     let now_ns = clock::now_ns();
