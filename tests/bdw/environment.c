@@ -172,17 +172,15 @@ static long resident_pages(void)
     return resident;
 }
 
-/* Empty memory stays, however it is asked for. */
 static APART void drop_sixty_megabytes(void)
 {
-    void **list = NULL;
-    for (int index = 0; index < 3000; index++) {
-        void **cell = memset(GC_malloc(20000), 0, 20000);
-        *cell = list;
-        list = cell;
-    }
+    static void *all[3000];
+    for (size_t index = 0; index < sizeof all / sizeof *all; index++)
+        all[index] = memset(GC_malloc(20000), 1, 20000);
+    memset(all, 0, sizeof all);
 }
 
+/* Empty memory stays, however it is asked for. */
 static void keeps_memory(void)
 {
     drop_sixty_megabytes();
@@ -191,6 +189,27 @@ static void keeps_memory(void)
     GC_gcollect();
     GC_gcollect_and_unmap();
     CHECK(resident_pages() > before - 2000);
+}
+
+/* Empty memory goes back after as many collections, and not before. */
+static void keeps_memory_for_three(void)
+{
+    drop_sixty_megabytes();
+    long before = resident_pages();
+    clear_stack();
+    for (int turn = 0; turn < 2; turn++) {
+        GC_gcollect();
+        usleep(100000);
+    }
+    CHECK(resident_pages() > before - 2000);
+    for (int turn = 0; turn < 4; turn++) {
+        GC_gcollect();
+        usleep(10000);
+    }
+    /* Not as long as memory stays by default. */
+    for (int tenth = 0; tenth < 20 && resident_pages() > before - 10000; tenth++)
+        usleep(100000);
+    CHECK(resident_pages() <= before - 10000);
 }
 
 /* A program that would end stays, for a debugger to be attached. */
@@ -241,6 +260,9 @@ static int look(const char *what)
     } else if (!strcmp(what, "kept")) {
         GC_INIT();
         keeps_memory();
+    } else if (!strcmp(what, "kept for three")) {
+        GC_INIT();
+        keeps_memory_for_three();
     } else if (!strcmp(what, "exit")) {
         GC_INIT();
         leak();
@@ -364,6 +386,7 @@ static void more(void)
     /* Both say that there is none. */
     CHECK(strstr(said("nothing", "GC_TRACE=0x1000", NULL, NULL, 0), "GC_TRACE") != NULL);
     said("kept", "GC_UNMAP_THRESHOLD=0", "GC_FORCE_UNMAP_ON_GCOLLECT=1", NULL, 0);
+    said("kept for three", "GC_UNMAP_THRESHOLD=3", NULL, NULL, 0);
     CHECK(strstr(said("abort", "GC_FIND_LEAK=1", "GC_ABORT_ON_LEAK=1", NULL, 6), "environment.c"));
     CHECK(strstr(said("exit", "GC_FIND_LEAK=1", NULL, NULL, 0), "environment.c"));
     said("target", "GC_PAUSE_TIME_TARGET=5000", "GC_FULL_FREQUENCY=3", NULL, 0);
@@ -435,7 +458,7 @@ int main(int count, char **arguments)
     static char *others[] = {
         "GC_ALL_INTERIOR_POINTERS=1", "GC_BACKTRACES=3",       "GC_COLLECT_AT_MALLOC=10",
         "GC_FINDLEAK_DELAY_FREE=1",   "GC_RETRY_SIGNALS=1",    "GC_NO_BLACKLIST_WARNING=1",
-        "GC_UNMAP_THRESHOLD=3",       "GC_USE_ENTIRE_HEAP=1",  "GC_LARGE_ALLOC_WARN_INTERVAL=2",
+        "GC_USE_ENTIRE_HEAP=1",  "GC_LARGE_ALLOC_WARN_INTERVAL=2",
         "GC_USE_GETWRITEWATCH=1",
     };
     for (size_t index = 0; index < sizeof others / sizeof *others; index++)

@@ -236,7 +236,7 @@ static APART void make_unreachable(registration registers)
     }
 }
 
-static void unreachable(void)
+static void unreachable_ones(void)
 {
     count = 0;
     GC_set_finalize_on_demand(1);
@@ -314,7 +314,7 @@ int main(void)
     on_demand();
     automatically();
     awaiting();
-    unreachable();
+    unreachable_ones();
     if (on_neap()) /* libgc may have given it to somebody else */
         without_java_finalization();
     /* These can never be finalized, so they come last. */

@@ -1,6 +1,7 @@
 /* When collections come: what a program says about its heap's size and about how much it wants to
    allocate between two of them. Runs itself once for each case, so that they do not mix. */
 #include "check.h"
+#include <gc/gc_mark.h>
 #include <sys/wait.h>
 
 static APART void garbage(long bytes)

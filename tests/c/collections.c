@@ -20,6 +20,19 @@ static void rest(void)
         continue;
 }
 
+static void **volatile list;
+
+/* A list of 64 MiB. */
+static APART void make_list(void)
+{
+    for (int i = 0; i < 64 * 1024; i++) {
+        void **node = neap_alloc(1024);
+        memset(node + 1, 1, 1016);
+        *node = (void *)list;
+        list = node;
+    }
+}
+
 /* Allocates enough for several automatic cycles, if they run. Where none is to run, neap_collect()
    comes first: it waits for one that was wanted before. */
 static APART uint64_t cycles_of_churning(void)
@@ -143,13 +156,7 @@ int main(void)
     /* 64 MiB come and go. */
     CHECK(neap_collect_and_release());
     size_t small = resident_bytes();
-    static void **volatile list;
-    for (int i = 0; i < 64 * 1024; i++) {
-        void **node = neap_alloc(1024);
-        memset(node + 1, 1, 1016);
-        *node = (void *)list;
-        list = node;
-    }
+    make_list();
     CHECK(resident_bytes() > small + (50 << 20));
     list = NULL;
     clear_stack();

@@ -140,6 +140,9 @@ options! {
     /// How long memory stays empty before it goes back to the system, in whole milliseconds: what
     /// is over counts as one.
     decay: Time { default: Duration::from_millis(4000), valid: 0..=86_400_000 }
+    /// How many cycles memory stays empty before it goes back, in place of a time. 0: `decay`
+    /// says when. On the drop-in `GC_UNMAP_THRESHOLD` sets it.
+    decay_cycles: Count { default: 0, valid: 0..=1_000_000 }
     /// A program that allocated next to nothing for so long, with a heap of 16 MiB or more, is
     /// collected, and its unused memory goes back to the system at once; later again, at growing
     /// distances, if it did anything meanwhile. Its threads are stopped for that; a wait goes on

@@ -17,6 +17,9 @@ use crate::unsupported::{self, Feature};
 /// `GC_UNMAP_THRESHOLD` is 0: what the heap has it keeps.
 static KEEPS_ALL: AtomicBool = AtomicBool::new(false);
 
+/// The largest value of the core's option that says after how many cycles memory goes back.
+pub const MOST_CYCLES: usize = 1_000_000;
+
 /// Empty memory does not go back to the system, as far as the user has not said when it does.
 pub fn keep_all() {
     /// The longest there is.

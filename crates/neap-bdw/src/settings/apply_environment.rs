@@ -72,8 +72,12 @@ pub fn apply() {
         regular::ask(Regular::BackHeight);
     }
     GC_use_entire_heap.store(user_has_switched_on(c"GC_USE_ENTIRE_HEAP").into(), Relaxed);
-    if text_of(c"GC_UNMAP_THRESHOLD").is_some_and(|text| text.to_bytes() == b"0") {
-        memory::keep_all();
+    match bytes_of(c"GC_UNMAP_THRESHOLD") {
+        Some(0) => memory::keep_all(),
+        Some(cycles) if !user_has_set(c"NEAP_DECAY") && !user_has_set(c"NEAP_DECAY_CYCLES") => {
+            set_number(b"decay_cycles", cycles.min(memory::MOST_CYCLES));
+        }
+        _ => {}
     }
     if text_of(c"GC_TRACE").is_some() {
         unsupported::say_once(Feature::Trace);

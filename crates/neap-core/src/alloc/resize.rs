@@ -87,7 +87,7 @@ fn large_in_place(
         let mut inner = heap.inner();
         cell.header.set_large_span(wants as u32);
         heap.part(cell.block, wants..had);
-        inner.frames.give_back(cell.block.add(wants), had - wants, heap.state.now_ms());
+        inner.frames.give_back(cell.block.add(wants), had - wants, heap.state.freeing_stamp());
     }
     if cell.header.scan() != Scan::Leaf {
         // What an earlier, larger size left behind the object must not look like pointers.

@@ -46,8 +46,8 @@ struct Chunk {
     dirty: Mask,
     /// Frames that nothing is ever put into, so that who leaves a neighbour meets no object.
     guards: Mask,
-    /// When a frame of it was last freed, in the caller's milliseconds.
-    freed_at_ms: u64,
+    /// When a frame of it was last freed, by the caller's stamp.
+    freed_at: u64,
 }
 
 impl Chunk {
@@ -184,7 +184,7 @@ impl Frames {
             closed: 0,
             lent: 0,
             dirty: 0,
-            freed_at_ms: 0,
+            freed_at: 0,
         })?;
         self.bounds.add_chunk();
         Ok(())
@@ -282,7 +282,7 @@ impl Frames {
     }
 
     /// Gives frames back, to be used again as they are.
-    pub fn give_back(&mut self, first: Frame, count: usize, now_ms: u64) {
+    pub fn give_back(&mut self, first: Frame, count: usize, stamp: u64) {
         let mut frame = first;
         let end = first.0 as usize + count;
         while (frame.0 as usize) < end {
@@ -295,7 +295,7 @@ impl Frames {
             let anybodys = [Content::Scanned, Content::Leaf];
             let contents = if chunk.is_unused() { &anybodys[..] } else { &[chunk.content] };
             self.bounds.note_row(frame.chunk(), row, contents);
-            chunk.freed_at_ms = now_ms;
+            chunk.freed_at = stamp;
             self.taken -= here;
             self.scanned -= if chunk.content == Content::Scanned { here } else { 0 };
             self.dirty_free += here;
@@ -304,13 +304,13 @@ impl Frames {
     }
 
     /// The next free frames at or after chunk `from` that hold memory and were freed before
-    /// `before_ms`: they count as clean from now on. The caller gives them back to the system
+    /// `before`: they count as clean from now on. The caller gives them back to the system
     /// before it lets the lock go. Also says the chunk to go on from.
-    pub fn next_to_clean(&mut self, from: usize, before_ms: u64) -> Option<(Frame, usize, usize)> {
+    pub fn next_to_clean(&mut self, from: usize, before: u64) -> Option<(Frame, usize, usize)> {
         for index in from..self.chunks.len() {
             let chunk = &mut self.chunks[index];
             let idle = chunk.free & chunk.dirty;
-            if idle == 0 || chunk.freed_at_ms > before_ms {
+            if idle == 0 || chunk.freed_at > before {
                 continue;
             }
             let place = idle.trailing_zeros() as usize;

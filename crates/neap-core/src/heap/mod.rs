@@ -308,18 +308,18 @@ impl Heap {
         self.forget_marked(first);
         header.dissolve();
         self.part(first, 1..count);
-        inner.frames.give_back(first, count, self.state.now_ms());
+        inner.frames.give_back(first, count, self.state.freeing_stamp());
         live::set_used(inner.frames.taken() * FRAME_BYTES);
         self.note_scanned(inner);
         count * FRAME_BYTES
     }
 
-    /// Gives free memory back to the system that was freed at or before `before_ms`, at most `most`
+    /// Gives free memory back to the system that was freed at or before the stamp `before`, at most `most`
     /// ranges of it; says how many it gave.
-    pub fn clean(&self, inner: &mut Inner, before_ms: u64, most: usize) -> usize {
+    pub fn clean(&self, inner: &mut Inner, before: u64, most: usize) -> usize {
         let (mut from, mut cleaned) = (0, 0);
         while cleaned < most
-            && let Some((first, count, chunk)) = inner.frames.next_to_clean(from, before_ms)
+            && let Some((first, count, chunk)) = inner.frames.next_to_clean(from, before)
         {
             // SAFETY: free frames hold nothing; under the lock nobody takes them meanwhile.
             if !unsafe { map::give_back(self.address(first), count * FRAME_BYTES) } {

@@ -120,9 +120,9 @@ pub struct HeapState {
     pub taken_bytes: AtomicUsize,
     /// Of the frames in use, those of objects that are scanned; written under the heap's lock.
     pub scanned_bytes: AtomicUsize,
-    /// The collector's clock in milliseconds, written by its thread and by cycles; coarse, for
-    /// decay only.
-    now_ms: AtomicU64,
+    /// What memory that is freed now is stamped with: the collector's clock in milliseconds, or the
+    /// number of cycles. Written by the collector's thread; coarse, for decay only.
+    freeing_stamp: AtomicU64,
     /// Whether what is alive is being decided from a snapshot, and whether a hidden pointer was
     /// read meanwhile; see [`Snapshot`].
     snapshot: AtomicU32,
@@ -183,7 +183,7 @@ impl HeapState {
             peak_bytes: AtomicUsize::new(0),
             taken_bytes: AtomicUsize::new(0),
             scanned_bytes: AtomicUsize::new(0),
-            now_ms: AtomicU64::new(0),
+            freeing_stamp: AtomicU64::new(0),
             snapshot: AtomicU32::new(Snapshot::None as u32),
             lends_blocks: AtomicBool::new(false),
             protects: AtomicBool::new(false),
@@ -233,14 +233,14 @@ impl HeapState {
         self.allocate_black.load(Relaxed) || (uncollectable && self.marking.load(Relaxed))
     }
 
-    /// The coarse clock.
-    pub fn now_ms(&self) -> u64 {
-        self.now_ms.load(Relaxed)
+    /// The stamp of what is freed now.
+    pub fn freeing_stamp(&self) -> u64 {
+        self.freeing_stamp.load(Relaxed)
     }
 
-    /// Sets the coarse clock.
-    pub fn set_now_ms(&self, now_ms: u64) {
-        self.now_ms.store(now_ms, Relaxed);
+    /// Sets it.
+    pub fn set_freeing_stamp(&self, stamp: u64) {
+        self.freeing_stamp.store(stamp, Relaxed);
     }
 
     /// Notes how many bytes of frames are in use now.

@@ -190,7 +190,7 @@ fn apply(options: &Options) {
     roots::set_static(options.static_roots);
     // Whole ones: 0 means something else than very little.
     let milliseconds = |time: Duration| time.as_nanos().div_ceil(1_000_000) as u64;
-    collector_thread::set_decay_ms(milliseconds(options.decay));
+    collector_thread::set_decay(milliseconds(options.decay), options.decay_cycles.into());
     collector_thread::set_idle_ms(milliseconds(options.idle));
     pool::configure(options.finalizers, options.finalizer_backlog as usize);
     line::LOG_CYCLES.store(options.log.cycles, Relaxed);

@@ -19,11 +19,13 @@ use crate::cycle::policy::idle::{Idle, Now, Verdict};
 use crate::cycle::report::callbacks;
 use crate::cycle::report::record::{CYCLES, Kind};
 use crate::heap::HEAP;
-use crate::heap::frames::decay;
+use crate::heap::frames::decay::{self, Decay};
 use crate::sys::{clock, own_thread};
 
 /// How long memory lies unused before it goes back, milliseconds.
 static DECAY_MS: AtomicU64 = AtomicU64::new(4000);
+/// The same in cycles; 0 where time counts.
+static DECAY_CYCLES: AtomicU64 = AtomicU64::new(0);
 /// How long a program is quiet before it is collected, milliseconds; 0 for never.
 static IDLE_MS: AtomicU64 = AtomicU64::new(0);
 
@@ -32,9 +34,19 @@ pub fn set_idle_ms(idle_ms: u64) {
     IDLE_MS.store(idle_ms, Relaxed);
 }
 
-/// Sets the time after which unused memory goes back.
-pub fn set_decay_ms(decay_ms: u64) {
+/// Sets the time after which unused memory goes back, or with `cycles` other than 0 how many of
+/// them it takes.
+pub fn set_decay(decay_ms: u64, cycles: u64) {
     DECAY_MS.store(decay_ms, Relaxed);
+    DECAY_CYCLES.store(cycles, Relaxed);
+    wake::set_after_each(cycles > 0);
+}
+
+fn decay() -> Decay {
+    match DECAY_CYCLES.load(Relaxed) {
+        0 => Decay::Milliseconds(DECAY_MS.load(Relaxed)),
+        cycles => Decay::Cycles(cycles),
+    }
 }
 
 /// Makes this what the collector's thread runs, and `answer` what it calls whenever it wakes; who
@@ -45,10 +57,16 @@ pub fn prepare(answer: fn(), word: wake::MakeWord) {
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
     let started = Instant::now();
+    // What is freed from now on gets the stamp.
+    let stamp = |now_ms| {
+        let stamp = decay().stamp(now_ms, CYCLES.load(Relaxed));
+        HEAP.state.set_freeing_stamp(stamp);
+        stamp
+    };
     let now_ms = move || {
         // From 1: memory freed before the clock ran counts as old.
         let now = 1 + started.elapsed().as_millis() as u64;
-        HEAP.state.set_now_ms(now);
+        stamp(now);
         now
     };
     let mut idle = Idle::new();
@@ -62,12 +80,16 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         wake::answer();
         let over = limits::look_if_old(now_ms());
         let (collected, idle_ms) = look_idle(&mut idle, &now_ms);
-        let decay_ms = if over || collected { 0 } else { DECAY_MS.load(Relaxed) };
-        if let Some(before) = decay::due_before(now_ms(), decay_ms) {
+        let decay = match decay() {
+            Decay::Milliseconds(_) if over || collected => Decay::Milliseconds(0),
+            Decay::Cycles(_) if over => Decay::Milliseconds(0),
+            decay => decay,
+        };
+        if let Some(before) = decay.due_before(stamp(now_ms())) {
             while HEAP.clean(&mut HEAP.inner(), before, decay::STEP_RANGES) == decay::STEP_RANGES {}
         }
         let dirty = HEAP.inner().frames.dirty_free();
-        let sleep_ms = [decay::next_look_ms(decay_ms, dirty), idle_ms].into_iter().flatten().min();
+        let sleep_ms = [decay.next_look_ms(dirty), idle_ms].into_iter().flatten().min();
         wake::sleep(seen, sleep_ms);
     }
 }

@@ -84,7 +84,7 @@ impl Frames {
     pub fn forget_registrations(&mut self) {
         for chunk in self.chunks.iter_mut() {
             (chunk.registered, chunk.protected, chunk.closed) = (false, 0, 0);
-            chunk.freed_at_ms = 0;
+            chunk.freed_at = 0;
         }
     }
 
