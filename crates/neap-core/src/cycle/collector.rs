@@ -55,8 +55,6 @@ pub struct Collector {
     pub marked: usize,
     /// By how much that had grown since the cycle before, as a part of what was allocated.
     pub gained: f64,
-    /// Whether most of what was allocated before the last cycle was alive in it.
-    pub stays: bool,
     /// What the next cycle's kind rests on.
     pub generations: Generations,
     /// When there are minor cycles.
@@ -98,7 +96,6 @@ pub static COLLECTOR: Lock<Collector> = Lock::new(
         share: FAIR_SHARE,
         marked: 0,
         gained: 0.0,
-        stays: false,
         generations: Generations::new(),
         minor: MinorCycles::Auto,
         last: Generation::Full,

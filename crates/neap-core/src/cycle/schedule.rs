@@ -194,10 +194,11 @@ impl Collector {
         };
         let whole = settings.threshold(live, share, None, self.allocating, least);
         match beside {
-            true if self.stays => Room {
+            true if self.generations.grows_in_steps() => Room {
                 until_next: room(Some(WHILE_GROWING_BESIDE)),
                 until_full: room(Some(WHILE_GROWING)),
             },
+            true if self.generations.grows() => Room::of(room(Some(WHILE_GROWING))),
             false if is_growing(self.marked, self.gained, whole) => {
                 Room::of(room(Some(WHILE_GROWING)))
             }

@@ -115,12 +115,16 @@ impl<'h> View<'h> {
         unsafe { Bits::at(words) }
     }
 
-    /// Fetches the header that a look at `word` begins with, which lies in the view.
+    /// Has fetched what a look at `word`, which lies in the view, most likely needs: the header of
+    /// its frame and the first bits there, which are those of most cells.
     #[inline(always)]
-    pub fn prefetch_header(&self, word: usize) {
+    pub fn prefetch_metadata(&self, word: usize) {
         let frame = Frame::containing(Address(word).offset_from(self.base));
         // SAFETY: prefetching any address is harmless.
-        unsafe { _mm_prefetch(core::ptr::from_ref(self.header(frame)).cast(), _MM_HINT_T0) };
+        unsafe {
+            _mm_prefetch(core::ptr::from_ref(self.header(frame)).cast(), _MM_HINT_T0);
+            _mm_prefetch(self.words(frame).cast(), _MM_HINT_T0);
+        }
     }
 
     /// Whether the cell holds an object that is not marked.

@@ -23,7 +23,7 @@ use super::markers::{Markers, Until};
 use super::scan::conservative::scan;
 use super::scan::sparse::scan_sparse;
 use super::tracer::Grey;
-use crate::addr::{Frame, PAGE_BYTES, whole_words};
+use crate::addr::{PAGE_BYTES, whole_words};
 use crate::heap::Heap;
 use crate::heap::blocks::header::State;
 use crate::heap::kind::Scan;
@@ -258,15 +258,13 @@ impl<'t> Marker<'t> {
     #[inline(always)]
     fn prefetch(view: &View<'_>, entry: usize) {
         if let Entry::Word(word) = Entry::decode(entry) {
-            let frame = Frame::containing(word.wrapping_sub(view.base.0));
             // SAFETY: prefetching any address is harmless.
             unsafe {
                 _mm_prefetch(word as *const i8, _MM_HINT_T0);
                 _mm_prefetch(word.wrapping_add(REACH_BYTES) as *const i8, _MM_HINT_T0);
-                if word.wrapping_sub(view.base.0) < view.length {
-                    _mm_prefetch(core::ptr::from_ref(view.header(frame)).cast(), _MM_HINT_T0);
-                    _mm_prefetch(view.words(frame).cast(), _MM_HINT_T0);
-                }
+            }
+            if word.wrapping_sub(view.base.0) < view.length {
+                view.prefetch_metadata(word);
             }
         }
     }

@@ -70,17 +70,16 @@ pub fn finish(
     let yielded = Yield { allocated_bytes, freed_bytes, work_ns };
     heap.state.surviving.store(yielded.surviving(SURVIVING), Relaxed);
     collector.last = generation;
-    collector.stays = yielded.stays();
     match generation {
         Generation::Full => {
+            collector.generations.after_full(yielded, record.live_bytes);
             let room = collector.room().until_full;
-            collector.generations.after_full(yielded, record.live_bytes, room);
+            collector.generations.give_room(record.live_bytes, room);
         }
         Generation::Minor => {
             let watching_ns = record.remembered_pages as u64 * WRITTEN_PAGE_NS;
-            collector
-                .generations
-                .after_minor(Yield { work_ns: work_ns.saturating_add(watching_ns), ..yielded });
+            let yielded = Yield { work_ns: work_ns.saturating_add(watching_ns), ..yielded };
+            collector.generations.after_minor(yielded, record.live_bytes);
         }
     }
     let due = set_due(collector);

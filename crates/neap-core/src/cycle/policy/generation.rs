@@ -55,9 +55,12 @@ pub struct Generations {
     room: usize,
     /// Bytes per nanosecond of the last full cycle, 0 before the first.
     full_rate: f64,
+    /// What the last full cycle took for each byte that was alive after it, nanoseconds.
+    full_ns: f64,
     /// Smoothed bytes per nanosecond of minor cycles, 0 before the first.
     minor_rate: f64,
-    /// Whether most of what was allocated before the last cycle is still there.
+    /// Whether most of what was allocated before the last cycle is still there, and also was before
+    /// the last full one: a minor one keeps what died old.
     stays: bool,
     /// Full cycles to go before minor ones are tried again.
     barred: u32,
@@ -73,6 +76,9 @@ pub const WRITTEN_PAGE_NS: u64 = 2_500;
 /// A minor cycle needs this part of the room that a full one left. Larger: more full cycles;
 /// smaller: more cycles in all.
 const LEAST_ROOM: f64 = 0.5;
+/// A minor cycle of a heap that grows is at most this part of the work of a full one. Larger: minor
+/// ones also where the program writes to most of the heap; smaller: larger steps there.
+const MOST_WORK: f64 = 0.75;
 /// Minor cycles that do not pay are left out for this many full cycles at first, and for twice as
 /// many each time after.
 const FIRST_BAR: u32 = 4;
@@ -85,6 +91,7 @@ impl Generations {
             limit: 0,
             room: 0,
             full_rate: 0.0,
+            full_ns: 0.0,
             minor_rate: 0.0,
             stays: false,
             barred: 0,
@@ -92,31 +99,57 @@ impl Generations {
         }
     }
 
-    /// A full cycle ended: `live` bytes stay, and `room` may be allocated before the next full one.
-    pub fn after_full(&mut self, yielded: Yield, live: usize, room: usize) {
+    /// A full cycle ended, after which `live` bytes stay; [`Generations::give_room`] follows.
+    pub fn after_full(&mut self, yielded: Yield, live: usize) {
         self.full_rate = yielded.rate();
+        self.full_ns = yielded.work_ns as f64 / live.max(1) as f64;
         self.stays = yielded.stays();
-        self.limit = live.saturating_add(room);
-        self.room = room;
         self.barred = self.barred.saturating_sub(1);
     }
 
-    /// A minor cycle ended. One of a heap that grew says nothing of whether they pay: the full
-    /// cycles before it had less to mark, and the next one would find as little.
-    pub fn after_minor(&mut self, yielded: Yield) {
+    /// After the full cycle that `live` bytes stayed after, `room` may be allocated before the next
+    /// full one.
+    pub fn give_room(&mut self, live: usize, room: usize) {
+        self.limit = live.saturating_add(room);
+        self.room = room;
+    }
+
+    /// A minor cycle ended, after which `live` bytes stay. What one of a heap that grows frees says
+    /// nothing of whether they pay: the full cycles before it had less to mark, and the next one
+    /// would find as little. It pays there if it is less work than a full one would have been.
+    pub fn after_minor(&mut self, yielded: Yield, live: usize) {
         let rate = yielded.rate();
-        if core::mem::replace(&mut self.stays, yielded.stays()) {
+        let grew = self.stays;
+        self.stays &= yielded.stays();
+        if grew {
+            if yielded.work_ns as f64 > self.full_ns * live as f64 * MOST_WORK {
+                self.leave_out();
+            }
             return;
         }
         self.minor_rate =
             if self.minor_rate == 0.0 { rate } else { (self.minor_rate + rate) / 2.0 };
         if self.minor_rate < self.full_rate {
-            self.barred = self.bar;
-            self.bar = (self.bar * 2).min(LONGEST_BAR);
-            self.minor_rate = 0.0;
+            self.leave_out();
         } else if self.minor_rate > self.full_rate * 2.0 {
             self.bar = FIRST_BAR;
         }
+    }
+
+    fn leave_out(&mut self) {
+        self.barred = self.bar;
+        self.bar = (self.bar * 2).min(LONGEST_BAR);
+        self.minor_rate = 0.0;
+    }
+
+    /// Whether the heap grows: most of what was allocated stays.
+    pub fn grows(&self) -> bool {
+        self.stays
+    }
+
+    /// Whether it grows, and minor cycles make it cheap to look often.
+    pub fn grows_in_steps(&self) -> bool {
+        self.stays && self.barred == 0
     }
 
     /// What may be allocated when `live` bytes stay after a minor cycle: what is left below the
@@ -131,11 +164,15 @@ impl Generations {
     pub fn next(&self, live: usize, step: usize) -> Generation {
         let room = self.room_after_minor(live) as f64;
         let least = self.room as f64 * LEAST_ROOM;
-        let pays = match self.stays {
+        let enough = match self.stays {
             true => room >= least.min(step as f64),
-            false => self.barred == 0 && room >= least,
+            false => room >= least,
         };
-        if self.limit > 0 && pays { Generation::Minor } else { Generation::Full }
+        if self.limit > 0 && self.barred == 0 && enough {
+            Generation::Minor
+        } else {
+            Generation::Full
+        }
     }
 }
 
@@ -151,6 +188,11 @@ mod tests {
     use super::*;
 
     const MB: usize = 1_000_000;
+
+    fn full(generations: &mut Generations, yielded: Yield, live: usize, room: usize) {
+        generations.after_full(yielded, live);
+        generations.give_room(live, room);
+    }
 
     #[test]
     fn what_was_not_freed_survives() {
@@ -176,20 +218,19 @@ mod tests {
             match kind {
                 Full => {
                     let freed_bytes = held + room - live;
-                    generations.after_full(
-                        Yield { allocated_bytes: room, freed_bytes, work_ns: (live / 2) as u64 },
-                        live,
-                        live,
-                    );
+                    let work_ns = (live / 2) as u64;
+                    let yielded = Yield { allocated_bytes: room, freed_bytes, work_ns };
+                    full(&mut generations, yielded, live, live);
                     (held, room) = (live, live);
                 }
                 Minor => {
-                    generations.after_minor(Yield {
+                    held += new;
+                    let yielded = Yield {
                         allocated_bytes: room,
                         freed_bytes: room - new,
                         work_ns: (new / 2 + 1000) as u64,
-                    });
-                    held += new;
+                    };
+                    generations.after_minor(yielded, held);
                     room = generations.room_after_minor(held);
                 }
             }
@@ -215,11 +256,8 @@ mod tests {
     #[test]
     fn minor_cycles_never_take_more_room_than_a_full_one_gave() {
         let mut generations = Generations::new();
-        generations.after_full(
-            Yield { allocated_bytes: MB, freed_bytes: MB, work_ns: 1000 },
-            10 * MB,
-            8 * MB,
-        );
+        let yielded = Yield { allocated_bytes: MB, freed_bytes: MB, work_ns: 1000 };
+        full(&mut generations, yielded, 10 * MB, 8 * MB);
         for (live, kind, room) in [(10, Minor, 8), (13, Minor, 5), (15, Full, 3), (30, Full, 0)] {
             assert_eq!(
                 (generations.next(live * MB, 8 * MB), generations.room_after_minor(live * MB)),
@@ -247,11 +285,11 @@ mod tests {
             marked_by_full += held;
             match kind {
                 Full => {
-                    generations.after_full(yielded(held), held, held / 2);
+                    full(&mut generations, yielded(held), held, held / 2);
                     marked += held;
                 }
                 Minor => {
-                    generations.after_minor(yielded(new));
+                    generations.after_minor(yielded(new), held);
                     marked += new;
                 }
             }
@@ -267,6 +305,33 @@ mod tests {
         }
     }
 
+    /// What dies is old: a cache that replaces its oldest entries. The minor cycle frees nothing,
+    /// and the heap does not grow for that.
+    #[test]
+    fn a_minor_cycle_that_frees_nothing_is_followed_by_full_ones() {
+        let mut generations = Generations::new();
+        let all_freed = Yield { allocated_bytes: 10 * MB, freed_bytes: 10 * MB, work_ns: 1000 };
+        full(&mut generations, all_freed, 100 * MB, 30 * MB);
+        assert_eq!(generations.next(100 * MB, 30 * MB), Minor);
+        let none = Yield { freed_bytes: 0, ..all_freed };
+        generations.after_minor(none, 110 * MB);
+        assert_eq!((generations.grows(), generations.next(110 * MB, MB)), (false, Full));
+    }
+
+    /// A table that grows, and whose entries are all written to again.
+    #[test]
+    fn a_heap_that_grows_and_is_written_all_over_has_full_cycles() {
+        let mut generations = Generations::new();
+        let grown = |work_ns| Yield { allocated_bytes: 10 * MB, freed_bytes: 0, work_ns };
+        full(&mut generations, grown(4000), 40 * MB, 20 * MB);
+        assert!(generations.grows_in_steps());
+        generations.after_minor(grown(2000), 50 * MB);
+        assert!(generations.grows_in_steps());
+        generations.after_minor(grown(5000), 60 * MB);
+        assert!(generations.grows() && !generations.grows_in_steps());
+        assert_eq!(generations.next(60 * MB, 0), Full);
+    }
+
     #[test]
     fn the_bar_grows_while_they_do_not_pay() {
         let mut generations = Generations::new();
@@ -274,11 +339,11 @@ mod tests {
         let good = Yield { allocated_bytes: 9000, freed_bytes: 9000, work_ns: 1000 };
         let mut waited = Vec::new();
         for _ in 0..4 {
-            generations.after_full(good, MB, MB);
-            generations.after_minor(bad);
+            full(&mut generations, good, MB, MB);
+            generations.after_minor(bad, MB);
             let mut count = 0;
             while generations.next(MB, MB) == Full {
-                generations.after_full(good, MB, MB);
+                full(&mut generations, good, MB, MB);
                 count += 1;
             }
             waited.push(count);

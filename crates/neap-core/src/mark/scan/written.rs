@@ -25,14 +25,17 @@ use crate::mark::scan::typed::scan_typed;
 
 /// Words between a prefetch and the next look. Larger: hides longer latencies; smaller: prefetched
 /// lines are still there.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
+/// So many words are collected before they are looked through: what lies on a page is often in rows
+/// of few marked objects. Larger: fewer words come without a prefetch; smaller: less mark stack.
+const BATCH: usize = 512;
 
 impl Marker<'_> {
     /// Scans the marked objects on the pages of `range`, which lies in the heap; large conservative
     /// ones and small ones only where they lie on it. Gives how many bytes were looked at.
     pub fn rescan(&mut self, range: &Range<usize>) -> usize {
         let heap = self.heap();
-        let mut scanned = 0;
+        let (mut scanned, mut batch) = (0, self.stack.len());
         let end = Frame::containing(range.end - 1 - heap.base().0);
         let mut frame = Frame::containing(range.start - heap.base().0);
         while frame <= end {
@@ -47,10 +50,11 @@ impl Marker<'_> {
             if header.scan() != Scan::Leaf {
                 let end = heap.address(block).0 + span * FRAME_BYTES;
                 let within = range.start..range.end.min(end);
-                scanned += self.rescan_block(block, header, &within);
+                scanned += self.rescan_block(block, header, &within, &mut batch);
             }
             frame = block.add(span).max(frame.add(1));
         }
+        self.leave_out_marked(batch);
         scanned
     }
 
@@ -63,8 +67,15 @@ impl Marker<'_> {
     }
 
     /// The marked objects of a block, as far as they reach into `range`. Neighbouring conservative
-    /// objects are read in one go.
-    fn rescan_block(&mut self, block: Frame, header: &Header, range: &Range<usize>) -> usize {
+    /// objects are read in one go. From place `batch` of the stack on there are words that are not
+    /// looked through yet.
+    fn rescan_block(
+        &mut self,
+        block: Frame,
+        header: &Header,
+        range: &Range<usize>,
+        batch: &mut usize,
+    ) -> usize {
         let heap = self.heap();
         let mut scanned = 0;
         let start = heap.address(block).0;
@@ -79,7 +90,9 @@ impl Marker<'_> {
                 let [first, end] =
                     [cells.start, cells.end].map(|cell| start + cell as usize * cell_bytes);
                 let (low, high) = (first.max(range.start), end.min(range.end));
-                self.rescan_part(low, high);
+                // SAFETY: part of an allocated cell.
+                unsafe { self.push_from(low, high) };
+                self.look_through(batch, BATCH);
                 scanned += high - low;
                 continue;
             }
@@ -93,25 +106,23 @@ impl Marker<'_> {
                 },
                 cells.len(),
                 range,
+                batch,
             );
         }
         scanned
     }
 
-    /// Pushes the words of part of a conservative object that point to what is not marked; both
-    /// ends are multiples of a word.
-    fn rescan_part(&mut self, low: usize, high: usize) {
-        let kept = self.stack.len();
-        // SAFETY: part of an allocated cell.
-        unsafe { self.push_from(low, high) };
-        self.leave_out_marked(kept);
-    }
-
-    /// The same of `count` neighbouring objects with a layout, of which `first` is the first one:
+    /// Pushes the words of `count` neighbouring objects with a layout, of which `first` is the first:
     /// all of small ones, and of a large array the elements that reach into `range`. Gives how many
     /// bytes were looked at.
-    fn rescan_typed(&mut self, first: &Cell<'_>, count: usize, range: &Range<usize>) -> usize {
-        let (heap, kept, bytes) = (self.heap(), self.stack.len(), first.bytes());
+    fn rescan_typed(
+        &mut self,
+        first: &Cell<'_>,
+        count: usize,
+        range: &Range<usize>,
+        batch: &mut usize,
+    ) -> usize {
+        let (heap, bytes) = (self.heap(), first.bytes());
         let layout = LayoutId(first.header.layout());
         let (base, length) = (heap.base().0, heap.committed());
         let is_small = first.header.state() == State::Small;
@@ -138,21 +149,34 @@ impl Marker<'_> {
                     let push = |word| self.push(word);
                     scan_typed(from, end, element_words, bits, base, length, push);
                 }
-                self.leave_out_marked(kept);
+                self.look_through(batch, BATCH);
                 return end.saturating_sub(from);
+            }
+            if !is_small {
+                self.look_through(batch, 0);
             }
             self.scan_object(&Cell { index, start, ..*first });
         }
-        if is_small {
-            self.leave_out_marked(kept);
+        match is_small {
+            true => self.look_through(batch, BATCH),
+            // What a large one pushes is not only words.
+            false => *batch = self.stack.len(),
         }
         count * bytes
+    }
+
+    /// Looks through the words from place `batch` of the stack on, if they are so many.
+    fn look_through(&mut self, batch: &mut usize, least: usize) {
+        if self.stack.len() >= *batch + least {
+            self.leave_out_marked(*batch);
+            *batch = self.stack.len();
+        }
     }
 
     /// Takes back those words on the stack, from place `kept` on, that point to what is marked.
     ///
     /// Most of what an old object points to is marked, and to find that out takes metadata only: so
-    /// the words are looked through before any object is fetched, the header of each and then its
+    /// the words are looked through before any object is fetched, the header of each and its
     /// mark bits prefetched some words ahead.
     fn leave_out_marked(&mut self, kept: usize) {
         let view = self.heap().view();
@@ -160,7 +184,7 @@ impl Marker<'_> {
         let mut left = 0;
         for at in 0..words.len() {
             if let Some(word) = words.get(at + AHEAD) {
-                view.prefetch_header(*word);
+                view.prefetch_metadata(*word);
             }
             words[left] = words[at];
             left += view.cell_at(words[at]).is_some_and(|cell| view.is_to_mark(&cell)) as usize;
