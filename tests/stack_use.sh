@@ -96,7 +96,8 @@ nm -D --defined-only "$library" | awk '$2 == "T" || $2 == "W" { print $3 }' |
         # What the system calls on a thread of the program.
         for (name in frame)
             # Their closures run on a stack of our own: those names have both manglings of Rust.
-            if (name !~ /closure|^_RNC/ && !is_left_out(name) && (name ~ /4stop7handler|5fault7handler|7at_exit/ ||
+            if (name !~ /closure|^_RNC/ && !is_left_out(name) &&
+                (name ~ /4stop7handler|5fault7handler|7at_exit/ ||
                 name ~ /13end_of_thread|4fork(7prepare|6parent|5child)/))
                 exported[name] = 1
         for (name in exported)

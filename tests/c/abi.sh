@@ -14,12 +14,12 @@ mkdir -p "$folder"
 soname=$(readelf --dynamic "$prefix/lib/libneap.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')
 
 # library HEADER NAME: a library that defines what the header declares, with debug information of
-# the types in C. (The real one has Rust's, and lines only.) Pragmas of the system's headers go: they
-# have lines of their own.
+# the types in C. (The real one has Rust's, and lines only.) Pragmas of the system's headers go:
+# they have lines of their own.
 library() {
     {
-        cc -DNEAP_NO_INLINE '-D__attribute__(of)=' -I"$(dirname "$1")" -E -P -x c "$1" | grep -v '^#' |
-            tr '\n' ' ' | sed 's/;/;\n/g' |
+        cc -DNEAP_NO_INLINE '-D__attribute__(of)=' -I"$(dirname "$1")" -E -P -x c "$1" |
+            grep -v '^#' | tr '\n' ' ' | sed 's/;/;\n/g' |
             sed -E '/^ *typedef/!s/\<(neap_[a-z_0-9]+ *\(.*\)) *;$/\1 { __builtin_trap(); }/'
     } >"$folder/$2.c"
     cc -w -g -std=gnu2x -fPIC -shared -Wl,-soname,"$soname" "$folder/$2.c" -o "$folder/$2.so"

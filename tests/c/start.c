@@ -2,8 +2,9 @@
    the first one, few pages are touched, and few system calls are made. `start asked`: with
    NEAP_WATCH=pagemap it is open at once, so that a refusal is told where the program starts. `start
    little`: one that keeps little is collected in short stops, and needs no watch and no thread of
-   the collector's until it asks for a cycle, so that it can be asked for its heap; `start much`: there is so much static data that a stop would be long, which
-   only the first stop can find out. */
+   the collector's until it asks for a cycle, so that it can be asked for its heap; `start much`:
+   there is so much static data that a stop would be long, which only the first stop can find
+   out. */
 #include "check.h"
 #include <dirent.h>
 #include <signal.h>

@@ -314,8 +314,8 @@ impl Heap {
         count * FRAME_BYTES
     }
 
-    /// Gives free memory back to the system that was freed at or before the stamp `before`, at most `most`
-    /// ranges of it; says how many it gave.
+    /// Gives free memory back to the system that was freed at or before the stamp `before`, at most
+    /// `most` ranges of it; says how many it gave.
     pub fn clean(&self, inner: &mut Inner, before: u64, most: usize) -> usize {
         let (mut from, mut cleaned) = (0, 0);
         while cleaned < most
