@@ -112,9 +112,9 @@ impl Marker<'_> {
         scanned
     }
 
-    /// Pushes the words of `count` neighbouring objects with a layout, of which `first` is the first
-    /// one: all of small ones, and of a large array the elements that reach into `range`. Gives how
-    /// many bytes were looked at.
+    /// Pushes the words of `count` neighbouring objects with a layout, of which `first` is the
+    /// first: all of small ones, and of a large array the elements that reach into `range`. Gives
+    /// how many bytes were looked at.
     fn rescan_typed(
         &mut self,
         first: &Cell<'_>,
