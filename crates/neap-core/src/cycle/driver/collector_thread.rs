@@ -58,15 +58,10 @@ pub fn prepare(answer: fn(), word: wake::MakeWord) {
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
     let started = Instant::now();
     // What is freed from now on gets the stamp.
-    let stamp = |now_ms| {
-        let stamp = decay().stamp(now_ms, CYCLES.load(Relaxed));
-        HEAP.state.set_freeing_stamp(stamp);
-        stamp
-    };
     let now_ms = move || {
         // From 1: memory freed before the clock ran counts as old.
         let now = 1 + started.elapsed().as_millis() as u64;
-        stamp(now);
+        HEAP.state.set_freeing_stamp(decay().stamp(now, CYCLES.load(Relaxed)));
         now
     };
     let mut idle = Idle::new();
@@ -85,7 +80,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
             Decay::Cycles(_) if over => Decay::Milliseconds(0),
             decay => decay,
         };
-        if let Some(before) = decay.due_before(stamp(now_ms())) {
+        if let Some(before) = decay.due_before(HEAP.state.freeing_stamp()) {
             while HEAP.clean(&mut HEAP.inner(), before, decay::STEP_RANGES) == decay::STEP_RANGES {}
         }
         let dirty = HEAP.inner().frames.dirty_free();
