@@ -96,6 +96,8 @@ static void work(void)
 static void partial(const char *what)
 {
     GC_INIT();
+    if (!strcmp(what, "told full"))
+        GC_set_full_freq(0);
     const char *report = capture(2, work);
     CHECK(strstr(report, "kind=") != NULL);
     if (!GC_is_incremental_mode())
@@ -212,6 +214,18 @@ static void keeps_memory_for_three(void)
     CHECK(resident_pages() <= before - 10000);
 }
 
+/* GC_gcollect gives it back where it is told to; libgc's the third one. */
+static void gives_memory_back(void)
+{
+    GC_set_force_unmap_on_gcollect(1);
+    drop_sixty_megabytes();
+    long before = resident_pages();
+    clear_stack();
+    for (int turn = 0; turn < 4; turn++)
+        GC_gcollect();
+    CHECK(resident_pages() <= before - 10000);
+}
+
 /* A program that would end stays, for a debugger to be attached. */
 static void loop(char *end)
 {
@@ -260,6 +274,9 @@ static int look(const char *what)
     } else if (!strcmp(what, "kept")) {
         GC_INIT();
         keeps_memory();
+    } else if (!strcmp(what, "given back")) {
+        GC_INIT();
+        gives_memory_back();
     } else if (!strcmp(what, "kept for three")) {
         GC_INIT();
         keeps_memory_for_three();
@@ -277,7 +294,11 @@ static int look(const char *what)
         GC_enable_incremental();
         CHECK(GC_is_incremental_mode());
         CHECK_EQUAL(GC_incremental_protection_needs() & GC_PROTECTS_STACK, 0);
+        unsigned long before = GC_get_gc_no();
         GC_start_incremental_collection();
+        for (int turn = 0; turn < 200 && on_neap() && GC_get_gc_no() == before; turn++)
+            usleep(10000);
+        CHECK(!on_neap() || GC_get_gc_no() > before);
     } else if (!strcmp(what, "disabled")) {
         GC_INIT();
         GC_enable_incremental();
@@ -288,7 +309,7 @@ static int look(const char *what)
         CHECK_EQUAL(GC_get_full_freq(), 3);
     } else if (!strcmp(what, "unlimited") || !strcmp(what, "limited")) {
         incremental(what);
-    } else if (!strcmp(what, "partial") || !strcmp(what, "all full")) {
+    } else if (!strcmp(what, "partial") || strstr(what, " full")) {
         partial(what);
     } else if (!strcmp(what, "initial")) {
         GC_INIT();
@@ -386,6 +407,7 @@ static void more(void)
     /* Both say that there is none. */
     CHECK(strstr(said("nothing", "GC_TRACE=0x1000", NULL, NULL, 0), "GC_TRACE") != NULL);
     said("kept", "GC_UNMAP_THRESHOLD=0", "GC_FORCE_UNMAP_ON_GCOLLECT=1", NULL, 0);
+    said("given back", NULL, NULL, NULL, 0);
     said("kept for three", "GC_UNMAP_THRESHOLD=3", NULL, NULL, 0);
     CHECK(strstr(said("abort", "GC_FIND_LEAK=1", "GC_ABORT_ON_LEAK=1", NULL, 6), "environment.c"));
     CHECK(strstr(said("exit", "GC_FIND_LEAK=1", NULL, NULL, 0), "environment.c"));
@@ -403,6 +425,7 @@ static void more(void)
         setenv("NEAP_WATCH", "pagemap", 1);
         said("partial", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
         said("all full", "GC_ENABLE_INCREMENTAL=1", "GC_FULL_FREQUENCY=0", NULL, 0);
+        said("told full", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
         unsetenv("NEAP_LOG");
         setenv("NEAP_WATCH", "none", 1);
         said("disabled", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);

@@ -232,7 +232,7 @@ static APART void make_unreachable(registration registers)
     for (int index = 0; index < MANY; index++) {
         struct node *last = make(2000 + index, NULL), *first = make(1000 + index, last);
         GC_register_finalizer_no_order(first, note, NULL, NULL, NULL);
-        GC_register_finalizer_unreachable(last, note, NULL, NULL, NULL);
+        GC_REGISTER_FINALIZER_UNREACHABLE(last, note, NULL, NULL, NULL);
     }
 }
 

@@ -160,7 +160,7 @@ int main(void)
     per_object();
 
     void *leaf = GC_malloc_atomic(20), *normal = GC_malloc(20);
-    void *fixed = GC_malloc_uncollectable(20), *fixed_leaf = GC_malloc_atomic_uncollectable(20);
+    void *fixed = GC_malloc_uncollectable(20), *fixed_leaf = GC_MALLOC_ATOMIC_UNCOLLECTABLE(20);
     CHECK_EQUAL(GC_get_kind_and_size(leaf, NULL), 0);
     CHECK_EQUAL(GC_get_kind_and_size(normal, NULL), 1);
     CHECK_EQUAL(GC_get_kind_and_size(fixed, NULL), 2);

@@ -53,7 +53,7 @@ static APART void make_finalizable(void)
         GC_register_finalizer_no_order(object, survive, NULL, NULL, NULL);
         CHECK_EQUAL(GC_general_register_disappearing_link((void **)&shorts[index], object),
             GC_SUCCESS);
-        CHECK_EQUAL(GC_register_long_link((void **)&longs[index], object), GC_SUCCESS);
+        CHECK_EQUAL(GC_REGISTER_LONG_LINK((void **)&longs[index], object), GC_SUCCESS);
     }
 }
 

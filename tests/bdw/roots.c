@@ -95,6 +95,18 @@ int main(void)
     collect();
     CHECK(alive() <= STRAY);
 
+    /* libgc has looked for data segments by now. */
+    static void *inside[MANY];
+    GC_set_no_dls(1);
+    place_many(inside);
+    collect();
+    CHECK(alive() <= STRAY || !on_neap());
+    GC_set_no_dls(0);
+    place_many(inside);
+    collect();
+    CHECK_EQUAL(alive(), MANY);
+    memset(inside, 0, sizeof inside);
+
     pushed_range = outside;
     former = GC_get_push_other_roots();
     CHECK(former != NULL);

@@ -58,6 +58,11 @@ static int count_gone(void)
     return gone;
 }
 
+static void print_free_list(void)
+{
+    GC_print_free_list(GC_I_NORMAL, 2);
+}
+
 static APART void check_marking(void)
 {
     GC_call_with_alloc_lock(make_kinds, NULL);
@@ -87,7 +92,7 @@ static APART void check_marking(void)
     GC_word word = 3;
     GC_noop1(word);
     CHECK(GC_clear_stack(&word) == &word);
-    GC_print_free_list(GC_I_NORMAL, 2);
+    CHECK(strlen(capture(1, print_free_list)) > 0 || !on_neap());
 }
 
 /* A root procedure that knows one object nobody else does. */
@@ -253,6 +258,8 @@ static void check_roots(void)
     void **outside = malloc(MANY * sizeof(void *));
     GC_add_roots(outside, outside + MANY);
     CHECK_EQUAL(GC_is_tmp_root(outside), 0);
+    static int inside = 1;
+    CHECK(GC_is_tmp_root(&inside));
     fill_range();
     memcpy(outside, (void *)range, sizeof range);
     memset((void *)range, 0, sizeof range);
@@ -288,6 +295,20 @@ static void *wait_for_ever(void *data)
     for (;;)
         pause();
 }
+static void check_detaching(void)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    int state = -1;
+    CHECK_EQUAL(GC_pthread_create(&thread, NULL, wait_for_ever, NULL), 0);
+    CHECK_EQUAL(GC_pthread_detach(thread), 0);
+    CHECK_EQUAL(pthread_getattr_np(thread, &attributes), 0);
+    CHECK_EQUAL(pthread_attr_getdetachstate(&attributes, &state), 0);
+    CHECK_EQUAL(state, PTHREAD_CREATE_DETACHED);
+    CHECK_EQUAL(pthread_attr_destroy(&attributes), 0);
+    CHECK_EQUAL(GC_pthread_cancel(thread), 0);
+}
+
 static void check_threads(void)
 {
     pthread_t thread;
@@ -305,6 +326,7 @@ static void check_threads(void)
     thread_object = NULL;
     CHECK_EQUAL(GC_pthread_create(&thread, NULL, make_object, NULL), 0);
     CHECK_EQUAL(GC_pthread_detach(thread), 0);
+    check_detaching();
     while (thread_object == NULL)
         usleep(1000);
 
