@@ -94,6 +94,14 @@ impl Cliff {
         )
     }
 
+    /// What the same work takes.
+    fn costs(self) -> Self {
+        let bar = Some(Bar::AtMost(1.0));
+        self.row("wall time", Metric::WallSeconds, Some(LIBGC), bar)
+            .row("processor time", Metric::ProcessorSeconds, Some(LIBGC), bar)
+            .row("peak memory", Metric::PeakMb, Some(LIBGC), bar)
+    }
+
     fn build(mut self, quick: bool) -> Experiment {
         for argument in self.contestants.iter_mut().flat_map(|one| &mut one.arguments) {
             *argument = scaled(argument, quick);
@@ -278,14 +286,12 @@ fn threads() -> Vec<Cliff> {
 }
 
 fn sizes_and_writers() -> Vec<Cliff> {
-    let at_most = Some(Bar::AtMost(1.0));
-    let sizes = cliff("cliffs-sizes", "200 MB of all sizes", "sizes 200M 1000000", None, None)
-        .row("wall time", Metric::WallSeconds, Some(LIBGC), at_most)
-        .row("processor time", Metric::ProcessorSeconds, Some(LIBGC), at_most)
-        .row("peak memory", Metric::PeakMb, Some(LIBGC), at_most);
     let stop = Some(1.0);
     vec![
-        sizes,
+        cliff("cliffs-sizes", "200 MB of all sizes", "sizes 200M 1000000", None, None).costs(),
+        cliff("cliffs-cache", "a cache of 50,000 entries", "cache 50000 1500000", None, stop)
+            .on(STOPPING, Library::Neap, &[("NEAP_WATCH", "none")])
+            .costs(),
         cliff(
             "cliffs-writer-20",
             "200 MB, a fifth written",
