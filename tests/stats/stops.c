@@ -32,8 +32,9 @@ static void *work(void *seed)
     return kept[0];
 }
 
-/* Waits until the cycle under way has had no stop for half a second: it waits for this thread. */
-static void wait_for_the_last_stop(void)
+/* Waits until the cycle under way has had no stop for half a second: it waits for this thread.
+   Whether none ended meanwhile, after `cycles` before. */
+static int waits_for_the_last_stop(uint64_t cycles)
 {
     neap_statistics before, now;
     neap_statistics_read(&now, sizeof now);
@@ -42,6 +43,7 @@ static void wait_for_the_last_stop(void)
         nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
         neap_statistics_read(&now, sizeof now);
     } while (now.pause_count != before.pause_count);
+    return now.cycles == cycles;
 }
 
 /* Stops that are over in the cycle under way. */
@@ -75,24 +77,25 @@ int main(int argc, char **argv)
         pthread_join(threads[i], NULL);
     neap_collect();
     if (inside) {
-        void **list = NULL;
+        /* Too much to be marked in one short stop. */
+        static void **volatile list;
         for (int i = 0; i < 200000; i++) {
             void **node = neap_alloc(WORDS * sizeof(void *));
-            node[0] = list;
+            node[0] = (void *)list;
             list = node;
         }
         neap_set_event_callback(count, NULL);
         neap_set_root_callback(no_roots, NULL);
         neap_collect();
-        over = 0;
-        /* One allocation may have carried a cycle to its end: then the next cycle is the one. */
+        /* One allocation may have carried a cycle to its last stop, after which it ends without
+           this thread, or to its end: then the next cycle is the one. */
+        neap_statistics now;
         do {
+            neap_statistics_read(&now, sizeof now);
+            over = 0;
             while (over == 0)
                 dropped = neap_alloc(WORDS * sizeof(void *));
-            wait_for_the_last_stop();
-        } while (over == 0);
-        if (list == NULL)
-            return 1;
+        } while (!waits_for_the_last_stop(now.cycles));
     } else {
         neap_disable();
         neap_collect();
