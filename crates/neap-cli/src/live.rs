@@ -97,9 +97,9 @@ fn why_unseen(id: u32) -> &'static str {
         true => {
             "runs on Neap, and has shown nothing yet: that begins with its first half megabyte or \
              its first cycle, for `neap heap` with a cycle that it asks for or one a second later \
-             where its heap is small (or it closed the file by which it is seen). Try again then; a \
-             program that is started with NEAP_VISIBLE=1, or by `neap run --visible -- PROGRAM`, is \
-             seen from its start on"
+             where its heap is small (or it closed the file by which it is seen). Try again then; \
+             a program that is started with NEAP_VISIBLE=1, or by `neap run --visible -- PROGRAM`, \
+             is seen from its start on"
         }
         false => {
             "does not run on Neap; `neap run -- PROGRAM` starts a program that uses libgc, or one \
