@@ -37,7 +37,8 @@ pub fn snapshot(id: u32, most: u64) -> Result<Vec<u8>, Failure> {
              that it asks for is enough: GC_gcollect, neap_collect, in D GC.collect; a program \
              that is started with NEAP_VISIBLE=1 can be asked before), or has rights that its \
              starter has not (set-user-id), or an older Neap, or closed the file by which it is \
-             asked. A snapshot that the program writes itself can be read: neap_heap_snapshot() of neap.h",
+             asked. A snapshot that the program writes itself can be read: \
+             neap_heap_snapshot() of neap.h",
         )
     })?;
     let page = page.map_err(|error| told(&error.to_string()))?;
