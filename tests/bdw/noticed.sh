@@ -57,6 +57,7 @@ run() { # run LIBRARY PROGRAM-FILE NAME [PRELOAD]: whether the program's checks 
     local arguments=() more=() case function
     case $3 in
     newer_misuse) ;;
+    newer_alloc) more=(NEAP_WATCH=pagemap NEAP_PAST_END=0) ;;
     newer_*) more=(NEAP_WATCH=pagemap) ;;
     small_stacks) more=(LD_BIND_NOW=1 SIGNALLED=1 NEAP_WATCH=pagemap NEAP_MIN_TRIGGER=256K) ;;
     esac
