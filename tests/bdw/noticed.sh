@@ -68,7 +68,7 @@ run() { # run LIBRARY PROGRAM-FILE NAME [PRELOAD]: whether the program's checks 
         while read -r case function; do
             timeout 20 env LD_LIBRARY_PATH="$1:$prefix/lib/neap" LD_PRELOAD="${4-}" BDW_ON_NEAP=1 \
                 "$2" "$case" >"$work/said" 2>&1
-            [ $? = 134 ] && grep -q "^$function" "$work/said" || return 1
+            [ $? = 134 ] && grep -q "^neap: $function" "$work/said" || return 1
         done < <(sed -n "/^ *misused $3 /,/^CASES/p" "$here/run.sh" | sed '1d;$d')
         return
         ;;

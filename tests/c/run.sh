@@ -41,6 +41,18 @@ test_otherwise() {
         "$out/$name" "$@"
 }
 
+# under_each NAME WATCHES [VARIABLE=VALUE…]: builds tests/c/NAME.c and runs it under each watch.
+under_each() {
+    local name=$1 watches=$2 watch
+    shift 2
+    # shellcheck disable=SC2086
+    build "$name.c" "$name" -O2 $link || return 0
+    for watch in $watches; do
+        result "$name, watch=$watch" env NEAP_WATCH="$watch" "$@" "$out/$name"
+    done
+}
+all_watches="none pagemap fork mprotect snapshot"
+
 # sooner NAME, later NAME: whether this is wanted, without --rest or with it; what is asked for by
 # name is in either case.
 sooner() { [ $rest = no ] && wanted "$1"; }
@@ -91,13 +103,7 @@ if sooner throwing_callbacks || later throwing_callbacks; then
         done
 fi
 
-if sooner registered_late; then
-    # shellcheck disable=SC2086
-    build registered_late.c registered_late -O2 $link &&
-        for watch in none pagemap fork mprotect snapshot; do
-            result "registered_late, watch=$watch" env NEAP_WATCH=$watch "$out/registered_late"
-        done
-fi
+! sooner registered_late || under_each registered_late "$all_watches"
 
 # The kernel would end the program at the first fault.
 if sooner blocked_faults; then
@@ -106,14 +112,7 @@ if sooner blocked_faults; then
         result "blocked_faults, watch=mprotect" env NEAP_WATCH=mprotect "$out/blocked_faults"
 fi
 
-if later coroutines; then
-    # shellcheck disable=SC2086
-    build coroutines.c coroutines -O2 $link &&
-        for watch in none pagemap fork mprotect snapshot; do
-            result "coroutines, watch=$watch" env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=1M \
-                "$out/coroutines"
-        done
-fi
+! later coroutines || under_each coroutines "$all_watches" NEAP_MIN_TRIGGER=1M
 
 if sooner start; then
     # shellcheck disable=SC2086
@@ -306,52 +305,25 @@ if later exec; then
         done
 fi
 
-# A thousand where the limits allow it.
-if sooner idle_threads; then
-    # shellcheck disable=SC2086
-    build idle_threads.c idle_threads -O2 $link &&
-        for watch in none pagemap fork mprotect snapshot; do
-            result "idle_threads, watch=$watch" env NEAP_WATCH=$watch "$out/idle_threads"
-        done
-fi
+# With more markers than there are processors, so with helpers that lose theirs.
+! sooner large_heap || under_each large_heap "pagemap mprotect" NEAP_MARKERS=4
 
-if sooner fork_actions; then
-    # shellcheck disable=SC2086
-    build fork_actions.c fork_actions -O2 $link &&
-        for watch in none pagemap fork mprotect snapshot; do
-            result "fork_actions, watch=$watch" env NEAP_WATCH=$watch "$out/fork_actions"
-        done
-fi
+# A thousand where the limits allow it.
+! sooner idle_threads || under_each idle_threads "$all_watches"
+
+! sooner fork_actions || under_each fork_actions "$all_watches"
 
 if sooner fork_start; then
     # shellcheck disable=SC2086
     build fork_start.c fork_start -O2 $link && result fork_start "$out/fork_start"
 fi
 
-if sooner fork_handlers; then
-    # shellcheck disable=SC2086
-    build fork_handlers.c fork_handlers -O2 $link &&
-        for watch in none pagemap fork mprotect snapshot; do
-            result "fork_handlers, watch=$watch" env NEAP_WATCH=$watch "$out/fork_handlers"
-        done
-fi
+! sooner fork_handlers || under_each fork_handlers "$all_watches"
 
-if sooner wait_handlers; then
-    # shellcheck disable=SC2086
-    build wait_handlers.c wait_handlers -O2 $link &&
-        for watch in none pagemap fork mprotect snapshot; do
-            result "wait_handlers, watch=$watch" env NEAP_WATCH=$watch "$out/wait_handlers"
-        done
-fi
+! sooner wait_handlers || under_each wait_handlers "$all_watches"
 
 # With the world stopped for all of marking, sleeps are hardly ever anything but interrupted.
-if sooner wait_times; then
-    # shellcheck disable=SC2086
-    build wait_times.c wait_times -O2 $link &&
-        for watch in auto none; do
-            result "wait_times, watch=$watch" env NEAP_WATCH=$watch "$out/wait_times"
-        done
-fi
+! sooner wait_times || under_each wait_times "auto none"
 
 # Each case ten times, each time in a process of its own.
 if sooner loader; then

@@ -45,8 +45,8 @@ enum Command {
         /// Nanoseconds until a processor sees what another has written
         #[arg(long, default_value_t = Costs::HERE.line_ns)]
         line: f64,
-        /// What is changed in the collector: asks-late, tree, spins, wakes-once, assists=N,
-        /// markers=N, blocks=N
+        /// What is changed in the collector: asks-late, tree, spins, wakes-once, one-asks,
+        /// assists=N, markers=N, blocks=N
         #[arg(long = "way")]
         ways: Vec<String>,
     },

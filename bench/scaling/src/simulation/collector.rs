@@ -12,6 +12,8 @@ use crate::policy::stop_time::helpers_in_stop;
 use crate::schedule::Ended;
 
 const PAGE_BYTES: f64 = 4096.0;
+/// For each so many pages a helper asks the last question too.
+const MUCH_TO_ASK: f64 = 65536.0;
 /// Pages in a row that one question is about: a chunk.
 const ROW_PAGES: f64 = 512.0;
 /// Marking is looked at so often.
@@ -334,7 +336,12 @@ impl Simulation<'_> {
         let markers = self.machine.processors.min(self.ways.most_markers) as f64;
         let (pages, dirty) = (self.cycle().pages, self.cycle().dirty);
         let shared = if dirty > FEW_PAGES { markers } else { 1.0 };
+        let helpers = match self.ways.helpers_ask {
+            true => (pages / MUCH_TO_ASK).floor().min(markers - 1.0),
+            false => 0.0,
+        };
         let asking = pages * costs.ask_page_ns + dirty * costs.protect_page_ns;
+        let asking = helpers * costs.wake_ns + asking / (1.0 + helpers);
         let over = self.stop(now, roots + asking + dirty * scan / shared + FIXED_NS);
         self.figures.steps.last_ns += over - now;
         let (grown, program_at) = (self.grown, self.live_now());

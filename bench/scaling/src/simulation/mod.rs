@@ -45,6 +45,8 @@ pub struct Ways {
     pub wakes_once: bool,
     /// Threads of the program that mark at the same time, at most.
     pub most_assists: usize,
+    /// Helpers ask the last question about a large heap too.
+    pub helpers_ask: bool,
     /// Markers, at most.
     pub most_markers: usize,
     /// Blocks that a refill takes at once.
@@ -61,6 +63,7 @@ impl Ways {
                 "asks-late" => self.asks_first = false,
                 "tree" => self.signals_by_tree = true,
                 "spins" => self.spins_by_threads = true,
+                "one-asks" => self.helpers_ask = false,
                 "wakes-once" => self.wakes_once = true,
                 "assists" => self.most_assists = number()?,
                 "markers" => self.most_markers = number()?,
@@ -78,6 +81,7 @@ impl Ways {
         spins_by_threads: false,
         wakes_once: false,
         most_assists: 4,
+        helpers_ask: true,
         most_markers: 16,
         blocks: crate::costs::HOLD_BLOCKS,
     };

@@ -14,7 +14,8 @@ use self::bounds::Bounds;
 use crate::addr::{CHUNK_FRAMES, Frame};
 use crate::sys::meta_vec::{MetaVec, NoMemory};
 
-type Mask = u128;
+/// A bit for each frame of a chunk.
+pub type Mask = u128;
 const ALL: Mask = Mask::MAX;
 const _: () = assert!(CHUNK_FRAMES == Mask::BITS as usize);
 

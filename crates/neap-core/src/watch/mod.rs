@@ -18,8 +18,9 @@ use core::ops::Range;
 use crate::addr::PAGE_BYTES;
 use crate::sys::refusal::Refusal;
 
-/// A way to learn which pages were written.
-pub trait Watch {
+/// A way to learn which pages were written. Used by one thread at a time, but for what takes it by
+/// a shared reference.
+pub trait Watch: Sync {
     /// Whether it watches any private memory of the process, at no risk to what the program does
     /// there; the others watch the heap alone.
     fn takes_any_memory(&self) -> bool {
@@ -68,9 +69,10 @@ pub trait Watch {
     }
 
     /// The same without protecting anything, so that every page is reported again the next time.
-    /// With the world stopped, when nobody writes, it is the quicker question.
+    /// With the world stopped, when nobody writes, it is the quicker question, and several threads
+    /// may ask at once.
     fn written(
-        &mut self,
+        &self,
         range: &Range<usize>,
         written: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), Refusal>;

@@ -448,7 +448,7 @@ impl Watch for Mprotect {
     }
 
     fn written(
-        &mut self,
+        &self,
         range: &Range<usize>,
         written: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), Refusal> {

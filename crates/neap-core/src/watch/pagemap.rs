@@ -2,7 +2,7 @@
 //! signal, no handler thread, no copy.
 //!
 //! Invariant: as the trait's contract; the kernel does both halves of a report under the page
-//! table's lock. Used by one thread at a time.
+//! table's lock. Used by one thread at a time, but for the last question.
 
 use core::ops::Range;
 use rustix::io::Errno;
@@ -14,6 +14,9 @@ use crate::sys::refusal::Refusal;
 
 /// Written ranges that one system call reports at most.
 const REGIONS: usize = 1 << 12;
+/// The same where several threads ask, each with room on its stack: with the world stopped, when
+/// few are left.
+const REGIONS_AT_LAST: usize = 64;
 
 /// An open watch and room for its answers.
 pub struct Pagemap {
@@ -67,10 +70,10 @@ impl Watch for Pagemap {
     }
 
     fn written(
-        &mut self,
+        &self,
         range: &Range<usize>,
         written: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), Refusal> {
-        self.watch.written(range, Then::Leave, &mut self.regions, written)
+        self.watch.written(range, Then::Leave, &mut [Region::default(); REGIONS_AT_LAST], written)
     }
 }

@@ -112,13 +112,14 @@ impl<W: Watch> IncrementalUpdate<W> {
     fn mark_the_rest(&mut self, driver: &mut Driver, most_markers: usize, pause: &Pause) {
         let markers = driver.markers();
         let (phase, whole) = (Instant::now(), timed(SpanKind::StoppedMark));
-        let caught_up = self.caught_up != CaughtUp::No;
-        let most = if caught_up { 0 } else { most_markers.saturating_sub(1) };
-        let helpers = driver.workers.existing().min(most);
+        let existing = driver.workers.existing().min(most_markers.saturating_sub(1));
+        let helpers = if self.caught_up == CaughtUp::No { existing } else { 0 };
+        let askers = existing.min(self.pages.helpers_to_ask());
         let alone = if helpers > 0 { FEW_PAGES * PAGE_BYTES } else { usize::MAX };
         // Functions are not called for what is found here, which mostly waits for it already.
-        markers.begin(1, true);
-        match self.pages.remark(&mut driver.marker, &pause.stopped, alone) {
+        markers.begin(1 + askers, true);
+        let (workers, marker) = (driver.workers, &mut driver.marker);
+        match self.pages.remark(workers, marker, &pause.stopped, alone, askers) {
             Ok(pages) => driver.record.remark_pages = pages,
             Err(Unwatched) => self.incomplete = true,
         }
@@ -279,7 +280,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         if refs::look_at_links(&References::new(driver)) > MANY_LINKS {
             self.catch_up(driver);
         }
-        if self.caught_up == CaughtUp::No {
+        if self.caught_up == CaughtUp::No || self.pages.helpers_to_ask() > 0 {
             let wanted = COLLECTOR.lock().markers.saturating_sub(1);
             // Without the lock: a thread is made by libc, with the program's malloc.
             driver.workers.ensure(wanted);

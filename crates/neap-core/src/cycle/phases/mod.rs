@@ -5,6 +5,7 @@
 //! needs the world stopped takes the pause, too. Called by the modes.
 
 pub mod finish;
+pub mod last_question;
 pub mod pause;
 pub mod read_roots;
 pub mod read_watched_roots;

@@ -182,7 +182,7 @@ mod tests {
         }
 
         fn written(
-            &mut self,
+            &self,
             _: &Range<usize>,
             _: &mut dyn FnMut(Range<usize>),
         ) -> Result<(), Refusal> {

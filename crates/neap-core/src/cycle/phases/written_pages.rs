@@ -12,7 +12,8 @@ use super::written_roots::WrittenRoots;
 use crate::addr::{CHUNK_BYTES, CHUNK_FRAMES, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::cycle::policy::generation::Generation;
 use crate::heap::Heap;
-use crate::heap::frames::watched::{Chosen, Row, for_each_row};
+use crate::heap::frames::Mask;
+use crate::heap::frames::watched::{Chosen, Row};
 use crate::mark::drain::Marker;
 use crate::sys::meta_vec::MetaVec;
 use crate::watch::Watch;
@@ -59,14 +60,16 @@ pub struct WrittenPages<W: Watch> {
     pub(super) rows: MetaVec<(usize, usize)>,
     /// Written ranges that were reported in a stop.
     pub(super) reported: MetaVec<(usize, usize)>,
+    /// Of each chunk, what the last question has to know.
+    pub(super) chunks: MetaVec<(Mask, Mask)>,
     roots: WrittenRoots,
 }
 
 impl<W: Watch> WrittenPages<W> {
     /// With a watch that is open over this heap.
     pub fn new(heap: &'static Heap, watch: W) -> Self {
-        let (rows, reported) = (MetaVec::new(), MetaVec::new());
-        Self { heap, watch, rows, reported, roots: WrittenRoots::new() }
+        let (rows, reported, chunks) = (MetaVec::new(), MetaVec::new(), MetaVec::new());
+        Self { heap, watch, rows, reported, chunks, roots: WrittenRoots::new() }
     }
 
     /// The watch.
@@ -83,9 +86,9 @@ impl<W: Watch> WrittenPages<W> {
 
     /// Closes the watch and leaves all other memory where it is.
     pub fn close(self) {
-        let Self { heap: _, watch, rows, reported, roots } = self;
+        let Self { heap: _, watch, rows, reported, chunks, roots } = self;
         drop(watch);
-        core::mem::forget((rows, reported, roots));
+        core::mem::forget((rows, reported, chunks, roots));
     }
 
     /// Begins a cycle. World running.
@@ -263,64 +266,6 @@ impl<W: Watch> WrittenPages<W> {
         }
         answered.then_some(pages(scanned)).ok_or(Unwatched)
     }
-
-    /// The same with the world stopped, protecting nothing: what is reported now will be reported
-    /// to the next cycle too. Where it is more than `most_bytes`, the rest is kept for the marker
-    /// and those who help it.
-    pub fn remark(
-        &mut self,
-        marker: &mut Marker<'_>,
-        _: &Stopped,
-        most_bytes: usize,
-    ) -> Result<usize, Unwatched> {
-        let Self { heap, watch, rows, .. } = self;
-        let heap: &Heap = heap;
-        let base = heap.base().0;
-        let inner = heap.inner();
-        rows.clear();
-        inner
-            .frames
-            .for_each_protected_row(GAPS_IN_STOPS[0], |row| rows.push(address_range(heap, row)));
-        let mut scanned = 0;
-        let mut rescan = |range: Range<usize>| {
-            if scanned < most_bytes {
-                scanned += marker.rescan(&range);
-            } else {
-                scanned += range.len();
-                marker.keep_written(&range);
-            }
-        };
-        let answered = rows.iter().all(|(start, end)| {
-            let range = *start..*end;
-            watch
-                .written(&range, &mut |written| {
-                    // Of what never was protected only blocks with marked objects matter: they
-                    // follow below.
-                    let [first, last] =
-                        [written.start, written.end - 1].map(|at| Frame::containing(at - base));
-                    for chunk in first.chunk()..=last.chunk() {
-                        let (protected, _) = inner.frames.scanned_in_chunk(chunk);
-                        for_each_row(protected & in_chunk(chunk, first, last), |place, count| {
-                            let row = address_range(heap, row(chunk, place, count));
-                            rescan(row.0.max(written.start)..row.1.min(written.end));
-                        });
-                    }
-                })
-                .is_ok()
-        });
-        for chunk in 0..inner.frames.chunks() {
-            let (_, unprotected) = inner.frames.scanned_in_chunk(chunk);
-            for_each_row(heap.marked_in_chunk(chunk) & unprotected, |place, count| {
-                for index in place..place + count {
-                    let block = Frame((chunk * CHUNK_FRAMES + index) as u32);
-                    let count = heap.header(block).span() as usize;
-                    let (start, end) = address_range(heap, Row { first: block, count });
-                    rescan(start..end);
-                }
-            });
-        }
-        answered.then_some(pages(scanned)).ok_or(Unwatched)
-    }
 }
 
 /// Those that a range of addresses of the heap lies in.
@@ -334,21 +279,10 @@ pub(super) fn pages(bytes: usize) -> usize {
     bytes.div_ceil(PAGE_BYTES)
 }
 
-fn row(chunk: usize, place: usize, count: usize) -> Row {
-    Row { first: Frame((chunk * CHUNK_FRAMES + place) as u32), count }
-}
-
 /// The addresses of a row.
 pub fn address_range(heap: &Heap, row: Row) -> (usize, usize) {
     let start = heap.address(row.first).0;
     (start, start + row.count * FRAME_BYTES)
-}
-
-/// The frames of a chunk from `first` to `last`, which may lie in others.
-fn in_chunk(chunk: usize, first: Frame, last: Frame) -> u128 {
-    let from = if first.chunk() == chunk { first.in_chunk() } else { 0 };
-    let to = if last.chunk() == chunk { last.in_chunk() } else { CHUNK_FRAMES - 1 };
-    (u128::MAX >> (CHUNK_FRAMES - 1 - (to - from))) << from
 }
 
 #[cfg(test)]
@@ -373,14 +307,5 @@ mod tests {
         for page in room {
             assert!(map::resident_bytes(Address(page), PAGE_BYTES, &mut [0; 1]).is_some());
         }
-    }
-
-    #[test]
-    fn frames_between_two_ends() {
-        let frame = |chunk: usize, place: usize| row(chunk, place, 1).first;
-        assert_eq!(in_chunk(3, frame(3, 2), frame(3, 4)), 0b11100);
-        assert_eq!(in_chunk(3, frame(2, 9), frame(3, 1)), 0b11);
-        assert_eq!(in_chunk(3, frame(3, 126), frame(4, 0)), 0b11 << 126);
-        assert_eq!(in_chunk(3, frame(1, 7), frame(5, 7)), u128::MAX);
     }
 }

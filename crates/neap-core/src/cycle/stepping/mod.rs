@@ -127,7 +127,7 @@ impl Watch for Protected {
     }
 
     fn written(
-        &mut self,
+        &self,
         range: &Range<usize>,
         written: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), Refusal> {

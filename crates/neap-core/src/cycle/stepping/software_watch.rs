@@ -193,7 +193,7 @@ fn a_watch_that_refuses_ends_in_a_scan_of_everything() {
             Ok(())
         }
         fn written(
-            &mut self,
+            &self,
             _: &Range<usize>,
             _: &mut dyn FnMut(Range<usize>),
         ) -> Result<(), Refusal> {

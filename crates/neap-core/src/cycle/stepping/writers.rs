@@ -85,3 +85,14 @@ fn a_program_that_writes_faster_than_rounds_scan_is_caught_up_with() {
     let remark = record.remark_pages;
     assert!((WRITTEN..2 * WRITTEN).contains(&remark), "{remark} pages in the last pause");
 }
+
+#[test]
+fn helpers_ask_what_was_written_since_the_last_round() {
+    COLLECTOR.lock().markers = 4;
+    let (program, hidden) = cycle_beside_a_writer(true);
+    let record = program.state.driver.record;
+    assert_eq!(program.state.driver.workers.existing(), 3);
+    assert!(program.lives(hidden), "{record:?}");
+    let remark = record.remark_pages;
+    assert!((WRITTEN..2 * WRITTEN).contains(&remark), "{remark} pages in the last pause");
+}

@@ -62,10 +62,15 @@ pub struct Workers {
     helpers: AtomicUsize,
     /// The most workers that were inside at once since the gate was opened.
     most_inside: AtomicU32,
+    /// What helpers do before they mark. Written by the driver, the gate shut; read inside.
+    before: UnsafeCell<Option<&'static Task>>,
 }
 
-// SAFETY: a marker in `assisting` is reached only by the thread that has its slot; everything else
-// is made to be shared.
+/// Something that several threads do at once, each with its own marker.
+type Task = dyn Fn(&mut Marker<'static>) + Sync;
+
+// SAFETY: a marker in `assisting` is reached only by the thread that has its slot, and `before` is
+// written while nobody is inside; everything else is made to be shared.
 unsafe impl Sync for Workers {}
 
 /// Address of the process's [`Workers`]; 0 before [`prepare`].
@@ -103,6 +108,7 @@ impl Workers {
             sleepers: [const { Sleeper::new() }; SLEEPERS],
             helpers: AtomicUsize::new(0),
             most_inside: AtomicU32::new(0),
+            before: UnsafeCell::new(None),
         }
     }
 
@@ -167,6 +173,37 @@ impl Workers {
         self.shut()
     }
 
+    /// The same with the world stopped; each does what it is told `before`.
+    pub fn work_after(
+        &self,
+        marker: &mut Marker<'static>,
+        helpers: usize,
+        before: &(dyn Fn(&mut Marker<'static>) + Sync + '_),
+    ) {
+        // SAFETY: the same but for how long it lives; helpers use it inside the gate only, and all
+        // of them have left when this returns.
+        let task: &'static Task = unsafe { core::mem::transmute(before) };
+        // SAFETY: the gate is shut.
+        unsafe { *self.before.get() = Some(task) };
+        self.markers.done.become_active();
+        self.open(helpers);
+        before(marker);
+        marker.work_as_driver();
+        self.shut();
+        // SAFETY: the gate is shut.
+        unsafe { *self.before.get() = None };
+    }
+
+    /// What a helper does inside the gate.
+    fn help(&self, marker: &mut Marker<'static>) {
+        self.markers.done.become_active();
+        // SAFETY: it is written while nobody is inside.
+        if let Some(task) = unsafe { *self.before.get() } {
+            task(marker);
+        }
+        marker.work_as_driver();
+    }
+
     /// Passes the gate if it is open.
     fn enter(&self) -> bool {
         let inside = self.gate.enter();
@@ -227,7 +264,7 @@ extern "C" fn help(place: *mut c_void) -> *mut c_void {
         if workers.enter() {
             if place < workers.markers.members() {
                 let span = timed(SpanKind::Help);
-                marker.work();
+                workers.help(&mut marker);
                 marker.report();
                 span.over(CYCLES.load(Relaxed) + 1);
             }
