@@ -132,15 +132,18 @@ static void check_values(void)
     GC_start_mark_threads();
     CHECK_EQUAL(GC_get_parallel(), MARKERS - 1);
     CHECK_EQUAL(GC_parallel, MARKERS - 1);
-    pid_t child = fork();
-    if (child == 0) {
-        int before = GC_get_parallel();
-        GC_start_mark_threads();
-        _exit(before != 0 || GC_get_parallel() != MARKERS - 1);
+    void (*const starts[])(void) = {GC_start_mark_threads, GC_allow_register_threads};
+    for (int way = 0; way < 2; way++) {
+        pid_t child = fork();
+        if (child == 0) {
+            int before = GC_get_parallel();
+            starts[way]();
+            _exit(before != 0 || GC_get_parallel() != MARKERS - 1);
+        }
+        int status = -1;
+        CHECK_EQUAL(waitpid(child, &status, 0), child);
+        CHECK_EQUAL(status, 0);
     }
-    int status = -1;
-    CHECK_EQUAL(waitpid(child, &status, 0), child);
-    CHECK_EQUAL(status, 0);
     CHECK_EQUAL(GC_get_parallel(), MARKERS - 1);
     struct GC_prof_stats_s figures, same;
     CHECK_EQUAL(GC_get_prof_stats(&figures, sizeof figures), sizeof figures);
