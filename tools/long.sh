@@ -45,6 +45,7 @@ not_under_threads=(
     --skip cycle::workers::tests
     --skip watch::mprotect::tests::pages_that_the_kernel_protects_in_part_stay_writable
     --skip cycle::stepping::writers::a_program_that_writes_faster
+    --skip cycle::stepping::writers::helpers_ask
     --skip watch::contract::no_write_of_a_running_thread_is_lost
 )
 

@@ -21,8 +21,8 @@ use crate::world::Stopped;
 
 /// For each so many scanned bytes a helper asks too: the kernel looks at each page, which takes an
 /// eighth of a millisecond, and waking one takes some microseconds. Larger: longer stops of heaps
-/// just below; smaller: threads are woken for less. The core's own tests have small heaps.
-const FOR_EACH_HELPER: usize = if cfg!(all(debug_assertions, not(miri))) { 1 } else { 256 << 20 };
+/// just below; smaller: threads are woken for less.
+const FOR_EACH_HELPER: usize = 256 << 20;
 /// So much is asked about at once. Larger: fewer system calls; smaller: more threads have some.
 const PIECE_BYTES: usize = 8 << 20;
 

@@ -20,8 +20,9 @@ const OBJECTS: usize = 3000;
 const WRITTEN: usize = 100;
 
 /// A full cycle beside such a program, which moves the only pointer to a hidden object on with each
-/// write. Gives the program and that object. `reported`: the watch is told of the writes.
-fn cycle_beside_a_writer(reported: bool) -> (Program, Object) {
+/// write. Gives the program and that object. `reported`: the watch is told of the writes; `is_large`:
+/// the heap passes for one of a gigabyte.
+fn cycle_beside_a_writer(reported: bool, is_large: bool) -> (Program, Object) {
     let mut program = Program::new(None);
     let table = program.allocate_bytes(Kind::Conservative, OBJECTS * 8);
     program.set_root(0, Some(table));
@@ -62,6 +63,9 @@ fn cycle_beside_a_writer(reported: bool) -> (Program, Object) {
             at = next;
         }
     }));
+    if is_large {
+        HEAP.state.scanned_bytes.store(1 << 30, Relaxed);
+    }
     program.mark();
     program.remark();
     *MEANWHILE.lock().unwrap() = None;
@@ -70,13 +74,13 @@ fn cycle_beside_a_writer(reported: bool) -> (Program, Object) {
 
 #[test]
 fn a_writer_that_the_watch_does_not_report_hides_the_object() {
-    let (program, hidden) = cycle_beside_a_writer(false);
+    let (program, hidden) = cycle_beside_a_writer(false, false);
     assert!(!program.lives(hidden), "the test below cannot fail");
 }
 
 #[test]
 fn a_program_that_writes_faster_than_rounds_scan_is_caught_up_with() {
-    let (program, hidden) = cycle_beside_a_writer(true);
+    let (program, hidden) = cycle_beside_a_writer(true, false);
     let record = program.state.driver.record;
     assert!(program.lives(hidden), "{record:?}");
     assert_eq!(record.caught_up, CaughtUp::Passes);
@@ -89,7 +93,7 @@ fn a_program_that_writes_faster_than_rounds_scan_is_caught_up_with() {
 #[test]
 fn helpers_ask_what_was_written_since_the_last_round() {
     COLLECTOR.lock().markers = 4;
-    let (program, hidden) = cycle_beside_a_writer(true);
+    let (program, hidden) = cycle_beside_a_writer(true, true);
     let record = program.state.driver.record;
     assert_eq!(program.state.driver.workers.existing(), 3);
     assert!(program.lives(hidden), "{record:?}");
