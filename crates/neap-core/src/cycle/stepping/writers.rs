@@ -20,8 +20,8 @@ const OBJECTS: usize = 3000;
 const WRITTEN: usize = 100;
 
 /// A full cycle beside such a program, which moves the only pointer to a hidden object on with each
-/// write. Gives the program and that object. `reported`: the watch is told of the writes; `is_large`:
-/// the heap passes for one of a gigabyte.
+/// write. Gives the program and that object. `reported`: the watch is told of the writes;
+/// `is_large`: the heap passes for one of a gigabyte.
 fn cycle_beside_a_writer(reported: bool, is_large: bool) -> (Program, Object) {
     let mut program = Program::new(None);
     let table = program.allocate_bytes(Kind::Conservative, OBJECTS * 8);
