@@ -305,7 +305,7 @@ if later exec; then
         done
 fi
 
-# With more markers than there are processors, so with helpers that lose theirs.
+# With a helper on one processor too.
 ! sooner large_heap || under_each large_heap "pagemap mprotect" NEAP_MARKERS=4
 
 # A thousand where the limits allow it.
