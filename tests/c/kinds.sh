@@ -22,6 +22,25 @@ alone() {
         [ "$(kinds "$out/log" | sort -u)" = "$3" ]
 }
 
+# copies AT_MOST ARGUMENT…: of a hundred cycles so many were marked by a child at most, and some.
+copies() {
+    local all forked at_most=$1
+    shift
+    NEAP_MAX_PAUSE=1 NEAP_MIN_TRIGGER=1M NEAP_WATCH=fork NEAP_LOG=cycles \
+        "$out/costly_snapshots" "$@" >"$out/log" 2>&1 || return
+    # One that marked in vain is a full cycle with a first stop.
+    all=$(kinds "$out/log" | wc -l)
+    forked=$(grep -cE ' kind=fork | kind=full .* first_us=[1-9]' "$out/log")
+    echo "$forked of $all cycles had a child"
+    [ "$all" -ge 30 ] && [ "$forked" -ge 2 ] && [ $((forked * 100)) -le $((at_most * all)) ]
+}
+
+# shellcheck disable=SC2086
+if sooner costly_snapshots && build costly_snapshots.c costly_snapshots -O2 $link; then
+    result "costly_snapshots, much other memory" copies 30 6000 500
+    result "costly_snapshots, in vain" copies 30 6000 0 weak
+fi
+
 if sooner alone || sooner max_pause; then
     if ! "$prefix/bin/neap" doctor | grep -q 'NEAP_WATCH=auto would take pagemap'; then
         skip alone "there is no watch=pagemap here"

@@ -174,6 +174,11 @@ impl Collector {
         }
     }
 
+    /// Whether some of the cycles beside the program can be minor.
+    pub fn may_have_minor_cycles(&self) -> bool {
+        self.minor != MinorCycles::Never && watching().remembers()
+    }
+
     /// Helpers besides the collector's thread while the world runs: half of the markers at most.
     pub fn background_helpers(&self) -> usize {
         background_helpers(self.markers)

@@ -173,6 +173,11 @@ impl Collector {
         }
     }
 
+    /// How long a stop for a whole cycle may take.
+    pub fn longest_stop_ns(&self) -> u64 {
+        self.stop_time.longest_ns(self.max_pause_ns)
+    }
+
     /// What may be allocated after a full cycle.
     pub fn room(&self) -> Room {
         let frozen = HEAP.state.frozen_bytes.load(Relaxed);
@@ -194,7 +199,7 @@ impl Collector {
         };
         let whole = settings.threshold(live, share, None, self.allocating, least);
         match beside {
-            true if self.generations.grows_in_steps() => Room {
+            true if self.generations.grows_in_steps() && self.may_have_minor_cycles() => Room {
                 until_next: room(Some(WHILE_GROWING_BESIDE)),
                 until_full: room(Some(WHILE_GROWING)),
             },
@@ -241,7 +246,7 @@ pub fn configure(change: impl FnOnce(&mut Collector)) {
 /// Sets the trigger after a cycle or a change of settings; gives it.
 pub fn set_due(collector: &Collector) -> Due {
     HAS_MIN_TRIGGER.store(collector.settings.min_trigger != 0, Relaxed);
-    let within = collector.stop_time.scanned_within(collector.max_pause_ns);
+    let within = collector.stop_time.scanned_within(collector.longest_stop_ns());
     let roots = collector.root_bytes / ROOTS_WEIGH;
     STOPPED_BELOW.store(within.saturating_sub(collector.stack_bytes + roots), Relaxed);
     let live = HEAP.state.live_bytes.load(Relaxed);

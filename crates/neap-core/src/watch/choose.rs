@@ -46,6 +46,11 @@ impl Watching {
     /// In the order in which `auto` tries them.
     pub const IN_ORDER: [Watching; 3] = [Watching::Pagemap, Watching::Fork, Watching::None];
 
+    /// Whether it says what was written between cycles too, as minor ones need.
+    pub const fn remembers(self) -> bool {
+        matches!(self, Self::Pagemap | Self::Mprotect)
+    }
+
     /// The word for it, as in `NEAP_WATCH`.
     pub const fn name(self) -> &'static str {
         match self {

@@ -84,13 +84,13 @@ impl Shared {
         unsafe { &*self.start.pointer::<Answer>() }
     }
 
-    /// Tells of the child's marking, if it came to the end of that. After the child's end.
-    fn tell_span(&self, child: i32, cycle: u64) {
+    /// When the child began to mark, by the clock, and how long it took, if it came to the end of
+    /// that. After the child's end.
+    fn marking_ns(&self) -> Option<(u64, u64)> {
         let [began_ns, marked_ns] =
             [&self.answer().began_ns, &self.answer().marked_ns].map(|time| time.load(Relaxed));
-        if let Some(length_ns) = marked_ns.checked_sub(began_ns).filter(|_| began_ns > 0) {
-            spans::tell(SpanKind::ForkedMark, Some(child), cycle, began_ns, length_ns);
-        }
+        let length_ns = marked_ns.checked_sub(began_ns).filter(|_| began_ns > 0)?;
+        Some((began_ns, length_ns))
     }
 
     /// Where the words go.
@@ -180,8 +180,13 @@ impl MarkingMode for Fork {
         if let (Some(child), Some(shared)) = (self.child.take(), &self.shared) {
             let number = child.number();
             child.wait();
-            shared.tell_span(number, driver.record.number);
+            if let Some((began_ns, length_ns)) = shared.marking_ns() {
+                let cycle = driver.record.number;
+                spans::tell(SpanKind::ForkedMark, Some(number), cycle, began_ns, length_ns);
+                driver.record.beside_ns = length_ns * driver.record.markers as u64;
+            }
             self.snapshot.answered = receive(driver.heap, shared);
+            driver.record.beside_bytes = driver.heap.state.marked_bytes.load(Relaxed);
         }
         self.shared = None;
         if !self.snapshot.answered {

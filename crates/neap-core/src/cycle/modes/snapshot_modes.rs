@@ -91,7 +91,8 @@ impl SnapshotCycle {
         let brought_back =
             heap.state.was_revealed() && refs::any_weak_dies(&References::new(driver));
         let allocated = heap.state.allocated_since_cycle.load(Relaxed);
-        if self.answered && !brought_back {
+        let is_in_vain = !self.answered || brought_back;
+        if !is_in_vain {
             let born = allocated.saturating_sub(self.black_from);
             heap.state.born_marked_bytes.store(born, Relaxed);
             pause.registry.iter().for_each(|mutator| mutator.local.keep_cells(heap));
@@ -110,6 +111,7 @@ impl SnapshotCycle {
         collector.allocated_during_last = allocated.saturating_sub(self.began_at);
         pause.hand_to_sweep(driver, collector, false);
         let stopped_ns = pause.so_far_ns() + driver.record.stopped_ns();
+        collector.stop_time.note_snapshot(stopped_ns, is_in_vain);
         finish(driver, collector, Generation::Full, stopped_ns);
         driver.record.note_stop(SpanKind::LastStop, pause.end());
         line::publish(&mut driver.record);

@@ -94,12 +94,13 @@ fn measured(heap: &Heap, collector: &Collector, record: &CycleRecord, stopped_ns
     if let Some(ns) = record.traced_processor_ns {
         let fixed_ns = stopped_ns.saturating_sub(record.roots_ns + record.mark_ns);
         let scanned_bytes = scanned_bytes + collector.root_bytes / ROOTS_WEIGH;
-        let is_short = fixed_ns + ns <= collector.max_pause_ns;
+        let is_short = fixed_ns + ns <= collector.longest_stop_ns();
         return Measured { fixed_ns, mark: Mark::Stopped { ns, is_short }, scanned_bytes };
     }
     let references_ns = record.references_ns + record.references_running_ns;
     let fixed_ns = record.stopping_ns + references_ns;
-    let is_known = record.kind == Kind::Concurrent && record.beside_bytes >= LEAST_MARKED;
+    let is_of_all = matches!(record.kind, Kind::Concurrent | Kind::Fork);
+    let is_known = is_of_all && record.beside_bytes >= LEAST_MARKED;
     let of_all = collector.marked as f64 / record.beside_bytes.max(1) as f64;
     let beside_ns = (record.beside_ns as f64 * of_all) as u64;
     // What the program's own functions mark was left to the last stop.

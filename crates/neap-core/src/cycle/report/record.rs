@@ -179,9 +179,10 @@ pub struct CycleRecord {
     pub mark_ns: u64,
     /// The driver's processor time for both, roots and words, where the world stood throughout.
     pub traced_processor_ns: Option<u64>,
-    /// The same with the program running.
+    /// The same with the program running; of a child that marks the time by the clock, for each of
+    /// its markers.
     pub beside_ns: u64,
-    /// Bytes that the driver marked in that time.
+    /// Bytes that were marked in that time.
     pub beside_bytes: usize,
     /// Asking for written pages in the last stop, and reading what is on them.
     pub ask_ns: u64,
