@@ -4,7 +4,8 @@
 # as many at a time as there are processors. Prints a line a minute, and at the end the row for
 # docs/reliability.md.
 # Usage: tests/soak/soak.sh [HOURS]; HOURS may be a fraction (0.1), SEED=N is the first seed, JOBS=N
-# how many at a time. Called by `make soak` and tools/long.sh.
+# how many at a time, KINDS="long forks" runs these sorts alone. Called by `make soak` and
+# tools/long.sh.
 #
 # The counts are what the programs themselves say that they did. A failure says with which command
 # and seed it goes again, and what the run said stays in build/soak.
@@ -115,6 +116,13 @@ so_short() {
 # What is to be run next. Short runs try beginnings and ends, long ones do most operations.
 kinds=(torture torture short short long long long forks forks memory sequences sequences faults
     clients)
+[ -z "${KINDS:-}" ] || read -ra kinds <<<"$KINDS"
+for kind in "${kinds[@]}"; do
+    [[ " ${sorts[*]} " = *" $kind "* ]] || {
+        echo "soak.sh: no sort of runs is called '$kind'; there are ${sorts[*]}" >&2
+        exit 2
+    }
+done
 
 # something: runs one of these, or two hundred short ones.
 something() {

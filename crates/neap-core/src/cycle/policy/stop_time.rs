@@ -142,10 +142,11 @@ impl StopTime {
     }
 
     /// Takes in a cycle that marked a snapshot: for how long it stopped the program in all, and
-    /// whether it had to mark everything anew in a stop.
+    /// whether it had to mark everything anew in a stop. After two of these a third says enough.
     pub fn note_snapshot(&mut self, stopped_ns: u64, was_in_vain: bool) {
         let ns = if was_in_vain { u64::MAX } else { stopped_ns };
-        self.snapshots_ns = [self.snapshots_ns[1], ns];
+        let was_barred = was_in_vain && self.bar > FIRST_BAR;
+        self.snapshots_ns = if was_barred { [ns; 2] } else { [self.snapshots_ns[1], ns] };
         (self.stops_until_tried, self.bar) = match was_in_vain {
             true => (self.bar, (self.bar * 2).min(LONGEST_BAR)),
             false => (LONGEST_BAR, FIRST_BAR),
@@ -307,10 +308,10 @@ mod tests {
                 tried.push(cycle);
             }
         }
-        assert_eq!(tried, [0, 1, 10, 11, 44, 45, 110, 111, 176, 177]);
+        assert_eq!(tried, [0, 1, 10, 27, 60, 125, 190]);
         time.note_snapshot(2_000_000, false);
         time.note_snapshot(18_000_000, true);
-        assert_eq!(time.longest_ns(1_000_000), 2_000_000, "one that marked all ends it");
+        assert_eq!(time.longest_ns(1_000_000), 2_000_000, "one that marked everything ends it");
     }
 
     #[test]
