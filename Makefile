@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: help setup build packages source systems demo test test-rest test-all book bench soak repeated faults fuzz loom model miri sanitize install clean
+.PHONY: help setup build packages source systems kernel demo test test-rest test-all book bench soak repeated faults fuzz loom model miri sanitize install clean
 
 help:
 	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
@@ -20,6 +20,7 @@ help:
 	@echo 'make source     the sources with all crates, to build without a network, there too'
 	@echo 'make systems    all of that on fresh systems of Debian 12, 13 and testing (as root; SYSTEMS="…"'
 	@echo '                passes arguments to tools/systems.sh)'
+	@echo 'make kernel     some tests on the kernel that this release of Debian ships, in an emulated machine'
 	@echo 'make setup      install what is missing on this machine (the others do so too)'
 	@echo 'make soak       torture, forks, little memory, sequences, faults and clients by chance (HOURS=1)'
 	@echo 'make repeated   ten runs of the test of each thing that broke in an attack from outside'
@@ -95,6 +96,11 @@ source:
 
 systems:
 	@tools/systems.sh $(SYSTEMS)
+
+kernel:
+	@tools/setup.sh build
+	@tools/build.sh
+	@tools/kernel.sh
 
 clean:
 	@rm -rf build

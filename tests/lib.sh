@@ -25,8 +25,8 @@ begin() {
     export NEAP_MAX_PAUSE=${NEAP_MAX_PAUSE-0} NEAP_MIN_TRIGGER=${NEAP_MIN_TRIGGER-4M}
     failed=0 results=0
     only=()
-    # Seconds that one test may take, and lines that are shown of one that failed.
-    limit=120
+    # Seconds that one test may take (LIMIT), and lines that are shown of one that failed.
+    limit=${LIMIT:-120}
     shown=30
     at_once=${JOBS:-$(nproc)}
     beside=0

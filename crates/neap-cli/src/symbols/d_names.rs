@@ -102,10 +102,11 @@ impl Reader<'_> {
         }
     }
 
-    /// What `read` finds where the back reference that begins here leads to.
+    /// What `read` finds where the back reference that begins here leads to: it ends before this.
     fn referred<R>(&mut self, read: impl FnOnce(&mut Self) -> Option<R>) -> Option<R> {
+        let symbol = &self.symbol[..self.at];
         let at = self.back_reference()?;
-        let mut there = Self { at, ..self.clone() };
+        let mut there = Self { symbol, at, ..self.clone() };
         let found = read(&mut there);
         self.steps = there.steps;
         found
@@ -136,7 +137,11 @@ impl Reader<'_> {
             }
             // What is named next may be within a function, whose parameters come first.
             let mut behind = self.clone();
-            if behind.function_without_result().is_some() && behind.is_at_name() {
+            let is_function = behind.function_without_result().is_some();
+            // Also what it tried in vain, which may try things itself.
+            self.steps = behind.steps;
+            self.step()?;
+            if is_function && behind.is_at_name() {
                 *self = behind;
             }
         }
@@ -397,5 +402,17 @@ mod tests {
         assert_eq!(demangle(&format!("_D1a__T1bT{}iZv", "P".repeat(5000))), None);
         let pointers = format!("_D1a__T1bT{}iZv", "P".repeat(50));
         assert_eq!(demangle(&pointers), Some(format!("a.b!(int{})", "*".repeat(50))));
+    }
+
+    #[test]
+    fn what_is_tried_in_vain_comes_to_an_end() {
+        // Its last reference leads to what it is part of; a fuzzer found it.
+        let symbol = "_D3std5V5VVVRT3s_D3std5V5VVVVTQsVVt3VdtdVVQVVVVVV";
+        let mut reader = Reader { symbol: symbol.as_bytes(), at: 2, steps: 0, depth: 0 };
+        assert_eq!(reader.qualified_name().as_deref(), Some("std.V5VVV"));
+        assert!(reader.steps < 200, "{}", reader.steps);
+        // Each name may be one within a function, of which that shows at the end alone.
+        let functions = format!("_D{}1a", "1aFS".repeat(60));
+        assert_eq!(demangle(&functions), None);
     }
 }
