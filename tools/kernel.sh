@@ -10,8 +10,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-command=${1:-'tests/c/run.sh exec fork threads signals waits blocked costly_snapshots &&
-    tests/bdw/run.sh fork threads signals environment'}
+# shellcheck disable=SC2016 # the shell in the machine expands it
+command=${1:-'failed=0
+    tests/c/run.sh exec fork threads signals waits blocked costly_snapshots || failed=1
+    tests/bdw/run.sh fork threads signals environment || failed=1
+    exit $failed'}
 folder=$(realpath -m "${FOLDER:-build/kernel}")
 shared=$folder/shared
 # Before this one, the modules that it needs to see this system's files.
@@ -21,7 +24,8 @@ tools/apt.sh qemu-system-x86 seabios busybox-static kmod cpio >&2
 mkdir -p "$folder/parts" "$shared"
 
 # The kernel's package is unpacked, not installed.
-package=${KERNEL:-$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image/ { print $2 }')}
+package=${KERNEL:-$(apt-cache depends linux-image-amd64 |
+    awk '/Depends: linux-image/ { print $2 }')}
 version=${package#linux-image-}
 if [ ! -e "$folder/system/boot/vmlinuz-$version" ]; then
     (cd "$folder" && apt-get -qq -o APT::Sandbox::User=root download "$package") || {

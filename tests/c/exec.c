@@ -107,10 +107,11 @@ static void execute_pending(char **arguments)
     set_mask(~0UL);
     CHECK_EQUAL(pthread_create(&thread, NULL, collects, NULL), 0);
     /* Awake: who sleeps is not asked. */
-    for (long until = nanoseconds() + 100000000; nanoseconds() < until;)
-        continue;
     sigset_t pending;
-    sigpending(&pending);
+    long until = nanoseconds() + 20000000000;
+    do
+        sigpending(&pending);
+    while (!sigismember(&pending, neap_stop_signal()) && nanoseconds() < until);
     CHECK(sigismember(&pending, neap_stop_signal()));
     if (failures == 0)
         execl("/proc/self/exe", arguments[0], "pending", "unblocks", NULL);
