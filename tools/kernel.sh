@@ -17,11 +17,11 @@ command=${1:-'failed=0
     exit $failed'}
 folder=$(realpath -m "${FOLDER:-build/kernel}")
 shared=$folder/shared
-# Before this one, the modules that it needs to see this system's files.
+# What the kernel needs to see this system's files; what these need comes along.
 modules=(virtio_pci 9pnet_virtio 9p overlay)
 
 tools/apt.sh qemu-system-x86 seabios busybox-static kmod cpio >&2
-mkdir -p "$folder/parts" "$shared"
+mkdir -p "$shared"
 
 # The kernel's package is unpacked, not installed.
 package=${KERNEL:-$(apt-cache depends linux-image-amd64 |

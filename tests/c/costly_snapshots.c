@@ -36,8 +36,8 @@ int main(int count, char **arguments)
         if (count > 3) {
             neap_handle *handle = &weak[times % HANDLES];
             if (*handle != 0) {
-                struct node *read = neap_handle_get(*handle);
-                CHECK(read == NULL || read->next == NULL);
+                struct node *before = neap_handle_get(*handle);
+                CHECK(before == NULL || before->next == NULL);
                 CHECK_EQUAL(neap_handle_free(*handle), NEAP_OK);
             }
             CHECK((*handle = neap_handle_alloc(node, NEAP_HANDLE_WEAK)) != 0);
