@@ -120,9 +120,11 @@ pub struct HeapState {
     pub taken_bytes: AtomicUsize,
     /// Of the frames in use, those of objects that are scanned; written under the heap's lock.
     pub scanned_bytes: AtomicUsize,
-    /// What memory that is freed now is stamped with: the collector's clock in milliseconds, or the
-    /// number of cycles. Written by the collector's thread; coarse, for decay only.
+    /// What memory that is freed now is stamped with, for decay: the number of cycles, written by
+    /// who ends one, or the collector's clock in milliseconds, written by its thread; coarse.
     freeing_stamp: AtomicU64,
+    /// Whether it is the number of cycles. Set from options.
+    stamps_cycles: AtomicBool,
     /// Whether what is alive is being decided from a snapshot, and whether a hidden pointer was
     /// read meanwhile; see [`Snapshot`].
     snapshot: AtomicU32,
@@ -184,6 +186,7 @@ impl HeapState {
             taken_bytes: AtomicUsize::new(0),
             scanned_bytes: AtomicUsize::new(0),
             freeing_stamp: AtomicU64::new(0),
+            stamps_cycles: AtomicBool::new(false),
             snapshot: AtomicU32::new(Snapshot::None as u32),
             lends_blocks: AtomicBool::new(false),
             protects: AtomicBool::new(false),
@@ -238,9 +241,28 @@ impl HeapState {
         self.freeing_stamp.load(Relaxed)
     }
 
-    /// Sets it.
-    pub fn set_freeing_stamp(&self, stamp: u64) {
-        self.freeing_stamp.store(stamp, Relaxed);
+    /// It is the number of cycles, or the collector's clock.
+    pub fn set_stamps_cycles(&self, cycles: bool) {
+        self.stamps_cycles.store(cycles, Relaxed);
+    }
+
+    /// Whether it is the number of cycles.
+    pub fn stamps_cycles(&self) -> bool {
+        self.stamps_cycles.load(Relaxed)
+    }
+
+    /// So many cycles are over.
+    pub fn note_cycles(&self, cycles: u64) {
+        if self.stamps_cycles() {
+            self.freeing_stamp.store(cycles, Relaxed);
+        }
+    }
+
+    /// The collector's clock says so.
+    pub fn note_time(&self, now_ms: u64) {
+        if !self.stamps_cycles() {
+            self.freeing_stamp.store(now_ms, Relaxed);
+        }
     }
 
     /// Notes how many bytes of frames are in use now.
@@ -316,6 +338,18 @@ mod tests {
         assert_eq!(state.freed_live_since_cycle.load(Relaxed), 1000);
         state.note_freed(9000, true);
         assert_eq!(state.grown_since_cycle(), 1000, "never less than an eighth");
+    }
+
+    #[test]
+    fn what_is_freed_is_stamped_by_cycles_or_by_the_clock() {
+        let state = HeapState::new();
+        state.note_cycles(3);
+        state.note_time(5000);
+        assert_eq!(state.freeing_stamp(), 5000);
+        state.set_stamps_cycles(true);
+        state.note_cycles(4);
+        state.note_time(6000);
+        assert_eq!(state.freeing_stamp(), 4);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub fn set_idle_ms(idle_ms: u64) {
 pub fn set_decay(decay_ms: u64, cycles: u64) {
     DECAY_MS.store(decay_ms, Relaxed);
     DECAY_CYCLES.store(cycles, Relaxed);
-    wake::set_after_each(cycles > 0);
+    HEAP.state.set_stamps_cycles(cycles > 0);
 }
 
 fn decay() -> Decay {
@@ -61,7 +61,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
     let now_ms = move || {
         // From 1: memory freed before the clock ran counts as old.
         let now = 1 + started.elapsed().as_millis() as u64;
-        HEAP.state.set_freeing_stamp(decay().stamp(now, CYCLES.load(Relaxed)));
+        HEAP.state.note_time(now);
         now
     };
     let mut idle = Idle::new();

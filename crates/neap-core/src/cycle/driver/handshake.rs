@@ -409,8 +409,15 @@ pub fn run_cycle(position: usize) -> bool {
         let collector = COLLECTOR.lock();
         ((collector.phase != Phase::Idle) as u64, given_up::unstopped())
     };
-    let wanted = CYCLES.load(Acquire) + 1 + begun;
-    let has_run = || CYCLES.load(Acquire) >= wanted;
+    let wanted = CYCLES.load(Relaxed) + 1 + begun;
+    // Who ends a cycle counts it, and lets go of the lock when its end can be told.
+    let has_run = || {
+        let is_counted = CYCLES.load(Relaxed) >= wanted;
+        if is_counted {
+            drop(COLLECTOR.lock());
+        }
+        is_counted
+    };
     run_until(position, true, || has_run() || given_up::unstopped() != unstopped) && has_run()
 }
 

@@ -100,20 +100,13 @@ static ASKED_NS: AtomicU64 = AtomicU64::new(0);
 /// Larger: more programs end without it.
 const LONG_LIVED_NS: u64 = 1_000_000_000;
 
-/// Each cycle is a reason to wake the thread. Set from options.
-static AFTER_EACH: AtomicBool = AtomicBool::new(false);
-
-/// Whether each cycle is a reason to wake the thread: memory goes back after a number of them.
-pub fn set_after_each(each: bool) {
-    AFTER_EACH.store(each, Relaxed);
-}
-
 /// Whether the thread is worth waking, or starting, after a stopped cycle. To sweep it is, unless
 /// it slept less than `between_ms`; a small heap is swept by the program itself, and has the thread
 /// from a cycle on that was asked for (`is_asked`). And one that is large enough to be collected
-/// when the program is idle has to be seen once.
+/// when the program is idle has to be seen once. Where memory goes back after a number of cycles,
+/// each is worth it.
 pub fn is_worth_it(between_ms: u64, is_asked: bool) -> bool {
-    if AFTER_EACH.load(Relaxed) {
+    if HEAP.state.stamps_cycles() {
         return true;
     }
     if SLEEPS_ON.load(Relaxed) && HEAP.state.taken_bytes.load(Relaxed) >= idle::WORTH_BYTES {

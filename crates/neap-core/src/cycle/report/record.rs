@@ -5,6 +5,7 @@
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::spans::{self, SpanKind, Stop, Timed};
+use crate::heap::HEAP;
 use crate::stats::histogram::Histogram;
 use crate::stats::{assists, events, live, probes};
 use crate::sys::clock;
@@ -312,6 +313,7 @@ impl CycleRecord {
             MINOR_CYCLES.fetch_add(1, Relaxed);
         }
         CYCLES.store(self.number, Relaxed);
+        HEAP.state.note_cycles(self.number);
         let figures = self.figures();
         live::note_cycle(&figures);
         probes::cycle(&figures);

@@ -17,14 +17,6 @@ pub enum Decay {
 }
 
 impl Decay {
-    /// What says when memory was freed.
-    pub fn stamp(self, now_ms: u64, cycles: u64) -> u64 {
-        match self {
-            Decay::Milliseconds(_) => now_ms,
-            Decay::Cycles(_) => cycles,
-        }
-    }
-
     /// Memory freed at or before this stamp is due, if any is.
     pub fn due_before(self, now: u64) -> Option<u64> {
         match self {
@@ -58,7 +50,6 @@ mod tests {
     #[test]
     fn by_cycles_time_means_nothing() {
         let decay = Decay::Cycles(3);
-        assert_eq!((decay.stamp(5000, 2), decay.stamp(5000, 7)), (2, 7));
         assert_eq!((decay.due_before(2), decay.due_before(7)), (None, Some(4)));
         assert_eq!(decay.next_look_ms(5), None);
     }
