@@ -105,6 +105,15 @@ fi
 
 ! sooner registered_late || under_each registered_late "$all_watches"
 
+# shellcheck disable=SC2086
+if sooner spare_memory && build spare_memory.c spare_memory -O2 $link; then
+    for watch in none pagemap fork; do
+        result "spare_memory, watch=$watch" env NEAP_WATCH=$watch "$out/spare_memory" 5 80
+    done
+    result "spare_memory, none is kept" env NEAP_DECAY=0 "$out/spare_memory" 40 9999
+    result "spare_memory, slowly" env NEAP_DECAY=50 "$out/spare_memory" 10 9999 slow
+fi
+
 # The kernel would end the program at the first fault.
 if sooner blocked_faults; then
     # shellcheck disable=SC2086

@@ -344,6 +344,7 @@ pub fn release_memory() {
             HEAP.clean(&mut inner, u64::MAX, usize::MAX);
         }
     }
+    schedule::note_given_back();
 }
 
 /// Undoes one [`disable`].

@@ -7,17 +7,18 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
-use super::collector::{self, Collector};
+use super::collector::{self, COLLECTOR, Collector};
 use super::limits;
 use super::policy::generation::Generation;
 use super::policy::trigger::{
     FAIR_SHARE, Live, ROOTS_WEIGH, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating,
     concurrent_start, is_growing, is_sparse, resident_after, stall_at,
 };
+use crate::addr::FRAME_BYTES;
 use crate::heap::HEAP;
 use crate::refs;
 use crate::sys::process::resident;
-use crate::world::{Stopped, attach, roots};
+use crate::world::{Stopped, attach, current, roots};
 
 /// Bytes by which the heap has grown since the last cycle when the next one is due; written by the
 /// collector.
@@ -182,7 +183,8 @@ impl Collector {
     pub fn room(&self) -> Room {
         let frozen = HEAP.state.frozen_bytes.load(Relaxed);
         let mut live = Live::new(self.marked, HEAP.state.scanned_bytes.load(Relaxed))
-            .with_roots(self.root_bytes + self.stack_bytes);
+            .with_roots(self.root_bytes + self.stack_bytes)
+            .with_held(self.held_bytes);
         live.bytes += frozen / FROZEN_WEIGHS;
         live.weight += frozen / FROZEN_WEIGHS;
         // Where the program runs meanwhile it waits for no cycle, and where stops are short it
@@ -249,26 +251,69 @@ pub fn set_due(collector: &Collector) -> Due {
     let within = collector.stop_time.scanned_within(collector.longest_stop_ns());
     let roots = collector.root_bytes / ROOTS_WEIGH;
     STOPPED_BELOW.store(within.saturating_sub(collector.stack_bytes + roots), Relaxed);
-    let live = HEAP.state.live_bytes.load(Relaxed);
-    let step = collector.room().until_next;
-    let threshold = match collector.last {
-        Generation::Full => step,
-        Generation::Minor => {
-            let room = collector.generations.room_after_minor(live);
-            let floor = collector.settings.floor(1, collector.pacer.least_bytes());
-            room.max(floor).min(step)
+    let marks = Marks::of(collector);
+    FULL_AT.store(marks.full_at, Relaxed);
+    LATEST_AT.store(marks.latest_at, Relaxed);
+    STALL_AT.store(marks.stall_at, Relaxed);
+    DUE_AT.store(marks.due.begins, Relaxed);
+    marks.due
+}
+
+/// Free memory went back to the system, which the program was to allocate in before the next cycle
+/// `[cycle.why.spare]`: that comes sooner. Outside critical sections, with no lock.
+pub fn note_given_back() {
+    let held_bytes = HEAP.inner().frames.resident() * FRAME_BYTES;
+    let note = |collector: &mut Collector| {
+        if held_bytes >= collector.held_bytes {
+            return;
         }
+        collector.held_bytes = held_bytes;
+        let live_bytes = HEAP.state.live_bytes.load(Relaxed);
+        let room = collector.room().until_full;
+        collector.generations.bound_room(live_bytes, room);
+        let marks = Marks::of(collector);
+        FULL_AT.fetch_min(marks.full_at, Relaxed);
+        LATEST_AT.fetch_min(marks.latest_at, Relaxed);
+        bring_forward(&Due { begins: marks.due.begins, ends: marks.stall_at });
     };
-    let due = if is_worth_running_beside() {
-        concurrent_start(threshold, collector.allocated_during_last)
-    } else {
-        threshold
-    };
-    FULL_AT.store(live.saturating_add(threshold), Relaxed);
-    LATEST_AT.store(collector.limited().latest(threshold, live), Relaxed);
-    STALL_AT.store(stall_at(threshold, live, due, collector.marked), Relaxed);
-    DUE_AT.store(due, Relaxed);
-    Due { begins: due, ends: threshold }
+    match current::get() {
+        Some(mutator) => collector::held(mutator, note),
+        None => note(&mut COLLECTOR.lock()),
+    }
+}
+
+/// What the heap is held to until the next cycle.
+struct Marks {
+    due: Due,
+    stall_at: usize,
+    full_at: usize,
+    latest_at: usize,
+}
+
+impl Marks {
+    fn of(collector: &Collector) -> Self {
+        let live = HEAP.state.live_bytes.load(Relaxed);
+        let step = collector.room().until_next;
+        let threshold = match collector.last {
+            Generation::Full => step,
+            Generation::Minor => {
+                let room = collector.generations.room_after_minor(live);
+                let floor = collector.settings.floor(1, collector.pacer.least_bytes());
+                room.max(floor).min(step)
+            }
+        };
+        let due = if is_worth_running_beside() {
+            concurrent_start(threshold, collector.allocated_during_last)
+        } else {
+            threshold
+        };
+        Self {
+            due: Due { begins: due, ends: threshold },
+            stall_at: stall_at(threshold, live, due, collector.marked),
+            full_at: live.saturating_add(threshold),
+            latest_at: collector.limited().latest(threshold, live),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use crate::addr::{CHUNK_BYTES, round_up};
 use crate::cycle::driver::{freeze, handshake};
 use crate::cycle::report::callbacks;
+use crate::cycle::schedule;
 use crate::heap::HEAP;
 use crate::sys::map;
 use crate::world::{current, registry};
@@ -53,6 +54,7 @@ pub fn prefork() -> bool {
     HEAP.state.small_pages_below.store(below, Relaxed);
     drop(inner);
     drop(critical);
+    schedule::note_given_back();
     DONE_AT.store(allocated(), Relaxed);
     true
 }

@@ -18,6 +18,7 @@ use crate::cycle::phase::Phase;
 use crate::cycle::policy::idle::{Idle, Now, Verdict};
 use crate::cycle::report::callbacks;
 use crate::cycle::report::record::{CYCLES, Kind};
+use crate::cycle::schedule;
 use crate::heap::HEAP;
 use crate::heap::frames::decay::{self, Decay};
 use crate::sys::{clock, own_thread};
@@ -81,11 +82,26 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
             decay => decay,
         };
         if let Some(before) = decay.due_before(HEAP.state.freeing_stamp()) {
-            while HEAP.clean(&mut HEAP.inner(), before, decay::STEP_RANGES) == decay::STEP_RANGES {}
+            give_back(before);
         }
         let dirty = HEAP.inner().frames.dirty_free();
         let sleep_ms = [decay.next_look_ms(dirty), idle_ms].into_iter().flatten().min();
         wake::sleep(seen, sleep_ms);
+    }
+}
+
+/// Gives free memory back to the system that was freed at or before this stamp.
+fn give_back(before: u64) {
+    let mut given = 0;
+    loop {
+        let ranges = HEAP.clean(&mut HEAP.inner(), before, decay::STEP_RANGES);
+        given += ranges;
+        if ranges < decay::STEP_RANGES {
+            break;
+        }
+    }
+    if given > 0 {
+        schedule::note_given_back();
     }
 }
 

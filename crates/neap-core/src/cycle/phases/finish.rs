@@ -9,6 +9,7 @@ use core::sync::atomic::Ordering::*;
 use std::time::Instant;
 
 use super::pause::nanoseconds;
+use crate::addr::FRAME_BYTES;
 use crate::cycle::collector::Collector;
 use crate::cycle::limits;
 use crate::cycle::phase::Step;
@@ -132,6 +133,7 @@ fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) -> us
     heap.state.marking.store(false, Release);
     heap.state.allocate_black.store(false, Relaxed);
     inner.let_sweep();
+    collector.held_bytes = inner.frames.resident() * FRAME_BYTES;
     drop(inner);
     heap.state.marks.store(record.number * 2, Release);
     freed

@@ -114,6 +114,12 @@ impl Generations {
         self.room = room;
     }
 
+    /// Now that `live` bytes stay, no more than `room` may be allocated before the next full one.
+    pub fn bound_room(&mut self, live: usize, room: usize) {
+        self.limit = self.limit.min(live.saturating_add(room));
+        self.room = self.room.min(room);
+    }
+
     /// A minor cycle ended, after which `live` bytes stay. What one of a heap that grows frees says
     /// nothing of whether they pay: the full cycles before it had less to mark, and the next one
     /// would find as little. It pays there if it is less work than a full one would have been.
@@ -264,6 +270,10 @@ mod tests {
                 (kind, room * MB)
             );
         }
+        generations.bound_room(10 * MB, 4 * MB);
+        assert_eq!(generations.room_after_minor(13 * MB), MB);
+        generations.bound_room(10 * MB, 6 * MB);
+        assert_eq!(generations.room_after_minor(13 * MB), MB, "never more");
     }
 
     /// A heap that grows from `live` bytes to ten times as much: of what is allocated in steps of a

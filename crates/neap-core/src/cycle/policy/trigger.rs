@@ -52,6 +52,11 @@ pub fn adapted_growth(growth: f64, live_bytes: usize, share: f64, growing: Optio
     growth * growing.unwrap_or(wanted)
 }
 
+/// Of what the heap holds in any case the program is given this part at least before the next cycle
+/// `[cycle.why.spare]`. Larger: more cycles where the live part shrank; smaller: what does not fit
+/// into the gaps makes the heap larger than it was.
+const SPARE_LEFT: usize = 2;
+
 /// A byte that no cycle scans counts for the threshold as this part of one that is scanned: it is
 /// what a cycle costs that memory is spent on. Larger: less memory and more cycles where much is
 /// pointer-free.
@@ -67,13 +72,20 @@ pub struct Live {
     pub bytes: usize,
     /// What they count for in the threshold.
     pub weight: usize,
+    /// Bytes that the heap holds beside them.
+    pub spare: usize,
 }
 
 impl Live {
     /// So many bytes, of which `scanned` are scanned in a cycle.
     pub fn new(bytes: usize, scanned: usize) -> Self {
         let scanned = scanned.min(bytes);
-        Self { bytes, weight: scanned + (bytes - scanned) / LEAF_WEIGHS }
+        Self { bytes, weight: scanned + (bytes - scanned) / LEAF_WEIGHS, spare: 0 }
+    }
+
+    /// The same in a heap that holds so many bytes.
+    pub fn with_held(self, held: usize) -> Self {
+        Self { spare: held.saturating_sub(self.bytes), ..self }
     }
 
     /// The same with so many bytes of roots read beside them.
@@ -127,7 +139,8 @@ impl Settings {
         // Near a limit more growth is not what was asked for.
         let floor_of_one = self.floor_at_growth_of_one(1, least);
         let busy = least.saturating_mul(FAIR_MULTIPLE).min(self.busy_trigger);
-        let wanted = ((live.weight as f64 * growth) as usize).max(floor).max(busy);
+        let by_growth = (live.weight as f64 * growth) as usize;
+        let wanted = by_growth.max(floor).max(busy).max(live.spare / SPARE_LEFT);
         let below_soft = self.soft_bytes.saturating_sub(live.bytes);
         let room = self.max_bytes.saturating_sub(live.bytes);
         let below_hard = (room / 2).max(floor_of_one.max(least).min(room));
@@ -218,9 +231,20 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     #[test]
+    fn memory_that_stays_in_any_case_is_room() {
+        let settings = Settings { soft_bytes: 64 * MIB, ..free() };
+        let room = |live: Live| settings.threshold(live, FAIR_SHARE, None, 1, 0);
+        let live = Live::new(8 * MIB, 8 * MIB);
+        assert_eq!(room(live.with_held(20 * MIB)), 8 * MIB, "growth says more");
+        assert_eq!(room(live.with_held(48 * MIB)), 20 * MIB);
+        assert_eq!(room(live.with_held(400 * MIB)), 56 * MIB, "a limit is nearer");
+        assert_eq!(live.with_held(MIB).spare, 0);
+    }
+
+    #[test]
     fn what_is_not_scanned_and_what_is_outside_the_heap_weighs_less() {
         let live = Live::new(10 * MIB, 2 * MIB).with_roots(100 * MIB);
-        assert_eq!(live, Live { bytes: 10 * MIB, weight: 29 * MIB });
+        assert_eq!(live, Live { bytes: 10 * MIB, weight: 29 * MIB, spare: 0 });
     }
 
     /// No limits.
