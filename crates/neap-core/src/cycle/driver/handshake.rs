@@ -411,13 +411,8 @@ pub fn run_cycle(position: usize) -> bool {
     };
     let wanted = CYCLES.load(Relaxed) + 1 + begun;
     // Who ends a cycle counts it, and lets go of the lock when its end can be told.
-    let has_run = || {
-        let is_counted = CYCLES.load(Relaxed) >= wanted;
-        if is_counted {
-            drop(COLLECTOR.lock());
-        }
-        is_counted
-    };
+    let lets_go = || drop(COLLECTOR.lock());
+    let has_run = || (CYCLES.load(Relaxed) >= wanted).then(lets_go).is_some();
     run_until(position, true, || has_run() || given_up::unstopped() != unstopped) && has_run()
 }
 
