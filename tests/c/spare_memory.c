@@ -1,6 +1,6 @@
-/* What a heap holds in any case is room: keeps 40 MB, drops it, and then allocates ten times as much
-   with next to nothing alive, or as much in a second with "slow". So many cycles are to come then,
-   and the heap is not to become larger; with "slow" most of it is to go back.
+/* What a heap holds in any case is room: keeps 40 MB, drops it, and then allocates ten times as
+   much with next to nothing alive, or as much in a second with "slow". So many cycles are to come
+   then, and the heap is not to become larger; with "slow" most of it is to go back.
    Usage: spare_memory AT_LEAST AT_MOST [slow] */
 #include "check.h"
 
