@@ -35,6 +35,19 @@ copies() {
     [ "$all" -ge 30 ] && [ "$forked" -ge 2 ] && [ $((forked * 100)) -le $((at_most * all)) ]
 }
 
+# outgrown WATCH: no cycle with much alive stopped the world, and some ran beside the program.
+outgrown() {
+    NEAP_MAX_PAUSE=1 NEAP_MIN_TRIGGER=32M NEAP_WATCH=$1 NEAP_LOG=cycles "$out/outgrown" \
+        >"$out/log" 2>&1 || return
+    grep -E ' live_kib=[0-9]{5,} ' "$out/log" >"$out/much" || return
+    ! grep -q ' kind=full ' "$out/much"
+}
+
+# shellcheck disable=SC2086
+if sooner outgrown && build outgrown.c outgrown -O2 $link; then
+    for watch in pagemap mprotect snapshot; do result "outgrown, watch=$watch" outgrown $watch; done
+fi
+
 # shellcheck disable=SC2086
 if sooner costly_snapshots && build costly_snapshots.c costly_snapshots -O2 $link; then
     result "costly_snapshots, much other memory" copies 30 6000 500

@@ -1,7 +1,8 @@
 //! How much the collector checks of itself: `NEAP_CHECK`, 0 to 3.
 //!
 //! 0: nothing that costs. 1: the heap's structure is verified at the end of every cycle. 2: at its
-//! beginning too. 3: and every marked object's pointers.
+//! beginning too. 3: and every marked object's pointers; and every other stop that may end early
+//! does.
 
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -11,6 +12,11 @@ static LEVEL: AtomicU8 = AtomicU8::new(0);
 #[inline(always)]
 pub fn level() -> u8 {
     LEVEL.load(Relaxed)
+}
+
+/// Whether the stop of the cycle with this number, if it may end early, does so at once.
+pub fn ends_early(cycle: u64) -> bool {
+    level() >= 3 && !cycle.is_multiple_of(2)
 }
 
 /// Sets it; once, at start-up.

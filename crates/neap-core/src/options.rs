@@ -152,7 +152,8 @@ options! {
     idle: Time { default: Duration::from_millis(2000), valid: 0..=86_400_000 }
     /// How much the collector checks of itself in every cycle, ending the process when a rule is
     /// broken: 0 nothing, 1 the heap's structure at the end, 2 at the beginning too, 3 also the
-    /// pointers of every marked object.
+    /// pointers of every marked object; with 3 every other stop that may end early does, and its
+    /// cycle runs beside the program.
     check: Count { default: 0, valid: 0..=3 }
     /// Makes mistakes of the program show, and harder to use for an attack: the heap's place cannot
     /// be guessed, pages that nobody may touch lie behind large objects and around the collector's

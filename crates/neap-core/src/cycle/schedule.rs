@@ -148,6 +148,14 @@ pub fn still_fits(collector: &mut Collector, stopped: &Stopped, if_due: bool) ->
     fits_in_a_stop() && (!if_due || is_due())
 }
 
+/// A stop for a cycle that was to take no longer than planned ended while marking, which had taken
+/// so long of its processor's time.
+pub fn note_ended_early(collector: &mut Collector, ns: u64) {
+    let roots = collector.stack_bytes + collector.root_bytes / ROOTS_WEIGH;
+    collector.stop_time.note_ended_early(ns, expected_bytes() + roots);
+    set_stopped_below(collector);
+}
+
 /// What the next cycle has to read at most, as far as no cycle has measured that.
 fn expected_bytes() -> usize {
     HEAP.state.expected_scanned_bytes() + roots::unread_bytes() / ROOTS_WEIGH
@@ -248,15 +256,19 @@ pub fn configure(change: impl FnOnce(&mut Collector)) {
 /// Sets the trigger after a cycle or a change of settings; gives it.
 pub fn set_due(collector: &Collector) -> Due {
     HAS_MIN_TRIGGER.store(collector.settings.min_trigger != 0, Relaxed);
-    let within = collector.stop_time.scanned_within(collector.longest_stop_ns());
-    let roots = collector.root_bytes / ROOTS_WEIGH;
-    STOPPED_BELOW.store(within.saturating_sub(collector.stack_bytes + roots), Relaxed);
+    set_stopped_below(collector);
     let marks = Marks::of(collector);
     FULL_AT.store(marks.full_at, Relaxed);
     LATEST_AT.store(marks.latest_at, Relaxed);
     STALL_AT.store(marks.stall_at, Relaxed);
     DUE_AT.store(marks.due.begins, Relaxed);
     marks.due
+}
+
+fn set_stopped_below(collector: &Collector) {
+    let within = collector.stop_time.scanned_within(collector.longest_stop_ns());
+    let roots = collector.root_bytes / ROOTS_WEIGH;
+    STOPPED_BELOW.store(within.saturating_sub(collector.stack_bytes + roots), Relaxed);
 }
 
 /// Free memory went back to the system, which the program was to allocate in before the next cycle

@@ -175,6 +175,14 @@ impl<'t> Marker<'t> {
         }
     }
 
+    /// Marks alone until nothing is left or it is over; whether nothing is left.
+    pub fn drain_until(&mut self, until: Until<'t>) -> bool {
+        self.until = until;
+        self.drain();
+        self.until = Until::Done;
+        self.waiting == 0 && self.stack.len() == 0
+    }
+
     /// `KEPT`: the heap is marked as it was when the program's pages began to be kept.
     fn drain_as<const SHARED: bool, const KEPT: bool>(&mut self) {
         let view = self.heap.view();
@@ -182,7 +190,7 @@ impl<'t> Marker<'t> {
             let due = match self.stack.pop() {
                 Some(entry) if self.waiting == 0 && self.stack.len() == 0 => {
                     self.follow::<SHARED, KEPT>(&view, entry);
-                    if SHARED && self.is_out_of_time() {
+                    if self.is_out_of_time() {
                         return;
                     }
                     continue;
@@ -205,7 +213,7 @@ impl<'t> Marker<'t> {
             {
                 self.share();
             }
-            if SHARED && self.is_out_of_time() {
+            if self.is_out_of_time() {
                 return;
             }
         }
@@ -227,7 +235,7 @@ impl<'t> Marker<'t> {
         while next != 0 {
             self.oldest = self.oldest.wrapping_add(1);
             next = self.visit::<SHARED, KEPT, true>(view, next);
-            if next != 0 && (self.stack.len() != 0 || SHARED && self.is_out_of_time()) {
+            if next != 0 && (self.stack.len() != 0 || self.is_out_of_time()) {
                 return self.push(next);
             }
         }

@@ -72,7 +72,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     if reason == Reason::Explicit {
         limits::note_explicit();
     }
-    match in_collector(|| collect_as_wanted(position, reason)) {
+    match in_collector(|| collect_as_wanted(position, reason, true)) {
         Collected::Stopped => {
             callbacks::after_cycle();
             true
@@ -105,18 +105,19 @@ enum Collected {
     Beside(bool),
 }
 
-/// The same, where nothing speaks against a cycle.
-fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
+/// The same, where nothing speaks against a cycle; `may_stop` unless a stop has ended early for it.
+fn collect_as_wanted(position: usize, reason: Reason, may_stop: bool) -> Collected {
     let mutator = attach::current();
     let mut kind = Kind::Stopped;
     // Twice, for a watch that turns out to be closed.
     for _ in 0..2 {
-        if reason != Reason::Allocated || !schedule::fits_in_a_stop() {
+        let fits = may_stop && schedule::fits_in_a_stop();
+        if reason != Reason::Allocated || !fits {
             watch_in_use::open();
         }
         kind = if is_alone(reason) { Kind::Alone } else { Kind::Stopped };
         // Without the collector's thread the world is stopped for this cycle.
-        if kind == Kind::Stopped && schedule::is_worth_running_beside() && wake::ensure() {
+        if kind == Kind::Stopped && collector::runs_beside() && !fits && wake::ensure() {
             let unstopped = given_up::unstopped();
             let collected = concurrently(position, reason);
             // Who asked has the world stopped where another thread only tried to start that one.
@@ -143,7 +144,7 @@ fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
     mutator.position.store(position, Relaxed);
     let began = Instant::now();
     let length = match kind {
-        Kind::Stopped if may_go_beside(reason) => {
+        Kind::Stopped if may_stop && may_go_beside(reason) => {
             Length::Planned { if_due: reason == Reason::Allocated }
         }
         _ => Length::Any,
@@ -154,9 +155,9 @@ fn collect_as_wanted(position: usize, reason: Reason) -> Collected {
     match result {
         Ok(()) => {}
         Err(NotRun::Unstopped) => return Collected::Beside(false),
-        Err(NotRun::MuchToRead) => {
+        Err(NotRun::MuchToRead | NotRun::OutOfTime) => {
             drop(collector);
-            return collect_as_wanted(position, reason);
+            return collect_as_wanted(position, reason, false);
         }
     }
     let rest = match collector.mutators {
@@ -214,9 +215,9 @@ fn is_too_early() -> bool {
 }
 
 /// Whether a cycle that was to stop the world may be given up for one beside the program: not where
-/// the program was told that it began.
+/// a host was told that it began.
 fn may_go_beside(reason: Reason) -> bool {
-    reason != Reason::NoMemory && collector::may_run_beside() && !handshake::is_told_of_cycles()
+    reason != Reason::NoMemory && collector::may_run_beside() && host::get().is_none()
 }
 
 /// A cycle of this kind on the calling thread; `own` is its mutator, if it has one. The phase is
@@ -232,7 +233,7 @@ pub(super) fn stopped(
     match result {
         Ok(()) => {}
         Err(NotRun::Unstopped) => given_up::end_unstopped(state, collector),
-        Err(NotRun::MuchToRead) => given_up::end(state, collector),
+        Err(NotRun::MuchToRead | NotRun::OutOfTime) => given_up::end(state, collector),
     }
     between_steps::put_back(collector, state);
     result

@@ -8,6 +8,7 @@
 use core::sync::atomic::Ordering::*;
 
 use crate::alloc::sweep;
+use crate::check;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
@@ -21,6 +22,7 @@ use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::schedule;
 use crate::cycle::token::Driver;
 use crate::mark::frozen_roots::Closed;
+use crate::mark::markers::Until;
 use crate::mark::rescan;
 use crate::refs;
 use crate::sys::clock;
@@ -46,6 +48,9 @@ pub enum NotRun {
     /// There is so much static data, which nobody knew before, that the stop would be too long, or
     /// that the cycle is not due yet.
     MuchToRead,
+    /// More is alive than was expected, or marking it takes longer: the stop ended before it was too
+    /// long.
+    OutOfTime,
 }
 
 /// Runs the cycle. The caller holds the collector's lock and no other, and `own`, its mutator if it
@@ -96,6 +101,18 @@ pub fn run(
     driver.record.roots_ns = phase.over(driver.record.number);
 
     let phase = timed(SpanKind::StoppedMark);
+    if length != Length::Any && helpers == 0 {
+        let longest_ns = match check::ends_early(driver.record.number) {
+            true => 0,
+            false => collector.stop_time.marking_ends_ns(collector.longest_stop_ns()),
+        };
+        if !driver.marker.drain_until(Until::Clock(pause.ends_ns(longest_ns))) {
+            phase.over(driver.record.number);
+            schedule::note_ended_early(collector, clock::own_processor_ns() - processor_ns);
+            driver.stood_before = Some(pause.end());
+            return Err(NotRun::OutOfTime);
+        }
+    }
     mark(driver, helpers);
     driver.ask_when_marked();
     collector.step(Step::Drained);

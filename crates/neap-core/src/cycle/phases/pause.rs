@@ -97,6 +97,11 @@ impl Pause {
         stop
     }
 
+    /// When the world will have stood for so long, by the clock.
+    pub fn ends_ns(&self, longest_ns: u64) -> u64 {
+        self.began_ns.saturating_add(longest_ns)
+    }
+
     /// How long the world has stood.
     pub fn so_far_ns(&self) -> u64 {
         clock::now_ns().saturating_sub(self.began_ns)
