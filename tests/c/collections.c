@@ -94,6 +94,7 @@ int main(void)
     CHECK(cycles_of_churning() > 2);
 
     CHECK(neap_collect());
+    /* What is allocated meanwhile is room afterwards. */
     neap_disable();
     neap_disable();
     neap_enable();
@@ -108,7 +109,7 @@ int main(void)
     CHECK_EQUAL(cycles_of_churning(), 0);
     CHECK(neap_collect());
     neap_set_automatic(1);
-    CHECK(cycles_of_churning() > 2);
+    CHECK(cycles_of_churning() > 0);
 
     CHECK(neap_collect());
     CHECK_EQUAL(neap_set_cycle_gate(gate, &answer), NEAP_OK);
@@ -116,7 +117,7 @@ int main(void)
     CHECK(asked > 0);
     CHECK(neap_collect());
     answer = 1;
-    CHECK(cycles_of_churning() > 2);
+    CHECK(cycles_of_churning() > 0);
     CHECK_EQUAL(neap_set_cycle_gate(NULL, NULL), NEAP_OK);
 
     /* Held off by this thread, others wait; nested. */

@@ -1,7 +1,7 @@
 /* A stop is planned by what lived lately. Here next to nothing does in cycle after cycle, and then
-   all of what one of them finds, which takes ten milliseconds and more to mark: the stop ends early,
-   and the cycle runs beside the program. With a high trigger; NEAP_LOG=cycles says which kinds of
-   cycles there were. */
+   all of what one of them finds, which takes ten milliseconds and more to mark: the stop ends
+   early, and the cycle runs beside the program. With a high trigger; NEAP_LOG=cycles says which
+   kinds of cycles there were. */
 #include "check.h"
 
 enum { BYTES = 32 << 20, TURNS = 20 };

@@ -48,7 +48,7 @@ pub enum NotRun {
     /// There is so much static data, which nobody knew before, that the stop would be too long, or
     /// that the cycle is not due yet.
     MuchToRead,
-    /// More is alive than was expected, or marking it takes longer: the stop ended before it was too
+    /// More is alive than was expected, or marking takes longer: the stop ended before it was too
     /// long.
     OutOfTime,
 }

@@ -23,9 +23,13 @@ use crate::cycle::token::Driver;
 use crate::heap::state::SURVIVING;
 use crate::heap::{Heap, samples};
 use crate::stats::sampler;
+use crate::sys::process::resident;
 
 /// Where the driver marked less beside the program, its speed is not known.
 const LEAST_MARKED: usize = 64 << 10;
+/// With more than so many bytes beside what is live it is looked, which takes 4 µs, whether they
+/// are in memory: a program may never touch most of what it allocates.
+const MUCH_SPARE: usize = 8 << 20;
 /// Put-off objects freed in one hold of the heap's lock: some ten microseconds.
 const FREED_AT_ONCE: usize = 256;
 
@@ -133,8 +137,12 @@ fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) -> us
     heap.state.marking.store(false, Release);
     heap.state.allocate_black.store(false, Relaxed);
     inner.let_sweep();
-    collector.held_bytes = inner.frames.resident() * FRAME_BYTES;
+    let held_bytes = inner.frames.resident() * FRAME_BYTES;
     drop(inner);
     heap.state.marks.store(record.number * 2, Release);
+    collector.held_bytes = match held_bytes.saturating_sub(record.live_bytes) {
+        ..MUCH_SPARE => held_bytes,
+        _ => held_bytes.min(resident::in_memory().unwrap_or(0)),
+    };
     freed
 }

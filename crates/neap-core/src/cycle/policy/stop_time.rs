@@ -173,8 +173,8 @@ impl StopTime {
         };
     }
 
-    /// Takes in a stop that ended before all was marked, which marked for so long by its processor's
-    /// time, where so many bytes were expected to be scanned.
+    /// Takes in a stop that ended before all was marked, which marked for so long by the time of
+    /// its processor, where so many bytes were expected to be scanned.
     pub fn note_ended_early(&mut self, ns: u64, expected_bytes: usize) {
         let scanned_bytes = (expected_bytes as f64 * DONE_EARLY) as usize;
         let mark = Mark::Stopped { ns, is_short: false };

@@ -2,7 +2,8 @@
 //!
 //! Assumes: `/proc/self/statm` as proc(5) describes it (pages; the second number is what is
 //! resident), and sysinfo(2). The file is opened for each reading: a program may close every
-//! descriptor that it does not know. No allocation. Called from any thread, outside stops.
+//! descriptor that it does not know. No allocation, and none of the kernel's locks that page faults
+//! and mappings take. Called from any thread, also with the world stopped.
 
 use crate::addr::PAGE_BYTES;
 use crate::sys::files::small_file;
@@ -14,6 +15,11 @@ pub fn bytes() -> Option<usize> {
     if machine.freeswap != machine.totalswap {
         return None;
     }
+    in_memory()
+}
+
+/// The same, whether or not the machine has swapped something out.
+pub fn in_memory() -> Option<usize> {
     let mut text = [0; 128];
     let length = small_file::read(c"/proc/self/statm", &mut text).ok()?;
     Some(pages(&text[..length])? * PAGE_BYTES)
