@@ -122,11 +122,11 @@ options! {
     /// they come as often as `growth` and `min_trigger` say. Under the D runtime, whose stops are
     /// dear, it is 40 MiB unless it is set, in programs with the crate `neap` 32 MiB.
     busy_trigger: Bytes { default: 0, valid: ..=usize::MAX }
-    /// A cycle that is expected to stop the program for three quarters of this at most stops it for
-    /// the whole of marking, which costs less than marking beside it; and one that the program's
-    /// only thread asks for marks on that thread. Under `watch=fork` a stop may take as long as the
-    /// copy of the process. Larger: less processor time, longer stops; 0: cycles run beside the
-    /// program wherever they can.
+    /// A cycle that is expected to stop the program for no longer than this stops it for the whole
+    /// of marking, which costs less than marking beside it; it begins anew beside the program where
+    /// marking a small heap takes longer. And one that the program's only thread asks for marks on
+    /// that thread. Under `watch=fork` a stop may take as long as the copy of the process. Larger:
+    /// less processor time, longer stops; 0: cycles run beside the program wherever they can.
     max_pause: Time { default: Duration::from_millis(1), valid: 0..=3_600_000 }
     /// Threads that mark. 0: as many as the processors that the process may use.
     markers: Count { default: 0, valid: 0..=64 }

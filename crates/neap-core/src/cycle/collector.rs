@@ -69,10 +69,10 @@ pub struct Collector {
     pub ended: Option<Instant>,
     /// Bytes of static data and registered ranges when the world was stopped last.
     pub root_bytes: usize,
-    /// Bytes that the heap held when the last cycle ended, less what went back since.
-    pub held_bytes: usize,
     /// Bytes of stacks in use then; after a deep one some cycles pass until it is forgotten.
     pub stack_bytes: usize,
+    /// Bytes that the heap held when the last cycle ended, less what went back since.
+    pub held_bytes: usize,
     /// Bytes allocated while the last cycle that ran beside the program did.
     pub allocated_during_last: usize,
 }
@@ -105,8 +105,8 @@ pub static COLLECTOR: Lock<Collector> = Lock::new(
         allocating: 1,
         ended: None,
         root_bytes: 0,
-        held_bytes: 0,
         stack_bytes: 0,
+        held_bytes: 0,
         allocated_during_last: 0,
     },
 );

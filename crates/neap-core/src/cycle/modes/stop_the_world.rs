@@ -3,7 +3,9 @@
 //! The steps: finish the last sweep and clear the mark bits, world running · stop · let each thread
 //! keep the cells of their buffers · read roots · mark in parallel · process references · hand the
 //! blocks to the sweep · resume. What is allocated between clearing and stopping is unmarked like
-//! everything else. Called by the thread that has the collector's lock and the driver token.
+//! everything else. A stop that was to be no longer than planned may end in the midst of marking
+//! `[cycle.why.ended-early]`: the caller begins the cycle anew. Called by the thread that has the
+//! collector's lock and the driver token.
 
 use core::sync::atomic::Ordering::*;
 

@@ -57,8 +57,8 @@ pub enum Mark {
 /// heaps are marked in a stop before anything is known; smaller: the first stop may be too long.
 const FIRST_RATE: f64 = 0.8;
 /// What every stop has to do besides, nanoseconds: before one is measured, and at least where only
-/// cycles beside the program are. Larger: fewer first stops are too long;
-/// smaller: less processor time.
+/// cycles beside the program are. Larger: fewer first stops are too long; smaller: less processor
+/// time.
 const FIRST_FIXED_NS: f64 = 100_000.0;
 /// Where less is scanned, what is measured is not the rate of scanning.
 const LEAST_SCANNED: usize = 64 << 10;
@@ -85,8 +85,10 @@ const LATEST: f64 = 0.95;
 /// A stop that ended early is taken to have done this part of its marking at most.
 const DONE_EARLY: f64 = 0.8;
 /// What marking takes in a stop of what it takes beside a program that uses the same memory:
-/// 0.45 to 0.9 of it where both were measured. One marker alone tries, since its stop ends in time.
+/// 0.45 to 0.9 of it where both were measured. Larger: fewer heaps are marked in stops; smaller:
+/// more stops are too long.
 const UNDISTURBED: f64 = 0.85;
+/// The same for one marker alone, whose stop ends in time: more marking is in vain if it is smaller.
 const UNDISTURBED_ALONE: f64 = 0.5;
 /// What a helper adds to the speed of who drives, in a stop: with one it is 1.2 to 1.6 times as
 /// fast where a millisecond of marking is to be done.
