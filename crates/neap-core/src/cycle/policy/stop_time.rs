@@ -88,7 +88,8 @@ const DONE_EARLY: f64 = 0.8;
 /// 0.45 to 0.9 of it where both were measured. Larger: fewer heaps are marked in stops; smaller:
 /// more stops are too long.
 const UNDISTURBED: f64 = 0.85;
-/// The same for one marker alone, whose stop ends in time: more marking is in vain if it is smaller.
+/// The same for one marker alone, whose stop ends in time: if it is smaller, more marking is in
+/// vain.
 const UNDISTURBED_ALONE: f64 = 0.5;
 /// What a helper adds to the speed of who drives, in a stop: with one it is 1.2 to 1.6 times as
 /// fast where a millisecond of marking is to be done.
