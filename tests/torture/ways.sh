@@ -22,4 +22,5 @@ ways=(
     "past-end --threads 2 --operations 6000 --neap past_end=1 --neap check=3"
     "hardened --threads 3 --operations 10000 --neap harden=1 --neap check=3 --neap min_trigger=65536"
     "no-decay --threads 2 --operations 6000 --neap decay=0 --collections 100 --neap check=2"
+    "ended-early --threads 2 --operations 12000 --neap max_pause=50 --neap min_trigger=16384 --neap check=3"
 )
