@@ -249,14 +249,10 @@ fn state_of_cycle() -> &'static mut CycleState {
     }
 }
 
-/// Whether a pause calls the program: its functions may rely on the thread that they run on.
+/// Whether a pause calls the program, or a host: their functions may rely on the thread that they
+/// run on.
 pub fn program_takes_part() -> bool {
-    HEAP.layouts.has_calls() || is_told_of_cycles()
-}
-
-/// Whether the program, or a host, hears of the steps of a cycle.
-pub fn is_told_of_cycles() -> bool {
-    host::get().is_some() || callbacks::program_takes_part()
+    HEAP.layouts.has_calls() || host::get().is_some() || callbacks::program_takes_part()
 }
 
 /// Whether the collector's thread takes the last pause although there is a host: where the program
