@@ -127,7 +127,7 @@ fn write_to_protected(heap: &Heap, block: Frame) {
     }
     let bytes = header.span() as usize * FRAME_BYTES;
     let free = header.cells() - heap.bits(block).allocated(header.cells());
-    if free as usize >= bytes / PAGE_BYTES {
+    if free as usize >= bytes / PAGE_BYTES && heap.may_be_protected(block) {
         map::populate(heap.address(block), bytes);
     }
 }
@@ -338,11 +338,16 @@ mod tests {
 
     #[test]
     fn pages_that_will_be_written_are_written_to_at_once_while_pages_are_protected() {
-        let touched = |protects: bool, fresh: bool, free: u32| {
+        let touched = |protects: bool, is_protected: bool, fresh: bool, free: u32| {
             let (heap, local) = (heap(), local());
             let id = SpaceId::of(Kind::Conservative, classes::class_of(48));
             let block = heap.inner().fresh_block(&heap, id, 0, true).unwrap();
             let header = heap.header(block);
+            if is_protected {
+                let frames = &mut heap.inner().frames;
+                frames.note_registered(0, 1);
+                frames.protect(0, |_, unprotected, _| Chosen::all_of(unprotected), |_| {});
+            }
             heap.bits(block).set_range(0..header.cells() - free, false, true, true);
             header.fresh.store(fresh as u8, Relaxed);
             header.let_go();
@@ -354,9 +359,10 @@ mod tests {
             resident(&heap, block)
         };
         let page = PAGE_BYTES;
-        assert_eq!(touched(true, false, 10), FRAME_BYTES);
-        assert_eq!([touched(false, false, 10), touched(true, false, 1)], [page, page]);
-        assert_eq!(touched(true, true, 10), 0, "nobody has written to it");
+        assert_eq!(touched(true, true, false, 10), FRAME_BYTES);
+        assert_eq!([touched(false, true, false, 10), touched(true, true, false, 1)], [page, page]);
+        assert_eq!(touched(true, false, false, 10), page, "this block is not");
+        assert_eq!(touched(true, true, true, 10), 0, "nobody has written to it");
     }
 
     #[test]

@@ -142,6 +142,12 @@ impl Heap {
         self.inner.lock()
     }
 
+    /// Whether the watch reports on a block; yes where somebody has the lock, since the answer is
+    /// not worth waiting for.
+    pub fn may_be_protected(&self, block: Frame) -> bool {
+        self.inner.try_lock().is_none_or(|inner| inner.frames.is_protected(block))
+    }
+
     /// Sets the hard limit; 0 takes it away.
     pub fn set_max_bytes(&self, bytes: usize) {
         self.max_bytes.store(if bytes == 0 { usize::MAX } else { bytes }, Relaxed);
