@@ -2,9 +2,9 @@
 //! `stats/live.rs`.
 //!
 //! Invariant: a process writes to its own page only, but for the moment between a `fork` and its
-//! handler. Made by the first thread that has something to show, or at the start where that was
-//! asked for, and in the child of each `fork` of a process that has one; never fails, since without
-//! a shared page the words stay private.
+//! handler. Made by the first thread that has something to show or makes another, or at the start
+//! where that was asked for, and in the child of each `fork` of a process that has one; never
+//! fails, since without a shared page the words stay private.
 //!
 //! # Safety
 //!

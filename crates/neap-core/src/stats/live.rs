@@ -43,14 +43,17 @@ fn page() -> Option<&'static Words> {
     unsafe { PAGE.load(Acquire).as_ref() }
 }
 
-/// Has `make` called once, by who notes that [`WORTH_A_PAGE`] was handed out or begins a cycle. At
-/// start-up.
+/// Has `make` called once, by who notes that [`WORTH_A_PAGE`] was handed out, begins a cycle or
+/// makes a thread. At start-up.
 pub fn make_when_wanted(make: fn()) {
     MAKE.set(Some(make));
 }
 
+/// Has the page made if there is none. By who is about to make the process's second thread: its
+/// number is high, and where there are several threads the kernel makes room for such a number only
+/// after 10 to 30 ms, in which the caller cannot be stopped.
 #[inline]
-fn want_page() {
+pub fn want_page() {
     if MAKE.is_set() {
         make_page();
     }

@@ -20,6 +20,7 @@ use super::thread_end::{self, Since};
 use super::{current, host, registry, stop_signal};
 use crate::alloc::large;
 use crate::heap::{HEAP, Heap};
+use crate::stats::live;
 use crate::sync::function::AtomicFunction;
 use crate::sys::meta_alloc::MetaAllocator;
 use crate::sys::process::mappings;
@@ -93,6 +94,11 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
         return false;
     }
     let id = thread::current();
+    let is_main = thread::is_main(id);
+    if !is_main {
+        // Made by no function of ours. From when it is listed on stops wait for it.
+        live::want_page();
+    }
     let stack = stack.unwrap_or_else(|| find_stack(id));
     // A thread begins with the mask that its maker gave it, a program with its parent's.
     stop_signal::unblock();
@@ -126,7 +132,6 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
         stop_signal::try_out(mutator);
     }
     // Most programs have but this one, and no thread that comes later.
-    let is_main = thread::is_main(id);
     thread_end::note_attached(if is_main { Since::Beginning } else { since });
     true
 }

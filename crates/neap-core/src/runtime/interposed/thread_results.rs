@@ -30,6 +30,7 @@ use crate::heap::kind::Kind;
 use crate::rank::Rank;
 use crate::runtime::allocation;
 use crate::runtime::interposed::kernel_stacks;
+use crate::stats::live;
 use crate::sync::{ForkLock, Lock};
 use crate::sys::libc_function::LibcFunction;
 use crate::sys::own_thread::{Start, real_pthread_create};
@@ -233,6 +234,7 @@ pub unsafe fn pthread_create(
         Record { start, argument, result: null_mut(), next: null_mut(), thread: 0, state: 0 };
     // SAFETY: fresh memory for one, of the right alignment.
     unsafe { record.write(made) };
+    live::want_page();
     let detached = state == libc::PTHREAD_CREATE_DETACHED;
     let begin = if detached { neap_detached_thread_start } else { neap_thread_start };
     // SAFETY: the caller's promise; either function takes what we hand it.
