@@ -37,7 +37,7 @@ use crate::options::{HugePages, Limit, Options, Prefork, WatchChoice};
 use crate::rank::Rank;
 use crate::refs::finalizers::pool;
 use crate::sync::Lock;
-use crate::sys::process::{instruments, variables};
+use crate::sys::process::{instruments, shared_page, variables};
 use crate::sys::protection::{alternate_stack, fault};
 use crate::sys::{own_thread, print, side_stack, signal, thread};
 use crate::watch::choose::{Watching, choose};
@@ -50,6 +50,10 @@ use crate::{check, options};
 /// while nobody waits for anything; else the start does.
 pub fn on_load() {
     own_thread::find();
+    if own_thread::is_made_by_libc() {
+        // Nothing of ours runs before there is a second thread.
+        shared_page::make_room();
+    }
     signal::real_sigaction();
     thread::control_block_bytes();
     interposed::waits::find();

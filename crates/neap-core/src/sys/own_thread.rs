@@ -46,6 +46,14 @@ pub fn find() {
     PTHREAD_CREATE.find();
 }
 
+/// Whether the program makes its threads with libc's function, whatever a front end exports: libc
+/// comes first where the program links the front end's library by way of another.
+pub fn is_made_by_libc() -> bool {
+    // SAFETY: looks a symbol up, as the program does.
+    let programs = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"pthread_create".as_ptr()) };
+    programs as usize == real_pthread_create() as usize
+}
+
 unsafe extern "C" {
     /// glibc ≥ 2.32.
     fn pthread_attr_setsigmask_np(

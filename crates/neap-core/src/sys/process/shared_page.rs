@@ -15,7 +15,9 @@
 
 use core::ffi::{CStr, c_int};
 
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, MemfdFlags};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::mm::{self, MapFlags, ProtFlags};
 
 use crate::addr::Address;
@@ -81,18 +83,30 @@ pub fn create(name: &CStr, bytes: usize, writers: Writers) -> Option<SharedPage>
         })
         .ok()?;
     let inode = fs::fstat(&file).ok()?.st_ino;
-    let kept = HIGH_NUMBERS
-        .into_iter()
-        .find_map(|lowest| rustix::io::fcntl_dupfd_cloexec(&file, lowest).ok())
-        .map_or(file, Descriptor::new);
+    let kept = high_number(&file).map_or(file, Descriptor::new);
     Some(SharedPage { start: Address(start as usize), number: kept.into_number(), inode })
+}
+
+/// Has the kernel make room for a high number while the process has one thread. With several it
+/// does so only after 10 to 30 ms, in which the caller cannot be stopped. Needs standard input to
+/// be open.
+pub fn make_room() {
+    // SAFETY: borrowed for the calls only, which answer with an error if it is not open.
+    let input = unsafe { BorrowedFd::borrow_raw(libc::STDIN_FILENO) };
+    drop(high_number(input).map(Descriptor::new));
+}
+
+/// The same file under a high number.
+fn high_number(file: impl AsFd) -> Option<OwnedFd> {
+    let file = file.as_fd();
+    HIGH_NUMBERS.into_iter().find_map(|lowest| fcntl_dupfd_cloexec(file, lowest).ok())
 }
 
 /// Closes the file of a page, if it is still the one under the number: in a child of `fork`, whose
 /// parent's page it is.
 pub fn close(page: SharedPage) {
     // SAFETY: borrowed for a question only; a number that is not open is answered with an error.
-    let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(page.number) };
+    let file = unsafe { BorrowedFd::borrow_raw(page.number) };
     if fs::fstat(file).is_ok_and(|status| status.st_ino == page.inode) {
         // SAFETY: the file is ours, and nobody else knows its number.
         unsafe { rustix::io::close(page.number) };
