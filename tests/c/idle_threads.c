@@ -3,6 +3,7 @@
    the wait; and they go on when what they wait for comes. Usage: idle_threads [THREADS] */
 #include "check.h"
 #include <dirent.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -115,6 +116,13 @@ static void wait_epoll(void)
     struct epoll_event event;
     CHECK_EQUAL(epoll_wait(epoll, &event, 1, -1), 1);
 }
+static void wait_futex(void)
+{
+    while (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE)) {
+        long result = syscall(SYS_futex, &is_over, FUTEX_WAIT_PRIVATE, 0, NULL);
+        CHECK(result == 0 || errno == EAGAIN);
+    }
+}
 static void wait_join(void)
 {
     void *result = NULL;
@@ -124,7 +132,7 @@ static void wait_join(void)
 
 static void (*const all[])(void) = {wait_sem, wait_sem_timed, wait_sem_clock, wait_condition,
     wait_condition_timed, wait_condition_clock, wait_c11, wait_read, wait_recv, wait_accept,
-    wait_poll, wait_ppoll, wait_select, wait_epoll};
+    wait_poll, wait_ppoll, wait_select, wait_epoll, wait_futex};
 
 static APART uintptr_t *object_of(uintptr_t number)
 {
@@ -246,11 +254,12 @@ int main(int count, char **arguments)
         sem_post(&semaphore);
     pthread_mutex_lock(&mutex);
     mtx_lock(&c11_mutex);
-    is_over = 1;
+    __atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
     mtx_unlock(&c11_mutex);
     pthread_mutex_unlock(&mutex);
     pthread_cond_broadcast(&condition);
     cnd_broadcast(&c11_condition);
+    CHECK(syscall(SYS_futex, &is_over, FUTEX_WAKE_PRIVATE, MOST) >= 0);
     close(ends[1]);
     shutdown(sockets[1], SHUT_RDWR);
     shutdown(listener, SHUT_RDWR);

@@ -1,13 +1,17 @@
 /* Functions of libc that wait are not cut short by stops of the world, and are by the program's own
    signals. Those with a mask lose none of these, however close a stop follows. */
 #include "check.h"
+#include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/select.h>
+#include <sys/syscall.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
@@ -105,6 +109,13 @@ static int waits_sigtimedwait(int time)
     return sigtimedwait(&set, NULL, &(struct timespec){.tv_nsec = time * 1000000L}) == -1 &&
         errno == EAGAIN ? 0 : -1;
 }
+static int waits_futex(int time)
+{
+    static int word;
+    struct timespec limit = {.tv_nsec = time * 1000000L};
+    long result = syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, time < 0 ? NULL : &limit);
+    return time >= 0 && result == -1 && errno == ETIMEDOUT ? 0 : result;
+}
 static int waits_pause(int time) { return time < 0 ? pause() : 0; }
 static const struct {
     const char *name;
@@ -119,6 +130,7 @@ static const struct {
     {"epoll_wait", waits_epoll, 1, 1},          {"epoll_pwait", waits_epoll_pwait, 1, 1},
     {"sem_timedwait", waits_semaphore, 0, 1},   {"sem_clockwait", waits_semaphore_clock, 0, 1},
     {"sigtimedwait", waits_sigtimedwait, 0, 1}, {"pause", waits_pause, 1, 0},
+    {"futex", waits_futex, 1, 1},
 };
 
 static int handled;
@@ -209,9 +221,28 @@ static void *sleeps_until_cancelled(void *unused)
     return NULL;
 }
 
+/* `syscall`, which the library stands before for one call, makes any other as libc's does. */
+static void any_call_is_made(void)
+{
+    enum { PAGE = 4096 };
+    static char read_there[PAGE];
+    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    CHECK_EQUAL(pread(file, read_there, PAGE, PAGE), PAGE);
+    char *mapped = (char *)syscall(SYS_mmap, NULL, (long)PAGE, (long)PROT_READ, (long)MAP_PRIVATE,
+        (long)file, (long)PAGE);
+    CHECK_EQUAL(memcmp(mapped, read_there, PAGE), 0);
+    CHECK_EQUAL(syscall(SYS_munmap, mapped, (long)PAGE), 0);
+    CHECK_EQUAL(close(file), 0);
+    CHECK_EQUAL(syscall(SYS_close, -1), -1);
+    CHECK_EQUAL(errno, EBADF);
+    CHECK_EQUAL(syscall(SYS_futex, NULL, FUTEX_WAKE, 1), -1);
+    CHECK_EQUAL(errno, EFAULT);
+}
+
 int main(void)
 {
     CHECK(neap_alloc(8) != NULL);
+    any_call_is_made();
     waiting = pthread_self();
     epoll = epoll_create1(0);
     sem_init(&semaphore, 0, 0);

@@ -1,4 +1,5 @@
-//! Waits for other threads of the program: semaphores and condition variables.
+//! Waits for other threads of the program: semaphores, condition variables, and futex(2) called by
+//! `syscall`, as the locks of Rust, GLib and C++'s atomics do.
 //!
 //! Invariant: `sem_wait` takes a semaphore that is free at once, outside blocked regions, which
 //! cost several times as much; it asks first whether the thread was cancelled, as libc's does.
@@ -9,7 +10,7 @@
 
 #![allow(unsafe_code)]
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int, c_long, c_void};
 
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, sem_t, timespec};
 
@@ -25,8 +26,14 @@ static TESTCANCEL: LibcFunction<unsafe extern "C" fn()> =
     // SAFETY: as above.
     unsafe { LibcFunction::named("pthread_testcancel\0") };
 
+type OfSystemCall =
+    unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+// SAFETY: as above, called with all arguments that it can have.
+static SYSCALL: LibcFunction<OfSystemCall> = unsafe { LibcFunction::named("syscall\0") };
+
 /// Finds those that are not in the list of waits.
 pub(super) fn find() {
+    SYSCALL.find();
     SEM_TRYWAIT.find();
     SEM_WAIT.find();
     TESTCANCEL.find();
@@ -47,6 +54,34 @@ pub unsafe fn sem_wait(semaphore: *mut sem_t) -> c_int {
         set_error(errno);
         waiting([semaphore as usize], || undisturbed(|| SEM_WAIT.get()(semaphore)))
     }
+}
+
+/// As syscall(2) with the number of futex(2), which `number` is. A stop may end a wait with a time
+/// early where no region is begun, with EINTR: who calls this looks again.
+///
+/// # Safety
+/// As futex(2).
+pub unsafe extern "C" fn futex(
+    number: c_long,
+    word: usize,
+    operation: usize,
+    value: usize,
+    limit: usize,
+    second: usize,
+    bits: usize,
+) -> c_long {
+    // SAFETY: the caller's promise.
+    let call = || unsafe { SYSCALL.get()(number, word, operation, value, limit, second, bits) };
+    match operation as c_int & libc::FUTEX_CMD_MASK {
+        libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => waiting([word, limit], call),
+        _ => call(),
+    }
+}
+
+/// What syscall(2) gives for what the kernel refused with the negative of an error number.
+pub extern "C" fn refused(result: c_long) -> c_long {
+    set_error(-result as c_int);
+    -1
 }
 
 /// As sem_timedwait(3).

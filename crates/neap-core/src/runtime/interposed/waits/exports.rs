@@ -135,6 +135,34 @@ macro_rules! waits {
             })
         }
 
+        /// As libc's `syscall`, whatever the call; only futex(2) goes through a function of ours. A
+        /// call may return twice, and on another stack: this touches the stack no more than libc's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub extern "C" fn syscall(number: core::ffi::c_long) -> core::ffi::c_long {
+            core::arch::naked_asm!(
+                "cmp rdi, {number}",
+                "je {futex}",
+                "mov rax, rdi",
+                "mov rdi, rsi",
+                "mov rsi, rdx",
+                "mov rdx, rcx",
+                "mov r10, r8",
+                "mov r8, r9",
+                "mov r9, [rsp + 8]",
+                "syscall",
+                "cmp rax, -4095",
+                "jae 2f",
+                "ret",
+                "2:",
+                "mov rdi, rax",
+                "jmp {refused}",
+                number = const libc::SYS_futex,
+                futex = sym $crate::api::waits::futex,
+                refused = sym $crate::api::waits::refused,
+            );
+        }
+
         /// As libc's `sem_wait`.
         #[unsafe(no_mangle)]
         pub extern "C" fn sem_wait(semaphore: *mut sem_t) -> c_int {
