@@ -14,6 +14,7 @@ pub mod critical;
 pub mod current;
 pub mod host;
 pub mod late;
+mod late_answers;
 pub mod mutator;
 pub mod registry;
 mod root_copy;

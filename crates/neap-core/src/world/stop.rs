@@ -22,13 +22,13 @@ use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
 use super::roots::Images;
 use super::stop_signal::{self, Asked};
-use super::{Standing, Stopped, World, current, root_copy};
-use crate::sys::{clock, futex, print, signal, thread};
+use super::{Standing, Stopped, World, current, late_answers, root_copy};
+use crate::sys::{clock, futex, signal, thread};
 
 /// Odd while the world is stopped or being stopped. Written by who stops it.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 /// Mutators that obeyed the current request; who stops the world sleeps on it.
-static OBEYED: AtomicU32 = AtomicU32::new(0);
+pub(super) static OBEYED: AtomicU32 = AtomicU32::new(0);
 /// The one mutator that the stop under way is about, by its address; 0: all of them. Written by who
 /// stops, before the epoch becomes odd.
 static ONLY: AtomicUsize = AtomicUsize::new(0);
@@ -42,14 +42,6 @@ static STANDS_SINCE: AtomicU64 = AtomicU64::new(0);
 static STOOD_NS: AtomicU64 = AtomicU64::new(0);
 /// Who stops the world sleeps on [`OBEYED`], or is about to. Written by it.
 static SLEEPS: AtomicBool = AtomicBool::new(false);
-
-/// After so long without an answer the request is repeated, since a signal can be lost to a thread
-/// that is only just starting.
-const REPEAT_NS: u64 = 100_000_000;
-/// The same for a thread that could not be sent one.
-const REPEAT_UNSENT_NS: u64 = 1_000_000;
-/// After so long a thread that has not answered is named on standard error.
-const WARN_AFTER_NS: u64 = 10_000_000_000;
 
 /// Installs the handler for `number` (0: the default). False if the kernel refuses.
 pub fn install(number: c_int) -> bool {
@@ -355,20 +347,12 @@ fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch:
     }
     if !spin_while(SPINS, || OBEYED.load(Acquire) < answers) {
         SLEEPS.store(true, SeqCst);
-        loop {
-            let seen = OBEYED.load(SeqCst);
-            if seen >= answers {
-                break;
-            }
-            if !futex::wait(&OBEYED, seen, Some(REPEAT_NS)) {
-                break;
-            }
-        }
+        late_answers::sleep_until(answers);
     }
     // A signal that an earlier stop left behind may have made a blocked thread answer for another.
     if registry.iter().any(runs) {
         SLEEPS.store(true, SeqCst);
-        wait_one_by_one(registry, wanted, epoch);
+        late_answers::wait_one_by_one(registry, wanted, epoch);
     }
     SLEEPS.store(false, Relaxed);
 }
@@ -410,64 +394,9 @@ fn wait_unsignalled(
     stand
 }
 
-fn ask(mutator: &Mutator, epoch: u32) -> Asked {
+pub(super) fn ask(mutator: &Mutator, epoch: u32) -> Asked {
     mutator.asked.store(epoch, Release);
     stop_signal::send(mutator)
-}
-
-/// The slow way to the same end, once an answer is late: asks again whoever neither stands nor is
-/// blocked, until there is nobody left. Numbers of answers say nothing any more, since a thread may
-/// have blocked after it was asked.
-#[cold]
-fn wait_one_by_one(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch: u32) {
-    let began = clock::now_ns();
-    let mut is_told = false;
-    loop {
-        let seen = OBEYED.load(Acquire);
-        let mut missing = false;
-        let mut repeat_ns = REPEAT_NS;
-        let is_late = clock::now_ns().saturating_sub(began) >= WARN_AFTER_NS;
-        for mutator in registry.iter() {
-            let stands =
-                mutator.obeyed.load(Acquire) == epoch || mutator.activity() == Activity::Blocked;
-            if !wanted(mutator) || stands {
-                continue;
-            }
-            match ask(mutator, epoch) {
-                Asked::Sent => {}
-                Asked::Gone => {
-                    registry.remove(mutator);
-                    continue;
-                }
-                Asked::Unsent => repeat_ns = REPEAT_UNSENT_NS,
-            }
-            missing = true;
-            if is_late && stop_signal::is_refused() {
-                // It waits for this thread, perhaps; and the stop cannot be given up.
-                print::fatal(format_args!(
-                    "thread {} cannot be stopped, and did not come by for {} s",
-                    mutator.thread.load(Relaxed),
-                    WARN_AFTER_NS / 1_000_000_000
-                ));
-            }
-            if is_late && !is_told {
-                print::message(format_args!(
-                    "thread {} has not stopped for {} s; does it block signal {}? Leave that \
-                     signal out of its mask, or choose another with NEAP_STOP_SIGNAL.",
-                    mutator.thread.load(Relaxed),
-                    WARN_AFTER_NS / 1_000_000_000,
-                    stop_signal::number()
-                ));
-            }
-        }
-        if !missing {
-            return;
-        }
-        is_told |= is_late;
-        if !futex::wait(&OBEYED, seen, Some(repeat_ns)) {
-            stop_signal::mend_handler();
-        }
-    }
 }
 
 /// The stop is over, from the moment that is given, by the clock in nanoseconds: whoever obeyed the

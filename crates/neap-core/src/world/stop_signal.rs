@@ -160,12 +160,14 @@ fn install_second() -> bool {
     HANDLER.get().is_some_and(|handler| SECOND.take(DEFAULT_STOP_SIGNAL, handler))
 }
 
-/// An answer is late: a handler that the program set past us may have taken the place of ours.
+/// An answer is late: a handler that the program set past us may have taken the place of ours, which
+/// is put back then. Says whether it was.
 #[cold]
-pub(super) fn mend_handler() {
-    if let Some(handler) = HANDLER.get() {
-        CHOSEN.take(number(), handler);
-    }
+pub(super) fn mend_handler() -> bool {
+    let Some(handler) = HANDLER.get() else { return false };
+    let is_there = signal::in_force(number())
+        .is_ok_and(|action| action.sa_sigaction == handler as *const () as usize);
+    !is_there && CHOSEN.take(number(), handler)
 }
 
 /// sigaction(2) as the program sees it; None if the handler of this signal is not ours, or the
