@@ -105,7 +105,8 @@ if sooner throwing_callbacks || later throwing_callbacks; then
 fi
 
 # shellcheck disable=SC2086
-if sooner first_threads && build first_threads.c first_threads_libc -O2 -Wl,--no-as-needed -lc $link; then
+if sooner first_threads &&
+    build first_threads.c first_threads_libc -O2 -Wl,--no-as-needed -lc $link; then
     result "first_threads, libc first" "$out/first_threads_libc" libc
 fi
 

@@ -5,6 +5,7 @@
 //! that take `&Stopped`.
 
 pub mod after_hold;
+mod answers;
 pub mod attach;
 mod backoff;
 pub mod blocked;
@@ -14,7 +15,6 @@ pub mod critical;
 pub mod current;
 pub mod host;
 pub mod late;
-mod late_answers;
 pub mod mutator;
 pub mod registry;
 mod root_copy;

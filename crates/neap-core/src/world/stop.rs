@@ -22,13 +22,11 @@ use super::mutator::{Activity, Asker, Mutator};
 use super::registry::Registry;
 use super::roots::Images;
 use super::stop_signal::{self, Asked};
-use super::{Standing, Stopped, World, current, late_answers, root_copy};
+use super::{Standing, Stopped, World, answers, current, root_copy};
 use crate::sys::{clock, futex, signal, thread};
 
 /// Odd while the world is stopped or being stopped. Written by who stops it.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
-/// Mutators that obeyed the current request; who stops the world sleeps on it.
-pub(super) static OBEYED: AtomicU32 = AtomicU32::new(0);
 /// The one mutator that the stop under way is about, by its address; 0: all of them. Written by who
 /// stops, before the epoch becomes odd.
 static ONLY: AtomicUsize = AtomicUsize::new(0);
@@ -40,8 +38,6 @@ static DRIVER: AtomicUsize = AtomicUsize::new(0);
 static STANDS_SINCE: AtomicU64 = AtomicU64::new(0);
 /// For how long it stood, if it did not wait to be resumed. As above.
 static STOOD_NS: AtomicU64 = AtomicU64::new(0);
-/// Who stops the world sleeps on [`OBEYED`], or is about to. Written by it.
-static SLEEPS: AtomicBool = AtomicBool::new(false);
 
 /// Installs the handler for `number` (0: the default). False if the kernel refuses.
 pub fn install(number: c_int) -> bool {
@@ -110,10 +106,7 @@ fn obey_at(mutator: &Mutator, position: usize) {
     }
     // Release: who stopped us reads our stack and runs after seeing this.
     mutator.obeyed.store(epoch, Release);
-    OBEYED.fetch_add(1, SeqCst);
-    if SLEEPS.load(SeqCst) {
-        futex::wake(&OBEYED, 1);
-    }
+    answers::give();
     if !goes_on {
         wait_for_resume(epoch);
     }
@@ -262,7 +255,7 @@ pub(super) fn begin() -> u32 {
 }
 
 fn begin_for(only: usize) -> u32 {
-    OBEYED.store(0, Relaxed);
+    answers::begin();
     DRIVER.store(current::get().map_or(0, address), Relaxed);
     ONLY.store(only, SeqCst);
     EPOCH.fetch_add(1, SeqCst) + 1
@@ -333,28 +326,25 @@ fn stop_those(registry: &mut Registry, wanted: impl Fn(&Mutator) -> bool, epoch:
         return;
     }
     // Those that have answered since they were asked, and those that will for the signal.
-    let mut answers = 0;
+    let mut wanted_answers = 0;
     for mutator in registry.iter().filter(|mutator| wanted(mutator)) {
         if mutator.obeyed.load(Acquire) == epoch {
-            answers += (mutator.asked.load(Relaxed) == epoch) as u32;
+            wanted_answers += (mutator.asked.load(Relaxed) == epoch) as u32;
         } else if mutator.activity() != Activity::Blocked {
-            match ask(mutator, epoch) {
-                Asked::Sent => answers += 1,
+            match answers::ask(mutator, epoch) {
+                Asked::Sent => wanted_answers += 1,
                 Asked::Gone => registry.remove(mutator),
                 Asked::Unsent => {}
             }
         }
     }
-    if !spin_while(SPINS, || OBEYED.load(Acquire) < answers) {
-        SLEEPS.store(true, SeqCst);
-        late_answers::sleep_until(answers);
+    if !spin_while(SPINS, || answers::given() < wanted_answers) {
+        answers::sleep_until(wanted_answers);
     }
     // A signal that an earlier stop left behind may have made a blocked thread answer for another.
     if registry.iter().any(runs) {
-        SLEEPS.store(true, SeqCst);
-        late_answers::wait_one_by_one(registry, wanted, epoch);
+        answers::wait_one_by_one(registry, wanted, epoch);
     }
-    SLEEPS.store(false, Relaxed);
 }
 
 /// Asks those mutators, of which so many run, without a signal and waits a moment; says whether
@@ -392,11 +382,6 @@ fn wait_unsignalled(
     });
     registry.backoff.note(stand);
     stand
-}
-
-pub(super) fn ask(mutator: &Mutator, epoch: u32) -> Asked {
-    mutator.asked.store(epoch, Release);
-    stop_signal::send(mutator)
 }
 
 /// The stop is over, from the moment that is given, by the clock in nanoseconds: whoever obeyed the

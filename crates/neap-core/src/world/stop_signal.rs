@@ -160,8 +160,8 @@ fn install_second() -> bool {
     HANDLER.get().is_some_and(|handler| SECOND.take(DEFAULT_STOP_SIGNAL, handler))
 }
 
-/// An answer is late: a handler that the program set past us may have taken the place of ours, which
-/// is put back then. Says whether it was.
+/// An answer is late: a handler that the program set past us may have taken the place of ours,
+/// which is put back then. Says whether it was.
 #[cold]
 pub(super) fn mend_handler() -> bool {
     let Some(handler) = HANDLER.get() else { return false };

@@ -1,17 +1,20 @@
-//! Answers to a stop's signal that are late: waiting for them, finding out why they are, and asking
-//! again.
+//! Answers to a stop's signal: asking for them, counting them, waiting for those that are late.
 //!
 //! Invariant: nobody is waited for who cannot hear: a handler that the program took away is put
 //! back, a thread that is gone is taken off, and who could not be sent a signal is sent another. By
-//! who stops the world, which holds the registry.
+//! who stops the world, which holds the registry, but for [`give`].
 
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use super::mutator::{Activity, Mutator};
 use super::registry::Registry;
-use super::stop::{OBEYED, ask};
 use super::stop_signal::{self, Asked};
 use crate::sys::{clock, futex, print};
+
+/// How many have answered in this stop; who stops the world sleeps on it.
+static GIVEN: AtomicU32 = AtomicU32::new(0);
+/// Who stops the world sleeps on [`GIVEN`], or is about to. Written by it.
+static SLEEPS: AtomicBool = AtomicBool::new(false);
 
 /// After so long without an answer it is looked whether the handler is still there. Larger: a stop
 /// is longer after a program has set all handlers anew, past us; smaller: more looks.
@@ -24,22 +27,48 @@ const REPEAT_UNSENT_NS: u64 = 1_000_000;
 /// After so long a thread that has not answered is named on standard error.
 const WARN_AFTER_NS: u64 = 10_000_000_000;
 
+/// A stop begins. Before its epoch is there.
+pub(super) fn begin() {
+    GIVEN.store(0, Relaxed);
+}
+
+/// Asks a mutator to stand still.
+pub(super) fn ask(mutator: &Mutator, epoch: u32) -> Asked {
+    mutator.asked.store(epoch, Release);
+    stop_signal::send(mutator)
+}
+
+/// The calling mutator was asked, and stands. In its signal's handler, or instead of it.
+pub(super) fn give() {
+    GIVEN.fetch_add(1, SeqCst);
+    if SLEEPS.load(SeqCst) {
+        futex::wake(&GIVEN, 1);
+    }
+}
+
+/// How many have.
+pub(super) fn given() -> u32 {
+    GIVEN.load(Acquire)
+}
+
 /// Sleeps until so many have answered, or one is so late that those are to be asked again who have
 /// not.
 pub(super) fn sleep_until(answers: u32) {
+    SLEEPS.store(true, SeqCst);
     let mut longest_ns = LATE_NS;
     loop {
-        let seen = OBEYED.load(SeqCst);
+        let seen = GIVEN.load(SeqCst);
         if seen >= answers {
-            return;
+            break;
         }
-        if !futex::wait(&OBEYED, seen, Some(longest_ns)) {
+        if !futex::wait(&GIVEN, seen, Some(longest_ns)) {
             if longest_ns == REPEAT_NS || stop_signal::mend_handler() {
-                return;
+                break;
             }
             longest_ns = REPEAT_NS;
         }
     }
+    SLEEPS.store(false, Relaxed);
 }
 
 /// The slow way to the same end, once an answer is late: asks again whoever neither stands nor is
@@ -53,8 +82,9 @@ pub(super) fn wait_one_by_one(
 ) {
     let began = clock::now_ns();
     let mut is_told = false;
+    SLEEPS.store(true, SeqCst);
     loop {
-        let seen = OBEYED.load(Acquire);
+        let seen = GIVEN.load(SeqCst);
         let mut missing = false;
         let mut repeat_ns = REPEAT_NS;
         let is_late = clock::now_ns().saturating_sub(began) >= WARN_AFTER_NS;
@@ -92,10 +122,11 @@ pub(super) fn wait_one_by_one(
             }
         }
         if !missing {
+            SLEEPS.store(false, Relaxed);
             return;
         }
         is_told |= is_late;
-        if !futex::wait(&OBEYED, seen, Some(repeat_ns)) {
+        if !futex::wait(&GIVEN, seen, Some(repeat_ns)) {
             stop_signal::mend_handler();
         }
     }
