@@ -344,7 +344,7 @@ if wanted onedrive && can_run onedrive-sync onedrive; then
 fi
 # generated NAME COMMAND…: has it make the metadata, pages and icons of a pool, and prints what it
 # made. It works in several threads: what they found first comes first in lists, so those are
-# sorted.
+# sorted. Its pages say in which minute they were made, which is no difference.
 generated() {
     local made=$out/generated-$1
     rm -rf "$made"
@@ -359,6 +359,7 @@ generated() {
             echo "$icons"
             tar --list --file "$icons" | LC_ALL=C sort
         done
+        find html -name '*.html' -exec sed -i '/Last updated on: [-0-9: ]*\[UTC\]/d' {} +
         find media html -type f ! -name statistics.json -exec md5sum {} + | LC_ALL=C sort
     )
 }
