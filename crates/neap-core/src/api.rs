@@ -291,8 +291,8 @@ pub fn hold_collections() {
     collector::hold();
 }
 
-/// As [`hold_collections`], if no cycle is under way at this moment; false otherwise, and nothing
-/// is held. While it holds, marks stay as the last cycle left them.
+/// As [`hold_collections`], if no cycle is under way at this moment nor was the last given up; false
+/// otherwise, and nothing is held. While it holds, marks stay as the last cycle left them.
 pub fn hold_collections_if_idle() -> bool {
     initialize();
     collector::hold_if_idle()

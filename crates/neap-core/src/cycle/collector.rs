@@ -232,11 +232,12 @@ pub fn hold() {
 }
 
 /// As [`hold`], if no cycle is under way; false otherwise, and nothing is held. Mark bits then stay
-/// as the last cycle left them.
+/// as the last cycle left them: false also where it was given up, and left some.
 pub fn hold_if_idle() -> bool {
     hold();
     // SAFETY: this thread has the lock; the reference ends here.
-    let idle = unsafe { COLLECTOR.already_held() }.phase == Phase::Idle;
+    let idle = unsafe { COLLECTOR.already_held() }.phase == Phase::Idle
+        && HEAP.state.marks.load(Acquire).is_multiple_of(2);
     if !idle {
         release();
     }
