@@ -291,7 +291,7 @@ pub fn hold_collections() {
     collector::hold();
 }
 
-/// As [`hold_collections`], if no cycle is under way at this moment nor was the last given up; false
+/// As [`hold_collections`], if no cycle is under way and the last one was not given up; false
 /// otherwise, and nothing is held. While it holds, marks stay as the last cycle left them.
 pub fn hold_collections_if_idle() -> bool {
     initialize();
