@@ -49,9 +49,9 @@ pub fn make_when_wanted(make: fn()) {
     MAKE.set(Some(make));
 }
 
-/// Has the page made if there is none. By who is about to make the process's second thread: its
-/// number is high, and where there are several threads the kernel makes room for such a number only
-/// after 10 to 30 ms, in which the caller cannot be stopped.
+/// Has the page made if there is none. By who is about to make a thread, and by one that no stop
+/// waits for yet: its number is high, and where there are several threads the kernel makes room for
+/// such a number only after 10 to 30 ms, in which the caller cannot be stopped.
 #[inline]
 pub fn want_page() {
     if MAKE.is_set() {
