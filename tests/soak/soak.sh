@@ -105,11 +105,13 @@ summary() {
     )failed ${count[bad]}"
 }
 
-# so_short: the words of a way with its number of operations replaced by a small one.
+# so_short: the words of a way with its number of operations replaced by a small one, three of four
+# times by one so small that most of the run is its beginning and its end.
 so_short() {
-    local at
+    local at few=$((5 + RANDOM % 60))
+    [ $((RANDOM % 4)) != 0 ] || few=$((100 + RANDOM % 500))
     for at in "${!way[@]}"; do
-        [ "${way[at]}" != --operations ] || way[at + 1]=$((100 + RANDOM % 500))
+        [ "${way[at]}" != --operations ] || way[at + 1]=$few
     done
 }
 
@@ -131,24 +133,25 @@ something() {
     seed=$((RANDOM << 15 | RANDOM))
     log=$own/output
     read -ra way <<<"${ways[RANDOM % ${#ways[@]}]}"
-    run=("$torture" run --seed "$seed" --neap max_pause=0)
+    run=("$torture" run --seed "$seed" --neap max_pause=$((RANDOM % 2)))
     case $kind in
     torture) one "$log" $seed "${run[@]}" "${way[@]:1}" --neap "watch=$watch" ;;
     short)
-        for ((count = 0; count < 200; count++)); do
+        for ((turn = 0; turn < 200; turn++)); do
             watch=${watches[RANDOM % ${#watches[@]}]}
             seed=$((RANDOM << 15 | RANDOM))
             read -ra way <<<"${ways[RANDOM % ${#ways[@]}]}"
             so_short
-            one "$log" $seed "$torture" run --seed "$seed" --neap max_pause=0 "${way[@]:1}" \
-                --neap "watch=$watch"
+            one "$log" $seed "$torture" run --seed "$seed" \
+                --neap max_pause=$((RANDOM % 2)) "${way[@]:1}" --neap "watch=$watch"
         done
         ;;
     long)
         functions=()
         [ $((RANDOM % 3)) = 0 ] || functions=(--no-functions)
         one "$log" $seed "${run[@]}" "${functions[@]}" --threads $((1 + RANDOM % 3)) \
-            --operations $((30000 + RANDOM * 2)) --audits 1 --collections 1 --spawns 1 \
+            --operations $((30000 + RANDOM * 2)) --audits 1 --collections 1 \
+            --controls $((1 + RANDOM % 20)) --alone $((512 << (RANDOM % 7))) --spawns 1 \
             --forks $((RANDOM % 2)) --fibers 5 --monitors 100 --largest 2000 \
             --live-bytes $((300000 + RANDOM * 100)) --neap "watch=$watch"
         ;;

@@ -27,7 +27,7 @@ pub struct Options {
     /// Mutator threads besides the first, which waits for them.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads: u32,
-    /// Operations of each thread.
+    /// Steps of each thread; the run says how many operations on graphs they were.
     #[arg(long, default_value_t = 20_000)]
     pub operations: u64,
     /// Bytes that one thread's objects may hold before it lets roots go.
@@ -48,6 +48,13 @@ pub struct Options {
     /// Explicit collections per 10,000 operations, besides those of the audits.
     #[arg(long, default_value_t = 20)]
     pub collections: u32,
+    /// Calls of the collector per 10,000 operations, of which a third collect: memory given back,
+    /// collections held off, questions.
+    #[arg(long, default_value_t = 60)]
+    pub controls: u32,
+    /// One in so many objects has a collection each time that it hangs on a stack alone.
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..))]
+    pub alone: u64,
     /// Audits per 10,000 operations: every object checked, everything unreachable shown to be gone.
     #[arg(long, default_value_t = 8)]
     pub audits: u32,
@@ -100,8 +107,8 @@ impl Options {
     pub fn command(&self) -> String {
         let mut text = format!(
             "neap-torture run --seed {} --threads {} --operations {} --live-bytes {} --largest {} \
-             --forks {} --fibers {} --spawns {} --collections {} --audits {} --finalizers {} \
-             --links {} --weak {} --pairs {} --monitors {}",
+             --forks {} --fibers {} --spawns {} --collections {} --controls {} --alone {} --audits {} \
+             --finalizers {} --links {} --weak {} --pairs {} --monitors {}",
             self.seed,
             self.threads,
             self.operations,
@@ -111,6 +118,8 @@ impl Options {
             self.fibers,
             self.spawns,
             self.collections,
+            self.controls,
+            self.alone,
             self.audits,
             self.finalizers,
             self.links,

@@ -4,6 +4,7 @@
 //! Invariant: with one worker and no forks everything that it does follows from the seed. Each runs
 //! on its own thread, begun by `threads`.
 
+use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,8 +22,14 @@ use neap_core::api;
 
 /// The graph that all workers use in turn.
 pub static SHARED: Mutex<Option<Graph>> = Mutex::new(None);
-/// Operations of all workers that have ended, in this process.
+/// Operations on graphs, of all workers of this process that have ended.
 pub static OPERATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Operations on graphs that this thread's worker has done.
+    static OWN_OPERATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
 /// Fibers of a worker at most.
 const MOST_FIBERS: usize = 4;
 
@@ -72,12 +79,12 @@ impl Worker {
         }
     }
 
-    /// Does so many operations.
+    /// Does so many steps, each of which may be several operations on graphs.
     pub fn run(&mut self, operations: u64) {
         for _ in 0..operations {
             self.operation();
         }
-        OPERATIONS.fetch_add(operations, Relaxed);
+        OPERATIONS.fetch_add(OWN_OPERATIONS.take(), Relaxed);
     }
 
     /// Not inlined, here and below: a frame that is gone keeps no stale words.
@@ -104,7 +111,7 @@ impl Worker {
             self.audit();
         } else if chosen(options.monitors) {
             monitors::something(self);
-        } else if chosen(60) {
+        } else if chosen(options.controls) {
             control::something(self);
         } else if self.generation == 0 && chosen(1500) {
             self.on_the_shared_graph();
@@ -233,6 +240,7 @@ impl Worker {
 /// One operation on a graph; false if memory was refused.
 #[inline(never)]
 fn graph_operation(graph: &mut Graph, random: &mut fastrand::Rng) -> bool {
+    OWN_OPERATIONS.set(OWN_OPERATIONS.get() + 1);
     match random.u32(0..1000) {
         0..400 => return objects::create(graph, random),
         400..600 => objects::join(graph, random),

@@ -58,7 +58,7 @@ static HOARD: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
 /// Called while nothing but the caller's stack or a register leads to an object: a collection, now
 /// and then, must find it there.
 pub fn alone_on_the_stack(id: u64) {
-    if id.is_multiple_of(512) {
+    if id.is_multiple_of(options::get().alone) {
         api::collect();
     }
 }

@@ -17,7 +17,9 @@ use crate::refs::marking::Marking;
 /// fewer snapshots in vain.
 const MOST: usize = 1024;
 
-static OBJECTS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
+/// Complements of their addresses: static data of a program that the library is linked into is read
+/// as roots.
+static HIDDEN: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 /// How many there were, of which the first [`MOST`] are remembered.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -31,19 +33,33 @@ pub(crate) fn note(objects: impl IntoIterator<Item = usize>) {
 
 #[cold]
 fn remember(object: usize) {
-    if let Some(place) = OBJECTS.get(COUNT.fetch_add(1, Relaxed)) {
-        place.store(object, Relaxed);
+    if let Some(place) = HIDDEN.get(COUNT.fetch_add(1, Relaxed)) {
+        place.store(!object, Relaxed);
     }
 }
 
 /// Whether one of them may be an object that is not marked. After marking, world stopped.
 pub(crate) fn any_dies<M: Marking>(marking: &M) -> bool {
     let count = COUNT.load(Relaxed);
-    let is_dead = |place: &AtomicUsize| !marking.is_marked(place.load(Relaxed));
-    OBJECTS.get(..count).is_none_or(|objects| objects.iter().any(is_dead))
+    let is_dead = |place: &AtomicUsize| !marking.is_marked(!place.load(Relaxed));
+    HIDDEN.get(..count).is_none_or(|objects| objects.iter().any(is_dead))
 }
 
 /// Before a snapshot is taken, world stopped.
 pub(crate) fn forget() {
     COUNT.store(0, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_no_pointer() {
+        let object = 0x7000_0000_1230;
+        remember(object);
+        assert_eq!(COUNT.load(Relaxed), 1);
+        assert!(HIDDEN.iter().all(|place| place.load(Relaxed) != object));
+        assert_eq!(!HIDDEN[0].load(Relaxed), object);
+    }
 }
