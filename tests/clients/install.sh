@@ -10,7 +10,7 @@ set -eu
 packages="guile-3.0 ecl w3m nim crystal neko goo libgc1 gcc libc6-dev time
     stalin libgc-dev chase debfoster autogen nix-bin haxe parser3-cgi maxima-sage remake
     mcron apache2-bin apache2-utils libapache2-mod-parser3 python3-minimal
-    mailutils-mda libhomfly-dev fauhdlc mmv"
+    mailutils-mda libhomfly-dev fauhdlc mmv gobjc"
 [ "${1-}" != demo ] || packages="guile-3.0 libgc1 time"
 
 # shellcheck disable=SC2086 # the list is words

@@ -6,6 +6,7 @@
 pub mod descriptors;
 pub mod disclaim;
 pub mod finalized_malloc;
+pub mod free_lists;
 pub mod gcj;
 pub mod kind;
 pub mod mark_procs;

@@ -1,0 +1,37 @@
+//! The free lists of libgc's own allocator, one for each number of granules, by which programs that
+//! were built against its private headers take small objects without a call. Nothing is ever on
+//! them, so these ask the allocator. What a program puts there it gets back.
+//!
+//! Invariant: only the program writes to them; nobody here reads them.
+
+use core::ffi::c_void;
+use core::ptr::null_mut;
+use core::sync::atomic::AtomicPtr;
+
+use crate::settings::variables::variables;
+
+/// `MAXOBJGRANULES` of libgc, half of one of its blocks in granules, and the list of nothing.
+const LISTS: usize = 2048 / 16 + 1;
+
+type FreeLists = [AtomicPtr<c_void>; LISTS];
+
+/// What a program has: a pointer to the first list.
+pub type Lists = &'static FreeLists;
+
+macro_rules! empty {
+    () => {{
+        static LISTS_OF_KIND: FreeLists = [const { AtomicPtr::new(null_mut()) }; LISTS];
+        &LISTS_OF_KIND
+    }};
+}
+
+variables! {
+    /// Of objects without pointers.
+    GC_aobjfreelist_ptr: Lists = empty!();
+    /// Of ordinary objects.
+    GC_objfreelist_ptr: Lists = empty!();
+    /// Of uncollectable objects.
+    GC_uobjfreelist_ptr: Lists = empty!();
+    /// Of uncollectable objects without pointers.
+    GC_auobjfreelist_ptr: Lists = empty!();
+}
