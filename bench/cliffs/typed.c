@@ -1,7 +1,8 @@
 /* typed HOW [DEPTH [RATE [SECONDS]]]: a binary tree of DEPTH levels (21: 2 million nodes) of
  * objects that say themselves where their pointers are: `gcj`, by a bitmap or a length, in turn,
  * in the type that an object of GC_gcj_malloc names; `object`, by a bitmap in each object, where
- * its kind says it is; or `procedure`, by a mark procedure of the program.
+ * its kind says it is; `procedure`, by a mark procedure of the program; or `incremental`, the same in
+ * a program that has asked for incremental collection.
  *
  * An operation goes down a random way, checks it, and makes the last three levels anew. The check:
  * the keys on every way, and the count and keys of the whole tree at the end. */
@@ -88,15 +89,19 @@ static bool replace(unsigned depth, uint64_t random)
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
-    bool gcj = strcmp(how, "gcj") == 0, procedure = strcmp(how, "procedure") == 0;
+    bool gcj = strcmp(how, "gcj") == 0, incremental = strcmp(how, "incremental") == 0;
+    bool procedure = incremental || strcmp(how, "procedure") == 0;
     if (!gcj && !procedure && strcmp(how, "object") != 0) {
-        fprintf(stderr, "usage: %s gcj|object|procedure [DEPTH [RATE [SECONDS]]]\n", argv[0]);
+        fprintf(stderr, "usage: %s gcj|object|procedure|incremental [DEPTH [RATE [SECONDS]]]\n",
+            argv[0]);
         return 2;
     }
     unsigned depth = (unsigned)bench_argument(argc, argv, 2, "DEPTH", 21, 8, 28);
     long rate = bench_argument(argc, argv, 3, "RATE", 100000, 0, 10000000);
     long seconds = bench_argument(argc, argv, 4, "SECONDS", 10, 1, 3600);
     bench_gc_start();
+    if (incremental)
+        GC_enable_incremental();
     if (gcj) {
         GC_init_gcj_malloc(GC_GCJ_RESERVED_MARK_PROC_INDEX, NULL);
     } else {

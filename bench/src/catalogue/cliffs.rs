@@ -354,6 +354,13 @@ fn typed() -> Vec<Cliff> {
             None,
             stop,
         ),
+        cliff(
+            "cliffs-typed-incremental",
+            "the same, incremental mode",
+            "typed incremental 21 100000 SECONDS",
+            None,
+            stop,
+        ),
     ]
 }
 

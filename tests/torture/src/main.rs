@@ -100,6 +100,9 @@ fn run(given: options::Options) {
     monitors::initialize();
     cleaners::initialize();
     let options = options::get();
+    if options.local_functions {
+        api::layouts::note_local_functions();
+    }
     let mut random = fastrand::Rng::with_seed(options.seed);
     let mut shared = graph::Graph::new();
     places::Place::in_static_data().map(|place| shared.add_place(place));

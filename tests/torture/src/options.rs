@@ -77,6 +77,9 @@ pub struct Options {
     /// No objects with trace functions: a program that has some has no minor cycles.
     #[arg(long)]
     pub no_functions: bool,
+    /// Tells the collector that trace functions read their objects alone, which they do.
+    #[arg(long)]
+    pub local_functions: bool,
     /// An option of the collector, NAME=VALUE; may be given again.
     #[arg(long = "neap", value_name = "NAME=VALUE")]
     pub neap: Vec<String>,
@@ -129,6 +132,9 @@ impl Options {
         );
         if self.no_functions {
             text.push_str(" --no-functions");
+        }
+        if self.local_functions {
+            text.push_str(" --local-functions");
         }
         for option in &self.neap {
             text.push_str(" --neap ");

@@ -45,3 +45,9 @@ pub fn label(layout: LayoutId) -> u32 {
 pub fn note_calls() {
     HEAP.layouts.note_calls();
 }
+
+/// From now on what the program's trace functions name are words of the object that they are called
+/// for, and nothing that lies elsewhere: they are called again only where their object was written.
+pub fn note_local_functions() {
+    HEAP.layouts.note_local_functions();
+}

@@ -124,6 +124,8 @@ pub struct Layouts {
     functions: AtomicBool,
     /// Whether there are objects whose function calls the program; never cleared.
     calls: AtomicBool,
+    /// [`Self::has_local_functions`]; never cleared.
+    local: AtomicBool,
     interning: Lock<Interning>,
 }
 
@@ -135,6 +137,7 @@ impl Layouts {
             records: AtomicUsize::new(0),
             functions: AtomicBool::new(false),
             calls: AtomicBool::new(false),
+            local: AtomicBool::new(false),
             interning: Lock::new(Rank::Layouts, interning),
         }
     }
@@ -336,6 +339,17 @@ impl Layouts {
         if !self.has_calls() {
             self.calls.store(true, Relaxed);
         }
+    }
+
+    /// Whether the program has said that its functions are local: what they name are words of their
+    /// own object, so that a call is worth what a scan of it is, until the object is written.
+    pub fn has_local_functions(&self) -> bool {
+        self.local.load(Relaxed)
+    }
+
+    /// It says so now.
+    pub fn note_local_functions(&self) {
+        self.local.store(true, Relaxed);
     }
 
     /// Whether the program may be called for objects of a layout.

@@ -356,6 +356,38 @@ mod tests {
         }
     }
 
+    #[test]
+    fn calls_of_local_functions_are_not_for_a_minor_cycle_to_repeat() {
+        unsafe extern "C" fn names_nothing(
+            _: *mut core::ffi::c_void,
+            _: usize,
+            _: usize,
+            _: *mut core::ffi::c_void,
+        ) {
+        }
+        // So many that they would not be remembered.
+        const OBJECTS: usize = 1025;
+        for are_local in [false, true] {
+            let (heap, local) = (heap(), local());
+            let shape =
+                Shape::Function { function: names_nothing, environment: 0, calls: Calls::Always };
+            let layout = heap.layouts.intern(shape).unwrap();
+            if are_local {
+                heap.layouts.note_local_functions();
+            }
+            let class = classes::class_of(16);
+            let id = heap.inner().typed_space(&heap, layout, class).unwrap();
+            let markers = Markers::new();
+            let mut marker = Marker::new(&markers, &heap, 0);
+            markers.alone();
+            markers.aside.begin_tracing();
+            (0..OBJECTS).for_each(|_| marker.word(object(&heap, local, id, 2) as usize));
+            marker.work();
+            markers.aside.end_tracing();
+            assert_eq!(markers.aside.are_traced_known(), are_local, "[mark.inv.traced]");
+        }
+    }
+
     /// An object of so many words, each of which points to an object of its own.
     fn table(heap: &Heap, words: usize) -> (Address, Vec<usize>) {
         table_of(heap, words, NO_LAYOUT)

@@ -332,14 +332,13 @@ pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generati
             return give_up_unstopped(state);
         }
     }
-    if mark(state) {
+    let mut goes_on = mark(state);
+    while goes_on {
         state = pass(MIDDLE_PAUSE, state);
         if COULD_NOT_STOP.load(Acquire) {
             return give_up_unstopped(state);
         }
-        if let Some((driver, mode)) = parts(state) {
-            mode.mark_again(driver);
-        }
+        goes_on = parts(state).is_some_and(|(driver, mode)| mode.mark_again(driver));
     }
     if program_takes_part() && !stops_host_at_once(state) {
         have_taken(REMARK, state, |state| {

@@ -33,9 +33,10 @@ use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
 use crate::heap::Heap;
 use crate::mark::frozen_roots::Closed;
-use crate::mark::markers::MOST_MARKERS;
+use crate::mark::markers::{MOST_MARKERS, Until};
 use crate::mark::rescan;
 use crate::refs;
+use crate::sys::clock;
 use crate::watch::Watch;
 use crate::world::mutator::Mutator;
 
@@ -45,6 +46,11 @@ pub(super) const FEW_PAGES: usize = 64;
 /// The pause in the middle calls the program's functions until it has taken so long; the last one
 /// calls all of them.
 const TRACING: Duration = Duration::from_micros(300);
+/// So many calls of local functions are left to the last pause, some tens of microseconds of it.
+const FEW_CALLS: usize = 1024;
+/// For more of them written pages are looked at again, so often at most. Larger: fewer calls in the
+/// last pause of a program that writes much, and more short ones.
+const MOST_CATCH_UPS: u32 = 12;
 /// To sort so many objects that wait for functions takes the last pause some tens of microseconds.
 const FEW_ASIDE: usize = 1024;
 /// Looking at so many links takes a millisecond, in which the program writes again.
@@ -69,6 +75,10 @@ pub struct IncrementalUpdate<W: Watch> {
     stayed: f64,
     /// Of the short stops since rounds began, so many took long to begin.
     pub(super) slow_stops: u32,
+    /// The last pause in the middle had no time for all local functions.
+    out_of_time: bool,
+    /// Times that written pages were looked at between such pauses.
+    catch_ups: u32,
     /// When pages were protected last in this cycle, by the clock.
     pub(super) protected_ns: u64,
     /// How this cycle came to an end where hardly anything was left, if it did.
@@ -89,6 +99,8 @@ impl<W: Watch> IncrementalUpdate<W> {
             began_at: 0,
             stayed: 1.0,
             slow_stops: 0,
+            out_of_time: false,
+            catch_ups: 0,
             protected_ns: 0,
             caught_up: CaughtUp::No,
             incomplete: false,
@@ -193,6 +205,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         let (heap, began) = (driver.heap, timed(SpanKind::Protect));
         self.generation = generation;
         self.incomplete = false;
+        (self.out_of_time, self.catch_ups) = (false, 0);
         self.watches = true;
         refs::begin_cycle(generation == Generation::Full);
         let kind = match generation {
@@ -302,20 +315,39 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         own: Option<&Mutator>,
     ) -> Option<()> {
         let pause = Pause::begin(driver, of, own)?;
-        self.pages.read_unprotected_roots(driver, of, &pause);
+        if !self.out_of_time {
+            self.pages.read_unprotected_roots(driver, of, &pause);
+        }
         let (began, markers) = (Instant::now(), driver.markers());
         markers.alone();
-        driver.marker.trace_aside(|| began.elapsed() > TRACING);
+        if driver.heap.layouts.has_local_functions() {
+            let end_ns = clock::now_ns() + TRACING.as_nanos() as u64;
+            driver.marker.work_until(Until::Clock(end_ns));
+            self.out_of_time = clock::now_ns() >= end_ns;
+        } else {
+            driver.marker.trace_aside(|| began.elapsed() > TRACING);
+        }
         markers.begin(MOST_MARKERS, true);
         driver.record.note_stop(SpanKind::ShortStop, pause.end());
         Some(())
     }
 
-    fn mark_again(&mut self, driver: &mut Driver) {
+    fn mark_again(&mut self, driver: &mut Driver) -> bool {
         let began = timed(SpanKind::Mark);
-        self.catch_up(driver);
-        refs::look_at_links(&References::new(driver));
+        let is_local = driver.heap.layouts.has_local_functions();
+        if is_local {
+            driver.mark_beside();
+        }
+        if !self.out_of_time {
+            self.catch_up(driver);
+            refs::look_at_links(&References::new(driver));
+            self.catch_ups += 1;
+        }
+        let few = if self.out_of_time { 0 } else { FEW_CALLS };
+        let again =
+            is_local && driver.markers().aside.len() > few && self.catch_ups < MOST_CATCH_UPS;
         driver.record.mark_ns += began.over(driver.record.number);
+        again
     }
 
     fn stops_at_once(&self) -> bool {

@@ -78,8 +78,11 @@ pub trait MarkingMode {
         Some(())
     }
 
-    /// Everything between that pause and the last one, on the collector's thread.
-    fn mark_again(&mut self, _: &mut Driver) {}
+    /// Everything between that pause and the next one, on the collector's thread; whether that is
+    /// another such pause.
+    fn mark_again(&mut self, _: &mut Driver) -> bool {
+        false
+    }
 
     /// Whether the program writes so fast that the last pause had better begin at once.
     fn stops_at_once(&self) -> bool {

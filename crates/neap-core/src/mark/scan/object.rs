@@ -144,7 +144,9 @@ impl Marker<'_> {
     fn note_called(&mut self, cell: &Cell<'_>, end: usize, in_pause: bool) {
         let layouts = &self.heap().layouts;
         if in_pause {
-            self.markers().aside.note_traced(cell.start.0);
+            if !layouts.has_local_functions() {
+                self.markers().aside.note_traced(cell.start.0);
+            }
         } else if layouts.has_calls() {
             self.markers().put_aside(cell.start.0);
         } else {
