@@ -338,14 +338,15 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         if is_local {
             driver.mark_beside();
         }
-        if !self.out_of_time {
+        let mut again = is_local && self.out_of_time && driver.markers().aside.has_some();
+        if !again {
             self.catch_up(driver);
             refs::look_at_links(&References::new(driver));
             self.catch_ups += 1;
+            again = is_local
+                && driver.markers().aside.len() > FEW_CALLS
+                && self.catch_ups < MOST_CATCH_UPS;
         }
-        let few = if self.out_of_time { 0 } else { FEW_CALLS };
-        let again =
-            is_local && driver.markers().aside.len() > few && self.catch_ups < MOST_CATCH_UPS;
         driver.record.mark_ns += began.over(driver.record.number);
         again
     }
