@@ -1,8 +1,8 @@
 /* typed HOW [DEPTH [RATE [SECONDS]]]: a binary tree of DEPTH levels (21: 2 million nodes) of
  * objects that say themselves where their pointers are: `gcj`, by a bitmap or a length, in turn,
  * in the type that an object of GC_gcj_malloc names; `object`, by a bitmap in each object, where
- * its kind says it is; `procedure`, by a mark procedure of the program; or `incremental`, the same in
- * a program that has asked for incremental collection.
+ * its kind says it is; `procedure`, by a mark procedure of the program; or `incremental`, the same
+ * in a program that has asked for incremental collection.
  *
  * An operation goes down a random way, checks it, and makes the last three levels anew. The check:
  * the keys on every way, and the count and keys of the whole tree at the end. */

@@ -83,8 +83,8 @@ pub extern "C" fn GC_init() {
     }
 }
 
-/// Initialises, as gc.h says it does. A program that asks for it has mark procedures that go with it:
-/// libgc calls them again only for objects on written pages.
+/// Initialises, as gc.h says it does. A program that asks for it has mark procedures that go with
+/// it: libgc calls them again only for objects on written pages.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_enable_incremental() {
     GC_init();

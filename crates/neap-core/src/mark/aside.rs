@@ -2,10 +2,11 @@
 //! last cycle traced, which a minor one traces again.
 //!
 //! Invariant `[mark.inv.traced]`: a function may follow pointers that lie where no watch sees them
-//! written, unless the program says that its functions are local. So a minor cycle is begun only where [`Aside::are_traced_known`], and puts all of these
-//! aside anew. Objects that a finalizer keeps are none of them: it may free what their function
-//! reads, so nobody calls that again unless the program has brought the object back, which a full
-//! cycle finds out. Any marker puts objects aside; the driver does the rest.
+//! written, unless the program says that its functions are local. So a minor cycle is begun only
+//! where [`Aside::are_traced_known`], and puts all of these aside anew. Objects that a finalizer
+//! keeps are none of them: it may free what their function reads, so nobody calls that again unless
+//! the program has brought the object back, which a full cycle finds out. Any marker puts objects
+//! aside; the driver does the rest.
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 

@@ -384,7 +384,7 @@ mod tests {
             (0..OBJECTS).for_each(|_| marker.word(object(&heap, local, id, 2) as usize));
             marker.work();
             markers.aside.end_tracing();
-            assert_eq!(markers.aside.are_traced_known(), are_local, "[mark.inv.traced]");
+            assert_eq!(markers.aside.are_traced_known(), are_local);
         }
     }
 
