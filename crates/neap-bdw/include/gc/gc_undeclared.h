@@ -1,5 +1,5 @@
-/* Functions that libgc exports without a header of its own that declares them: old names that
-   programs still use, and doors of its inside. To be included by its name; gc.h does not, so that
+/* What libgc exports without a header of its own that declares it: old names that programs still
+   use, and doors of its inside. To be included by its name; gc.h does not, so that
    programs that declare these themselves still compile. docs/boehm-interface.md says what each
    does. */
 #ifndef GC_UNDECLARED_H
@@ -34,6 +34,14 @@ GC_API void GC_CALL GC_foreach_heap_section_inner(
 GC_API void GC_printf(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
 GC_API void GC_err_printf(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
 GC_API void GC_log_printf(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
+
+/* Free lists by the granules of their objects, up to 128: of ordinary ones, of those without
+   pointers, of uncollectable ones, and of uncollectable ones without pointers. Nothing is on
+   them. */
+GC_API void **const GC_objfreelist_ptr;
+GC_API void **const GC_aobjfreelist_ptr;
+GC_API void **const GC_uobjfreelist_ptr;
+GC_API void **const GC_auobjfreelist_ptr;
 
 /* Variables behind setters. */
 GC_API void(GC_CALLBACK *GC_push_other_roots)(void);
