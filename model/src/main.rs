@@ -59,6 +59,10 @@ fn parts() -> bool {
         explore("copied roots", &copied::Copied { mutant: copied::Mutant::None }),
         explore("links", &links::Links { mutant: links::Mutant::None }),
         explore("the loader's lock", &loader::Loader { mutant: loader::Mutant::None }),
+        explore(
+            "local functions",
+            &local_functions::LocalFunctions { mutant: local_functions::Mutant::None },
+        ),
         explore("the middle stop", &middle_stop::MiddleStop { mutant: middle_stop::Mutant::None }),
         explore("offers", &offers::Offers { mutant: offers::Mutant::None }),
         explore("stopping", &stopping::Stopping { mutant: stopping::Mutant::None }),

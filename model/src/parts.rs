@@ -12,6 +12,7 @@ pub mod copied;
 pub mod frees;
 pub mod links;
 pub mod loader;
+pub mod local_functions;
 pub mod middle_stop;
 pub mod offers;
 pub mod stopping;

@@ -23,6 +23,7 @@ hold! {
     frees::Frees,
     links::Links,
     loader::Loader,
+    local_functions::LocalFunctions,
     middle_stop::MiddleStop,
     offers::Offers,
     stopping::Stopping,

@@ -60,6 +60,9 @@ finds! {
     loader_maker_is_critical: loader::Loader, MakerIsCritical, NOTHING_HANGS;
     loader_lists_before: loader::Loader, ListsBefore, LIST_IS_WHOLE;
     loader_lists_in_stop: loader::Loader, ListsInStop, NOTHING_HANGS;
+    local_stop_ignores_written: local_functions::LocalFunctions, StopIgnoresWritten, NOTHING_LOST;
+    local_round_forgets_written: local_functions::LocalFunctions, RoundForgetsWritten, NOTHING_LOST;
+    local_minor_forgets_written: local_functions::LocalFunctions, MinorForgetsWritten, NOTHING_LOST;
     middle_stop_traces_once: middle_stop::MiddleStop, TracesOnce, NOTHING_LOST;
     middle_stop_minor_forgets_traced: middle_stop::MiddleStop, MinorForgetsTraced, NOTHING_LOST;
     middle_stop_traces_beside_program: middle_stop::MiddleStop, TracesBesideProgram, NOTHING_LOST;

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern void *objc_malloc(size_t), *objc_atomic_malloc(size_t), *objc_calloc(size_t, size_t),
-    *objc_realloc(void *, size_t);
+extern void *objc_malloc(size_t), *objc_atomic_malloc(size_t), *objc_realloc(void *, size_t);
 
 @protocol Measured
 - (double)area;

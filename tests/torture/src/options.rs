@@ -48,8 +48,8 @@ pub struct Options {
     /// Explicit collections per 10,000 operations, besides those of the audits.
     #[arg(long, default_value_t = 20)]
     pub collections: u32,
-    /// Calls of the collector per 10,000 operations, of which a third collect: memory given back,
-    /// collections held off, questions.
+    /// Other calls of the collector per 10,000 operations: memory given back, collections held off,
+    /// questions.
     #[arg(long, default_value_t = 60)]
     pub controls: u32,
     /// One in so many objects has a collection each time that it hangs on a stack alone.
@@ -110,8 +110,8 @@ impl Options {
     pub fn command(&self) -> String {
         let mut text = format!(
             "neap-torture run --seed {} --threads {} --operations {} --live-bytes {} --largest {} \
-             --forks {} --fibers {} --spawns {} --collections {} --controls {} --alone {} --audits {} \
-             --finalizers {} --links {} --weak {} --pairs {} --monitors {}",
+             --forks {} --fibers {} --spawns {} --collections {} --controls {} --alone {} \
+             --audits {} --finalizers {} --links {} --weak {} --pairs {} --monitors {}",
             self.seed,
             self.threads,
             self.operations,

@@ -1,7 +1,6 @@
 /* What libgc exports without a header of its own that declares it: old names that programs still
-   use, and doors of its inside. To be included by its name; gc.h does not, so that
-   programs that declare these themselves still compile. docs/boehm-interface.md says what each
-   does. */
+   use, and doors of its inside. To be included by its name; gc.h does not, so that programs that
+   declare these themselves still compile. docs/boehm-interface.md says what each does. */
 #ifndef GC_UNDECLARED_H
 #define GC_UNDECLARED_H
 

@@ -15,23 +15,16 @@ const LISTS: usize = 2048 / 16 + 1;
 
 type FreeLists = [AtomicPtr<c_void>; LISTS];
 
-/// What a program has: a pointer to the first list.
-pub type Lists = &'static FreeLists;
-
-macro_rules! empty {
-    () => {{
-        static LISTS_OF_KIND: FreeLists = [const { AtomicPtr::new(null_mut()) }; LISTS];
-        &LISTS_OF_KIND
-    }};
-}
+/// Of each kind, in the order of the pointers below.
+static OF_KINDS: [FreeLists; 4] = [const { [const { AtomicPtr::new(null_mut()) }; LISTS] }; 4];
 
 variables! {
     /// Of objects without pointers.
-    GC_aobjfreelist_ptr: Lists = empty!();
+    GC_aobjfreelist_ptr: &FreeLists = &OF_KINDS[0];
     /// Of ordinary objects.
-    GC_objfreelist_ptr: Lists = empty!();
+    GC_objfreelist_ptr: &FreeLists = &OF_KINDS[1];
     /// Of uncollectable objects.
-    GC_uobjfreelist_ptr: Lists = empty!();
+    GC_uobjfreelist_ptr: &FreeLists = &OF_KINDS[2];
     /// Of uncollectable objects without pointers.
-    GC_auobjfreelist_ptr: Lists = empty!();
+    GC_auobjfreelist_ptr: &FreeLists = &OF_KINDS[3];
 }

@@ -14,7 +14,7 @@
 //! lost is argued in `docs/concurrency.md`. Explicit free is put off until the end of the cycle.
 
 use core::sync::atomic::Ordering::*;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::marking_mode::{Left, MarkingMode};
 use crate::addr::PAGE_BYTES;
@@ -43,9 +43,9 @@ use crate::world::mutator::Mutator;
 /// Written pages that are not worth another round, nor a helper in the last pause: scanning them
 /// takes about a tenth of a millisecond.
 pub(super) const FEW_PAGES: usize = 64;
-/// The pause in the middle calls the program's functions until it has taken so long; the last one
-/// calls all of them.
-const TRACING: Duration = Duration::from_micros(300);
+/// A pause in the middle calls the program's functions for so long, nanoseconds; the last one calls
+/// all of them, or, where they are local, those for which none did.
+const TRACING_NS: u64 = 300_000;
 /// So many calls of local functions are left to the last pause, some tens of microseconds of it.
 const FEW_CALLS: usize = 1024;
 /// For more of them written pages are looked at again, so often at most. Larger: fewer calls in the
@@ -318,14 +318,14 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         if !self.out_of_time {
             self.pages.read_unprotected_roots(driver, of, &pause);
         }
-        let (began, markers) = (Instant::now(), driver.markers());
+        let (end_ns, markers) = (clock::now_ns() + TRACING_NS, driver.markers());
+        let is_over = || clock::now_ns() >= end_ns;
         markers.alone();
         if driver.heap.layouts.has_local_functions() {
-            let end_ns = clock::now_ns() + TRACING.as_nanos() as u64;
             driver.marker.work_until(Until::Clock(end_ns));
-            self.out_of_time = clock::now_ns() >= end_ns;
+            self.out_of_time = is_over();
         } else {
-            driver.marker.trace_aside(|| began.elapsed() > TRACING);
+            driver.marker.trace_aside(is_over);
         }
         markers.begin(MOST_MARKERS, true);
         driver.record.note_stop(SpanKind::ShortStop, pause.end());
