@@ -8,7 +8,7 @@
 #                   holds it) instead of build/lib/neap/libgc.so.1
 #   --against ROOT  compare symbols and headers with those of the libgc that
 #                   is installed under ROOT, such as another Debian's
-#   NAME            run only these (alloc, threads, ..., archive, misuse, compare, symbols, headers)
+#   NAME            run only these (alloc, ..., archive, misuse, compare, lists, symbols, headers)
 # NEAP_* and GC_* of the environment reach the programs. Exit status: 0 all passed, 1 some did not,
 # 2 nothing to test.
 . "$(dirname "$0")/../lib.sh"
@@ -342,6 +342,15 @@ END
     else
         report 1 "neap run --compare: compile"
     fi
+fi
+
+if wanted lists; then
+    for source in "$here"/*.c "$here"/*.cc; do
+        name=${source##*/}
+        grep -qw "${name%.*}" "$here/run.sh" "$here/headers.sh" || echo "$name is run by nobody"
+    done >"$out/output"
+    [ ! -s "$out/output" ]
+    report $? "every program is in a list"
 fi
 
 if wanted symbols; then
