@@ -17,7 +17,7 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::time::Instant;
 
 use super::inflated::Inflated;
@@ -31,7 +31,7 @@ use crate::refs::marking::Marking;
 use crate::sync::function::AtomicFunction;
 use crate::sys::{futex, print};
 use crate::world::mutator::Mutator;
-use crate::world::{Stopped, attach, blocked};
+use crate::world::{Stopped, attach, blocked, registry};
 
 static RECORDS: Records = Records::new();
 
@@ -159,6 +159,19 @@ impl Place {
         Ok(true)
     }
 
+    /// Frees the monitor if a thread is in it that was left in the parent of a `fork` between
+    /// entering it and noting that it had. In no critical section.
+    #[cold]
+    fn forget_left_over(&self) -> bool {
+        if !IS_CHILD.load(Relaxed) {
+            return false;
+        }
+        let lock = self.lock.lock();
+        let Lock::Thin { thread, .. } = lock else { return false };
+        let exists = registry::with(|all| all.iter().any(|one| one.thread.load(Relaxed) == thread));
+        !exists && self.lock.free_from(lock)
+    }
+
     #[cold]
     fn enter_slowly(&self, timeout_ns: Option<u64>) -> Result<bool, MonitorError> {
         let deadline = Deadline::new(timeout_ns);
@@ -179,10 +192,11 @@ impl Place {
 #[inline]
 pub fn enter(object: usize, timeout_ns: Option<u64>) -> Result<bool, MonitorError> {
     let place = place(object)?;
-    let entered = {
+    let entered = || {
         let _critical = place.mutator.critical();
-        place.try_enter()?
+        place.try_enter()
     };
+    let entered = entered()? || place.forget_left_over() && entered()?;
     if entered || timeout_ns == Some(0) { Ok(entered) } else { place.enter_slowly(timeout_ns) }
 }
 
@@ -320,26 +334,31 @@ pub fn inflated() -> usize {
     RECORDS.in_use()
 }
 
+/// This process is the child of a `fork`.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
 /// In the child of a `fork`: the only thread, whose mutator is `own`, is in its monitors under its
 /// new id; nobody is in any other, or waits.
 pub fn after_fork(own: Option<&Mutator>) {
+    IS_CHILD.store(true, Relaxed);
     let mine = own.and_then(per_thread::existing);
+    // SAFETY: this thread's record, and no stop can come.
+    let kept: &[usize] = mine.map_or(&[], |mine| unsafe { mine.held() });
     for record in
         per_thread::all().filter(|record| !mine.is_some_and(|mine| core::ptr::eq(mine, *record)))
     {
         // SAFETY: no other thread exists.
         let held = unsafe { record.held() };
-        held.iter().for_each(|object| rewrite(*object, 0));
+        // It may have been leaving one that the forking thread is in.
+        let left = held.iter().filter(|object| !kept.contains(object));
+        left.for_each(|object| rewrite(*object, 0));
         held.clear();
     }
     for number in RECORDS.all() {
         RECORDS.get(number).after_fork(0);
     }
-    if let (Some(record), Some(own)) = (mine, own) {
-        // SAFETY: this thread's record, and no stop can come.
-        for &object in unsafe { record.held() }.iter() {
-            rewrite(object, own.thread.load(Relaxed));
-        }
+    if let Some(own) = own {
+        kept.iter().for_each(|object| rewrite(*object, own.thread.load(Relaxed)));
     }
 }
 
@@ -351,5 +370,47 @@ fn rewrite(object: usize, thread: u32) {
         Lock::Thin { depth, .. } => word.store(Lock::Thin { thread, depth }.word(), Relaxed),
         Lock::Inflated(number) => RECORDS.get(number).after_fork(thread),
         Lock::Free => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::kind::Kind;
+    use crate::heap::spaces::SpaceId;
+    use crate::heap::{HEAP, classes};
+    use crate::world::current;
+
+    /// A thread of the parent had changed the word and not its list yet.
+    #[test]
+    fn a_child_knows_who_is_in_a_monitor_though_a_thread_was_entering_or_leaving() {
+        HEAP.reserve(16 << 20).unwrap();
+        let id = SpaceId::of(Kind::Conservative, classes::class_of(64));
+        let block = HEAP.inner().fresh_block(&HEAP, id, 0, true).unwrap();
+        HEAP.bits(block).set_range(0..2, false, true, true);
+        let [entered, left] = [0, 1].map(|cell| HEAP.address(block).add(cell * 64).0);
+        let word = lock_table::of(entered).unwrap();
+        word.store(Lock::Thin { thread: (1 << 22) - 1, depth: 1 }.word(), Relaxed);
+        assert_eq!(enter(entered, Some(0)), Ok(false), "this is no child");
+        assert_eq!(enter(left, Some(0)), Ok(true));
+        let (is_noted, noted) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let record = per_thread::of(attach::current()).unwrap();
+            // SAFETY: this thread's record, which no stop looks at.
+            let held = unsafe { record.held() };
+            held.try_reserve(1).unwrap();
+            held.push(left);
+            is_noted.send(()).unwrap();
+            loop {
+                std::thread::park();
+            }
+        });
+        noted.recv().unwrap();
+        after_fork(current::get());
+        assert_eq!(exit(left), Ok(()), "[refs.inv.monitor]");
+        assert_eq!(enter(entered, Some(0)), Ok(true));
+        for object in [entered, left] {
+            assert_eq!(exit(object).is_ok(), object == entered);
+        }
     }
 }

@@ -107,6 +107,12 @@ impl<'a> ObjectLock<'a> {
         monitor.depth.store(depth, Relaxed);
     }
 
+    /// Frees the lock, which nobody is in, unless it changed; whether it did.
+    #[cold]
+    pub fn free_from(&self, lock: Lock) -> bool {
+        self.change(lock, Lock::Free)
+    }
+
     /// Looks a while whether a thin lock becomes free.
     pub fn spin(&self) {
         for _ in 0..SPINS {
