@@ -327,6 +327,11 @@ fi
 # A thousand where the limits allow it.
 ! sooner idle_threads || under_each idle_threads "$all_watches"
 
+! sooner vanished || under_each vanished "pagemap mprotect none"
+
+# A program that takes part in cycles, at the limit: a cycle's last references are processed late.
+! sooner stopped_at_limit || under_each stopped_at_limit "pagemap none" NEAP_MAX_HEAP=48MiB
+
 ! sooner fork_actions || under_each fork_actions "$all_watches"
 
 if sooner fork_start; then

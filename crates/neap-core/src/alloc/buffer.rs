@@ -320,7 +320,8 @@ impl Local {
         let cursor = buffer.cursor.load(Relaxed);
         // Not exchanged: nobody else writes it, and an atomic exchange waits until the zeros that
         // were written before are in the cache.
-        let bytes = cursor - buffer.counted.load(Relaxed);
+        // In the child of a `fork` its thread may have been about to use other cells.
+        let bytes = cursor.saturating_sub(buffer.counted.load(Relaxed));
         buffer.counted.store(cursor, Relaxed);
         if bytes > 0 {
             self.count((bytes / buffer.cell_bytes()) as u64, bytes as u64);

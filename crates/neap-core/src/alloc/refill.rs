@@ -310,7 +310,8 @@ mod tests {
         let protect = || {
             let frames = &mut heap.inner().frames;
             frames.note_registered(0, 1);
-            let all = |chunk, unprotected, lent| {
+            let all = |known: Range<usize>, unprotected, lent| {
+                let chunk = known.start;
                 let lent = heap.lent_in_chunk(chunk, lent);
                 Chosen { wanted: unprotected, barred: heap.frames_of_blocks(chunk, lent, &mut 0) }
             };

@@ -19,6 +19,7 @@ use crate::heap::blocks::header::State;
 use crate::heap::classes::LARGEST_SMALL;
 use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
+use crate::heap::spaces::Inner;
 
 /// Memory that was used before is zeroed under the heap's lock, so at most this much: an object
 /// that would need more moves, and is zeroed without it. Larger: fewer copies; smaller: shorter
@@ -44,8 +45,13 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
     let Some(wanted) = round_up(requested, PAGE_BYTES).filter(|_| requested > LARGEST_SMALL) else {
         return false;
     };
+    let mut inner = heap.inner();
+    if heap.is_hardened() && heap.state.marking.load(Relaxed) && cell.header.scan() != Scan::Leaf {
+        // A marker that reads the object as large as it was would come to a guard.
+        return false;
+    }
     heap.unguard_large(cell.block);
-    let resized = large_in_place(heap, cell, requested, wanted, own);
+    let resized = large_in_place(heap, &mut inner, cell, requested, wanted, own);
     heap.guard_large(cell.block);
     resized
 }
@@ -53,6 +59,7 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
 /// The same for a large object without guards, in `wanted` bytes of pages.
 fn large_in_place(
     heap: &Heap,
+    inner: &mut Inner,
     cell: &Cell<'_>,
     requested: usize,
     wanted: usize,
@@ -68,11 +75,10 @@ fn large_in_place(
         return wants * 2 >= had;
     }
     if wants > had {
-        let mut inner = heap.inner();
         let more = wants - had;
         let (behind, scan) = (cell.block.add(had), cell.header.scan());
         let only_fresh = scan != Scan::Leaf && more * FRAME_BYTES > MOST_ZEROED;
-        let Ok(fresh) = heap.take_frames_at(&mut inner, behind, more, scan, only_fresh) else {
+        let Ok(fresh) = heap.take_frames_at(inner, behind, more, scan, only_fresh) else {
             return false;
         };
         if !fresh && scan != Scan::Leaf {
@@ -84,7 +90,6 @@ fn large_in_place(
         cell.header.set_large_span(wants as u32);
         heap.state.allocated_since_cycle.fetch_add(more * FRAME_BYTES, Relaxed);
     } else if wants < had {
-        let mut inner = heap.inner();
         cell.header.set_large_span(wants as u32);
         heap.part(cell.block, wants..had);
         inner.frames.give_back(cell.block.add(wants), had - wants, heap.state.freeing_stamp());
@@ -240,6 +245,25 @@ mod tests {
             heap.inner().free_large(&heap, block);
             assert!(is_readable(start.add(36_864)));
             heap.verify().unwrap();
+        }
+    }
+
+    /// Markers read an object as large as it was when they came to it.
+    #[cfg(not(miri))]
+    #[test]
+    fn no_guard_comes_under_a_marker() {
+        let heap = Heap::new();
+        heap.harden(false);
+        heap.reserve(64 << 20).unwrap();
+        for (kind, may) in [(Kind::Conservative, false), (Kind::Leaf, true)] {
+            let unpublished = large::take(&heap, &NOTE, kind, NO_LAYOUT, 200_704, true).unwrap();
+            large::publish(&heap, &NOTE, &unpublished);
+            let cell = heap.object_at(unpublished.start.0).unwrap();
+            heap.state.marking.store(true, Relaxed);
+            assert_eq!(in_place(&heap, &cell, 36_864), may);
+            assert_ne!(is_readable(unpublished.start.add(36_864)), may, "[heap.inv.guard-pages]");
+            heap.state.marking.store(false, Relaxed);
+            assert!(in_place(&heap, &cell, 40_960));
         }
     }
 }

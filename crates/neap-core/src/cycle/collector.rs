@@ -15,6 +15,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::time::Instant;
 
+use super::driver::handshake::process_left;
 use super::phase::{Phase, Step};
 use super::policy::generation::{Generation, Generations};
 use super::policy::pacer::Pacer;
@@ -224,7 +225,10 @@ pub fn held<R>(mutator: &Mutator, f: impl FnOnce(&mut Collector) -> R) -> R {
 pub fn hold() {
     let mutator = attach::current();
     if mutator.holds.load(Relaxed) == 0 {
-        core::mem::forget(COLLECTOR.lock());
+        let mut collector = COLLECTOR.lock();
+        // Who stops threads now would wait for one that waits for memory until that is done.
+        process_left(&mut collector);
+        core::mem::forget(collector);
     }
     // Hidden pointers are read while cycles are held off.
     HEAP.state.note_revealed();

@@ -20,4 +20,4 @@ mod stepping;
 pub mod token;
 pub mod workers;
 
-pub use driver::{after_fork, before_fork, lock_for_fork};
+pub use driver::{after_fork, lock_for_fork};

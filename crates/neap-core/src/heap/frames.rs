@@ -215,11 +215,9 @@ impl Frames {
         let index = self.chunks.windows(wanted).position(fits)?;
         let mut fresh = true;
         for place in 0..wanted {
-            fresh &= self.occupy(
-                index + place,
-                if place < whole { ALL } else { mask(0, rest) },
-                content,
-            );
+            let frames = if place < whole { ALL } else { mask(0, rest) };
+            fresh &= self.occupy(index + place, frames, content);
+            self.chunks[index + place].protected &= !frames;
         }
         Some(Taken { first: Frame((index * CHUNK_FRAMES) as u32), fresh })
     }

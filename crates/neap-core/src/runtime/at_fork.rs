@@ -178,9 +178,6 @@ fn prepare() -> bool {
             "[world.inv.fork-holds] {:?} was not taken",
             hold.rank
         );
-        if hold.rank == Rank::Cycle {
-            cycle::before_fork();
-        }
     }
     refs::before_fork();
     true

@@ -279,6 +279,8 @@ pub enum One {
     Stands(Standing),
     /// They are in this range, until the next such stop.
     Copied(Range<usize>),
+    /// Its thread has ended, and may have no stack any more.
+    Gone,
 }
 
 /// Stops one mutator, which is not the caller; the others go on. The registry stays locked until
@@ -286,6 +288,7 @@ pub enum One {
 pub fn stop_one(images: &Images, registry: &mut Registry, mutator: &Mutator) -> One {
     // A blocked one would stand from here on if it wanted to run.
     STANDS_SINCE.store(clock::now_ns(), Relaxed);
+    let count = registry.count();
     let copy = root_copy::offered(images, || {
         let epoch = begin_for(address(mutator));
         // Of a thousand that sleep each is found without a look at the others.
@@ -293,7 +296,11 @@ pub fn stop_one(images: &Images, registry: &mut Registry, mutator: &Mutator) -> 
             stop_those(registry, |other| core::ptr::eq(other, mutator), epoch);
         }
     });
-    copy.map_or(One::Stands(Standing(PhantomData)), One::Copied)
+    match copy {
+        _ if registry.count() < count => One::Gone,
+        Some(words) => One::Copied(words),
+        None => One::Stands(Standing(PhantomData)),
+    }
 }
 
 /// Lets the mutator of [`stop_one`] run again; says since when it stood by the clock, and for how
@@ -303,7 +310,7 @@ pub fn resume_one(one: One) -> (u64, u64) {
     let stood = clock::now_ns().saturating_sub(since);
     end();
     match one {
-        One::Stands(_) => (since, stood),
+        One::Stands(_) | One::Gone => (since, stood),
         One::Copied(_) => (since, STOOD_NS.load(Relaxed)),
     }
 }

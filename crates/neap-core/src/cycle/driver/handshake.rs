@@ -155,7 +155,8 @@ fn run_step(step: u32, state: &mut CycleState, of: &mut Collector, own: Option<&
 }
 
 /// Processes the references that the last pause left, if it did. On the collector's thread, or on
-/// one that is about to `fork`: the child would not know what is to stay.
+/// one that holds collections off: at the heap's limit others wait for it in critical sections, and
+/// the child of a `fork` would not know what is to stay.
 pub fn process_left(collector: &mut Collector) {
     if !REFERENCES_LEFT.load(Relaxed) {
         return;

@@ -20,7 +20,6 @@ pub mod watch_in_use;
 use super::collector;
 use super::report::callbacks;
 use crate::sync::ForkLock;
-use crate::world::attach;
 
 /// As [`collector::hold`] and [`collector::release`]: a thread that holds collections off has the
 /// lock already. One that is in a step of a cycle could not go on with it in the child.
@@ -42,11 +41,6 @@ impl ForkLock for OverFork {
 /// The lock, for who holds it over a `fork`.
 pub fn lock_for_fork() -> &'static dyn ForkLock {
     &OverFork
-}
-
-/// Before a `fork`, by the thread that forks, which has the collector's lock.
-pub fn before_fork() {
-    collector::held(attach::current(), handshake::process_left);
 }
 
 /// In the child of a `fork`: the library's threads are gone.

@@ -158,8 +158,10 @@ impl Driver {
                 let runs = mutator.activity() != Activity::Blocked;
                 let one = stop::stop_one(images, &mut registry, mutator);
                 let grown = position.saturating_sub(mutator.position.load(Relaxed));
-                let enough = grown <= MUCH_GROWN || look == MOST_LOOKS;
+                let is_gone = matches!(one, One::Gone);
+                let enough = grown <= MUCH_GROWN || look == MOST_LOOKS || is_gone;
                 match &one {
+                    One::Gone => {}
                     One::Stands(_) if !enough => {}
                     One::Stands(standing) => {
                         images.of_mutator(registry.stacks(), mutator, standing, |range| {

@@ -136,8 +136,9 @@ impl<W: Watch> WrittenPages<W> {
         heap.state.protects.store(heap.state.lends_blocks.load(Relaxed), Relaxed);
         for gap in gaps.iter().copied() {
             rows.clear();
-            let mut carried = 0;
-            let chosen = |chunk: usize, unprotected: u128, lent: u128| {
+            let (mut carried, mut barred) = (0, 0);
+            let chosen = |known: Range<usize>, unprotected: u128, lent: u128| {
+                let chunk = known.start;
                 let wanted = match choice {
                     Choice::All => unprotected,
                     Choice::Marked => {
@@ -147,7 +148,10 @@ impl<W: Watch> WrittenPages<W> {
                 };
                 // A block of cells lies in one chunk.
                 let lent = heap.lent_in_chunk(chunk, lent);
-                Chosen { wanted, barred: heap.frames_of_blocks(chunk, lent, &mut 0) }
+                let lent = heap.frames_of_blocks(chunk, lent, &mut 0);
+                // Of a block all is protected or nothing.
+                let beyond = heap.reaches_beyond(known);
+                Chosen { wanted, barred: lent | heap.frames_of_blocks(chunk, beyond, &mut barred) }
             };
             heap.inner().frames.protect(gap, chosen, |row| rows.push(address_range(heap, row)));
             if rows.len() <= MOST_ROWS {

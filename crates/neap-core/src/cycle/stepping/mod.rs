@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)]
 
+mod growth;
 mod modes;
 mod snapshots;
 mod software_watch;

@@ -14,6 +14,7 @@
 
 #![allow(unsafe_code)]
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use super::header::{Header, State};
@@ -88,6 +89,16 @@ impl Heap {
             *carried += (place + span).saturating_sub(CHUNK_FRAMES);
         }
         frames
+    }
+
+    /// The first frame of the block that begins in the first of these chunks and ends behind the
+    /// last; none if there is no such block.
+    pub fn reaches_beyond(&self, chunks: Range<usize>) -> u128 {
+        let last = Frame((chunks.start * CHUNK_FRAMES + CHUNK_FRAMES - 1) as u32);
+        let (block, header) = self.block_of(last);
+        let end = block.0 as usize + header.span() as usize;
+        let begins_here = header.state() != State::Free && block.chunk() == chunks.start;
+        if begins_here && end > chunks.end * CHUNK_FRAMES { 1 << block.in_chunk() } else { 0 }
     }
 
     /// Of some frames of a chunk those that begin a block whose thread has it unprotected.

@@ -6,6 +6,8 @@
 //! goes back to the system; and of a block either all frames are protected or none. Under the
 //! heap's lock.
 
+use core::ops::Range;
+
 use super::{ALL, Chunk, Frames, Mask};
 use crate::addr::{CHUNK_FRAMES, Frame};
 
@@ -93,24 +95,31 @@ impl Frames {
     /// that begin blocks that were lent: whole blocks, and what lies in gaps of up to `gap` frames,
     /// which is less than a chunk, but for what is barred. They count as protected from now on, so
     /// the caller protects them before anything depends on it. Chunks that the watch does not know
-    /// are left out.
+    /// are left out; `choose` is told of how many in a row from this one on that is not so, and bars
+    /// blocks that reach beyond them.
     pub fn protect(
         &mut self,
         gap: usize,
-        mut choose: impl FnMut(usize, Mask, Mask) -> Chosen,
+        mut choose: impl FnMut(Range<usize>, Mask, Mask) -> Chosen,
         mut f: impl FnMut(Row),
     ) {
         let mut row: Option<Row> = None;
         let mut barred_before = false;
+        let mut unknown = 0;
         for index in 0..self.chunks.len() {
             let between = self.gap_before(index, gap);
+            if unknown <= index {
+                let known = self.chunks[index..].iter().take_while(|chunk| chunk.registered);
+                unknown = index + known.count();
+            }
             let chunk = &mut self.chunks[index];
+            let unprotected = chunk.scanned() & !chunk.protected;
+            let Chosen { wanted, barred } =
+                choose(index..unknown, unprotected, chunk.lent & unprotected);
             if !chunk.registered {
                 continue;
             }
             let scanned = chunk.scanned();
-            let unprotected = scanned & !chunk.protected;
-            let Chosen { wanted, barred } = choose(index, unprotected, chunk.lent & unprotected);
             // Others of them were let go.
             chunk.lent &= barred;
             let wanted = (scanned & chunk.protected) | (wanted & unprotected & !barred);
@@ -326,7 +335,7 @@ mod tests {
         registered(&mut frames);
         let mut rows = |barred: Mask| {
             let mut rows = Vec::new();
-            let chosen = |chunk, _, _| match chunk {
+            let chosen = |known: Range<usize>, _, _| match known.start {
                 0 => Chosen { wanted: 0b101 | 0b11 << 98, barred },
                 _ => Chosen::all_of(0b11),
             };

@@ -90,6 +90,10 @@ impl Marker<'_> {
                 let [first, end] =
                     [cells.start, cells.end].map(|cell| start + cell as usize * cell_bytes);
                 let (low, high) = (first.max(range.start), end.min(range.end));
+                if high <= low {
+                    // A large one that has become smaller meanwhile.
+                    continue;
+                }
                 // SAFETY: part of an allocated cell.
                 unsafe { self.push_from(low, high) };
                 self.look_through(batch, BATCH);
