@@ -327,6 +327,8 @@ fi
 # A thousand where the limits allow it.
 ! sooner idle_threads || under_each idle_threads "$all_watches"
 
+! sooner vfork || under_each vfork "$all_watches" NEAP_MIN_TRIGGER=64K
+
 ! sooner vanished || under_each vanished "pagemap mprotect none"
 
 # A program that takes part in cycles, at the limit: a cycle's last references are processed late.

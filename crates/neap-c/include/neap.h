@@ -346,7 +346,8 @@ void neap_release_memory(void);
    refuses. */
 int neap_expand(size_t bytes);
 
-/* No collections until as many calls of neap_enable; the heap grows meanwhile. */
+/* No collections until as many calls of neap_enable; the heap grows meanwhile. One that runs beside
+   the program ends after that. */
 void neap_disable(void);
 void neap_enable(void);
 int neap_is_disabled(void);

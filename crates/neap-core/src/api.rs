@@ -23,7 +23,7 @@ use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
-use crate::cycle::driver::collect;
+use crate::cycle::driver::{collect, disabling, holding};
 use crate::cycle::report::callbacks;
 use crate::cycle::{collector, schedule};
 use crate::heap::blocks::header::NO_LAYOUT;
@@ -59,7 +59,7 @@ pub use crate::runtime::buffers::usable_bytes;
 pub use crate::runtime::interposed::signals::{pthread_sigmask, sigaction, signal, sysv_signal};
 pub use crate::runtime::interposed::thread_results::{self, pthread_create};
 pub use crate::runtime::interposed::{
-    helpers, kernel_stacks, kernel_writes, masks, process_memory, waits,
+    helpers, kernel_stacks, kernel_writes, masks, process_memory, vfork, waits,
 };
 pub use crate::runtime::summary::{
     KEYS as SUMMARY_KEYS, Memory, Statistics, allocated, allocated_since_cycle, cycles,
@@ -76,7 +76,7 @@ pub use crate::sys::program_call;
 pub use crate::world::while_stopped::is_mine as has_stopped_world;
 pub use crate::{
     exit_function, helpers, kernel_stacks, kernel_writes, masks, process_memory, signal_actions,
-    thread_results, waits,
+    thread_results, vfork_function, waits,
 };
 pub use allocate::{
     allocate, allocate_aligned, allocate_at_once, allocate_beside_cycles, allocate_otherwise,
@@ -288,20 +288,20 @@ pub fn with_stopped_world<R>(f: impl FnOnce() -> R) -> Option<R> {
 /// thread's own cycles are refused.
 pub fn hold_collections() {
     initialize();
-    collector::hold();
+    holding::hold();
 }
 
 /// As [`hold_collections`], if no cycle is under way and the last one was not given up; false
 /// otherwise, and nothing is held. While it holds, marks stay as the last cycle left them.
 pub fn hold_collections_if_idle() -> bool {
     initialize();
-    collector::hold_if_idle()
+    holding::hold_if_idle()
 }
 
 /// Ends a [`hold_collections`] of this thread.
 pub fn release_collections() {
     initialize();
-    collector::release();
+    holding::release();
 }
 
 /// Runs `f` between [`hold_collections`] and [`release_collections`].
@@ -349,17 +349,17 @@ pub fn release_memory() {
 
 /// Undoes one [`disable`].
 pub fn enable() {
-    collector::enable();
+    disabling::enable();
 }
 
 /// No collections until as many calls of [`enable`].
 pub fn disable() {
-    collector::disable();
+    disabling::disable();
 }
 
 /// Whether collections are disabled.
 pub fn is_disabled() -> bool {
-    collector::is_disabled()
+    disabling::is_disabled()
 }
 
 /// Makes the heap at least `bytes` larger now; false if the limit or the system refuses.

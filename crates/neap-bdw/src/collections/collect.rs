@@ -97,8 +97,8 @@ pub extern "C" fn GC_disable() {
 /// As `GC_disable`, and the collection under way, if there is one, has ended on return.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_finish_and_disable() {
-    GC_disable();
-    api::embedding::finish_collection();
+    GC_dont_gc.fetch_add(1, Relaxed);
+    api::embedding::finish_and_disable();
 }
 
 #[unsafe(no_mangle)]

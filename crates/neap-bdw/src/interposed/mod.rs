@@ -10,4 +10,5 @@ pub mod process_memory;
 pub mod signals;
 pub mod thread_results;
 pub mod unmapping;
+pub mod vfork;
 pub mod waits;

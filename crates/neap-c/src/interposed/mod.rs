@@ -12,4 +12,5 @@ pub mod masks;
 pub mod process_memory;
 pub mod signals;
 pub mod thread_results;
+pub mod vfork;
 pub mod waits;

@@ -8,8 +8,8 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::addr::{FRAME_BYTES, Frame};
-use crate::cycle::collector;
-use crate::cycle::driver::{collect, handshake, watch_in_use};
+
+use crate::cycle::driver::{collect, handshake, holding, watch_in_use};
 use crate::cycle::phases::when_marked;
 use crate::cycle::report::thread_events;
 use crate::cycle::schedule::{self, Due};
@@ -118,9 +118,9 @@ pub fn set_stack_base_of(thread: usize, base: usize) -> Option<bool> {
 /// return. It may be the caller. Nothing happens to others.
 pub fn suspend_thread(thread: usize) {
     let mutator = runtime::mutator();
-    collector::hold();
+    holding::hold();
     suspension::suspend(thread);
-    collector::release();
+    holding::release();
     suspension::stand(mutator);
 }
 
@@ -166,11 +166,11 @@ pub fn end_blocked() {
     blocked::end(runtime::mutator());
 }
 
-/// Waits for the end of the cycle under way, if there is one. For who has disabled collections; a
-/// thread that holds them off does not wait.
-pub fn finish_collection() {
+/// Waits for the end of the cycle under way, if there is one, and disables collections. Where they
+/// are disabled already, or this thread holds them off, it does not wait.
+pub fn finish_and_disable() {
     runtime::initialize();
-    collect::finish();
+    collect::finish_and_disable();
 }
 
 /// Counts bytes as handed out since the last cycle that the heap did not hand out.

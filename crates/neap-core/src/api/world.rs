@@ -5,7 +5,7 @@
 
 pub use crate::world::host::{Host, Visit};
 
-use crate::cycle::collector;
+use crate::cycle::driver::holding;
 use crate::runtime;
 use crate::world::host;
 
@@ -14,9 +14,9 @@ use crate::world::host;
 pub fn set_host(host: &'static Host) -> bool {
     runtime::initialize();
     // No stop is under way while collections are held.
-    collector::hold();
+    holding::hold();
     let set = host::set(host);
-    collector::release();
+    holding::release();
     set
 }
 

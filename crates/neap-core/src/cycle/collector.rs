@@ -1,21 +1,19 @@
-//! What one cycle leaves to the next, under the collector's lock; and holding collections off.
+//! What one cycle leaves to the next, under the collector's lock.
 //!
 //! Invariant `[cycle.inv.one]`: the phase is `Idle` unless a cycle is under way, and whoever finds
 //! it so under the lock may begin one. The lock is waited for outside critical sections, so a
-//! thread that waits can be stopped by the cycle it waits for. A thread that holds collections off
-//! has the lock, and never waits for it again. Called from any thread of the program, and from the
-//! collector's.
+//! thread that waits can be stopped by the cycle it waits for. Called from any thread of the
+//! program, and from the collector's.
 //!
 //! # Safety
-//! A thread that holds collections off has forgotten its guard. It says so in its mutator, which
-//! only it writes, so nobody else unlocks for it.
+//! A thread that holds collections off (`driver/holding.rs`) has the lock without a guard, and runs
+//! no cycle.
 
 #![allow(unsafe_code)]
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::time::Instant;
 
-use super::driver::handshake::process_left;
 use super::phase::{Phase, Step};
 use super::policy::generation::{Generation, Generations};
 use super::policy::pacer::Pacer;
@@ -30,7 +28,6 @@ use crate::sys::print;
 use crate::watch::choose::Watching;
 use crate::world::mutator::Mutator;
 use crate::world::roots::Images;
-use crate::world::{after_hold, attach};
 
 /// What one cycle leaves to the next. Protected by [`COLLECTOR`].
 pub struct Collector {
@@ -111,8 +108,6 @@ pub static COLLECTOR: Lock<Collector> = Lock::new(
         allocated_during_last: 0,
     },
 );
-/// How often collections were disabled more than enabled.
-static DISABLED: AtomicU32 = AtomicU32::new(0);
 /// Whether cycles start by themselves.
 static AUTOMATIC: AtomicBool = AtomicBool::new(true);
 /// The [`Watching`] of cycles beside the program, as a number. Written by who opens or closes it.
@@ -210,66 +205,14 @@ fn helpers_for_who_waits(markers: usize, allocating: usize) -> usize {
     background_helpers(markers).max(markers.saturating_sub(1 + allocating.max(1)))
 }
 
-/// Runs `f` on the collector, which no cycle uses meanwhile. Not for a thread that holds
-/// collections off.
+/// Runs `f` on the collector, which no cycle uses meanwhile; for a thread that holds collections
+/// off, too.
 pub fn held<R>(mutator: &Mutator, f: impl FnOnce(&mut Collector) -> R) -> R {
     if mutator.holds.load(Relaxed) > 0 {
         // SAFETY: this thread holds the lock already, by `hold`, and runs no cycle.
         return f(unsafe { COLLECTOR.already_held() });
     }
     f(&mut COLLECTOR.lock())
-}
-
-/// From now until [`release`], no cycle runs. Nests. While this thread holds, its own requests for
-/// cycles are refused.
-pub fn hold() {
-    let mutator = attach::current();
-    if mutator.holds.load(Relaxed) == 0 {
-        let mut collector = COLLECTOR.lock();
-        // Who stops threads now would wait for one that waits for memory until that is done.
-        process_left(&mut collector);
-        core::mem::forget(collector);
-    }
-    // Hidden pointers are read while cycles are held off.
-    HEAP.state.note_revealed();
-    mutator.holds.store(mutator.holds.load(Relaxed) + 1, Relaxed);
-}
-
-/// As [`hold`], if no cycle is under way; false otherwise, and nothing is held. Mark bits then stay
-/// as the last cycle left them: false also where it was given up, and left some.
-pub fn hold_if_idle() -> bool {
-    hold();
-    // SAFETY: this thread has the lock; the reference ends here.
-    let idle = unsafe { COLLECTOR.already_held() }.phase == Phase::Idle
-        && HEAP.state.marks.load(Acquire).is_multiple_of(2);
-    if !idle {
-        release();
-    }
-    idle
-}
-
-/// Ends a [`hold`] of this thread; one that was never begun is ignored.
-pub fn release() {
-    let mutator = attach::current();
-    let Some(holds) = mutator.holds.load(Relaxed).checked_sub(1) else { return };
-    mutator.holds.store(holds, Relaxed);
-    if holds == 0 {
-        if COLLECTOR.is_waited_for() {
-            after_hold::note();
-        }
-        // SAFETY: `hold` took the lock on this thread and forgot its guard.
-        unsafe { COLLECTOR.unlock_forgotten() };
-    }
-}
-
-/// Allows collections again; one more call than [`disable`] changes nothing.
-pub fn enable() {
-    let _ = DISABLED.fetch_update(AcqRel, Acquire, |count| count.checked_sub(1));
-}
-
-/// No collections until as many calls of [`enable`].
-pub fn disable() {
-    DISABLED.fetch_add(1, AcqRel);
 }
 
 /// Whether cycles start by themselves.
@@ -280,11 +223,6 @@ pub fn set_automatic(on: bool) {
 /// Whether they do.
 pub fn is_automatic() -> bool {
     AUTOMATIC.load(Relaxed)
-}
-
-/// Whether collections are disabled.
-pub fn is_disabled() -> bool {
-    DISABLED.load(Acquire) > 0
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
 
 use super::{forking_server, interposed::thread_results};
+use crate::cycle::driver::disabling;
 use crate::heap::{HEAP, samples};
 use crate::monitors::monitor;
 use crate::observe::recorder;
@@ -216,7 +217,7 @@ fn parent() {
 fn child() {
     mprotect::after_fork();
     if took_nothing() {
-        return cycle::collector::disable();
+        return disabling::disable_for_good();
     }
     // SAFETY: `prepare` ran on this thread, the only one there is.
     unsafe { release() };

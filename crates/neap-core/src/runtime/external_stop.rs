@@ -13,7 +13,7 @@
 use core::cell::UnsafeCell;
 use core::mem::forget;
 
-use crate::cycle::collector;
+use crate::cycle::driver::holding;
 use crate::world::{self, Stopped, registry};
 
 struct Token(UnsafeCell<Option<Stopped>>);
@@ -24,11 +24,11 @@ static TOKEN: Token = Token(UnsafeCell::new(None));
 /// Stops every mutator but the caller; false if the world, a host's, cannot be stopped.
 pub fn stop() -> bool {
     let mutator = super::mutator();
-    collector::hold();
+    holding::hold();
     let mut registry = registry::lock();
     let Some(stopped) = world::the().stop(&mut registry, Some(mutator)) else {
         drop(registry);
-        collector::release();
+        holding::release();
         return false;
     };
     // SAFETY: this thread has the registry's lock.
@@ -48,6 +48,6 @@ pub fn resume() {
         world::the().resume(stopped);
         // SAFETY: `stop` forgot the guard on this thread.
         unsafe { registry::unlock_forgotten() };
-        collector::release();
+        holding::release();
     }
 }

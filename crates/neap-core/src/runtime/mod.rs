@@ -166,7 +166,7 @@ fn apply_at_start(options: &Options) {
     }
     between_steps::prepare();
     collector_thread::prepare(snapshot_file::answer, ask_page::make);
-    stop_signal::set_refusal_hook(crate::cycle::collector::disable);
+    stop_signal::set_refusal_hook(crate::cycle::driver::disabling::disable_for_good);
     late::install();
     if !stop::install(options.stop_signal) {
         print::fatal(format_args!(

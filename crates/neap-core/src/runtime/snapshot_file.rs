@@ -23,7 +23,8 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 use rustix::io::Errno;
 
 use crate::addr::PAGE_BYTES;
-use crate::cycle::collector::{self, COLLECTOR};
+use crate::cycle::collector::COLLECTOR;
+use crate::cycle::driver::holding;
 use crate::cycle::report::record;
 use crate::cycle::report::spans::{SpanKind, Stop};
 use crate::heap::{HEAP, Heap, samples};
@@ -59,12 +60,12 @@ pub fn write(path: &CStr) -> Result<(), Errno> {
     let shared = map::allocate_shared(PAGE_BYTES)?;
     // SAFETY: zeroed memory that stays mapped until after the last use.
     let answer = unsafe { &*shared.pointer::<AtomicU32>() };
-    collector::hold();
+    holding::hold();
     let result = thread::with_registers_spilled(|position| {
         mutator.position.store(position, Relaxed);
         side_stack::on(|| copy(To::File(path), answer))
     });
-    collector::release();
+    holding::release();
     let result = result.and_then(|child| {
         child.wait();
         match answer.load(Acquire) {

@@ -72,6 +72,7 @@ pub fn waiting<R, const N: usize>(kept: [usize; N], f: impl FnOnce() -> R) -> R 
     match current::get() {
         Some(mutator)
             if mutator.is_at_ease()
+                && !mutator.has_child_on_it.load(Relaxed)
                 && host::get().is_none()
                 && waits_are_regions()
                 && !stop::is_driven_by(mutator) =>

@@ -114,6 +114,8 @@ pub struct Mutator {
     pub suspended: AtomicU32,
     /// It forks in a handler that interrupted a critical section. Written by itself.
     pub forks_inside: AtomicBool,
+    /// The child of a `vfork` runs on its stack, while it waits. Written by both.
+    pub has_child_on_it: AtomicBool,
     /// A front end told the program that this thread is registered. Written by itself.
     pub announced: AtomicBool,
     /// The program was told that this thread stands. Written by who stops the world.

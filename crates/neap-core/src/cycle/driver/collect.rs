@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 
 use super::between_steps;
+use super::disabling::{self, is_disabled};
 use super::{given_up, handshake, wake, watch_in_use};
 use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::stop_the_world::{self, Length, NotRun};
@@ -57,10 +58,7 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     if mutator.is_critical() {
         print::reentered();
     }
-    if collector::is_disabled()
-        || mutator.holds.load(Relaxed) > 0
-        || !world::the().may_be_stopped_here()
-    {
+    if is_disabled() || mutator.holds.load(Relaxed) > 0 || !world::the().may_be_stopped_here() {
         return false;
     }
     let refused = reason == Reason::Allocated && (!collector::is_automatic() || is_too_early());
@@ -121,9 +119,8 @@ fn collect_as_wanted(position: usize, reason: Reason, may_stop: bool) -> Collect
             let unstopped = given_up::unstopped();
             let collected = concurrently(position, reason);
             // Who asked has the world stopped where another thread only tried to start that one.
-            let had_none = reason != Reason::Allocated
-                && given_up::unstopped() == unstopped
-                && !collector::is_disabled();
+            let had_none =
+                reason != Reason::Allocated && given_up::unstopped() == unstopped && !is_disabled();
             if collected || (collector::runs_beside() && !had_none) {
                 return Collected::Beside(collected);
             }
@@ -133,7 +130,7 @@ fn collect_as_wanted(position: usize, reason: Reason, may_stop: bool) -> Collect
         let_others_run();
     }
     let Some(mut collector) = lock_for(reason) else { return Collected::Beside(false) };
-    if reason == Reason::Allocated && !schedule::is_due() {
+    if is_disabled() || reason == Reason::Allocated && !schedule::is_due() {
         return Collected::Beside(false);
     }
     if collector.phase != Phase::Idle {
@@ -176,9 +173,9 @@ fn collect_as_wanted(position: usize, reason: Reason, may_stop: bool) -> Collect
     Collected::Stopped
 }
 
-/// Waits for the end of the cycle under way, if there is one. For who has disabled collections, so
-/// that no other begins; who holds them off does not wait.
-pub fn finish() {
+/// Waits for the end of the cycle under way, if there is one. Who has disabled collections or holds
+/// them off does not wait.
+fn finish() {
     let mutator = attach::current();
     if mutator.holds.load(Relaxed) == 0 && world::the().may_be_stopped_here() {
         // A cycle that another thread runs with the world stopped, or is about to begin.
@@ -186,6 +183,20 @@ pub fn finish() {
         thread::with_registers_spilled(|position| in_collector(|| handshake::finish(position)));
         handshake::tell_ended();
     }
+}
+
+/// Disables collections when none is under way.
+pub fn finish_and_disable() {
+    while !is_disabled() && attach::current().holds.load(Relaxed) == 0 {
+        finish();
+        disabling::disable();
+        if !handshake::is_under_way() {
+            return;
+        }
+        // Another one began.
+        disabling::enable();
+    }
+    disabling::disable();
 }
 
 /// Waits until the other threads have had as much time as the last stop took from them: woken from

@@ -9,6 +9,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::Instant;
 
+use super::disabling::is_disabled;
 use super::{between_cycles, collect, handshake, wake};
 use crate::addr::FRAME_BYTES;
 use crate::cycle::collector::{self, COLLECTOR};
@@ -136,7 +137,7 @@ fn look_idle(idle: &mut Idle, now_ms: &impl Fn() -> u64) -> (bool, Option<u64>) 
 /// A cycle for a program that is idle, on the collector's thread: false if the program does not
 /// want one, or has functions that are called in cycles and rely on its own threads.
 fn collect_idle() -> bool {
-    if collector::is_disabled()
+    if is_disabled()
         || !collector::is_automatic()
         || handshake::program_takes_part()
         || !callbacks::may_begin(false)
@@ -149,7 +150,7 @@ fn collect_idle() -> bool {
         return true;
     }
     let mut collector = COLLECTOR.lock();
-    if collector.phase != Phase::Idle {
+    if collector.phase != Phase::Idle || is_disabled() {
         return false;
     }
     callbacks::set_heard(false);

@@ -6,6 +6,7 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::collect::{self, Reason};
+use super::holding;
 use crate::cycle::collector;
 use crate::cycle::phase::Phase;
 use crate::cycle::policy::generation::Generations;
@@ -71,7 +72,7 @@ pub fn unfreeze() -> bool {
 
 /// Runs `f` if no cycle is under way, and sets the trigger anew.
 fn between_cycles(f: impl FnOnce()) -> bool {
-    collector::hold();
+    holding::hold();
     let idle = collector::held(attach::current(), |collector| {
         if collector.phase != Phase::Idle {
             return false;
@@ -86,6 +87,6 @@ fn between_cycles(f: impl FnOnce()) -> bool {
         set_due(collector);
         true
     });
-    collector::release();
+    holding::release();
     idle
 }

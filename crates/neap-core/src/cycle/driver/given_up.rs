@@ -7,7 +7,8 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 use super::between_steps::{self, CycleState};
-use crate::cycle::collector::{self, Collector};
+use super::disabling::is_disabled;
+use crate::cycle::collector::Collector;
 use crate::cycle::phase::Phase;
 use crate::cycle::policy::generation::Generations;
 use crate::cycle::schedule;
@@ -38,7 +39,7 @@ pub fn end_unstopped(state: &mut CycleState, collector: &mut Collector) {
     schedule::postpone();
     UNSTOPPED.fetch_add(1, AcqRel);
     // A host that is about to end disables cycles first.
-    if !collector::is_disabled() && MESSAGES.fetch_add(1, Relaxed) < MOST_MESSAGES {
+    if !is_disabled() && MESSAGES.fetch_add(1, Relaxed) < MOST_MESSAGES {
         print::message(format_args!(
             "the program's runtime did not stop its threads: this collection is given up, and the \
              heap grows"

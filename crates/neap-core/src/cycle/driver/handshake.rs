@@ -12,6 +12,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use super::between_steps::{self, CycleState};
+use super::disabling::{is_disabled, wait_until_enabled, when_enabled};
 use super::{given_up, wake, watch_in_use};
 use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::marking_mode::{Left, MarkingMode};
@@ -116,7 +117,7 @@ fn take(step: u32, position: usize) {
         return;
     }
     let collector = &mut *COLLECTOR.lock();
-    if OFFERED.load(Acquire) != step {
+    if OFFERED.load(Acquire) != step || is_disabled() {
         return;
     }
     let Some(state) = between_steps::take(collector) else { return };
@@ -213,6 +214,7 @@ fn have_taken(
 ) {
     let mut wait_ns = OFFER_NS;
     loop {
+        wait_until_enabled();
         offer(step, state);
         state = loop {
             let seen = PROGRESS.load(Acquire);
@@ -238,7 +240,7 @@ fn pass(step: u32, state: &'static mut CycleState) -> &'static mut CycleState {
         have_taken(step, state, |_| {});
         return state_of_cycle();
     }
-    run_step(step, state, &mut COLLECTOR.lock(), None);
+    run_step(step, state, &mut when_enabled(), None);
     state
 }
 
@@ -286,7 +288,7 @@ pub fn drive() {
         return;
     }
     let mut collector = COLLECTOR.lock();
-    if collector.phase != Phase::Idle || collector::is_disabled() {
+    if collector.phase != Phase::Idle || is_disabled() {
         return;
     }
     let state = between_steps::begin(&mut collector);
@@ -322,7 +324,7 @@ pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generati
     let names_roots = root_callback::is_set() && callbacks::program_takes_part();
     let in_a_pause = names_roots || !state.driver.world.stops_one_by_one();
     let read = |state: &mut CycleState| {
-        parts(state).is_some_and(|(driver, mode)| mode.read_roots(driver, &mut COLLECTOR.lock()))
+        parts(state).is_some_and(|(driver, mode)| mode.read_roots(driver, &mut when_enabled()))
     };
     if in_a_pause || !read(state) {
         if let Some((driver, mode)) = parts(state) {
@@ -351,7 +353,7 @@ pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generati
             return process_left(&mut COLLECTOR.lock());
         }
     } else {
-        let collector = &mut *COLLECTOR.lock();
+        let collector = &mut *when_enabled();
         run_step(REMARK, state, collector, None);
         between_steps::put_back(collector, state);
         if !COULD_NOT_STOP.load(Acquire) {
@@ -420,7 +422,7 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
             take_offered(position);
             return true;
         }
-        if collector::is_disabled() || !collector::runs_beside() {
+        if is_disabled() || !collector::runs_beside() {
             return false;
         }
         if is_on_offer(OFFERED.load(Acquire)) {
@@ -435,12 +437,17 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
     }
 }
 
+/// Whether a cycle beside the program is under way.
+pub fn is_under_way() -> bool {
+    UNDER_WAY.load(Acquire)
+}
+
 /// Waits for the end of the cycle beside the program that is under way, if there is one, taking
-/// steps as they are offered. On a mutator that holds nothing.
+/// steps as they are offered; not while collections are disabled. On a mutator that holds nothing.
 pub fn finish(position: usize) {
     loop {
         let seen = PROGRESS.load(Acquire);
-        if !UNDER_WAY.load(Acquire) {
+        if !UNDER_WAY.load(Acquire) || is_disabled() {
             return take_offered(position);
         }
         if is_on_offer(OFFERED.load(Acquire)) {

@@ -3,7 +3,8 @@
 //!
 //! Invariant: `[cycle.inv.driver]`. From the ground up: [`between_steps`] keeps the driver
 //! token between steps, [`watch_in_use`] opens the watch, [`wake`] is how the collector's thread is
-//! woken, [`handshake`] hands the token on, [`collect`] is where a mutator asks for a cycle,
+//! woken, [`disabling`] says whether there are to be cycles, [`handshake`] hands the token on,
+//! [`holding`] keeps it from everybody, [`collect`] is where a mutator asks for a cycle,
 //! [`collector_thread`] runs what goes on beside the program, [`freeze`] and [`between_cycles`]
 //! work between cycles, [`given_up`] ends cycles that cannot go on.
 
@@ -11,27 +12,28 @@ pub mod between_cycles;
 pub mod between_steps;
 pub mod collect;
 pub mod collector_thread;
+pub mod disabling;
 pub mod freeze;
 pub mod given_up;
 pub mod handshake;
+pub mod holding;
 pub mod wake;
 pub mod watch_in_use;
 
-use super::collector;
 use super::report::callbacks;
 use crate::sync::ForkLock;
 
-/// As [`collector::hold`] and [`collector::release`]: a thread that holds collections off has the
+/// As [`holding::hold`] and [`holding::release`]: a thread that holds collections off has the
 /// lock already. One that is in a step of a cycle could not go on with it in the child.
 struct OverFork;
 
 impl ForkLock for OverFork {
     fn take(&self) {
-        collector::hold();
+        holding::hold();
     }
     #[allow(unsafe_code)]
     unsafe fn give_back(&self) {
-        collector::release();
+        holding::release();
     }
     fn is_mine(&self) -> bool {
         between_steps::is_mine()

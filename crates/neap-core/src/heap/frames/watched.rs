@@ -95,8 +95,8 @@ impl Frames {
     /// that begin blocks that were lent: whole blocks, and what lies in gaps of up to `gap` frames,
     /// which is less than a chunk, but for what is barred. They count as protected from now on, so
     /// the caller protects them before anything depends on it. Chunks that the watch does not know
-    /// are left out; `choose` is told of how many in a row from this one on that is not so, and bars
-    /// blocks that reach beyond them.
+    /// are left out; `choose` is told of the row of known ones that begins with this one, and bars
+    /// blocks that reach beyond it.
     pub fn protect(
         &mut self,
         gap: usize,

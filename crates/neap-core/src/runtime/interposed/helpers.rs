@@ -17,7 +17,7 @@ use core::ffi::{c_int, c_void};
 
 use libc::{aiocb, mqd_t, sigevent};
 
-use crate::cycle::collector;
+use crate::cycle::driver::holding;
 use crate::runtime::is_initialized;
 use crate::sys::libc_function::LibcFunction;
 use crate::world::current;
@@ -27,9 +27,9 @@ fn unstopped(call: impl FnOnce() -> c_int) -> c_int {
     if !is_initialized() || current::get().is_none() {
         return call();
     }
-    collector::hold();
+    holding::hold();
     let result = call();
-    collector::release();
+    holding::release();
     result
 }
 

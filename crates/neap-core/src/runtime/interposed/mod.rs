@@ -13,4 +13,5 @@ pub mod process_memory;
 mod program_handlers;
 pub mod signals;
 pub mod thread_results;
+pub mod vfork;
 pub mod waits;

@@ -1,0 +1,81 @@
+//! Disabling collections, by any thread, until as many calls of another allow them again.
+//!
+//! Invariant `[cycle.inv.disabled]`: from the return of [`disable`] on no cycle begins, and the one
+//! that is under way takes no first and no last stop: what the program hides meanwhile, and shows
+//! again, is lost to neither. It goes on marking. Who takes such a step looks under the collector's
+//! lock, which who disables has had since. Called from any thread of the program; waited for by the
+//! collector's.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+
+use super::wake;
+use crate::cycle::collector::{COLLECTOR, Collector};
+use crate::heap::HEAP;
+use crate::sync::Guard;
+use crate::sys::futex;
+use crate::world::current;
+
+/// How often collections were disabled more than enabled.
+static DISABLED: AtomicU32 = AtomicU32::new(0);
+/// The collector's thread sleeps on it.
+static IS_WAITED_FOR: AtomicBool = AtomicBool::new(false);
+/// It looks so often for who else wants something of it.
+const LOOK_NS: u64 = 20_000_000;
+
+/// Whether collections are disabled.
+pub fn is_disabled() -> bool {
+    DISABLED.load(Acquire) > 0
+}
+
+/// No collections until as many calls of [`enable`]. A step that is being taken is over on return,
+/// but for a caller that is called in it.
+pub fn disable() {
+    DISABLED.fetch_add(1, SeqCst);
+    let is_inside = current::get().is_some_and(|mutator| mutator.is_critical());
+    if !is_inside && !COLLECTOR.is_mine() {
+        drop(COLLECTOR.lock());
+    }
+    // Hidden pointers are read while there are no cycles.
+    HEAP.state.note_revealed();
+}
+
+/// The same for good: where no signal can be sent, and in a child of `fork` that collects nothing.
+pub fn disable_for_good() {
+    DISABLED.fetch_add(1, SeqCst);
+}
+
+/// Allows collections again; one more call than [`disable`] changes nothing.
+pub fn enable() {
+    let _ = DISABLED.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
+    if IS_WAITED_FOR.load(SeqCst) {
+        futex::wake(&DISABLED, 1);
+    }
+}
+
+/// Waits until they are enabled, and answers who asks for a snapshot meanwhile. On the collector's
+/// thread, which has no lock.
+pub fn wait_until_enabled() {
+    IS_WAITED_FOR.store(true, SeqCst);
+    loop {
+        let seen = DISABLED.load(SeqCst);
+        if seen == 0 {
+            break;
+        }
+        futex::wait(&DISABLED, seen, Some(LOOK_NS));
+        wake::answer();
+    }
+    IS_WAITED_FOR.store(false, Relaxed);
+}
+
+/// The collector's lock once they are enabled, which they stay while it is held, as far as the
+/// program can tell. As above.
+pub fn when_enabled() -> Guard<'static, Collector> {
+    loop {
+        let collector = COLLECTOR.lock();
+        if !is_disabled() {
+            return collector;
+        }
+        drop(collector);
+        wait_until_enabled();
+    }
+}

@@ -1,0 +1,61 @@
+//! Holding collections off: a thread has the collector's lock between two calls.
+//!
+//! Invariant: a thread that holds collections off has the lock, and never waits for it again; and
+//! no references are left for the collector's thread to process, for which others may wait in
+//! critical sections. Called from any thread of the program, outside critical sections.
+//!
+//! # Safety
+//! The guard of the lock is forgotten. That the thread has it stands in its mutator, which only it
+//! writes, so nobody else unlocks for it.
+
+#![allow(unsafe_code)]
+
+use core::sync::atomic::Ordering::*;
+
+use super::handshake::process_left;
+use crate::cycle::collector::COLLECTOR;
+use crate::cycle::phase::Phase;
+use crate::heap::HEAP;
+use crate::world::{after_hold, attach};
+
+/// From now until [`release`], no cycle runs. Nests. While this thread holds, its own requests for
+/// cycles are refused.
+pub fn hold() {
+    let mutator = attach::current();
+    if mutator.holds.load(Relaxed) == 0 {
+        let mut collector = COLLECTOR.lock();
+        // Who stops threads now would wait for one that waits for memory until that is done.
+        process_left(&mut collector);
+        core::mem::forget(collector);
+    }
+    // Hidden pointers are read while cycles are held off.
+    HEAP.state.note_revealed();
+    mutator.holds.store(mutator.holds.load(Relaxed) + 1, Relaxed);
+}
+
+/// As [`hold`], if no cycle is under way; false otherwise, and nothing is held. Mark bits then stay
+/// as the last cycle left them: false also where it was given up, and left some.
+pub fn hold_if_idle() -> bool {
+    hold();
+    // SAFETY: this thread has the lock; the reference ends here.
+    let idle = unsafe { COLLECTOR.already_held() }.phase == Phase::Idle
+        && HEAP.state.marks.load(Acquire).is_multiple_of(2);
+    if !idle {
+        release();
+    }
+    idle
+}
+
+/// Ends a [`hold`] of this thread; one that was never begun is ignored.
+pub fn release() {
+    let mutator = attach::current();
+    let Some(holds) = mutator.holds.load(Relaxed).checked_sub(1) else { return };
+    mutator.holds.store(holds, Relaxed);
+    if holds == 0 {
+        if COLLECTOR.is_waited_for() {
+            after_hold::note();
+        }
+        // SAFETY: `hold` took the lock on this thread and forgot its guard.
+        unsafe { COLLECTOR.unlock_forgotten() };
+    }
+}
