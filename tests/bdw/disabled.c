@@ -1,5 +1,6 @@
 /* While collections are disabled none begins or ends: what only hidden pointers lead to meanwhile
-   is there when they are revealed, whatever another thread allocates. */
+   is there when they are revealed, whatever another thread allocates. And what is freed by hand is
+   used again, though a collection was under way. */
 #include "check.h"
 #include <pthread.h>
 #include <time.h>
@@ -45,6 +46,38 @@ static APART void reveal(void)
         shown[at] = GC_REVEAL_POINTER(hidden[at]);
 }
 
+/* Allocates and frees for so many milliseconds; gives the heap's size. */
+static APART size_t by_hand(int milliseconds)
+{
+    for (int turn = 0; turn < milliseconds; turn++) {
+        for (int at = 0; at < 1000; at++)
+            GC_FREE(GC_MALLOC(256));
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    return GC_get_heap_size();
+}
+
+/* A collection begins beside the program, where the library has such, and finds them disabled. */
+static void free_while_disabled(void)
+{
+    void (*begin)(void) = dlsym(RTLD_DEFAULT, "GC_start_incremental_collection");
+    static void **list;
+    for (int at = 0; at < 1000000; at++) {
+        void **cell = GC_MALLOC(64);
+        cell[0] = list;
+        list = cell;
+    }
+    if (begin != NULL)
+        begin();
+    /* It marks by now, and for longer. */
+    nanosleep(&(struct timespec){0, 2000000}, NULL);
+    GC_disable();
+    size_t before = by_hand(1500), after = by_hand(300);
+    GC_enable();
+    CHECK(after <= before + (4 << 20));
+    CHECK(list != NULL);
+}
+
 int main(void)
 {
     GC_INIT();
@@ -80,5 +113,6 @@ int main(void)
     is_over = 1;
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(GC_get_gc_no() > 0);
+    free_while_disabled();
     return finish();
 }

@@ -8,7 +8,6 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::addr::{FRAME_BYTES, Frame};
-
 use crate::cycle::driver::{collect, handshake, holding, watch_in_use};
 use crate::cycle::phases::when_marked;
 use crate::cycle::report::thread_events;

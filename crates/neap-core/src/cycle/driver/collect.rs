@@ -7,6 +7,7 @@
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use std::time::{Duration, Instant};
 
+use super::assist::assist;
 use super::between_steps;
 use super::disabling::{self, is_disabled};
 use super::{given_up, handshake, wake, watch_in_use};
@@ -281,7 +282,7 @@ fn concurrently(position: usize, reason: Reason) -> bool {
         Stall::Nothing => _ = handshake::request(false),
         Stall::Assists => {
             handshake::request(false);
-            handshake::assist(false);
+            assist(false);
         }
         Stall::Waits(_) | Stall::UntilOver => {
             let began = Instant::now();

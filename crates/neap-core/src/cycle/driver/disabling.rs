@@ -2,9 +2,9 @@
 //!
 //! Invariant `[cycle.inv.disabled]`: from the return of [`disable`] on no cycle begins, and the one
 //! that is under way takes no first and no last stop: what the program hides meanwhile, and shows
-//! again, is lost to neither. It goes on marking. Who takes such a step looks under the collector's
-//! lock, which who disables has had since. Called from any thread of the program; waited for by the
-//! collector's.
+//! again, is lost to neither. It goes on marking, and is given up in the end. Who takes such a step
+//! looks under the collector's lock, which who disables has had since. Called from any thread of
+//! the program; waited for by the collector's.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
@@ -12,7 +12,7 @@ use super::wake;
 use crate::cycle::collector::{COLLECTOR, Collector};
 use crate::heap::HEAP;
 use crate::sync::Guard;
-use crate::sys::futex;
+use crate::sys::{clock, futex};
 use crate::world::current;
 
 /// How often collections were disabled more than enabled.
@@ -21,6 +21,9 @@ static DISABLED: AtomicU32 = AtomicU32::new(0);
 static IS_WAITED_FOR: AtomicBool = AtomicBool::new(false);
 /// It looks so often for who else wants something of it.
 const LOOK_NS: u64 = 20_000_000;
+/// A cycle waits so long: while it does, what the program frees by hand is not used again. Larger:
+/// a program that needs long between two chances has cycles; smaller: less memory is put off.
+const LONGEST_NS: u64 = 500_000_000;
 
 /// Whether collections are disabled.
 pub fn is_disabled() -> bool {
@@ -52,30 +55,34 @@ pub fn enable() {
     }
 }
 
-/// Waits until they are enabled, and answers who asks for a snapshot meanwhile. On the collector's
-/// thread, which has no lock.
-pub fn wait_until_enabled() {
+/// Waits until they are enabled, and answers who asks for a snapshot meanwhile; false if that takes
+/// so long that the cycle is to be given up. On the collector's thread, which has no lock.
+pub fn wait_until_enabled() -> bool {
+    let until_ns = clock::now_ns() + LONGEST_NS;
     IS_WAITED_FOR.store(true, SeqCst);
-    loop {
+    let enabled = loop {
         let seen = DISABLED.load(SeqCst);
-        if seen == 0 {
-            break;
+        if seen == 0 || clock::now_ns() > until_ns {
+            break seen == 0;
         }
         futex::wait(&DISABLED, seen, Some(LOOK_NS));
         wake::answer();
-    }
+    };
     IS_WAITED_FOR.store(false, Relaxed);
+    enabled
 }
 
 /// The collector's lock once they are enabled, which they stay while it is held, as far as the
-/// program can tell. As above.
-pub fn when_enabled() -> Guard<'static, Collector> {
+/// program can tell; None as above.
+pub fn when_enabled() -> Option<Guard<'static, Collector>> {
     loop {
         let collector = COLLECTOR.lock();
         if !is_disabled() {
-            return collector;
+            return Some(collector);
         }
         drop(collector);
-        wait_until_enabled();
+        if !wait_until_enabled() {
+            return None;
+        }
     }
 }

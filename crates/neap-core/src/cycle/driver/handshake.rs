@@ -11,6 +11,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
+use super::assist::assist;
 use super::between_steps::{self, CycleState};
 use super::disabling::{is_disabled, wait_until_enabled, when_enabled};
 use super::{given_up, wake, watch_in_use};
@@ -18,14 +19,12 @@ use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::marking_mode::{Left, MarkingMode};
 use crate::cycle::phase::{Phase, Step};
 use crate::cycle::policy::generation::Generation;
-use crate::cycle::policy::stall::PIECE_NS;
 use crate::cycle::report::record::CYCLES;
 use crate::cycle::report::{callbacks, root_callback};
 use crate::cycle::token::Driver;
 use crate::cycle::{schedule, workers};
 use crate::heap::HEAP;
-use crate::mark::markers::Until;
-use crate::sys::{clock, futex, print, side_stack, thread};
+use crate::sys::{futex, print, side_stack, thread};
 use crate::watch::choose::Watching;
 use crate::world::mutator::Mutator;
 use crate::world::{self, attach, blocked, host};
@@ -214,7 +213,10 @@ fn have_taken(
 ) {
     let mut wait_ns = OFFER_NS;
     loop {
-        wait_until_enabled();
+        if !wait_until_enabled() {
+            between_steps::put_back(&mut COLLECTOR.lock(), state);
+            return COULD_NOT_STOP.store(true, Release);
+        }
         offer(step, state);
         state = loop {
             let seen = PROGRESS.load(Acquire);
@@ -240,7 +242,10 @@ fn pass(step: u32, state: &'static mut CycleState) -> &'static mut CycleState {
         have_taken(step, state, |_| {});
         return state_of_cycle();
     }
-    run_step(step, state, &mut when_enabled(), None);
+    match when_enabled() {
+        Some(mut collector) => run_step(step, state, &mut collector, None),
+        None => COULD_NOT_STOP.store(true, Release),
+    }
     state
 }
 
@@ -324,9 +329,10 @@ pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generati
     let names_roots = root_callback::is_set() && callbacks::program_takes_part();
     let in_a_pause = names_roots || !state.driver.world.stops_one_by_one();
     let read = |state: &mut CycleState| {
-        parts(state).is_some_and(|(driver, mode)| mode.read_roots(driver, &mut when_enabled()))
+        let (driver, mode) = parts(state)?;
+        Some(mode.read_roots(driver, &mut *when_enabled()?))
     };
-    if in_a_pause || !read(state) {
+    if in_a_pause || read(state) != Some(true) {
         if let Some((driver, mode)) = parts(state) {
             mode.before_first_pause(driver, &mut COLLECTOR.lock());
         }
@@ -352,13 +358,14 @@ pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generati
         if !COULD_NOT_STOP.load(Acquire) {
             return process_left(&mut COLLECTOR.lock());
         }
-    } else {
-        let collector = &mut *when_enabled();
-        run_step(REMARK, state, collector, None);
-        between_steps::put_back(collector, state);
+    } else if let Some(mut collector) = when_enabled() {
+        run_step(REMARK, state, &mut collector, None);
+        between_steps::put_back(&mut collector, state);
         if !COULD_NOT_STOP.load(Acquire) {
-            return process_left(collector);
+            return process_left(&mut collector);
         }
+    } else {
+        between_steps::put_back(&mut COLLECTOR.lock(), state);
     }
     give_up_unstopped(state_of_cycle());
 }
@@ -370,7 +377,8 @@ fn mark(state: &mut CycleState) -> bool {
     mode.wants_middle_pause(driver)
 }
 
-/// The world could not be stopped: the cycle is given up. On the collector's thread.
+/// The world could not be stopped, or was not to be for too long: the cycle is given up. On the
+/// collector's thread.
 fn give_up_unstopped(state: &'static mut CycleState) {
     let collector = &mut *COLLECTOR.lock();
     COULD_NOT_STOP.store(false, Relaxed);
@@ -467,22 +475,6 @@ fn wait_at(position: usize, seen: u32) {
     } else {
         blocked::blocked_at(attach::current(), position, wait);
     }
-}
-
-/// Marks with the collector's thread, a piece or, for who `waits` for the cycle in any case, until
-/// marking is done; false if there was nothing to do. In a critical section: a stop for something
-/// else waits until the piece is done, or has the thread leave in the midst of its work.
-pub fn assist(waits: bool) -> bool {
-    let mutator = attach::current();
-    let _critical = mutator.critical();
-    let until = match waits {
-        true => Until::Wanted(mutator.stop_pending()),
-        false => Until::Clock(clock::now_ns() + PIECE_NS),
-    };
-    // A host's threads may stand on small stacks.
-    let assisted = workers::of_process().assist(until, host::get().is_some());
-    thread::clear_vector_registers();
-    assisted
 }
 
 /// In the child of a `fork`: a cycle that was under way is given up; its marks mean nothing and the

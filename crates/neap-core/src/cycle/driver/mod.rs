@@ -5,9 +5,11 @@
 //! token between steps, [`watch_in_use`] opens the watch, [`wake`] is how the collector's thread is
 //! woken, [`disabling`] says whether there are to be cycles, [`handshake`] hands the token on,
 //! [`holding`] keeps it from everybody, [`collect`] is where a mutator asks for a cycle,
-//! [`collector_thread`] runs what goes on beside the program, [`freeze`] and [`between_cycles`]
-//! work between cycles, [`given_up`] ends cycles that cannot go on.
+//! [`assist`] where it helps to mark, [`collector_thread`] runs what goes on beside the program,
+//! [`freeze`] and [`between_cycles`] work between cycles, [`given_up`] ends cycles that cannot go
+//! on.
 
+pub mod assist;
 pub mod between_cycles;
 pub mod between_steps;
 pub mod collect;
