@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # One day's: what a newer one warns of or moves would fail tests that nobody touched.
-nightly=nightly-2026-05-20
+nightly="nightly-2026-05-20"
 # miri knows neither raw system calls nor signals. These modules do without, and are tested under
 # it.
 miri_modules=(addr options heap::classes heap::decay heap::kind cycle::phase cycle::policy stats)
