@@ -1,5 +1,6 @@
-/* A child of vfork waits in functions of libc and is killed there, executes something, or ends: its
-   maker goes on as a thread that runs, and what only its stack has lives. */
+/* A child of vfork waits in functions of libc and is killed there, also after it had a child of its
+   own, executes something, or ends: its maker goes on as a thread that runs, and what only its
+   stack has lives. */
 #include "check.h"
 
 #include <pthread.h>
@@ -67,6 +68,8 @@ static APART void make_child(int way)
         signal(SIGALRM, SIG_DFL);
         setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 3000}}, NULL);
         char byte;
+        if (way == 4 && vfork() == 0)
+            _exit(8);
         if (way == 0)
             (void)!read(never[0], &byte, 1);
         else
@@ -75,7 +78,8 @@ static APART void make_child(int way)
     }
     int status = 0;
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    CHECK(way < 2 ? WTERMSIG(status) == SIGALRM : WEXITSTATUS(status) == (way == 2 ? 7 : 0));
+    int waits = way < 2 || way == 4;
+    CHECK(waits ? WTERMSIG(status) == SIGALRM : WEXITSTATUS(status) == (way == 2 ? 7 : 0));
 }
 
 int main(void)
@@ -84,7 +88,7 @@ int main(void)
     CHECK(pipe(never) == 0);
     CHECK(pthread_create(&thread, NULL, other, NULL) == 0);
     for (int at = 0; at < CHILDREN; at++) {
-        make_child(at % 4);
+        make_child(at % 5);
         nest(DEPTH, at * 10000);
     }
     is_over = 1;

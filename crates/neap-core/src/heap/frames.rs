@@ -199,7 +199,11 @@ impl Frames {
         let chunks = &self.chunks;
         let (index, place) =
             self.bounds.find(count, content, |index| fit(chunks[index].free, count))?;
-        let fresh = self.occupy(index, mask(place, count), content);
+        let frames = mask(place, count);
+        let fresh = self.occupy(index, frames, content);
+        if count > 1 {
+            self.chunks[index].protected &= !frames;
+        }
         Some(Taken { first: Frame((index * CHUNK_FRAMES + place) as u32), fresh })
     }
 
@@ -229,9 +233,6 @@ impl Frames {
         self.bounds.note_taken(index, content);
         chunk.free &= !frames;
         chunk.dirty |= frames;
-        if frames.count_ones() > 1 {
-            chunk.protected &= !frames;
-        }
         let count = frames.count_ones() as usize;
         self.taken += count;
         self.scanned += if content == Content::Scanned { count } else { 0 };
@@ -239,8 +240,8 @@ impl Frames {
         dirty == 0
     }
 
-    /// Takes exactly these frames if they are all free: for an object that grows in place. Says
-    /// whether they are fresh.
+    /// Takes exactly these frames if they are all free: for an object that grows in place, all of
+    /// which the caller unprotects. Says whether they are fresh.
     pub fn take_at(&mut self, first: Frame, count: usize, content: Content) -> Option<bool> {
         self.dirty_at(first, count, content)?;
         let mut fresh = true;

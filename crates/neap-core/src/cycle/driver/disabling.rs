@@ -55,6 +55,11 @@ pub fn enable() {
     }
 }
 
+/// In the child of a `fork`: the collector's thread is gone.
+pub fn after_fork() {
+    IS_WAITED_FOR.store(false, Relaxed);
+}
+
 /// Waits until they are enabled, and answers who asks for a snapshot meanwhile; false if that takes
 /// so long that the cycle is to be given up. On the collector's thread, which has no lock.
 pub fn wait_until_enabled() -> bool {

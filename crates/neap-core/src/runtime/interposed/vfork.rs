@@ -14,17 +14,16 @@ use crate::world::current;
 /// The system call.
 pub const NUMBER: c_int = libc::SYS_vfork as c_int;
 
-/// The calling thread is about to make a child.
-pub extern "C" fn begins() {
-    if let Some(mutator) = current::get() {
-        mutator.has_child_on_it.store(true, Relaxed);
-    }
+/// The calling thread is about to make a child; whether it is one itself.
+pub extern "C" fn begins() -> bool {
+    current::get().is_some_and(|mutator| mutator.has_child_on_it.swap(true, Relaxed))
 }
 
-/// The child is gone, or was not made; gives what vfork gives, of what the kernel said.
-pub extern "C" fn is_over(result: isize) -> c_int {
+/// The child is gone, or was not made; gives what vfork gives, of what the kernel said. With what
+/// [`begins`] gave: children of the child may have been under way when it ended.
+pub extern "C" fn is_over(result: isize, is_child: bool) -> c_int {
     if let Some(mutator) = current::get() {
-        mutator.has_child_on_it.store(false, Relaxed);
+        mutator.has_child_on_it.store(is_child, Relaxed);
     }
     if result < 0 {
         errno::set_error(-result as c_int);
@@ -38,7 +37,7 @@ pub extern "C" fn is_over(result: isize) -> c_int {
 macro_rules! vfork_function {
     () => {
         /// As libc's `vfork`. The child returns first, and uses the stack from there on: nothing
-        /// of this call is kept there, and the return address in a register that the kernel leaves
+        /// of this call is kept there, and what is needed in registers that the kernel leaves
         /// alone.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
@@ -47,6 +46,7 @@ macro_rules! vfork_function {
                 "sub rsp, 8",
                 "call {begins}",
                 "add rsp, 8",
+                "movzx esi, al",
                 "pop rdi",
                 "mov eax, {number}",
                 "syscall",
