@@ -105,13 +105,16 @@ summary() {
     )failed ${count[bad]}"
 }
 
-# so_short: the words of a way with its number of operations replaced by a small one, three of four
-# times by one so small that most of the run is its beginning and its end.
+# so_short: the words of a way with few operations and fewer threads begun, one time in sixteen with
+# some more: most of such a run is its beginning and its end.
 so_short() {
     local at few=$((5 + RANDOM % 60))
-    [ $((RANDOM % 4)) != 0 ] || few=$((100 + RANDOM % 500))
+    [ $((RANDOM % 16)) != 0 ] || few=$((100 + RANDOM % 500))
     for at in "${!way[@]}"; do
-        [ "${way[at]}" != --operations ] || way[at + 1]=$few
+        case ${way[at]} in
+        --operations) way[at + 1]=$few ;;
+        --spawns) way[at + 1]=30 ;;
+        esac
     done
 }
 
