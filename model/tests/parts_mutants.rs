@@ -41,9 +41,18 @@ finds! {
     before_images_asks_first: before_images::BeforeImages, AsksFirst, NOTHING_LOST;
     before_images_forgets_touched: before_images::BeforeImages, ForgetsTouched, NOTHING_LOST;
     before_images_ignores_copies: before_images::BeforeImages, IgnoresCopies, NOTHING_LOST;
+    disabling_begins_disabled: disabling::Disabling, BeginsDisabled, NOTHING_LOST;
+    disabling_ends_disabled: disabling::Disabling, EndsDisabled, NOTHING_LOST;
+    disabling_looks_unlocked: disabling::Disabling, LooksUnlocked, NOTHING_LOST;
+    disabling_waits_for_nobody: disabling::Disabling, WaitsForNobody, NOTHING_LOST;
     frees_waits_for_nobody: frees::Frees, WaitsForNobody, NOTHING_LOST;
     frees_looks_first: frees::Frees, LooksFirst, NOTHING_LOST;
     frees_allocation_first: frees::Frees, AllocationFirst, NOTHING_LOST;
+    growing_protects_in_part: growing::Growing, ProtectsInPart, NOTHING_LOST;
+    growing_asks_before: growing::Growing, AsksBefore, NOTHING_LOST;
+    growing_grows_in_part: growing::Growing, GrowsInPart, NOTHING_LOST;
+    holding_leaves_them: holding::Holding, LeavesThem, NOTHING_HANGS;
+    holding_tells_unlocked: holding::Holding, TellsUnlocked, NOTHING_HANGS;
     buffers_leaves_none: buffers::Buffers, LeavesNone, NOTHING_LOST;
     buffers_limit_stays: buffers::Buffers, LimitStays, NOTHING_LOST;
     buffers_leaves_unmarked: buffers::Buffers, LeavesUnmarked, NOTHING_LOST;

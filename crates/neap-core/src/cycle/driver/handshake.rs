@@ -154,11 +154,16 @@ fn run_step(step: u32, state: &mut CycleState, of: &mut Collector, own: Option<&
     }
 }
 
+/// Whether the last pause left references to process. Under the collector's lock.
+pub fn are_references_left() -> bool {
+    REFERENCES_LEFT.load(Relaxed)
+}
+
 /// Processes the references that the last pause left, if it did. On the collector's thread, or on
 /// one that holds collections off: at the heap's limit others wait for it in critical sections, and
 /// the child of a `fork` would not know what is to stay.
 pub fn process_left(collector: &mut Collector) {
-    if !REFERENCES_LEFT.load(Relaxed) {
+    if !are_references_left() {
         return;
     }
     REFERENCES_LEFT.store(false, Relaxed);

@@ -1,8 +1,8 @@
 //! Holding collections off: a thread has the collector's lock between two calls.
 //!
 //! Invariant: a thread that holds collections off has the lock, and never waits for it again; and
-//! no references are left for the collector's thread to process, for which others may wait in
-//! critical sections. Called from any thread of the program, outside critical sections.
+//! meanwhile no references are left for the collector's thread to process, for which others may
+//! wait in critical sections `[cycle.inv.held]`. Called from any thread of the program, outside critical sections.
 //!
 //! # Safety
 //! The guard of the lock is forgotten. That the thread has it stands in its mutator, which only it
@@ -12,7 +12,7 @@
 
 use core::sync::atomic::Ordering::*;
 
-use super::handshake::process_left;
+use super::handshake::{are_references_left, process_left};
 use crate::cycle::collector::COLLECTOR;
 use crate::cycle::phase::Phase;
 use crate::heap::HEAP;
@@ -52,6 +52,10 @@ pub fn release() {
     let Some(holds) = mutator.holds.load(Relaxed).checked_sub(1) else { return };
     mutator.holds.store(holds, Relaxed);
     if holds == 0 {
+        debug_assert!(
+            !are_references_left(),
+            "[cycle.inv.held] references are left while held off"
+        );
         if COLLECTOR.is_waited_for() {
             after_hold::note();
         }
