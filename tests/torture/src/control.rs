@@ -25,6 +25,7 @@ pub fn something(worker: &mut Worker) {
         0 => {
             api::disable();
             worker.graph_operations(20);
+            hide_and_show(worker);
             api::enable();
         }
         1 => {
@@ -51,6 +52,34 @@ pub fn something(worker: &mut Worker) {
         10 => worker.pause(),
         _ => _ = api::collect_if_due(),
     }
+}
+
+/// Pointers of this worker's graph are turned round for a while: what they lead to must stay while
+/// collections are disabled. A cycle that is under way may read them so, and may want to end.
+#[inline(never)]
+fn hide_and_show(worker: &mut Worker) {
+    let mut hidden = Vec::new();
+    for _ in 0..worker.random.u32(0..12) {
+        // The last pointer hidden is the last one of all walks: none passes by what is hidden.
+        let Some((keeper, _)) = worker.graph.walk(&mut worker.random) else { break };
+        if worker.graph.edge(keeper).is_some() && !worker.graph.keeps_starts(keeper) {
+            hidden.push(keeper);
+        }
+    }
+    let turn = |worker: &Worker, back: bool| {
+        for keeper in &hidden {
+            let edge = worker.graph.edge(*keeper).expect("a pointer");
+            let address = worker.graph.resolve(edge);
+            worker.graph.write(*keeper, if back { address } else { !address });
+        }
+    };
+    turn(worker, false);
+    for _ in 0..worker.random.u32(1..6) {
+        worker.pause();
+        _ = api::collect_if_due();
+    }
+    turn(worker, true);
+    worker.graph.walk(&mut worker.random);
 }
 
 /// Every object that this worker's graph reaches must be among those that the collector lists.

@@ -146,22 +146,13 @@ impl Graph {
         });
         let value = edge.map_or(0, |edge| self.resolve(edge));
         let before = self.edge(keeper);
+        self.write(keeper, value);
         match keeper {
             Keeper::Place(place, slot) => {
-                let place = self.places[place].as_mut().expect("a place in use");
-                place.write(slot, value);
-                place.edges[slot] = edge;
+                self.places[place].as_mut().expect("a place in use").edges[slot] = edge;
             }
-            Keeper::Node(node, slot) => {
-                let node = self.node_mut(node);
-                node.word(node.slots[slot].word).store(value, Relaxed);
-                node.slots[slot].edge = edge;
-            }
-            Keeper::Pair(node, pair) => {
-                let pair = &mut self.node_mut(node).pairs[pair];
-                pair.set(value);
-                pair.value = edge;
-            }
+            Keeper::Node(node, slot) => self.node_mut(node).slots[slot].edge = edge,
+            Keeper::Pair(node, pair) => self.node_mut(node).pairs[pair].value = edge,
             Keeper::Pin => return,
         }
         if let Some(edge) = edge {
@@ -177,8 +168,23 @@ impl Graph {
         }
     }
 
+    /// Writes the memory of a keeper, of which the shadow is not told.
+    pub fn write(&self, keeper: Keeper, value: usize) {
+        match keeper {
+            Keeper::Place(place, slot) => {
+                self.places[place].as_ref().expect("a place in use").write(slot, value);
+            }
+            Keeper::Node(node, slot) => {
+                let node = self.node(node);
+                node.word(node.slots[slot].word).store(value, Relaxed);
+            }
+            Keeper::Pair(node, pair) => self.node(node).pairs[pair].set(value),
+            Keeper::Pin => {}
+        }
+    }
+
     /// Whether it keeps the start of an object only.
-    fn keeps_starts(&self, keeper: Keeper) -> bool {
+    pub fn keeps_starts(&self, keeper: Keeper) -> bool {
         match keeper {
             Keeper::Place(place, _) => {
                 self.places[place].as_ref().is_some_and(|place| place.sort == Sort::Handles)
