@@ -6,8 +6,12 @@ cd "$(dirname "$0")/.."
 
 cargo() { tools/with-rust.sh cargo "$@"; }
 
-cargo build --quiet --release --package neap-core --package neap-c --package neap-bdw \
-    --package neap-cli 2>&1 | tools/follow.sh "building the release"
+# The libraries by themselves, or they would be built with what the command needs.
+{
+    cargo build --quiet --release --package neap-c --package neap-bdw \
+        --features neap-c/lean,neap-bdw/lean
+    cargo build --quiet --release --package neap-core --package neap-cli
+} 2>&1 | tools/follow.sh "building the release"
 target=$(cargo metadata --format-version 1 --no-deps |
     sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)

@@ -7,6 +7,8 @@ mod unwinder;
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libgc.so.1");
     println!("cargo::rerun-if-changed=src/printing.c");
+    // Which the standard library would ask for.
+    println!("cargo::rustc-cdylib-link-arg=-lc");
     unwinder::find_unwinder_when_needed();
     cc::Build::new().file("src/printing.c").warnings(true).compile("neap_bdw_printing");
 }

@@ -12,7 +12,10 @@
 //! is what the `SAFETY` comments cite. Addresses of the program's objects are passed on to
 //! `core_api`, and read here only where `gc.h` says that they are valid.
 
+#![cfg_attr(feature = "lean", no_std)]
 #![allow(unsafe_code, non_upper_case_globals, non_snake_case, non_camel_case_types)]
+
+extern crate alloc as rust_alloc;
 
 mod alloc;
 mod collections;
@@ -37,3 +40,11 @@ mod unsupported;
 /// from.
 #[global_allocator]
 static ALLOCATOR: neap_core::api::MetaAllocator = neap_core::api::MetaAllocator;
+
+/// In place of what Rust's standard library does with a panic: that takes locks and memory, and a
+/// fifth of the library.
+#[cfg(feature = "lean")]
+#[panic_handler]
+fn panicked(information: &core::panic::PanicInfo<'_>) -> ! {
+    neap_core::api::panicked(information)
+}

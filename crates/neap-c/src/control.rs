@@ -3,10 +3,11 @@
 //!
 //! Invariant: texts handed out live for ever. Called from any thread.
 
+use core::alloc::Layout;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
-use std::alloc::{Layout, alloc};
+use rust_alloc::alloc::alloc;
 
 use neap_core::api;
 use neap_core::api::program_call::{self, Lost};

@@ -9,7 +9,10 @@
 //! Exported functions are declared safe because C calls them: what `neap.h` asks of their arguments
 //! is what the `SAFETY` comments cite.
 
+#![cfg_attr(feature = "lean", no_std)]
 #![allow(unsafe_code)]
+
+extern crate alloc as rust_alloc;
 
 mod alloc;
 mod control;
@@ -31,6 +34,14 @@ mod world;
 /// from.
 #[global_allocator]
 static ALLOCATOR: neap_core::api::MetaAllocator = neap_core::api::MetaAllocator;
+
+/// In place of what Rust's standard library does with a panic: that takes locks and memory, and a
+/// fifth of the library.
+#[cfg(feature = "lean")]
+#[panic_handler]
+fn panicked(information: &core::panic::PanicInfo<'_>) -> ! {
+    neap_core::api::panicked(information)
+}
 
 /// Run by the dynamic loader before the program's constructors; the number puts it first among
 /// those of a program that libneap.a is part of.

@@ -70,8 +70,10 @@ pub use crate::runtime::{
     initialize, is_initialized, on_load, options as options_in_force, set_option,
 };
 pub use crate::sync::function as functions;
+pub use crate::sync::set_once::SetOnce;
+pub use crate::sys::clock::Instant;
 pub use crate::sys::meta_alloc::MetaAllocator;
-pub use crate::sys::print::{fatal, message};
+pub use crate::sys::print::{fatal, message, panicked};
 pub use crate::sys::program_call;
 pub use crate::world::while_stopped::is_mine as has_stopped_world;
 pub use crate::{

@@ -6,7 +6,10 @@
 //! finalizers and links; [`cycle`] drives a collection; [`probe`] says what the machine allows;
 //! [`runtime`] wires it all up; [`api`] is what front ends see. `LAYERS` says who may import whom.
 
+#![cfg_attr(not(any(test, miri, loom, debug_assertions)), no_std)]
 #![deny(unsafe_code)]
+
+extern crate alloc as rust_alloc;
 
 mod addr;
 mod alloc;

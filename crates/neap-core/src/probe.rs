@@ -3,10 +3,12 @@
 //! Invariant: says what was seen to happen in this process, not what a version promises; changes
 //! nothing that lasts. Called by a program that uses no heap.
 
+mod beside;
 mod cost;
 pub mod sharing;
 
-use std::fmt::Write;
+use core::fmt::Write;
+use rust_alloc::{format, string::String, string::ToString, vec::Vec};
 
 pub use cost::Cost;
 

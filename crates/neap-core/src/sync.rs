@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 pub mod function;
+pub mod set_once;
 
 #[cfg(loom)]
 pub use loom::sync::atomic;

@@ -9,8 +9,11 @@ use crate::frame::{self, MAGIC, Next, Tag};
 use crate::number::Reader;
 use crate::spans::Span;
 use crate::steps::CycleEvent;
-use std::collections::BTreeMap;
-use std::fmt;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 
 /// The process that was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -154,7 +157,7 @@ impl fmt::Display for NotARecording {
     }
 }
 
-impl std::error::Error for NotARecording {}
+impl core::error::Error for NotARecording {}
 
 impl Recording {
     /// Reads a file's bytes.

@@ -12,6 +12,10 @@
 //! recording: what is broken is left out and said. Encoding is called from one thread at a time;
 //! decoding is a function of bytes. No dependencies, also none on the collector.
 
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
 pub mod ask;
 pub mod chunks;
 pub mod decode;

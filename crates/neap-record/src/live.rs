@@ -10,6 +10,8 @@
 //! number is even and the same before and after. Pure; the program's side writes the words
 //! (`stats/live.rs` of the core), readers copy the page and decode the copy.
 
+use alloc::vec::Vec;
+
 use crate::figures::{Cycle, Figure, Live};
 
 /// Bytes of the page.
@@ -78,7 +80,9 @@ pub const fn upper(bucket: usize) -> u64 {
 pub fn percentile(counts: impl Iterator<Item = u64> + Clone, max: u64, part: f64) -> Option<u64> {
     // A page may come from anybody, and say that there were more than can be counted.
     let count = counts.clone().fold(0_u64, u64::saturating_add);
-    let wanted = ((count as f64 * part).ceil() as u64).max(1);
+    let exact = count as f64 * part;
+    let whole = exact as u64;
+    let wanted = whole.saturating_add(u64::from((whole as f64) < exact)).max(1);
     let mut seen = 0_u64;
     counts.enumerate().find_map(|(bucket, count)| {
         seen = seen.saturating_add(count);

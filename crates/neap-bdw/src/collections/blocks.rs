@@ -6,6 +6,7 @@
 use core::ffi::{c_int, c_uint, c_void};
 use core::ops::Range;
 use core::ptr::null_mut;
+use rust_alloc::vec::Vec;
 
 use crate::collections::walk::listed;
 use crate::core_api::embedding::{self, Use};

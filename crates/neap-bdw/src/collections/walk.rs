@@ -6,6 +6,7 @@
 //! of a collection's events, the procedure runs then and there. Called from any thread.
 
 use core::ffi::c_void;
+use rust_alloc::vec::Vec;
 
 use crate::core_api as api;
 use crate::lock;

@@ -154,7 +154,12 @@ impl core::fmt::Display for Place {
         }
         // SAFETY: gc.h has callers pass a NUL-terminated name that stays.
         let file = unsafe { CStr::from_ptr(self.file) };
-        write!(formatter, "{}:{}", String::from_utf8_lossy(file.to_bytes()), self.line)
+        write!(
+            formatter,
+            "{}:{}",
+            rust_alloc::string::String::from_utf8_lossy(file.to_bytes()),
+            self.line
+        )
     }
 }
 

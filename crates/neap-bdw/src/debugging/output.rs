@@ -6,8 +6,9 @@
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::*};
-use std::ffi::CString;
-use std::sync::OnceLock;
+use neap_core::api::SetOnce;
+use rust_alloc::ffi::CString;
+use rust_alloc::vec::Vec;
 
 /// What a text is; by these numbers in printing.c too.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub enum Stream {
 }
 
 /// `GC_LOG_FILE`, from the root.
-static FILE: OnceLock<CString> = OnceLock::new();
+static FILE: SetOnce<CString> = SetOnce::new();
 /// `GC_ONLY_LOG_TO_FILE`: output and errors stay where they were.
 static LOG_ALONE: AtomicBool = AtomicBool::new(false);
 /// `GC_set_log_fd`; below 0: none.
@@ -47,7 +48,7 @@ pub fn log_to(name: &CStr, log_alone: bool) {
     path.extend_from_slice(name.to_bytes());
     LOG_ALONE.store(log_alone, Relaxed);
     if let Ok(path) = CString::new(path) {
-        let _ = FILE.set(path);
+        FILE.set(path);
     }
 }
 

@@ -6,7 +6,9 @@
 //! no allocation, no lock.
 
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
-use std::collections::BTreeMap;
+use rust_alloc::boxed::Box;
+use rust_alloc::collections::BTreeMap;
+use rust_alloc::vec::Vec;
 
 use crate::core_api::{Calls, Tracer};
 use crate::kinds::mark_procs::{self, LOG_MAX_MARK_PROCS, LONG_BITMAP_PROC};

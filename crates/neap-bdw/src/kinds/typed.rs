@@ -6,7 +6,10 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
-use std::collections::BTreeMap;
+use rust_alloc::boxed::Box;
+use rust_alloc::collections::BTreeMap;
+use rust_alloc::vec;
+use rust_alloc::vec::Vec;
 
 use crate::core_api::{self as api, Calls, Kind, LayoutId, Shape, Tracer};
 use crate::failure::die;

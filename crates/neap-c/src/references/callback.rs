@@ -5,10 +5,11 @@
 //! world stopped; the same pair is kept once, so that a program which switches between callbacks
 //! does not grow. Called from any thread; `set` with the world running.
 
+use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
-use std::alloc::{Layout, alloc};
+use rust_alloc::alloc::alloc;
 
 use crate::status::Status;
 

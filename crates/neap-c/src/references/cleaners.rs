@@ -5,7 +5,8 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
-use std::time::{Duration, Instant};
+use core::time::Duration;
+use neap_core::api::Instant;
 
 use neap_core::api::{
     self, Kind,
@@ -194,7 +195,7 @@ pub extern "C" fn neap_queue_wait(
     value: Option<&mut *mut c_void>,
     at_most_ns: u64,
 ) -> c_int {
-    let deadline = Instant::now().checked_add(Duration::from_nanos(at_most_ns));
-    let deadline = deadline.filter(|_| at_most_ns != u64::MAX);
+    let is_bounded = at_most_ns != u64::MAX;
+    let deadline = is_bounded.then(|| Instant::now() + Duration::from_nanos(at_most_ns));
     open_queue(queue, "neap_queue_wait").map_or(0, |queue| give(queue.wait(deadline), value))
 }

@@ -4,8 +4,9 @@
 //! them. `neap_world_may_stop` and `neap_world_go_on` are called from signal handlers,
 //! `neap_set_world` while the host's other threads do not use the library yet.
 
+use core::alloc::Layout;
 use core::ffi::c_int;
-use std::alloc::{Layout, alloc};
+use rust_alloc::alloc::alloc;
 
 use neap_core::api::world::{self, Host};
 

@@ -16,7 +16,7 @@ use crate::heap::HEAP;
 use crate::heap::blocks::header::State;
 use crate::runtime::interposed::kernel_stacks;
 use crate::runtime::{self, allocation};
-use crate::sys::{map, unwind};
+use crate::sys::{map, thread, unwind};
 use crate::world::{blocked, correction, current, registry, suspension};
 
 pub use crate::cycle::report::root_callback::RootCallback;
@@ -109,7 +109,7 @@ pub fn set_stack_base_of(thread: usize, base: usize) -> Option<bool> {
         let mutator = registry.iter().find(|one| one.control_block.load(Relaxed) == thread)?;
         mutator.stack_low.store(0, Relaxed);
         mutator.stack_base.store(base, Relaxed);
-        Some(mutator.thread.load(Relaxed) == std::process::id())
+        Some(mutator.thread.load(Relaxed) == thread::process())
     })
 }
 

@@ -11,8 +11,8 @@
 
 #![allow(unsafe_code)]
 
+use crate::sys::clock::Instant;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
-use std::time::Instant;
 
 use super::phase::{Phase, Step};
 use super::policy::generation::{Generation, Generations};

@@ -14,7 +14,7 @@ use super::done::Done;
 use super::entry::Entry;
 use super::sharing::idle_markers::Idle;
 use super::sharing::leftover::Leftover;
-use crate::sys::clock;
+use crate::sys::{clock, thread};
 
 /// When a marker leaves the rest to others.
 #[derive(Clone, Copy, Debug)]
@@ -232,7 +232,7 @@ impl Markers {
                 return None;
             }
             if tries < MOST_LOOKS {
-                std::thread::yield_now();
+                thread::yield_now();
             } else if matches!(until, Until::Done) {
                 self.idle.sleep(|| self.has_news(place));
             } else {

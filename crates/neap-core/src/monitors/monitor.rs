@@ -17,8 +17,8 @@
 
 #![allow(unsafe_code)]
 
+use crate::sys::clock::Instant;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
-use std::time::Instant;
 
 use super::inflated::Inflated;
 use super::lock_table;

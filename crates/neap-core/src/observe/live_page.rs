@@ -18,8 +18,8 @@ use core::cell::Cell;
 
 use crate::addr::PAGE_BYTES;
 use crate::stats::live::{self, Words};
-use crate::sys::clock;
 use crate::sys::process::shared_page::{self, Writers};
+use crate::sys::{clock, thread};
 
 struct Own(Cell<Option<shared_page::SharedPage>>);
 // SAFETY: touched by the one thread that makes the page, and by the one thread of a forked child.
@@ -40,7 +40,7 @@ fn install() {
     SHARED.0.set(Some(page));
     // SAFETY: a page of zeroed memory that is never unmapped; words are atomic and of its size.
     let words = unsafe { &*page.start.pointer::<Words>() };
-    live::use_page(words, u64::from(std::process::id()), clock::unix_ns());
+    live::use_page(words, u64::from(thread::process()), clock::unix_ns());
 }
 
 /// In the child of a `fork`, which has one thread: a page of its own in place of its parent's, or
@@ -68,6 +68,6 @@ mod tests {
         });
         live::set_threads(5);
         let page = Page::decode(&std::fs::read(found.unwrap().path()).unwrap()).unwrap();
-        assert_eq!((page.process, page.live.threads), (u64::from(std::process::id()), 5));
+        assert_eq!((page.process, page.live.threads), (u64::from(thread::process()), 5));
     }
 }

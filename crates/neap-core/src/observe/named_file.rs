@@ -17,7 +17,7 @@ use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use crate::sys::print;
+use crate::sys::{print, thread};
 
 const LONGEST_PATH: usize = 4096;
 
@@ -65,7 +65,7 @@ impl Path {
     /// behind it if `own` says that the name is another process's.
     pub fn of(given: &[u8], folder: &[u8], own: bool) -> Self {
         let mut number = print::Line::new();
-        let _ = write!(number, "{}", std::process::id());
+        let _ = write!(number, "{}", thread::process());
         let mut path = Self::new();
         if !given.starts_with(b"/") && !folder.is_empty() {
             path.push(folder);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn names_by_table() {
-        let id = std::process::id();
+        let id = thread::process();
         for (given, folder, own, wanted) in [
             ("a", "/x", false, "/x/a".to_owned()),
             ("/a", "/x", true, format!("/a.{id}")),
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn devices_and_links_are_refused() {
         assert_eq!(create_at("/dev/full").unwrap_err(), Errno::INVAL);
-        let link = std::env::temp_dir().join(format!("neap-named-file-{}", std::process::id()));
+        let link = std::env::temp_dir().join(format!("neap-named-file-{}", thread::process()));
         std::os::unix::fs::symlink("/dev/null", &link).unwrap();
         assert_eq!(create_at(&link).unwrap_err(), Errno::LOOP);
         std::fs::remove_file(link).unwrap();

@@ -286,7 +286,7 @@ impl Recorder {
         let mut command = [0; 4096];
         let read = small_file::read(c"/proc/self/cmdline", &mut command).unwrap_or(0);
         let process = Process {
-            id: u64::from(std::process::id()),
+            id: u64::from(thread::process()),
             parent: rustix::process::getppid()
                 .map_or(0, |parent| parent.as_raw_nonzero().get() as u64),
             began_unix_ns: clock::unix_ns().saturating_sub(self.since_began(clock::now_ns())),

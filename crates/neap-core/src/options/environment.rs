@@ -107,7 +107,7 @@ fn warn(error: OptionError, name: &[u8], value: &[u8]) {
         .and_then(|()| line.write_str("; ignored"));
     line.end();
     // By the system call itself: libc's function of this name may be one that we stand before.
-    let _ = rustix::io::write(rustix::stdio::stderr(), &line.bytes[..line.length]);
+    let _ = rustix::io::write(crate::sys::print::standard_error(), &line.bytes[..line.length]);
 }
 
 /// Text on the stack, cut off where it is full. One byte is kept for the line end.

@@ -10,11 +10,12 @@
 
 #![allow(unsafe_code)]
 
+use crate::sys::clock::Instant;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
-use std::time::Instant;
 
+use super::beside::beside;
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
 use crate::heap::before_images::BeforeImages;
 use crate::sys::map;
@@ -25,6 +26,7 @@ use crate::watch::choose::Watching;
 use crate::watch::mprotect::Mprotect;
 use crate::watch::pagemap::Pagemap;
 use crate::watch::snapshot::Snapshot;
+use rustix::io::Errno;
 
 /// One page in so many is written for [`Cost::ask_some`].
 const SOME: usize = 64;
@@ -83,21 +85,22 @@ fn write(range: &Range<usize>, step: usize) -> Duration {
 
 /// The same while another thread reads all of the range, which keeps a processor from sleeping, as
 /// marking does.
-fn write_beside_a_reader(range: &Range<usize>, step: usize) -> Duration {
+fn write_beside_a_reader(range: &Range<usize>, step: usize) -> Result<Duration, Refusal> {
     let at_work = AtomicBool::new(true);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while at_work.load(Relaxed) {
-                for address in range.clone().step_by(PAGE_BYTES) {
-                    // SAFETY: the range is ours and committed.
-                    unsafe { (address as *const u64).read_volatile() };
-                }
+    let read = |_| {
+        while at_work.load(Relaxed) {
+            for address in range.clone().step_by(PAGE_BYTES) {
+                // SAFETY: the range is ours and committed.
+                unsafe { (address as *const u64).read_volatile() };
             }
-        });
+        }
+    };
+    let took = beside(1, read, || {
         let took = write(range, step);
         at_work.store(false, Relaxed);
         took
-    })
+    });
+    took.ok_or(Refusal::new("pthread_create", Errno::AGAIN))
 }
 
 fn by_watch(watch: &mut dyn Watch, range: &Range<usize>) -> Result<Cost, Refusal> {
@@ -115,7 +118,7 @@ fn by_watch(watch: &mut dyn Watch, range: &Range<usize>) -> Result<Cost, Refusal
     };
     let protect = ask(all..all + 1)?;
     let ask_clean = Some(ask(0..1)?);
-    let first_write = write_beside_a_reader(range, SOME);
+    let first_write = write_beside_a_reader(range, SOME)?;
     let some = all.div_ceil(SOME);
     let ask_some = Some(ask(some..all + 1)?);
     write(range, 1);
@@ -142,7 +145,7 @@ fn by_copies(range: &Range<usize>) -> Result<Cost, Refusal> {
     drop(watch);
     kept.close();
     match all {
-        true => Ok(Cost { protect, first_write, ..Cost::default() }),
+        true => Ok(Cost { protect, first_write: first_write?, ..Cost::default() }),
         false => Err(Refusal::wrong("the watch")),
     }
 }
@@ -169,7 +172,7 @@ fn by_child(range: &Range<usize>) -> Result<Cost, Refusal> {
             // SAFETY: as above.
             unsafe { may_end.write_volatile(1) };
             child.wait();
-            Ok(Cost { protect, first_write, ..Cost::default() })
+            Ok(Cost { protect, first_write: first_write?, ..Cost::default() })
         }
         Err(refusal) => Err(refusal),
     };

@@ -11,11 +11,12 @@
 
 #![allow(unsafe_code)]
 
+use crate::sys::clock::Instant;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use core::time::Duration;
-use std::time::Instant;
 
+use super::beside::beside;
 use crate::addr::{CHUNK_BYTES, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::heap::classes::class_of;
 use crate::heap::kind::Kind;
@@ -57,13 +58,10 @@ pub fn hold(threads: usize, together: usize, live: u32) -> Option<Duration> {
         holds.fetch_add(own, Relaxed);
         began.elapsed()
     };
-    let took = std::thread::scope(|scope| {
-        let take = &take;
-        let others: Vec<_> = (1..threads).map(|shard| scope.spawn(move || take(shard))).collect();
-        let own = take(0);
-        others.into_iter().map(|other| other.join().unwrap_or_default()).fold(own, Duration::max)
-    });
-    Some(took / holds.load(Relaxed).max(1) as u32)
+    let longest_ns = AtomicU64::new(0);
+    let note = |shard| _ = longest_ns.fetch_max(take(shard).as_nanos() as u64, Relaxed);
+    beside(threads - 1, note, || note(0))?;
+    Some(Duration::from_nanos(longest_ns.into_inner()) / holds.load(Relaxed).max(1) as u32)
 }
 
 /// Makes the blocks, a share of them for the shard of each thread, and ends a cycle over them.
@@ -112,20 +110,18 @@ pub fn protecting(others: usize) -> Option<Protecting> {
     write(&range);
     watch.register(&range).ok()?;
     let ends = AtomicBool::new(false);
-    let measured = std::thread::scope(|scope| {
-        for _ in 0..others {
-            scope.spawn(|| {
-                while !ends.load(Relaxed) {
-                    core::hint::spin_loop();
-                }
-            });
+    let spin = |_| {
+        while !ends.load(Relaxed) {
+            core::hint::spin_loop();
         }
+    };
+    let measured = beside(others, spin, || {
         let measured = measure(&mut watch, &range);
         ends.store(true, Relaxed);
         measured
     });
     map::release(start, CHUNK_BYTES);
-    measured.ok()
+    measured?.ok()
 }
 
 fn measure(watch: &mut Pagemap, range: &Range<usize>) -> Result<Protecting, Refusal> {

@@ -12,8 +12,7 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Once, OnceLock};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use super::{forking_server, interposed::thread_results};
 use crate::cycle::driver::disabling;
@@ -23,7 +22,7 @@ use crate::observe::recorder;
 use crate::observe::{ask_page, live_page};
 use crate::rank::Rank;
 use crate::refs::finalizers::queue;
-use crate::sync::{ForkLock, me};
+use crate::sync::{ForkLock, me, set_once::SetOnce};
 use crate::sys::protection::fault;
 use crate::sys::{meta_alloc, side_stack};
 use crate::watch::mprotect;
@@ -33,11 +32,11 @@ use crate::{cycle, refs};
 /// Registers handlers when the library is loaded, so that no start is under way that a `fork` does
 /// not know of. Called again at the start of a process whose front end has not called it.
 pub fn on_load() {
-    static ONCE: Once = Once::new();
-    // SAFETY: three functions of the right type, which stay loaded as long as this library.
-    ONCE.call_once(|| unsafe {
-        libc::pthread_atfork(Some(prepare_early), Some(parent_early), Some(child_early));
-    });
+    static IS_DONE: AtomicBool = AtomicBool::new(false);
+    if !IS_DONE.swap(true, Relaxed) {
+        // SAFETY: three functions of the right type, which stay loaded as long as this library.
+        unsafe { libc::pthread_atfork(Some(prepare_early), Some(parent_early), Some(child_early)) };
+    }
 }
 
 /// Registers handlers at the start. Hosts have registered theirs by then: their locks come after
@@ -104,11 +103,11 @@ pub struct Around {
     pub child: extern "C" fn(),
 }
 
-static AROUND: OnceLock<Around> = OnceLock::new();
+static AROUND: SetOnce<Around> = SetOnce::new();
 
 /// Has the front end's functions called; only the first call counts.
 pub fn set_around(around: Around) {
-    let _ = AROUND.set(around);
+    AROUND.set(around);
 }
 
 /// The lock of a rank, as the thread that forks takes and gives it back.

@@ -150,7 +150,7 @@ fn copy(to: To<'_>, answer: &AtomicU32) -> Result<Child, Errno> {
     // own threads do.
     let inner = HEAP.inner();
     let samples = samples::lock();
-    let process = std::process::id();
+    let process = thread::process();
     // SAFETY: the child does what this file's invariant says.
     let made = unsafe { child::make() };
     if let Ok(None) = made {

@@ -20,10 +20,10 @@ use crate::cycle::report::record::{self, CYCLES, MINOR_CYCLES, PAUSES};
 use crate::heap::HEAP;
 use crate::observe::named_file::{self, Path};
 use crate::stats::{assists, events};
+use crate::sync::set_once::SetOnce;
 use crate::sys::{meta_alloc, print, side_stack};
 use crate::world::while_stopped;
 use rustix::io::Errno;
-use std::sync::OnceLock;
 
 pub use neap_record::Statistics;
 
@@ -118,7 +118,7 @@ pub fn statistics() -> Statistics {
 }
 
 /// What the user gave, and the folder that the process was in then. Written once, at start-up.
-static ASKED: OnceLock<(&'static CStr, Path)> = OnceLock::new();
+static ASKED: SetOnce<(&'static CStr, Path)> = SetOnce::new();
 /// 1 once the summary is written.
 static WRITTEN: AtomicU32 = AtomicU32::new(0);
 /// Whether this process was forked from the one that began: its file then has its number behind the
@@ -128,7 +128,7 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 /// Has the summary written at exit. Called once, at start-up.
 pub fn install(path: Option<&'static CStr>) {
     if let Some(path) = path {
-        let _ = ASKED.set((path, Path::current_folder()));
+        ASKED.set((path, Path::current_folder()));
         // SAFETY: a function of the right type that stays loaded.
         unsafe { libc::atexit(at_exit) };
     }
@@ -147,7 +147,7 @@ fn write_once() {
     let mut line = print::Line::new();
     let _ = write(&statistics(), &mut line);
     let written = if *given == c"-" {
-        rustix::io::write(rustix::stdio::stderr(), line.bytes())
+        rustix::io::write(print::standard_error(), line.bytes())
     } else {
         let path = Path::of(given.to_bytes(), folder.as_bytes(), FORKED.load(Relaxed));
         named_file::create(&path).and_then(|file| {

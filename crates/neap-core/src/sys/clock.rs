@@ -10,6 +10,9 @@
 
 #![allow(unsafe_code)]
 
+use core::ops::Add;
+use core::time::Duration;
+
 fn nanoseconds(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes the time that it is given; these clocks exist.
@@ -47,6 +50,40 @@ pub fn processor_ns_of(thread: i32) -> Option<u64> {
 pub fn others_processor_ns() -> u64 {
     let own = own_processor_ns();
     nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(own)
+}
+
+/// A moment, by the monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant {
+    /// Nanoseconds, as of [`now_ns`].
+    ns: u64,
+}
+
+impl Instant {
+    /// This one.
+    pub fn now() -> Self {
+        Self { ns: now_ns() }
+    }
+
+    /// How long ago it was.
+    pub fn elapsed(self) -> Duration {
+        Self::now().saturating_duration_since(self)
+    }
+
+    /// How long after another one; nothing if it was before.
+    pub fn saturating_duration_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.ns.saturating_sub(earlier.ns))
+    }
+}
+
+/// As much later, at most at the end of the clock.
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Self { ns: self.ns.saturating_add(nanoseconds) }
+    }
 }
 
 #[cfg(test)]

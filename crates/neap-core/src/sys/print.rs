@@ -3,9 +3,16 @@
 //!
 //! Invariant: one line is one write(2), so lines of several threads do not mix. Called from any
 //! thread, also with the world stopped.
+//!
+//! # Safety
+//! The descriptor of standard error is borrowed for single writes, and closed by nobody here.
+
+#![allow(unsafe_code)]
 
 use core::fmt::{self, Write};
-use std::io::IoSlice;
+use core::panic::PanicInfo;
+use rustix::fd::BorrowedFd;
+use rustix::io::IoSlice;
 
 /// A line under construction in a fixed buffer; what does not fit is cut.
 pub struct Line {
@@ -41,6 +48,18 @@ impl Write for Line {
     }
 }
 
+/// Standard error, as far as the program has not closed it.
+pub fn standard_error() -> BorrowedFd<'static> {
+    // SAFETY: the number is never taken for more than a place to write messages to.
+    unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) }
+}
+
+/// Ends the process by SIGABRT.
+pub fn abort() -> ! {
+    // SAFETY: it takes nothing, and does not return.
+    unsafe { libc::abort() }
+}
+
 /// Writes `neap: MESSAGE` to standard error.
 pub fn message(arguments: fmt::Arguments<'_>) {
     let mut line = Line::new();
@@ -49,20 +68,25 @@ pub fn message(arguments: fmt::Arguments<'_>) {
         *last = b'\n';
     }
     // Standard error may be closed; there is nobody left to tell.
-    let _ = rustix::io::write(rustix::stdio::stderr(), line.bytes());
+    let _ = rustix::io::write(standard_error(), line.bytes());
 }
 
 /// Writes `neap: ` and the pieces, one after the other: where the stack has no room for a line.
 pub fn pieces(pieces: [&str; 4]) {
     let [first, second, third, fourth] = pieces.map(|piece| IoSlice::new(piece.as_bytes()));
     let line = [IoSlice::new(b"neap: "), first, second, third, fourth, IoSlice::new(b"\n")];
-    let _ = rustix::io::writev(rustix::stdio::stderr(), &line);
+    let _ = rustix::io::writev(standard_error(), &line);
 }
 
 /// Writes a message and ends the process, for states that cannot be mended.
 pub fn fatal(arguments: fmt::Arguments<'_>) -> ! {
     message(arguments);
-    std::process::abort()
+    abort()
+}
+
+/// Ends the process after a panic, which says where something is not as it must be.
+pub fn panicked(information: &PanicInfo<'_>) -> ! {
+    fatal(format_args!("an error of the collector's own: {information}"))
 }
 
 /// Ends the process where the collector itself gets no memory.

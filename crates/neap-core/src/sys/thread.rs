@@ -133,9 +133,19 @@ pub fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     (answered && limits.rlim_cur != libc::RLIM_INFINITY).then_some(limits.rlim_cur)
 }
 
+/// Lets another thread have the processor.
+pub fn yield_now() {
+    rustix::thread::sched_yield();
+}
+
+/// The id of the process.
+pub fn process() -> u32 {
+    rustix::process::getpid().as_raw_nonzero().get() as u32
+}
+
 /// Whether the thread of this [id](current) is the process's first.
 pub fn is_main(id: i32) -> bool {
-    id == rustix::process::getpid().as_raw_nonzero().get()
+    id as u32 == process()
 }
 
 /// The address and length of the calling frame's stack position: an address no live frame of the
@@ -192,7 +202,7 @@ pub fn clear_stack_below<const BYTES: usize>() {
 /// call.
 #[inline(never)]
 pub fn clear_vector_registers() {
-    let wide = is_x86_feature_detected!("avx");
+    let wide = super::processor::has_avx();
     // SAFETY: writes the registers that it says it writes, by instructions that the processor has.
     unsafe {
         if wide {
@@ -224,7 +234,7 @@ pub fn clear_vector_registers() {
             );
         }
         // The system's memmove uses these too.
-        if is_x86_feature_detected!("avx512f") {
+        if super::processor::has_avx512f() {
             core::arch::asm!(
                 "vpxord zmm16, zmm16, zmm16",
                 "vpxord zmm17, zmm17, zmm17",

@@ -4,8 +4,9 @@
 //! can be stopped by the cycle it waits for. Called by mutators, from the slow path of allocation
 //! and where the program asks.
 
+use crate::sys::clock::Instant;
 use core::sync::atomic::{AtomicU64, Ordering::*};
-use std::time::{Duration, Instant};
+use core::time::Duration;
 
 use super::assist::assist;
 use super::between_steps;

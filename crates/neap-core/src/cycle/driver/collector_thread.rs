@@ -5,9 +5,9 @@
 //! without it, only larger and slower. Started by the first cycle that runs beside the program or
 //! leaves a heap worth sweeping, and again by the first such cycle of a forked child.
 
+use crate::sys::clock::Instant;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU64, Ordering::*};
-use std::time::Instant;
 
 use super::disabling::is_disabled;
 use super::{between_cycles, collect, handshake, wake};

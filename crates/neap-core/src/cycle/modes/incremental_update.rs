@@ -13,8 +13,8 @@
 //! H. Boehm, A. Demers, S. Shenker, "Mostly parallel garbage collection", PLDI 1991. Why nothing is
 //! lost is argued in `docs/concurrency.md`. Explicit free is put off until the end of the cycle.
 
+use crate::sys::clock::Instant;
 use core::sync::atomic::Ordering::*;
-use std::time::Instant;
 
 use super::marking_mode::{Left, MarkingMode};
 use crate::addr::PAGE_BYTES;

@@ -7,7 +7,7 @@
 //! while the cycle marks, and any number of them. On the collector's thread, world running.
 
 use core::sync::atomic::Ordering::*;
-use std::time::Duration;
+use core::time::Duration;
 
 use super::incremental_update::{FEW_PAGES, IncrementalUpdate};
 use crate::addr::PAGE_BYTES;

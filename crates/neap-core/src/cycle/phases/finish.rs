@@ -5,8 +5,8 @@
 //! marked. The world is stopped, or it runs and everything is born marked until here. Called by who
 //! drove the last pause.
 
+use crate::sys::clock::Instant;
 use core::sync::atomic::Ordering::*;
-use std::time::Instant;
 
 use super::pause::nanoseconds;
 use crate::addr::FRAME_BYTES;

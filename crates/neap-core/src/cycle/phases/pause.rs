@@ -5,7 +5,6 @@
 //! the cycle: a mutator, or the collector's own thread where the program has no part in it.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::time::Instant;
 
 use crate::addr::FRAME_BYTES;
 use crate::check;
@@ -19,7 +18,8 @@ use crate::cycle::token::Driver;
 use crate::heap::Heap;
 use crate::mark::marking_check;
 use crate::sync::Guard;
-use crate::sys::{clock, print};
+use crate::sys::clock::{self, Instant};
+use crate::sys::{print, thread};
 use crate::world::mutator::Mutator;
 use crate::world::registry::{self, Registry};
 use crate::world::{Stopped, World, after_hold, stop};
@@ -163,7 +163,7 @@ pub fn begin_marking_beside(heap: &Heap) {
     begin_marking(heap);
     for mutator in registry::lock().iter() {
         while mutator.local.is_freeing() {
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
 }

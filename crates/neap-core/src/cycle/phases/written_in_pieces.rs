@@ -6,7 +6,8 @@
 //! [`whole`](Pass::whole), every page that was protected when it began was scanned since it was
 //! written last, as of the end of its stop. By the collector's thread.
 
-use std::time::{Duration, Instant};
+use crate::sys::clock::Instant;
+use core::time::Duration;
 
 use super::written_pages::{Choice, GAPS_IN_STOPS, Unwatched, WrittenPages, frames, pages};
 use crate::heap::Heap;

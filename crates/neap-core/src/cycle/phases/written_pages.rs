@@ -4,9 +4,10 @@
 //! counts as written, `[heap.inv.protected]`. Used by the collector's thread while the world runs,
 //! and by who drives a stop.
 
+use crate::sys::clock::Instant;
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use core::time::Duration;
 
 use super::written_roots::WrittenRoots;
 use crate::addr::{CHUNK_BYTES, CHUNK_FRAMES, FRAME_BYTES, Frame, PAGE_BYTES};

@@ -4,7 +4,7 @@
 //! Invariant: pure. The more was allocated, the longer the wait: the heap has a bound, and only who
 //! is at twice the mark waits for all of a cycle that takes long. Called by mutators.
 
-use std::time::Duration;
+use core::time::Duration;
 
 /// What is to be done at a refill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -47,7 +47,7 @@ const GROWING: f64 = 0.25;
 /// collecting costs and with the square root of what is live. A heap that is still growing gets the
 /// part of it that `growing` says: its size is about to be the program's peak.
 pub fn adapted_growth(growth: f64, live_bytes: usize, share: f64, growing: Option<f64>) -> f64 {
-    let most = (LARGE_BYTES / live_bytes.max(1) as f64).sqrt().clamp(1.0, ADAPTION.1);
+    let most = libm::sqrt(LARGE_BYTES / live_bytes.max(1) as f64).clamp(1.0, ADAPTION.1);
     let wanted = (share / FAIR_SHARE).clamp(ADAPTION.0, most);
     growth * growing.unwrap_or(wanted)
 }

@@ -6,9 +6,10 @@
 //! mutators. One more, which is none, starts them, starts others where one is stuck, and tells of
 //! that. Started by the first registration; again by the first one of a forked child.
 
+use crate::sys::clock::Instant;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
-use std::time::{Duration, Instant};
+use core::time::Duration;
 
 use super::site::Name;
 use super::{batch, runner};

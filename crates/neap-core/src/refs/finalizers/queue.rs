@@ -13,8 +13,8 @@
 
 #![allow(unsafe_code)]
 
+use crate::sys::clock::Instant;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
-use std::time::Instant;
 
 use super::registrations::Verdict;
 use super::slab::{self, Entry};

@@ -14,11 +14,13 @@ use core::ffi::CStr;
 use super::valgrind;
 use super::variables;
 use crate::sys::print;
-use std::sync::OnceLock;
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// Says what the program's user has to set, where anything is missing.
 pub fn advise() {
-    if has_thread_sanitizer() && !variable(c"TSAN_OPTIONS").contains("suppressions=") {
+    let suppressions = b"suppressions=";
+    let suppresses = |options: &[u8]| options.windows(13).any(|part| part == suppressions);
+    if has_thread_sanitizer() && !suppresses(variable(c"TSAN_OPTIONS")) {
         print::message(format_args!(
             "this program runs under ThreadSanitizer. A report from within the collector could \
              stop it for ever; set TSAN_OPTIONS=suppressions=FILE, FILE being share/neap/tsan.supp \
@@ -48,8 +50,12 @@ pub fn forbid_userfaultfd() -> bool {
 
 /// Whether ThreadSanitizer is here. Asked first when the library is loaded.
 pub fn has_thread_sanitizer() -> bool {
-    static IS_HERE: OnceLock<bool> = OnceLock::new();
-    *IS_HERE.get_or_init(|| is_there(c"__tsan_init"))
+    /// 0 until somebody has looked, then 1 for no and 2 for yes.
+    static IS_HERE: AtomicU8 = AtomicU8::new(0);
+    if IS_HERE.load(Relaxed) == 0 {
+        IS_HERE.store(1 + is_there(c"__tsan_init") as u8, Relaxed);
+    }
+    IS_HERE.load(Relaxed) == 2
 }
 
 /// Whether a sanitizer has divided the address space between the program and its own tables: only
@@ -76,6 +82,6 @@ fn keeps_frames_elsewhere() -> bool {
     unsafe { option.as_ref() }.is_some_and(|option| *option != 0)
 }
 
-fn variable(name: &CStr) -> std::borrow::Cow<'static, str> {
-    variables::variable(name).map_or("".into(), CStr::to_string_lossy)
+fn variable(name: &CStr) -> &'static [u8] {
+    variables::variable(name).map_or(&[], CStr::to_bytes)
 }

@@ -10,7 +10,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_long};
-use std::time::Duration;
+use core::time::Duration;
 
 use libc::{clockid_t, timespec, timeval};
 

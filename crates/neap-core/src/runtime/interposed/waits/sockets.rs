@@ -13,7 +13,7 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null;
-use std::time::Duration;
+use core::time::Duration;
 
 use libc::{iovec, mmsghdr, msghdr, pollfd, sockaddr, socklen_t, timespec, timeval};
 
