@@ -5,7 +5,7 @@
 //! kept. Called at start-up by one thread, while no other can change the environment.
 //!
 //! # Safety
-//! Walks `environ` as the C library laid it out, and calls libc's `write`.
+//! Walks `environ` as the C library laid it out.
 #![allow(unsafe_code)]
 
 use super::{OptionError, Options, nearest};
@@ -107,7 +107,9 @@ fn warn(error: OptionError, name: &[u8], value: &[u8]) {
         .and_then(|()| line.write_str("; ignored"));
     line.end();
     // By the system call itself: libc's function of this name may be one that we stand before.
-    let _ = rustix::io::write(crate::sys::print::standard_error(), &line.bytes[..line.length]);
+    // SAFETY: the descriptor is only written to; where the program closed it, nobody is told.
+    let standard_error = unsafe { rustix::stdio::stderr() };
+    let _ = rustix::io::write(standard_error, &line.bytes[..line.length]);
 }
 
 /// Text on the stack, cut off where it is full. One byte is kept for the line end.

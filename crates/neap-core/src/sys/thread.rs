@@ -22,6 +22,8 @@ compile_error!(
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use super::processor;
+
 /// Whether the process has rights that its starter has not, as a set-user-id program has.
 pub fn is_privileged() -> bool {
     // SAFETY: reads a value that the kernel gave the process at its start.
