@@ -12,7 +12,6 @@ pub mod meta_vec;
 pub mod own_thread;
 pub mod print;
 pub mod process;
-pub mod processor;
 pub mod program_action;
 pub mod program_call;
 pub mod protection;

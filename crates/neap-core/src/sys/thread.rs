@@ -19,10 +19,10 @@ compile_error!(
      docs/porting.md"
 );
 
+pub mod instructions;
+
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-use super::processor;
 
 /// Whether the process has rights that its starter has not, as a set-user-id program has.
 pub fn is_privileged() -> bool {
@@ -204,7 +204,7 @@ pub fn clear_stack_below<const BYTES: usize>() {
 /// call.
 #[inline(never)]
 pub fn clear_vector_registers() {
-    let wide = super::processor::has_avx();
+    let wide = instructions::has_avx();
     // SAFETY: writes the registers that it says it writes, by instructions that the processor has.
     unsafe {
         if wide {
@@ -236,7 +236,7 @@ pub fn clear_vector_registers() {
             );
         }
         // The system's memmove uses these too.
-        if super::processor::has_avx512f() {
+        if instructions::has_avx512f() {
             core::arch::asm!(
                 "vpxord zmm16, zmm16, zmm16",
                 "vpxord zmm17, zmm17, zmm17",

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a thread that holds collections off has the lock, and never waits for it again; and
 //! meanwhile no references are left for the collector's thread to process, for which others may
-//! wait in critical sections `[cycle.inv.held]`. Called from any thread of the program, outside critical sections.
+//! wait in critical sections `[cycle.inv.held]`. Called from any thread of the program, outside
+//! critical sections.
 //!
 //! # Safety
 //! The guard of the lock is forgotten. That the thread has it stands in its mutator, which only it

@@ -37,7 +37,7 @@ pub unsafe fn scan_sparse(
     length: usize,
     found: impl FnMut(usize),
 ) {
-    if crate::sys::processor::has_avx2() {
+    if crate::sys::thread::instructions::has_avx2() {
         // SAFETY: the processor has what it takes; the caller's promise.
         unsafe { scan_eight(low, high, base, length, found) }
     } else {
