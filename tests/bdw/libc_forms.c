@@ -175,6 +175,15 @@ static void check_signals(void)
     CHECK(old.sa_handler == SIG_DFL); /* the last one was for once */
     raise(SIGUSR1);
     CHECK_EQUAL(handled, 3);
+    /* Whether it interrupts is said once for all handlers to come, by signal(3). */
+    for (int interrupts = 1; interrupts >= 0; interrupts--) {
+        CHECK_EQUAL(siginterrupt(SIGUSR1, interrupts), 0);
+        CHECK(signal(SIGUSR1, handle) == handle);
+        CHECK_EQUAL(sigaction(SIGUSR1, NULL, &old), 0);
+        CHECK(((old.sa_flags & SA_RESTART) == 0) == interrupts);
+    }
+    CHECK_EQUAL(siginterrupt(-1, 1), -1);
+    CHECK_EQUAL(siginterrupt(SIGURG, 1), 0); /* our stops use it, and interrupt nothing */
 }
 
 static mtx_t lock;

@@ -331,6 +331,10 @@ fi
 
 ! sooner vanished || under_each vanished "pagemap mprotect none"
 
+! sooner finalize_all || under_each finalize_all "pagemap mprotect fork" NEAP_MAX_PAUSE=1
+
+! sooner fork_finalizers || under_each fork_finalizers "$all_watches"
+
 # A program that takes part in cycles, at the limit: a cycle's last references are processed late.
 ! sooner stopped_at_limit || under_each stopped_at_limit "pagemap none" NEAP_MAX_HEAP=48MiB
 

@@ -11,7 +11,8 @@ declared=$(echo '#include <neap.h>' | cc -DNEAP_NO_INLINE -I"$prefix/include" -E
     tr -d '\n' | tr ';' '\n' | grep -v typedef | grep -o '\bneap_[a-z_0-9]* *(' | tr -d ' (' | sort -u)
 exported=$(nm -D --defined-only "$prefix/lib/libneap.so" | awk '{ print $3 }' | sed 's/@.*//' | sort -u)
 expected=$(printf '%s\n' "$declared" neap_inline_1 pthread_create pthread_sigmask sigaction signal \
-    sigaltstack sigprocmask setcontext sigblock sighold signalfd sigset sigsetmask sigwait \
+    sigaltstack sigprocmask setcontext sigblock sighold siginterrupt signalfd sigset sigsetmask \
+    sigwait \
     swapcontext longjmp _longjmp siglongjmp __longjmp_chk pwrite pwrite64 \
     pthread_join pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np pthread_detach \
     pthread_exit vfork mq_notify aio_read aio_read64 aio_write aio_write64 aio_fsync aio_fsync64 \

@@ -39,6 +39,7 @@ pub mod objects;
 pub mod world;
 
 pub use crate::alloc::free::FreeError;
+pub use crate::cycle::driver::holding::make_all_finalizers_ready;
 pub use crate::cycle::report::callbacks::{
     AfterCycle, CycleEvent, CycleGate, EventCallback, set_takes_part,
 };
@@ -56,7 +57,9 @@ pub use crate::refs::links::{link, toggle};
 pub use crate::runtime::allocation::{HeapResizeCallback, OutOfMemoryCallback};
 pub use crate::runtime::at_fork::{Around as AroundForks, set_around as set_around_forks};
 pub use crate::runtime::buffers::usable_bytes;
-pub use crate::runtime::interposed::signals::{pthread_sigmask, sigaction, signal, sysv_signal};
+pub use crate::runtime::interposed::signals::{
+    pthread_sigmask, sigaction, siginterrupt, signal, sysv_signal,
+};
 pub use crate::runtime::interposed::thread_results::{self, pthread_create};
 pub use crate::runtime::interposed::{
     helpers, kernel_stacks, kernel_writes, masks, process_memory, vfork, waits,
@@ -69,8 +72,7 @@ pub use crate::runtime::warning::WarningCallback;
 pub use crate::runtime::{
     initialize, is_initialized, on_load, options as options_in_force, set_option,
 };
-pub use crate::sync::function as functions;
-pub use crate::sync::set_once::SetOnce;
+pub use crate::sync::{function as functions, set_once::SetOnce};
 pub use crate::sys::clock::Instant;
 pub use crate::sys::meta_alloc::MetaAllocator;
 pub use crate::sys::print::{fatal, message, panicked};

@@ -14,7 +14,7 @@ use crate::core_api::{
     held_for_ever,
 };
 use crate::failure::{die, warn};
-use crate::references::many;
+use crate::references::{many, running};
 use crate::settings::variables::{
     GC_finalize_on_demand, GC_finalizer_notifier, GC_gc_no, accessors,
 };
@@ -117,14 +117,10 @@ pub extern "C" fn GC_invoke_finalizers() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_finalize_all() {
     AT_ONCE.store(0, Relaxed);
-    while finalizer::make_all_ready() + finalizer::ready() > 0 {
+    while api::make_all_finalizers_ready() + finalizer::ready() > 0 {
         finalizer::run_ready();
     }
 }
-
-/// The threads that run finalizers automatically, so that those do not nest; 0 where free. More at
-/// once leave it to the others.
-static RUNNING: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 
 /// The collection that the notifier was last called for.
 static NOTIFIED: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -164,29 +160,16 @@ pub fn after_collection() {
         }
         return;
     }
-    // SAFETY: no preconditions.
-    let this_thread = unsafe { libc::pthread_self() } as usize;
-    if RUNNING.iter().any(|slot| slot.load(Relaxed) == this_thread) {
-        // We are called from an allocation inside a finalizer: the loop outside runs these too.
-        return;
-    }
-    let free = |slot: &&AtomicUsize| slot.compare_exchange(0, this_thread, AcqRel, Relaxed).is_ok();
-    if let Some(slot) = RUNNING.iter().find(free) {
+    if let Some(run) = running::begin() {
         GC_invoke_finalizers();
-        slot.store(0, Release);
+        run.end();
     }
 }
 
 /// The child of a fork has one thread; what the others were doing is over.
 pub fn forget_other_threads() {
     WARNING.store(false, Relaxed);
-    // SAFETY: no preconditions.
-    let this_thread = unsafe { libc::pthread_self() } as usize;
-    for slot in &RUNNING {
-        if slot.load(Relaxed) != this_thread {
-            slot.store(0, Relaxed);
-        }
-    }
+    running::forget_other_threads();
 }
 
 static AWAIT_PROCEDURE: AtomicFunction<finalizer::ReadyObserver> = AtomicFunction::none();

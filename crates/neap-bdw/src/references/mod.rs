@@ -5,4 +5,5 @@
 pub mod finalize;
 pub mod links;
 pub mod many;
+mod running;
 pub mod toggle;

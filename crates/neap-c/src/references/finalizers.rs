@@ -96,6 +96,6 @@ pub extern "C" fn neap_finalizers_run() -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn neap_finalizers_run_all() -> usize {
     api::initialize();
-    finalizer::make_all_ready();
+    api::make_all_finalizers_ready();
     finalizer::run_all_found()
 }

@@ -68,7 +68,7 @@ fn no_cell_of_a_thread_that_ended_stays_an_object() {
         let (kept, rest) = (buffer.bump(64), buffer.rest());
         assert!(heap.object_at(rest.start).is_some());
         local.let_go(&heap);
-        assert!(heap.inner().deferred_frees.free(&heap, usize::MAX));
+        assert!(heap.inner().free_deferred(&heap, usize::MAX));
         heap.state.marking.store(false, Relaxed);
         assert!(heap.object_at(kept).is_some());
         assert!(rest.step_by(64).all(|free| heap.object_at(free).is_none()));

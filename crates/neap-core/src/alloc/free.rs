@@ -119,7 +119,7 @@ mod tests {
         heap.state.marking.store(true, Relaxed);
         assert_eq!(free(&heap, Address(cell)), Ok(64));
         assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
-        heap.inner().deferred_frees.free(&heap, 1);
+        heap.inner().free_deferred(&heap, 1);
         heap.state.marking.store(false, Relaxed);
         assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
         let cell = buffer.bump(64);
@@ -152,7 +152,7 @@ mod tests {
         heap.state.marking.store(false, Relaxed);
         assert_eq!(without_lock(&heap, local, second), None, "it waits");
         assert_eq!(free_from(&heap, local, second), Err(FreeError::AlreadyFree));
-        assert!(heap.inner().deferred_frees.free(&heap, 2));
+        assert!(heap.inner().free_deferred(&heap, 2));
 
         heap.state.freezing.store(1, Relaxed);
         assert_eq!(without_lock(&heap, local, third), None);
@@ -209,7 +209,7 @@ mod tests {
             let cell = buffer.bump(64);
             assert_eq!(free(&heap, Address(cell)), Ok(64));
             assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
-            assert!(heap.inner().deferred_frees.free(&heap, 2));
+            assert!(heap.inner().free_deferred(&heap, 2));
             heap.state.marking.store(false, Relaxed);
             assert_eq!(free(&heap, Address(cell)), Err(FreeError::AlreadyFree));
             heap.verify().unwrap();

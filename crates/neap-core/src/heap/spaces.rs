@@ -23,7 +23,7 @@ use super::blocks::header::{BlockList, Form, NO_LAYOUT, NONE, State};
 use super::classes::{CLASSES, TABLE};
 use super::frames::Frames;
 use super::kind::{KINDS, Kind, Scan};
-use super::layout::LayoutId;
+use super::layout::{LayoutId, Shape};
 use super::lookup::Cell;
 use super::{Heap, Refused};
 use crate::addr::Frame;
@@ -34,6 +34,9 @@ use deferred_frees::DeferredFrees;
 pub const FIXED_SPACES: usize = KINDS * CLASSES;
 /// At most so many spaces in all; typed objects beyond that share the conservative ones.
 pub const MOST_SPACES: usize = 1 << 16;
+/// The last of them are for layouts with functions, whose objects cannot share: what the function
+/// alone names would be lost.
+const FOR_FUNCTIONS: usize = 1 << 12;
 /// Blocks swept before the lock is let go. Larger: fewer hand-overs; smaller: shorter waits for
 /// other threads.
 const SWEEP_STEP: usize = 32;
@@ -143,7 +146,8 @@ impl Inner {
         Ok(())
     }
 
-    /// The space of a layout and class; the conservative one when there are too many.
+    /// The space of a layout and class; the conservative one when there are too many, and an error
+    /// then for a layout with a function.
     pub fn typed_space(
         &mut self,
         heap: &Heap,
@@ -152,8 +156,12 @@ impl Inner {
     ) -> Result<SpaceId, NoMemory> {
         self.ensure_fixed()?;
         let slot = heap.layouts.space_slot(layout, class);
+        let can_share = !matches!(heap.layouts.shape(layout), Shape::Function { .. });
         match slot.load(Relaxed) {
-            NONE if self.spaces.len() == MOST_SPACES => Ok(SpaceId::of(Kind::Conservative, class)),
+            NONE if can_share && self.spaces.len() >= MOST_SPACES - FOR_FUNCTIONS => {
+                Ok(SpaceId::of(Kind::Conservative, class))
+            }
+            NONE if self.spaces.len() >= MOST_SPACES => Err(NoMemory),
             NONE => {
                 let id = SpaceId(self.spaces.len() as u32);
                 self.spaces.try_push(Space {
@@ -265,6 +273,7 @@ impl Default for Inner {
 
 #[cfg(test)]
 mod tests {
+    use super::super::calls::Calls;
     use super::*;
     use crate::addr::CellIndex;
     use crate::addr::FRAME_BYTES;
@@ -354,6 +363,30 @@ mod tests {
             inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 0), 0, true),
             Err(Refused::Limit)
         );
+    }
+
+    #[test]
+    fn layouts_with_functions_have_spaces_of_their_own_or_none() {
+        use core::ffi::c_void;
+        unsafe extern "C" fn trace(_: *mut c_void, _: usize, _: usize, _: *mut c_void) {}
+        let heap = heap();
+        let function = Shape::Function { function: trace, environment: 0, calls: Calls::Always };
+        let function = heap.layouts.intern(function).unwrap();
+        let prefix = heap.layouts.intern(Shape::Prefix { bytes: 8 }).unwrap();
+        let mut inner = heap.inner();
+        inner.typed_space(&heap, prefix, 1).unwrap();
+        let one = inner.spaces[inner.spaces.len() - 1];
+        let fill = |inner: &mut Inner, most: usize| {
+            (inner.spaces.len()..most).for_each(|_| inner.spaces.try_push(one).unwrap());
+        };
+        fill(&mut inner, MOST_SPACES - FOR_FUNCTIONS);
+        let shared = Ok(SpaceId::of(Kind::Conservative, 2));
+        assert_eq!(inner.typed_space(&heap, prefix, 2), shared);
+        let own = inner.typed_space(&heap, function, 2).unwrap();
+        assert_eq!(own.0 as usize, MOST_SPACES - FOR_FUNCTIONS);
+        fill(&mut inner, MOST_SPACES);
+        assert_eq!(inner.typed_space(&heap, function, 3), Err(NoMemory));
+        assert_eq!(inner.typed_space(&heap, function, 2), Ok(own));
     }
 
     #[test]

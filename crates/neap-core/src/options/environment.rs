@@ -12,6 +12,7 @@ use super::{OptionError, Options, nearest};
 use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering};
+use rustix::fd::BorrowedFd;
 
 unsafe extern "C" {
     static environ: *const *const c_char;
@@ -108,7 +109,7 @@ fn warn(error: OptionError, name: &[u8], value: &[u8]) {
     line.end();
     // By the system call itself: libc's function of this name may be one that we stand before.
     // SAFETY: the descriptor is only written to; where the program closed it, nobody is told.
-    let standard_error = unsafe { rustix::stdio::stderr() };
+    let standard_error = unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) };
     let _ = rustix::io::write(standard_error, &line.bytes[..line.length]);
 }
 

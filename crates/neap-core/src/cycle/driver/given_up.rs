@@ -69,7 +69,7 @@ pub fn end(state: &mut CycleState, collector: &mut Collector) {
     let heap = driver.heap;
     heap.state.set_snapshot(Snapshot::None);
     let mut inner = heap.inner();
-    inner.deferred_frees.free(heap, usize::MAX);
+    inner.free_deferred(heap, usize::MAX);
     heap.state.marking.store(false, Release);
     heap.state.allocate_black.store(false, Relaxed);
     drop(inner);

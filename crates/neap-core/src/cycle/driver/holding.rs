@@ -17,6 +17,7 @@ use super::handshake::{are_references_left, process_left};
 use crate::cycle::collector::COLLECTOR;
 use crate::cycle::phase::Phase;
 use crate::heap::HEAP;
+use crate::refs::finalizers::finalizer;
 use crate::world::{after_hold, attach};
 
 /// From now until [`release`], no cycle runs. Nests. While this thread holds, its own requests for
@@ -63,4 +64,14 @@ pub fn release() {
         // SAFETY: `hold` took the lock on this thread and forgot its guard.
         unsafe { COLLECTOR.unlock_forgotten() };
     }
+}
+
+/// Makes every registered finalizer and cleaner ready, whether its object is dead or not; gives how
+/// many. For the end of a program. A cycle that is under way marks what they keep; one that has
+/// decided what is dead has handed its own over before, and marked what those keep.
+pub fn make_all_finalizers_ready() -> usize {
+    hold();
+    let count = finalizer::make_all_ready();
+    release();
+    count
 }

@@ -129,7 +129,7 @@ fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) -> us
     heap.state.cycles.store(record.number, Relaxed);
     let mut inner = heap.inner();
     let freed = heap.state.take_freed();
-    while !inner.deferred_frees.free(heap, FREED_AT_ONCE) {
+    while !inner.free_deferred(heap, FREED_AT_ONCE) {
         // Others wait for the lock.
         drop(inner);
         inner = heap.inner();

@@ -202,7 +202,7 @@ mod tests {
         assert!(heap.object_at(objects[0].0).is_none());
         assert!(heap.object_at(objects[1].0).is_some(), "[heap.inv.quarantine]");
         assert!(inner.deferred_frees.holds(objects[1]));
-        assert!(inner.deferred_frees.free(&heap, usize::MAX));
+        assert!(inner.free_deferred(&heap, usize::MAX));
         assert!(heap.object_at(objects[MOST].0).is_none());
         assert!(inner.deferred_frees.waiting.leave().is_none());
     }

@@ -6,8 +6,10 @@
 
 use core::sync::atomic::Ordering::*;
 
+use super::Inner;
 use crate::addr::Address;
 use crate::heap::Heap;
+use crate::heap::blocks::header::{BlockList, State};
 use crate::heap::hardened::quarantine::{self, Waiting};
 use crate::sys::table::{Entry, Table};
 
@@ -61,23 +63,30 @@ impl DeferredFrees {
         let index = self.freed.find(object.0)?;
         Some(self.freed.remove_at(index).fill)
     }
+}
 
-    /// Frees up to `most` of them, whose cells this cycle's sweep gives out again; says whether
-    /// none is left.
-    pub fn free(&mut self, heap: &Heap, most: usize) -> bool {
+impl Inner {
+    /// Frees up to `most` objects whose frees were put off, whose cells this cycle's sweep gives
+    /// out again; says whether none is left.
+    pub fn free_deferred(&mut self, heap: &Heap, most: usize) -> bool {
         for _ in 0..most {
-            let Some(Freed { object, fill, .. }) = self.freed.pop() else {
-                self.freed = Table::new();
-                self.waiting.clear();
+            let Some(Freed { object, fill, .. }) = self.deferred_frees.freed.pop() else {
+                self.deferred_frees.freed = Table::new();
+                self.deferred_frees.waiting.clear();
                 heap.state.defers_frees.store(false, Relaxed);
                 return true;
             };
-            if let Some(cell) = heap.object_at(object.0) {
-                quarantine::check(&cell, fill);
-                // What this cycle did not find live is counted nowhere.
-                if cell.bits.is_marked(cell.index) {
-                    heap.state.note_freed(cell.bytes(), true);
-                }
+            let Some(cell) = heap.object_at(object.0) else { continue };
+            quarantine::check(&cell, fill);
+            // What this cycle did not find live is counted nowhere.
+            if cell.bits.is_marked(cell.index) {
+                heap.state.note_freed(cell.bytes(), true);
+            }
+            let is_frozen = cell.header.list() == BlockList::Frozen;
+            if is_frozen && cell.header.state() == State::Large {
+                // No sweep comes by.
+                self.free_cell(heap, &cell);
+            } else {
                 // The cell is dirty; a fresh block hands out cells as zeros.
                 cell.header.fresh.store(0, Relaxed);
                 cell.bits.free(cell.index);
@@ -90,6 +99,7 @@ impl DeferredFrees {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
 
@@ -108,11 +118,26 @@ mod tests {
         }
         assert!(inner.deferred_frees.holds(object(5)));
         assert!([2, 5, 7].iter().all(|index| heap.object_at(object(*index).0).is_some()));
-        assert!(!inner.deferred_frees.free(&heap, 2));
+        assert!(!inner.free_deferred(&heap, 2));
         assert_eq!(bits.allocated(9), 7);
-        assert!(inner.deferred_frees.free(&heap, 2));
+        assert!(inner.free_deferred(&heap, 2));
         assert_eq!((bits.allocated(9), bits.marked(9)), (6, 6));
         assert_eq!(heap.header(block).fresh.load(Relaxed), 0);
         assert!(!inner.deferred_frees.holds(object(2)));
+    }
+
+    #[test]
+    fn a_large_frozen_one_is_given_back_at_once() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let mut inner = heap.inner();
+        let (block, _) = inner.large_block(&heap, Kind::Leaf, NO_LAYOUT, 1 << 20, true).unwrap();
+        inner.publish_large(&heap, block);
+        inner.freeze(&heap);
+        let taken = inner.frames.taken();
+        inner.deferred_frees.note(&heap, heap.address(block), None);
+        assert_eq!(inner.frames.taken(), taken);
+        assert!(inner.free_deferred(&heap, 2));
+        assert!(inner.frames.taken() < taken && heap.object_at(heap.address(block).0).is_none());
     }
 }

@@ -135,9 +135,9 @@ pub(crate) fn is_any_left() -> bool {
 }
 
 /// In the child of a `fork`, which has one thread: what others had taken is over, but for the
-/// `own_taken` calls of `own_batch` that this thread is at. Batches that another thread was moving
-/// are put where they belong.
-pub(crate) fn after_fork(own_batch: usize, own_taken: usize) {
+/// calls of each batch, by its address, that this thread is at. Batches that another thread was
+/// moving are put where they belong.
+pub(crate) fn after_fork(own: impl Fn(usize) -> usize) {
     while READY.pop().is_some() {}
     for batch in all() {
         let cursor = batch.cursor.load(Relaxed);
@@ -150,10 +150,9 @@ pub(crate) fn after_fork(own_batch: usize, own_taken: usize) {
             READY.push(address);
             continue;
         }
-        let own = if address == own_batch { own_taken } else { 0 };
         let taken = length - batch.left();
         batch.over.store(0, Relaxed);
-        batch.finish(taken.saturating_sub(own));
+        batch.finish(taken.saturating_sub(own(address)));
     }
 }
 

@@ -13,6 +13,7 @@ use super::held_for_ever::HeldForEver;
 use super::registrations::{Registry, kind_of, object_of, void};
 use super::slab::{Entry, Own};
 use super::{marked_at_registration, pool, runner};
+use crate::refs::handles::retargeted;
 use crate::refs::{Marking, NoMemory, with_own};
 use crate::sync::function::{AtomicFunction, function_at};
 use crate::sys::meta_vec::MetaVec;
@@ -120,16 +121,21 @@ impl Finalizers {
         object: usize,
         new: Option<Finalizer>,
     ) -> Result<Option<Finalizer>, NoMemory> {
-        let former = self.registry.of(object).next();
-        if let Some(new) = new {
-            let data = new.data as usize;
-            if new.order != Order::NoOrder && !self.ordered.load(Relaxed) {
-                self.ordered.store(true, SeqCst);
-            }
-            self.registry.add(own, object, new.order.kind(), new.function as usize, data)?;
-            marked_at_registration::note(own, data);
+        let Some(new) = new else {
+            return Ok(self.registry.of(object).next().and_then(take_back));
+        };
+        let data = new.data as usize;
+        if new.order != Order::NoOrder && !self.ordered.load(Relaxed) {
+            self.ordered.store(true, SeqCst);
         }
-        Ok(former.and_then(take_back))
+        let added =
+            self.registry.add(own, object, new.order.kind(), new.function as usize, data)?;
+        marked_at_registration::note(own, data);
+        // Of several threads that register at a time the last one's stays: each takes back what is
+        // older than its own.
+        let all = self.registry.of(object);
+        let older = all.skip_while(|entry| !core::ptr::eq(*entry, added)).skip(1);
+        Ok(older.fold(None, |former, entry| former.or(take_back(entry))))
     }
 
     pub(crate) fn get(&self, object: usize) -> Option<Finalizer> {
@@ -162,6 +168,8 @@ impl Finalizers {
             let word = entry.object.load(Acquire);
             let call = call_of(entry, word);
             if filling.reserve().is_ok() && void(entry, word) {
+                // It may be dead in a snapshot, and nothing weak lead to it.
+                retargeted::note([call.object]);
                 marked_at_registration::note(own, call.object);
                 marked_at_registration::note(own, call.data);
                 filling.push(call);
@@ -231,8 +239,8 @@ pub fn run_ready_at_most(most: usize) -> usize {
 }
 
 /// Makes every registered finalizer and cleaner ready, whether its object is dead or not; gives how
-/// many. For the end of a program.
-pub fn make_all_ready() -> usize {
+/// many. The caller holds collections off, and has said that dead objects may come back.
+pub(crate) fn make_all_ready() -> usize {
     let count = crate::refs::with(|refs| {
         with_own(|own| {
             crate::refs::FINALIZERS.take_all(own, &mut refs.processing.filling)

@@ -309,16 +309,9 @@ pub fn run_all_found() -> usize {
 /// In the child of a `fork`, where `me` is the forking thread's former id: what other threads had
 /// taken is run by the parent, and is over here.
 pub(crate) fn after_fork(me: u32) {
-    let (mut own_batch, mut own_taken) = (0, 0);
     for runner in &ALL {
         if runner.thread.load(Relaxed) == me && me != 0 {
             runner.thread.store(thread::current() as u32, Relaxed);
-            // Several on one thread are nested runs; they work on batches of their own or of one
-            // another.
-            if runner.taken.load(Relaxed) > 0 {
-                own_batch = runner.batch.load(Relaxed);
-                own_taken += runner.taken.load(Relaxed);
-            }
         } else {
             runner.thread.store(0, Relaxed);
             runner.taken.store(0, Relaxed);
@@ -327,5 +320,9 @@ pub(crate) fn after_fork(me: u32) {
         }
     }
     WAITERS.store(0, Relaxed);
-    batch::after_fork(own_batch, own_taken);
+    // Several on one thread are nested runs; they work on batches of their own or of one another.
+    batch::after_fork(|batch| {
+        let at_it = ALL.iter().filter(|runner| runner.batch.load(Relaxed) == batch);
+        at_it.map(|runner| runner.taken.load(Relaxed)).sum()
+    });
 }

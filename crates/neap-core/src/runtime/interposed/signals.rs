@@ -14,7 +14,8 @@
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;
-use core::ptr::{from_ref, null};
+use core::ptr::{from_ref, null, null_mut};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::runtime::interposed::errno::set_error;
 use crate::runtime::interposed::program_handlers;
@@ -69,9 +70,37 @@ unsafe fn set_action(
     }
 }
 
+/// The signals, by bit, whose handlers end what they interrupt where [`signal`] sets them.
+static INTERRUPTING: AtomicU64 = AtomicU64::new(0);
+
+/// The bit of a signal; none for what is no signal.
+fn bit(number: c_int) -> u64 {
+    u32::try_from(number - 1).ok().and_then(|place| 1_u64.checked_shl(place)).unwrap_or(0)
+}
+
 /// As signal(2).
 pub fn signal(number: c_int, wanted: libc::sighandler_t) -> libc::sighandler_t {
-    signal_with(number, wanted, libc::SA_RESTART)
+    let interrupts = INTERRUPTING.load(Relaxed) & bit(number) != 0;
+    signal_with(number, wanted, if interrupts { 0 } else { libc::SA_RESTART })
+}
+
+/// As siginterrupt(3). Our own handlers keep their flags: a stop interrupts nothing.
+pub fn siginterrupt(number: c_int, interrupts: c_int) -> c_int {
+    // SAFETY: a structure of ours.
+    unsafe {
+        let mut action: libc::sigaction = core::mem::zeroed();
+        if sigaction(number, null(), &mut action) != 0 {
+            return -1;
+        }
+        if interrupts != 0 {
+            INTERRUPTING.fetch_or(bit(number), Relaxed);
+            action.sa_flags &= !libc::SA_RESTART;
+        } else {
+            INTERRUPTING.fetch_and(!bit(number), Relaxed);
+            action.sa_flags |= libc::SA_RESTART;
+        }
+        sigaction(number, &action, null_mut())
+    }
 }
 
 /// As sysv_signal(3): the handler is called once, may be interrupted by its own signal, and ends
@@ -182,6 +211,14 @@ macro_rules! signal_actions {
     () => {
         $crate::signal_actions! {
             sigaction __sigaction; signal bsd_signal ssignal; sysv_signal __sysv_signal
+        }
+        /// As libc's `siginterrupt`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn siginterrupt(
+            number: core::ffi::c_int,
+            interrupts: core::ffi::c_int,
+        ) -> core::ffi::c_int {
+            $crate::api::siginterrupt(number, interrupts)
         }
         $crate::kernel_stacks!();
     };

@@ -79,11 +79,12 @@ impl Table {
     ///
     /// # Safety
     /// The record is alive.
-    unsafe fn list(&mut self, record: *mut Record, thread: pthread_t) {
+    unsafe fn list(&mut self, record: *mut Record, thread: impl FnOnce() -> pthread_t) {
         // SAFETY: the caller's promise.
         let record = unsafe { &mut *record };
         if record.state & (LISTED | RELEASED) == 0 {
             record.state |= LISTED;
+            let thread = thread();
             record.thread = thread;
             let first = self.bucket(thread);
             record.next = *first;
@@ -171,7 +172,7 @@ extern "C" fn neap_thread_start(record: *mut c_void) -> *mut c_void {
     let unneeded = with_table(|table| {
         // SAFETY: as above; `pthread_self` has no preconditions.
         unsafe {
-            table.list(record, libc::pthread_self());
+            table.list(record, || libc::pthread_self());
             (*record).argument = null_mut();
             happened(record, BEGUN)
         }
@@ -244,9 +245,10 @@ pub unsafe fn pthread_create(
     } else if !detached {
         // The thread may be over, joined and forgotten, but for us.
         // SAFETY: `pthread_create` wrote the number; the record is alive until we say that it
-        // returned.
+        // returned. The number is read where the thread has not listed itself: it has not run the
+        // program's function then, which may give the place back where the number was written.
         let unneeded = with_table(|table| unsafe {
-            table.list(record, *thread);
+            table.list(record, || *thread);
             happened(record, MADE)
         });
         unneeded.inspect(|record| free(*record));
@@ -437,10 +439,10 @@ mod tests {
             (record(MADE | BEGUN), record(MADE | BEGUN), record(MADE));
         // SAFETY: boxes that outlive the table.
         unsafe {
-            table.list(&mut *first, 5 << 12);
-            table.list(&mut *other, (5 + BUCKETS as u64) << 12);
-            table.list(&mut *second, 5 << 12);
-            table.list(&mut *second, 5 << 12);
+            table.list(&mut *first, || 5 << 12);
+            table.list(&mut *other, || (5 + BUCKETS as u64) << 12);
+            table.list(&mut *second, || 5 << 12);
+            table.list(&mut *second, || 5 << 12);
         }
         assert!(core::ptr::eq(table.newest(5 << 12).unwrap(), &*second));
         assert_eq!(table.release(5 << 12), Some(&raw mut *first));
@@ -449,7 +451,7 @@ mod tests {
         assert_eq!(table.release((5 + BUCKETS as u64) << 12), None, "it has not begun");
         // SAFETY: a box.
         unsafe {
-            table.list(&mut *other, 5 << 12);
+            table.list(&mut *other, || 5 << 12);
             assert!(table.newest(5 << 12).is_none(), "released, so not listed again");
             assert_eq!(happened(&mut *other, BEGUN), Some(&raw mut *other));
         }
