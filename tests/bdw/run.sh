@@ -87,6 +87,15 @@ for source in alloc settings debug_forms runtime_forms libc_forms past_end inter
     fi
 done
 
+# libgc's marking threads keep a process where there are any.
+if wanted last_thread && build "$here/last_thread.c" "$work/last_thread" -lgc -lpthread -ldl; then
+    result "last_thread on libgc" env GC_MARKERS=1 "$work/last_thread"
+    for watch in pagemap none fork mprotect snapshot; do
+        result "last_thread on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
+            LD_LIBRARY_PATH="$work/lib" "$work/last_thread"
+    done
+fi
+
 for source in executable finalizer_cycles stackbottoms pacing suspension runtime_forms \
     libc_forms debugging asking freed ends incremental_procedures disabled \
     finalize_all left_finalizers; do

@@ -24,9 +24,9 @@ use crate::rank::Rank;
 use crate::refs::finalizers::queue;
 use crate::sync::{ForkLock, me, set_once::SetOnce};
 use crate::sys::protection::fault;
-use crate::sys::{meta_alloc, side_stack};
+use crate::sys::{meta_alloc, own_thread, side_stack};
 use crate::watch::mprotect;
-use crate::world::{attach, current, registry, roots, stop};
+use crate::world::{attach, current, last_thread, registry, roots, stop};
 use crate::{cycle, refs};
 
 /// Registers handlers when the library is loaded, so that no start is under way that a `fork` does
@@ -247,6 +247,8 @@ fn begin_anew() {
     drop(registry);
     cycle::after_fork();
     thread_results::after_fork();
+    own_thread::after_fork();
+    last_thread::after_fork();
     refs::in_child();
     super::summary::after_fork();
     recorder::after_fork(own.map_or(0, |own| own.tally.load(Relaxed)));

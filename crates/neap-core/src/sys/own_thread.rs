@@ -12,11 +12,12 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::*};
 
 use super::libc_function::LibcFunction;
 use super::process::instruments;
 use super::{signal, thread};
+use crate::sync::function::AtomicFunction;
 use rustix::thread::{Pid, sched_getaffinity, sched_setaffinity};
 
 /// What a thread runs.
@@ -77,7 +78,67 @@ pub fn start_for_program(function: Start, argument: *mut c_void) -> bool {
     start_with(function, argument, None)
 }
 
+/// A thread of ours, and what it runs.
+struct Own {
+    function: AtomicFunction<Start>,
+    argument: AtomicPtr<c_void>,
+    /// Its id; [`BEGINS`] before it runs; 0: the place is free.
+    thread: AtomicI32,
+}
+
+const BEGINS: i32 = -1;
+
+/// Threads beyond these are not known for ours.
+static OWN: [Own; 128] = [const {
+    Own {
+        function: AtomicFunction::none(),
+        argument: AtomicPtr::new(core::ptr::null_mut()),
+        thread: AtomicI32::new(0),
+    }
+}; 128];
+
+extern "C" fn begin(own: *mut c_void) -> *mut c_void {
+    // SAFETY: a place in the table, which stays.
+    let own = unsafe { &*own.cast::<Own>() };
+    own.thread.store(thread::current(), SeqCst);
+    let result = match own.function.get() {
+        Some(function) => function(own.argument.load(Relaxed)),
+        None => core::ptr::null_mut(),
+    };
+    own.thread.store(0, SeqCst);
+    result
+}
+
+/// Whether a thread with this id is one of ours.
+pub fn is_own(id: i32) -> bool {
+    OWN.iter().any(|own| own.thread.load(SeqCst) == id)
+}
+
+/// Whether there is one that has no id yet.
+pub fn is_any_beginning() -> bool {
+    is_own(BEGINS)
+}
+
+/// In the child of a `fork`, which has none.
+pub fn after_fork() {
+    OWN.iter().for_each(|own| own.thread.store(0, Relaxed));
+}
+
 fn start_with(function: Start, argument: *mut c_void, stack_bytes: Option<usize>) -> bool {
+    let is_free = |own: &&Own| own.thread.compare_exchange(0, BEGINS, SeqCst, Relaxed).is_ok();
+    let Some(own) = OWN.iter().find(is_free) else {
+        return create(function, argument, stack_bytes);
+    };
+    own.function.set(Some(function));
+    own.argument.store(argument, Relaxed);
+    let started = create(begin, core::ptr::from_ref(own).cast_mut().cast(), stack_bytes);
+    if !started {
+        own.thread.store(0, Relaxed);
+    }
+    started
+}
+
+fn create(function: Start, argument: *mut c_void, stack_bytes: Option<usize>) -> bool {
     // For a new thread libc takes memory of the program's malloc, and ThreadSanitizer's crashes on
     // one of ours, which it has not seen begin.
     if instruments::has_thread_sanitizer() && signal::are_all_blocked() {

@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use super::mutator::Mutator;
 use super::thread_end::{self, Since};
-use super::{current, host, registry, stop_signal};
+use super::{current, host, last_thread, registry, stop_signal};
 use crate::alloc::large;
 use crate::heap::{HEAP, Heap};
 use crate::stats::live;
@@ -61,6 +61,7 @@ pub fn count_requests(at_end: fn(usize)) {
 pub fn initialize() {
     thread_end::initialize(|| {
         detach();
+        last_thread::ended();
     });
 }
 

@@ -14,6 +14,7 @@ pub mod critical;
 #[cfg_attr(miri, path = "current/current_under_miri.rs")]
 pub mod current;
 pub mod host;
+pub mod last_thread;
 pub mod late;
 pub mod mutator;
 pub mod registry;
