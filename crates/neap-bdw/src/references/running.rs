@@ -33,7 +33,7 @@ static PLACES: [Place; 8] = [const {
     }
 }; 8];
 
-/// Deeper runs are none in so many collections.
+/// Runs this deep leave 2^16 collections to themselves, and deeper ones no more.
 const DEEPEST: u32 = 16;
 
 /// The key by which a thread that ends gives its place up, and 1; 0 until the first run.
