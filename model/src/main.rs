@@ -60,6 +60,7 @@ fn parts() -> bool {
         explore("holding off", &holding::Holding { mutant: holding::Mutant::None }),
         explore("buffers", &buffers::Buffers { mutant: buffers::Mutant::None }),
         explore("copied roots", &copied::Copied { mutant: copied::Mutant::None }),
+        explore("the last thread", &last_thread::LastThread { mutant: last_thread::Mutant::None }),
         explore("links", &links::Links { mutant: links::Mutant::None }),
         explore("the loader's lock", &loader::Loader { mutant: loader::Mutant::None }),
         explore(

@@ -13,6 +13,7 @@ pub mod disabling;
 pub mod frees;
 pub mod growing;
 pub mod holding;
+pub mod last_thread;
 pub mod links;
 pub mod loader;
 pub mod local_functions;

@@ -24,6 +24,7 @@ hold! {
     frees::Frees,
     growing::Growing,
     holding::Holding,
+    last_thread::LastThread,
     links::Links,
     loader::Loader,
     local_functions::LocalFunctions,

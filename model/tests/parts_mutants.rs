@@ -6,6 +6,7 @@
 
 use neap_model::cycles::NOTHING_LOST;
 use neap_model::parts::assists::{ALL_IS_MARKED, MARKING_ENDS};
+use neap_model::parts::last_thread::{ENDS_WITH_LAST, NOT_BEFORE};
 use neap_model::parts::links::LINKS_HOLD;
 use neap_model::parts::loader::{LIST_IS_WHOLE, NOTHING_HANGS};
 use neap_model::parts::offers::TAKEN_ONCE;
@@ -59,6 +60,9 @@ finds! {
     copied_reads_unanswered: copied::Copied, ReadsUnanswered, NOTHING_LOST;
     copied_goes_on_uncopied: copied::Copied, GoesOnUncopied, NOTHING_LOST;
     copied_leaves_while_read: copied::Copied, LeavesWhileRead, NOTHING_LOST;
+    last_thread_looks_first: last_thread::LastThread, LooksFirst, ENDS_WITH_LAST;
+    last_thread_forgets_unseen: last_thread::LastThread, ForgetsUnseen, ENDS_WITH_LAST;
+    last_thread_trusts_list: last_thread::LastThread, TrustsListAlone, NOT_BEFORE;
     links_settles_by_object_alone: links::Links, SettlesByObjectAlone, LINKS_HOLD;
     links_settles_by_container_alone: links::Links, SettlesByContainerAlone, LINKS_HOLD;
     links_changed_stays_settled: links::Links, ChangedStaysSettled, LINKS_HOLD;

@@ -1,10 +1,10 @@
 //! The last thread of a program ends: libc would end the process with it, were threads of ours not
 //! threads to libc too. So we do, as libc does, by `exit(0)` on that thread.
 //!
-//! Invariant: the process is ended only where every thread of it is one of ours, or the first one
-//! and others that are attached no more since they end. That is looked for only after the first
-//! thread has ended by `pthread_exit`: until then it is no question. Called by `attach.rs`, on a
-//! thread behind its last destructor.
+//! Invariant `[world.rule.last-thread]`: who ends lists itself and then looks at all threads, and
+//! the process is ended only where each of them is one of ours, or listed. That is looked for only
+//! after the first thread has ended by `pthread_exit`: until then it is no question. Called by
+//! `attach.rs`, on a thread behind its last destructor.
 //!
 //! # Safety
 //! Calls libc's `exit`, as libc itself would there.
