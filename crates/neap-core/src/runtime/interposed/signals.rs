@@ -70,7 +70,7 @@ unsafe fn set_action(
     }
 }
 
-/// The signals, by bit, whose handlers end what they interrupt where [`signal`] sets them.
+/// The signals, by bit, whose handlers end what they interrupt where [`signal()`] sets them.
 static INTERRUPTING: AtomicU64 = AtomicU64::new(0);
 
 /// The bit of a signal; none for what is no signal.
