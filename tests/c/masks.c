@@ -8,7 +8,7 @@
 static sigset_t everything(void)
 {
     sigset_t all;
-    /* It fills the part that the kernel reads; what else lay there would be copied to static data. */
+    /* It fills what the kernel reads; what else lay there would be copied to static data. */
     memset(&all, 0, sizeof all);
     sigfillset(&all);
     return all;
