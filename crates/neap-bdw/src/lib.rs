@@ -41,10 +41,5 @@ mod unsupported;
 #[global_allocator]
 static ALLOCATOR: neap_core::api::MetaAllocator = neap_core::api::MetaAllocator;
 
-/// In place of what Rust's standard library does with a panic: that takes locks and memory, and a
-/// fifth of the library.
 #[cfg(feature = "lean")]
-#[panic_handler]
-fn panicked(information: &core::panic::PanicInfo<'_>) -> ! {
-    neap_core::api::panicked(information)
-}
+neap_core::without_standard_library!();

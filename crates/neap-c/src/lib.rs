@@ -35,13 +35,8 @@ mod world;
 #[global_allocator]
 static ALLOCATOR: neap_core::api::MetaAllocator = neap_core::api::MetaAllocator;
 
-/// In place of what Rust's standard library does with a panic: that takes locks and memory, and a
-/// fifth of the library.
 #[cfg(feature = "lean")]
-#[panic_handler]
-fn panicked(information: &core::panic::PanicInfo<'_>) -> ! {
-    neap_core::api::panicked(information)
-}
+neap_core::without_standard_library!();
 
 /// Run by the dynamic loader before the program's constructors; the number puts it first among
 /// those of a program that libneap.a is part of.

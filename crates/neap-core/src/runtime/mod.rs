@@ -17,6 +17,7 @@ pub mod buffers;
 pub mod external_stop;
 pub mod forking_server;
 pub mod interposed;
+mod lean;
 mod recorded;
 mod sampled;
 pub mod snapshot_file;
