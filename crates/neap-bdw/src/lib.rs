@@ -42,4 +42,4 @@ mod unsupported;
 static ALLOCATOR: neap_core::api::MetaAllocator = neap_core::api::MetaAllocator;
 
 #[cfg(feature = "lean")]
-neap_core::without_standard_library!();
+neap_core::api::without_standard_library!();

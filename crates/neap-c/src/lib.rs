@@ -36,7 +36,7 @@ mod world;
 static ALLOCATOR: neap_core::api::MetaAllocator = neap_core::api::MetaAllocator;
 
 #[cfg(feature = "lean")]
-neap_core::without_standard_library!();
+neap_core::api::without_standard_library!();
 
 /// Run by the dynamic loader before the program's constructors; the number puts it first among
 /// those of a program that libneap.a is part of.

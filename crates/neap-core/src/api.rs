@@ -80,7 +80,7 @@ pub use crate::sys::program_call;
 pub use crate::world::while_stopped::is_mine as has_stopped_world;
 pub use crate::{
     exit_function, helpers, kernel_stacks, kernel_writes, masks, process_memory, signal_actions,
-    thread_results, vfork_function, waits,
+    thread_results, vfork_function, waits, without_standard_library,
 };
 pub use allocate::{
     allocate, allocate_aligned, allocate_at_once, allocate_beside_cycles, allocate_otherwise,
