@@ -45,6 +45,7 @@ not_under_threads=(
     --skip sys::process::child::tests::threads_of_a_child_share_its_memory
     --skip cycle::stepping::snapshots
     --skip sys::own_thread::tests::runs_with_signals_blocked
+    --skip probe::beside::tests
     --skip cycle::workers::tests
     --skip watch::mprotect::tests::pages_that_the_kernel_protects_in_part_stay_writable
     --skip cycle::stepping::writers::a_program_that_writes_faster

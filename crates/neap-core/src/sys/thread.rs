@@ -204,7 +204,8 @@ pub fn clear_stack_below<const BYTES: usize>() {
 /// call.
 #[inline(never)]
 pub fn clear_vector_registers() {
-    let wide = instructions::has_avx();
+    // Both before: asking uses registers too.
+    let (wide, widest) = (instructions::has_avx(), instructions::has_avx512f());
     // SAFETY: writes the registers that it says it writes, by instructions that the processor has.
     unsafe {
         if wide {
@@ -236,7 +237,7 @@ pub fn clear_vector_registers() {
             );
         }
         // The system's memmove uses these too.
-        if instructions::has_avx512f() {
+        if widest {
             core::arch::asm!(
                 "vpxord zmm16, zmm16, zmm16",
                 "vpxord zmm17, zmm17, zmm17",
