@@ -1,52 +1,20 @@
 /* GC_finalize_all while another thread allocates and a collection is under way: each finalizer
    finds its object as it was, and what that leads to, though all of it is dead. */
+#include "../leaves.h"
 #include "check.h"
 #include <gc/javaxfc.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdint.h>
 #include <time.h>
 
-enum { LEAVES = 5, LIVE = 2000000, OBJECTS = 300000 };
+enum { LIVE = 2000000, OBJECTS = 300000 };
 
-struct leaf {
-    uint64_t number;
-    struct leaf *next;
-    uint64_t room[6];
-};
-
-struct object {
-    uint64_t number;
-    struct leaf *first;
-    uint64_t room[6];
-};
-
-static atomic_long ran, changed;
 static atomic_int is_over;
-
-static void look(void *pointer, void *data)
-{
-    struct object *object = pointer;
-    int leaves = 0;
-    (void)data;
-    ran++;
-    if (object->number == 0x1122334455667788)
-        for (struct leaf *leaf = object->first; leaf != NULL && leaf->number == 77; leaves++)
-            leaf = leaf->next;
-    changed += leaves != LEAVES;
-}
 
 static APART void make(void)
 {
     for (int at = 0; at < OBJECTS; at++) {
         struct object *object = GC_MALLOC(sizeof *object);
-        object->number = 0x1122334455667788;
-        for (int leaf = 0; leaf < LEAVES; leaf++) {
-            struct leaf *fresh = GC_MALLOC(sizeof *fresh);
-            fresh->number = 77;
-            fresh->next = object->first;
-            object->first = fresh;
-        }
+        fill(object, GC_malloc);
         GC_REGISTER_FINALIZER_NO_ORDER(object, look, NULL, NULL, NULL);
     }
 }

@@ -2,50 +2,21 @@
    object as it was, and what that leads to. */
 #include "check.h"
 
+#include "../leaves.h"
+
 #include <pthread.h>
-#include <stdatomic.h>
 #include <time.h>
 
-enum { LEAVES = 5, LIVE = 1000000, OBJECTS = 20000, ROUNDS = 30 };
+enum { LIVE = 1000000, OBJECTS = 20000, ROUNDS = 30 };
 
-struct leaf {
-    uint64_t number;
-    struct leaf *next;
-    uint64_t room[6];
-};
-
-struct object {
-    uint64_t number;
-    struct leaf *first;
-    uint64_t room[6];
-};
-
-static atomic_long ran, changed;
 static atomic_int is_over, is_decided, was_marked;
 static void **live;
-
-static void look(void *pointer, void *data)
-{
-    struct object *object = pointer;
-    int leaves = 0;
-    (void)data;
-    ran++;
-    if (object->number == 0x1122334455667788)
-        for (struct leaf *leaf = object->first; leaf != NULL && leaf->number == 77; leaves++)
-            leaf = leaf->next;
-    changed += leaves != LEAVES;
-}
 
 static APART void make(int objects)
 {
     for (int at = 0; at < objects; at++) {
         struct object *object = neap_alloc(sizeof *object);
-        object->number = 0x1122334455667788;
-        for (int leaf = 0; leaf < LEAVES; leaf++) {
-            struct leaf *fresh = neap_alloc(sizeof *fresh);
-            *fresh = (struct leaf){77, object->first, {0}};
-            object->first = fresh;
-        }
+        fill(object, neap_alloc);
         neap_finalizer_set(object, look, NULL, NEAP_ORDER_NONE);
     }
 }
