@@ -61,8 +61,9 @@ finds! {
     copied_goes_on_uncopied: copied::Copied, GoesOnUncopied, NOTHING_LOST;
     copied_leaves_while_read: copied::Copied, LeavesWhileRead, NOTHING_LOST;
     last_thread_looks_first: last_thread::LastThread, LooksFirst, ENDS_WITH_LAST;
-    last_thread_forgets_unseen: last_thread::LastThread, ForgetsUnseen, ENDS_WITH_LAST;
-    last_thread_trusts_list: last_thread::LastThread, TrustsListAlone, NOT_BEFORE;
+    last_thread_asks_first: last_thread::LastThread, AsksFirst, ENDS_WITH_LAST;
+    last_thread_keeps_numbers: last_thread::LastThread, KeepsNumbers, NOT_BEFORE;
+    last_thread_looks_once: last_thread::LastThread, LooksOnce, NOT_BEFORE;
     links_settles_by_object_alone: links::Links, SettlesByObjectAlone, LINKS_HOLD;
     links_settles_by_container_alone: links::Links, SettlesByContainerAlone, LINKS_HOLD;
     links_changed_stays_settled: links::Links, ChangedStaysSettled, LINKS_HOLD;

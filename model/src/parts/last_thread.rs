@@ -1,8 +1,9 @@
-//! Threads that end when the first one has ended already: the last of them ends the process. After
+//! Threads that end, the first one by `pthread_exit`: the last of them ends the process. After
 //! `world/last_thread.rs`.
 //!
-//! Who ends lists itself, then looks at all threads one after the other, while others end, list
-//! themselves and vanish. Invariants checked: the process ends with its last thread, and not before
+//! Who ends lists itself, asks whether the first thread has ended, and if so looks at all threads
+//! one after the other, while others end, vanish, and begin with the number of one that is gone.
+//! Invariants checked: the process ends with its last thread, and not before
 //! (`world.rule.last-thread`). Called by the checker.
 
 use stateright::{Model, Property};
@@ -15,13 +16,15 @@ pub enum Mutant {
     /// Who ends looks at the others before it lists itself.
     /// `world.rule.last-thread`
     LooksFirst,
-    /// Who ends takes all off the list that it has not seen, not only those that were on it before
-    /// it looked.
+    /// Who ends asks whether the first thread has ended before it lists itself.
     /// `world.rule.last-thread`
-    ForgetsUnseen,
-    /// Whoever is on the list counts as gone, also where it looks at a thread that runs.
+    AsksFirst,
+    /// A thread that begins is not taken off the list.
     /// `world.rule.last-thread`
-    TrustsListAlone,
+    KeepsNumbers,
+    /// Who has looked at all does not look again where another one ended meanwhile.
+    /// `world.rule.last-thread`
+    LooksOnce,
 }
 
 /// What the checker looks for.
@@ -34,25 +37,41 @@ const THREADS: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Thread {
     Runs,
+    /// It has listed itself, or by a mutant asked; the other one of the two comes next.
+    Asks,
     /// It looks at the threads from this one on.
     Looks(usize),
+    /// It is done, and there still.
+    Vanishes,
     Gone,
 }
 
-/// The list, and the threads.
+/// The list, and the threads, of which number 0 is the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     listed: [bool; THREADS],
     threads: [Thread; THREADS],
-    /// What each has seen: which were listed before it looked, which of the listed were there, and
-    /// whether one was that is not listed.
-    before: [[bool; THREADS]; THREADS],
-    seen: [[bool; THREADS]; THREADS],
+    /// Whether each has seen one that is not listed.
     others: [bool; THREADS],
+    first_ended: bool,
+    /// How many have listed themselves, and how many had when each began to look.
+    ends: u8,
+    since: [u8; THREADS],
+    /// Threads that may begin.
+    births: u8,
     exits: bool,
 }
 
-/// The model. A step is one of the thread with that number.
+/// A step of the thread with that number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// It goes on towards its end.
+    End(usize),
+    /// Another one that runs has made one of that number.
+    Begin(usize),
+}
+
+/// The model.
 #[derive(Clone, Copy, Debug)]
 pub struct LastThread {
     /// With which mistake.
@@ -60,65 +79,91 @@ pub struct LastThread {
 }
 
 impl LastThread {
-    fn look(&self, state: &mut State, own: usize, at: usize) {
-        // Before it lists itself it cannot find itself there.
-        let skips_itself = self.mutant == Mutant::LooksFirst && at == own;
-        if state.threads[at] == Thread::Gone || skips_itself {
-            return;
+    fn end(&self, state: &mut State, own: usize) -> Option<()> {
+        let lists_first = !matches!(self.mutant, Mutant::LooksFirst | Mutant::AsksFirst);
+        let before = *state;
+        state.threads[own] = match state.threads[own] {
+            Thread::Runs => {
+                state.listed[own] |= lists_first;
+                state.first_ended |= own == 0 && self.mutant == Mutant::AsksFirst;
+                match self.mutant {
+                    Mutant::AsksFirst if !state.first_ended => Thread::Vanishes,
+                    _ => Thread::Asks,
+                }
+            }
+            Thread::Asks => {
+                state.listed[own] |= self.mutant != Mutant::LooksFirst;
+                state.first_ended |= own == 0;
+                state.others[own] = false;
+                if state.first_ended { Thread::Looks(0) } else { Thread::Vanishes }
+            }
+            Thread::Looks(THREADS) => {
+                state.listed[own] = true;
+                if state.ends != state.since[own] && self.mutant != Mutant::LooksOnce {
+                    state.others[own] = false;
+                    Thread::Looks(0)
+                } else {
+                    state.exits |= !state.others[own];
+                    Thread::Vanishes
+                }
+            }
+            Thread::Looks(at) => {
+                // Before it lists itself it cannot find itself there.
+                let is_itself = self.mutant == Mutant::LooksFirst && at == own;
+                let is_there = state.threads[at] != Thread::Gone;
+                state.others[own] |= is_there && !state.listed[at] && !is_itself;
+                Thread::Looks(at + 1)
+            }
+            Thread::Vanishes => Thread::Gone,
+            Thread::Gone => return None,
+        };
+        state.ends += (state.listed[own] && !before.listed[own]) as u8;
+        if state.threads[own] == Thread::Looks(0) {
+            state.since[own] = state.ends;
         }
-        if state.listed[at] {
-            state.seen[own][at] = true;
-        } else if self.mutant != Mutant::TrustsListAlone {
-            state.others[own] = true;
-        }
+        Some(())
     }
 
-    fn decide(&self, state: &mut State, own: usize) {
-        state.listed[own] |= self.mutant == Mutant::LooksFirst;
-        state.exits |= !state.others[own];
-        for at in 0..THREADS {
-            let was_there = state.before[own][at] || self.mutant == Mutant::ForgetsUnseen;
-            state.listed[at] &= state.seen[own][at] || !was_there;
-        }
-        state.threads[own] = Thread::Gone;
+    fn begin(&self, state: &mut State, number: usize) -> Option<()> {
+        let can_begin = state.threads[number] == Thread::Gone && number != 0;
+        (can_begin && state.threads.contains(&Thread::Runs)).then_some(())?;
+        state.births = state.births.checked_sub(1)?;
+        state.threads[number] = Thread::Runs;
+        state.listed[number] &= self.mutant == Mutant::KeepsNumbers;
+        Some(())
     }
 }
 
 impl Model for LastThread {
     type State = State;
-    type Action = usize;
+    type Action = Step;
 
     fn init_states(&self) -> Vec<State> {
         vec![State {
             listed: [false; THREADS],
             threads: [Thread::Runs; THREADS],
-            before: [[false; THREADS]; THREADS],
-            seen: [[false; THREADS]; THREADS],
             others: [false; THREADS],
+            first_ended: false,
+            ends: 0,
+            since: [0; THREADS],
+            births: 2,
             exits: false,
         }]
     }
 
-    fn actions(&self, _: &State, steps: &mut Vec<usize>) {
-        steps.extend(0..THREADS);
+    fn actions(&self, _: &State, steps: &mut Vec<Step>) {
+        steps.extend((0..THREADS).flat_map(|number| [Step::End(number), Step::Begin(number)]));
     }
 
-    fn next_state(&self, last: &State, own: usize) -> Option<State> {
+    fn next_state(&self, last: &State, step: Step) -> Option<State> {
         let mut next = *last;
-        match last.threads[own] {
-            Thread::Runs => {
-                next.listed[own] = self.mutant != Mutant::LooksFirst;
-                next.before[own] = next.listed;
-                next.threads[own] = Thread::Looks(0);
-            }
-            Thread::Looks(THREADS) => self.decide(&mut next, own),
-            Thread::Looks(at) => {
-                self.look(&mut next, own, at);
-                next.threads[own] = Thread::Looks(at + 1);
-            }
-            Thread::Gone => return None,
+        // The process is over.
+        (!last.exits).then_some(())?;
+        match step {
+            Step::End(number) => self.end(&mut next, number),
+            Step::Begin(number) => self.begin(&mut next, number),
         }
-        Some(next)
+        .map(|()| next)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -133,8 +178,8 @@ impl Model for LastThread {
                 let looks = |thread: &&Thread| matches!(thread, Thread::Looks(_));
                 state.threads.iter().filter(looks).count() > 1
             }),
-            Property::sometimes("one is taken off the list", |_, state: &State| {
-                (0..THREADS).any(|at| state.threads[at] == Thread::Gone && !state.listed[at])
+            Property::sometimes("a number comes again", |_, state: &State| {
+                state.births == 0 && state.first_ended
             }),
         ]
     }

@@ -60,7 +60,7 @@ pub fn something(worker: &mut Worker) {
 fn hide_and_show(worker: &mut Worker) {
     let mut hidden = Vec::new();
     for _ in 0..worker.random.u32(0..12) {
-        // The last pointer hidden is the last one of all walks: none passes by what is hidden.
+        // All walks come before anything is hidden, or they would meet it.
         let Some((keeper, _)) = worker.graph.walk(&mut worker.random) else { break };
         if worker.graph.edge(keeper).is_some() && !worker.graph.keeps_starts(keeper) {
             hidden.push(keeper);

@@ -95,6 +95,7 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
         return false;
     }
     let id = thread::current();
+    last_thread::begun(id);
     let is_main = thread::is_main(id);
     if !is_main {
         // Made by no function of ours. From when it is listed on stops wait for it.

@@ -1,10 +1,10 @@
 //! The last thread of a program ends: libc would end the process with it, were threads of ours not
 //! threads to libc too. So we do, as libc does, by `exit(0)` on that thread.
 //!
-//! Invariant `[world.rule.last-thread]`: who ends lists itself and then looks at all threads, and
-//! the process is ended only where each of them is one of ours, or listed. That is looked for only
-//! after the first thread has ended by `pthread_exit`: until then it is no question. Called by
-//! `attach.rs`, on a thread behind its last destructor.
+//! Invariant `[world.rule.last-thread]`: who ends lists itself, then asks whether the first thread has
+//! ended, by `pthread_exit`, and if so looks at all threads; the process is ended only where each of
+//! them is one of ours, or listed. Who is attached is taken off the list: numbers come again. Called
+//! by `attach.rs`, on a thread behind its last destructor and on one that begins.
 //!
 //! # Safety
 //! Calls libc's `exit`, as libc itself would there.
@@ -12,64 +12,57 @@
 #![allow(unsafe_code)]
 
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::*};
 
 use crate::sys::{own_thread, thread};
 use rustix::fs::{Mode, OFlags, RawDir};
 
-/// Threads that end and may be there still. More at a time may leave the process standing.
+/// The last threads that ended, which may be there still: all that end at a time, or the process
+/// stands. 0: none.
 static ENDING: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
-/// The first thread is among those that ended.
+/// How many ended.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// The first thread is among them.
 static FIRST_ENDED: AtomicBool = AtomicBool::new(false);
 /// Somebody ends the process.
 static EXITS: AtomicBool = AtomicBool::new(false);
-/// Looks again so often for a thread of ours that has not said yet that it is one.
+/// Looks again so often while threads end, or one of ours has not said yet that it is one.
 const MOST_LOOKS: usize = 1000;
+
+fn is_ending(id: i32) -> bool {
+    ENDING.iter().any(|ending| ending.load(SeqCst) == id)
+}
+
+/// The calling thread, with this id, is attached: who had that before is gone.
+pub fn begun(own: i32) {
+    for ending in ENDING.iter().filter(|ending| ending.load(Relaxed) == own) {
+        let _ = ending.compare_exchange(own, 0, SeqCst, Relaxed);
+    }
+}
 
 /// The calling thread ends, and is attached no more.
 pub fn ended() {
     let own = thread::current();
+    // First of all: of two that end at a time the later one sees the other here.
+    ENDING[COUNT.fetch_add(1, SeqCst) % ENDING.len()].store(own, SeqCst);
     if thread::is_main(own) {
         FIRST_ENDED.store(true, SeqCst);
     }
-    if !FIRST_ENDED.load(SeqCst) {
-        return;
-    }
-    let is_free = |place: &&AtomicI32| place.compare_exchange(0, own, SeqCst, SeqCst).is_ok();
-    // Before the others are looked at: of two that end at a time one sees the other here.
-    if ENDING.iter().find(is_free).is_some() && is_last() && !EXITS.swap(true, SeqCst) {
+    if FIRST_ENDED.load(SeqCst) && is_last() && !EXITS.swap(true, SeqCst) {
         // SAFETY: no other thread of the program is left.
         unsafe { libc::exit(0) }
     }
 }
 
-/// Whether all threads but ours are ending.
+/// Whether all threads but ours are ending. One that ends meanwhile may have made another where
+/// nobody looks any more, so then all are looked at again.
 fn is_last() -> bool {
     for _ in 0..MOST_LOOKS {
-        let before = ENDING.each_ref().map(|ending| ending.load(SeqCst));
-        let (mut others, mut seen) = (false, [false; 64]);
-        let was_read = for_each_thread(|id| {
-            if let Some(place) = before.iter().position(|ending| *ending == id) {
-                seen[place] = true;
-            } else {
-                let ends = ENDING.iter().any(|ending| ending.load(SeqCst) == id);
-                others |= !ends && !own_thread::is_own(id);
-            }
-        });
-        if !was_read {
-            return false;
-        }
-        if !others {
-            return true;
-        }
-        // Those that are gone leave their places; their numbers may come again.
-        for ((ending, id), seen) in ENDING.iter().zip(before).zip(seen) {
-            if id != 0 && !seen {
-                let _ = ending.compare_exchange(id, 0, SeqCst, SeqCst);
-            }
-        }
-        if !own_thread::is_any_beginning() {
-            return false;
+        let (count, mut others) = (COUNT.load(SeqCst), false);
+        let is_known = for_each_thread(|id| others |= !is_ending(id) && !own_thread::is_own(id));
+        let has_changed = COUNT.load(SeqCst) != count || own_thread::is_any_beginning();
+        if !is_known || !has_changed {
+            return is_known && !others;
         }
         thread::yield_now();
     }

@@ -75,7 +75,10 @@ static INTERRUPTING: AtomicU64 = AtomicU64::new(0);
 
 /// The bit of a signal; none for what is no signal.
 fn bit(number: c_int) -> u64 {
-    u32::try_from(number - 1).ok().and_then(|place| 1_u64.checked_shl(place)).unwrap_or(0)
+    u32::try_from(number.wrapping_sub(1))
+        .ok()
+        .and_then(|place| 1_u64.checked_shl(place))
+        .unwrap_or(0)
 }
 
 /// As signal(2).
