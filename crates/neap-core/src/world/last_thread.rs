@@ -1,10 +1,10 @@
 //! The last thread of a program ends: libc would end the process with it, were threads of ours not
 //! threads to libc too. So we do, as libc does, by `exit(0)` on that thread.
 //!
-//! Invariant `[world.rule.last-thread]`: who ends lists itself, then asks whether the first thread has
-//! ended, by `pthread_exit`, and if so looks at all threads; the process is ended only where each of
-//! them is one of ours, or listed. Who is attached is taken off the list: numbers come again. Called
-//! by `attach.rs`, on a thread behind its last destructor and on one that begins.
+//! Invariant `[world.rule.last-thread]`: who ends lists itself, then asks whether the first thread
+//! has ended, by `pthread_exit`, and if so looks at all threads; the process is ended only where
+//! each of them is one of ours, or listed. Who is attached is taken off the list: numbers come
+//! again. Called by `attach.rs`, on a thread behind its last destructor and on one that begins.
 //!
 //! # Safety
 //! Calls libc's `exit`, as libc itself would there.
