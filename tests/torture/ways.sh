@@ -11,6 +11,7 @@ ways=(
     "forks --threads 2 --operations 5000 --forks 40 --neap check=3"
     "fibers --threads 2 --operations 6000 --fibers 600 --neap check=3"
     "finalizers --threads 2 --operations 6000 --finalizers 60 --neap check=3"
+    "all-ready --threads 3 --operations 3000 --no-functions --finalizers 60 --links 0 --collections 100 --all-ready 100 --neap max_pause=0 --neap check=3"
     "references --threads 3 --operations 5000 --links 0 --no-functions --weak 60 --pairs 30 --monitors 1500 --finalizers 30 --collections 60 --neap check=3"
     "tiny-heap --threads 2 --operations 8000 --neap max_heap=6MiB --live-bytes 2000000 --largest 200000 --neap check=2"
     "large-objects --threads 2 --operations 2000 --largest 50331648 --live-bytes 150000000"

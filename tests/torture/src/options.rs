@@ -74,6 +74,10 @@ pub struct Options {
     /// Operations on monitors per 10,000.
     #[arg(long, default_value_t = 400)]
     pub monitors: u32,
+    /// How often per 10,000 operations all finalizers and cleaners are made ready, those of live
+    /// objects too.
+    #[arg(long, default_value_t = 0)]
+    pub all_ready: u32,
     /// No objects with trace functions: a program that has some has no minor cycles.
     #[arg(long)]
     pub no_functions: bool,
@@ -111,7 +115,8 @@ impl Options {
         let mut text = format!(
             "neap-torture run --seed {} --threads {} --operations {} --live-bytes {} --largest {} \
              --forks {} --fibers {} --spawns {} --collections {} --controls {} --alone {} \
-             --audits {} --finalizers {} --links {} --weak {} --pairs {} --monitors {}",
+             --audits {} --finalizers {} --links {} --weak {} --pairs {} --monitors {} \
+             --all-ready {}",
             self.seed,
             self.threads,
             self.operations,
@@ -129,6 +134,7 @@ impl Options {
             self.weak,
             self.pairs,
             self.monitors,
+            self.all_ready,
         );
         if self.no_functions {
             text.push_str(" --no-functions");

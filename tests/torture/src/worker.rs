@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::failure::note_position;
 use crate::fiber::Fiber;
 use crate::options::{self, Sabotage};
-use crate::referrers::monitors;
+use crate::referrers::{all_ready, monitors};
 use crate::shadow::audit::MOST_HEADS;
 use crate::shadow::graph::Graph;
 use crate::shadow::objects;
@@ -107,6 +107,8 @@ impl Worker {
             threads::beget(self);
         } else if chosen(options.collections) {
             control::collect(self);
+        } else if chosen(options.all_ready) {
+            all_ready::make();
         } else if chosen(options.audits) {
             self.audit();
         } else if chosen(options.monitors) {

@@ -1,13 +1,14 @@
 //! Cleaners of the shadow's objects, and references to them on one queue that all share.
 //!
 //! Invariant: a cleaner runs, and a reference is taken off the queue, once, and never while the
-//! object can be reached; all that were registered for objects which are gone did so by the end of
+//! object can be reached, unless all were made ready (`all_ready`); all that were registered for objects which are gone did so by the end of
 //! the run. Cleaners take no lock, and run on whatever thread asks for ready finalizers.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Arc, OnceLock};
 
+use super::all_ready;
 use crate::shadow::node::Node;
 use crate::{ensure, fail};
 use neap_core::api::{cleaner, queue};
@@ -89,14 +90,23 @@ pub fn register(node: &mut Node, random: &mut fastrand::Rng) {
     }
 }
 
-/// Takes them back from an object that is alive and about to be freed or moved.
-pub fn unregister(node: &mut Node) {
-    for record in core::mem::take(&mut node.cleaners) {
+/// Takes them back from an object that is alive and about to be freed or moved. False: one is ready,
+/// since all were made so, and does not come to run.
+#[must_use]
+pub fn unregister(node: &mut Node) -> bool {
+    while let Some(record) = node.cleaners.pop() {
         let (object, argument) = (node.address.reveal(), Arc::as_ptr(&record) as usize);
         let known = match record.queued {
             true => shared().remove(object, argument),
             false => cleaner::remove(object, run, argument),
         };
+        if !known && all_ready::were() {
+            if all_ready::wait(|| record.times() == 1) {
+                continue;
+            }
+            node.cleaners.push(record);
+            return false;
+        }
         ensure!(
             known,
             "lost: {} is alive, and a cleaner or reference is forgotten ({} {} times)",
@@ -106,6 +116,7 @@ pub fn unregister(node: &mut Node) {
         );
         drop(Record::of(argument));
     }
+    true
 }
 
 /// Takes what is on the queue.

@@ -1,16 +1,18 @@
 //! Finalizers of the shadow's objects, and disappearing links.
 //!
 //! Invariant: a finalizer runs at most once, finds its object's contents as they were, and takes no
-//! lock. It runs on whatever thread asks for ready finalizers.
+//! lock. It runs on whatever thread asks for ready finalizers, and while its object can be reached
+//! only where all were made ready (`all_ready`).
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 use std::sync::Arc;
 
+use super::all_ready;
 use crate::shadow::hidden::pattern;
 use crate::shadow::node::Node;
 use crate::{ensure, fail, options};
-use neap_core::api::{Finalizer, Order, finalizer, link};
+use neap_core::api::{self, Finalizer, Order, finalizer, link};
 
 /// What a finalizer knows of its object.
 pub struct Record {
@@ -30,6 +32,12 @@ impl Record {
 unsafe extern "C" fn run(object: *mut c_void, data: *mut c_void) {
     // SAFETY: `register` made it of an Arc, and each registration runs once.
     let record = unsafe { Arc::from_raw(data.cast::<Record>()) };
+    let known = api::object_at(object as usize).map(|info| info.start.as_ptr());
+    ensure!(
+        known == Some(object.cast()),
+        "lost: the object {} is not there, and its finalizer runs",
+        record.id
+    );
     for &index in &record.words {
         // SAFETY: the object is kept for its finalizer, with at least that many words.
         let found = unsafe { object.cast::<usize>().add(index).read_volatile() };
@@ -84,8 +92,10 @@ pub fn add_link(node: &mut Node) {
     }
 }
 
-/// Takes link and finalizer back from an object that is alive and about to be freed or moved.
-pub fn unregister(node: &mut Node) {
+/// Takes link and finalizer back from an object that is alive and about to be freed or moved. False:
+/// its finalizer is ready, since all were made so, and does not come to run: the object stays.
+#[must_use]
+pub fn unregister(node: &mut Node) -> bool {
     let length = link_length(node);
     if let Some(word) = node.link.take() {
         let known = link::unregister(length, word.as_ptr() as usize);
@@ -95,6 +105,11 @@ pub fn unregister(node: &mut Node) {
         match finalizer::set(node.address.reveal(), None) {
             // SAFETY: `register` made it so.
             Ok(Some(old)) => drop(unsafe { Arc::from_raw(old.data.cast_const().cast::<Record>()) }),
+            Ok(None) if all_ready::were() => {
+                let has_run = all_ready::wait(|| record.times_run() == 1);
+                node.finalizer = (!has_run).then_some(record);
+                return has_run;
+            }
             _ => fail!(
                 "lost: the finalizer of {} is forgotten (it ran {} times)",
                 node.describe(),
@@ -102,6 +117,7 @@ pub fn unregister(node: &mut Node) {
             ),
         }
     }
+    true
 }
 
 /// Forgets the link of an object that may be dead: the word's memory is about to go.

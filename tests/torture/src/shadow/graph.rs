@@ -335,11 +335,14 @@ impl Graph {
         self.node(index).fill(from, &|edge| self.resolve(edge));
     }
 
-    /// Frees a node to which one pointer leads, or none if it is pinned.
+    /// Frees a node to which one pointer leads, or none if it is pinned, but not where something
+    /// that is ready refers to it still.
     pub fn free(&mut self, keeper: Keeper, index: Index) {
-        finalizers::unregister(self.node_mut(index));
+        let node = self.node_mut(index);
+        if !finalizers::unregister(node) || !cleaners::unregister(node) {
+            return;
+        }
         self.free_handles(index);
-        cleaners::unregister(self.node_mut(index));
         // Boxed, here and below, or the compiler may put off the arithmetic that reveals it.
         let object = core::hint::black_box(self.node(index).address.reveal());
         self.set(keeper, None);

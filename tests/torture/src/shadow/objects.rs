@@ -218,7 +218,9 @@ pub fn free_pinned(graph: &mut Graph) {
 /// Gives an object another size: a little, or any.
 pub fn resize(graph: &mut Graph, random: &mut fastrand::Rng) {
     let Some((keeper, index)) = only_child(graph, random) else { return };
-    if graph.node(index).finalizer.is_some() || !graph.node(index).pairs.is_empty() {
+    let node = graph.node(index);
+    let may_be_ready = options::get().all_ready > 0 && !node.cleaners.is_empty();
+    if node.finalizer.is_some() || !node.pairs.is_empty() || may_be_ready {
         return;
     }
     let before = graph.node(index).bytes;
@@ -236,11 +238,12 @@ pub fn resize(graph: &mut Graph, random: &mut fastrand::Rng) {
         }
     }
     let had_link = graph.node(index).link.is_some();
-    finalizers::unregister(graph.node_mut(index));
+    let is_taken_back = finalizers::unregister(graph.node_mut(index));
     let (address, weak) = (graph.node(index).address, graph.node(index).weak);
     let refer = |object: usize| weak.iter().for_each(|weak| weak.set(object));
     refer(0);
-    cleaners::unregister(graph.node_mut(index));
+    let are_taken_back = cleaners::unregister(graph.node_mut(index));
+    ensure!(is_taken_back && are_taken_back, "something ready refers to the object");
     let moved = {
         // SAFETY: the only pointer to it is rewritten below.
         unsafe { api::reallocate(address.reveal() as *mut u8, bytes) }
