@@ -1,8 +1,8 @@
 //! Cleaners of the shadow's objects, and references to them on one queue that all share.
 //!
 //! Invariant: a cleaner runs, and a reference is taken off the queue, once, and never while the
-//! object can be reached, unless all were made ready (`all_ready`); all that were registered for objects which are gone did so by the end of
-//! the run. Cleaners take no lock, and run on whatever thread asks for ready finalizers.
+//! object can be reached, unless all were made ready (`all_ready`); all that were registered for
+//! objects which are gone did so by the end of the run. Cleaners take no lock, and run on whatever thread asks for ready finalizers.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -90,8 +90,8 @@ pub fn register(node: &mut Node, random: &mut fastrand::Rng) {
     }
 }
 
-/// Takes them back from an object that is alive and about to be freed or moved. False: one is ready,
-/// since all were made so, and does not come to run.
+/// Takes them back from an object that is alive and about to be freed or moved. False: one is
+/// ready, since all were made so, and does not come to run.
 #[must_use]
 pub fn unregister(node: &mut Node) -> bool {
     while let Some(record) = node.cleaners.pop() {
