@@ -2,7 +2,8 @@
 //!
 //! Invariant: a cleaner runs, and a reference is taken off the queue, once, and never while the
 //! object can be reached, unless all were made ready (`all_ready`); all that were registered for
-//! objects which are gone did so by the end of the run. Cleaners take no lock, and run on whatever thread asks for ready finalizers.
+//! objects which are gone did so by the end of the run. Cleaners take no lock, and run on whatever
+//! thread asks for ready finalizers.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering::*};

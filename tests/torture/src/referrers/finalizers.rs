@@ -93,7 +93,8 @@ pub fn add_link(node: &mut Node) {
 }
 
 /// Takes link and finalizer back from an object that is alive and about to be freed or moved.
-/// False: its finalizer is ready, since all were made so, and does not come to run: the object stays.
+/// False: its finalizer is ready, since all were made so, and does not come to run: the object
+/// stays.
 #[must_use]
 pub fn unregister(node: &mut Node) -> bool {
     let length = link_length(node);
