@@ -109,6 +109,24 @@ static APART void one(neap_finalizer *function, neap_finalizer *then)
         CHECK_EQUAL(neap_finalizer_set(node, then, datum, NEAP_ORDER_NONE), NEAP_OK);
 }
 
+enum { CHAIN = 1000 };
+static int links;
+
+static APART void drop(neap_finalizer *function)
+{
+    CHECK_EQUAL(neap_finalizer_set(neap_alloc(64), function, NULL, NEAP_ORDER_NONE), NEAP_OK);
+}
+
+/* Leads to the next one of its sort. */
+static void chain(void *object, void *data)
+{
+    (void)object, (void)data;
+    if (++links < CHAIN) {
+        drop(chain);
+        neap_collect();
+    }
+}
+
 static void *in_thread(void *argument)
 {
     for (int i = 0; i < 10; i++)
@@ -176,6 +194,15 @@ int main(void)
     CHECK_EQUAL(neap_finalizers_ready(), 0);
     CHECK_EQUAL(neap_finalizers_run(), 0);
     RAN_NEARLY(2 * MANY);
+
+    /* What becomes ready meanwhile is left. */
+    for (int i = 0; i < MANY; i++)
+        drop(chain);
+    neap_collect();
+    neap_finalizers_run();
+    CHECK(links >= MANY - STRAY && links <= MANY);
+    links = CHAIN;
+    neap_finalizers_run();
 
     pthread_t threads[3];
     neap_finalizers_set_automatic(1);

@@ -156,12 +156,35 @@ pub(crate) fn after_fork(own: impl Fn(usize) -> usize) {
     }
 }
 
-/// Begins a batch that nobody has begun: from now on its calls can be taken, by anybody.
-pub(crate) fn begin() -> Option<&'static Batch> {
-    let batch = READY.pop().and_then(at)?;
+/// Begins a batch up to this number that nobody has begun: from now on its calls can be taken, by
+/// anybody.
+pub(crate) fn begin(last: u64) -> Option<&'static Batch> {
+    let batch = ready(last)?;
     let length = batch.cursor.load(Relaxed) >> 32;
     batch.cursor.store(length << 32, Release);
     Some(batch)
+}
+
+/// Takes one off [`READY`]. Newer ones than are wanted are put back: meanwhile others do not see
+/// them, so who wants no newer ones wakes the pool.
+fn ready(last: u64) -> Option<&'static Batch> {
+    let mut newer = None::<&Batch>;
+    let found = loop {
+        match READY.pop().and_then(at) {
+            Some(batch) if batch.number.load(Relaxed) > last => {
+                batch
+                    .next
+                    .store(newer.map_or(0, |newer| core::ptr::from_ref(newer) as usize), Relaxed);
+                newer = Some(batch);
+            }
+            found => break found,
+        }
+    };
+    while let Some(batch) = newer {
+        newer = at(batch.next.load(Relaxed));
+        READY.push(core::ptr::from_ref(batch) as usize);
+    }
+    found
 }
 
 fn empty() -> Result<&'static Batch, NoMemory> {
@@ -386,7 +409,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    while let Some(batch) = begin()
+                    while let Some(batch) = begin(u64::MAX)
                         .or_else(|| ours().find(|batch| batch.is_begun() && batch.left() > 0))
                     {
                         let mut over = 0;

@@ -21,7 +21,6 @@ use crate::sys::program_call::{self, Lost};
 use crate::sys::side_stack;
 
 pub use super::pool::{is_automatic, set_automatic, start_if_needed};
-pub use super::runner::run_all_found;
 
 /// Which other objects hold a finalizer back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,6 +235,34 @@ pub fn run_ready() -> usize {
 /// The same for so many at most: what else is ready stays so.
 pub fn run_ready_at_most(most: usize) -> usize {
     if batch::waiting() == 0 { 0 } else { runner::run_passing(most) }
+}
+
+/// How long who waits for all sleeps before it looks again for something to do itself.
+const LOOK_NS: u64 = 10_000_000;
+
+/// Runs what is ready, and returns when all that was ready at the call has run, on whatever thread;
+/// gives how many this one ran. What becomes ready meanwhile is left to others. In a finalizer it
+/// does not wait: it would wait for itself.
+pub fn run_all_found() -> usize {
+    if batch::waiting() == 0 {
+        return 0;
+    }
+    let last = batch::last_number();
+    let nested = runner::is_running();
+    let mut count = 0;
+    loop {
+        let seen = runner::over();
+        count += runner::run_up_to(last);
+        if batch::is_any_ready() {
+            // Newer ones, which nobody saw while older ones were looked for.
+            pool::wake();
+        }
+        let done = batch::all().all(|batch| batch.number.load(Relaxed) > last || batch.is_over());
+        if done || nested {
+            return count;
+        }
+        runner::wait_for_batch(seen, LOOK_NS);
+    }
 }
 
 /// Makes every registered finalizer and cleaner ready, whether its object is dead or not; gives how

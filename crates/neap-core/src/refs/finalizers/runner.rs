@@ -177,9 +177,11 @@ fn finish(batch: &Batch, calls: usize) {
     }
 }
 
-/// A batch that has calls to take.
-fn batch() -> Option<&'static Batch> {
-    batch::begin().or_else(|| batch::all().find(|batch| batch.is_begun() && batch.left() > 0))
+/// A batch that has calls to take, of those up to this number.
+fn batch(last: u64) -> Option<&'static Batch> {
+    let is_begun =
+        |batch: &&Batch| batch.is_begun() && batch.left() > 0 && batch.number.load(Relaxed) <= last;
+    batch::begin(last).or_else(|| batch::all().find(is_begun))
 }
 
 /// Runs what is ready, and what becomes ready meanwhile; gives how many ran.
@@ -187,12 +189,17 @@ pub(crate) fn run(exceptions: Exceptions) -> usize {
     if batch::waiting() == 0 {
         return 0;
     }
-    if exceptions == Exceptions::Pass {
-        return run_passing(usize::MAX);
+    match exceptions {
+        Exceptions::Pass => run_passing(usize::MAX),
+        Exceptions::Catch => run_up_to(u64::MAX),
     }
+}
+
+/// Runs what is ready of the batches up to this number; gives how many ran.
+pub(crate) fn run_up_to(last: u64) -> usize {
     let runner = enlist();
     let mut count = 0;
-    while let Some(batch) = batch() {
+    while let Some(batch) = batch(last) {
         count += run_batch(batch, runner);
     }
     if let Some(runner) = runner {
@@ -240,7 +247,7 @@ pub(crate) fn run_passing(most: usize) -> usize {
     let mutator = attach::current();
     let mut count = 0;
     while count < most
-        && let Some(batch) = batch()
+        && let Some(batch) = batch(u64::MAX)
     {
         while count < most
             && let Some(call) = take(mutator, batch)
@@ -284,26 +291,6 @@ pub(crate) fn wait_for_batch(seen: u32, at_most_ns: u64) {
     WAITERS.fetch_add(1, SeqCst);
     blocked::blocked(attach::current(), || futex::wait(&OVER, seen, Some(at_most_ns)));
     WAITERS.fetch_sub(1, SeqCst);
-}
-
-/// How long who waits for all sleeps before it looks again for something to do itself.
-const LOOK_NS: u64 = 10_000_000;
-
-/// Runs what is ready, and returns when all that was ready at the call has run, on whatever thread;
-/// gives how many this one ran. In a finalizer it does not wait: it would wait for itself.
-pub fn run_all_found() -> usize {
-    let last = batch::last_number();
-    let nested = is_running();
-    let mut count = 0;
-    loop {
-        let seen = over();
-        count += run(Exceptions::Catch);
-        let done = batch::all().all(|batch| batch.number.load(Relaxed) > last || batch.is_over());
-        if done || nested {
-            return count;
-        }
-        wait_for_batch(seen, LOOK_NS);
-    }
 }
 
 /// In the child of a `fork`, where `me` is the forking thread's former id: what other threads had
