@@ -17,6 +17,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use super::phase::{Phase, Step};
 use super::policy::generation::{Generation, Generations};
 use super::policy::pacer::Pacer;
+use super::policy::snapshot_stops::SnapshotStops;
 use super::policy::stop_time::StopTime;
 use super::policy::trigger::{FAIR_SHARE, Settings};
 use crate::heap::HEAP;
@@ -45,6 +46,8 @@ pub struct Collector {
     pub pacer: Pacer,
     /// What a stop for a whole cycle would take.
     pub stop_time: StopTime,
+    /// For how long snapshots stop the program.
+    pub snapshot_stops: SnapshotStops,
     /// A cycle that is expected to take less stops the world.
     pub max_pause_ns: u64,
     /// The share of its time that the program lately spent in stops.
@@ -92,6 +95,7 @@ pub static COLLECTOR: Lock<Collector> = Lock::new(
         processors: 1,
         pacer: Pacer::new(),
         stop_time: StopTime::new(),
+        snapshot_stops: SnapshotStops::new(),
         max_pause_ns: 0,
         share: FAIR_SHARE,
         marked: 0,

@@ -153,6 +153,7 @@ pub fn still_fits(collector: &mut Collector, stopped: &Stopped, if_due: bool) ->
 pub fn note_ended_early(collector: &mut Collector, ns: u64) {
     let roots = collector.stack_bytes + collector.root_bytes / ROOTS_WEIGH;
     collector.stop_time.note_ended_early(ns, expected_bytes() + roots);
+    collector.snapshot_stops.note_stopped_cycle();
     set_stopped_below(collector);
 }
 
@@ -184,7 +185,7 @@ impl Collector {
 
     /// How long a stop for a whole cycle may take.
     pub fn longest_stop_ns(&self) -> u64 {
-        self.stop_time.longest_ns(self.max_pause_ns)
+        self.snapshot_stops.longest_ns(self.max_pause_ns)
     }
 
     /// What may be allocated after a full cycle.

@@ -111,7 +111,7 @@ impl SnapshotCycle {
         collector.allocated_during_last = allocated.saturating_sub(self.began_at);
         pause.hand_to_sweep(driver, collector, false);
         let stopped_ns = pause.so_far_ns() + driver.record.stopped_ns();
-        collector.stop_time.note_snapshot(stopped_ns, is_in_vain);
+        collector.snapshot_stops.note(stopped_ns, is_in_vain);
         finish(driver, collector, Generation::Full, stopped_ns);
         driver.record.note_stop(SpanKind::LastStop, pause.end());
         line::publish(&mut driver.record);

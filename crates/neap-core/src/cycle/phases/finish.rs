@@ -45,7 +45,11 @@ pub fn finish(
         samples::lock().drop_dead(heap);
     }
     let freed_by_program = count(heap, collector, record);
-    collector.stop_time.note(&measured(heap, collector, record, stopped_ns));
+    let measured = measured(heap, collector, record, stopped_ns);
+    collector.stop_time.note(&measured);
+    if matches!(measured.mark, Mark::Stopped { .. }) {
+        collector.snapshot_stops.note_stopped_cycle();
+    }
     let beside = record.kind.runs_beside();
     let running_ns = record.protect_ns + if beside { record.mark_ns } else { 0 };
     // Work in the background costs the program as much as a stop, on another processor.

@@ -9,6 +9,7 @@ pub mod catching_up;
 pub mod generation;
 pub mod idle;
 pub mod pacer;
+pub mod snapshot_stops;
 pub mod stall;
 pub mod stop_time;
 pub mod trigger;

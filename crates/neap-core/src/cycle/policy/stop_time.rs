@@ -14,13 +14,6 @@ pub struct StopTime {
     /// How much of what cycles beside the program say is believed: less after each stop in a row
     /// that was longer than the user allows.
     belief: f64,
-    /// For how long the last two cycles that marked a snapshot stopped the program, nanoseconds;
-    /// the most if they marked in vain, 0 for none.
-    snapshots_ns: [u64; 2],
-    /// After so many stopped cycles snapshots are tried again.
-    stops_until_tried: u32,
-    /// The same after the last that marked in vain.
-    bar: u32,
 }
 
 /// A cycle that just ended.
@@ -94,11 +87,6 @@ const UNDISTURBED_ALONE: f64 = 0.5;
 /// What a helper adds to the speed of who drives, in a stop: with one it is 1.2 to 1.6 times as
 /// fast where a millisecond of marking is to be done.
 const HELP: f64 = 0.3;
-/// Snapshots that cost more than a stop are tried again after so many stopped cycles; where they
-/// mark in vain, twice as many each time, up to that. More: what changed is found out later; fewer:
-/// more cycles that cost more than a stop.
-const LONGEST_BAR: u32 = 64;
-const FIRST_BAR: u32 = 4;
 /// So many helpers are counted on at most: more have to be woken first.
 const MOST_HELPERS: usize = 3;
 
@@ -114,26 +102,13 @@ pub fn helpers_in_stop(scanned_bytes: usize, markers: usize) -> usize {
 impl StopTime {
     /// Nothing measured yet.
     pub const fn new() -> Self {
-        Self {
-            fixed_ns: FIRST_FIXED_NS,
-            rate: FIRST_RATE,
-            belief: MOST_BELIEF,
-            snapshots_ns: [0; 2],
-            stops_until_tried: 0,
-            bar: FIRST_BAR,
-        }
+        Self { fixed_ns: FIRST_FIXED_NS, rate: FIRST_RATE, belief: MOST_BELIEF }
     }
 
     /// Takes a cycle in. What took longer than expected counts in full: the next stop is not to be
     /// too long again. A cycle beside the program can only say that a stop takes less than was
     /// thought: of references most were looked at while it marked.
     pub fn note(&mut self, cycle: &Measured) {
-        if matches!(cycle.mark, Mark::Stopped { .. }) {
-            self.stops_until_tried = self.stops_until_tried.saturating_sub(1);
-            if self.stops_until_tried == 0 {
-                self.snapshots_ns = [0; 2];
-            }
-        }
         let fixed_ns = cycle.fixed_ns as f64;
         self.fixed_ns = match cycle.mark {
             Mark::Stopped { .. } => nearer(self.fixed_ns, fixed_ns, NEW_SHARE).max(fixed_ns),
@@ -164,35 +139,12 @@ impl StopTime {
         };
     }
 
-    /// Takes in a cycle that marked a snapshot: for how long it stopped the program in all, and
-    /// whether it had to mark everything anew in a stop. After two of these a third says enough.
-    pub fn note_snapshot(&mut self, stopped_ns: u64, was_in_vain: bool) {
-        let ns = if was_in_vain { u64::MAX } else { stopped_ns };
-        let was_barred = was_in_vain && self.bar > FIRST_BAR;
-        self.snapshots_ns = if was_barred { [ns; 2] } else { [self.snapshots_ns[1], ns] };
-        (self.stops_until_tried, self.bar) = match was_in_vain {
-            true => (self.bar, (self.bar * 2).min(LONGEST_BAR)),
-            false => (LONGEST_BAR, FIRST_BAR),
-        };
-    }
-
     /// Takes in a stop that ended before all was marked, which marked for so long by the time of
     /// its processor, where so many bytes were expected to be scanned.
     pub fn note_ended_early(&mut self, ns: u64, expected_bytes: usize) {
         let scanned_bytes = (expected_bytes as f64 * DONE_EARLY) as usize;
         let mark = Mark::Stopped { ns, is_short: false };
         self.note(&Measured { fixed_ns: self.fixed_ns as u64, mark, scanned_bytes });
-    }
-
-    /// How long a stop for a whole cycle may take where the user allows so long for one: as long
-    /// as one that marks a snapshot would stop the program too; the copy of a process that `fork`
-    /// makes takes milliseconds. The shorter of two counts, since one may have lost its processor.
-    /// With 0 all cycles run beside the program.
-    pub fn longest_ns(&self, max_pause_ns: u64) -> u64 {
-        match max_pause_ns {
-            0 => 0,
-            _ => max_pause_ns.max(self.snapshots_ns[0].min(self.snapshots_ns[1])),
-        }
     }
 
     /// So many bytes can be scanned in a stop that is to take no longer than this.
@@ -323,40 +275,6 @@ mod tests {
             time.note(&beside(None, 1_000_000));
         }
         assert!(within(&time) > 1_000_000);
-    }
-
-    #[test]
-    fn a_stop_may_take_as_long_as_those_of_a_snapshot_that_was_not_slow_by_chance() {
-        let mut time = StopTime::new();
-        assert_eq!(time.longest_ns(1_000_000), 1_000_000);
-        time.note_snapshot(40_000_000, false);
-        assert_eq!(time.longest_ns(1_000_000), 1_000_000, "one says little");
-        time.note_snapshot(3_000_000, false);
-        assert_eq!(time.longest_ns(1_000_000), 3_000_000);
-        assert_eq!(time.longest_ns(5_000_000), 5_000_000);
-        assert_eq!(time.longest_ns(0), 0, "no stop is wanted at all");
-        time.note_snapshot(300_000, false);
-        assert_eq!(time.longest_ns(1_000_000), 1_000_000);
-    }
-
-    #[test]
-    fn snapshots_in_vain_are_tried_more_and_more_rarely() {
-        let mut time = StopTime::new();
-        let heap = 20_000_000;
-        let mut tried = Vec::new();
-        for cycle in 0..200 {
-            if time.scanned_within(time.longest_ns(1_000_000)) > heap {
-                time.note(&stopped(30_000, 15_000_000, heap));
-            } else {
-                time.note(&beside(None, heap));
-                time.note_snapshot(18_000_000, true);
-                tried.push(cycle);
-            }
-        }
-        assert_eq!(tried, [0, 1, 10, 27, 60, 125, 190]);
-        time.note_snapshot(2_000_000, false);
-        time.note_snapshot(18_000_000, true);
-        assert_eq!(time.longest_ns(1_000_000), 2_000_000, "one that marked everything ends it");
     }
 
     #[test]
