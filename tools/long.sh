@@ -1,6 +1,6 @@
 #!/bin/bash
 # The tests that take too long for `make test`. Usage: tools/long.sh soak [HOURS | --seconds N] |
-# fuzz [SECONDS | --seconds N] | loom | model | miri | sanitize. Prints test results as a part of
+# fuzz [SECONDS | --seconds N] | checked | loom | model | miri | sanitize. Prints test results as a part of
 # tools/test.sh does. Called by the Makefile and by .ci/run. What miri and sanitize need of rustup
 # they have it install; where it cannot they say so, and exit with 3.
 set -euo pipefail
@@ -65,6 +65,24 @@ fuzz)
     [ "$each" != --seconds ] || each=$((($3 + 9) / 10))
     tests/fuzz/coverage.sh "$each"
     ;;
+checked)
+    # The tests of both C interfaces on shared libraries with their debug assertions: the order of
+    # locks, and that nobody is stopped with one that a stop takes.
+    tools/one.sh "checked libraries" tools/with-rust.sh cargo build --quiet --profile fuzz \
+        --package neap-c --package neap-bdw
+    checked=build/checked
+    rm -rf "$checked"
+    mkdir -p "$checked"
+    cp -a build/bin build/include build/lib "$checked"
+    cp target/fuzz/libneap.so "$(readlink -f "$checked/lib/libneap.so")"
+    cp target/fuzz/libgc.so "$(readlink -f "$checked/lib/neap/libgc.so.1")"
+    status=0
+    for part in c bdw; do
+        PREFIX=$checked OUT=$checked/$part tests/$part/run.sh | sed 's/^\(not \)\?ok - /&checked /' ||
+            status=1
+    done
+    exit $status
+    ;;
 loom)
     shopt -s nullglob
     models=(crates/neap-core/tests/loom_*.rs)
@@ -122,7 +140,7 @@ sanitize)
     exit $status
     ;;
 *)
-    echo "long: want soak, fuzz, loom, model, miri or sanitize" >&2
+    echo "long: want soak, fuzz, checked, loom, model, miri or sanitize" >&2
     exit 2
     ;;
 esac

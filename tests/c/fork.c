@@ -73,10 +73,21 @@ static void live(const struct node *kept, int depth)
     }
 }
 
-/* The thread that forks holds collections off: so it does in the child, until it lets them go. */
+/* Waits until collections are let go. */
+static void *sets_an_option(void *unused)
+{
+    CHECK(neap_option_set("growth", "1.5") == NULL);
+    return unused;
+}
+
+/* The thread that forks holds collections off, for which another one waits: so it does in the
+   child, until it lets them go. */
 static void held_off(const struct node *kept)
 {
+    pthread_t waits;
     neap_hold_collections();
+    CHECK_EQUAL(pthread_create(&waits, NULL, sets_an_option, NULL), 0);
+    usleep(20000);
     pid_t child = fork();
     if (child == 0) {
         failures = 0;
@@ -87,6 +98,7 @@ static void held_off(const struct node *kept)
     }
     neap_release_collections();
     CHECK(succeeded(child));
+    CHECK_EQUAL(pthread_join(waits, NULL), 0);
 }
 
 int main(void)

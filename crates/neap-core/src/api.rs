@@ -291,14 +291,14 @@ pub fn with_stopped_world<R>(f: impl FnOnce() -> R) -> Option<R> {
 /// thread; one under way may go on marking, and other threads go on running. While it holds, this
 /// thread's own cycles are refused.
 pub fn hold_collections() {
-    initialize();
+    runtime::complete_start();
     holding::hold();
 }
 
 /// As [`hold_collections`], if no cycle is under way and the last one was not given up; false
 /// otherwise, and nothing is held. While it holds, marks stay as the last cycle left them.
 pub fn hold_collections_if_idle() -> bool {
-    initialize();
+    runtime::complete_start();
     holding::hold_if_idle()
 }
 

@@ -104,18 +104,48 @@ impl Rank {
 mod held {
     use super::Rank;
     use core::cell::Cell;
+    use std::sync::OnceLock;
     // One bit per rank that this thread holds.
     std::thread_local! { static HELD: Cell<u32> = const { Cell::new(0) } }
 
+    /// Locks that are taken between stop and resume.
+    const TAKEN_IN_STOPS: u32 = Rank::Roots.bit() | Rank::Refs.bit() | Rank::Heap.bit();
+    /// Who has one of these is stopped by nobody.
+    const NO_STOPS: u32 = Rank::Cycle.bit() | Rank::Registry.bit();
+
+    /// Whether the calling thread may be stopped, as far as its critical sections say.
+    static MAY_BE_STOPPED: OnceLock<fn() -> bool> = OnceLock::new();
+
+    /// Says who knows; once.
+    pub fn set_may_be_stopped(asked: fn() -> bool) {
+        let _ = MAY_BE_STOPPED.set(asked);
+    }
+
+    pub fn check(rank: Rank) {
+        let mask = HELD.get();
+        assert!(mask >> rank as u32 == 0, "lock order: {rank:?} taken while holding {mask:#b}");
+        assert!(
+            TAKEN_IN_STOPS & rank.bit() == 0
+                || NO_STOPS & mask != 0
+                || !MAY_BE_STOPPED.get().is_some_and(|asked| asked()),
+            "[world.inv.critical] {rank:?} is taken where a stop may come"
+        );
+    }
     pub fn acquire(rank: Rank) {
-        HELD.with(|held| {
-            let mask = held.get();
-            assert!(mask >> rank as u32 == 0, "lock order: {rank:?} taken while holding {mask:#b}");
-            held.set(mask | rank.bit());
-        });
+        HELD.set(HELD.get() | rank.bit());
     }
     pub fn release(rank: Rank) {
         HELD.with(|held| held.set(held.get() & !rank.bit()));
+    }
+
+    /// Runs `f` as if the calling thread had no lock of this rank: `f` takes one that stands before
+    /// it, and the caller says why nobody waits for ever.
+    pub fn out_of_order<R>(rank: Rank, f: impl FnOnce() -> R) -> R {
+        let mine = HELD.get() & rank.bit();
+        HELD.set(HELD.get() & !mine);
+        let result = f();
+        HELD.set(HELD.get() | mine);
+        result
     }
 
     /// A bit for each rank of which the calling thread holds a lock.
@@ -125,9 +155,14 @@ mod held {
 }
 
 #[cfg(debug_assertions)]
-pub use held::{acquire, held, release};
+pub use held::{acquire, check, held, out_of_order, release, set_may_be_stopped};
 
-/// Notes that this thread takes a lock of `rank`.
+/// Whether this thread may take a lock of `rank` where it is: else the process ends.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn check(_rank: Rank) {}
+
+/// Notes that this thread has taken a lock of `rank`.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn acquire(_rank: Rank) {}
@@ -137,6 +172,13 @@ pub fn acquire(_rank: Rank) {}
 #[inline(always)]
 pub fn release(_rank: Rank) {}
 
+/// Runs `f`, which takes a lock before `rank`'s.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn out_of_order<R>(_rank: Rank, f: impl FnOnce() -> R) -> R {
+    f()
+}
+
 #[cfg(all(test, debug_assertions))]
 mod tests {
     use super::*;
@@ -145,12 +187,13 @@ mod tests {
     #[should_panic(expected = "lock order")]
     fn descending_order_is_refused() {
         acquire(Rank::Heap);
-        acquire(Rank::Registry);
+        check(Rank::Registry);
     }
 
     #[test]
     fn ascending_order_is_allowed() {
         acquire(Rank::Cycle);
+        check(Rank::Heap);
         acquire(Rank::Heap);
         release(Rank::Heap);
         release(Rank::Cycle);

@@ -113,10 +113,15 @@ impl<T> Lock<T> {
     /// Waits until the lock is free and takes it.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
-        rank::acquire(self.rank);
+        #[cfg(debug_assertions)]
+        if self.is_mine() {
+            print::reentered();
+        }
+        rank::check(self.rank);
         if self.word.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
             self.lock_slow();
         }
+        rank::acquire(self.rank);
         self.holder.store(me(), Relaxed);
         Guard(self)
     }
@@ -126,6 +131,7 @@ impl<T> Lock<T> {
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
         let taken = self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok();
         taken.then(|| {
+            rank::check(self.rank);
             rank::acquire(self.rank);
             self.holder.store(me(), Relaxed);
             Guard(self)

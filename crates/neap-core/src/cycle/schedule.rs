@@ -275,7 +275,11 @@ fn set_stopped_below(collector: &Collector) {
 /// Free memory went back to the system, which the program was to allocate in before the next cycle
 /// `[cycle.why.spare]`: that comes sooner. Outside critical sections, with no lock.
 pub fn note_given_back() {
-    let held_bytes = HEAP.inner().frames.resident() * FRAME_BYTES;
+    let mutator = current::get();
+    let held_bytes = {
+        let _unstopped = mutator.map(|mutator| mutator.critical());
+        HEAP.inner().frames.resident() * FRAME_BYTES
+    };
     let note = |collector: &mut Collector| {
         if held_bytes >= collector.held_bytes {
             return;
@@ -289,7 +293,7 @@ pub fn note_given_back() {
         LATEST_AT.fetch_min(marks.latest_at, Relaxed);
         bring_forward(&Due { begins: marks.due.begins, ends: marks.stall_at });
     };
-    match current::get() {
+    match mutator {
         Some(mutator) => collector::held(mutator, note),
         None => note(&mut COLLECTOR.lock()),
     }

@@ -15,12 +15,12 @@
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use super::{forking_server, interposed::thread_results};
-use crate::cycle::driver::disabling;
+use crate::cycle::driver::{disabling, holding};
 use crate::heap::{HEAP, samples};
 use crate::monitors::monitor;
 use crate::observe::recorder;
 use crate::observe::{ask_page, live_page};
-use crate::rank::Rank;
+use crate::rank::{self, Rank};
 use crate::refs::finalizers::queue;
 use crate::sync::{ForkLock, me, set_once::SetOnce};
 use crate::sys::protection::fault;
@@ -170,11 +170,16 @@ fn prepare() -> bool {
         (around.before)();
     }
     forking_server::before_fork();
+    // Who holds collections off has `Cycle`, and takes what stands before it nevertheless: who has
+    // one of those waits for `Cycle` at the start alone, when nobody has it.
+    if holding::is_held_by_caller() {
+        rank::release(Rank::Cycle);
+    }
     for hold in HOLDS.iter().filter(|hold| hold.is_needed()) {
         (hold.lock)().take();
         #[cfg(debug_assertions)]
         assert!(
-            crate::rank::held() & hold.rank.bit() != 0,
+            rank::held() & hold.rank.bit() != 0,
             "[world.inv.fork-holds] {:?} was not taken",
             hold.rank
         );
@@ -239,6 +244,8 @@ fn begin_anew() {
         own.thread.store(crate::sys::thread::current() as u32, Relaxed);
         own.forget_signals();
     }
+    // Nobody is there to stop it, nor to have a lock; but what is called here relies on no stop.
+    let _unstopped = own.map(|own| own.critical());
     HEAP.inner().leave_gaps();
     HEAP.state.freezing.store(0, Relaxed);
     monitor::after_fork(own);
@@ -257,7 +264,6 @@ fn begin_anew() {
 #[cfg(all(test, debug_assertions))]
 mod tests {
     use super::*;
-    use crate::rank;
 
     #[test]
     fn a_fork_takes_the_locks_that_it_says_and_gives_them_back() {

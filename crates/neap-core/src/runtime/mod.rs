@@ -24,7 +24,7 @@ pub mod snapshot_file;
 pub mod summary;
 pub mod warning;
 
-use core::sync::atomic::{AtomicBool, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use core::time::Duration;
 
 use crate::cycle::driver::{between_steps, collector_thread, wake, watch_in_use};
@@ -37,7 +37,7 @@ use crate::observe::{ask_page, live_page};
 use crate::options::{HugePages, Limit, Options, Prefork, WatchChoice};
 use crate::rank::Rank;
 use crate::refs::finalizers::pool;
-use crate::sync::Lock;
+use crate::sync::{Guard, Lock};
 use crate::sys::process::{instruments, shared_page, variables};
 use crate::sys::protection::{alternate_stack, fault};
 use crate::sys::{own_thread, print, side_stack, signal, thread};
@@ -68,6 +68,8 @@ pub fn on_load() {
 static START: Lock<()> = Lock::new(Rank::Start, ());
 /// Set under `START`, as soon as the collector can be used.
 static STARTED: AtomicBool = AtomicBool::new(false);
+/// Set under `START` at its end.
+static IS_COMPLETE: AtomicBool = AtomicBool::new(false);
 /// What is in force; set before the start by `set_option`.
 static OPTIONS: Lock<Option<Options>> = Lock::new(Rank::Options, None);
 
@@ -115,6 +117,16 @@ fn initialize_once() {
         roots::exclude(heap..heap + size_of_val(&HEAP));
         summary::install(options.summary);
     });
+    IS_COMPLETE.store(true, Release);
+}
+
+/// As [`initialize`], and waits until the start is over: who holds the collector's lock meanwhile,
+/// which the start waits for, must not come to wait for `START`, to fork.
+pub fn complete_start() {
+    initialize();
+    if !IS_COMPLETE.load(Acquire) {
+        drop(START.lock());
+    }
 }
 
 /// Above this size a heap is made of huge pages where the user leaves the choice to us. Smaller:
@@ -270,13 +282,8 @@ pub fn options() -> Options {
 
 /// Sets the hard limit, as `max_heap` would.
 pub fn set_max_heap(limit: Limit) {
-    let _start = START.lock();
-    let mut options = options();
-    options.max_heap = limit;
-    *OPTIONS.lock() = Some(options);
-    if is_initialized() {
-        apply(&options);
-    }
+    change(&START.lock(), |options| options.max_heap = limit);
+    apply_changed();
 }
 
 /// Sets an option by name. What only the start-up reads is refused after it.
@@ -292,9 +299,8 @@ pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
         b"sample",
         b"visible",
     ];
-    let _start = START.lock();
-    let started = is_initialized();
-    if started
+    let start = START.lock();
+    if is_initialized()
         && AT_START
             .iter()
             .any(|fixed| options::Entry::find(name).is_some_and(|entry| entry.is_named(fixed)))
@@ -304,13 +310,33 @@ pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
              allocation",
         );
     }
-    let mut options = options();
-    options.set(name, value).map_err(|error| error.text())?;
-    *OPTIONS.lock() = Some(options);
-    if started {
-        apply(&options);
-    }
+    change(&start, |options| options.set(name, value)).map_err(|error| error.text())?;
+    drop(start);
+    apply_changed();
     Ok(())
+}
+
+/// Counts changes of the options. Written under `START`.
+static CHANGES: AtomicU32 = AtomicU32::new(0);
+
+fn change<R>(_start: &Guard<'_, ()>, change: impl FnOnce(&mut Options) -> R) -> R {
+    let mut options = options();
+    let result = change(&mut options);
+    *OPTIONS.lock() = Some(options);
+    CHANGES.fetch_add(1, Release);
+    result
+}
+
+/// Puts what was changed into force. Without a lock: who has the collector's, which is waited for
+/// here, may wait for `START`, to fork. So who comes last puts all into force.
+fn apply_changed() {
+    while is_initialized() {
+        let applied = CHANGES.load(Acquire);
+        apply(&options());
+        if CHANGES.load(Acquire) == applied {
+            break;
+        }
+    }
 }
 
 /// The calling thread has a mutator; starts the collector and attaches the thread if need be.

@@ -4,12 +4,16 @@
 //! anything else. [`obey`] is what [`Mutator`] calls there, and stands above it: by a function that
 //! is installed at start-up.
 
+#[cfg(debug_assertions)]
+use super::current;
 use super::mutator::{Asker, Mutator};
 use super::{host, mutator, stop, suspension};
 
 /// Has critical sections end so. Called once, at start-up.
 pub fn install() {
     mutator::set_late(obey);
+    #[cfg(debug_assertions)]
+    crate::rank::set_may_be_stopped(|| current::get().is_some_and(Mutator::may_be_stopped));
 }
 
 /// `askers` are bits of [`Asker`].

@@ -210,6 +210,12 @@ impl Mutator {
         self.critical.load(Relaxed) > 0
     }
 
+    /// Whether a stop may come where it is. Asked by its own thread.
+    #[cfg(debug_assertions)]
+    pub fn may_be_stopped(&self) -> bool {
+        !self.is_critical() && self.activity() == Activity::Running
+    }
+
     /// Gives up what it claims. When its thread has ended.
     pub fn give_up_claim(&self) {
         let claim = self.claim.swap(0, Relaxed) as *const AtomicU32;

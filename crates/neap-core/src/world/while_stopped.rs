@@ -7,6 +7,7 @@
 
 use super::registry::{self, Registry};
 use super::stop;
+use crate::rank::{self, Rank};
 
 /// Whether the calling thread has stopped the world.
 pub fn is_mine() -> bool {
@@ -24,5 +25,10 @@ pub fn freed_bytes() -> u64 {
 }
 
 fn read<R>(read: impl FnOnce(&Registry) -> R) -> R {
-    if is_mine() { registry::with(read) } else { read(&registry::lock()) }
+    if is_mine() {
+        return registry::with(read);
+    }
+    // A callback of toggle references has `Refs`. Who has the registry's lock waits for that only
+    // with `Cycle`, which belongs to who makes the callback.
+    rank::out_of_order(Rank::Refs, || read(&registry::lock()))
 }

@@ -18,7 +18,7 @@ use crate::cycle::collector::COLLECTOR;
 use crate::cycle::phase::Phase;
 use crate::heap::HEAP;
 use crate::refs::finalizers::finalizer;
-use crate::world::{after_hold, attach};
+use crate::world::{after_hold, attach, current};
 
 /// From now until [`release`], no cycle runs. Nests. While this thread holds, its own requests for
 /// cycles are refused.
@@ -33,6 +33,11 @@ pub fn hold() {
     // Hidden pointers are read while cycles are held off.
     HEAP.state.note_revealed();
     mutator.holds.store(mutator.holds.load(Relaxed) + 1, Relaxed);
+}
+
+/// Whether the calling thread holds collections off.
+pub fn is_held_by_caller() -> bool {
+    current::get().is_some_and(|mutator| mutator.holds.load(Relaxed) > 0)
 }
 
 /// As [`hold`], if no cycle is under way; false otherwise, and nothing is held. Mark bits then stay

@@ -22,15 +22,21 @@ pub mod holding;
 pub mod wake;
 pub mod watch_in_use;
 
+use super::collector::COLLECTOR;
 use super::report::callbacks;
+use crate::rank::{self, Rank};
 use crate::sync::ForkLock;
 
 /// As [`holding::hold`] and [`holding::release`]: a thread that holds collections off has the
-/// lock already. One that is in a step of a cycle could not go on with it in the child.
+/// lock already. One that is in a step of a cycle could not go on with it in the child, nor one
+/// that a handler interrupted which has the lock for a moment.
 struct OverFork;
 
 impl ForkLock for OverFork {
     fn take(&self) {
+        if holding::is_held_by_caller() {
+            rank::acquire(Rank::Cycle);
+        }
         holding::hold();
     }
     #[allow(unsafe_code)]
@@ -38,7 +44,7 @@ impl ForkLock for OverFork {
         holding::release();
     }
     fn is_mine(&self) -> bool {
-        between_steps::is_mine()
+        between_steps::is_mine() || COLLECTOR.is_mine() && !holding::is_held_by_caller()
     }
 }
 
