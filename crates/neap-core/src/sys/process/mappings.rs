@@ -22,21 +22,67 @@ use rustix::io::Errno;
 use rustix::ioctl::{self, Opcode, Updater, opcode};
 use rustix::mm::{self, Advice};
 
-/// The mapping that contains `address`, None if there is none or `/proc` is not there.
+/// The mapping that contains `address`, None if there is none. Where `/proc` cannot be opened, as
+/// after a `chroot` or with no descriptor left, what can be read around it without a hole, which may
+/// be more (Linux 5.14; None before).
 pub fn mapping_of(address: usize) -> Option<Range<usize>> {
     let mut found = None;
-    for_each_from(address, |mapping| {
+    match for_each_from(address, |mapping| {
         found = mapping.range.contains(&address).then_some(mapping.range);
         found.is_none()
+    }) {
+        Ok(()) => found,
+        Err(Unopened) => readable_around(address),
+    }
+}
+
+/// What can be read around `address` without a hole, and not further than this from it.
+fn readable_around(address: usize) -> Option<Range<usize>> {
+    const FURTHEST: usize = 4 << 30;
+    const MOST_AT_ONCE: usize = 16 << 20;
+    let page = address & !(PAGE_BYTES - 1);
+    let mut found = page..page + PAGE_BYTES;
+    if populate_read(&found).is_err() {
+        return None;
+    }
+    // Larger and larger pieces, and, from the first one on that cannot be read, smaller and smaller.
+    let reach = |take: &mut dyn FnMut(usize) -> bool| {
+        let (mut bytes, mut reached, mut grows) = (PAGE_BYTES, 0, true);
+        while bytes >= PAGE_BYTES && reached < FURTHEST {
+            if take(bytes) {
+                reached += bytes;
+                bytes = if grows { (bytes * 2).min(MOST_AT_ONCE) } else { bytes };
+            } else {
+                (bytes, grows) = (bytes / 2, false);
+            }
+        }
+    };
+    reach(&mut |bytes| {
+        let below = found.start.saturating_sub(bytes)..found.start;
+        let can_be_read = !below.is_empty() && populate_read(&below).is_ok();
+        found.start = if can_be_read { below.start } else { found.start };
+        can_be_read
     });
-    found
+    reach(&mut |bytes| {
+        let above = found.end..found.end.saturating_add(bytes);
+        let can_be_read = populate_read(&above).is_ok();
+        found.end = if can_be_read { above.end } else { found.end };
+        can_be_read
+    });
+    Some(found)
+}
+
+/// Has the kernel look at whole pages as a read would; an error where one cannot be read.
+fn populate_read(pages: &Range<usize>) -> Result<(), Errno> {
+    // SAFETY: what is asked for is what a read would do.
+    unsafe { mm::madvise(pages.start as *mut _, pages.len(), Advice::LinuxPopulateRead) }
 }
 
 /// The whole mappings, without a gap, that contain `range`, if all are private: what is stored
 /// there comes from this process alone. None if `/proc` is not there.
 pub fn covering(range: &Range<usize>) -> Option<Range<usize>> {
     let mut covered: Option<Range<usize>> = None;
-    for_each_from(range.start, |mapping| {
+    let _ = for_each_from(range.start, |mapping| {
         let next = mapping.range;
         match &mut covered {
             _ if next.end <= range.start => return true,
@@ -53,8 +99,7 @@ pub fn covering(range: &Range<usize>) -> Option<Range<usize>> {
 /// mapping (Linux 6.13), as thread stacks of newer libcs do, or be a file that became shorter.
 pub fn for_each_readable(range: Range<usize>, f: &mut impl FnMut(Range<usize>)) {
     let pages = range.start & !(PAGE_BYTES - 1)..range.end.next_multiple_of(PAGE_BYTES);
-    // SAFETY: what is asked for is what a read would do.
-    match unsafe { mm::madvise(pages.start as *mut _, pages.len(), Advice::LinuxPopulateRead) } {
+    match populate_read(&pages) {
         Err(Errno::FAULT | Errno::NOMEM | Errno::HWPOISON) if pages.len() > PAGE_BYTES => {
             let middle = pages.start + (pages.len() / PAGE_BYTES / 2) * PAGE_BYTES;
             for_each_readable(range.start..middle, f);
@@ -75,14 +120,18 @@ pub(super) struct Mapping {
 
 /// Calls `f` for mappings, lower addresses first, until it gives false: for all that end above
 /// `address`, and for others before them where the kernel only lists them all.
-fn for_each_from(address: usize, mut f: impl FnMut(Mapping) -> bool) {
+fn for_each_from(address: usize, mut f: impl FnMut(Mapping) -> bool) -> Result<(), Unopened> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let Ok(file) = rustix::fs::open(c"/proc/self/maps", flags, Mode::empty()) else { return };
+    let file = rustix::fs::open(c"/proc/self/maps", flags, Mode::empty()).map_err(|_| Unopened)?;
     let file = Descriptor::new(file);
     if ask(&file, address, &mut f).is_err() {
         read(&file, &mut f);
     }
+    Ok(())
 }
+
+/// The list of mappings could not be opened.
+struct Unopened;
 
 /// The kernel does not answer questions about single mappings.
 struct Unanswered;
@@ -212,6 +261,23 @@ mod tests {
         map::release(Address(start + PAGE_BYTES), PAGE_BYTES);
         assert_eq!(covering(&range), None, "a gap");
         assert_eq!(covering(&(0..PAGE_BYTES)), None, "nothing is there");
+    }
+
+    #[test]
+    fn what_can_be_read_is_found_without_the_list() {
+        let start = map::allocate(600 * PAGE_BYTES).unwrap().0;
+        let page = |index: usize| start + index * PAGE_BYTES;
+        map::release(Address(page(10)), PAGE_BYTES);
+        map::release(Address(page(590)), PAGE_BYTES);
+        let inner = page(11)..page(590);
+        for address in [inner.start, page(300) + 40, inner.end - 1] {
+            assert_eq!(readable_around(address), Some(inner.clone()));
+            assert_eq!(mapping_of(address), Some(inner.clone()));
+        }
+        assert_eq!(readable_around(page(10)), None);
+        for rest in [page(0)..page(10), inner, page(591)..page(600)] {
+            map::release(Address(rest.start), rest.len());
+        }
     }
 
     #[test]
