@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: help setup build packages source systems kernel demo test test-rest test-all book bench soak repeated faults fuzz loom model miri sanitize install clean
+.PHONY: help setup build packages source systems kernel demo test test-rest test-all book bench soak repeated faults fuzz checked loom model miri sanitize install clean
 
 help:
 	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
@@ -27,6 +27,7 @@ help:
 	@echo 'make faults     every system call of the library refused at every place, under every watch'
 	@echo 'make fuzz       sequences of calls by chance against a shadow heap (SEQUENCES=60 of each), and'
 	@echo '                every reader of files and texts with coverage (SECONDS_EACH=60)'
+	@echo 'make checked    the tests of both C interfaces on libraries with their debug assertions'
 	@echo 'make loom       every interleaving of the lock-free parts'
 	@echo 'make model      every interleaving of a cycle and a small program, in a model (2 GB, minutes)'
 	@echo 'make miri       the tests that can run under miri, which finds undefined behaviour'
@@ -79,6 +80,9 @@ faults: build
 fuzz: build
 	@SEQUENCES=$(or $(SEQUENCES),60) tests/fuzz/run.sh
 	@tools/long.sh fuzz $(or $(SECONDS_EACH),60)
+
+checked: build
+	@tools/long.sh checked
 
 loom model miri sanitize:
 	@tools/setup.sh build

@@ -1,8 +1,8 @@
 #!/bin/bash
 # The tests that take too long for `make test`. Usage: tools/long.sh soak [HOURS | --seconds N] |
-# fuzz [SECONDS | --seconds N] | checked | loom | model | miri | sanitize. Prints test results as a part of
-# tools/test.sh does. Called by the Makefile and by .ci/run. What miri and sanitize need of rustup
-# they have it install; where it cannot they say so, and exit with 3.
+# fuzz [SECONDS | --seconds N] | checked | loom | model | miri | sanitize. Prints test results as a
+# part of tools/test.sh does. Called by the Makefile and by .ci/run. What miri and sanitize need of
+# rustup they have it install; where it cannot they say so, and exit with 3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -59,7 +59,8 @@ sooner() { [ $rest = no ] && wanted "$1"; }
 later() { { [ $rest = yes ] || [ ${#only[@]} != 0 ]; } && wanted "$1"; }
 
 for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c thread_ends.c \
-    undeclared_stacks.c host.c threads.c results.c blocked.c waits.c fork.c fibers.c \
+    undeclared_stacks.c no_descriptors.c host.c threads.c c11_threads.c results.c blocked.c \
+    waits.c fork.c fibers.c \
     finalizers.c cleaners.c pool.c throwing.cpp handles.c handles_stress.c links.c monitors.c \
     collections.c untouched.c observe.c signals.c requests.c max_heap.c address_space.c options.c \
     first_threads.c \
@@ -80,6 +81,7 @@ done
 # Behind large objects there are guard pages then.
 if sooner undeclared_stacks; then
     result_beside "undeclared_stacks, hardened" env NEAP_HARDEN=1 "$out/undeclared_stacks"
+    result_beside "undeclared_stacks, no descriptors" "$out/undeclared_stacks" none
 fi
 
 # The host takes what lies between its threads and the ends of their stacks for roots.

@@ -635,7 +635,8 @@ typedef enum neap_event {
 typedef void neap_event_callback(int event, void *environment);
 neap_status neap_set_event_callback(neap_event_callback *callback, void *environment);
 
-/* Asked before a cycle that the program did not ask for, world running; 0 puts it off a while. */
+/* Asked before a cycle that the program did not ask for, world running; 0 puts it off a while. Must
+ * not allocate: it would be asked again within. */
 typedef int neap_cycle_gate(void *environment);
 neap_status neap_set_cycle_gate(neap_cycle_gate *gate, void *environment);
 

@@ -4,6 +4,7 @@
 //! Invariant: each does what libc's does as far as the program can see. Called from any thread,
 //! some from handlers of signals.
 
+pub mod c11_threads;
 mod errno;
 pub mod helpers;
 pub mod kernel_stacks;

@@ -417,6 +417,7 @@ macro_rules! thread_results {
 
         $crate::each_release!($crate::export_releases);
         $crate::exit_function!(pthread_exit);
+        $crate::c11_threads!();
     };
 }
 

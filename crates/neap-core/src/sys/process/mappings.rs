@@ -23,8 +23,8 @@ use rustix::ioctl::{self, Opcode, Updater, opcode};
 use rustix::mm::{self, Advice};
 
 /// The mapping that contains `address`, None if there is none. Where `/proc` cannot be opened, as
-/// after a `chroot` or with no descriptor left, what can be read around it without a hole, which may
-/// be more (Linux 5.14; None before).
+/// after a `chroot` or with no descriptor left, what can be read around it without a hole, which
+/// may be more (Linux 5.14; None before).
 pub fn mapping_of(address: usize) -> Option<Range<usize>> {
     let mut found = None;
     match for_each_from(address, |mapping| {
@@ -45,7 +45,7 @@ fn readable_around(address: usize) -> Option<Range<usize>> {
     if populate_read(&found).is_err() {
         return None;
     }
-    // Larger and larger pieces, and, from the first one on that cannot be read, smaller and smaller.
+    // Larger and larger pieces; smaller and smaller from the first one on that cannot be read.
     let reach = |take: &mut dyn FnMut(usize) -> bool| {
         let (mut bytes, mut reached, mut grows) = (PAGE_BYTES, 0, true);
         while bytes >= PAGE_BYTES && reached < FURTHEST {
