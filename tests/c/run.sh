@@ -374,6 +374,14 @@ if sooner dlopen_roots; then
             test_otherwise dlopen_roots "$out/plugin.so"
 fi
 
+if sooner reused_module; then
+    # shellcheck disable=SC2086
+    cc -g $warnings -shared -fPIC -DBYTES=64 tests/c/local_plugin.c -o "$out/few.so" &&
+        cc -g $warnings -shared -fPIC -DBYTES=67108864 tests/c/local_plugin.c -o "$out/many.so" &&
+        build reused_module.c reused_module -O2 $link &&
+        test_program reused_module "$out/few.so" "$out/many.so"
+fi
+
 if later watched_roots; then
     # shellcheck disable=SC2086
     cc -g $warnings -shared -fPIC tests/c/plugin.c -o "$out/plugin.so" &&

@@ -28,7 +28,8 @@ const NESTED: usize = 8;
 /// Files opened so far; None for those without names.
 #[derive(Default)]
 pub struct Symbols {
-    files: HashMap<String, Option<Named>>,
+    /// By path and build id: another file may come to a path.
+    files: HashMap<(String, String), Option<Named>>,
     /// What is wrong with files, to be said once each.
     pub problems: Vec<String>,
 }
@@ -62,7 +63,8 @@ impl Symbols {
     }
 
     fn named(&mut self, module: &Module) -> Option<&Named> {
-        if !self.files.contains_key(&module.path) {
+        let key = (module.path.clone(), module.build_id.clone());
+        if !self.files.contains_key(&key) {
             let named = match open(module) {
                 Ok(named) => Some(named),
                 Err(problem) => {
@@ -70,9 +72,9 @@ impl Symbols {
                     None
                 }
             };
-            self.files.insert(module.path.clone(), named);
+            self.files.insert(key.clone(), named);
         }
-        self.files.get(&module.path)?.as_ref()
+        self.files.get(&key)?.as_ref()
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is not understood is an error at its place. Called by `derive`.
 
+use syn::ext::IdentExt;
 use syn::{Attribute, Error, Result};
 
 /// What a type says.
@@ -19,7 +20,8 @@ pub fn of_type(attributes: &[Attribute]) -> Result<OfType> {
     for attribute in attributes {
         if attribute.path().is_ident("repr") {
             attribute.parse_nested_meta(|meta| {
-                if meta.path.is_ident("packed") {
+                // Also as a raw identifier.
+                if meta.path.get_ident().is_some_and(|name| name.unraw() == "packed") {
                     let why = "a packed type may have pointers where the collector does not look";
                     return Err(meta.error(why));
                 }
@@ -67,5 +69,20 @@ pub fn none_on_variant(attributes: &[Attribute]) -> Result<()> {
     match attributes.iter().find(|attribute| attribute.path().is_ident("trace")) {
         Some(attribute) => Err(Error::new_spanned(attribute, "`trace` is for types and fields")),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_quote;
+
+    #[test]
+    fn packing_is_refused_however_it_is_written() {
+        let refuses = |attribute: Attribute| of_type(&[attribute]).is_err();
+        assert!(refuses(parse_quote!(#[repr(packed)])));
+        assert!(refuses(parse_quote!(#[repr(r#packed)])));
+        assert!(refuses(parse_quote!(#[repr(C, packed(2))])));
+        assert!(!refuses(parse_quote!(#[repr(C, align(16))])));
     }
 }

@@ -49,16 +49,22 @@ pub fn statistics() -> Statistics {
 
 /// Sets an option by its name, as the environment variable `NEAP_` with it would; the error says
 /// what is wrong. Some must be set before the collector starts: in a Rust program that is before
-/// `main`, so in the environment. `static_roots` is refused: a `Gc` may lie in any static.
+/// `main`, so in the environment. `static_roots` is refused, since a `Gc` may lie in any static, and
+/// so is `past_end`, since the compiler may keep a pointer to an object's end alone.
 ///
 /// ```
 /// assert!(neap::set_option("growth", "2.0").is_ok());
 /// assert!(neap::set_option("groth", "2.0").is_err());
 /// assert!(neap::set_option("static_roots", "0").is_err());
+/// assert!(neap::set_option("past_end", "0").is_err());
 /// ```
 pub fn set_option(name: &str, value: &str) -> Result<(), &'static str> {
-    if name.replace('-', "_").eq_ignore_ascii_case("static_roots") {
+    let is = |option: &str| name.replace('-', "_").eq_ignore_ascii_case(option);
+    if is("static_roots") {
         return Err("the statics of a Rust program are always roots");
+    }
+    if is("past_end") {
+        return Err("in a Rust program a pointer one past the end of an object always keeps it");
     }
     api::set_option(name.as_bytes(), value.as_bytes())
 }

@@ -164,5 +164,10 @@ void nameScannedLeaves(RangeVisitor visit, void* visitor)
 {
     foreach (ref entry; changed[0 .. count])
         if (entry.isLeaf && !(entry.bits & BlkAttr.NO_SCAN))
-            visit(entry.start, entry.start + entry.bytes, visitor);
+        {
+            // It may have grown where it is.
+            ObjectInfo info;
+            const bytes = neap_object_at(entry.start, &info) ? info.bytes : entry.bytes;
+            visit(entry.start, entry.start + bytes, visitor);
+        }
 }

@@ -284,7 +284,7 @@ final class NeapGC : GC
     /// Of a block that has `bytes`.
     private static size_t extendBlock(void* p, size_t bytes, size_t more) nothrow @nogc
     {
-        if (bytes <= largestCell)
+        if (bytes <= largestCell || more > size_t.max / 2 - bytes)
             return 0;
         return neap_resize_in_place(p, roundUp(bytes + more, pageBytes));
     }

@@ -18,6 +18,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use super::mutator::Mutator;
 use super::stacks::stack::Stack;
 use super::{Standing, Stopped, correction, critical};
+use crate::addr::PAGE_BYTES;
 use crate::heap::HEAP;
 use crate::rank::Rank;
 use crate::sync::{ForkLock, Lock};
@@ -405,7 +406,11 @@ impl Images {
             if let Some(start) = unsafe { thread::thread_local_block(block, module.number) }
                 && !scanned(&start)
             {
-                visit(start..start + module.bytes);
+                // After `dlclose` another module may have the number, and this thread the block of
+                // the one before, which may be shorter.
+                let block = start..start + module.bytes;
+                let is_on_one_page = block.end <= (start / PAGE_BYTES + 1) * PAGE_BYTES;
+                visit(if is_on_one_page { block } else { mappings::readable_start(block) });
             }
         }
     }

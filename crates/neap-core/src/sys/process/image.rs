@@ -15,8 +15,9 @@
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 
-/// At most this many writable segments of one object are reported; objects have one or two.
-pub const MOST_SEGMENTS: usize = 8;
+/// At most this many writable segments of one object are reported one by one; objects have one or
+/// two.
+pub const MOST_SEGMENTS: usize = 32;
 
 /// What one loaded object contributes to the roots.
 pub struct Image {
@@ -64,9 +65,11 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
         let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
         let range = start..start.wrapping_add(header.p_memsz as usize);
         match header.p_type {
-            libc::PT_LOAD if header.p_flags & libc::PF_W != 0 && image.count < MOST_SEGMENTS => {
-                image.segments[image.count] = range;
-                image.count += 1;
+            libc::PT_LOAD if header.p_flags & libc::PF_W != 0 => {
+                if image.count < MOST_SEGMENTS {
+                    image.segments[image.count] = range;
+                    image.count += 1;
+                }
             }
             libc::PT_GNU_RELRO => image.read_only = range,
             libc::PT_TLS => image.tls_bytes = header.p_memsz as usize,

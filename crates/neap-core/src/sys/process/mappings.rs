@@ -72,6 +72,27 @@ fn readable_around(address: usize) -> Option<Range<usize>> {
     Some(found)
 }
 
+/// The part of a range, whose start can be read, that can be read from there on without a hole; all
+/// of it where the kernel does not know the question (before Linux 5.14).
+pub fn readable_start(range: Range<usize>) -> Range<usize> {
+    let pages = range.start & !(PAGE_BYTES - 1)..range.end.next_multiple_of(PAGE_BYTES);
+    let first = pages.start..pages.start + PAGE_BYTES;
+    // It says the same of memory that nobody may read.
+    if populate_read(&pages).is_ok() || populate_read(&first) == Err(Errno::INVAL) {
+        return range;
+    }
+    let (mut end, mut bytes) = (pages.start, pages.len());
+    while bytes >= PAGE_BYTES {
+        let next = end..end + bytes;
+        if next.end <= pages.end && populate_read(&next).is_ok() {
+            end = next.end;
+        } else {
+            bytes = bytes / PAGE_BYTES / 2 * PAGE_BYTES;
+        }
+    }
+    range.start..end.clamp(range.start, range.end)
+}
+
 /// Has the kernel look at whole pages as a read would; an error where one cannot be read.
 fn populate_read(pages: &Range<usize>) -> Result<(), Errno> {
     // SAFETY: what is asked for is what a read would do.
@@ -275,6 +296,11 @@ mod tests {
             assert_eq!(mapping_of(address), Some(inner.clone()));
         }
         assert_eq!(readable_around(page(10)), None);
+        let (from, to) = (page(300) + 40, page(599) - 40);
+        assert_eq!(readable_start(from..to), from..page(590));
+        assert_eq!(readable_start(from..page(590) - 8), from..page(590) - 8);
+        assert!(map::set_writable(Address(page(400)), PAGE_BYTES, false).is_ok());
+        assert_eq!(readable_start(from..to), from..page(590), "reading is all that is wanted");
         for rest in [page(0)..page(10), inner, page(591)..page(600)] {
             map::release(Address(rest.start), rest.len());
         }
