@@ -325,21 +325,14 @@ fi
 
 # With a helper on one processor too.
 ! sooner large_heap || under_each large_heap "pagemap mprotect" NEAP_MARKERS=4
-
 # A thousand where the limits allow it.
 ! sooner idle_threads || under_each idle_threads "$all_watches"
-
 ! sooner vfork || under_each vfork "$all_watches" NEAP_MIN_TRIGGER=64K
-
 ! sooner vanished || under_each vanished "pagemap mprotect none"
-
 ! sooner finalize_all || under_each finalize_all "pagemap mprotect fork" NEAP_MAX_PAUSE=1
-
 ! sooner fork_finalizers || under_each fork_finalizers "$all_watches"
-
 # A program that takes part in cycles, at the limit: a cycle's last references are processed late.
 ! sooner stopped_at_limit || under_each stopped_at_limit "pagemap none" NEAP_MAX_HEAP=48MiB
-
 ! sooner fork_actions || under_each fork_actions "$all_watches"
 
 if sooner fork_start; then
@@ -348,12 +341,9 @@ if sooner fork_start; then
 fi
 
 ! sooner fork_handlers || under_each fork_handlers "$all_watches"
-
 ! sooner wait_handlers || under_each wait_handlers "$all_watches"
-
 # With the world stopped for all of marking, sleeps are hardly ever anything but interrupted.
 ! sooner wait_times || under_each wait_times "auto none"
-
 # Each case ten times, each time in a process of its own.
 if sooner loader; then
     # shellcheck disable=SC2086
@@ -376,10 +366,11 @@ fi
 
 if sooner reused_module; then
     # shellcheck disable=SC2086
-    cc -g $warnings -shared -fPIC -DBYTES=64 tests/c/local_plugin.c -o "$out/few.so" &&
-        cc -g $warnings -shared -fPIC -DBYTES=67108864 tests/c/local_plugin.c -o "$out/many.so" &&
-        build reused_module.c reused_module -O2 $link &&
-        test_program reused_module "$out/few.so" "$out/many.so"
+    for bytes in 64 67108864; do
+        cc -g $warnings -shared -fPIC -DBYTES=$bytes tests/c/local_plugin.c -o "$out/$bytes.so"
+    done
+    build reused_module.c reused_module -O2 $link &&
+        test_program reused_module "$out/64.so" "$out/67108864.so"
 fi
 
 if later watched_roots; then

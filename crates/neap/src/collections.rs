@@ -49,8 +49,8 @@ pub fn statistics() -> Statistics {
 
 /// Sets an option by its name, as the environment variable `NEAP_` with it would; the error says
 /// what is wrong. Some must be set before the collector starts: in a Rust program that is before
-/// `main`, so in the environment. `static_roots` is refused, since a `Gc` may lie in any static, and
-/// so is `past_end`, since the compiler may keep a pointer to an object's end alone.
+/// `main`, so in the environment. `static_roots` is refused, since a `Gc` may lie in any static, as
+/// is `past_end`, since the compiler may keep a pointer to an object's end alone.
 ///
 /// ```
 /// assert!(neap::set_option("growth", "2.0").is_ok());

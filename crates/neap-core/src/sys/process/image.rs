@@ -65,11 +65,9 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
         let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
         let range = start..start.wrapping_add(header.p_memsz as usize);
         match header.p_type {
-            libc::PT_LOAD if header.p_flags & libc::PF_W != 0 => {
-                if image.count < MOST_SEGMENTS {
-                    image.segments[image.count] = range;
-                    image.count += 1;
-                }
+            libc::PT_LOAD if header.p_flags & libc::PF_W != 0 && image.count < MOST_SEGMENTS => {
+                image.segments[image.count] = range;
+                image.count += 1;
             }
             libc::PT_GNU_RELRO => image.read_only = range,
             libc::PT_TLS => image.tls_bytes = header.p_memsz as usize,
