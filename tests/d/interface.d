@@ -209,6 +209,41 @@ void testExtend()
         }
     }
     check(extended > 0, "some large blocks can be extended");
+
+    auto large = GC.malloc(1 << 20);
+    const size = GC.sizeOf(large), told = GC.extend(large, 65_536, size_t.max);
+    check(told == 0 || told >= size + 65_536, "it extends by as much as is asked for, or not");
+    holdInWhatWasGained();
+}
+
+/// Without pointers at first, scanned later, and then longer.
+void holdInWhatWasGained()
+{
+    enum mark = 0x600d;
+    auto leaf = cast(size_t**) GC.malloc(100_000, Bits.NO_SCAN);
+    GC.clrAttr(leaf, Bits.NO_SCAN);
+    const before = GC.sizeOf(leaf);
+    const after = GC.extend(leaf, 4096, 100_000);
+    if (after == 0)
+        return;
+    fillWith!mark(leaf[before / 8 .. after / 8]);
+    clearStack();
+    GC.collect();
+    foreach (i; 0 .. 20_000)
+        *cast(size_t*) GC.malloc(64) = 1;
+    size_t lost;
+    foreach (held; leaf[before / 8 .. after / 8])
+        lost += *held != mark;
+    check(lost == 0, "what lies in it is kept");
+}
+
+pragma(inline, false) void fillWith(size_t mark)(size_t*[] words)
+{
+    foreach (ref word; words)
+    {
+        word = cast(size_t*) GC.malloc(64);
+        *word = mark;
+    }
 }
 
 void testReserveAndMinimize()

@@ -136,7 +136,7 @@ options! {
     stop_signal: Signal { default: 0, valid: () }
     /// A pointer to one past the end of an object keeps that object alive. Costs a byte per object,
     /// and so 16 for one whose size is a multiple of 16.
-    /// On the drop-in it is on unless it is set.
+    /// On the drop-in and in Rust programs it is on unless it is set.
     past_end: Boolean { default: false, valid: () }
     /// How long memory stays empty before it goes back to the system, in whole milliseconds: what
     /// is over counts as one.

@@ -229,7 +229,7 @@ pub fn ready() -> usize {
 /// Runs what is ready, and what becomes ready meanwhile, on this thread; gives how many ran. No
 /// lock is held during a call. An exception of the program passes through.
 pub fn run_ready() -> usize {
-    runner::run(runner::Exceptions::Pass)
+    run_ready_at_most(usize::MAX)
 }
 
 /// The same for so many at most: what else is ready stays so.
@@ -244,9 +244,6 @@ const LOOK_NS: u64 = 10_000_000;
 /// gives how many this one ran. What becomes ready meanwhile is left to others. In a finalizer it
 /// does not wait: it would wait for itself.
 pub fn run_all_found() -> usize {
-    if batch::waiting() == 0 {
-        return 0;
-    }
     let last = batch::last_number();
     let nested = runner::is_running();
     let mut count = 0;

@@ -170,7 +170,7 @@ extern "C" fn work(_: *mut c_void) -> *mut c_void {
     runner::set_worker(Some(worker_ended));
     loop {
         let seen = WORK.load(SeqCst);
-        if ON.load(Relaxed) && runner::run(runner::Exceptions::Catch) > 0 {
+        if ON.load(Relaxed) && runner::run_up_to(u64::MAX) > 0 {
             // Nothing that this thread held is to keep an object while it idles.
             thread::clear_stack_below::<4096>();
             continue;

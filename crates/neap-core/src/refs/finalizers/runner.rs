@@ -24,15 +24,6 @@ use crate::sys::{futex, print, thread};
 use crate::world::mutator::Mutator;
 use crate::world::{attach, blocked};
 
-/// What becomes of an exception that leaves a finalizer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exceptions {
-    /// It goes on to who asked for finalizers to be run.
-    Pass,
-    /// It is told of and dropped.
-    Catch,
-}
-
 /// A thread that runs finalizers. Written by that thread; read by the pool's watch.
 pub(crate) struct Runner {
     /// The kernel's id; 0: nobody's.
@@ -184,19 +175,12 @@ fn batch(last: u64) -> Option<&'static Batch> {
     batch::begin(last).or_else(|| batch::all().find(is_begun))
 }
 
-/// Runs what is ready, and what becomes ready meanwhile; gives how many ran.
-pub(crate) fn run(exceptions: Exceptions) -> usize {
+/// Runs what is ready of the batches up to this number; gives how many ran. An exception is told of
+/// and dropped.
+pub(crate) fn run_up_to(last: u64) -> usize {
     if batch::waiting() == 0 {
         return 0;
     }
-    match exceptions {
-        Exceptions::Pass => run_passing(usize::MAX),
-        Exceptions::Catch => run_up_to(u64::MAX),
-    }
-}
-
-/// Runs what is ready of the batches up to this number; gives how many ran.
-pub(crate) fn run_up_to(last: u64) -> usize {
     let runner = enlist();
     let mut count = 0;
     while let Some(batch) = batch(last) {

@@ -15,8 +15,7 @@
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 
-/// At most this many writable segments of one object are reported one by one; objects have one or
-/// two.
+/// At most this many writable segments of one object are reported; objects have one or two.
 pub const MOST_SEGMENTS: usize = 32;
 
 /// What one loaded object contributes to the roots.

@@ -36,40 +36,20 @@ pub fn mapping_of(address: usize) -> Option<Range<usize>> {
     }
 }
 
-/// What can be read around `address` without a hole, and not further than this from it.
+/// What can be read around `address` without a hole, and not further up than so far.
 fn readable_around(address: usize) -> Option<Range<usize>> {
     const FURTHEST: usize = 4 << 30;
-    const MOST_AT_ONCE: usize = 16 << 20;
     let page = address & !(PAGE_BYTES - 1);
-    let mut found = page..page + PAGE_BYTES;
-    if populate_read(&found).is_err() {
-        return None;
-    }
-    // Larger and larger pieces; smaller and smaller from the first one on that cannot be read.
-    let reach = |take: &mut dyn FnMut(usize) -> bool| {
-        let (mut bytes, mut reached, mut grows) = (PAGE_BYTES, 0, true);
-        while bytes >= PAGE_BYTES && reached < FURTHEST {
-            if take(bytes) {
-                reached += bytes;
-                bytes = if grows { (bytes * 2).min(MOST_AT_ONCE) } else { bytes };
-            } else {
-                (bytes, grows) = (bytes / 2, false);
-            }
+    populate_read(&(page..page + PAGE_BYTES)).ok()?;
+    let end = readable_start(page..page + FURTHEST).end;
+    let (mut start, mut bytes) = (page, FURTHEST);
+    while bytes >= PAGE_BYTES {
+        match start.checked_sub(bytes) {
+            Some(below) if populate_read(&(below..start)).is_ok() => start = below,
+            _ => bytes /= 2,
         }
-    };
-    reach(&mut |bytes| {
-        let below = found.start.saturating_sub(bytes)..found.start;
-        let can_be_read = !below.is_empty() && populate_read(&below).is_ok();
-        found.start = if can_be_read { below.start } else { found.start };
-        can_be_read
-    });
-    reach(&mut |bytes| {
-        let above = found.end..found.end.saturating_add(bytes);
-        let can_be_read = populate_read(&above).is_ok();
-        found.end = if can_be_read { above.end } else { found.end };
-        can_be_read
-    });
-    Some(found)
+    }
+    Some(start..end)
 }
 
 /// The part of a range, whose start can be read, that can be read from there on without a hole; all
