@@ -1,35 +1,23 @@
 //! The allocation lock of the ABI: recursive, held over code of the program, and no collection
-//! while it is held.
+//! while it is held: it is what holds collections off.
 //!
-//! Invariant: the core itself never takes it, so a program may hold it as long as it likes without
-//! stopping allocation (memory grows instead). Collections are held off from inside the lock.
-//! Called from any thread, world running.
+//! Invariant: allocation never takes it, so a program may hold it as long as it likes without
+//! stopping that (memory grows instead). A `fork` takes it too. Called from any thread, world
+//! running.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 
 use crate::core_api as api;
 
-struct RecursiveLock(UnsafeCell<libc::pthread_mutex_t>);
-// SAFETY: a mutex is made for sharing.
-unsafe impl Sync for RecursiveLock {}
-
-static LOCK: RecursiveLock =
-    RecursiveLock(UnsafeCell::new(libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP));
-
 /// Takes the lock; as often as taken it has to be given back.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_alloc_lock() {
-    // SAFETY: initialised statically.
-    unsafe { libc::pthread_mutex_lock(LOCK.0.get()) };
     api::hold_collections();
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_alloc_unlock() {
-    // SAFETY: held by this thread, says gc.h.
-    unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) };
-    // Last, so that the program is soon out of here if somebody waits to stop it.
     api::release_collections();
 }
 
@@ -79,32 +67,4 @@ pub extern "C" fn GC_call_with_reader_lock(
     _release: c_int,
 ) -> *mut c_void {
     GC_call_with_alloc_lock(function, data)
-}
-
-extern "C" fn before_fork() {
-    // SAFETY: initialised statically.
-    unsafe { libc::pthread_mutex_lock(LOCK.0.get()) };
-}
-
-extern "C" fn after_fork_in_parent() {
-    // SAFETY: taken in `before_fork` by this thread.
-    unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) };
-}
-
-extern "C" fn after_fork_in_child() {
-    // The child's thread has another number than the one that holds the lock: it cannot unlock,
-    // only begin anew. What the thread held before the fork it holds no longer; no program can fork
-    // inside the lock and go on in the child as if nothing had been.
-    // SAFETY: this is the only thread of the process.
-    unsafe { LOCK.0.get().write(libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP) };
-}
-
-/// Makes `fork` wait for the lock, so that the child never finds it held by a thread that it does
-/// not have. It is taken before the collector's locks, as everywhere.
-pub fn survive_forks() {
-    api::set_around_forks(api::AroundForks {
-        before: before_fork,
-        parent: after_fork_in_parent,
-        child: after_fork_in_child,
-    });
 }

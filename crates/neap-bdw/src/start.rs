@@ -16,7 +16,7 @@ use crate::interposed::kernel_writes;
 use crate::references::finalize;
 use crate::settings::variables::{GC_stackbottom, publish_heap_range};
 use crate::settings::{apply_environment, environment, interior_pointers};
-use crate::{alloc, failure, lock, roots, threads};
+use crate::{alloc, failure, roots, threads};
 
 #[cfg(not(test))]
 #[used]
@@ -45,7 +45,6 @@ extern "C" fn on_load() {
     api::held_for_ever::want();
     api::embedding::set_refusal_callback(Some(memory::tell_refused));
     api::set_main_stack_base_source(&GC_stackbottom);
-    lock::survive_forks();
     // SAFETY: a handler that may run at any fork; a refusal (no memory) leaves forks as they are.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     apply_environment::apply();

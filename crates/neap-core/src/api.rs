@@ -55,7 +55,6 @@ pub use crate::refs::finalizers::finalizer::{Finalizer, Order};
 pub use crate::refs::finalizers::{cleaner, finalizer, held_for_ever, queue};
 pub use crate::refs::links::{link, toggle};
 pub use crate::runtime::allocation::{HeapResizeCallback, OutOfMemoryCallback};
-pub use crate::runtime::at_fork::{Around as AroundForks, set_around as set_around_forks};
 pub use crate::runtime::buffers::usable_bytes;
 pub use crate::runtime::interposed::signals::{
     pthread_sigmask, sigaction, siginterrupt, signal, sysv_signal,

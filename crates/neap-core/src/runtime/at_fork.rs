@@ -22,7 +22,7 @@ use crate::observe::recorder;
 use crate::observe::{ask_page, live_page};
 use crate::rank::{self, Rank};
 use crate::refs::finalizers::queue;
-use crate::sync::{ForkLock, me, set_once::SetOnce};
+use crate::sync::{ForkLock, me};
 use crate::sys::protection::fault;
 use crate::sys::{meta_alloc, own_thread, side_stack};
 use crate::watch::mprotect;
@@ -92,24 +92,6 @@ extern "C" fn child_early() {
     }
 }
 
-/// What a front end does before and after: it takes a lock of its own, outside of which it takes
-/// the collector's.
-pub struct Around {
-    /// Before the collector's locks are taken.
-    pub before: extern "C" fn(),
-    /// After they were given back, in the parent.
-    pub parent: extern "C" fn(),
-    /// The same in the child.
-    pub child: extern "C" fn(),
-}
-
-static AROUND: SetOnce<Around> = SetOnce::new();
-
-/// Has the front end's functions called; only the first call counts.
-pub fn set_around(around: Around) {
-    AROUND.set(around);
-}
-
 /// The lock of a rank, as the thread that forks takes and gives it back.
 struct Hold {
     rank: Rank,
@@ -166,9 +148,6 @@ fn prepare() -> bool {
         mutator.forks_inside.store(true, Relaxed);
         return false;
     }
-    if let Some(around) = AROUND.get() {
-        (around.before)();
-    }
     forking_server::before_fork();
     // Who holds collections off has `Cycle`, and takes what stands before it nevertheless: who has
     // one of those waits for `Cycle` at the start alone, when nobody has it.
@@ -213,9 +192,6 @@ fn parent() {
     }
     // SAFETY: `prepare` ran on this thread.
     unsafe { release() };
-    if let Some(around) = AROUND.get() {
-        (around.parent)();
-    }
 }
 
 fn child() {
@@ -225,9 +201,6 @@ fn child() {
     }
     // SAFETY: `prepare` ran on this thread, the only one there is.
     unsafe { release() };
-    if let Some(around) = AROUND.get() {
-        (around.child)();
-    }
     if super::is_initialized() {
         side_stack::on_new(begin_anew);
     }
@@ -252,6 +225,7 @@ fn begin_anew() {
     let mut registry = registry::lock();
     attach::forget_all_but(&mut registry, own, &HEAP);
     drop(registry);
+    holding::after_fork();
     cycle::after_fork();
     thread_results::after_fork();
     own_thread::after_fork();
