@@ -328,6 +328,8 @@ fi
 # A thousand where the limits allow it.
 ! sooner idle_threads || under_each idle_threads "$all_watches"
 ! sooner vfork || under_each vfork "$all_watches" NEAP_MIN_TRIGGER=64K
+! sooner untold_children || under_each untold_children "$all_watches"
+
 ! sooner vanished || under_each vanished "pagemap mprotect none"
 ! sooner finalize_all || under_each finalize_all "pagemap mprotect fork" NEAP_MAX_PAUSE=1
 ! sooner fork_finalizers || under_each fork_finalizers "$all_watches"
@@ -448,7 +450,7 @@ done
 # Programs that are linked with -static, libc and all.
 for source in alloc.c threads.c fork.c thread_roots.c roots.c signals.c waits.c results.c masks.c \
     blocked.c cleaners.c finalizers.c handles.c fibers.c monitors.c collections.c max_heap.c \
-    requests.c cxx.cpp cxx_objects.cpp throwing.cpp; do
+    requests.c untold_children.c cxx.cpp cxx_objects.cpp throwing.cpp; do
     name=${source%.*}
     case $source in
     # The others are tested less often.

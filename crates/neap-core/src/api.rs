@@ -61,7 +61,8 @@ pub use crate::runtime::interposed::signals::{
 };
 pub use crate::runtime::interposed::thread_results::{self, pthread_create};
 pub use crate::runtime::interposed::{
-    c11_threads, helpers, kernel_stacks, kernel_writes, masks, process_memory, vfork, waits,
+    c11_threads, helpers, kernel_stacks, kernel_writes, masks, process_memory, untold_forks, vfork,
+    waits,
 };
 pub use crate::runtime::summary::{
     KEYS as SUMMARY_KEYS, Memory, Statistics, allocated, allocated_since_cycle, cycles,
@@ -79,7 +80,7 @@ pub use crate::sys::program_call;
 pub use crate::world::while_stopped::is_mine as has_stopped_world;
 pub use crate::{
     c11_threads, exit_function, helpers, kernel_stacks, kernel_writes, masks, process_memory,
-    signal_actions, thread_results, vfork_function, waits, without_standard_library,
+    signal_actions, thread_results, untold_forks, vfork_function, waits, without_standard_library,
 };
 pub use allocate::{
     allocate, allocate_aligned, allocate_at_once, allocate_beside_cycles, allocate_otherwise,

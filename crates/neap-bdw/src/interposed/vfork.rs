@@ -1,8 +1,9 @@
-//! libc's vfork, which this library stands before: what its child waits for is no wait of the
-//! thread's.
+//! libc's vfork and _Fork, which this library stands before: what a child of the first waits for is no
+//! wait of the thread's, and a child of the second goes on with the heap.
 //!
-//! Invariant: it does what libc's does as far as the program can see. Called from any thread.
+//! Invariant: each does what libc's does as far as the program can see. Called from any thread.
 
 #![cfg(not(test))]
 
 neap_core::api::vfork_function!();
+neap_core::api::untold_forks!();

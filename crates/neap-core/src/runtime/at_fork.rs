@@ -12,9 +12,11 @@
 
 #![allow(unsafe_code)]
 
+use core::ffi::c_long;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use super::{forking_server, interposed::thread_results};
+use super::forking_server;
+use super::interposed::{errno, thread_results};
 use crate::cycle::driver::{disabling, holding};
 use crate::heap::{HEAP, samples};
 use crate::monitors::monitor;
@@ -90,6 +92,26 @@ extern "C" fn child_early() {
     if !is_late() {
         child();
     }
+}
+
+/// Makes a child of which no handler of `pthread_atfork` is told, by `fork`, which returns in both:
+/// 0 in the child.
+pub fn untold(fork: impl FnOnce() -> c_long) -> c_long {
+    let inside = current::get().is_some_and(|mutator| mutator.forks_inside.load(Relaxed));
+    if inside || super::START.is_mine() {
+        // The handlers ran: where libc is linked into the program, its `fork` comes by here.
+        return fork();
+    }
+    prepare();
+    let made = fork();
+    let error = errno::error();
+    if made == 0 {
+        child()
+    } else {
+        parent()
+    }
+    errno::set_error(error);
+    made
 }
 
 /// The lock of a rank, as the thread that forks takes and gives it back.

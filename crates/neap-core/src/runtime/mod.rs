@@ -59,6 +59,7 @@ pub fn on_load() {
     thread::control_block_bytes();
     interposed::waits::find();
     interposed::helpers::find();
+    interposed::untold_forks::find();
     interposed::masks::initialize();
     interposed::thread_results::find();
     at_fork::on_load();

@@ -5,7 +5,7 @@
 //! some from handlers of signals.
 
 pub mod c11_threads;
-mod errno;
+pub mod errno;
 pub mod helpers;
 pub mod kernel_stacks;
 pub mod kernel_writes;
@@ -14,5 +14,6 @@ pub mod process_memory;
 mod program_handlers;
 pub mod signals;
 pub mod thread_results;
+pub mod untold_forks;
 pub mod vfork;
 pub mod waits;

@@ -52,12 +52,24 @@ fn result(value: libc::c_long) -> Result<libc::c_long, Errno> {
 pub unsafe fn make() -> Result<Option<Child>, Refusal> {
     let mut process: c_int = -1;
     let mask = signal::block_all();
+    let made: libc::c_long;
+    // Not by `syscall`, which front ends stand before: a child made there goes on with the heap.
     // SAFETY: without CLONE_VM the child runs on its own copy of this stack; the kernel writes the
     // descriptor to `process`.
-    let made = result(unsafe {
-        libc::syscall(libc::SYS_clone, libc::CLONE_PIDFD as u64, 0_usize, &raw mut process, 0, 0)
-    });
-    if made == Ok(0) {
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inlateout("rax") libc::SYS_clone => made,
+            in("rdi") libc::c_long::from(libc::CLONE_PIDFD),
+            in("rsi") 0,
+            in("rdx") &raw mut process,
+            in("r10") 0,
+            in("r8") 0,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    if made == 0 {
         // SAFETY: the child has descriptors and a name of its own. Where the kernel refuses, files
         // stay open until it exits.
         unsafe {
@@ -67,10 +79,12 @@ pub unsafe fn make() -> Result<Option<Child>, Refusal> {
         return Ok(None);
     }
     signal::restore(&mask);
-    let number = made.map_err(|error| Refusal::new("clone", error))?;
+    if made < 0 {
+        return Err(Refusal::new("clone", Errno::from_raw_os_error(-made as i32)));
+    }
     // SAFETY: the kernel just gave us this descriptor.
     let process = Descriptor::new(unsafe { OwnedFd::from_raw_fd(process) });
-    Ok(Some(Child { process, number }))
+    Ok(Some(Child { process, number: made }))
 }
 
 /// Ends the calling child, whatever threads it has.

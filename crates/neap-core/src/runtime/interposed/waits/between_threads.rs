@@ -78,6 +78,16 @@ pub unsafe extern "C" fn futex(
     }
 }
 
+/// libc's `syscall`, past the front end's.
+///
+/// # Safety
+/// As libc's.
+pub unsafe fn real_syscall(number: c_long, arguments: [usize; 5]) -> c_long {
+    let [first, second, third, fourth, fifth] = arguments;
+    // SAFETY: the caller's promise.
+    unsafe { SYSCALL.get()(number, first, second, third, fourth, fifth, 0) }
+}
+
 /// What syscall(2) gives for what the kernel refused with the negative of an error number.
 pub extern "C" fn refused(result: c_long) -> c_long {
     set_error(-result as c_int);

@@ -135,14 +135,24 @@ macro_rules! waits {
             })
         }
 
-        /// As libc's `syscall`, whatever the call; only futex(2) goes through a function of ours. A
-        /// call may return twice, and on another stack: this touches the stack no more than libc's.
+        /// As libc's `syscall`, whatever the call; only futex(2), and what forks as fork(2) does,
+        /// go through functions of ours. A call may return twice, and on another stack: this
+        /// touches the stack no more than libc's.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub extern "C" fn syscall(number: core::ffi::c_long) -> core::ffi::c_long {
             core::arch::naked_asm!(
                 "cmp rdi, {number}",
                 "je {futex}",
+                "cmp rdi, {fork}",
+                "je {forks}",
+                "cmp rdi, {clone}",
+                "jne 3f",
+                "test esi, {shares}",
+                "jnz 3f",
+                "test rdx, rdx",
+                "jz {forks}",
+                "3:",
                 "mov rax, rdi",
                 "mov rdi, rsi",
                 "mov rsi, rdx",
@@ -159,6 +169,10 @@ macro_rules! waits {
                 "jmp {refused}",
                 number = const libc::SYS_futex,
                 futex = sym $crate::api::waits::futex,
+                fork = const libc::SYS_fork,
+                clone = const libc::SYS_clone,
+                shares = const $crate::api::untold_forks::SHARES,
+                forks = sym $crate::api::untold_forks::by_syscall,
                 refused = sym $crate::api::waits::refused,
             );
         }

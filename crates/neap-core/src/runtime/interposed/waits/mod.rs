@@ -43,7 +43,7 @@ mod sockets;
 pub use crate::world::blocked::waiting;
 pub use between_threads::{
     cnd_timedwait, cnd_wait, futex, pthread_cond_clockwait, pthread_cond_timedwait,
-    pthread_cond_wait, refused, sem_clockwait, sem_timedwait, sem_wait,
+    pthread_cond_wait, real_syscall, refused, sem_clockwait, sem_timedwait, sem_wait,
 };
 pub use files::{
     __poll_chk, __ppoll_chk, epoll_pwait, epoll_pwait2, epoll_wait, poll, ppoll, pselect, select,
