@@ -1,7 +1,8 @@
 /* Little address space (RLIMIT_AS): the collector starts with less, allocates what there is, and
    then says no without losing anything; with too little it ends with a message that says what to
-   do. */
+   do. A program that limits itself later has half of it for threads and malloc. */
 #include "check.h"
+#include <pthread.h>
 #include <sys/resource.h>
 
 static void limit(size_t mebibytes)
@@ -39,8 +40,58 @@ static void fill_up(void)
     churn(4000, 10000);
 }
 
+static void *churns(void *unused)
+{
+    churn(4000, 100);
+    return unused;
+}
+
+/* After the start, when much more is reserved. */
+static void limit_self(int by_prlimit)
+{
+    pthread_t thread;
+    void **kept = neap_alloc(sizeof *kept);
+    *kept = neap_alloc(4000);
+    struct rlimit few = {256 << 20, 256 << 20};
+    if (by_prlimit)
+        CHECK_EQUAL(prlimit(getpid(), RLIMIT_AS, &few, NULL), 0);
+    else
+        CHECK_EQUAL(setrlimit(RLIMIT_AS, &few), 0);
+    void *room = malloc(32 << 20);
+    CHECK(room != NULL);
+    free(room);
+    CHECK_EQUAL(pthread_create(&thread, NULL, churns, NULL), 0);
+    CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    fill_up();
+    CHECK(neap_usable_size(*kept) >= 4000);
+}
+
+/* The limit of a child that shares our memory is not ours. */
+static void limit_child(void)
+{
+    struct rlimit few = {64 << 20, 64 << 20};
+    pid_t child = vfork();
+    if (child == 0)
+        _exit(setrlimit(RLIMIT_AS, &few));
+    CHECK(succeeded(child));
+    CHECK(neap_alloc_leaf(200 << 20) != NULL);
+}
+
 int main(void)
 {
+    for (int way = 0; way < 3; way++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            neap_init();
+            if (way == 2)
+                limit_child();
+            else
+                limit_self(way == 1);
+            _exit(finish());
+        }
+        CHECK(succeeded(child));
+    }
     for (size_t mebibytes = 128; mebibytes <= 512; mebibytes *= 2) {
         pid_t child = fork();
         if (child == 0) {

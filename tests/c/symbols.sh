@@ -16,6 +16,7 @@ expected=$(printf '%s\n' "$declared" neap_inline_1 pthread_create pthread_sigmas
     swapcontext longjmp _longjmp siglongjmp __longjmp_chk pwrite pwrite64 \
     pthread_join pthread_tryjoin_np pthread_timedjoin_np pthread_clockjoin_np pthread_detach \
     pthread_exit thrd_create thrd_detach thrd_exit thrd_join \
+    setrlimit setrlimit64 prlimit prlimit64 \
     vfork _Fork mq_notify aio_read aio_read64 aio_write aio_write64 aio_fsync aio_fsync64 \
     lio_listio lio_listio64 getaddrinfo_a \
     clock_nanosleep epoll_pwait epoll_pwait2 epoll_wait nanosleep pause poll __poll_chk \

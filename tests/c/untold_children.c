@@ -1,6 +1,6 @@
 /* Children of which no handler of pthread_atfork is told, made by _Fork or by a system call, go on
-   with the heap while threads of their maker's are busy with it: they allocate, collect, make threads
-   and have children themselves. */
+   with the heap while a thread of their maker's is busy with it: they allocate, collect, make
+   threads and have children themselves. */
 #include "check.h"
 #include <pthread.h>
 #include <sys/syscall.h>

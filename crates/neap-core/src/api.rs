@@ -56,13 +56,13 @@ pub use crate::refs::finalizers::{cleaner, finalizer, held_for_ever, queue};
 pub use crate::refs::links::{link, toggle};
 pub use crate::runtime::allocation::{HeapResizeCallback, OutOfMemoryCallback};
 pub use crate::runtime::buffers::usable_bytes;
+pub use crate::runtime::interposed::forks::{untold as untold_forks, vfork};
 pub use crate::runtime::interposed::signals::{
     pthread_sigmask, sigaction, siginterrupt, signal, sysv_signal,
 };
 pub use crate::runtime::interposed::thread_results::{self, pthread_create};
 pub use crate::runtime::interposed::{
-    c11_threads, helpers, kernel_stacks, kernel_writes, masks, process_memory, untold_forks, vfork,
-    waits,
+    address_space, c11_threads, helpers, kernel_stacks, kernel_writes, masks, process_memory, waits,
 };
 pub use crate::runtime::summary::{
     KEYS as SUMMARY_KEYS, Memory, Statistics, allocated, allocated_since_cycle, cycles,
@@ -79,8 +79,8 @@ pub use crate::sys::print::{fatal, message, panicked};
 pub use crate::sys::program_call;
 pub use crate::world::while_stopped::is_mine as has_stopped_world;
 pub use crate::{
-    c11_threads, exit_function, helpers, kernel_stacks, kernel_writes, masks, process_memory,
-    signal_actions, thread_results, untold_forks, vfork_function, waits, without_standard_library,
+    address_space, c11_threads, exit_function, forks, helpers, kernel_stacks, kernel_writes, masks,
+    process_memory, signal_actions, thread_results, waits, without_standard_library,
 };
 pub use allocate::{
     allocate, allocate_aligned, allocate_at_once, allocate_beside_cycles, allocate_otherwise,

@@ -3,6 +3,8 @@
 //!
 //! Invariant: each does what libc's does as far as the program can see. Called from any thread.
 
+pub mod address_space;
+pub mod forks;
 pub mod helpers;
 pub mod kernel_writes;
 pub mod masks;
@@ -10,5 +12,4 @@ pub mod process_memory;
 pub mod signals;
 pub mod thread_results;
 pub mod unmapping;
-pub mod vfork;
 pub mod waits;

@@ -6,11 +6,12 @@
 //! feature `interpose`; then threads are attached by their first allocation, or made with
 //! `neap_pthread_create`. Called from any thread.
 
+pub mod address_space;
+pub mod forks;
 pub mod helpers;
 pub mod kernel_writes;
 pub mod masks;
 pub mod process_memory;
 pub mod signals;
 pub mod thread_results;
-pub mod vfork;
 pub mod waits;

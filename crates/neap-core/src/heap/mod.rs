@@ -52,6 +52,8 @@ pub struct Heap {
     base: AtomicUsize,
     /// Bytes of the reservation.
     reserved: AtomicUsize,
+    /// Bytes of the reservation when its metadata was laid out.
+    laid_out_for: AtomicUsize,
     /// Bytes from `base` on that can be touched: whole chunks. Grows only, under the lock.
     committed: AtomicUsize,
     /// Start of the headers, one for each frame of the reservation.
@@ -91,6 +93,7 @@ impl Heap {
         Self {
             base: AtomicUsize::new(0),
             reserved: AtomicUsize::new(0),
+            laid_out_for: AtomicUsize::new(0),
             committed: AtomicUsize::new(0),
             headers: AtomicUsize::new(0),
             bits: AtomicUsize::new(0),

@@ -1,7 +1,8 @@
 //! Reserving the heap's range and its metadata: 1 TiB, halved until the system agrees.
 //!
-//! Invariant: the range and its metadata are reserved together or not at all, and stay for the life
-//! of the process. Called once at start-up.
+//! Invariant: the range and its metadata are reserved together or not at all, and what of them is
+//! committed stays for the life of the process. Called once at start-up, and where the program gets
+//! less address space.
 
 use core::sync::atomic::Ordering::*;
 
@@ -11,7 +12,7 @@ use super::blocks::header::Header;
 use super::blocks::{block_offsets, marked_blocks};
 use super::hardened::METADATA_GUARD_BYTES;
 use crate::addr::{Address, CHUNK_BYTES, CHUNK_FRAMES, PAGE_BYTES};
-use crate::sys::map::{self, Reserve};
+use crate::sys::map;
 use rustix::io::Errno;
 
 /// What is tried first.
@@ -50,15 +51,13 @@ impl Heap {
     /// Reserves at most `wanted` bytes (0: as much as the system gives) and metadata for them.
     pub fn reserve(&self, wanted: usize) -> Result<(), Errno> {
         let mut bytes = if wanted == 0 { LARGEST } else { wanted.clamp(SMALLEST, LARGEST) };
-        let mut reserve: Reserve = map::reserve_for_good;
         // RLIMIT_AS counts reserved space too: leave the program at least half of it.
         if let Some(limit) = map::address_space_limit() {
             bytes = bytes.min(limit / 2);
-            reserve = map::reserve;
         }
         bytes = bytes.next_multiple_of(CHUNK_BYTES);
         loop {
-            match self.reserve_exactly(bytes, reserve) {
+            match self.reserve_exactly(bytes) {
                 Err(error) if bytes / 2 < SMALLEST => return Err(error),
                 Err(_) => bytes = (bytes / 2).next_multiple_of(CHUNK_BYTES),
                 Ok(()) => return Ok(()),
@@ -66,12 +65,11 @@ impl Heap {
         }
     }
 
-    fn reserve_exactly(&self, bytes: usize, reserve: Reserve) -> Result<(), Errno> {
+    fn reserve_exactly(&self, bytes: usize) -> Result<(), Errno> {
         let [headers, bits, marked_blocks, block_offsets, metadata_bytes] = metadata_parts(bytes);
-        let base = self.reserve_range(bytes, reserve)?;
-        let metadata = self
-            .reserve_somewhere(metadata_bytes, reserve)
-            .inspect_err(|_| map::release(base, bytes))?;
+        let base = self.reserve_range(bytes)?;
+        let metadata =
+            self.reserve_somewhere(metadata_bytes).inspect_err(|_| map::release(base, bytes))?;
         map::name(base, bytes, c"neap heap");
         map::name(metadata, metadata_bytes, c"neap metadata");
         self.headers.store(metadata.0 + headers, Relaxed);
@@ -79,19 +77,20 @@ impl Heap {
         self.marked_blocks.store(metadata.0 + marked_blocks, Relaxed);
         self.block_offsets.store(metadata.0 + block_offsets, Relaxed);
         self.reserved.store(bytes, Relaxed);
+        self.laid_out_for.store(bytes, Relaxed);
         self.base.store(base.0, Release);
         Ok(())
     }
 
     /// Just behind a multiple of 4 GiB, if the heap need not be at a random place and if there is
     /// room.
-    fn reserve_range(&self, bytes: usize, reserve: Reserve) -> Result<Address, Errno> {
+    fn reserve_range(&self, bytes: usize) -> Result<Address, Errno> {
         if !self.is_hardened()
-            && let Ok(before) = reserve(CHUNK_BYTES + bytes, SHORT_WORD)
+            && let Ok(before) = map::reserve(CHUNK_BYTES + bytes, SHORT_WORD)
         {
             return Ok(before.add(CHUNK_BYTES));
         }
-        self.reserve_somewhere(bytes, reserve)
+        self.reserve_somewhere(bytes)
     }
 
     /// Makes the metadata of the chunk at `offset` usable.
@@ -123,6 +122,29 @@ impl Heap {
         let _ = unsafe { map::give_back(bits, BITS_PER_CHUNK) };
     }
 
+    /// Gives back what is reserved beyond so many bytes, or beyond what is committed, with its
+    /// metadata. Outside the heap's lock.
+    pub fn shrink_reservation(&self, wanted: usize) {
+        let _committing = self.inner();
+        let old = self.reserved();
+        let kept = wanted.next_multiple_of(CHUNK_BYTES).max(self.committed());
+        if kept >= old {
+            return;
+        }
+        self.reserved.store(kept, Relaxed);
+        map::release(self.base().add(kept), old - kept);
+        for (start, bytes) in [
+            (&self.headers, HEADERS_PER_CHUNK),
+            (&self.bits, BITS_PER_CHUNK),
+            (&self.marked_blocks, marked_blocks::BYTES_PER_CHUNK),
+            (&self.block_offsets, block_offsets::BYTES_PER_CHUNK),
+        ] {
+            let end = |range: usize| (range / CHUNK_BYTES * bytes).next_multiple_of(PAGE_BYTES);
+            let first = end(kept) + METADATA_GUARD_BYTES;
+            map::release(Address(start.load(Relaxed) + first), end(old).saturating_sub(first));
+        }
+    }
+
     /// Bytes of the reservation.
     pub fn reserved(&self) -> usize {
         self.reserved.load(Relaxed)
@@ -136,7 +158,7 @@ impl Drop for Heap {
             return;
         }
         map::release(self.base(), reserved);
-        let [headers, .., bytes] = metadata_parts(reserved);
+        let [headers, .., bytes] = metadata_parts(self.laid_out_for.load(Relaxed));
         map::release(Address(self.headers.load(Relaxed) - headers), bytes);
     }
 }
@@ -145,6 +167,29 @@ impl Drop for Heap {
 mod tests {
     use super::*;
     use crate::heap::kind::Scan;
+    use crate::sys::map::is_readable;
+
+    #[test]
+    fn what_is_committed_stays_when_address_space_is_given_back() {
+        let heap = Heap::new();
+        heap.reserve(64 * CHUNK_BYTES).unwrap();
+        let mut inner = heap.inner();
+        (0..3).for_each(|_| heap.commit_chunk(&mut inner, 1).unwrap());
+        drop(inner);
+        heap.shrink_reservation(65 * CHUNK_BYTES);
+        assert_eq!(heap.reserved(), 64 * CHUNK_BYTES);
+        heap.shrink_reservation(6 * CHUNK_BYTES - 1);
+        assert_eq!(heap.reserved(), 6 * CHUNK_BYTES);
+        let beyond = heap.base().add(6 * CHUNK_BYTES);
+        assert_eq!(map::reserve_at(beyond, CHUNK_BYTES), Ok(beyond), "it is free");
+        map::release(beyond, CHUNK_BYTES);
+        heap.shrink_reservation(0);
+        let mut inner = heap.inner();
+        assert_eq!(heap.commit_chunk(&mut inner, 1), Err(crate::heap::Refused::System));
+        drop(inner);
+        assert!(is_readable(Address(heap.base().0 + 3 * CHUNK_BYTES - 1)));
+        heap.verify().unwrap();
+    }
 
     #[test]
     fn a_heap_is_reserved_and_its_chunks_committed_one_by_one() {

@@ -59,7 +59,8 @@ pub fn on_load() {
     thread::control_block_bytes();
     interposed::waits::find();
     interposed::helpers::find();
-    interposed::untold_forks::find();
+    interposed::address_space::find();
+    interposed::forks::untold::find();
     interposed::masks::initialize();
     interposed::thread_results::find();
     at_fork::on_load();

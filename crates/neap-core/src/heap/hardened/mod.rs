@@ -19,7 +19,7 @@ use core::sync::atomic::Ordering::*;
 use super::Heap;
 use crate::addr::{Address, CHUNK_BYTES, CHUNK_FRAMES, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::heap::frames::Guards;
-use crate::sys::map::{self, Reserve};
+use crate::sys::map;
 use crate::sys::process::{instruments, random};
 
 /// How pages are guarded.
@@ -70,11 +70,7 @@ impl Heap {
     }
 
     /// Reserves address space, somewhere if the heap is hardened and no sanitizer minds.
-    pub(super) fn reserve_somewhere(
-        &self,
-        bytes: usize,
-        reserve: Reserve,
-    ) -> Result<Address, rustix::io::Errno> {
+    pub(super) fn reserve_somewhere(&self, bytes: usize) -> Result<Address, rustix::io::Errno> {
         let places = (PLACES.end - PLACES.start).saturating_sub(bytes) / CHUNK_BYTES;
         if self.is_hardened() && !instruments::divide_address_space() {
             for _ in 0..TRIES {
@@ -84,7 +80,7 @@ impl Heap {
                 }
             }
         }
-        reserve(bytes, CHUNK_BYTES)
+        map::reserve(bytes, CHUNK_BYTES)
     }
 
     /// The guards of the next chunk, which is to have objects of `frames` frames.

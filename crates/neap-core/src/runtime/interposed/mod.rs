@@ -4,8 +4,10 @@
 //! Invariant: each does what libc's does as far as the program can see. Called from any thread,
 //! some from handlers of signals.
 
+pub mod address_space;
 pub mod c11_threads;
 pub mod errno;
+pub mod forks;
 pub mod helpers;
 pub mod kernel_stacks;
 pub mod kernel_writes;
@@ -14,6 +16,4 @@ pub mod process_memory;
 mod program_handlers;
 pub mod signals;
 pub mod thread_results;
-pub mod untold_forks;
-pub mod vfork;
 pub mod waits;

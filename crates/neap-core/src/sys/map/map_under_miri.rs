@@ -20,9 +20,6 @@ use rustix::io::Errno;
 /// Start and bytes of what was allocated.
 static RANGES: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
-/// [`reserve`] or [`reserve_for_good`].
-pub type Reserve = fn(usize, usize) -> Result<Address, Errno>;
-
 /// The largest alignment that the compiler knows.
 const MOST_ALIGNMENT: usize = 1 << 29;
 
@@ -36,11 +33,6 @@ pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
     let start = unsafe { alloc_zeroed(layout) }.expose_provenance();
     RANGES.lock().unwrap().push((start, bytes));
     Ok(Address(start))
-}
-
-/// The same.
-pub fn reserve_for_good(bytes: usize, alignment: usize) -> Result<Address, Errno> {
-    reserve(bytes, alignment)
 }
 
 /// No place is to be had.

@@ -21,27 +21,8 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
-/// [`reserve`] or [`reserve_for_good`].
-pub type Reserve = fn(usize, usize) -> Result<Address, Errno>;
-
 /// Reserves `bytes` of address space that nothing can touch yet, at a multiple of `alignment`.
 pub fn reserve(bytes: usize, alignment: usize) -> Result<Address, Errno> {
-    let (start, padded) = reserve_padded(bytes, alignment)?;
-    let aligned = start.0.next_multiple_of(alignment);
-    release(start, aligned - start.0);
-    release(Address(aligned + bytes), start.0 + padded - aligned - bytes);
-    Ok(Address(aligned))
-}
-
-/// The same for the life of the process: what lies before and behind it stays reserved too, which
-/// costs nothing where address space has no limit, and spares two calls.
-pub fn reserve_for_good(bytes: usize, alignment: usize) -> Result<Address, Errno> {
-    let (start, _) = reserve_padded(bytes, alignment)?;
-    Ok(Address(start.0.next_multiple_of(alignment)))
-}
-
-/// Room for `bytes` at a multiple of `alignment`: where it begins, and how much that is.
-fn reserve_padded(bytes: usize, alignment: usize) -> Result<(Address, usize), Errno> {
     // Mappings begin at a page anyway.
     let padded = bytes.checked_add(alignment - PAGE_BYTES).ok_or(Errno::NOMEM)?;
     // SAFETY: a new anonymous mapping where the kernel likes aliases nothing.
@@ -52,8 +33,11 @@ fn reserve_padded(bytes: usize, alignment: usize) -> Result<(Address, usize), Er
             ProtFlags::empty(),
             MapFlags::PRIVATE | MapFlags::NORESERVE,
         )
-    }?;
-    Ok((Address(start as usize), padded))
+    }? as usize;
+    let aligned = start.next_multiple_of(alignment);
+    release(Address(start), aligned - start);
+    release(Address(aligned + bytes), start + padded - aligned - bytes);
+    Ok(Address(aligned))
 }
 
 /// The same at a place that is asked for, a multiple of the alignment, if nothing lies there.

@@ -1,8 +1,8 @@
 //! `_Fork`, and fork(2) and clone(2) by `syscall`: they make children of which no handler of
 //! `pthread_atfork` is told, and which may go on with the heap all the same.
 //!
-//! Invariant: the collector's locks are held over the call, as over a `fork`. Called from any thread,
-//! also in a handler of signals.
+//! Invariant: the collector's locks are held over the call, as over a `fork`. Called from any
+//! thread, also in a handler of signals.
 //!
 //! # Safety
 //! Each asks what libc's function of its name asks.
@@ -11,8 +11,8 @@
 
 use core::ffi::{c_int, c_long};
 
-use super::waits::real_syscall;
 use crate::runtime::at_fork;
+use crate::runtime::interposed::waits::real_syscall;
 use crate::sys::libc_function::LibcFunction;
 
 // SAFETY: libc's function of this name has this type.
@@ -53,17 +53,3 @@ pub unsafe extern "C" fn by_syscall(
 
 /// Flags of clone(2) with which the child has its maker's memory, or its maker waits for it.
 pub const SHARES: c_int = libc::CLONE_VM | libc::CLONE_VFORK;
-
-/// Defines libc's `_Fork`. In a library that programs load before libc, once.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! untold_forks {
-    () => {
-        /// As libc's `_Fork`.
-        #[unsafe(no_mangle)]
-        pub extern "C" fn _Fork() -> core::ffi::c_int {
-            // SAFETY: the caller calls it as libc's.
-            unsafe { $crate::api::untold_forks::fork() }
-        }
-    };
-}
