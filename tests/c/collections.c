@@ -2,6 +2,7 @@
    memory goes back to the system; the heap expands. */
 #include "check.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,6 +83,58 @@ static void *waits_for_cycle(void *argument)
     CHECK(neap_collect());
     __atomic_store_n((int *)argument, 1, __ATOMIC_RELAXED);
     return argument;
+}
+
+static atomic_int allocates;
+
+static void *allocates_when_told(void *unused)
+{
+    while (allocates >= 0) {
+        for (int at = 0; at < allocates; at++)
+            *(volatile long *)neap_alloc(64) = 1;
+        allocates = 0;
+        usleep(1000);
+    }
+    return unused;
+}
+
+static void *collects(void *full)
+{
+    neap_statistics before = {0}, after = {0};
+    neap_statistics_read(&before, sizeof before);
+    CHECK(neap_collect());
+    neap_statistics_read(&after, sizeof after);
+    *(uint64_t *)full = after.cycles - before.cycles - (after.minor_cycles - before.minor_cycles);
+    return NULL;
+}
+
+/* A collection that is asked for just when a cycle is due, which would be a minor one. */
+static void check_full_where_one_is_due(void)
+{
+    pthread_t allocating, collecting;
+    void **list = NULL;
+    for (int at = 0; at < 400000; at++) {
+        void **node = neap_alloc(64);
+        *node = list;
+        list = node;
+    }
+    CHECK_EQUAL(pthread_create(&allocating, NULL, allocates_when_told, NULL), 0);
+    for (int turn = 0; turn < 2; turn++) {
+        uint64_t full = 0;
+        CHECK(neap_collect());
+        neap_hold_collections();
+        CHECK_EQUAL(pthread_create(&collecting, NULL, collects, &full), 0);
+        usleep(30000);
+        allocates = 400000;
+        while (allocates > 0)
+            usleep(500);
+        neap_release_collections();
+        CHECK_EQUAL(pthread_join(collecting, NULL), 0);
+        CHECK(full > 0);
+    }
+    allocates = -1;
+    CHECK_EQUAL(pthread_join(allocating, NULL), 0);
+    CHECK(neap_base(list) == list);
 }
 
 int main(void)
@@ -169,5 +222,6 @@ int main(void)
 
     CHECK(neap_expand(8 << 20));
     CHECK(!neap_expand((size_t)1 << 60));
+    check_full_where_one_is_due();
     return finish();
 }

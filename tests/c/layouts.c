@@ -102,6 +102,21 @@ static APART void check_labels(neap_layout bitmap)
     }
 }
 
+/* A prefix that is longer than any object. */
+static APART void check_longest_prefix(void)
+{
+    neap_layout all = neap_layout_prefix(SIZE_MAX - 8);
+    void ***kept = neap_alloc(8 * MANY);
+    for (int i = 0; i < MANY; i++) {
+        kept[i] = neap_alloc_typed(48, all);
+        kept[i][5] = neap_alloc(32);
+        watch(i, kept[i][5]);
+    }
+    collect();
+    CHECK_ALL_ALIVE(0);
+    CHECK(kept[0] != NULL);
+}
+
 int main(void)
 {
     uint64_t second = 2, long_bits[3] = {0, 0, 1};
@@ -118,6 +133,7 @@ int main(void)
     check_layout(neap_layout_function(trace_second, &environment), 100000, 1, 7000);
     check_layout(neap_layout_function(trace_rest, NULL), 8 * WORDS, 3, 2);
     check_labels(bitmap);
+    check_longest_prefix();
     CHECK(calls > 0);
     CHECK(neap_layout_function(trace_rest, NULL) != neap_layout_function(trace_rest, &calls));
     return finish();

@@ -70,9 +70,37 @@ static void lives(const struct node *kept, long wanted, int first)
     CHECK_EQUAL(length(kept), wanted);
 }
 
+static void *returns(void *unused) { return unused; }
+
+/* libc's own locks are held by this thread often enough. */
+static void *makes_threads(void *unused)
+{
+    while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, returns, NULL) == 0)
+            pthread_join(thread, NULL);
+    }
+    return unused;
+}
+
+/* A child of vfork, whose maker waits for it, has such a child itself, which executes something. */
+static void forks_within_vfork(int way)
+{
+    pid_t child = vfork();
+    if (child == 0) {
+        for (volatile int turn = 0; turn < 100000; turn++)
+            ;
+        pid_t grandchild = ways[way]();
+        if (grandchild == 0)
+            _exit(0);
+        _exit(waitpid(grandchild, NULL, 0) != grandchild);
+    }
+    CHECK(succeeded(child));
+}
+
 int main(void)
 {
-    pthread_t busy;
+    pthread_t busy, maker;
     neap_init();
     CHECK_EQUAL(pthread_create(&busy, NULL, churns_on, NULL), 0);
     for (int turn = 0; turn < 24; turn++) {
@@ -94,7 +122,20 @@ int main(void)
         CHECK(succeeded(child));
         CHECK_EQUAL(length(kept), wanted);
     }
+    for (int turn = 0; turn < 60; turn++)
+        forks_within_vfork(turn % (WAYS - 1));
+    CHECK_EQUAL(pthread_create(&maker, NULL, makes_threads, NULL), 0);
+    for (int turn = 0; turn < 90; turn++) {
+        pid_t child = ways[turn % (WAYS - 1)]();
+        if (child == 0) {
+            alarm(60);
+            churns(NULL);
+            _exit(!neap_collect());
+        }
+        CHECK(succeeded(child));
+    }
     __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
     CHECK_EQUAL(pthread_join(busy, NULL), 0);
+    CHECK_EQUAL(pthread_join(maker, NULL), 0);
     return finish();
 }

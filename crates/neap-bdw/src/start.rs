@@ -45,12 +45,11 @@ extern "C" fn on_load() {
     api::held_for_ever::want();
     api::embedding::set_refusal_callback(Some(memory::tell_refused));
     api::set_main_stack_base_source(&GC_stackbottom);
-    // SAFETY: a handler that may run at any fork; a refusal (no memory) leaves forks as they are.
-    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    api::embedding::set_in_child(in_child);
     apply_environment::apply();
 }
 
-unsafe extern "C" fn in_child() {
+fn in_child() {
     finalize::forget_other_threads();
     threads::in_child();
 }

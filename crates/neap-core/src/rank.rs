@@ -55,8 +55,6 @@ ranks! {
     Start: Held,
     /// The options.
     Options: Held,
-    /// Who is next to hold collections off.
-    Holders: Free("who waits for `Cycle` has it; the child makes it free"),
     /// One cycle at a time; held from the first step of a cycle to its end.
     Cycle: Held,
     /// The driver token while nobody has it.

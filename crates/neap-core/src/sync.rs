@@ -192,15 +192,6 @@ impl<T> Lock<T> {
         drop(Guard(self));
     }
 
-    /// Makes the lock free, whoever held it.
-    ///
-    /// # Safety
-    /// Who held it is gone, or does not rely on being alone.
-    pub unsafe fn abandon(&self) {
-        self.holder.store(0, Relaxed);
-        self.word.store(0, Release);
-    }
-
     /// Whether somebody sleeps until the lock is free, as far as that is known at this moment.
     pub fn is_waited_for(&self) -> bool {
         self.word.load(Relaxed) == 2

@@ -22,6 +22,7 @@ use crate::world::{blocked, correction, current, registry, suspension};
 pub use crate::cycle::report::root_callback::RootCallback;
 pub use crate::cycle::report::thread_events::ThreadCallback;
 pub use crate::runtime::allocation::RefusalCallback;
+pub use crate::runtime::at_fork::set_in_child;
 pub use crate::sys::process::variables::variable;
 pub use crate::sys::thread::CalleeSaved;
 pub use crate::watch::choose::Watching;

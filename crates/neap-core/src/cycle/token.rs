@@ -17,6 +17,10 @@ use super::report::record::{CycleRecord, Kind};
 use super::report::spans::{SpanKind, Stop, Timed};
 use super::workers::Workers;
 
+/// Entries of the driver's mark stack that are there from the beginning: a cycle that a refusal of
+/// memory caused has room to mark.
+pub const RESERVED_ENTRIES: usize = 1 << 16;
+
 /// What a cycle works with. Owned by the thread that drives it.
 pub struct Driver {
     /// The heap that is collected.
@@ -48,6 +52,15 @@ impl Driver {
     /// All markers.
     pub fn markers(&self) -> &'static Markers {
         self.workers.markers()
+    }
+
+    /// In the child of a `fork`: another thread may have been moving the marker's stack, which
+    /// stays where it is.
+    pub fn leave_marker(&mut self) {
+        let mut new = Marker::new(self.workers.markers(), self.heap, 0);
+        // Refused, it takes memory when it needs some.
+        let _ = new.reserve(RESERVED_ENTRIES);
+        core::mem::forget(core::mem::replace(&mut self.marker, new));
     }
 
     /// Follows grey words with so many helpers and whoever else comes. Says how many markers there

@@ -44,6 +44,14 @@ impl Deque {
         }
     }
 
+    /// Has it be empty, whatever it was in the middle of. Nobody uses it.
+    pub fn forget(&self) {
+        let top = self.top.load(Relaxed);
+        if self.bottom.load(Relaxed) != top {
+            self.bottom.store(top, Relaxed);
+        }
+    }
+
     fn slot(&self, index: isize) -> &AtomicUsize {
         &self.slots[index as usize % CAPACITY]
     }

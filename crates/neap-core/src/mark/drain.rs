@@ -353,11 +353,13 @@ impl<'t> Marker<'t> {
     }
 
     fn visit_rest(&mut self, address: usize) {
+        // What a resize took from the object meanwhile may be another's by now: then that one is
+        // scanned from here on, which is too much and not wrong. In a cell that is no object yet is
+        // anything, for which no function of the program's is called.
         if let Some(cell) = self.heap.cell_at(address)
+            && cell.bits.is_allocated(cell.index)
             && cell.header.scan() != Scan::Leaf
         {
-            // What a resize took from the object meanwhile may be another's by now: then that one
-            // is scanned from here on, which is too much and not wrong.
             self.scan_from(&cell, address);
         }
     }

@@ -70,8 +70,21 @@ const LOOKS_BETWEEN_YIELDS: u32 = 64;
 impl Markers {
     /// One marker alone.
     pub fn new() -> Self {
+        Self::with(Deques::new())
+    }
+
+    /// The same in the child of a `fork`, which has one thread. What the others left in the middle
+    /// of a change stays where it is, but for the deques: it may have no memory for new ones.
+    pub fn in_child(self) -> Self {
+        let Self { deques, aside, leftover, .. } = self;
+        core::mem::forget((aside, leftover));
+        deques.iter().for_each(Deque::forget);
+        Self::with(deques)
+    }
+
+    fn with(deques: Deques<MOST_MARKERS>) -> Self {
         Self {
-            deques: Deques::new(),
+            deques,
             members: AtomicUsize::new(1),
             present: AtomicUsize::new(1),
             done: Done::new(),

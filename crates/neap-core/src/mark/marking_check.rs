@@ -71,6 +71,7 @@ mod tests {
     use crate::heap::layout::Shape;
     use crate::heap::spaces::SpaceId;
     use crate::sys::clock;
+    use core::ffi::c_void;
     use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 
     fn heap() -> Heap {
@@ -266,10 +267,10 @@ mod tests {
     #[test]
     fn layouts_are_obeyed_and_functions_called() {
         unsafe extern "C" fn second_word(
-            object: *mut core::ffi::c_void,
+            object: *mut c_void,
             bytes: usize,
             environment: usize,
-            tracer: *mut core::ffi::c_void,
+            tracer: *mut c_void,
         ) {
             assert_eq!((bytes, environment), (16, 42));
             // SAFETY: a marker hands its tracer and a readable object.
@@ -306,12 +307,7 @@ mod tests {
     #[test]
     fn who_only_reads_is_called_beside_the_program_and_who_calls_it_waits_for_a_pause() {
         /// The second word leads on; objects whose first word is odd need the program.
-        unsafe extern "C" fn reads(
-            object: *mut core::ffi::c_void,
-            _: usize,
-            _: usize,
-            tracer: *mut core::ffi::c_void,
-        ) {
+        unsafe extern "C" fn reads(object: *mut c_void, _: usize, _: usize, tracer: *mut c_void) {
             // SAFETY: a marker hands its tracer and a readable object.
             let (tracer, [first, second]) = unsafe {
                 (
@@ -356,15 +352,33 @@ mod tests {
         }
     }
 
+    /// Frames that a resize gave back may be a block of such cells by the time that the rest of the
+    /// object is looked for.
+    #[test]
+    fn functions_are_not_called_for_cells_that_are_no_objects() {
+        static CALLED: AtomicUsize = AtomicUsize::new(0);
+        unsafe extern "C" fn counts(_: *mut c_void, _: usize, _: usize, _: *mut c_void) {
+            CALLED.fetch_add(1, Relaxed);
+        }
+        let (heap, local) = (heap(), local());
+        let shape = Shape::Function { function: counts, environment: 0, calls: Calls::Always };
+        let layout = heap.layouts.intern(shape).unwrap();
+        let class = classes::class_of(16);
+        let id = heap.inner().typed_space(&heap, layout, class).unwrap();
+        let objects = [(); 2].map(|()| object(&heap, local, id, 2) as usize);
+        let cell = heap.object_at(objects[1]).unwrap();
+        cell.bits.free(cell.index);
+        let markers = Markers::new();
+        let mut marker = Marker::new(&markers, &heap, 0);
+        objects.iter().for_each(|object| markers.put_aside(*object));
+        markers.alone();
+        marker.trace_aside(|| false);
+        assert_eq!(CALLED.load(Relaxed), 1);
+    }
+
     #[test]
     fn calls_of_local_functions_are_not_for_a_minor_cycle_to_repeat() {
-        unsafe extern "C" fn names_nothing(
-            _: *mut core::ffi::c_void,
-            _: usize,
-            _: usize,
-            _: *mut core::ffi::c_void,
-        ) {
-        }
+        unsafe extern "C" fn names_nothing(_: *mut c_void, _: usize, _: usize, _: *mut c_void) {}
         // So many that they would not be remembered.
         const OBJECTS: usize = 1025;
         for are_local in [false, true] {

@@ -24,7 +24,7 @@ use crate::observe::recorder;
 use crate::observe::{ask_page, live_page};
 use crate::rank::{self, Rank};
 use crate::refs::finalizers::queue;
-use crate::sync::{ForkLock, me};
+use crate::sync::{ForkLock, function::AtomicFunction, me};
 use crate::sys::protection::fault;
 use crate::sys::{meta_alloc, own_thread, side_stack};
 use crate::watch::mprotect;
@@ -97,21 +97,33 @@ extern "C" fn child_early() {
 /// Makes a child of which no handler of `pthread_atfork` is told, by `fork`, which returns in both:
 /// 0 in the child.
 pub fn untold(fork: impl FnOnce() -> c_long) -> c_long {
-    let inside = current::get().is_some_and(|mutator| mutator.forks_inside.load(Relaxed));
-    if inside || super::START.is_mine() {
-        // The handlers ran: where libc is linked into the program, its `fork` comes by here.
+    // Either the handlers ran: where libc is linked into the program, its `fork` comes by here. Or
+    // a child of `vfork` forks, whose maker's thread does not stand before the child ends.
+    let is_plain = current::get()
+        .is_some_and(|own| own.forks_inside.load(Relaxed) || own.has_child_on_it.load(Relaxed));
+    if is_plain || super::START.is_mine() {
         return fork();
     }
     prepare();
     let made = fork();
     let error = errno::error();
     if made == 0 {
-        child()
+        child();
+        // libc has not made its own locks free, which a thread that is not there may have.
+        own_thread::forbid();
     } else {
-        parent()
+        parent();
     }
     errno::set_error(error);
     made
+}
+
+/// What a front end does in the child, after all else.
+static IN_CHILD: AtomicFunction<fn()> = AtomicFunction::none();
+
+/// Has the front end's function called in each child from now on.
+pub fn set_in_child(function: fn()) {
+    IN_CHILD.set(Some(function));
 }
 
 /// The lock of a rank, as the thread that forks takes and gives it back.
@@ -162,6 +174,9 @@ const _: () = {
     assert!(taken == Rank::HELD_OVER_FORK, "[world.inv.fork-holds] not what rank.rs says");
 };
 
+/// The thread that forks had collections held off before it took the locks. Under `Cycle`.
+static HELD_FIRST: AtomicBool = AtomicBool::new(false);
+
 /// False if it took nothing.
 fn prepare() -> bool {
     if let Some(mutator) = current::get()
@@ -171,9 +186,12 @@ fn prepare() -> bool {
         return false;
     }
     forking_server::before_fork();
-    // Who holds collections off has `Cycle`, and takes what stands before it nevertheless: who has
-    // one of those waits for `Cycle` at the start alone, when nobody has it.
-    if holding::is_held_by_caller() {
+    // Who has `Cycle` may want what stands before it: so who waits for it has none of that, but at
+    // the start, when nobody has `Cycle`. It is taken out of order, therefore.
+    if super::is_initialized() {
+        super::complete_start();
+        holding::hold();
+        HELD_FIRST.store(true, Relaxed);
         rank::release(Rank::Cycle);
     }
     for hold in HOLDS.iter().filter(|hold| hold.is_needed()) {
@@ -195,9 +213,13 @@ fn prepare() -> bool {
 /// This thread took them in `prepare`.
 unsafe fn release() {
     refs::after_fork();
+    let held_first = HELD_FIRST.swap(false, Relaxed);
     for hold in HOLDS.iter().rev().filter(|hold| hold.is_needed()) {
         // SAFETY: the caller's promise.
         unsafe { (hold.lock)().give_back() };
+    }
+    if held_first {
+        holding::release();
     }
 }
 
@@ -219,12 +241,16 @@ fn parent() {
 fn child() {
     mprotect::after_fork();
     if took_nothing() {
-        return disabling::disable_for_good();
+        disabling::disable_for_good();
+    } else {
+        // SAFETY: `prepare` ran on this thread, the only one there is.
+        unsafe { release() };
+        if super::is_initialized() {
+            side_stack::on_new(begin_anew);
+        }
     }
-    // SAFETY: `prepare` ran on this thread, the only one there is.
-    unsafe { release() };
-    if super::is_initialized() {
-        side_stack::on_new(begin_anew);
+    if let Some(front_end) = IN_CHILD.get() {
+        front_end();
     }
 }
 
@@ -247,7 +273,6 @@ fn begin_anew() {
     let mut registry = registry::lock();
     attach::forget_all_but(&mut registry, own, &HEAP);
     drop(registry);
-    holding::after_fork();
     cycle::after_fork();
     thread_results::after_fork();
     own_thread::after_fork();

@@ -12,7 +12,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering::*};
 
 use super::libc_function::LibcFunction;
 use super::process::instruments;
@@ -119,12 +119,24 @@ pub fn is_any_beginning() -> bool {
     is_own(BEGINS)
 }
 
-/// In the child of a `fork`, which has none.
+/// None can be made: libc might wait for ever.
+static IS_FORBIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// From now on [`start`] refuses.
+pub fn forbid() {
+    IS_FORBIDDEN.store(true, Relaxed);
+}
+
+/// In the child of a `fork`, which has none, and in which libc is as it should be.
 pub fn after_fork() {
+    IS_FORBIDDEN.store(false, Relaxed);
     OWN.iter().for_each(|own| own.thread.store(0, Relaxed));
 }
 
 fn start_with(function: Start, argument: *mut c_void, stack_bytes: Option<usize>) -> bool {
+    if IS_FORBIDDEN.load(Relaxed) {
+        return false;
+    }
     let is_free = |own: &&Own| own.thread.compare_exchange(0, BEGINS, SeqCst, Relaxed).is_ok();
     let Some(own) = OWN.iter().find(is_free) else {
         return create(function, argument, stack_bytes);

@@ -16,7 +16,7 @@ use crate::addr::PAGE_BYTES;
 use crate::cycle::collector::Collector;
 use crate::cycle::modes::Mode;
 use crate::cycle::report::record::CycleRecord;
-use crate::cycle::token::Driver;
+use crate::cycle::token::{Driver, RESERVED_ENTRIES};
 use crate::cycle::workers;
 use crate::heap::HEAP;
 use crate::mark::drain::Marker;
@@ -39,10 +39,6 @@ static HOME: Lock<Option<&'static mut CycleState>> = Lock::new(Rank::CycleState,
 static OWNER: AtomicUsize = AtomicUsize::new(0);
 /// Address of the state; 0 before [`prepare`].
 static ADDRESS: AtomicUsize = AtomicUsize::new(0);
-
-/// Entries of the driver's mark stack that are there from the beginning: a cycle that a refusal of
-/// memory caused has room to mark.
-const RESERVED_ENTRIES: usize = 1 << 16;
 
 /// Makes the workers, the driver token and its marker. Called once, at start-up.
 pub fn prepare() {

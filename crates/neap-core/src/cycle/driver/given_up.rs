@@ -55,9 +55,11 @@ pub fn in_child(collector: &mut Collector) {
     }
     // Stops before were the parent's.
     state.driver.stood_before = None;
-    // Another thread may have been between a mark and its note.
     if collector.phase != Phase::Idle {
+        // Another thread may have been between a mark and its note,
         state.driver.heap.state.unnoted_marks.store(true, Relaxed);
+        // or moving the mark stack: it stays where it is.
+        state.driver.leave_marker();
     }
     end(state, collector);
     between_steps::put_back(collector, state);

@@ -293,14 +293,16 @@ pub fn drive_unasked() {
 /// Runs a cycle if one was requested. On the collector's thread.
 pub fn drive() {
     let requested = REQUESTED.swap(UNASKED, AcqRel);
-    let forced = requested == IN_ANY_CASE;
-    if !collector::runs_beside() || requested == UNASKED || !(forced || schedule::is_due()) {
+    let is_wanted = requested == IN_ANY_CASE || requested == IF_DUE && schedule::is_due();
+    if !collector::runs_beside() || !is_wanted {
         return;
     }
     let mut collector = COLLECTOR.lock();
     if collector.phase != Phase::Idle || is_disabled() {
         return;
     }
+    // Who asked for one while it was about to begin anyway wants no other, but may want a full one.
+    let forced = requested.max(REQUESTED.swap(UNASKED, AcqRel)) == IN_ANY_CASE;
     let state = between_steps::begin(&mut collector);
     let can_be_minor = parts(state).is_some_and(|(driver, mode)| {
         mode.has_minor_cycles() && driver.markers().aside.are_traced_known()
@@ -316,8 +318,6 @@ pub fn drive() {
     state.driver.helpers_beside = state.driver.workers.ensure(helpers).min(helpers);
     collector.step(Step::Begin);
     UNDER_WAY.store(true, Release);
-    // Who asked for this one while it was about to begin anyway does not want another.
-    REQUESTED.store(UNASKED, Release);
     drop(collector);
     run_steps(state, generation);
     UNDER_WAY.store(false, Release);
@@ -418,6 +418,8 @@ fn give_up_watching(state: &'static mut CycleState) {
 pub fn run_cycle(position: usize) -> bool {
     let (begun, unstopped) = {
         let collector = COLLECTOR.lock();
+        // Under the lock: one that begins next is a full one.
+        REQUESTED.fetch_max(IN_ANY_CASE, AcqRel);
         ((collector.phase != Phase::Idle) as u64, given_up::unstopped())
     };
     let wanted = CYCLES.load(Relaxed) + 1 + begun;

@@ -14,24 +14,18 @@
 use core::sync::atomic::Ordering::*;
 
 use super::handshake::{are_references_left, process_left};
-use crate::cycle::collector::{COLLECTOR, Collector};
+use crate::cycle::collector::COLLECTOR;
 use crate::cycle::phase::Phase;
 use crate::heap::HEAP;
-use crate::rank::Rank;
 use crate::refs::finalizers::finalizer;
-use crate::sync::{Guard, Lock};
 use crate::world::{after_hold, attach, current};
-
-/// Of the threads that wait to hold collections off, one waits for the collector's lock, and the
-/// others here: [`release`] would take them for threads that want to stop the world.
-static QUEUE: Lock<()> = Lock::new(Rank::Holders, ());
 
 /// From now until [`release`], no cycle runs. Nests. While this thread holds, its own requests for
 /// cycles are refused.
 pub fn hold() {
     let mutator = attach::current();
     if mutator.holds.load(Relaxed) == 0 {
-        let mut collector = COLLECTOR.try_lock().unwrap_or_else(wait_in_queue);
+        let mut collector = COLLECTOR.lock();
         // Who stops threads now would wait for one that waits for memory until that is done.
         process_left(&mut collector);
         core::mem::forget(collector);
@@ -39,18 +33,6 @@ pub fn hold() {
     // Hidden pointers are read while cycles are held off.
     HEAP.state.note_revealed();
     mutator.holds.store(mutator.holds.load(Relaxed) + 1, Relaxed);
-}
-
-#[cold]
-fn wait_in_queue() -> Guard<'static, Collector> {
-    let _turn = QUEUE.lock();
-    COLLECTOR.lock()
-}
-
-/// In the child of a `fork`: who waited is not there.
-pub fn after_fork() {
-    // SAFETY: the lock protects nothing but an order.
-    unsafe { QUEUE.abandon() };
 }
 
 /// Whether the calling thread holds collections off.

@@ -129,7 +129,7 @@ impl<W: Watch> IncrementalUpdate<W> {
         let askers = existing.min(self.pages.helpers_to_ask());
         let alone = if helpers > 0 { FEW_PAGES * PAGE_BYTES } else { usize::MAX };
         // Functions are not called for what is found here, which mostly waits for it already.
-        markers.begin(1 + askers, true);
+        markers.begin(driver.workers.places_for(askers), true);
         let (workers, marker) = (driver.workers, &mut driver.marker);
         match self.pages.remark(workers, marker, &pause.stopped, alone, askers) {
             Ok(pages) => driver.record.remark_pages = pages,
@@ -143,7 +143,7 @@ impl<W: Watch> IncrementalUpdate<W> {
         }
         let phase = Instant::now();
         if helpers > 0 && driver.marker.pending() > FEW_PAGES {
-            markers.begin(1 + helpers, false);
+            markers.begin(driver.workers.places_for(helpers), false);
             driver.record.markers = driver.record.markers.max(driver.mark_with_workers(helpers));
             markers.alone();
         } else {

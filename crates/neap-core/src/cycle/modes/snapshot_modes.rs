@@ -127,7 +127,7 @@ impl SnapshotCycle {
         driver.marker.forget_work();
         heap.state.marked_bytes.store(0, Relaxed);
         heap.state.born_marked_bytes.store(0, Relaxed);
-        markers.begin(1 + helpers, false);
+        markers.begin(driver.workers.places_for(helpers), false);
         let phase = timed(SpanKind::StoppedRoots);
         driver.read_roots(collector, pause);
         driver.trace_registered();

@@ -84,7 +84,7 @@ pub fn prepare() -> &'static Workers {
     };
     let workers = memory.pointer::<Workers>();
     // SAFETY: fresh memory, large enough and page-aligned, and never freed.
-    unsafe { workers.write(Workers::new()) };
+    unsafe { workers.write(Workers::with(Markers::new())) };
     WORKERS.store(memory.0, Release);
     of_process()
 }
@@ -97,9 +97,9 @@ pub fn of_process() -> &'static Workers {
 
 impl Workers {
     /// Nobody but a driver.
-    fn new() -> Self {
+    fn with(markers: Markers) -> Self {
         Self {
-            markers: Markers::new(),
+            markers,
             gate: Gate::new(),
             slots: Slots::new(),
             assisting: [const { UnsafeCell::new(None) }; MOST_ASSISTS],
@@ -133,6 +133,12 @@ impl Workers {
     /// Helpers that exist.
     pub fn existing(&self) -> usize {
         self.helpers.load(Relaxed)
+    }
+
+    /// The places that markers may have where so many helpers are wanted: any of those that exist
+    /// may be the ones that wake.
+    pub fn places_for(&self, helpers: usize) -> usize {
+        if helpers == 0 { 1 } else { 1 + self.existing() }
     }
 
     /// Opens the gate and wakes so many helpers, if there are as many.
@@ -279,7 +285,10 @@ pub fn after_fork() {
     if !workers.is_null() {
         // SAFETY: the child has one thread, and it is not marking. What they owned stays
         // mapped: a lock in it may be held for ever.
-        unsafe { workers.write(Workers::new()) };
+        unsafe {
+            let markers = (&raw const (*workers).markers).read().in_child();
+            workers.write(Workers::with(markers));
+        }
     }
 }
 

@@ -78,6 +78,10 @@ impl Marker<'_> {
         let end = cell.start.0 + cell.usable_bytes();
         let (base, length) = (self.heap().base().0, self.heap().committed());
         if cell.header.scan() == Scan::Conservative {
+            // Since it was looked up a resize may have taken this part away.
+            if from >= end {
+                return;
+            }
             let stop = self.slice(from, end, WORD_BYTES);
             // Much of what is so large has few pointers or none: buffers, tables of numbers.
             let (looked_at, before) = (stop.min(from + LOOKED_AT_BYTES), self.stack.len());
@@ -108,7 +112,7 @@ impl Marker<'_> {
             }
             Shape::Leaf => {}
             Shape::Prefix { bytes } => {
-                let end = end.min(cell.start.0 + (bytes & !(WORD_BYTES - 1)));
+                let end = end.min(cell.start.0.saturating_add(bytes & !(WORD_BYTES - 1)));
                 let stop = self.slice(from, end, WORD_BYTES);
                 // SAFETY: as above.
                 unsafe { self.push_from(from.min(stop), stop) };

@@ -61,10 +61,10 @@ pub unsafe fn make() -> Result<Option<Child>, Refusal> {
             "syscall",
             inlateout("rax") libc::SYS_clone => made,
             in("rdi") libc::c_long::from(libc::CLONE_PIDFD),
-            in("rsi") 0,
+            in("rsi") 0_usize,
             in("rdx") &raw mut process,
-            in("r10") 0,
-            in("r8") 0,
+            in("r10") 0_usize,
+            in("r8") 0_usize,
             lateout("rcx") _,
             lateout("r11") _,
         );
