@@ -72,7 +72,7 @@ extern "C" fn parent_late() {
 extern "C" fn child_late() {
     if is_late() {
         LATE.store(0, Relaxed);
-        child();
+        child(true);
     }
 }
 
@@ -90,7 +90,7 @@ extern "C" fn parent_early() {
 
 extern "C" fn child_early() {
     if !is_late() {
-        child();
+        child(true);
     }
 }
 
@@ -108,9 +108,7 @@ pub fn untold(fork: impl FnOnce() -> c_long) -> c_long {
     let made = fork();
     let error = errno::error();
     if made == 0 {
-        child();
-        // libc has not made its own locks free, which a thread that is not there may have.
-        own_thread::forbid();
+        child(false);
     } else {
         parent();
     }
@@ -238,8 +236,11 @@ fn parent() {
     unsafe { release() };
 }
 
-fn child() {
+/// `is_told`: libc runs handlers, and has made its own locks free, which a thread that is not there
+/// may have had.
+fn child(is_told: bool) {
     mprotect::after_fork();
+    own_thread::forbid(!is_told);
     if took_nothing() {
         disabling::disable_for_good();
     } else {

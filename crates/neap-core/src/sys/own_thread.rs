@@ -122,14 +122,13 @@ pub fn is_any_beginning() -> bool {
 /// None can be made: libc might wait for ever.
 static IS_FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// From now on [`start`] refuses.
-pub fn forbid() {
-    IS_FORBIDDEN.store(true, Relaxed);
+/// Says whether [`start`] refuses from now on.
+pub fn forbid(forbidden: bool) {
+    IS_FORBIDDEN.store(forbidden, Relaxed);
 }
 
-/// In the child of a `fork`, which has none, and in which libc is as it should be.
+/// In the child of a `fork`, which has none.
 pub fn after_fork() {
-    IS_FORBIDDEN.store(false, Relaxed);
     OWN.iter().for_each(|own| own.thread.store(0, Relaxed));
 }
 
