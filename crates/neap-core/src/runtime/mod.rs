@@ -35,7 +35,7 @@ use crate::heap::hardened::GuardPages;
 use crate::observe::recorder::{self, Sources};
 use crate::observe::{ask_page, live_page};
 use crate::options::{HugePages, Limit, Options, Prefork, WatchChoice};
-use crate::rank::Rank;
+use crate::rank::{self, Rank};
 use crate::refs::finalizers::pool;
 use crate::sync::{Guard, Lock};
 use crate::sys::process::{instruments, shared_page, variables};
@@ -284,8 +284,17 @@ pub fn options() -> Options {
 
 /// Sets the hard limit, as `max_heap` would.
 pub fn set_max_heap(limit: Limit) {
-    change(&START.lock(), |options| options.max_heap = limit);
-    apply_changed();
+    while_changing(|start| {
+        change(&start, |options| options.max_heap = limit);
+        drop(start);
+        apply_changed();
+    });
+}
+
+/// Runs what changes options, also on a thread that holds collections off: it has the collector's
+/// lock, for which nobody waits who has `START`.
+fn while_changing<R>(f: impl FnOnce(Guard<'_, ()>) -> R) -> R {
+    rank::out_of_order(Rank::Cycle, || f(START.lock()))
 }
 
 /// Sets an option by name. What only the start-up reads is refused after it.
@@ -301,21 +310,22 @@ pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
         b"sample",
         b"visible",
     ];
-    let start = START.lock();
-    if is_initialized()
-        && AT_START
-            .iter()
-            .any(|fixed| options::Entry::find(name).is_some_and(|entry| entry.is_named(fixed)))
-    {
-        return Err(
-            "this option must be set before the collector starts, that is before the first \
-             allocation",
-        );
-    }
-    change(&start, |options| options.set(name, value)).map_err(|error| error.text())?;
-    drop(start);
-    apply_changed();
-    Ok(())
+    while_changing(|start| {
+        if is_initialized()
+            && AT_START
+                .iter()
+                .any(|fixed| options::Entry::find(name).is_some_and(|entry| entry.is_named(fixed)))
+        {
+            return Err(
+                "this option must be set before the collector starts, that is before the first \
+                 allocation",
+            );
+        }
+        change(&start, |options| options.set(name, value)).map_err(|error| error.text())?;
+        drop(start);
+        apply_changed();
+        Ok(())
+    })
 }
 
 /// Counts changes of the options. Written under `START`.
