@@ -330,7 +330,6 @@ fi
 ! sooner vfork || under_each vfork "$all_watches" NEAP_MIN_TRIGGER=64K
 ! sooner untold_children || under_each untold_children "$all_watches"
 ! sooner held_forks || under_each held_forks "pagemap fork none"
-
 ! sooner vanished || under_each vanished "pagemap mprotect none"
 ! sooner finalize_all || under_each finalize_all "pagemap mprotect fork" NEAP_MAX_PAUSE=1
 ! sooner fork_finalizers || under_each fork_finalizers "$all_watches"

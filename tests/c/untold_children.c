@@ -83,7 +83,7 @@ static void *makes_threads(void *unused)
     return unused;
 }
 
-/* A child of vfork, whose maker waits for it, has such a child itself, which executes something. */
+/* A child of vfork, whose maker waits for it, has such a child itself, which ends at once. */
 static void forks_within_vfork(int way)
 {
     pid_t child = vfork();
