@@ -1,6 +1,7 @@
 /* A signal's handler forks, wherever it interrupted the program: in the library too, while another
-   thread collects. The child ends at once or becomes another program, as after a crash or for a
-   watchdog; the parent goes on. */
+   thread collects, and after each instruction of what takes locks and gives them back. The child
+   ends at once or becomes another program, as after a crash or for a watchdog; the parent goes
+   on. */
 #include "check.h"
 #include <errno.h>
 #include <pthread.h>
@@ -27,6 +28,26 @@ static void forks(int number)
         failed++;
     forked++;
     errno = before;
+}
+
+/* Calls the handler with SIGTRAP after each instruction of what lies between the two. */
+#define STEPS_BEGIN() __asm__ volatile("pushfq; orl $0x100, (%%rsp); popfq" : : : "cc", "memory")
+#define STEPS_END() __asm__ volatile("pushfq; andl $~0x100, (%%rsp); popfq" : : : "cc", "memory")
+
+static void step_by_step(void)
+{
+    static void *place[4];
+    struct sigaction action = {.sa_handler = forks};
+    CHECK_EQUAL(sigaction(SIGTRAP, &action, NULL), 0);
+    forked = 0;
+    STEPS_BEGIN();
+    int status = neap_roots_add(place, place + 4);
+    neap_disable();
+    neap_enable();
+    STEPS_END();
+    CHECK_EQUAL(status, NEAP_OK);
+    CHECK(forked > 100);
+    CHECK_EQUAL(failed, 0);
 }
 
 static void *collects(void *unused)
@@ -62,5 +83,6 @@ int main(void)
     CHECK_EQUAL(failed, 0);
     __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
     CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    step_by_step();
     return finish();
 }

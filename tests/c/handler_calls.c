@@ -16,13 +16,13 @@
 
 /* The cells that a handler could have had without a call, after each instruction where it was not
    what it was before. */
-enum { CELL = 48, MOST_OFFERS = 1 << 16 };
+enum { CELL = 48, BYTES = CELL - NEAP_PAST_END, MOST_OFFERS = 1 << 16 };
 static struct neap_buffer offers[MOST_OFFERS];
 static int offered;
 
 static void step(int number)
 {
-    struct neap_buffer *buffer = neap_inline_buffers() + neap_inline_class(CELL);
+    struct neap_buffer *buffer = neap_inline_buffers() + neap_inline_class(BYTES);
     struct neap_buffer *last = &offers[offered ? offered - 1 : 0];
     (void)number;
     if (offered == MOST_OFFERS || buffer->cursor + CELL > buffer->limit ||
@@ -41,15 +41,15 @@ static void installing(void)
     neap_disable();
     for (int i = 0; i < 1000; i++)
         for (int other = 0; other < 20; other++)
-            CHECK(neap_alloc(CELL) && neap_alloc(CELL + 16) && neap_alloc(CELL + 32));
+            CHECK(neap_alloc(BYTES) && neap_alloc(BYTES + 16) && neap_alloc(BYTES + 32));
     for (int i = 0; i < 40 && offered < MOST_OFFERS; i++) {
-        struct neap_buffer *buffer = neap_inline_buffers() + neap_inline_class(CELL);
+        struct neap_buffer *buffer = neap_inline_buffers() + neap_inline_class(BYTES);
         while (buffer->limit > buffer->cursor)
-            CHECK(neap_alloc(CELL));
+            CHECK(neap_alloc(BYTES));
         for (int other = 0; other < 300; other++)
-            CHECK(neap_alloc(CELL + 16));
+            CHECK(neap_alloc(BYTES + 16));
         STEPS_BEGIN();
-        void *cell = neap_alloc_call(CELL);
+        void *cell = neap_alloc_call(BYTES);
         STEPS_END();
         CHECK(cell != NULL);
     }

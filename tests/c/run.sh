@@ -31,13 +31,13 @@ test_program() {
     result_beside "${1%.*}" "$out/${1%.*}" "${@:2}"
 }
 
-# test_otherwise NAME [ARGUMENT…]: runs it with every internal check, and with the byte past the
-# end and cycles that stop the world where that is short.
+# test_otherwise NAME [ARGUMENT…]: runs it with every internal check, and without the byte past the
+# end and with cycles that stop the world where that is short.
 test_otherwise() {
     local name=${1%.*}
     shift
     result_beside "$name, check=3" env NEAP_CHECK=3 NEAP_MIN_TRIGGER=64K "$out/$name" "$@"
-    result_beside "$name, past_end, short stops" env NEAP_PAST_END=1 NEAP_MAX_PAUSE=1 \
+    result_beside "$name, no past_end, short stops" env NEAP_PAST_END=0 NEAP_MAX_PAUSE=1 \
         "$out/$name" "$@"
 }
 
@@ -92,6 +92,7 @@ fi
 
 . tests/c/cxx.sh
 . tests/c/kinds.sh
+. tests/c/past_end.sh
 
 if sooner throwing_callbacks || later throwing_callbacks; then
     watches="none pagemap"

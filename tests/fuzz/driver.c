@@ -68,8 +68,10 @@ int main(int count, char **arguments)
         fprintf(stderr, "fuzz: seed %llu%c", (unsigned long long)seed, end_of_line);
         run_sequence((struct input){bytes, bytes + length}, 0);
     }
-    fprintf(stderr, "fuzz: %llu sequences of %zu bytes, %lu operations, %lu cycles, %lu forks\n",
-            (unsigned long long)seeds, length, counts.operations, interface_cycles(), counts.forks);
+    fprintf(stderr,
+            "fuzz: %llu sequences of %zu bytes, %lu operations, %lu calls, %lu cycles, %lu forks\n",
+            (unsigned long long)seeds, length, counts.operations,
+            counts.operations + counts.allocations, interface_cycles(), counts.forks);
     return 0;
 }
 #endif

@@ -357,7 +357,7 @@ static void set_option(struct input *input)
         {"minor_cycles", "always"}, {"minor_cycles", "never"}, {"minor_cycles", "auto"},
         {"check", "1"}, {"check", "3"}, {"check", "0"}, {"finalizer_backlog", "1"},
         {"finalizer_backlog", "1000000"}, {"sample", "1K"}, {"sample", "0"}, {"huge_pages", "all"},
-        {"prefork", "on-fork"}, {"prefork", "never"}, {"past_end", "true"}, {"soft_limit", "1MiB"},
+        {"prefork", "on-fork"}, {"prefork", "never"}, {"past_end", "false"}, {"soft_limit", "1MiB"},
         {"soft_limit", "none"}, {"watch", "none"}, {"busy_trigger", "1M"}, {"no_such", "1"},
     };
     unsigned which = next_below(input, sizeof options / sizeof *options);

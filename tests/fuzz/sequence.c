@@ -258,6 +258,7 @@ static void garbage(struct input *input)
     size_t bytes = next_bytes(input) % 4096;
     for (unsigned at = 0; at < count && !shapes[shape].pinned; at++) {
         void *object = allocate(shape, bytes, at);
+        __atomic_add_fetch(&counts.allocations, 1, __ATOMIC_RELAXED);
         if (object != NULL && !shapes[shape].scanned)
             memset(object, 0x7f, bytes);
     }

@@ -139,9 +139,10 @@ void leave_finalizers(struct shadow *shadow);
 
 /* ---- sequence.c ---- */
 void run_sequence(struct input input, int depth);
-/* What all sequences of the process did so far; children of forks count for themselves. */
+/* What all sequences of the process did so far; children of forks count for themselves. An operation
+   makes one call of the interface at least; what it allocates only to drop it is counted besides. */
 extern struct counts {
-    unsigned long operations, forks;
+    unsigned long operations, allocations, forks;
 } counts;
 
 /* ---- on_gc.c, on_neap.c: the interface ---- */

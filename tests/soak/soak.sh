@@ -38,7 +38,7 @@ jobs=${JOBS:-$(nproc)}
 
 sorts=(torture short long forks memory sequences faults clients)
 # What is counted: of each sort the runs, and of all together.
-counted=("${sorts[@]}" operations cycles forks_made all bad)
+counted=("${sorts[@]}" operations calls cycles forks_made all bad)
 declare -A count
 for what in "${counted[@]}"; do count[$what]=0; done
 began=$SECONDS
@@ -77,6 +77,7 @@ one() {
         [[ $line != *operations,* ]] || said=$line
     done <"$log"
     [[ ! $said =~ ([0-9]+)\ operations ]] || ((count[operations] += BASH_REMATCH[1]))
+    [[ ! $said =~ ([0-9]+)\ calls ]] || ((count[calls] += BASH_REMATCH[1]))
     [[ ! $said =~ ([0-9]+)\ cycles ]] || ((count[cycles] += BASH_REMATCH[1]))
     [[ ! $said =~ ([0-9]+)\ forks ]] || ((count[forks_made] += BASH_REMATCH[1]))
     # Nothing may be traced here.
@@ -98,7 +99,7 @@ add_up() {
 }
 
 summary() {
-    echo "${count[operations]} operations, ${count[cycles]} cycles, ${count[forks_made]} forks in ${count[all]} runs: $(
+    echo "${count[operations]} operations, ${count[calls]} calls in sequences, ${count[cycles]} cycles, ${count[forks_made]} forks in ${count[all]} runs: $(
         for kind in "${sorts[@]}"; do
             echo -n "$kind ${count[$kind]}, "
         done

@@ -22,7 +22,7 @@ ways=(
     "no-functions-large --threads 2 --operations 9000 --no-functions --live-bytes 67108864 --neap check=1"
     "local-functions --threads 3 --operations 12000 --local-functions --neap max_pause=0 --neap min_trigger=65536 --neap check=3"
     "local-minor --threads 2 --operations 12000 --local-functions --neap max_pause=0 --neap minor_cycles=always --neap min_trigger=65536 --neap check=3"
-    "past-end --threads 2 --operations 6000 --neap past_end=1 --neap check=3"
+    "no-past-end --threads 2 --operations 6000 --neap past_end=0 --neap check=3"
     "hardened --threads 3 --operations 10000 --neap harden=1 --neap check=3 --neap min_trigger=65536"
     "no-decay --threads 2 --operations 6000 --neap decay=0 --collections 100 --neap check=2"
     "ended-early --threads 2 --operations 12000 --neap max_pause=50 --neap min_trigger=16384 --neap check=3"

@@ -12,8 +12,9 @@
  * scanned, in a thread's stack, registers or thread-local storage (`__thread`,
  * pthread_setspecific), in the writable data of the program and its loaded libraries, or in
  * registered roots. Not: a pointer that only memory from malloc or mmap holds (register it, or use
- * an uncollectable object), a pointer that is stored unaligned or in another form, or one just past
- * the object's end (the option `past_end` makes that count).
+ * an uncollectable object), or a pointer that is stored unaligned or in another form. A pointer just
+ * past the bytes that were asked for counts, since compilers may keep that one alone in a loop, as
+ * long as the option `past_end` is on.
  *
  * Conventions. Sizes are bytes. A function that returns int for a yes or no returns 1 or 0. A
  * function that returns a pointer returns null on failure and sets errno (ENOMEM, or EINVAL for a
@@ -101,8 +102,8 @@ typedef enum neap_kind {
     NEAP_UNCOLLECTABLE_LEAF = 3  /* as leaf, but lives until neap_free */
 } neap_kind;
 
-/* A new object of at least so many bytes; 0 bytes give an object of its own, too. Aligned to 16 if
- * the size is a multiple of 16, else to 8. Null when the limit or the system gives no memory after
+/* A new object of at least so many bytes; 0 bytes give an object of its own, too. Aligned to
+ * 16; without the option `past_end` to 16 if the size is a multiple of 16, else to 8. Null when the limit or the system gives no memory after
  * a collection, and the out-of-memory callback gave none; or for more than PTRDIFF_MAX bytes. The
  * first allocation of a thread attaches it. neap_alloc and neap_alloc_leaf are inline with gcc and
  * clang (neap_inline.h); define NEAP_NO_INLINE before including this file to have calls. */
@@ -118,7 +119,8 @@ void *neap_alloc_array(size_t count, size_t bytes, int kind) NEAP_ALLOCATES((1, 
 /* At a multiple of `alignment`, a power of two up to 4096. */
 void *neap_alloc_aligned(size_t bytes, size_t alignment, int kind) NEAP_ALLOCATES((1));
 
-/* How many bytes a request of so many takes: what neap_usable_size will say. */
+/* How many bytes a request of so many takes: what neap_usable_size will say. With the option
+ * `past_end` a request of so many takes more. */
 size_t neap_good_size(size_t bytes);
 
 /* As realloc(3): keeps kind, layout and finalizer, and contents up to the smaller size; what is

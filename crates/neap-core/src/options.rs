@@ -134,10 +134,11 @@ options! {
     /// 0: SIGURG. Only with SIGURG, which is ignored where nobody handles it, is execve(2) safe
     /// past the library's notice: a real-time signal that is pending then ends the new program.
     stop_signal: Signal { default: 0, valid: () }
-    /// A pointer to one past the end of an object keeps that object alive. Costs a byte per object,
-    /// and so 16 for one whose size is a multiple of 16.
-    /// On the drop-in and in Rust programs it is on unless it is set.
-    past_end: Boolean { default: false, valid: () }
+    /// A pointer to one past the end of an object keeps that object alive, as compilers may need.
+    /// Costs a byte per object, and so 16 for one whose size is a multiple of 16.
+    /// D's runtime adds it where it is needed, and so it is off in D programs unless it is set. On
+    /// the drop-in it is off where interior pointers do not count.
+    past_end: Boolean { default: true, valid: () }
     /// How long memory stays empty before it goes back to the system, in whole milliseconds: what
     /// is over counts as one.
     decay: Time { default: Duration::from_millis(4000), valid: 0..=86_400_000 }
@@ -387,7 +388,7 @@ mod tests {
         assert_eq!(set("growth", "0.5").unwrap().growth, 0.5);
         assert_eq!(set("markers", "2").unwrap().markers, 2);
         assert_eq!(set("decay", "250").unwrap().decay, Duration::from_millis(250));
-        assert!(set("past_end", "yes").unwrap().past_end);
+        assert!(!set("past_end", "no").unwrap().past_end);
         assert!(!set("static_roots", "0").unwrap().static_roots);
         assert!(set("log", "cycles").unwrap().log.cycles);
         assert_eq!(set("summary", "-").unwrap().summary, Some(c"-"));

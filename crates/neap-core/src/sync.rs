@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 pub mod function;
+mod owned_word;
 pub mod set_once;
 
 #[cfg(loom)]
@@ -30,16 +31,14 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::rank::{self, Rank};
-use crate::sys::{futex, print, thread};
+use crate::sys::{print, thread};
+use owned_word::OwnedWord;
 
 /// A mutual-exclusion lock that spins briefly, then sleeps in the kernel. Not recursive.
 pub struct Lock<T> {
-    /// 0 free, 1 held, 2 held and somebody may be sleeping.
-    word: AtomicU32,
+    /// Holders are named by [`me`].
+    word: OwnedWord,
     rank: Rank,
-    /// Who holds it, by [`me`]; 0 for nobody. Written by the holder, and read for a
-    /// comparison with the reader's own only, so it need not be in step with the word.
-    holder: AtomicUsize,
     value: UnsafeCell<T>,
 }
 
@@ -103,9 +102,8 @@ impl<T> Lock<T> {
     /// A free lock. `rank` says which locks may already be held when it is taken.
     pub const fn new(rank: Rank, value: T) -> Self {
         Self {
-            word: AtomicU32::new(0),
+            word: OwnedWord { holder: AtomicUsize::new(0), sleeper: AtomicU32::new(0) },
             rank,
-            holder: AtomicUsize::new(0),
             value: UnsafeCell::new(value),
         }
     }
@@ -118,22 +116,19 @@ impl<T> Lock<T> {
             print::reentered();
         }
         rank::check(self.rank);
-        if self.word.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
+        if !self.word.try_take(me()) {
             self.lock_slow();
         }
         rank::acquire(self.rank);
-        self.holder.store(me(), Relaxed);
         Guard(self)
     }
 
     /// Takes the lock if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        let taken = self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok();
-        taken.then(|| {
+        self.word.try_take(me()).then(|| {
             rank::check(self.rank);
             rank::acquire(self.rank);
-            self.holder.store(me(), Relaxed);
             Guard(self)
         })
     }
@@ -143,26 +138,12 @@ impl<T> Lock<T> {
         if self.is_mine() {
             print::reentered();
         }
-        // Holders keep it for a fraction of a microsecond: sleeping and waking cost more than a
-        // long spin.
-        for turn in 0..70 {
-            for _ in 0..1 << (turn / 2).min(5) {
-                core::hint::spin_loop();
-            }
-            if self.word.load(Relaxed) == 0
-                && self.word.compare_exchange(0, 1, Acquire, Relaxed).is_ok()
-            {
-                return;
-            }
-        }
-        while self.word.swap(2, Acquire) != 0 {
-            futex::wait(&self.word, 2, None);
-        }
+        self.word.take(me());
     }
 
     /// Whether the calling thread holds it.
     pub fn is_mine(&self) -> bool {
-        !cfg!(miri) && self.holder.load(Relaxed) == me()
+        !cfg!(miri) && self.word.holder.load(Relaxed) == me()
     }
 
     /// What the lock protects, for a thread that holds it with a forgotten guard.
@@ -194,17 +175,14 @@ impl<T> Lock<T> {
 
     /// Whether somebody sleeps until the lock is free, as far as that is known at this moment.
     pub fn is_waited_for(&self) -> bool {
-        self.word.load(Relaxed) == 2
+        self.word.sleeper.load(Relaxed) != 0
     }
 }
 
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
         rank::release(self.0.rank);
-        self.0.holder.store(0, Relaxed);
-        if self.0.word.swap(0, Release) == 2 {
-            futex::wake(&self.0.word, 1);
-        }
+        self.0.word.give_back();
     }
 }
 

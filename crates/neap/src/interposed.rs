@@ -82,24 +82,15 @@ extern "C" fn on_load() {
     api::on_load();
     kernel_writes::find();
     api::process_memory::find();
-    for (variable, option, value) in DEFAULTS {
-        if !is_set(variable) {
-            let set = api::set_option(option.as_bytes(), value.as_bytes());
-            debug_assert_eq!(set, Ok(()));
-        }
+    if !is_set(c"NEAP_BUSY_TRIGGER") {
+        let set = api::set_option(b"busy_trigger", BUSY_TRIGGER.as_bytes());
+        debug_assert_eq!(set, Ok(()));
     }
 }
 
-/// What a Rust program has unless its environment says otherwise.
-const DEFAULTS: [(&CStr, &str, &str); 2] = [
-    (c"NEAP_BUSY_TRIGGER", "busy_trigger", BUSY_TRIGGER),
-    // In a loop over a slice the compiler may keep a pointer behind an element alone, which is the
-    // end of the object for the last one.
-    (c"NEAP_PAST_END", "past_end", "1"),
-];
-
-/// Programs that make small objects as fast as they can, and keep few, would have a cycle for every
-/// two megabytes; a program on `Rc` pays nothing of the kind.
+/// What a Rust program has unless its environment says otherwise: those that make small objects as
+/// fast as they can, and keep few, would have a cycle for every two megabytes; a program on `Rc`
+/// pays nothing of the kind.
 const BUSY_TRIGGER: &str = "32MiB";
 
 /// Whether the environment has the variable.

@@ -55,6 +55,9 @@ private GC create(bool isPrecise)
     // Each stop asks every thread by a signal and reads the static data of all of D's libraries.
     if (getenv("NEAP_BUSY_TRIGGER") is null)
         neap_option_set("busy_trigger", "40MiB");
+    // D's runtime leaves room behind the arrays that it makes.
+    if (getenv("NEAP_PAST_END") is null)
+        neap_option_set("past_end", "no");
     neap_init();
     neap_finalizers_set_automatic(0);
     neap_set_warning_callback(&ignore, null);

@@ -95,10 +95,9 @@ fn refused(option: &[u8], reason: &dyn core::fmt::Display) {
 /// library is loaded.
 static PAST_END_IS_SET: AtomicBool = AtomicBool::new(false);
 
-/// Called when the library is loaded: has a pointer one past the end of an object keep it.
+/// Called when the library is loaded.
 pub fn begin_past_end() {
     PAST_END_IS_SET.store(user_has_set(c"NEAP_PAST_END"), Relaxed);
-    keep_past_end(true);
 }
 
 /// Has a pointer one past the end of an object keep it or not, as libgc does that adds a byte where

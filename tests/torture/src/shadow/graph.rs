@@ -66,7 +66,7 @@ pub fn alone_on_the_stack(id: u64) {
 impl Graph {
     /// A graph without objects.
     pub fn new() -> Self {
-        Self { past_end: options::get().neap_value("past_end") == Some("1"), ..Self::default() }
+        Self { past_end: options::get().neap_value("past_end") != Some("0"), ..Self::default() }
     }
 
     /// A number for a new object.
