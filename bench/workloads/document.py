@@ -10,7 +10,7 @@ import sys
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 BEGIN, END = "<!-- replayed: begin -->\n", "<!-- replayed: end -->\n"
-COLOURS = ["#9aa5b1", "#616e7c", "#e0a458", "#3e7cb1", "#1b998b", "#7d4f9e"]
+COLOURS = ["#9aa5b1", "#616e7c", "#e0a458", "#3e7cb1", "#1b998b", "#7d4f9e", "#c44536", "#2f3e46"]
 
 
 def megabytes(count):

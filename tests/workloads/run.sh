@@ -90,8 +90,9 @@ export -f held
 result "bh's memory beside live objects and room" bash -c 'held "$out/bh-neap" 4000 3'
 result "voronoi's memory beside live objects and room" bash -c 'held "$out/voronoi-neap"'
 result "dil's memory beside live objects and room" bash -c 'held "$out/replay-neap" patterns-2010.json dil'
-# No pattern wastes more than its collector did then.
-result "no pattern is above its own waste" bash -c '"$out/replay-neap" patterns-2010.json all | grep -q "\"each_below_2010\": true"'
+# No pattern wastes more than its collector did then. Where D wants a byte past the end its requests
+# have it.
+result "no pattern is above its own waste" bash -c 'NEAP_PAST_END=0 "$out/replay-neap" patterns-2010.json all | grep -q "\"each_below_2010\": true"'
 
 # Bad patterns and arguments are refused with a message that says what is wrong.
 refused() {
