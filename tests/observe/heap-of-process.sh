@@ -41,7 +41,7 @@ graph() {
     "$neap" heap "$1" >/dev/null && "$neap" heap "$out/asked.heapsnapshot" | cmp - "$out/said"
 }
 on_neap() {
-    graph "$1" && grep -q '^ *1,000 *23.4 KiB .* layout 0' "$out/said" &&
+    graph "$1" && grep -q '^ *1,000 *31.2 KiB .* layout 0' "$out/said" &&
         "$neap" heap "$1" --of layout --rows 1 | tee "$out/said" && grep -qx '  variable list of client' "$out/said"
 }
 on_libgc() {

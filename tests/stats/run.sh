@@ -57,11 +57,11 @@ program() { NEAP_STATS=$1 "$out/requests" "${@:2}"; }
 
 in_order() {
     program "$out/in-order" && counts "$out/in-order" &&
-        is "$out/in-order" problems '[]' && is "$out/in-order" padding_bytes 24 &&
+        is "$out/in-order" problems '[]' && is "$out/in-order" padding_bytes 16 &&
         is "$out/in-order" bytes_per_typed_object 0.0 && is "$out/in-order" words_not_scanned 600 &&
         is "$out/in-order" lost_events 0 && is "$out/in-order" statistics.cycles 2 &&
         [ "$(field "$out/in-order" cycles | tr , '\n' | grep -c '"number"')" = 2 ] &&
-        "$neap" report "$out/in-order" | grep -q '24 B more allocated'
+        "$neap" report "$out/in-order" | grep -q '16 B more allocated'
 }
 
 crash() {
