@@ -102,11 +102,12 @@ typedef enum neap_kind {
     NEAP_UNCOLLECTABLE_LEAF = 3  /* as leaf, but lives until neap_free */
 } neap_kind;
 
-/* A new object of at least so many bytes; 0 bytes give an object of its own, too. Aligned to
- * 16; without the option `past_end` to 16 if the size is a multiple of 16, else to 8. Null when the limit or the system gives no memory after
- * a collection, and the out-of-memory callback gave none; or for more than PTRDIFF_MAX bytes. The
- * first allocation of a thread attaches it. neap_alloc and neap_alloc_leaf are inline with gcc and
- * clang (neap_inline.h); define NEAP_NO_INLINE before including this file to have calls. */
+/* A new object of at least so many bytes; 0 bytes give an object of its own, too. Aligned to 16;
+ * without the option `past_end` to 16 if the size is a multiple of 16, else to 8. Null when the
+ * limit or the system gives no memory after a collection, and the out-of-memory callback gave none;
+ * or for more than PTRDIFF_MAX bytes. The first allocation of a thread attaches it. neap_alloc and
+ * neap_alloc_leaf are inline with gcc and clang (neap_inline.h); define NEAP_NO_INLINE before
+ * including this file to have calls. */
 void *neap_alloc(size_t bytes) NEAP_ALLOCATES((1));
 void *neap_alloc_leaf(size_t bytes) NEAP_ALLOCATES((1));
 void *neap_alloc_leaf_zeroed(size_t bytes) NEAP_ALLOCATES((1));
