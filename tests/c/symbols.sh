@@ -10,7 +10,8 @@ prefix=${1:?want PREFIX}
 declared=$(echo '#include <neap.h>' | cc -DNEAP_NO_INLINE -I"$prefix/include" -E -P -xc - |
     tr -d '\n' | tr ';' '\n' | grep -v typedef | grep -o '\bneap_[a-z_0-9]* *(' | tr -d ' (' | sort -u)
 exported=$(nm -D --defined-only "$prefix/lib/libneap.so" | awk '{ print $3 }' | sed 's/@.*//' | sort -u)
-expected=$(printf '%s\n' "$declared" neap_inline_1 neap_inline_2 pthread_create pthread_sigmask sigaction signal \
+expected=$(printf '%s\n' "$declared" neap_inline_1 neap_inline_2 \
+    pthread_create pthread_sigmask sigaction signal \
     sigaltstack sigprocmask setcontext sigblock sighold siginterrupt signalfd sigset sigsetmask \
     sigwait \
     swapcontext longjmp _longjmp siglongjmp __longjmp_chk pwrite pwrite64 \

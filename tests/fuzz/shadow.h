@@ -139,8 +139,9 @@ void leave_finalizers(struct shadow *shadow);
 
 /* ---- sequence.c ---- */
 void run_sequence(struct input input, int depth);
-/* What all sequences of the process did so far; children of forks count for themselves. An operation
-   makes one call of the interface at least; what it allocates only to drop it is counted besides. */
+/* What all sequences of the process did so far; children of forks count for themselves. An
+   operation makes one call of the interface at least; what it allocates only to drop it is counted
+   besides. */
 extern struct counts {
     unsigned long operations, allocations, forks;
 } counts;

@@ -7,10 +7,10 @@
  * cells and buffers is what the library of the same soname computes; tests/c/layout_matches.c
  * compares them. The number in neap_inline_1 is that of this layout.
  *
- * The object's last byte is followed by one that nobody asked for, so that a pointer there keeps the
- * object too (the option `past_end`). A program that needs no such byte is compiled with
- * -DNEAP_PAST_END=0 and sets the option to false. What is compiled for the other setting than is in
- * force leaves allocation to calls.
+ * An object's last byte is followed by one that nobody asked for, so that a pointer there keeps it
+ * too (the option `past_end`). A program that needs no such byte is compiled with -DNEAP_PAST_END=0
+ * and sets the option to false. What is compiled for the other setting than is in force leaves
+ * allocation to calls.
  *
  * Functions are called by any thread, about its own buffers. The library may stop the thread
  * between any two instructions, read its buffers and lower a limit, not below the end of the cell

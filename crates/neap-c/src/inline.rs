@@ -1,7 +1,7 @@
 //! What the inline allocation of `neap_inline.h` needs to know: where a thread finds its buffers.
 //!
-//! Invariant: [`neap_inline_1`] and [`neap_inline_2`] are offsets, relative to the thread pointer, of
-//! a word that is 0 or the address of the thread's buffers as the header describes them. Each is
+//! Invariant: [`neap_inline_1`] and [`neap_inline_2`] are offsets, relative to the thread pointer,
+//! of a word that is 0 or the address of the thread's buffers as the header describes them. Each is
 //! the offset of a word that is always 0 until the collector has started, and for ever the one of
 //! the two that is for the other setting of `past_end`: then every allocation is a call. So a
 //! program whose header and library disagree about buffers would have to ask for another symbol:
