@@ -87,7 +87,8 @@ static void least(void)
     GC_set_min_bytes_allocd(32 * MIB);
     CHECK_EQUAL(GC_get_min_bytes_allocd(), 32 * MIB);
     GC_gcollect();
-    CHECK(collections_of(150 * MIB) <= 5);
+    /* One beside the program begins earlier, by what is expected to be allocated until its end. */
+    CHECK(collections_of(150 * MIB) <= 9);
 }
 
 /* Of 64 bytes 56 are said to be the program's own business. */

@@ -123,7 +123,8 @@ pub fn allocate_beside_cycles(bytes: usize, kind: Kind) -> *mut u8 {
     if !recorder::is_off() {
         recorded::count_alone(bytes, kind);
     }
-    let request = Request { bytes, kind, layout: NO_LAYOUT };
+    let Some(wanted) = with_past_end(bytes) else { return null_mut() };
+    let request = Request { bytes: wanted, kind, layout: NO_LAYOUT };
     attempt(mutator(), request).unwrap_or(null_mut())
 }
 
