@@ -3,6 +3,7 @@
    ends at once or becomes another program, as after a crash or for a watchdog; the parent goes
    on. */
 #include "check.h"
+#include "steps.h"
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,10 +30,6 @@ static void forks(int number)
     forked++;
     errno = before;
 }
-
-/* Calls the handler with SIGTRAP after each instruction of what lies between the two. */
-#define STEPS_BEGIN() __asm__ volatile("pushfq; orl $0x100, (%%rsp); popfq" : : : "cc", "memory")
-#define STEPS_END() __asm__ volatile("pushfq; andl $~0x100, (%%rsp); popfq" : : : "cc", "memory")
 
 static void step_by_step(void)
 {

@@ -1,6 +1,7 @@
 /* Signal handlers that call the library. Usage: handler_calls CASE: installing, at-ease, or one
    after which the process ends with a message: allocates, frees, collects. */
 #include "check.h"
+#include "steps.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -9,10 +10,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
-
-/* Calls `step` with SIGTRAP after each instruction of what lies between the two. */
-#define STEPS_BEGIN() __asm__ volatile("pushfq; orl $0x100, (%%rsp); popfq" : : : "cc", "memory")
-#define STEPS_END() __asm__ volatile("pushfq; andl $~0x100, (%%rsp); popfq" : : : "cc", "memory")
 
 /* The cells that a handler could have had without a call, after each instruction where it was not
    what it was before. */

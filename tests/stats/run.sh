@@ -87,11 +87,12 @@ closed() {
 # The file stays right, and the program goes on, where the disk is full.
 full() {
     (
-        # What is written first has to fit: some 960 bytes, or more if threads were quick.
-        ulimit -f 2
-        program "$out/full" 2>"$out/said"
+        # What is written first has to fit, and 49 KB do not.
+        ulimit -f 8
+        NEAP_STATS=$out/full "$out/stops" many >"$out/output" 2>"$out/said"
     ) || return 1
-    "$neap" report "$out/full" >/dev/null && [ "$(stat -c %s "$out/full")" -le 2048 ]
+    "$neap" report "$out/full" >/dev/null && [ "$(stat -c %s "$out/full")" -le 8192 ] &&
+        grep -q 'cannot write' "$out/said"
 }
 
 # Two at once with one name: each has a file.

@@ -95,7 +95,8 @@ fn refused(option: &[u8], reason: &dyn core::fmt::Display) {
 /// library is loaded.
 static PAST_END_IS_SET: AtomicBool = AtomicBool::new(false);
 
-/// Called when the library is loaded.
+/// Notes whether the user says if a pointer one past the end keeps its object. Called when the
+/// library is loaded.
 pub fn begin_past_end() {
     PAST_END_IS_SET.store(user_has_set(c"NEAP_PAST_END"), Relaxed);
 }
