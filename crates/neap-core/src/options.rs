@@ -113,17 +113,18 @@ options! {
     /// for cycles, and times 0.5 or 0.25 while the heap grows.
     growth: Float { default: 1.0, valid: 0.05..=100.0 }
     /// Bytes that must be allocated before a cycle starts, however small the heap is, for each of
-    /// the program's threads that allocate, up to four. 0: 256 KiB, and where cycles would cost the
-    /// program more than a seventeenth of its processor time more, up to 2 MiB for each, all of it
-    /// times `growth`.
+    /// the program's threads that allocate, up to four. 0: 256 KiB, or up to 2 MiB where cycles
+    /// would cost more than a seventeenth of the program's processor time. All of it is multiplied
+    /// by `growth`.
     min_trigger: Bytes { default: 0, valid: ..=usize::MAX }
     /// Where cycles would cost the program more than a seventeenth of its processors' time, they
     /// come that much more rarely, until so many bytes may be allocated between two of them. 0:
     /// they come as often as `growth` and `min_trigger` say. Under the D runtime, whose stops are
     /// dear, it is 40 MiB unless it is set, in programs with the crate `neap` 32 MiB.
     busy_trigger: Bytes { default: 0, valid: ..=usize::MAX }
-    /// A cycle that is expected to stop the program for no longer than this stops it for the whole
-    /// of marking, which costs less than marking beside it; it begins anew beside the program where
+    /// A cycle that is expected to stop the program for less than nine tenths of this (three
+    /// quarters where several threads mark) stops it for the whole of marking, which costs less
+    /// than marking beside it; it begins anew beside the program where
     /// marking a small heap takes longer. And one that the program's only thread asks for marks on
     /// that thread. Under `watch=fork` a stop may take as long as the copy of the process. Larger:
     /// less processor time, longer stops; 0: cycles run beside the program wherever they can.
@@ -153,8 +154,8 @@ options! {
     idle: Time { default: Duration::from_millis(2000), valid: 0..=86_400_000 }
     /// How much the collector checks of itself in every cycle, ending the process when a rule is
     /// broken: 0 nothing, 1 the heap's structure at the end, 2 at the beginning too, 3 also the
-    /// pointers of every marked object; with 3 every other stop that may end early does, and its
-    /// cycle runs beside the program.
+    /// words of every marked conservative object (not after a snapshot); with 3 every other stop
+    /// that may end early does, and its cycle runs beside the program.
     check: Count { default: 0, valid: 0..=3 }
     /// Makes mistakes of the program show, and harder to use for an attack: the heap's place cannot
     /// be guessed, pages that nobody may touch lie behind large objects and around the collector's
