@@ -130,17 +130,26 @@ impl Heap {
     pub fn clear_marks(&self) {
         self.state.marks.fetch_or(1, AcqRel);
         self.state.freed_marked.store(false, Relaxed);
+        // Under the lock, since the bits of a large object lie in its header: whoever frees it has
+        // another header formed there.
         let clear = |block: Frame| {
             let header = self.header(block);
-            if !header.is_frozen() {
+            if header.state() != State::Free && !header.is_frozen() {
                 self.bits(block).clear_marks(header.cells());
                 self.forget_marked(block);
             }
         };
         if self.state.unnoted_marks.swap(false, Relaxed) {
-            return self.for_each_block(|block, _| clear(block));
+            return self.for_each_block(|block, _| {
+                let _inner = self.inner();
+                clear(block);
+            });
         }
         for chunk in 0..self.committed() / CHUNK_BYTES {
+            if self.marked_in_chunk(chunk) == 0 {
+                continue;
+            }
+            let _inner = self.inner();
             let mut left = self.marked_in_chunk(chunk);
             while left != 0 {
                 clear(Frame((chunk * CHUNK_FRAMES) as u32 + left.trailing_zeros()));
@@ -152,8 +161,12 @@ impl Heap {
 
 #[cfg(test)]
 mod tests {
+    use core::sync::atomic::AtomicBool;
+
     use super::*;
-    use crate::addr::CellIndex;
+    use crate::addr::{CellIndex, FRAME_BYTES};
+    use crate::heap::blocks::header::NO_LAYOUT;
+    use crate::heap::classes::TABLE;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
 
@@ -183,5 +196,43 @@ mod tests {
             (heap.marked_in_chunk(0), heap.bits(blocks[3]).is_marked(CellIndex(2))),
             (0, false)
         );
+    }
+
+    /// A block that was looked at as a large one may be another by the time its bits are cleared.
+    #[test]
+    fn marks_are_cleared_while_marked_objects_are_freed() {
+        let heap = &Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Relaxed) {
+                    heap.clear_marks();
+                }
+            });
+            let id = SpaceId::of(Kind::Leaf, 3);
+            let frames = TABLE[3].frames as usize;
+            let is_whole = (0..300_000).all(|_| {
+                let mut inner = heap.inner();
+                let bytes = frames * FRAME_BYTES;
+                let (block, _) =
+                    inner.large_block(heap, Kind::Leaf, NO_LAYOUT, bytes, true).unwrap();
+                inner.publish_large(heap, block);
+                heap.bits(block).mark::<true>(CellIndex(0));
+                heap.note_marked(block, heap.header(block));
+                drop(inner);
+                heap.inner().free_large(heap, block);
+                let small = heap.inner().fresh_block(heap, id, 0, true).unwrap();
+                let header = heap.header(small);
+                let is_whole = (0..100)
+                    .all(|_| header.space() == id.0 && header.cells() == TABLE[3].cells);
+                header.let_go();
+                heap.inner().begin_sweep(heap, false);
+                while !heap.inner().sweep_step(heap) {}
+                is_whole
+            });
+            done.store(true, Relaxed);
+            assert!(is_whole, "a header that was overwritten");
+        });
     }
 }
