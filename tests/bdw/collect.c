@@ -58,6 +58,21 @@ static void forbidding(void)
     GC_dont_gc = 0;
     GC_gcollect();
     CHECK(GC_get_gc_no() > before);
+
+    /* What the program writes counts, whatever was called before. */
+    GC_disable();
+    GC_dont_gc = 0;
+    before = GC_get_gc_no();
+    garbage(200 << 20);
+    CHECK(GC_get_gc_no() > before);
+    GC_disable();
+    GC_disable();
+    GC_dont_gc--;
+    GC_enable();
+    CHECK(!GC_is_disabled());
+    before = GC_get_gc_no();
+    GC_gcollect();
+    CHECK(GC_get_gc_no() > before);
 }
 
 static void asking(void)

@@ -14,7 +14,7 @@ use crate::debugging::{output, regular};
 #[cfg(not(test))]
 use crate::interposed::kernel_writes;
 use crate::references::finalize;
-use crate::settings::variables::{GC_stackbottom, publish_heap_range};
+use crate::settings::variables::{GC_dont_gc, GC_stackbottom, publish_heap_range};
 use crate::settings::{apply_environment, environment, interior_pointers};
 use crate::{alloc, failure, roots, threads};
 
@@ -41,6 +41,7 @@ extern "C" fn on_load() {
     api::set_warning_callback(Some(warn_from_core));
     api::set_takes_part(events::program_takes_part);
     api::set_cycle_gate(Some(events::may_collect));
+    api::embedding::disabled_while(&GC_dont_gc);
     api::set_heap_resize_callback(Some(events::on_heap_resize));
     api::held_for_ever::want();
     api::embedding::set_refusal_callback(Some(memory::tell_refused));

@@ -1,10 +1,10 @@
 //! Asking for collections, forbidding them, and the size of the heap.
 //!
 //! Invariant: `GC_dont_gc` counts `GC_disable` calls that `GC_enable` has not undone; while it is
-//! not 0 nothing collects, however it got that value. Called from any thread.
+//! not 0 nothing collects, however it got that value, and the core counts no calls itself. Called from any thread.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicI32, Ordering::*};
 
 use crate::collections::memory;
 use crate::core_api::{self as api, functions::AtomicFunction};
@@ -90,21 +90,22 @@ pub extern "C" fn GC_collect_a_little() -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_disable() {
-    GC_dont_gc.fetch_add(1, Relaxed);
-    api::disable();
+    GC_dont_gc.fetch_add(1, SeqCst);
+    api::embedding::settle_disabled();
 }
 
 /// As `GC_disable`, and the collection under way, if there is one, has ended on return.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_finish_and_disable() {
-    GC_dont_gc.fetch_add(1, Relaxed);
     api::embedding::finish_and_disable();
+    GC_dont_gc.fetch_add(1, SeqCst);
+    api::enable();
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_enable() {
-    GC_dont_gc.fetch_sub(1, Relaxed);
-    api::enable();
+    GC_dont_gc.fetch_sub(1, SeqCst);
+    api::embedding::tell_enabled();
 }
 
 #[unsafe(no_mangle)]

@@ -17,8 +17,7 @@ use crate::references::toggle as togglerefs;
 use crate::references::{finalize, many};
 use crate::roots;
 use crate::settings::variables::{
-    self, GC_dont_gc, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors,
-    publish_heap_range,
+    self, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors, publish_heap_range,
 };
 use crate::{suspension, threads};
 
@@ -113,12 +112,10 @@ fn after_collection() {
     finalize::after_collection();
 }
 
-/// The core asks before an automatic collection: the program may have written `GC_dont_gc`, its
-/// stop function may object, or it wants collections to come later. Where memory was refused the
-/// last two do not count, as gc.h says.
+/// The core asks before an automatic collection: the program's stop function may object, or it
+/// wants collections to come later. Where memory was refused neither counts, as gc.h says.
 pub extern "C" fn may_collect(for_memory: bool) -> bool {
-    GC_dont_gc.load(Relaxed) == 0
-        && (for_memory || !(collect::default_stop_function_objects() || pacing::puts_off()))
+    for_memory || !(collect::default_stop_function_objects() || pacing::puts_off())
 }
 
 /// Whether a function that the program set is called before, in or about a collection: then no

@@ -9,7 +9,6 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::collections::collect::GC_set_force_unmap_on_gcollect;
 use crate::collections::pacing::GC_set_free_space_divisor;
 use crate::collections::{incremental, memory};
-use crate::core_api as api;
 use crate::debugging::freed_later;
 use crate::debugging::output;
 use crate::debugging::regular::{self, Regular};
@@ -51,7 +50,6 @@ pub fn apply() {
     }
     if user_has_set(c"GC_DONT_GC") {
         GC_dont_gc.store(1, Relaxed);
-        api::disable();
     }
     if user_has_set(c"GC_FIND_LEAK") {
         GC_find_leak.store(1, Relaxed);

@@ -5,10 +5,10 @@
 
 use core::ffi::c_void;
 use core::ops::Range;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use crate::addr::{FRAME_BYTES, Frame};
-use crate::cycle::driver::{collect, handshake, holding, watch_in_use};
+use crate::cycle::driver::{collect, disabling, handshake, holding, watch_in_use};
 use crate::cycle::phases::when_marked;
 use crate::cycle::report::thread_events;
 use crate::cycle::schedule::{self, Due};
@@ -171,6 +171,22 @@ pub fn end_blocked() {
 pub fn finish_and_disable() {
     runtime::initialize();
     collect::finish_and_disable();
+}
+
+/// Collections are disabled also while `count`, which the program may write, is not 0. Once.
+pub fn disabled_while(count: &'static AtomicI32) {
+    disabling::follow(count);
+}
+
+/// The program counted up what [`disabled_while`] was given: no step of a cycle is being taken on
+/// return, but for a caller that is called in it.
+pub fn settle_disabled() {
+    disabling::settle();
+}
+
+/// The program counted it down.
+pub fn tell_enabled() {
+    disabling::tell_enabled();
 }
 
 /// Counts bytes as handed out since the last cycle that the heap did not hand out.

@@ -6,17 +6,20 @@
 //! looks under the collector's lock, which who disables has had since. Called from any thread of
 //! the program; waited for by the collector's.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::*};
 
 use super::wake;
 use crate::cycle::collector::{COLLECTOR, Collector};
 use crate::heap::HEAP;
 use crate::sync::Guard;
+use crate::sync::set_once::SetOnce;
 use crate::sys::{clock, futex};
 use crate::world::current;
 
 /// How often collections were disabled more than enabled.
 static DISABLED: AtomicU32 = AtomicU32::new(0);
+/// Where the program counts itself, and may write what it likes: not 0 disables them as well.
+static PROGRAMS_COUNT: SetOnce<&'static AtomicI32> = SetOnce::new();
 /// The collector's thread sleeps on it.
 static IS_WAITED_FOR: AtomicBool = AtomicBool::new(false);
 /// It looks so often for who else wants something of it.
@@ -27,13 +30,24 @@ const LONGEST_NS: u64 = 500_000_000;
 
 /// Whether collections are disabled.
 pub fn is_disabled() -> bool {
-    DISABLED.load(Acquire) > 0
+    let by_program = || PROGRAMS_COUNT.get().is_some_and(|count| count.load(SeqCst) != 0);
+    DISABLED.load(SeqCst) > 0 || by_program()
+}
+
+/// From now on collections are disabled also while `count` is not 0.
+pub fn follow(count: &'static AtomicI32) {
+    PROGRAMS_COUNT.set(count);
 }
 
 /// No collections until as many calls of [`enable`]. A step that is being taken is over on return,
 /// but for a caller that is called in it.
 pub fn disable() {
     DISABLED.fetch_add(1, SeqCst);
+    settle();
+}
+
+/// What disabled them just now holds on return. As [`disable`], for who counts itself.
+pub fn settle() {
     let is_inside = current::get().is_some_and(|mutator| mutator.is_critical());
     if !is_inside && !COLLECTOR.is_mine() {
         drop(COLLECTOR.lock());
@@ -50,6 +64,11 @@ pub fn disable_for_good() {
 /// Allows collections again; one more call than [`disable`] changes nothing.
 pub fn enable() {
     let _ = DISABLED.fetch_update(SeqCst, SeqCst, |count| count.checked_sub(1));
+    tell_enabled();
+}
+
+/// Who waits for them looks again.
+pub fn tell_enabled() {
     if IS_WAITED_FOR.load(SeqCst) {
         futex::wake(&DISABLED, 1);
     }
@@ -67,8 +86,9 @@ pub fn wait_until_enabled() -> bool {
     IS_WAITED_FOR.store(true, SeqCst);
     let enabled = loop {
         let seen = DISABLED.load(SeqCst);
-        if seen == 0 || clock::now_ns() > until_ns {
-            break seen == 0;
+        let enabled = !is_disabled();
+        if enabled || clock::now_ns() > until_ns {
+            break enabled;
         }
         futex::wait(&DISABLED, seen, Some(LOOK_NS));
         wake::answer();

@@ -224,8 +224,8 @@ mod tests {
                 heap.inner().free_large(heap, block);
                 let small = heap.inner().fresh_block(heap, id, 0, true).unwrap();
                 let header = heap.header(small);
-                let is_whole = (0..100)
-                    .all(|_| header.space() == id.0 && header.cells() == TABLE[3].cells);
+                let is_whole =
+                    (0..100).all(|_| header.space() == id.0 && header.cells() == TABLE[3].cells);
                 header.let_go();
                 heap.inner().begin_sweep(heap, false);
                 while !heap.inner().sweep_step(heap) {}
