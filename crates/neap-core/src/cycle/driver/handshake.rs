@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use super::assist::assist;
 use super::between_steps::{self, CycleState};
 use super::disabling::{is_disabled, wait_until_enabled, when_enabled};
-use super::{given_up, wake, watch_in_use};
+use super::{given_up, progress, wake, watch_in_use};
 use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::marking_mode::{Left, MarkingMode};
 use crate::cycle::phase::{Phase, Step};
@@ -24,10 +24,10 @@ use crate::cycle::report::{callbacks, root_callback};
 use crate::cycle::token::Driver;
 use crate::cycle::{schedule, workers};
 use crate::heap::HEAP;
-use crate::sys::{futex, print, side_stack, thread};
+use crate::sys::{print, side_stack, thread};
 use crate::watch::choose::Watching;
 use crate::world::mutator::Mutator;
-use crate::world::{self, attach, blocked, host};
+use crate::world::{self, attach, host};
 
 const NOTHING: u32 = 0;
 const FIRST_PAUSE: u32 = 1;
@@ -39,8 +39,6 @@ const MIDDLE_PAUSE: u32 = 4;
 
 /// The step on offer. Written under the collector's lock.
 static OFFERED: AtomicU32 = AtomicU32::new(NOTHING);
-/// Counts steps offered and taken; who waits for a cycle sleeps on it.
-static PROGRESS: AtomicU32 = AtomicU32::new(0);
 /// Whether a cycle was asked for: nobody has, who did had leave to begin one if it is still due
 /// then, or somebody waits for one in any case. Without being asked the collector's thread begins
 /// none, since the program may have a gate. Written by who asks, and by the collector's thread.
@@ -62,8 +60,6 @@ static REFERENCES_LEFT: AtomicBool = AtomicBool::new(false);
 /// more; twice as long each time after.
 const OFFER_NS: u64 = 2_000_000;
 const LONGEST_OFFER_NS: u64 = 100_000_000;
-/// Who waits for a cycle looks this often whether it still has to.
-const LOOK_NS: u64 = 1_000_000;
 
 /// Wakes the thread that runs cycles, unless it is at it: it begins one if one is due, or if it is
 /// `forced` to. False if there is no thread.
@@ -126,7 +122,7 @@ fn take(step: u32, position: usize) {
     with_room(|| run_step(step, state, collector, Some(mutator)));
     between_steps::put_back(collector, state);
     OFFERED.store(NOTHING, Release);
-    progress();
+    progress::note();
     mutator.holds.store(0, Relaxed);
 }
 
@@ -187,16 +183,11 @@ pub fn with_room(f: impl FnOnce()) {
     thread::clear_vector_registers();
 }
 
-fn progress() {
-    PROGRESS.fetch_add(1, AcqRel);
-    futex::wake(&PROGRESS, i32::MAX as u32);
-}
-
 fn offer(step: u32, state: &'static mut CycleState) {
     let collector = &mut *COLLECTOR.lock();
     between_steps::put_back(collector, state);
     OFFERED.store(step, Release);
-    progress();
+    progress::note();
 }
 
 /// Takes an offer back; None if somebody took the step.
@@ -224,11 +215,11 @@ fn have_taken(
         }
         offer(step, state);
         state = loop {
-            let seen = PROGRESS.load(Acquire);
+            let seen = progress::seen();
             if OFFERED.load(Acquire) == NOTHING {
                 return;
             }
-            if !futex::wait(&PROGRESS, seen, Some(wait_ns))
+            if !progress::wait_for(seen, wait_ns)
                 && let Some(state) = withdraw(step)
             {
                 break state;
@@ -321,7 +312,7 @@ pub fn drive() {
     drop(collector);
     run_steps(state, generation);
     UNDER_WAY.store(false, Release);
-    progress();
+    progress::note();
 }
 
 /// The steps of a cycle that has begun. On the collector's thread.
@@ -432,7 +423,7 @@ pub fn run_cycle(position: usize) -> bool {
 /// The same until `enough` says so; with `forced` the cycle that begins is a full one.
 pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bool {
     loop {
-        let seen = PROGRESS.load(Acquire);
+        let seen = progress::seen();
         if enough() {
             take_offered(position);
             return true;
@@ -445,7 +436,7 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
         } else if assist(forced) {
             // Marking is done, or others do the rest.
         } else if request(forced) {
-            wait_at(position, seen);
+            progress::wait_at(position, seen);
         } else {
             return false;
         }
@@ -461,26 +452,15 @@ pub fn is_under_way() -> bool {
 /// steps as they are offered; not while collections are disabled. On a mutator that holds nothing.
 pub fn finish(position: usize) {
     loop {
-        let seen = PROGRESS.load(Acquire);
+        let seen = progress::seen();
         if !UNDER_WAY.load(Acquire) || is_disabled() {
             return take_offered(position);
         }
         if is_on_offer(OFFERED.load(Acquire)) {
             take_offered(position);
         } else if !assist(true) {
-            wait_at(position, seen);
+            progress::wait_at(position, seen);
         }
-    }
-}
-
-/// Waits for progress. Blocked, so that no stop has to ask this thread, and none reads what earlier
-/// calls left on its stack below `position`; a host knows of its threads itself.
-fn wait_at(position: usize, seen: u32) {
-    let wait = || futex::wait(&PROGRESS, seen, Some(LOOK_NS));
-    if host::get().is_some() {
-        wait();
-    } else {
-        blocked::blocked_at(attach::current(), position, wait);
     }
 }
 

@@ -3,11 +3,11 @@
 //!
 //! Invariant: `[cycle.inv.driver]`. From the ground up: [`between_steps`] keeps the driver
 //! token between steps, [`watch_in_use`] opens the watch, [`wake`] is how the collector's thread is
-//! woken, [`disabling`] says whether there are to be cycles, [`handshake`] hands the token on,
-//! [`holding`] keeps it from everybody, [`collect`] is where a mutator asks for a cycle,
-//! [`assist`] where it helps to mark, [`collector_thread`] runs what goes on beside the program,
-//! [`freeze`] and [`between_cycles`] work between cycles, [`given_up`] ends cycles that cannot go
-//! on.
+//! woken, [`progress`] is what those who wait sleep on, [`disabling`] says whether there are to be
+//! cycles, [`handshake`] hands the token on, [`holding`] keeps it from everybody, [`collect`] is
+//! where a mutator asks for a cycle, [`assist`] where it helps to mark, [`collector_thread`] runs
+//! what goes on beside the program, [`freeze`] and [`between_cycles`] work between cycles,
+//! [`given_up`] ends cycles that cannot go on.
 
 pub mod assist;
 pub mod between_cycles;
@@ -19,6 +19,7 @@ pub mod freeze;
 pub mod given_up;
 pub mod handshake;
 pub mod holding;
+pub mod progress;
 pub mod wake;
 pub mod watch_in_use;
 
@@ -58,6 +59,7 @@ pub fn after_fork() {
     wake::after_fork();
     disabling::after_fork();
     handshake::after_fork();
+    progress::after_fork();
     super::limits::after_fork();
     callbacks::after_fork();
 }
