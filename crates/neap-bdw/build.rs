@@ -6,6 +6,8 @@ mod unwinder;
 
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libgc.so.1");
+    // Its threads run on when the plug-in that brought it is unloaded.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo::rerun-if-changed=src/printing.c");
     // Which the standard library would ask for.
     println!("cargo::rustc-cdylib-link-arg=-lc");

@@ -21,9 +21,22 @@ static APART void allocate(void)
         GC_MALLOC(64);
 }
 
+static void *allocates(void *unused)
+{
+    return GC_MALLOC(64) ? unused : NULL;
+}
+
+/* How many threads each makes and joins, one after the other. */
+static long successors;
+
 static void *works(void *microseconds)
 {
     allocate();
+    for (long at = 0; at < successors; at++) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, allocates, NULL) == 0);
+        pthread_join(thread, NULL);
+    }
     usleep((useconds_t)(long)microseconds);
     allocate();
     return NULL;
@@ -50,15 +63,16 @@ static void ends(int threads, long main_us, long threads_us)
 
 int main(void)
 {
-    static const long cases[][3] = {{0, 0, 0},      {1, 0, 20000},    {1, 30000, 0},
-                                    {4, 0, 20000},  {4, 0, 0},        {4, 20000, 20000},
-                                    {3, 1000, 900}, {4, 10000, 11000}};
+    static const long cases[][4] = {{0, 0, 0},       {1, 0, 20000},  {1, 30000, 0},
+                                    {4, 0, 20000},   {4, 0, 0},      {4, 20000, 20000},
+                                    {3, 1000, 900},  {4, 10000, 11000}, {1, 0, 20000, 100}};
     for (unsigned at = 0; at < sizeof cases / sizeof *cases; at++) {
         char byte;
         int status = -1;
         pid_t waited = 0;
         CHECK(pipe(told) == 0);
         pid_t child = fork();
+        successors = cases[at][3];
         if (child == 0)
             ends((int)cases[at][0], cases[at][1], cases[at][2]);
         for (int turn = 0; turn < 10000 && waited == 0; turn++) {

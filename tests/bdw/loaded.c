@@ -1,9 +1,11 @@
 /* The library opened with dlopen and reached by dlsym, as Nim's programs do; and data of a library
-   opened later as roots. Not linked. */
+   opened later as roots. Closed and opened again, as plug-ins bring it, with its threads at work.
+   Not linked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define GET(type, name, arguments) type(*name) arguments = (type(*) arguments)dlsym(library, #name)
 
@@ -44,5 +46,16 @@ int main(int count, char **arguments)
             return 1;
         }
     }
-    return GC_get_gc_no() == 0;
+    int collects = GC_get_gc_no() != 0;
+    for (int time = 0; time < 3; time++) {
+        dlclose(library);
+        usleep(100000);
+        library = dlopen("libgc.so.1", RTLD_NOW | RTLD_GLOBAL);
+        void *(*malloc_anew)(size_t) = (void *(*)(size_t))dlsym(library, "GC_malloc");
+        for (int round = 0; round < 200000; round++)
+            memset(malloc_anew(40), 'z', 40);
+    }
+    dlclose(library);
+    usleep(100000);
+    return !collects;
 }

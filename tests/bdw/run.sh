@@ -193,6 +193,8 @@ if wanted loaded; then
     if build "$here/plugin.c" "$work/plugin.so" -shared -fPIC 2>"$out/output" &&
         build "$here/loaded.c" "$work/loaded" -ldl 2>>"$out/output"; then
         both loaded "$work/loaded" "$work/plugin.so"
+        result "loaded on neap, cycles beside the program" env NEAP_MAX_PAUSE=0 \
+            LD_LIBRARY_PATH="$work/lib" "$work/loaded" "$work/plugin.so"
     else
         report 1 "loaded: compile"
     fi

@@ -60,17 +60,17 @@ later() { { [ $rest = yes ] || [ ${#only[@]} != 0 ]; } && wanted "$1"; }
 
 for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c thread_ends.c \
     undeclared_stacks.c no_descriptors.c host.c threads.c c11_threads.c results.c blocked.c \
-    waits.c fork.c fibers.c \
-    finalizers.c cleaners.c pool.c throwing.cpp handles.c handles_stress.c links.c monitors.c \
-    collections.c untouched.c observe.c signals.c requests.c max_heap.c address_space.c options.c \
-    first_threads.c \
+    waits.c fork.c fibers.c finalizers.c cleaners.c pool.c throwing.cpp handles.c \
+    handles_stress.c links.c monitors.c collections.c untouched.c observe.c signals.c requests.c \
+    max_heap.c address_space.c options.c first_threads.c crowd.c huge_roots.c \
     cxx.cpp cxx_objects.cpp cxx_references.cpp; do
     wanted "${source%.*}" || continue
     # shellcheck disable=SC2086
     build "$source" "${source%.*}" -O2 $link || continue
     case $source in
     # What they measure is what the options change, or does not depend on them.
-    layout_matches.c | options.c | address_space.c | waits.c | untouched.c | first_threads.c)
+    layout_matches.c | options.c | address_space.c | waits.c | untouched.c | first_threads.c | \
+        crowd.c | huge_roots.c)
         settle
         [ $rest = yes ] || result "${source%.*}" "$out/${source%.*}"
         ;;

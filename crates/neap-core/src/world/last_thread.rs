@@ -18,7 +18,7 @@ use crate::sys::{own_thread, thread};
 use rustix::fs::{Mode, OFlags, RawDir};
 
 /// The last threads that ended, which may be there still: all that end at a time, or the process
-/// stands. 0: none.
+/// stands. The first one stays there until the process ends, and is known otherwise. 0: none.
 static ENDING: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
 /// How many ended.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -30,7 +30,8 @@ static EXITS: AtomicBool = AtomicBool::new(false);
 const MOST_LOOKS: usize = 1000;
 
 fn is_ending(id: i32) -> bool {
-    ENDING.iter().any(|ending| ending.load(SeqCst) == id)
+    let is_first = FIRST_ENDED.load(SeqCst) && thread::is_main(id);
+    is_first || ENDING.iter().any(|ending| ending.load(SeqCst) == id)
 }
 
 /// The calling thread, with this id, is attached: who had that before is gone.

@@ -40,6 +40,10 @@ impl Pages {
         self.start..self.end
     }
 
+    fn contain(self, other: Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
     fn overlap(self, range: &Range<usize>) -> bool {
         self.start < range.end && range.start < self.end
     }
@@ -57,12 +61,15 @@ pub struct WrittenRoots {
     protected: MetaVec<Pages>,
     /// What was protected at the reading before; while one is under way.
     before: MetaVec<Pages>,
+    /// Whole mappings that the watch was told of by us: what somebody else's watch answers for
+    /// would be told to either.
+    registered: MetaVec<Pages>,
 }
 
 impl WrittenRoots {
     /// Nothing is protected.
     pub const fn new() -> Self {
-        Self { protected: MetaVec::new(), before: MetaVec::new() }
+        Self { protected: MetaVec::new(), before: MetaVec::new(), registered: MetaVec::new() }
     }
 
     /// A cycle begins.
@@ -97,7 +104,7 @@ impl WrittenRoots {
         let mut protected = true;
         divide(&self.before, pages.range(), &mut |part, known| {
             if !known || watch.take_written(&part, read).is_err() {
-                protected &= protect(watch, Pages::of(&part));
+                protected &= protect(&mut self.registered, watch, Pages::of(&part));
                 read(part);
             }
         });
@@ -144,7 +151,7 @@ impl WrittenRoots {
             }
         });
         if let Some(pages) = grown
-            && protect(watch, pages)
+            && protect(&mut self.registered, watch, pages)
         {
             read(pages.range());
             // Without memory for it a stop reads it whole.
@@ -194,13 +201,27 @@ fn divide(protected: &[Pages], range: Range<usize>, f: &mut dyn FnMut(Range<usiz
 
 /// Has the watch report what is written to these pages from now on. False where the system refuses,
 /// or where others may write to them.
-fn protect(watch: &mut dyn Watch, pages: Pages) -> bool {
+fn protect(registered: &mut MetaVec<Pages>, watch: &mut dyn Watch, pages: Pages) -> bool {
     let protect = |watch: &mut dyn Watch| watch.take_written(&pages.range(), &mut |_| {}).is_ok();
     // What is known was private when it became so, and a mapping in its place would not be known.
+    if registered.iter().any(|whole| whole.contain(pages)) && protect(watch) {
+        return true;
+    }
     // Whole mappings, so that none is split: a stack is found by its mapping.
-    protect(watch)
-        || mappings::covering(&pages.range())
-            .is_some_and(|whole| watch.register(&whole).is_ok() && protect(watch))
+    let Some(whole) = mappings::covering(&pages.range()) else { return false };
+    watch.register(&whole).is_ok() && note(registered, &whole) && protect(watch)
+}
+
+/// Notes a mapping, in place of what was where it is; false if there is no memory.
+fn note(registered: &mut MetaVec<Pages>, whole: &Range<usize>) -> bool {
+    let mut at = 0;
+    while at < registered.len() {
+        match registered[at].overlap(whole) {
+            true => _ = registered.swap_remove(at),
+            false => at += 1,
+        }
+    }
+    registered.try_push(Pages::of(whole)).is_ok()
 }
 
 #[cfg(test)]
@@ -430,5 +451,22 @@ mod tests {
             assert_eq!(tried.running(Some(&range)), range.len());
             assert_eq!(tried.stopped(range.clone()), [range]);
         }
+    }
+
+    /// Who asks it protects anew, and would be told what we are not.
+    #[test]
+    fn what_another_watch_answers_for_is_read_whole() {
+        let Some(mut tried) = Tried::new() else { return skip("no write watch") };
+        let mut theirs = Pagemap::open().unwrap();
+        theirs.register(&(tried.memory.0..tried.memory.0 + BYTES)).unwrap();
+        let (root, mut read) = (tried.root(), 0);
+        tried.roots.begin_reading();
+        tried.roots.read_running(&mut tried.watch, root.clone(), &mut |part| read += part.len());
+        assert_eq!(read, root.len());
+        tried.store(5);
+        theirs.take_written(&(tried.memory.0..tried.memory.0 + BYTES), &mut |_| {}).unwrap();
+        let mut stopped = 0;
+        tried.roots.read_stopped(&mut tried.watch, root.clone(), &mut |part| stopped += part.len());
+        assert_eq!(stopped, root.len(), "[cycle.inv.watched-roots]");
     }
 }

@@ -282,6 +282,10 @@ impl WriteWatch {
         // SAFETY: the argument of PAGEMAP_SCAN; the kernel writes at most `regions_length` regions.
         let count = unsafe { ioctl(&self.pagemap.file, PAGEMAP_SCAN, &mut argument) }
             .map_err(|error| Refusal::new("PAGEMAP_SCAN", error))?;
+        // It goes no further in a part of a huge page of hugetlbfs.
+        if argument.walk_end <= argument.start {
+            return Err(Refusal::new("PAGEMAP_SCAN", Errno::INVAL));
+        }
         // Where it stops for `most_pages`, the last one may be empty.
         for region in regions[..count].iter().filter(|region| region.start < region.end) {
             written(region.start as usize..region.end as usize);
