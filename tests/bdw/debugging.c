@@ -35,6 +35,16 @@ static void overrun(void)
     GC_FREE(object);
 }
 
+/* A byte before it, which is found by a collection, and when it is freed. */
+static void underrun(void)
+{
+    char *volatile object = GC_MALLOC(24);
+    object[-8] = 0;
+    GC_gcollect();
+    object[-8] = 0;
+    GC_FREE(object);
+}
+
 /* Overrun, alive and never freed: one object that is kept and one that is not. */
 static char *volatile overrun_object;
 static APART void overrun_two(void)
@@ -123,6 +133,10 @@ int main(void)
 
     const char *report = capture(2, overrun);
     CHECK(strstr(report, "debugging.c") != NULL);
+    fprintf(stderr, "%s", failures ? report : "");
+
+    report = capture(2, underrun);
+    CHECK(occurrences(report, "debugging.c") >= 2);
     fprintf(stderr, "%s", failures ? report : "");
 
     CHECK_EQUAL(strlen(capture(2, innocent)), 0);

@@ -90,6 +90,14 @@ int main(void)
     place_many(outside);
     collect();
     CHECK_EQUAL(alive(), MANY);
+    /* A part of one that was added changes nothing, and no one what another one holds too. */
+    GC_remove_roots(outside + 1, outside + MANY);
+    GC_add_roots(outside + MANY / 2, outside + MANY + 8);
+    GC_add_roots(outside, outside + MANY);
+    GC_remove_roots(outside + MANY / 2, outside + MANY + 8);
+    place_many(outside);
+    collect();
+    CHECK_EQUAL(alive(), MANY);
     GC_remove_roots(outside, outside + MANY);
     place_many(outside);
     collect();

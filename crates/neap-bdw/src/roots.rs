@@ -23,7 +23,7 @@ pub extern "C" fn GC_add_roots(low: *mut c_void, high: *mut c_void) {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_remove_roots(low: *mut c_void, high: *mut c_void) {
     if low < high {
-        api::remove_roots(low as usize..high as usize);
+        api::remove_whole_roots(low as usize..high as usize);
     }
 }
 

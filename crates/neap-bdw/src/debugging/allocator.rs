@@ -74,8 +74,8 @@ pub extern "C" fn GC_debug_free(object: *mut c_void) {
         // Not ours: the ordinary function knows what it is, or says what is wrong.
         return GC_free(object);
     };
-    if !header::is_intact(object, &header) {
-        header::complain("GC_debug_free", object, &header, "was written past its end");
+    if let Some(damage) = header::damage(object, &header) {
+        header::complain("GC_debug_free", object, &header, damage);
         describe(object);
     }
     if freed_later::leave(object, &header) {

@@ -74,5 +74,5 @@ pub fn look() {
 
 /// Prints what `look` noted; whether that was anything. World running.
 pub fn report() -> bool {
-    smashed::report_as(&CHANGED, "was written to after it was freed")
+    smashed::report_as(&CHANGED, |_, _| "was written to after it was freed")
 }

@@ -68,14 +68,20 @@ pub fn allocate(
         return base;
     }
     let object = base as usize + HEADER_BYTES;
-    let header = Header { file, line: line as isize, bytes, mark: START_MARK ^ object };
+    let header = base.cast::<Header>();
     ANY.store(true, Relaxed);
     // SAFETY: `total` bytes are ours, and the trailer ends within them. A collection that comes in
-    // between finds either no header or both.
+    // between finds no header, or it and the trailer: one without its mark has a file.
     unsafe {
+        (*header).file = core::ptr::null();
+        compiler_fence(SeqCst);
+        (*header).bytes = bytes;
+        (*header).line = line as isize;
         end_of(object, bytes).write(END_MARK ^ object);
         compiler_fence(SeqCst);
-        base.cast::<Header>().write(header);
+        (*header).mark = START_MARK ^ object;
+        compiler_fence(SeqCst);
+        (*header).file = file;
     }
     object as *mut c_void
 }
@@ -106,8 +112,12 @@ fn header_with(mark: usize, base: usize, total: usize) -> Option<Header> {
     }
     // SAFETY: a live object that is long enough; any bits make a header.
     let header = unsafe { (base as *const Header).read() };
-    let fits = header.bytes <= total - HEADER_BYTES - WORD;
-    (header.mark == mark ^ (base + HEADER_BYTES) && fits).then_some(header)
+    let (object, fits) = (base + HEADER_BYTES, header.bytes <= total - HEADER_BYTES - WORD);
+    // Who wrote before the object leaves its end as it was. One that is half made has no file.
+    let is_whole = !header.file.is_null() && header.mark != FREED_MARK ^ object;
+    let is_damaged = || mark == START_MARK && is_whole && is_end_intact(object, &header);
+    let is_one = || header.mark == mark ^ object || is_damaged();
+    (fits && is_one()).then_some(header)
 }
 
 /// What becomes of a header when its object goes.
@@ -121,24 +131,42 @@ pub enum Gone {
 
 /// Has nobody take the object behind `base`, which has a header, for one that is in use.
 pub fn retire(base: usize, gone: Gone) {
-    let mark = match gone {
-        Gone::Free => 0,
-        Gone::Waits => FREED_MARK ^ (base + HEADER_BYTES),
-    };
-    // SAFETY: the caller found a header there.
-    unsafe { (&raw mut (*(base as *mut Header)).mark).write(mark) };
+    let object = base + HEADER_BYTES;
+    // SAFETY: the caller found a header there, and so a trailer.
+    unsafe {
+        let header = base as *mut Header;
+        match gone {
+            Gone::Free => {
+                end_of(object, (*header).bytes).write(0);
+                (*header).mark = 0;
+            }
+            Gone::Waits => (*header).mark = FREED_MARK ^ object,
+        }
+    }
 }
 
 /// Whether the word behind the object is still what `allocate` wrote.
-pub fn is_intact(object: *const c_void, header: &Header) -> bool {
-    // SAFETY: `header_of` checked that the trailer lies in the object.
-    unsafe { end_of(object as usize, header.bytes).read() == END_MARK ^ object as usize }
+fn is_end_intact(object: usize, header: &Header) -> bool {
+    // SAFETY: the header's size was seen to leave room for the trailer in the object.
+    unsafe { end_of(object, header.bytes).read() == END_MARK ^ object }
 }
 
-/// Writes it again.
+/// What the words around the object say that the program did, if it did.
+pub fn damage(object: *const c_void, header: &Header) -> Option<&'static str> {
+    if header.mark != START_MARK ^ object as usize {
+        return Some("was written before its start");
+    }
+    (!is_end_intact(object as usize, header)).then_some("was written past its end")
+}
+
+/// Writes them again.
 pub fn mend(object: *const c_void, header: &Header) {
+    let base = object.wrapping_byte_sub(HEADER_BYTES) as *mut Header;
     // SAFETY: as above.
-    unsafe { end_of(object as usize, header.bytes).write(END_MARK ^ object as usize) };
+    unsafe {
+        (*base).mark = START_MARK ^ object as usize;
+        end_of(object as usize, header.bytes).write(END_MARK ^ object as usize);
+    }
 }
 
 /// `FILE:LINE` of an allocation, as text to print.
@@ -236,16 +264,29 @@ mod tests {
     }
 
     #[test]
-    fn overruns_break_the_trailer() {
+    fn who_writes_around_an_object_is_told_where() {
         let mut room = vec![0_usize; 16];
         let base = room.as_mut_ptr();
         let object = allocate(13, c"here.c".as_ptr(), 7, |_| base.cast());
         let header = header_at(base as usize, 128).expect("just written");
         assert_eq!((header.bytes, header.line), (13, 7));
-        assert!(is_intact(object, &header));
+        assert_eq!(damage(object, &header), None);
         // SAFETY: the room is 128 bytes long.
         unsafe { object.cast::<u8>().add(16).write(1) };
-        assert!(!is_intact(object, &header));
+        assert_eq!(damage(object, &header), Some("was written past its end"));
         assert!(header_at(base as usize + 8, 120).is_none());
+        mend(object, &header);
+        for byte in [0, 1] {
+            // SAFETY: as above.
+            unsafe { object.cast::<u8>().sub(8).write(byte) };
+            let header = header_at(base as usize, 128).expect("its end says so");
+            assert_eq!(damage(object, &header), Some("was written before its start"));
+            mend(object, &header);
+        }
+        retire(base as usize, Gone::Waits);
+        assert!(header_at(base as usize, 128).is_none());
+        assert!(header_of_freed(base as usize, 128).is_some());
+        retire(base as usize, Gone::Free);
+        assert!(header_at(base as usize, 128).is_none());
     }
 }

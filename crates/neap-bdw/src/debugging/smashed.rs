@@ -1,8 +1,8 @@
-//! Objects of the debugging allocator that were written past their end, found at each collection;
-//! and what follows from errors that a collection found.
+//! Objects of the debugging allocator that were written past their end or before their start, found
+//! at each collection; and what follows from errors that a collection found.
 //!
 //! Invariant: `look` runs world stopped, after marking, and only fills a fixed table; the rest runs
-//! on a thread of the program. Each overrun is reported once: the trailer is mended.
+//! on a thread of the program. Each is reported once: header and trailer are mended.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -22,7 +22,7 @@ static FOUND: Noted<Hidden, 64> = Noted::nothing();
 /// `GC_ABORT_ON_LEAK`: the program ends once leaked or smashed objects were reported.
 pub static ABORT: AtomicBool = AtomicBool::new(false);
 
-/// Notes the objects that were overrun, dead ones too. World stopped, after marking.
+/// Notes the objects that were written around, dead ones too. World stopped, after marking.
 pub fn look() {
     if !header::is_used() {
         return;
@@ -35,7 +35,7 @@ pub fn look() {
         }
         let Some(header) = header::header_at(base, total) else { return };
         let object = (base + HEADER_BYTES) as *const c_void;
-        if header::is_intact(object, &header) {
+        if header::damage(object, &header).is_none() {
             return;
         }
         header::mend(object, &header);
@@ -45,14 +45,22 @@ pub fn look() {
 
 /// Prints what `look` noted; whether that was anything. World running.
 pub fn report() -> bool {
-    report_as(&FOUND, "was written past its end")
+    let past_its_end = "was written past its end";
+    report_as(&FOUND, |object, header| {
+        // Its trailer is mended.
+        header::damage(object, header).unwrap_or(past_its_end)
+    })
 }
 
 /// Prints what a collection noted of debug objects; whether that was anything. World running.
-pub fn report_as<const ROOM: usize>(found: &Noted<Hidden, ROOM>, what: &str) -> bool {
+pub fn report_as<const ROOM: usize>(
+    found: &Noted<Hidden, ROOM>,
+    what: impl Fn(*const c_void, &Header) -> &'static str,
+) -> bool {
     let mut any = false;
     while let Some((hidden, header)) = found.take() {
-        header::complain("heap check", !hidden as *const c_void, &header, what);
+        let object = !hidden as *const c_void;
+        header::complain("heap check", object, &header, what(object, &header));
         any = true;
     }
     let more = found.take_more();

@@ -20,6 +20,13 @@ pub fn remove_roots(range: Range<usize>) {
     roots::remove(whole_words(&range));
 }
 
+/// The registered ranges that lie wholly in this one are no roots any more, but for what others of
+/// them hold too.
+pub fn remove_whole_roots(range: Range<usize>) {
+    super::initialize();
+    roots::remove_whole(whole_words(&range));
+}
+
 /// Nothing is a registered root any more; the writable segments of loaded objects stay roots.
 pub fn clear_roots() {
     super::initialize();

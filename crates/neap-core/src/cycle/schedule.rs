@@ -34,7 +34,8 @@ static LATEST_AT: AtomicUsize = AtomicUsize::new(0);
 /// Whether enough was allocated for a cycle. Read after every refill.
 #[inline(always)]
 pub fn is_due() -> bool {
-    HEAP.state.grown_since_cycle() >= DUE_AT.load(Relaxed)
+    let passed = HEAP.state.passed_bytes.load(Relaxed);
+    HEAP.state.grown_since_cycle().saturating_add(passed) >= DUE_AT.load(Relaxed)
 }
 
 /// Bytes by which the heap has grown since the last cycle beyond which threads wait for the one

@@ -105,6 +105,9 @@ pub struct HeapState {
     pub freed_since_cycle: AtomicUsize,
     /// Of these, cells that the last cycle had found live; as above.
     pub freed_live_since_cycle: AtomicUsize,
+    /// Bytes of registrations that were passed since, void ones, in search of others: work that a
+    /// cycle saves. Written by any thread.
+    pub passed_bytes: AtomicUsize,
     /// Bytes marked by the last cycle; written by the cycle.
     pub live_bytes: AtomicUsize,
     /// Of [`SURVIVING`] bytes handed out, so many are expected to live when the next cycle begins;
@@ -178,6 +181,7 @@ impl HeapState {
             allocated_since_cycle: Apart::new(AtomicUsize::new(0)),
             freed_since_cycle: AtomicUsize::new(0),
             freed_live_since_cycle: AtomicUsize::new(0),
+            passed_bytes: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
             surviving: AtomicUsize::new(SURVIVING),
             marked_bytes: AtomicUsize::new(0),
@@ -290,6 +294,7 @@ impl HeapState {
     /// the heap's lock.
     pub fn take_freed(&self) -> usize {
         self.freed_live_since_cycle.store(0, Relaxed);
+        self.passed_bytes.store(0, Relaxed);
         let freed = self.freed_since_cycle.load(Relaxed);
         self.freed_since_cycle.store(0, Relaxed);
         freed

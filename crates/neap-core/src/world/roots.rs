@@ -15,6 +15,9 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
+pub mod spans;
+
+use self::spans::{Ranges, Span, cut};
 use super::mutator::Mutator;
 use super::stacks::stack::Stack;
 use super::{Standing, Stopped, correction, critical};
@@ -28,62 +31,19 @@ use crate::sys::process::mappings;
 use crate::sys::protection::alternate_stack;
 use crate::sys::thread;
 
-/// An address range that `MetaVec` can hold.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Span {
-    start: usize,
-    end: usize,
-}
-
-struct Ranges {
-    registered: MetaVec<Span>,
-    excluded: MetaVec<Span>,
-}
-
-static RANGES: Lock<Ranges> =
-    Lock::new(Rank::Roots, Ranges { registered: MetaVec::new(), excluded: MetaVec::new() });
+static RANGES: Lock<Ranges> = Lock::new(Rank::Roots, Ranges::new());
 static STATIC_ROOTS: AtomicBool = AtomicBool::new(true);
 /// Bytes of ranges that were registered since a stop read the roots; written under the lock, and by
 /// who drives such a stop.
 static UNREAD_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Removes `hole` from every span of `spans`.
-fn cut(spans: &mut MetaVec<Span>, hole: Span) {
-    let mut index = 0;
-    while index < spans.len() {
-        let span = spans[index];
-        if span.end <= hole.start || span.start >= hole.end {
-            index += 1;
-            continue;
-        }
-        spans.swap_remove(index);
-        for rest in
-            [Span { start: span.start, end: hole.start }, Span { start: hole.end, end: span.end }]
-        {
-            if rest.start < rest.end {
-                spans.push(rest);
-            }
-        }
-        // The pieces at the end are looked at again and found clear of the hole.
-    }
-}
-
 /// Registers a range as roots; what of it is registered already stays registered once. False
 /// without memory.
 pub fn add(range: Range<usize>) -> bool {
     let _critical = critical::enter();
-    let mut ranges = RANGES.lock();
-    let span = Span { start: range.start, end: range.end };
-    if span.start >= span.end {
-        return true;
-    }
-    if ranges.registered.try_reserve(2).is_err() {
-        return false;
-    }
-    cut(&mut ranges.registered, span);
-    let is_added = ranges.registered.try_push(span).is_ok();
+    let is_added = RANGES.lock().add(Span::of(&range));
     if is_added {
-        UNREAD_BYTES.fetch_add(span.end - span.start, Relaxed);
+        UNREAD_BYTES.fetch_add(range.len(), Relaxed);
     }
     is_added
 }
@@ -101,18 +61,25 @@ pub fn note_read(_: &Stopped) {
 /// Takes a range out of the registered roots.
 pub fn remove(range: Range<usize>) {
     let _critical = critical::enter();
-    cut(&mut RANGES.lock().registered, Span { start: range.start, end: range.end });
+    RANGES.lock().remove(Span::of(&range));
+}
+
+/// Takes out the registered ranges that lie wholly in this one; what others of them hold too stays
+/// a root. Ranges with the same start are one, as long as the longest.
+pub fn remove_whole(range: Range<usize>) {
+    let _critical = critical::enter();
+    RANGES.lock().remove_whole(Span::of(&range));
 }
 
 /// Takes all registered roots out.
 pub fn clear() {
     let _critical = critical::enter();
-    RANGES.lock().registered.clear();
+    RANGES.lock().clear();
 }
 
 /// A range of loaded objects' data that is no root. Said again, it changes nothing.
 pub fn exclude(range: Range<usize>) {
-    let span = Span { start: range.start, end: range.end };
+    let span = Span::of(&range);
     let _critical = critical::enter();
     let mut ranges = RANGES.lock();
     if !ranges.excluded.contains(&span) {
@@ -279,7 +246,7 @@ impl Images {
             ] {
                 let part = if read_only.is_empty() { segment.clone() } else { part };
                 if !part.is_empty() {
-                    self.spans.push(Span { start: part.start, end: part.end });
+                    self.spans.push(Span::of(&part));
                 }
                 if read_only.is_empty() {
                     break;
@@ -446,21 +413,6 @@ impl Default for Images {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cutting_leaves_what_lies_around_the_hole() {
-        let mut spans = MetaVec::new();
-        spans.push(Span { start: 10, end: 20 });
-        spans.push(Span { start: 30, end: 40 });
-        cut(&mut spans, Span { start: 15, end: 32 });
-        let mut left: Vec<_> = spans.iter().map(|span| (span.start, span.end)).collect();
-        left.sort();
-        assert_eq!(left, [(10, 15), (32, 40)]);
-        cut(&mut spans, Span { start: 12, end: 13 });
-        assert_eq!(spans.len(), 3);
-        cut(&mut spans, Span { start: 0, end: 100 });
-        assert!(spans.is_empty());
-    }
 
     #[test]
     fn our_own_data_is_listed_once() {
