@@ -1,7 +1,8 @@
 //! Asking for collections, forbidding them, and the size of the heap.
 //!
 //! Invariant: `GC_dont_gc` counts `GC_disable` calls that `GC_enable` has not undone; while it is
-//! not 0 nothing collects, however it got that value, and the core counts no calls itself. Called from any thread.
+//! not 0 nothing collects, however it got that value, and the core counts no calls itself. Called
+//! from any thread.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering::*};

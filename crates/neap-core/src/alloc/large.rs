@@ -18,7 +18,7 @@ use crate::heap::kind::Kind;
 use crate::heap::spaces::Inner;
 use crate::heap::{Heap, Refused};
 use crate::stats::assists;
-use crate::sys::clock;
+use crate::sys::{clock, thread};
 
 /// Pages taken for a large object, published or not yet.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +81,11 @@ fn taken(
                 return Ok(unpublished);
             }
             Err(Refused::System) if inner.is_held_back() && may_grow && !grow => grow = true,
+            Err(_) if inner.is_held_back() => {
+                drop(inner);
+                // To the collector's thread, which may want this processor.
+                thread::yield_now();
+            }
             // Dead memory first: sweep before the heap grows.
             Err(_) if !inner.is_swept() => {
                 let began = clock::now_ns();

@@ -22,7 +22,7 @@ use crate::heap::spaces::{Search, SpaceId};
 use crate::heap::{Heap, Refused};
 use crate::stats::{assists, sampler};
 use crate::sys::process::valgrind;
-use crate::sys::{clock, map};
+use crate::sys::{clock, map, thread};
 
 /// Gives the buffer of a space further cells; says how many bytes.
 pub fn refill(
@@ -42,8 +42,10 @@ pub fn refill(
                 heap.header(block).set_cursor(0);
                 continue;
             }
-            let follower = heap.header(block).let_go();
+            // First of all: whoever forks now lets go for this thread of what its buffer has.
+            let follower = heap.header(block).follower();
             buffer.set_block(follower);
+            heap.header(block).let_go();
             if free > 0 {
                 heap.inner().note_free_cell(heap, block);
             }
@@ -63,7 +65,12 @@ pub fn refill(
             further = buffer.take_further(block_bytes);
             inner.search_further(heap, id, shard, block, further);
         }
+        let waits = found == Search::Again && inner.is_held_back();
         drop(inner);
+        if waits {
+            // For the collector's thread, which may want this processor.
+            thread::yield_now();
+        }
         if let Some(began) = began {
             assists::add(clock::now_ns() - began);
         }

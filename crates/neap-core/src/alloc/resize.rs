@@ -93,6 +93,7 @@ fn large_in_place(
         cell.header.set_large_span(wants as u32);
         heap.part(cell.block, wants..had);
         inner.frames.give_back(cell.block.add(wants), had - wants, heap.state.freeing_stamp());
+        heap.state.note_freed((had - wants) * FRAME_BYTES, false);
     }
     if cell.header.scan() != Scan::Leaf {
         // What an earlier, larger size left behind the object must not look like pointers.
@@ -169,7 +170,9 @@ mod tests {
             contents[..40_000].iter().all(|byte| *byte == 3)
                 && contents[40_000..].iter().all(|byte| *byte == 0)
         );
+        let grown = heap.state.grown_since_cycle();
         assert!(in_place(&heap, &cell, 33_000));
+        assert!(heap.state.grown_since_cycle() < grown, "what it shrank by is no growth");
         heap.verify().unwrap();
         assert_eq!(cell.bytes(), 36_864);
         // A last granule is the object's too, and is scanned: it holds nothing of what was there.

@@ -75,6 +75,8 @@ pub struct Heap {
     inner: Apart<Lock<Inner>>,
 }
 
+/// Free memory that the system refuses to take is passed over so often in one go.
+const MOST_REFUSALS: usize = 8;
 /// Bytes of metadata for each frame in use, at most.
 pub const METADATA_BYTES: usize = size_of::<Header>() + bits::BITS_BYTES + block_offsets::BYTES;
 
@@ -326,14 +328,17 @@ impl Heap {
     /// Gives free memory back to the system that was freed at or before the stamp `before`, at most
     /// `most` ranges of it; says how many it gave.
     pub fn clean(&self, inner: &mut Inner, before: u64, most: usize) -> usize {
-        let (mut from, mut cleaned) = (0, 0);
+        let (mut from, mut cleaned, mut refused) = (0, 0, 0);
         while cleaned < most
+            && refused < MOST_REFUSALS
             && let Some((first, count, chunk)) = inner.frames.next_to_clean(from, before)
         {
             // SAFETY: free frames hold nothing; under the lock nobody takes them meanwhile.
             if !unsafe { map::give_back(self.address(first), count * FRAME_BYTES) } {
+                // As of memory that is locked: what lies behind may be given.
                 inner.frames.keep_dirty(first, count);
-                break;
+                (from, refused) = (chunk + 1, refused + 1);
+                continue;
             }
             if inner.frames.is_clean(chunk) {
                 self.clean_bits(chunk);
@@ -382,5 +387,35 @@ impl Heap {
 impl Default for Heap {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::addr::PAGE_BYTES;
+    use crate::heap::blocks::header::NO_LAYOUT;
+    use crate::heap::kind::Kind;
+
+    /// As what the program locked and never unlocked.
+    #[test]
+    fn memory_behind_what_the_system_refuses_to_take_is_given_back() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let mut inner = heap.inner();
+        let blocks = [(); 2].map(|()| {
+            let made = inner.large_block(&heap, Kind::Leaf, NO_LAYOUT, CHUNK_BYTES, true).unwrap();
+            inner.publish_large(&heap, made.0);
+            made.0
+        });
+        let locked = heap.address(blocks[0]).0 as *const libc::c_void;
+        // SAFETY: locks a page of the heap that is tested.
+        assert_eq!(unsafe { libc::mlock(locked, PAGE_BYTES) }, 0);
+        blocks.iter().for_each(|block| _ = inner.free_large(&heap, *block));
+        assert!(heap.clean(&mut inner, u64::MAX, usize::MAX) > 0);
+        assert!(!inner.frames.is_clean(blocks[0].chunk()));
+        assert!(inner.frames.is_clean(blocks[1].chunk()));
+        // SAFETY: as above.
+        unsafe { libc::munlock(locked, PAGE_BYTES) };
     }
 }

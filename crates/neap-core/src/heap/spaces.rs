@@ -114,9 +114,9 @@ pub struct Inner {
     /// Unswept blocks wait until references are processed.
     held_back: bool,
     /// The process was forked and no cycle has ended since: free cells of the blocks there were lie
-    /// on pages that it shares, and who writes to a cell copies the page. New blocks are taken
-    /// instead as long as there is room.
-    shares_gaps: bool,
+    /// on pages that it shares, and who writes to a cell copies the page. So many frames more are
+    /// taken for new blocks instead, as long as there is room.
+    instead_of_gaps: usize,
 }
 
 impl Inner {
@@ -134,7 +134,7 @@ impl Inner {
             epoch: 0,
             swept_below: 0,
             held_back: false,
-            shares_gaps: false,
+            instead_of_gaps: 0,
         }
     }
 
@@ -245,6 +245,9 @@ impl Inner {
         // The cell is dirty; a fresh block hands out cells as zeros.
         cell.header.fresh.store(0, Relaxed);
         cell.bits.free(cell.index);
+        if cell.header.list() == BlockList::Frozen {
+            heap.state.frozen_bytes.fetch_sub(cell.bytes(), Relaxed);
+        }
         if cell.header.state() == State::Large {
             self.free_large(heap, cell.block);
         } else {

@@ -15,9 +15,9 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
-pub mod spans;
+pub mod ranges;
 
-use self::spans::{Ranges, Span, cut};
+use self::ranges::{Ranges, Span, cut};
 use super::mutator::Mutator;
 use super::stacks::stack::Stack;
 use super::{Standing, Stopped, correction, critical};

@@ -164,8 +164,10 @@ mod tests {
     fn a_frozen_large_object_can_be_freed() {
         let heap = heap();
         let (first, second) = (large(&heap), large(&heap));
-        heap.inner().freeze(&heap);
-        heap.inner().free_large(&heap, first);
+        let frozen = heap.inner().freeze(&heap);
+        let cell = heap.object_at(heap.address(first).0).unwrap();
+        heap.inner().free_cell(&heap, &cell);
+        assert_eq!(heap.state.frozen_bytes.load(Relaxed), frozen / 2);
         heap.verify().unwrap();
         assert_eq!(heap.header(first).state(), State::Free);
         assert!(heap.header(second).is_frozen());

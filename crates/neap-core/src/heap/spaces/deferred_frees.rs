@@ -82,14 +82,13 @@ impl Inner {
             if cell.bits.is_marked(cell.index) {
                 heap.state.note_freed(cell.bytes(), true);
             }
-            let is_frozen = cell.header.list() == BlockList::Frozen;
-            if is_frozen && cell.header.state() == State::Large {
-                // No sweep comes by.
-                self.free_cell(heap, &cell);
-            } else {
-                // The cell is dirty; a fresh block hands out cells as zeros.
-                cell.header.fresh.store(0, Relaxed);
+            let list = cell.header.list();
+            let (unswept, _) = BlockList::of_epoch(1 - self.epoch);
+            if cell.header.state() == State::Large && list == unswept {
+                // The sweep finds it dead.
                 cell.bits.free(cell.index);
+            } else {
+                self.free_cell(heap, &cell);
             }
         }
         false
@@ -126,18 +125,47 @@ mod tests {
         assert!(!inner.deferred_frees.holds(object(2)));
     }
 
+    /// Frozen ones, and those of a cycle that was given up.
     #[test]
-    fn a_large_frozen_one_is_given_back_at_once() {
+    fn a_large_one_that_no_sweep_comes_to_is_given_back_at_once() {
+        for (freezes, sweeps) in [(true, false), (false, false), (false, true)] {
+            let heap = Heap::new();
+            heap.reserve(64 << 20).unwrap();
+            let mut inner = heap.inner();
+            let (block, _) =
+                inner.large_block(&heap, Kind::Leaf, NO_LAYOUT, 1 << 20, true).unwrap();
+            inner.publish_large(&heap, block);
+            if freezes {
+                inner.freeze(&heap);
+            }
+            let taken = inner.frames.taken();
+            inner.deferred_frees.note(&heap, heap.address(block), None);
+            assert_eq!(inner.frames.taken(), taken);
+            if sweeps {
+                inner.begin_sweep(&heap, false);
+            }
+            assert!(inner.free_deferred(&heap, 2));
+            assert!(heap.object_at(heap.address(block).0).is_none());
+            assert_eq!(inner.frames.taken() < taken, !sweeps);
+            assert_eq!(heap.state.frozen_bytes.load(Relaxed), 0);
+            while !inner.sweep_step(&heap) {}
+            assert_eq!(inner.frames.taken(), 0);
+        }
+    }
+
+    /// A block that no sweep will come to lists the free cell.
+    #[test]
+    fn a_cell_of_a_cycle_that_was_given_up_is_found_again() {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         let mut inner = heap.inner();
-        let (block, _) = inner.large_block(&heap, Kind::Leaf, NO_LAYOUT, 1 << 20, true).unwrap();
-        inner.publish_large(&heap, block);
-        inner.freeze(&heap);
-        let taken = inner.frames.taken();
+        let block = inner.fresh_block(&heap, SpaceId::of(Kind::Leaf, 3), 0, true).unwrap();
+        let cells = heap.header(block).cells();
+        heap.bits(block).set_range(0..cells, false, true, true);
+        heap.header(block).let_go();
         inner.deferred_frees.note(&heap, heap.address(block), None);
-        assert_eq!(inner.frames.taken(), taken);
         assert!(inner.free_deferred(&heap, 2));
-        assert!(inner.frames.taken() < taken && heap.object_at(heap.address(block).0).is_none());
+        let (_, partial) = BlockList::of_epoch(inner.epoch);
+        assert_eq!(heap.header(block).list(), partial);
     }
 }

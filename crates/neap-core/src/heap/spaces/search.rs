@@ -9,6 +9,12 @@ use crate::addr::{FRAME_BYTES, Frame};
 use crate::heap::blocks::header::SHARDS;
 use crate::heap::{Heap, Refused};
 
+/// The child of a `fork` takes this part of what its parent had, for new blocks in place of gaps;
+/// larger: less memory of its own; smaller: fewer copies of shared pages.
+const GAPS_PART: usize = 8;
+/// But at least so many frames: 4 MiB.
+const LEAST_INSTEAD: usize = (4 << 20) / FRAME_BYTES;
+
 impl Inner {
     /// A block of space `id` with free cells for a thread of `shard`: one known to have some, one
     /// that sweeping finds to have some, or a new one.
@@ -16,9 +22,10 @@ impl Inner {
         if self.ensure_fixed().is_err() {
             return Search::None(Refused::System);
         }
-        if self.shares_gaps
+        if self.instead_of_gaps > 0
             && let Ok(block) = self.fresh_block(heap, id, shard, may_grow)
         {
+            self.note_instead_of_gaps(heap, block);
             return Search::Found(block);
         }
         let header = |frame| heap.header(frame);
@@ -77,8 +84,10 @@ impl Inner {
     /// A block with free cells, held by the caller, if one of its shard or a new one is found at
     /// the first look.
     fn one_at_hand(&mut self, heap: &Heap, id: SpaceId, shard: usize) -> Option<Frame> {
-        if self.shares_gaps {
-            return self.free_at_hand(heap, id, shard);
+        if self.instead_of_gaps > 0 {
+            let block = self.free_at_hand(heap, id, shard)?;
+            self.note_instead_of_gaps(heap, block);
+            return Some(block);
         }
         let header = |frame| heap.header(frame);
         let (now, before) = (self.epoch, 1 - self.epoch);
@@ -110,9 +119,14 @@ impl Inner {
     }
 
     /// This is the child of a `fork`: until a cycle ends, gaps between the parent's objects are
-    /// left alone, `[heap.why.gaps]`.
+    /// left alone, `[heap.why.gaps]`; but what is freed there would be too, so not for ever.
     pub fn leave_gaps(&mut self) {
-        self.shares_gaps = true;
+        self.instead_of_gaps = (self.frames.taken() / GAPS_PART).max(LEAST_INSTEAD);
+    }
+
+    fn note_instead_of_gaps(&mut self, heap: &Heap, block: Frame) {
+        let frames = heap.header(block).span() as usize;
+        self.instead_of_gaps = self.instead_of_gaps.saturating_sub(frames);
     }
 
     fn search_elsewhere(
@@ -173,5 +187,23 @@ mod tests {
         heap.inner().begin_sweep(&heap, false);
         heap.bits(gaps).mark_allocated(heap.header(gaps).cells());
         assert_eq!(find(true), Search::Found(gaps), "the cycle has found out what is free");
+    }
+
+    /// A child that never collects uses again what it frees.
+    #[test]
+    fn a_forked_child_leaves_gaps_alone_for_a_while_only() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        heap.inner().leave_gaps();
+        let mut taken = 0;
+        for _ in 0..2000 {
+            let Search::Found(block) = heap.inner().search(&heap, SPACE, 0, true) else {
+                panic!("there is room")
+            };
+            heap.header(block).let_go();
+            heap.inner().note_free_cell(&heap, block);
+            taken = taken.max(block.0 as usize + 1);
+        }
+        assert!((LEAST_INSTEAD..LEAST_INSTEAD + 16).contains(&taken), "{taken} frames");
     }
 }
