@@ -10,7 +10,7 @@
  *
  * What keeps an object alive: a pointer to any of its bytes, in another live object that is
  * scanned, in a thread's stack, registers or thread-local storage (`__thread`,
- * pthread_setspecific), in the writable data of the program and its loaded libraries, or in
+ * pthread_setspecific for the first 32 keys), in the writable data of the program and its loaded libraries, or in
  * registered roots. Not: a pointer that only memory from malloc or mmap holds (register it, or use
  * an uncollectable object), or a pointer that is stored unaligned or in another form. One just past
  * the bytes that were asked for counts, as compilers may keep that one alone in a loop, while the

@@ -155,7 +155,7 @@ const SHOWN_AT_ONCE: usize = 512 << 10;
 /// Bytes that a thread reports at once. Larger: less traffic between processors; smaller: a more
 /// exact trigger.
 const REPORTED_AT_ONCE: usize = 64 << 10;
-/// The same of what it frees, which is under the heap's lock.
+/// The same of what it frees; to report it takes the heap's lock.
 const FREED_AT_ONCE: usize = 16 << 10;
 const TYPED_BYTES: usize = (MOST_SPACES - FIXED_SPACES) * size_of::<Buffer>();
 

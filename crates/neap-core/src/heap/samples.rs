@@ -1,8 +1,8 @@
 //! Sampled objects: which site made them, and whether they are still there.
 //!
 //! Invariant `[stats.inv.samples]`: an object is in the table from its allocation until a cycle
-//! finds it dead or the program frees it, and leaves it before its cell can be handed out again.
-//! The lock is taken by mutators in critical sections, so that who stops the world finds it free;
+//! finds it dead or the program frees it; another that gets its cell in that moment may leave with
+//! it. The lock is taken by mutators in critical sections, so that who stops the world finds it free;
 //! by who ends a cycle; and by the recorder, which does nothing but encode while it holds it.
 //! Bounded: what does not fit is counted and said.
 
@@ -20,7 +20,7 @@ use crate::sys::print;
 
 /// Sites kept apart, by stack, size and layout; further ones count as one without a stack.
 const MOST_SITES: usize = 1 << 15;
-/// Objects followed at once: at one in 512 KiB, those of 64 GiB. BlockOffsets ones are not sampled.
+/// Objects followed at once: at one in 512 KiB, those of 64 GiB. Further ones are not sampled.
 const MOST_OBJECTS: usize = 1 << 17;
 /// Lists that sites and objects are found in, a power of two.
 const LISTS: usize = 1 << 12;

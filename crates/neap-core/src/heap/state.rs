@@ -83,8 +83,8 @@ pub struct HeapState {
     /// 0 or 1: which lists hold swept blocks, for who does not have the heap's lock. Written under
     /// it with the world stopped.
     pub epoch: AtomicUsize,
-    /// Whether all buffers are marked as they are handed out; written with the world stopped or
-    /// under the heap's lock.
+    /// Whether all buffers are marked as they are handed out; set by who drives the cycle, also
+    /// with the world running, and taken back under the heap's lock.
     pub allocate_black: AtomicBool,
     /// The process was forked in the middle of a cycle: there may be marks in blocks that are not
     /// noted as having any. Set by the only thread of a forked child, read and cleared by the

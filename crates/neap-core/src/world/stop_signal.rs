@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use super::mutator::Mutator;
 use crate::sync::function::AtomicFunction;
 use crate::sys::print;
+use crate::sys::process::copies;
 use crate::sys::program_action::ProgramAction;
 use crate::sys::signal::{self, DEFAULT_STOP_SIGNAL, Handler, Sent};
 
@@ -79,7 +80,15 @@ pub fn masked() -> c_int {
 pub(super) fn install(number: c_int, handler: Handler) -> bool {
     HANDLER.set(Some(handler));
     after_fork();
-    CHOSEN.take(if number == 0 { DEFAULT_STOP_SIGNAL } else { number }, handler)
+    let is_installed = CHOSEN.take(if number == 0 { DEFAULT_STOP_SIGNAL } else { number }, handler);
+    if CHOSEN.program.get().is_some_and(|action| copies::hold(action.sa_sigaction)) {
+        print::fatal(format_args!(
+            "another copy of the collector is at work in this process (libneap beside the drop-in \
+             for libgc, say): each would stop the other's threads. Have all of the program use one \
+             of them"
+        ));
+    }
+    is_installed
 }
 
 /// At the start, and in the child of a `fork`.

@@ -5,10 +5,10 @@
 //!
 //! The steps: *write-protect* (the collector's thread: finish the last sweep; full: clear marks,
 //! protect what they named; minor: scan the marked objects on written pages) · *roots* (the
-//! collector's thread, one mutator stopped at a time; from here on buffers are handed out marked) ·
-//! *mark* and *preclean* (the collector's thread, helpers, and mutators that would have to wait:
-//! follow grey words; ask for written pages and scan their marked objects again, until few are left
-//! or it stops getting better) · *remark* (who drives the last pause: roots and the last written
+//! collector's thread, one mutator stopped at a time) · *mark* and *preclean* (the collector's
+//! thread, helpers, and mutators that would have to wait: follow grey words; ask for written pages
+//! and scan their marked objects again, until few are left or it stops getting better; from the
+//! first round that finds much buffers are handed out marked) · *remark* (who drives the last pause: roots and the last written
 //! pages once more, the program's own trace functions, references, hand blocks to the sweep).
 //! H. Boehm, A. Demers, S. Shenker, "Mostly parallel garbage collection", PLDI 1991. Why nothing is
 //! lost is argued in `docs/concurrency.md`. Explicit free is put off until the end of the cycle.

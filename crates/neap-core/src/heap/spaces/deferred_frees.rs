@@ -52,7 +52,8 @@ impl DeferredFrees {
     }
 
     /// Remembers a freed object, which is not in here, and what it was filled with. Without memory
-    /// for the table it stays allocated until a cycle finds it dead: wasted, not wrong.
+    /// for the table it stays allocated until a cycle finds it dead, which none does of frozen and
+    /// uncollectable ones: wasted, not wrong.
     pub fn note(&mut self, heap: &Heap, object: Address, fill: Option<u8>) {
         heap.state.defers_frees.store(true, Relaxed);
         let _ = self.freed.insert(Freed { object, next: 0, fill });

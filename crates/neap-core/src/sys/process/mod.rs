@@ -6,6 +6,7 @@
 
 pub mod cgroup;
 pub mod child;
+pub mod copies;
 pub mod image;
 pub mod instruments;
 pub mod mappings;

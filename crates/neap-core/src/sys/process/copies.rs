@@ -1,0 +1,74 @@
+//! Copies of this library in the process: each loaded object that one is linked into has an ELF
+//! note that says so.
+//!
+//! Called at start-up.
+//!
+//! # Safety
+//! Reads notes where `dl_iterate_phdr` says that they are loaded, within their length, while the
+//! loader's lock is held.
+
+#![allow(unsafe_code)]
+
+use core::ffi::{c_int, c_void};
+
+const NAME: [u8; 8] = *b"Neap\0\0\0\0";
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Note {
+    name_bytes: u32,
+    content_bytes: u32,
+    kind: u32,
+    name: [u8; 8],
+}
+
+#[used]
+#[unsafe(link_section = ".note.neap")]
+static NOTE: Note = Note { name_bytes: 5, content_bytes: 0, kind: 1, name: NAME };
+
+struct Search {
+    address: usize,
+    found: bool,
+}
+
+/// Whether an address, of a function, lies in a loaded object that a copy of this library is linked
+/// into, this one or another.
+pub fn hold(address: usize) -> bool {
+    let mut search = Search { address, found: false };
+    // SAFETY: `visit` is given the search, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.found
+}
+
+unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the loader gives a valid record, with `dlpi_phnum` headers; `data` is the search.
+    let (info, search) = unsafe { (&*info, &mut *data.cast::<Search>()) };
+    // SAFETY: as above.
+    let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize) };
+    let place = |header: &libc::Elf64_Phdr| {
+        let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+        start..start.wrapping_add(header.p_memsz as usize)
+    };
+    let of_kind = |kind| headers.iter().filter(move |header| header.p_type == kind).map(place);
+    if !of_kind(libc::PT_LOAD).any(|range| range.contains(&search.address)) {
+        return 0;
+    }
+    search.found = of_kind(libc::PT_NOTE).any(|range| {
+        // SAFETY: a loaded segment.
+        let bytes = unsafe { core::slice::from_raw_parts(range.start as *const u8, range.len()) };
+        bytes.windows(NAME.len()).any(|window| window == NAME)
+    });
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_functions_are_in_one_and_libcs_are_not() {
+        assert!(hold(hold as fn(usize) -> bool as usize));
+        assert!(!hold(libc::getpid as *const () as usize));
+        assert!(!hold(0));
+    }
+}
