@@ -1,6 +1,6 @@
-/* A program on neap.h loads a library on libgc's interface, so that two collectors would be at work in
-   one process, which stop each other's threads: the second one ends it with a message. One that is
-   only loaded does no harm. */
+/* A program on neap.h loads a library on libgc's interface, so that two collectors would be at work
+   in one process, which stop each other's threads: the second one ends it with a message. One that
+   is only loaded does no harm. */
 #include "check.h"
 #include <dlfcn.h>
 #include <libgen.h>

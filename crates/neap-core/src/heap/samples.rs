@@ -2,8 +2,8 @@
 //!
 //! Invariant `[stats.inv.samples]`: an object is in the table from its allocation until a cycle
 //! finds it dead or the program frees it; another that gets its cell in that moment may leave with
-//! it. The lock is taken by mutators in critical sections, so that who stops the world finds it free;
-//! by who ends a cycle; and by the recorder, which does nothing but encode while it holds it.
+//! it. The lock is taken by mutators in critical sections, so that who stops the world finds it
+//! free; by who ends a cycle; and by the recorder, which does nothing but encode while it holds it.
 //! Bounded: what does not fit is counted and said.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};

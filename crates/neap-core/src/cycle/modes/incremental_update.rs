@@ -8,8 +8,9 @@
 //! collector's thread, one mutator stopped at a time) · *mark* and *preclean* (the collector's
 //! thread, helpers, and mutators that would have to wait: follow grey words; ask for written pages
 //! and scan their marked objects again, until few are left or it stops getting better; from the
-//! first round that finds much buffers are handed out marked) · *remark* (who drives the last pause: roots and the last written
-//! pages once more, the program's own trace functions, references, hand blocks to the sweep).
+//! first round that finds much buffers are handed out marked) · *remark* (who drives the last
+//! pause: roots and the last written pages once more, the program's own trace functions,
+//! references, hand blocks to the sweep).
 //! H. Boehm, A. Demers, S. Shenker, "Mostly parallel garbage collection", PLDI 1991. Why nothing is
 //! lost is argued in `docs/concurrency.md`. Explicit free is put off until the end of the cycle.
 
