@@ -12,9 +12,9 @@
  * scanned, in a thread's stack, registers or thread-local storage (`__thread`,
  * pthread_setspecific with the first 32 keys), in the writable data of the program and its loaded
  * libraries, or in registered roots. Not: a pointer that only memory from malloc or mmap holds
- * (register it, or use an uncollectable object), or a pointer that is stored unaligned or in another
- * form. One just past the bytes that were asked for counts, as compilers may keep that one alone in
- * a loop, while the option `past_end` is on.
+ * (register it, or use an uncollectable object), or a pointer that is stored unaligned or in
+ * another form. One just past the bytes that were asked for counts, as compilers may keep that one
+ * alone in a loop, while the option `past_end` is on.
  *
  * Conventions. Sizes are bytes. A function that returns int for a yes or no returns 1 or 0. A
  * function that returns a pointer returns null on failure and sets errno (ENOMEM, or EINVAL for a

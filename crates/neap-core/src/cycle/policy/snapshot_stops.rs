@@ -53,8 +53,8 @@ impl SnapshotStops {
     }
 
     /// How long a stop for a whole cycle may take where the user allows so long for one: [`TIMES`]
-    /// as long as one that marks a snapshot would stop the program too. The shorter of two counts, since
-    /// one may have lost its processor. With 0 all cycles run beside the program.
+    /// as long as one that marks a snapshot would stop the program too. The shorter of two counts,
+    /// since one may have lost its processor. With 0 all cycles run beside the program.
     pub fn longest_ns(&self, max_pause_ns: u64) -> u64 {
         match max_pause_ns {
             0 => 0,
