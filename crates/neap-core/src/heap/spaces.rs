@@ -114,9 +114,10 @@ pub struct Inner {
     /// Unswept blocks wait until references are processed.
     held_back: bool,
     /// The process was forked and no cycle has ended since: free cells of the blocks there were lie
-    /// on pages that it shares, and who writes to a cell copies the page. So many frames more are
-    /// taken for new blocks instead, as long as there is room.
-    instead_of_gaps: usize,
+    /// on pages that it shares, and who writes to a cell copies the page. New blocks are taken
+    /// instead, as long as there is room and the program has freed fewer bytes itself, since the
+    /// last cycle, than these. 0: gaps are used.
+    leaves_gaps_until: usize,
 }
 
 impl Inner {
@@ -134,7 +135,7 @@ impl Inner {
             epoch: 0,
             swept_below: 0,
             held_back: false,
-            instead_of_gaps: 0,
+            leaves_gaps_until: 0,
         }
     }
 

@@ -268,7 +268,7 @@ fn begin_anew() {
     }
     // Nobody is there to stop it, nor to have a lock; but what is called here relies on no stop.
     let _unstopped = own.map(|own| own.critical());
-    HEAP.inner().leave_gaps();
+    HEAP.inner().leave_gaps(&HEAP);
     HEAP.state.freezing.store(0, Relaxed);
     monitor::after_fork(own);
     let mut registry = registry::lock();

@@ -4,16 +4,18 @@
 //! Invariant: as `[heap.inv.lists]`; a block that is found is held by the thread that asked, and in
 //! the list of the blocks in use. Under the heap's lock, for a thread that refills a buffer.
 
+use core::sync::atomic::Ordering::*;
+
 use super::{Inner, SWEEP_STEP, Search, SpaceId};
 use crate::addr::{FRAME_BYTES, Frame};
 use crate::heap::blocks::header::SHARDS;
 use crate::heap::{Heap, Refused};
 
-/// The child of a `fork` takes this part of what its parent had, for new blocks in place of gaps;
-/// larger: less memory of its own; smaller: fewer copies of shared pages.
+/// The child of a `fork` that has freed this part of what its parent had uses gaps. Larger: fewer
+/// pages are copied; smaller: it keeps less that is free.
 const GAPS_PART: usize = 8;
-/// But at least so many frames: 4 MiB.
-const LEAST_INSTEAD: usize = (4 << 20) / FRAME_BYTES;
+/// But at least so many bytes.
+const LEAST_FREED: usize = 4 << 20;
 
 impl Inner {
     /// A block of space `id` with free cells for a thread of `shard`: one known to have some, one
@@ -22,10 +24,9 @@ impl Inner {
         if self.ensure_fixed().is_err() {
             return Search::None(Refused::System);
         }
-        if self.instead_of_gaps > 0
+        if self.leaves_gaps(heap)
             && let Ok(block) = self.fresh_block(heap, id, shard, may_grow)
         {
-            self.note_instead_of_gaps(heap, block);
             return Search::Found(block);
         }
         let header = |frame| heap.header(frame);
@@ -84,10 +85,8 @@ impl Inner {
     /// A block with free cells, held by the caller, if one of its shard or a new one is found at
     /// the first look.
     fn one_at_hand(&mut self, heap: &Heap, id: SpaceId, shard: usize) -> Option<Frame> {
-        if self.instead_of_gaps > 0 {
-            let block = self.free_at_hand(heap, id, shard)?;
-            self.note_instead_of_gaps(heap, block);
-            return Some(block);
+        if self.leaves_gaps(heap) {
+            return self.free_at_hand(heap, id, shard);
         }
         let header = |frame| heap.header(frame);
         let (now, before) = (self.epoch, 1 - self.epoch);
@@ -119,14 +118,15 @@ impl Inner {
     }
 
     /// This is the child of a `fork`: until a cycle ends, gaps between the parent's objects are
-    /// left alone, `[heap.why.gaps]`; but what is freed there would be too, so not for ever.
-    pub fn leave_gaps(&mut self) {
-        self.instead_of_gaps = (self.frames.taken() / GAPS_PART).max(LEAST_INSTEAD);
+    /// left alone, `[heap.why.gaps]`; but those that it makes itself would be too, so no longer
+    /// when it has freed much.
+    pub fn leave_gaps(&mut self, heap: &Heap) {
+        let much = (self.frames.taken() * FRAME_BYTES / GAPS_PART).max(LEAST_FREED);
+        self.leaves_gaps_until = heap.state.freed_since_cycle.load(Relaxed) + much;
     }
 
-    fn note_instead_of_gaps(&mut self, heap: &Heap, block: Frame) {
-        let frames = heap.header(block).span() as usize;
-        self.instead_of_gaps = self.instead_of_gaps.saturating_sub(frames);
+    fn leaves_gaps(&self, heap: &Heap) -> bool {
+        heap.state.freed_since_cycle.load(Relaxed) < self.leaves_gaps_until
     }
 
     fn search_elsewhere(
@@ -171,7 +171,7 @@ mod tests {
             heap.inner().note_free_cell(&heap, gaps);
         };
         let_go();
-        heap.inner().leave_gaps();
+        heap.inner().leave_gaps(&heap);
         let Search::Found(first) = find(true) else { panic!("there is room") };
         assert_ne!(first, gaps);
         heap.inner().search_further(&heap, SPACE, 0, first, 3);
@@ -191,19 +191,19 @@ mod tests {
 
     /// A child that never collects uses again what it frees.
     #[test]
-    fn a_forked_child_leaves_gaps_alone_for_a_while_only() {
+    fn a_forked_child_that_has_freed_much_uses_gaps() {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
-        heap.inner().leave_gaps();
-        let mut taken = 0;
-        for _ in 0..2000 {
-            let Search::Found(block) = heap.inner().search(&heap, SPACE, 0, true) else {
-                panic!("there is room")
-            };
-            heap.header(block).let_go();
-            heap.inner().note_free_cell(&heap, block);
-            taken = taken.max(block.0 as usize + 1);
-        }
-        assert!((LEAST_INSTEAD..LEAST_INSTEAD + 16).contains(&taken), "{taken} frames");
+        let gaps = heap.inner().fresh_block(&heap, SPACE, 0, true).unwrap();
+        heap.header(gaps).let_go();
+        heap.inner().note_free_cell(&heap, gaps);
+        heap.state.note_freed(1000, false);
+        heap.inner().leave_gaps(&heap);
+        let mut find = |freed| {
+            heap.state.note_freed(freed, false);
+            heap.inner().search(&heap, SPACE, 0, true)
+        };
+        assert!(matches!(find(LEAST_FREED - 1), Search::Found(block) if block != gaps));
+        assert_eq!(find(1), Search::Found(gaps));
     }
 }

@@ -57,7 +57,7 @@ impl Inner {
     /// [`Inner::let_sweep`], and who needs memory gets new blocks.
     pub fn begin_sweep(&mut self, heap: &Heap, held_back: bool) {
         self.held_back = held_back;
-        self.instead_of_gaps = 0;
+        self.leaves_gaps_until = 0;
         debug_assert!(self.is_swept(), "[heap.inv.lists] a cycle begins with everything swept");
         self.epoch = 1 - self.epoch;
         heap.state.epoch.store(self.epoch, Relaxed);
