@@ -52,13 +52,14 @@ int main(void)
         kept(4);
     mapping = mmap(NULL, 2 * huge, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+    if (mapping != MAP_FAILED)
+        memset(mapping, 0, 2 * huge);
+    if (before >= 0 && before < 4)
+        kept(before);
     if (mapping == MAP_FAILED) {
         printf("# SKIP the system keeps no huge pages\n");
         return 0;
     }
-    memset(mapping, 0, 2 * huge);
-    if (before >= 0 && before < 4)
-        kept(before);
     holds(mapping, 0, 2 * huge);
     holds(mapping, 0, huge / 2);
     holds(mapping, huge / 2, huge);

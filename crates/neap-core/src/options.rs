@@ -124,10 +124,11 @@ options! {
     busy_trigger: Bytes { default: 0, valid: ..=usize::MAX }
     /// A cycle that is expected to stop the program for less than nine tenths of this (three
     /// quarters where several threads mark) stops it for the whole of marking, which costs less
-    /// than marking beside it; it begins anew beside the program where
-    /// marking a small heap takes longer. And one that the program's only thread asks for marks on
-    /// that thread. Under `watch=fork` a stop may take as long as the copy of the process. Larger:
-    /// less processor time, longer stops; 0: cycles run beside the program wherever they can.
+    /// than marking beside it; it begins anew beside the program where marking a small heap takes
+    /// longer. And one that the program's only thread asks for marks on that thread. Under
+    /// `watch=fork` and `snapshot` a stop may take three times as long as the copy of the process.
+    /// Larger: less processor time, longer stops; 0: cycles run beside the program wherever they
+    /// can.
     max_pause: Time { default: Duration::from_millis(1), valid: 0..=3_600_000 }
     /// Threads that mark. 0: as many as the processors that the process may use.
     markers: Count { default: 0, valid: 0..=64 }

@@ -28,6 +28,11 @@ const START_MARK: usize = 0xFEDC_EDCB_4E45_4150;
 const FREED_MARK: usize = 0xFEDC_EDCB_4652_4545;
 const END_MARK: usize = 0xBCDE_CDEF_4E45_4150;
 
+/// What the program did to an object.
+pub const PAST_ITS_END: &str = "was written past its end";
+/// The same.
+pub const BEFORE_ITS_START: &str = "was written before its start";
+
 /// What stands before the object.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -151,12 +156,17 @@ fn is_end_intact(object: usize, header: &Header) -> bool {
     unsafe { end_of(object, header.bytes).read() == END_MARK ^ object }
 }
 
+/// Whether the word before the object was what `allocate` wrote, when the header was read.
+pub fn has_mark(object: *const c_void, header: &Header) -> bool {
+    header.mark == START_MARK ^ object as usize
+}
+
 /// What the words around the object say that the program did, if it did.
 pub fn damage(object: *const c_void, header: &Header) -> Option<&'static str> {
-    if header.mark != START_MARK ^ object as usize {
-        return Some("was written before its start");
+    if !has_mark(object, header) {
+        return Some(BEFORE_ITS_START);
     }
-    (!is_end_intact(object as usize, header)).then_some("was written past its end")
+    (!is_end_intact(object as usize, header)).then_some(PAST_ITS_END)
 }
 
 /// Writes them again.
@@ -273,14 +283,14 @@ mod tests {
         assert_eq!(damage(object, &header), None);
         // SAFETY: the room is 128 bytes long.
         unsafe { object.cast::<u8>().add(16).write(1) };
-        assert_eq!(damage(object, &header), Some("was written past its end"));
+        assert_eq!(damage(object, &header), Some(PAST_ITS_END));
         assert!(header_at(base as usize + 8, 120).is_none());
         mend(object, &header);
         for byte in [0, 1] {
             // SAFETY: as above.
             unsafe { object.cast::<u8>().sub(8).write(byte) };
             let header = header_at(base as usize, 128).expect("its end says so");
-            assert_eq!(damage(object, &header), Some("was written before its start"));
+            assert_eq!(damage(object, &header), Some(BEFORE_ITS_START));
             mend(object, &header);
         }
         retire(base as usize, Gone::Waits);

@@ -45,10 +45,9 @@ pub fn look() {
 
 /// Prints what `look` noted; whether that was anything. World running.
 pub fn report() -> bool {
-    let past_its_end = "was written past its end";
-    report_as(&FOUND, |object, header| {
-        // Its trailer is mended.
-        header::damage(object, header).unwrap_or(past_its_end)
+    report_as(&FOUND, |object, header| match header::has_mark(object, header) {
+        true => header::PAST_ITS_END,
+        false => header::BEFORE_ITS_START,
     })
 }
 

@@ -93,7 +93,8 @@ fn large_in_place(
         cell.header.set_large_span(wants as u32);
         heap.part(cell.block, wants..had);
         inner.frames.give_back(cell.block.add(wants), had - wants, heap.state.freeing_stamp());
-        heap.state.note_freed((had - wants) * FRAME_BYTES, false);
+        let was_live = cell.bits.is_marked(cell.index);
+        heap.state.note_freed((had - wants) * FRAME_BYTES, was_live);
     }
     if cell.header.scan() != Scan::Leaf {
         // What an earlier, larger size left behind the object must not look like pointers.
@@ -101,7 +102,12 @@ fn large_in_place(
         // SAFETY: the bytes belong to the object, and nobody uses them.
         unsafe { cell.start.add(from).pointer::<u8>().write_bytes(0, end - from) };
     }
+    let before = cell.bytes();
     cell.header.set_large_size(requested, wanted);
+    if cell.header.is_frozen() {
+        heap.state.frozen_bytes.fetch_sub(before, Relaxed);
+        heap.state.frozen_bytes.fetch_add(cell.bytes(), Relaxed);
+    }
     true
 }
 
@@ -185,6 +191,23 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { *cell.start.add(35_999).pointer::<u8>() }, 0);
         assert!(!in_place(&heap, &cell, 100) && !in_place(&heap, &cell, usize::MAX));
+    }
+
+    /// Else what is freed of it would be more than was ever frozen.
+    #[test]
+    fn a_frozen_object_is_counted_as_it_is() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let unpublished = large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
+        large::publish(&heap, &NOTE, &unpublished);
+        let cell = heap.object_at(unpublished.start.0).unwrap();
+        heap.inner().freeze(&heap);
+        for bytes in [200_000, 50_000, 90_000] {
+            assert!(in_place(&heap, &cell, bytes));
+            assert_eq!(heap.state.frozen_bytes.load(Relaxed), cell.bytes());
+        }
+        heap.inner().free_cell(&heap, &cell);
+        assert_eq!(heap.state.frozen_bytes.load(Relaxed), 0);
     }
 
     #[test]

@@ -34,8 +34,12 @@ static LATEST_AT: AtomicUsize = AtomicUsize::new(0);
 /// Whether enough was allocated for a cycle. Read after every refill.
 #[inline(always)]
 pub fn is_due() -> bool {
-    let passed = HEAP.state.passed_bytes.load(Relaxed);
-    HEAP.state.grown_since_cycle().saturating_add(passed) >= DUE_AT.load(Relaxed)
+    due_bytes() >= DUE_AT.load(Relaxed)
+}
+
+/// By how much the heap has grown since the last cycle, and what else one is to come for.
+fn due_bytes() -> usize {
+    HEAP.state.grown_since_cycle().saturating_add(HEAP.state.passed_bytes.load(Relaxed))
 }
 
 /// Bytes by which the heap has grown since the last cycle beyond which threads wait for the one
@@ -47,7 +51,7 @@ pub fn stalls_at() -> usize {
 /// A large object of `bytes` bytes is about to be allocated: if that passes the trigger, the cycle
 /// is due before it, or put off.
 pub fn note_coming(bytes: usize) {
-    let allocated = HEAP.state.grown_since_cycle();
+    let allocated = due_bytes();
     let (coming, due) = (allocated.saturating_add(bytes), DUE_AT.load(Relaxed));
     // An object of which nearly all has room comes first.
     let coming = coming - bytes / NEARLY_ALL;
@@ -94,7 +98,7 @@ fn postpone_untouched(due: usize, coming: usize) -> bool {
 /// The next cycle is due after as much again: the program does not want one now, and nobody is to
 /// wait for it earlier.
 pub fn postpone() {
-    let later = HEAP.state.grown_since_cycle() + POSTPONED_BYTES;
+    let later = due_bytes().saturating_add(POSTPONED_BYTES);
     let put_off = later.saturating_sub(DUE_AT.swap(later, Relaxed));
     let stall_at = |stall_at: usize| Some(stall_at.saturating_add(put_off));
     let _ = STALL_AT.fetch_update(Relaxed, Relaxed, stall_at);

@@ -410,7 +410,9 @@ mod tests {
         });
         let locked = heap.address(blocks[0]).0 as *const libc::c_void;
         // SAFETY: locks a page of the heap that is tested.
-        assert_eq!(unsafe { libc::mlock(locked, PAGE_BYTES) }, 0);
+        if unsafe { libc::mlock(locked, PAGE_BYTES) } != 0 {
+            return crate::check::skip("no memory may be locked");
+        }
         blocks.iter().for_each(|block| _ = inner.free_large(&heap, *block));
         assert!(heap.clean(&mut inner, u64::MAX, usize::MAX) > 0);
         assert!(!inner.frames.is_clean(blocks[0].chunk()));

@@ -3,8 +3,9 @@
 //! Invariant `[cycle.inv.disabled]`: from the return of [`disable`] on no cycle begins, and the one
 //! that is under way takes no first and no last stop: what the program hides meanwhile, and shows
 //! again, is lost to neither. It goes on marking, and is given up in the end. Who takes such a step
-//! looks under the collector's lock, which who disables has had since. Called from any thread of
-//! the program; waited for by the collector's.
+//! looks under the collector's lock, which who disables has had since. What the program writes where
+//! it counts itself ([`follow`]) says so from the next step on. Called from any thread of the
+//! program; waited for by the collector's.
 
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::*};
 
@@ -20,7 +21,9 @@ use crate::world::current;
 static DISABLED: AtomicU32 = AtomicU32::new(0);
 /// Where the program counts itself, and may write what it likes: not 0 disables them as well.
 static PROGRAMS_COUNT: SetOnce<&'static AtomicI32> = SetOnce::new();
-/// The collector's thread sleeps on it.
+/// Counts how often they may have been enabled again; the collector's thread sleeps on it.
+static ENABLED: AtomicU32 = AtomicU32::new(0);
+/// It does.
 static IS_WAITED_FOR: AtomicBool = AtomicBool::new(false);
 /// It looks so often for who else wants something of it.
 const LOOK_NS: u64 = 20_000_000;
@@ -70,7 +73,8 @@ pub fn enable() {
 /// Who waits for them looks again.
 pub fn tell_enabled() {
     if IS_WAITED_FOR.load(SeqCst) {
-        futex::wake(&DISABLED, 1);
+        ENABLED.fetch_add(1, SeqCst);
+        futex::wake(&ENABLED, 1);
     }
 }
 
@@ -85,12 +89,12 @@ pub fn wait_until_enabled() -> bool {
     let until_ns = clock::now_ns() + LONGEST_NS;
     IS_WAITED_FOR.store(true, SeqCst);
     let enabled = loop {
-        let seen = DISABLED.load(SeqCst);
+        let seen = ENABLED.load(SeqCst);
         let enabled = !is_disabled();
         if enabled || clock::now_ns() > until_ns {
             break enabled;
         }
-        futex::wait(&DISABLED, seen, Some(LOOK_NS));
+        futex::wait(&ENABLED, seen, Some(LOOK_NS));
         wake::answer();
     };
     IS_WAITED_FOR.store(false, Relaxed);

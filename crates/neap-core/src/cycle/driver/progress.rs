@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-use crate::sys::futex;
+use crate::sys::{futex, thread};
 use crate::world::{attach, blocked, host};
 
 /// Counts steps offered, taken and ended.
@@ -14,7 +14,8 @@ static PROGRESS: AtomicU32 = AtomicU32::new(0);
 /// How many of the program's threads wait.
 static WAITING: AtomicU32 = AtomicU32::new(0);
 
-/// Who waits looks this often whether it still has to, and each of several that much more rarely.
+/// Who waits looks this often whether it still has to, and each of more than there are processors
+/// that much more rarely.
 const LOOK_NS: u64 = 1_000_000;
 /// But at least this often: it may have waited for long enough.
 const LONGEST_LOOK_NS: u64 = 100_000_000;
@@ -40,14 +41,15 @@ pub fn wait_for(seen: u32, longest_ns: u64) -> bool {
 /// thread, and none reads what earlier calls left on its stack below `position`; a host knows of
 /// its threads itself. On a mutator that holds nothing.
 pub fn wait_at(position: usize, seen: u32) {
-    let waiting = WAITING.fetch_add(1, Relaxed) + 1;
-    let wait = || futex::wait(&PROGRESS, seen, Some(look_ns(waiting)));
+    let others = WAITING.fetch_add(1, Relaxed);
+    let wait = || futex::wait(&PROGRESS, seen, Some(look_ns(others, thread::processors())));
     if host::get().is_some() {
         wait();
     } else {
         blocked::blocked_at(attach::current(), position, wait);
     }
-    WAITING.fetch_sub(1, Relaxed);
+    // In a child that a handler made in the wait nobody is counted.
+    let _ = WAITING.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
 }
 
 /// In the child of a `fork`: nobody waits.
@@ -55,9 +57,10 @@ pub fn after_fork() {
     WAITING.store(0, Relaxed);
 }
 
-/// How long each of so many waits before it looks again.
-fn look_ns(waiting: u32) -> u64 {
-    LOOK_NS.saturating_mul(waiting.into()).min(LONGEST_LOOK_NS)
+/// How long one waits, besides so many others, before it looks again.
+fn look_ns(others: u32, processors: usize) -> u64 {
+    let for_each = others / processors.max(1) as u32;
+    LOOK_NS.saturating_mul(u64::from(for_each) + 1).min(LONGEST_LOOK_NS)
 }
 
 #[cfg(test)]
@@ -66,12 +69,15 @@ mod tests {
 
     #[test]
     fn many_look_no_more_often_together_than_a_processor_has_time_for() {
-        assert_eq!(look_ns(1), LOOK_NS);
-        for waiting in [1, 2, 50, 100, 2000] {
-            let looks = u64::from(waiting) * 1_000_000_000 / look_ns(waiting);
-            // A look takes some five microseconds.
-            assert!(looks <= 20_000, "{waiting}: {looks} a second");
+        for processors in [1, 2, 64] {
+            assert_eq!(look_ns(0, processors), LOOK_NS);
+            assert_eq!(look_ns(processors as u32 - 1, processors), LOOK_NS);
+            for others in [1, 2, 50, 100, 1999] {
+                let looks = u64::from(others + 1) * 1_000_000_000 / look_ns(others, processors);
+                // A look takes some five microseconds.
+                assert!(looks <= 20_000 * processors as u64, "{others}: {looks} a second");
+            }
+            assert_eq!(look_ns(u32::MAX, processors), LONGEST_LOOK_NS);
         }
-        assert_eq!(look_ns(u32::MAX), LONGEST_LOOK_NS);
     }
 }

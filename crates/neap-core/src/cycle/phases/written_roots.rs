@@ -76,6 +76,8 @@ impl WrittenRoots {
     pub fn begin(&mut self, generation: Generation) {
         if generation == Generation::Full {
             self.protected.clear();
+            // A mapping in the place of one that is gone may be another's to watch.
+            self.registered.clear();
         }
     }
 

@@ -215,14 +215,16 @@ mod tests {
             let is_whole = (0..300_000).all(|_| {
                 let mut inner = heap.inner();
                 let bytes = frames * FRAME_BYTES;
-                let (block, _) =
-                    inner.large_block(heap, Kind::Leaf, NO_LAYOUT, bytes, true).unwrap();
+                let Ok((block, _)) = inner.large_block(heap, Kind::Leaf, NO_LAYOUT, bytes, true)
+                else {
+                    return false;
+                };
                 inner.publish_large(heap, block);
                 heap.bits(block).mark::<true>(CellIndex(0));
                 heap.note_marked(block, heap.header(block));
                 drop(inner);
                 heap.inner().free_large(heap, block);
-                let small = heap.inner().fresh_block(heap, id, 0, true).unwrap();
+                let Ok(small) = heap.inner().fresh_block(heap, id, 0, true) else { return false };
                 let header = heap.header(small);
                 let is_whole =
                     (0..100).all(|_| header.space() == id.0 && header.cells() == TABLE[3].cells);

@@ -67,8 +67,8 @@ impl DeferredFrees {
 }
 
 impl Inner {
-    /// Frees up to `most` objects whose frees were put off, whose cells this cycle's sweep gives
-    /// out again; says whether none is left.
+    /// Frees up to `most` objects whose frees were put off; says whether none is left. Large ones
+    /// that are to be swept the sweep gives back.
     pub fn free_deferred(&mut self, heap: &Heap, most: usize) -> bool {
         for _ in 0..most {
             let Some(Freed { object, fill, .. }) = self.deferred_frees.freed.pop() else {
