@@ -3,8 +3,8 @@
 //! Invariant `[cycle.inv.disabled]`: from the return of [`disable`] on no cycle begins, and the one
 //! that is under way takes no first and no last stop: what the program hides meanwhile, and shows
 //! again, is lost to neither. It goes on marking, and is given up in the end. Who takes such a step
-//! looks under the collector's lock, which who disables has had since. What the program writes where
-//! it counts itself ([`follow`]) says so from the next step on. Called from any thread of the
+//! looks under the collector's lock, which who disables has had since. What the program writes
+//! where it counts itself ([`follow`]) holds from the next step on. Called from any thread of the
 //! program; waited for by the collector's.
 
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::*};

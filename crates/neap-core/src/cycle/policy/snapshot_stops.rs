@@ -1,6 +1,6 @@
 //! For how long cycles that mark a snapshot stop the program: a cycle with the world stopped may
-//! take some times as long. The copy of a process that `fork` makes takes milliseconds, and a snapshot may be
-//! marked in vain.
+//! take some times as long. The copy of a process that `fork` makes takes milliseconds, and a
+//! snapshot may be marked in vain.
 //!
 //! Pure. Owned by the collector; told of each cycle that marks a snapshot or stops the world.
 

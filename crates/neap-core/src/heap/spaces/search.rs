@@ -199,7 +199,7 @@ mod tests {
         heap.inner().note_free_cell(&heap, gaps);
         heap.state.note_freed(1000, false);
         heap.inner().leave_gaps(&heap);
-        let mut find = |freed| {
+        let find = |freed| {
             heap.state.note_freed(freed, false);
             heap.inner().search(&heap, SPACE, 0, true)
         };
