@@ -62,7 +62,8 @@ pub struct WrittenRoots {
     /// What was protected at the reading before; while one is under way.
     before: MetaVec<Pages>,
     /// Whole mappings that the watch was told of by us: what somebody else's watch answers for
-    /// would be told to either.
+    /// would be told to either. Kept over cycles, since to ask for a mapping takes long: one that
+    /// the program makes, and watches itself, at the very place of one that is gone is taken for it.
     registered: MetaVec<Pages>,
 }
 
@@ -76,8 +77,6 @@ impl WrittenRoots {
     pub fn begin(&mut self, generation: Generation) {
         if generation == Generation::Full {
             self.protected.clear();
-            // A mapping in the place of one that is gone may be another's to watch.
-            self.registered.clear();
         }
     }
 
