@@ -63,7 +63,7 @@ pub struct WrittenRoots {
     before: MetaVec<Pages>,
     /// Whole mappings that the watch was told of by us: what somebody else's watch answers for
     /// would be told to either. Kept over cycles, since to ask for a mapping takes long: one that
-    /// the program makes, and watches itself, at the very place of one that is gone is taken for it.
+    /// the program makes, and watches itself, at the place of one that is gone is taken for it.
     registered: MetaVec<Pages>,
 }
 
