@@ -54,7 +54,7 @@ static TELL_END: AtomicBool = AtomicBool::new(false);
 /// collector's lock.
 static COULD_NOT_STOP: AtomicBool = AtomicBool::new(false);
 /// The last pause left references to [`process_left`]. Under the collector's lock.
-static REFERENCES_LEFT: AtomicBool = AtomicBool::new(false);
+static CONCLUSION_LEFT: AtomicBool = AtomicBool::new(false);
 
 /// How long the last pause waits for a mutator before the pages written meanwhile are scanned once
 /// more; twice as long each time after.
@@ -138,7 +138,7 @@ fn run_step(step: u32, state: &mut CycleState, of: &mut Collector, own: Option<&
             let left = mode.remark(driver, of, own);
             match left {
                 Left::Nothing => TELL_END.store(true, Release),
-                Left::References => REFERENCES_LEFT.store(true, Relaxed),
+                Left::Conclusion => CONCLUSION_LEFT.store(true, Relaxed),
                 Left::All => {}
             }
             left != Left::All
@@ -151,21 +151,21 @@ fn run_step(step: u32, state: &mut CycleState, of: &mut Collector, own: Option<&
 }
 
 /// Whether the last pause left references to process. Under the collector's lock.
-pub fn are_references_left() -> bool {
-    REFERENCES_LEFT.load(Relaxed)
+pub fn is_conclusion_left() -> bool {
+    CONCLUSION_LEFT.load(Relaxed)
 }
 
-/// Processes the references that the last pause left, if it did. On the collector's thread, or on
+/// Concludes the cycle if the last pause left that. On the collector's thread, or on
 /// one that holds collections off: at the heap's limit others wait for it in critical sections, and
 /// the child of a `fork` would not know what is to stay.
 pub fn process_left(collector: &mut Collector) {
-    if !are_references_left() {
+    if !is_conclusion_left() {
         return;
     }
-    REFERENCES_LEFT.store(false, Relaxed);
+    CONCLUSION_LEFT.store(false, Relaxed);
     let Some(state) = between_steps::take(collector) else { return };
     if let Some((driver, mode)) = parts(state) {
-        with_room(|| mode.process_references(driver, collector));
+        with_room(|| mode.conclude(driver, collector));
     }
     between_steps::put_back(collector, state);
     TELL_END.store(true, Release);

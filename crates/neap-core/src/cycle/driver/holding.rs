@@ -1,7 +1,7 @@
 //! Holding collections off: a thread has the collector's lock between two calls.
 //!
 //! Invariant: a thread that holds collections off has the lock, and never waits for it again; and
-//! meanwhile no references are left for the collector's thread to process, for which others may
+//! meanwhile no cycle is left for the collector's thread to conclude, for which others may
 //! wait in critical sections `[cycle.inv.held]`. Called from any thread of the program, outside
 //! critical sections.
 //!
@@ -13,7 +13,7 @@
 
 use core::sync::atomic::Ordering::*;
 
-use super::handshake::{are_references_left, process_left};
+use super::handshake::{is_conclusion_left, process_left};
 use crate::cycle::collector::COLLECTOR;
 use crate::cycle::phase::Phase;
 use crate::heap::HEAP;
@@ -60,8 +60,8 @@ pub fn release() {
     mutator.holds.store(holds, Relaxed);
     if holds == 0 {
         debug_assert!(
-            !are_references_left(),
-            "[cycle.inv.held] references are left while held off"
+            !is_conclusion_left(),
+            "[cycle.inv.held] a conclusion is left while held off"
         );
         if COLLECTOR.is_waited_for() {
             after_hold::note();

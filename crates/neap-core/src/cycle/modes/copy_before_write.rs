@@ -211,6 +211,10 @@ impl MarkingMode for CopyBeforeWrite {
         self.snapshot.remark(driver, of, own)
     }
 
+    fn conclude(&mut self, driver: &mut Driver, of: &mut Collector) {
+        self.snapshot.conclude(driver, of);
+    }
+
     fn give_up(&mut self) {
         self.forget();
     }

@@ -199,6 +199,10 @@ impl MarkingMode for Fork {
         self.snapshot.remark(driver, of, own)
     }
 
+    fn conclude(&mut self, driver: &mut Driver, of: &mut Collector) {
+        self.snapshot.conclude(driver, of);
+    }
+
     fn give_up(&mut self) {
         self.shared = None;
     }

@@ -88,6 +88,8 @@ pub struct IncrementalUpdate<W: Watch> {
     pub(super) incomplete: bool,
     /// What was written since the last cycle is known.
     watches: bool,
+    /// The last pause has processed the references.
+    processed: bool,
 }
 
 impl<W: Watch> IncrementalUpdate<W> {
@@ -104,6 +106,7 @@ impl<W: Watch> IncrementalUpdate<W> {
             catch_ups: 0,
             protected_ns: 0,
             caught_up: CaughtUp::No,
+            processed: false,
             incomplete: false,
             watches: false,
         }
@@ -156,7 +159,7 @@ impl<W: Watch> IncrementalUpdate<W> {
     }
 
     /// References are processed, and the world stood for so long.
-    fn conclude(&mut self, driver: &mut Driver, collector: &mut Collector, stopped_ns: u64) {
+    fn finish(&mut self, driver: &mut Driver, collector: &mut Collector, stopped_ns: u64) {
         self.count(driver, collector);
         finish(driver, collector, self.generation, stopped_ns);
     }
@@ -383,34 +386,39 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         // The program's own trace functions are called in pauses only.
         let everything =
             driver.heap.inner().any_unmarked_has_function(driver.heap, MOST_BLOCKS_WITH_FUNCTIONS);
-        let processed = refs::process_references_stopped(&mut References::new(driver), everything);
-        if !processed {
+        self.processed = refs::process_references_stopped(&mut References::new(driver), everything);
+        let is_over = self.processed && !driver.heap.inner().deferred_frees.are_many();
+        if !is_over {
             // What a thread allocates, while references are processed beside it, is not theirs to
             // judge.
             self.begin_black(driver.heap);
         }
-        pause.hand_to_sweep(driver, of, !processed);
+        pause.hand_to_sweep(driver, of, !is_over);
         driver.marker.report();
         driver.record.references_ns = phase.over(driver.record.number);
-        if !processed {
+        if !is_over {
             driver.record.note_stop(SpanKind::LastStop, pause.end());
-            return Left::References;
+            return Left::Conclusion;
         }
         let stopped_ns = pause.so_far_ns() + driver.record.stopped_ns();
-        self.conclude(driver, of, stopped_ns);
+        self.finish(driver, of, stopped_ns);
         driver.record.note_stop(SpanKind::LastStop, pause.end());
         line::publish(&mut driver.record);
         Left::Nothing
     }
 
-    fn process_references(&mut self, driver: &mut Driver, of: &mut Collector) {
+    fn conclude(&mut self, driver: &mut Driver, of: &mut Collector) {
+        if self.processed {
+            self.finish(driver, of, driver.record.stopped_ns());
+            return line::publish(&mut driver.record);
+        }
         let phase = timed(SpanKind::References);
         // Threads are handed marked cells meanwhile.
         driver.markers().begin(1, true);
         refs::process_references_running(&mut References::new(driver));
         driver.marker.report();
         driver.record.references_running_ns = phase.over(driver.record.number);
-        self.conclude(driver, of, driver.record.stopped_ns());
+        self.finish(driver, of, driver.record.stopped_ns());
         line::publish(&mut driver.record);
     }
 

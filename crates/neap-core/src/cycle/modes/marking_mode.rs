@@ -14,8 +14,8 @@ use crate::world::mutator::Mutator;
 pub enum Left {
     /// The cycle is over.
     Nothing,
-    /// It is over when references are processed.
-    References,
+    /// What can be done with the world running: references, or many frees that were put off.
+    Conclusion,
     /// Everything: the world could not be stopped.
     All,
 }
@@ -93,13 +93,12 @@ pub trait MarkingMode {
     /// thread.
     fn keep_up(&mut self, _: &mut Driver) {}
 
-    /// The last pause; finishes the cycle, or leaves the references to
-    /// [`Self::process_references`].
+    /// The last pause; finishes the cycle, or leaves that to [`Self::conclude`].
     fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) -> Left;
 
     /// What the last pause left, world running; finishes the cycle. On the collector's thread, or
     /// on one that is about to `fork`.
-    fn process_references(&mut self, _: &mut Driver, _: &mut Collector) {}
+    fn conclude(&mut self, driver: &mut Driver, of: &mut Collector);
 
     /// The next cycle will be a full one: what the program writes before it need not be known. On
     /// the collector's thread, between cycles.

@@ -109,13 +109,24 @@ impl SnapshotCycle {
         driver.process_references();
         driver.record.references_ns = phase.over(driver.record.number);
         collector.allocated_during_last = allocated.saturating_sub(self.began_at);
-        pause.hand_to_sweep(driver, collector, false);
+        let is_over = !heap.inner().deferred_frees.are_many();
+        pause.hand_to_sweep(driver, collector, !is_over);
         let stopped_ns = pause.so_far_ns() + driver.record.stopped_ns();
         collector.snapshot_stops.note(stopped_ns, is_in_vain);
+        if !is_over {
+            driver.record.note_stop(SpanKind::LastStop, pause.end());
+            return Left::Conclusion;
+        }
         finish(driver, collector, Generation::Full, stopped_ns);
         driver.record.note_stop(SpanKind::LastStop, pause.end());
         line::publish(&mut driver.record);
         Left::Nothing
+    }
+
+    /// Ends a cycle that left that, with the world running: until here everything is born marked.
+    pub fn conclude(&mut self, driver: &mut Driver, collector: &mut Collector) {
+        finish(driver, collector, Generation::Full, driver.record.stopped_ns());
+        line::publish(&mut driver.record);
     }
 
     /// What was not marked before: everything is marked here, from the roots as they are now.

@@ -245,8 +245,8 @@ impl Program {
 
     fn remark(&mut self) {
         let (driver, mode) = self.parts();
-        if mode.remark(driver, &mut COLLECTOR.lock(), None) == Left::References {
-            mode.process_references(driver, &mut COLLECTOR.lock());
+        if mode.remark(driver, &mut COLLECTOR.lock(), None) == Left::Conclusion {
+            mode.conclude(driver, &mut COLLECTOR.lock());
         }
         while !HEAP.inner().sweep_step(&HEAP) {}
     }

@@ -4,6 +4,8 @@
 #![cfg(not(miri))]
 
 use super::*;
+use crate::addr::Address;
+use crate::alloc::free::free;
 use crate::check::skip;
 use crate::cycle::modes::fork::Fork;
 use crate::refs::links::link::{self, Length};
@@ -116,4 +118,41 @@ fn a_fork_in_any_step_leaves_parent_and_child_with_a_working_heap() {
         assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
         assert_eq!(status, 0, "the child ended with {status:#x}");
     }
+}
+
+/// What the program frees while a cycle marks is freed when it runs again, if it is much: each of
+/// thousands takes a while.
+fn many_frees_wait_for_the_end_of_the_stop(mode: Option<Mode>) {
+    let mut program = Program::new(mode);
+    let kept = program.allocate();
+    program.set_root(0, Some(kept));
+    program.begin(Generation::Full);
+    program.first_pause();
+    let freed: Vec<Object> = (0..2000).map(|_| program.allocate()).collect();
+    for object in &freed {
+        free(&HEAP, Address(object.0)).unwrap();
+    }
+    program.mark();
+    let (driver, mode) = program.parts();
+    let left = mode.remark(driver, &mut COLLECTOR.lock(), None);
+    assert!(left == Left::Conclusion);
+    assert!(HEAP.inner().deferred_frees.are_many() && program.lives(freed[0]));
+    let born = program.allocate();
+    program.set_root(1, Some(born));
+    let (driver, mode) = program.parts();
+    mode.conclude(driver, &mut COLLECTOR.lock());
+    while !HEAP.inner().sweep_step(&HEAP) {}
+    assert!(program.lives(kept) && program.lives(born) && !program.lives(freed[0]));
+    program.cycle(Generation::Full, |_, _| {});
+    assert!(program.lives(kept) && program.lives(born));
+}
+
+#[test]
+fn many_frees_wait_while_a_child_marks() {
+    many_frees_wait_for_the_end_of_the_stop(Some(Mode::Fork(Fork::new())));
+}
+
+#[test]
+fn many_frees_wait_under_incremental_update() {
+    many_frees_wait_for_the_end_of_the_stop(None);
 }

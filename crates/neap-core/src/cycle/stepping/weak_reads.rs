@@ -41,14 +41,14 @@ fn who_reads_waits_until_what_an_ephemeron_keeps_was_followed() {
     program.first_pause();
     program.mark();
     let (driver, mode) = program.parts();
-    assert!(mode.remark(driver, &mut COLLECTOR.lock(), None) == Left::References);
+    assert!(mode.remark(driver, &mut COLLECTOR.lock(), None) == Left::Conclusion);
     let reader = thread::spawn(move || {
         let given = process::get(weak);
         (given, HEAP.is_marked(last.0))
     });
     thread::sleep(Duration::from_millis(50));
     assert!(!reader.is_finished() && !HEAP.is_marked(value.0));
-    mode.process_references(driver, &mut COLLECTOR.lock());
+    mode.conclude(driver, &mut COLLECTOR.lock());
     assert_eq!(reader.join().unwrap(), (Ok(value.0), true), "[refs.inv.followed]");
     while !HEAP.inner().sweep_step(&HEAP) {}
     assert!(program.lives(key) && program.lives(value) && program.lives(last));

@@ -13,6 +13,10 @@ use crate::heap::blocks::header::{BlockList, State};
 use crate::heap::hardened::quarantine::{self, Waiting};
 use crate::sys::table::{Entry, Table};
 
+/// So many are freed in a stop. Larger: longer stops; smaller: more cycles end beside the program,
+/// and until then nothing is swept.
+const FEW: usize = 500;
+
 #[derive(Clone, Copy)]
 struct Freed {
     object: Address,
@@ -44,6 +48,11 @@ impl DeferredFrees {
     /// None.
     pub(super) const fn new() -> Self {
         Self { freed: Table::new(), waiting: Waiting::new() }
+    }
+
+    /// Whether to free them would take long for a stop: some 0.2 µs each.
+    pub fn are_many(&self) -> bool {
+        self.freed.len() > FEW
     }
 
     /// Whether an object was freed already.
