@@ -53,7 +53,7 @@ static TELL_END: AtomicBool = AtomicBool::new(false);
 /// A pause of the cycle under way could not be: its collector's thread gives it up. Under the
 /// collector's lock.
 static COULD_NOT_STOP: AtomicBool = AtomicBool::new(false);
-/// The last pause left references to [`process_left`]. Under the collector's lock.
+/// The last pause left what [`process_left`] does. Under the collector's lock.
 static CONCLUSION_LEFT: AtomicBool = AtomicBool::new(false);
 
 /// How long the last pause waits for a mutator before the pages written meanwhile are scanned once
