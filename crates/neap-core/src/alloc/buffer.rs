@@ -19,7 +19,7 @@ use core::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence,
 };
 
-use crate::addr::{Address, CellIndex, FRAME_BYTES, Frame};
+use crate::addr::{Address, CellIndex, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::heap::Heap;
 use crate::heap::blocks::header::NONE;
 use crate::heap::blocks::header::SHARDS;
@@ -121,7 +121,7 @@ impl Buffer {
 pub struct Local {
     /// Runs of the spaces without layout, by [`SpaceId`].
     fixed: [Buffer; FIXED_SPACES],
-    /// Address of the buffers of typed spaces; 0 until the first typed object.
+    /// Address of [`Typed`]; 0 until the first typed object.
     typed: AtomicUsize,
     /// Typed buffers in use lie below this index.
     typed_end: AtomicUsize,
@@ -157,7 +157,17 @@ const SHOWN_AT_ONCE: usize = 512 << 10;
 const REPORTED_AT_ONCE: usize = 64 << 10;
 /// The same of what it frees; to report it takes the heap's lock.
 const FREED_AT_ONCE: usize = 16 << 10;
-const TYPED_BYTES: usize = (MOST_SPACES - FIXED_SPACES) * size_of::<Buffer>();
+const TYPED_SPACES: usize = MOST_SPACES - FIXED_SPACES;
+
+const TYPED_BYTES: usize = size_of::<Typed>().next_multiple_of(PAGE_BYTES);
+
+/// The buffers of typed spaces, in memory that is zero and mostly never touched.
+#[repr(C)]
+struct Typed {
+    buffers: [Buffer; TYPED_SPACES],
+    /// As [`Local::used`]: a program may have thousands of layouts, of which a thread uses few.
+    used: [AtomicU64; TYPED_SPACES.div_ceil(64)],
+}
 
 impl Local {
     /// Makes zeroed memory a thread's buffers: none has cells, none has a block.
@@ -186,18 +196,11 @@ impl Local {
         if index < FIXED_SPACES {
             return Some(&self.fixed[index]);
         }
-        let mut typed = self.typed.load(Relaxed);
-        if typed == 0 {
-            typed = map::allocate(TYPED_BYTES).ok()?.0;
-            self.typed.store(typed, Relaxed);
+        if self.typed.load(Relaxed) == 0 {
+            self.typed.store(map::allocate(TYPED_BYTES).ok()?.0, Relaxed);
         }
-        let index = index - FIXED_SPACES;
-        // SAFETY: the mapping has room for every space, and zeroed memory is a buffer without
-        // cells.
-        let buffers = unsafe {
-            core::slice::from_raw_parts(typed as *const Buffer, MOST_SPACES - FIXED_SPACES)
-        };
-        let end = self.typed_end.load(Relaxed);
+        let buffers = &self.typed()?.buffers;
+        let (index, end) = (index - FIXED_SPACES, self.typed_end.load(Relaxed));
         if index >= end {
             buffers[end..=index].iter().for_each(|fresh| fresh.set_block(None));
             self.typed_end.store(index + 1, Relaxed);
@@ -205,32 +208,39 @@ impl Local {
         Some(&buffers[index])
     }
 
+    fn typed(&self) -> Option<&Typed> {
+        // SAFETY: null, or a mapping of that size; zeroed memory is buffers without cells, and
+        // none that was used.
+        unsafe { (self.typed.load(Relaxed) as *const Typed).as_ref() }
+    }
+
     /// A buffer is about to get cells.
     pub fn note_used(&self, id: SpaceId) {
         let index = id.0 as usize;
-        if index < FIXED_SPACES {
-            let word = &self.used[index / 64];
-            word.store(word.load(Relaxed) | 1 << (index % 64), Relaxed);
-        }
+        let (words, index) = match (index.checked_sub(FIXED_SPACES), self.typed()) {
+            (None, _) => (&self.used[..], index),
+            (Some(index), Some(typed)) => (&typed.used[..], index),
+            (Some(_), None) => return,
+        };
+        let word = &words[index / 64];
+        word.store(word.load(Relaxed) | 1 << (index % 64), Relaxed);
     }
 
     /// Calls `f` for every buffer that was ever used. Called by its thread, or while it is stopped.
     pub fn for_each_buffer(&self, mut f: impl FnMut(&Buffer)) {
-        for (index, word) in self.used.iter().enumerate() {
-            let mut left = word.load(Relaxed);
-            while left != 0 {
-                f(&self.fixed[index * 64 + left.trailing_zeros() as usize]);
-                left &= left - 1;
+        let mut each = |used: &[AtomicU64], buffers: &[Buffer]| {
+            for (index, word) in used.iter().enumerate() {
+                let mut left = word.load(Relaxed);
+                while left != 0 {
+                    f(&buffers[index * 64 + left.trailing_zeros() as usize]);
+                    left &= left - 1;
+                }
             }
-        }
-        let typed = self.typed.load(Relaxed);
-        if typed != 0 {
-            // SAFETY: so many buffers were made in the mapping.
-            unsafe {
-                core::slice::from_raw_parts(typed as *const Buffer, self.typed_end.load(Relaxed))
-            }
-            .iter()
-            .for_each(f);
+        };
+        each(&self.used, &self.fixed);
+        if let Some(typed) = self.typed() {
+            let end = self.typed_end.load(Relaxed);
+            each(&typed.used[..end.div_ceil(64)], &typed.buffers);
         }
     }
 

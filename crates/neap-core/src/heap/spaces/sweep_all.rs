@@ -9,6 +9,10 @@ use super::{Inner, SWEEP_STEP};
 use crate::heap::Heap;
 use crate::heap::blocks::header::SHARDS;
 
+/// To look at so many spaces takes as long as to sweep a block: a program may have thousands, most
+/// of them without blocks.
+const SPACES_A_BLOCK: usize = 16;
+
 impl Inner {
     /// Sweeps some blocks of any space and frees the empty ones; true when there is nothing left to
     /// sweep.
@@ -41,6 +45,12 @@ impl Inner {
                 }
             }
             self.swept_below += 1;
+            if self.swept_below.is_multiple_of(SPACES_A_BLOCK) {
+                left -= 1;
+                if left == 0 {
+                    return false;
+                }
+            }
         }
         self.sweep_large(heap, left)
     }
