@@ -417,7 +417,9 @@ pub fn run_cycle(position: usize) -> bool {
     // Who ends a cycle counts it, and lets go of the lock when its end can be told.
     let lets_go = || drop(COLLECTOR.lock());
     let has_run = || (CYCLES.load(Relaxed) >= wanted).then(lets_go).is_some();
-    run_until(position, true, || has_run() || given_up::unstopped() != unstopped) && has_run()
+    // That one that was under way is given up says nothing of the next.
+    let is_given_up = || given_up::unstopped() > unstopped + begun;
+    run_until(position, true, || has_run() || is_given_up()) && has_run()
 }
 
 /// The same until `enough` says so; with `forced` the cycle that begins is a full one.
