@@ -76,7 +76,7 @@ pub fn allocate(
     let header = base.cast::<Header>();
     ANY.store(true, Relaxed);
     // SAFETY: `total` bytes are ours, and the trailer ends within them. A collection that comes in
-    // between finds no header, or it and the trailer: one without its mark has a file.
+    // between finds no header, or one with its trailer: what has no mark yet has no file either.
     unsafe {
         (*header).file = core::ptr::null();
         compiler_fence(SeqCst);

@@ -81,7 +81,9 @@ pub(super) fn install(number: c_int, handler: Handler) -> bool {
     HANDLER.set(Some(handler));
     after_fork();
     let is_installed = CHOSEN.take(if number == 0 { DEFAULT_STOP_SIGNAL } else { number }, handler);
-    if CHOSEN.program.get().is_some_and(|action| copies::hold(action.sa_sigaction)) {
+    // Mostly there is no handler, and the loaded objects need not be looked through.
+    let handler = CHOSEN.program.get().filter(|_| CHOSEN.program.has_handler());
+    if handler.is_some_and(|action| copies::hold(action.sa_sigaction)) {
         print::fatal(format_args!(
             "another copy of the collector is at work in this process (libneap beside the drop-in \
              for libgc, say): each would stop the other's threads. Have all of the program use one \

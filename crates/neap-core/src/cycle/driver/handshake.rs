@@ -150,14 +150,14 @@ fn run_step(step: u32, state: &mut CycleState, of: &mut Collector, own: Option<&
     }
 }
 
-/// Whether the last pause left references to process. Under the collector's lock.
+/// Whether the last pause left that. Under the collector's lock.
 pub fn is_conclusion_left() -> bool {
     CONCLUSION_LEFT.load(Relaxed)
 }
 
-/// Concludes the cycle if the last pause left that. On the collector's thread, or on
-/// one that holds collections off: at the heap's limit others wait for it in critical sections, and
-/// the child of a `fork` would not know what is to stay.
+/// Concludes the cycle if the last pause left that. On the collector's thread, or on one that holds
+/// collections off: at the heap's limit others wait for it in critical sections, and the child of a
+/// `fork` would not know what is to stay.
 pub fn process_left(collector: &mut Collector) {
     if !is_conclusion_left() {
         return;

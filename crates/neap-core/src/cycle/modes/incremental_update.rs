@@ -408,16 +408,14 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
     }
 
     fn conclude(&mut self, driver: &mut Driver, of: &mut Collector) {
-        if self.processed {
-            self.finish(driver, of, driver.record.stopped_ns());
-            return line::publish(&mut driver.record);
+        if !self.processed {
+            let phase = timed(SpanKind::References);
+            // Threads are handed marked cells meanwhile.
+            driver.markers().begin(1, true);
+            refs::process_references_running(&mut References::new(driver));
+            driver.marker.report();
+            driver.record.references_running_ns = phase.over(driver.record.number);
         }
-        let phase = timed(SpanKind::References);
-        // Threads are handed marked cells meanwhile.
-        driver.markers().begin(1, true);
-        refs::process_references_running(&mut References::new(driver));
-        driver.marker.report();
-        driver.record.references_running_ns = phase.over(driver.record.number);
         self.finish(driver, of, driver.record.stopped_ns());
         line::publish(&mut driver.record);
     }
