@@ -11,20 +11,25 @@
 
 use core::ffi::{c_int, c_void};
 
-const NAME: [u8; 8] = *b"Neap\0\0\0\0";
+const NAME: &[u8; 5] = b"Neap\0";
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Note {
-    name_bytes: u32,
-    content_bytes: u32,
-    kind: u32,
-    name: [u8; 8],
+// In assembly, since AddressSanitizer would put its red zone behind a static, into the segment.
+core::arch::global_asm!(
+    ".pushsection .note.neap,\"a\",@note",
+    ".balign 4",
+    ".globl neap_note",
+    ".hidden neap_note",
+    "neap_note:",
+    ".long 5, 0, 1",
+    ".asciz \"Neap\"",
+    ".balign 4",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    /// An ELF note without content.
+    static neap_note: u8;
 }
-
-#[used]
-#[unsafe(link_section = ".note.neap")]
-static NOTE: Note = Note { name_bytes: 5, content_bytes: 0, kind: 1, name: NAME };
 
 struct Search {
     address: usize,
@@ -54,7 +59,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     if !is_in(search.address) {
         return 0;
     }
-    search.found = !is_in((&raw const NOTE).addr())
+    search.found = !is_in((&raw const neap_note).addr())
         && of_kind(libc::PT_NOTE).any(|range| {
             // SAFETY: a loaded segment.
             let bytes =
