@@ -64,7 +64,7 @@ fn what_a_stop_takes_from_a_buffer_was_not_allocated() {
         let buffer = local.buffer(id).unwrap();
         let all = || heap.state.allocated_since_cycle.load(Relaxed) + local.unreported.get();
         let before = all();
-        crate::alloc::refill::refill(&heap, local, buffer, id, true).unwrap();
+        crate::alloc::refill::refill(&heap, local, buffer, id).unwrap();
         assert!(all() - before >= 4 * class_bytes);
         buffer.bump(buffer.cell_bytes());
         local.keep_cells(&heap);
@@ -83,7 +83,7 @@ fn no_cell_of_a_thread_that_ended_stays_an_object() {
         let local = local();
         let buffer = local.buffer(id).unwrap();
         heap.state.marking.store(marking, Relaxed);
-        crate::alloc::refill::refill(&heap, local, buffer, id, true).unwrap();
+        crate::alloc::refill::refill(&heap, local, buffer, id).unwrap();
         let (kept, rest) = (buffer.bump(64), buffer.rest());
         assert!(heap.object_at(rest.start).is_some());
         local.let_go(&heap);
@@ -118,7 +118,7 @@ fn what_was_let_go_before_freezing_is_no_longer_allocated_from() {
     let allocate = |local: &Local| {
         let buffer = local.buffer(id).unwrap();
         if buffer.rest().is_empty() {
-            crate::alloc::refill::refill(&heap, local, buffer, id, true).unwrap();
+            crate::alloc::refill::refill(&heap, local, buffer, id).unwrap();
         }
         buffer.bump(buffer.cell_bytes())
     };

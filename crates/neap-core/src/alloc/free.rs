@@ -106,7 +106,7 @@ mod tests {
         let local = local();
         let id = SpaceId::of(kind, classes::class_of(64));
         let buffer = local.buffer(id).unwrap();
-        refill(&heap, local, buffer, id, true).unwrap();
+        refill(&heap, local, buffer, id).unwrap();
         (heap, local, buffer, id)
     }
 
@@ -181,7 +181,7 @@ mod tests {
         let objects: Vec<usize> = (0..cells)
             .map(|_| match buffer.bump(64) {
                 0 => {
-                    refill(&heap, local, buffer, id, true).unwrap();
+                    refill(&heap, local, buffer, id).unwrap();
                     buffer.bump(64)
                 }
                 cell => cell,
@@ -189,7 +189,7 @@ mod tests {
             .collect();
         local.let_go(&heap);
         assert_eq!(without_lock(&heap, local, Address(objects[7])), Some(Ok(64)));
-        refill(&heap, local, buffer, id, true).unwrap();
+        refill(&heap, local, buffer, id).unwrap();
         assert_eq!(buffer.bump(64), objects[7]);
         heap.verify().unwrap();
     }
@@ -204,7 +204,7 @@ mod tests {
         let id = SpaceId::of(Kind::Conservative, classes::class_of(64));
         let buffer = local.buffer(id).unwrap();
         for marking in [false, true] {
-            refill(&heap, local, buffer, id, true).unwrap();
+            refill(&heap, local, buffer, id).unwrap();
             heap.state.marking.store(marking, Relaxed);
             let cell = buffer.bump(64);
             assert_eq!(free(&heap, Address(cell)), Ok(64));

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 
 use crate::addr::{Address, Frame};
 use crate::heap::kind::Kind;
-use crate::heap::spaces::Inner;
+use crate::heap::spaces::{Inner, MOST_SWEEPS};
 use crate::heap::{Heap, Refused};
 use crate::stats::assists;
 use crate::sys::{clock, thread};
@@ -40,9 +40,8 @@ pub fn take(
     kind: Kind,
     layout: u32,
     requested: usize,
-    may_grow: bool,
 ) -> Result<LargePages, Refused> {
-    taken(heap, kind, layout, requested, may_grow, |_, unpublished| {
+    taken(heap, kind, layout, requested, |_, unpublished| {
         note.store(unpublished.block.0 + 1, Relaxed);
     })
 }
@@ -54,9 +53,8 @@ pub fn take_published(
     kind: Kind,
     layout: u32,
     requested: usize,
-    may_grow: bool,
 ) -> Result<LargePages, Refused> {
-    taken(heap, kind, layout, requested, may_grow, |inner, unpublished| {
+    taken(heap, kind, layout, requested, |inner, unpublished| {
         inner.publish_large(heap, unpublished.block);
     })
 }
@@ -67,10 +65,9 @@ fn taken(
     kind: Kind,
     layout: u32,
     requested: usize,
-    may_grow: bool,
     then: impl FnOnce(&mut Inner, &LargePages),
 ) -> Result<LargePages, Refused> {
-    let mut grow = false;
+    let (mut grow, mut sweeps) = (false, 0);
     loop {
         let mut inner = heap.inner();
         match inner.large_block(heap, kind, layout, requested, grow) {
@@ -80,19 +77,22 @@ fn taken(
                 then(&mut inner, &unpublished);
                 return Ok(unpublished);
             }
-            Err(Refused::System) if inner.is_held_back() && may_grow && !grow => grow = true,
+            Err(Refused::System) if inner.is_held_back() && !grow => grow = true,
             Err(_) if inner.is_held_back() => {
                 drop(inner);
                 // To the collector's thread, which may want this processor.
                 thread::yield_now();
             }
-            // Dead memory first: sweep before the heap grows.
+            Err(Refused::System) if !grow && (inner.is_swept() || sweeps == MOST_SWEEPS) => {
+                grow = true;
+            }
+            // Dead memory first: before the heap grows, and where it cannot.
             Err(_) if !inner.is_swept() => {
                 let began = clock::now_ns();
                 inner.sweep_step(heap);
+                sweeps += 1;
                 assists::add(clock::now_ns() - began);
             }
-            Err(Refused::System) if may_grow && !grow => grow = true,
             Err(refused) => return Err(refused),
         }
     }
@@ -126,6 +126,7 @@ pub unsafe fn zero(unpublished: &LargePages) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::addr::{CHUNK_FRAMES, FRAME_BYTES};
     use crate::heap::blocks::header::NO_LAYOUT;
 
     #[test]
@@ -134,8 +135,7 @@ mod tests {
         heap.reserve(64 << 20).unwrap();
         for round in 0..2 {
             let note = AtomicU32::new(0);
-            let unpublished =
-                take(&heap, &note, Kind::Conservative, NO_LAYOUT, 40_000, true).unwrap();
+            let unpublished = take(&heap, &note, Kind::Conservative, NO_LAYOUT, 40_000).unwrap();
             assert!(heap.object_at(unpublished.start.0).is_none());
             assert_eq!(unpublished.fresh, round == 0);
             // SAFETY: just taken.
@@ -160,11 +160,11 @@ mod tests {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         let note = AtomicU32::new(0);
-        let unpublished = take(&heap, &note, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
+        let unpublished = take(&heap, &note, Kind::Leaf, NO_LAYOUT, 40_000).unwrap();
         assert_eq!(heap.inner().frames.taken(), 3);
         forget_unpublished(&heap, &note);
         assert_eq!(heap.inner().frames.taken(), 0);
-        let born = take(&heap, &note, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
+        let born = take(&heap, &note, Kind::Leaf, NO_LAYOUT, 40_000).unwrap();
         assert_eq!(born.start, unpublished.start);
         publish(&heap, &note, &born);
         forget_unpublished(&heap, &note);
@@ -173,13 +173,34 @@ mod tests {
     }
 
     #[test]
+    fn one_object_sweeps_a_part_of_the_heap_and_all_where_it_cannot_grow() {
+        const BLOCKS: usize = MOST_SWEEPS * 32 + 4 * CHUNK_FRAMES;
+        for limit in [usize::MAX, BLOCKS * FRAME_BYTES] {
+            let heap = Heap::new();
+            heap.reserve(128 << 20).unwrap();
+            let mut inner = heap.inner();
+            for number in 0..BLOCKS {
+                let (block, _) =
+                    inner.large_block(&heap, Kind::Leaf, NO_LAYOUT, FRAME_BYTES, true).unwrap();
+                inner.publish_large(&heap, block);
+                heap.bits(block).set_range(0..1, true, false, number != BLOCKS - 1);
+            }
+            inner.begin_sweep(&heap, false);
+            drop(inner);
+            heap.set_max_bytes(limit);
+            take(&heap, &AtomicU32::new(0), Kind::Leaf, NO_LAYOUT, FRAME_BYTES).unwrap();
+            let inner = heap.inner();
+            assert_eq!(inner.frames.taken() > BLOCKS, limit == usize::MAX);
+            assert_eq!(inner.is_swept(), limit != usize::MAX);
+        }
+    }
+
+    #[test]
     fn absurd_sizes_are_refused() {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         for requested in [65 << 20, 1 << 40, isize::MAX as usize, usize::MAX, usize::MAX - 5000] {
-            assert!(
-                take(&heap, &AtomicU32::new(0), Kind::Leaf, NO_LAYOUT, requested, true).is_err()
-            );
+            assert!(take(&heap, &AtomicU32::new(0), Kind::Leaf, NO_LAYOUT, requested).is_err());
         }
         heap.verify().unwrap();
     }

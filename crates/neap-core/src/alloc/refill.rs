@@ -18,20 +18,15 @@ use super::buffer::{Buffer, Local};
 use crate::addr::{Address, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::heap::blocks::header::Header;
 use crate::heap::kind::Scan;
-use crate::heap::spaces::{Search, SpaceId};
+use crate::heap::spaces::{Growth, MOST_SWEEPS, Search, SpaceId};
 use crate::heap::{Heap, Refused};
 use crate::stats::{assists, sampler};
 use crate::sys::process::valgrind;
 use crate::sys::{clock, map, thread};
 
 /// Gives the buffer of a space further cells; says how many bytes.
-pub fn refill(
-    heap: &Heap,
-    local: &Local,
-    buffer: &Buffer,
-    id: SpaceId,
-    may_grow: bool,
-) -> Result<usize, Refused> {
+pub fn refill(heap: &Heap, local: &Local, buffer: &Buffer, id: SpaceId) -> Result<usize, Refused> {
+    let mut sweeps = 0;
     loop {
         if let Some(block) = buffer.block() {
             if let Some(bytes) = next_run(heap, local, buffer, block) {
@@ -58,7 +53,8 @@ pub fn refill(
         let mut inner = heap.inner();
         let shard = local.shard();
         let began = (!inner.is_swept()).then(clock::now_ns);
-        let found = inner.search(heap, id, shard, may_grow);
+        let growth = if sweeps < MOST_SWEEPS { Growth::WhereSwept } else { Growth::Now };
+        let found = inner.search(heap, id, shard, growth);
         let mut further = 0;
         if let Search::Found(block) = found {
             let block_bytes = heap.header(block).span() as usize * FRAME_BYTES;
@@ -84,7 +80,7 @@ pub fn refill(
                 }
                 buffer.set_block(Some(block));
             }
-            Search::Again => {}
+            Search::Again => sweeps += 1,
             Search::None(refused) => return Err(refused),
         }
     }
@@ -208,6 +204,7 @@ mod tests {
     use super::super::buffer::tests::local;
     use super::super::free::free;
     use super::*;
+    use crate::addr::CHUNK_FRAMES;
     use crate::heap::classes;
     use crate::heap::frames::watched::Chosen;
     use crate::heap::kind::Kind;
@@ -228,7 +225,7 @@ mod tests {
         for _ in 0..1000 {
             let mut cell = buffer.bump(48);
             if cell == 0 {
-                refill(&heap, local, buffer, id, true).unwrap();
+                refill(&heap, local, buffer, id).unwrap();
                 cell = buffer.bump(48);
             }
             assert!(seen.insert(cell));
@@ -247,7 +244,7 @@ mod tests {
         let (heap, local) = (heap(), local());
         let id = SpaceId::of(Kind::Conservative, classes::class_of(4096));
         let buffer = local.buffer(id).unwrap();
-        refill(&heap, local, buffer, id, true).unwrap();
+        refill(&heap, local, buffer, id).unwrap();
         let (live, dead) = (buffer.bump(4096), buffer.bump(4096));
         // SAFETY: the cells are ours.
         unsafe { (dead as *mut u8).write_bytes(0xff, 4096) };
@@ -262,7 +259,7 @@ mod tests {
         heap.inner().begin_sweep(&heap, false);
         assert_eq!(buffer.bump(4096), rest.start);
         assert_eq!(buffer.bump(4096), 0);
-        refill(&heap, local, buffer, id, true).unwrap();
+        refill(&heap, local, buffer, id).unwrap();
         assert_eq!(buffer.bump(4096), dead);
         // SAFETY: the cell is ours again.
         assert_eq!(unsafe { *(dead as *const [u64; 512]) }, [0; 512]);
@@ -273,10 +270,10 @@ mod tests {
     fn a_retired_threads_cells_are_used_by_others() {
         let (heap, first, second) = (heap(), local(), local());
         let id = SpaceId::of(Kind::Leaf, classes::class_of(64));
-        refill(&heap, first, first.buffer(id).unwrap(), id, true).unwrap();
+        refill(&heap, first, first.buffer(id).unwrap(), id).unwrap();
         let cell = first.buffer(id).unwrap().bump(64);
         first.let_go(&heap);
-        refill(&heap, second, second.buffer(id).unwrap(), id, true).unwrap();
+        refill(&heap, second, second.buffer(id).unwrap(), id).unwrap();
         assert_eq!(second.buffer(id).unwrap().bump(64), cell + 64);
         heap.verify().unwrap();
     }
@@ -290,7 +287,7 @@ mod tests {
         for turn in 0..100_000 {
             let mut cell = buffer.bump(48);
             if cell == 0 {
-                refill(&heap, local, buffer, id, true).unwrap();
+                refill(&heap, local, buffer, id).unwrap();
                 cell = buffer.bump(48);
             }
             if turn % 100 == 0 {
@@ -307,12 +304,42 @@ mod tests {
         heap.verify().unwrap();
     }
 
+    /// Full blocks that wait to be swept, the last of them empty then.
+    fn unswept(heap: &Heap, id: SpaceId, blocks: usize) {
+        let mut inner = heap.inner();
+        for number in 0..blocks {
+            let block = inner.fresh_block(heap, id, 0, true).unwrap();
+            let header = heap.header(block);
+            heap.note_marked(block, header);
+            let is_live = number != blocks - 1;
+            heap.bits(block).set_range(0..header.cells(), is_live, true, true);
+            header.let_go();
+        }
+        inner.begin_sweep(heap, false);
+    }
+
+    #[test]
+    fn one_allocation_sweeps_a_part_of_the_heap_and_all_where_it_cannot_grow() {
+        const BLOCKS: usize = MOST_SWEEPS * 32 + 4 * CHUNK_FRAMES;
+        let id = SpaceId::of(Kind::Leaf, classes::class_of(4096));
+        for limit in [usize::MAX, BLOCKS * FRAME_BYTES] {
+            let (heap, local) = (heap(), local());
+            unswept(&heap, id, BLOCKS);
+            heap.set_max_bytes(limit);
+            refill(&heap, local, local.buffer(id).unwrap(), id).unwrap();
+            let taken = heap.inner().frames.taken();
+            assert_eq!(taken > BLOCKS, limit == usize::MAX);
+            while !heap.inner().sweep_step(&heap) {}
+            heap.verify().unwrap();
+        }
+    }
+
     #[test]
     fn a_protected_block_is_lent_to_who_fills_it() {
         let (heap, local) = (heap(), local());
         let id = SpaceId::of(Kind::Conservative, classes::class_of(48));
         let buffer = local.buffer(id).unwrap();
-        refill(&heap, local, buffer, id, true).unwrap();
+        refill(&heap, local, buffer, id).unwrap();
         let block = buffer.block().unwrap();
         let protect = || {
             let frames = &mut heap.inner().frames;
@@ -333,7 +360,7 @@ mod tests {
             let cells = heap.header(block).cells();
             heap.bits(block).set_range(0..cells, false, true, false);
             heap.bits(block).set_range(0..kept * (cells - 1), false, true, true);
-            refill(&heap, local, buffer, id, true).unwrap();
+            refill(&heap, local, buffer, id).unwrap();
             assert_eq!(buffer.block(), Some(block));
             assert_eq!(heap.header(block).is_lent(), lent);
             assert_eq!(protect(), !lent, "it counts as written as long as it is lent");
@@ -362,7 +389,7 @@ mod tests {
             heap.inner().note_free_cell(&heap, block);
             heap.state.protects.store(protects, Relaxed);
             let buffer = local.buffer(id).unwrap();
-            refill(&heap, local, buffer, id, true).unwrap();
+            refill(&heap, local, buffer, id).unwrap();
             assert_eq!(buffer.block(), Some(block));
             resident(&heap, block)
         };
@@ -381,12 +408,12 @@ mod tests {
         let resident = |block| resident(&heap, block);
         let next_chain = || {
             while buffer.block().is_none_or(|block| heap.header(block).follower().is_none()) {
-                refill(&heap, local, buffer, id, true).unwrap();
+                refill(&heap, local, buffer, id).unwrap();
                 buffer.bump(buffer.rest().len());
             }
             buffer.block().unwrap()
         };
-        refill(&heap, local, buffer, id, true).unwrap();
+        refill(&heap, local, buffer, id).unwrap();
         assert_eq!(resident(buffer.block().unwrap()), 0);
         let mut block = Some(next_chain());
         while let Some(here) = block {

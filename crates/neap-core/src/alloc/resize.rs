@@ -134,8 +134,7 @@ mod tests {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         let take = |bytes| {
-            let unpublished =
-                large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, bytes, true).unwrap();
+            let unpublished = large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, bytes).unwrap();
             large::publish(&heap, &NOTE, &unpublished);
             heap.object_at(unpublished.start.0).unwrap()
         };
@@ -162,8 +161,7 @@ mod tests {
     fn a_large_object_grows_and_shrinks_where_it_is() {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
-        let unpublished =
-            large::take(&heap, &NOTE, Kind::Conservative, NO_LAYOUT, 40_000, true).unwrap();
+        let unpublished = large::take(&heap, &NOTE, Kind::Conservative, NO_LAYOUT, 40_000).unwrap();
         large::publish(&heap, &NOTE, &unpublished);
         let cell = heap.object_at(unpublished.start.0).unwrap();
         // SAFETY: the object's bytes.
@@ -198,7 +196,7 @@ mod tests {
     fn a_frozen_object_is_counted_as_it_is() {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
-        let unpublished = large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
+        let unpublished = large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, 40_000).unwrap();
         large::publish(&heap, &NOTE, &unpublished);
         let cell = heap.object_at(unpublished.start.0).unwrap();
         heap.inner().freeze(&heap);
@@ -217,7 +215,7 @@ mod tests {
         for (kind, left) in [(Kind::Conservative, 0), (Kind::Leaf, 3)] {
             let id = SpaceId::of(kind, classes::class_of(48));
             let buffer = local.buffer(id).unwrap();
-            refill(&heap, local, buffer, id, true).unwrap();
+            refill(&heap, local, buffer, id).unwrap();
             let object = Address(buffer.bump(48));
             let cell = heap.object_at(object.0).unwrap();
             // SAFETY: the object's own bytes.
@@ -234,8 +232,7 @@ mod tests {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
         let [first, _second] = [0, 1].map(|_| {
-            let unpublished =
-                large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, 40_000, true).unwrap();
+            let unpublished = large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, 40_000).unwrap();
             large::publish(&heap, &NOTE, &unpublished);
             unpublished
         });
@@ -251,8 +248,7 @@ mod tests {
             heap.harden(false);
             heap.state.guard_pages.store(how as u8, Relaxed);
             heap.reserve(64 << 20).unwrap();
-            let unpublished =
-                large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, 65_536, true).unwrap();
+            let unpublished = large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, 65_536).unwrap();
             large::publish(&heap, &NOTE, &unpublished);
             let start = unpublished.start;
             let ends_at = |bytes: usize| {
@@ -282,7 +278,7 @@ mod tests {
         heap.harden(false);
         heap.reserve(64 << 20).unwrap();
         for (kind, may) in [(Kind::Conservative, false), (Kind::Leaf, true)] {
-            let unpublished = large::take(&heap, &NOTE, kind, NO_LAYOUT, 200_704, true).unwrap();
+            let unpublished = large::take(&heap, &NOTE, kind, NO_LAYOUT, 200_704).unwrap();
             large::publish(&heap, &NOTE, &unpublished);
             let cell = heap.object_at(unpublished.start.0).unwrap();
             heap.state.marking.store(true, Relaxed);

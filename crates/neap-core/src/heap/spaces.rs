@@ -40,6 +40,9 @@ const FOR_FUNCTIONS: usize = 1 << 12;
 /// Blocks swept before the lock is let go. Larger: fewer hand-overs; smaller: shorter waits for
 /// other threads.
 const SWEEP_STEP: usize = 32;
+/// One allocation sweeps in so many steps at most, where the heap may grow instead. Larger: longer
+/// operations; smaller: a heap grows that has dead objects enough.
+pub const MOST_SWEEPS: usize = 64;
 
 /// A block of which at least this part is free is lent to the thread that takes it. Larger: more
 /// first writes without a fault; smaller: less that counts as written and is not.
@@ -78,6 +81,17 @@ impl Space {
         let lists = Lists::new();
         Self { class: class as u8, scan, uncollectable, layout: NO_LAYOUT, lists, in_use: false }
     }
+}
+
+/// How a search for a block with free cells may make the heap larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// Not at all.
+    Never,
+    /// Where all is swept and nothing is free.
+    WhereSwept,
+    /// Rather than sweep further.
+    Now,
 }
 
 /// What a search for a block with free cells came to.
@@ -309,7 +323,7 @@ mod tests {
         sweep_all(&heap);
         assert_eq!(heap.header(dead).state(), State::Free);
         let mut inner = heap.inner();
-        assert_eq!(inner.search(&heap, id, 0, true), Search::Found(partial));
+        assert_eq!(inner.search(&heap, id, 0, Growth::WhereSwept), Search::Found(partial));
         assert_eq!(heap.bits(partial).next_free_run(0, 100), Some(0..7));
         drop(inner);
         heap.verify().unwrap();
@@ -327,7 +341,8 @@ mod tests {
         inner.begin_sweep(&heap, false);
         let mut found = Search::Again;
         while found == Search::Again {
-            found = inner.search(&heap, SpaceId::of(Kind::Conservative, 9), 0, true);
+            let id = SpaceId::of(Kind::Conservative, 9);
+            found = inner.search(&heap, id, 0, Growth::WhereSwept);
         }
         assert!(matches!(found, Search::Found(_)));
         assert_eq!(inner.frames.chunks(), 1);

@@ -82,14 +82,13 @@ mod tests {
             let local = local();
             let id = SpaceId::of(Kind::Conservative, classes::class_of(64));
             let buffer = local.buffer(id).unwrap();
-            refill::refill(&heap, local, buffer, id, true).unwrap();
+            refill::refill(&heap, local, buffer, id).unwrap();
             let [small, child, newer, dead] = [0; 4].map(|_| buffer.bump(64));
             let parent = match parent_bytes {
                 64 => small,
                 bytes => {
                     let unpublished =
-                        large::take(&heap, &NOTE, Kind::Conservative, NO_LAYOUT, bytes, true)
-                            .unwrap();
+                        large::take(&heap, &NOTE, Kind::Conservative, NO_LAYOUT, bytes).unwrap();
                     large::publish(&heap, &NOTE, &unpublished);
                     unpublished.start.0
                 }
@@ -121,7 +120,7 @@ mod tests {
         let local = local();
         let id = SpaceId::of(Kind::Conservative, classes::class_of(64));
         let buffer = local.buffer(id).unwrap();
-        refill::refill(&heap, local, buffer, id, true).unwrap();
+        refill::refill(&heap, local, buffer, id).unwrap();
         let objects = [0; 6].map(|_| buffer.bump(64));
         let array = objects[0];
         (1..6).for_each(|word| store(array + word * 8, objects[word]));

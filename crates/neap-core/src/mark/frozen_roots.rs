@@ -214,7 +214,7 @@ mod tests {
             let buffer = local.buffer(id).unwrap();
             match buffer.bump(16) {
                 0 => {
-                    refill::refill(&heap, local, buffer, id, true).unwrap();
+                    refill::refill(&heap, local, buffer, id).unwrap();
                     buffer.bump(16)
                 }
                 cell => cell,

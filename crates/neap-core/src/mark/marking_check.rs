@@ -92,7 +92,7 @@ mod tests {
             if cell != 0 {
                 return cell as *mut usize;
             }
-            refill(heap, local, buffer, id, true).unwrap();
+            refill(heap, local, buffer, id).unwrap();
         }
     }
 
@@ -411,8 +411,7 @@ mod tests {
     fn table_of(heap: &Heap, words: usize, layout: u32) -> (Address, Vec<usize>) {
         let local = local();
         let leaf = SpaceId::of(Kind::Leaf, 0);
-        let unpublished =
-            large::take(heap, &NOTE, Kind::Conservative, layout, words * 8, true).unwrap();
+        let unpublished = large::take(heap, &NOTE, Kind::Conservative, layout, words * 8).unwrap();
         large::publish(heap, &NOTE, &unpublished);
         let children = (0..words)
             .map(|word| {

@@ -137,11 +137,11 @@ mod tests {
         heap.reserve(64 << 20).unwrap();
         let id = SpaceId::of(Kind::Leaf, class_of(64));
         let buffer = local.buffer(id).unwrap();
-        refill(&heap, local, buffer, id, true).unwrap();
+        refill(&heap, local, buffer, id).unwrap();
         let cells: [usize; 5] = core::array::from_fn(|_| buffer.bump(64));
         let note = core::sync::atomic::AtomicU32::new(0);
         let unpublished =
-            large::take(&heap, &note, Kind::Conservative, NO_LAYOUT, 300_000, true).unwrap();
+            large::take(&heap, &note, Kind::Conservative, NO_LAYOUT, 300_000).unwrap();
         large::publish(&heap, &note, &unpublished);
         let mut taken = Box::new(Taken::new());
         assert!(!taken.take(&heap), "there was no cycle");

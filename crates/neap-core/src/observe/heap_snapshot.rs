@@ -422,7 +422,7 @@ mod tests {
             let buffer = local.buffer(id).unwrap();
             loop {
                 match buffer.bump(classes::cell_bytes(classes::class_of(bytes))) {
-                    0 => refill(heap, local, buffer, id, true).unwrap(),
+                    0 => refill(heap, local, buffer, id).unwrap(),
                     cell => return cell as *mut [usize; 2],
                 };
             }

@@ -20,7 +20,7 @@ use super::beside::beside;
 use crate::addr::{CHUNK_BYTES, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::heap::classes::class_of;
 use crate::heap::kind::Kind;
-use crate::heap::spaces::{Search, SpaceId};
+use crate::heap::spaces::{Growth, Search, SpaceId};
 use crate::heap::{Heap, Refused};
 use crate::sys::map;
 use crate::sys::refusal::Refusal;
@@ -51,7 +51,9 @@ pub fn hold(threads: usize, together: usize, live: u32) -> Option<Duration> {
         let mut own = 0;
         while own < BLOCKS / threads / together {
             let mut inner = heap.inner();
-            let Search::Found(block) = inner.search(&heap, id, shard, false) else { break };
+            let Search::Found(block) = inner.search(&heap, id, shard, Growth::Never) else {
+                break;
+            };
             inner.search_further(&heap, id, shard, block, together - 1);
             own += 1;
         }

@@ -281,7 +281,7 @@ fn attempt_small(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
         if cell != 0 {
             return Ok(cell as *mut u8);
         }
-        refill::refill(&HEAP, &mutator.local, buffer, id, true)?;
+        refill::refill(&HEAP, &mutator.local, buffer, id)?;
     }
 }
 
@@ -293,12 +293,12 @@ fn attempt_large(mutator: &Mutator, request: Request) -> Result<*mut u8, Refused
     };
     let critical = mutator.critical();
     let unpublished = if scan == Scan::Leaf {
-        let born = large::take_published(&HEAP, kind, layout, bytes, true)?;
+        let born = large::take_published(&HEAP, kind, layout, bytes)?;
         drop(critical);
         born
     } else {
         let note = &mutator.unpublished;
-        let unpublished = large::take(&HEAP, note, kind, layout, bytes, true)?;
+        let unpublished = large::take(&HEAP, note, kind, layout, bytes)?;
         drop(critical);
         // SAFETY: just taken by this thread.
         unsafe { large::zero(&unpublished) };

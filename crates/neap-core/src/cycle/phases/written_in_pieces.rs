@@ -195,7 +195,7 @@ mod tests {
     fn every_page_of_each_row_is_asked_about_once() {
         HEAP.reserve(16 << 20).unwrap();
         let (note, bytes) = (AtomicU32::new(0), 400 * PAGE_BYTES);
-        let object = large::take(&HEAP, &note, Kind::Conservative, NO_LAYOUT, bytes, true);
+        let object = large::take(&HEAP, &note, Kind::Conservative, NO_LAYOUT, bytes);
         let base = object.unwrap().start.0;
         let rows = [(0, 100), (200, 201), (300, 300 + 2 * PIECE_PAGES)]
             .map(|(from, to)| (base + from * PAGE_BYTES, base + to * PAGE_BYTES));

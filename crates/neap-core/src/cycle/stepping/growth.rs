@@ -45,7 +45,7 @@ impl Watch for Hindered {
 fn large(frames: usize) -> Object {
     static NOTE: AtomicU32 = AtomicU32::new(0);
     let bytes = frames * FRAME_BYTES;
-    let pages = large::take(&HEAP, &NOTE, Kind::Conservative, NO_LAYOUT, bytes, true).unwrap();
+    let pages = large::take(&HEAP, &NOTE, Kind::Conservative, NO_LAYOUT, bytes).unwrap();
     large::publish(&HEAP, &NOTE, &pages);
     Object(pages.start.0)
 }

@@ -184,7 +184,7 @@ impl Program {
             if cell != 0 {
                 return Object(cell);
             }
-            refill(&HEAP, &self.mutator.local, run, id, true).unwrap();
+            refill(&HEAP, &self.mutator.local, run, id).unwrap();
         }
     }
 

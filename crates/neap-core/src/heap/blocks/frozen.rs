@@ -89,7 +89,7 @@ mod tests {
     use crate::addr::{CellIndex, Frame};
     use crate::heap::blocks::header::{BlockList, NO_LAYOUT};
     use crate::heap::kind::Kind;
-    use crate::heap::spaces::{Search, SpaceId};
+    use crate::heap::spaces::{Growth, Search, SpaceId};
 
     const SPACE: SpaceId = SpaceId::of(Kind::Conservative, 7);
 
@@ -146,12 +146,15 @@ mod tests {
         let (partial, full) = (block(&heap, 5), block(&heap, heap_cells()));
         heap.inner().freeze(&heap);
         assert!(matches!(
-            heap.inner().search(&heap, SPACE, 0, true),
+            heap.inner().search(&heap, SPACE, 0, Growth::WhereSwept),
             Search::Found(other) if other != partial
         ));
         heap.inner().unfreeze(&heap);
         assert_eq!(heap.header(full).list(), BlockList::UsedEven);
-        assert_eq!(heap.inner().search(&heap, SPACE, 0, true), Search::Found(partial));
+        assert_eq!(
+            heap.inner().search(&heap, SPACE, 0, Growth::WhereSwept),
+            Search::Found(partial)
+        );
         assert!(heap.bits(partial).is_marked(CellIndex(4)));
     }
 

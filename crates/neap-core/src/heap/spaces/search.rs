@@ -6,7 +6,7 @@
 
 use core::sync::atomic::Ordering::*;
 
-use super::{Inner, SWEEP_STEP, Search, SpaceId};
+use super::{Growth, Inner, SWEEP_STEP, Search, SpaceId};
 use crate::addr::{FRAME_BYTES, Frame};
 use crate::heap::blocks::header::SHARDS;
 use crate::heap::{Heap, Refused};
@@ -20,11 +20,12 @@ const LEAST_FREED: usize = 4 << 20;
 impl Inner {
     /// A block of space `id` with free cells for a thread of `shard`: one known to have some, one
     /// that sweeping finds to have some, or a new one.
-    pub fn search(&mut self, heap: &Heap, id: SpaceId, shard: usize, may_grow: bool) -> Search {
+    pub fn search(&mut self, heap: &Heap, id: SpaceId, shard: usize, growth: Growth) -> Search {
+        let may_grow = growth != Growth::Never;
         if self.ensure_fixed().is_err() {
             return Search::None(Refused::System);
         }
-        if self.leaves_gaps(heap)
+        if (self.leaves_gaps(heap) || growth == Growth::Now)
             && let Ok(block) = self.fresh_block(heap, id, shard, may_grow)
         {
             return Search::Found(block);
@@ -163,7 +164,7 @@ mod tests {
     fn a_forked_child_leaves_gaps_alone_until_a_cycle_ends_or_there_is_no_room() {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
-        let find = |may_grow| heap.inner().search(&heap, SPACE, 0, may_grow);
+        let find = |growth| heap.inner().search(&heap, SPACE, 0, growth);
         let gaps = heap.inner().fresh_block(&heap, SPACE, 0, true).unwrap();
         heap.bits(gaps).set_range(0..5, false, true, true);
         let let_go = || {
@@ -172,7 +173,7 @@ mod tests {
         };
         let_go();
         heap.inner().leave_gaps(&heap);
-        let Search::Found(first) = find(true) else { panic!("there is room") };
+        let Search::Found(first) = find(Growth::WhereSwept) else { panic!("there is room") };
         assert_ne!(first, gaps);
         heap.inner().search_further(&heap, SPACE, 0, first, 3);
         let mut last = first;
@@ -181,12 +182,17 @@ mod tests {
             last = block;
         }
         while heap.inner().fresh_block(&heap, SPACE, 0, false).is_ok() {}
-        assert_eq!(find(false), Search::Found(gaps), "nothing else is left");
+        assert_eq!(find(Growth::Never), Search::Found(gaps), "nothing else is left");
         let_go();
-        assert!(matches!(find(true), Search::Found(block) if block != gaps), "but there may be");
+        let grown = find(Growth::WhereSwept);
+        assert!(matches!(grown, Search::Found(block) if block != gaps), "but there may be");
         heap.inner().begin_sweep(&heap, false);
         heap.bits(gaps).mark_allocated(heap.header(gaps).cells());
-        assert_eq!(find(true), Search::Found(gaps), "the cycle has found out what is free");
+        assert_eq!(
+            find(Growth::WhereSwept),
+            Search::Found(gaps),
+            "the cycle has found out what is free"
+        );
     }
 
     /// A child that never collects uses again what it frees.
@@ -201,7 +207,7 @@ mod tests {
         heap.inner().leave_gaps(&heap);
         let find = |freed| {
             heap.state.note_freed(freed, false);
-            heap.inner().search(&heap, SPACE, 0, true)
+            heap.inner().search(&heap, SPACE, 0, Growth::WhereSwept)
         };
         assert!(matches!(find(LEAST_FREED - 1), Search::Found(block) if block != gaps));
         assert_eq!(find(1), Search::Found(gaps));
