@@ -9,6 +9,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
+use super::mapping_turns::MappingTurns;
 use super::written_roots::WrittenRoots;
 use crate::addr::{CHUNK_BYTES, CHUNK_FRAMES, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::cycle::policy::generation::Generation;
@@ -119,9 +120,12 @@ impl<W: Watch> WrittenPages<W> {
             }
             written(range);
         };
-        let protected = rows
-            .iter()
-            .all(|(start, end)| watch.take_written(&(*start..*end), &mut reported).is_ok());
+        let mut turns = MappingTurns::new();
+        let protected = rows.iter().all(|(start, end)| {
+            turns.in_pieces(&(*start..*end), |piece| {
+                watch.take_written(piece, &mut reported).is_ok()
+            })
+        });
         if !protected {
             heap.inner().frames.forget_registrations();
         }
@@ -182,7 +186,7 @@ impl<W: Watch> WrittenPages<W> {
         let heap: &Heap = heap;
         rows.clear();
         heap.inner().frames.unprotect_free(|row| rows.push(address_range(heap, row)));
-        rows.iter().for_each(|(start, end)| watch.unprotect(&(*start..*end)));
+        unprotect(watch, rows);
     }
 
     /// Has the watch forget everything: what is written from now on costs no page faults, and is
@@ -203,7 +207,7 @@ impl<W: Watch> WrittenPages<W> {
         frames.unprotect_all();
         heap.state.protects.store(false, Relaxed);
         drop(inner);
-        rows.iter().for_each(|(start, end)| watch.unprotect(&(*start..*end)));
+        unprotect(watch, rows);
         true
     }
 
@@ -282,6 +286,17 @@ pub(super) fn frames(heap: &Heap, range: &Range<usize>) -> Range<Frame> {
 /// So many bytes in whole pages.
 pub(super) fn pages(bytes: usize) -> usize {
     bytes.div_ceil(PAGE_BYTES)
+}
+
+/// Has the watch forget these rows. World running.
+fn unprotect(watch: &mut impl Watch, rows: &[(usize, usize)]) {
+    let mut turns = MappingTurns::new();
+    for (start, end) in rows {
+        turns.in_pieces(&(*start..*end), |piece| {
+            watch.unprotect(piece);
+            true
+        });
+    }
 }
 
 /// The addresses of a row.
