@@ -27,6 +27,7 @@ use crate::cycle::driver::{collect, disabling, holding};
 use crate::cycle::report::callbacks;
 use crate::cycle::{collector, schedule};
 use crate::heap::blocks::header::NO_LAYOUT;
+use crate::heap::frames::decay;
 use crate::heap::layout::{self, RawTraceFunction};
 use crate::heap::{HEAP, Refused};
 use crate::runtime::{self, allocation};
@@ -343,10 +344,7 @@ pub fn release_memory() {
     while more {
         let _critical = mutator.critical();
         let mut inner = HEAP.inner();
-        more = !inner.sweep_step(&HEAP);
-        if !more {
-            HEAP.clean(&mut inner, u64::MAX, usize::MAX);
-        }
+        more = !inner.sweep_step(&HEAP) || HEAP.clean(&mut inner, u64::MAX, decay::STEP) > 0;
     }
     schedule::note_given_back();
 }

@@ -6,6 +6,7 @@
 //! `fork`'s prepare handler, where nothing of the program's may be called.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use core::time::Duration;
 
 use crate::addr::{CHUNK_BYTES, round_up};
 use crate::cycle::driver::{freeze, handshake};
@@ -47,7 +48,7 @@ pub fn prefork() -> bool {
     let critical = mutator.critical();
     let mut inner = HEAP.inner();
     // Pages that the system has not given yet are cheaper to take than shared ones are to copy.
-    HEAP.clean(&mut inner, u64::MAX, usize::MAX);
+    HEAP.clean(&mut inner, u64::MAX, Duration::MAX);
     let committed = HEAP.committed();
     map::small_pages(HEAP.base(), committed);
     let below = round_up(committed + SMALL_PAGES_BYTES, CHUNK_BYTES).unwrap_or(usize::MAX);

@@ -38,6 +38,12 @@ pub fn sleep(ns: u64) {
     wait(&never, 0, Some(ns));
 }
 
+/// Sleeps for as long as a thread needs that was just woken: who goes from one hold of a lock to the
+/// next would have it back first, time after time.
+pub fn let_woken_run() {
+    sleep(20_000);
+}
+
 /// Wakes at most `count` of those who sleep on `word`.
 pub fn wake(word: &AtomicU32, count: u32) {
     let _ = futex::wake(word, Flags::PRIVATE, count);

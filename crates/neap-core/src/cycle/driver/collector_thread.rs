@@ -94,13 +94,11 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
 /// Gives free memory back to the system that was freed at or before this stamp.
 fn give_back(before: u64) {
     let mut given = 0;
-    loop {
-        let ranges = HEAP.clean(&mut HEAP.inner(), before, decay::STEP_RANGES);
+    HEAP.in_steps(|inner| {
+        let ranges = HEAP.clean(inner, before, decay::STEP);
         given += ranges;
-        if ranges < decay::STEP_RANGES {
-            break;
-        }
-    }
+        ranges == 0
+    });
     if given > 0 {
         schedule::note_given_back();
     }
@@ -108,7 +106,7 @@ fn give_back(before: u64) {
 
 /// Sweeps all blocks.
 fn sweep() {
-    while !HEAP.inner().sweep_step(&HEAP) {}
+    HEAP.in_steps(|inner| inner.sweep_step(&HEAP));
     between_cycles::swept();
 }
 

@@ -17,8 +17,6 @@ const PIECE_BYTES: usize = 16 << 20;
 /// Others have their turn when calls have taken so long. Larger: longer waits; smaller: a longer
 /// cycle.
 const CALLS: Duration = Duration::from_micros(200);
-/// Their turn: as long as it takes to wake up.
-const TURN_NS: u64 = 20_000;
 
 /// When others had their last turn.
 pub struct MappingTurns(Instant);
@@ -37,7 +35,7 @@ impl MappingTurns {
     ) -> bool {
         range.clone().step_by(PIECE_BYTES).all(|start| {
             if self.0.elapsed() >= CALLS {
-                futex::sleep(TURN_NS);
+                futex::let_woken_run();
                 self.0 = Instant::now();
             }
             call(&(start..range.end.min(start.saturating_add(PIECE_BYTES))))

@@ -145,17 +145,18 @@ impl Heap {
                 clear(block);
             });
         }
-        for chunk in 0..self.committed() / CHUNK_BYTES {
-            if self.marked_in_chunk(chunk) == 0 {
-                continue;
-            }
-            let _inner = self.inner();
+        let mut chunks = 0..self.committed() / CHUNK_BYTES;
+        self.in_steps(|_| {
+            let Some(chunk) = chunks.find(|chunk| self.marked_in_chunk(*chunk) != 0) else {
+                return true;
+            };
             let mut left = self.marked_in_chunk(chunk);
             while left != 0 {
                 clear(Frame((chunk * CHUNK_FRAMES) as u32 + left.trailing_zeros()));
                 left &= left - 1;
             }
-        }
+            false
+        });
     }
 }
 

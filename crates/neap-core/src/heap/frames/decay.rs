@@ -3,9 +3,11 @@
 //!
 //! Pure: time comes in as milliseconds, cycles as their count. Driven by the collector's thread.
 
-/// Ranges given back while the lock is held once. Larger: fewer hand-overs; smaller: shorter waits
-/// for allocating threads.
-pub const STEP_RANGES: usize = 8;
+use core::time::Duration;
+
+/// Memory is given back for so long while the lock is held once. Larger: fewer hand-overs; smaller:
+/// shorter waits for threads that allocate.
+pub const STEP: Duration = Duration::from_micros(100);
 
 /// For how long memory stays unused.
 #[derive(Clone, Copy)]
