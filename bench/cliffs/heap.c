@@ -8,8 +8,8 @@
  * runs short. The check: every value found is right, and so are all of them at the end. */
 #include <pthread.h>
 
+#include "../programs/neighbours.h"
 #include "../programs/tree_of_maps.h"
-#include "neighbours.h"
 #include "operations.h"
 
 enum { MOST_THREADS = 64, KEYS_AT_ONCE = 16, KEYS_TO_LOOK = 1 << 17 };

@@ -5,7 +5,7 @@
  * processor takes it from one of them, and a pause that is measured contains that. Without a
  * collector, without allocation. */
 #include <pthread.h>
-#include "../cliffs/neighbours.h"
+#include "neighbours.h"
 
 static double seconds;
 

@@ -120,6 +120,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
     all.extend(sizes_and_writers());
     all.extend(typed());
     all.extend(collecting());
+    all.push(mappings());
     all.into_iter().map(|cliff| cliff.build(quick)).collect()
 }
 
@@ -233,6 +234,12 @@ fn roots() -> Vec<Cliff> {
             Some(1.0),
         ),
     ]
+}
+
+/// A program that changes its mappings while page tables are looked through.
+fn mappings() -> Cliff {
+    let what = "1 GB live, mappings that come and go";
+    cliff("cliffs-mappings", what, "mappings 1G 20000 SECONDS", Some(2.0), None).pace(None)
 }
 
 fn links() -> Vec<Cliff> {

@@ -38,8 +38,8 @@ pub fn sleep(ns: u64) {
     wait(&never, 0, Some(ns));
 }
 
-/// Sleeps for as long as a thread needs that was just woken: who goes from one hold of a lock to the
-/// next would have it back first, time after time.
+/// Sleeps for as long as a thread needs that was just woken: who goes from one hold of a lock to
+/// the next would have it back first, time after time.
 pub fn let_woken_run() {
     sleep(20_000);
 }

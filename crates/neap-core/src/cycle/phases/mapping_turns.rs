@@ -13,10 +13,10 @@ use crate::sys::futex;
 
 /// A call names so much at most. Larger: longer waits; smaller: each call interrupts the program's
 /// processors once.
-const PIECE_BYTES: usize = 16 << 20;
+const PIECE_BYTES: usize = 8 << 20;
 /// Others have their turn when calls have taken so long. Larger: longer waits; smaller: a longer
 /// cycle.
-const CALLS: Duration = Duration::from_micros(200);
+const CALLS: Duration = Duration::from_micros(100);
 
 /// When others had their last turn.
 pub struct MappingTurns(Instant);

@@ -1,8 +1,8 @@
 /* neighbours.h: busy neighbours: processes that spin and share the processors with the program.
  *
  * Invariant: they are started before the program has other threads or a collector, hold none of
- * its memory alive, and end with it, also where it is killed. Called by heap.c and
- * programs/still.c from the main thread, first thing. */
+ * its memory alive, and end with it, also where it is killed. Called by cliffs/heap.c and
+ * still.c from the main thread, first thing. */
 #ifndef NEAP_BENCH_NEIGHBOURS_H
 #define NEAP_BENCH_NEIGHBOURS_H
 
@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "../programs/bench.h"
+#include "bench.h"
 
 enum { MOST_NEIGHBOURS = 64 };
 
