@@ -27,7 +27,6 @@ use crate::cycle::driver::{collect, disabling, holding};
 use crate::cycle::report::callbacks;
 use crate::cycle::{collector, schedule};
 use crate::heap::blocks::header::NO_LAYOUT;
-use crate::heap::frames::decay;
 use crate::heap::layout::{self, RawTraceFunction};
 use crate::heap::{HEAP, Refused};
 use crate::runtime::{self, allocation};
@@ -340,12 +339,9 @@ pub fn collect_and_release() -> bool {
 /// Finishes the sweep and gives every empty block's memory back to the system.
 pub fn release_memory() {
     let mutator = runtime::mutator();
-    let mut more = true;
-    while more {
-        let _critical = mutator.critical();
-        let mut inner = HEAP.inner();
-        more = !inner.sweep_step(&HEAP) || HEAP.clean(&mut inner, u64::MAX, decay::STEP) > 0;
-    }
+    let critical = || mutator.critical();
+    HEAP.finish_sweep(critical);
+    HEAP.give_back(u64::MAX, critical);
     schedule::note_given_back();
 }
 

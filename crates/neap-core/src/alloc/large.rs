@@ -83,7 +83,7 @@ fn taken(
                 // To the collector's thread, which may want this processor.
                 thread::yield_now();
             }
-            Err(Refused::System) if !grow && (inner.is_swept() || sweeps == MOST_SWEEPS) => {
+            Err(Refused::System) if !grow && (inner.is_swept() || sweeps >= MOST_SWEEPS) => {
                 grow = true;
             }
             // Dead memory first: before the heap grows, and where it cannot.

@@ -11,4 +11,3 @@ pub mod free;
 pub mod large;
 pub mod refill;
 pub mod resize;
-pub mod sweep;

@@ -80,7 +80,7 @@ pub fn refill(heap: &Heap, local: &Local, buffer: &Buffer, id: SpaceId) -> Resul
                 }
                 buffer.set_block(Some(block));
             }
-            Search::Again => sweeps += 1,
+            Search::Again => sweeps += usize::from(!waits),
             Search::None(refused) => return Err(refused),
         }
     }

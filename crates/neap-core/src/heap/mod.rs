@@ -37,7 +37,7 @@ use crate::rank::Rank;
 use crate::stats::live;
 use crate::sync::{ForkLock, Guard, Lock};
 use crate::sys::clock::Instant;
-use crate::sys::{futex, map};
+use crate::sys::map;
 use before_images::BeforeImages;
 use bits::Bits;
 use blocks::header::{Form, Header, State};
@@ -77,9 +77,14 @@ pub struct Heap {
     inner: Apart<Lock<Inner>>,
 }
 
-/// Who needs the heap's lock time after time has it for so long before others have their turn.
-/// Larger: longer waits; smaller: a longer sweep.
-const MOST_STEPS: Duration = Duration::from_micros(100);
+/// How far [`Heap::clean`] got.
+pub struct Cleaned {
+    /// How many ranges it gave back.
+    pub ranges: usize,
+    /// The chunk to go on from, where its time was over.
+    pub next: Option<usize>,
+}
+
 /// Free memory that the system refuses to take is passed over so often in one go.
 const MOST_REFUSALS: usize = 8;
 /// Bytes of metadata for each frame in use, at most.
@@ -150,25 +155,6 @@ impl Heap {
     /// The lists of blocks and the free frames.
     pub fn inner(&self) -> Guard<'_, Inner> {
         self.inner.lock()
-    }
-
-    /// Takes the heap's lock for one step after the other, until one says that it was the last.
-    /// Whoever sleeps until the lock is free has it in between, at the latest after [`MOST_STEPS`].
-    pub fn in_steps(&self, mut step: impl FnMut(&mut Inner) -> bool) {
-        let mut began = Instant::now();
-        loop {
-            let mut inner = self.inner();
-            let is_last = step(&mut inner);
-            let waited_for = self.inner.is_waited_for();
-            drop(inner);
-            if is_last {
-                return;
-            }
-            if waited_for && began.elapsed() >= MOST_STEPS {
-                futex::let_woken_run();
-                began = Instant::now();
-            }
-        }
     }
 
     /// Whether the watch reports on a block; yes where somebody has the lock, since the answer is
@@ -268,7 +254,7 @@ impl Heap {
         self.state.note_taken(inner.frames.taken() * FRAME_BYTES);
         self.note_scanned(inner);
         while inner.frames.resident() * FRAME_BYTES > limit
-            && self.clean(inner, u64::MAX, decay::STEP) > 0
+            && self.clean(inner, 0, u64::MAX, decay::STEP).ranges > 0
         {}
     }
 
@@ -349,15 +335,24 @@ impl Heap {
         count * FRAME_BYTES
     }
 
-    /// Gives free memory back to the system that was freed at or before the stamp `before`, for no
-    /// longer than `most`; says how many ranges it gave.
-    pub fn clean(&self, inner: &mut Inner, before: u64, most: Duration) -> usize {
-        let (mut from, mut cleaned, mut refused) = (0, 0, 0);
+    /// Gives free memory back to the system that was freed at or before the stamp `before`, from
+    /// the chunk `from` on, one range at least, until `most` has passed.
+    pub fn clean(
+        &self,
+        inner: &mut Inner,
+        mut from: usize,
+        before: u64,
+        most: Duration,
+    ) -> Cleaned {
+        let (mut ranges, mut refused) = (0, 0);
         let began = Instant::now();
-        while (cleaned == 0 || began.elapsed() < most)
-            && refused < MOST_REFUSALS
-            && let Some((first, count, chunk)) = inner.frames.next_to_clean(from, before)
-        {
+        while refused < MOST_REFUSALS {
+            if ranges > 0 && began.elapsed() >= most {
+                return Cleaned { ranges, next: Some(from) };
+            }
+            let Some((first, count, chunk)) = inner.frames.next_to_clean(from, before) else {
+                break;
+            };
             // SAFETY: free frames hold nothing; under the lock nobody takes them meanwhile.
             if !unsafe { map::give_back(self.address(first), count * FRAME_BYTES) } {
                 // As of memory that is locked: what lies behind may be given.
@@ -369,9 +364,22 @@ impl Heap {
                 self.clean_bits(chunk);
             }
             from = chunk;
-            cleaned += 1;
+            ranges += 1;
         }
-        cleaned
+        Cleaned { ranges, next: None }
+    }
+
+    /// Gives back all that was freed at or before the stamp `before`, chunk by chunk, with turns
+    /// for others as [`Heap::in_steps`]; says how many ranges that was.
+    pub fn give_back<T>(&self, before: u64, enter: impl Fn() -> T) -> usize {
+        let (mut given, mut from) = (0, 0);
+        self.in_steps(enter, |inner| {
+            let cleaned = self.clean(inner, from, before, decay::STEP);
+            given += cleaned.ranges;
+            from = cleaned.next.unwrap_or_default();
+            cleaned.next.is_none()
+        });
+        given
     }
 
     /// Calls `f` for the first frame of every block. Blocks that are made or end meanwhile may or
@@ -417,39 +425,10 @@ impl Default for Heap {
 
 #[cfg(all(test, not(miri)))]
 mod tests {
-    use core::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::addr::PAGE_BYTES;
     use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::kind::Kind;
-
-    #[test]
-    fn who_waits_has_the_lock_between_two_steps() {
-        let heap = Heap::new();
-        let (steps, over) = (AtomicUsize::new(0), AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                heap.in_steps(|_| {
-                    let began = Instant::now();
-                    while began.elapsed() < Duration::from_micros(50) {}
-                    steps.fetch_add(1, Relaxed);
-                    over.load(Relaxed)
-                });
-            });
-            let wait = |_| {
-                futex::sleep(100_000);
-                let before = steps.load(Relaxed);
-                drop(heap.inner());
-                steps.load(Relaxed) - before
-            };
-            let mut waits = (0..100).map(wait).collect::<Vec<_>>();
-            over.store(true, Relaxed);
-            waits.sort();
-            // More where this thread was woken and its processor was busy.
-            assert!(waits[50] <= 4, "{waits:?}");
-        });
-    }
 
     /// As what the program locked and never unlocked.
     #[test]
@@ -469,7 +448,7 @@ mod tests {
             return crate::check::skip("no memory may be locked");
         }
         blocks.iter().for_each(|block| _ = inner.free_large(&heap, *block));
-        assert!(heap.clean(&mut inner, u64::MAX, Duration::MAX) > 0);
+        assert!(heap.clean(&mut inner, 0, u64::MAX, Duration::MAX).ranges > 0);
         assert!(!inner.frames.is_clean(blocks[0].chunk()));
         assert!(inner.frames.is_clean(blocks[1].chunk()));
         // SAFETY: as above.

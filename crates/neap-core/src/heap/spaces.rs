@@ -14,6 +14,7 @@ pub mod deferred_frees;
 pub(super) mod large_blocks;
 mod search;
 mod sweep_all;
+mod turns;
 
 use core::sync::atomic::Ordering::*;
 
@@ -88,9 +89,9 @@ impl Space {
 pub enum Growth {
     /// Not at all.
     Never,
-    /// Where all is swept and nothing is free.
+    /// Where all is swept, or must not be now, and nothing is free.
     WhereSwept,
-    /// Rather than sweep further.
+    /// Rather than sweep further, whatever is known to be free.
     Now,
 }
 

@@ -48,7 +48,7 @@ pub fn prefork() -> bool {
     let critical = mutator.critical();
     let mut inner = HEAP.inner();
     // Pages that the system has not given yet are cheaper to take than shared ones are to copy.
-    HEAP.clean(&mut inner, u64::MAX, Duration::MAX);
+    HEAP.clean(&mut inner, 0, u64::MAX, Duration::MAX);
     let committed = HEAP.committed();
     map::small_pages(HEAP.base(), committed);
     let below = round_up(committed + SMALL_PAGES_BYTES, CHUNK_BYTES).unwrap_or(usize::MAX);

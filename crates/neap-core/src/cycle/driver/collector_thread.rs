@@ -21,7 +21,7 @@ use crate::cycle::report::callbacks;
 use crate::cycle::report::record::{CYCLES, Kind};
 use crate::cycle::schedule;
 use crate::heap::HEAP;
-use crate::heap::frames::decay::{self, Decay};
+use crate::heap::frames::decay::Decay;
 use crate::sys::{clock, own_thread};
 
 /// How long memory lies unused before it goes back, milliseconds.
@@ -82,8 +82,10 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
             Decay::Cycles(_) if over => Decay::Milliseconds(0),
             decay => decay,
         };
-        if let Some(before) = decay.due_before(HEAP.state.freeing_stamp()) {
-            give_back(before);
+        if let Some(before) = decay.due_before(HEAP.state.freeing_stamp())
+            && HEAP.give_back(before, || ()) > 0
+        {
+            schedule::note_given_back();
         }
         let dirty = HEAP.inner().frames.dirty_free();
         let sleep_ms = [decay.next_look_ms(dirty), idle_ms].into_iter().flatten().min();
@@ -91,22 +93,9 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
     }
 }
 
-/// Gives free memory back to the system that was freed at or before this stamp.
-fn give_back(before: u64) {
-    let mut given = 0;
-    HEAP.in_steps(|inner| {
-        let ranges = HEAP.clean(inner, before, decay::STEP);
-        given += ranges;
-        ranges == 0
-    });
-    if given > 0 {
-        schedule::note_given_back();
-    }
-}
-
 /// Sweeps all blocks.
 fn sweep() {
-    HEAP.in_steps(|inner| inner.sweep_step(&HEAP));
+    HEAP.finish_sweep(|| ());
     between_cycles::swept();
 }
 

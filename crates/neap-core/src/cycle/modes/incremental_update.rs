@@ -19,7 +19,6 @@ use core::sync::atomic::Ordering::*;
 
 use super::marking_mode::{Left, MarkingMode};
 use crate::addr::PAGE_BYTES;
-use crate::alloc::sweep;
 use crate::cycle::collector::{COLLECTOR, Collector};
 use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
@@ -219,7 +218,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         driver.begin_record(kind, began);
         self.began_at = heap.state.allocated_since_cycle.load(Relaxed);
         self.pages.begin(generation)?;
-        sweep::finish(heap);
+        heap.finish_sweep(|| ());
         heap.state.marked_bytes.store(0, Relaxed);
         driver.markers().begin(MOST_MARKERS, true);
         let choice = if self.stayed > MOSTLY_STAYS { Choice::All } else { Choice::Marked };

@@ -11,7 +11,6 @@
 //! Used as the mode that it is a part of.
 
 use super::marking_mode::Left;
-use crate::alloc::sweep;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
@@ -53,7 +52,7 @@ impl SnapshotCycle {
         self.answered = false;
         self.began_at = heap.state.allocated_since_cycle.load(Relaxed);
         refs::begin_cycle(true);
-        sweep::finish(heap);
+        heap.finish_sweep(|| ());
         heap.clear_marks();
     }
 

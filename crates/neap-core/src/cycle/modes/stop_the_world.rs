@@ -9,7 +9,6 @@
 
 use core::sync::atomic::Ordering::*;
 
-use crate::alloc::sweep;
 use crate::check;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Step;
@@ -70,7 +69,7 @@ pub fn run(
     tell(CycleEvent::CycleStart);
     collector.step(Step::Begin);
     refs::begin_cycle(true);
-    sweep::finish(heap);
+    heap.finish_sweep(|| ());
     heap.clear_marks();
     let wanted = helpers_in_stop(heap.state.expected_scanned_bytes(), collector.markers);
     let helpers = if wanted > 0 { driver.workers.ensure(wanted) } else { 0 };

@@ -1,45 +1,67 @@
 //! Long calls to the watch, in pieces, between which others get at the process's mappings.
 //!
-//! Invariant: beside the program only. The kernel has the list of mappings locked while it walks
-//! the pages that a call names, and who comes right back with the next call has the lock again
-//! before whoever it was given to is awake, for 4 ms on end: `mmap`, `munmap` and `mprotect` of the
-//! program, and the growth of the heap, would wait for so long. Called by the collector's thread.
+//! Invariant: beside the program only, so that the collector's lock may be held for as long again
+//! as calls take. The kernel has the list of mappings locked while it walks the pages that a call
+//! names, and who comes right back with the next call has the lock again before whoever it was
+//! given to is awake, for 4 ms on end: `mmap`, `munmap` and `mprotect` of the program, and the
+//! growth of the heap, would wait for so long. Called by the collector's thread.
 
+use core::cell::Cell;
 use core::ops::Range;
 use core::time::Duration;
 
 use crate::sys::clock::Instant;
 use crate::sys::futex;
 
-/// A call names so much at most. Larger: longer waits; smaller: each call interrupts the program's
-/// processors once.
+/// A call names so much at most, up to a multiple of it: a huge page is not to be split for it.
+/// Larger: longer waits; smaller: each call interrupts the program's processors once.
 const PIECE_BYTES: usize = 8 << 20;
 /// Others have their turn when calls have taken so long. Larger: longer waits; smaller: a longer
 /// cycle.
 const CALLS: Duration = Duration::from_micros(100);
 
-/// When others had their last turn.
-pub struct MappingTurns(Instant);
+/// So long is a turn, whatever else is done in it: a thread is awake by then.
+const TURN: Duration = Duration::from_micros(50);
+
+/// What calls have taken since others had their last turn, with what was done between them.
+#[derive(Default)]
+pub struct MappingTurns {
+    calls: Cell<Duration>,
+    /// What lasts within the call under way while the mappings are free.
+    beside: Cell<Duration>,
+}
 
 impl MappingTurns {
-    /// They have it now.
-    pub fn new() -> Self {
-        Self(Instant::now())
-    }
-
     /// Makes a call for each piece of the range, as long as calls succeed; says whether all did.
     pub fn in_pieces(
-        &mut self,
+        &self,
         range: &Range<usize>,
         mut call: impl FnMut(&Range<usize>) -> bool,
     ) -> bool {
-        range.clone().step_by(PIECE_BYTES).all(|start| {
-            if self.0.elapsed() >= CALLS {
+        let mut start = range.start;
+        while start < range.end {
+            if self.calls.get() >= CALLS {
                 futex::let_woken_run();
-                self.0 = Instant::now();
+                self.calls.set(Duration::ZERO);
             }
-            call(&(start..range.end.min(start.saturating_add(PIECE_BYTES))))
-        })
+            let end = range.end.min((start | (PIECE_BYTES - 1)).saturating_add(1));
+            self.beside.set(Duration::ZERO);
+            let began = Instant::now();
+            if !call(&(start..end)) {
+                return false;
+            }
+            let took = self.calls.get() + began.elapsed();
+            self.calls.set(if self.beside.get() >= TURN { Duration::ZERO } else { took });
+            start = end;
+        }
+        true
+    }
+
+    /// What is done with a call's answers, while the kernel has nothing locked.
+    pub fn beside(&self, work: impl FnOnce()) {
+        let began = Instant::now();
+        work();
+        self.beside.set(self.beside.get() + began.elapsed());
     }
 }
 
@@ -49,12 +71,14 @@ mod tests {
 
     #[test]
     fn pieces_cover_the_range_until_a_call_fails() {
-        let mut turns = MappingTurns::new();
+        let turns = MappingTurns::default();
         for bytes in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, 3 * PIECE_BYTES + 4096] {
-            let range = 1 << 30..(1 << 30) + bytes;
+            let start = (1 << 30) + 16384;
+            let range = start..start + bytes;
             let mut next = range.start;
             assert!(turns.in_pieces(&range, |piece| {
                 assert!(piece.start == next && piece.len() <= PIECE_BYTES && !piece.is_empty());
+                assert!(piece.end == range.end || piece.end.is_multiple_of(PIECE_BYTES));
                 next = piece.end;
                 true
             }));
@@ -70,12 +94,19 @@ mod tests {
 
     #[test]
     fn others_have_a_turn_when_calls_have_taken_long() {
-        let mut turns = MappingTurns::new();
-        let began = turns.0;
-        turns.in_pieces(&(0..1), |_| true);
-        assert_eq!(turns.0, began);
-        futex::sleep(2 * CALLS.as_nanos() as u64);
-        turns.in_pieces(&(0..1), |_| true);
-        assert_ne!(turns.0, began);
+        let turns = MappingTurns::default();
+        let long = || futex::sleep(2 * CALLS.as_nanos() as u64);
+        let calls_after = |call: &dyn Fn()| {
+            turns.in_pieces(&(0..1), |_| {
+                call();
+                true
+            });
+            turns.calls.get()
+        };
+        // Unless it lost its processor.
+        let once_below = |call: &dyn Fn()| (0..20).any(|_| calls_after(call) < CALLS);
+        assert!(once_below(&|| turns.beside(long)));
+        assert!(calls_after(&long) >= CALLS);
+        assert!(once_below(&|| {}), "they had it");
     }
 }

@@ -114,13 +114,13 @@ impl<W: Watch> WrittenPages<W> {
         self.choose(choice, GAPS);
         let Self { heap, watch, rows, .. } = self;
         let heap: &Heap = heap;
+        let turns = MappingTurns::default();
         let mut reported = |range: Range<usize>| {
             if heap.state.frozen_bytes.load(Relaxed) > 0 {
                 heap.inner().frames.forget_closed(frames(heap, &range));
             }
-            written(range);
+            turns.beside(|| written(range));
         };
-        let mut turns = MappingTurns::new();
         let protected = rows.iter().all(|(start, end)| {
             turns.in_pieces(&(*start..*end), |piece| {
                 watch.take_written(piece, &mut reported).is_ok()
@@ -290,7 +290,7 @@ pub(super) fn pages(bytes: usize) -> usize {
 
 /// Has the watch forget these rows. World running.
 fn unprotect(watch: &mut impl Watch, rows: &[(usize, usize)]) {
-    let mut turns = MappingTurns::new();
+    let turns = MappingTurns::default();
     for (start, end) in rows {
         turns.in_pieces(&(*start..*end), |piece| {
             watch.unprotect(piece);

@@ -125,8 +125,7 @@ impl Heap {
         }
     }
 
-    /// Unmarks every object that is not frozen: the first step of a full cycle, while nothing is
-    /// marked.
+    /// Unmarks every object that is not frozen: before anything is marked in a full cycle.
     pub fn clear_marks(&self) {
         self.state.marks.fetch_or(1, AcqRel);
         self.state.freed_marked.store(false, Relaxed);
@@ -139,18 +138,13 @@ impl Heap {
                 self.forget_marked(block);
             }
         };
-        if self.state.unnoted_marks.swap(false, Relaxed) {
-            return self.for_each_block(|block, _| {
-                let _inner = self.inner();
-                clear(block);
-            });
-        }
+        let all = self.state.unnoted_marks.swap(false, Relaxed);
+        let in_chunk = |chunk| if all { u128::MAX } else { self.marked_in_chunk(chunk) };
         let mut chunks = 0..self.committed() / CHUNK_BYTES;
-        self.in_steps(|_| {
-            let Some(chunk) = chunks.find(|chunk| self.marked_in_chunk(*chunk) != 0) else {
-                return true;
-            };
-            let mut left = self.marked_in_chunk(chunk);
+        let enter = || ();
+        self.in_steps(enter, |_| {
+            let Some(chunk) = chunks.find(|chunk| in_chunk(*chunk) != 0) else { return true };
+            let mut left = in_chunk(chunk);
             while left != 0 {
                 clear(Frame((chunk * CHUNK_FRAMES) as u32 + left.trailing_zeros()));
                 left &= left - 1;

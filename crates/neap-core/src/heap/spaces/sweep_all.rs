@@ -13,6 +13,13 @@ use crate::heap::blocks::header::SHARDS;
 /// of them without blocks.
 const SPACES_A_BLOCK: usize = 16;
 
+impl Heap {
+    /// Sweeps until nothing is left.
+    pub fn finish_sweep<T>(&self, enter: impl Fn() -> T) {
+        self.in_steps(enter, |inner| inner.sweep_step(self));
+    }
+}
+
 impl Inner {
     /// Sweeps some blocks of any space and frees the empty ones; true when there is nothing left to
     /// sweep.

@@ -17,7 +17,7 @@ const NAME: &[u8; 5] = b"Neap\0";
 core::arch::global_asm!(
     ".pushsection .note.neap,\"a\",@note",
     ".balign 4",
-    ".globl neap_note",
+    ".weak neap_note",
     ".hidden neap_note",
     "neap_note:",
     ".long 5, 0, 1",
