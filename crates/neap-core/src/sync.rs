@@ -13,6 +13,7 @@
 pub mod function;
 mod owned_word;
 pub mod set_once;
+mod turns;
 
 #[cfg(loom)]
 pub use loom::sync::atomic;

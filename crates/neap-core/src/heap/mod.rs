@@ -157,6 +157,11 @@ impl Heap {
         self.inner.lock()
     }
 
+    /// Takes them for one step after the other, with turns for others: [`Lock::in_steps`].
+    pub fn in_steps<E>(&self, enter: impl Fn() -> E, mut step: impl FnMut(&mut Inner) -> bool) {
+        self.inner.in_steps(enter, |inner| step(inner));
+    }
+
     /// Whether the watch reports on a block; yes where somebody has the lock, since the answer is
     /// not worth waiting for.
     pub fn may_be_protected(&self, block: Frame) -> bool {

@@ -14,7 +14,6 @@ pub mod deferred_frees;
 pub(super) mod large_blocks;
 mod search;
 mod sweep_all;
-mod turns;
 
 use core::sync::atomic::Ordering::*;
 

@@ -295,14 +295,14 @@ pub fn begin_cycle(full: bool) {
 /// whose objects are not marked by now; says how many there were. World running.
 pub fn look_at_links<M: Marking>(marking: &M) -> usize {
     let mut looked = 0;
-    loop {
-        let mut refs = REFS.lock();
+    let enter = || ();
+    REFS.in_steps(enter, |refs| {
         let short_left = refs.short_links.look(LINKS_AT_ONCE, marking);
-        if !short_left && !refs.long_links.look(LINKS_AT_ONCE, marking) {
-            return looked;
-        }
-        looked += LINKS_AT_ONCE;
-    }
+        let left = short_left || refs.long_links.look(LINKS_AT_ONCE, marking);
+        looked += if left { LINKS_AT_ONCE } else { 0 };
+        !left
+    });
+    looked
 }
 
 /// Whether there is so many references that a small heap, too, is better marked and processed with

@@ -9,6 +9,7 @@ pub mod choose;
 #[cfg(test)]
 mod contract;
 mod lent;
+pub mod mapping_turns;
 pub mod mprotect;
 pub mod pagemap;
 pub mod snapshot;

@@ -32,6 +32,7 @@ use crate::sys::meta_vec::MetaVec;
 use crate::sys::protection::page_faults::{Message, PageFaults, Served};
 use crate::sys::refusal::Refusal;
 use crate::sys::{futex, map, own_thread};
+use crate::watch::mapping_turns::MappingTurns;
 
 /// Messages taken at once.
 const MESSAGES: usize = 16;
@@ -220,11 +221,13 @@ impl Snapshot {
     /// Nothing is kept any more; all protection is taken away. World running.
     pub fn end(&self) {
         self.shared.state.lock().mode = Mode::Off;
+        let turns = MappingTurns::default();
         for (start, end) in self.registered.iter() {
-            for piece in (*start..*end).step_by(CHUNK_BYTES) {
+            turns.in_pieces(&(*start..*end), |piece| {
                 // What the system refuses is released by the first write.
-                let _ = self.faults.release(&(piece..(piece + CHUNK_BYTES).min(*end)));
-            }
+                let _ = self.faults.release(piece);
+                true
+            });
         }
     }
 }

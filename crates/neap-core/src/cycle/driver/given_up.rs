@@ -70,11 +70,7 @@ pub fn end(state: &mut CycleState, collector: &mut Collector) {
     let driver = &mut state.driver;
     let heap = driver.heap;
     heap.state.set_snapshot(Snapshot::None);
-    let mut inner = heap.inner();
-    inner.free_deferred(heap, usize::MAX);
-    heap.state.marking.store(false, Release);
-    heap.state.allocate_black.store(false, Relaxed);
-    drop(inner);
+    heap.end_marking(|_| {});
     driver.marker.forget_work();
     driver.markers().alone();
     // The next cycle has this one's number.

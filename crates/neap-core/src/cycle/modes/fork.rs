@@ -16,6 +16,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 use super::marking_mode::{Left, MarkingMode};
@@ -39,6 +40,7 @@ use crate::mark::frozen_roots::Closed;
 use crate::mark::{marking_check, rescan};
 use crate::sys::process::child::{self, Child};
 use crate::sys::{clock, map, print, program_call};
+use crate::watch::mapping_turns::MappingTurns;
 use crate::world::mutator::Mutator;
 
 /// The beginning of the shared memory; the words of [`mark_transfer`] follow. Written by the child,
@@ -213,9 +215,12 @@ impl MarkingMode for Fork {
 fn mend_huge_pages(heap: &Heap) {
     let state = &heap.state;
     let above = state.huge_pages_above.load(Relaxed).max(state.small_pages_below.load(Relaxed));
+    let turns = MappingTurns::default();
     for offset in (above..heap.committed()).step_by(CHUNK_BYTES) {
         let whole = heap.inner().frames.is_whole(offset / CHUNK_BYTES);
-        if whole && !map::collapse(heap.base().add(offset), CHUNK_BYTES) {
+        let chunk = heap.base().0 + offset..heap.base().0 + offset + CHUNK_BYTES;
+        let collapse = |chunk: &Range<usize>| map::collapse(Address(chunk.start), chunk.len());
+        if whole && !turns.in_pieces(&chunk, collapse) {
             return;
         }
     }

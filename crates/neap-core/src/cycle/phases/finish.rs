@@ -30,8 +30,6 @@ const LEAST_MARKED: usize = 64 << 10;
 /// With more than so many bytes beside what is live it is looked, which takes 4 µs, whether they
 /// are in memory: a program may never touch most of what it allocates.
 const MUCH_SPARE: usize = 8 << 20;
-/// Put-off objects freed in one hold of the heap's lock: some ten microseconds.
-const FREED_AT_ONCE: usize = 256;
 
 /// Ends the cycle, in which the world stood for `stopped_ns` in all.
 pub fn finish(
@@ -131,18 +129,14 @@ fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) -> us
     let gained_bytes = collector.marked.saturating_sub(marked_before);
     collector.gained = gained_bytes as f64 / record.allocated_bytes.max(1) as f64;
     heap.state.cycles.store(record.number, Relaxed);
-    let mut inner = heap.inner();
+    let counted = heap.inner();
     let freed = heap.state.take_freed();
-    while !inner.free_deferred(heap, FREED_AT_ONCE) {
-        // Others wait for the lock.
-        drop(inner);
-        inner = heap.inner();
-    }
-    heap.state.marking.store(false, Release);
-    heap.state.allocate_black.store(false, Relaxed);
-    inner.let_sweep();
-    let held_bytes = inner.frames.resident() * FRAME_BYTES;
-    drop(inner);
+    drop(counted);
+    let mut held_bytes = 0;
+    heap.end_marking(|inner| {
+        inner.let_sweep();
+        held_bytes = inner.frames.resident() * FRAME_BYTES;
+    });
     heap.state.marks.store(record.number * 2, Release);
     collector.held_bytes = match held_bytes.saturating_sub(record.live_bytes) {
         ..MUCH_SPARE => held_bytes,

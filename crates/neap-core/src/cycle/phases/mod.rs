@@ -6,7 +6,6 @@
 
 pub mod finish;
 pub mod last_question;
-mod mapping_turns;
 pub mod pause;
 pub mod read_roots;
 pub mod read_watched_roots;

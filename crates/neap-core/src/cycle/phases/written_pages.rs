@@ -9,7 +9,6 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
-use super::mapping_turns::MappingTurns;
 use super::written_roots::WrittenRoots;
 use crate::addr::{CHUNK_BYTES, CHUNK_FRAMES, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::cycle::policy::generation::Generation;
@@ -19,6 +18,7 @@ use crate::heap::frames::watched::{Chosen, Row};
 use crate::mark::drain::Marker;
 use crate::sys::meta_vec::MetaVec;
 use crate::watch::Watch;
+use crate::watch::mapping_turns::MappingTurns;
 use crate::world::Stopped;
 
 /// Which blocks are protected besides those that are.

@@ -75,6 +75,26 @@ impl DeferredFrees {
     }
 }
 
+/// So many are freed in one hold of the heap's lock: some ten microseconds.
+const FREED_AT_ONCE: usize = 256;
+
+impl Heap {
+    /// Frees all objects whose frees were put off; from then on objects are freed at once and born
+    /// unmarked. Runs `then` under the same hold of the heap's lock.
+    pub fn end_marking(&self, mut then: impl FnMut(&mut Inner)) {
+        let enter = || ();
+        self.in_steps(enter, |inner| {
+            let is_over = inner.free_deferred(self, FREED_AT_ONCE);
+            if is_over {
+                self.state.marking.store(false, Release);
+                self.state.allocate_black.store(false, Relaxed);
+                then(inner);
+            }
+            is_over
+        });
+    }
+}
+
 impl Inner {
     /// Frees up to `most` objects whose frees were put off; says whether none is left. Large ones
     /// that are to be swept the sweep gives back.

@@ -1,31 +1,34 @@
-//! Taking the heap's lock time after time, with turns for others.
+//! Taking a lock time after time, with turns for others.
 //!
 //! Invariant: whoever sleeps until the lock is free is woken and has it when [`MOST_STEPS`] have
 //! passed and a step is over: who came right back would have it first, since waking takes longer.
-//! Called by who begins a cycle, by the collector's thread, and by mutators; nobody waits for the
-//! lock while the world is stopped, so nobody sleeps here either.
+//! Called by who begins a cycle, by the collector's thread, and by mutators; nobody waits for such
+//! a lock while the world is stopped, so nobody sleeps here either.
 
 use core::time::Duration;
 
-use super::Inner;
-use crate::heap::Heap;
+use super::{Guard, Lock};
 use crate::sys::clock::Instant;
 use crate::sys::futex;
 
-/// For so long others have no turn. Larger: longer waits; smaller: a longer sweep.
+/// For so long others have no turn. Larger: longer waits; smaller: longer work.
 const MOST_STEPS: Duration = Duration::from_micros(100);
 
-impl Heap {
+impl<T> Lock<T> {
     /// Takes the lock for one step after the other, until one says that it was the last. What
     /// `enter` gives, as a mutator's critical section, lasts for a step.
-    pub fn in_steps<T>(&self, enter: impl Fn() -> T, mut step: impl FnMut(&mut Inner) -> bool) {
+    pub fn in_steps<E>(
+        &self,
+        enter: impl Fn() -> E,
+        mut step: impl FnMut(&mut Guard<'_, T>) -> bool,
+    ) {
         let mut began = Instant::now();
         loop {
             let entered = enter();
-            let mut inner = self.inner();
-            let is_last = step(&mut inner);
-            let waited_for = self.inner.is_waited_for();
-            drop(inner);
+            let mut held = self.lock();
+            let is_last = step(&mut held);
+            let waited_for = self.is_waited_for();
+            drop(held);
             drop(entered);
             if is_last {
                 return;
@@ -38,32 +41,31 @@ impl Heap {
     }
 }
 
-#[cfg(all(test, not(miri)))]
+#[cfg(all(test, not(any(miri, loom))))]
 mod tests {
     use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
     use super::*;
+    use crate::rank::Rank;
 
     #[test]
     fn who_waits_has_the_lock_between_two_steps() {
-        let heap = Heap::new();
+        static LOCK: Lock<()> = Lock::new(Rank::Test, ());
         let (steps, over) = (AtomicUsize::new(0), AtomicBool::new(false));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                heap.in_steps(
-                    || (),
-                    |_| {
-                        let began = Instant::now();
-                        while began.elapsed() < Duration::from_micros(50) {}
-                        steps.fetch_add(1, Relaxed);
-                        over.load(Relaxed)
-                    },
-                );
+                let enter = || ();
+                LOCK.in_steps(enter, |_| {
+                    let began = Instant::now();
+                    while began.elapsed() < Duration::from_micros(50) {}
+                    steps.fetch_add(1, Relaxed);
+                    over.load(Relaxed)
+                });
             });
             let wait = |_| {
                 futex::sleep(100_000);
                 let before = steps.load(Relaxed);
-                drop(heap.inner());
+                drop(LOCK.lock());
                 steps.load(Relaxed) - before
             };
             let mut waits = (0..100).map(wait).collect::<Vec<_>>();
