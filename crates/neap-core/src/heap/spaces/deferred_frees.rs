@@ -75,16 +75,26 @@ impl DeferredFrees {
     }
 }
 
-/// So many are freed in one hold of the heap's lock: some ten microseconds.
+/// So many are freed in one hold of the heap's lock, some ten microseconds; twice as many each time
+/// the program has freed as many meanwhile.
 const FREED_AT_ONCE: usize = 256;
 
 impl Heap {
     /// Frees all objects whose frees were put off; from then on objects are freed at once and born
     /// unmarked. Runs `then` under the same hold of the heap's lock.
-    pub fn end_marking(&self, mut then: impl FnMut(&mut Inner)) {
-        let enter = || ();
-        self.in_steps(enter, |inner| {
-            let is_over = inner.free_deferred(self, FREED_AT_ONCE);
+    pub fn end_marking(&self, then: impl FnMut(&mut Inner)) {
+        self.end_marking_beside(|| (), then);
+    }
+
+    /// The same; `meanwhile` happens between holds.
+    fn end_marking_beside(&self, meanwhile: impl Fn(), mut then: impl FnMut(&mut Inner)) {
+        let (mut most, mut left) = (FREED_AT_ONCE, usize::MAX);
+        self.in_steps(meanwhile, |inner| {
+            let is_over = inner.free_deferred(self, most);
+            let left_before = core::mem::replace(&mut left, inner.deferred_frees.freed.len());
+            if left >= left_before {
+                most *= 2;
+            }
             if is_over {
                 self.state.marking.store(false, Release);
                 self.state.allocate_black.store(false, Relaxed);
@@ -127,10 +137,40 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    use core::cell::Cell;
+
     use super::*;
     use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
+
+    /// Marking ends although the program frees as fast, and all are freed.
+    #[test]
+    fn who_frees_meanwhile_is_caught_up_with() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let space = SpaceId::of(Kind::Leaf, 3);
+        let mut objects = Vec::new();
+        while objects.len() < 300 * FREED_AT_ONCE {
+            let block = heap.inner().fresh_block(&heap, space, 0, true).unwrap();
+            let header = heap.header(block);
+            heap.bits(block).set_range(0..header.cells(), false, true, true);
+            let cells = 0..header.cells() as usize;
+            objects.extend(cells.map(|cell| heap.address(block).add(cell * header.cell_bytes())));
+        }
+        heap.state.marking.store(true, Relaxed);
+        let freed = Cell::new(&objects[..]);
+        let free = |most| {
+            let (now, later) = freed.get().split_at(most);
+            freed.set(later);
+            let mut inner = heap.inner();
+            now.iter().for_each(|object| inner.deferred_frees.note(&heap, *object, None));
+        };
+        free(2 * FREED_AT_ONCE);
+        heap.end_marking_beside(|| free(FREED_AT_ONCE), |_| {});
+        let steps = 300 - freed.get().len() / FREED_AT_ONCE;
+        assert!(steps < 20 && !heap.state.marking.load(Relaxed), "{steps}");
+    }
 
     #[test]
     fn each_is_freed_once_and_when_asked() {
