@@ -131,10 +131,7 @@ sanitize)
     host=$(rustup run "$nightly" rustc -vV | sed -n 's/^host: //p')
     # A local variable has to be on the stack for a conservative scan to see it, not on a fake one.
     status=0
-    # Two tests want scans to be as fast as ever.
-    ASAN_OPTIONS=detect_stack_use_after_return=0 sanitized address \
-        --skip cycle::stepping::writers::a_program_that_writes_faster \
-        --skip cycle::stepping::writers::helpers_ask -- || status=1
+    ASAN_OPTIONS=detect_stack_use_after_return=0 sanitized address -- || status=1
     # Tests unwind; built to abort, the standard library would be there twice, and without one that
     # is built for it the sanitizer sees races there. No mapping that is made without the C library
     # is seen.
