@@ -1,10 +1,13 @@
 /* links KIND [COUNT [RATE [SECONDS]]]: COUNT disappearing links to as many objects, `short` or
- * `long` ones that stay, or short ones that are made and dropped all the time (`churning`).
+ * `long` ones that stay, or short ones that are made and dropped all the time (`churning`); or a
+ * thousand of the latter beside COUNT nodes that only an object with a finalizer leads to, which
+ * dies meanwhile (`finalized`).
  *
  * An operation looks at a link and makes garbage; a churning one also drops the object, or gives
  * the link another. The check: the link of an object that is kept leads to it at each turn and at
  * the end, and after two collections at the end all but a few of those whose object was dropped
- * are null: exactly the dead ones, but for what a conservative collector takes for pointers. */
+ * are null: exactly the dead ones, but for what a conservative collector takes for pointers. The
+ * finalizer finds all its nodes. */
 #include "operations.h"
 
 struct object {
@@ -61,24 +64,66 @@ static void link_churn(size_t number, bool drop)
     link_make(number);
 }
 
+/* A node of a tree. */
+struct node {
+    struct node *left, *right;
+    uint64_t more[4];
+};
+
+static struct node *revived; /* by its finalizer */
+
+static struct node *tree(size_t nodes)
+{
+    if (nodes == 0)
+        return NULL;
+    struct node *node = bench_gc_allocate(sizeof *node);
+    node->left = tree((nodes - 1) / 2);
+    node->right = tree(nodes - 1 - (nodes - 1) / 2);
+    return node;
+}
+
+static size_t nodes_of(const struct node *node)
+{
+    return node == NULL ? 0 : 1 + nodes_of(node->left) + nodes_of(node->right);
+}
+
+static void finalize(void *object, void *data)
+{
+    (void)data;
+    revived = object;
+}
+
+/* An object with a finalizer that nothing leads to, and that leads to so many nodes. */
+static __attribute__((noinline)) void finalizable_make(size_t nodes)
+{
+    GC_register_finalizer_no_order(tree(nodes), finalize, NULL, NULL, NULL);
+}
+
 int main(int argc, char **argv)
 {
     const char *kind = argc > 1 ? argv[1] : "";
-    bool churning = strcmp(kind, "churning") == 0;
+    bool finalized = strcmp(kind, "finalized") == 0;
+    bool churning = finalized || strcmp(kind, "churning") == 0;
     longs = strcmp(kind, "long") == 0;
     if (!churning && !longs && strcmp(kind, "short") != 0) {
-        fprintf(stderr, "usage: %s short|long|churning [COUNT [RATE [SECONDS]]]\n", argv[0]);
+        fprintf(stderr, "usage: %s short|long|churning|finalized [COUNT [RATE [SECONDS]]]\n", argv[0]);
         return 2;
     }
     size_t count = (size_t)bench_argument(argc, argv, 2, "COUNT", 1000000, 1, 100000000);
     long rate = bench_argument(argc, argv, 3, "RATE", 100000, 0, 10000000);
     long seconds = bench_argument(argc, argv, 4, "SECONDS", 10, 1, 3600);
     bench_gc_start();
+    size_t nodes = finalized ? count : 0;
+    if (finalized)
+        count = 1000;
     kept = bench_gc_allocate(count * sizeof *kept);
     links = bench_gc_allocate_leaf(count * sizeof *links);
     for (size_t number = 0; number < count; number++)
         link_make(number);
-    GC_gcollect();
+    if (finalized)
+        finalizable_make(nodes);
+    else
+        GC_gcollect();
     uint64_t random = 0x5eed, wrong = 0, dropped = 0, left = 0;
     struct operations *operations = operations_make(1);
     bench_measure_stops();
@@ -98,11 +143,13 @@ int main(int argc, char **argv)
     bench_print_measured_stops();
     GC_gcollect();
     GC_gcollect();
+    GC_invoke_finalizers();
     for (size_t number = 0; number < count; number++) {
         wrong += !link_right(number);
         dropped += kept[number] == NULL;
         left += kept[number] == NULL && links[number] != NULL;
     }
+    wrong += nodes_of(revived) != nodes;
     printf(", \"made\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"dropped_and_not_null\": %" PRIu64 ", \"wrong\": %" PRIu64,
         made, dropped, left, wrong);
     return bench_gc_finish(wrong == 0 && left <= dropped / 100 + 64 && churning == (dropped != 0));

@@ -266,6 +266,13 @@ fn links() -> Vec<Cliff> {
             None,
             stop,
         ),
+        cliff(
+            "cliffs-links-finalized",
+            "links beside 10 million nodes that die with a finalizer",
+            "links finalized 10000000 100000 SECONDS",
+            Some(2.0),
+            None,
+        ),
     ]
 }
 

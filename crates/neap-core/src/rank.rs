@@ -67,7 +67,9 @@ ranks! {
     Roots: Held,
     /// What ended threads returned.
     Results: Held,
-    /// Finalizers and links.
+    /// What cycles found dead; held while a cycle decides about that.
+    Found: Held,
+    /// Links and toggle references.
     Refs: Held,
     /// Reference queues.
     Queues: Held,
@@ -109,7 +111,8 @@ mod held {
     std::thread_local! { static HELD: Cell<u32> = const { Cell::new(0) } }
 
     /// Locks that are taken between stop and resume.
-    const TAKEN_IN_STOPS: u32 = Rank::Roots.bit() | Rank::Refs.bit() | Rank::Heap.bit();
+    const TAKEN_IN_STOPS: u32 =
+        Rank::Roots.bit() | Rank::Found.bit() | Rank::Refs.bit() | Rank::Heap.bit();
     /// Who has one of these is stopped by nobody.
     const NO_STOPS: u32 = Rank::Cycle.bit() | Rank::Registry.bit();
 

@@ -6,8 +6,8 @@
 //! says so. An object is found after all finalizers, and not while another one that holds back what
 //! it reaches reaches it. It is decided with the world stopped `[refs.why.asked-stopped]`. Who
 //! reads a hidden pointer to
-//! an object that was found says so by [`keep`]. Registered without a lock, taken under that of
-//! `refs` in a critical section, as in `batch`.
+//! an object that was found says so by [`keep`]. Registered without a lock, taken under that
+//! on what was found, in a critical section, as in `batch`.
 
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
@@ -36,10 +36,10 @@ pub(crate) struct Disclaimers {
 }
 
 /// What was found and not yet taken: addresses of objects, and [`ALONE`] in them. Protected by the
-/// lock of `refs`.
-pub(crate) struct Found(MetaVec<usize>);
+/// lock on what was found.
+pub(crate) struct Disclaimed(MetaVec<usize>);
 
-impl Found {
+impl Disclaimed {
     pub(crate) const fn new() -> Self {
         Self(MetaVec::new())
     }
@@ -133,7 +133,7 @@ impl Disclaimers {
 
     /// Marks what dead objects with contents reach, so that those which they reach, and finalizers
     /// there, wait. After marking.
-    pub(crate) fn hold_back<M: Marking>(&self, found: &mut Found, marking: &mut M) {
+    pub(crate) fn hold_back<M: Marking>(&self, found: &mut Disclaimed, marking: &mut M) {
         if !self.is_used() {
             return;
         }
@@ -165,7 +165,7 @@ impl Disclaimers {
     }
 
     /// Decides which objects are to be asked for, and marks what that keeps. After finalizers.
-    pub(crate) fn process_references<M: Marking>(&self, found: &mut Found, marking: &mut M) {
+    pub(crate) fn process_references<M: Marking>(&self, found: &mut Disclaimed, marking: &mut M) {
         if !self.is_used() {
             return;
         }
@@ -234,7 +234,7 @@ pub fn take() -> Option<usize> {
     if !super::DISCLAIMERS.is_used() {
         return None;
     }
-    super::with(|refs| refs.disclaimed.take())
+    super::with_found(|found| found.lock().disclaimed.take())
 }
 
 #[cfg(test)]
@@ -249,56 +249,57 @@ mod tests {
         }
     }
 
-    fn found(refs: &mut Refs) -> Vec<usize> {
-        let mut objects: Vec<usize> =
-            core::iter::from_fn(|| refs.disclaimed.take()).map(|object| object >> 32).collect();
+    fn found(refs: &Refs) -> Vec<usize> {
+        let mut objects: Vec<usize> = core::iter::from_fn(|| refs.found.lock().disclaimed.take())
+            .map(|object| object >> 32)
+            .collect();
         objects.sort_unstable();
         objects
     }
 
     #[test]
     fn with_contents_only_the_outermost_is_found_and_the_rest_in_later_cycles() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         watch(&refs, &[(1, true), (2, true), (3, true), (5, true)]);
         let edges = [(1, 2), (2, 3), (3, 4), (4, 5)];
         let mut marking = FakeMarking::new(&edges);
-        marking.run(&mut refs, &[]);
+        marking.run(&refs, &[]);
         assert!((1..=5).all(|object| marking.is_marked_now(object)));
         assert!(refs.disclaimers.is_found(1 << 32) && !refs.disclaimers.is_found(2 << 32));
-        assert_eq!(found(&mut refs), [1]);
-        FakeMarking::new(&edges).run(&mut refs, &[]);
-        assert_eq!(found(&mut refs), [2]);
+        assert_eq!(found(&refs), [1]);
+        FakeMarking::new(&edges).run(&refs, &[]);
+        assert_eq!(found(&refs), [2]);
         assert!(!refs.disclaimers.is_found(1 << 32), "it is gone");
     }
 
     #[test]
     fn alone_all_are_found_at_once_and_keep_nothing() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         watch(&refs, &[(1, false), (2, false), (3, false)]);
         let mut marking = FakeMarking::new(&[(1, 2), (2, 1), (1, 4), (5, 3)]);
-        marking.run(&mut refs, &[5]);
+        marking.run(&refs, &[5]);
         assert!(marking.is_marked_now(1) && marking.is_marked_now(2) && !marking.is_marked_now(4));
-        assert_eq!(found(&mut refs), [1, 2]);
+        assert_eq!(found(&refs), [1, 2]);
     }
 
     #[test]
     fn what_waits_is_kept_and_found_once() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         watch(&refs, &[(1, true), (2, false)]);
-        FakeMarking::new(&[]).run(&mut refs, &[]);
+        FakeMarking::new(&[]).run(&refs, &[]);
         let mut marking = FakeMarking::new(&[(1, 3), (2, 4)]);
-        marking.run(&mut refs, &[]);
+        marking.run(&refs, &[]);
         let marked = [1, 2, 3, 4].map(|object| marking.is_marked_now(object));
         assert_eq!(marked, [true, true, true, false]);
-        assert_eq!(found(&mut refs), [1, 2]);
+        assert_eq!(found(&refs), [1, 2]);
     }
 
     #[test]
     fn an_object_that_is_kept_is_found_again_and_one_that_is_forgotten_is_not() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         watch(&refs, &[(1, true), (2, true)]);
-        FakeMarking::new(&[]).run(&mut refs, &[]);
-        assert_eq!(found(&mut refs), [1, 2]);
+        FakeMarking::new(&[]).run(&refs, &[]);
+        assert_eq!(found(&refs), [1, 2]);
         assert_eq!(
             [1, 1, 2].map(|object| refs.disclaimers.ask(object << 32)),
             [Some(1), None, Some(2)]
@@ -308,24 +309,24 @@ mod tests {
         watch(&refs, &[(3, true)]);
         assert_eq!(refs.disclaimers.forget(3 << 32), Some(3));
         assert!(refs.disclaimers.any_dies(&FakeMarking::new(&[])));
-        FakeMarking::new(&[]).run(&mut refs, &[]);
-        assert_eq!(found(&mut refs), [1]);
+        FakeMarking::new(&[]).run(&refs, &[]);
+        assert_eq!(found(&refs), [1]);
         assert!(!refs.disclaimers.any_dies(&FakeMarking::new(&[])));
     }
 
     #[test]
     fn finalizers_come_first_and_wait_for_what_holds_them_back() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         watch(&refs, &[(1, true), (2, true), (3, false)]);
         for object in [1, 4] {
             refs.finalizers.set(object, Some(finalizer(Order::NoOrder, 0))).unwrap();
         }
         // 1 has both; 2 reaches 4, which has a finalizer.
-        FakeMarking::new(&[(2, 4)]).run(&mut refs, &[]);
+        FakeMarking::new(&[(2, 4)]).run(&refs, &[]);
         assert_eq!(refs.ready_objects(), [1]);
-        assert_eq!(found(&mut refs), [2, 3]);
-        FakeMarking::new(&[]).run(&mut refs, &[]);
+        assert_eq!(found(&refs), [2, 3]);
+        FakeMarking::new(&[]).run(&refs, &[]);
         assert_eq!(refs.ready_objects(), [4]);
-        assert_eq!(found(&mut refs), [1]);
+        assert_eq!(found(&refs), [1]);
     }
 }

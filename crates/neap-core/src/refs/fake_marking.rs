@@ -33,6 +33,8 @@ pub(crate) struct FakeMarking {
     pending: Vec<usize>,
     containers: HashMap<usize, usize>,
     gone: HashSet<usize>,
+    /// Called for each object that is marked: what the program does meanwhile.
+    meanwhile: Box<dyn Fn()>,
 }
 
 pub(crate) fn finalizer(order: Order, data: usize) -> Finalizer {
@@ -52,6 +54,7 @@ impl FakeMarking {
             pending: Vec::new(),
             containers: HashMap::new(),
             gone: HashSet::new(),
+            meanwhile: Box::new(|| ()),
         }
     }
 
@@ -65,6 +68,11 @@ impl FakeMarking {
         self.gone.insert(object);
     }
 
+    /// The program does this while objects are marked.
+    pub(crate) fn meanwhile(&mut self, does: impl Fn() + 'static) {
+        self.meanwhile = Box::new(does);
+    }
+
     /// Registries want addresses that are multiples of 8: there an object's number stands in the
     /// upper half.
     fn number(word: usize) -> usize {
@@ -72,7 +80,7 @@ impl FakeMarking {
     }
 
     /// One cycle's part of `refs`.
-    pub(crate) fn run(&mut self, refs: &mut Refs, roots: &[usize]) {
+    pub(crate) fn run(&mut self, refs: &Refs, roots: &[usize]) {
         refs.begin_cycle(true);
         for &root in roots {
             self.mark(root);
@@ -119,6 +127,7 @@ impl Marking for FakeMarking {
     }
     fn drain(&mut self) {
         while let Some(object) = self.pending.pop() {
+            (self.meanwhile)();
             if !self.gone.contains(&object) && self.marked.insert(object) {
                 self.push_targets(object, None);
             }

@@ -143,7 +143,7 @@ const fn hold(rank: Rank, lock: fn() -> &'static dyn ForkLock) -> Hold {
 }
 
 /// What is held over a `fork`, first to be taken first.
-const HOLDS: [Hold; 14] = [
+const HOLDS: [Hold; 15] = [
     hold(Rank::Start, || &super::START),
     hold(Rank::Options, || &super::OPTIONS),
     hold(Rank::Cycle, cycle::lock_for_fork),
@@ -151,6 +151,7 @@ const HOLDS: [Hold; 14] = [
     hold(Rank::Registry, registry::lock_for_fork),
     hold(Rank::Roots, roots::lock_for_fork),
     hold(Rank::Results, thread_results::lock_for_fork),
+    hold(Rank::Found, refs::found_lock_for_fork),
     hold(Rank::Refs, refs::lock_for_fork),
     hold(Rank::Queues, queue::lock_for_fork),
     hold(Rank::Layouts, || HEAP.layouts.lock_for_fork()),

@@ -6,7 +6,8 @@
 //! alive by the batch until the cursor says that it was taken, and from then on by registers and
 //! stack of the thread that makes it, which has it there before the next stop: calls are taken in
 //! critical sections. Who takes them writes nothing but the cursor, so the lines of a batch stay
-//! shared. Batches are filled under the lock of `refs`, published whole, taken from by any thread.
+//! shared. Batches are filled under the lock on what was found, published whole, taken from by
+//! any thread.
 //!
 //! # Safety
 //!
@@ -71,7 +72,7 @@ pub(crate) struct Batch {
     over: AtomicUsize,
     /// When it was published, counted from 1. Written before it is.
     pub(crate) number: AtomicU64,
-    /// Calls filled in. Protected by the lock of `refs`.
+    /// Calls filled in. Protected by the lock on what was found.
     filled: AtomicUsize,
     padding: [usize; 2],
     places: [Place; CALLS],
@@ -274,7 +275,7 @@ impl Batch {
     }
 }
 
-/// The batches that are being filled. Protected by the lock of `refs`.
+/// The batches that are being filled. Protected by the lock on what was found.
 pub(crate) struct Filling {
     /// The one with room, and behind it by their links those that are full.
     batch: Option<&'static Batch>,

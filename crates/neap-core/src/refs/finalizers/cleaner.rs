@@ -210,7 +210,7 @@ mod tests {
     }
 
     /// Arguments of the cleaners that are ready, in order.
-    fn ready(refs: &mut Refs) -> Vec<usize> {
+    fn ready(refs: &Refs) -> Vec<usize> {
         let mut arguments: Vec<usize> = core::iter::from_fn(|| refs.take_ready())
             .filter(|(object, _)| *object == 0)
             .map(|(_, call)| call.data)
@@ -221,56 +221,56 @@ mod tests {
 
     #[test]
     fn all_cleaners_of_dead_objects_are_ready_and_their_objects_stay_dead() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         for argument in 1..=3 {
             add(&refs, 1, 8, 100 + argument);
             add(&refs, 2, 8, 200 + argument);
         }
         let mut marking = FakeMarking::new(&[(1, 3)]);
-        marking.run(&mut refs, &[2]);
+        marking.run(&refs, &[2]);
         assert!(!marking.is_marked_now(1) && !marking.is_marked_now(3));
-        assert_eq!(ready(&mut refs), [101, 102, 103]);
-        FakeMarking::new(&[]).run(&mut refs, &[]);
-        assert_eq!(ready(&mut refs), [201, 202, 203]);
-        FakeMarking::new(&[]).run(&mut refs, &[]);
-        assert_eq!(ready(&mut refs), []);
+        assert_eq!(ready(&refs), [101, 102, 103]);
+        FakeMarking::new(&[]).run(&refs, &[]);
+        assert_eq!(ready(&refs), [201, 202, 203]);
+        FakeMarking::new(&[]).run(&refs, &[]);
+        assert_eq!(ready(&refs), []);
     }
 
     #[test]
     fn arguments_are_kept_until_they_were_used() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         add(&refs, 1, 8, 7);
         let edges = [(7, 9)];
         for roots in [&[1][..], &[], &[]] {
             let mut marking = FakeMarking::new(&edges);
-            marking.run(&mut refs, roots);
+            marking.run(&refs, roots);
             assert!(marking.is_marked_now(7) && marking.is_marked_now(9));
         }
-        assert_eq!(ready(&mut refs), [7]);
+        assert_eq!(ready(&refs), [7]);
         let mut marking = FakeMarking::new(&edges);
-        marking.run(&mut refs, &[]);
+        marking.run(&refs, &[]);
         assert!(!marking.is_marked_now(7));
     }
 
     #[test]
     fn a_cleaner_waits_for_the_finalizer_and_what_it_brings_back() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         refs.finalizers.set(1, Some(finalizer(Order::NoOrder, 0))).unwrap();
         add(&refs, 1, 8, 101);
         add(&refs, 2, 8, 102);
-        FakeMarking::new(&[(1, 2)]).run(&mut refs, &[]);
+        FakeMarking::new(&[(1, 2)]).run(&refs, &[]);
         assert_eq!(refs.take_ready().map(|(object, _)| object), Some(1));
         assert!(refs.take_ready().is_none());
         // The finalizer stored its object somewhere.
-        FakeMarking::new(&[(1, 2)]).run(&mut refs, &[1]);
-        assert_eq!(ready(&mut refs), []);
-        FakeMarking::new(&[(1, 2)]).run(&mut refs, &[]);
-        assert_eq!(ready(&mut refs), [101, 102]);
+        FakeMarking::new(&[(1, 2)]).run(&refs, &[1]);
+        assert_eq!(ready(&refs), []);
+        FakeMarking::new(&[(1, 2)]).run(&refs, &[]);
+        assert_eq!(ready(&refs), [101, 102]);
     }
 
     #[test]
     fn one_is_taken_back_by_its_function_and_argument() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         for (function, argument) in [(8, 101), (8, 102), (16, 101), (8, 101)] {
             add(&refs, 1, function, argument);
         }
@@ -278,7 +278,7 @@ mod tests {
             |function, argument| refs.cleaners.remove(1 << 32, CLEANER, function, argument);
         assert!(!remove(16, 102) && !refs.cleaners.remove(2 << 32, CLEANER, 8, 101));
         assert!(remove(8, 101) && remove(8, 101) && !remove(8, 101));
-        FakeMarking::new(&[]).run(&mut refs, &[]);
-        assert_eq!(ready(&mut refs), [101, 102]);
+        FakeMarking::new(&[]).run(&refs, &[]);
+        assert_eq!(ready(&refs), [101, 102]);
     }
 }

@@ -75,7 +75,7 @@ pub(crate) struct Finalizers {
     observer: AtomicFunction<ReadyObserver>,
 }
 
-/// What processing finalizers needs; protected by the lock of `refs`.
+/// What processing finalizers needs; protected by the lock on what was found.
 pub(crate) struct Processing {
     /// Calls found by this cycle.
     pub(crate) filling: Filling,
@@ -265,10 +265,11 @@ pub fn run_all_found() -> usize {
 /// Makes every registered finalizer and cleaner ready, whether its object is dead or not; gives how
 /// many. The caller holds collections off, and has said that dead objects may come back.
 pub(crate) fn make_all_ready() -> usize {
-    let count = crate::refs::with(|refs| {
+    let count = crate::refs::with_found(|found| {
+        let filling = &mut found.lock().processing.filling;
         with_own(|own| {
-            crate::refs::FINALIZERS.take_all(own, &mut refs.processing.filling)
-                + crate::refs::CLEANERS.take_all(own, &mut refs.processing.filling)
+            crate::refs::FINALIZERS.take_all(own, filling)
+                + crate::refs::CLEANERS.take_all(own, filling)
         })
     });
     pool::wake();

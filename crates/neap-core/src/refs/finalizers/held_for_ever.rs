@@ -3,8 +3,8 @@
 //!
 //! Invariant: what is listed was found by the cycle that processed references last, one object for
 //! each cycle of pointers that no other finalizable object leads to. The list is filled under the
-//! lock of `refs` by the thread that processes references, and only where somebody wants it:
-//! [`want`]. Taken by mutators, world running.
+//! lock on what was found by the thread that processes references, and only where somebody wants
+//! it: [`want`]. Taken by mutators, world running.
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -18,12 +18,14 @@ pub fn want() {
     WANTED.store(true, Relaxed);
 }
 
-/// Takes one that the last cycle found; 0: there is none left.
+/// Takes one that the last cycle found; 0: there is none left, or another cycle is deciding.
 pub fn take() -> usize {
     if !WANTED.load(Relaxed) || !ANY.load(Relaxed) {
         return 0;
     }
-    crate::refs::with(|refs| refs.processing.held_for_ever.take())
+    crate::refs::with_found(|found| {
+        found.try_lock().map_or(0, |mut found| found.processing.held_for_ever.take())
+    })
 }
 
 /// Whether there may be one to take, so that nobody locks for nothing.

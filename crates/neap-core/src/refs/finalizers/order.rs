@@ -186,12 +186,12 @@ mod tests {
         edges: &[(usize, usize)],
         roots: &[usize],
     ) -> (Vec<usize>, FakeMarking) {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         for &(object, order) in orders {
             refs.finalizers.set(object, Some(finalizer(order, 0))).unwrap();
         }
         let mut marking = FakeMarking::new(edges);
-        marking.run(&mut refs, roots);
+        marking.run(&refs, roots);
         (refs.ready_objects(), marking)
     }
 
@@ -225,12 +225,12 @@ mod tests {
     #[test]
     fn one_of_each_cycle_is_said_to_be_held_for_ever() {
         let held = |orders: &[(usize, Order)], edges: &[(usize, usize)]| {
-            let mut refs = Refs::new();
+            let refs = Refs::new();
             for &(object, order) in orders {
                 refs.finalizers.set(object, Some(finalizer(order, 0))).unwrap();
             }
-            FakeMarking::new(edges).run(&mut refs, &[]);
-            let list = &mut refs.processing.held_for_ever;
+            FakeMarking::new(edges).run(&refs, &[]);
+            let list = &mut refs.found.lock().processing.held_for_ever;
             let mut held: Vec<usize> = std::iter::repeat_with(|| list.take() >> 32)
                 .take_while(|object| *object != 0)
                 .collect();
@@ -280,13 +280,13 @@ mod tests {
 
     #[test]
     fn a_held_back_one_comes_in_a_later_cycle() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         for object in [1, 2, 3] {
             refs.finalizers.set(object, Some(finalizer(Topological, 0))).unwrap();
         }
         for expected in [1, 2, 3] {
             let mut marking = FakeMarking::new(&[(1, 2), (2, 3)]);
-            marking.run(&mut refs, &[]);
+            marking.run(&refs, &[]);
             assert_eq!(refs.take_ready().map(|(object, _)| object), Some(expected));
             assert!(refs.take_ready().is_none());
         }
@@ -295,36 +295,36 @@ mod tests {
 
     #[test]
     fn what_is_ready_stays_alive_until_it_ran() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         refs.finalizers.set(1, Some(finalizer(NoOrder, 7))).unwrap();
         let edges = [(1, 2), (7, 8)];
-        FakeMarking::new(&edges).run(&mut refs, &[]);
+        FakeMarking::new(&edges).run(&refs, &[]);
         let mut later = FakeMarking::new(&edges);
-        later.run(&mut refs, &[]);
+        later.run(&refs, &[]);
         assert!([1, 2, 7, 8].iter().all(|&object| later.is_marked_now(object)));
         refs.take_ready().unwrap();
         let mut last = FakeMarking::new(&edges);
-        last.run(&mut refs, &[]);
+        last.run(&refs, &[]);
         assert!([1, 2, 7, 8].iter().all(|&object| !last.is_marked_now(object)));
     }
 
     #[test]
     fn data_of_a_registered_finalizer_is_a_root() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         refs.finalizers.set(1, Some(finalizer(Topological, 7))).unwrap();
         let mut marking = FakeMarking::new(&[(7, 8)]);
-        marking.run(&mut refs, &[1]);
+        marking.run(&refs, &[1]);
         assert!(marking.is_marked_now(7) && marking.is_marked_now(8));
     }
 
     #[test]
     fn ten_thousand_of_which_every_third_lives() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         for object in 1..=10_000 {
             refs.finalizers.set(object, Some(finalizer(NoOrder, 0))).unwrap();
         }
         let roots: Vec<usize> = (1..=10_000).filter(|object| object % 3 == 0).collect();
-        FakeMarking::new(&[]).run(&mut refs, &roots);
+        FakeMarking::new(&[]).run(&refs, &roots);
         let dead: Vec<usize> = (1..=10_000).filter(|object| object % 3 != 0).collect();
         assert_eq!(refs.ready_objects(), dead);
         assert!(roots.iter().all(|&object| refs.finalizers.get(object << 32).is_some()));
@@ -332,14 +332,14 @@ mod tests {
 
     #[test]
     fn replacing_and_removing_give_the_former_finalizer() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         assert!(refs.finalizers.set(1, None).unwrap().is_none());
         assert!(refs.finalizers.set(1, Some(finalizer(NoOrder, 7))).unwrap().is_none());
         let old = refs.finalizers.set(1, Some(finalizer(Topological, 8))).unwrap().unwrap();
         assert_eq!((old.order, old.data as usize), (NoOrder, 7));
         let old = refs.finalizers.set(1, None).unwrap().unwrap();
         assert_eq!((old.order, old.data as usize), (Topological, 8));
-        FakeMarking::new(&[]).run(&mut refs, &[]);
+        FakeMarking::new(&[]).run(&refs, &[]);
         assert_eq!(refs.ready_objects(), []);
     }
 }

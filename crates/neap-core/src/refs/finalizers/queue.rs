@@ -291,34 +291,34 @@ mod tests {
 
     #[test]
     fn values_of_dead_objects_come_out_and_are_kept_until_then() {
-        let (mut refs, queue) = (Refs::new(), queue());
+        let (refs, queue) = (Refs::new(), queue());
         for object in 1..=10 {
             add(&refs, queue, object * 8, object * 800);
         }
         let mut marking = FakeMarking::new(&[(24, 32)]);
-        marking.run(&mut refs, &[24, 80]);
+        marking.run(&refs, &[24, 80]);
         assert!((1..=10).all(|object| marking.is_marked_now(object * 800)));
         let mut later = FakeMarking::new(&[]);
-        later.run(&mut refs, &[24, 32, 80]);
+        later.run(&refs, &[24, 32, 80]);
         assert!((1..=10).all(|object| later.is_marked_now(object * 800)));
         let mut values: Vec<usize> = core::iter::from_fn(|| pop(queue)).collect();
         values.sort_unstable();
         assert_eq!(values, [1, 2, 5, 6, 7, 8, 9].map(|object| object * 800));
         let mut last = FakeMarking::new(&[]);
-        last.run(&mut refs, &[24, 32, 80]);
+        last.run(&refs, &[24, 32, 80]);
         assert!(!last.is_marked_now(800) && last.is_marked_now(2400));
         assert_eq!(queue.take(), Taken::Empty);
     }
 
     #[test]
     fn a_closed_queue_gets_nothing_even_if_it_was_opened_again() {
-        let (mut refs, queue) = (Refs::new(), queue());
+        let (refs, queue) = (Refs::new(), queue());
         add(&refs, queue, 8, 1);
         queue.generation.fetch_add(1, AcqRel);
         assert_eq!(queue.take(), Taken::Closed);
         queue.generation.fetch_add(1, AcqRel);
         add(&refs, queue, 8, 2);
-        FakeMarking::new(&[]).run(&mut refs, &[]);
+        FakeMarking::new(&[]).run(&refs, &[]);
         assert_eq!((pop(queue), pop(queue)), (Some(2), None));
     }
 

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 pub use super::link_table::{IMMORTAL, Registration, Relocation};
 
 use super::link_table::Links;
-use crate::refs::{NoMemory, Refs};
+use crate::refs::{NoMemory, Tables};
 
 /// A link was registered since the program began.
 static WERE_ANY: AtomicBool = AtomicBool::new(false);
@@ -25,7 +25,7 @@ pub enum Length {
     Long,
 }
 
-impl Refs {
+impl Tables {
     fn links(&mut self, length: Length) -> &mut Links {
         match length {
             Length::Short => &mut self.short_links,
@@ -49,19 +49,19 @@ pub unsafe fn register(
     object: usize,
 ) -> Result<Registration, NoMemory> {
     WERE_ANY.store(true, Relaxed);
-    crate::refs::with(|refs| refs.links(length).register(address, object))
+    crate::refs::with(|tables| tables.links(length).register(address, object))
 }
 
 /// Forgets the link at `address`; false if it is not registered.
 pub fn unregister(length: Length, address: usize) -> bool {
-    crate::refs::with(|refs| refs.links(length).unregister(address))
+    crate::refs::with(|tables| tables.links(length).unregister(address))
 }
 
 /// Forgets the links that lie in so many bytes from `start`: their words are written no more.
 pub fn unregister_within(start: usize, bytes: usize) {
-    crate::refs::with(|refs| {
+    crate::refs::with(|tables| {
         for length in [Length::Short, Length::Long] {
-            refs.links(length).unregister_within(start, bytes);
+            tables.links(length).unregister_within(start, bytes);
         }
     });
 }
@@ -80,17 +80,18 @@ pub fn were_any() -> bool {
 /// # Safety
 /// As for [`register`], for `to`.
 pub unsafe fn relocate(length: Length, from: usize, to: usize) -> Result<Relocation, NoMemory> {
-    crate::refs::with(|refs| refs.links(length).relocate(from, to))
+    crate::refs::with(|tables| tables.links(length).relocate(from, to))
 }
 
 /// How many links are registered.
 pub fn registered(length: Length) -> usize {
-    crate::refs::with(|refs| refs.links(length).registered())
+    crate::refs::with(|tables| tables.links(length).registered())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refs::Refs;
     use crate::refs::fake_marking::{FakeMarking, finalizer};
     use crate::refs::finalizers::finalizer::Order;
 
@@ -117,91 +118,93 @@ mod tests {
 
     #[test]
     fn clears_links_of_dead_objects_only() {
-        let (mut refs, dead, live) = (Refs::new(), Word::new(), Word::new());
-        refs.short_links.register(dead.address(), 1).unwrap();
-        refs.short_links.register(live.address(), 2).unwrap();
-        FakeMarking::new(&[]).run(&mut refs, &[2]);
+        let (refs, dead, live) = (Refs::new(), Word::new(), Word::new());
+        refs.tables.lock().short_links.register(dead.address(), 1).unwrap();
+        refs.tables.lock().short_links.register(live.address(), 2).unwrap();
+        FakeMarking::new(&[]).run(&refs, &[2]);
         assert!(dead.is_cleared() && !live.is_cleared());
-        assert_eq!(refs.short_links.registered(), 1);
+        assert_eq!(refs.tables.lock().short_links.registered(), 1);
     }
 
     #[test]
     fn short_before_finalizers_long_after() {
-        let (mut refs, short, long) = (Refs::new(), Word::new(), Word::new());
+        let (refs, short, long) = (Refs::new(), Word::new(), Word::new());
         refs.finalizers.set(1, Some(finalizer(Order::NoOrder, 0))).unwrap();
-        refs.short_links.register(short.address(), 1).unwrap();
-        refs.long_links.register(long.address(), 1).unwrap();
-        FakeMarking::new(&[]).run(&mut refs, &[]);
+        refs.tables.lock().short_links.register(short.address(), 1).unwrap();
+        refs.tables.lock().long_links.register(long.address(), 1).unwrap();
+        FakeMarking::new(&[]).run(&refs, &[]);
         assert!(short.is_cleared() && !long.is_cleared());
         refs.take_ready().unwrap();
-        FakeMarking::new(&[]).run(&mut refs, &[]);
+        FakeMarking::new(&[]).run(&refs, &[]);
         assert!(long.is_cleared());
-        assert_eq!(refs.long_links.registered(), 0);
+        assert_eq!(refs.tables.lock().long_links.registered(), 0);
     }
 
     #[test]
     fn links_to_what_a_finalizer_reaches_follow_the_same_rule() {
-        let (mut refs, short, long) = (Refs::new(), Word::new(), Word::new());
+        let (refs, short, long) = (Refs::new(), Word::new(), Word::new());
         refs.finalizers.set(1, Some(finalizer(Order::Topological, 0))).unwrap();
-        refs.short_links.register(short.address(), 2).unwrap();
-        refs.long_links.register(long.address(), 2).unwrap();
-        FakeMarking::new(&[(1, 2)]).run(&mut refs, &[]);
+        refs.tables.lock().short_links.register(short.address(), 2).unwrap();
+        refs.tables.lock().long_links.register(long.address(), 2).unwrap();
+        FakeMarking::new(&[(1, 2)]).run(&refs, &[]);
         assert!(short.is_cleared() && !long.is_cleared());
     }
 
     #[test]
     fn links_in_dead_objects_are_forgotten_untouched() {
-        let (mut refs, short, long) = (Refs::new(), Word::new(), Word::new());
-        refs.short_links.register(short.address(), 2).unwrap();
-        refs.long_links.register(long.address(), 2).unwrap();
+        let (refs, short, long) = (Refs::new(), Word::new(), Word::new());
+        refs.tables.lock().short_links.register(short.address(), 2).unwrap();
+        refs.tables.lock().long_links.register(long.address(), 2).unwrap();
         let mut marking = FakeMarking::new(&[]);
         marking.place(short.address(), 1);
         marking.place(long.address(), 1);
-        marking.run(&mut refs, &[2]);
+        marking.run(&refs, &[2]);
         assert!(!short.is_cleared() && !long.is_cleared());
-        assert_eq!((refs.short_links.registered(), refs.long_links.registered()), (0, 0));
+        let tables = refs.tables.lock();
+        assert_eq!((tables.short_links.registered(), tables.long_links.registered()), (0, 0));
     }
 
     #[test]
     fn links_in_objects_that_a_finalizer_keeps_stay() {
-        let (mut refs, word) = (Refs::new(), Word::new());
+        let (refs, word) = (Refs::new(), Word::new());
         refs.finalizers.set(1, Some(finalizer(Order::NoOrder, 0))).unwrap();
-        refs.short_links.register(word.address(), 2).unwrap();
+        refs.tables.lock().short_links.register(word.address(), 2).unwrap();
         let mut marking = FakeMarking::new(&[]);
         marking.place(word.address(), 1);
-        marking.run(&mut refs, &[2]);
-        assert_eq!(refs.short_links.registered(), 1);
-        FakeMarking::new(&[]).run(&mut refs, &[]);
+        marking.run(&refs, &[2]);
+        assert_eq!(refs.tables.lock().short_links.registered(), 1);
+        FakeMarking::new(&[]).run(&refs, &[]);
         assert!(word.is_cleared());
     }
 
     #[test]
     fn registering_again_updates() {
-        let (mut refs, word) = (Refs::new(), Word::new());
-        let links = &mut refs.short_links;
-        assert_eq!(links.register(word.address(), 1), Ok(Registration::New));
-        assert_eq!(links.register(word.address(), 2), Ok(Registration::Updated));
-        FakeMarking::new(&[]).run(&mut refs, &[2]);
+        let (refs, word) = (Refs::new(), Word::new());
+        let register = |object| refs.tables.lock().short_links.register(word.address(), object);
+        assert_eq!(register(1), Ok(Registration::New));
+        assert_eq!(register(2), Ok(Registration::Updated));
+        FakeMarking::new(&[]).run(&refs, &[2]);
         assert!(!word.is_cleared());
-        assert!(refs.short_links.unregister(word.address()));
-        assert!(!refs.short_links.unregister(word.address()));
-        FakeMarking::new(&[]).run(&mut refs, &[]);
+        assert!(refs.tables.lock().short_links.unregister(word.address()));
+        assert!(!refs.tables.lock().short_links.unregister(word.address()));
+        FakeMarking::new(&[]).run(&refs, &[]);
         assert!(!word.is_cleared());
     }
 
     #[test]
     fn links_to_what_never_dies_stay() {
-        let (mut refs, word) = (Refs::new(), Word::new());
-        refs.short_links.register(word.address(), IMMORTAL).unwrap();
-        FakeMarking::new(&[]).run(&mut refs, &[]);
+        let (refs, word) = (Refs::new(), Word::new());
+        refs.tables.lock().short_links.register(word.address(), IMMORTAL).unwrap();
+        FakeMarking::new(&[]).run(&refs, &[]);
         assert!(!word.is_cleared());
-        assert!(refs.short_links.unregister(word.address()));
+        assert!(refs.tables.lock().short_links.unregister(word.address()));
     }
 
     #[test]
     fn moving() {
-        let (mut refs, from, to) = (Refs::new(), Word::new(), Word::new());
-        let links = &mut refs.short_links;
+        let (refs, from, to) = (Refs::new(), Word::new(), Word::new());
+        let mut tables = refs.tables.lock();
+        let links = &mut tables.short_links;
         assert_eq!(links.relocate(from.address(), to.address()), Ok(Relocation::NotFound));
         links.register(from.address(), 1).unwrap();
         assert_eq!(links.relocate(from.address(), from.address()), Ok(Relocation::Moved));
@@ -209,7 +212,8 @@ mod tests {
         links.register(from.address(), 1).unwrap();
         assert_eq!(links.relocate(from.address(), to.address()), Ok(Relocation::Occupied));
         links.unregister(from.address());
-        FakeMarking::new(&[]).run(&mut refs, &[]);
+        drop(tables);
+        FakeMarking::new(&[]).run(&refs, &[]);
         assert!(to.is_cleared() && !from.is_cleared());
     }
 }

@@ -243,10 +243,14 @@ impl Links {
         }
     }
 
-    /// Forgets the links that are dead or lie in dead objects, `[refs.rule.dangling]`; the others
-    /// need no look in minor cycles. When all that is to stay is marked, world stopped or running.
-    pub(crate) fn settle<M: Marking>(&mut self, marking: &M) {
-        while self.settled < self.table.len() {
+    /// Forgets of the next links, `most` of them at most, those that are dead or lie in dead
+    /// objects, `[refs.rule.dangling]`; the others need no look in minor cycles. False if that was
+    /// all. When all that is to stay is marked, world stopped or running.
+    pub(crate) fn settle<M: Marking>(&mut self, most: usize, marking: &M) -> bool {
+        for _ in 0..most {
+            if self.settled == self.table.len() {
+                break;
+            }
             self.fetch_ahead(self.settled, marking);
             let link = self.table.entries()[self.settled];
             if link.object == DEAD || link.lies_in_dead(marking) {
@@ -255,7 +259,9 @@ impl Links {
                 self.settled += 1;
             }
         }
-        (self.vain, self.new) = (self.settled, self.settled);
+        self.vain = self.vain.max(self.settled);
+        self.new = self.new.max(self.vain);
+        self.settled < self.table.len()
     }
 
     /// Has what will be asked for some places behind `index` fetched.
@@ -312,7 +318,7 @@ mod tests {
         // What was settled counts as marked, whatever is said now.
         assert!(links.any_dies(&marked(&[10])) && !links.any_dies(&marked(&[10, 30])));
         assert_eq!(links.all_but_settled().len(), 2);
-        links.settle(&marked(&[]));
+        links.settle(usize::MAX, &marked(&[]));
         assert_eq!((links.all_but_settled().len(), links.registered()), (0, 4));
         links.begin_cycle(true);
         assert!(links.any_dies(&marked(&[10, 30])));
@@ -390,10 +396,10 @@ mod tests {
         let words = [7; 3];
         let mut links = links(&[10, 20, 30], &words);
         let at = |place: usize| core::ptr::from_ref(&words[place]).expose_provenance();
-        links.settle(&marked(&[]));
+        links.settle(usize::MAX, &marked(&[]));
         assert_eq!(links.register(at(0), 40), Ok(Registration::Updated));
         assert!(links.any_dies(&marked(&[10])) && !links.any_dies(&marked(&[40])));
-        links.settle(&marked(&[]));
+        links.settle(usize::MAX, &marked(&[]));
         assert!(links.unregister(at(1)) && !links.unregister(at(1)));
         links.register(at(1), 50).unwrap();
         assert!(links.any_dies(&marked(&[20])) && !links.any_dies(&marked(&[50])));
@@ -418,12 +424,12 @@ mod tests {
         links.register(other, 20).unwrap();
         assert_eq!(links.relocate(other, address), Ok(Relocation::Moved));
         assert_eq!(links.registered(), 1);
-        links.settle(&marked(&[20]));
+        links.settle(usize::MAX, &marked(&[20]));
         assert_eq!((links.registered(), links.table.len()), (1, 1));
         assert!(links.unregister(address));
         dies(&mut links);
         assert_eq!(links.register(address, 30), Ok(Registration::New));
-        links.settle(&marked(&[30]));
+        links.settle(usize::MAX, &marked(&[30]));
         assert_eq!(links.registered(), 1);
         // SAFETY: it came from Box::into_raw.
         drop(unsafe { Box::from_raw(word) });

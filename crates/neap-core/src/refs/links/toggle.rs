@@ -121,12 +121,12 @@ impl Toggles {
 
 /// Sets the callback; without one all references stay as they are.
 pub fn set_callback(callback: Option<Callback>) {
-    crate::refs::with(|refs| refs.toggles.callback = callback);
+    crate::refs::with(|tables| tables.toggles.callback = callback);
 }
 
 /// The callback.
 pub fn callback() -> Option<Callback> {
-    crate::refs::with(|refs| refs.toggles.callback)
+    crate::refs::with(|tables| tables.toggles.callback)
 }
 
 /// Registers an object; it stays until the callback says so or it dies.
@@ -134,12 +134,12 @@ pub fn callback() -> Option<Callback> {
 /// # Errors
 /// There is no memory for the table.
 pub fn add(object: usize, strong: bool) -> Result<(), NoMemory> {
-    crate::refs::with(|refs| refs.toggles.add(object, strong))
+    crate::refs::with(|tables| tables.toggles.add(object, strong))
 }
 
 /// Asks the callback about every object. Before a cycle, world running.
 pub fn ask() {
-    crate::refs::with(|refs| refs.toggles.ask());
+    crate::refs::with(|tables| tables.toggles.ask());
 }
 
 #[cfg(test)]
@@ -159,15 +159,16 @@ mod tests {
 
     #[test]
     fn strong_ones_live_weak_ones_die_dropped_ones_are_forgotten() {
-        let mut refs = Refs::new();
+        let refs = Refs::new();
         for object in 1..=5 {
-            refs.toggles.add(object, true).unwrap();
+            refs.tables.lock().toggles.add(object, true).unwrap();
         }
-        refs.toggles.callback = Some(by_number);
-        refs.toggles.ask();
+        refs.tables.lock().toggles.callback = Some(by_number);
+        refs.tables.lock().toggles.ask();
         let mut marking = FakeMarking::new(&[(4, 6)]);
-        marking.run(&mut refs, &[5]);
-        let mut left: Vec<usize> = refs.toggles.list.iter().map(|toggle| toggle.object).collect();
+        marking.run(&refs, &[5]);
+        let mut left: Vec<usize> =
+            refs.tables.lock().toggles.list.iter().map(|toggle| toggle.object).collect();
         left.sort_unstable();
         assert_eq!(left, [2, 4, 5]);
         assert!([2, 4, 6].iter().all(|&object| marking.is_marked_now(object)));
@@ -176,16 +177,16 @@ mod tests {
 
     #[test]
     fn beside_the_program_a_weak_one_dies_when_it_is_found_dead_twice_in_a_row() {
-        let mut refs = Refs::new();
-        refs.toggles.add(7, false).unwrap();
-        let mut cycle = |roots: &[usize]| {
+        let refs = Refs::new();
+        refs.tables.lock().toggles.add(7, false).unwrap();
+        let cycle = |roots: &[usize]| {
             let mut marking = FakeMarking::new(&[]);
             roots.iter().for_each(|&root| marking.mark(root));
             marking.drain();
-            refs.toggles.keep_once(&mut marking);
+            refs.tables.lock().toggles.keep_once(&mut marking);
             marking.drain();
-            refs.toggles.drop_dead(&marking);
-            (marking.is_marked_now(7), refs.toggles.list.len())
+            refs.tables.lock().toggles.drop_dead(&marking);
+            (marking.is_marked_now(7), refs.tables.lock().toggles.list.len())
         };
         assert_eq!(cycle(&[]), (true, 1));
         assert_eq!(cycle(&[7]), (true, 1));
