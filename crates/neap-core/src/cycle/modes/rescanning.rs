@@ -139,6 +139,7 @@ impl<W: Watch> IncrementalUpdate<W> {
                     };
                     *protected_ns = stop.began_ns + stop.length_ns;
                     record.note_stop(SpanKind::ShortStop, stop);
+                    stop.length_ns
                 })
             }
         };

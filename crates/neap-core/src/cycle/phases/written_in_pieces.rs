@@ -9,10 +9,9 @@
 use crate::sys::clock::Instant;
 use core::time::Duration;
 
-use super::written_pages::{Choice, GAPS_IN_STOPS, Unwatched, WrittenPages, frames, pages};
+use super::written_pages::{Choice, GAPS_IN_STOPS, Unwatched, WrittenPages, frames, pages, rest};
 use crate::heap::Heap;
 use crate::mark::drain::Marker;
-use crate::sys::futex;
 use crate::sys::meta_vec::MetaVec;
 use crate::watch::Watch;
 use crate::world::Stopped;
@@ -91,16 +90,14 @@ impl<W: Watch> WrittenPages<W> {
                 break stops == 1;
             }
             let began = Instant::now();
-            let program = Duration::from_nanos(length_ns / 100 * percent);
+            let program_ns = length_ns / 100 * percent;
+            let program = Duration::from_nanos(program_ns);
             while began.elapsed() < program && scan(reported) {}
             if questions.are_over() {
                 while scan(reported) {}
                 break false;
             }
-            let left = program.saturating_sub(began.elapsed());
-            if !left.is_zero() {
-                futex::sleep(left.as_nanos() as u64);
-            }
+            rest(began, program_ns);
         };
         if !questions.answered {
             heap.inner().frames.forget_registrations();

@@ -16,6 +16,7 @@ use crate::heap::Heap;
 use crate::heap::frames::Mask;
 use crate::heap::frames::watched::{Chosen, Row};
 use crate::mark::drain::Marker;
+use crate::sys::futex;
 use crate::sys::meta_vec::MetaVec;
 use crate::watch::Watch;
 use crate::watch::mapping_turns::MappingTurns;
@@ -228,11 +229,12 @@ impl<W: Watch> WrittenPages<W> {
     /// The same, but protects while `stopped` has the world stopped, as much as fits into short
     /// stops, and begins to scan there what was written. Nobody has to be told of a page that is
     /// protected while nobody runs: with one other thread at work that takes ten times as long, and
-    /// meanwhile as much is written again.
+    /// meanwhile as much is written again. `stopped` says for how many nanoseconds the world stood,
+    /// and so long the program then has until the next stop.
     pub fn preclean_in_pauses(
         &mut self,
         marker: &mut Marker<'_>,
-        mut stopped: impl FnMut(&mut dyn FnMut(&Stopped)),
+        mut stopped: impl FnMut(&mut dyn FnMut(&Stopped)) -> u64,
     ) -> Result<usize, Unwatched> {
         self.choose(Choice::Marked, GAPS_IN_STOPS);
         let Self { heap, watch, rows, reported, .. } = self;
@@ -242,7 +244,7 @@ impl<W: Watch> WrittenPages<W> {
         let mut left = rows.iter().copied().peekable();
         while left.peek().is_some() {
             reported.clear();
-            stopped(&mut |_| {
+            let length_ns = stopped(&mut |_| {
                 // Not from when the stop began: where stopping takes longer than protecting may,
                 // there would be no end to it.
                 let began = Instant::now();
@@ -268,12 +270,24 @@ impl<W: Watch> WrittenPages<W> {
                     }
                 }
             });
+            let began = Instant::now();
             reported.iter().for_each(|(start, end)| scanned += marker.rescan(&(*start..*end)));
+            if left.peek().is_some() {
+                rest(began, length_ns);
+            }
         }
         if !answered {
             heap.inner().frames.forget_registrations();
         }
         answered.then_some(pages(scanned)).ok_or(Unwatched)
+    }
+}
+
+/// Leaves the program alone until so much time has passed.
+pub(super) fn rest(began: Instant, ns: u64) {
+    match Duration::from_nanos(ns).saturating_sub(began.elapsed()) {
+        Duration::ZERO => {}
+        left => futex::sleep(left.as_nanos() as u64),
     }
 }
 
