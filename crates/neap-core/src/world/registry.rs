@@ -26,27 +26,35 @@ pub struct Registry {
     count: usize,
     pub(super) first_stack: usize,
     pub(super) backoff: Backoff,
+    /// The mutator that [`visit_next`](Self::visit_next) gives; 0: none.
+    next_visited: usize,
     /// Objects and bytes that detached threads allocated.
     pub retired: (u64, u64),
     /// Bytes that they freed.
     retired_freed_bytes: u64,
 }
 
-static REGISTRY: Lock<Registry> = Lock::new(
-    Rank::Registry,
-    Registry {
-        first: 0,
-        count: 0,
-        first_stack: 0,
-        backoff: Backoff::new(),
-        retired: (0, 0),
-        retired_freed_bytes: 0,
-    },
-);
+static REGISTRY: Lock<Registry> = Lock::new(Rank::Registry, Registry::new());
 
 /// Takes the lock.
 pub fn lock() -> Guard<'static, Registry> {
     REGISTRY.lock()
+}
+
+/// Runs `f` on one mutator after the other, with turns for others who want the lock: they may end
+/// meanwhile, and those that begin are not visited. By one thread at a time.
+pub fn visit(f: impl FnMut(&mut Registry, &'static Mutator)) {
+    visit_in(&REGISTRY, f);
+}
+
+fn visit_in(registry: &Lock<Registry>, mut f: impl FnMut(&mut Registry, &'static Mutator)) {
+    registry.lock().begin_visit();
+    let enter = || ();
+    registry.in_steps(enter, |registry| {
+        let Some(mutator) = registry.visit_next() else { return true };
+        f(registry, mutator);
+        false
+    });
 }
 
 /// Whether the calling thread has it, as who stops the world does until the resume.
@@ -79,6 +87,18 @@ pub fn lock_for_fork() -> &'static dyn ForkLock {
 }
 
 impl Registry {
+    const fn new() -> Self {
+        Self {
+            first: 0,
+            count: 0,
+            first_stack: 0,
+            backoff: Backoff::new(),
+            next_visited: 0,
+            retired: (0, 0),
+            retired_freed_bytes: 0,
+        }
+    }
+
     /// Adds a mutator.
     pub fn add(&mut self, mutator: &'static Mutator) {
         let address = core::ptr::from_ref(mutator) as usize;
@@ -102,6 +122,9 @@ impl Registry {
         if let Some(next) = at(next) {
             next.previous.store(previous, Relaxed);
         }
+        if self.next_visited == core::ptr::from_ref(mutator) as usize {
+            self.next_visited = next;
+        }
         self.count -= 1;
         live::set_threads(self.count);
         let (objects, bytes) = mutator.local.totals();
@@ -117,6 +140,18 @@ impl Registry {
             next = mutator.next.load(Relaxed);
             Some(mutator)
         })
+    }
+
+    /// [`visit_next`](Self::visit_next) begins with the first one.
+    pub fn begin_visit(&mut self) {
+        self.next_visited = self.first;
+    }
+
+    /// The next one, also under another hold of the lock.
+    pub fn visit_next(&mut self) -> Option<&'static Mutator> {
+        let mutator = at(self.next_visited)?;
+        self.next_visited = mutator.next.load(Relaxed);
+        Some(mutator)
     }
 
     /// How many there are.
@@ -152,4 +187,37 @@ impl Registry {
 fn at(address: usize) -> Option<&'static Mutator> {
     // SAFETY: 0 or a mutator in the list, which lives until it is taken out under this lock.
     unsafe { (address as *const Mutator).as_ref() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::addr::PAGE_BYTES;
+    use crate::sys::map;
+
+    fn mutator() -> &'static Mutator {
+        let memory = map::allocate(size_of::<Mutator>().next_multiple_of(PAGE_BYTES)).unwrap();
+        // SAFETY: zeroed memory of its own, large enough; zero is valid for every field.
+        let mutator = unsafe { &*memory.pointer::<Mutator>() };
+        mutator.local.initialize();
+        mutator
+    }
+
+    #[test]
+    fn a_visit_leaves_out_who_came_or_ended_meanwhile() {
+        let lock = Lock::new(Rank::Test, Registry::new());
+        let [first, second, third, late] = [(); 4].map(|()| mutator());
+        [third, second, first].iter().for_each(|&mutator| lock.lock().add(mutator));
+        let mut visited = Vec::new();
+        visit_in(&lock, |registry, mutator| {
+            visited.push(core::ptr::from_ref(mutator));
+            if visited.len() == 1 {
+                registry.remove(second);
+                registry.add(late);
+            }
+            registry.remove(mutator);
+        });
+        assert_eq!(visited, [first, third].map(core::ptr::from_ref));
+        assert_eq!(lock.lock().count(), 1);
+    }
 }

@@ -12,13 +12,15 @@
 
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
+use core::time::Duration;
 
 use super::pause::Pause;
 use super::reference_processing::References;
+use super::written_pages::rest;
 use crate::addr::CellIndex;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Phase;
-use crate::cycle::report::spans::Stop;
+use crate::cycle::report::spans::{SpanKind, Stop};
 use crate::cycle::report::{callbacks, root_callback, thread_events};
 use crate::cycle::token::Driver;
 use crate::heap::lookup::Cell;
@@ -26,8 +28,10 @@ use crate::mark::drain::Marker;
 use crate::mark::tracer::Tracer;
 use crate::monitors::monitor;
 use crate::refs;
+use crate::sys::clock::{self, Instant};
 use crate::sys::meta_vec::MetaVec;
-use crate::world::mutator::Activity;
+use crate::sys::thread;
+use crate::world::mutator::{Activity, Mutator};
 use crate::world::registry::{self, Registry};
 use crate::world::stop::One;
 use crate::world::{World, correction, current, roots, stop};
@@ -54,12 +58,15 @@ pub enum Resting {
     LeftOut,
 }
 
-/// A stack that grew by more is read once more before its thread stands for it. Larger: longer
-/// stops of that thread; smaller: more of them.
+/// A stack that grew by more is read once more before its thread stands for it; one with more on it
+/// is not read in a stop of all. Larger: longer stops of that thread; smaller: more of them.
 const MUCH_GROWN: usize = 128 << 10;
 /// A stack that was deeper once counts for this part less after each stop. Larger: a program that
 /// was deep once is taken for one that may be so again for longer.
 const STACK_FORGOTTEN: usize = 8;
+/// A stop of all threads reads until it has taken so long. Larger: fewer stops; smaller: shorter
+/// ones.
+const READING: Duration = Duration::from_micros(300);
 /// So many times at most: the program may call deeper faster than it is read.
 const MOST_LOOKS: usize = 4;
 
@@ -135,19 +142,40 @@ impl Driver {
     }
 
     /// The same roots, but for those that the program names itself, with one mutator stopped at a
-    /// time, as far as the world has such stops. On the collector's thread.
+    /// time, as far as the world has such stops, or all of them for a moment where they are more
+    /// than processors. On the collector's thread.
     pub fn read_roots_running(
         &mut self,
         collector: &mut Collector,
         read: &mut dyn FnMut(&mut Marker<'static>, Root, Range<usize>),
     ) {
+        let (world, marker) = (self.world, &mut self.marker);
+        if world.has_images() {
+            collector.images.for_each_running(|range| read(marker, Root::Data, range));
+        }
+        match is_crowded() && reads_stacks_running(world) {
+            true => {
+                self.read_shallow_stacks(collector, read);
+                self.read_stacks_one_by_one(collector, read, is_deep);
+            }
+            false => self.read_stacks_one_by_one(collector, read, |_| true),
+        }
+        read_stacks(&registry::lock(), &mut self.marker);
+        refs::trace_roots(&mut References::new(self));
+    }
+
+    fn read_stacks_one_by_one(
+        &mut self,
+        collector: &mut Collector,
+        read: &mut dyn FnMut(&mut Marker<'static>, Root, Range<usize>),
+        wanted: impl Fn(&Mutator) -> bool,
+    ) {
         let (world, marker, record) = (self.world, &mut self.marker, &mut self.record);
         let images = &mut collector.images;
-        if world.has_images() {
-            images.for_each_running(|range| read(marker, Root::Data, range));
-        }
-        let mut registry = registry::lock();
-        for mutator in registry.iter().filter(|_| reads_stacks_running(world)) {
+        registry::visit(|registry, mutator| {
+            if !reads_stacks_running(world) || !wanted(mutator) {
+                return;
+            }
             let mut rests = Root::Stack;
             for look in 1..=MOST_LOOKS {
                 let position = mutator.position.load(Relaxed);
@@ -156,7 +184,7 @@ impl Driver {
                     rests = Root::StackAgain;
                 }
                 let runs = mutator.activity() != Activity::Blocked;
-                let one = stop::stop_one(images, &mut registry, mutator);
+                let one = stop::stop_one(images, registry, mutator);
                 let grown = position.saturating_sub(mutator.position.load(Relaxed));
                 let is_gone = matches!(one, One::Gone);
                 let enough = grown <= MUCH_GROWN || look == MOST_LOOKS || is_gone;
@@ -179,10 +207,47 @@ impl Driver {
                     break;
                 }
             }
+        });
+    }
+
+    /// Those that are not [deep](is_deep), in stops of all threads: one that is to answer alone
+    /// waits for its turn behind the others, who go on, and so does each after it.
+    fn read_shallow_stacks(
+        &mut self,
+        collector: &mut Collector,
+        read: &mut dyn FnMut(&mut Marker<'static>, Root, Range<usize>),
+    ) {
+        let (images, marker) = (&collector.images, &mut self.marker);
+        registry::lock().begin_visit();
+        let mut is_last = false;
+        while !is_last {
+            let mut registry = registry::lock();
+            let began_ns = clock::now_ns();
+            let Some(stopped) = self.world.stop(&mut registry, None) else { return };
+            // Not from when the stop began: each gets on, however long stopping takes.
+            let began = Instant::now();
+            is_last = loop {
+                match registry.visit_next() {
+                    None => break true,
+                    Some(mutator) if is_deep(mutator) => {}
+                    Some(mutator) => {
+                        let standing = stopped.standing();
+                        images.of_mutator(registry.stacks(), mutator, standing, |range| {
+                            read(marker, Root::Standing, range);
+                        });
+                    }
+                }
+                if began.elapsed() >= READING {
+                    break false;
+                }
+            };
+            let stop = Stop::between(began_ns, self.world.resume(stopped));
+            drop(registry);
+            self.record.note_stop(SpanKind::ShortStop, stop);
+            if !is_last {
+                rest(Instant::now(), stop.length_ns);
+            }
         }
-        read_stacks(&registry, marker);
-        drop(registry);
-        refs::trace_roots(&mut References::new(self));
     }
 
     /// Only those that may be large: static data, registered ranges, what rests of stacks. World
@@ -196,12 +261,12 @@ impl Driver {
         if world.has_images() {
             collector.images.for_each_running(|range| read(marker, Root::Data, range));
         }
-        let registry = registry::lock();
-        for mutator in registry.iter().filter(|_| reads_stacks_running(world)) {
-            if let Some(stack) = roots::resting_stack(mutator) {
+        registry::visit(|_, mutator| {
+            let reads = reads_stacks_running(world);
+            if let Some(stack) = roots::resting_stack(mutator).filter(|_| reads) {
                 read(marker, Root::StackAgain, stack);
             }
-        }
+        });
     }
 
     /// Objects that live until freed are roots themselves. Those that are marked already were
@@ -221,6 +286,19 @@ impl Driver {
             });
         });
     }
+}
+
+/// Whether more threads run than there are processors.
+fn is_crowded() -> bool {
+    let runs = |mutator: &&Mutator| mutator.activity() != Activity::Blocked;
+    registry::lock().iter().filter(runs).nth(thread::processors()).is_some()
+}
+
+/// Whether so much was on the stack of a mutator when it stood last that a stop of all threads does
+/// not read it.
+fn is_deep(mutator: &Mutator) -> bool {
+    let position = mutator.position.load(Relaxed);
+    position != 0 && mutator.stack_base.load(Relaxed).saturating_sub(position) > MUCH_GROWN
 }
 
 /// Whether threads' stacks are read beside the program. The program's own say on where they begin
