@@ -74,6 +74,8 @@ pub struct Collector {
     pub stack_bytes: usize,
     /// Bytes that the heap held when the last cycle ended, less what went back since.
     pub held_bytes: usize,
+    /// The same of the last full cycle, without regard to what of it was never touched.
+    pub frame_bytes: usize,
     /// Bytes allocated while the last cycle that ran beside the program did.
     pub allocated_during_last: usize,
 }
@@ -109,6 +111,7 @@ pub static COLLECTOR: Lock<Collector> = Lock::new(
         root_bytes: 0,
         stack_bytes: 0,
         held_bytes: 0,
+        frame_bytes: 0,
         allocated_during_last: 0,
     },
 );
@@ -160,20 +163,6 @@ impl Collector {
                 "[cycle.inv.phases] {step:?} is not allowed in {:?}",
                 self.phase
             )),
-        }
-    }
-
-    /// The kind of the next cycle that the program does not ask for; `can_be_minor` if what was
-    /// written since the last one is known.
-    pub fn next_generation(&self, can_be_minor: bool) -> Generation {
-        let live = HEAP.state.live_bytes.load(Relaxed);
-        if !can_be_minor {
-            return Generation::Full;
-        }
-        match self.minor {
-            MinorCycles::Auto => self.generations.next(live, self.room().until_next),
-            MinorCycles::Always if self.generations.room_after_minor(live) > 0 => Generation::Minor,
-            MinorCycles::Always | MinorCycles::Never => Generation::Full,
         }
     }
 

@@ -14,8 +14,8 @@ use super::policy::trigger::{
     FAIR_SHARE, Live, ROOTS_WEIGH, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating,
     concurrent_start, is_growing, is_sparse, resident_after, stall_at,
 };
-use crate::addr::FRAME_BYTES;
 use crate::heap::HEAP;
+use crate::options::MinorCycles;
 use crate::refs;
 use crate::sys::process::resident;
 use crate::world::{Stopped, attach, current, roots};
@@ -25,6 +25,11 @@ use crate::world::{Stopped, attach, current, roots};
 static DUE_AT: AtomicUsize = AtomicUsize::new(2 << 20);
 /// The same beyond which threads wait for the cycle under way; written by the collector.
 static STALL_AT: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// The same from which on one is due where the heap has outgrown what it held; written by the
+/// collector.
+static SOONEST_AT: AtomicUsize = AtomicUsize::new(0);
+/// With so many bytes of frames in use it has; written by the collector.
+static OUTGROWN_AT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// With so many bytes of the process in memory the heap has used the room that it was given;
 /// written by the collector.
 static FULL_AT: AtomicUsize = AtomicUsize::new(0);
@@ -34,7 +39,16 @@ static LATEST_AT: AtomicUsize = AtomicUsize::new(0);
 /// Whether enough was allocated for a cycle. Read after every refill.
 #[inline(always)]
 pub fn is_due() -> bool {
-    due_bytes() >= DUE_AT.load(Relaxed)
+    let bytes = due_bytes();
+    bytes >= DUE_AT.load(Relaxed) || bytes >= SOONEST_AT.load(Relaxed) && outgrows(0)
+}
+
+/// Whether the heap is larger than it was after the last full cycle by as much as it may grow, with
+/// so many bytes more: they do not fit into what it held beside the live part
+/// `[cycle.why.outgrown]`.
+#[inline(always)]
+fn outgrows(bytes: usize) -> bool {
+    HEAP.state.taken_bytes.load(Relaxed).saturating_add(bytes) > OUTGROWN_AT.load(Relaxed)
 }
 
 /// By how much the heap has grown since the last cycle, and what else one is to come for.
@@ -56,7 +70,8 @@ pub fn note_coming(bytes: usize) {
     // An object of which nearly all has room comes first.
     let coming = coming - bytes / NEARLY_ALL;
     let is_known = allocated >= due.saturating_add(LATE_BYTES);
-    if coming > due && (is_known || !postpone_untouched(due, coming)) {
+    let grows = coming > SOONEST_AT.load(Relaxed) && outgrows(bytes - bytes / NEARLY_ALL);
+    if grows || coming > due && (is_known || !postpone_untouched(due, coming)) {
         let _ = DUE_AT.fetch_min(allocated.max(1), Relaxed);
     }
 }
@@ -100,6 +115,7 @@ fn postpone_untouched(due: usize, coming: usize) -> bool {
 pub fn postpone() {
     let later = due_bytes().saturating_add(POSTPONED_BYTES);
     let put_off = later.saturating_sub(DUE_AT.swap(later, Relaxed));
+    OUTGROWN_AT.store(usize::MAX, Relaxed);
     let stall_at = |stall_at: usize| Some(stall_at.saturating_add(put_off));
     let _ = STALL_AT.fetch_update(Relaxed, Relaxed, stall_at);
 }
@@ -193,14 +209,41 @@ impl Collector {
         self.snapshot_stops.longest_ns(self.max_pause_ns)
     }
 
+    /// The kind of the next cycle that the program does not ask for; `can_be_minor` if what was
+    /// written since the last one is known.
+    pub fn next_generation(&self, can_be_minor: bool) -> Generation {
+        let live = HEAP.state.live_bytes.load(Relaxed);
+        if !can_be_minor {
+            return Generation::Full;
+        }
+        match self.minor {
+            // In spite of the minor cycle before.
+            MinorCycles::Auto if self.last == Generation::Minor && outgrows(0) => Generation::Full,
+            MinorCycles::Auto => self.generations.next(live, self.room().until_next),
+            MinorCycles::Always if self.generations.room_after_minor(live) > 0 => Generation::Minor,
+            MinorCycles::Always | MinorCycles::Never => Generation::Full,
+        }
+    }
+
+    /// What the last cycle found, beside what the heap holds in any case.
+    fn live(&self) -> Live {
+        let frozen = HEAP.state.frozen_bytes.load(Relaxed);
+        let mut live = Live::new(self.marked, HEAP.state.scanned_bytes.load(Relaxed))
+            .with_roots(self.root_bytes + self.stack_bytes);
+        live.bytes += frozen / FROZEN_WEIGHS;
+        live.weight += frozen / FROZEN_WEIGHS;
+        live
+    }
+
     /// What may be allocated after a full cycle.
     pub fn room(&self) -> Room {
         let frozen = HEAP.state.frozen_bytes.load(Relaxed);
-        let mut live = Live::new(self.marked, HEAP.state.scanned_bytes.load(Relaxed))
-            .with_roots(self.root_bytes + self.stack_bytes)
-            .with_held(self.held_bytes);
-        live.bytes += frozen / FROZEN_WEIGHS;
-        live.weight += frozen / FROZEN_WEIGHS;
+        // What is frozen is part of what the heap holds, and nothing is allocated there.
+        let held = self.held_bytes.saturating_sub(frozen - frozen / FROZEN_WEIGHS);
+        self.room_for(self.live().with_held(held))
+    }
+
+    fn room_for(&self, live: Live) -> Room {
         // Where the program runs meanwhile it waits for no cycle, and where stops are short it
         // waits little, so there is nothing to buy with more memory; and a heap that grows while
         // cycles have a processor of their own may be marked more often.
@@ -268,6 +311,8 @@ pub fn set_due(collector: &Collector) -> Due {
     LATEST_AT.store(marks.latest_at, Relaxed);
     STALL_AT.store(marks.stall_at, Relaxed);
     DUE_AT.store(marks.due.begins, Relaxed);
+    SOONEST_AT.store(marks.soonest_at, Relaxed);
+    OUTGROWN_AT.store(marks.outgrown_at, Relaxed);
     marks.due
 }
 
@@ -283,19 +328,22 @@ pub fn note_given_back() {
     let mutator = current::get();
     let held_bytes = {
         let _unstopped = mutator.map(|mutator| mutator.critical());
-        HEAP.inner().frames.resident() * FRAME_BYTES
+        HEAP.resident_frame_bytes(&HEAP.inner())
     };
     let note = |collector: &mut Collector| {
         if held_bytes >= collector.held_bytes {
             return;
         }
         collector.held_bytes = held_bytes;
+        collector.frame_bytes = collector.frame_bytes.min(held_bytes);
         let live_bytes = HEAP.state.live_bytes.load(Relaxed);
         let room = collector.room().until_full;
         collector.generations.bound_room(live_bytes, room);
         let marks = Marks::of(collector);
         FULL_AT.fetch_min(marks.full_at, Relaxed);
         LATEST_AT.fetch_min(marks.latest_at, Relaxed);
+        SOONEST_AT.fetch_min(marks.soonest_at, Relaxed);
+        OUTGROWN_AT.fetch_min(marks.outgrown_at, Relaxed);
         bring_forward(&Due { begins: marks.due.begins, ends: marks.stall_at });
     };
     match mutator {
@@ -310,30 +358,40 @@ struct Marks {
     stall_at: usize,
     full_at: usize,
     latest_at: usize,
+    soonest_at: usize,
+    outgrown_at: usize,
 }
 
 impl Marks {
     fn of(collector: &Collector) -> Self {
         let live = HEAP.state.live_bytes.load(Relaxed);
-        let step = collector.room().until_next;
-        let threshold = match collector.last {
-            Generation::Full => step,
+        let threshold = |room: Room| match collector.last {
+            Generation::Full => room.until_next,
             Generation::Minor => {
-                let room = collector.generations.room_after_minor(live);
+                let left = collector.generations.room_after_minor(live);
                 let floor = collector.settings.floor(1, collector.pacer.least_bytes());
-                room.max(floor).min(step)
+                left.max(floor).min(room.until_next)
             }
         };
-        let due = if is_worth_running_beside() {
-            concurrent_start(threshold, collector.allocated_during_last)
-        } else {
-            threshold
+        let beside = is_worth_running_beside();
+        let begins = |threshold| match beside {
+            true => concurrent_start(threshold, collector.allocated_during_last),
+            false => threshold,
+        };
+        let growth = threshold(collector.room_for(collector.live()));
+        let threshold = threshold(collector.room());
+        let (due, soonest_at) = (begins(threshold), begins(growth));
+        let outgrown_at = match threshold > growth {
+            true => collector.frame_bytes.saturating_add(soonest_at),
+            false => usize::MAX,
         };
         Self {
             due: Due { begins: due, ends: threshold },
             stall_at: stall_at(threshold, live, due, collector.marked),
             full_at: live.saturating_add(threshold),
             latest_at: collector.limited().latest(threshold, live),
+            soonest_at,
+            outgrown_at,
         }
     }
 }
@@ -342,6 +400,24 @@ impl Marks {
 mod tests {
     use super::*;
     use crate::sys::map;
+
+    #[test]
+    fn a_heap_that_outgrows_what_it_held_is_due_sooner_and_for_a_full_cycle() {
+        const HELD: usize = 64 << 20;
+        let mut collector = COLLECTOR.lock();
+        collector.settings.min_trigger = 1 << 20;
+        (collector.held_bytes, collector.frame_bytes) = (HELD, HELD);
+        collector.last = Generation::Minor;
+        collector.generations.give_room(0, HELD);
+        set_due(&collector);
+        HEAP.state.allocated_since_cycle.store(8 << 20, Relaxed);
+        HEAP.state.note_taken(HELD);
+        assert!(!is_due() && collector.next_generation(true) == Generation::Minor);
+        HEAP.state.note_taken(HELD + (8 << 20));
+        assert!(is_due() && collector.next_generation(true) == Generation::Full);
+        HEAP.state.allocated_since_cycle.store(0, Relaxed);
+        assert!(!is_due());
+    }
 
     #[test]
     fn ranges_that_no_stop_has_read_count_as_work() {

@@ -267,6 +267,13 @@ impl Heap {
         self.state.scanned_bytes.store(inner.frames.scanned() * FRAME_BYTES, Relaxed);
     }
 
+    /// Bytes of frames that hold memory of the system, or will once they are touched; those in use
+    /// are noted as they are now.
+    pub fn resident_frame_bytes(&self, inner: &Inner) -> usize {
+        self.state.note_taken(inner.frames.taken() * FRAME_BYTES);
+        inner.frames.resident() * FRAME_BYTES
+    }
+
     /// Bytes of the heap that hold memory of the system, or will once they are touched, and of its
     /// metadata.
     pub fn resident_bytes(&self, inner: &Inner) -> usize {

@@ -9,7 +9,6 @@ use crate::sys::clock::Instant;
 use core::sync::atomic::Ordering::*;
 
 use super::pause::nanoseconds;
-use crate::addr::FRAME_BYTES;
 use crate::cycle::collector::Collector;
 use crate::cycle::limits;
 use crate::cycle::phase::Step;
@@ -42,7 +41,7 @@ pub fn finish(
     if sampler::mean() != 0 {
         samples::lock().drop_dead(heap);
     }
-    let freed_by_program = count(heap, collector, record);
+    let freed_by_program = count(heap, collector, record, generation);
     let measured = measured(heap, collector, record, stopped_ns);
     collector.stop_time.note(&measured);
     if matches!(measured.mark, Mark::Stopped { .. }) {
@@ -119,7 +118,12 @@ fn measured(heap: &Heap, collector: &Collector, record: &CycleRecord, stopped_ns
 
 /// Counts begin anew, objects are born as usual, and blocks may be swept. Gives the bytes that the
 /// program freed itself since the cycle before.
-fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) -> usize {
+fn count(
+    heap: &Heap,
+    collector: &mut Collector,
+    record: &mut CycleRecord,
+    generation: Generation,
+) -> usize {
     let marked_before = collector.marked;
     collector.marked = heap.state.marked_bytes.load(Relaxed);
     let frozen = heap.state.frozen_bytes.load(Relaxed);
@@ -135,9 +139,12 @@ fn count(heap: &Heap, collector: &mut Collector, record: &mut CycleRecord) -> us
     let mut held_bytes = 0;
     heap.end_marking(|inner| {
         inner.let_sweep();
-        held_bytes = inner.frames.resident() * FRAME_BYTES;
+        held_bytes = heap.resident_frame_bytes(inner);
     });
     heap.state.marks.store(record.number * 2, Release);
+    if generation == Generation::Full {
+        collector.frame_bytes = held_bytes;
+    }
     collector.held_bytes = match held_bytes.saturating_sub(record.live_bytes) {
         ..MUCH_SPARE => held_bytes,
         _ => held_bytes.min(resident::in_memory().unwrap_or(0)),
