@@ -212,7 +212,8 @@ static int awaited;
 static void await(void *object)
 {
     (void)object;
-    awaited++;
+    /* It may ask for figures. */
+    awaited += GC_get_total_bytes() != 0;
 }
 
 static void awaiting(void)

@@ -174,7 +174,7 @@ pub fn forget_other_threads() {
 
 static AWAIT_PROCEDURE: AtomicFunction<finalizer::ReadyObserver> = AtomicFunction::none();
 
-/// Told of each object that is queued for finalization, world stopped.
+/// Told of each object that is queued for finalization, by who collects.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_await_finalize_proc(procedure: Option<finalizer::ReadyObserver>) {
     AWAIT_PROCEDURE.set(procedure);

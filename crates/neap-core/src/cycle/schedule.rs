@@ -14,6 +14,7 @@ use super::policy::trigger::{
     FAIR_SHARE, Live, ROOTS_WEIGH, Settings, WHILE_GROWING, WHILE_GROWING_BESIDE, after_floating,
     concurrent_start, is_growing, is_sparse, resident_after, stall_at,
 };
+use crate::addr::FRAME_BYTES;
 use crate::heap::HEAP;
 use crate::options::MinorCycles;
 use crate::refs;
@@ -71,7 +72,7 @@ pub fn note_coming(bytes: usize) {
     let coming = coming - bytes / NEARLY_ALL;
     let is_known = allocated >= due.saturating_add(LATE_BYTES);
     let grows = coming > SOONEST_AT.load(Relaxed) && outgrows(bytes - bytes / NEARLY_ALL);
-    if grows || coming > due && (is_known || !postpone_untouched(due, coming)) {
+    if (grows || coming > due) && (is_known || !postpone_untouched(due, coming)) {
         let _ = DUE_AT.fetch_min(allocated.max(1), Relaxed);
     }
 }
@@ -103,9 +104,13 @@ fn postpone_untouched(due: usize, coming: usize) -> bool {
     if later > latest || HEAP.has_huge_pages() || !resident::bytes().is_some_and(has_room) {
         return false;
     }
+    let later = later.max(due);
     if DUE_AT.compare_exchange(due, later, Relaxed, Relaxed).is_ok() {
         let stall_at = |stall_at: usize| Some(stall_at.saturating_add(later - due));
         let _ = STALL_AT.fetch_update(Relaxed, Relaxed, stall_at);
+        let more = later.saturating_sub(due_bytes());
+        let outgrown_at = |bytes: usize| Some(bytes.saturating_add(more));
+        let _ = OUTGROWN_AT.fetch_update(Relaxed, Relaxed, outgrown_at);
     }
     true
 }
@@ -328,14 +333,15 @@ pub fn note_given_back() {
     let mutator = current::get();
     let held_bytes = {
         let _unstopped = mutator.map(|mutator| mutator.critical());
-        HEAP.resident_frame_bytes(&HEAP.inner())
+        HEAP.inner().frames.resident() * FRAME_BYTES
     };
     let note = |collector: &mut Collector| {
+        collector.frame_bytes = collector.frame_bytes.min(held_bytes);
         if held_bytes >= collector.held_bytes {
+            OUTGROWN_AT.fetch_min(Marks::of(collector).outgrown_at, Relaxed);
             return;
         }
         collector.held_bytes = held_bytes;
-        collector.frame_bytes = collector.frame_bytes.min(held_bytes);
         let live_bytes = HEAP.state.live_bytes.load(Relaxed);
         let room = collector.room().until_full;
         collector.generations.bound_room(live_bytes, room);

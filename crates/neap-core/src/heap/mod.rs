@@ -256,22 +256,15 @@ impl Heap {
     /// Frames were taken that nobody has touched yet: what is kept beside them goes back to the
     /// system as far as the limit wants it.
     fn note_taken(&self, inner: &mut Inner, limit: usize) {
-        self.state.note_taken(inner.frames.taken() * FRAME_BYTES);
-        self.note_scanned(inner);
+        self.note_used(inner);
         while inner.frames.resident() * FRAME_BYTES > limit
             && self.clean(inner, 0, u64::MAX, decay::STEP).ranges > 0
         {}
     }
 
-    fn note_scanned(&self, inner: &Inner) {
-        self.state.scanned_bytes.store(inner.frames.scanned() * FRAME_BYTES, Relaxed);
-    }
-
-    /// Bytes of frames that hold memory of the system, or will once they are touched; those in use
-    /// are noted as they are now.
-    pub fn resident_frame_bytes(&self, inner: &Inner) -> usize {
+    fn note_used(&self, inner: &Inner) {
         self.state.note_taken(inner.frames.taken() * FRAME_BYTES);
-        inner.frames.resident() * FRAME_BYTES
+        self.state.scanned_bytes.store(inner.frames.scanned() * FRAME_BYTES, Relaxed);
     }
 
     /// Bytes of the heap that hold memory of the system, or will once they are touched, and of its
@@ -342,8 +335,7 @@ impl Heap {
         header.dissolve();
         self.part(first, 1..count);
         inner.frames.give_back(first, count, self.state.freeing_stamp());
-        live::set_used(inner.frames.taken() * FRAME_BYTES);
-        self.note_scanned(inner);
+        self.note_used(inner);
         count * FRAME_BYTES
     }
 

@@ -119,7 +119,7 @@ pub struct HeapState {
     pub born_marked_bytes: AtomicUsize,
     /// Most bytes of frames that were in use at once; written under the heap's lock.
     pub peak_bytes: AtomicUsize,
-    /// Bytes of frames in use when some were taken last; written under the heap's lock.
+    /// Bytes of frames in use; written under the heap's lock.
     pub taken_bytes: AtomicUsize,
     /// Of the frames in use, those of objects that are scanned; written under the heap's lock.
     pub scanned_bytes: AtomicUsize,

@@ -198,9 +198,16 @@ impl Refs {
         process::set_progress(reference_processing::NO);
     }
 
+    /// Settles all links of a table. After twice the steps that it should take, since others come
+    /// meanwhile, the rest is one step.
     fn settle_links<M: Marking>(&self, of: impl Fn(&mut Tables) -> &mut Links, marking: &M) {
         let enter = || ();
-        self.tables.in_steps(enter, |tables| !of(tables).settle(LINKS_AT_ONCE, marking));
+        let mut steps_left = 2 * (of(&mut self.tables.lock()).unsettled() / LINKS_AT_ONCE + 1);
+        self.tables.in_steps(enter, |tables| {
+            let most = if steps_left == 0 { usize::MAX } else { LINKS_AT_ONCE };
+            steps_left = steps_left.saturating_sub(1);
+            !of(tables).settle(most, marking)
+        });
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Invariant: whoever sleeps until the lock is free is woken and has it when [`MOST_STEPS`] have
 //! passed and a step is over: who came right back would have it first, since waking takes longer.
-//! Called by who begins a cycle, by the collector's thread, and by mutators; nobody waits for such
-//! a lock while the world is stopped, so nobody sleeps here either.
+//! Called by who begins a cycle, by the collector's thread, and by mutators, never while the world
+//! is stopped: nobody sleeps there.
 
 use core::time::Duration;
 

@@ -61,6 +61,9 @@ pub struct Mutator {
     pub stack: AtomicUsize,
     /// Where it stands while stopped or blocked; everything live lies above. Written by itself.
     pub position: AtomicUsize,
+    /// The number of the last reading of roots beside the program in which its stack was read in a
+    /// stop of all. Of the collector's thread.
+    pub read_in: AtomicU32,
     /// Callee-saved registers of who began a blocked region that another call ends; 0 outside.
     /// Written by itself.
     pub blocked_registers: [AtomicUsize; 6],

@@ -28,7 +28,8 @@ fn read<R>(read: impl FnOnce(&Registry) -> R) -> R {
     if is_mine() {
         return registry::with(read);
     }
-    // A callback of toggle references has `Refs`. Who has the registry's lock waits for that only
-    // with `Cycle`, which belongs to who makes the callback.
-    rank::out_of_order(Rank::Refs, || read(&registry::lock()))
+    // A callback of toggle references has `Refs`, and who is told of objects that become ready has
+    // `Found`. Who has the registry's lock waits for these only with `Cycle`, which belongs to who
+    // makes the callback.
+    rank::out_of_order(Rank::Found, || rank::out_of_order(Rank::Refs, || read(&registry::lock())))
 }

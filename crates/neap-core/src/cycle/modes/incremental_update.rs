@@ -5,7 +5,7 @@
 //!
 //! The steps: *write-protect* (the collector's thread: finish the last sweep; full: clear marks,
 //! protect what they named; minor: scan the marked objects on written pages) · *roots* (the
-//! collector's thread, one mutator stopped at a time) · *mark* and *preclean* (the collector's
+//! collector's thread, short stops) · *mark* and *preclean* (the collector's
 //! thread, helpers, and mutators that would have to wait: follow grey words; ask for written pages
 //! and scan their marked objects again, until few are left or it stops getting better; from the
 //! first round that finds much buffers are handed out marked) · *remark* (who drives the last
@@ -240,7 +240,6 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         Ok(())
     }
 
-    /// With one thread stopped at a time.
     fn read_roots(&mut self, driver: &mut Driver, collector: &mut Collector) -> bool {
         collector.step(Step::Protected);
         begin_marking_beside(driver.heap);

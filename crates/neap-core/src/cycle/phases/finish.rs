@@ -9,6 +9,7 @@ use crate::sys::clock::Instant;
 use core::sync::atomic::Ordering::*;
 
 use super::pause::nanoseconds;
+use crate::addr::FRAME_BYTES;
 use crate::cycle::collector::Collector;
 use crate::cycle::limits;
 use crate::cycle::phase::Step;
@@ -139,7 +140,7 @@ fn count(
     let mut held_bytes = 0;
     heap.end_marking(|inner| {
         inner.let_sweep();
-        held_bytes = heap.resident_frame_bytes(inner);
+        held_bytes = inner.frames.resident() * FRAME_BYTES;
     });
     heap.state.marks.store(record.number * 2, Release);
     if generation == Generation::Full {

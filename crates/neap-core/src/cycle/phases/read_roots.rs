@@ -1,5 +1,5 @@
 //! Reading roots: in a pause all of them, beside the program those that can be read there, with one
-//! mutator stopped at a time.
+//! mutator stopped at a time, or all for a moment where more run than there are processors.
 //!
 //! Invariant: `[world.inv.roots]`; what was read beside the program is read again in a pause, as
 //! far as it was written since. Called by the driver of a cycle.
@@ -11,7 +11,7 @@
 #![allow(unsafe_code)]
 
 use core::ops::Range;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use core::time::Duration;
 
 use super::pause::Pause;
@@ -33,6 +33,7 @@ use crate::sys::meta_vec::MetaVec;
 use crate::sys::thread;
 use crate::world::mutator::{Activity, Mutator};
 use crate::world::registry::{self, Registry};
+use crate::world::roots::Images;
 use crate::world::stop::One;
 use crate::world::{World, correction, current, roots, stop};
 
@@ -59,14 +60,16 @@ pub enum Resting {
 }
 
 /// A stack that grew by more is read once more before its thread stands for it; one with more on it
-/// is not read in a stop of all. Larger: longer stops of that thread; smaller: more of them.
+/// is not read in a stop of all. Larger: longer stops; smaller: more of them.
 const MUCH_GROWN: usize = 128 << 10;
 /// A stack that was deeper once counts for this part less after each stop. Larger: a program that
 /// was deep once is taken for one that may be so again for longer.
 const STACK_FORGOTTEN: usize = 8;
 /// A stop of all threads reads until it has taken so long. Larger: fewer stops; smaller: shorter
 /// ones.
-const READING: Duration = Duration::from_micros(300);
+const LONGEST_READING: Duration = Duration::from_micros(300);
+/// Counts readings beside the program; written by the collector's thread.
+static READING: AtomicU32 = AtomicU32::new(0);
 /// So many times at most: the program may call deeper faster than it is read.
 const MOST_LOOKS: usize = 4;
 
@@ -153,27 +156,26 @@ impl Driver {
         if world.has_images() {
             collector.images.for_each_running(|range| read(marker, Root::Data, range));
         }
-        match is_crowded() && reads_stacks_running(world) {
-            true => {
-                self.read_shallow_stacks(collector, read);
-                self.read_stacks_one_by_one(collector, read, is_deep);
-            }
-            false => self.read_stacks_one_by_one(collector, read, |_| true),
+        let number = READING.fetch_add(1, Relaxed) + 1;
+        if is_crowded() {
+            self.read_shallow_stacks(collector, read, number);
         }
+        self.read_stacks_one_by_one(collector, read, number);
         read_stacks(&registry::lock(), &mut self.marker);
         refs::trace_roots(&mut References::new(self));
     }
 
+    /// Those that were not read in reading `number` yet.
     fn read_stacks_one_by_one(
         &mut self,
         collector: &mut Collector,
         read: &mut dyn FnMut(&mut Marker<'static>, Root, Range<usize>),
-        wanted: impl Fn(&Mutator) -> bool,
+        number: u32,
     ) {
         let (world, marker, record) = (self.world, &mut self.marker, &mut self.record);
         let images = &mut collector.images;
         registry::visit(|registry, mutator| {
-            if !reads_stacks_running(world) || !wanted(mutator) {
+            if !reads_stacks_running(world) || mutator.read_in.load(Relaxed) == number {
                 return;
             }
             let mut rests = Root::Stack;
@@ -210,12 +212,13 @@ impl Driver {
         });
     }
 
-    /// Those that are not [deep](is_deep), in stops of all threads: one that is to answer alone
+    /// Those of threads that run and are not deep, in stops of all: one that is to answer alone
     /// waits for its turn behind the others, who go on, and so does each after it.
     fn read_shallow_stacks(
         &mut self,
         collector: &mut Collector,
         read: &mut dyn FnMut(&mut Marker<'static>, Root, Range<usize>),
+        number: u32,
     ) {
         let (images, marker) = (&collector.images, &mut self.marker);
         registry::lock().begin_visit();
@@ -227,17 +230,16 @@ impl Driver {
             // Not from when the stop began: each gets on, however long stopping takes.
             let began = Instant::now();
             is_last = loop {
-                match registry.visit_next() {
-                    None => break true,
-                    Some(mutator) if is_deep(mutator) => {}
-                    Some(mutator) => {
-                        let standing = stopped.standing();
-                        images.of_mutator(registry.stacks(), mutator, standing, |range| {
-                            read(marker, Root::Standing, range);
-                        });
-                    }
+                // Asked with the world stopped: nobody changes it until the next stop.
+                let reads = reads_stacks_running(self.world);
+                let Some(mutator) = registry.visit_next().filter(|_| reads) else { break true };
+                if mutator.activity() != Activity::Blocked && is_shallow(images, mutator) {
+                    images.of_mutator(registry.stacks(), mutator, stopped.standing(), |range| {
+                        read(marker, Root::Standing, range);
+                    });
+                    mutator.read_in.store(number, Relaxed);
                 }
-                if began.elapsed() >= READING {
+                if began.elapsed() >= LONGEST_READING {
                     break false;
                 }
             };
@@ -294,11 +296,12 @@ fn is_crowded() -> bool {
     registry::lock().iter().filter(runs).nth(thread::processors()).is_some()
 }
 
-/// Whether so much was on the stack of a mutator when it stood last that a stop of all threads does
-/// not read it.
-fn is_deep(mutator: &Mutator) -> bool {
+/// Whether a mutator that stands is on its own stack, with so little on it that a stop of all
+/// threads reads it.
+fn is_shallow(images: &Images, mutator: &Mutator) -> bool {
     let position = mutator.position.load(Relaxed);
-    position != 0 && mutator.stack_base.load(Relaxed).saturating_sub(position) > MUCH_GROWN
+    images.stands_on_own_stack(mutator)
+        && mutator.stack_base.load(Relaxed).saturating_sub(position) <= MUCH_GROWN
 }
 
 /// Whether threads' stacks are read beside the program. The program's own say on where they begin

@@ -19,8 +19,7 @@ use crate::cycle::token::Driver;
 use crate::watch::Watch;
 
 impl<W: Watch> WrittenPages<W> {
-    /// Reads the roots beside the program, one mutator stopped at a time; says how much that was of
-    /// stacks that rest, in bytes.
+    /// Reads the roots beside the program; says how much that was of stacks that rest, in bytes.
     pub fn read_roots_running(&mut self, driver: &mut Driver, collector: &mut Collector) -> usize {
         let (roots, watch) = self.roots();
         let mut bytes = 0;

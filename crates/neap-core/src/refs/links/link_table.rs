@@ -3,8 +3,8 @@
 //!
 //! Invariant `[refs.inv.settled]`: the objects of the first `settled` links, and the objects that
 //! these links lie in, are marked in this cycle, or were at the end of the last one where the marks
-//! are kept. So the stop looks at the others only. All of it under the lock of `refs`; the program
-//! reads its links without a call, so they are zeroed with the world stopped.
+//! are kept. So the stop looks at the others only. All of it under the lock of rank `Refs`; the
+//! program reads its links without a call, so they are zeroed with the world stopped.
 //!
 //! # Safety
 //!
@@ -104,6 +104,11 @@ impl Links {
     /// How many there are.
     pub(crate) fn registered(&self) -> usize {
         self.table.entries().iter().filter(|link| link.object != DEAD).count()
+    }
+
+    /// How many are not settled.
+    pub(crate) fn unsettled(&self) -> usize {
+        self.table.len() - self.settled
     }
 
     fn all_but_settled(&self) -> &[Link] {
