@@ -92,7 +92,7 @@ fn large_in_place(
     } else if wants < had {
         cell.header.set_large_span(wants as u32);
         heap.part(cell.block, wants..had);
-        inner.frames.give_back(cell.block.add(wants), had - wants, heap.state.freeing_stamp());
+        heap.free_frames(inner, cell.block.add(wants), had - wants);
         let was_live = cell.bits.is_marked(cell.index);
         heap.state.note_freed((had - wants) * FRAME_BYTES, was_live);
     }

@@ -334,9 +334,14 @@ impl Heap {
         self.forget_marked(first);
         header.dissolve();
         self.part(first, 1..count);
+        self.free_frames(inner, first, count);
+        count * FRAME_BYTES
+    }
+
+    /// Nothing is in these frames any more.
+    pub fn free_frames(&self, inner: &mut Inner, first: Frame, count: usize) {
         inner.frames.give_back(first, count, self.state.freeing_stamp());
         self.note_used(inner);
-        count * FRAME_BYTES
     }
 
     /// Gives free memory back to the system that was freed at or before the stamp `before`, from

@@ -5,6 +5,7 @@
 //! the cycle: a mutator, or the collector's own thread where the program has no part in it.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::time::Duration;
 
 use crate::addr::FRAME_BYTES;
 use crate::check;
@@ -19,7 +20,7 @@ use crate::heap::Heap;
 use crate::mark::marking_check;
 use crate::sync::Guard;
 use crate::sys::clock::{self, Instant};
-use crate::sys::{print, thread};
+use crate::sys::{futex, print, thread};
 use crate::world::mutator::Mutator;
 use crate::world::registry::{self, Registry};
 use crate::world::{Stopped, World, after_hold, stop};
@@ -149,6 +150,14 @@ pub fn briefly(
     stop::PROTECTS.store(false, Relaxed);
     let stopped = stopped?;
     Some(Stop::between(began_ns, world.resume(stopped)))
+}
+
+/// Leaves the program alone until so much time has passed.
+pub(super) fn rest(began: Instant, ns: u64) {
+    match Duration::from_nanos(ns).saturating_sub(began.elapsed()) {
+        Duration::ZERO => {}
+        left => futex::sleep(left.as_nanos() as u64),
+    }
 }
 
 /// From here on explicit free is put off. With the world stopped.

@@ -14,9 +14,8 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use core::time::Duration;
 
-use super::pause::Pause;
+use super::pause::{Pause, rest};
 use super::reference_processing::References;
-use super::written_pages::rest;
 use crate::addr::CellIndex;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Phase;
@@ -157,7 +156,8 @@ impl Driver {
             collector.images.for_each_running(|range| read(marker, Root::Data, range));
         }
         let number = READING.fetch_add(1, Relaxed) + 1;
-        if is_crowded() {
+        // A host is not asked for stops that it knows nothing of.
+        if reads_stacks_running(world) && is_crowded() {
             self.read_shallow_stacks(collector, read, number);
         }
         self.read_stacks_one_by_one(collector, read, number);

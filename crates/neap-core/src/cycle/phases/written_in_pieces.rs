@@ -9,7 +9,8 @@
 use crate::sys::clock::Instant;
 use core::time::Duration;
 
-use super::written_pages::{Choice, GAPS_IN_STOPS, Unwatched, WrittenPages, frames, pages, rest};
+use super::pause::rest;
+use super::written_pages::{Choice, GAPS_IN_STOPS, Unwatched, WrittenPages, frames, pages};
 use crate::heap::Heap;
 use crate::mark::drain::Marker;
 use crate::sys::meta_vec::MetaVec;

@@ -9,6 +9,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
+use super::pause::rest;
 use super::written_roots::WrittenRoots;
 use crate::addr::{CHUNK_BYTES, CHUNK_FRAMES, FRAME_BYTES, Frame, PAGE_BYTES};
 use crate::cycle::policy::generation::Generation;
@@ -16,7 +17,6 @@ use crate::heap::Heap;
 use crate::heap::frames::Mask;
 use crate::heap::frames::watched::{Chosen, Row};
 use crate::mark::drain::Marker;
-use crate::sys::futex;
 use crate::sys::meta_vec::MetaVec;
 use crate::watch::Watch;
 use crate::watch::mapping_turns::MappingTurns;
@@ -280,14 +280,6 @@ impl<W: Watch> WrittenPages<W> {
             heap.inner().frames.forget_registrations();
         }
         answered.then_some(pages(scanned)).ok_or(Unwatched)
-    }
-}
-
-/// Leaves the program alone until so much time has passed.
-pub(super) fn rest(began: Instant, ns: u64) {
-    match Duration::from_nanos(ns).saturating_sub(began.elapsed()) {
-        Duration::ZERO => {}
-        left => futex::sleep(left.as_nanos() as u64),
     }
 }
 
