@@ -13,6 +13,7 @@ struct large_roots {
     size_t entries;
     size_t lively; /* so many of the first are replaced */
     size_t shared; /* so many entries in a row have an object together, until they are replaced */
+    void (*besides)(void); /* what each operation does besides; NULL = nothing */
 };
 
 struct entry {
@@ -54,6 +55,8 @@ static int large_roots_run(const char *name, const struct large_roots *roots, lo
         wrong += !large_roots_right(roots, number);
         table[number] = large_roots_entry(roots, number);
         bench_gc_garbage(16, 64);
+        if (roots->besides != NULL)
+            roots->besides();
         operations_done(operations);
     }
     for (size_t number = 0; number < roots->entries; number++)

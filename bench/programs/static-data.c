@@ -13,6 +13,6 @@ int main(int argc, char **argv)
     long rate = bench_argument(argc, argv, 2, "RATE", 50000, 1, 10000000);
     bench_gc_start();
     size_t entries = sizeof table / sizeof *table;
-    struct large_roots roots = {table, entries, entries, 8};
+    struct large_roots roots = {table, entries, entries, 8, NULL};
     return large_roots_run("static-data", &roots, seconds, rate);
 }

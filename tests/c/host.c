@@ -1,6 +1,7 @@
-/* A host that stops its own threads: objects that only their stacks hold live, threads that the
- * host does not know are stopped as well, and a thread in the middle of the library is not stopped
- * before it is out of it. */
+/* A host that stops its own threads, which are more than processors: objects that only their stacks
+ * hold live, threads that the host does not know are stopped as well, a thread in the middle of the
+ * library is not stopped before it is out of it, and only threads that the host knows ask for a
+ * stop. */
 #include "check.h"
 
 #include <pthread.h>
@@ -8,13 +9,15 @@
 #include <stdatomic.h>
 #include <time.h>
 
-enum { HOSTED = 3, ROUNDS = 300 };
+enum { MOST_HOSTED = 34, ROUNDS = 900 };
 
 struct hosted {
     pthread_t id;
     char *base, *_Atomic position;
 };
-static struct hosted hosted[HOSTED + 1];
+static struct hosted hosted[MOST_HOSTED + 1];
+/* Threads besides the first, and what each does. */
+static int others, rounds_each;
 static _Atomic int known, stops, late, ended;
 static atomic_bool done;
 static _Thread_local struct hosted *self;
@@ -55,6 +58,7 @@ static void stand(int number)
 static int stop(void *argument)
 {
     CHECK(argument == &environment);
+    CHECK(self != NULL);
     atomic_fetch_add(&stops, 1);
     int asked = 0;
     for (int i = 0; i < known; i++)
@@ -148,9 +152,9 @@ static void *hosted_thread(void *argument)
     self->base = (char *)__builtin_frame_address(0) + 64;
     self->position = self->base;
     atomic_fetch_add(&known, 1);
-    while (known <= HOSTED)
+    while (known <= others)
         sched_yield();
-    work(ROUNDS);
+    work(rounds_each);
     atomic_fetch_add(&ended, 1);
     while (!done)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -162,13 +166,16 @@ static void *foreign_thread(void *argument)
     (void)argument;
     /* A thread that cannot stop the host's leaves cycles to those that can. */
     CHECK(!neap_collect());
-    work(ROUNDS);
+    work(rounds_each);
     return NULL;
 }
 
 int main(void)
 {
     neap_world world = {stop, resume, roots, stop_late, is_own_thread, &environment};
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    others = processors < MOST_HOSTED - 1 ? (int)processors + 1 : MOST_HOSTED;
+    rounds_each = ROUNDS / others;
     sem_init(&standing, 0, 0);
     struct sigaction action = {.sa_handler = stand, .sa_flags = SA_RESTART};
     sigfillset(&action.sa_mask);
@@ -181,7 +188,7 @@ int main(void)
     hosted[0].position = hosted[0].base;
     known = 1;
     host_root = list(1000);
-    for (int i = 1; i <= HOSTED; i++) {
+    for (int i = 1; i <= others; i++) {
         CHECK_EQUAL(pthread_create(&hosted[i].id, NULL, hosted_thread, &hosted[i]), 0);
         while (known <= i)
             sched_yield();
@@ -189,7 +196,7 @@ int main(void)
     pthread_t foreign;
     CHECK_EQUAL(pthread_create(&foreign, NULL, foreign_thread, NULL), 0);
     int before = stops;
-    while (ended < HOSTED) {
+    while (ended < others) {
         CHECK(neap_collect());
         work(1);
     }
@@ -199,7 +206,7 @@ int main(void)
     CHECK_EQUAL(pthread_join(foreign, NULL), 0);
     CHECK_EQUAL(length(host_root), 1000);
     done = 1;
-    for (int i = 1; i <= HOSTED; i++)
+    for (int i = 1; i <= others; i++)
         pthread_join(hosted[i].id, NULL);
     fprintf(stderr, "%d stops, %d of them late for a thread, %d of %d went on early\n", stops, late,
         early, together);

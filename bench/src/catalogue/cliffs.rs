@@ -219,6 +219,22 @@ fn roots() -> Vec<Cliff> {
         )
         .pace(least),
         cliff(
+            "cliffs-roots-registering",
+            "512 MB registered, and words that come and go",
+            "roots registering 512M 100000 SECONDS",
+            Some(2.0),
+            None,
+        )
+        .pace(None),
+        cliff(
+            "cliffs-roots-loading",
+            "512 MB registered, and a library that comes and goes",
+            "roots loading 512M 10000 SECONDS",
+            Some(2.0),
+            None,
+        )
+        .pace(None),
+        cliff(
             "cliffs-roots-array",
             "an array of 400 MB",
             "roots array 400M 200000 SECONDS",

@@ -55,7 +55,7 @@ ranks! {
     Start: Held,
     /// The options.
     Options: Held,
-    /// One cycle at a time; held from the first step of a cycle to its end.
+    /// One cycle at a time; held over stops, and while roots are read.
     Cycle: Held,
     /// The driver token while nobody has it.
     CycleState: Free("taken by who has `Cycle`, for a moment"),

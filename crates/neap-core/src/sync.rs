@@ -166,12 +166,17 @@ impl<T> Lock<T> {
         unsafe { &*self.value.get() }
     }
 
+    fn unlock(&self) {
+        rank::release(self.rank);
+        self.word.give_back();
+    }
+
     /// Unlocks, for a thread that holds it with a forgotten guard.
     ///
     /// # Safety
     /// As for [`Lock::already_held`].
     pub unsafe fn unlock_forgotten(&self) {
-        drop(Guard(self));
+        self.unlock();
     }
 
     /// Whether somebody sleeps until the lock is free, as far as that is known at this moment.
@@ -180,10 +185,18 @@ impl<T> Lock<T> {
     }
 }
 
+impl<T> Guard<'_, T> {
+    /// Runs `f` while others may have the lock, and takes it again.
+    pub fn without(&mut self, f: impl FnOnce()) {
+        self.0.unlock();
+        f();
+        core::mem::forget(self.0.lock());
+    }
+}
+
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        rank::release(self.0.rank);
-        self.0.word.give_back();
+        self.0.unlock();
     }
 }
 

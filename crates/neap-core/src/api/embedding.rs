@@ -178,8 +178,8 @@ pub fn disabled_while(count: &'static AtomicI32) {
     disabling::follow(count);
 }
 
-/// The program counted up what [`disabled_while`] was given: no step of a cycle is being taken on
-/// return, but for a caller that is called in it.
+/// The program counted up what [`disabled_while`] was given: no first or last stop of a cycle is
+/// being taken on return, but for a caller that is called in it.
 pub fn settle_disabled() {
     disabling::settle();
 }

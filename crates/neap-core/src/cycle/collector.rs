@@ -24,7 +24,7 @@ use crate::heap::HEAP;
 use crate::options::MinorCycles;
 use crate::rank::Rank;
 use crate::stats::live;
-use crate::sync::Lock;
+use crate::sync::{Guard, Lock};
 use crate::sys::print;
 use crate::watch::choose::Watching;
 use crate::world::mutator::Mutator;
@@ -79,6 +79,9 @@ pub struct Collector {
     /// Bytes allocated while the last cycle that ran beside the program did.
     pub allocated_during_last: usize,
 }
+
+/// The collector's lock, taken.
+pub type CollectorGuard = Guard<'static, Collector>;
 
 /// The collector's lock.
 pub static COLLECTOR: Lock<Collector> = Lock::new(

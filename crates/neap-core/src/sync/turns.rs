@@ -1,7 +1,8 @@
 //! Taking a lock time after time, with turns for others.
 //!
-//! Invariant: whoever sleeps until the lock is free is woken and has it when [`MOST_STEPS`] have
-//! passed and a step is over: who came right back would have it first, since waking takes longer.
+//! Invariant: whoever sleeps until the lock is free is woken and has it in his turn (between steps
+//! when [`MOST_STEPS`] have passed): who came right back would have it first, since waking takes
+//! longer.
 //! Called by who begins a cycle, by the collector's thread, and by mutators, never while the world
 //! is stopped: nobody sleeps there.
 
@@ -37,6 +38,15 @@ impl<T> Lock<T> {
                 futex::let_woken_run();
                 began = Instant::now();
             }
+        }
+    }
+}
+
+impl<T> Guard<'_, T> {
+    /// Lets who sleeps until the lock is free have it, and takes it again.
+    pub fn let_others(&mut self) {
+        if self.0.is_waited_for() {
+            self.without(futex::let_woken_run);
         }
     }
 }

@@ -12,6 +12,7 @@
 #![allow(unsafe_code)]
 
 use core::sync::atomic::Ordering::*;
+use core::time::Duration;
 
 use super::backoff::Backoff;
 use super::mutator::Mutator;
@@ -19,6 +20,7 @@ use super::stacks::stack::Stack;
 use crate::rank::Rank;
 use crate::stats::live;
 use crate::sync::{ForkLock, Guard, Lock};
+use crate::sys::clock::Instant;
 
 /// The lists.
 pub struct Registry {
@@ -41,20 +43,33 @@ pub fn lock() -> Guard<'static, Registry> {
     REGISTRY.lock()
 }
 
-/// Runs `f` on one mutator after the other, with turns for others who want the lock: they may end
-/// meanwhile, and those that begin are not visited. By one thread at a time.
-pub fn visit(f: impl FnMut(&mut Registry, &'static Mutator)) {
-    visit_in(&REGISTRY, f);
+/// [`visit`] begins with the first mutator.
+pub fn begin_visit() {
+    lock().begin_visit();
 }
 
-fn visit_in(registry: &Lock<Registry>, mut f: impl FnMut(&mut Registry, &'static Mutator)) {
-    registry.lock().begin_visit();
+/// Runs `f` on one mutator after the other for so long, with turns for others who want the lock:
+/// they may end meanwhile, and those that begin are not visited. Whether some may be left. By one
+/// thread at a time.
+pub fn visit(longest: Duration, f: impl FnMut(&mut Registry, &'static Mutator)) -> bool {
+    visit_in(&REGISTRY, longest, f)
+}
+
+fn visit_in(
+    registry: &Lock<Registry>,
+    longest: Duration,
+    mut f: impl FnMut(&mut Registry, &'static Mutator),
+) -> bool {
+    let (began, mut is_left) = (Instant::now(), true);
     let enter = || ();
     registry.in_steps(enter, |registry| {
-        let Some(mutator) = registry.visit_next() else { return true };
-        f(registry, mutator);
-        false
+        match registry.visit_next() {
+            Some(mutator) => f(registry, mutator),
+            None => is_left = false,
+        }
+        !is_left || began.elapsed() >= longest
     });
+    is_left
 }
 
 /// Whether the calling thread has it, as who stops the world does until the resume.
@@ -208,15 +223,20 @@ mod tests {
         let lock = Lock::new(Rank::Test, Registry::new());
         let [first, second, third, late] = [(); 4].map(|()| mutator());
         [third, second, first].iter().for_each(|&mutator| lock.lock().add(mutator));
-        let mut visited = Vec::new();
-        visit_in(&lock, |registry, mutator| {
+        let (mut visited, mut visits) = (Vec::new(), 1);
+        lock.lock().begin_visit();
+        // A visit that has no time visits one.
+        while visit_in(&lock, Duration::ZERO, |registry, mutator| {
             visited.push(core::ptr::from_ref(mutator));
             if visited.len() == 1 {
                 registry.remove(second);
                 registry.add(late);
             }
             registry.remove(mutator);
-        });
+        }) {
+            visits += 1;
+        }
+        assert_eq!(visits, 3);
         assert_eq!(visited, [first, third].map(core::ptr::from_ref));
         assert_eq!(lock.lock().count(), 1);
     }

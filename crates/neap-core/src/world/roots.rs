@@ -14,10 +14,11 @@
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use core::time::Duration;
 
 pub mod ranges;
 
-use self::ranges::{Ranges, Span, cut};
+use self::ranges::{Ranges, Span, cut, in_parts};
 use super::mutator::Mutator;
 use super::stacks::stack::Stack;
 use super::{Standing, Stopped, correction, critical};
@@ -25,6 +26,7 @@ use crate::addr::PAGE_BYTES;
 use crate::heap::HEAP;
 use crate::rank::Rank;
 use crate::sync::{ForkLock, Lock};
+use crate::sys::clock::Instant;
 use crate::sys::meta_vec::MetaVec;
 use crate::sys::process::image::{self, Image};
 use crate::sys::process::mappings;
@@ -256,29 +258,60 @@ impl Images {
     }
 
     /// Calls `visit` for each range of registered and static roots.
-    pub fn for_each(&mut self, _: &Stopped, visit: impl FnMut(Range<usize>)) {
-        self.visit(visit);
-    }
-
-    /// The same with the world running: within the loader's lock, so that nothing listed is
-    /// unloaded meanwhile.
-    pub fn for_each_running(&mut self, mut visit: impl FnMut(Range<usize>)) {
-        let mut first = true;
-        image::for_each(|_| {
-            if core::mem::take(&mut first) {
-                self.list(|| {});
-                self.visit(&mut visit);
-            }
-        });
-    }
-
-    fn visit(&mut self, mut visit: impl FnMut(Range<usize>)) {
+    pub fn for_each(&mut self, _: &Stopped, mut visit: impl FnMut(Range<usize>)) {
         let ranges = RANGES.lock();
+        self.cut_named(&ranges);
+        self.spans.iter().chain(ranges.registered.iter()).for_each(|span| visit(span.range()));
+    }
+
+    /// The same with the world running, in the order of addresses from `from` on, in parts, each
+    /// with the piece that it is of, and for so long, or as long as it takes to list them: within
+    /// the loader's lock, so that nothing listed is unloaded meanwhile, and the lock of roots, so
+    /// that the program takes none out. Where to go on; None behind the last.
+    pub fn visit_running(
+        &mut self,
+        from: usize,
+        longest: Duration,
+        mut visit: impl FnMut(Span, Range<usize>),
+    ) -> Option<usize> {
+        image::while_locked(|| {
+            self.list(|| {});
+            let next = self.visit_parts(from, longest, &mut visit);
+            // With the registered ranges among them.
+            self.spans.clear();
+            next
+        })
+    }
+
+    fn visit_parts(
+        &mut self,
+        from: usize,
+        longest: Duration,
+        visit: &mut impl FnMut(Span, Range<usize>),
+    ) -> Option<usize> {
+        let began = Instant::now();
+        let ranges = RANGES.lock();
+        self.cut_named(&ranges);
+        if self.spans.try_reserve(ranges.registered.len()).is_err() {
+            // Without memory to sort them, all at once.
+            let spans = self.spans.iter().chain(ranges.registered.iter());
+            spans.for_each(|span| visit(*span, span.range()));
+            return None;
+        }
+        ranges.registered.iter().for_each(|span| self.spans.push(*span));
+        self.spans.sort_unstable_by_key(|span| span.start);
+        let longest = longest.max(began.elapsed());
+        let began = Instant::now();
+        in_parts(&self.spans, from, |piece, part| {
+            visit(piece, part);
+            began.elapsed() < longest
+        })
+    }
+
+    /// Takes what is excluded, and what is registered besides, out of the loaded objects' part.
+    fn cut_named(&mut self, ranges: &Ranges) {
         for hole in ranges.excluded.iter().chain(ranges.registered.iter()) {
             cut(&mut self.spans, *hole);
-        }
-        for span in self.spans.iter().chain(ranges.registered.iter()) {
-            visit(span.start..span.end);
         }
     }
 
@@ -413,6 +446,43 @@ impl Default for Images {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::{futex, map};
+
+    #[test]
+    fn who_registers_or_loads_has_a_turn_between_two_parts() {
+        const BYTES: usize = 8 << 20;
+        let memory = map::allocate(BYTES).unwrap().0;
+        let root = memory..memory + BYTES;
+        assert!(add(root.clone()));
+        let (seen, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut images, mut from) = (Images::new(), Some(root.start));
+                while let Some(start) = from {
+                    from = images.visit_running(start, Duration::ZERO, |_, part| {
+                        futex::sleep(1_000_000);
+                        seen.fetch_add(usize::from(root.contains(&part.start)), Relaxed);
+                    });
+                    futex::let_woken_run();
+                }
+                over.store(true, Relaxed);
+            });
+            let registers: [AtomicUsize; 6] = Default::default();
+            let own = span_of(&registers);
+            let mut turns = 0;
+            while !over.load(Relaxed) {
+                let before = seen.load(Relaxed);
+                assert!(add(own.clone()));
+                remove(own.clone());
+                image::for_each(|_| ());
+                turns += usize::from((1..=4).contains(&(seen.load(Relaxed) - before)));
+                futex::sleep(1_000_000);
+            }
+            assert!(turns >= 4, "{turns} turns");
+        });
+        remove(root);
+        assert!(seen.load(Relaxed) >= 15);
+    }
 
     #[test]
     fn our_own_data_is_listed_once() {

@@ -42,8 +42,8 @@ pub fn follow(count: &'static AtomicI32) {
     PROGRAMS_COUNT.set(count);
 }
 
-/// No collections until as many calls of [`enable`]. A step that is being taken is over on return,
-/// but for a caller that is called in it.
+/// No collections until as many calls of [`enable`]. A first or last stop that is being taken is
+/// over on return, but for a caller that is called in it.
 pub fn disable() {
     DISABLED.fetch_add(1, SeqCst);
     settle();

@@ -326,7 +326,7 @@ pub(super) fn run_steps(mut state: &'static mut CycleState, generation: Generati
     let in_a_pause = names_roots || !state.driver.world.stops_one_by_one();
     let read = |state: &mut CycleState| {
         let (driver, mode) = parts(state)?;
-        Some(mode.read_roots(driver, &mut *when_enabled()?))
+        Some(mode.read_roots(driver, &mut when_enabled()?))
     };
     if in_a_pause || read(state) != Some(true) {
         if let Some((driver, mode)) = parts(state) {

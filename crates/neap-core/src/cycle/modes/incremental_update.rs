@@ -19,7 +19,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::marking_mode::{Left, MarkingMode};
 use crate::addr::PAGE_BYTES;
-use crate::cycle::collector::{COLLECTOR, Collector};
+use crate::cycle::collector::{COLLECTOR, Collector, CollectorGuard};
 use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
 use crate::cycle::phases::pause::{Pause, begin_marking, begin_marking_beside, nanoseconds};
@@ -240,7 +240,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         Ok(())
     }
 
-    fn read_roots(&mut self, driver: &mut Driver, collector: &mut Collector) -> bool {
+    fn read_roots(&mut self, driver: &mut Driver, collector: &mut CollectorGuard) -> bool {
         collector.step(Step::Protected);
         begin_marking_beside(driver.heap);
         let phase = timed(SpanKind::Roots);
@@ -251,7 +251,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
     }
 
     /// Reads static data, registered ranges and deep stacks, so that a first pause finds them read.
-    fn before_first_pause(&mut self, driver: &mut Driver, collector: &mut Collector) {
+    fn before_first_pause(&mut self, driver: &mut Driver, collector: &mut CollectorGuard) {
         begin_marking_beside(driver.heap);
         let phase = timed(SpanKind::Roots);
         self.pages.read_large_roots(driver, collector);

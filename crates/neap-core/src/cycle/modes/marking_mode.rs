@@ -3,7 +3,7 @@
 //! Invariant: the steps come in the order in which they stand here; `driver::handshake` sees to
 //! that and says who takes which. Each needs the driver token.
 
-use crate::cycle::collector::Collector;
+use crate::cycle::collector::{Collector, CollectorGuard};
 use crate::cycle::phases::written_pages::Unwatched;
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::token::Driver;
@@ -40,14 +40,14 @@ pub trait MarkingMode {
         generation: Generation,
     ) -> Result<(), Unwatched>;
 
-    /// Reads the roots with the world running, on the collector's thread; false for a mode that
-    /// needs a pause for them.
-    fn read_roots(&mut self, _: &mut Driver, _: &mut Collector) -> bool {
+    /// Reads the roots with the world running, on the collector's thread, with turns for others who
+    /// want the collector's lock; false for a mode that needs a pause for them.
+    fn read_roots(&mut self, _: &mut Driver, _: &mut CollectorGuard) -> bool {
         false
     }
 
-    /// A first pause comes next, world running, on the collector's thread.
-    fn before_first_pause(&mut self, _: &mut Driver, _: &mut Collector) {}
+    /// A first pause comes next, world running, on the collector's thread; others have turns too.
+    fn before_first_pause(&mut self, _: &mut Driver, _: &mut CollectorGuard) {}
 
     /// The first pause; None if the world could not be stopped, as of the other pauses.
     #[must_use]

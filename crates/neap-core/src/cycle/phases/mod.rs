@@ -10,6 +10,7 @@ pub mod pause;
 pub mod read_roots;
 pub mod read_watched_roots;
 pub mod reference_processing;
+pub mod root_pages;
 pub mod when_marked;
 pub mod written_in_pieces;
 pub mod written_pages;

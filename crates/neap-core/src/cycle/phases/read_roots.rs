@@ -17,7 +17,7 @@ use core::time::Duration;
 use super::pause::{Pause, rest};
 use super::reference_processing::References;
 use crate::addr::CellIndex;
-use crate::cycle::collector::Collector;
+use crate::cycle::collector::{Collector, CollectorGuard};
 use crate::cycle::phase::Phase;
 use crate::cycle::report::spans::{SpanKind, Stop};
 use crate::cycle::report::{callbacks, root_callback, thread_events};
@@ -29,18 +29,19 @@ use crate::monitors::monitor;
 use crate::refs;
 use crate::sys::clock::{self, Instant};
 use crate::sys::meta_vec::MetaVec;
-use crate::sys::thread;
+use crate::sys::{futex, thread};
 use crate::world::mutator::{Activity, Mutator};
 use crate::world::registry::{self, Registry};
 use crate::world::roots::Images;
+use crate::world::roots::ranges::Span;
 use crate::world::stop::One;
 use crate::world::{World, correction, current, roots, stop};
 
 /// What a range of roots is, that is read beside the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Root {
-    /// Static data, or a registered range.
-    Data,
+    /// A part of this piece of static data, or of a registered range.
+    Data(Span),
     /// The part of a running thread's stack that rests.
     Stack,
     /// The same once more: the stack may have grown.
@@ -64,8 +65,8 @@ const MUCH_GROWN: usize = 128 << 10;
 /// A stack that was deeper once counts for this part less after each stop. Larger: a program that
 /// was deep once is taken for one that may be so again for longer.
 const STACK_FORGOTTEN: usize = 8;
-/// A stop of all threads reads until it has taken so long. Larger: fewer stops; smaller: shorter
-/// ones.
+/// A stop of all threads reads until it has taken so long, and so does a hold of the locks under
+/// which data is read. Larger: fewer of them; smaller: shorter ones.
 const LONGEST_READING: Duration = Duration::from_micros(300);
 /// Counts readings beside the program; written by the collector's thread.
 static READING: AtomicU32 = AtomicU32::new(0);
@@ -148,13 +149,11 @@ impl Driver {
     /// than processors. On the collector's thread.
     pub fn read_roots_running(
         &mut self,
-        collector: &mut Collector,
+        collector: &mut CollectorGuard,
         read: &mut dyn FnMut(&mut Marker<'static>, Root, Range<usize>),
     ) {
-        let (world, marker) = (self.world, &mut self.marker);
-        if world.has_images() {
-            collector.images.for_each_running(|range| read(marker, Root::Data, range));
-        }
+        let world = self.world;
+        self.read_data_running(collector, read);
         let number = READING.fetch_add(1, Relaxed) + 1;
         // A host is not asked for stops that it knows nothing of.
         if reads_stacks_running(world) && is_crowded() {
@@ -165,16 +164,34 @@ impl Driver {
         refs::trace_roots(&mut References::new(self));
     }
 
+    /// Static data and registered ranges, a moment at a time: what is read then is neither unloaded
+    /// nor taken out, and in between others have their turn.
+    fn read_data_running(
+        &mut self,
+        collector: &mut CollectorGuard,
+        read: &mut dyn FnMut(&mut Marker<'static>, Root, Range<usize>),
+    ) {
+        let mut from = self.world.has_images().then_some(0);
+        while let Some(start) = from {
+            let marker = &mut self.marker;
+            let read = |piece, part| read(marker, Root::Data(piece), part);
+            from = collector.images.visit_running(start, LONGEST_READING, read);
+            // The loader does not say whether somebody waits for its lock.
+            if from.is_some() {
+                collector.without(futex::let_woken_run);
+            }
+        }
+    }
+
     /// Those that were not read in reading `number` yet.
     fn read_stacks_one_by_one(
         &mut self,
-        collector: &mut Collector,
+        collector: &mut CollectorGuard,
         read: &mut dyn FnMut(&mut Marker<'static>, Root, Range<usize>),
         number: u32,
     ) {
         let (world, marker, record) = (self.world, &mut self.marker, &mut self.record);
-        let images = &mut collector.images;
-        registry::visit(|registry, mutator| {
+        let mut read_stack = |images: &mut Images, registry: &mut Registry, mutator: &Mutator| {
             if !reads_stacks_running(world) || mutator.read_in.load(Relaxed) == number {
                 return;
             }
@@ -209,24 +226,33 @@ impl Driver {
                     break;
                 }
             }
-        });
+        };
+        registry::begin_visit();
+        loop {
+            let images = &mut collector.images;
+            let read_stack = |registry: &mut _, mutator| read_stack(images, registry, mutator);
+            if !registry::visit(LONGEST_READING, read_stack) {
+                return;
+            }
+            collector.let_others();
+        }
     }
 
     /// Those of threads that run and are not deep, in stops of all: one that is to answer alone
     /// waits for its turn behind the others, who go on, and so does each after it.
     fn read_shallow_stacks(
         &mut self,
-        collector: &mut Collector,
+        collector: &mut CollectorGuard,
         read: &mut dyn FnMut(&mut Marker<'static>, Root, Range<usize>),
         number: u32,
     ) {
-        let (images, marker) = (&collector.images, &mut self.marker);
-        registry::lock().begin_visit();
+        registry::begin_visit();
         let mut is_last = false;
         while !is_last {
             let mut registry = registry::lock();
             let began_ns = clock::now_ns();
             let Some(stopped) = self.world.stop(&mut registry, None) else { return };
+            let (images, marker) = (&collector.images, &mut self.marker);
             // Not from when the stop began: each gets on, however long stopping takes.
             let began = Instant::now();
             is_last = loop {
@@ -247,7 +273,7 @@ impl Driver {
             drop(registry);
             self.record.note_stop(SpanKind::ShortStop, stop);
             if !is_last {
-                rest(Instant::now(), stop.length_ns);
+                collector.without(|| rest(Instant::now(), stop.length_ns));
             }
         }
     }
@@ -256,19 +282,21 @@ impl Driver {
     /// running, on the collector's thread.
     pub fn read_large_roots(
         &mut self,
-        collector: &mut Collector,
+        collector: &mut CollectorGuard,
         read: &mut dyn FnMut(&mut Marker<'static>, Root, Range<usize>),
     ) {
+        self.read_data_running(collector, read);
         let (world, marker) = (self.world, &mut self.marker);
-        if world.has_images() {
-            collector.images.for_each_running(|range| read(marker, Root::Data, range));
-        }
-        registry::visit(|_, mutator| {
+        let mut read_stack = |_: &mut _, mutator| {
             let reads = reads_stacks_running(world);
             if let Some(stack) = roots::resting_stack(mutator).filter(|_| reads) {
                 read(marker, Root::StackAgain, stack);
             }
-        });
+        };
+        registry::begin_visit();
+        while registry::visit(LONGEST_READING, &mut read_stack) {
+            collector.let_others();
+        }
     }
 
     /// Objects that live until freed are roots themselves. Those that are marked already were

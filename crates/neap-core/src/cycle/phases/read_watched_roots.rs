@@ -14,13 +14,17 @@ use core::ops::Range;
 use super::pause::Pause;
 use super::read_roots::{Resting, Root, read_whole};
 use super::written_pages::WrittenPages;
-use crate::cycle::collector::Collector;
+use crate::cycle::collector::{Collector, CollectorGuard};
 use crate::cycle::token::Driver;
 use crate::watch::Watch;
 
 impl<W: Watch> WrittenPages<W> {
     /// Reads the roots beside the program; says how much that was of stacks that rest, in bytes.
-    pub fn read_roots_running(&mut self, driver: &mut Driver, collector: &mut Collector) -> usize {
+    pub fn read_roots_running(
+        &mut self,
+        driver: &mut Driver,
+        collector: &mut CollectorGuard,
+    ) -> usize {
         let (roots, watch) = self.roots();
         let mut bytes = 0;
         roots.begin_reading();
@@ -33,7 +37,8 @@ impl<W: Watch> WrittenPages<W> {
                 unsafe { read_whole(marker, part) };
             };
             match root {
-                Root::Data | Root::Stack => roots.read_running(watch, range, read),
+                Root::Data(piece) => roots.read_part_running(watch, piece, range, read),
+                Root::Stack => roots.read_running(watch, range, read),
                 Root::StackAgain => roots.read_grown(watch, &range, read),
                 Root::Standing => roots.read_stopped(watch, range, read),
             }
@@ -43,20 +48,26 @@ impl<W: Watch> WrittenPages<W> {
 
     /// Reads static data, registered ranges and deep stacks, so that a first pause finds them read.
     /// World running, on the collector's thread.
-    pub fn read_large_roots(&mut self, driver: &mut Driver, collector: &mut Collector) {
+    pub fn read_large_roots(&mut self, driver: &mut Driver, collector: &mut CollectorGuard) {
         let (roots, watch) = self.roots();
         roots.begin_reading();
-        driver.read_large_roots(collector, &mut |marker, _, range| {
-            roots.read_running(watch, range, &mut |part| {
-                // SAFETY: a part of what roots there are.
-                unsafe { read_whole(marker, part) };
-            });
+        driver.read_large_roots(collector, &mut |marker, root, range| {
+            // SAFETY: a part of what roots there are.
+            let read = &mut |part: Range<usize>| unsafe { read_whole(marker, part) };
+            match root {
+                Root::Data(piece) => roots.read_part_running(watch, piece, range, read),
+                _ => roots.read_running(watch, range, read),
+            }
         });
     }
 
     /// Reads what was written of the roots that are watched, which is protected again; says how
     /// much that was, in bytes. World running, on the collector's thread.
-    pub fn read_written_roots(&mut self, driver: &mut Driver, collector: &mut Collector) -> usize {
+    pub fn read_written_roots(
+        &mut self,
+        driver: &mut Driver,
+        collector: &mut CollectorGuard,
+    ) -> usize {
         let (roots, watch) = self.roots();
         let mut bytes = 0;
         driver.read_large_roots(collector, &mut |marker, root, range| {
@@ -66,7 +77,11 @@ impl<W: Watch> WrittenPages<W> {
                 unsafe { read_whole(marker, part) };
             };
             match root {
-                Root::Data => roots.read_again(watch, &range, read),
+                // All of it at once: little, as a rule.
+                Root::Data(piece) if range.start == piece.start => {
+                    roots.read_again(watch, &piece.range(), read);
+                }
+                Root::Data(_) => {}
                 _ => roots.read_grown(watch, &range, read),
             }
         });

@@ -11,49 +11,20 @@
 
 use core::ops::Range;
 
-use crate::addr::PAGE_BYTES;
+use super::root_pages::{Pages, divide, protect};
 use crate::cycle::policy::generation::Generation;
-use crate::heap::HEAP;
 use crate::sys::meta_vec::MetaVec;
-use crate::sys::process::mappings;
 use crate::watch::Watch;
+use crate::world::roots::ranges::Span;
 
-/// Ranges with fewer bytes in whole pages are read whole each time: reading these takes about as
-/// long as to ask which of them were written, with the faults that protecting causes.
-const LEAST_BYTES: usize = 16 << 10;
-
-/// Whole pages.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Pages {
-    start: usize,
-    end: usize,
-}
-
-impl Pages {
-    /// Those that lie in a range.
-    fn of(range: &Range<usize>) -> Self {
-        let start = range.start.next_multiple_of(PAGE_BYTES);
-        Self { start, end: (range.end & !(PAGE_BYTES - 1)).max(start) }
-    }
-
-    fn range(self) -> Range<usize> {
-        self.start..self.end
-    }
-
-    fn contain(self, other: Self) -> bool {
-        self.start <= other.start && other.end <= self.end
-    }
-
-    fn overlap(self, range: &Range<usize>) -> bool {
-        self.start < range.end && range.start < self.end
-    }
-
-    /// Whether it is of use to protect them. The heap's own pages are protected for other reasons,
-    /// and who asks for them would take the answers.
-    fn may_be_protected(self, watch: &dyn Watch) -> bool {
-        let heap = HEAP.base().0..HEAP.base().0 + HEAP.reserved();
-        self.range().len() >= LEAST_BYTES && !self.overlap(&heap) && watch.takes_any_memory()
-    }
+/// A piece of a root of which parts are being read.
+#[derive(Clone, Copy)]
+struct Piece {
+    span: Span,
+    /// A write to it will be reported.
+    is_protected: bool,
+    /// All of it has to be read; else what was noted.
+    is_unread: bool,
 }
 
 /// What is protected of the roots.
@@ -65,12 +36,24 @@ pub struct WrittenRoots {
     /// would be told to either. Kept over cycles, since to ask for a mapping takes long: one that
     /// the program makes, and watches itself, at the place of one that is gone is taken for it.
     registered: MetaVec<Pages>,
+    /// Where a part ended that could not be protected: the next part of that root is not tried.
+    refused_end: usize,
+    piece: Option<Piece>,
+    /// What of the piece has to be read.
+    unread: MetaVec<Span>,
 }
 
 impl WrittenRoots {
     /// Nothing is protected.
     pub const fn new() -> Self {
-        Self { protected: MetaVec::new(), before: MetaVec::new(), registered: MetaVec::new() }
+        Self {
+            protected: MetaVec::new(),
+            before: MetaVec::new(),
+            registered: MetaVec::new(),
+            refused_end: 0,
+            piece: None,
+            unread: MetaVec::new(),
+        }
     }
 
     /// A cycle begins.
@@ -85,6 +68,7 @@ impl WrittenRoots {
     pub fn begin_reading(&mut self) {
         core::mem::swap(&mut self.protected, &mut self.before);
         self.protected.clear();
+        (self.refused_end, self.piece) = (0, None);
     }
 
     /// Calls `read` with the parts of `range` that a reading with the world running has to read:
@@ -97,28 +81,83 @@ impl WrittenRoots {
         range: Range<usize>,
         read: &mut dyn FnMut(Range<usize>),
     ) {
-        let pages = Pages::of(&range);
-        if !pages.may_be_protected(watch) {
-            return read(range);
+        self.read_part_running(watch, Span::of(&range), range, read);
+    }
+
+    /// The same of a part of a piece of a root, of which all is protected with the first part:
+    /// parts come one after the other, and between two of them the caller may let go of the range.
+    /// Where that is another one then, so that some of it was not read, a stop reads all of it.
+    pub fn read_part_running(
+        &mut self,
+        watch: &mut dyn Watch,
+        piece: Span,
+        part: Range<usize>,
+        read: &mut dyn FnMut(Range<usize>),
+    ) {
+        if part.start == piece.start {
+            self.begin_piece(watch, piece);
         }
-        // Of a stack the end of which moved, what was protected before is a part.
-        let mut protected = true;
-        divide(&self.before, pages.range(), &mut |part, known| {
-            if !known || watch.take_written(&part, read).is_err() {
-                protected &= protect(&mut self.registered, watch, Pages::of(&part));
-                read(part);
+        let Some(begun) = self.piece.filter(|begun| begun.span == piece) else {
+            return read(part);
+        };
+        match begun.is_unread {
+            true => read(part.clone()),
+            false => self.unread.iter().for_each(|unread| {
+                let unread = unread.start.max(part.start)..unread.end.min(part.end);
+                if !unread.is_empty() {
+                    read(unread);
+                }
+            }),
+        }
+        if part.end == piece.end {
+            self.piece = None;
+            if begun.is_protected {
+                self.note_protected(Pages::of(&piece.range()));
             }
-        });
-        read(range.start..pages.start);
-        read(pages.end..range.end);
-        if protected {
-            // Without memory for it a stop reads it whole.
-            let _ = self.protected.try_push(pages);
         }
     }
 
-    /// The same between two readings: calls `read` only with what was written of a root that is
-    /// protected, which is protected again.
+    /// Protects a piece of a root, and notes what of it has to be read after that.
+    fn begin_piece(&mut self, watch: &mut dyn Watch, span: Span) {
+        let (range, pages) = (span.range(), Pages::of(&span.range()));
+        self.unread.clear();
+        self.piece = Some(Piece { span, is_protected: false, is_unread: true });
+        if !pages.may_be_protected(watch) {
+            return;
+        }
+        if pages.start == self.refused_end {
+            self.refused_end = pages.end;
+            return;
+        }
+        let (mut is_protected, mut has_room) = (true, true);
+        let Self { before, unread, registered, .. } = self;
+        let mut note = |part: Range<usize>| has_room &= unread.try_push(Span::of(&part)).is_ok();
+        // Of a stack the end of which moved, what was protected before is a part.
+        divide(before, pages.range(), &mut |part, known| {
+            if !known || watch.take_written(&part, &mut note).is_err() {
+                is_protected &= protect(registered, watch, Pages::of(&part));
+                note(part);
+            }
+        });
+        note(range.start..pages.start);
+        note(pages.end..range.end);
+        self.piece = Some(Piece { span, is_protected, is_unread: !has_room });
+        if !is_protected {
+            self.refused_end = pages.end;
+        }
+    }
+
+    /// Parts of a root that come one after the other are one.
+    fn note_protected(&mut self, pages: Pages) {
+        match self.protected.last_mut() {
+            Some(last) if last.end == pages.start => last.end = pages.end,
+            // Without memory for it a stop reads it whole.
+            _ => _ = self.protected.try_push(pages),
+        }
+    }
+
+    /// The same between two readings: calls `read` only with what was written of a root, or a part
+    /// of one, that is protected, which is protected again.
     pub fn read_again(
         &self,
         watch: &mut dyn Watch,
@@ -126,8 +165,11 @@ impl WrittenRoots {
         read: &mut dyn FnMut(Range<usize>),
     ) {
         let pages = Pages::of(range);
-        let protected = self.protected.contains(&pages);
-        if protected && watch.take_written(&pages.range(), read).is_err() {
+        let protected = self.protected.iter().any(|protected| protected.contain(pages));
+        if protected
+            && !pages.range().is_empty()
+            && watch.take_written(&pages.range(), read).is_err()
+        {
             // Some pages may have been protected again and not reported. A stop finds that the
             // watch does not know them, or they are read here.
             read(pages.range());
@@ -155,8 +197,7 @@ impl WrittenRoots {
             && protect(&mut self.registered, watch, pages)
         {
             read(pages.range());
-            // Without memory for it a stop reads it whole.
-            let _ = self.protected.try_push(pages);
+            self.note_protected(pages);
         }
     }
 
@@ -186,51 +227,13 @@ impl WrittenRoots {
     }
 }
 
-/// Calls `f` with parts of `range` that are among the `protected`, whole pages, and with the rest.
-fn divide(protected: &[Pages], range: Range<usize>, f: &mut dyn FnMut(Range<usize>, bool)) {
-    let touched = protected.iter().find(|protected| protected.overlap(&range)).copied();
-    let inside = Pages::of(&range);
-    let asked = touched
-        .map_or(0..0, |protected| protected.start.max(inside.start)..protected.end.min(inside.end));
-    if asked.is_empty() {
-        return f(range, false);
-    }
-    divide(protected, range.start..asked.start, f);
-    f(asked.clone(), true);
-    divide(protected, asked.end..range.end, f);
-}
-
-/// Has the watch report what is written to these pages from now on. False where the system refuses,
-/// or where others may write to them.
-fn protect(registered: &mut MetaVec<Pages>, watch: &mut dyn Watch, pages: Pages) -> bool {
-    let protect = |watch: &mut dyn Watch| watch.take_written(&pages.range(), &mut |_| {}).is_ok();
-    // What is known was private when it became so, and a mapping in its place would not be known.
-    if registered.iter().any(|whole| whole.contain(pages)) && protect(watch) {
-        return true;
-    }
-    // Whole mappings, so that none is split: a stack is found by its mapping.
-    let Some(whole) = mappings::covering(&pages.range()) else { return false };
-    watch.register(&whole).is_ok() && note(registered, &whole) && protect(watch)
-}
-
-/// Notes a mapping, in place of what was where it is; false if there is no memory.
-fn note(registered: &mut MetaVec<Pages>, whole: &Range<usize>) -> bool {
-    let mut at = 0;
-    while at < registered.len() {
-        match registered[at].overlap(whole) {
-            true => _ = registered.swap_remove(at),
-            false => at += 1,
-        }
-    }
-    registered.try_push(Pages::of(whole)).is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(unsafe_code)]
 
+    use super::super::root_pages::LEAST_BYTES;
     use super::*;
-    use crate::addr::Address;
+    use crate::addr::{Address, PAGE_BYTES};
     use crate::check::skip;
     use crate::sys::map;
     use crate::watch::pagemap::Pagemap;
@@ -295,9 +298,7 @@ mod tests {
 
     #[test]
     fn a_stop_reads_what_was_written_and_what_is_no_whole_page() {
-        let Some(mut tried) = Tried::new() else {
-            return skip("the kernel refuses the pagemap watch");
-        };
+        let Some(mut tried) = Tried::new() else { return skip("no pagemap watch") };
         let root = tried.root();
         (0..64).for_each(|page| tried.store(page));
         assert_eq!(tried.running(Some(&root)), root.len());
@@ -313,12 +314,14 @@ mod tests {
         tried.store(7);
         let mut again = 0;
         tried.roots.read_again(&mut tried.watch, &root, &mut |part| again += part.len());
-        tried.roots.read_again(
-            &mut tried.watch,
-            &(root.start..root.start + BYTES / 2),
-            &mut |_| panic!("no root"),
-        );
         assert_eq!((again, tried.stopped(root.clone()).len()), (PAGE_BYTES, 2));
+        // A part of a root, as what is no root at all.
+        tried.store(9);
+        for (part, written) in [(tried.page(8).start..tried.page(16).end, 1), (0..BYTES, 0)] {
+            let mut again = 0;
+            tried.roots.read_again(&mut tried.watch, &part, &mut |part| again += part.len());
+            assert_eq!(again, written * PAGE_BYTES);
+        }
         let mut unprotected = 0;
         tried.roots.read_unprotected(root.clone(), &mut |part| unprotected += part.len());
         assert_eq!(unprotected, tried.edges().iter().map(Range::len).sum());
@@ -333,10 +336,34 @@ mod tests {
     }
 
     #[test]
-    fn of_a_stack_that_grew_or_shrank_only_what_is_new_is_read() {
-        let Some(mut tried) = Tried::new() else {
-            return skip("the kernel refuses the pagemap watch");
+    fn a_piece_is_read_in_parts_and_protected_with_the_last() {
+        let Some(mut tried) = Tried::new() else { return skip("no pagemap watch") };
+        let (root, middle) = (tried.root(), tried.page(40).start);
+        let read_part = |tried: &mut Tried, piece: &Range<usize>, part: Range<usize>| {
+            let mut bytes = 0;
+            let read = &mut |part: Range<usize>| bytes += part.len();
+            tried.roots.read_part_running(&mut tried.watch, Span::of(piece), part, read);
+            bytes
         };
+        tried.roots.begin_reading();
+        assert_eq!(read_part(&mut tried, &root, root.start..middle), middle - root.start);
+        tried.store(3);
+        assert_eq!(tried.stopped(root.clone())[0], root, "not all is read yet");
+        assert_eq!(read_part(&mut tried, &root, middle..root.end), root.end - middle);
+        let [first, last] = tried.edges();
+        assert_eq!(tried.stopped(root.clone()), [first.clone(), tried.page(3), last]);
+        // The first part asks about both. What has the second part then is another piece.
+        tried.store(50);
+        tried.roots.begin_reading();
+        assert_eq!(read_part(&mut tried, &root, root.start..middle), first.len() + PAGE_BYTES);
+        let other = middle - 8..root.end;
+        assert_eq!(read_part(&mut tried, &other, middle..root.end), root.end - middle);
+        assert_eq!(tried.stopped(root.clone())[0], root);
+    }
+
+    #[test]
+    fn of_a_stack_that_grew_or_shrank_only_what_is_new_is_read() {
+        let Some(mut tried) = Tried::new() else { return skip("no pagemap watch") };
         (0..64).for_each(|page| tried.store(page));
         let base = tried.memory.0 + BYTES;
         let stack = |tried: &Tried, page| tried.page(page).start + 8..base;
@@ -363,9 +390,7 @@ mod tests {
 
     #[test]
     fn what_is_no_root_any_more_is_read_whole_when_it_is_one_again() {
-        let Some(mut tried) = Tried::new() else {
-            return skip("the kernel refuses the pagemap watch");
-        };
+        let Some(mut tried) = Tried::new() else { return skip("no pagemap watch") };
         let root = tried.root();
         tried.running(Some(&root));
         tried.running(None);
@@ -377,9 +402,7 @@ mod tests {
 
     #[test]
     fn a_minor_cycle_reads_what_was_written_since_the_last_cycle_read_it() {
-        let Some(mut tried) = Tried::new() else {
-            return skip("the kernel refuses the pagemap watch");
-        };
+        let Some(mut tried) = Tried::new() else { return skip("no pagemap watch") };
         let root = tried.root();
         (0..64).for_each(|page| tried.store(page));
         tried.running(Some(&root));
@@ -394,9 +417,7 @@ mod tests {
 
     #[test]
     fn memory_that_was_mapped_anew_is_read_whole() {
-        let Some(mut tried) = Tried::new() else {
-            return skip("the kernel refuses the pagemap watch");
-        };
+        let Some(mut tried) = Tried::new() else { return skip("no pagemap watch") };
         let root = tried.root();
         tried.running(Some(&root));
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -415,9 +436,7 @@ mod tests {
 
     #[test]
     fn protection_that_comes_and_goes_hides_no_write() {
-        let Some(mut tried) = Tried::new() else {
-            return skip("the kernel refuses the pagemap watch");
-        };
+        let Some(mut tried) = Tried::new() else { return skip("no pagemap watch") };
         let root = tried.root();
         (0..64).for_each(|page| tried.store(page));
         tried.running(Some(&root));
@@ -437,9 +456,7 @@ mod tests {
 
     #[test]
     fn shared_memory_and_small_roots_are_read_whole() {
-        let Some(mut tried) = Tried::new() else {
-            return skip("the kernel refuses the pagemap watch");
-        };
+        let Some(mut tried) = Tried::new() else { return skip("no pagemap watch") };
         let small = tried.memory.0..tried.memory.0 + LEAST_BYTES / 2;
         let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, BYTES as u64).unwrap();

@@ -15,6 +15,8 @@
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 
+use crate::sys::print;
+
 /// At most this many writable segments of one object are reported; objects have one or two.
 pub const MOST_SEGMENTS: usize = 32;
 
@@ -44,6 +46,22 @@ pub fn for_each(mut f: impl FnMut(&Image)) {
     let mut f: &mut dyn FnMut(&Image) = &mut f;
     // SAFETY: `visit` is given the closure it expects, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut f).cast()) };
+}
+
+/// Runs `f` while the loader's list is locked; in it the list may be walked.
+pub fn while_locked<R>(f: impl FnOnce() -> R) -> R {
+    let (mut f, mut result) = (Some(f), None);
+    let mut once = || result = f.take().map(|f| f());
+    let mut once: &mut dyn FnMut() = &mut once;
+    // SAFETY: `at_first` is given the closure it expects, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(at_first), (&raw mut once).cast()) };
+    result.unwrap_or_else(|| print::fatal(format_args!("the loader listed no object")))
+}
+
+unsafe extern "C" fn at_first(_: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: `data` is `while_locked`'s closure.
+    unsafe { (*data.cast::<&mut dyn FnMut()>())() };
+    1
 }
 
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {

@@ -21,6 +21,11 @@ impl Span {
     pub fn of(range: &Range<usize>) -> Self {
         Self { start: range.start, end: range.end }
     }
+
+    /// The same span.
+    pub fn range(self) -> Range<usize> {
+        self.start..self.end
+    }
 }
 
 /// What the program said of roots.
@@ -122,9 +127,105 @@ pub fn cut(spans: &mut MetaVec<Span>, hole: Span) {
     }
 }
 
+/// A write watch is asked for one piece of a span at a time, of which none but the first and the
+/// last has a part of a huge page: that would be split for it, or could not be protected.
+const PIECE_BYTES: usize = 2 << 20;
+/// Pieces are visited in parts of so many bytes. Larger: whoever wants the lock waits longer;
+/// smaller: the clock is read more often.
+const PART_BYTES: usize = 256 << 10;
+
+/// Calls `visit` with one part after the other of what lies from `from` on, in the order of
+/// `sorted`, and before it with the piece that it is of, until it says that this was the last:
+/// where the next one begins then, None behind the last.
+pub fn in_parts(
+    sorted: &[Span],
+    from: usize,
+    mut visit: impl FnMut(Span, Range<usize>) -> bool,
+) -> Option<usize> {
+    for span in sorted.iter().filter(|span| span.end > from) {
+        let mut piece = first_piece(*span);
+        let mut start = span.start.max(from);
+        while start < span.end {
+            while piece.end <= start {
+                piece = first_piece(Span { start: piece.end, end: span.end });
+            }
+            let end = piece.end.min(start.saturating_add(PART_BYTES));
+            if !visit(piece, start..end) {
+                return Some(end);
+            }
+            start = end;
+        }
+    }
+    None
+}
+
+/// No piece but a whole span is as small as a part.
+fn first_piece(span: Span) -> Span {
+    let end = match span.end - span.start > PIECE_BYTES + 2 * PART_BYTES {
+        true => ((span.start + PART_BYTES) | (PIECE_BYTES - 1)) + 1,
+        false => span.end,
+    };
+    Span { start: span.start, end }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// All parts and the pieces that they are of, in walks of so many parts each.
+    fn walked(spans: &[Span], most: usize) -> Vec<(Span, Range<usize>)> {
+        let (mut parts, mut from) = (Vec::new(), Some(0));
+        while let Some(start) = from {
+            let mut left = most;
+            from = in_parts(spans, start, |piece, part| {
+                parts.push((piece, part));
+                left -= 1;
+                left > 0
+            });
+        }
+        parts
+    }
+
+    #[test]
+    fn parts_are_visited_in_order_and_once_however_often_the_walk_is_left() {
+        let end = 9 * PIECE_BYTES + 100;
+        let spans = [(8, 24), (4096 - 8, 4096), (4 * PIECE_BYTES - 8, end)];
+        let spans = spans.map(|(start, end)| Span { start, end });
+        let parts = walked(&spans, usize::MAX);
+        for most in [1, 3, 7] {
+            assert!(walked(&spans, most) == parts, "{most} parts in each walk");
+        }
+        assert_eq!((parts[0].1.clone(), parts[1].1.clone()), (8..24, 4096 - 8..4096));
+        let mut pieces: Vec<_> = parts.iter().map(|(piece, _)| (piece.start, piece.end)).collect();
+        pieces.dedup();
+        let ends: Vec<_> = pieces[2..].iter().map(|piece| piece.1).collect();
+        assert_eq!(
+            ends,
+            [5, 6, 7, 8]
+                .map(|piece| piece * PIECE_BYTES)
+                .into_iter()
+                .chain([end])
+                .collect::<Vec<_>>()
+        );
+        for pair in parts[2..].windows(2) {
+            assert_eq!(pair[0].1.end, pair[1].1.start);
+        }
+        for (piece, part) in parts {
+            assert!(part.len() <= PART_BYTES && piece.start <= part.start && part.end <= piece.end);
+        }
+    }
+
+    #[test]
+    fn a_walk_goes_on_over_what_there_is_by_then() {
+        let later = [Span { start: 16, end: 4096 }, Span { start: 5000, end: 6000 }];
+        let visit = |piece: Span, part| {
+            assert_eq!((piece.range(), part), (5000..6000, 5000..6000));
+            true
+        };
+        assert_eq!(in_parts(&later, 4096, visit), None);
+        let highest = [Span { start: usize::MAX - 3 * PIECE_BYTES, end: usize::MAX }];
+        assert_eq!(walked(&highest, usize::MAX).last().unwrap().1.end, usize::MAX);
+    }
 
     fn sorted(spans: &MetaVec<Span>) -> Vec<(usize, usize)> {
         let mut all: Vec<_> = spans.iter().map(|span| (span.start, span.end)).collect();
