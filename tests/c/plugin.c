@@ -4,7 +4,10 @@
 void *plugin_data[100] = {(void *)1};
 void *plugin_zeroed[100];
 /* For watched_roots.c. */
-void *plugin_large[1 << 15];
+#ifndef SLOTS
+#define SLOTS (1 << 15)
+#endif
+void *plugin_large[SLOTS];
 static __thread void *plugin_local[100];
 void **plugin_thread_local(void)
 {

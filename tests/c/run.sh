@@ -78,6 +78,13 @@ for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c
     esac
 done
 
+# A process that is forked for marking gets the words from its parent.
+if sooner root_words && build root_words.c root_words -O2 $link; then
+    for watch in pagemap mprotect none; do
+        result "root_words, watch=$watch" env NEAP_WATCH=$watch "$out/root_words"
+    done
+fi
+
 # Behind large objects there are guard pages then.
 if sooner undeclared_stacks; then
     result_beside "undeclared_stacks, hardened" env NEAP_HARDEN=1 "$out/undeclared_stacks"
@@ -386,6 +393,11 @@ if later watched_roots; then
         done
     result "watched_roots, minor cycles" env NEAP_MINOR_CYCLES=always NEAP_CHECK=3 \
         NEAP_MIN_TRIGGER=256K "$out/watched_roots" "$out/plugin.so" 200000
+    # shellcheck disable=SC2086
+    cc -g $warnings -shared -fPIC '-DSLOTS=(3 << 17)' tests/c/plugin.c -o "$out/plugin_3m.so" &&
+        build watched_roots.c watched_roots_3m -O2 '-DSLOTS=(3 << 17)' $link &&
+        result "watched_roots, in pieces" env NEAP_CHECK=3 NEAP_MIN_TRIGGER=256K \
+            "$out/watched_roots_3m" "$out/plugin_3m.so"
 fi
 
 # Beside the program the function is called in the middle of a cycle too.

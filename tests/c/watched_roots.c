@@ -11,7 +11,11 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-enum { SLOTS = 1 << 15, BYTES = SLOTS * sizeof(void *), OBJECTS = SLOTS / 16, MOVES = 8000000,
+#ifndef SLOTS /* more: a root is read in pieces */
+#define SLOTS (1 << 15)
+#endif
+
+enum { BYTES = SLOTS * sizeof(void *), OBJECTS = SLOTS / 16, MOVES = 8000000,
     PAGE = 4096, FRAME_SLOTS = 2048, LEVELS = 300 };
 
 struct object {

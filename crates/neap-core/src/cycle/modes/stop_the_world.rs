@@ -94,7 +94,7 @@ pub fn run(
     driver.markers().aside.begin_tracing();
     heap.state.marked_bytes.store(0, Relaxed);
     heap.state.born_marked_bytes.store(0, Relaxed);
-    driver.read_roots(collector, &pause);
+    driver.read_roots_marking(collector, &pause, helpers);
     driver.trace_registered();
     driver.marker.scan_frozen(Closed::Scanned);
     driver.mark_uncollectable();

@@ -16,7 +16,7 @@ use core::time::Duration;
 
 use super::pause::{Pause, rest};
 use super::reference_processing::References;
-use crate::addr::CellIndex;
+use crate::addr::{CellIndex, WORD_BYTES};
 use crate::cycle::collector::{Collector, CollectorGuard};
 use crate::cycle::phase::Phase;
 use crate::cycle::report::spans::{SpanKind, Stop};
@@ -68,6 +68,9 @@ const STACK_FORGOTTEN: usize = 8;
 /// A stop of all threads reads until it has taken so long, and so does a hold of the locks under
 /// which data is read. Larger: fewer of them; smaller: shorter ones.
 const LONGEST_READING: Duration = Duration::from_micros(300);
+/// With so many grey words on the mark stack they are followed before more roots are read: else it
+/// came to be as large as these. Larger: more memory; smaller: helpers are woken more often.
+const MANY_ENTRIES: usize = 1 << 20;
 /// Counts readings beside the program; written by the collector's thread.
 static READING: AtomicU32 = AtomicU32::new(0);
 /// So many times at most: the program may call deeper faster than it is read.
@@ -86,12 +89,44 @@ pub unsafe fn read_whole(marker: &mut Marker<'static>, range: Range<usize>) {
     unsafe { marker.range(range.start, range.end) };
 }
 
+/// The same in a pause, once marks are cleared: where there are many grey words, `mark` is to follow
+/// them.
+///
+/// # Safety
+/// As [`read_whole`].
+pub unsafe fn read_marking(
+    marker: &mut Marker<'static>,
+    mut range: Range<usize>,
+    mut mark: impl FnMut(&mut Marker<'static>),
+) {
+    while !range.is_empty() {
+        let end = range.end.min(range.start.saturating_add(MANY_ENTRIES * WORD_BYTES));
+        // SAFETY: the caller's promise.
+        unsafe { read_whole(marker, range.start..end) };
+        // The program's functions run when all is read, and its locks are free.
+        if marker.pending() >= MANY_ENTRIES && !marker.heap().layouts.has_calls() {
+            mark(marker);
+        }
+        range.start = end;
+    }
+}
+
 impl Driver {
     /// Has the threads keep the cells of their buffers, and reads every root.
     pub fn read_roots(&mut self, collector: &mut Collector, pause: &Pause) {
         // SAFETY: it is given what roots there are, with the world stopped.
         let whole: ReadRange<'_> = &mut |marker, range| unsafe { read_whole(marker, range) };
         self.read_roots_by(collector, pause, Resting::Read, whole);
+    }
+
+    /// The same in a pause for a whole cycle, once marks are cleared, with so many helpers: what
+    /// large roots lead to is marked while they are read.
+    pub fn read_roots_marking(&mut self, collector: &mut Collector, pause: &Pause, helpers: usize) {
+        let workers = self.workers;
+        self.read_roots_by(collector, pause, Resting::Read, &mut |marker, range| {
+            // SAFETY: it is given what roots there are, with the world stopped.
+            unsafe { read_marking(marker, range, |marker| _ = workers.work(marker, helpers)) };
+        });
     }
 
     /// The same, where `read` knows better which parts of a range need to be read.
@@ -176,9 +211,14 @@ impl Driver {
             let marker = &mut self.marker;
             let read = |piece, part| read(marker, Root::Data(piece), part);
             from = collector.images.visit_running(start, LONGEST_READING, read);
-            // The loader does not say whether somebody waits for its lock.
             if from.is_some() {
-                collector.without(futex::let_woken_run);
+                collector.without(|| {
+                    if self.marker.pending() >= MANY_ENTRIES {
+                        self.mark_beside();
+                    }
+                    // The loader does not say whether somebody waits for its lock.
+                    futex::let_woken_run();
+                });
             }
         }
     }

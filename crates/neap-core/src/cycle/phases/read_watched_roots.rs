@@ -12,10 +12,11 @@
 use core::ops::Range;
 
 use super::pause::Pause;
-use super::read_roots::{Resting, Root, read_whole};
+use super::read_roots::{Resting, Root, read_marking, read_whole};
 use super::written_pages::WrittenPages;
 use crate::cycle::collector::{Collector, CollectorGuard};
 use crate::cycle::token::Driver;
+use crate::mark::drain::Marker;
 use crate::watch::Watch;
 
 impl<W: Watch> WrittenPages<W> {
@@ -115,7 +116,7 @@ impl<W: Watch> WrittenPages<W> {
             roots.read_stopped(watch, range, &mut |part| {
                 bytes += part.len();
                 // SAFETY: a part of what roots there are.
-                unsafe { read_whole(marker, part) };
+                unsafe { read_marking(marker, part, Marker::drain) };
             });
         });
         bytes
