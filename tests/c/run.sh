@@ -78,13 +78,6 @@ for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c
     esac
 done
 
-# A process that is forked for marking gets the words from its parent.
-if sooner root_words && build root_words.c root_words -O2 $link; then
-    for watch in pagemap mprotect none; do
-        result "root_words, watch=$watch" env NEAP_WATCH=$watch "$out/root_words"
-    done
-fi
-
 # Behind large objects there are guard pages then.
 if sooner undeclared_stacks; then
     result_beside "undeclared_stacks, hardened" env NEAP_HARDEN=1 "$out/undeclared_stacks"
@@ -99,6 +92,7 @@ fi
 
 . tests/c/cxx.sh
 . tests/c/kinds.sh
+. tests/c/roots.sh
 . tests/c/past_end.sh
 
 if sooner throwing_callbacks || later throwing_callbacks; then
@@ -381,23 +375,6 @@ if sooner reused_module; then
     done
     build reused_module.c reused_module -O2 $link &&
         test_program reused_module "$out/64.so" "$out/67108864.so"
-fi
-
-if later watched_roots; then
-    # shellcheck disable=SC2086
-    cc -g $warnings -shared -fPIC tests/c/plugin.c -o "$out/plugin.so" &&
-        build watched_roots.c watched_roots -O2 $link &&
-        for watch in pagemap fork none; do
-            result "watched_roots, watch=$watch" env NEAP_WATCH=$watch NEAP_CHECK=3 \
-                NEAP_MIN_TRIGGER=256K "$out/watched_roots" "$out/plugin.so"
-        done
-    result "watched_roots, minor cycles" env NEAP_MINOR_CYCLES=always NEAP_CHECK=3 \
-        NEAP_MIN_TRIGGER=256K "$out/watched_roots" "$out/plugin.so" 200000
-    # shellcheck disable=SC2086
-    cc -g $warnings -shared -fPIC '-DSLOTS=(3 << 17)' tests/c/plugin.c -o "$out/plugin_3m.so" &&
-        build watched_roots.c watched_roots_3m -O2 '-DSLOTS=(3 << 17)' $link &&
-        result "watched_roots, in pieces" env NEAP_CHECK=3 NEAP_MIN_TRIGGER=256K \
-            "$out/watched_roots_3m" "$out/plugin_3m.so"
 fi
 
 # Beside the program the function is called in the middle of a cycle too.

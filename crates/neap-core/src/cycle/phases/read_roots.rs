@@ -89,8 +89,8 @@ pub unsafe fn read_whole(marker: &mut Marker<'static>, range: Range<usize>) {
     unsafe { marker.range(range.start, range.end) };
 }
 
-/// The same in a pause, once marks are cleared: where there are many grey words, `mark` is to follow
-/// them.
+/// The same in a pause, once marks are cleared: where there are many grey words, `mark` is to
+/// follow them.
 ///
 /// # Safety
 /// As [`read_whole`].

@@ -1,0 +1,26 @@
+# shellcheck shell=bash disable=SC2154 # run.sh sets what is used here
+# Large roots: what they cost, and that nothing is lost of them. Sourced by run.sh.
+
+# A process that is forked for marking gets the words from its parent.
+if sooner root_words && build root_words.c root_words -O2 $link; then
+    for watch in pagemap mprotect none; do
+        result "root_words, watch=$watch" env NEAP_WATCH=$watch "$out/root_words"
+    done
+fi
+
+if later watched_roots; then
+    # shellcheck disable=SC2086
+    cc -g $warnings -shared -fPIC tests/c/plugin.c -o "$out/plugin.so" &&
+        build watched_roots.c watched_roots -O2 $link &&
+        for watch in pagemap fork none; do
+            result "watched_roots, watch=$watch" env NEAP_WATCH=$watch NEAP_CHECK=3 \
+                NEAP_MIN_TRIGGER=256K "$out/watched_roots" "$out/plugin.so"
+        done
+    result "watched_roots, minor cycles" env NEAP_MINOR_CYCLES=always NEAP_CHECK=3 \
+        NEAP_MIN_TRIGGER=256K "$out/watched_roots" "$out/plugin.so" 200000
+    # shellcheck disable=SC2086
+    cc -g $warnings -shared -fPIC '-DSLOTS=(3 << 17)' tests/c/plugin.c -o "$out/plugin_3m.so" &&
+        build watched_roots.c watched_roots_3m -O2 '-DSLOTS=(3 << 17)' $link &&
+        result "watched_roots, in pieces" env NEAP_CHECK=3 NEAP_MIN_TRIGGER=256K \
+            "$out/watched_roots_3m" "$out/plugin_3m.so"
+fi
