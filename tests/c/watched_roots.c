@@ -1,10 +1,10 @@
 /* Large roots while cycles run beside the program: a thread moves the only pointers to objects
    about in static data, in a registered range, on a deep stack and in the data of a library, so
    that a collector that misses a store loses an object. Meanwhile the range is mapped anew,
-   protected, taken out and put back, the process forked, the library unloaded and loaded again; and
-   a deep stack grows and shrinks. The main thread collects all the time: itself, and between by
-   making garbage, which brings minor cycles. Usage: watched_roots PLUGIN [GARBAGE]: that many
-   pieces of it for each collection. */
+   protected, taken out and put back, split, the process forked, the library unloaded and loaded
+   again; and a deep stack grows and shrinks. The main thread collects all the time: itself, and
+   between by making garbage, which brings minor cycles. Usage: watched_roots PLUGIN [GARBAGE]:
+   that many pieces of it for each collection. */
 #include "check.h"
 #include <alloca.h>
 #include <dlfcn.h>
@@ -153,6 +153,18 @@ static slots take_out(slots table, slots aside)
     return table;
 }
 
+/* The root is several for a moment. */
+static slots split(slots table, slots aside)
+{
+    (void)aside;
+    size_t slot = SLOTS / 2;
+    while (table[slot] != NULL)
+        slot++;
+    CHECK_EQUAL(neap_roots_remove(table + slot, table + slot + 1), NEAP_OK);
+    CHECK_EQUAL(neap_roots_add(table, table + SLOTS), NEAP_OK);
+    return table;
+}
+
 static slots fork_off(slots table, slots aside)
 {
     (void)aside;
@@ -225,6 +237,7 @@ static void *work(void *which)
         exercise(mapped, map_anew, 2000);
         exercise(mapped, protect, 200);
         exercise(mapped, take_out, 400);
+        exercise(mapped, split, 2000);
         break;
     case 'f': exercise(in_data, fork_off, 10); break;
     case 'd': exercise(alloca(BYTES), leave, 10); break;

@@ -12,7 +12,8 @@ pub enum Phase {
     /// Finishing the last sweep, clearing mark bits unless the cycle is a minor one, protecting the
     /// watch; the world runs.
     Protect,
-    /// Roots are read: the world is stopped, or one of its threads at a time.
+    /// Roots are read: the world is stopped, or one of its threads at a time. What large ones lead
+    /// to is marked meanwhile.
     Roots,
     /// Grey words are followed: with the world still stopped, or running and watched.
     Mark,

@@ -69,12 +69,12 @@ impl Driver {
         1 + self.workers.work(&mut self.marker, helpers)
     }
 
-    /// The same with the world running.
-    pub fn mark_beside(&mut self) -> usize {
+    /// The same with the world running, noted in the record.
+    pub fn mark_beside(&mut self) {
         let (began_ns, before) = (clock::own_processor_ns(), self.marker.marked_bytes);
         let markers = self.mark_with_workers(self.helpers_beside);
         self.record.beside_ns += clock::own_processor_ns() - began_ns;
         self.record.beside_bytes += self.marker.marked_bytes.saturating_sub(before);
-        markers
+        self.record.markers = self.record.markers.max(markers);
     }
 }

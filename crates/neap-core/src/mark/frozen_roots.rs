@@ -4,7 +4,7 @@
 //! Invariant: after [`Marker::scan_frozen`] every word of every frozen object was looked at once in
 //! this cycle, or leads where nothing is to be marked (`[heap.inv.closed]`). What the program
 //! writes into one later, while it runs, is found on written pages like everything else. Called by
-//! the driver, before the others work.
+//! the driver, while no other marker works.
 //!
 //! # Safety
 //!

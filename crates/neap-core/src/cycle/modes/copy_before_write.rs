@@ -193,7 +193,7 @@ impl MarkingMode for CopyBeforeWrite {
         if self.complete {
             driver.marker.scan_frozen(Closed::Scanned);
             driver.mark_uncollectable();
-            driver.record.markers = driver.mark_beside();
+            driver.mark_beside();
             driver.marker.report();
         }
         let dropped = driver.markers().take_overflow();

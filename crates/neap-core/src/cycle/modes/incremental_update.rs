@@ -245,7 +245,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         begin_marking_beside(driver.heap);
         let phase = timed(SpanKind::Roots);
         self.pages.read_roots_running(driver, collector);
-        phase.over(driver.record.number);
+        driver.record.mark_ns = phase.over(driver.record.number);
         collector.step(Step::RootsRead);
         true
     }
@@ -255,7 +255,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         begin_marking_beside(driver.heap);
         let phase = timed(SpanKind::Roots);
         self.pages.read_large_roots(driver, collector);
-        phase.over(driver.record.number);
+        driver.record.mark_ns = phase.over(driver.record.number);
     }
 
     /// Reads the roots, for a program that names some itself.
@@ -290,7 +290,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         driver.mark_uncollectable();
         refs::handles::process::trace_strong(&mut References::new(driver));
         driver.trace_registered();
-        driver.record.markers = driver.mark_beside();
+        driver.mark_beside();
         self.catch_up(driver);
         if refs::look_at_links(&References::new(driver)) > MANY_LINKS {
             self.catch_up(driver);
@@ -300,7 +300,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
             // Without the lock: a thread is made by libc, with the program's malloc.
             driver.workers.ensure(wanted);
         }
-        driver.record.mark_ns = began.over(driver.record.number);
+        driver.record.mark_ns += began.over(driver.record.number);
     }
 
     /// What the program's own functions name was not looked at.

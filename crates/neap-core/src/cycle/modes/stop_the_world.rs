@@ -94,7 +94,12 @@ pub fn run(
     driver.markers().aside.begin_tracing();
     heap.state.marked_bytes.store(0, Relaxed);
     heap.state.born_marked_bytes.store(0, Relaxed);
-    driver.read_roots_marking(collector, &pause, helpers);
+    let is_timed = length != Length::Any && helpers == 0;
+    match is_timed {
+        // With an eye on the clock all is marked below.
+        true => driver.read_roots(collector, &pause),
+        false => driver.read_roots_marking(collector, &pause, helpers),
+    }
     driver.trace_registered();
     driver.marker.scan_frozen(Closed::Scanned);
     driver.mark_uncollectable();
@@ -102,7 +107,7 @@ pub fn run(
     driver.record.roots_ns = phase.over(driver.record.number);
 
     let phase = timed(SpanKind::StoppedMark);
-    if length != Length::Any && helpers == 0 {
+    if is_timed {
         let longest_ns = match check::ends_early(driver.record.number) {
             true => 0,
             false => collector.stop_time.marking_ends_ns(collector.longest_stop_ns()),

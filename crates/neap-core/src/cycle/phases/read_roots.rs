@@ -16,7 +16,7 @@ use core::time::Duration;
 
 use super::pause::{Pause, rest};
 use super::reference_processing::References;
-use crate::addr::{CellIndex, WORD_BYTES};
+use crate::addr::{CellIndex, WORD_BYTES, whole_words};
 use crate::cycle::collector::{Collector, CollectorGuard};
 use crate::cycle::phase::Phase;
 use crate::cycle::report::spans::{SpanKind, Stop};
@@ -96,9 +96,10 @@ pub unsafe fn read_whole(marker: &mut Marker<'static>, range: Range<usize>) {
 /// As [`read_whole`].
 pub unsafe fn read_marking(
     marker: &mut Marker<'static>,
-    mut range: Range<usize>,
+    range: Range<usize>,
     mut mark: impl FnMut(&mut Marker<'static>),
 ) {
+    let mut range = whole_words(&range);
     while !range.is_empty() {
         let end = range.end.min(range.start.saturating_add(MANY_ENTRIES * WORD_BYTES));
         // SAFETY: the caller's promise.

@@ -1,4 +1,5 @@
-//! Whole pages of roots: which parts of a range a write watch protects, and having it do so.
+//! Whole pages and pieces of roots: which parts of a range a write watch protects, and having it
+//! do so.
 //!
 //! Invariant: what is asked of a watch is whole pages, outside the heap. Called by what reads roots
 //! under a watch, on the collector's thread and in stops.
@@ -10,6 +11,7 @@ use crate::heap::HEAP;
 use crate::sys::meta_vec::MetaVec;
 use crate::sys::process::mappings;
 use crate::watch::Watch;
+use crate::world::roots::ranges::Span;
 
 /// Ranges with fewer bytes in whole pages are read whole each time: reading these takes about as
 /// long as to ask which of them were written, with the faults that protecting causes.
@@ -52,6 +54,17 @@ impl Pages {
         let heap = HEAP.base().0..HEAP.base().0 + HEAP.reserved();
         self.range().len() >= LEAST_BYTES && !self.overlap(&heap) && watch.takes_any_memory()
     }
+}
+
+/// A piece of a root of which parts are being read.
+#[derive(Clone, Copy)]
+pub struct Piece {
+    /// Where it is.
+    pub span: Span,
+    /// A write to it will be reported.
+    pub is_protected: bool,
+    /// All of it has to be read; else what was noted.
+    pub is_unread: bool,
 }
 
 /// Calls `f` with parts of `range` that are among the `protected`, whole pages, and with the rest.

@@ -11,21 +11,11 @@
 
 use core::ops::Range;
 
-use super::root_pages::{Pages, divide, protect};
+use super::root_pages::{Pages, Piece, divide, protect};
 use crate::cycle::policy::generation::Generation;
 use crate::sys::meta_vec::MetaVec;
 use crate::watch::Watch;
 use crate::world::roots::ranges::Span;
-
-/// A piece of a root of which parts are being read.
-#[derive(Clone, Copy)]
-struct Piece {
-    span: Span,
-    /// A write to it will be reported.
-    is_protected: bool,
-    /// All of it has to be read; else what was noted.
-    is_unread: bool,
-}
 
 /// What is protected of the roots.
 pub struct WrittenRoots {
@@ -39,6 +29,9 @@ pub struct WrittenRoots {
     /// Where a part ended that could not be protected: the next part of that root is not tried.
     refused_end: usize,
     piece: Option<Piece>,
+    /// Where the furthest piece ends of which not all parts were read: what was reported of it is
+    /// reported no more.
+    abandoned_end: usize,
     /// What of the piece has to be read.
     unread: MetaVec<Span>,
 }
@@ -52,6 +45,7 @@ impl WrittenRoots {
             registered: MetaVec::new(),
             refused_end: 0,
             piece: None,
+            abandoned_end: 0,
             unread: MetaVec::new(),
         }
     }
@@ -68,7 +62,7 @@ impl WrittenRoots {
     pub fn begin_reading(&mut self) {
         core::mem::swap(&mut self.protected, &mut self.before);
         self.protected.clear();
-        (self.refused_end, self.piece) = (0, None);
+        (self.refused_end, self.piece, self.abandoned_end) = (0, None, 0);
     }
 
     /// Calls `read` with the parts of `range` that a reading with the world running has to read:
@@ -120,6 +114,8 @@ impl WrittenRoots {
     /// Protects a piece of a root, and notes what of it has to be read after that.
     fn begin_piece(&mut self, watch: &mut dyn Watch, span: Span) {
         let (range, pages) = (span.range(), Pages::of(&span.range()));
+        let left_end = self.piece.map_or(0, |left| left.span.end);
+        self.abandoned_end = self.abandoned_end.max(left_end);
         self.unread.clear();
         self.piece = Some(Piece { span, is_protected: false, is_unread: true });
         if !pages.may_be_protected(watch) {
@@ -141,7 +137,8 @@ impl WrittenRoots {
         });
         note(range.start..pages.start);
         note(pages.end..range.end);
-        self.piece = Some(Piece { span, is_protected, is_unread: !has_room });
+        let is_unread = !has_room || span.start < self.abandoned_end;
+        self.piece = Some(Piece { span, is_protected, is_unread });
         if !is_protected {
             self.refused_end = pages.end;
         }
@@ -252,7 +249,11 @@ mod tests {
         /// None where the system does not watch.
         fn new() -> Option<Self> {
             let watch = Pagemap::open().ok()?;
-            Some(Self { roots: WrittenRoots::new(), watch, memory: map::allocate(BYTES).unwrap() })
+            // A mapping of its own: not one with what tests beside this one have.
+            let outside = map::reserve(BYTES + 2 * PAGE_BYTES, PAGE_BYTES).unwrap();
+            let memory = outside.add(PAGE_BYTES);
+            map::commit(memory, BYTES).unwrap();
+            Some(Self { roots: WrittenRoots::new(), watch, memory })
         }
 
         fn root(&self) -> Range<usize> {
@@ -359,6 +360,13 @@ mod tests {
         let other = middle - 8..root.end;
         assert_eq!(read_part(&mut tried, &other, middle..root.end), root.end - middle);
         assert_eq!(tried.stopped(root.clone())[0], root);
+        // One that begins there is not asked about what was reported of the first.
+        tried.running(Some(&root));
+        tried.store(50);
+        tried.roots.begin_reading();
+        assert_eq!(read_part(&mut tried, &root, root.start..middle), first.len());
+        let other = middle..root.end;
+        assert_eq!(read_part(&mut tried, &other, other.clone()), other.len());
     }
 
     #[test]

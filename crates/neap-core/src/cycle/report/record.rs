@@ -176,7 +176,7 @@ pub struct CycleRecord {
     pub roots_ns: u64,
     /// What was read of them in the last stop of a concurrent cycle.
     pub root_bytes: usize,
-    /// Following grey words.
+    /// Following grey words; beside the program reading roots too.
     pub mark_ns: u64,
     /// The driver's processor time for both, roots and words, where the world stood throughout.
     pub traced_processor_ns: Option<u64>,

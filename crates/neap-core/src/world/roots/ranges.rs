@@ -5,6 +5,7 @@
 
 use core::ops::Range;
 
+use crate::addr::whole_words;
 use crate::sys::meta_vec::MetaVec;
 
 /// An address range that `MetaVec` can hold.
@@ -136,14 +137,17 @@ const PART_BYTES: usize = 256 << 10;
 
 /// Calls `visit` with one part after the other of what lies from `from` on, in the order of
 /// `sorted`, and before it with the piece that it is of, until it says that this was the last:
-/// where the next one begins then, None behind the last.
+/// where the next one begins then, None behind the last. Of each span the whole words.
 pub fn in_parts(
     sorted: &[Span],
     from: usize,
     mut visit: impl FnMut(Span, Range<usize>) -> bool,
 ) -> Option<usize> {
-    for span in sorted.iter().filter(|span| span.end > from) {
-        let mut piece = first_piece(*span);
+    for span in sorted.iter().map(|span| Span::of(&whole_words(&span.range()))) {
+        if span.end <= from.max(span.start) {
+            continue;
+        }
+        let mut piece = first_piece(span);
         let mut start = span.start.max(from);
         while start < span.end {
             while piece.end <= start {
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn parts_are_visited_in_order_and_once_however_often_the_walk_is_left() {
-        let end = 9 * PIECE_BYTES + 100;
+        let end = 9 * PIECE_BYTES + 104;
         let spans = [(8, 24), (4096 - 8, 4096), (4 * PIECE_BYTES - 8, end)];
         let spans = spans.map(|(start, end)| Span { start, end });
         let parts = walked(&spans, usize::MAX);
@@ -216,6 +220,15 @@ mod tests {
     }
 
     #[test]
+    fn no_word_lies_in_two_parts() {
+        let odd = [Span { start: 9, end: 15 }, Span { start: 1001, end: 5 * PIECE_BYTES + 3 }];
+        let parts = walked(&odd, usize::MAX);
+        assert_eq!(parts[0].1.start, 1008);
+        assert!(parts.iter().all(|(_, part)| part.start % 8 == 0 && part.end % 8 == 0));
+        assert_eq!(parts.last().unwrap().1.end, 5 * PIECE_BYTES);
+    }
+
+    #[test]
     fn a_walk_goes_on_over_what_there_is_by_then() {
         let later = [Span { start: 16, end: 4096 }, Span { start: 5000, end: 6000 }];
         let visit = |piece: Span, part| {
@@ -224,7 +237,7 @@ mod tests {
         };
         assert_eq!(in_parts(&later, 4096, visit), None);
         let highest = [Span { start: usize::MAX - 3 * PIECE_BYTES, end: usize::MAX }];
-        assert_eq!(walked(&highest, usize::MAX).last().unwrap().1.end, usize::MAX);
+        assert_eq!(walked(&highest, usize::MAX).last().unwrap().1.end, usize::MAX - 7);
     }
 
     fn sorted(spans: &MetaVec<Span>) -> Vec<(usize, usize)> {
