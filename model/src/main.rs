@@ -69,6 +69,7 @@ fn parts() -> bool {
         ),
         explore("the middle stop", &middle_stop::MiddleStop { mutant: middle_stop::Mutant::None }),
         explore("offers", &offers::Offers { mutant: offers::Mutant::None }),
+        explore("pieces of roots", &root_pieces::RootPieces { mutant: root_pieces::Mutant::None }),
         explore("stopping", &stopping::Stopping { mutant: stopping::Mutant::None }),
         explore("results", &thread_results::ThreadResults { mutant: thread_results::Mutant::None }),
         explore("timed waits", &timed_waits::TimedWaits { mutant: timed_waits::Mutant::None }),

@@ -19,6 +19,7 @@ pub mod loader;
 pub mod local_functions;
 pub mod middle_stop;
 pub mod offers;
+pub mod root_pieces;
 pub mod stopping;
 pub mod thread_results;
 pub mod timed_waits;

@@ -30,6 +30,7 @@ hold! {
     local_functions::LocalFunctions,
     middle_stop::MiddleStop,
     offers::Offers,
+    root_pieces::RootPieces,
     stopping::Stopping,
     thread_results::ThreadResults,
     timed_waits::TimedWaits,

@@ -99,6 +99,9 @@ finds! {
     results_listed_by_maker_only: thread_results::ThreadResults, ListedByMakerOnly, RESULTS_HOLD;
     timed_waits_whole_time_again: timed_waits::TimedWaits, WholeTimeAgain, ENDS_IN_TIME;
     timed_waits_standing_is_free: timed_waits::TimedWaits, StandingIsFree, ENDS_IN_TIME;
+    root_pieces_forgets_abandoned: root_pieces::RootPieces, ForgetsAbandoned, NOTHING_LOST;
+    root_pieces_notes_another: root_pieces::RootPieces, NotesAnother, NOTHING_LOST;
+    root_pieces_notes_at_once: root_pieces::RootPieces, NotesAtOnce, NOTHING_LOST;
     watched_roots_reads_then_protects: watched_roots::WatchedRoots, ReadsThenProtects, NOTHING_LOST;
     watched_roots_protects_unread: watched_roots::WatchedRoots, ProtectsUnread, NOTHING_LOST;
     watched_roots_full_goes_on: watched_roots::WatchedRoots, FullGoesOn, NOTHING_LOST;
