@@ -1,4 +1,3 @@
-# shellcheck shell=bash disable=SC2154 # run.sh sets what is used here
 # Large roots: what they cost, and that nothing is lost of them. Sourced by run.sh.
 
 # A process that is forked for marking gets the words from its parent.

@@ -450,7 +450,7 @@ mod tests {
 
     #[test]
     fn who_registers_or_loads_has_a_turn_between_two_parts() {
-        const BYTES: usize = 8 << 20;
+        const BYTES: usize = 32 << 20;
         let memory = map::allocate(BYTES).unwrap().0;
         let root = memory..memory + BYTES;
         assert!(add(root.clone()));
