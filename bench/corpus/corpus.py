@@ -34,35 +34,44 @@ def environment(contestant, summary):
               if not name.startswith(("NEAP_", "GC_", "LD_", "CLIENT_"))}
     values.update(contestant["variables"])
     if contestant["folder"]:
-        values["NEAP_SUMMARY"] = summary
         values["LD_LIBRARY_PATH"] = contestant["folder"]
+    if summary:
+        values["NEAP_SUMMARY"] = summary
     return values
 
 
 def run(script, contestant, processors):
     """One run: its figures and what it printed."""
-    with tempfile.NamedTemporaryFile() as summary, tempfile.NamedTemporaryFile() as measured:
-        # time(1) is small: what a process was before it executed the program counts as its peak.
+    # time(1) is small: what a process was before it executed the program counts as its peak.
+    with tempfile.NamedTemporaryFile() as measured:
         command = ["/usr/bin/time", "-q", "-f", "%M", "-o", measured.name, str(script)]
-        if processors:
-            command = ["taskset", "-c", ",".join(map(str, range(processors)))] + command
         began = time.monotonic()
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.DEVNULL,
-                                   env=environment(contestant, summary.name))
-        printed = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        figures = {"wall": time.monotonic() - began,
-                   "processor": usage.ru_utime + usage.ru_stime,
-                   "peak": int(open(measured.name).read()) / 1024, "status": process.returncode}
+        status, usage, printed = execute(command, processors, environment(contestant, None))
+        return {"wall": time.monotonic() - began,
+                "processor": usage.ru_utime + usage.ru_stime,
+                "peak": int(open(measured.name).read()) / 1024, "status": status}, printed
+
+
+def cycles(script, contestant, processors):
+    """What the library says of another run: by itself, since to write it takes code into memory."""
+    with tempfile.NamedTemporaryFile() as summary:
+        execute([str(script)], processors, environment(contestant, summary.name))
         try:
             said = json.load(open(summary.name))
-            figures["cycles"] = said["cycles"]
-            figures["longest_ms"] = said["pauses_ms"]["max"]
+            return {"cycles": said["cycles"], "longest_ms": said["pauses_ms"]["max"]}
         except (ValueError, KeyError):
-            pass
-        return figures, printed
+            return {}
+
+
+def execute(command, processors, variables):
+    if processors:
+        command = ["taskset", "-c", ",".join(map(str, range(processors)))] + command
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, env=variables)
+    printed = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage, printed
 
 
 def measure(scripts, contestants, rounds, processors):
@@ -83,6 +92,8 @@ def measure(scripts, contestants, rounds, processors):
                     sys.exit(f"{name} on {contestant['label']}: status {figures['status']}")
                 if outputs.setdefault(name, printed) != printed:
                     sys.exit(f"{name} on {contestant['label']}: prints something else")
+                if contestant["folder"]:
+                    figures.update(cycles(script, contestant, processors))
                 runs[contestant["label"]].append(figures)
         found[name] = {label: {key: statistics.median(one[key] for one in all_ if key in one)
                                for key in all_[0]} for label, all_ in runs.items()}

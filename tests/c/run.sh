@@ -475,6 +475,11 @@ fi
 sooner examples && . tests/c/projects.sh
 
 sooner symbols && result symbols tests/c/symbols.sh "$prefix"
+if sooner code_order; then
+    for library in lib/libneap.so lib/neap/libgc.so.1; do
+        result "code_order, ${library##*/}" tests/c/code_order.sh "$prefix/$library"
+    done
+fi
 if sooner abi; then
     if command -v abidiff >/dev/null; then
         result "abi, as the last release" tests/c/abi.sh "$prefix" "$out/abi"
