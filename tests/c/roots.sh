@@ -1,11 +1,12 @@
 # Large roots: what they cost, and that nothing is lost of them. Sourced by run.sh.
 
-# A process that is forked for marking gets the words from its parent.
 if sooner root_words && build root_words.c root_words -O2 $link; then
-    for watch in pagemap mprotect none; do
+    for watch in pagemap mprotect fork none; do
         result "root_words, watch=$watch" env NEAP_WATCH=$watch "$out/root_words"
     done
 fi
+
+! sooner kept_roots || under_each kept_roots "pagemap fork" NEAP_MARKERS=4
 
 if later watched_roots; then
     # shellcheck disable=SC2086
@@ -20,6 +21,13 @@ if later watched_roots; then
     # shellcheck disable=SC2086
     cc -g $warnings -shared -fPIC '-DSLOTS=(3 << 17)' tests/c/plugin.c -o "$out/plugin_3m.so" &&
         build watched_roots.c watched_roots_3m -O2 '-DSLOTS=(3 << 17)' $link &&
-        result "watched_roots, in pieces" env NEAP_CHECK=3 NEAP_MIN_TRIGGER=256K \
-            "$out/watched_roots_3m" "$out/plugin_3m.so"
+        for watch in pagemap fork; do
+            result "watched_roots, in pieces, watch=$watch" env NEAP_WATCH=$watch NEAP_CHECK=3 \
+                NEAP_MIN_TRIGGER=256K "$out/watched_roots_3m" "$out/plugin_3m.so"
+        done
+    build watched_roots.c watched_roots_shared -O2 '-DSLOTS=(3 << 17)' -DSHARING=MAP_SHARED $link &&
+        for watch in pagemap fork; do
+            result "watched_roots, shared, watch=$watch" env NEAP_WATCH=$watch NEAP_CHECK=3 \
+                NEAP_MIN_TRIGGER=256K "$out/watched_roots_shared" "$out/plugin_3m.so"
+        done
 fi

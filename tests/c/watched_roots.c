@@ -11,8 +11,11 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#ifndef SLOTS /* more: a root is read in pieces */
+#ifndef SLOTS /* more: a root is read in pieces, or left to the child that marks */
 #define SLOTS (1 << 15)
+#endif
+#ifndef SHARING /* of the registered range: a child has no copy of what is shared */
+#define SHARING MAP_PRIVATE
 #endif
 
 enum { BYTES = SLOTS * sizeof(void *), OBJECTS = SLOTS / 16, MOVES = 8000000,
@@ -122,7 +125,7 @@ static void copy(slots to, slots from)
 static slots map_anew(slots table, slots aside)
 {
     copy(aside, table);
-    CHECK(mmap((char *)table + 5 * PAGE, BYTES / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE
+    CHECK(mmap((char *)table + 5 * PAGE, BYTES / 2, PROT_READ | PROT_WRITE, SHARING
         | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
     copy(table, aside);
     memset(aside, 0, BYTES);
@@ -145,7 +148,7 @@ static slots take_out(slots table, slots aside)
     /* Not unmapped: another thread could get the addresses, and lose them in the next call. */
     CHECK(mmap(table, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
           MAP_FAILED);
-    CHECK(mmap(table, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+    CHECK(mmap(table, BYTES, PROT_READ | PROT_WRITE, SHARING | MAP_ANONYMOUS | MAP_FIXED, -1,
         0) != MAP_FAILED);
     CHECK_EQUAL(neap_roots_add(table, table + SLOTS), NEAP_OK);
     copy(table, aside);
@@ -253,7 +256,7 @@ int main(int argc, char **argv)
     CHECK(argc == 2 || argc == 3);
     int garbage = argc == 3 ? atoi(argv[2]) : 0;
     plugin = argv[1];
-    mapped = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mapped = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, SHARING | MAP_ANONYMOUS, -1, 0);
     CHECK(mapped != MAP_FAILED);
     CHECK_EQUAL(neap_roots_add(mapped, mapped + SLOTS), NEAP_OK);
     for (const char *which = "srfdgl"; *which != 0; which++) {

@@ -3,9 +3,9 @@
 # functions that programs call side by side. The kernel maps 64 KiB and more around each page of
 # code that is touched, so what lies among functions that nobody calls costs each process memory.
 #
-# Usage: tools/text-order/order.py, by hand, after `make build` and `tests/clients/install.sh`; takes
-# a minute. The lists need not be of today's code: a function that is in none is linked after those
-# that are. The test `c/code_order` fails where the lists do not fit any more.
+# Usage: tools/text-order/order.py, by hand, after `make build` and `tests/clients/install.sh`. It
+# takes a minute. The lists need not be of today's code: a function that is in none is linked after
+# those that are. The test `c/code_order` fails where the lists do not fit any more.
 # Programs: for libgc.so.1 the clients of tests/clients, for libneap.so.0 the examples in C.
 import collections
 import os

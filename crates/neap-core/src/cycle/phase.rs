@@ -30,7 +30,7 @@ pub enum Step {
     Begin,
     /// All is swept and protected; the world was stopped, or its threads will be one by one.
     Protected,
-    /// All roots were read.
+    /// All roots were read, or left to the child that marks.
     RootsRead,
     /// The world was stopped.
     Stopped,

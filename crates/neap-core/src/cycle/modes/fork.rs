@@ -1,13 +1,13 @@
-//! A full cycle by a child process: one short pause in which the roots are read and the process is
+//! A full cycle by a child process: one short pause in which roots are read and the process is
 //! copied; the copy marks the heap as it was then, while the program runs on.
 //!
 //! The steps: *write-protect* (the collector's thread: finish the last sweep, clear marks, map what
-//! the answer comes in; copying the process protects it) · *first pause* (read roots, make the
-//! child; from here on buffers are handed out marked) · *mark* (the child marks its copy of the
-//! heap, alone or with threads of its own, and sends the marks back; the collector's thread waits
-//! for its end and adds them) · *last pause* (references, hand blocks to the sweep). Invariant:
-//! `[cycle.inv.snapshot]`, which [`SnapshotCycle`] keeps. A child that could not be made or did not
-//! answer ends in an ordinary cycle.
+//! the answer comes in; copying the process protects it) · *first pause* (read roots but for large
+//! ones, make the child; from here on buffers are handed out marked) · *mark* (the child reads the
+//! large roots and marks its copy of the heap, alone or with threads of its own, and sends the
+//! marks back; the collector's thread waits for its end and adds them) · *last pause* (references,
+//! hand blocks to the sweep). Invariant: `[cycle.inv.snapshot]`, which [`SnapshotCycle`] keeps. A
+//! child that could not be made or did not answer ends in an ordinary cycle.
 //!
 //! # Safety
 //! The child does only what is safe in one: no libc, no lock that another thread held. The memory
@@ -26,6 +26,7 @@ use crate::check;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Step;
 use crate::cycle::phases::pause::Pause;
+use crate::cycle::phases::read_roots::{Resting, read_marking, read_whole};
 use crate::cycle::phases::written_pages::Unwatched;
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{CycleEvent, tell};
@@ -38,9 +39,12 @@ use crate::heap::{HEAP, Heap};
 use crate::mark::drain::Marker;
 use crate::mark::frozen_roots::Closed;
 use crate::mark::{marking_check, rescan};
+use crate::sys::meta_vec::MetaVec;
 use crate::sys::process::child::{self, Child};
+use crate::sys::process::mappings;
 use crate::sys::{clock, map, print, program_call};
 use crate::watch::mapping_turns::MappingTurns;
+use crate::world::host;
 use crate::world::mutator::Mutator;
 
 /// The beginning of the shared memory; the words of [`mark_transfer`] follow. Written by the child,
@@ -61,6 +65,10 @@ struct Answer {
 /// How much the heap may grow between mapping the answer and the stop before the stop has to map it
 /// anew.
 const SPARE_BYTES: usize = 64 << 20;
+
+/// A root with at least so many bytes is left to the child, `[watch.why.left-roots]`, whose copy is
+/// as the pause found it. Larger: longer stops; smaller: more questions to the kernel in them.
+const LEFT_BYTES: usize = 2 << 20;
 
 /// Memory that parent and child share, for one cycle.
 struct Shared {
@@ -113,6 +121,8 @@ impl Drop for Shared {
 pub struct Fork {
     shared: Option<Shared>,
     child: Option<Child>,
+    /// Roots that the child reads, by their ends.
+    left: MetaVec<(usize, usize)>,
     snapshot: SnapshotCycle,
 }
 
@@ -120,6 +130,25 @@ impl Fork {
     /// Before the first cycle.
     pub fn new() -> Self {
         Self::default()
+    }
+}
+
+impl Fork {
+    /// All of them, but for those that are left to the child.
+    fn read_roots(&mut self, driver: &mut Driver, of: &mut Collector, pause: &Pause) {
+        let left = &mut self.left;
+        left.clear();
+        // What a host names it may use for something else afterwards.
+        let is_host = host::get().is_some();
+        driver.read_roots_by(of, pause, Resting::Read, &mut |marker, range| {
+            let is_large = range.len() >= LEFT_BYTES && !is_host;
+            // The child has no copy of memory that is shared: the program goes on writing there.
+            let is_copied = is_large && mappings::covering(&range).is_some();
+            if !is_copied || left.try_push((range.start, range.end)).is_err() {
+                // SAFETY: it is given what roots there are, with the world stopped.
+                unsafe { read_whole(marker, range) };
+            }
+        });
     }
 }
 
@@ -149,7 +178,7 @@ impl MarkingMode for Fork {
         markers.begin(1, true);
         self.snapshot.take(heap, of);
         let phase = timed(SpanKind::StoppedRoots);
-        driver.read_roots(of, &pause);
+        self.read_roots(driver, of, &pause);
         phase.over(driver.record.number);
         driver.record.roots_ns = pause.so_far_ns();
         if !self.shared.as_ref().is_some_and(|shared| shared.holds(heap.committed())) {
@@ -162,7 +191,7 @@ impl MarkingMode for Fork {
             match unsafe { child::make() } {
                 Ok(None) => {
                     drop(inner);
-                    mark_and_send(shared, driver, helpers);
+                    mark_and_send(shared, driver, &self.left, helpers);
                 }
                 Ok(Some(made)) => self.child = Some(made),
                 Err(_) => {}
@@ -248,9 +277,21 @@ extern "C" fn help(place: *mut c_void) -> c_int {
 }
 
 /// What the child does: marks its copy of the heap, writes the marks to the shared memory, and
-/// exits. The driver's stack holds the roots.
-fn mark_and_send(shared: &Shared, driver: &mut Driver, helpers: usize) -> ! {
+/// exits. The driver's stack holds the roots, but for those that are left to it.
+fn mark_and_send(
+    shared: &Shared,
+    driver: &mut Driver,
+    left: &[(usize, usize)],
+    helpers: usize,
+) -> ! {
     let (heap, markers) = (driver.heap, driver.markers());
+    // The program may keep memory from its children (`MADV_DONTFORK`); before anything of ours is
+    // mapped there.
+    let is_there =
+        |(start, end): &(usize, usize)| mappings::readable_start(*start..*end) == (*start..*end);
+    if !left.iter().all(is_there) {
+        child::exit(0);
+    }
     HELPERS_DONE.store(0, Relaxed);
     shared.answer().began_ns.store(clock::now_ns(), Relaxed);
     // The program's trace functions run here, on a copy of the thread that they expect.
@@ -260,6 +301,10 @@ fn mark_and_send(shared: &Shared, driver: &mut Driver, helpers: usize) -> ! {
         // SAFETY: this is such a child, and markers use no thread-local storage.
         .filter(|place| unsafe { child::start_thread(help, *place as *mut c_void) })
         .count() as u32;
+    for (start, end) in left.iter().copied() {
+        // SAFETY: it can be read, and is a copy of what was a root when the world stopped.
+        unsafe { read_marking(&mut driver.marker, start..end, Marker::drain) };
+    }
     driver.trace_registered();
     driver.marker.scan_frozen(Closed::Scanned);
     driver.mark_uncollectable();

@@ -172,11 +172,11 @@ pub struct CycleRecord {
     pub protect_ns: u64,
     /// From the first stop signal until every thread stood.
     pub stopping_ns: u64,
-    /// Reading roots.
+    /// Reading roots; of a cycle by a child, those that are not left to it.
     pub roots_ns: u64,
     /// What was read of them in the last stop of a concurrent cycle.
     pub root_bytes: usize,
-    /// Following grey words; beside the program reading roots too.
+    /// Following grey words; beside the program, and in a child, reading roots too.
     pub mark_ns: u64,
     /// The driver's processor time for both, roots and words, where the world stood throughout.
     pub traced_processor_ns: Option<u64>,

@@ -3,7 +3,7 @@
 //!
 //! Invariant: an answer is as old as the reading; the caller knows why it still holds. Called when
 //! a thread of unknown origin is attached, for a stopped thread that runs on an alternate stack,
-//! and before roots are watched.
+//! before roots are watched, and where large ones are left to a child that marks.
 //!
 //! # Safety
 //!
