@@ -21,12 +21,12 @@ fn argument(argument: &str) {
 /// library's code in memory: `tools/text-order/order.py` makes the list.
 fn order_functions() {
     // lld, which Rust brings, and GNU ld know what INSERT means; others do not. Where another is
-    // chosen in a way that does not show here, NEAP_TEXT_ORDER=0 leaves the order out.
-    println!("cargo::rerun-if-env-changed=NEAP_TEXT_ORDER");
-    let chosen = ["CARGO_ENCODED_RUSTFLAGS", "RUSTC_LINKER"].map(|name| env::var(name).ok());
-    let is_other = |said: &String| ["gold", "mold", "wild"].iter().any(|name| said.contains(name));
-    let is_refused = env::var("NEAP_TEXT_ORDER").is_ok_and(|value| value == "0");
-    if is_refused || chosen.iter().flatten().any(is_other) {
+    // chosen in a way that does not show here, TEXT_ORDER=0 leaves the order out.
+    println!("cargo::rerun-if-env-changed=TEXT_ORDER");
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").expect("cargo sets it");
+    let is_other = |name: &&str| flags.contains(&format!("fuse-ld={name}"));
+    let is_refused = env::var("TEXT_ORDER").is_ok_and(|value| value == "0");
+    if is_refused || ["gold", "mold", "wild"].iter().any(is_other) {
         return;
     }
     println!("cargo::rerun-if-changed=text-order.ld");

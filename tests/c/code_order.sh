@@ -10,7 +10,8 @@ start=$((0x$(objdump --section-headers "$1" | awk '$2 == ".text" { print $4 }'))
 symbols=$(nm --defined-only --demangle "$1")
 for function in runtime::on_load runtime::initialize_once runtime::allocation::attempt \
     heap::Heap::take_frames heap::frames::Frames::take; do
-    address=$(awk -v name="neap_core::$function" '$3 == name { print $1; exit }' <<<"$symbols")
+    address=$(awk -v name="neap_core::$function" \
+        '{ gsub(/[<>]/, "", $3) } $3 == name { print $1; exit }' <<<"$symbols")
     [ -n "$address" ] || { echo "no neap_core::$function"; exit 1; }
     distance=$((0x$address - start))
     [ "$distance" -lt $most ] || { echo "$function: $distance bytes from the start"; exit 1; }

@@ -3,7 +3,7 @@
 #include "check.h"
 #include <sys/mman.h>
 
-enum { BYTES = 4 << 20, MIDDLE = BYTES / 2, OBJECTS = 1000, TURNS = 5 };
+enum { BYTES = 4 << 20, MIDDLE = BYTES / 2, OBJECTS = 1000, TURNS = 5, MOST_GAPS = 100000 };
 
 static APART void fill(size_t **part)
 {
@@ -16,11 +16,11 @@ static APART void fill(size_t **part)
 /* The child maps the next piece of memory where its copy of this one has a hole. */
 static void fill_gaps_above(char *root)
 {
-    char *piece;
-    do {
+    char *piece = root + 1;
+    for (int gaps = 0; piece > root && gaps < MOST_GAPS; gaps++) {
         piece = mmap(NULL, 256 << 10, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(piece != MAP_FAILED);
-    } while (piece > root);
+    }
 }
 
 static APART void reuse(void)

@@ -477,10 +477,10 @@ sooner examples && . tests/c/projects.sh
 sooner symbols && result symbols tests/c/symbols.sh "$prefix"
 if sooner code_order; then
     for library in lib/libneap.so lib/neap/libgc.so.1; do
-        if [ -n "$(nm --defined-only "$prefix/$library" 2>/dev/null)" ]; then
-            result "code_order, ${library##*/}" tests/c/code_order.sh "$prefix/$library"
+        if [ "${TEXT_ORDER-}" = 0 ] || [ -z "$(nm --defined-only "$prefix/$library" 2>&1)" ]; then
+            skip "code_order, ${library##*/}" "it was linked without it, or has no symbols"
         else
-            skip "code_order, ${library##*/}" "it has no symbols"
+            result "code_order, ${library##*/}" tests/c/code_order.sh "$prefix/$library"
         fi
     done
 fi

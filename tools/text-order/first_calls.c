@@ -1,12 +1,12 @@
 // Runs a program and lists the functions of a shared library that it calls, in the order of their
 // first calls: a breakpoint stands on each of them until it is reached.
 //
-// Usage: first_calls [run --] PROGRAM ARGUMENTS (`neap run --` is how the clients' scripts ask).
+// Usage: first_calls [run [OPTIONS] --] PROGRAM ARGUMENTS (as the clients' scripts call `neap`).
 // Environment: FIRST_CALLS_LIBRARY, the library's path; FIRST_CALLS_SYMBOLS, a file of lines
-// "address name", as nm prints them; FIRST_CALLS_LISTS, the folder that the list goes to, named by
-// its process. Exit status: the program's.
-// Invariant: a breakpoint that was reached is gone before its thread goes on. Children made by fork
-// are let go without any. One process, one thread; called by order.py.
+// "address name"; FIRST_CALLS_LISTS, the folder that the list goes to, named by its process. Exit
+// status: the program's.
+// Invariant: a breakpoint that was reached is gone before its thread goes on. Children, of whatever
+// call, are let go without any. One process, one thread; called by order.py.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -126,6 +126,13 @@ static void remove_breakpoint(int memory, const struct function *function) {
     }
 }
 
+// Whether it is a thread of the process: a child that clone(2) made is told of like one.
+static bool is_thread_of(pid_t process, pid_t thread) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d", process, thread);
+    return access(path, F_OK) == 0;
+}
+
 static void let_child_go(pid_t child) {
     int memory = open_memory(child);
     for (size_t i = 0; i < count; i++) {
@@ -180,12 +187,15 @@ static int follow(pid_t process, FILE *list) {
             continue;
         }
         int signal = WSTOPSIG(status), event = status >> 16, passed = 0;
-        if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK) {
-            unsigned long child;
-            ptrace(PTRACE_GETEVENTMSG, thread, NULL, &child);
-            waitpid((pid_t)child, NULL, __WALL);
-            // One of vfork has its parent's memory, which loses its breakpoints too.
-            let_child_go((pid_t)child);
+        if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
+            event == PTRACE_EVENT_CLONE) {
+            unsigned long made;
+            ptrace(PTRACE_GETEVENTMSG, thread, NULL, &made);
+            if (event != PTRACE_EVENT_CLONE || !is_thread_of(process, (pid_t)made)) {
+                waitpid((pid_t)made, NULL, __WALL);
+                // One of vfork has its parent's memory, which loses its breakpoints too.
+                let_child_go((pid_t)made);
+            }
         } else if (signal == (SIGTRAP | 0x80)) {
             // A system call: only the loader's are waited for, which map the library.
             base = find_library(process);
@@ -202,8 +212,11 @@ static int follow(pid_t process, FILE *list) {
 
 int main(int argc, char **argv) {
     char **program = argv + 1;
-    if (argc > 3 && strcmp(argv[1], "run") == 0 && strcmp(argv[2], "--") == 0) {
-        program += 2;
+    if (argc > 1 && strcmp(argv[1], "run") == 0) {
+        while (*program != NULL && strcmp(*program, "--") != 0) {
+            program++;
+        }
+        program += *program != NULL;
     }
     if (*program == NULL) {
         give_up("no program");
@@ -216,6 +229,8 @@ int main(int argc, char **argv) {
     if (list == NULL) {
         give_up("%s: %s", path, strerror(errno));
     }
+    // A script may end this process with its program: whole lines are there then.
+    setvbuf(list, NULL, _IOLBF, 0);
     pid_t process = fork();
     if (process == 0) {
         ptrace(PTRACE_TRACEME, 0, NULL, NULL);

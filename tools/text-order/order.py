@@ -64,8 +64,10 @@ def run(command, environment):
 
 
 def write(library, lists, target):
-    """Writes the order that these lists of calls lead to."""
+    """Writes the order that these lists of calls lead to; of programs without the library they
+    are empty."""
     sizes = functions(library)
+    lists = [file for file in lists if file.stat().st_size > 0]
     matched = collections.Counter()
     for name, (_, size) in sizes.items():
         matched[pattern(name)] += size

@@ -57,6 +57,8 @@ struct Answer {
     marked_bytes: AtomicU64,
     /// `NEAP_CHECK=3`: a marked object and one that it points to and that is not; 0 for none.
     lost: [AtomicU64; 2],
+    /// 1 where a root that was left to the child is not there.
+    misses_root: AtomicU64,
     /// When marking began and was over, by the clock; 0 if it did not come to that.
     began_ns: AtomicU64,
     marked_ns: AtomicU64,
@@ -123,6 +125,9 @@ pub struct Fork {
     child: Option<Child>,
     /// Roots that the child reads, by their ends.
     left: MetaVec<(usize, usize)>,
+    /// A child missed one: the program keeps memory from its children, and all are read in the
+    /// stop.
+    leaves_none: bool,
     snapshot: SnapshotCycle,
 }
 
@@ -139,9 +144,9 @@ impl Fork {
         let left = &mut self.left;
         left.clear();
         // What a host names it may use for something else afterwards.
-        let is_host = host::get().is_some();
+        let leaves_some = !self.leaves_none && host::get().is_none();
         driver.read_roots_by(of, pause, Resting::Read, &mut |marker, range| {
-            let is_large = range.len() >= LEFT_BYTES && !is_host;
+            let is_large = leaves_some && range.len() >= LEFT_BYTES;
             // The child has no copy of memory that is shared: the program goes on writing there.
             let is_copied = is_large && mappings::covering(&range).is_some();
             if !is_copied || left.try_push((range.start, range.end)).is_err() {
@@ -216,6 +221,7 @@ impl MarkingMode for Fork {
                 spans::tell(SpanKind::ForkedMark, Some(number), cycle, began_ns, length_ns);
                 driver.record.beside_ns = length_ns * driver.record.markers as u64;
             }
+            self.leaves_none |= shared.answer().misses_root.load(Relaxed) != 0;
             self.snapshot.answered = receive(driver.heap, shared);
             driver.record.beside_bytes = driver.heap.state.marked_bytes.load(Relaxed);
         }
@@ -285,11 +291,10 @@ fn mark_and_send(
     helpers: usize,
 ) -> ! {
     let (heap, markers) = (driver.heap, driver.markers());
-    // The program may keep memory from its children (`MADV_DONTFORK`); before anything of ours is
-    // mapped there.
-    let is_there =
-        |(start, end): &(usize, usize)| mappings::readable_start(*start..*end) == (*start..*end);
-    if !left.iter().all(is_there) {
+    // The program may keep memory from its children (`MADV_DONTFORK`): asked before anything of
+    // ours is mapped there.
+    if left.iter().any(|(start, end)| mappings::has_hole(&(*start..*end))) {
+        shared.answer().misses_root.store(1, Relaxed);
         child::exit(0);
     }
     HELPERS_DONE.store(0, Relaxed);

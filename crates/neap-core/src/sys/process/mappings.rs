@@ -20,7 +20,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{self, Opcode, Updater, opcode};
-use rustix::mm::{self, Advice};
+use rustix::mm::{self, Advice, MsyncFlags};
 
 /// The mapping that contains `address`, None if there is none. Where `/proc` cannot be opened, as
 /// after a `chroot` or with no descriptor left, what can be read around it without a hole, which
@@ -71,6 +71,14 @@ pub fn readable_start(range: Range<usize>) -> Range<usize> {
         }
     }
     range.start..end.clamp(range.start, range.end)
+}
+
+/// Whether something of a range is not mapped.
+pub fn has_hole(range: &Range<usize>) -> bool {
+    let pages = range.start & !(PAGE_BYTES - 1)..range.end.next_multiple_of(PAGE_BYTES);
+    // SAFETY: nothing is written at once, of a file of the program's or otherwise.
+    let answer = unsafe { mm::msync(pages.start as *mut _, pages.len(), MsyncFlags::ASYNC) };
+    answer == Err(Errno::NOMEM)
 }
 
 /// Has the kernel look at whole pages as a read would; an error where one cannot be read.
