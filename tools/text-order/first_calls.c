@@ -71,6 +71,9 @@ static void read_functions(const char *path) {
         if (count == room) {
             room = room * 2 + 1024;
             functions = realloc(functions, room * sizeof *functions);
+            if (functions == NULL) {
+                give_up("no memory for the functions of %s", library);
+            }
         }
         functions[count++] = (struct function){.address = address, .name = name};
     }
@@ -238,9 +241,11 @@ int main(int argc, char **argv) {
         _exit(127);
     }
     waitpid(process, NULL, 0);
-    ptrace(PTRACE_SETOPTIONS, process, NULL,
-           PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC |
-               PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+    if (ptrace(PTRACE_SETOPTIONS, process, NULL,
+               PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC |
+                   PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL) != 0) {
+        give_up("the program can't be traced: %s", strerror(errno));
+    }
     ptrace(PTRACE_SYSCALL, process, NULL, NULL);
     int status = follow(process, list);
     fclose(list);

@@ -57,7 +57,7 @@ struct Answer {
     marked_bytes: AtomicU64,
     /// `NEAP_CHECK=3`: a marked object and one that it points to and that is not; 0 for none.
     lost: [AtomicU64; 2],
-    /// 1 where a root that was left to the child is not there.
+    /// 1 where a root that was left to the child may not be there.
     misses_root: AtomicU64,
     /// When marking began and was over, by the clock; 0 if it did not come to that.
     began_ns: AtomicU64,
@@ -293,7 +293,7 @@ fn mark_and_send(
     let (heap, markers) = (driver.heap, driver.markers());
     // The program may keep memory from its children (`MADV_DONTFORK`): asked before anything of
     // ours is mapped there.
-    if left.iter().any(|(start, end)| mappings::has_hole(&(*start..*end))) {
+    if left.iter().any(|(start, end)| mappings::may_have_hole(&(*start..*end))) {
         shared.answer().misses_root.store(1, Relaxed);
         child::exit(0);
     }

@@ -55,7 +55,7 @@ fn readable_around(address: usize) -> Option<Range<usize>> {
 /// The part of a range, whose start can be read, that can be read from there on without a hole; all
 /// of it where the kernel does not know the question (before Linux 5.14).
 pub fn readable_start(range: Range<usize>) -> Range<usize> {
-    let pages = range.start & !(PAGE_BYTES - 1)..range.end.next_multiple_of(PAGE_BYTES);
+    let pages = whole_pages(&range);
     let first = pages.start..pages.start + PAGE_BYTES;
     // It says the same of memory that nobody may read.
     if populate_read(&pages).is_ok() || populate_read(&first) == Err(Errno::INVAL) {
@@ -73,12 +73,16 @@ pub fn readable_start(range: Range<usize>) -> Range<usize> {
     range.start..end.clamp(range.start, range.end)
 }
 
-/// Whether something of a range is not mapped.
-pub fn has_hole(range: &Range<usize>) -> bool {
-    let pages = range.start & !(PAGE_BYTES - 1)..range.end.next_multiple_of(PAGE_BYTES);
-    // SAFETY: nothing is written at once, of a file of the program's or otherwise.
-    let answer = unsafe { mm::msync(pages.start as *mut _, pages.len(), MsyncFlags::ASYNC) };
-    answer == Err(Errno::NOMEM)
+/// Whether something of a range is not mapped, or the system does not say.
+pub fn may_have_hole(range: &Range<usize>) -> bool {
+    let pages = whole_pages(range);
+    // SAFETY: a question: with this flag the kernel looks for holes and begins to write nothing.
+    unsafe { mm::msync(pages.start as *mut _, pages.len(), MsyncFlags::ASYNC) }.is_err()
+}
+
+/// The pages that a range has a part of.
+fn whole_pages(range: &Range<usize>) -> Range<usize> {
+    range.start & !(PAGE_BYTES - 1)..range.end.next_multiple_of(PAGE_BYTES)
 }
 
 /// Has the kernel look at whole pages as a read would; an error where one cannot be read.
@@ -107,7 +111,7 @@ pub fn covering(range: &Range<usize>) -> Option<Range<usize>> {
 /// Calls `f` for the parts of a mapped range that can be read: it may have guard pages within a
 /// mapping (Linux 6.13), as thread stacks of newer libcs do, or be a file that became shorter.
 pub fn for_each_readable(range: Range<usize>, f: &mut impl FnMut(Range<usize>)) {
-    let pages = range.start & !(PAGE_BYTES - 1)..range.end.next_multiple_of(PAGE_BYTES);
+    let pages = whole_pages(&range);
     match populate_read(&pages) {
         Err(Errno::FAULT | Errno::NOMEM | Errno::HWPOISON) if pages.len() > PAGE_BYTES => {
             let middle = pages.start + (pages.len() / PAGE_BYTES / 2) * PAGE_BYTES;
