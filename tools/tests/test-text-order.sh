@@ -1,5 +1,5 @@
-# The order of functions in the libraries: what is called is found out. Sourced by run.sh, which sets
-# top and work.
+# The order of functions in the libraries: what is called is found out. Sourced by run.sh, which
+# sets top and work.
 # shellcheck shell=bash disable=SC2154
 
 test_first_calls_of_a_program_are_listed_once_and_in_order() {
