@@ -287,7 +287,7 @@ fn concurrently(position: usize, reason: Reason) -> bool {
         }
         Stall::Waits(_) | Stall::UntilOver => {
             let began = Instant::now();
-            return handshake::run_until(position, false, || stall().is_over(began.elapsed()));
+            return handshake::run_until(position, || stall().is_over(began.elapsed()));
         }
     }
     false

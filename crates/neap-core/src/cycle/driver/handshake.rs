@@ -71,6 +71,21 @@ pub fn request(forced: bool) -> bool {
     if asked != UNASKED && !forced { wake::wake_again() } else { wake::wake() }
 }
 
+/// The same, forced, for who waits until so many cycles are completed: not where the last of them
+/// has begun, or is over by now. Outside critical sections.
+fn request_up_to(cycles: u64) -> bool {
+    if UNDER_WAY.load(Acquire) {
+        return true;
+    }
+    let collector = COLLECTOR.lock();
+    // Under the lock: one begins there, and is counted when it ends.
+    if collector.phase == Phase::Idle && CYCLES.load(Relaxed) < cycles {
+        REQUESTED.fetch_max(IN_ANY_CASE, AcqRel);
+    }
+    drop(collector);
+    wake::wake()
+}
+
 /// Whether a cycle is under way or about to be.
 pub fn is_asked() -> bool {
     UNDER_WAY.load(Acquire) || REQUESTED.load(Relaxed) != UNASKED
@@ -419,11 +434,18 @@ pub fn run_cycle(position: usize) -> bool {
     let has_run = || (CYCLES.load(Relaxed) >= wanted).then(lets_go).is_some();
     // That one that was under way is given up says nothing of the next.
     let is_given_up = || given_up::unstopped() > unstopped + begun;
-    run_until(position, true, || has_run() || is_given_up()) && has_run()
+    let enough = || has_run() || is_given_up();
+    run(position, true, enough, || request_up_to(wanted)) && has_run()
 }
 
-/// The same until `enough` says so; with `forced` the cycle that begins is a full one.
-pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bool {
+/// The same until `enough` says so, where a cycle begins only if one is due.
+pub fn run_until(position: usize, enough: impl Fn() -> bool) -> bool {
+    run(position, false, enough, || request(false))
+}
+
+/// The same; `ask` asks for a cycle, a full one if it is `forced`, and says whether somebody will
+/// run it.
+fn run(position: usize, forced: bool, enough: impl Fn() -> bool, ask: impl Fn() -> bool) -> bool {
     loop {
         let seen = progress::seen();
         if enough() {
@@ -437,7 +459,7 @@ pub fn run_until(position: usize, forced: bool, enough: impl Fn() -> bool) -> bo
             take_offered(position);
         } else if assist(forced) {
             // Marking is done, or others do the rest.
-        } else if request(forced) {
+        } else if ask() {
             progress::wait_at(position, seen);
         } else {
             return false;
@@ -453,17 +475,7 @@ pub fn is_under_way() -> bool {
 /// Waits for the end of the cycle beside the program that is under way, if there is one, taking
 /// steps as they are offered; not while collections are disabled. On a mutator that holds nothing.
 pub fn finish(position: usize) {
-    loop {
-        let seen = progress::seen();
-        if !UNDER_WAY.load(Acquire) || is_disabled() {
-            return take_offered(position);
-        }
-        if is_on_offer(OFFERED.load(Acquire)) {
-            take_offered(position);
-        } else if !assist(true) {
-            progress::wait_at(position, seen);
-        }
-    }
+    run(position, true, || !is_under_way(), || true);
 }
 
 /// In the child of a `fork`: a cycle that was under way is given up; its marks mean nothing and the
