@@ -199,6 +199,8 @@ def main():
         sys.exit(f"corpus.py: no program matches {wanted}")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     found = measure(scripts, contestants, asked.rounds, asked.processors)
+    if not found:
+        sys.exit("corpus.py: nothing was measured, see above for why")
     labels = [contestant["label"] for contestant in contestants[1:]]
     for label in labels:
         means = summarized(found, label)
