@@ -37,8 +37,8 @@ const QUEUE: usize = 16;
 /// start is prefetched too. Larger: serves larger objects; smaller: fetches less for nothing.
 const REACH_BYTES: usize = 40;
 /// So much of a larger object's slice says whether the rest is scanned as one in which pointers are
-/// rare or repeat each other, which is four times as fast if they do, and takes a tenth longer if they do not.
-/// Larger: a better guess; smaller: more is scanned faster.
+/// rare or repeat each other, which is four times as fast if they do, and takes a tenth longer if
+/// they do not. Larger: a better guess; smaller: more is scanned faster.
 pub(super) const LOOKED_AT_BYTES: usize = 1 << 10;
 /// One marker.
 pub struct Marker<'t> {
