@@ -137,8 +137,27 @@ static void check_full_where_one_is_due(void)
     CHECK(neap_base(list) == list);
 }
 
+/* Many processes beside each other, each of which asks for one collection: it has one. */
+static void check_one_is_one(void)
+{
+    enum { TURNS = 6, BESIDE = 40 };
+    for (int turn = 0; turn < TURNS; turn++) {
+        pid_t children[BESIDE];
+        for (int i = 0; i < BESIDE; i++) {
+            children[i] = fork();
+            if (children[i] == 0) {
+                neap_init();
+                _exit(!neap_collect() || cycles() != 1);
+            }
+        }
+        for (int i = 0; i < BESIDE; i++)
+            CHECK(succeeded(children[i]));
+    }
+}
+
 int main(void)
 {
+    check_one_is_one();
     /* Shown where a check fails: a count of cycles says little. */
     setenv("NEAP_LOG", "cycles", 0);
     neap_init();

@@ -9,7 +9,7 @@
 //! nobody comes, the collector's thread goes on scanning what is written, so that the pause stays
 //! short however late it is.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 use super::assist::assist;
 use super::between_steps::{self, CycleState};
@@ -40,12 +40,16 @@ const MIDDLE_PAUSE: u32 = 4;
 /// The step on offer. Written under the collector's lock.
 static OFFERED: AtomicU32 = AtomicU32::new(NOTHING);
 /// Whether a cycle was asked for: nobody has, who did had leave to begin one if it is still due
-/// then, or somebody waits for one in any case. Without being asked the collector's thread begins
-/// none, since the program may have a gate. Written by who asks, and by the collector's thread.
+/// then, somebody waits for one, or one is wanted in any case. Without being asked the collector's
+/// thread begins none, since the program may have a gate. Written by who asks, and by that thread.
 static REQUESTED: AtomicU32 = AtomicU32::new(UNASKED);
 const UNASKED: u32 = 0;
 const IF_DUE: u32 = 1;
-const IN_ANY_CASE: u32 = 2;
+const AWAITED: u32 = 2;
+const IN_ANY_CASE: u32 = 3;
+/// Somebody waits until so many cycles are completed, the last a full one. Under the collector's
+/// lock.
+static AWAITED_CYCLES: AtomicU64 = AtomicU64::new(0);
 /// From the beginning of a cycle to its end. Written by the collector's thread.
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
 /// A cycle ended on the collector's thread: the next mutator tells the program.
@@ -71,17 +75,13 @@ pub fn request(forced: bool) -> bool {
     if asked != UNASKED && !forced { wake::wake_again() } else { wake::wake() }
 }
 
-/// The same, forced, for who waits until so many cycles are completed: not where the last of them
-/// has begun, or is over by now. Outside critical sections.
-fn request_up_to(cycles: u64) -> bool {
-    if UNDER_WAY.load(Acquire) {
+/// The same for who waits for a cycle: not where that has begun or `is_over`, asked under the lock.
+fn request_unless(is_over: impl Fn() -> bool) -> bool {
+    let Some(collector) = COLLECTOR.try_lock() else { return true };
+    if collector.phase != Phase::Idle || is_over() {
         return true;
     }
-    let collector = COLLECTOR.lock();
-    // Under the lock: one begins there, and is counted when it ends.
-    if collector.phase == Phase::Idle && CYCLES.load(Relaxed) < cycles {
-        REQUESTED.fetch_max(IN_ANY_CASE, AcqRel);
-    }
+    REQUESTED.fetch_max(AWAITED, AcqRel);
     drop(collector);
     wake::wake()
 }
@@ -299,7 +299,7 @@ pub fn drive_unasked() {
 /// Runs a cycle if one was requested. On the collector's thread.
 pub fn drive() {
     let requested = REQUESTED.swap(UNASKED, AcqRel);
-    let is_wanted = requested == IN_ANY_CASE || requested == IF_DUE && schedule::is_due();
+    let is_wanted = requested >= AWAITED || requested == IF_DUE && schedule::is_due();
     if !collector::runs_beside() || !is_wanted {
         return;
     }
@@ -307,8 +307,14 @@ pub fn drive() {
     if collector.phase != Phase::Idle || is_disabled() {
         return;
     }
-    // Who asked for one while it was about to begin anyway wants no other, but may want a full one.
-    let forced = requested.max(REQUESTED.swap(UNASKED, AcqRel)) == IN_ANY_CASE;
+    // Who asked for one while it was about to begin anyway wants no other.
+    let requested = requested.max(REQUESTED.swap(UNASKED, AcqRel));
+    let is_awaited = CYCLES.load(Relaxed) < AWAITED_CYCLES.load(Relaxed);
+    if requested == AWAITED && !is_awaited {
+        // The world was stopped for it meanwhile.
+        return;
+    }
+    let forced = requested == IN_ANY_CASE || is_awaited;
     let state = between_steps::begin(&mut collector);
     let can_be_minor = parts(state).is_some_and(|(driver, mode)| {
         mode.has_minor_cycles() && driver.markers().aside.are_traced_known()
@@ -422,29 +428,28 @@ fn give_up_watching(state: &'static mut CycleState) {
 /// false if collections were disabled meanwhile, or the cycle was given up. On a mutator that holds
 /// nothing.
 pub fn run_cycle(position: usize) -> bool {
-    let (begun, unstopped) = {
-        let collector = COLLECTOR.lock();
-        // Under the lock: one that begins next is a full one.
-        REQUESTED.fetch_max(IN_ANY_CASE, AcqRel);
-        ((collector.phase != Phase::Idle) as u64, given_up::unstopped())
-    };
-    let wanted = CYCLES.load(Relaxed) + 1 + begun;
+    let collector = COLLECTOR.lock();
+    let begun = (collector.phase != Phase::Idle) as u64;
+    let (wanted, unstopped) = (CYCLES.load(Relaxed) + 1 + begun, given_up::unstopped());
+    AWAITED_CYCLES.fetch_max(wanted, Relaxed);
+    REQUESTED.fetch_max(AWAITED, AcqRel);
+    drop(collector);
+    let is_counted = || CYCLES.load(Relaxed) >= wanted;
     // Who ends a cycle counts it, and lets go of the lock when its end can be told.
     let lets_go = || drop(COLLECTOR.lock());
-    let has_run = || (CYCLES.load(Relaxed) >= wanted).then(lets_go).is_some();
+    let has_run = || is_counted().then(lets_go).is_some();
     // That one that was under way is given up says nothing of the next.
     let is_given_up = || given_up::unstopped() > unstopped + begun;
-    let enough = || has_run() || is_given_up();
-    run(position, true, enough, || request_up_to(wanted)) && has_run()
+    let ask = || collector::runs_beside() && request_unless(|| is_counted() || is_given_up());
+    run(position, true, || has_run() || is_given_up(), ask) && has_run()
 }
 
 /// The same until `enough` says so, where a cycle begins only if one is due.
 pub fn run_until(position: usize, enough: impl Fn() -> bool) -> bool {
-    run(position, false, enough, || request(false))
+    run(position, false, enough, || collector::runs_beside() && request(false))
 }
 
-/// The same; `ask` asks for a cycle, a full one if it is `forced`, and says whether somebody will
-/// run it.
+/// The same; `ask` asks for a cycle and says whether somebody runs it.
 fn run(position: usize, forced: bool, enough: impl Fn() -> bool, ask: impl Fn() -> bool) -> bool {
     loop {
         let seen = progress::seen();
@@ -452,17 +457,17 @@ fn run(position: usize, forced: bool, enough: impl Fn() -> bool, ask: impl Fn() 
             take_offered(position);
             return true;
         }
-        if is_disabled() || !collector::runs_beside() {
+        if is_disabled() {
             return false;
         }
         if is_on_offer(OFFERED.load(Acquire)) {
             take_offered(position);
         } else if assist(forced) {
             // Marking is done, or others do the rest.
-        } else if ask() {
-            progress::wait_at(position, seen);
-        } else {
+        } else if !ask() {
             return false;
+        } else if !enough() {
+            progress::wait_at(position, seen);
         }
     }
 }

@@ -34,7 +34,7 @@ const SLICE_BYTES: usize = 64 << 10;
 /// Pointers are not rare if they are more than this part of what is looked at.
 const MANY: usize = 16;
 
-/// Whether more than half of these words are the fourth before them.
+/// Whether more than half of these words are the fourth of them before.
 fn repeat_each_other(found: &[usize]) -> bool {
     let fourths = found.windows(5).filter(|words| words[0] == words[4]);
     fourths.count() > found.len() / 2

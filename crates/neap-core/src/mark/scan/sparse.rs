@@ -101,18 +101,24 @@ unsafe fn scan_eight(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
-    /// Whether `these` are `those` but for some that are among the eight of `these` before them.
-    fn are_but_for_repeats(these: &[usize], those: &[usize]) -> bool {
-        let mut at = 0;
-        let is_found = |word: &usize| {
-            if these.get(at) == Some(word) {
-                at += 1;
-                return true;
+    /// What is found, written for clarity.
+    fn scan_reference(words: &[usize], base: usize, length: usize) -> Vec<usize> {
+        let (mut found, mut before) = (Vec::new(), vec![0; TOGETHER / 2]);
+        for together in words.chunks(TOGETHER) {
+            let repeats = together.len() == TOGETHER
+                && together.chunks(TOGETHER / 2).all(|half| half == before);
+            if !repeats || !has_avx2() {
+                found.extend(together.iter().filter(|word| word.wrapping_sub(base) < length));
             }
-            these[at.saturating_sub(8)..at].contains(word)
-        };
-        those.iter().all(is_found) && at == these.len()
+            before = together[together.len() / 2..].to_vec();
+        }
+        found
+    }
+
+    fn distinct(words: &[usize]) -> BTreeSet<usize> {
+        words.iter().copied().collect()
     }
 
     #[test]
@@ -123,10 +129,19 @@ mod tests {
             (table(&[0x1800], 1000), 8),
             (table(&[0x1800, 0x1900], 1000), 8),
             (table(&[7, 0x1800, 0, 0x1900], 1000), 4),
-            // Of three, or of eight, nothing is said.
-            (table(&[0x1800, 0x1900, 0x1a00], 1000), 1000),
-            (table(&[0x1800, 1, 2, 3, 4, 5, 6, 7], 1000), 125),
         ];
+        // Runs of one, two and four words, with others between.
+        let mut seed = 3_usize;
+        for _ in 0..50 {
+            let mut words = Vec::new();
+            while words.len() < 500 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let any = [0x1000, 0x1800, 0x1fff, 0x2000, 7][(seed >> 33) % 5];
+                let run = [any, 0x1800, any, 0x1900];
+                words.extend(table(&run[..1 << (seed >> 40 & 3).min(2)], (seed >> 45) % 30));
+            }
+            tables.push((words, usize::MAX));
+        }
         // One that differs is found, wherever it is.
         for place in 0..64 {
             let mut words: Vec<usize> = table(&[0x1800], 64);
@@ -142,7 +157,8 @@ mod tests {
                 scan_sparse(low, high, base, length, |word| these.push(word));
                 scan(low, high, base, length, |word| those.push(word));
             }
-            assert!(are_but_for_repeats(&these, &those), "{these:x?}");
+            assert_eq!(these, scan_reference(&words, base, length));
+            assert_eq!(distinct(&these), distinct(&those));
             let most = if has_avx2() { most } else { those.len() };
             assert!(these.len() <= most, "{} of {}", these.len(), those.len());
         }
@@ -180,7 +196,7 @@ mod tests {
                     scan_sparse(low, high, base, length, |word| these.push(word));
                     scan(low, high, base, length, |word| those.push(word));
                 }
-                assert!(are_but_for_repeats(&these, &those), "{these:x?} {those:x?}");
+                assert_eq!(these, those);
                 assert!(count < 64 || !these.is_empty());
             }
         }
