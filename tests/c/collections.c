@@ -108,6 +108,26 @@ static void *collects(void *full)
     return NULL;
 }
 
+static void *allocates_much(void *unused)
+{
+    churn(1024, 100000);
+    return unused;
+}
+
+/* Who holds collections off may wait for a thread that allocates: the heap grows meanwhile. */
+static void check_held_off(void)
+{
+    pthread_t allocating;
+    for (int turn = 0; turn < 2; turn++) {
+        CHECK(neap_collect());
+        neap_hold_collections();
+        CHECK_EQUAL(pthread_create(&allocating, NULL, allocates_much, NULL), 0);
+        CHECK_EQUAL(pthread_join(allocating, NULL), 0);
+        neap_release_collections();
+    }
+    CHECK(neap_collect_and_release());
+}
+
 /* A collection that is asked for just when a cycle is due, which would be a minor one. */
 static void check_full_where_one_is_due(void)
 {
@@ -166,6 +186,7 @@ int main(void)
     CHECK_EQUAL(cycles(), before + 1);
     CHECK(!neap_collect_if_due());
     CHECK(cycles_of_churning() > 2);
+    check_held_off();
 
     CHECK(neap_collect());
     neap_disable();

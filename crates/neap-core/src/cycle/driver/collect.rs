@@ -254,10 +254,11 @@ pub(super) fn stopped(
 
 /// The collector's lock. Who only allocated enough does not wait for it while another thread is
 /// about to run the cycle, unless that takes long: it goes on, and so comes by where it is to
-/// stand.
+/// stand. Nor while one holds collections off.
 fn lock_for(reason: Reason) -> Option<Guard<'static, Collector>> {
     let allocated = HEAP.state.grown_since_cycle();
-    if reason == Reason::Allocated && allocated < schedule::stalls_at() {
+    let waits = allocated >= schedule::stalls_at() && !collector::is_held();
+    if reason == Reason::Allocated && !waits {
         return COLLECTOR.try_lock();
     }
     Some(COLLECTOR.lock())
@@ -287,7 +288,9 @@ fn concurrently(position: usize, reason: Reason) -> bool {
         }
         Stall::Waits(_) | Stall::UntilOver => {
             let began = Instant::now();
-            return handshake::run_until(position, || stall().is_over(began.elapsed()));
+            return handshake::run_until(position, || {
+                stall().is_over(began.elapsed()) || collector::is_held()
+            });
         }
     }
     false

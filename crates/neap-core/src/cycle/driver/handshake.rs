@@ -116,8 +116,9 @@ pub fn tell_ended() {
     }
 }
 
+/// Whether this is a step that a mutator may take: who holds collections off has the lock for it.
 fn is_on_offer(step: u32) -> bool {
-    matches!(step, FIRST_PAUSE | MIDDLE_PAUSE | REMARK)
+    matches!(step, FIRST_PAUSE | MIDDLE_PAUSE | REMARK) && !collector::is_held()
 }
 
 #[cold]
