@@ -63,9 +63,6 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     if is_disabled() || mutator.holds.load(Relaxed) > 0 || !world::the().may_be_stopped_here() {
         return false;
     }
-    if reason == Reason::Allocated && collector::is_held() {
-        return false;
-    }
     let refused = reason == Reason::Allocated && (!collector::is_automatic() || is_too_early());
     if refused || (reason != Reason::Explicit && !callbacks::may_begin(reason == Reason::NoMemory))
     {
@@ -257,10 +254,11 @@ pub(super) fn stopped(
 
 /// The collector's lock. Who only allocated enough does not wait for it while another thread is
 /// about to run the cycle, unless that takes long: it goes on, and so comes by where it is to
-/// stand.
+/// stand. Nor while one holds collections off.
 fn lock_for(reason: Reason) -> Option<Guard<'static, Collector>> {
     let allocated = HEAP.state.grown_since_cycle();
-    if reason == Reason::Allocated && allocated < schedule::stalls_at() {
+    let waits = allocated >= schedule::stalls_at() && !collector::is_held();
+    if reason == Reason::Allocated && !waits {
         return COLLECTOR.try_lock();
     }
     Some(COLLECTOR.lock())
