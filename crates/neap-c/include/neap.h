@@ -359,8 +359,7 @@ int neap_is_disabled(void);
 void neap_set_automatic(int on);
 
 /* No cycle runs until as many calls of neap_release_collections by this thread. Other threads run,
-   and the heap grows; but one that asks for a cycle, or finds the heap at its limit, waits; so keep
-   it short. */
+   but one that needs a cycle waits; so keep it short. */
 void neap_hold_collections(void);
 void neap_release_collections(void);
 

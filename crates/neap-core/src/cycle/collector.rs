@@ -123,20 +123,6 @@ static AUTOMATIC: AtomicBool = AtomicBool::new(true);
 /// The [`Watching`] of cycles beside the program, as a number. Written by who opens or closes it.
 static WATCHING: AtomicU32 = AtomicU32::new(Watching::None as u32);
 
-/// Whether a thread holds collections off. Written by it, under the collector's lock.
-static IS_HELD: AtomicBool = AtomicBool::new(false);
-
-/// Whether a thread holds collections off: nobody who only allocates waits for a cycle meanwhile,
-/// since that thread may wait for it.
-pub fn is_held() -> bool {
-    IS_HELD.load(Relaxed)
-}
-
-/// The calling thread does from now on, or nobody.
-pub fn set_held(held: bool) {
-    IS_HELD.store(held, Relaxed);
-}
-
 /// How cycles learn what the program writes meanwhile; `None` where they stop the world.
 pub fn watching() -> Watching {
     Watching::from_number(WATCHING.load(Acquire))

@@ -137,7 +137,7 @@ fn collect_as_wanted(position: usize, reason: Reason, may_stop: bool) -> Collect
     }
     if collector.phase != Phase::Idle {
         drop(collector);
-        return Collected::Beside(handshake::run_cycle(position));
+        return Collected::Beside(concurrently(position, reason));
     }
     mutator.holds.store(1, Relaxed);
     mutator.position.store(position, Relaxed);
@@ -254,11 +254,10 @@ pub(super) fn stopped(
 
 /// The collector's lock. Who only allocated enough does not wait for it while another thread is
 /// about to run the cycle, unless that takes long: it goes on, and so comes by where it is to
-/// stand. Nor while one holds collections off.
+/// stand.
 fn lock_for(reason: Reason) -> Option<Guard<'static, Collector>> {
     let allocated = HEAP.state.grown_since_cycle();
-    let waits = allocated >= schedule::stalls_at() && !collector::is_held();
-    if reason == Reason::Allocated && !waits {
+    if reason == Reason::Allocated && allocated < schedule::stalls_at() {
         return COLLECTOR.try_lock();
     }
     Some(COLLECTOR.lock())
@@ -288,9 +287,7 @@ fn concurrently(position: usize, reason: Reason) -> bool {
         }
         Stall::Waits(_) | Stall::UntilOver => {
             let began = Instant::now();
-            return handshake::run_until(position, || {
-                stall().is_over(began.elapsed()) || collector::is_held()
-            });
+            return handshake::run_until(position, || stall().is_over(began.elapsed()));
         }
     }
     false

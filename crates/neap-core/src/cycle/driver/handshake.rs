@@ -116,9 +116,8 @@ pub fn tell_ended() {
     }
 }
 
-/// Whether this is a step that a mutator may take: who holds collections off has the lock for it.
 fn is_on_offer(step: u32) -> bool {
-    matches!(step, FIRST_PAUSE | MIDDLE_PAUSE | REMARK) && !collector::is_held()
+    matches!(step, FIRST_PAUSE | MIDDLE_PAUSE | REMARK)
 }
 
 #[cold]
@@ -435,6 +434,7 @@ pub fn run_cycle(position: usize) -> bool {
     AWAITED_CYCLES.fetch_max(wanted, Relaxed);
     REQUESTED.fetch_max(AWAITED, AcqRel);
     drop(collector);
+    wake::wake();
     let is_counted = || CYCLES.load(Relaxed) >= wanted;
     // Who ends a cycle counts it, and lets go of the lock when its end can be told.
     let lets_go = || drop(COLLECTOR.lock());

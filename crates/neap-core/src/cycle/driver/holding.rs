@@ -14,7 +14,7 @@
 use core::sync::atomic::Ordering::*;
 
 use super::handshake::{is_conclusion_left, process_left};
-use crate::cycle::collector::{self, COLLECTOR};
+use crate::cycle::collector::COLLECTOR;
 use crate::cycle::phase::Phase;
 use crate::heap::HEAP;
 use crate::refs::finalizers::finalizer;
@@ -28,7 +28,6 @@ pub fn hold() {
         let mut collector = COLLECTOR.lock();
         // Who stops threads now would wait for one that waits for memory until that is done.
         process_left(&mut collector);
-        collector::set_held(true);
         core::mem::forget(collector);
     }
     // Hidden pointers are read while cycles are held off.
@@ -67,7 +66,6 @@ pub fn release() {
         if COLLECTOR.is_waited_for() {
             after_hold::note();
         }
-        collector::set_held(false);
         // SAFETY: `hold` took the lock on this thread and forgot its guard.
         unsafe { COLLECTOR.unlock_forgotten() };
     }

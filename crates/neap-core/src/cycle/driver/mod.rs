@@ -23,7 +23,7 @@ pub mod progress;
 pub mod wake;
 pub mod watch_in_use;
 
-use super::collector::{self, COLLECTOR};
+use super::collector::COLLECTOR;
 use super::report::callbacks;
 use crate::rank::{self, Rank};
 use crate::sync::ForkLock;
@@ -59,7 +59,6 @@ pub fn after_fork() {
     wake::after_fork();
     disabling::after_fork();
     handshake::after_fork();
-    collector::set_held(holding::is_held_by_caller());
     progress::after_fork();
     super::limits::after_fork();
     callbacks::after_fork();
