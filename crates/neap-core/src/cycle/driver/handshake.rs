@@ -450,8 +450,9 @@ pub fn run_until(position: usize, enough: impl Fn() -> bool) -> bool {
     run(position, false, enough, || collector::runs_beside() && request(false))
 }
 
-/// The same; `ask` asks for a cycle and says whether somebody runs it.
-fn run(position: usize, forced: bool, enough: impl Fn() -> bool, ask: impl Fn() -> bool) -> bool {
+/// The same; who `waits` in any case marks until that is done, and `ask` asks for a cycle and says
+/// whether somebody runs it.
+fn run(position: usize, waits: bool, enough: impl Fn() -> bool, ask: impl Fn() -> bool) -> bool {
     loop {
         let seen = progress::seen();
         if enough() {
@@ -463,7 +464,7 @@ fn run(position: usize, forced: bool, enough: impl Fn() -> bool, ask: impl Fn() 
         }
         if is_on_offer(OFFERED.load(Acquire)) {
             take_offered(position);
-        } else if assist(forced) {
+        } else if assist(waits) {
             // Marking is done, or others do the rest.
         } else if !ask() {
             return false;
