@@ -47,8 +47,8 @@ const UNASKED: u32 = 0;
 const IF_DUE: u32 = 1;
 const AWAITED: u32 = 2;
 const IN_ANY_CASE: u32 = 3;
-/// Somebody waits until so many cycles are completed, the last a full one. Under the collector's
-/// lock.
+/// Somebody waits until so many cycles are completed, the last a full one; or did, and one was
+/// given up. Under the collector's lock.
 static AWAITED_CYCLES: AtomicU64 = AtomicU64::new(0);
 /// From the beginning of a cycle to its end. Written by the collector's thread.
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
