@@ -26,7 +26,7 @@
 
 #include "../programs/bench_gc.h"
 #include "../programs/times.h"
-#include "utilisation.h"
+#include "../programs/utilisation.h"
 
 struct operations {
     struct times service, response;

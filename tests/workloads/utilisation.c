@@ -1,10 +1,10 @@
-/* utilisation: bench/cliffs/utilisation.h against a slow count, and the percentiles of
+/* utilisation: bench/programs/utilisation.h against a slow count, and the percentiles of
  * bench/programs/times.h against sorted times.
  *
  * Random gaps, most of them short, in several densities; the slow count puts a window at every
  * place that a gap begins or ends, before and behind it, and adds up what it covers. Prints its
  * seed and exits 1 at the first difference. Called by run.sh. */
-#include "../../bench/cliffs/utilisation.h"
+#include "../../bench/programs/utilisation.h"
 #include "../../bench/programs/times.h"
 
 enum { GAPS = 3000, TIMES = 20000 };

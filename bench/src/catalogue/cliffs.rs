@@ -323,6 +323,15 @@ fn sizes_and_writers() -> Vec<Cliff> {
             .on(STOPPING, Library::Neap, &[("NEAP_WATCH", "none")])
             .costs(),
         cliff(
+            "cliffs-table",
+            "a table that grows to 3 million entries",
+            "table 3000000",
+            None,
+            stop,
+        )
+        .on(STOPPING, Library::Neap, &[("NEAP_WATCH", "none")])
+        .costs(),
+        cliff(
             "cliffs-writer-20",
             "200 MB, a fifth written",
             "writer 200M 20 50000 SECONDS",

@@ -52,6 +52,11 @@ pub fn wait_at(position: usize, seen: u32) {
     let _ = WAITING.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
 }
 
+/// Whether a thread of the program's waits.
+pub fn is_any_waiting() -> bool {
+    WAITING.load(Relaxed) > 0
+}
+
 /// In the child of a `fork`: nobody waits.
 pub fn after_fork() {
     WAITING.store(0, Relaxed);

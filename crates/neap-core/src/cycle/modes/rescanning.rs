@@ -12,13 +12,15 @@ use core::time::Duration;
 use super::incremental_update::{FEW_PAGES, IncrementalUpdate};
 use crate::addr::PAGE_BYTES;
 use crate::cycle::collector::COLLECTOR;
+use crate::cycle::driver::progress;
 use crate::cycle::phases::pause::briefly;
 use crate::cycle::phases::written_pages::{Choice, Unwatched};
 use crate::cycle::policy::catching_up::{CatchingUp, Next};
 use crate::cycle::report::record::CaughtUp;
 use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
-use crate::sys::{clock, print};
+use crate::sys::clock::Instant;
+use crate::sys::{clock, futex, print};
 use crate::watch::Watch;
 
 /// Where stopping takes long, more stops are worth it if so many pages were written lately.
@@ -29,8 +31,17 @@ const SMALL_HEAP: usize = 8 << 20;
 /// Rounds at most.
 const MOST_ROUNDS: usize = 12;
 /// Rounds that find hardly less than the best one before: beyond so many the program writes faster
-/// than rounds can be.
+/// than rounds can be. None where passes can follow, which cost less.
 const MOST_IN_VAIN: usize = 1;
+/// A program that allocates nothing during a round, and writes to at least this part of what was
+/// asked about, is in a burst of writes: it sorts, or rehashes. Larger: more programs are waited
+/// for, and write to pages meanwhile that they would not have written to.
+const MUCH: usize = 4;
+/// It is waited for so many times as long as rounds took so far, once. Larger: longer bursts are
+/// over before they are scanned again; smaller: a cycle beside a program that goes on ends sooner.
+const TIMES: u32 = 4;
+/// Who waits for it looks this often whether it is over.
+const LOOK_NS: u64 = 1_000_000;
 /// Where it takes the program's threads longer to stop, because there are many, another pause costs
 /// more than it saves.
 const SLOW_STOP: Duration = Duration::from_micros(500);
@@ -50,6 +61,16 @@ enum Protecting {
     Running,
     /// In short pauses.
     Stopped,
+}
+
+/// What became of a program that may have been in a burst of writes.
+enum Burst {
+    /// It was in none.
+    None,
+    /// It allocates again, or somebody waits.
+    Over,
+    /// It writes more than rounds can scan.
+    GoesOn,
 }
 
 /// A pass did not come to its end: the watch refused something, or the world could not be stopped.
@@ -92,20 +113,30 @@ impl<W: Watch> IncrementalUpdate<W> {
     /// round found.
     fn rounds(&mut self, driver: &mut Driver) -> usize {
         let (mut least, mut found) = (usize::MAX, usize::MAX);
-        let mut in_vain = 0;
+        let (mut in_vain, mut waited, began) = (0, false, Instant::now());
         let is_small = driver.heap.state.scanned_bytes.load(Relaxed) <= SMALL_HEAP;
+        let most_in_vain = if driver.world.stops_for_collector() { 0 } else { MOST_IN_VAIN };
         for round in 0..MOST_ROUNDS {
             let stops = driver.world.stops_one_by_one() && (round > 0 || is_small);
             let protecting = match stops {
                 true => Protecting::Stopped,
                 false => Protecting::Running,
             };
+            let (allocated, pages) = (allocated(driver), driver.record.preclean_pages);
             found = self.preclean(driver, protecting);
             in_vain += (found > least / 8 * 7) as usize;
-            if found <= FEW_PAGES || in_vain > MOST_IN_VAIN || self.slow_stops > 0 {
+            if found <= FEW_PAGES || in_vain > most_in_vain || self.slow_stops > 0 {
                 break;
             }
             least = least.min(found);
+            let written = driver.record.preclean_pages - pages;
+            if !waited && written >= self.pages.asked_pages() / MUCH {
+                match wait_out_burst(driver, allocated, began.elapsed() * TIMES) {
+                    Burst::None => {}
+                    Burst::Over => waited = true,
+                    Burst::GoesOn => break,
+                }
+            }
         }
         found
     }
@@ -234,6 +265,33 @@ impl<W: Watch> IncrementalUpdate<W> {
 /// Whether it took long to stop the world, which stands now, from this moment on.
 fn is_slow(began_ns: u64) -> bool {
     clock::now_ns() - began_ns > SLOW_STOP.as_nanos() as u64
+}
+
+/// Leaves a program alone that has allocated no more than these bytes, as long as it goes on like
+/// that, but no longer than this, and nobody waits for the cycle or for what was freed. On the
+/// collector's thread.
+fn wait_out_burst(driver: &Driver, before: usize, longest: Duration) -> Burst {
+    let goes_on = || {
+        allocated(driver) == before
+            && !driver.heap.state.defers_frees.load(Relaxed)
+            && !progress::is_any_waiting()
+    };
+    if !goes_on() {
+        return Burst::None;
+    }
+    let began = Instant::now();
+    while began.elapsed() < longest {
+        futex::sleep(LOOK_NS);
+        if !goes_on() {
+            return Burst::Over;
+        }
+    }
+    Burst::GoesOn
+}
+
+/// Bytes allocated since the last cycle, as far as threads have reported them.
+fn allocated(driver: &Driver) -> usize {
+    driver.heap.state.allocated_since_cycle.load(Relaxed)
 }
 
 /// Bytes marked so far.

@@ -180,6 +180,11 @@ impl<W: Watch> WrittenPages<W> {
         }
     }
 
+    /// How many pages the watch was asked about last.
+    pub fn asked_pages(&self) -> usize {
+        self.rows.iter().map(|(start, end)| pages(end - start)).sum()
+    }
+
     /// Has the watch forget free memory, so that allocating there causes no page faults. World
     /// running.
     pub fn unprotect_free(&mut self) {

@@ -19,7 +19,7 @@
 #ifndef NEAP_BENCH_UTILISATION_H
 #define NEAP_BENCH_UTILISATION_H
 
-#include "../programs/bench.h"
+#include "bench.h"
 
 enum { WINDOWS = 7, RING = 1 << 17, LEAST_GAP_NS = 1000 };
 
