@@ -1,9 +1,9 @@
 /* table [ENTRIES [RATE]]: a hash table that grows to ENTRIES entries, one in each of RATE
  * operations a second (0: one after the other).
  *
- * When it is full, one operation puts all entries into a table twice as large: it writes all over
- * the heap, for as long as a cycle takes, and allocates nothing meanwhile. The check: each key is
- * found with the value that it was put there with. */
+ * When it is full, one operation puts all entries into a new table twice as large: it writes all
+ * over the heap, for as long as a cycle takes, and allocates nothing meanwhile. The check: each
+ * key is found with the value that it was put there with. */
 #include "operations.h"
 
 enum { FIRST_SLOTS = 1024 };

@@ -160,6 +160,8 @@ impl<W: Watch> IncrementalUpdate<W> {
     /// References are processed, and the world stood for so long.
     fn finish(&mut self, driver: &mut Driver, collector: &mut Collector, stopped_ns: u64) {
         self.count(driver, collector);
+        // Nobody worked meanwhile.
+        driver.record.mark_ns -= driver.record.waited_ns;
         finish(driver, collector, self.generation, stopped_ns);
     }
 

@@ -13,7 +13,7 @@ use super::incremental_update::{FEW_PAGES, IncrementalUpdate};
 use crate::addr::PAGE_BYTES;
 use crate::cycle::collector::COLLECTOR;
 use crate::cycle::driver::progress;
-use crate::cycle::phases::pause::briefly;
+use crate::cycle::phases::pause::{briefly, nanoseconds};
 use crate::cycle::phases::written_pages::{Choice, Unwatched};
 use crate::cycle::policy::catching_up::{CatchingUp, Next};
 use crate::cycle::report::record::CaughtUp;
@@ -37,9 +37,11 @@ const MOST_IN_VAIN: usize = 1;
 /// asked about, is in a burst of writes: it sorts, or rehashes. Larger: more programs are waited
 /// for, and write to pages meanwhile that they would not have written to.
 const MUCH: usize = 4;
-/// It is waited for so many times as long as rounds took so far, once. Larger: longer bursts are
-/// over before they are scanned again; smaller: a cycle beside a program that goes on ends sooner.
+/// A cycle waits for it once, at most so many times as long as rounds took so far, and no longer
+/// than this. Larger: longer bursts are over before they are scanned again; smaller: a cycle beside
+/// a program that goes on ends sooner.
 const TIMES: u32 = 4;
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
 /// Who waits for it looks this often whether it is over.
 const LOOK_NS: u64 = 1_000_000;
 /// Where it takes the program's threads longer to stop, because there are many, another pause costs
@@ -64,12 +66,11 @@ enum Protecting {
 }
 
 /// What became of a program that may have been in a burst of writes.
+#[derive(PartialEq, Eq)]
 enum Burst {
-    /// It was in none.
-    None,
-    /// It allocates again, or somebody waits.
+    /// It allocates again, or frees, or waits for the cycle.
     Over,
-    /// It writes more than rounds can scan.
+    /// It still does nothing of that.
     GoesOn,
 }
 
@@ -113,16 +114,18 @@ impl<W: Watch> IncrementalUpdate<W> {
     /// round found.
     fn rounds(&mut self, driver: &mut Driver) -> usize {
         let (mut least, mut found) = (usize::MAX, usize::MAX);
-        let (mut in_vain, mut waited, began) = (0, false, Instant::now());
+        let (mut in_vain, began) = (0, Instant::now());
         let is_small = driver.heap.state.scanned_bytes.load(Relaxed) <= SMALL_HEAP;
-        let most_in_vain = if driver.world.stops_for_collector() { 0 } else { MOST_IN_VAIN };
+        let can_pass = driver.world.stops_for_collector();
+        let most_in_vain = if can_pass { 0 } else { MOST_IN_VAIN };
         for round in 0..MOST_ROUNDS {
             let stops = driver.world.stops_one_by_one() && (round > 0 || is_small);
             let protecting = match stops {
                 true => Protecting::Stopped,
                 false => Protecting::Running,
             };
-            let (allocated, pages) = (allocated(driver), driver.record.preclean_pages);
+            let allocated = driver.heap.state.allocated_since_cycle.load(Relaxed);
+            let pages = driver.record.preclean_pages;
             found = self.preclean(driver, protecting);
             in_vain += (found > least / 8 * 7) as usize;
             if found <= FEW_PAGES || in_vain > most_in_vain || self.slow_stops > 0 {
@@ -130,11 +133,11 @@ impl<W: Watch> IncrementalUpdate<W> {
             }
             least = least.min(found);
             let written = driver.record.preclean_pages - pages;
-            if !waited && written >= self.pages.asked_pages() / MUCH {
-                match wait_out_burst(driver, allocated, began.elapsed() * TIMES) {
-                    Burst::None => {}
-                    Burst::Over => waited = true,
-                    Burst::GoesOn => break,
+            let much = FEW_PAGES.max(self.pages.asked_pages() / MUCH);
+            if can_pass && written > much && driver.record.waited_ns == 0 {
+                let longest = LONGEST_WAIT.min(began.elapsed() * TIMES);
+                if wait_out_burst(driver, allocated, longest) == Burst::GoesOn {
+                    break;
                 }
             }
         }
@@ -267,31 +270,25 @@ fn is_slow(began_ns: u64) -> bool {
     clock::now_ns() - began_ns > SLOW_STOP.as_nanos() as u64
 }
 
-/// Leaves a program alone that has allocated no more than these bytes, as long as it goes on like
-/// that, but no longer than this, and nobody waits for the cycle or for what was freed. On the
-/// collector's thread.
-fn wait_out_burst(driver: &Driver, before: usize, longest: Duration) -> Burst {
+/// Leaves a program alone that has allocated no more than these bytes, as far as threads report it,
+/// as long as it goes on like that, but no longer than this, and nobody waits for the cycle or has
+/// freed anything since it began, which is put off. On the collector's thread.
+fn wait_out_burst(driver: &mut Driver, before: usize, longest: Duration) -> Burst {
+    let state = &driver.heap.state;
     let goes_on = || {
-        allocated(driver) == before
-            && !driver.heap.state.defers_frees.load(Relaxed)
+        state.allocated_since_cycle.load(Relaxed) == before
+            && !state.defers_frees.load(Relaxed)
             && !progress::is_any_waiting()
     };
-    if !goes_on() {
-        return Burst::None;
-    }
     let began = Instant::now();
-    while began.elapsed() < longest {
-        futex::sleep(LOOK_NS);
-        if !goes_on() {
-            return Burst::Over;
+    while goes_on() {
+        if began.elapsed() >= longest {
+            return Burst::GoesOn;
         }
+        futex::sleep(LOOK_NS);
+        driver.record.waited_ns = nanoseconds(began);
     }
-    Burst::GoesOn
-}
-
-/// Bytes allocated since the last cycle, as far as threads have reported them.
-fn allocated(driver: &Driver) -> usize {
-    driver.heap.state.allocated_since_cycle.load(Relaxed)
+    Burst::Over
 }
 
 /// Bytes marked so far.

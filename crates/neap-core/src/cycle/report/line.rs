@@ -92,6 +92,9 @@ fields! {
     /// concurrent, minor: how often the written pages were asked for and scanned again, with the
     /// program running or from the second round on in short stops
     rounds = record.rounds;
+    /// concurrent, minor: how long these rounds waited for a program that wrote all over the heap
+    /// and allocated nothing
+    waited_us = us(record.waited_ns);
     /// concurrent, minor: how often all of the heap's written pages were scanned in short stops, a
     /// piece in each, after rounds that did not get to an end
     passes = record.passes;
@@ -117,7 +120,7 @@ fields! {
     /// concurrent, minor: in the last stop, following pointers from there
     remark_us = us(record.remark_ns);
     /// following pointers: in the stop, or in a concurrent or minor cycle what was done with the
-    /// program running, the rounds included
+    /// program running, the rounds included, but not `waited_us`
     mark_us = us(record.mark_ns);
     /// deciding about finalizers, handles and links in the last stop; `pause_us` has it too
     references_us = us(record.references_ns);

@@ -164,6 +164,8 @@ pub struct CycleRecord {
     pub passes: usize,
     /// How what was written came to be little.
     pub caught_up: CaughtUp,
+    /// The program was left alone in a burst of writes, between rounds.
+    pub waited_ns: u64,
     /// Pages scanned again before the last stop.
     pub preclean_pages: usize,
     /// Pages scanned again in the last stop.
@@ -176,7 +178,8 @@ pub struct CycleRecord {
     pub roots_ns: u64,
     /// What was read of them in the last stop of a concurrent cycle.
     pub root_bytes: usize,
-    /// Following grey words; beside the program, and in a child, reading roots too.
+    /// Following grey words; beside the program, and in a child, reading roots too. Without
+    /// `waited_ns`.
     pub mark_ns: u64,
     /// The driver's processor time for both, roots and words, where the world stood throughout.
     pub traced_processor_ns: Option<u64>,

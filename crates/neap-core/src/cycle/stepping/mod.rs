@@ -1,9 +1,9 @@
 //! Cycles stepped by hand: a world that is one array of roots, a mutator that is no thread, a write
 //! watch in software, and a heap of a dozen objects.
 //!
-//! Invariant: nothing here needs a signal, a second thread or the loader, so miri runs the tests,
-//! all but those that say why not. One test is one process: heap, registry and collector are the
-//! process's own. The tests are in the files of this folder, one for each mode and one for the
+//! Invariant: nothing here needs a signal or the loader, and most tests no second thread, so miri
+//! runs all but those that say why not. One test is one process: heap, registry and collector are
+//! the process's own. The tests are in the files of this folder, one for each mode and one for the
 //! handshake.
 
 #![allow(unsafe_code)]
