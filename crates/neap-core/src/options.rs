@@ -109,8 +109,8 @@ options! {
     soft_limit: MemoryLimit { default: Limit::Cgroup, valid: () }
     /// How much may be allocated before the next cycle, as a fraction of what was live after the
     /// last one. Larger: fewer cycles, more memory. The collector takes it times 0.75 to 1, with
-    /// the world stopped throughout (`watch=none`) to 2, by how much of its time the program waits
-    /// for cycles, and times 0.5 or 0.25 while the heap grows.
+    /// the world stopped throughout (`watch=none`) to 2, by how much of the program's time cycles
+    /// take, and times 0.5 or 0.25 while the heap grows.
     growth: Float { default: 1.0, valid: 0.05..=100.0 }
     /// Bytes that must be allocated before a cycle starts, however small the heap is, for each of
     /// the program's threads that allocate, up to four. 0: 256 KiB, or up to 2 MiB where cycles
@@ -126,9 +126,9 @@ options! {
     /// quarters where several threads mark) stops it for the whole of marking, which costs less
     /// than marking beside it; it begins anew beside the program where marking a small heap takes
     /// longer. And one that the program's only thread asks for marks on that thread. Under
-    /// `watch=fork` and `snapshot` a stop may take three times as long as the copy of the process.
-    /// Larger: less processor time, longer stops; 0: cycles run beside the program wherever they
-    /// can.
+    /// `watch=fork` and `snapshot` a stop may take three times as long as the two stops of a cycle
+    /// that marks a snapshot, and longer where snapshots are in vain. Larger: less processor time,
+    /// longer stops; 0: cycles run beside the program wherever they can.
     max_pause: Time { default: Duration::from_millis(1), valid: 0..=3_600_000 }
     /// Threads that mark. 0: as many as the processors that the process may use.
     markers: Count { default: 0, valid: 0..=64 }
@@ -190,8 +190,8 @@ options! {
     /// `none` that works here; `neap doctor` says which that is.
     watch: WatchChoice { default: WatchChoice::Auto, valid: () }
     /// Between full cycles there are minor ones, which look only at what was allocated or written
-    /// since the last cycle. Only where the program runs while it is marked. `auto`: as long as
-    /// they pay. `always`: whenever there is room, for tests. `never`: every cycle is a full one.
+    /// since the last cycle. Only under `watch=pagemap` and `mprotect`. `auto`: as long as they
+    /// pay. `always`: whenever there is room, for tests. `never`: every cycle is a full one.
     minor_cycles: MinorCycles { default: MinorCycles::Auto, valid: () }
     /// Which of the heap's memory is asked to be huge pages, which make marking large heaps faster.
     /// `auto`: what lies above the first 32 MiB, but none under `pagemap`, `snapshot` and

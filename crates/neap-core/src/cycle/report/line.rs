@@ -90,7 +90,7 @@ fields! {
     /// minor: pages written since the cycle before, or not watched since, and scanned again
     remembered_pages = record.remembered_pages;
     /// concurrent, minor: how often the written pages were asked for and scanned again, with the
-    /// program running or from the second round on in short stops
+    /// program running or, from the second round on and in small heaps, in short stops
     rounds = record.rounds;
     /// concurrent, minor: how long these rounds waited for a program that wrote all over the heap
     /// and allocated nothing
