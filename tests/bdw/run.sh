@@ -253,6 +253,9 @@ if wanted archive; then
                 report 1 "$source, libgc.a: does not link"
             fi
         done
+        if [ -e "$work/leaks.static" ]; then
+            result "leaks, libgc.a, hardened" env NEAP_HARDEN=1 BDW_ON_NEAP=1 "$work/leaks.static"
+        fi
     elif [ "$library" = "$prefix/lib/neap/libgc.so.1" ]; then
         not_ok "there is no $archive"
     else

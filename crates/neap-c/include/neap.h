@@ -167,9 +167,9 @@ int neap_object_at(const void *address, neap_object_info *info);
  * none. Between NEAP_EVENT_MARK_END and NEAP_EVENT_BEFORE_RESUME. */
 int neap_is_marked(const void *address);
 
-/* Calls `visitor` for every object, and for cells that threads hold ready. Only inside
- * neap_with_stopped_world, or from the event callback where the world is stopped; so `visitor` may
- * not allocate or lock. */
+/* Calls `visitor` for every object but those that were freed, and for cells that threads hold
+ * ready. Only inside neap_with_stopped_world, or from the event callback where the world is
+ * stopped; so `visitor` may not allocate or lock. */
 typedef void neap_visitor(void *object, size_t bytes, int kind, void *environment);
 void neap_for_each_object(neap_visitor *visitor, void *environment);
 

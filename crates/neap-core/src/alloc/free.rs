@@ -194,6 +194,30 @@ mod tests {
         heap.verify().unwrap();
     }
 
+    /// When it is freed, or where that is put off since marking is under way, when that has ended.
+    #[test]
+    fn a_hardened_heap_counts_what_is_freed_once() {
+        let heap = Heap::new();
+        heap.harden(false);
+        heap.reserve(64 << 20).unwrap();
+        let local = local();
+        let id = SpaceId::of(Kind::Conservative, classes::class_of(64));
+        let buffer = local.buffer(id).unwrap();
+        let counted = || heap.state.freed_live_since_cycle.load(Relaxed);
+        for (marking, now, then) in [(false, 64, 64), (true, 0, 64)] {
+            refill(&heap, local, buffer, id).unwrap();
+            let cell = heap.object_at(buffer.bump(64)).unwrap();
+            cell.bits.mark::<false>(cell.index);
+            heap.state.marking.store(marking, Relaxed);
+            assert_eq!(free(&heap, cell.start), Ok(64));
+            assert_eq!(counted(), now);
+            assert!(heap.inner().free_deferred(&heap, 2));
+            assert_eq!(counted(), then);
+            heap.state.marking.store(false, Relaxed);
+            heap.state.take_freed();
+        }
+    }
+
     /// In quarantine, when it left it, and while marking is under way.
     #[test]
     fn a_hardened_heap_knows_what_was_freed() {

@@ -26,6 +26,9 @@ use crate::heap::spaces::Inner;
 /// waits for other threads.
 const MOST_ZEROED: usize = 1 << 20;
 
+/// The same while a snapshot is marked, when each of these pages is copied before it is written.
+const MOST_COPIED: usize = 64 << 10;
+
 /// Resizes an object in place to hold `requested` bytes; false if it has to move.
 /// `[alloc.rule.resize]`: it stays where it is while it would use at least half of its cell.
 pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
@@ -70,9 +73,14 @@ fn large_in_place(
     let wants = heap.frames_of_large(wanted);
     let old = cell.header.requested();
     if requested < old && heap.state.has_snapshot() && cell.header.scan() != Scan::Leaf {
-        // Markers are to see it as it was, up to its old end: it stays as large, or another takes
-        // its place.
-        return wants * 2 >= had;
+        // Markers are to see it as it was, up to its old end: it stays as large, with zeros where
+        // the program gives it up, or another takes its place.
+        let stays = wants * 2 >= had && old - own <= MOST_COPIED;
+        if stays {
+            // SAFETY: the bytes belong to the object, and the program gives them up.
+            unsafe { cell.start.add(own).pointer::<u8>().write_bytes(0, old - own) };
+        }
+        return stays;
     }
     if wants > had {
         let more = wants - had;
@@ -89,6 +97,9 @@ fn large_in_place(
         inner.frames.unprotect(cell.block, wants);
         cell.header.set_large_span(wants as u32);
         heap.state.allocated_since_cycle.fetch_add(more * FRAME_BYTES, Relaxed);
+        if cell.header.is_frozen() || cell.bits.is_marked(cell.index) {
+            heap.state.note_grown_live(more * FRAME_BYTES);
+        }
     } else if wants < had {
         cell.header.set_large_span(wants as u32);
         heap.part(cell.block, wants..had);
@@ -123,6 +134,7 @@ mod tests {
     use crate::heap::hardened::GuardPages;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
+    use crate::heap::state::Snapshot;
     #[cfg(not(miri))]
     use crate::sys::map::is_readable;
 
@@ -189,6 +201,50 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { *cell.start.add(35_999).pointer::<u8>() }, 0);
         assert!(!in_place(&heap, &cell, 100) && !in_place(&heap, &cell, usize::MAX));
+    }
+
+    /// What it gave up reads as zeros when it has it again, here or elsewhere.
+    #[test]
+    fn a_large_object_shrinks_and_grows_while_a_snapshot_is_marked() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let unpublished =
+            large::take(&heap, &NOTE, Kind::Conservative, NO_LAYOUT, 100_000).unwrap();
+        large::publish(&heap, &NOTE, &unpublished);
+        let cell = heap.object_at(unpublished.start.0).unwrap();
+        // SAFETY: the object's bytes.
+        let contents =
+            unsafe { core::slice::from_raw_parts_mut(cell.start.pointer::<u8>(), 100_000) };
+        contents.fill(3);
+        heap.state.set_snapshot(Snapshot::Taken);
+        assert!(!in_place(&heap, &cell, 100_000 - MOST_COPIED - 100), "another takes its place");
+        assert!(in_place(&heap, &cell, 60_000));
+        assert!(cell.usable_bytes() >= 100_000, "markers see all of it");
+        heap.state.set_snapshot(Snapshot::None);
+        assert!(in_place(&heap, &cell, 90_000));
+        assert!(contents[..60_000].iter().all(|byte| *byte == 3));
+        assert!(contents[60_000..90_000].iter().all(|byte| *byte == 0));
+    }
+
+    /// Else what a minor cycle keeps would be less than what lives.
+    #[test]
+    fn what_a_live_object_grows_by_lives() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let grown = || heap.state.grown_live_since_cycle.load(Relaxed);
+        for (marked, kept) in [(false, 0), (true, 160_000_usize.next_multiple_of(FRAME_BYTES))] {
+            let unpublished = large::take(&heap, &NOTE, Kind::Leaf, NO_LAYOUT, FRAME_BYTES * 4);
+            let unpublished = unpublished.unwrap();
+            large::publish(&heap, &NOTE, &unpublished);
+            let cell = heap.object_at(unpublished.start.0).unwrap();
+            if marked {
+                cell.bits.mark::<false>(cell.index);
+            }
+            assert!(in_place(&heap, &cell, FRAME_BYTES * 4 + 160_000));
+            assert_eq!(grown(), kept);
+        }
+        heap.state.take_freed();
+        assert_eq!(grown(), 0);
     }
 
     /// Else what is freed of it would be more than was ever frozen.

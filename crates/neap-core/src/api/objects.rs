@@ -4,6 +4,7 @@
 //! Invariant: an address is looked up before it is believed. Called from any thread.
 
 use core::ptr::NonNull;
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::Kind;
 use crate::heap::HEAP;
@@ -35,11 +36,17 @@ pub fn set_mark_bit(object: usize, on: bool) {
 
 /// Calls `f` with start, bytes, kind and mark of every object: only under
 /// [`with_stopped_world`](super::with_stopped_world) or in an event callback between `Stopped` and
-/// `BeforeResume`. Cells of buffers that threads hold are among them.
+/// `BeforeResume`. Cells of buffers that threads hold are among them, and no objects that the
+/// program has freed.
 pub fn for_each_object(mut f: impl FnMut(usize, usize, Kind, bool)) {
+    let defers = HEAP.state.defers_frees.load(Relaxed);
     HEAP.for_each_block(|block, header| {
         let kind = Kind::from_parts(header.scan(), header.is_uncollectable());
         HEAP.for_each_object(block, header, |index, start| {
+            // For a moment each: what is called may ask the heap itself.
+            if defers && HEAP.inner().deferred_frees.holds(start) {
+                return;
+            }
             f(start.0, header.cell_bytes(), kind, HEAP.bits(block).is_marked(index));
         });
     });

@@ -105,6 +105,8 @@ pub struct HeapState {
     pub freed_since_cycle: AtomicUsize,
     /// Of these, cells that the last cycle had found live; as above.
     pub freed_live_since_cycle: AtomicUsize,
+    /// Bytes by which objects grew that the last cycle had found live. As above.
+    pub grown_live_since_cycle: AtomicUsize,
     /// Bytes of registrations that were passed since, void ones, in search of others: work that a
     /// cycle saves. Written by any thread.
     pub passed_bytes: AtomicUsize,
@@ -181,6 +183,7 @@ impl HeapState {
             allocated_since_cycle: Apart::new(AtomicUsize::new(0)),
             freed_since_cycle: AtomicUsize::new(0),
             freed_live_since_cycle: AtomicUsize::new(0),
+            grown_live_since_cycle: AtomicUsize::new(0),
             passed_bytes: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
             surviving: AtomicUsize::new(SURVIVING),
@@ -290,10 +293,20 @@ impl HeapState {
         }
     }
 
+    /// An object that the last cycle had found live, or a frozen one, grew where it is. What grows
+    /// while objects are born marked counts with those. Under the heap's lock.
+    pub fn note_grown_live(&self, bytes: usize) {
+        if !self.allocate_black.load(Relaxed) {
+            let grown = &self.grown_live_since_cycle;
+            grown.store(grown.load(Relaxed) + bytes, Relaxed);
+        }
+    }
+
     /// Begins to count anew what the program frees; gives what it freed since the last time. Under
     /// the heap's lock.
     pub fn take_freed(&self) -> usize {
         self.freed_live_since_cycle.store(0, Relaxed);
+        self.grown_live_since_cycle.store(0, Relaxed);
         self.passed_bytes.store(0, Relaxed);
         let freed = self.freed_since_cycle.load(Relaxed);
         self.freed_since_cycle.store(0, Relaxed);

@@ -187,7 +187,8 @@ impl<W: Watch> IncrementalUpdate<W> {
         self.stayed = (marked.saturating_sub(before) + born) as f64 / allocated.max(1) as f64;
         if self.generation == Generation::Minor {
             let freed = state.freed_live_since_cycle.load(Relaxed);
-            let kept = live_before.saturating_sub(freed);
+            let grown = state.grown_live_since_cycle.load(Relaxed);
+            let kept = (live_before + grown).saturating_sub(freed);
             state.marked_bytes.store(marked + kept, Relaxed);
         }
     }

@@ -23,6 +23,8 @@ struct Freed {
     next: u32,
     /// What it is filled with, if it is.
     fill: Option<u8>,
+    /// It was freed between cycles, and counted then.
+    is_counted: bool,
 }
 
 impl Entry for Freed {
@@ -65,7 +67,8 @@ impl DeferredFrees {
     /// uncollectable ones: wasted, not wrong.
     pub fn note(&mut self, heap: &Heap, object: Address, fill: Option<u8>) {
         heap.state.defers_frees.store(true, Relaxed);
-        let _ = self.freed.insert(Freed { object, next: 0, fill });
+        let is_counted = !heap.state.marking.load(Relaxed);
+        let _ = self.freed.insert(Freed { object, next: 0, fill, is_counted });
     }
 
     /// Takes out an object; gives what it was filled with. None: it is not in here.
@@ -110,7 +113,8 @@ impl Inner {
     /// that are to be swept the sweep gives back.
     pub fn free_deferred(&mut self, heap: &Heap, most: usize) -> bool {
         for _ in 0..most {
-            let Some(Freed { object, fill, .. }) = self.deferred_frees.freed.pop() else {
+            let Some(Freed { object, fill, is_counted, .. }) = self.deferred_frees.freed.pop()
+            else {
                 self.deferred_frees.freed = Table::new();
                 self.deferred_frees.waiting.clear();
                 heap.state.defers_frees.store(false, Relaxed);
@@ -119,7 +123,7 @@ impl Inner {
             let Some(cell) = heap.object_at(object.0) else { continue };
             quarantine::check(&cell, fill);
             // What this cycle did not find live is counted nowhere.
-            if cell.bits.is_marked(cell.index) {
+            if !is_counted && cell.bits.is_marked(cell.index) {
                 heap.state.note_freed(cell.bytes(), true);
             }
             let list = cell.header.list();
