@@ -194,7 +194,8 @@ mod tests {
         heap.verify().unwrap();
     }
 
-    /// When it is freed, or where that is put off since marking is under way, when that has ended.
+    /// When it is freed, or where that is put off since marking is under way, when that has ended;
+    /// again if a full cycle has found it live meanwhile.
     #[test]
     fn a_hardened_heap_counts_what_is_freed_once() {
         let heap = Heap::new();
@@ -204,13 +205,17 @@ mod tests {
         let id = SpaceId::of(Kind::Conservative, classes::class_of(64));
         let buffer = local.buffer(id).unwrap();
         let counted = || heap.state.freed_live_since_cycle.load(Relaxed);
-        for (marking, now, then) in [(false, 64, 64), (true, 0, 64)] {
+        for (marking, anew, now, then) in
+            [(false, false, 64, 64), (false, true, 64, 128), (true, false, 0, 64)]
+        {
             refill(&heap, local, buffer, id).unwrap();
             let cell = heap.object_at(buffer.bump(64)).unwrap();
             cell.bits.mark::<false>(cell.index);
             heap.state.marking.store(marking, Relaxed);
             assert_eq!(free(&heap, cell.start), Ok(64));
             assert_eq!(counted(), now);
+            // A full cycle has marked it again, as a stale word leads to it: it counts as live.
+            heap.state.marked_anew.store(anew, Relaxed);
             assert!(heap.inner().free_deferred(&heap, 2));
             assert_eq!(counted(), then);
             heap.state.marking.store(false, Relaxed);

@@ -21,13 +21,10 @@ use crate::heap::kind::Scan;
 use crate::heap::lookup::Cell;
 use crate::heap::spaces::Inner;
 
-/// Memory that was used before is zeroed under the heap's lock, so at most this much: an object
-/// that would need more moves, and is zeroed without it. Larger: fewer copies; smaller: shorter
-/// waits for other threads.
+/// Memory that was used before is zeroed under the heap's lock, or where a stop waits for it, so at
+/// most this much: an object that would need more moves, and is zeroed without that. Larger: fewer
+/// copies; smaller: shorter waits for other threads.
 const MOST_ZEROED: usize = 1 << 20;
-
-/// The same while a snapshot is marked, when each of these pages is copied before it is written.
-const MOST_COPIED: usize = 64 << 10;
 
 /// Resizes an object in place to hold `requested` bytes; false if it has to move.
 /// `[alloc.rule.resize]`: it stays where it is while it would use at least half of its cell.
@@ -53,6 +50,19 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
         // A marker that reads the object as large as it was would come to a guard.
         return false;
     }
+    let old = cell.header.requested();
+    if requested <= old && heap.state.has_snapshot() && cell.header.scan() != Scan::Leaf {
+        // Markers are to see it as it was, up to its old end: it stays as large, with zeros where
+        // the program gives it up, or another takes its place.
+        let had = cell.header.span() as usize;
+        let stays = heap.frames_of_large(wanted) * 2 >= had && old - own <= MOST_ZEROED;
+        drop(inner);
+        if stays {
+            // SAFETY: the bytes belong to the object, and the program gives them up.
+            unsafe { cell.start.add(own).pointer::<u8>().write_bytes(0, old - own) };
+        }
+        return stays;
+    }
     heap.unguard_large(cell.block);
     let resized = large_in_place(heap, &mut inner, cell, requested, wanted, own);
     heap.guard_large(cell.block);
@@ -72,16 +82,6 @@ fn large_in_place(
     let had = cell.header.span() as usize;
     let wants = heap.frames_of_large(wanted);
     let old = cell.header.requested();
-    if requested < old && heap.state.has_snapshot() && cell.header.scan() != Scan::Leaf {
-        // Markers are to see it as it was, up to its old end: it stays as large, with zeros where
-        // the program gives it up, or another takes its place.
-        let stays = wants * 2 >= had && old - own <= MOST_COPIED;
-        if stays {
-            // SAFETY: the bytes belong to the object, and the program gives them up.
-            unsafe { cell.start.add(own).pointer::<u8>().write_bytes(0, old - own) };
-        }
-        return stays;
-    }
     if wants > had {
         let more = wants - had;
         let (behind, scan) = (cell.block.add(had), cell.header.scan());
@@ -206,24 +206,25 @@ mod tests {
     /// What it gave up reads as zeros when it has it again, here or elsewhere.
     #[test]
     fn a_large_object_shrinks_and_grows_while_a_snapshot_is_marked() {
+        const BYTES: usize = 4 << 20;
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
-        let unpublished =
-            large::take(&heap, &NOTE, Kind::Conservative, NO_LAYOUT, 100_000).unwrap();
+        let unpublished = large::take(&heap, &NOTE, Kind::Conservative, NO_LAYOUT, BYTES).unwrap();
         large::publish(&heap, &NOTE, &unpublished);
         let cell = heap.object_at(unpublished.start.0).unwrap();
         // SAFETY: the object's bytes.
         let contents =
-            unsafe { core::slice::from_raw_parts_mut(cell.start.pointer::<u8>(), 100_000) };
+            unsafe { core::slice::from_raw_parts_mut(cell.start.pointer::<u8>(), BYTES) };
         contents.fill(3);
         heap.state.set_snapshot(Snapshot::Taken);
-        assert!(!in_place(&heap, &cell, 100_000 - MOST_COPIED - 100), "another takes its place");
-        assert!(in_place(&heap, &cell, 60_000));
-        assert!(cell.usable_bytes() >= 100_000, "markers see all of it");
+        assert!(!in_place(&heap, &cell, BYTES - MOST_ZEROED - 1), "another takes its place");
+        let smaller = BYTES - MOST_ZEROED;
+        assert!(in_place(&heap, &cell, smaller));
+        assert!(cell.usable_bytes() >= BYTES, "markers see all of it");
         heap.state.set_snapshot(Snapshot::None);
-        assert!(in_place(&heap, &cell, 90_000));
-        assert!(contents[..60_000].iter().all(|byte| *byte == 3));
-        assert!(contents[60_000..90_000].iter().all(|byte| *byte == 0));
+        assert!(in_place(&heap, &cell, BYTES - 100));
+        assert!(contents[..smaller].iter().all(|byte| *byte == 3));
+        assert!(contents[smaller..BYTES - 100].iter().all(|byte| *byte == 0));
     }
 
     /// Else what a minor cycle keeps would be less than what lives.

@@ -96,6 +96,8 @@ pub struct HeapState {
     /// Twice the number of the cycle that made the mark bits what they are; odd from the moment the
     /// next one clears them. Written by the cycle.
     pub marks: AtomicU64,
+    /// Marks were cleared since marking ended last: a full cycle is under way. As above.
+    pub marked_anew: AtomicBool,
     /// Cycles completed; written by who runs the cycle.
     pub cycles: AtomicU64,
     /// Bytes of buffers and large objects handed out since the last cycle; added to by mutators,
@@ -179,6 +181,7 @@ impl HeapState {
             unnoted_marks: AtomicBool::new(false),
             reference_processing: AtomicU32::new(reference_processing::NO),
             marks: AtomicU64::new(0),
+            marked_anew: AtomicBool::new(false),
             cycles: AtomicU64::new(0),
             allocated_since_cycle: Apart::new(AtomicUsize::new(0)),
             freed_since_cycle: AtomicUsize::new(0),

@@ -188,7 +188,8 @@ impl<W: Watch> IncrementalUpdate<W> {
         if self.generation == Generation::Minor {
             let freed = state.freed_live_since_cycle.load(Relaxed);
             let grown = state.grown_live_since_cycle.load(Relaxed);
-            let kept = (live_before + grown).saturating_sub(freed);
+            // What is frozen has grown with it.
+            let kept = (driver.record.live_before_bytes + grown).saturating_sub(frozen + freed);
             state.marked_bytes.store(marked + kept, Relaxed);
         }
     }

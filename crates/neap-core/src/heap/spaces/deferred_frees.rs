@@ -101,6 +101,7 @@ impl Heap {
             if is_over {
                 self.state.marking.store(false, Release);
                 self.state.allocate_black.store(false, Relaxed);
+                self.state.marked_anew.store(false, Relaxed);
                 then(inner);
             }
             is_over
@@ -122,8 +123,10 @@ impl Inner {
             };
             let Some(cell) = heap.object_at(object.0) else { continue };
             quarantine::check(&cell, fill);
-            // What this cycle did not find live is counted nowhere.
-            if !is_counted && cell.bits.is_marked(cell.index) {
+            // What this cycle did not find live is counted nowhere; of what it did, a minor one has
+            // left out what was counted before.
+            let is_new = !is_counted || heap.state.marked_anew.load(Relaxed);
+            if is_new && cell.bits.is_marked(cell.index) {
                 heap.state.note_freed(cell.bytes(), true);
             }
             let list = cell.header.list();
