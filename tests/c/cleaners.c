@@ -127,6 +127,15 @@ static double seconds(void)
     return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
+/* How long it waited, in milliseconds, or -1 if a value came. */
+static void *wait_for_none(void *unused)
+{
+    (void)unused;
+    double before = seconds();
+    int came = neap_queue_wait(queue, NULL, 10000000000);
+    return (void *)(intptr_t)(came ? -1 : (seconds() - before) * 1000);
+}
+
 static void queues(void)
 {
     queue = neap_queue_open();
@@ -166,6 +175,18 @@ static void queues(void)
     collect();
     CHECK(!neap_queue_poll(next, &value));
     CHECK_EQUAL(neap_queue_close(next), NEAP_OK);
+
+    /* Who waits for one gets none, also where another is opened before it has looked. */
+    for (int turn = 0; turn < 20; turn++) {
+        queue = neap_queue_open();
+        CHECK_EQUAL(pthread_create(&thread, NULL, wait_for_none, NULL), 0);
+        usleep(2000);
+        CHECK_EQUAL(neap_queue_close(queue), NEAP_OK);
+        next = neap_queue_open();
+        pthread_join(thread, &value);
+        CHECK((intptr_t)value >= 0 && (intptr_t)value < 9000);
+        CHECK_EQUAL(neap_queue_close(next), NEAP_OK);
+    }
 }
 
 static void *register_much(void *unused)

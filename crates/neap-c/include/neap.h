@@ -135,8 +135,8 @@ size_t neap_resize_in_place(void *object, size_t bytes);
 
 /* Ends an object; its memory comes back now or, while a cycle marks, when marking ends. Needed for
  * uncollectable ones only; for others a hint that saves the collector work. Null is fine. The
- * caller promises that nobody uses the object any more. A finalizer of the object is not run; links
- * to it have to be unregistered before. */
+ * caller promises that nobody uses the object any more, a finalizer that is ready to run included;
+ * one that is not is not run. Links to it have to be unregistered before. */
 neap_status neap_free(void *object);
 
 /* Bytes of the object that starts here, at least what was asked for; 0 if none does. */
@@ -418,7 +418,7 @@ neap_status neap_finalizer_set(void *object, neap_finalizer *function, void *dat
 /* Finalizers and cleaners run on threads of the library (option `finalizers`), which start with the
  * first registration. They may allocate, lock and register; one that blocks or ends its thread does
  * not hold the others up, and the library reports it on standard error. It reports a C++ exception
- * that leaves one, and drops it. While more of them wait than the option `finalizer_backlog` says,
+ * that leaves one, and drops it. None is left by longjmp. While more of them wait than the option `finalizer_backlog` says,
  * threads that register wait too.
  *
  * With 0, or the option `finalizers` at `manual`, the library runs none by itself: the program

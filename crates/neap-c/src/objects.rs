@@ -7,7 +7,7 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
-use neap_core::api::{self, Kind};
+use neap_core::api::{self, Kind, link};
 
 use crate::alloc::{neap_alloc, refused};
 use crate::object_check::{object_or_tell, object_starting_at, tell};
@@ -27,7 +27,10 @@ pub extern "C" fn neap_free(object: *mut c_void) -> Status {
     if object.is_null() {
         return Status::Ok;
     }
-    if object_starting_at(object).is_ok() {
+    if let Ok(info) = object_starting_at(object) {
+        if link::were_any() {
+            link::unregister_within(object as usize, info.bytes);
+        }
         finalizers::take(object);
         drop(cleaners::take(object));
     }

@@ -17,14 +17,14 @@ const DUPLICATE: c_int = 1;
 const NO_MEMORY: c_int = 2;
 const NOT_FOUND: c_int = 4;
 
-fn check_alignment(function: &str, link: *const c_void) {
-    if !(link as usize).is_multiple_of(size_of::<usize>()) {
+fn check(function: &str, link: *const c_void) {
+    if link.is_null() || !(link as usize).is_multiple_of(size_of::<usize>()) {
         die(format_args!("{function}({link:p}): a link has to be an aligned word"));
     }
 }
 
 fn register(function: &str, length: Length, link: *mut c_void, object: *const c_void) -> c_int {
-    check_alignment(function, link);
+    check(function, link);
     // Programs link to static data too, which never dies.
     let start = api::object_at(object as usize).map(|info| info.start.as_ptr() as usize);
     let object = start.unwrap_or(link::IMMORTAL);
@@ -38,7 +38,7 @@ fn register(function: &str, length: Length, link: *mut c_void, object: *const c_
 }
 
 fn relocate(function: &str, length: Length, from: *mut c_void, to: *mut c_void) -> c_int {
-    check_alignment(function, to);
+    check(function, to);
     // SAFETY: as for `register`.
     match unsafe { link::relocate(length, from as usize, to as usize) } {
         Ok(Relocation::Moved) => SUCCESS,

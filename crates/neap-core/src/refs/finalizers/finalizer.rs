@@ -37,7 +37,7 @@ pub enum Order {
 }
 
 impl Order {
-    fn kind(self) -> usize {
+    pub(super) fn kind(self) -> usize {
         self as usize + 1
     }
 
@@ -120,9 +120,9 @@ impl Finalizers {
         object: usize,
         new: Option<Finalizer>,
     ) -> Result<Option<Finalizer>, NoMemory> {
-        let Some(new) = new else {
-            return Ok(self.registry.of(object).next().and_then(take_back));
-        };
+        let taken_back = |former: Option<_>, entry| former.or(take_back(entry));
+        // Another thread may be about to take back what is older than its own.
+        let Some(new) = new else { return Ok(self.registry.of(object).fold(None, taken_back)) };
         let data = new.data as usize;
         if new.order != Order::NoOrder && !self.ordered.load(Relaxed) {
             self.ordered.store(true, SeqCst);
@@ -134,7 +134,7 @@ impl Finalizers {
         // older than its own.
         let all = self.registry.of(object);
         let older = all.skip_while(|entry| !core::ptr::eq(*entry, added)).skip(1);
-        Ok(older.fold(None, |former, entry| former.or(take_back(entry))))
+        Ok(older.fold(None, taken_back))
     }
 
     pub(crate) fn get(&self, object: usize) -> Option<Finalizer> {

@@ -308,6 +308,19 @@ mod tests {
         assert!([1, 2, 7, 8].iter().all(|&object| !last.is_marked_now(object)));
     }
 
+    /// Another thread has registered one, and the older one is still there.
+    #[test]
+    fn who_takes_finalizers_back_takes_back_all() {
+        let refs = Refs::new();
+        refs.finalizers.set(1, Some(finalizer(NoOrder, 7))).unwrap();
+        let (object, newer) = (1 << 32, finalizer(NoOrder, 8));
+        let own = crate::refs::fake_marking::own();
+        let registry = &refs.finalizers.registry;
+        registry.add(own, object, NoOrder.kind(), newer.function as usize, 8).unwrap();
+        assert_eq!(refs.finalizers.set(1, None).unwrap().unwrap().data as usize, 8);
+        assert!(refs.finalizers.get(object).is_none());
+    }
+
     #[test]
     fn data_of_a_registered_finalizer_is_a_root() {
         let refs = Refs::new();

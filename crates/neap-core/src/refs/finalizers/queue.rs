@@ -170,12 +170,18 @@ impl Queue {
 
     /// The oldest value.
     pub fn take(&self) -> Taken {
+        self.take_in(self.generation.load(Acquire))
+    }
+
+    /// The same; closed if it is not the queue any more that it was in this generation.
+    fn take_in(&self, generation: u32) -> Taken {
+        let is_closed = || !self.is_open() || self.generation.load(Acquire) != generation;
         if self.oldest.load(Acquire) == 0 {
-            return if self.is_open() { Taken::Empty } else { Taken::Closed };
+            return if is_closed() { Taken::Closed } else { Taken::Empty };
         }
         with_own(|_| {
             let _queues = QUEUES.lock();
-            if !self.is_open() {
+            if is_closed() {
                 return Taken::Closed;
             }
             self.pop().map_or(Taken::Empty, Taken::Value)
@@ -185,9 +191,10 @@ impl Queue {
     /// The same, waiting until there is one; `deadline` None: as long as it takes. On a mutator; it
     /// can be stopped meanwhile.
     pub fn wait(&self, deadline: Option<Instant>) -> Taken {
+        let generation = self.generation.load(Acquire);
         loop {
             let seen = self.changes.load(Acquire);
-            let taken = self.take();
+            let taken = self.take_in(generation);
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if taken != Taken::Empty || left.is_some_and(|left| left.is_zero()) {
                 return taken;

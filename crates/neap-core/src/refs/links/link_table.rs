@@ -157,10 +157,18 @@ impl Links {
 
     /// Forgets the links that lie in so many bytes from `start`.
     pub(crate) fn unregister_within(&mut self, start: usize, bytes: usize) {
-        if self.table.len() != 0 {
-            (start..start + bytes).step_by(WORD_BYTES).for_each(|address| {
+        let range = start..start + bytes;
+        if self.table.len() >= bytes / WORD_BYTES {
+            range.step_by(WORD_BYTES).for_each(|address| {
                 self.unregister(address);
             });
+            return;
+        }
+        for index in (0..self.table.len()).rev() {
+            if range.contains(&self.table.entries()[index].address) {
+                // What takes its place comes from behind, and was looked at.
+                self.remove(index);
+            }
         }
     }
 
