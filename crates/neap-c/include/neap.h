@@ -418,8 +418,8 @@ neap_status neap_finalizer_set(void *object, neap_finalizer *function, void *dat
 /* Finalizers and cleaners run on threads of the library (option `finalizers`), which start with the
  * first registration. They may allocate, lock and register; one that blocks or ends its thread does
  * not hold the others up, and the library reports it on standard error. It reports a C++ exception
- * that leaves one, and drops it. None is left by longjmp. While more of them wait than the option `finalizer_backlog` says,
- * threads that register wait too.
+ * that leaves one, and drops it. None is left by longjmp. While more of them wait than the option
+ * `finalizer_backlog` says, threads that register wait too.
  *
  * With 0, or the option `finalizers` at `manual`, the library runs none by itself: the program
  * calls neap_finalizers_run. */
