@@ -3,6 +3,7 @@
    once. */
 #include "check.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 static int cleaned, wrong;
@@ -128,10 +129,10 @@ static double seconds(void)
 }
 
 /* How long it waited, in milliseconds, or -1 if a value came. */
-static void *wait_for_none(void *unused)
+static void *wait_for_none(void *waits)
 {
-    (void)unused;
     double before = seconds();
+    atomic_store((atomic_int *)waits, 1);
     int came = neap_queue_wait(queue, NULL, 10000000000);
     return (void *)(intptr_t)(came ? -1 : (seconds() - before) * 1000);
 }
@@ -179,8 +180,11 @@ static void queues(void)
     /* Who waits for one gets none, also where another is opened before it has looked. */
     for (int turn = 0; turn < 20; turn++) {
         queue = neap_queue_open();
-        CHECK_EQUAL(pthread_create(&thread, NULL, wait_for_none, NULL), 0);
-        usleep(2000);
+        atomic_int waits = 0;
+        CHECK_EQUAL(pthread_create(&thread, NULL, wait_for_none, &waits), 0);
+        while (!atomic_load(&waits))
+            usleep(1000);
+        usleep(20000);
         CHECK_EQUAL(neap_queue_close(queue), NEAP_OK);
         next = neap_queue_open();
         pthread_join(thread, &value);

@@ -125,8 +125,9 @@ void *neap_alloc_aligned(size_t bytes, size_t alignment, int kind) NEAP_ALLOCATE
 size_t neap_good_size(size_t bytes);
 
 /* As realloc(3): keeps kind, layout and finalizer, and contents up to the smaller size; what is
- * gained is unspecified. Null `object`: as neap_alloc. 0 bytes: as neap_free, returns null. On
- * failure the object is as it was. */
+ * gained is unspecified. Links that lie in it, or in what it gives up, stay where they were: they
+ * are moved or unregistered before or at once. Null `object`: as neap_alloc. 0 bytes: as neap_free,
+ * returns null. On failure the object is as it was. */
 void *neap_realloc(void *object, size_t bytes);
 
 /* Makes an object at least so long without moving it: returns the bytes that it has now, 0 if that
@@ -418,8 +419,8 @@ neap_status neap_finalizer_set(void *object, neap_finalizer *function, void *dat
 /* Finalizers and cleaners run on threads of the library (option `finalizers`), which start with the
  * first registration. They may allocate, lock and register; one that blocks or ends its thread does
  * not hold the others up, and the library reports it on standard error. It reports a C++ exception
- * that leaves one, and drops it. None is left by longjmp. While more of them wait than the option
- * `finalizer_backlog` says, threads that register wait too.
+ * that leaves one, and drops it. None may be left by longjmp. While more of them wait than the
+ * option `finalizer_backlog` says, threads that register wait too.
  *
  * With 0, or the option `finalizers` at `manual`, the library runs none by itself: the program
  * calls neap_finalizers_run. */

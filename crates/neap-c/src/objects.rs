@@ -50,16 +50,18 @@ pub extern "C" fn neap_realloc(object: *mut c_void, bytes: usize) -> *mut c_void
         set_errno(libc::EINVAL);
         return null_mut();
     }
+    if bytes == 0 {
+        neap_free(object);
+        return null_mut();
+    }
     let (finalizer, cleaners) = (finalizers::take(object), cleaners::take(object));
     // SAFETY: it is an object's start, and neap.h asks that nobody uses the old address after
     // success.
     let moved = unsafe { api::reallocate(object.cast(), bytes) };
-    if bytes > 0 {
-        let place = if moved.is_null() { object } else { moved.cast() };
-        finalizers::put_back(place, finalizer);
-        cleaners.put_back(place);
-    }
-    if moved.is_null() && bytes > 0 { refused(bytes) } else { moved.cast() }
+    let place = if moved.is_null() { object } else { moved.cast() };
+    finalizers::put_back(place, finalizer);
+    cleaners.put_back(place);
+    if moved.is_null() { refused(bytes) } else { moved.cast() }
 }
 
 #[unsafe(no_mangle)]

@@ -404,10 +404,6 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
     if !moved.is_null() {
         // SAFETY: both objects hold that many bytes, and the new one is fresh.
         unsafe { core::ptr::copy_nonoverlapping(object, moved, had.min(bytes)) };
-        if link::were_any() {
-            // They lie in an object that ends.
-            link::unregister_within(object as usize, had);
-        }
         let _ = free(object);
     }
     moved
