@@ -99,13 +99,18 @@ mod tests {
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
 
-    /// A heap, and a thread that has cells of 64 bytes of it.
-    fn with_cells(kind: Kind) -> (Heap, &'static Local, &'static Buffer, SpaceId) {
-        let heap = Heap::new();
+    /// A heap, and a thread that has a buffer for cells of 64 bytes of it.
+    fn with_buffer(heap: Heap, kind: Kind) -> (Heap, &'static Local, &'static Buffer, SpaceId) {
         heap.reserve(64 << 20).unwrap();
         let local = local();
         let id = SpaceId::of(kind, classes::class_of(64));
         let buffer = local.buffer(id).unwrap();
+        (heap, local, buffer, id)
+    }
+
+    /// The same with cells.
+    fn with_cells(kind: Kind) -> (Heap, &'static Local, &'static Buffer, SpaceId) {
+        let (heap, local, buffer, id) = with_buffer(Heap::new(), kind);
         refill(&heap, local, buffer, id).unwrap();
         (heap, local, buffer, id)
     }
@@ -200,10 +205,7 @@ mod tests {
     fn a_hardened_heap_counts_what_is_freed_once() {
         let heap = Heap::new();
         heap.harden(false);
-        heap.reserve(64 << 20).unwrap();
-        let local = local();
-        let id = SpaceId::of(Kind::Conservative, classes::class_of(64));
-        let buffer = local.buffer(id).unwrap();
+        let (heap, local, buffer, id) = with_buffer(heap, Kind::Conservative);
         let counted = || heap.state.freed_live_since_cycle.load(Relaxed);
         for (marking, anew, now, then) in
             [(false, false, 64, 64), (false, true, 64, 128), (true, false, 0, 64)]
@@ -228,10 +230,7 @@ mod tests {
     fn a_hardened_heap_knows_what_was_freed() {
         let heap = Heap::new();
         heap.harden(false);
-        heap.reserve(64 << 20).unwrap();
-        let local = local();
-        let id = SpaceId::of(Kind::Conservative, classes::class_of(64));
-        let buffer = local.buffer(id).unwrap();
+        let (heap, local, buffer, id) = with_buffer(heap, Kind::Conservative);
         for marking in [false, true] {
             refill(&heap, local, buffer, id).unwrap();
             heap.state.marking.store(marking, Relaxed);

@@ -161,7 +161,8 @@ impl<W: Watch> IncrementalUpdate<W> {
     fn finish(&mut self, driver: &mut Driver, collector: &mut Collector, stopped_ns: u64) {
         self.count(driver, collector);
         // Nobody worked meanwhile.
-        driver.record.mark_ns -= driver.record.waited_ns;
+        let (marked_ns, waited_ns) = (driver.record.mark_ns, driver.record.waited_ns);
+        driver.record.mark_ns = marked_ns.saturating_sub(waited_ns);
         finish(driver, collector, self.generation, stopped_ns);
     }
 
