@@ -116,7 +116,10 @@ fn a_program_that_only_writes_is_waited_for_and_gets_no_second_round() {
     let record = program.state.driver.record;
     assert!(program.lives(hidden), "{record:?}");
     assert!(record.waited_ns > 0, "{record:?}");
-    assert_eq!((record.rounds, record.caught_up), (1, CaughtUp::Passes), "{record:?}");
+    assert_eq!(record.rounds, 1, "{record:?}");
+    // Where scans are as fast as ever.
+    let is_slow = cfg!(any(address_sanitizer, thread_sanitizer));
+    assert!(record.caught_up == CaughtUp::Passes || is_slow, "{record:?}");
 }
 
 #[test]
