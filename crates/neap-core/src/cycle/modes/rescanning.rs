@@ -65,15 +65,6 @@ enum Protecting {
     Stopped,
 }
 
-/// What became of a program that may have been in a burst of writes.
-#[derive(PartialEq, Eq)]
-enum Burst {
-    /// It allocates again, or frees, or waits for the cycle.
-    Over,
-    /// It still does nothing of that.
-    GoesOn,
-}
-
 /// A pass did not come to its end: the watch refused something, or the world could not be stopped.
 struct Unstopped;
 
@@ -136,7 +127,7 @@ impl<W: Watch> IncrementalUpdate<W> {
             let much = FEW_PAGES.max(self.pages.asked_pages() / MUCH);
             if can_pass && written > much && driver.record.waited_ns == 0 {
                 let longest = LONGEST_WAIT.min(began.elapsed() * TIMES);
-                if wait_out_burst(driver, allocated, longest) == Burst::GoesOn {
+                if !wait_out_burst(driver, allocated, longest) {
                     break;
                 }
             }
@@ -272,8 +263,9 @@ fn is_slow(began_ns: u64) -> bool {
 
 /// Leaves a program alone that has allocated no more than these bytes, as far as threads report it,
 /// as long as it goes on like that, but no longer than this, and nobody waits for the cycle or has
-/// freed anything since it began, which is put off. On the collector's thread.
-fn wait_out_burst(driver: &mut Driver, before: usize, longest: Duration) -> Burst {
+/// freed anything since it began, which is put off. False: it still goes on. On the collector's
+/// thread.
+fn wait_out_burst(driver: &mut Driver, before: usize, longest: Duration) -> bool {
     let state = &driver.heap.state;
     let goes_on = || {
         state.allocated_since_cycle.load(Relaxed) == before
@@ -283,12 +275,12 @@ fn wait_out_burst(driver: &mut Driver, before: usize, longest: Duration) -> Burs
     let began = Instant::now();
     while goes_on() {
         if began.elapsed() >= longest {
-            return Burst::GoesOn;
+            return false;
         }
         futex::sleep(LOOK_NS);
         driver.record.waited_ns = nanoseconds(began);
     }
-    Burst::Over
+    true
 }
 
 /// Bytes marked so far.
