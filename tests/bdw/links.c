@@ -151,8 +151,8 @@ static APART void make_self_linked(void)
     }
 }
 
-/* There is no word to clear: the program ends at the call, where it would with libgc when the object
-   dies. */
+/* There is no word to clear: the program ends at the call, where with libgc it would when the
+   object dies. */
 static void null_link(void)
 {
     fflush(NULL);
@@ -170,7 +170,7 @@ static void null_link(void)
 int main(void)
 {
     GC_INIT();
-    if (getenv("BDW_ON_NEAP") != NULL)
+    if (on_neap())
         null_link();
     hidden_pointers();
     short_and_long();
