@@ -1,7 +1,7 @@
 /* A signal's handler forks, wherever it interrupted the program: in the library too, while another
-   thread collects, and after each instruction of what takes locks and gives them back. The child
-   ends at once or becomes another program, as after a crash or for a watchdog; the parent goes
-   on. */
+   thread collects, after each instruction of what takes locks and gives them back, and where a
+   thread begins or ends. The child ends at once or becomes another program, as after a crash or for
+   a watchdog; the parent goes on. */
 #include "check.h"
 #include "steps.h"
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-enum { FORKS = 300 };
+enum { FORKS = 300, THREADS = 1000 };
 
 static volatile sig_atomic_t forked, failed;
 static int over;
@@ -54,6 +54,35 @@ static void *collects(void *unused)
     return unused;
 }
 
+/* Attaches itself once more, with what it finds there of its stack. */
+static void *attaches(void *number)
+{
+    for (int turn = 0; turn < 10; turn++) {
+        neap_thread_detach();
+        neap_thread_attach();
+    }
+    return neap_collect() ? number : NULL;
+}
+
+static void beginnings(void)
+{
+    struct sigaction action = {.sa_handler = forks, .sa_flags = SA_RESTART};
+    CHECK_EQUAL(sigaction(SIGUSR1, &action, NULL), 0);
+    forked = 0;
+    for (long at = 0; at < THREADS; at++) {
+        pthread_t thread;
+        void *result = NULL;
+        CHECK_EQUAL(pthread_create(&thread, NULL, attaches, &action), 0);
+        for (volatile long spin = rand() % 200000; spin > 0; spin--)
+            ;
+        pthread_kill(thread, SIGUSR1);
+        CHECK_EQUAL(pthread_join(thread, &result), 0);
+        CHECK(result == &action);
+    }
+    CHECK(forked > THREADS / 10);
+    CHECK_EQUAL(failed, 0);
+}
+
 int main(void)
 {
     pthread_t thread;
@@ -81,5 +110,6 @@ int main(void)
     __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
     CHECK_EQUAL(pthread_join(thread, NULL), 0);
     step_by_step();
+    beginnings();
     return finish();
 }

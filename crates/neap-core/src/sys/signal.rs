@@ -216,6 +216,29 @@ pub fn block_all() -> libc::sigset_t {
     }
 }
 
+/// Until the guard is dropped no signal reaches the calling thread but that of a fault, which ends
+/// the process where it is blocked.
+pub fn undisturbed() -> Undisturbed {
+    // SAFETY: both sets are valid for the calls.
+    unsafe {
+        let mut others: libc::sigset_t = core::mem::zeroed();
+        let mut before: libc::sigset_t = core::mem::zeroed();
+        libc::sigfillset(&mut others);
+        libc::sigdelset(&mut others, libc::SIGSEGV);
+        raw_sigmask(libc::SIG_BLOCK, &others, &mut before);
+        Undisturbed(before)
+    }
+}
+
+/// See [`undisturbed`].
+pub struct Undisturbed(libc::sigset_t);
+
+impl Drop for Undisturbed {
+    fn drop(&mut self) {
+        restore(&self.0);
+    }
+}
+
 /// Whether the calling thread has all signals blocked that can be, as our own threads have.
 pub fn are_all_blocked() -> bool {
     // SAFETY: no set is given, and the old one is valid for the call.
@@ -346,6 +369,19 @@ mod tests {
         unblock(libc::SIGUSR1);
         assert!(!are_all_blocked());
         restore(&mask);
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn undisturbed_a_thread_hears_of_faults_alone() {
+        let guard = undisturbed();
+        let mask = block_all();
+        restore(&mask);
+        drop(guard);
+        // SAFETY: a set, and a number of a signal.
+        let is_blocked = |signal| unsafe { libc::sigismember(&mask, signal) } == 1;
+        assert!(is_blocked(libc::SIGUSR1) && is_blocked(libc::SIGTRAP));
+        assert!(!is_blocked(libc::SIGSEGV));
     }
 
     static SEEN: AtomicI32 = AtomicI32::new(0);

@@ -107,7 +107,8 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
     if fault::is_wanted() {
         signal::unblock(libc::SIGSEGV);
     }
-    let undisturbed = host::undisturbed();
+    // A handler of the program's that forks attaches its thread, or has done so above.
+    let mut undisturbed = Some(signal::undisturbed());
     // SAFETY: the layout has a size.
     let memory = unsafe { MetaAllocator.alloc_zeroed(LAYOUT) };
     if memory.is_null() {
@@ -121,15 +122,24 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
     mutator.stack_low.store(stack.start, Relaxed);
     mutator.stack_base.store(stack.end, Relaxed);
     mutator.alternate_stack.store(alternate_stack::provide(), Relaxed);
-    // Waiting for the registry, a thread has to be able to stand still.
-    drop(undisturbed);
+    // A host stops threads that are in no registry of ours, also while they wait for it.
+    if host::get().is_some() {
+        undisturbed = None;
+    }
     let mut registry = registry::lock();
+    if current::get().is_some() {
+        drop(registry);
+        alternate_stack::leave(mutator.alternate_stack.load(Relaxed));
+        forget(mutator);
+        return false;
+    }
     current::set(memory as usize);
     current::set_with_buffers(if ASK_BEFORE_BUFFERS.load(Relaxed) { 0 } else { memory as usize });
     mutator.local.initialize();
     registry.add(mutator);
     let has_others = registry.count() > 1;
     drop(registry);
+    drop(undisturbed);
     if has_others {
         stop_signal::try_out(mutator);
     }
@@ -152,14 +162,16 @@ pub fn detach() -> bool {
         at_end(tally);
     }
     let mut registry = registry::lock();
+    // A handler that forks would attach the thread again, in the midst of this.
+    let undisturbed = signal::undisturbed();
     registry.remove(mutator);
     mutator.local.give_back_typed();
     current::set(0);
     current::set_with_buffers(0);
-    let _undisturbed = host::undisturbed();
     drop(registry);
     alternate_stack::leave(mutator.alternate_stack.load(Relaxed));
     forget(mutator);
+    drop(undisturbed);
     thread_end::note_detached();
     true
 }

@@ -5,7 +5,7 @@
 //! signal handler it asks [`Host::may_stop`] first. A thread in a critical section is let go on and
 //! stops itself when the section ends; a thread that has no mutator yet, or none any more, and
 //! takes a lock of the collector other than the registry's blocks every signal over that
-//! ([`undisturbed`]). Set once; its functions are called by the thread that drives a stop, the late
+//! ([`undisturbed`](crate::sys::signal::undisturbed)). Set once; its functions are called by the thread that drives a stop, the late
 //! stop by the thread that was asked.
 //!
 //! # Safety
@@ -24,7 +24,7 @@ use super::mutator::{Asker, Mutator};
 use super::registry::Registry;
 use super::{Standing, Stopped, World, current, stop};
 use crate::sys::program_call::{self, Lost};
-use crate::sys::{side_stack, signal};
+use crate::sys::side_stack;
 
 /// Told of a range of roots: lowest address, one past the highest, and what the host was handed for
 /// it.
@@ -196,20 +196,6 @@ unsafe extern "C" fn tell(low: *const c_void, high: *const c_void, visitor: *mut
     }
 }
 
-/// Until the guard is dropped no signal reaches this thread, if the world is a host's.
-pub(crate) fn undisturbed() -> Option<Undisturbed> {
-    get().map(|_| Undisturbed(signal::block_all()))
-}
-
-/// See [`undisturbed`].
-pub(crate) struct Undisturbed(libc::sigset_t);
-
-impl Drop for Undisturbed {
-    fn drop(&mut self) {
-        signal::restore(&self.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,10 +229,5 @@ mod tests {
         host.for_each_root(None, &Stopped(Standing(PhantomData)), &mut |range| seen.push(range));
         assert_eq!(seen, vec![0x1008..0x1020]);
         assert!(host.may_be_stopped_here());
-    }
-
-    #[test]
-    fn signals_wait_only_where_a_host_could_send_them() {
-        assert!(undisturbed().is_none());
     }
 }
