@@ -1,11 +1,34 @@
 /* A thread sets and asks for signals' actions while another one forks: the children collect, for
-   which the library sets actions too. */
+   which the library sets actions too. A handler asks and sets whatever it interrupted. */
 #include "check.h"
 #include <pthread.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 static int over;
+static volatile sig_atomic_t set_by_handler;
+
+static void sets(int number)
+{
+    struct sigaction action;
+    (void)number;
+    if (sigaction(SIGSEGV, NULL, &action) == 0 && sigaction(SIGSEGV, &action, NULL) == 0)
+        set_by_handler++;
+}
+
+static void set_in_handlers(void)
+{
+    struct sigaction action = {.sa_handler = sets, .sa_flags = SA_RESTART};
+    CHECK_EQUAL(sigaction(SIGVTALRM, &action, NULL), 0);
+    struct itimerval often = {{0, 20}, {0, 20}}, never = {{0, 0}, {0, 0}};
+    CHECK_EQUAL(setitimer(ITIMER_VIRTUAL, &often, NULL), 0);
+    while (set_by_handler < 200) {
+        CHECK(sigaction(SIGSEGV, NULL, &action) == 0);
+        CHECK(sigaction(SIGSEGV, &action, NULL) == 0);
+    }
+    CHECK_EQUAL(setitimer(ITIMER_VIRTUAL, &never, NULL), 0);
+}
 
 static void *sets_actions(void *unused)
 {
@@ -42,5 +65,6 @@ int main(void)
     }
     __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
     CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    set_in_handlers();
     return finish();
 }

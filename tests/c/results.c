@@ -9,6 +9,7 @@
 enum { KEPT = 0x600d };
 
 static int first; /* of the watched objects of this round */
+static pthread_t first_thread;
 static sem_t go;
 
 static APART long *result(long i)
@@ -176,6 +177,50 @@ static APART void forked(int before)
     memset(threads, 0, sizeof threads);
 }
 
+static void wait_until_first_has_ended(void)
+{
+    int has_ended = 0;
+    for (int i = 0; i < 30000 && !has_ended; i++) {
+        char line[256];
+        FILE *file = fopen("/proc/self/status", "r");
+        while (file != NULL && fgets(line, sizeof line, file) != NULL)
+            has_ended |= strncmp(line, "State:\tZ", 8) == 0;
+        if (file != NULL)
+            fclose(file);
+        usleep(1000);
+    }
+    CHECK(has_ended);
+}
+
+static void *joins_first(void *unused)
+{
+    void *got = NULL;
+    (void)unused;
+    wait_until_first_has_ended();
+    collect();
+    churn(4 * sizeof(long), 20000);
+    CHECK_ALL_ALIVE(4 * MANY);
+    CHECK_EQUAL(pthread_join(first_thread, &got), 0);
+    CHECK(got != NULL && ((long *)got)[1] == KEPT + MANY - 1);
+    got = NULL;
+    clear_stack();
+    collect();
+    CHECK_DEAD(4 * MANY);
+    exit(finish());
+}
+
+/* Its result holds all others of this round. */
+static APART void first_exits(void)
+{
+    long *list = NULL;
+    for (long i = 0; i < MANY; i++) {
+        long *made = result(i);
+        made[0] = (long)list;
+        list = made;
+    }
+    pthread_exit(list);
+}
+
 int main(void)
 {
     CHECK(neap_collect());
@@ -190,5 +235,8 @@ int main(void)
     CHECK_DEAD(MANY);
     CHECK_DEAD(2 * MANY);
     CHECK(pthread_join(pthread_self(), NULL) != 0);
-    return finish();
+    first = 4 * MANY;
+    first_thread = pthread_self();
+    CHECK_EQUAL(pthread_create(&(pthread_t){0}, NULL, joins_first, NULL), 0);
+    first_exits();
 }

@@ -1,6 +1,6 @@
 /* A child of vfork waits in functions of libc and is killed there, also after it had a child of its
    own, executes something, or ends: its maker goes on as a thread that runs, and what only its
-   stack has lives. */
+   stack has lives. What the child wants done about signals is its own. */
 #include "check.h"
 
 #include <pthread.h>
@@ -82,6 +82,30 @@ static APART void make_child(int way)
     CHECK(waits ? WTERMSIG(status) == SIGALRM : WEXITSTATUS(status) == (way == 2 ? 7 : 0));
 }
 
+static volatile sig_atomic_t heard;
+
+static void hears(int number)
+{
+    heard += number;
+}
+
+static APART void child_sets_action(int number)
+{
+    signal(number, hears);
+    pid_t child = vfork();
+    if (child == 0) {
+        signal(number, SIG_DFL);
+        _exit(0);
+    }
+    int status = 1;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    heard = 0;
+    CHECK(signal(number, hears) == hears);
+    raise(number);
+    CHECK_EQUAL(heard, number);
+    signal(number, SIG_DFL);
+}
+
 int main(void)
 {
     pthread_t thread;
@@ -91,6 +115,9 @@ int main(void)
         make_child(at % 5);
         nest(DEPTH, at * 10000);
     }
+    child_sets_action(SIGSEGV);
+    child_sets_action(SIGURG);
+    child_sets_action(SIGUSR1);
     is_over = 1;
     CHECK(pthread_join(thread, NULL) == 0);
     return finish();

@@ -28,7 +28,7 @@ use crate::sync::{ForkLock, function::AtomicFunction, me};
 use crate::sys::protection::fault;
 use crate::sys::{meta_alloc, own_thread, side_stack};
 use crate::watch::mprotect;
-use crate::world::{attach, current, last_thread, registry, roots, stop};
+use crate::world::{attach, current, last_thread, registry, roots, stop, stop_signal};
 use crate::{cycle, refs};
 
 /// Registers handlers when the library is loaded, so that no start is under way that a `fork` does
@@ -102,7 +102,11 @@ pub fn untold(fork: impl FnOnce() -> c_long) -> c_long {
     let is_plain = current::get()
         .is_some_and(|own| own.forks_inside.load(Relaxed) || own.has_child_on_it.load(Relaxed));
     if is_plain || super::START.is_mine() {
-        return fork();
+        let made = fork();
+        if made == 0 {
+            stop_signal::after_fork();
+        }
+        return made;
     }
     prepare();
     let made = fork();
@@ -240,6 +244,7 @@ fn parent() {
 /// `is_told`: libc runs handlers, and has made its own locks free, which a thread that is not there
 /// may have had.
 fn child(is_told: bool) {
+    stop_signal::after_fork();
     mprotect::after_fork();
     own_thread::forbid(!is_told);
     if took_nothing() {

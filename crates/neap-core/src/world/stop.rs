@@ -417,5 +417,4 @@ pub fn after_fork() {
     let epoch = EPOCH.load(Relaxed);
     EPOCH.store(epoch + epoch % 2, Relaxed);
     DRIVER.store(0, Relaxed);
-    stop_signal::after_fork();
 }

@@ -54,7 +54,7 @@ static CHOSEN: Taken = Taken::new();
 static SECOND: Taken = Taken::new();
 /// What [`install`] was given.
 static HANDLER: AtomicFunction<Handler> = AtomicFunction::none();
-/// The process that they were installed in.
+/// The process that they were installed in; 0 before.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// The program was seen to send the signal to its own threads itself, as Go's runtime does.
 static IS_SHARED: AtomicBool = AtomicBool::new(false);
@@ -93,8 +93,8 @@ pub(super) fn install(number: c_int, handler: Handler) -> bool {
     is_installed
 }
 
-/// At the start, and in the child of a `fork`.
-pub(super) fn after_fork() {
+/// At the start, and in the child of any `fork`.
+pub fn after_fork() {
     PROCESS.store(process(), Relaxed);
 }
 
@@ -181,8 +181,14 @@ pub(super) fn mend_handler() -> bool {
     !is_there && CHOSEN.take(number(), handler)
 }
 
-/// sigaction(2) as the program sees it; None if the handler of this signal is not ours, or the
-/// caller is the child of a `vfork`, whose handlers are its own while its memory is not.
+/// Whether the caller is the child of a `vfork`, whose handlers are its own while its memory is
+/// not.
+pub fn is_in_child_of_vfork() -> bool {
+    let installed = PROCESS.load(Relaxed);
+    installed != 0 && process() != installed
+}
+
+/// sigaction(2) as the program sees it; None if the handler of this signal is not ours.
 ///
 /// # Safety
 /// `new` and `old` are null or valid.
@@ -192,9 +198,6 @@ pub unsafe fn set_program_action(
     old: *mut libc::sigaction,
 ) -> Option<c_int> {
     let taken = taken(signal)?;
-    if process() != PROCESS.load(Relaxed) {
-        return None;
-    }
     // SAFETY: the caller's promise.
     unsafe { taken.program.exchange(new, old) }.then_some(0)
 }

@@ -58,6 +58,7 @@ unsafe fn set_action(
     // SAFETY: the caller's promise; the structures are ours.
     unsafe {
         let kept = match number {
+            _ if stop_signal::is_in_child_of_vfork() => None,
             libc::SIGSEGV => fault::set_program_action(address(&new), old),
             _ => stop_signal::set_program_action(number, address(&new), old),
         };

@@ -2,7 +2,8 @@
 //! first instruction, and what a thread returned or gave to `pthread_exit`, kept alive until it is
 //! joined: between the two nothing that is scanned holds it.
 //!
-//! Each joinable thread has a record, an uncollectable object. Invariant
+//! Each joinable thread has a record, an uncollectable object, the first one from when it ends.
+//! Invariant
 //! `[world.inv.thread-results]`: a record is in the table from before anybody else can know the
 //! thread's number until the thread is joined or detached; it is freed once, by who does the last
 //! of three things: `pthread_create` returns, the thread begins, it is joined or detached. A number
@@ -34,8 +35,8 @@ use crate::stats::live;
 use crate::sync::{ForkLock, Lock};
 use crate::sys::libc_function::LibcFunction;
 use crate::sys::own_thread::{Start, real_pthread_create};
-use crate::sys::unwind;
-use crate::world::{attach, blocked, current, host};
+use crate::sys::{signal, thread, unwind};
+use crate::world::{attach, blocked, current};
 
 /// `pthread_create` has returned to who called it.
 const MADE: u32 = 1;
@@ -139,11 +140,12 @@ unsafe fn happened(record: *mut Record, what: u32) -> Option<*mut Record> {
     (*state & ALL == ALL).then_some(record)
 }
 
-/// Runs `f` where no stop can fall: on a thread that is no mutator none does, but a host's.
+/// Runs `f` where no stop can fall: on a thread that is no mutator none does, but a host's, which
+/// is a signal, as what has a handler fork is.
 fn unstopped<R>(f: impl FnOnce() -> R) -> R {
     let mutator = current::get();
     let _critical = mutator.map(|mutator| mutator.critical());
-    let _undisturbed = if mutator.is_none() { host::undisturbed() } else { None };
+    let _undisturbed = mutator.is_none().then(signal::undisturbed);
     f()
 }
 
@@ -184,15 +186,31 @@ extern "C" fn neap_thread_start(record: *mut c_void) -> *mut c_void {
 }
 
 /// The calling thread ends with this result. One that is detached has no record, nor has one that
-/// was not made here.
+/// was not made here; the first thread gets one.
 fn keep(result: *mut c_void) {
     // SAFETY: no preconditions.
-    let thread = unsafe { libc::pthread_self() };
-    with_table(|table| {
-        if let Some(record) = table.newest(thread) {
-            record.result = result;
-        }
-    });
+    let own = unsafe { libc::pthread_self() };
+    let has_record =
+        with_table(|table| table.newest(own).map(|record| record.result = result).is_some());
+    if has_record || !thread::is_main(thread::current()) || current::get().is_none() {
+        return;
+    }
+    // Whether it was detached nobody has noted: then its result stays.
+    if let Some(record) = new_record(neap_thread_start, null_mut(), MADE | BEGUN) {
+        // SAFETY: fresh, and nobody else knows it.
+        unsafe { (*record).result = result };
+        // SAFETY: alive.
+        with_table(|table| unsafe { table.list(record, || own) });
+    }
+}
+
+/// A record of its own for a thread; none if there is no memory.
+fn new_record(start: Start, argument: *mut c_void, state: u32) -> Option<*mut Record> {
+    let memory = allocation::allocate_beside_cycles(size_of::<Record>(), Kind::Uncollectable);
+    let record = memory.cast::<Record>();
+    let new = Record { start, argument, result: null_mut(), next: null_mut(), thread: 0, state };
+    // SAFETY: fresh memory for one, of the right alignment.
+    (!record.is_null()).then(|| unsafe { record.write(new) }).map(|()| record)
 }
 
 /// The beginning of a thread that is detached from the start: its record is its own.
@@ -226,15 +244,7 @@ pub unsafe fn pthread_create(
         // SAFETY: as above.
         unsafe { kernel_stacks::keep_stack_of(attributes) };
     }
-    let record = allocation::allocate_beside_cycles(size_of::<Record>(), Kind::Uncollectable);
-    let record = record.cast::<Record>();
-    if record.is_null() {
-        return libc::EAGAIN;
-    }
-    let made =
-        Record { start, argument, result: null_mut(), next: null_mut(), thread: 0, state: 0 };
-    // SAFETY: fresh memory for one, of the right alignment.
-    unsafe { record.write(made) };
+    let Some(record) = new_record(start, argument, 0) else { return libc::EAGAIN };
     live::want_page();
     let detached = state == libc::PTHREAD_CREATE_DETACHED;
     let begin = if detached { neap_detached_thread_start } else { neap_thread_start };

@@ -44,7 +44,7 @@ pub type OnWrite = fn(&Fault) -> bool;
 static ON_WRITE: AtomicFunction<OnWrite> = AtomicFunction::none();
 /// What the program wants done.
 static PROGRAM: ProgramAction = ProgramAction::new();
-/// Who sets actions does so one at a time.
+/// Who installs the handler does so alone.
 static SETTING: Lock<()> = Lock::new(Rank::Fault, ());
 
 const WRITE: i64 = 1 << 1;
@@ -123,7 +123,7 @@ pub unsafe fn set_program_action(
     if !is_installed() {
         return None;
     }
-    let _setting = SETTING.lock();
+    // Without the lock, also in handlers.
     // SAFETY: the caller's promise.
     unsafe { PROGRAM.exchange(new, old) }.then_some(0)
 }
