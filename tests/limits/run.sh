@@ -81,6 +81,10 @@ if wanted cgroup && build leak; then
                 measured $? "leak $arguments, in a control group of 64 MiB, $watch"
             done
         done
+        if build grow; then
+            neap_in_group none "$out/grow"
+            measured $? "grow, in a control group of 64 MiB"
+        fi
         neap_in_group none NEAP_MAX_HEAP=16MiB "$out/leak"
         status=$?
         kept=$(said | sed 's/.*"kept_mib": \([0-9]*\).*/\1/')

@@ -16,7 +16,8 @@
 
 use core::cell::Cell;
 use core::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::*, compiler_fence,
+    AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::*,
+    compiler_fence, fence,
 };
 
 use crate::addr::{Address, CellIndex, FRAME_BYTES, Frame, PAGE_BYTES};
@@ -27,7 +28,7 @@ use crate::heap::classes::LARGEST_SMALL;
 use crate::heap::spaces::{FIXED_SPACES, MOST_SPACES, SpaceId};
 use crate::stats::live;
 use crate::stats::sampler::Sampler;
-use crate::sys::map;
+use crate::sys::{map, thread};
 
 /// One buffer.
 #[repr(C)]
@@ -128,6 +129,8 @@ pub struct Local {
     /// Objects and bytes handed out in buffers that are over, and in large objects.
     objects: AtomicU64,
     bytes: AtomicU64,
+    /// Odd while `objects` and `bytes` take over what a buffer handed out.
+    counting: AtomicU32,
     /// Bytes of buffers that the heap's count does not hold yet. Written by its thread, or while it
     /// is stopped.
     unreported: Cell<usize>,
@@ -147,6 +150,9 @@ pub struct Local {
     /// Which of its objects are sampled.
     pub sampler: Sampler,
 }
+
+/// Looks at what a thread handed out until it counts no buffer meanwhile, at most.
+const MOST_LOOKS: usize = 100;
 
 /// The shard of the next thread.
 static NEXT_SHARD: AtomicU32 = AtomicU32::new(0);
@@ -247,6 +253,7 @@ impl Local {
     /// Gives a buffer further cells; counts what its last ones were used for. Between any two of
     /// these stores the buffer has no cells or all of them: a signal handler may ask it for one.
     pub fn install(&self, buffer: &Buffer, cells: core::ops::Range<usize>, cell_bytes: usize) {
+        let number = self.begin_counting();
         self.count_buffer(buffer);
         buffer.counted.store(cells.start, Relaxed);
         buffer.cell_bytes.store(cell_bytes as u16, Relaxed);
@@ -255,6 +262,20 @@ impl Local {
         buffer.cursor.store(cells.start, Relaxed);
         compiler_fence(SeqCst);
         buffer.limit.store(cells.end, Relaxed);
+        self.end_counting(number);
+    }
+
+    /// Who adds up what was handed out meanwhile adds it up again.
+    fn begin_counting(&self) -> u32 {
+        let number = self.counting.load(Relaxed);
+        self.counting.store(number.wrapping_add(1), Relaxed);
+        fence(Release);
+        number
+    }
+
+    /// `number`: what [`Self::begin_counting`] gave.
+    fn end_counting(&self, number: u32) {
+        self.counting.store(number.wrapping_add(2), Release);
     }
 
     /// Reports bytes handed out to the heap's count, which all threads share: now and then, not for
@@ -345,8 +366,21 @@ impl Local {
     }
 
     /// Objects and bytes handed out so far. Called from any thread; buffers in use are read as they
-    /// stand.
+    /// stand. Their thread may have lost its processor while it counts one: then without them.
     pub fn totals(&self) -> (u64, u64) {
+        for _ in 0..MOST_LOOKS {
+            let before = self.counting.load(Acquire);
+            let totals = self.totals_now();
+            fence(Acquire);
+            if before % 2 == 0 && self.counting.load(Relaxed) == before {
+                return totals;
+            }
+            thread::yield_now();
+        }
+        (self.objects.load(Relaxed), self.bytes.load(Relaxed))
+    }
+
+    fn totals_now(&self) -> (u64, u64) {
         let (mut objects, mut bytes) = (self.objects.load(Relaxed), self.bytes.load(Relaxed));
         self.for_each_buffer(|buffer| {
             let used = buffer.cursor.load(Relaxed).saturating_sub(buffer.counted.load(Relaxed));
@@ -398,7 +432,9 @@ impl Local {
         let mut inner = heap.inner();
         self.report_freed(heap);
         self.for_each_buffer(|buffer| {
+            let number = self.begin_counting();
             self.count_buffer(buffer);
+            self.end_counting(number);
             let rest = buffer.rest();
             buffer.limit.store(buffer.cursor.load(Relaxed), Relaxed);
             if !rest.is_empty() {

@@ -35,6 +35,38 @@ fn a_run_hands_out_its_cells_and_counts_them() {
     assert_eq!(local.totals(), (3, 96));
 }
 
+/// While its thread goes from one block to another, far away and back.
+#[test]
+fn what_was_handed_out_does_not_jump() {
+    const RUNS: usize = 1_000_000;
+    const RUN_BYTES: usize = 96;
+    let (begun, place) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let both = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let local = local();
+            let buffer = local.buffer(SpaceId(3)).unwrap();
+            local.note_used(SpaceId(3));
+            place.store(core::ptr::from_ref(local) as usize, Relaxed);
+            both.wait();
+            for run in 1..=RUNS {
+                begun.store(run, SeqCst);
+                let start = [1 << 40, 1 << 20][run % 2];
+                local.install(buffer, start..start + RUN_BYTES, 32);
+                while buffer.bump(32) != 0 {}
+            }
+        });
+        both.wait();
+        // SAFETY: the other thread's, which stays; only atomics of it are read.
+        let local = unsafe { &*(place.load(Relaxed) as *const Local) };
+        let mut bytes = 0;
+        while bytes < (RUNS * RUN_BYTES) as u64 {
+            bytes = local.totals().1;
+            assert!(bytes <= (begun.load(SeqCst) * RUN_BYTES) as u64, "{bytes}");
+        }
+    });
+}
+
 /// Of thousands of layouts a thread uses few: a stop looks at their buffers alone.
 #[test]
 fn typed_buffers_that_were_never_used_are_not_looked_at() {

@@ -4,7 +4,7 @@
 //! Invariant: a wrong pointer changes nothing and is named for what it is. In a critical section of
 //! the thread that frees.
 
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{Ordering::*, compiler_fence};
 
 use super::buffer::Local;
 use crate::addr::Address;
@@ -52,7 +52,10 @@ fn without_lock(heap: &Heap, local: &Local, address: Address) -> Option<Result<u
     if !freed {
         return Some(Err(FreeError::AlreadyFree));
     }
-    if list == used && header.held.load(Relaxed) == 0 {
+    // After the bit is cleared, which is a full fence on x86-64: who lets the block go looks at the
+    // bits then.
+    compiler_fence(SeqCst);
+    if header.held.load(Relaxed) == 0 && header.list() == used {
         heap.inner().note_free_cell(heap, cell.block);
     }
     local.note_freed(heap, cell.bytes(), was_live);
@@ -98,6 +101,8 @@ mod tests {
     use crate::heap::classes;
     use crate::heap::kind::Kind;
     use crate::heap::spaces::SpaceId;
+    use core::sync::atomic::AtomicUsize;
+    use std::sync::Mutex;
 
     /// A heap, and a thread that has a buffer for cells of 64 bytes of it.
     fn with_buffer(heap: Heap, kind: Kind) -> (Heap, &'static Local, &'static Buffer, SpaceId) {
@@ -197,6 +202,59 @@ mod tests {
         refill(&heap, local, buffer, id).unwrap();
         assert_eq!(buffer.bump(64), objects[7]);
         heap.verify().unwrap();
+    }
+
+    /// Also in the moment in which its thread lets the block go: the last cell of each is freed by
+    /// another thread as soon as it is handed out.
+    #[test]
+    fn a_cell_freed_while_its_block_is_let_go_is_found_again() {
+        const BYTES: usize = 4096;
+        const BLOCKS: usize = 2000;
+        let mut lost = 0;
+        for _ in 0..5 {
+            let heap = Heap::new();
+            heap.reserve(64 << 20).unwrap();
+            let owner = local();
+            let id = SpaceId::of(Kind::Leaf, classes::class_of(BYTES));
+            let buffer = owner.buffer(id).unwrap();
+            let (last, blocks) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let (other, mut freed) = (local(), 0);
+                    while freed < BLOCKS {
+                        match last.swap(0, Acquire) {
+                            0 => core::hint::spin_loop(),
+                            cell => {
+                                assert!(free_from(&heap, other, Address(cell)).is_ok());
+                                freed += 1;
+                            }
+                        }
+                    }
+                });
+                while blocks.lock().unwrap().len() < BLOCKS {
+                    refill(&heap, owner, buffer, id).unwrap();
+                    let block = buffer.block().unwrap();
+                    let mut cell = 0;
+                    while !buffer.rest().is_empty() {
+                        cell = buffer.bump(BYTES);
+                    }
+                    blocks.lock().unwrap().push(block);
+                    while last.load(Relaxed) != 0 {
+                        core::hint::spin_loop();
+                    }
+                    last.store(cell, Release);
+                }
+            });
+            owner.let_go(&heap);
+            let (used, _) = BlockList::of_epoch(heap.state.epoch.load(Relaxed));
+            for block in blocks.into_inner().unwrap() {
+                let header = heap.header(block);
+                let is_full = heap.bits(block).allocated(header.cells()) == header.cells();
+                lost += (header.list() == used && !is_full) as usize;
+            }
+            heap.verify().unwrap();
+        }
+        assert_eq!(lost, 0);
     }
 
     /// When it is freed, or where that is put off since marking is under way, when that has ended;

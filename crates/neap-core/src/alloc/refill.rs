@@ -41,7 +41,9 @@ pub fn refill(heap: &Heap, local: &Local, buffer: &Buffer, id: SpaceId) -> Resul
             let follower = heap.header(block).follower();
             buffer.set_block(follower);
             heap.header(block).let_go();
-            if free > 0 {
+            // Who frees a cell now finds that nobody holds the block, or is found here.
+            fence(SeqCst);
+            if freed_while_held(heap, block) > 0 {
                 heap.inner().note_free_cell(heap, block);
             }
             if let Some(block) = follower {
@@ -91,8 +93,8 @@ pub fn refill(heap: &Heap, local: &Local, buffer: &Buffer, id: SpaceId) -> Resul
 /// runs are longer.
 const MUCH_FREE: u32 = 4;
 
-/// How many cells of a block, which this thread holds and has come to the end of, are free: they
-/// were freed meanwhile, and nobody else knows.
+/// How many cells of a block, which this thread holds or held, and has come to the end of, are free:
+/// they were freed meanwhile, and nobody else knows.
 fn freed_while_held(heap: &Heap, block: Frame) -> u32 {
     let cells = heap.header(block).cells();
     cells - heap.bits(block).allocated(cells)

@@ -270,11 +270,13 @@ impl Inner {
         }
     }
 
-    /// A block that no thread holds has a free cell: it is listed as partial if it is swept.
+    /// A block that no thread holds has a free cell: it is listed as partial if it is swept. Whoever
+    /// found that had no lock, so the block may be another one since, or none.
     pub fn note_free_cell(&mut self, heap: &Heap, block: Frame) {
         let header = heap.header(block);
         let (used, _) = BlockList::of_epoch(self.epoch);
-        if header.held.load(Relaxed) == 0 && header.list() == used {
+        let is_small = header.state() == State::Small;
+        if is_small && header.held.load(Relaxed) == 0 && header.list() == used {
             let epoch = self.epoch;
             let lists = &mut self.spaces[header.space() as usize].lists;
             lists.remove(block, |frame| heap.header(frame));
@@ -367,6 +369,21 @@ mod tests {
         );
         assert_eq!(heap.header(unpublished).state(), State::Large);
         assert_eq!(heap.inner().free_large(&heap, live), 4 * FRAME_BYTES);
+        heap.verify().unwrap();
+    }
+
+    /// Its thread let a block go and was about to list it, when the block was given back.
+    #[test]
+    fn what_is_a_large_object_by_now_is_not_listed_as_partial() {
+        let heap = heap();
+        let mut inner = heap.inner();
+        let (large, _) =
+            inner.large_block(&heap, Kind::Conservative, NO_LAYOUT, 50_000, true).unwrap();
+        inner.publish_large(&heap, large);
+        let listed = heap.header(large).list();
+        inner.note_free_cell(&heap, large);
+        assert_eq!(heap.header(large).list(), listed);
+        drop(inner);
         heap.verify().unwrap();
     }
 

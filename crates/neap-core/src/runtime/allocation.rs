@@ -379,6 +379,7 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
         let _ = free(object);
         return null_mut();
     }
+    before_growth(bytes);
     let mutator = mutator();
     let critical = mutator.critical();
     let Some(cell) = object_from(object) else { return null_mut() };
@@ -390,6 +391,8 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
         if recorder::is_on() {
             recorder::note_resized();
         }
+        drop(critical);
+        tell_heap_size();
         return object;
     }
     let kind = Kind::from_parts(cell.header.scan(), cell.header.is_uncollectable());
@@ -413,11 +416,23 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
 /// has now, None if it cannot be, or is none.
 pub fn resize_in_place(object: *mut u8, bytes: usize) -> Option<usize> {
     let wanted = with_past_end(bytes)?;
-    let _critical = mutator().critical();
+    before_growth(bytes);
+    let critical = mutator().critical();
     let cell = object_from(object)?;
     // Within its cell nothing has to change, not even when it uses less than half of it.
     if wanted > cell.usable_bytes() && !resize::in_place(&HEAP, &cell, wanted) {
         return None;
     }
-    HEAP.object_at(object as usize).map(|cell| cell.usable_bytes())
+    let usable = HEAP.object_at(object as usize).map(|cell| cell.usable_bytes());
+    drop(critical);
+    tell_heap_size();
+    usable
+}
+
+/// An object is to have `bytes` bytes, for which the heap may grow: no allocation looks at the
+/// limits then.
+fn before_growth(bytes: usize) {
+    if bytes > LARGEST_SMALL {
+        limits::look_if_grown(bytes);
+    }
 }

@@ -11,7 +11,7 @@
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicU64, Ordering::*};
 use core::time::Duration;
 
 use super::backoff::Backoff;
@@ -31,7 +31,9 @@ pub struct Registry {
     /// The mutator that [`visit_next`](Self::visit_next) gives; 0: none.
     next_visited: usize,
     /// Objects and bytes that detached threads allocated.
-    pub retired: (u64, u64),
+    retired: (u64, u64),
+    /// The most that [`totals`](Self::totals) said.
+    told: [AtomicU64; 2],
     /// Bytes that they freed.
     retired_freed_bytes: u64,
 }
@@ -110,6 +112,7 @@ impl Registry {
             backoff: Backoff::new(),
             next_visited: 0,
             retired: (0, 0),
+            told: [const { AtomicU64::new(0) }; 2],
             retired_freed_bytes: 0,
         }
     }
@@ -185,11 +188,17 @@ impl Registry {
         })
     }
 
-    /// Objects and bytes allocated so far by all threads.
+    /// Objects and bytes allocated so far by all threads: never less than it said before.
     pub fn totals(&self) -> (u64, u64) {
-        self.iter()
+        let (objects, bytes) = self
+            .iter()
             .map(|mutator| mutator.local.totals())
-            .fold(self.retired, |sum, one| (sum.0 + one.0, sum.1 + one.1))
+            .fold(self.retired, |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let [told_objects, told_bytes] = &self.told;
+        (
+            objects.max(told_objects.fetch_max(objects, Relaxed)),
+            bytes.max(told_bytes.fetch_max(bytes, Relaxed)),
+        )
     }
 
     /// Bytes of the objects that all threads freed so far for the program.
