@@ -5,6 +5,7 @@
    collects. Usage: fork_faults [CASE]; without a case all of them. */
 #include "check.h"
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -291,6 +292,24 @@ static void closed_descriptors(void)
     CHECK(succeeded(child));
 }
 
+/* The same before the first cycle, when no thread of the collector has the watch's descriptor. */
+static void closed_at_the_start(void)
+{
+    int own[2];
+    char read_back[100] = {0};
+    CHECK(neap_alloc(16) != NULL);
+    CHECK_EQUAL(pipe(own), 0);
+    CHECK_EQUAL(write(own[1], read_back, sizeof read_back), (ssize_t)sizeof read_back);
+    for (int number = 3; number < 200; number++)
+        if (number != own[0] && number != own[1] && fcntl(number, F_GETFD) >= 0)
+            CHECK_EQUAL(dup2(own[0], number), number);
+    kept = list(KEPT);
+    live();
+    usleep(300000);
+    live();
+    CHECK_EQUAL(read(own[0], read_back, sizeof read_back), (ssize_t)sizeof read_back);
+}
+
 static void spawned(void)
 {
     extern char **environ;
@@ -400,6 +419,7 @@ static const struct {
     {"chains", chains},
     {"children-are-lazy", children_are_lazy},
     {"closed-descriptors", closed_descriptors},
+    {"closed-at-the-start", closed_at_the_start},
     {"spawned", spawned},
     {"daemonized", daemonized},
     {"registrations", registrations},
@@ -407,7 +427,8 @@ static const struct {
 
 int main(int count, char **arguments)
 {
-    kept = list(KEPT);
+    if (count < 2 || strcmp(arguments[1], "closed-at-the-start") != 0)
+        kept = list(KEPT);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (count < 2 || strcmp(arguments[1], cases[i].name) == 0)
             cases[i].run();

@@ -410,12 +410,14 @@ if later fork_faults; then
     build fork_faults.c fork_faults -O2 $link && {
         for case in while-others-allocate from-several-threads killed-children in-a-finalizer \
             chains children-are-lazy \
-            closed-descriptors spawned daemonized registrations; do
+            closed-descriptors closed-at-the-start spawned daemonized registrations; do
             for watch in none pagemap fork; do
                 result_beside "fork_faults, $case, watch=$watch" \
                     env NEAP_WATCH=$watch NEAP_MIN_TRIGGER=256K "$out/fork_faults" "$case"
             done
         done
+        result "fork_faults, closed-at-the-start, watch=snapshot" env NEAP_WATCH=snapshot \
+            NEAP_MIN_TRIGGER=256K "$out/fork_faults" closed-at-the-start
         result "fork_faults, many-short-children" "$out/fork_faults" many-short-children
         result "fork_faults, while-others-allocate, prefork=on-fork, check=3" \
             env NEAP_PREFORK=on-fork NEAP_CHECK=3 NEAP_MIN_TRIGGER=256K "$out/fork_faults" \

@@ -322,38 +322,31 @@ pub fn after_fork() {
 }
 
 /// Whether a watch is open.
-pub fn is_open() -> bool {
+fn is_open() -> bool {
     SHARED.start.load(Relaxed) != 0
 }
 
+/// Whether calls have to lend: a watch is open, or may be before they return.
+pub fn has_to_lend() -> bool {
+    SHARED.lent_start.load(Relaxed) != 0
+}
+
 /// Lets the kernel write to the watched pages of a range until [`take_back`] is called with the
-/// answer; None if there are none.
+/// answer, also where they come to be watched meanwhile; None if there are none.
 pub fn lend(range: &Range<usize>) -> Option<Range<usize>> {
-    let start = SHARED.start.load(Acquire);
-    // What is not registered yet may be, and be protected, while the call waits.
-    let end = start + SHARED.length.load(Acquire);
-    let (from, to) = (range.start.max(start), range.end.min(end));
-    if start == 0 || from >= to {
-        return None;
-    }
-    let pages = (from - start) / PAGE_BYTES..(to - start).div_ceil(PAGE_BYTES);
+    let pages = SHARED.lendable(range)?;
     SHARED.alone(|| {
-        // Closed meanwhile, nothing is protected.
-        is_open().then(|| {
-            SHARED.lent.lend(pages.clone());
+        SHARED.lent.lend(pages.clone());
+        if is_open() {
             SHARED.let_write_all(pages.clone());
-            pages
-        })
-    })
+        }
+    });
+    Some(pages)
 }
 
 /// The call that these pages were lent to has returned.
 pub fn take_back(pages: Range<usize>) {
-    SHARED.alone(|| {
-        if is_open() {
-            SHARED.lent.take_back(pages);
-        }
-    });
+    SHARED.alone(|| has_to_lend().then(|| SHARED.lent.take_back(pages)));
 }
 
 /// The watch.

@@ -21,7 +21,7 @@
 use core::ffi::c_void;
 use core::mem::ManuallyDrop;
 use core::ops::Range;
-use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicU32, Ordering::*};
 use rustix::io::Errno;
 
 use crate::addr::{Address, CHUNK_BYTES, PAGE_BYTES};
@@ -29,7 +29,7 @@ use crate::heap::before_images::BeforeImages;
 use crate::rank::Rank;
 use crate::sync::Lock;
 use crate::sys::meta_vec::MetaVec;
-use crate::sys::protection::page_faults::{Message, PageFaults, Served};
+use crate::sys::protection::page_faults::{Meant, Message, PageFaults, Served};
 use crate::sys::refusal::Refusal;
 use crate::sys::{futex, map, own_thread};
 use crate::watch::mapping_turns::MappingTurns;
@@ -68,8 +68,8 @@ struct Shared {
     state: Lock<State>,
     /// A page of ours that is protected: who writes to it is served as the program is.
     doorbell: usize,
-    /// The descriptor's number.
-    file: AtomicI32,
+    /// The descriptor.
+    file: Meant,
     /// 0 before the serving thread is there, then one of [`SERVING`], [`REFUSED`], [`ENDED`].
     stage: AtomicU32,
 }
@@ -113,7 +113,7 @@ impl Snapshot {
                 },
             ),
             doorbell: doorbell.0,
-            file: AtomicI32::new(faults.number()),
+            file: faults.meant(),
             stage: AtomicU32::new(0),
         };
         // SAFETY: fresh memory, large enough and page-aligned, that stays until the serving thread
@@ -263,7 +263,7 @@ fn wait_for(word: &AtomicU32, until: impl Fn(u32) -> bool) {
 extern "C" fn serve(shared: *mut c_void) -> *mut c_void {
     // SAFETY: the argument of `start`, which stays mapped until this thread has said that it ends.
     let shared = unsafe { &*shared.cast::<Shared>() };
-    let served = Served::alone(shared.file.load(Relaxed));
+    let served = Served::alone(shared.file);
     let stage = if served.is_some() { SERVING } else { REFUSED };
     shared.stage.store(stage, Release);
     futex::wake(&shared.stage, 1);
@@ -466,7 +466,7 @@ mod tests {
         watch.protect(&range).unwrap();
         watch.begin_keeping();
         // SAFETY: closes a number of ours, as a daemon does that closes all it finds.
-        unsafe { libc::close(watch.faults.number()) };
+        unsafe { libc::close(watch.faults.meant().number) };
         assert!(watch.was_closed());
         (0..PAGES).for_each(|page| store(&range, page, 1));
         assert_eq!(snapshot_of(kept, &range, 77), 77);

@@ -20,7 +20,7 @@ use core::ops::Range;
 use crate::watch::mprotect;
 
 pub use crate::sys::libc_function::LibcFunction;
-pub use crate::watch::mprotect::is_open as has_to_lend;
+pub use crate::watch::mprotect::has_to_lend;
 
 /// Ranges that one call lends; more are lent as one that covers them.
 const MOST: usize = 32;

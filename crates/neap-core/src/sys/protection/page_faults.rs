@@ -23,6 +23,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::UserfaultfdFlags;
 
+pub use super::write_watch::Meant;
 use super::write_watch::{
     API, ApiArgument, FEATURE_WP_UNPOPULATED, ProtectArgument, RegisterArgument,
     UFFDIO_WRITEPROTECT,
@@ -119,9 +120,9 @@ impl PageFaults {
         !self.file.is_ours()
     }
 
-    /// The descriptor's number.
-    pub fn number(&self) -> RawFd {
-        self.file.number()
+    /// What [`Served::alone`] needs.
+    pub fn meant(&self) -> Meant {
+        self.file.meant()
     }
 
     /// Has the kernel know a range of whole pages.
@@ -141,13 +142,13 @@ impl PageFaults {
 
     /// Has writes to a registered range wait.
     pub fn protect(&self, range: &Range<usize>) -> Result<(), Refusal> {
-        set_protected(self.number(), range, true)
+        set_protected(self.file.number(), range, true)
             .map_err(|error| Refusal::new("UFFDIO_WRITEPROTECT", error))
     }
 
     /// Lets writes to a registered range go on, those that wait too.
     pub fn release(&self, range: &Range<usize>) -> Result<(), Refusal> {
-        set_protected(self.number(), range, false)
+        set_protected(self.file.number(), range, false)
             .map_err(|error| Refusal::new("UFFDIO_WRITEPROTECT", error))
     }
 }
@@ -178,9 +179,10 @@ fn set_protected(file: RawFd, range: &Range<usize>, protected: bool) -> Result<(
 pub struct Served(RawFd);
 
 impl Served {
-    /// Gives the calling thread a table of descriptors of its own, with this one alone. False if
-    /// the system refuses.
-    pub fn alone(file: RawFd) -> Option<Self> {
+    /// Gives the calling thread a table of descriptors of its own, with this one alone. None if the
+    /// system refuses, or the program has closed it and has a file of its own there, maybe.
+    pub fn alone(meant: Meant) -> Option<Self> {
+        let file = meant.number;
         // SAFETY: from here on this thread's descriptors are its own; what it closes is its own
         // copies.
         let alone = unsafe {
@@ -188,7 +190,7 @@ impl Served {
                 && (file == 0 || libc::syscall(libc::SYS_close_range, 0, file - 1, 0) == 0)
                 && libc::syscall(libc::SYS_close_range, file + 1, u32::MAX, 0) == 0
         };
-        alone.then_some(Self(file))
+        (alone && meant.is_ours()).then_some(Self(file))
     }
 
     /// Waits for messages. Whoever waits to write would wait for ever if none were taken any more,

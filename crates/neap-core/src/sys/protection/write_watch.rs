@@ -16,7 +16,7 @@
 
 use core::mem::ManuallyDrop;
 use core::ops::Range;
-use rustix::fd::{AsRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::UserfaultfdFlags;
@@ -36,23 +36,45 @@ pub struct WriteWatch {
 /// same number (daemons close all they find). Closed when dropped if it still is ours.
 pub(super) struct OwnDescriptor {
     file: ManuallyDrop<Descriptor>,
+    meant: Meant,
+}
+
+/// What a number meant when it was opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Meant {
+    /// The number.
+    pub number: RawFd,
     /// Device and inode of what was opened.
     identity: Option<(u64, u64)>,
 }
 
+impl Meant {
+    /// Whether it still means that, to the calling thread.
+    pub(super) fn is_ours(&self) -> bool {
+        self.identity.is_some() && self.identity == identity(self.number)
+    }
+}
+
 impl OwnDescriptor {
     pub(super) fn new(file: OwnedFd) -> Self {
-        Self { identity: identity(&file), file: ManuallyDrop::new(Descriptor::new(file)) }
+        let number = file.as_raw_fd();
+        let meant = Meant { number, identity: identity(number) };
+        Self { meant, file: ManuallyDrop::new(Descriptor::new(file)) }
     }
 
     /// Whether the number still means what was opened.
     pub(super) fn is_ours(&self) -> bool {
-        self.identity.is_some() && self.identity == identity(&self.file)
+        self.meant.is_ours()
+    }
+
+    /// What it means.
+    pub(super) fn meant(&self) -> Meant {
+        self.meant
     }
 
     /// Its number.
     pub(super) fn number(&self) -> RawFd {
-        self.file.as_raw_fd()
+        self.meant.number
     }
 
     /// ioctl(2) on it.
@@ -69,7 +91,9 @@ impl OwnDescriptor {
     }
 }
 
-fn identity(file: &OwnedFd) -> Option<(u64, u64)> {
+fn identity(number: RawFd) -> Option<(u64, u64)> {
+    // SAFETY: nothing but its status is asked for, whatever the number means.
+    let file = unsafe { BorrowedFd::borrow_raw(number) };
     rustix::fs::fstat(file).ok().map(|status| (status.st_dev, status.st_ino))
 }
 

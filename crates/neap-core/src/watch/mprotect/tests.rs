@@ -95,8 +95,24 @@ fn the_kernel_writes_to_lent_pages_and_they_count_as_written() {
     assert_eq!(written(&mut watch, &range), 0);
     assert_eq!(fill().0, -1);
     assert_eq!(lend(&(heap.0 - PAGE_BYTES..heap.0)), None);
+}
+
+/// In a child of a `fork` the watch is opened while a call waits that began before.
+#[test]
+fn pages_that_are_lent_before_a_watch_is_open_are_not_protected() {
+    let heap = map::allocate(8 * PAGE_BYTES).unwrap();
+    let range = heap.0..heap.0 + 8 * PAGE_BYTES;
+    assert!(!has_to_lend() && lend(&range).is_none());
+    assert!(prepare(&range) && has_to_lend());
+    let pages = lend(&(heap.0..heap.0 + 1)).unwrap();
+    let mut watch = Mprotect::open(range.clone()).unwrap();
+    watch.register(&range).unwrap();
+    assert_eq!([written(&mut watch, &range), written(&mut watch, &range)], [8, 1]);
     drop(watch);
-    assert_eq!(lend(&range), None);
+    take_back(pages);
+    let mut watch = Mprotect::open(range.clone()).unwrap();
+    watch.register(&range).unwrap();
+    assert_eq!([written(&mut watch, &range), written(&mut watch, &range)], [8, 0]);
 }
 
 /// The heap grew by them, and the cycle that registers them comes while the call waits.
