@@ -138,6 +138,29 @@ void asInterior(uint attributes)(int)
     holders ~= block + 2;
 }
 
+/// A block that is larger than its type: nothing says what lies behind.
+struct Head
+{
+    size_t number;
+    void* pointer;
+}
+
+void asTail(size_t words, uint attributes)(int)
+{
+    const bytes = Head.sizeof + words * size_t.sizeof;
+    auto block = cast(size_t*) GC.calloc(bytes, attributes, typeid(Head));
+    block[words / 2 * 2] = fresh();
+    holders ~= block;
+}
+
+/// Where the type says that there is a number.
+void asTyped(int)
+{
+    auto block = cast(size_t*) GC.calloc(Head.sizeof, 0, typeid(Head));
+    block[0] = fresh();
+    holders ~= block;
+}
+
 pragma(inline, false) void fill(Make make)
 {
     foreach (turn; 0 .. many)
@@ -201,6 +224,10 @@ int main(string[] arguments)
     expect("closures, pointers", &asClosure!true, true);
     expect("closures, numbers", &asClosure!false, true);
     expect("blocks without a type", &asBlock!0, true);
+    expect("blocks of a type, numbers", &asTyped, isConservative);
+    expect("behind a type", &asTail!(8, 0), true);
+    expect("behind a type, large", &asTail!(6000, 0), true);
+    expect("arrays of a type, numbers", &asTail!(8, Bits.APPENDABLE), isConservative);
     expect("NO_SCAN", &asBlock!(Bits.NO_SCAN), false);
     expect("interior pointers", &asInterior!0, true);
     expect("interior pointers, NO_INTERIOR", &asInterior!(Bits.NO_INTERIOR), true);

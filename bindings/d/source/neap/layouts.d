@@ -48,10 +48,13 @@ private struct Recent
     const(void)* type;
     uint bits;
     uint layout;
+    /// Bytes that the layout says something of. Who asks for more may keep pointers behind them.
+    size_t most;
 }
 
-/// The layout of a block of `bytes` bytes with these attributes, made for a `ti` that is not null.
-uint layoutOf(const scope TypeInfo ti, size_t bytes, uint bits) nothrow
+/// The layout of a block of `bytes` bytes with these attributes, of which `size` were asked for,
+/// made for a `ti` that is not null.
+uint layoutOf(const scope TypeInfo ti, size_t size, size_t bytes, uint bits) nothrow
 {
     const type = cast(const(void)*) ti;
     // Attributes are below 64.
@@ -64,11 +67,20 @@ uint layoutOf(const scope TypeInfo ti, size_t bytes, uint bits) nothrow
     }
     auto place = &recent[(cast(size_t) type >> 4 ^ cast(size_t) type >> 10 ^ bits) % recent.length];
     if (place.type is type && place.bits == what)
-        return place.layout;
+        return size <= place.most ? place.layout : untypedLayout(bits);
     const layout = find(ti, bytes, bits);
+    const most = mostOf(ti, layout, bits);
     if (!neap_is_heap_address(type) && !neap_is_heap_address(ti.rtInfo()))
-        *place = Recent(type, what, layout);
-    return layout;
+        *place = Recent(type, what, layout, most);
+    return size <= most ? layout : untypedLayout(bits);
+}
+
+/// Only an array repeats its element as far as its block goes.
+private size_t mostOf(const scope TypeInfo ti, uint layout, uint bits) nothrow
+{
+    if (bits & BlkAttr.APPENDABLE || layout == untypedLayout(bits))
+        return size_t.max;
+    return *cast(const(size_t)*) ti.rtInfo();
 }
 
 /// Code was unloaded: what is known of types may be wrong for those that come to lie where they

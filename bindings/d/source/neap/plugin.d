@@ -200,7 +200,7 @@ final class NeapGC : GC
         got = blockBytes(size);
         void* p;
         if (isPrecise && ti !is null)
-            p = neap_alloc_typed(got, layoutOf(ti, got, bits));
+            p = neap_alloc_typed(got, layoutOf(ti, size, got, bits));
         else if (bits == 0)
             p = neap_alloc(got);
         else if (bits == BlkAttr.NO_SCAN)
