@@ -161,6 +161,27 @@ void asTyped(int)
     holders ~= block;
 }
 
+/// Pointers where `Mixed` has numbers.
+struct Turned
+{
+    void* pointer;
+    size_t number;
+    void* other;
+}
+
+/// What is reallocated is of the type that is given then; without one nothing is known of it.
+void asReallocated(size_t bytes, Type)(int)
+{
+    static if (is(Type == void))
+        const TypeInfo type = null;
+    else
+        const type = typeid(Type);
+    auto block = cast(size_t*) GC.calloc(Mixed.sizeof, 0, typeid(Mixed));
+    block = cast(size_t*) GC.realloc(block, bytes, 0, type);
+    block[2] = fresh();
+    holders ~= block;
+}
+
 pragma(inline, false) void fill(Make make)
 {
     foreach (turn; 0 .. many)
@@ -228,6 +249,10 @@ int main(string[] arguments)
     expect("behind a type", &asTail!(8, 0), true);
     expect("behind a type, large", &asTail!(6000, 0), true);
     expect("arrays of a type, numbers", &asTail!(8, Bits.APPENDABLE), isConservative);
+    expect("of another type now", &asReallocated!(Mixed.sizeof, Turned), true);
+    expect("of no type now", &asReallocated!(Mixed.sizeof, void), true);
+    expect("of no type now, moved", &asReallocated!(200, void), true);
+    expect("of the same type, numbers", &asReallocated!(Mixed.sizeof, Mixed), isConservative);
     expect("NO_SCAN", &asBlock!(Bits.NO_SCAN), false);
     expect("interior pointers", &asInterior!0, true);
     expect("interior pointers, NO_INTERIOR", &asInterior!(Bits.NO_INTERIOR), true);

@@ -231,31 +231,28 @@ final class NeapGC : GC
             return null;
         const old = attributesOf(info);
         auto wanted = bits ? bits & knownBits : old;
-        if (wanted == old && fits(p, info, size))
+        if (wanted == old && isScannedAs(info, size, wanted, ti) && fits(p, info, size))
             return p;
         // What goes with these lies in the block, at places that follow from its size.
         wanted &= ~notReallocated;
         size_t got;
-        void* moved;
-        if (bits == 0 && ti is null && info.layout != noLayout && wanted == old &&
-            old == neap_layout_label(info.layout) - 1)
-            moved = allocateAs(info.layout, size, old);
-        else
-            moved = allocate(size, wanted, ti, got);
+        auto moved = allocate(size, wanted, ti, got);
         memcpy(moved, p, info.bytes < size ? info.bytes : size);
         free(p);
         return moved;
     }
 
-    /// A block that is scanned as another is.
-    private void* allocateAs(uint layout, size_t size, uint bits) nothrow
+    /// Whether the block is scanned as one of this type has to be: whole, or by its layout. Without
+    /// a type nothing is known of its words, whatever was known before.
+    private bool isScannedAs(ref const ObjectInfo info, size_t size, uint bits, const TypeInfo ti)
+    nothrow
     {
-        const got = blockBytes(size);
-        auto p = neap_alloc_typed(got, layout);
-        if (p is null || (bits & BlkAttr.FINALIZE && !watch(p)))
-            onNoMemory();
-        allocatedBytes += got;
-        return p;
+        if (!isPrecise || info.layout == noLayout)
+            return true;
+        const label = neap_layout_label(info.layout);
+        if (label != 0 && info.layout == untypedLayout(label - 1))
+            return true;
+        return ti !is null && info.layout == layoutOf(ti, size, info.bytes, bits);
     }
 
     /// Whether the block can have the size where it is; then it has it.
