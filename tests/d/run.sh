@@ -181,6 +181,12 @@ if wanted unloaded && result "a library compiles" ldc2 -w -O2 -shared -link-defa
         result "unloaded, $gc, watch=$watch" env NEAP_WATCH="$watch" "$out/unloaded" "$out/libunloaded.so" "--DRT-gcopt=$gc"
     done
 fi
+if wanted finalizers && build finalizers -O2; then
+    for mode in "${modes[@]}"; do
+        read -r gc watch <<<"$mode"
+        result "finalizers, $gc, watch=$watch" env NEAP_WATCH="$watch" "$out/finalizers" "--DRT-gcopt=$gc"
+    done
+fi
 
 # The dub package, as a dependency of a program, without a network; with each compiler. It is
 # copied, since dub builds where the package lies.

@@ -3,12 +3,14 @@
 /// A block with the attribute FINALIZE has a finalizer of the library. When it is found dead, the
 /// library calls `found`, which only remembers the block; the destructor runs in D code's own
 /// frames, so that what it throws does not pass through the library. Invariant: a remembered block
-/// is a root until its destructor has begun, and then lies on a stack. Waiting blocks are under the
-/// lock of `shared_lock`.
+/// is a root until its destructor has begun, and then lies on a stack. A destructor begins under the
+/// lock of `shared_lock`, where all see which are running, so no two threads run the same. Waiting
+/// blocks are under that lock too.
 module neap.finalizers;
 
 import core.atomic : atomicLoad, atomicStore, MemoryOrder;
 import core.stdc.stdlib : free, realloc;
+import core.sys.posix.unistd : usleep;
 import neap.arrays : forgetDestructor, typeOf;
 import neap.attributes;
 import neap.c;
@@ -110,34 +112,93 @@ void runReady() nothrow
     atomicStore!(MemoryOrder.raw)(ready, false);
     neap_finalizers_run();
     while (auto start = waiting.take())
-        destroyBlock(start);
+        if (begin(start))
+            runBegun();
 }
 
-private void destroyBlock(void* start) nothrow
+/// A destructor that a thread runs. A thread has one at a time: it runs no others within.
+private struct Running
+{
+    void* start;
+    size_t bytes;
+    uint bits;
+    /// The block's first word, by which a class is known: druntime clears it.
+    void* first;
+    Running* next;
+
+    /// Whether its code lies in the segment.
+    bool isIn(const scope void[] segment) nothrow
+    {
+        if (bits & BlkAttr.STRUCTFINAL)
+            return hasDestructorIn(segment, start, bytes, bits);
+        return hasDestructorIn(segment, &first, first.sizeof, BlkAttr.FINALIZE);
+    }
+}
+
+/// All zero while it has none.
+private Running own;
+/// Those of all threads. Under the lock.
+private __gshared Running* running;
+
+/// Takes a block to destroy, with a segment only if its destructor lies there. False if there is
+/// nothing to do: it has none (any more), or another thread is running it.
+private bool begin(void* start, const void[]* segment = null) nothrow
 {
     ObjectInfo info;
     if (!neap_object_at(start, &info))
-        return;
+        return false;
+    acquire();
+    scope (exit)
+        release();
     const bits = attributesOf(info);
-    if (!(bits & BlkAttr.FINALIZE))
-        return;
-    destroyNow(start, info.bytes, bits);
+    if (!hasDestructor(info, bits))
+        return false;
+    for (auto other = running; other !is null; other = other.next)
+        if (other.start is start)
+            return false;
+    auto one = Running(start, info.bytes, bits, *cast(void**) start, running);
+    if (segment !is null && !one.isIn(*segment))
+        return false;
+    own = one;
+    running = &own;
+    return true;
 }
 
-/// Runs the destructor. One that throws makes druntime throw a FinalizeError, which goes on to who
-/// allocated or collected; what waits behind it is destroyed after the next cycle.
-private void destroyNow(void* start, size_t bytes, uint bits) nothrow
+private void end() nothrow @nogc
+{
+    acquire();
+    scope (exit)
+        release();
+    // Under the lock: who asks where a running destructor lies reads what this clears.
+    forgetDestructor(own.start, own.bytes, own.bits);
+    auto place = &running;
+    while (*place !is &own)
+        place = &(*place).next;
+    *place = own.next;
+    own = Running.init;
+}
+
+/// Runs the destructor that began. One that throws makes druntime throw a FinalizeError, which goes
+/// on to who allocated or collected; what waits behind it is destroyed after the next cycle.
+private void runBegun() nothrow
 {
     inFinalizer = true;
     // Not `scope (exit)`: what is `nothrow` counts as never left in another way.
     scope (failure)
     {
         inFinalizer = false;
-        forgetDestructor(start, bytes, bits);
+        end();
     }
-    runDestructor(start, bytes, bits);
+    runDestructor(own.start, own.bytes, own.bits);
     inFinalizer = false;
-    forgetDestructor(start, bytes, bits);
+    end();
+}
+
+/// In the child of a `fork`: other threads are not there to end theirs.
+void forgetOtherThreads() nothrow @nogc
+{
+    running = own.start is null ? null : &own;
+    own.next = null;
 }
 
 /// World stopped.
@@ -153,7 +214,8 @@ private struct Search
     bool isFull;
 }
 
-/// Runs the destructors whose code lies in `segment`, of live blocks too: the code is about to go.
+/// Runs the destructors whose code lies in `segment`, of live blocks too, and waits for those that
+/// other threads run: the code is about to go. Not in a destructor.
 void runInSegment(const scope void[] segment) nothrow
 {
     runReady();
@@ -167,18 +229,31 @@ void runInSegment(const scope void[] segment) nothrow
     }
     while (search.isFull && makeRoom());
     while (auto start = listed.take())
-    {
-        ObjectInfo info;
-        if (!neap_object_at(start, &info))
-            continue;
-        const bits = attributesOf(info);
-        if (!hasDestructor(info, bits) ||
-            !hasDestructorIn(segment, start, info.bytes, bits))
-            continue;
-        unwatch(start);
-        change(info, bits & ~BlkAttr.FINALIZE);
-        destroyNow(start, info.bytes, bits);
-    }
+        if (begin(start, &segment))
+        {
+            unwatch(start);
+            ObjectInfo info;
+            if (neap_object_at(start, &info))
+                change(info, own.bits & ~BlkAttr.FINALIZE);
+            runBegun();
+        }
+    while (isRunningIn(segment))
+        usleep(betweenLooksMicroseconds);
+}
+
+/// How often to look whether destructors of other threads have come to their end: seldom needed.
+private enum uint betweenLooksMicroseconds = 100;
+
+/// Whether a thread, which is another one, runs a destructor whose code lies there.
+private bool isRunningIn(const scope void[] segment) nothrow
+{
+    acquire();
+    scope (exit)
+        release();
+    for (auto other = running; other !is null; other = other.next)
+        if (other.isIn(segment))
+            return true;
+    return false;
 }
 
 private bool makeRoom() nothrow @nogc

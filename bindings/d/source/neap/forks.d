@@ -8,6 +8,7 @@ module neap.forks;
 import core.sys.posix.pthread : pthread_atfork;
 import core.thread : Thread;
 import core.thread.threadbase : thread_detachInstance;
+import neap.finalizers : forgetOtherThreads;
 import neap.shared_lock;
 import neap.versions : firstThread, initializeThreadLocks, nextThread, tryLockThreads,
     unlockThreads;
@@ -53,6 +54,7 @@ void inChild()
     // The locks are held under the number that the thread had in the parent.
     initializeThreadLocks();
     initializeLock();
+    forgetOtherThreads();
     const own = Thread.getThis();
     auto thread = firstThread();
     while (thread !is null)

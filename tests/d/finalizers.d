@@ -1,0 +1,129 @@
+/// Destructors that `runFinalizers`, which a library that is unloaded asks for, meets elsewhere: on
+/// other threads, in the child of a `fork`, and on its own. Prints what does not hold; ends with
+/// status 0 if everything held. Only on Neap: druntime's own waits with its lock held.
+module finalizers;
+
+import core.atomic;
+import core.memory : GC;
+import core.stdc.stdio : fprintf, stderr;
+import core.sys.posix.sys.wait : waitpid;
+import core.sys.posix.unistd : _exit, alarm, fork;
+import core.thread;
+
+extern (C) void gc_runFinalizers(const scope void[] segment);
+
+int failures;
+
+void check(bool holds, string what)
+{
+    if (holds)
+        return;
+    failures++;
+    fprintf(stderr, "does not hold: %.*s\n", cast(int) what.length, what.ptr);
+}
+
+/// A segment with the destructor of one class alone.
+const(void)[] codeOf(Type)()
+{
+    return (cast(const(void)*) typeid(Type).destructor)[0 .. 1];
+}
+
+void runFinalizersOf(Type)()
+{
+    gc_runFinalizers(codeOf!Type);
+}
+
+/// So that nothing of what they made stays on the stack.
+pragma(inline, false) void make(Type)(int many)
+{
+    foreach (number; 0 .. many)
+        new Type(number);
+}
+
+enum many = 50;
+shared bool begun, ended, goOn;
+shared int[many] timesDestroyed;
+
+/// The first one that is destroyed is so until it is let go on.
+final class Slow
+{
+    int number;
+    this(int number)
+    {
+        this.number = number;
+    }
+
+    ~this()
+    {
+        timesDestroyed[number].atomicOp!"+="(1);
+        if (!cas(&begun, false, true))
+            return;
+        for (int look; !goOn.atomicLoad && look < 1000; look++)
+            Thread.sleep(1.msecs);
+        ended.atomicStore(true);
+    }
+}
+
+/// A thread that runs a destructor, and does not end it by itself.
+Thread startSlow()
+{
+    timesDestroyed[] = 0;
+    begun.atomicStore(false);
+    ended.atomicStore(false);
+    goOn.atomicStore(false);
+    auto other = new Thread({ make!Slow(many); GC.collect(); }).start();
+    while (!begun.atomicLoad)
+        Thread.sleep(1.msecs);
+    return other;
+}
+
+void testRunningElsewhere()
+{
+    auto other = startSlow();
+    // What lies elsewhere is not waited for.
+    runFinalizersOf!Other();
+    check(!ended.atomicLoad, "a destructor of other code goes on beside");
+    auto letGoOn = new Thread({ Thread.sleep(50.msecs); goOn.atomicStore(true); }).start();
+    runFinalizersOf!Slow();
+    check(ended.atomicLoad, "a destructor that another thread runs has ended");
+    other.join();
+    letGoOn.join();
+    GC.collect();
+    bool isOnce = true;
+    foreach (ref times; timesDestroyed)
+        isOnce &= times.atomicLoad == 1;
+    check(isOnce, "each is destroyed once");
+}
+
+/// In the child there is no such thread, to wait for.
+void testInChild()
+{
+    auto other = startSlow();
+    const child = fork();
+    if (child == 0)
+    {
+        alarm(20);
+        runFinalizersOf!Slow();
+        _exit(ended.atomicLoad ? 1 : 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    check(status == 0, "a child waits for no thread of its parent");
+    goOn.atomicStore(true);
+    other.join();
+}
+
+final class Other
+{
+    ~this()
+    {
+        failures++;
+    }
+}
+
+int main()
+{
+    testRunningElsewhere();
+    testInChild();
+    return failures != 0;
+}
