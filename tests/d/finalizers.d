@@ -4,6 +4,7 @@
 module finalizers;
 
 import core.atomic;
+import core.exception : InvalidMemoryOperationError;
 import core.memory : GC;
 import core.stdc.stdio : fprintf, stderr;
 import core.sys.posix.sys.wait : waitpid;
@@ -113,17 +114,53 @@ void testInChild()
     other.join();
 }
 
+/// Destroyed at the end only.
 final class Other
 {
+    bool isExpected;
     ~this()
     {
-        failures++;
+        if (!isExpected)
+            failures++;
     }
+}
+
+shared bool isRefused, isLeft;
+__gshared Other kept;
+
+/// A destructor that unloads a library.
+final class Unloads
+{
+    this(int)
+    {
+    }
+
+    ~this()
+    {
+        try
+            runFinalizersOf!Other();
+        catch (InvalidMemoryOperationError)
+            isRefused.atomicStore(true);
+        if (!GC.inFinalizer)
+            isLeft.atomicStore(true);
+    }
+}
+
+void testWithin()
+{
+    kept = new Other;
+    make!Unloads(many);
+    GC.collect();
+    check(isRefused.atomicLoad, "refused in a destructor");
+    check(!isLeft.atomicLoad, "which is one still");
+    check(!GC.inFinalizer, "and is none afterwards");
+    kept.isExpected = true;
 }
 
 int main()
 {
     testRunningElsewhere();
     testInChild();
+    testWithin();
     return failures != 0;
 }

@@ -390,6 +390,8 @@ final class NeapGC : GC
 
     void runFinalizers(const scope void[] segment) nothrow
     {
+        if (isFinalizing())
+            onInvalidMemoryOperationError();
         runInSegment(segment);
         forgetLayouts();
     }
