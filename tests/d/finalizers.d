@@ -1,10 +1,11 @@
-/// Destructors that `runFinalizers`, which a library that is unloaded asks for, meets elsewhere: on
-/// other threads, in the child of a `fork`, and on its own. Prints what does not hold; ends with
-/// status 0 if everything held. Only on Neap: druntime's own waits with its lock held.
+/// Destructors that `runFinalizers`, which a library that is unloaded asks for, meets: on other
+/// threads, in the child of a `fork`, in a destructor, beside another thread that unloads, and one
+/// that throws. Prints what does not hold; ends with status 0 if everything held. Only on Neap:
+/// druntime's own runs destructors with its lock held.
 module finalizers;
 
 import core.atomic;
-import core.exception : InvalidMemoryOperationError;
+import core.exception : FinalizeError, InvalidMemoryOperationError;
 import core.memory : GC;
 import core.stdc.stdio : fprintf, stderr;
 import core.sys.posix.sys.wait : waitpid;
@@ -157,10 +158,84 @@ void testWithin()
     kept.isExpected = true;
 }
 
+/// Live ones, of two classes: each has a thread that destroys those of its own.
+final class Live(int of)
+{
+    static shared int destroyed;
+    ~this()
+    {
+        destroyed.atomicOp!"+="(1);
+    }
+}
+
+enum rounds = 20, lives = 1000;
+__gshared Object[2 * lives] held;
+shared int lost;
+
+void destroyLives(int of)()
+{
+    foreach (round; 0 .. rounds)
+    {
+        Live!of.destroyed.atomicStore(0);
+        foreach (ref place; held[of * lives .. (of + 1) * lives])
+            place = new Live!of;
+        runFinalizersOf!(Live!of);
+        if (Live!of.destroyed.atomicLoad != lives)
+            lost.atomicOp!"+="(1);
+    }
+}
+
+void testTwoAtOnce()
+{
+    auto other = new Thread(&destroyLives!0).start();
+    destroyLives!1();
+    other.join();
+    check(lost.atomicLoad == 0, "two threads destroy all of their own");
+    held[] = null;
+}
+
+__gshared Exception prepared;
+
+final class Throws
+{
+    ~this()
+    {
+        throw prepared;
+    }
+}
+
+enum stray = 8;
+
+/// So many on each side of one that throws: what is looked at after it is a root no longer.
+void testThrowing()
+{
+    prepared = new Exception("from a destructor");
+    pragma(inline, false) static void fill()
+    {
+        foreach (index, ref place; held)
+            place = index == lives ? new Throws : new Live!0;
+    }
+
+    fill();
+    bool isThrown;
+    try
+        runFinalizersOf!Throws();
+    catch (FinalizeError)
+        isThrown = true;
+    check(isThrown, "what a destructor throws comes out");
+    Live!0.destroyed.atomicStore(0);
+    held[] = null;
+    foreach (turn; 0 .. 3)
+        GC.collect();
+    check(Live!0.destroyed.atomicLoad >= 2 * lives - 1 - stray, "the others die as ever");
+}
+
 int main()
 {
     testRunningElsewhere();
     testInChild();
     testWithin();
+    testTwoAtOnce();
+    testThrowing();
     return failures != 0;
 }

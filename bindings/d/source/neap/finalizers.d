@@ -199,6 +199,9 @@ void forgetOtherThreads() nothrow @nogc
 {
     running = own.start is null ? null : &own;
     own.next = null;
+    isUnloading = unloadsHere;
+    if (!isUnloading)
+        listed.count = 0;
 }
 
 /// World stopped.
@@ -219,6 +222,9 @@ private struct Search
 void runInSegment(const scope void[] segment) nothrow
 {
     runReady();
+    beginUnloading();
+    scope (failure)
+        endUnloading();
     // Blocks are listed with the world stopped, when nothing may be allocated: so room is made
     // first, and again until it is enough.
     Search search;
@@ -237,11 +243,39 @@ void runInSegment(const scope void[] segment) nothrow
                 change(info, own.bits & ~BlkAttr.FINALIZE);
             runBegun();
         }
+    endUnloading();
     while (isRunningIn(segment))
         usleep(betweenLooksMicroseconds);
 }
 
-/// How often to look whether destructors of other threads have come to their end: seldom needed.
+/// One thread at a time has the list of blocks: whether one has it, and whether it is this one.
+private __gshared bool isUnloading;
+private bool unloadsHere;
+
+private void beginUnloading() nothrow @nogc
+{
+    while (!unloadsHere)
+    {
+        acquire();
+        if (!isUnloading)
+            isUnloading = unloadsHere = true;
+        release();
+        if (!unloadsHere)
+            usleep(betweenLooksMicroseconds);
+    }
+}
+
+/// What a destructor that threw left in the list is no root any more.
+private void endUnloading() nothrow @nogc
+{
+    acquire();
+    scope (exit)
+        release();
+    listed.count = 0;
+    isUnloading = unloadsHere = false;
+}
+
+/// How often to look whether another thread has come to its end with destructors: seldom needed.
 private enum uint betweenLooksMicroseconds = 100;
 
 /// Whether a thread, which is another one, runs a destructor whose code lies there.
