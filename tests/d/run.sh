@@ -37,6 +37,12 @@ if wanted interface && build interface -O2 -disable-gc2stack; then
     done
     result "interface, check=3" env NEAP_CHECK=3 NEAP_WATCH=pagemap "$out/interface" --DRT-gcopt=gc:neap-precise
 fi
+if wanted attributes && build attributes -O2; then
+    for mode in "${modes[@]}"; do
+        read -r gc watch <<<"$mode"
+        result "attributes, $gc, watch=$watch" env NEAP_WATCH="$watch" "$out/attributes" "--DRT-gcopt=$gc"
+    done
+fi
 if wanted arrays && build arrays -O2 -disable-gc2stack; then
     result "arrays, druntime's own" "$out/arrays"
     for mode in "${modes[@]}"; do
@@ -438,7 +444,7 @@ real girtod girtod -i "$out/input/APILookup.txt" -g "$out/input" -o OUTPUT
 if wanted gdc; then
     if [ -e "$prefix/lib/libneapd-gdc.so" ]; then
         preloaded=(env "LD_PRELOAD=$prefix/lib/libneapd-gdc.so" NEAP_MIN_TRIGGER=1M)
-        for name in interface arrays; do
+        for name in interface arrays finalizers; do
             result "$name, gdc, compiles" gdc -O2 -o "$out/$name-gdc" "tests/d/$name.d" || continue
             for gc in neap neap-precise; do
                 result "$name, gdc, gc:$gc" "${preloaded[@]}" NEAP_WATCH=pagemap "$out/$name-gdc" "--DRT-gcopt=gc:$gc"

@@ -2,7 +2,8 @@
 /// the few blocks whose attributes the program changed are in a table.
 ///
 /// Invariant: the table holds live objects only: what a cycle found dead is taken out before the
-/// world goes on. Under the lock of `shared_lock`; lookups skip it while the table is empty.
+/// world goes on. Under the lock of `shared_lock`; lookups skip it while the table is empty, and
+/// allocate nothing: they happen with the world stopped too.
 module neap.attributes;
 
 import core.atomic : atomicLoad, atomicStore, MemoryOrder;
@@ -65,17 +66,32 @@ private struct Changed
     size_t bytes;
     uint bits;
     bool isLeaf;
+    /// The next of those whose starts are of one place, in the numbers of `firsts`.
+    size_t next;
 }
 
+/// One behind the other, with room for a power of two.
 private __gshared Changed* changed;
 private __gshared size_t count, room;
 private shared size_t countSeen;
+/// By the place of a start, one more than the number of the first entry there; 0 is none. As many
+/// places as there is room.
+private __gshared size_t* firsts;
+
+private size_t* firstOf(const void* start)
+{
+    import core.bitop : bsr;
+
+    return &firsts[cast(size_t) start * 0x9e37_79b9_7f4a_7c15UL >> 64 - bsr(room)];
+}
 
 private Changed* find(const void* start)
 {
-    foreach (index; 0 .. count)
-        if (changed[index].start is start)
-            return &changed[index];
+    if (count == 0)
+        return null;
+    for (auto number = *firstOf(start); number != 0; number = changed[number - 1].next)
+        if (changed[number - 1].start is start)
+            return &changed[number - 1];
     return null;
 }
 
@@ -104,23 +120,57 @@ bool change(ref const ObjectInfo info, uint bits)
     {
         if (bits == born(info))
             return true;
-        if (count == room)
-        {
-            const wanted = room ? room * 2 : 64;
-            auto moved = cast(Changed*) calloc(wanted, Changed.sizeof);
-            if (moved is null)
-                return false;
-            if (count)
-                moved[0 .. count] = changed[0 .. count];
-            free(changed);
-            changed = moved;
-            room = wanted;
-        }
+        if (count == room && !grow())
+            return false;
         entry = &changed[count];
         setCount(count + 1);
+        entry.start = cast(void*) info.start;
+        link(entry);
     }
-    *entry = Changed(cast(void*) info.start, info.bytes, bits, (born(info) & BlkAttr.NO_SCAN) != 0);
+    entry.bytes = info.bytes;
+    entry.bits = bits;
+    entry.isLeaf = (born(info) & BlkAttr.NO_SCAN) != 0;
     return true;
+}
+
+/// False without memory.
+private bool grow()
+{
+    const wanted = room ? room * 2 : 64;
+    auto moved = cast(Changed*) calloc(wanted, Changed.sizeof);
+    auto places = cast(size_t*) calloc(wanted, size_t.sizeof);
+    if (moved is null || places is null)
+    {
+        free(moved);
+        free(places);
+        return false;
+    }
+    if (count)
+        moved[0 .. count] = changed[0 .. count];
+    free(changed);
+    free(firsts);
+    changed = moved;
+    firsts = places;
+    room = wanted;
+    foreach (ref entry; changed[0 .. count])
+        link(&entry);
+    return true;
+}
+
+private void link(Changed* entry)
+{
+    auto first = firstOf(entry.start);
+    entry.next = *first;
+    *first = entry - changed + 1;
+}
+
+/// Where the number of an entry is noted.
+private size_t* linkTo(const Changed* entry)
+{
+    auto place = firstOf(entry.start);
+    while (*place != entry - changed + 1)
+        place = &changed[*place - 1].next;
+    return place;
 }
 
 /// A block ends, or moves: it has its attributes from birth again.
@@ -143,7 +193,13 @@ private void setCount(size_t now)
 
 private void remove(Changed* entry)
 {
-    *entry = changed[count - 1];
+    *linkTo(entry) = entry.next;
+    auto last = &changed[count - 1];
+    if (last !is entry)
+    {
+        *linkTo(last) = entry - changed + 1;
+        *entry = *last;
+    }
     setCount(count - 1);
 }
 
