@@ -20,35 +20,39 @@ same() {
     result "$name" sh -c 'expected=$1; shift; "$@" | diff "$expected" -' sh "$expected" "$@"
 }
 
-# build NAME FLAGS…: compiles tests/d/NAME.d with what `neap flags d` says.
+# source_of NAME: where it is.
+source_of() {
+    find tests/d -name "$1.d"
+}
+
+# build NAME FLAGS…: compiles NAME.d, of tests/d or a folder there, with what `neap flags d` says.
 build() {
     local name=$1
     shift
     # shellcheck disable=SC2046 # flags are words
-    result "$name compiles" ldc2 -w -od="$out/obj" -of="$out/$name" "tests/d/$name.d" "$@" $("$prefix/bin/neap" flags d)
+    result "$name compiles" ldc2 -w -od="$out/obj" -of="$out/$name" "$(source_of "$name")" "$@" $("$prefix/bin/neap" flags d)
 }
 
 modes=("gc:neap none" "gc:neap pagemap" "gc:neap-precise none" "gc:neap-precise pagemap")
-
-if wanted interface && build interface -O2 -disable-gc2stack; then
+# in_modes NAME COMMAND…: a result for each of them.
+in_modes() {
+    local mode gc watch
     for mode in "${modes[@]}"; do
         read -r gc watch <<<"$mode"
-        result "interface, $gc, watch=$watch" env NEAP_WATCH="$watch" "$out/interface" "--DRT-gcopt=$gc"
+        result "$1, $gc, watch=$watch" env NEAP_WATCH="$watch" "${@:2}" "--DRT-gcopt=$gc"
     done
+}
+
+if wanted interface && build interface -O2 -disable-gc2stack; then
+    in_modes interface "$out/interface"
     result "interface, check=3" env NEAP_CHECK=3 NEAP_WATCH=pagemap "$out/interface" --DRT-gcopt=gc:neap-precise
 fi
 if wanted attributes && build attributes -O2; then
-    for mode in "${modes[@]}"; do
-        read -r gc watch <<<"$mode"
-        result "attributes, $gc, watch=$watch" env NEAP_WATCH="$watch" "$out/attributes" "--DRT-gcopt=$gc"
-    done
+    in_modes attributes "$out/attributes"
 fi
 if wanted arrays && build arrays -O2 -disable-gc2stack; then
     result "arrays, druntime's own" "$out/arrays"
-    for mode in "${modes[@]}"; do
-        read -r gc watch <<<"$mode"
-        result "arrays, $gc, watch=$watch" env NEAP_WATCH="$watch" NEAP_MIN_TRIGGER=256K "$out/arrays" "--DRT-gcopt=$gc"
-    done
+    in_modes arrays env NEAP_MIN_TRIGGER=256K "$out/arrays"
 fi
 if wanted runtime && build runtime -O2; then
     "$out/runtime" >"$out/expected"
@@ -180,18 +184,12 @@ if wanted precise && build precise -O2 -disable-gc2stack; then
     done
 fi
 if wanted unloaded && result "a library compiles" ldc2 -w -O2 -shared -link-defaultlib-shared \
-    -d-version=Library -od="$out/library" -of="$out/libunloaded.so" tests/d/unloaded.d &&
+    -d-version=Library -od="$out/library" -of="$out/libunloaded.so" tests/d/unloading/unloaded.d &&
     build unloaded -O2 -link-defaultlib-shared; then
-    for mode in "${modes[@]}"; do
-        read -r gc watch <<<"$mode"
-        result "unloaded, $gc, watch=$watch" env NEAP_WATCH="$watch" "$out/unloaded" "$out/libunloaded.so" "--DRT-gcopt=$gc"
-    done
+    in_modes unloaded "$out/unloaded" "$out/libunloaded.so"
 fi
 if wanted finalizers && build finalizers -O2; then
-    for mode in "${modes[@]}"; do
-        read -r gc watch <<<"$mode"
-        result "finalizers, $gc, watch=$watch" env NEAP_WATCH="$watch" "$out/finalizers" "--DRT-gcopt=$gc"
-    done
+    in_modes finalizers "$out/finalizers"
 fi
 
 # The dub package, as a dependency of a program, without a network; with each compiler. It is
@@ -445,7 +443,7 @@ if wanted gdc; then
     if [ -e "$prefix/lib/libneapd-gdc.so" ]; then
         preloaded=(env "LD_PRELOAD=$prefix/lib/libneapd-gdc.so" NEAP_MIN_TRIGGER=1M)
         for name in interface arrays finalizers; do
-            result "$name, gdc, compiles" gdc -O2 -o "$out/$name-gdc" "tests/d/$name.d" || continue
+            result "$name, gdc, compiles" gdc -O2 -o "$out/$name-gdc" "$(source_of "$name")" || continue
             for gc in neap neap-precise; do
                 result "$name, gdc, gc:$gc" "${preloaded[@]}" NEAP_WATCH=pagemap "$out/$name-gdc" "--DRT-gcopt=gc:$gc"
             done

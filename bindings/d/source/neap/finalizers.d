@@ -3,7 +3,7 @@
 /// A block with the attribute FINALIZE has a finalizer of the library. When it is found dead, the
 /// library calls `found`, which only remembers the block; the destructor runs in D code's own
 /// frames, so that what it throws does not pass through the library. Invariant: a remembered block
-/// is a root until its destructor has begun, and then lies on a stack. A destructor begins under the
+/// is a root until its destructor has begun, and then lies on a stack. Destructors begin under the
 /// lock of `shared_lock`, where all see which are running, so no two threads run the same. Waiting
 /// blocks are under that lock too.
 module neap.finalizers;
