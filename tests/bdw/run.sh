@@ -200,6 +200,19 @@ if wanted loaded; then
     fi
 fi
 
+if wanted static_roots; then
+    if build "$here/plugin.c" "$work/static_plugin.so" -shared -fPIC 2>"$out/output" &&
+        build "$here/static_roots.c" "$work/static_roots" -lgc -ldl 2>>"$out/output"; then
+        both static_roots "$work/static_roots" "$work/static_plugin.so"
+        for watch in none fork mprotect snapshot; do
+            result "static_roots on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
+                LD_LIBRARY_PATH="$work/lib" "$work/static_roots" "$work/static_plugin.so"
+        done
+    else
+        report 1 "static_roots: compile"
+    fi
+fi
+
 if wanted plain_threads; then
     if build "$here/../c/loader_plugin.c" "$work/loader_plugin.so" -shared -fPIC 2>"$out/output" &&
         build "$here/plain_threads.c" "$work/plain_threads" -rdynamic -lgc -lpthread -ldl 2>>"$out/output"; then

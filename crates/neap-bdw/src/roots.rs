@@ -121,43 +121,63 @@ type HasStaticRoots = unsafe extern "C" fn(*const c_char, *mut c_void, usize) ->
 /// The program's say on each loaded object's data.
 static HAS_STATIC_ROOTS: AtomicFunction<HasStaticRoots> = AtomicFunction::none();
 
-/// Asks the program about each loaded object's writable segments, now and before each collection.
+/// Asks the program about each loaded object's writable segments before each collection; null: no
+/// more, and all of them are roots.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_has_static_roots_callback(callback: Option<HasStaticRoots>) {
     HAS_STATIC_ROOTS.set(callback);
+    if callback.is_none() && api::is_initialized() {
+        api::Answers::new().give();
+    }
 }
 
-/// Excludes the segments that the program does not want scanned. World running, before a
-/// collection.
+/// Excludes the segments that the program does not want scanned in this collection. World running,
+/// before it.
 pub fn apply_static_roots_callback() {
     let Some(callback) = HAS_STATIC_ROOTS.get() else { return };
-    each_writable_segment(&mut |name, range| {
-        let words = [name as usize, range.start, range.len(), 0];
+    let mut answers = api::Answers::new();
+    each_writable_segment(&mut |segment| {
+        let range = &segment.range;
+        let words = [segment.name as usize, range.start, range.len(), 0];
         let what = "callback for static roots";
         // SAFETY: the program's function; name and range are the loaded object's.
         let wanted = unsafe { program_call::call(what, Lost::Nothing, callback as usize, words) };
         if wanted.is_some_and(|wanted| wanted as c_int == 0) {
-            api::exclude_roots(range);
+            answers.refuse(range, segment.loads);
         }
         true
     });
+    answers.give();
+    if !HAS_STATIC_ROOTS.is_set() {
+        // Taken back meanwhile.
+        api::Answers::new().give();
+    }
 }
 
 /// The writable segment of a loaded object that an address lies in.
 fn segment_of(address: usize) -> Option<core::ops::Range<usize>> {
     let mut found = None;
-    each_writable_segment(&mut |_, range| {
-        if range.contains(&address) {
-            found = Some(range);
+    each_writable_segment(&mut |segment| {
+        if segment.range.contains(&address) {
+            found = Some(segment.range);
         }
         found.is_none()
     });
     found
 }
 
-type Visit<'a> = &'a mut dyn FnMut(*const c_char, core::ops::Range<usize>) -> bool;
+/// A writable segment of a loaded object.
+struct Segment {
+    /// The object's.
+    name: *const c_char,
+    range: core::ops::Range<usize>,
+    /// How many objects were ever loaded.
+    loads: u64,
+}
 
-/// Calls `visit` with each loaded object's name and writable segments until it answers false.
+type Visit<'a> = &'a mut dyn FnMut(Segment) -> bool;
+
+/// Calls `visit` with each loaded object's writable segments until it answers false.
 fn each_writable_segment(mut visit: Visit<'_>) {
     unsafe extern "C" fn step(
         info: *mut libc::dl_phdr_info,
@@ -171,7 +191,8 @@ fn each_writable_segment(mut visit: Visit<'_>) {
             let header = unsafe { &*info.dlpi_phdr.add(index) };
             if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W != 0 {
                 let start = (info.dlpi_addr + header.p_vaddr) as usize;
-                if !visit(info.dlpi_name, start..start + header.p_memsz as usize) {
+                let range = start..start + header.p_memsz as usize;
+                if !visit(Segment { name: info.dlpi_name, range, loads: info.dlpi_adds }) {
                     return 1;
                 }
             }

@@ -7,6 +7,7 @@ use core::ops::Range;
 use crate::addr::whole_words;
 use crate::cycle::report::root_callback::{self, RootCallback};
 use crate::world::roots;
+pub use crate::world::roots::Answers;
 
 /// Every aligned word of the range is a root from now on. False without memory.
 pub fn add_roots(range: Range<usize>) -> bool {

@@ -16,8 +16,11 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use core::time::Duration;
 
+mod exclusions;
 pub mod ranges;
 
+pub use self::exclusions::{clear_exclusions, exclude};
+pub use self::ranges::Answers;
 use self::ranges::{Ranges, Span, cut, in_parts};
 use super::mutator::Mutator;
 use super::stacks::stack::Stack;
@@ -77,22 +80,6 @@ pub fn remove_whole(range: Range<usize>) {
 pub fn clear() {
     let _critical = critical::enter();
     RANGES.lock().clear();
-}
-
-/// A range of loaded objects' data that is no root. Said again, it changes nothing.
-pub fn exclude(range: Range<usize>) {
-    let span = Span::of(&range);
-    let _critical = critical::enter();
-    let mut ranges = RANGES.lock();
-    if !ranges.excluded.contains(&span) {
-        let _ = ranges.excluded.try_push(span);
-    }
-}
-
-/// Forgets all exclusions.
-pub fn clear_exclusions() {
-    let _critical = critical::enter();
-    RANGES.lock().excluded.clear();
 }
 
 /// Whether writable segments of loaded objects are roots.
@@ -197,12 +184,14 @@ const LISTED_AHEAD: usize = 1 << 14;
 pub struct Images {
     spans: MetaVec<Span>,
     modules: MetaVec<Module>,
+    /// How many objects had ever been loaded when they were listed.
+    loads: u64,
 }
 
 impl Images {
     /// An empty list.
     pub const fn new() -> Self {
-        Self { spans: MetaVec::new(), modules: MetaVec::new() }
+        Self { spans: MetaVec::new(), modules: MetaVec::new(), loads: 0 }
     }
 
     /// Makes room ahead, so that a cycle which a refusal of memory caused finds it. False if it is
@@ -230,6 +219,7 @@ impl Images {
     }
 
     fn note(&mut self, image: &Image) {
+        self.loads = image.loads;
         if image.tls_module != 0 && image.tls_bytes > 0 {
             self.modules.push(Module { number: image.tls_module, bytes: image.tls_bytes });
         }
@@ -310,7 +300,8 @@ impl Images {
 
     /// Takes what is excluded, and what is registered besides, out of the loaded objects' part.
     fn cut_named(&mut self, ranges: &Ranges) {
-        for hole in ranges.excluded.iter().chain(ranges.registered.iter()) {
+        exclusions::cut_excluded(ranges, self.loads, &mut self.spans);
+        for hole in ranges.registered.iter() {
             cut(&mut self.spans, *hole);
         }
     }

@@ -32,6 +32,8 @@ pub struct Image {
     pub tls_module: usize,
     /// Bytes of its thread-local block.
     pub tls_bytes: usize,
+    /// How many objects were ever loaded.
+    pub loads: u64,
 }
 
 impl Image {
@@ -75,6 +77,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
         read_only: 0..0,
         tls_module: info.dlpi_tls_modid,
         tls_bytes: 0,
+        loads: info.dlpi_adds,
     };
     for index in 0..info.dlpi_phnum as usize {
         // SAFETY: `dlpi_phdr` has `dlpi_phnum` entries.

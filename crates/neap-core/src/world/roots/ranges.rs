@@ -29,6 +29,27 @@ impl Span {
     }
 }
 
+/// What the program answered about loaded objects.
+pub struct Answers {
+    /// The parts that it does not want to be read.
+    pub unwanted: MetaVec<Span>,
+    /// How many objects had ever been loaded then.
+    pub loads: u64,
+}
+
+impl Answers {
+    /// None.
+    pub const fn new() -> Self {
+        Self { unwanted: MetaVec::new(), loads: 0 }
+    }
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// What the program said of roots.
 pub struct Ranges {
     /// What is read: parts of `added` that do not overlap.
@@ -37,12 +58,19 @@ pub struct Ranges {
     added: MetaVec<Span>,
     /// Parts of loaded objects' data that are no roots.
     pub excluded: MetaVec<Span>,
+    /// What the program answered about loaded objects.
+    pub answers: Answers,
 }
 
 impl Ranges {
     /// None.
     pub const fn new() -> Self {
-        Self { registered: MetaVec::new(), added: MetaVec::new(), excluded: MetaVec::new() }
+        Self {
+            registered: MetaVec::new(),
+            added: MetaVec::new(),
+            excluded: MetaVec::new(),
+            answers: Answers::new(),
+        }
     }
 
     /// Adds a range; false without memory.

@@ -1,0 +1,80 @@
+//! Parts of loaded objects' data that are no roots: named by address once and for all, or answers
+//! of the program about the objects that are loaded.
+//!
+//! Invariant: an answer counts until the next ones come, and while no object is loaded after it was
+//! given: another library may lie at the same addresses. Under the lock of roots, in a critical
+//! section.
+
+use core::ops::Range;
+
+use super::RANGES;
+use super::ranges::{Answers, Ranges, Span, cut};
+use crate::sys::meta_vec::MetaVec;
+use crate::world::critical;
+
+impl Answers {
+    /// The program does not want this part, asked when `loads` objects had been loaded.
+    pub fn refuse(&mut self, range: &Range<usize>, loads: u64) {
+        let _critical = critical::enter();
+        // Without memory it stays a root: wasted, not wrong.
+        let _ = self.unwanted.try_push(Span::of(range));
+        self.loads = loads;
+    }
+
+    /// From now on these count, in place of all earlier ones.
+    pub fn give(self) {
+        let _critical = critical::enter();
+        // Its memory goes back within the critical section, and without the lock.
+        let earlier = core::mem::replace(&mut RANGES.lock().answers, self);
+        drop(earlier);
+    }
+}
+
+/// A range of loaded objects' data that is no root. Said again, it changes nothing.
+pub fn exclude(range: Range<usize>) {
+    let span = Span::of(&range);
+    let _critical = critical::enter();
+    let mut ranges = RANGES.lock();
+    if !ranges.excluded.contains(&span) {
+        let _ = ranges.excluded.try_push(span);
+    }
+}
+
+/// Forgets what [`exclude`] was told.
+pub fn clear_exclusions() {
+    let _critical = critical::enter();
+    RANGES.lock().excluded.clear();
+}
+
+/// Takes out of `spans`, listed when `loads` objects had been loaded, what is excluded.
+pub fn cut_excluded(ranges: &Ranges, loads: u64, spans: &mut MetaVec<Span>) {
+    let answers = &ranges.answers;
+    let answered: &[Span] = if answers.loads == loads { &answers.unwanted } else { &[] };
+    for hole in ranges.excluded.iter().chain(answered) {
+        cut(spans, *hole);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut_at(ranges: &Ranges, loads: u64) -> Vec<(usize, usize)> {
+        let mut spans = MetaVec::new();
+        spans.push(Span { start: 0, end: 80 });
+        cut_excluded(ranges, loads, &mut spans);
+        let mut left: Vec<_> = spans.iter().map(|span| (span.start, span.end)).collect();
+        left.sort();
+        left
+    }
+
+    #[test]
+    fn an_answer_counts_until_something_is_loaded() {
+        let mut ranges = Ranges::new();
+        ranges.excluded.push(Span { start: 0, end: 8 });
+        ranges.answers.unwanted.push(Span { start: 40, end: 48 });
+        ranges.answers.loads = 3;
+        assert_eq!(cut_at(&ranges, 3), [(8, 40), (48, 80)]);
+        assert_eq!(cut_at(&ranges, 4), [(8, 80)]);
+    }
+}
