@@ -137,6 +137,95 @@ static void *enumerate(void *nothing)
     return nothing;
 }
 
+static char substitute[64];
+static void *give_substitute(size_t bytes)
+{
+    return bytes > sizeof substitute ? substitute : NULL;
+}
+
+static int all_are(const char *bytes, size_t count, char value)
+{
+    for (size_t index = 0; index < count; index++)
+        if (bytes[index] != value)
+            return 0;
+    return 1;
+}
+
+static APART void fill_and_drop(int kind, size_t bytes)
+{
+    for (int index = 0; index < MANY; index++) {
+        void *object = GC_generic_malloc(bytes, kind);
+        memset(object, 'x', GC_size(object));
+    }
+}
+
+/* Of a kind whose objects are cleared all bytes are, also those behind what was asked for, and
+   those that an object gains. */
+static void cleared(int kind, size_t bytes)
+{
+    fill_and_drop(kind, bytes);
+    clear_stack();
+    GC_gcollect();
+    for (int index = 0; index < MANY; index++) {
+        char *object = GC_generic_malloc(bytes, kind);
+        CHECK(all_are(object, GC_size(object), 0));
+        memset(object, 'y', bytes);
+        size_t had = GC_size(object);
+        object = GC_realloc(object, 5 * bytes);
+        CHECK_EQUAL(GC_get_kind_and_size(object, NULL), kind);
+        CHECK(all_are(object, bytes, 'y'));
+        CHECK(all_are(object + had, GC_size(object) - had, 0));
+        memset(object, 'z', GC_size(object));
+        GC_free(object);
+    }
+}
+
+/* Kinds without pointers are told apart by nothing but what was asked for. */
+static void pointer_free(void)
+{
+    int clears = GC_new_kind(GC_new_free_list(), 0, 0, 1);
+    int other = GC_new_kind(GC_new_free_list(), 0, 0, 1);
+    int plain = GC_new_kind(GC_new_free_list(), 0, 0, 0);
+    int kinds[] = {clears, other, plain};
+    for (int index = 0; index < 3; index++) {
+        CHECK_EQUAL(GC_get_kind_and_size(GC_generic_malloc(40, kinds[index]), NULL), kinds[index]);
+        CHECK_EQUAL(GC_get_kind_and_size(GC_generic_malloc(9000, kinds[index]), NULL),
+                    kinds[index]);
+        static GC_hidden_pointer links[MANY];
+        for (int turn = 0; turn < MANY; turn++) {
+            void **object = GC_generic_malloc(40, kinds[index]);
+            object[1] = GC_malloc_atomic(32);
+            links[turn] = GC_HIDE_POINTER(object[1]);
+            GC_general_register_disappearing_link((void **)&links[turn], object[1]);
+            holders[turn] = object;
+        }
+        collect();
+        int gone = 0;
+        for (int turn = 0; turn < MANY; turn++) {
+            gone += links[turn] == 0;
+            GC_unregister_disappearing_link((void **)&links[turn]);
+            holders[turn] = NULL;
+        }
+        CHECK_NEARLY_ALL(gone);
+    }
+    cleared(clears, 40);
+    cleared(other, 5000);
+
+    /* What the function for lack of memory gives is left as it is. */
+    GC_warn_proc warn = GC_get_warn_proc();
+    GC_oom_func former = GC_get_oom_fn();
+    GC_set_warn_proc(GC_ignore_warn_proc);
+    GC_set_oom_fn(give_substitute);
+    memset(substitute, 's', sizeof substitute);
+    /* Volatile: the compiler takes what an allocator gives for new. */
+    static void *volatile given;
+    given = GC_generic_malloc(SIZE_MAX / 4, clears);
+    CHECK(given == substitute);
+    CHECK(all_are(substitute, sizeof substitute, 's'));
+    GC_set_oom_fn(former);
+    GC_set_warn_proc(warn);
+}
+
 int main(void)
 {
     GC_INIT();
@@ -158,6 +247,7 @@ int main(void)
     check_kind(GC_new_kind(GC_new_free_list(), 0 | GC_DS_LENGTH, 1, 1), 0, 1, 32, 0);
     check_kind(1, 0, 1, 16, 0);
     per_object();
+    pointer_free();
 
     void *leaf = GC_malloc_atomic(20), *normal = GC_malloc(20);
     void *fixed = GC_malloc_uncollectable(20), *fixed_leaf = GC_MALLOC_ATOMIC_UNCOLLECTABLE(20);

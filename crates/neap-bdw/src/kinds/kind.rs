@@ -6,10 +6,10 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 
 use crate::alloc::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable, out_of_memory};
-use crate::core_api::{self as api, Calls, Kind, LayoutId, Shape, Tracer};
+use crate::core_api::{self as api, Calls, Kind, LayoutError, LayoutId, Shape, Tracer};
 use crate::failure::die;
 use crate::kinds::descriptors::{self, TAG_LENGTH, TAGS};
 use crate::kinds::disclaim;
@@ -26,27 +26,37 @@ const MAX_KINDS: usize = 64;
 /// A prefix that covers every object.
 const ALL_BYTES: usize = 1 << 46;
 
-/// How objects of an own kind are allocated: `LayoutId + 1`, or one of these. Pointer-free ones
-/// have no layout to tell them from kind 0.
+/// How objects of an own kind are allocated: `LayoutId + 1`, or this.
 const WAY_CONSERVATIVE: u32 = u32::MAX;
-const WAY_LEAF: u32 = u32::MAX - 1;
-const WAY_ZEROED_LEAF: u32 = u32::MAX - 2;
 
 struct OwnKind {
+    /// With the object's size, or more, where that is added to a length.
     descriptor: AtomicUsize,
     way: AtomicU32,
+    clears: AtomicBool,
 }
 
 impl OwnKind {
+    const fn none() -> Self {
+        Self {
+            descriptor: AtomicUsize::new(0),
+            way: AtomicU32::new(0),
+            clears: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether its objects keep nothing alive.
+    fn is_pointer_free(&self) -> bool {
+        self.descriptor.load(Relaxed) == 0
+    }
+
     /// Whether an object keeps alive what its first word points to, whatever else it holds.
     fn scans_first_word(&self) -> bool {
-        let of_a_length = self.descriptor.load(Relaxed) & TAGS == TAG_LENGTH;
-        of_a_length && !matches!(self.way.load(Relaxed), WAY_LEAF | WAY_ZEROED_LEAF)
+        !self.is_pointer_free() && self.descriptor.load(Relaxed) & TAGS == TAG_LENGTH
     }
 }
 
-static KINDS: [OwnKind; MAX_KINDS] =
-    [const { OwnKind { descriptor: AtomicUsize::new(0), way: AtomicU32::new(0) } }; MAX_KINDS];
+static KINDS: [OwnKind; MAX_KINDS] = [const { OwnKind::none() }; MAX_KINDS];
 static COUNT: AtomicUsize = AtomicUsize::new(FIRST_OWN);
 
 /// What `GC_new_kind` takes as the free lists of a kind. There are none here: an address that
@@ -84,14 +94,17 @@ fn make_next(descriptor: usize, adds_size: bool, clears: bool, calls: Calls) -> 
     if index >= MAX_KINDS {
         die(format_args!("GC_new_kind: more than {} kinds", MAX_KINDS - FIRST_OWN));
     }
-    let way = match (descriptor & TAGS, descriptor) {
-        // Longer than any object, so all of it; and each kind's own length, so that the layout
-        // tells the kind.
-        (TAG_LENGTH, _) if adds_size => typed(Shape::Prefix { bytes: ALL_BYTES + index * 8 }),
-        (TAG_LENGTH, 0) if clears => WAY_ZEROED_LEAF,
-        (TAG_LENGTH, 0) => WAY_LEAF,
-        _ => typed(Shape::Function { function: trace, environment: index, calls }),
-    };
+    // Longer than any object, so all of it; and each kind's own length, so that the layout tells
+    // the kind. A label does that for kinds without pointers.
+    let all = ALL_BYTES + index * 8;
+    let is_length = descriptor & TAGS == TAG_LENGTH;
+    let descriptor = if is_length && adds_size { descriptor.wrapping_add(all) } else { descriptor };
+    let way = way_of(match descriptor {
+        0 if clears => api::layouts::labelled(Shape::Prefix { bytes: 0 }, index as u32),
+        0 => api::layouts::labelled(Shape::Leaf, index as u32),
+        _ if is_length && adds_size => api::layout(Shape::Prefix { bytes: all }),
+        _ => api::layout(Shape::Function { function: trace, environment: index, calls }),
+    });
     if way == WAY_CONSERVATIVE && calls != Calls::NotYet {
         // A procedure may know of more than its object holds: Guile's knows of stacks elsewhere.
         die(format_args!(
@@ -101,15 +114,16 @@ fn make_next(descriptor: usize, adds_size: bool, clears: bool, calls: Calls) -> 
     }
     KINDS[index].descriptor.store(descriptor, Relaxed);
     KINDS[index].way.store(way, Relaxed);
+    KINDS[index].clears.store(clears, Relaxed);
     COUNT.store(index + 1, Release);
     index as u32
 }
 
 /// The way of a layout. Where there can be no more layouts more than asked is scanned, which is
 /// right for all that no procedure of the program scans.
-fn typed(shape: Shape<'_>) -> u32 {
-    match api::layout(shape) {
-        Ok(LayoutId(id)) if id < WAY_ZEROED_LEAF - 1 => id + 1,
+fn way_of(layout: Result<LayoutId, LayoutError>) -> u32 {
+    match layout {
+        Ok(LayoutId(id)) if id < WAY_CONSERVATIVE - 1 => id + 1,
         _ => WAY_CONSERVATIVE,
     }
 }
@@ -147,15 +161,6 @@ pub fn exists(kind: c_int) -> bool {
     (PTRFREE..=TYPED).contains(&kind) || own(kind).is_some()
 }
 
-fn allocate_zeroed_leaf(bytes: usize) -> *mut c_void {
-    let object = api::allocate(bytes, Kind::Leaf);
-    if !object.is_null() {
-        // SAFETY: at least `bytes` are ours.
-        unsafe { object.write_bytes(0, bytes) };
-    }
-    object.cast()
-}
-
 /// Allocates without asking for the kind's disclaim procedure.
 fn allocate_plain(bytes: usize, kind: c_int) -> *mut c_void {
     match kind {
@@ -166,8 +171,6 @@ fn allocate_plain(bytes: usize, kind: c_int) -> *mut c_void {
         UNCOLLECTABLE_PTRFREE => GC_malloc_atomic_uncollectable(bytes),
         _ => match own(kind).map(|own| own.way.load(Relaxed)) {
             Some(WAY_CONSERVATIVE) => api::allocate(bytes, Kind::Conservative).cast(),
-            Some(WAY_LEAF) => api::allocate(bytes, Kind::Leaf).cast(),
-            Some(WAY_ZEROED_LEAF) => allocate_zeroed_leaf(bytes),
             Some(way) => api::allocate_typed(bytes, LayoutId(way - 1)).cast(),
             None => die(format_args!(
                 "GC_generic_malloc: there is no kind {kind}; make it with GC_new_kind"
@@ -206,13 +209,11 @@ pub extern "C" fn GC_generic_or_special_malloc(bytes: usize, kind: c_int) -> *mu
 /// its descriptor says.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> *mut c_void {
-    let way = own(kind).map_or(WAY_CONSERVATIVE, |own| own.way.load(Relaxed));
-    match (kind, way) {
-        (PTRFREE | UNCOLLECTABLE_PTRFREE, _) | (_, WAY_LEAF) => {
-            GC_malloc_atomic_uncollectable(bytes)
-        }
-        _ => GC_malloc_uncollectable(bytes),
-    }
+    let is_leaf = match own(kind) {
+        Some(own) => own.is_pointer_free() && !own.clears.load(Relaxed),
+        None => matches!(kind, PTRFREE | UNCOLLECTABLE_PTRFREE),
+    };
+    if is_leaf { GC_malloc_atomic_uncollectable(bytes) } else { GC_malloc_uncollectable(bytes) }
 }
 
 /// Bytes of objects that one call of `GC_malloc_many` gives: a page, as in Boehm's collector.

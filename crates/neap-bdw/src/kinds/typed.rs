@@ -26,7 +26,6 @@ const BITMAP_WORDS: usize = 512;
 #[derive(Clone, Copy)]
 enum Way {
     Conservative,
-    ZeroedLeaf,
     Typed(LayoutId),
 }
 
@@ -65,7 +64,6 @@ fn way(descriptor: usize, words: usize) -> Way {
 
 fn make_way(descriptor: usize, words: usize) -> Way {
     let made = match descriptors::meaning(descriptor) {
-        Meaning::Prefix(0) => return Way::ZeroedLeaf,
         Meaning::Prefix(bytes) if bytes >= words * WORD => return Way::Conservative,
         Meaning::Prefix(bytes) => api::layout(Shape::Prefix { bytes }),
         Meaning::ShortBitmap(bits) if words <= BITMAP_WORDS => {
@@ -133,14 +131,6 @@ fn allocate(bytes: usize, way: Way) -> *mut c_void {
     match way {
         Way::Conservative => api::allocate(bytes, Kind::Conservative).cast(),
         Way::Typed(layout) => api::allocate_typed(bytes, layout).cast(),
-        Way::ZeroedLeaf => {
-            let object = api::allocate(bytes, Kind::Leaf);
-            if !object.is_null() {
-                // SAFETY: at least `bytes` are ours.
-                unsafe { object.write_bytes(0, bytes) };
-            }
-            object.cast()
-        }
     }
 }
 
@@ -181,8 +171,7 @@ pub struct PreparedArray {
 
 const IMPOSSIBLE: usize = 0;
 const CONSERVATIVE: usize = 1;
-const ZEROED_LEAF: usize = 2;
-const FIRST_TYPED: usize = 3;
+const FIRST_TYPED: usize = 2;
 
 fn check_prepared(function: &str, place: *const PreparedArray, bytes: usize) {
     if place.is_null() || bytes < size_of::<PreparedArray>() {
@@ -207,7 +196,6 @@ pub extern "C" fn GC_calloc_prepare_explicitly_typed(
         Some(bytes) => {
             let way = match array_way(descriptor, element_bytes) {
                 Way::Conservative => CONSERVATIVE,
-                Way::ZeroedLeaf => ZEROED_LEAF,
                 Way::Typed(LayoutId(id)) => FIRST_TYPED + id as usize,
             };
             PreparedArray { way, bytes }
@@ -229,7 +217,6 @@ pub extern "C" fn GC_calloc_do_explicitly_typed(
     match way {
         IMPOSSIBLE => no_memory(bytes),
         CONSERVATIVE => allocate(bytes, Way::Conservative),
-        ZEROED_LEAF => allocate(bytes, Way::ZeroedLeaf),
         typed => allocate(bytes, Way::Typed(LayoutId((typed - FIRST_TYPED) as u32))),
     }
 }
