@@ -76,7 +76,7 @@ both() {
 
 for source in alloc settings debug_forms runtime_forms libc_forms past_end interior \
     finalizers finalizer_cycles disclaim links kinds typed roots collect debugging runtimes \
-    executable threads stacks stackbottoms fork signals environment pacing suspension \
+    executable threads stacks stackbottoms fork signals environment overrides pacing suspension \
     unmapping asking freed ends free_lists incremental_procedures disabled \
     finalize_all left_finalizers finalizer_race; do
     wanted $source || continue

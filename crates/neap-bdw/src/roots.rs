@@ -66,7 +66,10 @@ pub fn apply_no_dls() {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_no_dls(value: c_int) {
     GC_no_dls.store(value, Relaxed);
-    apply_no_dls();
+    // It may come before `GC_init`, and does not start the collector.
+    if api::is_initialized() {
+        apply_no_dls();
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -67,6 +67,10 @@ pub extern "C" fn GC_init() {
     if !DONE.load(Acquire) {
         // A program may have assigned to the variable.
         interior_pointers::heed_environment();
+        // What it sets after the start stands, also where an allocation started the collector.
+        if !api::is_initialized() {
+            apply_environment::override_program();
+        }
     }
     api::initialize();
     if DONE.swap(true, AcqRel) {

@@ -1,9 +1,10 @@
 //! What the `GC_*` environment variables ask for, handed to who does it.
 //!
-//! Invariant: an option that the user set by its `NEAP_*` name is never overridden. Applied once,
-//! when the library is loaded. `docs/boehm.md` has the table.
+//! Invariant: an option that the user set by its `NEAP_*` name is never overridden. Applied when
+//! the library is loaded; what the program can set too once more by `GC_init`. `docs/boehm.md` has
+//! the table.
 
-use core::ffi::{c_int, c_ulong};
+use core::ffi::{CStr, c_int, c_ulong};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::collections::collect::GC_set_force_unmap_on_gcollect;
@@ -15,7 +16,7 @@ use crate::debugging::regular::{self, Regular};
 use crate::debugging::smashed;
 use crate::failure;
 use crate::settings::environment::{
-    bytes_of, set, set_number, text_of, user_has_set, user_has_switched_on,
+    bytes_of, number_of, set, set_number, text_of, user_has_set, user_has_switched_on,
 };
 use crate::settings::variables::{GC_dont_gc, GC_find_leak, GC_use_entire_heap};
 use crate::unsupported::{self, Feature};
@@ -27,15 +28,64 @@ pub fn initial_heap() -> usize {
     INITIAL_HEAP.load(Relaxed)
 }
 
-/// Reads all of them.
-pub fn apply() {
-    if let Some(size) = bytes_of(c"GC_INITIAL_HEAP_SIZE") {
-        INITIAL_HEAP.store(size, Relaxed);
-    }
-    if let Some(size) = bytes_of(c"GC_MAXIMUM_HEAP_SIZE")
+/// Numbers that the program can set too.
+const NUMBERS: [&CStr; 4] = [
+    c"GC_MAXIMUM_HEAP_SIZE",
+    c"GC_FREE_SPACE_DIVISOR",
+    c"GC_PAUSE_TIME_TARGET",
+    c"GC_FULL_FREQUENCY",
+];
+
+/// Those that the program can set too, by a call or in a variable: what it set before the start
+/// gives way, as in libgc, whose start reads them.
+pub fn override_program() {
+    let [maximum, divisor, pause, frequency] = NUMBERS.map(number_of);
+    if let Some(size) = maximum
         && !user_has_set(c"NEAP_MAX_HEAP")
     {
         set_number(b"max_heap", size);
+    }
+    if let Some(divisor) = divisor {
+        GC_set_free_space_divisor(divisor);
+    }
+    if let Some(milliseconds) = pause {
+        incremental::GC_set_time_limit(milliseconds as c_ulong);
+    }
+    if let Some(frequency) = frequency {
+        incremental::GC_set_full_freq(frequency.min(i32::MAX as usize) as c_int);
+    }
+    if user_has_set(c"GC_DONT_GC") {
+        GC_dont_gc.store(1, Relaxed);
+    }
+    if user_has_set(c"GC_FIND_LEAK") {
+        GC_find_leak.store(1, Relaxed);
+    }
+    for (name, set) in SWITCHES {
+        if user_has_set(name) {
+            set(user_has_switched_on(name).into());
+        }
+    }
+}
+
+/// Those of which 0 means off.
+const SWITCHES: [(&CStr, extern "C" fn(c_int)); 2] = [
+    (c"GC_FORCE_UNMAP_ON_GCOLLECT", GC_set_force_unmap_on_gcollect),
+    (c"GC_USE_ENTIRE_HEAP", use_entire_heap),
+];
+
+extern "C" fn use_entire_heap(value: c_int) {
+    GC_use_entire_heap.store(value, Relaxed);
+}
+
+/// Reads all of them.
+pub fn apply() {
+    for name in NUMBERS {
+        // Complains about what is no number, once.
+        bytes_of(name);
+    }
+    override_program();
+    if let Some(size) = bytes_of(c"GC_INITIAL_HEAP_SIZE") {
+        INITIAL_HEAP.store(size, Relaxed);
     }
     for name in [c"GC_MARKERS", c"GC_NPROCS"] {
         if let Some(count) = bytes_of(name).filter(|&count| count > 0) {
@@ -45,20 +95,8 @@ pub fn apply() {
             break;
         }
     }
-    if let Some(divisor) = bytes_of(c"GC_FREE_SPACE_DIVISOR") {
-        GC_set_free_space_divisor(divisor);
-    }
-    if user_has_set(c"GC_DONT_GC") {
-        GC_dont_gc.store(1, Relaxed);
-    }
-    if user_has_set(c"GC_FIND_LEAK") {
-        GC_find_leak.store(1, Relaxed);
-    }
     if user_has_set(c"GC_FINDLEAK_DELAY_FREE") {
         freed_later::delay();
-    }
-    if user_has_set(c"GC_FORCE_UNMAP_ON_GCOLLECT") {
-        GC_set_force_unmap_on_gcollect(1);
     }
     if user_has_set(c"GC_DUMP_REGULARLY") {
         regular::ask(Regular::Dump);
@@ -69,7 +107,6 @@ pub fn apply() {
     if user_has_set(c"GC_PRINT_BACK_HEIGHT") {
         regular::ask(Regular::BackHeight);
     }
-    GC_use_entire_heap.store(user_has_switched_on(c"GC_USE_ENTIRE_HEAP").into(), Relaxed);
     match bytes_of(c"GC_UNMAP_THRESHOLD") {
         Some(0) => memory::keep_all(),
         Some(cycles) if !user_has_set(c"NEAP_DECAY") && !user_has_set(c"NEAP_DECAY_CYCLES") => {
@@ -104,12 +141,6 @@ pub fn apply() {
 fn apply_incremental() {
     if user_has_set(c"GC_DISABLE_INCREMENTAL") {
         incremental::FORBIDDEN.store(true, Relaxed);
-    }
-    if let Some(milliseconds) = bytes_of(c"GC_PAUSE_TIME_TARGET") {
-        incremental::GC_set_time_limit(milliseconds as c_ulong);
-    }
-    if let Some(frequency) = bytes_of(c"GC_FULL_FREQUENCY") {
-        incremental::GC_set_full_freq(frequency.min(i32::MAX as usize) as c_int);
     }
     if user_has_set(c"GC_ENABLE_INCREMENTAL") {
         incremental::enable();

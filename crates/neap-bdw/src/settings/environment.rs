@@ -49,10 +49,15 @@ fn bytes(text: &[u8]) -> Option<usize> {
     number.checked_mul(1 << shift)
 }
 
-/// As `bytes`, of a variable; complains about what is none.
+/// As `bytes`, of a variable.
+pub fn number_of(name: &CStr) -> Option<usize> {
+    value(name).and_then(bytes)
+}
+
+/// The same; complains about what is none.
 pub fn bytes_of(name: &CStr) -> Option<usize> {
-    let text = value(name)?;
-    let number = bytes(text);
+    value(name)?;
+    let number = number_of(name);
     if number.is_none() {
         let message = Message::new(format_args!(
             "neap: {} is not a number (digits, then k, m or g if wanted); it is ignored\n",
