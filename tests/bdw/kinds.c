@@ -226,9 +226,21 @@ static void pointer_free(void)
     GC_set_warn_proc(warn);
 }
 
+/* One list for each size of small objects, all empty, and nobody else's memory. */
+static void free_lists(void)
+{
+    enum { LISTS = 129 };
+    void **one = GC_new_free_list(), **two = GC_new_free_list();
+    CHECK(one && two);
+    CHECK((one < two ? two - one : one - two) >= LISTS);
+    for (int index = 0; index < LISTS; index++)
+        CHECK(one[index] == NULL && two[index] == NULL);
+}
+
 int main(void)
 {
     GC_INIT();
+    free_lists();
     unsigned proc = GC_new_proc(second_word);
     CHECK(proc >= GC_RESERVED_MARK_PROCS);
     int kind = GC_new_kind(GC_new_free_list(), GC_MAKE_PROC(proc, 77), 0, 1);

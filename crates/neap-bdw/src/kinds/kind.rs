@@ -59,11 +59,14 @@ impl OwnKind {
 static KINDS: [OwnKind; MAX_KINDS] = [const { OwnKind::none() }; MAX_KINDS];
 static COUNT: AtomicUsize = AtomicUsize::new(FIRST_OWN);
 
-/// What `GC_new_kind` takes as the free lists of a kind. There are none here: an address that
-/// stands for them.
+/// Sizes of small objects in libgc, in units of 16 bytes, and none.
+const FREE_LISTS: usize = 129;
+
+/// What `GC_new_kind` takes as the free lists of a kind, one for each size. There are none here,
+/// and a program that keeps its own in them finds them empty.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_new_free_list() -> *mut *mut c_void {
-    api::allocate(size_of::<usize>(), Kind::UncollectableLeaf).cast()
+    api::allocate(FREE_LISTS * size_of::<usize>(), Kind::Uncollectable).cast()
 }
 
 #[unsafe(no_mangle)]
