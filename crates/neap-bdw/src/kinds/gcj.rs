@@ -13,6 +13,7 @@ use crate::failure::die;
 use crate::kinds::descriptors::{self, PER_OBJECT_BIAS, TAG_PER_OBJECT, make_proc};
 use crate::kinds::kind::{self, GC_generic_malloc};
 use crate::kinds::mark_procs::{self, MarkProcedure};
+use crate::lock::with_alloc_lock;
 use crate::settings::variables::{GC_gcj_debug_kind, GC_gcj_kind};
 
 /// Where in the type its descriptor is.
@@ -24,9 +25,15 @@ const DESCRIPTOR: usize =
 /// Must come before the allocators of this file; later calls change nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_init_gcj_malloc(index: c_int, procedure: Option<MarkProcedure>) {
-    if GC_gcj_kind.load(Relaxed) != 0 {
-        return;
-    }
+    // One thread makes the kinds, and others wait for them.
+    with_alloc_lock(|| {
+        if GC_gcj_kind.load(Relaxed) == 0 {
+            make_kinds(index, procedure);
+        }
+    });
+}
+
+fn make_kinds(index: c_int, procedure: Option<MarkProcedure>) {
     let Some(index) = usize::try_from(index).ok().filter(|&index| index < 64) else {
         die(format_args!("GC_init_gcj_malloc: {index} is no index of a mark procedure (0 to 63)"))
     };
