@@ -147,5 +147,29 @@ int main(void)
     place_many(excluded);
     collect();
     CHECK(alive() <= STRAY);
+
+    /* Also of what is added, before and afterwards. */
+    GC_add_roots(outside, outside + 2 * MANY);
+    GC_exclude_static_roots(outside, outside + MANY);
+    place_many(outside);
+    collect();
+    CHECK(alive() <= STRAY);
+    place_many(outside + MANY);
+    collect();
+    CHECK_EQUAL(alive(), MANY);
+    GC_exclude_static_roots(outside + 2 * MANY, outside + 3 * MANY);
+    GC_add_roots(outside + 2 * MANY, outside + 4 * MANY);
+    place_many(outside + 2 * MANY);
+    collect();
+    CHECK(alive() <= STRAY);
+    place_many(outside + 3 * MANY);
+    collect();
+    CHECK_EQUAL(alive(), MANY);
+    if (on_neap()) { /* libgc excludes its own data by the same table */
+        GC_clear_exclusion_table();
+        place_many(outside);
+        collect();
+        CHECK_EQUAL(alive(), MANY);
+    }
     return finish();
 }

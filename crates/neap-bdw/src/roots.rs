@@ -34,16 +34,17 @@ pub extern "C" fn GC_clear_roots() {
     api::clear_roots();
 }
 
+/// Also of what is added, before or later, as in Boehm's collector.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_exclude_static_roots(low: *mut c_void, high: *mut c_void) {
     if low < high {
-        api::exclude_roots(low as usize..high as usize);
+        api::bar_roots(low as usize..high as usize);
     }
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_clear_exclusion_table() {
-    api::clear_exclusions();
+    api::clear_bars();
 }
 
 /// Nothing is registered as a temporary root here: data segments are looked up anew in each cycle.

@@ -90,7 +90,7 @@ pub use live_graph::write_heap_snapshot;
 pub use objects::{for_each_object, mark_bit, set_mark_bit};
 pub use prefork::{freeze, frozen_bytes, prefork, unfreeze};
 pub use registered_roots::{
-    Answers, add_roots, clear_exclusions, clear_roots, exclude_roots, remove_roots,
+    Answers, add_roots, bar_roots, clear_bars, clear_roots, exclude_roots, remove_roots,
     remove_whole_roots, set_root_callback, set_static_roots,
 };
 

@@ -40,10 +40,16 @@ pub fn exclude_roots(range: Range<usize>) {
     roots::exclude(range);
 }
 
-/// Forgets what [`exclude_roots`] was told.
-pub fn clear_exclusions() {
+/// A range that is no root, neither as a loaded object's data nor where it is registered.
+pub fn bar_roots(range: Range<usize>) {
     super::initialize();
-    roots::clear_exclusions();
+    roots::bar(range);
+}
+
+/// Forgets what [`bar_roots`] was told.
+pub fn clear_bars() {
+    super::initialize();
+    roots::clear_bars();
 }
 
 /// Whether the writable segments of loaded objects are roots. Overrides the option.

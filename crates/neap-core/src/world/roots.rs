@@ -19,7 +19,7 @@ use core::time::Duration;
 mod exclusions;
 pub mod ranges;
 
-pub use self::exclusions::{clear_exclusions, exclude};
+pub use self::exclusions::{bar, clear_bars, exclude};
 pub use self::ranges::Answers;
 use self::ranges::{Ranges, Span, cut, in_parts};
 use super::mutator::Mutator;
@@ -251,7 +251,8 @@ impl Images {
     pub fn for_each(&mut self, _: &Stopped, mut visit: impl FnMut(Range<usize>)) {
         let ranges = RANGES.lock();
         self.cut_named(&ranges);
-        self.spans.iter().chain(ranges.registered.iter()).for_each(|span| visit(span.range()));
+        self.spans.iter().for_each(|span| visit(span.range()));
+        exclusions::for_each_registered(&ranges, |span| visit(span.range()));
     }
 
     /// The same with the world running, in the order of addresses from `from` on, in parts, each
@@ -282,13 +283,14 @@ impl Images {
         let began = Instant::now();
         let ranges = RANGES.lock();
         self.cut_named(&ranges);
-        if self.spans.try_reserve(ranges.registered.len()).is_err() {
+        let most = ranges.registered.len() + ranges.barred.len();
+        if self.spans.try_reserve(most).is_err() {
             // Without memory to sort them, all at once.
-            let spans = self.spans.iter().chain(ranges.registered.iter());
-            spans.for_each(|span| visit(*span, span.range()));
+            self.spans.iter().for_each(|span| visit(*span, span.range()));
+            exclusions::for_each_registered(&ranges, |span| visit(span, span.range()));
             return None;
         }
-        ranges.registered.iter().for_each(|span| self.spans.push(*span));
+        exclusions::for_each_registered(&ranges, |span| self.spans.push(span));
         self.spans.sort_unstable_by_key(|span| span.start);
         let longest = longest.max(began.elapsed());
         let began = Instant::now();

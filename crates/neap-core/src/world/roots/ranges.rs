@@ -58,6 +58,8 @@ pub struct Ranges {
     added: MetaVec<Span>,
     /// Parts of loaded objects' data that are no roots.
     pub excluded: MetaVec<Span>,
+    /// What is no root, also where it is registered.
+    pub barred: MetaVec<Span>,
     /// What the program answered about loaded objects.
     pub answers: Answers,
 }
@@ -69,6 +71,7 @@ impl Ranges {
             registered: MetaVec::new(),
             added: MetaVec::new(),
             excluded: MetaVec::new(),
+            barred: MetaVec::new(),
             answers: Answers::new(),
         }
     }
