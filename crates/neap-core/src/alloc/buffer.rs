@@ -372,7 +372,7 @@ impl Local {
             let before = self.counting.load(Acquire);
             let totals = self.totals_now();
             fence(Acquire);
-            if before % 2 == 0 && self.counting.load(Relaxed) == before {
+            if before.is_multiple_of(2) && self.counting.load(Relaxed) == before {
                 return totals;
             }
             thread::yield_now();

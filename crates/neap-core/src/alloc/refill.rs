@@ -93,8 +93,8 @@ pub fn refill(heap: &Heap, local: &Local, buffer: &Buffer, id: SpaceId) -> Resul
 /// runs are longer.
 const MUCH_FREE: u32 = 4;
 
-/// How many cells of a block, which this thread holds or held, and has come to the end of, are free:
-/// they were freed meanwhile, and nobody else knows.
+/// How many cells of a block, which this thread holds or held and has come to the end of, are
+/// free: they were freed meanwhile, and nobody else knows.
 fn freed_while_held(heap: &Heap, block: Frame) -> u32 {
     let cells = heap.header(block).cells();
     cells - heap.bits(block).allocated(cells)

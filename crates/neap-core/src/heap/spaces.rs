@@ -270,7 +270,7 @@ impl Inner {
         }
     }
 
-    /// A block that no thread holds has a free cell: it is listed as partial if it is swept. Whoever
+    /// A block that no thread holds has a free cell: it is listed as partial if it is swept. Who
     /// found that had no lock, so the block may be another one since, or none.
     pub fn note_free_cell(&mut self, heap: &Heap, block: Frame) {
         let header = heap.header(block);

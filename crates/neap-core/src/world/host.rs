@@ -4,9 +4,9 @@
 //! Invariant `[world.rule.host]`: the host's stop reaches its threads at any instruction, so in its
 //! signal handler it asks [`Host::may_stop`] first. A thread in a critical section is let go on and
 //! stops itself when the section ends; a thread that has no mutator yet, or none any more, and
-//! takes a lock of the collector other than the registry's blocks every signal over that
-//! ([`undisturbed`](crate::sys::signal::undisturbed)). Set once; its functions are called by the thread that drives a stop, the late
-//! stop by the thread that was asked.
+//! takes a lock of the collector other than the registry's blocks signals over that
+//! ([`undisturbed`](crate::sys::signal::undisturbed)). Set once; its functions are called by the
+//! thread that drives a stop, the late stop by the thread that was asked.
 //!
 //! # Safety
 //!
