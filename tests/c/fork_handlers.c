@@ -79,7 +79,7 @@ static void beginnings(void)
         CHECK_EQUAL(pthread_join(thread, &result), 0);
         CHECK(result == &action);
     }
-    CHECK(forked > THREADS / 10);
+    CHECK(forked > 0);
     CHECK_EQUAL(failed, 0);
 }
 

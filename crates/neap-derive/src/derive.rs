@@ -84,6 +84,7 @@ pub fn trace(input: &DeriveInput) -> Result<TokenStream> {
     let (generics, arguments, conditions) = own.split_for_impl();
     let no_gc = no_gc(input, &said, &all);
     let no_drop = if said.drop { is_send(input, &own) } else { has_no_drop(input) };
+    let as_seen = is_as_seen(input);
     Ok(quote! {
         #[automatically_derived]
         #[allow(unsafe_code)]
@@ -93,20 +94,77 @@ pub fn trace(input: &DeriveInput) -> Result<TokenStream> {
         }
         #no_gc
         #no_drop
+        #as_seen
     })
+}
+
+/// Refuses a type that another macro, written below the derive, gave other fields than are seen
+/// here.
+fn is_as_seen(input: &DeriveInput) -> TokenStream {
+    let check = match &input.data {
+        Data::Struct(data) => {
+            let (members, types) = members(&data.fields);
+            quote! {
+                // A packed type's fields have places and no references.
+                let Self { #(#members: _),* } = self;
+                #(let _: ::core::marker::PhantomData<#types> =
+                    ::neap::__private::type_of(&raw const self.#members);)*
+            }
+        }
+        Data::Enum(data) => {
+            let cases = data.variants.iter().map(case);
+            quote!(match *self { #(#cases)* })
+        }
+        Data::Union(_) => TokenStream::new(),
+    };
+    let name = &input.ident;
+    let (generics, arguments, conditions) = input.generics.split_for_impl();
+    quote! {
+        const _: () = {
+            #[allow(dead_code)]
+            trait HasTheFieldsThatTheDeriveSaw {
+                fn check(&self);
+            }
+            impl #generics HasTheFieldsThatTheDeriveSaw for #name #arguments #conditions {
+                fn check(&self) {
+                    #check
+                }
+            }
+        };
+    }
+}
+
+/// A variant with all its fields, each of the type that was seen.
+fn case(variant: &syn::Variant) -> TokenStream {
+    let name = &variant.ident;
+    let (members, types) = members(&variant.fields);
+    let fields = (0..members.len()).map(|index| quote::format_ident!("field_{index}"));
+    let fields: Vec<_> = fields.collect();
+    quote! {
+        Self::#name { #(#members: ref #fields),* } => {
+            #(let _: ::core::marker::PhantomData<#types> =
+                ::neap::__private::type_of(::core::ptr::from_ref(#fields));)*
+        }
+    }
+}
+
+fn members(fields: &Fields) -> (Vec<syn::Member>, Vec<&Type>) {
+    fields.iter().enumerate().map(|(index, field)| (member(field, index), &field.ty)).unzip()
+}
+
+/// A field's name, or its number.
+fn member(field: &Field, index: usize) -> syn::Member {
+    match &field.ident {
+        Some(name) => name.clone().into(),
+        None => index.into(),
+    }
 }
 
 /// The fields at their places.
 fn struct_shape(parts: &[Part<'_>]) -> TokenStream {
     let fields = parts.iter().map(|part| {
         let shape = part.shape();
-        let name = match &part.field.ident {
-            Some(name) => quote!(#name),
-            None => {
-                let index = syn::Index::from(part.index);
-                quote!(#index)
-            }
-        };
+        let name = member(part.field, part.index);
         quote! {
             ::neap::__private::Field { offset: ::core::mem::offset_of!(Self, #name), shape: #shape }
         }

@@ -66,5 +66,5 @@ pub use weak::Weak;
 /// For what `#[derive(Trace)]` writes.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::types::shape::{Field, Form};
+    pub use crate::types::shape::{Field, Form, type_of};
 }

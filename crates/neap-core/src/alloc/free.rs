@@ -223,7 +223,7 @@ mod tests {
                     let (other, mut freed) = (local(), 0);
                     while freed < BLOCKS {
                         match last.swap(0, Acquire) {
-                            0 => core::hint::spin_loop(),
+                            0 => std::thread::yield_now(),
                             cell => {
                                 assert!(free_from(&heap, other, Address(cell)).is_ok());
                                 freed += 1;
@@ -240,7 +240,7 @@ mod tests {
                     }
                     blocks.lock().unwrap().push(block);
                     while last.load(Relaxed) != 0 {
-                        core::hint::spin_loop();
+                        std::thread::yield_now();
                     }
                     last.store(cell, Release);
                 }

@@ -379,8 +379,8 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
         let _ = free(object);
         return null_mut();
     }
-    before_growth(bytes);
     let mutator = mutator();
+    before_growth(bytes);
     let critical = mutator.critical();
     let Some(cell) = object_from(object) else { return null_mut() };
     let Some(wanted) = with_past_end(bytes) else {
@@ -416,8 +416,9 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
 /// has now, None if it cannot be, or is none.
 pub fn resize_in_place(object: *mut u8, bytes: usize) -> Option<usize> {
     let wanted = with_past_end(bytes)?;
+    let mutator = mutator();
     before_growth(bytes);
-    let critical = mutator().critical();
+    let critical = mutator.critical();
     let cell = object_from(object)?;
     // Within its cell nothing has to change, not even when it uses less than half of it.
     if wanted > cell.usable_bytes() && !resize::in_place(&HEAP, &cell, wanted) {

@@ -89,6 +89,8 @@ extern "C" fn parent_early() {
 }
 
 extern "C" fn child_early() {
+    // Before handlers of the program's, which may set actions.
+    stop_signal::after_fork();
     if !is_late() {
         child(true);
     }

@@ -127,7 +127,11 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
         undisturbed = None;
     }
     let mut registry = registry::lock();
-    if current::get().is_some() {
+    let undisturbed = undisturbed.unwrap_or_else(signal::undisturbed);
+    if let Some(attached) = current::get() {
+        // It may have stood on another stack then.
+        attached.stack_low.store(stack.start, Relaxed);
+        attached.stack_base.store(stack.end, Relaxed);
         drop(registry);
         alternate_stack::leave(mutator.alternate_stack.load(Relaxed));
         forget(mutator);
@@ -171,8 +175,8 @@ pub fn detach() -> bool {
     drop(registry);
     alternate_stack::leave(mutator.alternate_stack.load(Relaxed));
     forget(mutator);
-    drop(undisturbed);
     thread_end::note_detached();
+    drop(undisturbed);
     true
 }
 

@@ -5,6 +5,8 @@
 //! The other way round is no promise: a word that is named is looked up before it is believed.
 //! Pure; called from any thread.
 
+use core::marker::PhantomData;
+
 /// The size of a word.
 pub const WORD: usize = size_of::<usize>();
 /// Words of the largest bitmap that the core takes.
@@ -39,6 +41,12 @@ pub enum Form {
 pub struct Field {
     pub offset: usize,
     pub shape: &'static Shape,
+}
+
+/// The type of what lies there, which nobody looks at.
+#[doc(hidden)]
+pub fn type_of<T: ?Sized>(_: *const T) -> PhantomData<T> {
+    PhantomData
 }
 
 impl Shape {

@@ -21,7 +21,7 @@ use crate::runtime::interposed::errno::set_error;
 use crate::runtime::interposed::program_handlers;
 use crate::sys::protection::fault;
 use crate::sys::signal;
-use crate::world::stop_signal;
+use crate::world::stop_signal::{self, is_in_child_of_vfork};
 
 /// As sigaction(2); what the program wants done is kept beside a handler of our own, where there is
 /// one, and a handler of the program's does not block the stop signal.
@@ -58,7 +58,10 @@ unsafe fn set_action(
     // SAFETY: the caller's promise; the structures are ours.
     unsafe {
         let kept = match number {
-            _ if stop_signal::is_in_child_of_vfork() => None,
+            // What it writes to may be protected until it executes another program, which has the
+            // default action in place of our handler.
+            libc::SIGSEGV if is_in_child_of_vfork() => fault::set_program_action(null(), old),
+            _ if is_in_child_of_vfork() => None,
             libc::SIGSEGV => fault::set_program_action(address(&new), old),
             _ => stop_signal::set_program_action(number, address(&new), old),
         };
