@@ -5,6 +5,7 @@
 //! `main`.
 
 pub mod pprof;
+mod segments;
 pub mod trace;
 
 use crate::Failure;

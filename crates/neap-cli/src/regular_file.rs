@@ -1,7 +1,7 @@
 //! Opening files whose names come from outside: from a recording, or from another process.
 //!
-//! Invariant: what is no regular file is neither read nor waited for. Single-threaded. Called by
-//! `symbols` and `live`.
+//! Invariant: what is no regular file is neither read nor waited for. Called wherever a name
+//! is not this program's own, on any thread.
 
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;

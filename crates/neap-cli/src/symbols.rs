@@ -112,16 +112,7 @@ fn is_of_library(source: &str) -> bool {
 fn open(module: &Module) -> Result<Named, String> {
     let path = &module.path;
     let no_names = |why: String| format!("{path}: {why}; its functions are shown as addresses");
-    if !path.starts_with('/') {
-        // The kernel's own object has no file.
-        return Err(no_names("no file".to_owned()));
-    }
-    // A recording may come from anybody, and name any file.
-    let bytes = regular_file::read(Path::new(path), LARGEST_FILE)
-        .map_err(|error| no_names(error.to_string()))?;
-    if build_id(&bytes).unwrap_or_default() != module.build_id {
-        return Err(no_names("another build than the one recorded".to_owned()));
-    }
+    let bytes = read(module).map_err(no_names)?;
     let (mut functions, mut variables) = (Functions::default(), Functions::default());
     let mut add = |bytes: &[u8]| {
         functions.add(bytes, &[STT_FUNC, STT_GNU_IFUNC]);
@@ -141,6 +132,21 @@ fn open(module: &Module) -> Result<Named, String> {
         None => Loader::new(path).map_err(|error| no_names(error.to_string()))?,
     };
     Ok(Named { lines, functions, variables })
+}
+
+/// A module's file, if it is the one that was recorded; else why not.
+pub fn read(module: &Module) -> Result<Vec<u8>, String> {
+    if !module.path.starts_with('/') {
+        // The kernel's own object has no file.
+        return Err("no file".to_owned());
+    }
+    // A recording may come from anybody, and name any file.
+    let bytes = regular_file::read(Path::new(&module.path), LARGEST_FILE)
+        .map_err(|error| error.to_string())?;
+    match build_id(&bytes).unwrap_or_default() == module.build_id {
+        true => Ok(bytes),
+        false => Err("another build than the one recorded".to_owned()),
+    }
 }
 
 /// A file's build id, in hexadecimal.

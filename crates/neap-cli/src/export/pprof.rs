@@ -5,22 +5,18 @@
 //! that both say the same of the same recording. Samples are weighed so that the expected values
 //! are those of all allocations. A sample has its objects' size as the label `bytes`, as Go's have,
 //! and the name of their type, if they have one, as the label `type`. The messages are those of
-//! pprof's `profile.proto`, as far as they are used. Pure.
+//! pprof's `profile.proto`, as far as they are used. Called by `export` and `metrics`.
 
+use super::segments::segments;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use goblin::elf::Elf;
-use goblin::elf::program_header::PT_LOAD;
 use neap_record::Recording;
 use neap_record::chunks::Samples;
-use neap_record::decode::Module;
 use neap_report::sites::{self, Frame, Stacks, Symbolise};
 use neap_report::summary::length;
 use prost::Message;
 use std::collections::HashMap;
 use std::io::Write;
-
-const PAGE_BYTES: u64 = 4096;
 
 #[derive(Clone, PartialEq, Message)]
 struct Profile {
@@ -297,33 +293,6 @@ pub fn profile<'s>(
     Some(out.finish().expect("memory takes everything"))
 }
 
-/// Memory that holds code of a file, from an offset on.
-struct Segment {
-    start: u64,
-    end: u64,
-    offset: u64,
-}
-
-/// A module's code, as its file says; where that cannot be read any more, the whole module as if it
-/// were the file.
-fn segments(module: &Module) -> Vec<Segment> {
-    let whole = || vec![Segment { start: module.start, end: module.end, offset: 0 }];
-    let Ok(file) = std::fs::read(&module.path) else { return whole() };
-    let Ok(elf) = Elf::parse(&file) else { return whole() };
-    let code = elf
-        .program_headers
-        .iter()
-        .filter(|header| header.p_type == PT_LOAD && header.is_executable());
-    code.map(|header| {
-        // As the kernel maps it: in whole pages.
-        let before = header.p_vaddr % PAGE_BYTES;
-        let start = module.bias.wrapping_add(header.p_vaddr - before);
-        let end = (start + before + header.p_memsz).next_multiple_of(PAGE_BYTES);
-        Segment { start, end, offset: header.p_offset - before }
-    })
-    .collect()
-}
-
 /// Objects and bytes, allocated and still there, as they would be without sampling.
 fn values(recording: &Recording, samples: &Samples) -> Vec<i64> {
     let amounts = sites::estimate_in(recording, samples);
@@ -353,6 +322,7 @@ mod tests {
     use super::*;
     use crate::symbols::{Symbols, build_id};
     use flate2::read::GzDecoder;
+    use neap_record::decode::Module;
     use std::io::Read;
     use std::process::Command;
 
