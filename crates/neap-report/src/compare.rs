@@ -1,8 +1,10 @@
 //! Two runs beside each other.
 //!
-//! Invariant: a ratio is the second run's figure by the first's. Pure.
+//! Invariant: a ratio is the second run's figure by the first's; what a report of one warns of is
+//! said here, too. Pure.
 
-use crate::summary::Summary;
+use crate::summary::{Summary, length};
+use crate::text::{self, did_not_end};
 use crate::units::{bytes, count, duration};
 use neap_record::Recording;
 use serde_json::{Value, json};
@@ -47,12 +49,19 @@ fn ratio(first: u64, second: u64) -> Option<f64> {
     (first > 0).then(|| second as f64 / first as f64)
 }
 
+/// What is to be known before figures of a recording are compared.
+fn problems(recording: &Recording) -> Vec<String> {
+    let length_ns = length(recording);
+    let unfinished = recording.ended_ns.is_none().then(|| did_not_end(length_ns));
+    unfinished.into_iter().chain(text::problems(recording)).collect()
+}
+
 /// For a terminal.
 pub fn text(first: (&str, &Recording), second: (&str, &Recording)) -> String {
     let mut out = String::new();
     for (letter, (name, recording)) in [("A", first), ("B", second)] {
         let _ = writeln!(out, "{letter}  {name}: {}", recording.process.command.join(" "));
-        for problem in &recording.problems {
+        for problem in problems(recording) {
             let _ = writeln!(out, "   {problem}");
         }
     }
@@ -72,7 +81,8 @@ pub fn json(first: (&str, &Recording), second: (&str, &Recording)) -> Value {
             (name.replace(' ', "_"), json!({ "a": a, "b": b, "ratio": ratio(a, b) }))
         })
         .collect();
-    json!({ "a": first.0, "b": second.0, "figures": figures })
+    let problems = json!({ "a": problems(first.1), "b": problems(second.1) });
+    json!({ "a": first.0, "b": second.0, "problems": problems, "figures": figures })
 }
 
 #[cfg(test)]
@@ -88,6 +98,25 @@ mod tests {
         assert_eq!(json["figures"]["objects_requested"]["ratio"], 2.0);
         assert_eq!(json["figures"]["longest_stop"]["ratio"], 1.0);
         assert!(text(("a", &first), ("b", &second)).contains("2.000"));
+    }
+
+    #[test]
+    fn what_a_report_of_one_warns_of_is_said_of_both() {
+        let (mut first, mut second) = (sample(), sample());
+        first.ended_ns = Some(1_000);
+        second.ended_ns = None;
+        second.conditions.lost = 3;
+        second.problems = vec!["a chunk is cut".to_owned()];
+        let json = json(("a", &first), ("b", &second));
+        assert_eq!(json["problems"]["a"], json!([]));
+        let said = json["problems"]["b"].as_array().unwrap();
+        let text = text(("a", &first), ("b", &second));
+        for (at, problem) in
+            ["did not end in order", "a chunk is cut", "3 stops"].iter().enumerate()
+        {
+            assert!(said[at].as_str().unwrap().contains(problem), "{said:?}");
+            assert_eq!(text.matches(problem).count(), 1, "{text}");
+        }
     }
 
     #[test]

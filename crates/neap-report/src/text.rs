@@ -42,23 +42,28 @@ fn head(out: &mut String, recording: &Recording, summary: &Summary) {
         process.watch,
         match recording.ended_ns {
             Some(_) => format!("ran {}", duration(summary.length_ns)),
-            None => format!(
-                "did not end in order: recorded up to {} from its start",
-                duration(summary.length_ns)
-            ),
+            None => did_not_end(summary.length_ns),
         }
     );
-    for problem in &recording.problems {
+    for problem in problems(recording) {
         let _ = writeln!(out, "problem      {problem}");
     }
-    if recording.conditions.lost > 0 {
-        let lost = count(recording.conditions.lost);
-        let _ = writeln!(
-            out,
-            "problem      {lost} stops, steps or cycles came faster than they could be written, \
-             and are missing"
-        );
-    }
+}
+
+/// What is said of a run whose recording has no end, after so long.
+pub fn did_not_end(length_ns: u64) -> String {
+    format!("did not end in order: recorded up to {} from its start", duration(length_ns))
+}
+
+/// What is wrong with a recording, and what it lacks.
+pub fn problems(recording: &Recording) -> Vec<String> {
+    let lost = (recording.conditions.lost > 0).then(|| {
+        format!(
+            "{} stops, steps or cycles came faster than they could be written, and are missing",
+            count(recording.conditions.lost)
+        )
+    });
+    recording.problems.iter().cloned().chain(lost).collect()
 }
 
 fn requests(out: &mut String, summary: &Summary) {
