@@ -167,11 +167,11 @@ options! {
     /// one line per cycle.
     log: LogTopics { default: LogTopics::NONE, valid: () }
     /// File that gets a JSON object with the run's figures at exit. `-`: standard error.
-    summary: OptionalPath { default: None, valid: () }
+    summary: OptionalPath { default: None, valid: true }
     /// File that gets a recording of what the program asks of its memory and what cycles do, for
     /// `neap report`. `%p` in the name stands for the process's id; a forked child records to a
     /// file of its own, with its id behind the name.
-    stats: OptionalPath { default: None, valid: () }
+    stats: OptionalPath { default: None, valid: false }
     /// With `stats`: allocations are sampled with the calls that led to them, one in so many bytes
     /// on average, for the report's sites, its flame graph and `neap export --pprof`; 512KiB is a
     /// good value. 0: none are.

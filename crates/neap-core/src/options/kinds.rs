@@ -265,12 +265,16 @@ impl Kind for Signal {
 
 impl Kind for OptionalPath {
     type Value = Option<&'static CStr>;
-    type Valid = ();
+    /// Whether `-` stands for standard error; where not, nobody means a file of that name.
+    type Valid = bool;
     const NAME: &'static str = "path";
 
-    fn parse(text: &[u8], (): &()) -> Option<Self::Value> {
+    fn parse(text: &[u8], to_standard_error: &bool) -> Option<Self::Value> {
         if text.is_empty() {
             return Some(None);
+        }
+        if text == b"-" && !to_standard_error {
+            return None;
         }
         if text.contains(&0) || text.len() >= libc::PATH_MAX as usize {
             return None;
@@ -285,8 +289,11 @@ impl Kind for OptionalPath {
         }
     }
 
-    fn show_valid((): &(), out: &mut dyn fmt::Write) -> fmt::Result {
-        out.write_str("a file name, or - for standard error, or nothing")
+    fn show_valid(to_standard_error: &bool, out: &mut dyn fmt::Write) -> fmt::Result {
+        out.write_str(match to_standard_error {
+            true => "a file name, or - for standard error, or nothing",
+            false => "a file name other than -, or nothing",
+        })
     }
 }
 
@@ -461,11 +468,14 @@ mod tests {
     #[test]
     fn a_path_is_copied_and_bounded() {
         let mut source = *b"summary.json";
-        let kept = OptionalPath::parse(&source, &()).unwrap().unwrap();
+        let kept = OptionalPath::parse(&source, &true).unwrap().unwrap();
         source.fill(b'x');
         assert_eq!(kept, c"summary.json");
-        assert_eq!(OptionalPath::parse(b"", &()), Some(None));
-        assert_eq!(OptionalPath::parse(b"a\0b", &()), None);
-        assert_eq!(OptionalPath::parse(&vec![b'a'; libc::PATH_MAX as usize], &()), None);
+        assert_eq!(OptionalPath::parse(b"", &true), Some(None));
+        assert!(OptionalPath::parse(b"-", &true).is_some());
+        assert_eq!(OptionalPath::parse(b"-", &false), None);
+        assert!(OptionalPath::parse(b"./-", &false).is_some());
+        assert_eq!(OptionalPath::parse(b"a\0b", &true), None);
+        assert_eq!(OptionalPath::parse(&vec![b'a'; libc::PATH_MAX as usize], &true), None);
     }
 }
