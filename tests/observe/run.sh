@@ -72,20 +72,46 @@ assert families["neap_used_bytes"].samples[0].value > 1000 * 100
 print(len(families), "families")
 END
 }
+# The file is there as long as both processes are.
 metrics_file() {
-    timeout 2 "$neap" metrics --file "$out/file.prom" --every 1 "$client"
-    [ "$(tail -n 1 "$out/file.prom")" = "# EOF" ] && [ -z "$(ls "$out"/file.prom.* 2>/dev/null)" ]
+    rm -f "$out"/file.prom*
+    "$neap" metrics --file "$out/file.prom" --every 1 "$client" &
+    local server=$! turns=100 last
+    until [ -s "$out/file.prom" ] || [ $((turns--)) = 0 ]; do sleep 0.05; done
+    sleep 1.5
+    last=$(tail -n 1 "$out/file.prom")
+    kill "$server"
+    wait "$server" 2>/dev/null
+    [ $? = 143 ] && [ "$last" = "# EOF" ] && [ -z "$(ls "$out"/file.prom* 2>/dev/null)" ] || return 1
+    # Of a process that ends long before the next writing.
+    NEAP_VISIBLE=1 "$out/client" < <(exec sleep 3) >"$out/ready" 2>&1 &
+    local process=$!
+    turns=100
+    until [ -s "$out/ready" ] || [ $((turns--)) = 0 ]; do sleep 0.05; done
+    timeout 30 "$neap" metrics --file "$out/file.prom" --every 20 "$process" &
+    server=$! turns=20
+    until [ -s "$out/file.prom" ] || [ $((turns--)) = 0 ]; do sleep 0.05; done
+    [ -s "$out/file.prom" ] || return 1
+    local began=$SECONDS
+    wait "$process"
+    wait "$server" && [ $((SECONDS - began)) -lt 10 ] && [ ! -e "$out/file.prom" ]
 }
 metrics_socket() {
+    # One that a server left which was killed is in nobody's way.
     rm -f "$out/socket"
+    "$python" -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$out/socket"
     "$neap" metrics --socket "$out/socket" "$client" &
-    local server=$! status=1 turns=100
-    until [ -S "$out/socket" ] || [ $((turns--)) = 0 ]; do sleep 0.05; done
+    local server=$! status
     "$python" - "$out/socket" <<'END'
-import socket, sys
-reader = socket.socket(socket.AF_UNIX)
-reader.settimeout(10)
-reader.connect(sys.argv[1])
+import socket, sys, time
+for turn in range(100):
+    reader = socket.socket(socket.AF_UNIX)
+    reader.settimeout(10)
+    try:
+        reader.connect(sys.argv[1])
+        break
+    except OSError:
+        time.sleep(0.05)
 reader.sendall(b"GET /metrics HTTP/1.1\r\nHost: neap\r\n\r\n")
 said = b""
 while part := reader.recv(65536):
@@ -95,7 +121,7 @@ END
     status=$?
     kill "$server"
     wait "$server" 2>/dev/null
-    return "$status"
+    [ $? = 143 ] && [ ! -e "$out/socket" ] && return "$status"
 }
 
 # Prometheus scrapes it by HTTP, and the dashboard asks for what is there.

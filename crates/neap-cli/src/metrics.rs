@@ -4,19 +4,29 @@
 //! Invariant: names, units and meanings come from the declaration in neap-record: `used_bytes` is
 //! `neap_used_bytes`, nanoseconds become seconds, a counter gets `_total`, a figure of the last
 //! cycle `neap_cycle_`; the stops are one histogram, `neap_pause_seconds`. A file is replaced
-//! whole. Called by `main`.
+//! whole. Files and sockets are there as long as what they say is true: until the process or this
+//! one ends. Called by `main`.
 
 mod serve;
 
 use crate::Failure;
 use crate::live::{self, Process};
+use crate::run::held::Held;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use neap_record::live::{Page, upper};
 use neap_record::{Cycle, Figure, Live, Nature, Unit};
+use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind, Write as _};
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Between two looks at whether a process whose figures are in a file is still there.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Figures of [`Live`] that the histogram holds.
 const IN_HISTOGRAM: [&str; 2] = ["pause_count", "pause_total_ns"];
@@ -39,7 +49,7 @@ pub fn command() -> Command {
         .arg(live::argument())
         .arg(path(
             "file",
-            "Write to this file instead, again every --every seconds, until the \
+            "Write to this file instead, again every --every seconds, and remove it when the \
             process ends",
         ))
         .arg(
@@ -73,12 +83,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let process = Process::open(*matches.get_one::<u32>("pid").expect("it is required"))?;
     let every = Duration::from_secs(*matches.get_one::<u64>("every").expect("it has a default"));
     if let Some(path) = matches.get_one::<PathBuf>("file") {
-        while let Some(page) = process.look() {
-            replace(path, &text(&page, &labels(&process)))
-                .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-            std::thread::sleep(every);
-        }
-        return Ok(());
+        return keep(&process, path, every)
+            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())));
     }
     if let Some(path) = matches.get_one::<PathBuf>("socket") {
         return serve::on_socket(&process, path);
@@ -92,14 +98,41 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
 }
 
+/// Writes the file again and again, and removes it when the process ends or this one is to.
+fn keep(process: &Process, path: &Path, every: Duration) -> io::Result<()> {
+    let held = Held::new();
+    let mut asked = None;
+    while asked.is_none()
+        && let Some(page) = process.look()
+    {
+        replace(path, &text(&page, &labels(process)))?;
+        let written = Instant::now();
+        while asked.is_none() && written.elapsed() < every && process.look().is_some() {
+            asked = held.within(LOOK.min(every.saturating_sub(written.elapsed())));
+        }
+    }
+    let removed = match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    if let Some(signal) = asked {
+        held.die(signal);
+    }
+    removed
+}
+
 /// Writes beside the file first, so that a reader finds the old text or the new.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}", std::process::id()));
-    std::fs::write(&beside, text)?;
-    std::fs::rename(&beside, path).inspect_err(|_| {
-        let _ = std::fs::remove_file(&beside);
-    })
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let name = path.file_name().ok_or(ErrorKind::InvalidFilename)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // For the collector of another user to read, where the mask of this one lets it.
+    let mut beside = tempfile::Builder::new()
+        .prefix(OsStr::from_bytes(&[name.as_bytes(), b"."].concat()))
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    beside.write_all(text.as_bytes())?;
+    beside.persist(path)?;
+    Ok(())
 }
 
 /// Which process the figures are of, as OpenMetrics has it between braces.
@@ -216,6 +249,27 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
         assert!(text.ends_with("\n# EOF\n"));
+    }
+
+    /// Another user may have put links wherever a name can be guessed.
+    #[test]
+    fn a_file_is_replaced_past_links_and_is_there_for_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, other, link] = ["file", "other", "link"].map(|name| folder.path().join(name));
+        fs::write(&other, "other").unwrap();
+        let guessed = folder.path().join(format!("file.{}", std::process::id()));
+        for name in [&file, &guessed, &link] {
+            std::os::unix::fs::symlink(&other, name).unwrap();
+        }
+        replace(&file, "new").unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "other");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(!fs::symlink_metadata(&file).unwrap().is_symlink());
+        let plain = folder.path().join("plain");
+        fs::write(&plain, "").unwrap();
+        let modes = [&file, &plain].map(|name| fs::metadata(name).unwrap().permissions().mode());
+        assert_eq!(modes[0], modes[1]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5, "nothing stays beside it");
     }
 
     /// Whoever wrote the page may have written anything.

@@ -7,6 +7,7 @@
 use super::{labels, text};
 use crate::export::pprof;
 use crate::live::Process;
+use crate::run::held::Held;
 use crate::symbols::Symbols;
 use crate::{Failure, regular_file};
 use neap_record::{MAGIC, Recording};
@@ -15,7 +16,8 @@ use neap_report::text::allocation_sites;
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixListener;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -54,17 +56,43 @@ pub fn on_socket(process: &Process, path: &Path) -> Result<(), Failure> {
         };
         Failure::usage(format!("{}: {error}{hint}", path.display()))
     };
-    let listener = UnixListener::bind(path).map_err(failed)?;
+    let held = Held::new();
+    let listener = bind(path).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
-    let served = serve(process, || {
-        let (stream, _) = listener.accept()?;
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(PATIENCE)?;
-        stream.set_write_timeout(PATIENCE)?;
-        Ok(Box::new(stream))
-    });
+    let served = serve(
+        process,
+        |time| held.within(time),
+        || {
+            let (stream, _) = listener.accept()?;
+            stream.set_nonblocking(false)?;
+            stream.set_read_timeout(PATIENCE)?;
+            stream.set_write_timeout(PATIENCE)?;
+            Ok(Box::new(stream))
+        },
+    );
     let _ = fs::remove_file(path);
-    served.map_err(failed)
+    if let Some(signal) = served.map_err(failed)? {
+        held.die(signal);
+    }
+    Ok(())
+}
+
+/// Takes a name, also that of a socket which nobody serves any more, as of a server that was
+/// killed.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let refused = match UnixListener::bind(path) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => error,
+        bound => return bound,
+    };
+    // What is no socket refuses a connection as well.
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket());
+    match UnixStream::connect(path) {
+        Err(error) if is_socket && error.kind() == ErrorKind::ConnectionRefused => {
+            fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        _ => Err(refused),
+    }
 }
 
 /// Serves on an address, and says which: the system chooses a port for 0.
@@ -81,13 +109,27 @@ pub fn on_address(process: &Process, address: SocketAddr) -> Result<(), Failure>
         stream.set_write_timeout(PATIENCE)?;
         Ok(Box::new(stream))
     };
-    serve(process, accept).map_err(failed)
+    // Nothing has to be tidied up: signals end this process as ever.
+    let wait = |time| {
+        std::thread::sleep(time);
+        None
+    };
+    serve(process, wait, accept).map_err(failed).map(drop)
 }
 
-/// Answers every connection, each on a thread of its own, until the process ends.
-fn serve(process: &Process, accept: impl Fn() -> io::Result<Box<dyn Stream>>) -> io::Result<()> {
+/// Answers every connection, each on a thread of its own, until the process ends or `wait`, which
+/// waits for a signal, gives one; gives that.
+fn serve(
+    process: &Process,
+    wait: impl Fn(Duration) -> Option<i32>,
+    accept: impl Fn() -> io::Result<Box<dyn Stream>>,
+) -> io::Result<Option<i32>> {
     let readers = Arc::new(());
+    let mut time = Duration::ZERO;
     while let Some(page) = process.look() {
+        if let Some(signal) = wait(std::mem::take(&mut time)) {
+            return Ok(Some(signal));
+        }
         match accept() {
             Ok(mut stream) => {
                 if Arc::strong_count(&readers) > MOST_READERS {
@@ -109,12 +151,12 @@ fn serve(process: &Process, accept: impl Fn() -> io::Result<Box<dyn Stream>>) ->
                 // Without a thread the reader is let go.
                 drop(std::thread::Builder::new().spawn(answer));
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(LOOK),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => time = LOOK,
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// The process's allocation sites so far, or what changes of them in the time that is asked for, if
@@ -244,7 +286,21 @@ fn answer(stream: &mut dyn Stream, page: impl FnOnce(&Request) -> Reply) -> io::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_name_is_taken_only_from_a_socket_that_nobody_serves() {
+        let folder = tempfile::tempdir().unwrap();
+        let (socket, file) = (folder.path().join("socket"), folder.path().join("file"));
+        drop(bind(&socket).unwrap());
+        assert!(socket.exists());
+        let serving = bind(&socket).unwrap();
+        assert_eq!(bind(&socket).unwrap_err().kind(), ErrorKind::AddrInUse);
+        UnixStream::connect(&socket).unwrap();
+        drop(serving);
+        fs::write(&file, "text").unwrap();
+        assert_eq!(bind(&file).unwrap_err().kind(), ErrorKind::AddrInUse);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "text");
+    }
 
     #[test]
     fn readers_get_an_answer_that_says_what_it_is() {

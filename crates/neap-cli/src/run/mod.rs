@@ -18,6 +18,7 @@ use crate::{Failure, option_table};
 mod carried;
 mod compare;
 mod d;
+pub mod held;
 pub mod libraries;
 mod program;
 mod top;

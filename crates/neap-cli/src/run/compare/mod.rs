@@ -5,15 +5,14 @@
 //! this process but SIGKILL, no process of a run and no file of ours is left. What the program
 //! prints is kept in files without a name, never in memory. Single-threaded. Called by `run`.
 
-mod held;
 mod input;
 mod once;
 mod output;
 mod table;
 
 use crate::Failure;
+use crate::run::held::Held;
 use crate::shell::quote;
-use held::Held;
 use input::Input;
 use once::{Ended, Run, Stop};
 use std::ffi::OsString;

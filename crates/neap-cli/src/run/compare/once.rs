@@ -16,7 +16,7 @@
 #![allow(unsafe_code)]
 
 use crate::Failure;
-use crate::run::compare::held::Held;
+use crate::run::held::Held;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group,
     set_parent_process_death_signal, waitid,

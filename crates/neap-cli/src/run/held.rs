@@ -1,19 +1,21 @@
 //! Signals that end this process are held back while there is something to tidy up, and waited for
-//! together with the end of a child.
+//! together with the end of a child, or for a time.
 //!
-//! Invariant: those that were ignored at the start (`nohup`, a shell's `&`) stay so. Dropping lets
-//! through what came meanwhile. Single-threaded. Called by `compare` and `once`.
+//! Invariant: those that were ignored at the start (`nohup`, a shell's `&`) stay so. Threads that
+//! begin meanwhile hold them back, too. Dropping lets through what came meanwhile. Called by
+//! `compare`, `once` and `metrics`.
 //!
 //! # Safety
 //!
-//! Calls sigaction(2), pthread_sigmask(3) and sigwaitinfo(2), for which rustix has no functions,
-//! each with pointers to sets of its own; none is kept by the callee.
+//! Calls sigaction(2), pthread_sigmask(3), sigwaitinfo(2) and sigtimedwait(2), for which rustix has
+//! no functions, each with pointers to places of its own; none is kept by the callee.
 
 #![allow(unsafe_code)]
 
 use rustix::process::{Signal, getpid, kill_process};
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
+use std::time::Duration;
 
 /// What a user or a supervisor ends a program with.
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
@@ -60,6 +62,17 @@ impl Held {
                 _ => return Some(signal),
             }
         }
+    }
+
+    /// A signal that ends this process, if one comes within this time.
+    pub fn within(&self, time: Duration) -> Option<i32> {
+        let time = libc::timespec {
+            tv_sec: time.as_secs() as libc::time_t,
+            tv_nsec: libc::c_long::from(time.subsec_nanos()),
+        };
+        // SAFETY: set and time are initialised; what is known of the signal is not asked for.
+        let signal = unsafe { libc::sigtimedwait(&self.waited_for, null_mut(), &time) };
+        (signal > 0 && signal != libc::SIGCHLD).then_some(signal)
     }
 
     /// Ends this process by a signal that was held back; what it returns, as an exit status, is for
