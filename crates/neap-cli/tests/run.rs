@@ -41,6 +41,27 @@ fn exit_status_and_signals_pass_through() {
     assert_eq!(place.neap(&["run", "--", "./killed"]).status.signal(), Some(15));
 }
 
+/// As services do, and Python.
+#[test]
+fn a_signal_that_the_caller_ignores_is_ignored() {
+    let place = Place::new();
+    let source = r#"
+        #include <signal.h>
+        #include <stdio.h>
+        const char *whose(void);
+        int main(void) {
+            void (*pipe)(int) = signal(SIGPIPE, SIG_DFL);
+            printf("%s %s\n", whose(), pipe == SIG_IGN ? "ignored" : "default");
+        }"#;
+    place.cc(source, "client", &["-Lsystem", "-l:libgc.so.1"]);
+    for (trap, wanted) in [("trap '' PIPE;", "neap ignored\n"), ("", "neap default\n")] {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{trap} exec neap/bin/neap run -- ./client")]);
+        let output = command.current_dir(place.0.path()).output().unwrap();
+        assert_eq!(text(&output.stdout), wanted, "{}", text(&output.stderr));
+    }
+}
+
 #[test]
 fn rpath_is_overcome_by_preloading() {
     let place = Place::new();

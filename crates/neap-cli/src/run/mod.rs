@@ -15,6 +15,7 @@ use crate::run::carried::Copy;
 use crate::run::libraries::{LIBGC, Refusal, Uses, exports, opened, uses};
 use crate::shell::quote;
 use crate::{Failure, option_table};
+mod broken_pipe;
 mod carried;
 mod compare;
 mod d;
@@ -109,6 +110,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failure> {
     }
     let mut command = Command::new(&file);
     command.arg0(name).args(words).envs(variables);
+    broken_pipe::as_it_was(&mut command);
     if matches.get_flag("top") {
         return top::run(command);
     }

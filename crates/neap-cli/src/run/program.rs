@@ -62,7 +62,7 @@ pub fn loaded(program: &Path, search_path: &OsStr) -> Result<PathBuf, Failure> {
         }
         let through_env = Path::new(&interpreter).file_name() == Some(OsStr::new("env"));
         file = match env_target(&argument) {
-            Some(target) if through_env => find(&target, search_path)?,
+            Some(target) if through_env => find(target.as_os_str(), search_path)?,
             _ => find(&interpreter, search_path).map_err(|failure| in_script(&file, failure))?,
         };
     }
@@ -93,14 +93,48 @@ fn split(line: &[u8]) -> (OsString, Vec<u8>) {
     (OsStr::from_bytes(interpreter).to_owned(), argument.trim_ascii().to_vec())
 }
 
-/// The program that env(1) would run: the first word that is no option and no assignment.
-fn env_target(argument: &[u8]) -> Option<OsString> {
-    let words = argument
-        .split(u8::is_ascii_whitespace)
-        .map(|word| word.strip_prefix(b"-S").unwrap_or(word));
-    let mut targets =
-        words.filter(|word| !word.is_empty() && word[0] != b'-' && !word.contains(&b'='));
-    targets.next().map(|word| OsStr::from_bytes(word).to_owned())
+/// Options of env(1) that take the next word, if none is behind them, as their value.
+const ENV_SHORT: &[u8] = b"uCa";
+const ENV_LONG: [&[u8]; 3] = [b"--unset", b"--chdir", b"--argv0"];
+
+/// The program that env(1) would run: the first word that is no option, no option's value and no
+/// assignment.
+fn env_target(argument: &[u8]) -> Option<PathBuf> {
+    let mut words = argument.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let mut folder = PathBuf::new();
+    while let Some(mut word) = words.next() {
+        // All that follows is split into words, beginning behind the letter.
+        if let Some(at) = short_option(word, b"S") {
+            word = &word[at + 1..];
+        }
+        let long = ENV_LONG.into_iter().find_map(|name| Some((name, word.strip_prefix(name)?)));
+        let value = if let Some((name, rest)) = long {
+            let value = if rest.is_empty() { words.next() } else { rest.strip_prefix(b"=") };
+            value.map(|value| (name[2], value))
+        } else if let Some(at) = short_option(word, ENV_SHORT) {
+            let rest = &word[at + 1..];
+            let value = if rest.is_empty() { words.next() } else { Some(rest) };
+            value.map(|value| (word[at], value))
+        } else if word.is_empty() || word[0] == b'-' || word.contains(&b'=') {
+            None
+        } else {
+            // A bare name is searched for in PATH, wherever that is done.
+            let target = Path::new(OsStr::from_bytes(word));
+            return Some(if word.contains(&b'/') { folder.join(target) } else { target.into() });
+        };
+        if let Some((b'C' | b'c', value)) = value {
+            folder = PathBuf::from(OsStr::from_bytes(value));
+        }
+    }
+    None
+}
+
+/// Where one of these letters is among a word's options, of which those before it take no value.
+fn short_option(word: &[u8], letters: &[u8]) -> Option<usize> {
+    let options = word.strip_prefix(b"-").filter(|options| !options.starts_with(b"-"))?;
+    let found =
+        options.iter().position(|letter| letters.contains(letter) || !b"iv0".contains(letter))?;
+    letters.contains(&options[found]).then_some(found + 1)
 }
 
 /// Whether the kernel starts this file with more rights than the caller has; the loader then
@@ -157,6 +191,7 @@ mod tests {
         let path = folder.0.path().as_os_str().to_owned();
         let elf = folder.write("elf", "\x7fELF", 0o755);
         let direct = format!("#!{} --flag\n", elf.display());
+        let shown = folder.0.path().display();
         for (name, text) in [
             ("elf2", "\x7fELF"),
             ("direct", direct.as_str()),
@@ -164,6 +199,13 @@ mod tests {
             ("env", "#!/usr/bin/env elf\n"),
             ("env_split", "#!/usr/bin/env -S A=b elf --flag\n"),
             ("env_glued", "#!/usr/bin/env -Self --flag\n"),
+            ("env_clustered", "#!/usr/bin/env -vSelf --flag\n"),
+            ("env_unset", "#!/usr/bin/env -S -u FOO elf\n"),
+            ("env_unset_glued", "#!/usr/bin/env -S -uFOO -iu FOO elf -u BAR\n"),
+            ("env_unset_long", "#!/usr/bin/env -S --unset FOO --unset=BAR - elf\n"),
+            ("env_folder", &format!("#!/usr/bin/env -S -C {shown} ./elf\n")),
+            ("env_folder_long", &format!("#!/usr/bin/env -S --chdir={shown} ./elf\n")),
+            ("env_folder_bare", "#!/usr/bin/env -S --chdir / -a name elf\n"),
             ("twice", &format!("#!{}/direct\n", folder.0.path().display())),
         ] {
             let script = folder.write(name, text, 0o755);

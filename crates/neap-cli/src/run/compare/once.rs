@@ -10,12 +10,13 @@
 //! # Safety
 //!
 //! Calls wait4(2), which rustix does not have, with pointers to places of its own, and
-//! malloc_trim(3). What runs between fork and exec makes one system call; this process has one
+//! malloc_trim(3). What runs between fork and exec makes system calls only; this process has one
 //! thread.
 
 #![allow(unsafe_code)]
 
 use crate::Failure;
+use crate::run::broken_pipe;
 use crate::run::held::Held;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group,
@@ -85,6 +86,7 @@ pub fn run(mut command: Command, held: &Held) -> Result<(Run, Ended), Stop> {
             set_parent_process_death_signal(Some(Signal::KILL)).map_err(std::io::Error::from)
         });
     }
+    broken_pipe::as_it_was(&mut command);
     // SAFETY: gives back pages that hold nothing.
     unsafe { libc::malloc_trim(0) };
     let began = Instant::now();
