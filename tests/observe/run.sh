@@ -381,6 +381,14 @@ top_of_a_small_program() {
     grep -aq 'hasnotusedthecollectoryet;waitingforthat' "$out/drawn" && grep -aq 'nocycleyet' "$out/drawn" &&
         grep -aq 'smallsaysthis' "$out/drawn"
 }
+# What a program starts and leaves behind is not waited for, and writes on.
+top_leaves_what_goes_on() {
+    local began=$SECONDS
+    timeout 60 script -qec "stty cols 110 rows 30; '$neap' run --any --top -- \
+        sh -c '(sleep 1; echo writes on; sleep 20) & echo it says this; exit 3'; status=\$?; sleep 2; exit \$status" \
+        "$out/typescript" </dev/null >/dev/null
+    [ $? = 3 ] && [ $((SECONDS - began)) -lt 15 ] && grep -aq 'it says this' "$out/typescript" && grep -aq 'writes on' "$out/typescript"
+}
 # Of one that nobody asked to be seen it is said that it runs on Neap, and what to do.
 small_says_what_to_do() {
     local command said process status=0
@@ -398,6 +406,7 @@ small_says_what_to_do() {
 if compile small cc -O1 -Wall -Wextra -Werror -I"$prefix/include/neap" tests/observe/small.c -o "$out/small" \
     -L"$prefix/lib/neap" -lgc; then
     result "neap run --top of a program that allocates next to nothing" top_of_a_small_program
+    result "neap run --top waits for its program alone" top_leaves_what_goes_on
     result "a small program that nobody sees says what to do" small_says_what_to_do
 fi
 

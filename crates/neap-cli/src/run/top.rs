@@ -4,19 +4,24 @@
 //!
 //! Invariant: nothing of the program's output is lost, and its two streams stay apart: what it
 //! writes to the terminal is kept while the view is shown and written out after it, then as it
-//! comes; what goes to a file or pipe goes there as ever. The exit status is the program's, 128 and
-//! the number if a signal ended it. Called by `run`.
+//! comes; what goes to a file or pipe goes there as ever. Nobody waits for what the program started
+//! and left behind: that writes on through cat(1). The exit status is the program's, 128 and the
+//! number if a signal ended it. Called by `run`.
 
 use crate::Failure;
 use crate::live::Process;
 use crate::top::{self, Ended};
 use neap_record::decode::printable;
 use ratatui::DefaultTerminal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -30,6 +35,8 @@ const SHORT: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(50);
 /// Between two drawings of the view.
 const INTERVAL: Duration = Duration::from_millis(250);
+/// A pipe holds no more, unless root lets it: so much may be the program's when it has ended.
+const MOST_IN_PIPE: usize = 1 << 20;
 /// The end of the output that is shown.
 const TAIL_BYTES: u64 = 16 << 10;
 
@@ -43,7 +50,10 @@ struct Stream {
 /// A stream and the thread that reads it.
 struct Reader {
     stream: Arc<Mutex<Stream>>,
-    thread: JoinHandle<()>,
+    /// The program has: what it wrote is all there.
+    ended: Arc<AtomicBool>,
+    /// Gives what others still write to.
+    thread: JoinHandle<Option<File>>,
     is_error: bool,
 }
 
@@ -64,10 +74,10 @@ pub fn run(mut command: Command) -> Result<u8, Failure> {
         command.spawn().map_err(|error| Failure::cannot_run(format!("{program}: {error}")))?;
     let mut readers = Vec::new();
     if let Some(output) = child.stdout.take() {
-        readers.push(reader(output, false)?);
+        readers.push(reader(File::from(OwnedFd::from(output)), false)?);
     }
     if let Some(errors) = child.stderr.take() {
-        readers.push(reader(errors, true)?);
+        readers.push(reader(File::from(OwnedFd::from(errors)), true)?);
     }
     let watched = watch(&mut child, &readers);
     for reader in &readers {
@@ -75,9 +85,14 @@ pub fn run(mut command: Command) -> Result<u8, Failure> {
     }
     let status =
         child.wait().map_err(|error| Failure::cannot_run(format!("{program}: {error}")))?;
+    for reader in &readers {
+        reader.ended.store(true, Ordering::Relaxed);
+    }
     for reader in readers {
         // A thread that panicked has said so.
-        let _ = reader.thread.join();
+        if let Ok(Some(source)) = reader.thread.join() {
+            leave(source, reader.is_error)?;
+        }
     }
     watched?;
     Ok(match status.signal() {
@@ -144,14 +159,29 @@ fn has_ended(child: &mut Child) -> Result<bool, Failure> {
     Ok(child.try_wait().map_err(|error| Failure::usage(error.to_string()))?.is_some())
 }
 
-fn reader(mut source: impl Read + Send + 'static, is_error: bool) -> Result<Reader, Failure> {
+fn reader(mut source: File, is_error: bool) -> Result<Reader, Failure> {
     let kept = tempfile::tempfile()
         .map_err(|error| Failure::usage(format!("no temporary file for the output: {error}")))?;
     let stream = Arc::new(Mutex::new(Stream { kept, length: Some(0) }));
     let shared = Arc::clone(&stream);
+    let ended = Arc::new(AtomicBool::new(false));
+    let has_ended = Arc::clone(&ended);
     let thread = std::thread::spawn(move || {
         let mut part = vec![0; 64 << 10];
-        while let Ok(count @ 1..) = source.read(&mut part) {
+        let mut left = MOST_IN_PIPE;
+        loop {
+            let has_ended = has_ended.load(Ordering::Relaxed);
+            let something = has_something(&source, if has_ended { Duration::ZERO } else { LOOK });
+            match (something, has_ended) {
+                (true, true) if left == 0 => return Some(source),
+                (false, true) => return Some(source),
+                (false, false) => continue,
+                (true, _) => {}
+            }
+            let Ok(count @ 1..) = source.read(&mut part) else { return None };
+            if has_ended {
+                left = left.saturating_sub(count);
+            }
             let mut stream = shared.lock().expect("no holder panics");
             match stream.length {
                 // A full disk: better out of place than lost.
@@ -162,7 +192,32 @@ fn reader(mut source: impl Read + Send + 'static, is_error: bool) -> Result<Read
             }
         }
     });
-    Ok(Reader { stream, thread, is_error })
+    Ok(Reader { stream, ended, thread, is_error })
+}
+
+/// Whether within this time there is something to read, or the end.
+fn has_something(source: &File, time: Duration) -> bool {
+    let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
+    let mut asked = [PollFd::new(source, PollFlags::IN)];
+    // What cannot be asked is read.
+    retry_on_intr(|| poll(&mut asked, Some(&time))) != Ok(0)
+}
+
+/// Has a process of its own write out what still comes.
+fn leave(source: File, is_error: bool) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::usage(format!("the output: {error}"));
+    let output = if is_error {
+        std::io::stderr().as_fd().try_clone_to_owned()
+    } else {
+        std::io::stdout().as_fd().try_clone_to_owned()
+    };
+    let mut output = File::from(output.map_err(failed)?);
+    let (input, to) = (source.try_clone().map_err(failed)?, output.try_clone().map_err(failed)?);
+    if Command::new("cat").stdin(input).stdout(to).spawn().is_err() {
+        // Better late than lost.
+        let _ = std::io::copy(&mut &source, &mut output);
+    }
+    Ok(())
 }
 
 fn write_out(bytes: &[u8], is_error: bool) {
@@ -217,10 +272,37 @@ mod tests {
     #[test]
     fn output_is_kept_and_its_last_lines_are_shown() {
         let text = (0..1000).map(|line| format!("line {line}\x1b[2J\n")).collect::<String>();
-        let reader = reader(std::io::Cursor::new(text), false).unwrap();
+        let (source, mut sink) = std::io::pipe().unwrap();
+        let reader = reader(File::from(OwnedFd::from(source)), false).unwrap();
+        sink.write_all(text.as_bytes()).unwrap();
+        drop(sink);
         while !reader.thread.is_finished() {
             std::thread::yield_now();
         }
         assert_eq!(tail(&[reader], 2), ["line 998[2J", "line 999[2J"]);
+    }
+
+    /// What is there is kept, and the rest is left to others to write.
+    #[test]
+    fn nobody_waits_for_what_the_program_left_behind() {
+        for is_busy in [false, true] {
+            let (source, mut sink) = std::io::pipe().unwrap();
+            sink.write_all(b"text\n").unwrap();
+            let reader = reader(File::from(OwnedFd::from(source)), false).unwrap();
+            // Ends where nobody reads any more.
+            let writer = std::thread::spawn(move || {
+                while is_busy && sink.write_all(&[b'x'; 4096]).is_ok() {}
+                sink
+            });
+            reader.ended.store(true, Ordering::Relaxed);
+            let stream = Arc::clone(&reader.stream);
+            let open = reader.thread.join().unwrap();
+            let mut start = [0; 5];
+            stream.lock().unwrap().kept.read_exact_at(&mut start, 0).unwrap();
+            assert_eq!(&start, b"text\n");
+            assert!(open.is_some(), "others may write on");
+            drop(open);
+            drop(writer.join().unwrap());
+        }
     }
 }
