@@ -103,6 +103,18 @@ together() {
     counts "$out/together" && counts "$(echo "$out"/together.*)"
 }
 
+# Two of one run after each other, too; what an earlier run has left is recorded over.
+in_turn() {
+    local turn file=$out/in-turn
+    for turn in 1 2; do
+        rm -f "$file".*
+        "$neap" run --any --stats="$file" -- sh -c "echo \$\$; '$out/requests' & wait; '$out/requests'" >"$out/said" || return 1
+        counts "$file" && counts "$(echo "$file".*)" && is "$file" process.parent "$(cat "$out/said")" || return 1
+        # The first has the name.
+        [ "$file" -ot "$(echo "$file".*)" ] || return 1
+    done
+}
+
 refused() {
     program "$out/no/such/folder" 2>"$out/said" && grep -q 'nothing is recorded' "$out/said"
 }
@@ -389,8 +401,8 @@ compile stops.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" t
     -o "$out/stops" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap -pthread || exit 1
 compile waits.c cc -std=gnu11 -g -O2 -Wall -Wextra -Werror -I"$prefix/include" tests/stats/waits.c \
     -o "$out/waits" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lneap || exit 1
-for test in in_order crash fork closed full together refused files compare agree agree_inside \
-    sites stripped containers debugging_information_apart unsampled; do
+for test in in_order crash fork closed full together in_turn refused files compare agree \
+    agree_inside sites stripped containers debugging_information_apart unsampled; do
     wanted "$test" || continue
     result "$test" "$test"
 done

@@ -32,3 +32,7 @@ pub use figures::{Census, Cycle, Figure, Live, Nature, Statistics, Unit};
 pub use frame::{Full, MAGIC, Tag, Writer};
 pub use spans::{Span, SpanKind};
 pub use steps::CycleEvent;
+
+/// The variable that says when the run began that a program belongs to, in nanoseconds since 1970:
+/// it records over nothing that was written since.
+pub const RUN_BEGAN: &core::ffi::CStr = c"NEAPRUN_BEGAN";

@@ -22,6 +22,7 @@ mod d;
 pub mod held;
 pub mod libraries;
 mod program;
+mod same_run;
 mod top;
 mod without;
 
@@ -108,8 +109,9 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failure> {
             rounds: matches.get_one("rounds").copied().unwrap_or(3),
         });
     }
+    let began = same_run::began(&variables);
     let mut command = Command::new(&file);
-    command.arg0(name).args(words).envs(variables);
+    command.arg0(name).args(words).envs(variables).envs(began);
     broken_pipe::as_it_was(&mut command);
     if matches.get_flag("top") {
         return top::run(command);

@@ -7,7 +7,7 @@
 //! # Safety
 //!
 //! Makes slices of the buffer, whose mapping is as long as is said. The recorder's lock is held, so
-//! there is one slice at a time.
+//! there is one slice at a time. Reads the environment at start-up.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +15,7 @@ use core::ffi::CStr;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use neap_record::{Full, Writer};
+use neap_record::{Full, RUN_BEGAN, Writer};
 use rustix::io::Errno;
 
 use super::named_file::Path;
@@ -30,6 +30,8 @@ pub struct Output {
     /// What the user gave, and the folder it counts from. None: nothing is recorded, or no more.
     given: Option<&'static CStr>,
     folder: Path,
+    /// When the run began that this process belongs to, if `neap run` said so.
+    run_began_ns: Option<u64>,
     /// Whether this process was forked from the one that began.
     forked: bool,
     file: Option<RecordFile>,
@@ -46,6 +48,7 @@ impl Output {
         Self {
             given: None,
             folder: Path::new(),
+            run_began_ns: None,
             forked: false,
             file: None,
             refused: false,
@@ -58,6 +61,13 @@ impl Output {
     pub fn begin(&mut self, file: &'static CStr) {
         self.given = Some(file);
         self.folder = Path::current_folder();
+        // SAFETY: a string that ends, and no other thread changes the environment at start-up.
+        let said = unsafe { libc::getenv(RUN_BEGAN.as_ptr()) };
+        if !said.is_null() {
+            // SAFETY: a string of the environment.
+            let said = unsafe { CStr::from_ptr(said) };
+            self.run_began_ns = said.to_str().ok().and_then(|said| said.parse().ok());
+        }
     }
 
     /// Whether there is a file to come, and it was not refused.
@@ -181,11 +191,13 @@ impl Output {
     fn open(&mut self) -> bool {
         let Some(given) = self.given else { return false };
         let mut path = Path::of(given.to_bytes(), self.folder.as_bytes(), self.forked);
-        let mut opened = RecordFile::open(&path);
+        // A name with this process's id may be another's that had the id before.
+        let run_began_ns = self.run_began_ns.filter(|_| !self.forked);
+        let mut opened = RecordFile::open(&path, run_began_ns);
         if matches!(opened, Err(Errno::AGAIN)) {
-            // Another process records to it: this one takes a name of its own.
+            // Another process records or recorded to it: this one takes a name of its own.
             path = Path::of(given.to_bytes(), self.folder.as_bytes(), true);
-            opened = RecordFile::open(&path);
+            opened = RecordFile::open(&path, None);
         }
         match opened {
             Ok(file) => self.file = Some(file),

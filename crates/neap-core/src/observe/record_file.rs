@@ -33,12 +33,20 @@ pub struct RecordFile {
 
 impl RecordFile {
     /// Opens a file for this process and empties it; `Errno::AGAIN` if another living process
-    /// records to it.
-    pub fn open(path: &Path) -> Result<Self, Errno> {
+    /// records to it, or it was written since the run began that this process belongs to: another
+    /// process of the run has left it. The time is the system's, in nanoseconds since 1970.
+    pub fn open(path: &Path, run_began_ns: Option<u64>) -> Result<Self, Errno> {
         let low = named_file::create(path)?;
         let high = io::fcntl_dupfd_cloexec(&low, LOWEST_DESCRIPTOR);
         let file = high.map_or(low, Descriptor::new);
         fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let there = fs::fstat(&file)?;
+        let written_ns = (there.st_mtime as u64)
+            .saturating_mul(1_000_000_000)
+            .saturating_add(there.st_mtime_nsec as u64);
+        if there.st_size > 0 && run_began_ns.is_some_and(|began_ns| written_ns >= began_ns) {
+            return Err(Errno::AGAIN);
+        }
         fs::ftruncate(&file, 0)?;
         let identity = identity(&file)?;
         Ok(Self { file, identity, length: 0 })
@@ -122,14 +130,32 @@ mod tests {
     #[test]
     fn a_file_has_one_writer_and_is_emptied_for_the_next() {
         let path = path("one");
-        let mut first = RecordFile::open(&path).unwrap();
+        let mut first = RecordFile::open(&path, None).unwrap();
         first.append(b"abc").unwrap();
         first.append(b"def").unwrap();
         assert_eq!(read(&path), b"abcdef");
-        assert_eq!(RecordFile::open(&path).err(), Some(Errno::AGAIN));
+        assert_eq!(RecordFile::open(&path, None).err(), Some(Errno::AGAIN));
         assert_eq!(read(&path), b"abcdef");
         first.close();
-        RecordFile::open(&path).unwrap().append(b"x").unwrap();
+        RecordFile::open(&path, None).unwrap().append(b"x").unwrap();
+        assert_eq!(read(&path), b"x");
+        remove(&path);
+    }
+
+    #[test]
+    fn what_another_process_of_the_run_has_left_stays() {
+        let path = path("run");
+        let began_ns = crate::sys::clock::unix_ns() - 1_000_000_000;
+        let mut first = RecordFile::open(&path, Some(began_ns)).unwrap();
+        first.close();
+        // Nothing was written.
+        first = RecordFile::open(&path, Some(began_ns)).unwrap();
+        first.append(b"abc").unwrap();
+        first.close();
+        assert_eq!(RecordFile::open(&path, Some(began_ns)).err(), Some(Errno::AGAIN));
+        assert_eq!(read(&path), b"abc");
+        // Of a later run.
+        RecordFile::open(&path, Some(began_ns + 60_000_000_000)).unwrap().append(b"x").unwrap();
         assert_eq!(read(&path), b"x");
         remove(&path);
     }
@@ -137,7 +163,7 @@ mod tests {
     #[test]
     fn a_descriptor_that_became_another_files_is_left_alone() {
         let (path, other) = (path("mine"), path("theirs"));
-        let mut file = RecordFile::open(&path).unwrap();
+        let mut file = RecordFile::open(&path, None).unwrap();
         let name = std::str::from_utf8(other.as_bytes()).unwrap();
         std::fs::write(name, b"theirs").unwrap();
         let theirs = std::fs::OpenOptions::new().write(true).open(name).unwrap();
@@ -154,7 +180,7 @@ mod tests {
     #[test]
     fn a_refused_write_leaves_what_was_there() {
         let path = path("limit");
-        let mut file = RecordFile::open(&path).unwrap();
+        let mut file = RecordFile::open(&path, None).unwrap();
         file.append(b"whole").unwrap();
         let limit = libc::rlimit { rlim_cur: 8, rlim_max: libc::RLIM_INFINITY };
         // SAFETY: sets a limit of this process, which is the test's own.
