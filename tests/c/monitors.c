@@ -202,6 +202,25 @@ static void forgotten(void)
     CHECK_EQUAL(neap_monitor_exit(shared), NEAP_OK);
 }
 
+static void *frees_what_it_is_in(void *argument)
+{
+    void *object = neap_alloc(16);
+    CHECK_EQUAL(neap_monitor_enter(object), NEAP_OK);
+    CHECK_EQUAL(neap_monitor_enter(object), NEAP_OK);
+    CHECK_EQUAL(neap_monitor_wait_timed(object, 1), NEAP_TIMED_OUT);
+    CHECK_EQUAL(neap_free(object), NEAP_OK);
+    CHECK(neap_collect());
+    return argument;
+}
+
+static void freed(void)
+{
+    told = 0;
+    run(frees_what_it_is_in, 1);
+    CHECK_EQUAL(told, 1);
+    CHECK_EQUAL(told_status, NEAP_NOT_OWNER);
+}
+
 static void *holds(void *argument)
 {
     neap_monitor_enter(argument);
@@ -262,6 +281,7 @@ int main(void)
     waiting();
     death();
     forgotten();
+    freed();
     in_child();
     misuse();
     return finish();

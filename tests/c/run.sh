@@ -62,8 +62,8 @@ for source in alloc.c misuse.c layout_matches.c layouts.c roots.c thread_roots.c
     undeclared_stacks.c no_descriptors.c host.c threads.c c11_threads.c results.c blocked.c \
     waits.c fork.c fibers.c finalizers.c cleaners.c pool.c throwing.cpp handles.c \
     handles_stress.c links.c monitors.c collections.c untouched.c observe.c signals.c requests.c \
-    max_heap.c address_space.c options.c first_threads.c crowd.c huge_roots.c two_collectors.c \
-    cxx.cpp cxx_objects.cpp cxx_references.cpp; do
+    max_heap.c address_space.c options.c first_calls.c first_threads.c crowd.c huge_roots.c \
+    two_collectors.c cxx.cpp cxx_objects.cpp cxx_references.cpp; do
     wanted "${source%.*}" || continue
     # shellcheck disable=SC2086
     build "$source" "${source%.*}" -O2 $link || continue

@@ -27,6 +27,7 @@ pub fn allocate(
 /// Frees a handle or an ephemeron.
 #[inline]
 pub fn free(handle: Handle) -> Result<(), Error> {
+    runtime::initialize();
     process::free(handle)
 }
 
@@ -38,6 +39,7 @@ pub fn get(handle: Handle) -> Result<*mut c_void, Error> {
 
 /// Makes the handle refer to another object, or to none.
 pub fn set(handle: Handle, object: *const c_void) -> Result<(), Error> {
+    runtime::initialize();
     process::set(handle, object as usize)
 }
 
@@ -47,6 +49,7 @@ pub fn compare_and_set(
     expected: *const c_void,
     object: *const c_void,
 ) -> Result<bool, Error> {
+    runtime::initialize();
     process::compare_and_set(handle, expected as usize, object as usize)
 }
 
@@ -72,6 +75,7 @@ pub fn get_ephemeron(handle: Handle) -> Result<(*mut c_void, *mut c_void), Error
 
 /// Gives an ephemeron another value; false if its key died.
 pub fn set_ephemeron(handle: Handle, value: *const c_void) -> Result<bool, Error> {
+    runtime::initialize();
     process::set_ephemeron(handle, value as usize)
 }
 
@@ -81,6 +85,7 @@ pub fn compare_and_set_ephemeron(
     expected: *const c_void,
     value: *const c_void,
 ) -> Result<bool, Error> {
+    runtime::initialize();
     process::compare_and_set_ephemeron(handle, expected as usize, value as usize)
 }
 
@@ -93,5 +98,6 @@ pub fn open_domain() -> Option<DomainId> {
 /// Closes a domain and frees all its handles; gives how many. None if it is not open, or the
 /// default one.
 pub fn close_domain(domain: DomainId) -> Option<usize> {
+    runtime::initialize();
     process::close_domain(domain)
 }

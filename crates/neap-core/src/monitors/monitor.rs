@@ -279,6 +279,15 @@ pub fn detach(mutator: &Mutator) {
     while let Some(object) = last() {
         tell_forgotten(object, mutator.thread.load(Relaxed));
         while last() == Some(object) && exit(object).is_ok() {}
+        if last() == Some(object) {
+            // The program has freed it: there is no monitor any more.
+            let _critical = mutator.critical();
+            // SAFETY: as above.
+            let held = unsafe { record.held() };
+            while let Some(at) = held.iter().position(|held| *held == object) {
+                held.swap_remove(at);
+            }
+        }
     }
 }
 
