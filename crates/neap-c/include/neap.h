@@ -633,7 +633,7 @@ typedef enum neap_event {
     /* everything reachable is marked; finalizers and links are not settled */
     NEAP_EVENT_MARK_END = 4,
     NEAP_EVENT_BEFORE_RESUME = 5,
-    NEAP_EVENT_RESUMED = 6,        /* the world runs; may not allocate */
+    NEAP_EVENT_RESUMED = 6,        /* the world runs; may not allocate, nor read weak handles */
     NEAP_EVENT_CYCLE_END = 7       /* the world runs, no lock is held, anything may be called */
 } neap_event;
 typedef void neap_event_callback(int event, void *environment);

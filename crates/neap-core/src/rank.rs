@@ -88,7 +88,7 @@ ranks! {
     Meta: Held,
     /// What the thread that keeps old pages and those that mark share.
     Snapshot: Free("the child leaves the watch to its parent, lock and all, and opens another"),
-    /// What the program wants done about faults.
+    /// The handler of faults, while it is installed.
     Fault: Held,
     /// Locks of unit tests, taken one at a time.
     #[cfg(test)]
