@@ -143,12 +143,16 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
     registry.add(mutator);
     let has_others = registry.count() > 1;
     drop(registry);
-    drop(undisturbed);
     if has_others {
         stop_signal::try_out(mutator);
     }
+    // Libc may call malloc, in the midst of which a handler cannot fork. Who stops the world waits
+    // for this thread from now on.
+    let undisturbed = host::get().is_none().then_some(undisturbed);
+    stop_signal::unblock();
     // Most programs have but this one, and no thread that comes later.
     thread_end::note_attached(if is_main { Since::Beginning } else { since });
+    drop(undisturbed);
     true
 }
 
