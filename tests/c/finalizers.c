@@ -135,6 +135,24 @@ static void *in_thread(void *argument)
     return argument;
 }
 
+/* Whether an object has one, which one that is ready does not count as. */
+static APART void asked(void)
+{
+    struct node *node = neap_alloc(sizeof *node);
+    CHECK(!neap_finalizer_is_set(node) && !neap_finalizer_is_set(NULL));
+    CHECK_EQUAL(neap_finalizer_set(node, note, datum, NEAP_ORDER_NONE), NEAP_OK);
+    CHECK(neap_finalizer_is_set(node) && !neap_finalizer_is_set((char *)node + 8));
+    CHECK_EQUAL(neap_finalizer_set(node, NULL, NULL, NEAP_ORDER_NONE), NEAP_OK);
+    CHECK(!neap_finalizer_is_set(node));
+}
+
+static void look(void *object, void *data)
+{
+    (void)data;
+    CHECK(!neap_finalizer_is_set(object));
+    ran++;
+}
+
 int main(void)
 {
     datum = neap_alloc_leaf(32);
@@ -194,6 +212,12 @@ int main(void)
     CHECK_EQUAL(neap_finalizers_ready(), 0);
     CHECK_EQUAL(neap_finalizers_run(), 0);
     RAN_NEARLY(2 * MANY);
+    asked();
+    for (int i = 0; i < MANY; i++)
+        drop(look);
+    collect();
+    neap_finalizers_run();
+    RAN_NEARLY(MANY);
 
     /* What becomes ready meanwhile is left. */
     for (int i = 0; i < MANY; i++)

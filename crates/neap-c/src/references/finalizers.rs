@@ -77,6 +77,12 @@ pub extern "C" fn neap_finalizer_set(
 }
 
 #[unsafe(no_mangle)]
+pub extern "C" fn neap_finalizer_is_set(object: *const c_void) -> c_int {
+    api::initialize();
+    finalizer::get(object as usize).is_some().into()
+}
+
+#[unsafe(no_mangle)]
 pub extern "C" fn neap_finalizers_set_automatic(on: c_int) {
     api::initialize();
     finalizer::set_automatic(on != 0);
