@@ -194,9 +194,12 @@ private void runBegun() nothrow
     end();
 }
 
-/// In the child of a `fork`: other threads are not there to end theirs.
+/// In the child of a `fork`: other threads are not there to end theirs, which do not run again.
 void forgetOtherThreads() nothrow @nogc
 {
+    for (auto other = running; other !is null; other = other.next)
+        if (other !is &own)
+            forgetDestructor(other.start, other.bytes, other.bits);
     running = own.start is null ? null : &own;
     own.next = null;
     isUnloading = unloadsHere;
