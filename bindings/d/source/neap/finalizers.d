@@ -5,7 +5,7 @@
 /// frames, so that what it throws does not pass through the library. Invariant: a remembered block
 /// is a root until its destructor has begun, and then lies on a stack. Destructors begin under the
 /// lock of `shared_lock`, where all see which are running, so no two threads run the same. Waiting
-/// blocks are under that lock too.
+/// blocks are under that lock too; under it the library is asked only what it answers at once.
 module neap.finalizers;
 
 import core.atomic : atomicLoad, atomicStore, MemoryOrder;
@@ -24,14 +24,6 @@ private struct Blocks
 {
     void** items;
     size_t count, room;
-
-    void* take() nothrow @nogc
-    {
-        acquire();
-        scope (exit)
-            release();
-        return count == 0 ? null : items[--count];
-    }
 
     /// Makes room for `wanted`. False without memory. Under the lock.
     bool grow(size_t wanted) nothrow @nogc
@@ -111,9 +103,8 @@ void runReady() nothrow
         return;
     atomicStore!(MemoryOrder.raw)(ready, false);
     neap_finalizers_run();
-    while (auto start = waiting.take())
-        if (begin(start))
-            runBegun();
+    while (beginWaiting())
+        runBegun();
 }
 
 /// A destructor that a thread runs. A thread has one at a time: it runs no others within.
@@ -140,16 +131,50 @@ private Running own;
 /// Those of all threads. Under the lock.
 private __gshared Running* running;
 
+/// Ends this thread's destructor, if one has run, and begins that of a waiting block. False if
+/// there is none left. One turn under the lock does both: where many die, turns take long.
+private bool beginWaiting() nothrow
+{
+    acquire();
+    scope (exit)
+        release();
+    end();
+    while (waiting.count != 0)
+        if (begin(waiting.items[--waiting.count]))
+            return true;
+    return false;
+}
+
+/// The same for a listed block whose destructor lies in the segment.
+private bool beginListedIn(const scope void[] segment) nothrow
+{
+    // A turn for each, since others wait: most are not begun.
+    for (;;)
+    {
+        acquire();
+        scope (exit)
+            release();
+        end();
+        if (listed.count == 0)
+            return false;
+        auto start = listed.items[--listed.count];
+        if (!begin(start, &segment))
+            continue;
+        unwatch(start);
+        ObjectInfo info;
+        if (neap_object_at(start, &info))
+            change(info, own.bits & ~BlkAttr.FINALIZE);
+        return true;
+    }
+}
+
 /// Takes a block to destroy, with a segment only if its destructor lies there. False if there is
-/// nothing to do: it has none (any more), or another thread is running it.
+/// nothing to do: it has none (any more), or another thread is running it. Under the lock.
 private bool begin(void* start, const void[]* segment = null) nothrow
 {
     ObjectInfo info;
     if (!neap_object_at(start, &info))
         return false;
-    acquire();
-    scope (exit)
-        release();
     const bits = attributesOf(info);
     if (!hasDestructor(info, bits))
         return false;
@@ -164,12 +189,11 @@ private bool begin(void* start, const void[]* segment = null) nothrow
     return true;
 }
 
+/// Under the lock: who asks where a running destructor lies reads what this clears.
 private void end() nothrow @nogc
 {
-    acquire();
-    scope (exit)
-        release();
-    // Under the lock: who asks where a running destructor lies reads what this clears.
+    if (own.start is null)
+        return;
     forgetDestructor(own.start, own.bytes, own.bits);
     auto place = &running;
     while (*place !is &own)
@@ -178,8 +202,9 @@ private void end() nothrow @nogc
     own = Running.init;
 }
 
-/// Runs the destructor that began. One that throws makes druntime throw a FinalizeError, which goes
-/// on to who allocated or collected; what waits behind it is destroyed after the next cycle.
+/// Runs the destructor that began; who begins the next one ends it. One that throws makes druntime
+/// throw a FinalizeError, which goes on to who allocated or collected; what waits behind it is
+/// destroyed after the next cycle.
 private void runBegun() nothrow
 {
     inFinalizer = true;
@@ -187,11 +212,12 @@ private void runBegun() nothrow
     scope (failure)
     {
         inFinalizer = false;
+        acquire();
         end();
+        release();
     }
     runDestructor(own.start, own.bytes, own.bits);
     inFinalizer = false;
-    end();
 }
 
 /// In the child of a `fork`: other threads are not there to end theirs, which do not run again.
@@ -237,15 +263,8 @@ void runInSegment(const scope void[] segment) nothrow
         neap_with_stopped_world(&listBlocks, &search);
     }
     while (search.isFull && makeRoom());
-    while (auto start = listed.take())
-        if (begin(start, &segment))
-        {
-            unwatch(start);
-            ObjectInfo info;
-            if (neap_object_at(start, &info))
-                change(info, own.bits & ~BlkAttr.FINALIZE);
-            runBegun();
-        }
+    while (beginListedIn(segment))
+        runBegun();
     endUnloading();
     while (isRunningIn(segment))
         usleep(betweenLooksMicroseconds);

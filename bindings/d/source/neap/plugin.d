@@ -2,7 +2,7 @@
 /// meaning. `docs/d.md` has them in a table.
 ///
 /// Invariant: nothing here holds the lock of this package while it calls the library, but to stop
-/// the world. Members are called from any thread of D.
+/// the world, or for what the library answers at once. Members are called from any thread of D.
 module neap.plugin;
 
 import core.exception : onInvalidMemoryOperationError;
