@@ -1,7 +1,7 @@
 /// Destructors that `runFinalizers`, which a library that is unloaded asks for, meets: on other
-/// threads, in the child of a `fork`, in a destructor, beside another thread that unloads, and one
-/// that throws. Prints what does not hold; ends with status 0 if everything held. Only on Neap:
-/// druntime's own runs destructors with its lock held.
+/// threads, in the child of a `fork`, in a destructor, beside another thread that unloads, and some
+/// that throw; and memory that has none. Prints what does not hold; ends with status 0 if
+/// everything held. Only on Neap: druntime's own runs destructors with its lock held.
 module finalizers;
 
 import core.atomic;
@@ -246,6 +246,185 @@ void testThrowing()
     check(Live!0.destroyed.atomicLoad >= 2 * lives - 1 - stray, "the others die as ever");
 }
 
+/// What throws and is of other code waits for its turn: that is not now.
+void testThrowingElsewhere()
+{
+    prepared = new Exception("from a destructor");
+    auto other = new Thread({
+        make!ThrowsToo(many);
+        try
+            GC.collect();
+        catch (FinalizeError)
+        {
+        }
+    }).start();
+    other.join();
+    foreach (ref place; held[0 .. lives])
+        place = new Live!0;
+    Live!0.destroyed.atomicStore(0);
+    bool isThrown;
+    try
+        runFinalizersOf!(Live!0);
+    catch (FinalizeError)
+        isThrown = true;
+    check(!isThrown, "a destructor of other code does not throw meanwhile");
+    check(Live!0.destroyed.atomicLoad == lives, "and all of this code run");
+    held[] = null;
+    // At the end nothing is to throw.
+    foreach (turn; 0 .. 2 * many)
+        try
+            GC.collect();
+        catch (FinalizeError)
+        {
+        }
+}
+
+final class ThrowsToo
+{
+    this(int)
+    {
+    }
+
+    ~this()
+    {
+        throw prepared;
+    }
+}
+
+/// Without pointers, as is memory that holds anything.
+final class Leaf
+{
+    static int destroyed;
+    int[4] words;
+    ~this()
+    {
+        destroyed++;
+    }
+}
+
+struct LeafStruct
+{
+    static int destroyed;
+    int[4] words;
+    ~this()
+    {
+        destroyed++;
+    }
+}
+
+enum garbage = 300_000;
+enum uint leafBits = GC.BlkAttr.FINALIZE | GC.BlkAttr.NO_SCAN;
+
+/// Memory that others are to have, full of what is no address.
+pragma(inline, false) void makeGarbage(uint bits)
+{
+    foreach (number; 0 .. garbage)
+    {
+        auto block = cast(ubyte*) GC.malloc(32, bits);
+        block[0 .. 32] = 'A';
+        if (bits & GC.BlkAttr.FINALIZE)
+            GC.clrAttr(block, GC.BlkAttr.FINALIZE);
+    }
+}
+
+/// Cells that a thread holds ready, and blocks whose class is not noted yet, have no destructor.
+void testGarbage(uint bits)
+{
+    makeGarbage(bits);
+    foreach (turn; 0 .. 3)
+        GC.collect();
+    __gshared Object one;
+    __gshared void*[many] blocks;
+    __gshared LeafStruct[] structs;
+    one = new Leaf;
+    structs = new LeafStruct[1];
+    bool isClear = true;
+    foreach (ref block; blocks)
+    {
+        block = GC.malloc(32, leafBits);
+        isClear &= *cast(void**) block is null;
+    }
+    check(isClear, "a new block has no class");
+    Leaf.destroyed = LeafStruct.destroyed = 0;
+    runFinalizersOf!Leaf();
+    check(Leaf.destroyed == 1, "one is destroyed, and no garbage");
+    const type = cast() typeid(LeafStruct);
+    gc_runFinalizers((cast(const(void)*) type.xdtor)[0 .. 1]);
+    check(LeafStruct.destroyed == 1, "one struct is");
+}
+
+/// Objects that are to have no destructor, and die, are not destroyed later.
+void testCleared()
+{
+    pragma(inline, false) static void makeCleared()
+    {
+        foreach (number; 0 .. garbage)
+            GC.clrAttr(cast(void*) new Leaf, GC.BlkAttr.FINALIZE);
+    }
+
+    makeCleared();
+    foreach (turn; 0 .. 3)
+        GC.collect();
+    __gshared Object one;
+    one = new Leaf;
+    Leaf.destroyed = 0;
+    runFinalizersOf!Leaf();
+    check(Leaf.destroyed == 1, "what was to have no destructor has none when it is dead");
+}
+
+/// Its objects die all the time.
+final class Dying(bool hasPointers)
+{
+    static if (hasPointers)
+        void*[3] words;
+    else
+        int[4] words;
+
+    this()
+    {
+        made.atomicOp!"+="(1);
+    }
+
+    ~this()
+    {
+        gone.atomicOp!"+="(1);
+    }
+}
+
+shared int made, gone;
+shared bool isOver;
+
+void makeDying()
+{
+    Object[200] last;
+    for (int number; !isOver.atomicLoad; number++)
+    {
+        last[number % 100] = new Dying!false;
+        last[100 + number % 100] = new Dying!true;
+        if (number % 7 == 0)
+            GC.clrAttr(cast(void*) new Leaf, GC.BlkAttr.FINALIZE);
+        if (number % 20_000 == 0)
+            GC.collect();
+    }
+}
+
+/// Beside threads that make objects, and cycles that find them dead, each is destroyed once.
+void testBesideCycles()
+{
+    auto one = new Thread(&makeDying).start(), two = new Thread(&makeDying).start();
+    foreach (turn; 0 .. 40)
+    {
+        runFinalizersOf!(Dying!false);
+        runFinalizersOf!(Dying!true);
+    }
+    isOver.atomicStore(true);
+    one.join();
+    two.join();
+    runFinalizersOf!(Dying!false);
+    runFinalizersOf!(Dying!true);
+    check(made.atomicLoad == gone.atomicLoad, "beside cycles each is destroyed once");
+}
+
 int main()
 {
     testRunningElsewhere();
@@ -253,5 +432,10 @@ int main()
     testWithin();
     testTwoAtOnce();
     testThrowing();
+    testThrowingElsewhere();
+    testGarbage(GC.BlkAttr.NO_SCAN);
+    testGarbage(leafBits);
+    testCleared();
+    testBesideCycles();
     return failures != 0;
 }

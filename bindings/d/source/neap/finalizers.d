@@ -5,7 +5,9 @@
 /// frames, so that what it throws does not pass through the library. Invariant: a remembered block
 /// is a root until its destructor has begun, and then lies on a stack. Destructors begin under the
 /// lock of `shared_lock`, where all see which are running, so no two threads run the same. Waiting
-/// blocks are under that lock too; under it the library is asked only what it answers at once.
+/// blocks are under that lock too; under it the library is asked only what it answers at once. A
+/// block's words say what its destructor is only while it has a finalizer, or waits: other memory
+/// with the attribute, as cells that threads hold ready, may hold anything.
 module neap.finalizers;
 
 import core.atomic : atomicLoad, atomicStore, MemoryOrder;
@@ -145,7 +147,24 @@ private bool beginWaiting() nothrow
     return false;
 }
 
-/// The same for a listed block whose destructor lies in the segment.
+/// The same for a waiting block whose destructor lies in the segment; `looked` is how many of them
+/// have another one.
+private bool beginWaitingIn(const scope void[] segment, ref size_t looked) nothrow
+{
+    acquire();
+    scope (exit)
+        release();
+    end();
+    for (; looked < waiting.count; looked++)
+        if (begin(waiting.items[looked], &segment))
+        {
+            waiting.items[looked] = waiting.items[--waiting.count];
+            return true;
+        }
+    return false;
+}
+
+/// The same for a listed block.
 private bool beginListedIn(const scope void[] segment) nothrow
 {
     // A turn for each, since others wait: most are not begun.
@@ -158,9 +177,10 @@ private bool beginListedIn(const scope void[] segment) nothrow
         if (listed.count == 0)
             return false;
         auto start = listed.items[--listed.count];
-        if (!begin(start, &segment))
+        if (!neap_finalizer_is_set(start) || !begin(start, &segment))
             continue;
-        unwatch(start);
+        // The finalizer stays: a cycle that goes on since before the block was listed may take it
+        // for dead, and would free it.
         ObjectInfo info;
         if (neap_object_at(start, &info))
             change(info, own.bits & ~BlkAttr.FINALIZE);
@@ -250,7 +270,6 @@ private struct Search
 /// other threads run: the code is about to go. Not in a destructor.
 void runInSegment(const scope void[] segment) nothrow
 {
-    runReady();
     beginUnloading();
     scope (failure)
         endUnloading();
@@ -264,6 +283,14 @@ void runInSegment(const scope void[] segment) nothrow
     }
     while (search.isFull && makeRoom());
     while (beginListedIn(segment))
+        runBegun();
+    // What has no finalizer any more since it was found dead waits, or will when the library has
+    // told; where a cycle is just finding it, it has by the time that cycles are held off.
+    neap_hold_collections();
+    neap_release_collections();
+    neap_finalizers_run();
+    size_t looked;
+    while (beginWaitingIn(segment, looked))
         runBegun();
     endUnloading();
     while (isRunningIn(segment))
@@ -339,8 +366,7 @@ private extern (C) void listBlock(void* start, size_t, int, void* argument) noth
         search.isFull = true;
 }
 
-/// A cell that a thread holds ready has no class, and no type of structs; nor has one that was
-/// destroyed or freed.
+/// A block that is new, or was destroyed or freed, has no class, and no type of structs.
 private bool hasDestructor(ref const ObjectInfo info, uint bits) nothrow @nogc
 {
     if (!(bits & BlkAttr.FINALIZE))

@@ -210,8 +210,13 @@ final class NeapGC : GC
         if (p is null)
             onNoMemory();
         allocatedBytes += got;
-        if (bits & BlkAttr.FINALIZE && !watch(p))
-            onNoMemory();
+        if (bits & BlkAttr.FINALIZE)
+        {
+            // It may be looked at before the caller says which destructor it has.
+            forgetDestructor(p, got, bits);
+            if (!watch(p))
+                onNoMemory();
+        }
         return p;
     }
 
@@ -392,6 +397,9 @@ final class NeapGC : GC
     {
         if (isFinalizing())
             onInvalidMemoryOperationError();
+        // Also where a destructor throws.
+        scope (failure)
+            forgetLayouts();
         runInSegment(segment);
         forgetLayouts();
     }
