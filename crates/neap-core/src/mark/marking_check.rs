@@ -470,6 +470,23 @@ mod tests {
     }
 
     #[test]
+    fn of_a_large_prefix_the_written_words_are_scanned() {
+        let heap = heap();
+        let ends = 5 * PAGE_BYTES + 80;
+        let layout = heap.layouts.intern(Shape::Prefix { bytes: ends + 7 }).unwrap();
+        let (start, children) = table_of(&heap, 30_000, layout.0);
+        heap.object_at(start.0).map(|cell| cell.bits.mark::<false>(cell.index)).unwrap();
+        let markers = Markers::new();
+        let mut marker = Marker::new(&markers, &heap, 0);
+        let mut rescan = |page: usize| marker.rescan(&(page..page + PAGE_BYTES));
+        let scanned = [4, 5, 6].map(|page| rescan(start.0 + page * PAGE_BYTES));
+        assert_eq!(scanned, [PAGE_BYTES, 80, 0]);
+        marker.work();
+        let written = 4 * PAGE_BYTES / 8..ends / 8;
+        assert!((0..30_000).all(|word| heap.is_marked(children[word]) == written.contains(&word)));
+    }
+
+    #[test]
     fn large_objects_are_scanned_to_their_end_in_slices() {
         let heap = heap();
         let words = 100_001;

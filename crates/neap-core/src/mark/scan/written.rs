@@ -117,8 +117,8 @@ impl Marker<'_> {
     }
 
     /// Pushes the words of `count` neighbouring objects with a layout, of which `first` is the
-    /// first: all of small ones, and of a large array the elements that reach into `range`. Gives
-    /// how many bytes were looked at.
+    /// first: all of small ones, of a large array the elements that reach into `range`, and of a
+    /// large prefix what lies there. Gives how many bytes were looked at.
     fn rescan_typed(
         &mut self,
         first: &Cell<'_>,
@@ -129,6 +129,7 @@ impl Marker<'_> {
         let (heap, bytes) = (self.heap(), first.bytes());
         let layout = LayoutId(first.header.layout());
         let (base, length) = (heap.base().0, heap.committed());
+        let shape = heap.layouts.shape(layout);
         let is_small = first.header.state() == State::Small;
         let named = is_small.then(|| heap.layouts.pointers_of_few(layout, bytes)).flatten();
         for number in 0..count {
@@ -141,7 +142,7 @@ impl Marker<'_> {
                     continue;
                 }
             }
-            if let Shape::Bitmap { element_words, bits } = heap.layouts.shape(layout)
+            if let Shape::Bitmap { element_words, bits } = shape
                 && !is_small
             {
                 let element_bytes = element_words * WORD_BYTES;
@@ -156,6 +157,17 @@ impl Marker<'_> {
                 self.look_through(batch, BATCH);
                 return end.saturating_sub(from);
             }
+            if let Shape::Prefix { bytes } = shape
+                && !is_small
+            {
+                let prefix_end = start.0.saturating_add(bytes & !(WORD_BYTES - 1));
+                let from = range.start.max(start.0);
+                let end = range.end.min(start.0 + first.usable_bytes()).min(prefix_end).max(from);
+                // SAFETY: part of an allocated cell.
+                unsafe { self.push_from(from, end) };
+                self.look_through(batch, BATCH);
+                return end - from;
+            }
             if !is_small {
                 self.look_through(batch, 0);
             }
@@ -166,7 +178,10 @@ impl Marker<'_> {
             // What a large one pushes is not only words.
             false => *batch = self.stack.len(),
         }
-        count * bytes
+        match shape {
+            Shape::Prefix { bytes: prefix } => count * bytes.min(prefix),
+            _ => count * bytes,
+        }
     }
 
     /// Looks through the words from place `batch` of the stack on, if they are so many.
