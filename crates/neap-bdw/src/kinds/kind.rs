@@ -12,7 +12,7 @@ use crate::alloc::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable, out_
 use crate::core_api::{self as api, Calls, Kind, LayoutError, LayoutId, Shape, Tracer};
 use crate::failure::die;
 use crate::kinds::descriptors::{self, TAG_LENGTH, TAGS};
-use crate::kinds::disclaim;
+use crate::kinds::{cleared, disclaim};
 use crate::lock::with_alloc_lock;
 
 pub const PTRFREE: c_int = 0;
@@ -20,7 +20,7 @@ pub const NORMAL: c_int = 1;
 pub const UNCOLLECTABLE: c_int = 2;
 pub const UNCOLLECTABLE_PTRFREE: c_int = 3;
 /// What objects of `gc_typed.h` count as: they have a layout each, not a kind.
-const TYPED: c_int = 4;
+pub const TYPED: c_int = 4;
 const FIRST_OWN: usize = 5;
 const MAX_KINDS: usize = 64;
 /// A prefix that covers every object.
@@ -48,6 +48,17 @@ impl OwnKind {
     /// Whether its objects keep nothing alive.
     fn is_pointer_free(&self) -> bool {
         self.descriptor.load(Relaxed) == 0
+    }
+
+    /// An object of it.
+    fn allocate(&self, bytes: usize) -> *mut c_void {
+        match self.way.load(Relaxed) {
+            WAY_CONSERVATIVE => api::allocate(bytes, Kind::Conservative).cast(),
+            way if self.is_pointer_free() && self.clears.load(Relaxed) => {
+                cleared::allocate(bytes, LayoutId(way - 1))
+            }
+            way => api::allocate_typed(bytes, LayoutId(way - 1)).cast(),
+        }
     }
 
     /// Whether an object keeps alive what its first word points to, whatever else it holds.
@@ -103,7 +114,7 @@ fn make_next(descriptor: usize, adds_size: bool, clears: bool, calls: Calls) -> 
     let is_length = descriptor & TAGS == TAG_LENGTH;
     let descriptor = if is_length && adds_size { descriptor.wrapping_add(all) } else { descriptor };
     let way = way_of(match descriptor {
-        0 if clears => api::layouts::labelled(Shape::Prefix { bytes: 0 }, index as u32),
+        0 if clears => cleared::layout(index as u32),
         0 => api::layouts::labelled(Shape::Leaf, index as u32),
         _ if is_length && adds_size => api::layout(Shape::Prefix { bytes: all }),
         _ => api::layout(Shape::Function { function: trace, environment: index, calls }),
@@ -172,9 +183,8 @@ fn allocate_plain(bytes: usize, kind: c_int) -> *mut c_void {
         NORMAL | TYPED => api::allocate(bytes, Kind::Conservative).cast(),
         UNCOLLECTABLE => GC_malloc_uncollectable(bytes),
         UNCOLLECTABLE_PTRFREE => GC_malloc_atomic_uncollectable(bytes),
-        _ => match own(kind).map(|own| own.way.load(Relaxed)) {
-            Some(WAY_CONSERVATIVE) => api::allocate(bytes, Kind::Conservative).cast(),
-            Some(way) => api::allocate_typed(bytes, LayoutId(way - 1)).cast(),
+        _ => match own(kind) {
+            Some(own) => own.allocate(bytes),
             None => die(format_args!(
                 "GC_generic_malloc: there is no kind {kind}; make it with GC_new_kind"
             )),

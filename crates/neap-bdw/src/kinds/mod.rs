@@ -3,6 +3,7 @@
 //! Invariant: a kind's number, once given out, means the same until the process ends. Called from
 //! any thread of the program; mark procedures and disclaim procedures while the world is stopped.
 
+pub mod cleared;
 pub mod descriptors;
 pub mod disclaim;
 pub mod finalized_malloc;

@@ -13,8 +13,9 @@ use rust_alloc::vec::Vec;
 
 use crate::core_api::{self as api, Calls, Kind, LayoutId, Shape, Tracer};
 use crate::failure::die;
+use crate::kinds::cleared;
 use crate::kinds::descriptors::{self, Meaning};
-use crate::kinds::kind::no_memory;
+use crate::kinds::kind::{TYPED, no_memory};
 use crate::lock::Locked;
 
 const WORD: usize = size_of::<usize>();
@@ -27,6 +28,8 @@ const BITMAP_WORDS: usize = 512;
 enum Way {
     Conservative,
     Typed(LayoutId),
+    /// Without pointers, and zero.
+    Cleared(LayoutId),
 }
 
 struct Entry {
@@ -64,6 +67,9 @@ fn way(descriptor: usize, words: usize) -> Way {
 
 fn make_way(descriptor: usize, words: usize) -> Way {
     let made = match descriptors::meaning(descriptor) {
+        Meaning::Prefix(0) => {
+            return cleared::layout(TYPED as u32).map_or(Way::Conservative, Way::Cleared);
+        }
         Meaning::Prefix(bytes) if bytes >= words * WORD => return Way::Conservative,
         Meaning::Prefix(bytes) => api::layout(Shape::Prefix { bytes }),
         Meaning::ShortBitmap(bits) if words <= BITMAP_WORDS => {
@@ -130,6 +136,7 @@ pub extern "C" fn GC_make_descriptor(bits: *const usize, length: usize) -> usize
 fn allocate(bytes: usize, way: Way) -> *mut c_void {
     match way {
         Way::Conservative => api::allocate(bytes, Kind::Conservative).cast(),
+        Way::Cleared(layout) => cleared::allocate(bytes, layout),
         Way::Typed(layout) => api::allocate_typed(bytes, layout).cast(),
     }
 }
@@ -171,7 +178,8 @@ pub struct PreparedArray {
 
 const IMPOSSIBLE: usize = 0;
 const CONSERVATIVE: usize = 1;
-const FIRST_TYPED: usize = 2;
+const CLEARED: usize = 2;
+const FIRST_TYPED: usize = 3;
 
 fn check_prepared(function: &str, place: *const PreparedArray, bytes: usize) {
     if place.is_null() || bytes < size_of::<PreparedArray>() {
@@ -196,6 +204,7 @@ pub extern "C" fn GC_calloc_prepare_explicitly_typed(
         Some(bytes) => {
             let way = match array_way(descriptor, element_bytes) {
                 Way::Conservative => CONSERVATIVE,
+                Way::Cleared(_) => CLEARED,
                 Way::Typed(LayoutId(id)) => FIRST_TYPED + id as usize,
             };
             PreparedArray { way, bytes }
@@ -217,6 +226,7 @@ pub extern "C" fn GC_calloc_do_explicitly_typed(
     match way {
         IMPOSSIBLE => no_memory(bytes),
         CONSERVATIVE => allocate(bytes, Way::Conservative),
+        CLEARED => allocate(bytes, self::way(0, 1)),
         typed => allocate(bytes, Way::Typed(LayoutId((typed - FIRST_TYPED) as u32))),
     }
 }
