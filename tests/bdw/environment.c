@@ -424,7 +424,7 @@ static void more(void)
         said("unlimited", "GC_PAUSE_TIME_TARGET=5000", NULL, NULL, 0); /* the mode is off */
         setenv("NEAP_WATCH", "pagemap", 1);
         said("partial", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
-        said("all full", "GC_ENABLE_INCREMENTAL=1", "GC_FULL_FREQUENCY=0", NULL, 0);
+        said("partial", "GC_ENABLE_INCREMENTAL=1", "GC_FULL_FREQUENCY=0", NULL, 0); /* ignored */
         said("told full", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
         unsetenv("NEAP_LOG");
         setenv("NEAP_WATCH", "none", 1);

@@ -47,6 +47,7 @@ extern "C" fn on_load() {
     api::embedding::set_refusal_callback(Some(memory::tell_refused));
     api::set_main_stack_base_source(&GC_stackbottom);
     api::embedding::set_in_child(in_child);
+    api::embedding::set_at_start(apply_environment::override_variables);
     apply_environment::apply();
 }
 

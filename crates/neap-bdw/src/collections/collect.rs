@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicI32, Ordering::*};
 
 use crate::collections::memory;
 use crate::core_api::{self as api, functions::AtomicFunction};
-use crate::settings::environment;
+use crate::settings::environment::{self, Number};
 use crate::settings::variables::{GC_dont_gc, GC_find_leak, accessors};
 
 type StopFunction = extern "C" fn() -> c_int;
@@ -46,9 +46,10 @@ pub fn default_stop_function_objects() -> bool {
 }
 
 /// One answer of the stop function, before the collection, decides: a collection that began is
-/// finished, as pauses are short.
+/// finished, as pauses are short. Starts the collector whether or not it may collect.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_try_to_collect(stop_function: Option<StopFunction>) -> c_int {
+    api::initialize();
     if GC_dont_gc.load(Relaxed) != 0 || objects(stop_function) {
         return 0;
     }
@@ -57,6 +58,7 @@ pub extern "C" fn GC_try_to_collect(stop_function: Option<StopFunction>) -> c_in
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_gcollect() {
+    api::initialize();
     if FORCE_UNMAP.load(Relaxed) != 0 && !memory::keeps_all() {
         if GC_dont_gc.load(Relaxed) == 0 && !default_stop_function_objects() {
             api::collect_and_release();
@@ -69,6 +71,7 @@ pub extern "C" fn GC_gcollect() {
 /// Ignores the stop function, as gc.h says.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_gcollect_and_unmap() {
+    api::initialize();
     if GC_dont_gc.load(Relaxed) != 0 {
         return;
     }
@@ -83,6 +86,7 @@ pub extern "C" fn GC_gcollect_and_unmap() {
 /// to do: 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_collect_a_little() -> c_int {
+    api::initialize();
     if GC_dont_gc.load(Relaxed) == 0 {
         api::collect_if_due();
     }
@@ -118,7 +122,7 @@ pub extern "C" fn GC_is_disabled() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_max_heap_size(bytes: usize) {
     if !environment::user_has_set(c"NEAP_MAX_HEAP") {
-        api::set_max_heap(bytes);
+        api::set_max_heap(environment::instead_of(bytes, Number::MaximumHeapSize));
     }
 }
 

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
 
 use crate::core_api as api;
 use crate::core_api::embedding::{self, Watching};
-use crate::settings::environment;
+use crate::settings::environment::{self, Number};
 use crate::settings::variables::{
     GC_dont_gc, GC_find_leak, GC_full_freq, GC_time_limit, accessors,
 };
@@ -66,7 +66,8 @@ const LONGEST: usize = 3_600_000;
 /// all of marking, which is cheaper.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_time_limit(milliseconds: c_ulong) {
-    GC_time_limit.store(milliseconds as usize, Relaxed);
+    let milliseconds = environment::instead_of(milliseconds as usize, Number::PauseTimeTarget);
+    GC_time_limit.store(milliseconds, Relaxed);
     apply();
 }
 
@@ -103,7 +104,9 @@ pub extern "C" fn GC_get_time_limit_tv() -> GC_timeval_s {
 /// 0: each collection is a full one. Other numbers leave it to what the collections find.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_full_freq(frequency: c_int) {
-    GC_full_freq.store(frequency, Relaxed);
+    let asked = frequency.max(0) as usize;
+    let settled = environment::instead_of(asked, Number::FullFrequency);
+    GC_full_freq.store(if settled == asked { frequency } else { settled as c_int }, Relaxed);
     apply();
 }
 

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::collections::incremental::GC_is_incremental_mode;
 use crate::core_api::embedding::{self, Watching};
 use crate::core_api::{self as api, Memory};
-use crate::settings::environment;
+use crate::settings::environment::{self, Number};
 use crate::settings::variables::{
     GC_dont_expand, GC_free_space_divisor, GC_non_gc_bytes, GC_use_entire_heap, accessors,
 };
@@ -142,6 +142,7 @@ pub extern "C" fn GC_get_dont_expand() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_free_space_divisor(divisor: usize) {
     const DEFAULT_DIVISOR: f64 = 3.0;
+    let divisor = environment::instead_of(divisor, Number::FreeSpaceDivisor);
     if divisor == 0 {
         return;
     }

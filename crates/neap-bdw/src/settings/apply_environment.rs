@@ -1,8 +1,8 @@
 //! What the `GC_*` environment variables ask for, handed to who does it.
 //!
 //! Invariant: an option that the user set by its `NEAP_*` name is never overridden. Applied when
-//! the library is loaded; what the program can set too once more by `GC_init`. `docs/boehm.md` has
-//! the table.
+//! the library is loaded; what the program can set too once more by `GC_init`, and by whatever
+//! else starts the collector what it can assign to. `docs/boehm.md` has the table.
 
 use core::ffi::{CStr, c_int, c_ulong};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -16,9 +16,12 @@ use crate::debugging::regular::{self, Regular};
 use crate::debugging::smashed;
 use crate::failure;
 use crate::settings::environment::{
-    bytes_of, number_of, set, set_number, text_of, user_has_set, user_has_switched_on,
+    Number, bytes_of, set, set_number, text_of, user_has_set, user_has_switched_on,
 };
-use crate::settings::variables::{GC_dont_gc, GC_find_leak, GC_use_entire_heap};
+use crate::settings::variables::{
+    GC_dont_gc, GC_find_leak, GC_free_space_divisor, GC_full_freq, GC_time_limit,
+    GC_use_entire_heap,
+};
 use crate::unsupported::{self, Feature};
 
 /// Bytes that the heap has at first, for `GC_init`.
@@ -28,31 +31,43 @@ pub fn initial_heap() -> usize {
     INITIAL_HEAP.load(Relaxed)
 }
 
-/// Numbers that the program can set too.
-const NUMBERS: [&CStr; 4] = [
-    c"GC_MAXIMUM_HEAP_SIZE",
-    c"GC_FREE_SPACE_DIVISOR",
-    c"GC_PAUSE_TIME_TARGET",
-    c"GC_FULL_FREQUENCY",
-];
+/// The limit that was set last, so that one which the core refuses is told of once.
+static MAXIMUM: AtomicUsize = AtomicUsize::new(0);
 
 /// Those that the program can set too, by a call or in a variable: what it set before the start
 /// gives way, as in libgc, whose start reads them.
 pub fn override_program() {
-    let [maximum, divisor, pause, frequency] = NUMBERS.map(number_of);
-    if let Some(size) = maximum
+    if let Some(size) = Number::MaximumHeapSize.of_environment()
         && !user_has_set(c"NEAP_MAX_HEAP")
+        && MAXIMUM.swap(size, Relaxed) != size
     {
         set_number(b"max_heap", size);
     }
-    if let Some(divisor) = divisor {
+    if let Some(divisor) = Number::FreeSpaceDivisor.of_environment() {
         GC_set_free_space_divisor(divisor);
     }
-    if let Some(milliseconds) = pause {
+    if let Some(milliseconds) = Number::PauseTimeTarget.of_environment() {
         incremental::GC_set_time_limit(milliseconds as c_ulong);
     }
-    if let Some(frequency) = frequency {
-        incremental::GC_set_full_freq(frequency.min(i32::MAX as usize) as c_int);
+    if let Some(frequency) = Number::FullFrequency.of_environment() {
+        incremental::GC_set_full_freq(frequency as c_int);
+    }
+    override_variables();
+}
+
+/// The same for what the program can assign to. Called as the collector starts, whoever starts it:
+/// allocates nothing and sets no options, which the setters have done.
+pub fn override_variables() {
+    for (what, variable) in [
+        (Number::FreeSpaceDivisor, &GC_free_space_divisor),
+        (Number::PauseTimeTarget, &GC_time_limit),
+    ] {
+        if let Some(number) = what.of_environment() {
+            variable.store(number, Relaxed);
+        }
+    }
+    if let Some(frequency) = Number::FullFrequency.of_environment() {
+        GC_full_freq.store(frequency as c_int, Relaxed);
     }
     if user_has_set(c"GC_DONT_GC") {
         GC_dont_gc.store(1, Relaxed);
@@ -79,9 +94,9 @@ extern "C" fn use_entire_heap(value: c_int) {
 
 /// Reads all of them.
 pub fn apply() {
-    for name in NUMBERS {
+    for number in Number::ALL {
         // Complains about what is no number, once.
-        bytes_of(name);
+        bytes_of(number.name());
     }
     override_program();
     if let Some(size) = bytes_of(c"GC_INITIAL_HEAP_SIZE") {

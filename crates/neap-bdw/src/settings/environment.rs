@@ -2,8 +2,8 @@
 //!
 //! Invariant: an option that the user set by its `NEAP_*` name is never overridden, neither by a
 //! `GC_*` variable nor by the program. A program that runs with more rights than its user has
-//! (set-user-id) reads none of them. Read once, when the library is loaded. `docs/boehm.md` has the
-//! table.
+//! (set-user-id) reads none of them. Read when they are asked for: when the library is loaded, and
+//! those that the program can set too up to the start. `docs/boehm.md` has the table.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -50,11 +50,51 @@ fn bytes(text: &[u8]) -> Option<usize> {
 }
 
 /// As `bytes`, of a variable.
-pub fn number_of(name: &CStr) -> Option<usize> {
+fn number_of(name: &CStr) -> Option<usize> {
     value(name).and_then(bytes)
 }
 
-/// The same; complains about what is none.
+/// Numbers that the program can set too.
+#[derive(Clone, Copy)]
+pub enum Number {
+    MaximumHeapSize,
+    FreeSpaceDivisor,
+    PauseTimeTarget,
+    FullFrequency,
+}
+
+impl Number {
+    pub const ALL: [Self; 4] =
+        [Self::MaximumHeapSize, Self::FreeSpaceDivisor, Self::PauseTimeTarget, Self::FullFrequency];
+
+    pub fn name(self) -> &'static CStr {
+        match self {
+            Self::MaximumHeapSize => c"GC_MAXIMUM_HEAP_SIZE",
+            Self::FreeSpaceDivisor => c"GC_FREE_SPACE_DIVISOR",
+            Self::PauseTimeTarget => c"GC_PAUSE_TIME_TARGET",
+            Self::FullFrequency => c"GC_FULL_FREQUENCY",
+        }
+    }
+
+    /// What the environment says; 0 is nothing, as in libgc.
+    pub fn of_environment(self) -> Option<usize> {
+        let number = number_of(self.name()).filter(|&number| number != 0)?;
+        Some(if matches!(self, Self::FullFrequency) {
+            number.min(i32::MAX as usize)
+        } else {
+            number
+        })
+    }
+}
+
+/// What is in force where the program says `number`: before the start, which may come without
+/// `GC_init`, the environment has the last word.
+pub fn instead_of(number: usize, what: Number) -> usize {
+    let environments = if api::is_initialized() { None } else { what.of_environment() };
+    environments.unwrap_or(number)
+}
+
+/// As `bytes`, of a variable; complains about what is none.
 pub fn bytes_of(name: &CStr) -> Option<usize> {
     value(name)?;
     let number = number_of(name);

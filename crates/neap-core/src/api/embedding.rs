@@ -23,6 +23,7 @@ pub use crate::cycle::report::root_callback::RootCallback;
 pub use crate::cycle::report::thread_events::ThreadCallback;
 pub use crate::runtime::allocation::RefusalCallback;
 pub use crate::runtime::at_fork::set_in_child;
+pub use crate::runtime::set_at_start;
 pub use crate::sys::process::variables::variable;
 pub use crate::sys::thread::CalleeSaved;
 pub use crate::watch::choose::Watching;

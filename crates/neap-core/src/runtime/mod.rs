@@ -37,7 +37,7 @@ use crate::observe::{ask_page, live_page};
 use crate::options::{HugePages, Limit, Options, Prefork, WatchChoice};
 use crate::rank::{self, Rank};
 use crate::refs::finalizers::pool;
-use crate::sync::{Guard, Lock};
+use crate::sync::{Guard, Lock, function::AtomicFunction};
 use crate::sys::process::{instruments, shared_page, variables};
 use crate::sys::protection::{alternate_stack, fault};
 use crate::sys::{own_thread, print, side_stack, signal, thread};
@@ -72,6 +72,15 @@ static START: Lock<()> = Lock::new(Rank::Start, ());
 static STARTED: AtomicBool = AtomicBool::new(false);
 /// Set under `START` at its end.
 static IS_COMPLETE: AtomicBool = AtomicBool::new(false);
+/// The front end's part of the start.
+static FRONT_ENDS_START: AtomicFunction<fn()> = AtomicFunction::none();
+
+/// Has the front end's function called as the collector starts, whoever starts it: what the program
+/// sets later is set after it. It neither allocates nor sets options.
+pub fn set_at_start(function: fn()) {
+    FRONT_ENDS_START.set(Some(function));
+}
+
 /// What is in force; set before the start by `set_option`.
 static OPTIONS: Lock<Option<Options>> = Lock::new(Rank::Options, None);
 
@@ -98,7 +107,12 @@ fn initialize_once() {
     // The first thread that needs the collector may have a small stack, and there is no cycle yet
     // that would need the collector's own.
     side_stack::prepare();
-    side_stack::on_at_start(|| apply_at_start(&options()));
+    side_stack::on_at_start(|| {
+        if let Some(function) = FRONT_ENDS_START.get() {
+            function();
+        }
+        apply_at_start(&options());
+    });
     STARTED.store(true, Release);
     attach::attach(None);
     side_stack::on_at_start(|| {
