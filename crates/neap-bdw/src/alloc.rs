@@ -7,7 +7,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 use crate::collections::freed;
-use crate::core_api::{self as api, FreeError, Kind, ObjectInfo, functions::AtomicFunction};
+use crate::core_api::{self as api, FreeError, Kind, functions::AtomicFunction};
 use crate::failure::die;
 use crate::kinds::{cleared, disclaim};
 use crate::settings::variables::{callback_accessors, variables};
@@ -164,10 +164,10 @@ pub extern "C" fn GC_free(object: *mut c_void) {
     freed::forget_uncollectable(uncollectable);
 }
 
-/// What is known of `object`, or why it is not an object that may be resized.
-fn check_start(object: *const c_void) -> Result<ObjectInfo, FreeError> {
+/// Why `object` is not an object that may be resized, if it is not.
+fn check_start(object: *const c_void) -> Result<(), FreeError> {
     match api::object_at(object as usize) {
-        Some(info) if info.start.as_ptr().cast_const().cast() == object => Ok(info),
+        Some(info) if info.start.as_ptr().cast_const().cast() == object => Ok(()),
         Some(_) => Err(FreeError::NotAnObjectStart),
         None if api::is_heap_address(object as usize) => Err(FreeError::AlreadyFree),
         None => Err(FreeError::NotInHeap),
@@ -183,17 +183,13 @@ pub extern "C" fn GC_realloc(object: *mut c_void, bytes: usize) -> *mut c_void {
         GC_free(object);
         return null_mut();
     }
-    let before = match check_start(object) {
-        Ok(info) => info,
-        Err(error) => die_of_pointer("GC_realloc", object, error),
-    };
+    if let Err(error) = check_start(object) {
+        die_of_pointer("GC_realloc", object, error);
+    }
     let asked_for = disclaim::forget(object);
     let uncollectable = freed::uncollectable_bytes(object);
     // SAFETY: it is an object's start, and gc.h says that the old address is dead now.
-    let resized: *mut c_void = unsafe { api::reallocate(object.cast(), bytes) }.cast();
-    if before.layout.is_some() {
-        cleared::clear_after_resize(resized, before, bytes);
-    }
+    let resized = unsafe { cleared::reallocate(object, bytes) };
     if uncollectable != 0 && !resized.is_null() {
         freed::note_uncollectable(resized);
         freed::forget_uncollectable(uncollectable);
@@ -220,10 +216,10 @@ pub extern "C" fn GC_freezero(object: *mut c_void, bytes: usize) {
     if object.is_null() {
         return;
     }
-    let all = match check_start(object) {
-        Ok(info) => info.bytes,
-        Err(error) => die_of_pointer("GC_freezero", object, error),
-    };
+    if let Err(error) = check_start(object) {
+        die_of_pointer("GC_freezero", object, error);
+    }
+    let all = api::object_at(object as usize).map_or(0, |info| info.bytes);
     // SAFETY: no more than the object has, and gc.h asks that nobody uses it any more.
     unsafe { object.cast::<u8>().write_bytes(0, bytes.min(all)) };
     GC_free(object);

@@ -7,14 +7,19 @@
 //! it is. Called from any thread.
 
 use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::core_api::{self as api, LayoutError, LayoutId, ObjectInfo, Shape};
 
 /// In the label of these layouts, beside the number of the kind.
 const CLEARED: u32 = 1 << 16;
 
+/// Whether there may be such objects.
+static IN_USE: AtomicBool = AtomicBool::new(false);
+
 /// The layout of such objects of a kind.
 pub fn layout(kind: u32) -> Result<LayoutId, LayoutError> {
+    IN_USE.store(true, Relaxed);
     api::layouts::labelled(Shape::Leaf, CLEARED | kind)
 }
 
@@ -25,13 +30,33 @@ pub fn allocate(bytes: usize, layout: LayoutId) -> *mut c_void {
     object
 }
 
-/// What `resized` has beyond the object that it was before, and beyond `bytes`, is zero.
-#[cold]
-pub fn clear_after_resize(resized: *mut c_void, before: ObjectInfo, bytes: usize) {
-    let is_cleared = |layout: &LayoutId| api::layouts::label(*layout) & CLEARED != 0;
-    if let Some(layout) = before.layout.filter(is_cleared) {
+/// Resizes any object. Programs without cleared ones pay a look at a flag.
+///
+/// # Safety
+/// As of the core's function.
+#[inline(always)]
+pub unsafe fn reallocate(object: *mut c_void, bytes: usize) -> *mut c_void {
+    if IN_USE.load(Relaxed) {
+        // SAFETY: the caller's promise.
+        return unsafe { reallocate_any(object, bytes) };
+    }
+    // SAFETY: as above.
+    unsafe { api::reallocate(object.cast(), bytes) }.cast()
+}
+
+/// What the object has beyond what it had, and beyond `bytes`, is zero if it is a cleared one.
+#[inline(never)]
+unsafe fn reallocate_any(object: *mut c_void, bytes: usize) -> *mut c_void {
+    let before = api::object_at(object as usize);
+    // SAFETY: the caller's promise.
+    let resized = unsafe { api::reallocate(object.cast(), bytes) }.cast();
+    if let Some(before) = before
+        && let Some(layout) = before.layout
+        && api::layouts::label(layout) & CLEARED != 0
+    {
         clear_from(resized, before.bytes.min(bytes), layout);
     }
+    resized
 }
 
 fn clear_from(object: *mut c_void, kept: usize, layout: LayoutId) {
