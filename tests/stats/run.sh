@@ -108,7 +108,7 @@ in_turn() {
     local turn file=$out/in-turn
     for turn in 1 2; do
         rm -f "$file".*
-        "$neap" run --any --stats="$file" -- sh -c "echo \$\$; '$out/requests' & wait; '$out/requests'" >"$out/said" || return 1
+        "$neap" run --any --stats="$file" -- sh -c "echo \$\$; '$out/requests' & wait; sleep .1; '$out/requests'" >"$out/said" || return 1
         counts "$file" && counts "$(echo "$file".*)" && is "$file" process.parent "$(cat "$out/said")" || return 1
         # The first has the name.
         [ "$file" -ot "$(echo "$file".*)" ] || return 1

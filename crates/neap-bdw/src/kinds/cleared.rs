@@ -3,8 +3,8 @@
 //!
 //! Invariant: all bytes that the program may use of such an object are zero when it gets it, and so
 //! are those that a resize adds. The label of the layout says which ones they are. What the
-//! program's out-of-memory function gave in place of one has another layout, or none, and stays as
-//! it is. Called from any thread.
+//! program's out-of-memory function gave in place of one stays as it is, if it is none of them.
+//! Called from any thread.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};

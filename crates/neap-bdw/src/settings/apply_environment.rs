@@ -32,7 +32,7 @@ pub fn initial_heap() -> usize {
 }
 
 /// The limit that was set last, so that one which the core refuses is told of once.
-static MAXIMUM: AtomicUsize = AtomicUsize::new(0);
+static MAXIMUM: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// Those that the program can set too, by a call or in a variable: what it set before the start
 /// gives way, as in libgc, whose start reads them.

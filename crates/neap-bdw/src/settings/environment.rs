@@ -76,14 +76,15 @@ impl Number {
         }
     }
 
-    /// What the environment says; 0 is nothing, as in libgc.
+    /// What the environment says. As in libgc 0 says nothing, but of the heap's size, where it is
+    /// no limit.
     pub fn of_environment(self) -> Option<usize> {
-        let number = number_of(self.name()).filter(|&number| number != 0)?;
-        Some(if matches!(self, Self::FullFrequency) {
-            number.min(i32::MAX as usize)
-        } else {
-            number
-        })
+        match (self, number_of(self.name())?) {
+            (Self::MaximumHeapSize, number) => Some(number),
+            (_, 0) => None,
+            (Self::FullFrequency, number) => Some(number.min(i32::MAX as usize)),
+            (_, number) => Some(number),
+        }
     }
 }
 
