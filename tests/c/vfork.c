@@ -115,10 +115,11 @@ int main(void)
         make_child(at % 5);
         nest(DEPTH, at * 10000);
     }
+    is_over = 1;
+    CHECK(pthread_join(thread, NULL) == 0);
+    /* Nobody is stopped by one of them meanwhile. */
     child_sets_action(SIGSEGV);
     child_sets_action(SIGURG);
     child_sets_action(SIGUSR1);
-    is_over = 1;
-    CHECK(pthread_join(thread, NULL) == 0);
     return finish();
 }

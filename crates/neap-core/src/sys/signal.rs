@@ -233,6 +233,14 @@ pub fn undisturbed() -> Undisturbed {
 /// See [`undisturbed`].
 pub struct Undisturbed(libc::sigset_t);
 
+impl Undisturbed {
+    /// Has the signal reach the thread when the guard is dropped, whoever blocked it.
+    pub fn open_at_end(&mut self, signal: c_int) {
+        // SAFETY: a set of ours; a number that is none changes nothing.
+        unsafe { libc::sigdelset(&mut self.0, signal) };
+    }
+}
+
 impl Drop for Undisturbed {
     fn drop(&mut self) {
         restore(&self.0);
@@ -374,10 +382,20 @@ mod tests {
     #[cfg(not(miri))]
     #[test]
     fn undisturbed_a_thread_hears_of_faults_alone() {
-        let guard = undisturbed();
+        let before = block_all();
+        unblock(libc::SIGSEGV);
+        let mut guard = undisturbed();
+        guard.open_at_end(libc::SIGUSR2);
         let mask = block_all();
         restore(&mask);
         drop(guard);
+        let after = block_all();
+        restore(&before);
+        // SAFETY: a set, and a number of a signal.
+        unsafe {
+            assert_eq!(libc::sigismember(&after, libc::SIGUSR2), 0);
+            assert_eq!(libc::sigismember(&after, libc::SIGUSR1), 1);
+        }
         // SAFETY: a set, and a number of a signal.
         let is_blocked = |signal| unsafe { libc::sigismember(&mask, signal) } == 1;
         assert!(is_blocked(libc::SIGUSR1) && is_blocked(libc::SIGTRAP));

@@ -25,7 +25,8 @@ use crate::sync::function::AtomicFunction;
 use crate::sys::meta_alloc::MetaAllocator;
 use crate::sys::process::mappings;
 use crate::sys::protection::{alternate_stack, fault};
-use crate::sys::{print, signal, thread};
+use crate::sys::signal::{self, Undisturbed};
+use crate::sys::{print, thread};
 
 /// What upper layers do when a thread ends.
 static ON_DETACH: AtomicFunction<fn(&Mutator)> = AtomicFunction::none();
@@ -102,13 +103,8 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
         live::want_page();
     }
     let stack = stack.unwrap_or_else(|| find_stack(id));
-    // A thread begins with the mask that its maker gave it, a program with its parent's.
-    stop_signal::unblock();
-    if fault::is_wanted() {
-        signal::unblock(libc::SIGSEGV);
-    }
     // A handler of the program's that forks attaches its thread, or has done so above.
-    let mut undisturbed = Some(signal::undisturbed());
+    let mut undisturbed = Some(undisturbed());
     // SAFETY: the layout has a size.
     let memory = unsafe { MetaAllocator.alloc_zeroed(LAYOUT) };
     if memory.is_null() {
@@ -127,7 +123,7 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
         undisturbed = None;
     }
     let mut registry = registry::lock();
-    let undisturbed = undisturbed.unwrap_or_else(signal::undisturbed);
+    let undisturbed = undisturbed.unwrap_or_else(self::undisturbed);
     if let Some(attached) = current::get() {
         // It may have stood on another stack then.
         attached.stack_low.store(stack.start, Relaxed);
@@ -146,14 +142,29 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
     if has_others {
         stop_signal::try_out(mutator);
     }
-    // Libc may call malloc, in the midst of which a handler cannot fork. Who stops the world waits
-    // for this thread from now on.
-    let undisturbed = host::get().is_none().then_some(undisturbed);
-    stop_signal::unblock();
     // Most programs have but this one, and no thread that comes later.
-    thread_end::note_attached(if is_main { Since::Beginning } else { since });
+    let since = if is_main { Since::Beginning } else { since };
+    // Libc may call malloc for a late key, in the midst of which a handler cannot fork. Who stops
+    // the world waits for this thread from now on.
+    let is_late = since == Since::Unknown && host::get().is_none();
+    let undisturbed = is_late.then_some(undisturbed);
+    if is_late {
+        stop_signal::unblock();
+    }
+    thread_end::note_attached(since);
     drop(undisturbed);
     true
+}
+
+/// Until the guard is dropped no handler of the program's runs on this thread. From then on it
+/// hears what it has to, whatever mask its maker gave it, or the program's parent.
+fn undisturbed() -> Undisturbed {
+    let mut undisturbed = signal::undisturbed();
+    undisturbed.open_at_end(stop_signal::number());
+    if fault::is_wanted() {
+        undisturbed.open_at_end(libc::SIGSEGV);
+    }
+    undisturbed
 }
 
 /// Detaches the calling thread; false if it was not attached.
