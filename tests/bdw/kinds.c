@@ -1,6 +1,7 @@
 /* Kinds of the program's own: mark procedures, descriptors of every tag, lists of objects, kinds of
    objects that exist. */
 #include "check.h"
+#include "substitute.h"
 #include <gc/gc_mark.h>
 #include <gc/gc_inline.h>
 
@@ -135,20 +136,6 @@ static void *enumerate(void *nothing)
 {
     GC_enumerate_reachable_objects_inner(count_reachable, &reachable);
     return nothing;
-}
-
-static char substitute[64];
-static void *give_substitute(size_t bytes)
-{
-    return bytes > sizeof substitute ? substitute : NULL;
-}
-
-static int all_are(const char *bytes, size_t count, char value)
-{
-    for (size_t index = 0; index < count; index++)
-        if (bytes[index] != value)
-            return 0;
-    return 1;
 }
 
 static APART void fill_and_drop(int kind, size_t bytes)

@@ -1,6 +1,7 @@
 /* gc_typed.h: what a descriptor names is kept alive, what it does not name is not; short and long
    bitmaps, arrays. */
 #include "check.h"
+#include "substitute.h"
 #include <gc/gc_typed.h>
 
 static GC_hidden_pointer ignored[MANY], followed[MANY];
@@ -62,20 +63,6 @@ static void array(size_t element_words, size_t count)
     }
     /* Precision of arrays is the library's choice. */
     check_holders(0);
-}
-
-static char substitute[64];
-static void *give_substitute(size_t bytes)
-{
-    return bytes > sizeof substitute ? substitute : NULL;
-}
-
-static int all_are(const char *bytes, size_t count, char value)
-{
-    for (size_t index = 0; index < count; index++)
-        if (bytes[index] != value)
-            return 0;
-    return 1;
 }
 
 static APART void fill_and_drop(size_t bytes, GC_descr descriptor)
