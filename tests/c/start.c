@@ -15,7 +15,7 @@
 enum {
     /* Of the pages that start-up and a thousand objects touch; 38 on x86-64. */
     MOST_FAULTS = 80,
-    /* Of the system calls of both, the process's end included; 26 on Linux 6.18. */
+    /* Of the system calls of both, the process's end included; 32 on Linux 6.18. */
     MOST_CALLS = 32,
     /* How a process ends that may not be traced. */
     UNTRACED = 77,

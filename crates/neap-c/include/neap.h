@@ -416,7 +416,7 @@ typedef void neap_finalizer(void *object, void *data);
  * function: none. `data` is kept alive, so it must not point to the object, or that never dies. */
 neap_status neap_finalizer_set(void *object, neap_finalizer *function, void *data, int order);
 /* Whether the object that starts at `object` has a finalizer that is not ready to run yet; 0 too
-   for what is no object, and for cells that threads hold ready. */
+ * for what is no object, and for cells that threads hold ready. */
 int neap_finalizer_is_set(const void *object);
 
 /* Finalizers and cleaners run on threads of the library (option `finalizers`), which start with the

@@ -122,7 +122,7 @@ pub extern "C" fn GC_is_disabled() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_max_heap_size(bytes: usize) {
     if !environment::user_has_set(c"NEAP_MAX_HEAP") {
-        api::set_max_heap(environment::instead_of(bytes, Number::MaximumHeapSize));
+        api::set_max_heap(Number::MaximumHeapSize.overriding().unwrap_or(bytes));
     }
 }
 

@@ -66,8 +66,8 @@ const LONGEST: usize = 3_600_000;
 /// all of marking, which is cheaper.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_time_limit(milliseconds: c_ulong) {
-    let milliseconds = environment::instead_of(milliseconds as usize, Number::PauseTimeTarget);
-    GC_time_limit.store(milliseconds, Relaxed);
+    let settled = Number::PauseTimeTarget.overriding();
+    GC_time_limit.store(settled.unwrap_or(milliseconds as usize), Relaxed);
     apply();
 }
 
@@ -104,9 +104,8 @@ pub extern "C" fn GC_get_time_limit_tv() -> GC_timeval_s {
 /// 0: each collection is a full one. Other numbers leave it to what the collections find.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_full_freq(frequency: c_int) {
-    let asked = frequency.max(0) as usize;
-    let settled = environment::instead_of(asked, Number::FullFrequency);
-    GC_full_freq.store(if settled == asked { frequency } else { settled as c_int }, Relaxed);
+    let settled = Number::FullFrequency.overriding();
+    GC_full_freq.store(settled.map_or(frequency, |settled| settled as c_int), Relaxed);
     apply();
 }
 

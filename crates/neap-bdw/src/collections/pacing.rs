@@ -142,7 +142,7 @@ pub extern "C" fn GC_get_dont_expand() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_free_space_divisor(divisor: usize) {
     const DEFAULT_DIVISOR: f64 = 3.0;
-    let divisor = environment::instead_of(divisor, Number::FreeSpaceDivisor);
+    let divisor = Number::FreeSpaceDivisor.overriding().unwrap_or(divisor);
     if divisor == 0 {
         return;
     }

@@ -86,13 +86,12 @@ impl Number {
             (_, number) => Some(number),
         }
     }
-}
 
-/// What is in force where the program says `number`: before the start, which may come without
-/// `GC_init`, the environment has the last word.
-pub fn instead_of(number: usize, what: Number) -> usize {
-    let environments = if api::is_initialized() { None } else { what.of_environment() };
-    environments.unwrap_or(number)
+    /// The same before the start, which may come without `GC_init`: what the program says until
+    /// then gives way to it.
+    pub fn overriding(self) -> Option<usize> {
+        if api::is_initialized() { None } else { self.of_environment() }
+    }
 }
 
 /// As `bytes`, of a variable; complains about what is none.

@@ -101,14 +101,17 @@ extern "C" fn child_early() {
 pub fn untold(fork: impl FnOnce() -> c_long) -> c_long {
     // Either the handlers ran: where libc is linked into the program, its `fork` comes by here. Or
     // a child of `vfork` forks, whose maker's thread does not stand before the child ends.
-    let is_plain = current::get()
-        .is_some_and(|own| own.forks_inside.load(Relaxed) || own.has_child_on_it.load(Relaxed));
-    if is_plain || super::START.is_mine() {
+    let fork = || {
         let made = fork();
         if made == 0 {
             stop_signal::after_fork();
         }
-        return made;
+        made
+    };
+    let is_plain = current::get()
+        .is_some_and(|own| own.forks_inside.load(Relaxed) || own.has_child_on_it.load(Relaxed));
+    if is_plain || super::START.is_mine() {
+        return fork();
     }
     prepare();
     let made = fork();
@@ -246,7 +249,6 @@ fn parent() {
 /// `is_told`: libc runs handlers, and has made its own locks free, which a thread that is not there
 /// may have had.
 fn child(is_told: bool) {
-    stop_signal::after_fork();
     mprotect::after_fork();
     own_thread::forbid(!is_told);
     if took_nothing() {

@@ -2,16 +2,15 @@
 //! first instruction, and what a thread returned or gave to `pthread_exit`, kept alive until it is
 //! joined: between the two nothing that is scanned holds it.
 //!
-//! Each joinable thread has a record, an uncollectable object, the first one from when it ends.
-//! Invariant
-//! `[world.inv.thread-results]`: a record is in the table from before anybody else can know the
-//! thread's number until the thread is joined or detached; it is freed once, by who does the last
-//! of three things: `pthread_create` returns, the thread begins, it is joined or detached. A number
-//! is another thread's as soon as libc has joined its thread: so the oldest record of a number is
-//! taken out, and a thread's own is the newest. A thread that ends reaches its record through the
-//! table alone. In the child of a fork the table has the record of the forking thread at most. The
-//! table has a lock of its own, taken in critical sections, with no other lock held or taken.
-//! Called by program threads, outside stops.
+//! Each joinable thread has a record, an uncollectable object; the first thread has it from when it
+//! ends. Invariant `[world.inv.thread-results]`: a record is in the table from before anybody else
+//! can know the thread's number until the thread is joined or detached; it is freed once, by who
+//! does the last of three things: `pthread_create` returns, the thread begins, it is joined or
+//! detached. A number is another thread's as soon as libc has joined its thread: so the oldest
+//! record of a number is taken out, and a thread's own is the newest. A thread that ends reaches
+//! its record through the table alone. In the child of a fork the table has the record of the
+//! forking thread at most. The table has a lock of its own, taken in critical sections, with no
+//! other lock held or taken. Called by program threads, outside stops.
 //!
 //! # Safety
 //! Records are objects of this file's, alive as long as they are in the table or one of the three
@@ -140,8 +139,8 @@ unsafe fn happened(record: *mut Record, what: u32) -> Option<*mut Record> {
     (*state & ALL == ALL).then_some(record)
 }
 
-/// Runs `f` where no stop can fall: on a thread that is no mutator none does, but a host's, which
-/// is a signal, as what has a handler fork is.
+/// Runs `f` where no stop can fall, nor a handler that forks. On a thread that is no mutator both
+/// are signals: only a host stops it.
 fn unstopped<R>(f: impl FnOnce() -> R) -> R {
     let mutator = current::get();
     let _critical = mutator.map(|mutator| mutator.critical());
@@ -208,9 +207,13 @@ fn keep(result: *mut c_void) {
 fn new_record(start: Start, argument: *mut c_void, state: u32) -> Option<*mut Record> {
     let memory = allocation::allocate_beside_cycles(size_of::<Record>(), Kind::Uncollectable);
     let record = memory.cast::<Record>();
+    if record.is_null() {
+        return None;
+    }
     let new = Record { start, argument, result: null_mut(), next: null_mut(), thread: 0, state };
     // SAFETY: fresh memory for one, of the right alignment.
-    (!record.is_null()).then(|| unsafe { record.write(new) }).map(|()| record)
+    unsafe { record.write(new) };
+    Some(record)
 }
 
 /// The beginning of a thread that is detached from the start: its record is its own.

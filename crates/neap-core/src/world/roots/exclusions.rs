@@ -32,22 +32,23 @@ impl Answers {
 
 /// A range of loaded objects' data that is no root. Said again, it changes nothing.
 pub fn exclude(range: Range<usize>) {
-    let span = Span::of(&range);
-    let _critical = critical::enter();
-    let mut ranges = RANGES.lock();
-    if !ranges.excluded.contains(&span) {
-        let _ = ranges.excluded.try_push(span);
-    }
+    note_in(|ranges| &mut ranges.excluded, &range);
 }
 
 /// A range that is no root, neither as loaded objects' data nor where it is registered. Said again,
 /// it changes nothing.
 pub fn bar(range: Range<usize>) {
-    let span = Span::of(&range);
+    note_in(|ranges| &mut ranges.barred, &range);
+}
+
+/// Notes a range in a list, once. Without memory it stays a root: wasted, not wrong.
+fn note_in(list: impl FnOnce(&mut Ranges) -> &mut MetaVec<Span>, range: &Range<usize>) {
+    let span = Span::of(range);
     let _critical = critical::enter();
     let mut ranges = RANGES.lock();
-    if !ranges.barred.contains(&span) {
-        let _ = ranges.barred.try_push(span);
+    let list = list(&mut ranges);
+    if !list.contains(&span) {
+        let _ = list.try_push(span);
     }
 }
 
