@@ -6,6 +6,9 @@
 
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
+/// From this level on every marked object's pointers are checked.
+pub const MARKS: u8 = 3;
+
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
 /// The level in force.
@@ -16,7 +19,7 @@ pub fn level() -> u8 {
 
 /// Whether the stop of the cycle with this number, if it may end early, does so at once.
 pub fn ends_early(cycle: u64) -> bool {
-    level() >= 3 && !cycle.is_multiple_of(2)
+    level() >= MARKS && !cycle.is_multiple_of(2)
 }
 
 /// Sets it; once, at start-up.

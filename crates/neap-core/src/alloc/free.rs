@@ -9,6 +9,7 @@ use core::sync::atomic::{Ordering::*, compiler_fence};
 use super::buffer::Local;
 use crate::addr::Address;
 use crate::heap::Heap;
+use crate::heap::blocks::freed_places;
 use crate::heap::blocks::header::{BlockList, State};
 use crate::heap::hardened::quarantine;
 
@@ -42,6 +43,7 @@ fn without_lock(heap: &Heap, local: &Local, address: Address) -> Option<Result<u
     if header.state() != State::Small || list != used && list != partial {
         return None;
     }
+    freed_places::note(cell.start.0..cell.start.0 + cell.bytes());
     if header.fresh.load(Relaxed) != 0 {
         // The cell is dirty; a fresh block hands out cells as zeros.
         header.fresh.store(0, Relaxed);
@@ -78,6 +80,7 @@ pub fn free(heap: &Heap, address: Address) -> Result<usize, FreeError> {
         return Err(FreeError::AlreadyFree);
     }
     let (bytes, was_live) = (cell.bytes(), cell.bits.is_marked(cell.index));
+    freed_places::note(address.0..address.0 + bytes);
     if heap.is_hardened() && bytes <= quarantine::LARGEST {
         inner.quarantine(heap, &cell);
     } else if heap.state.marking.load(Relaxed) {

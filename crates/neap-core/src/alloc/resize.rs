@@ -15,6 +15,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::addr::{FRAME_BYTES, GRANULE_BYTES, PAGE_BYTES, round_up};
 use crate::heap::Heap;
+use crate::heap::blocks::freed_places;
 use crate::heap::blocks::header::State;
 use crate::heap::classes::LARGEST_SMALL;
 use crate::heap::kind::Scan;
@@ -101,6 +102,8 @@ fn large_in_place(
             heap.state.note_grown_live(more * FRAME_BYTES);
         }
     } else if wants < had {
+        let [end, old_end] = [wants, had].map(|frames| heap.address(cell.block.add(frames)).0);
+        freed_places::note(end..old_end);
         cell.header.set_large_span(wants as u32);
         heap.part(cell.block, wants..had);
         heap.free_frames(inner, cell.block.add(wants), had - wants);

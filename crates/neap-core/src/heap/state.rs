@@ -141,9 +141,6 @@ pub struct HeapState {
     /// Pages of scanned blocks are protected, so that the first write to each is a fault. Written
     /// by who drives a cycle, read by threads that fill blocks: late is slow, not wrong.
     pub protects: AtomicBool,
-    /// An object that was marked was freed since all marks were cleared: a pointer to it in a dead
-    /// object that is still marked may lead to a new object now.
-    pub freed_marked: AtomicBool,
     /// 1 if an object is given a byte that it did not ask for, so that a pointer past its end keeps
     /// it.
     pub past_end: AtomicUsize,
@@ -200,7 +197,6 @@ impl HeapState {
             snapshot: AtomicU32::new(Snapshot::None as u32),
             lends_blocks: AtomicBool::new(false),
             protects: AtomicBool::new(false),
-            freed_marked: AtomicBool::new(false),
             past_end: AtomicUsize::new(0),
             huge_pages_above: AtomicUsize::new(usize::MAX),
             huge_leaf_above: AtomicUsize::new(usize::MAX),
@@ -292,7 +288,6 @@ impl HeapState {
         add(&self.freed_since_cycle);
         if was_live {
             add(&self.freed_live_since_cycle);
-            self.freed_marked.store(true, Relaxed);
         }
     }
 

@@ -13,6 +13,7 @@
 use super::scan::conservative::scan;
 use crate::addr::CellIndex;
 use crate::heap::Heap;
+use crate::heap::blocks::freed_places;
 use crate::heap::kind::Scan;
 
 /// A marked object and the unmarked one it points to.
@@ -25,7 +26,8 @@ pub struct Lost {
 }
 
 /// The first violation of `[mark.inv.reachable]`. Conservative objects are checked by their words;
-/// typed ones are left out, since a layout may hide pointers.
+/// typed ones are left out, since a layout may hide pointers, and so are words that lead to where
+/// the program freed an object: a dead or a frozen one may have kept them.
 pub fn find_lost(heap: &Heap) -> Option<Lost> {
     let mut lost = None;
     heap.for_each_block(|block, header| {
@@ -44,10 +46,8 @@ pub fn find_lost(heap: &Heap) -> Option<Lost> {
             // SAFETY: a marked cell is allocated and so readable.
             unsafe {
                 scan(parent, parent + bytes, heap.base().0, heap.committed(), |word| {
-                    if let Some(child) = heap
-                        .object_at(word)
-                        .filter(|child| !heap.bits(child.block).is_marked(child.index))
-                    {
+                    let child = heap.object_at(word).filter(|c| !c.bits.is_marked(c.index));
+                    if let Some(child) = child.filter(|_| !freed_places::holds(word)) {
                         lost = Some(Lost { parent, child: child.start.0 });
                     }
                 });

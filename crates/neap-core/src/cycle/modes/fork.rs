@@ -325,7 +325,7 @@ fn mark_and_send(
         child::exit(0);
     }
     let answer = shared.answer();
-    if check::level() >= 3
+    if check::level() >= check::MARKS
         && let Some(lost) = marking_check::find_lost(heap)
     {
         answer.lost[0].store(lost.parent as u64, Relaxed);

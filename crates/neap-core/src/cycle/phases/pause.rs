@@ -188,13 +188,11 @@ fn verify_heap(heap: &Heap, level: u8) {
 
 /// `NEAP_CHECK`: 1 checks the heap's structure, 3 also every marked object's pointers. Not after a
 /// snapshot was marked: a child has checked it itself, and a word stored since may look like a
-/// pointer to what was dead then. Nor where old objects that are dead may point to cells that were
-/// freed and are new objects now.
+/// pointer to what was dead then.
 fn verify_marks(heap: &Heap, _: &Stopped, kind: Kind) {
     verify_heap(heap, 1);
-    if check::level() >= 3
+    if check::level() >= check::MARKS
         && !matches!(kind, Kind::Fork | Kind::Snapshot)
-        && !(kind == Kind::Minor && heap.state.freed_marked.load(Relaxed))
         && let Some(lost) = marking_check::find_lost(heap)
     {
         print::fatal(format_args!(

@@ -128,7 +128,6 @@ impl Heap {
     /// Unmarks every object that is not frozen: before anything is marked in a full cycle.
     pub fn clear_marks(&self) {
         self.state.marks.fetch_or(1, AcqRel);
-        self.state.freed_marked.store(false, Relaxed);
         self.state.marked_anew.store(true, Relaxed);
         // Under the lock, since the bits of a large object lie in its header: whoever frees it has
         // another header formed there.

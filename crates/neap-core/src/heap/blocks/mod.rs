@@ -6,6 +6,7 @@
 
 pub mod block_lists;
 pub mod block_offsets;
+pub mod freed_places;
 pub mod frozen;
 pub mod header;
 pub mod marked_blocks;
