@@ -85,6 +85,10 @@ if wanted cgroup && build leak; then
             neap_in_group none "$out/grow"
             measured $? "grow, in a control group of 64 MiB"
         fi
+        if build spike; then
+            neap_in_group none "$out/spike"
+            measured $? "spike, in a control group of 64 MiB: what others had for a moment is forgotten"
+        fi
         neap_in_group none NEAP_MAX_HEAP=16MiB "$out/leak"
         status=$?
         kept=$(said | sed 's/.*"kept_mib": \([0-9]*\).*/\1/')

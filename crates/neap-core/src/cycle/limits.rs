@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering
 use crate::addr::FRAME_BYTES;
 use crate::heap::{HEAP, METADATA_BYTES};
 use crate::options::Limit;
+use crate::sys::futex;
 use crate::sys::map;
 use crate::sys::process::cgroup::{Level, Reader};
 use crate::world::current;
@@ -24,13 +25,14 @@ static SOFT: Setting = Setting(AtomicUsize::new(Setting::NONE));
 static SOFT_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// When the heap has so many bytes in use, the groups are looked at again; written by who looks.
 static LOOK_AT: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// When the collector's thread looked last, in its milliseconds; written by it.
+/// When the collector's thread looked last, and when exactly, in its milliseconds; written by it.
 static LOOKED_MS: AtomicU64 = AtomicU64::new(0);
+static LOOKED_EXACTLY_MS: AtomicU64 = AtomicU64::new(0);
 /// Reads the groups; null until they matter, and where there are none.
 static READER: AtomicPtr<Reader> = AtomicPtr::new(core::ptr::null_mut());
 /// Held by the one thread that looks.
 static LOOKING: AtomicBool = AtomicBool::new(false);
-/// What is charged to the groups and not the heap's, the most of any look that was not exact;
+/// What is charged to the groups and not the heap's, the most of any look since the last exact one;
 /// protected by `LOOKING`.
 static OTHERS: [AtomicUsize; LEVELS] = [const { AtomicUsize::new(0) }; LEVELS];
 
@@ -61,6 +63,13 @@ const SOFT_SHARE: f64 = 0.8;
 /// milliseconds.
 const LIMITED_MS: u64 = 1000;
 const UNLIMITED_MS: u64 = 10_000;
+/// How often it looks exactly, where there are limits. Larger: what others had for a moment lowers
+/// the limits for longer; smaller: more time, some milliseconds for a heap of a gigabyte.
+const EXACTLY_MS: u64 = 10_000;
+/// Waits for another thread's look before an allocation is refused, nanoseconds, and how many: a
+/// handler may have interrupted that look.
+const WAIT_NS: u64 = 200_000;
+const WAITS: usize = 250;
 
 /// A [`Limit`] that is set while others read it.
 struct Setting(AtomicUsize);
@@ -191,7 +200,10 @@ pub fn look_if_old(now_ms: u64) -> bool {
     let limited = LOOK_AT.load(Relaxed) != usize::MAX;
     if age >= if limited { LIMITED_MS } else { UNLIMITED_MS } {
         LOOKED_MS.store(now_ms, Relaxed);
-        look(false);
+        let exactly = now_ms.saturating_sub(LOOKED_EXACTLY_MS.load(Relaxed)) >= EXACTLY_MS;
+        if look(exactly) && exactly {
+            LOOKED_EXACTLY_MS.store(now_ms, Relaxed);
+        }
     }
     let most = HEAP.max_bytes().min(soft_bytes());
     HEAP.inner().frames.resident() * FRAME_BYTES > most
@@ -201,7 +213,16 @@ pub fn look_if_old(now_ms: u64) -> bool {
 /// higher now.
 pub fn look_before_refusal() -> bool {
     let before = HEAP.max_bytes();
-    LOOK_AT.load(Relaxed) != usize::MAX && look(true) && HEAP.max_bytes() > before
+    if LOOK_AT.load(Relaxed) == usize::MAX {
+        return false;
+    }
+    for _ in 0..WAITS {
+        if look(true) {
+            break;
+        }
+        futex::sleep(WAIT_NS);
+    }
+    HEAP.max_bytes() > before
 }
 
 /// Looks and sets the limits. `exactly` asks the system which pages of the heap hold memory:
@@ -256,6 +277,7 @@ fn exact(reader: &mut Reader) -> Option<usize> {
 pub fn after_fork() {
     LOOKING.store(false, Relaxed);
     LOOKED_MS.store(0, Relaxed);
+    LOOKED_EXACTLY_MS.store(0, Relaxed);
 }
 
 #[cfg(test)]
