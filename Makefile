@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: help setup build packages source systems kernel demo test test-rest test-all book bench soak repeated faults fuzz checked loom model miri sanitize install clean
+.PHONY: help setup build packages source systems kernel demo test test-rest test-all book bench soak repeated faults fuzz checked loom model miri sanitize install uninstall clean
 
 help:
 	@echo 'make demo       build, then run a Guile program on Debian'"'"'s libgc and on Neap'
@@ -16,6 +16,7 @@ help:
 	@echo 'make book       the book of docs/, in build/book/html (installs mdBook into build/tools)'
 	@echo 'make build      the release, laid out in build/ as it is installed'
 	@echo 'make install    copy that to PREFIX ($(PREFIX)); DESTDIR is respected'
+	@echo 'make uninstall  take that away again'
 	@echo 'make packages   Debian packages, in build/packages'
 	@echo 'make source     the sources with all crates, to build without a network, there too'
 	@echo 'make systems    all of that on fresh systems of Debian 12, 13 and testing (as root; SYSTEMS="…"'
@@ -90,6 +91,9 @@ loom model miri sanitize:
 
 install:
 	@tools/install.sh '$(PREFIX)' '$(DESTDIR)'
+
+uninstall:
+	@tools/install.sh --remove '$(PREFIX)' '$(DESTDIR)'
 
 packages:
 	@tools/setup.sh packages

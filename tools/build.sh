@@ -2,6 +2,7 @@
 # Builds the release and lays it out in build/ as `make install` would: one prefix, movable as a
 # whole. Called by `make build`, and by scripts that need it. Prints where it is, last.
 set -euo pipefail
+umask 022
 cd "$(dirname "$0")/.."
 
 cargo() { tools/with-rust.sh cargo "$@"; }
@@ -32,6 +33,10 @@ check_soname "$made/libgc.so" libgc.so.1
 # Files are replaced, not written over: a program may be running on the old ones.
 place() { install -D --mode="$1" "$2" "build/$3.new" && mv -f "build/$3.new" "build/$3"; }
 
+# What an earlier version left would be installed and packaged with this one.
+rm -rf build/share/man/man1
+[ ! -d build/lib ] ||
+    find build/lib -maxdepth 1 -name 'libneap.so.*.*' ! -name "libneap.so.$version" -delete
 place 755 "$made/neap" bin/neap
 # Pages of the manual and completions, which the command itself knows.
 "$made/neap" manual build/share/man/man1
@@ -62,16 +67,18 @@ objcopy --remove-section=.llvmbc --remove-section=.llvmcmd "$made/libgc.a" build
 place 644 build/libgc.a lib/neap/libgc.a
 rm -f build/libgc.a
 link() { # link NAME COMPILER SOURCES...: the library NAME, on libgc, and its archive
-    local name=$1 source objects
-    shift
-    "$@" -O2 -Wall -Wextra -fPIC -fvisibility=hidden -shared -I$gc/include -o "build/$name.so" \
-        -Wl,-soname,"$name.so.1" -Lbuild/lib/neap -lgc "-Wl,-rpath,\$ORIGIN"
+    local name=$1 compiler source objects
+    # May be several words, as `ccache gcc`.
+    read -ra compiler <<<"$2"
+    shift 2
+    "${compiler[@]}" "$@" -O2 -Wall -Wextra -fPIC -fvisibility=hidden -shared -I$gc/include \
+        -o "build/$name.so" -Wl,-soname,"$name.so.1" -Lbuild/lib/neap -lgc "-Wl,-rpath,\$ORIGIN"
     place 755 "build/$name.so" "lib/neap/$name.so.1"
     ln -sfn "$name.so.1" "build/lib/neap/$name.so"
     rm -f "build/$name.so"
     objects=$(mktemp -d)
-    for source in "${@:2}"; do
-        "$1" -O2 -Wall -Wextra -fPIC -I$gc/include -c "$source" \
+    for source in "$@"; do
+        "${compiler[@]}" -O2 -Wall -Wextra -fPIC -I$gc/include -c "$source" \
             -o "$objects/$(basename "${source%.*}").o"
     done
     ar rc "$objects/$name.a" "$objects"/*.o

@@ -15,6 +15,7 @@ trap 'rm -rf "$work"' EXIT
 nm -D --defined-only "$folder/libneap.so" | awk '{ print $3 }' | grep -v '^neap_' >"$work/names"
 # What makes threads in libc: each of these brings a part of libc along that few programs need.
 rare='^(aio_|lio_|mq_notify$|getaddrinfo_a$)'
+read -ra compiler <<<"${CC:-cc}"
 list() { # list MACRO: a macro that calls another for each name it reads
     echo "#define $1(F) \\"
     sed 's/.*/    F(&) \\/'
@@ -36,7 +37,7 @@ sed 's/^/--wrap=/' "$work/names" >"$work/static.options"
 objcopy --remove-section=.llvmbc --remove-section=.llvmcmd --redefine-syms="$work/renamed" \
     "$folder/libneap.a" "$work/libneap-static.a"
 
-"${CC:-cc}" -std=c11 -O2 -Wall -Wextra -fPIC -I"$work" \
+"${compiler[@]}" -std=c11 -O2 -Wall -Wextra -fPIC -I"$work" \
     -c crates/neap-c/static/found.c -o "$work/found.o"
 objects=("$work/found.o")
 while read -r name; do
@@ -51,7 +52,7 @@ neap_real_$name:
         .quad __real_$name
         .section .note.GNU-stack, "", @progbits
 ASSEMBLY
-    "${CC:-cc}" -c "$work/$name.s" -o "$work/$name.o"
+    "${compiler[@]}" -c "$work/$name.s" -o "$work/$name.o"
     objects+=("$work/$name.o")
 done < <(grep -E "$rare" "$work/names")
 ar rcs "$work/libneap-static.a" "${objects[@]}"

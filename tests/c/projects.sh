@@ -53,6 +53,7 @@ add_executable(gc gc.c)
 target_link_libraries(gc Neap::gc)
 add_executable(whole whole.c)
 target_link_libraries(whole Neap::all_static)
+install(TARGETS gc)
 END
         echo '#include <neap.h>
               int main(void) { return neap_alloc(9) == 0; }' >"$out/gc/whole.c" &&
@@ -60,6 +61,8 @@ END
               int main(void) { GC_INIT(); return GC_MALLOC(9) == 0; }' >"$out/gc/gc.c" &&
         cmake -S "$out/gc" -B "$out/gc/build" -DCMAKE_PREFIX_PATH="$prefix" &&
         cmake --build "$out/gc/build" && "$out/gc/build/gc" && "$out/gc/build/whole" &&
+        cmake --install "$out/gc/build" --prefix "$out/gc/installed" &&
+        ldd "$out/gc/installed/bin/gc" | grep "libgc.so.1 => $(realpath "$prefix")/lib/neap/" &&
         ! readelf --program-headers "$out/gc/build/whole" | grep INTERP
 }
 if command -v cmake >/dev/null; then

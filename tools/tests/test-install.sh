@@ -12,7 +12,8 @@ tree_that_is_built() {
         tree/build/{lib/debris,share/neap}
     cp -r "$top/tools" tree/
     touch \
-        tree/build/{bin/neap,bin/other,include/neap.h,include/neap.hpp,include/other.h,clients/junk}
+        tree/build/{bin/neap,bin/other,include/neap.h,include/neap.hpp,include/neap_inline.h} \
+        tree/build/{include/neaptide.h,clients/junk}
     touch \
         tree/build/lib/{libneap.a,libneap-static.a,libneap.so.0.1.0,libother.so,debris/x,neap/libgc.so.1,pkgconfig/neap.pc}
     touch tree/build/lib/{neap/static.options,pkgconfig/neap-static.pc,pkgconfig/other.pc}
@@ -47,6 +48,7 @@ test_what_belongs_is_installed_and_nothing_else() {
 ./include/neap.hpp
 ./include/neap/gc.h
 ./include/neap/gc/gc_mark.h
+./include/neap_inline.h
 ./lib/cmake/Neap/NeapConfig.cmake
 ./lib/libneap-static.a
 ./lib/libneap.a
@@ -80,6 +82,26 @@ test_what_belongs_is_installed_and_nothing_else() {
 END
     [ "$(readlink prefix/lib/libneap.so.0)" = libneap.so.0.1.0 ]
     tree/tools/install.sh "$work/prefix" # over what is there
+}
+
+test_what_another_version_had_goes_and_what_is_not_ours_stays() {
+    tree_that_is_built
+    mkdir -p prefix/{lib,include,share/man/man1}
+    touch prefix/lib/{libneap.so.0.0.9,libneapd.a,libother.so} prefix/include/neaptide.h \
+        prefix/share/man/man1/{neap-gone.1,neaptide.1}
+    tree/tools/install.sh "$work/prefix/"
+    [ ! -e prefix/lib/libneap.so.0.0.9 ] && [ ! -e prefix/lib/libneapd.a ]
+    [ ! -e prefix/share/man/man1/neap-gone.1 ]
+    tree/tools/install.sh --remove "$work/prefix"
+    (cd prefix && find . ! -type d | sort) >found
+    diff found - <<END
+./include/neaptide.h
+./lib/libother.so
+./share/man/man1/neaptide.1
+END
+    [ ! -e prefix/lib/neap ] && [ ! -e prefix/include/neap ] && [ -e tree/build/bin/neap ]
+    tree/tools/install.sh --remove "$work/nowhere"
+    [ ! -e nowhere ]
 }
 
 test_destdir_comes_before_prefix() {
@@ -142,7 +164,8 @@ the_loader_is_told() {
     "$top/tools/install.sh" "$work/elsewhere"
     "$top/tools/install.sh" "$work/prefix" "$work/stage"
     cmp /etc/ld.so.cache before
-    "$top/tools/install.sh" "$work/prefix"
+    # As who becomes root by `su` has it, and a shell completes a folder's name.
+    PATH=/usr/local/bin:/usr/bin:/bin "$top/tools/install.sh" "$work/prefix/"
     export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
     builds "$(pkg-config --cflags --libs neap)"
     readelf -d program >dynamic
