@@ -117,6 +117,25 @@ static APART void check_longest_prefix(void)
     CHECK(kept[0] != NULL);
 }
 
+static void nothing_said(int status, const char *text, void *environment)
+{
+    (void)status, (void)text, (void)environment;
+}
+
+/* Last, since it takes all that a process can have. */
+static void check_the_most(void)
+{
+    neap_set_misuse_callback(nothing_said, NULL);
+    int made = 0;
+    errno = 0;
+    while (made <= 65536 && neap_layout_prefix(8 * (1000 + (size_t)made)) != NEAP_NO_LAYOUT)
+        made++;
+    CHECK(made > 65000 && made <= 65536);
+    CHECK_EQUAL(errno, ENOMEM);
+    CHECK_EQUAL(neap_layout_bitmap(0, NULL), NEAP_NO_LAYOUT);
+    CHECK_EQUAL(errno, EINVAL);
+}
+
 int main(void)
 {
     uint64_t second = 2, long_bits[3] = {0, 0, 1};
@@ -136,5 +155,6 @@ int main(void)
     check_longest_prefix();
     CHECK(calls > 0);
     CHECK(neap_layout_function(trace_rest, NULL) != neap_layout_function(trace_rest, &calls));
+    check_the_most();
     return finish();
 }

@@ -30,7 +30,11 @@ fn text() -> String {
          figure has\n\
          one name, one unit and one meaning everywhere. A counter only grows while the process \
          lives; a gauge\n\
-         belongs to one moment or one cycle.\n",
+         belongs to one moment or one cycle. `neap metrics` puts `neap_` before the names, \
+         `neap_cycle_` before\n\
+         those of the last cycle, and has seconds for nanoseconds; stops are a histogram there, \
+         `neap_pause_seconds`.\n\
+         The cycle log and the summary have units of their own ([figures](figures.md)).\n",
     );
     section(&mut out, "The process", Statistics::FIGURES);
     section(&mut out, "A running process", Live::FIGURES);

@@ -27,19 +27,25 @@ fn text() -> String {
          argument\n\
          of `neap run`. `NEAP_MAX_HEAP=1GiB PROGRAM` and `neap run --max-heap=1GiB -- PROGRAM` say \
          the\n\
-         same; the argument wins over the variable. They are read once, when the library starts. A \
-         name\n\
+         same; the argument wins over the variable. They are read once, when the library starts. \
+         From then on\n\
+         `neap_option_set` (`neap::set_option` in Rust) changes those that the last column does \
+         not have. A name\n\
          or value that is not valid is reported on standard error and has no effect. A program \
          that runs\n\
          with more rights than its user (set-user-id) ignores the variables.\n\n\
-         | name | type | default | valid |\n| --- | --- | --- | --- |\n",
+         | name | type | default | valid | when |\n| --- | --- | --- | --- | --- |\n",
     );
     for entry in TABLE {
         let default = shown(entry.show_default);
         let default = if default.is_empty() { "(nothing)".into() } else { format!("`{default}`") };
         let valid = shown(entry.show_valid);
-        let _ =
-            writeln!(out, "| [`{0}`](#{0}) | {1} | {default} | {valid} |", entry.name, entry.kind);
+        let when = if entry.is_for_the_start() { "before the first allocation" } else { "" };
+        let _ = writeln!(
+            out,
+            "| [`{0}`](#{0}) | {1} | {default} | {valid} | {when} |",
+            entry.name, entry.kind
+        );
     }
     for Entry { name, meaning, .. } in TABLE {
         let lines: Vec<&str> = meaning.lines().map(str::trim).collect();

@@ -179,7 +179,8 @@ void neap_for_each_object(neap_visitor *visitor, void *environment);
 #define NEAP_NO_LAYOUT UINT32_MAX
 
 /* A layout is made once for each type and lives for ever; the same arguments give the same number.
- * NEAP_NO_LAYOUT on failure (errno says why): a process can have 65,536. Words are 8 bytes. */
+ * NEAP_NO_LAYOUT on failure, and errno says why: EINVAL for a wrong argument, ENOMEM where there is
+ * no memory or the process has 65,536 already. Words are 8 bytes. */
 
 /* The object is an array of elements of so many words; bit i % 64 of bits[i / 64] says whether word
    i of an element may be a pointer. */

@@ -71,7 +71,7 @@ inline void *or_throw(void *memory)
 // Offset of a member of T or of a base.
 template <class T, class Class, class Member> std::size_t offset_of(Member Class::*member)
 {
-    alignas(T) unsigned char place[sizeof(T)];
+    alignas(T) unsigned char place[sizeof(T)] = {};
     const T *object = reinterpret_cast<const T *>(place);
     return static_cast<std::size_t>(
         reinterpret_cast<const unsigned char *>(std::addressof(object->*member)) - place);

@@ -36,11 +36,17 @@ fn given(layout: Result<LayoutId, LayoutError>) -> u32 {
             set_errno(libc::ENOMEM);
             NO_LAYOUT
         }
-        Err(LayoutError::Empty) => refused(format_args!("a layout's element has no words")),
-        Err(LayoutError::TooMany) => refused(format_args!(
-            "a layout was refused: its element has more than 1048576 words, or the program has \
-             65536 layouts already (make each layout once, not once per object)"
-        )),
+        Err(LayoutError::TooMany) => {
+            refused(format_args!(
+                "a layout was refused: the program has 65536 layouts already (make each layout \
+                 once, not once per object)"
+            ));
+            set_errno(libc::ENOMEM);
+            NO_LAYOUT
+        }
+        Err(LayoutError::Empty | LayoutError::TooLong) => {
+            refused(format_args!("a layout's element has no words, or more than 1048576"))
+        }
     }
 }
 

@@ -47,6 +47,13 @@ impl Entry {
             })
     }
 
+    /// Whether only the start reads it: then it must be set before the first allocation.
+    pub fn is_for_the_start(&self) -> bool {
+        let recordings = ["summary", "stats", "sample", "visible"];
+        let rest = ["watch", "stop_signal", "past_end", "huge_pages", "check"];
+        recordings.contains(&self.name) || rest.contains(&self.name)
+    }
+
     /// The row of this name.
     pub fn find(name: &[u8]) -> Option<&'static Entry> {
         TABLE.iter().find(|entry| entry.is_named(name))

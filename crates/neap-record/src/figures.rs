@@ -169,9 +169,9 @@ figures! {
         protect_ns: Nanoseconds Gauge,
         /// Rounds of asking for written pages and scanning them again, world running.
         rounds: Count Gauge,
-        /// Pages scanned again, world running.
+        /// Pages scanned again, world running; with a snapshot, pages kept as they were.
         preclean_pages: Count Gauge,
-        /// Pages scanned again in the last stop.
+        /// Pages scanned again in the last stop; with a snapshot, protected in the first.
         remark_pages: Count Gauge,
         /// Markers at work.
         markers: Count Gauge,

@@ -50,7 +50,7 @@ pub enum NoLayout {
 
 fn made(shape: Shape<'_>) -> Result<Layout, NoLayout> {
     api::layout(shape).map(Layout).map_err(|error| match error {
-        LayoutError::Empty => NoLayout::Size,
+        LayoutError::Empty | LayoutError::TooLong => NoLayout::Size,
         LayoutError::TooMany | LayoutError::NoMemory => NoLayout::TooMany,
     })
 }

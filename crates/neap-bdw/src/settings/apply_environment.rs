@@ -105,7 +105,8 @@ pub fn apply() {
     for name in [c"GC_MARKERS", c"GC_NPROCS"] {
         if let Some(count) = bytes_of(name).filter(|&count| count > 0) {
             if !user_has_set(c"NEAP_MARKERS") {
-                set_number(b"markers", count);
+                // A machine may well have more processors.
+                set_number(b"markers", count.min(64));
             }
             break;
         }

@@ -61,10 +61,10 @@ pub fn command() -> Command {
         .about("Say what is alive in a process or a heap snapshot, and what keeps it alive")
         .after_help(
             "A process stands still only while it is copied; a copy of it tells what is alive. It \
-             must be yours, and have collected once (a small heap: by neap_collect() or \
-             GC_gcollect()). neap_heap_snapshot() of neap.h writes a snapshot too, in the format \
-             that Chrome's developer tools open. Sites are those of objects that NEAP_SAMPLE \
-             followed.",
+             must be yours. A small heap can be asked after its program has collected \
+             (neap_collect(), GC_gcollect()), or where that was started with NEAP_VISIBLE=1. \
+             neap_heap_snapshot() of neap.h writes a snapshot too, in the format that Chrome's \
+             developer tools open. Sites are those of objects that NEAP_SAMPLE followed.",
         )
         .arg(files)
         .args([compare, address, of, rows, save, json])

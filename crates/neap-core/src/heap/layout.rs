@@ -79,7 +79,9 @@ pub struct Label {
 pub enum LayoutError {
     /// An element of no words.
     Empty,
-    /// More than 2²⁰ words in an element, or more than 65,536 layouts in the program.
+    /// More than 2²⁰ words in an element, or a bitmap that is longer than it.
+    TooLong,
+    /// The program has 65,536 layouts already.
     TooMany,
     /// The system gave no memory.
     NoMemory,
@@ -156,7 +158,7 @@ impl Layouts {
                 return Err(LayoutError::Empty);
             }
             if element_words > MOST_WORDS || bits.len() > element_words.div_ceil(64) {
-                return Err(LayoutError::TooMany);
+                return Err(LayoutError::TooLong);
             }
         }
         let mut interning = self.interning.lock();
@@ -484,17 +486,11 @@ mod tests {
     #[test]
     fn impossible_shapes_are_refused() {
         let layouts = Layouts::new();
-        assert_eq!(
-            layouts.intern(Shape::Bitmap { element_words: 0, bits: &[] }),
-            Err(LayoutError::Empty)
-        );
-        assert_eq!(
-            layouts.intern(Shape::Bitmap { element_words: 1, bits: &[1, 1] }),
-            Err(LayoutError::TooMany)
-        );
-        assert_eq!(
-            layouts.intern(Shape::Bitmap { element_words: usize::MAX, bits: &[1] }),
-            Err(LayoutError::TooMany)
-        );
+        let refused = |element_words, bits: &[u64]| {
+            layouts.intern(Shape::Bitmap { element_words, bits }).unwrap_err()
+        };
+        assert_eq!(refused(0, &[]), LayoutError::Empty);
+        assert_eq!(refused(1, &[1, 1]), LayoutError::TooLong);
+        assert_eq!(refused(usize::MAX, &[1]), LayoutError::TooLong);
     }
 }

@@ -27,6 +27,7 @@ pub mod warning;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use core::time::Duration;
 
+use crate::check;
 use crate::cycle::driver::{between_steps, collector_thread, wake, watch_in_use};
 use crate::cycle::report::line;
 use crate::cycle::{limits, schedule};
@@ -34,7 +35,7 @@ use crate::heap::HEAP;
 use crate::heap::hardened::GuardPages;
 use crate::observe::recorder::{self, Sources};
 use crate::observe::{ask_page, live_page};
-use crate::options::{HugePages, Limit, Options, Prefork, WatchChoice};
+use crate::options::{Entry, HugePages, Limit, Options, Prefork, WatchChoice};
 use crate::rank::{self, Rank};
 use crate::refs::finalizers::pool;
 use crate::sync::{Guard, Lock, function::AtomicFunction};
@@ -44,7 +45,6 @@ use crate::sys::{own_thread, print, side_stack, signal, thread};
 use crate::watch::choose::{Watching, choose};
 use crate::watch::mprotect;
 use crate::world::{attach, current, late, roots, stop, stop_signal};
-use crate::{check, options};
 
 /// Looks up what libc's loader would otherwise be asked for later: in a stop, with the holder of
 /// the loader's lock stopped, or in a signal's handler. Front ends call it when they are loaded,
@@ -313,23 +313,8 @@ fn while_changing<R>(f: impl FnOnce(Guard<'_, ()>) -> R) -> R {
 
 /// Sets an option by name. What only the start-up reads is refused after it.
 pub fn set_option(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
-    const AT_START: [&[u8]; 9] = [
-        b"stop_signal",
-        b"past_end",
-        b"check",
-        b"summary",
-        b"huge_pages",
-        b"watch",
-        b"stats",
-        b"sample",
-        b"visible",
-    ];
     while_changing(|start| {
-        if is_initialized()
-            && AT_START
-                .iter()
-                .any(|fixed| options::Entry::find(name).is_some_and(|entry| entry.is_named(fixed)))
-        {
+        if is_initialized() && Entry::find(name).is_some_and(Entry::is_for_the_start) {
             return Err(
                 "this option must be set before the collector starts, that is before the first \
                  allocation",

@@ -101,10 +101,11 @@ fields! {
     /// concurrent, minor: how what was written came to be little before the last stop: by `rounds`
     /// beside the program, by `passes` in short stops, or `no`: the last stop had the rest to do
     caught_up = record.caught_up.name();
-    /// concurrent, minor: pages scanned again in these rounds and passes
+    /// concurrent, minor: pages scanned again in these rounds and passes; snapshot: pages kept as
+    /// they were before the program wrote to them
     preclean_pages = record.preclean_pages;
     /// concurrent, minor: pages scanned again in the last stop, written ones and those of blocks
-    /// that are not watched
+    /// that are not watched; snapshot: pages protected in the first stop
     remark_pages = record.remark_pages;
     /// from the first stop signal until every thread stood; of a concurrent or minor cycle in its
     /// last stop, with `fork` in its first
