@@ -326,7 +326,7 @@ pub fn in_child() {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_markers_count(count: u32) {
     if !environment::user_has_set(c"NEAP_MARKERS") && !environment::user_has_set(c"GC_MARKERS") {
-        environment::set_number(b"markers", count as usize);
+        environment::set_markers(count as usize);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::debugging::regular::{self, Regular};
 use crate::debugging::smashed;
 use crate::failure;
 use crate::settings::environment::{
-    Number, bytes_of, set, set_number, text_of, user_has_set, user_has_switched_on,
+    Number, bytes_of, set, set_markers, set_number, text_of, user_has_set, user_has_switched_on,
 };
 use crate::settings::variables::{
     GC_dont_gc, GC_find_leak, GC_free_space_divisor, GC_full_freq, GC_time_limit,
@@ -105,8 +105,7 @@ pub fn apply() {
     for name in [c"GC_MARKERS", c"GC_NPROCS"] {
         if let Some(count) = bytes_of(name).filter(|&count| count > 0) {
             if !user_has_set(c"NEAP_MARKERS") {
-                // A machine may well have more processors.
-                set_number(b"markers", count.min(64));
+                set_markers(count);
             }
             break;
         }

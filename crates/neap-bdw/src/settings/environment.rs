@@ -114,6 +114,11 @@ pub fn set_number(option: &[u8], number: usize) {
     set(option, Message::new(format_args!("{number}")).bytes());
 }
 
+/// Sets how many threads mark; a machine may well have more processors than the option takes.
+pub fn set_markers(count: usize) {
+    set_number(b"markers", count.min(64));
+}
+
 /// Sets the option that says how far the heap grows between collections.
 #[inline(never)]
 pub fn set_growth(growth: f64) {
