@@ -145,7 +145,8 @@ fn register(
     order: Order,
 ) {
     if header::header_of(object).is_none() {
-        return finalize::register(object, function, data, old_function, old_data, order);
+        finalize::register(object, function, data, old_function, old_data, order);
+        return;
     }
     let mut wrapped = null_mut();
     if let Some(function) = function {
@@ -158,7 +159,9 @@ fn register(
     }
     let (mut former, mut former_data): (Option<GC_finalization_proc>, _) = (None, null_mut());
     let new = function.map(|_| call_wrapped as GC_finalization_proc);
-    finalize::register(object, new, wrapped, &mut former, &mut former_data, order);
+    if !finalize::register(object, new, wrapped, &mut former, &mut former_data, order) {
+        return;
+    }
     if former.is_some_and(|former| former as usize == call_wrapped as *const () as usize) {
         // SAFETY: what is registered with `call_wrapped` was made above, and `former_data` on our
         // stack keeps it alive.

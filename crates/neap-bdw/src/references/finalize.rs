@@ -22,7 +22,8 @@ use crate::settings::variables::{
 pub type GC_finalization_proc = unsafe extern "C" fn(*mut c_void, *mut c_void);
 
 /// Registers (or with a null function removes) for the object that starts at `object`; stores the
-/// former function and data where asked to.
+/// former function and data where asked to. False where there was no memory for it: nothing has
+/// changed then, the caller's variables included.
 pub fn register(
     object: *mut c_void,
     function: Option<GC_finalization_proc>,
@@ -30,7 +31,7 @@ pub fn register(
     old_function: *mut Option<GC_finalization_proc>,
     old_data: *mut *mut c_void,
     order: Order,
-) {
+) -> bool {
     // What is not collected is never finalized: gc.h has such calls do nothing.
     let former = match api::object_at(object as usize) {
         None => None,
@@ -46,7 +47,7 @@ pub fn register(
                         c"neap: no memory to register a finalizer for 0x%lx\n".as_ptr(),
                         object as usize,
                     );
-                    return;
+                    return false;
                 }
             }
         }
@@ -60,6 +61,7 @@ pub fn register(
             *variable = former.map_or(core::ptr::null_mut(), |former| former.data);
         }
     }
+    true
 }
 
 macro_rules! registrations {
