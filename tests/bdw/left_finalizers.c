@@ -1,5 +1,5 @@
-/* Finalizers that are left by a jump, or end their thread: later ones run all the same, on that
-   thread and on others. */
+/* Finalizers that are left by a jump, that end their thread, or that block it: later ones run all
+   the same, on that thread and on others. */
 #include "check.h"
 #include <pthread.h>
 #include <setjmp.h>
@@ -8,8 +8,10 @@
 enum { OBJECTS = 2000, THREADS = 12 };
 
 static jmp_buf out;
-static atomic_int ran, jumps, ends;
+static atomic_int ran, jumps, ends, blocked;
 static int ends_thread;
+static __thread int is_blocked;
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
 static void count(void *object, void *data)
 {
@@ -29,6 +31,18 @@ static void end_thread(void *object, void *data)
     (void)object;
     if (data == &ends_thread && ends++ < THREADS)
         pthread_exit(data);
+}
+
+/* Until the gate is open, each thread once. */
+static void block(void *object, void *data)
+{
+    (void)object;
+    if (data != &gate || is_blocked)
+        return;
+    is_blocked = 1;
+    blocked++;
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
 }
 
 static APART void drop(int objects, GC_finalization_proc finalizer, void *data)
@@ -67,6 +81,35 @@ static void *one(void *argument)
     return NULL;
 }
 
+static void *one_that_blocks(void *argument)
+{
+    (void)argument;
+    for (int turn = 0; turn < 100 && !is_blocked; turn++) {
+        drop(20, block, &gate);
+        clear_stack();
+        allocate();
+    }
+    return NULL;
+}
+
+/* While finalizers of many threads are under way. */
+static void blocked_threads(void)
+{
+    pthread_t threads[THREADS];
+    pthread_mutex_lock(&gate);
+    is_blocked = 1; /* this one never */
+    for (int number = 0; number < THREADS; number++) {
+        CHECK(GC_pthread_create(&threads[number], NULL, one_that_blocks, NULL) == 0);
+        for (int wait = 0; wait < 10000 && blocked <= number; wait++)
+            usleep(1000);
+        CHECK(blocked == number + 1);
+    }
+    CHECK(later() > OBJECTS / 2);
+    pthread_mutex_unlock(&gate);
+    for (int number = 0; number < THREADS; number++)
+        CHECK(GC_pthread_join(threads[number], NULL) == 0);
+}
+
 int main(void)
 {
     GC_INIT();
@@ -87,5 +130,6 @@ int main(void)
     }
     CHECK(ends >= THREADS);
     CHECK(later() > OBJECTS / 2);
+    blocked_threads();
     return finish();
 }

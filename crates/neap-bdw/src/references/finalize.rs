@@ -171,7 +171,6 @@ pub fn after_collection() {
 /// The child of a fork has one thread; what the others were doing is over.
 pub fn forget_other_threads() {
     WARNING.store(false, Relaxed);
-    running::forget_other_threads();
 }
 
 static AWAIT_PROCEDURE: AtomicFunction<finalizer::ReadyObserver> = AtomicFunction::none();

@@ -90,6 +90,20 @@ pub fn is_announced() -> bool {
     current::get().is_some_and(|own| own.announced.load(Relaxed))
 }
 
+/// Two words that the front end keeps for the calling thread: zeros at first, as where it is not
+/// attached. They end with the attachment.
+pub fn thread_words() -> [usize; 2] {
+    let words = current::get().map(|own| &own.front_end);
+    words.map_or([0; 2], |words| words.each_ref().map(|word| word.load(Relaxed)))
+}
+
+/// Keeps them; does nothing where the thread is not attached.
+pub fn set_thread_words(words: [usize; 2]) {
+    if let Some(own) = current::get() {
+        own.front_end.iter().zip(words).for_each(|(own, word)| own.store(word, Relaxed));
+    }
+}
+
 /// Says where the calling thread's alternate signal stack lies, until it says otherwise; an empty
 /// range for none.
 pub fn set_handler_stack(stack: Range<usize>) {

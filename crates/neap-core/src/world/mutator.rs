@@ -121,6 +121,8 @@ pub struct Mutator {
     pub has_child_on_it: AtomicBool,
     /// A front end told the program that this thread is registered. Written by itself.
     pub announced: AtomicBool,
+    /// What a front end keeps for this thread. Written by itself.
+    pub front_end: [AtomicUsize; 2],
     /// The program was told that this thread stands. Written by who stops the world.
     pub told_to_stand: AtomicBool,
 }
