@@ -30,7 +30,7 @@ const ALONE: usize = 1;
 
 /// All objects that are asked for.
 pub(crate) struct Disclaimers {
-    registry: Registry,
+    pub(crate) registry: Registry,
     /// Whether there ever was one.
     used: AtomicBool,
 }

@@ -400,6 +400,9 @@ pub fn before_fork() {
 /// In the child, the locks given back: its other threads are gone, and the cycle that was under way
 /// is given up.
 pub fn in_child() {
+    for registry in [&FINALIZERS.registry, &CLEANERS.registry, &DISCLAIMERS.registry] {
+        registry.in_child();
+    }
     marked_at_registration::after_fork();
     runner::after_fork(FORKING.load(Relaxed));
     pool::after_fork();

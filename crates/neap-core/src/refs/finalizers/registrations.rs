@@ -237,6 +237,19 @@ impl Registry {
         }
     }
 
+    /// In the child of a `fork`: a thread that is not there may have added an entry and not said so
+    /// yet, or have taken a flag back and not looked at all entries. The next cycle finds out.
+    pub(crate) fn in_child(&self) {
+        for piece in (1..self.pieces()).filter_map(|piece| self.piece(piece - 1)) {
+            for flag in [&piece.used, &piece.has_data] {
+                // What is not written stays shared with the parent.
+                if !flag.load(Relaxed) {
+                    flag.store(true, Relaxed);
+                }
+            }
+        }
+    }
+
     /// Calls `f` with every entry that is not void. In a critical section or by the cycle; entries
     /// that are added meanwhile may be missed.
     pub(crate) fn for_each(&self, mut f: impl FnMut(&'static Entry)) {
@@ -350,6 +363,9 @@ fn take_front(list: &AtomicUsize, first: usize, next: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heap::blocks::header::NO_LAYOUT;
+    use crate::heap::kind::Kind;
+    use crate::refs::{CLEANERS, DISCLAIMERS, FINALIZERS};
 
     #[test]
     fn entries_are_found_made_void_and_taken_out() {
@@ -405,6 +421,38 @@ mod tests {
         let mut left = [0, 0];
         registry.for_each(|entry| left[kind_of(entry.object.load(Relaxed)) - 1] += 1);
         assert_eq!((left[0] + taken, left[1]), (3 * EACH / 2, 3 * EACH / 2), "[refs.inv.lists]");
+    }
+
+    /// As a thread leaves it that another one's fork interrupts in [`Registry::add`], and the
+    /// cycle's in [`Registry::for_each_with_data`].
+    #[test]
+    fn a_child_of_fork_finds_entries_whose_flags_are_not_set() {
+        let own = Own::new(0);
+        HEAP.reserve(16 << 20).unwrap();
+        let (block, _) =
+            HEAP.inner().large_block(&HEAP, Kind::Leaf, NO_LAYOUT, 50_000, true).unwrap();
+        HEAP.inner().publish_large(&HEAP, block);
+        let object = HEAP.address(block).0;
+        let registries =
+            [&FINALIZERS.registry, &CLEANERS.registry, &DISCLAIMERS.registry].map(|registry| {
+                registry.add(&own, object, 1, 0, object).unwrap();
+                let piece = registry.list(object).and_then(|(_, piece)| piece).unwrap();
+                piece.used.store(false, Relaxed);
+                piece.has_data.store(false, Relaxed);
+                registry
+            });
+        crate::refs::in_child();
+        for registry in registries {
+            let (mut with_data, mut walked) = (0, 0);
+            registry.for_each_with_data(|_| with_data += 1);
+            for piece in 0..registry.pieces() {
+                registry.walk(piece, |_| {
+                    walked += 1;
+                    Verdict::Keep
+                });
+            }
+            assert_eq!((with_data, walked), (1, 1));
+        }
     }
 
     /// Registering and taking back at one object costs more each time until a cycle comes by.
