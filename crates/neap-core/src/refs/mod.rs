@@ -404,7 +404,7 @@ pub fn in_child() {
         registry.in_child();
     }
     marked_at_registration::after_fork();
-    runner::after_fork(FORKING.load(Relaxed));
+    runner::after_fork(FORKING.load(Relaxed), &REFS.found.lock().processing.filling);
     pool::after_fork();
 }
 

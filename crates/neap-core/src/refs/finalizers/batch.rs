@@ -137,23 +137,32 @@ pub(crate) fn is_any_left() -> bool {
 
 /// In the child of a `fork`, which has one thread: what others had taken is over, but for the
 /// calls of each batch, by its address, that this thread is at. Batches that another thread was
-/// moving are put where they belong.
-pub(crate) fn after_fork(own: impl Fn(usize) -> usize) {
+/// moving are put where they belong, but for those that are being filled.
+pub(crate) fn after_fork(own: impl Fn(usize) -> usize, filling: &Filling) {
+    let waiting = all().map(Batch::length).sum();
+    if WAITING.swap(waiting, Relaxed) != waiting {
+        // Another thread was about to count a batch as over, and may not have put it on the list.
+        free_again(filling);
+    }
     while READY.pop().is_some() {}
-    for batch in all() {
-        let cursor = batch.cursor.load(Relaxed);
-        let length = (cursor >> 32) as usize;
-        if length == 0 {
-            continue;
-        }
+    for batch in all().filter(|batch| batch.length() > 0) {
         let address = core::ptr::from_ref(batch) as usize;
-        if cursor & NOT_BEGUN != 0 {
+        if !batch.is_begun() {
             READY.push(address);
             continue;
         }
-        let taken = length - batch.left();
+        let taken = batch.length() - batch.left();
         batch.over.store(0, Relaxed);
         batch.finish(taken.saturating_sub(own(address)));
+    }
+}
+
+/// Puts every batch that nobody uses on [`FREE`]. By the only thread there is.
+fn free_again(filling: &Filling) {
+    while FREE.pop().is_some() {}
+    let is_filled = |batch| filling.batches().any(|filled| core::ptr::eq(filled, batch));
+    for batch in all().filter(|batch| batch.length() == 0 && !is_filled(*batch)) {
+        FREE.push(core::ptr::from_ref(batch) as usize);
     }
 }
 
@@ -161,8 +170,7 @@ pub(crate) fn after_fork(own: impl Fn(usize) -> usize) {
 /// anybody.
 pub(crate) fn begin(last: u64) -> Option<&'static Batch> {
     let batch = ready(last)?;
-    let length = batch.cursor.load(Relaxed) >> 32;
-    batch.cursor.store(length << 32, Release);
+    batch.cursor.store((batch.length() as u64) << 32, Release);
     Some(batch)
 }
 
@@ -227,6 +235,11 @@ impl Batch {
         Some(self.places[index].call())
     }
 
+    /// How many calls there are; 0 while it is not published.
+    fn length(&self) -> usize {
+        (self.cursor.load(Acquire) >> 32) as usize
+    }
+
     /// Whether its calls can be taken.
     pub(crate) fn is_begun(&self) -> bool {
         self.cursor.load(Acquire) & NOT_BEGUN == 0
@@ -239,13 +252,13 @@ impl Batch {
 
     /// Whether all its calls are over, or it is not published.
     pub(crate) fn is_over(&self) -> bool {
-        let length = (self.cursor.load(Acquire) >> 32) as usize;
+        let length = self.length();
         length == 0 || self.over.load(Acquire) >= length
     }
 
     /// So many calls that were taken are over. True if the batch is.
     pub(crate) fn finish(&self, calls: usize) -> bool {
-        let length = (self.cursor.load(Relaxed) >> 32) as usize;
+        let length = self.length();
         if calls == 0 || self.over.fetch_add(calls, AcqRel) + calls < length {
             return false;
         }
@@ -390,6 +403,39 @@ impl Filling {
 mod tests {
     use super::*;
     use core::sync::atomic::AtomicU8;
+
+    fn fill(filling: &mut Filling, calls: usize) {
+        for data in 1..=calls {
+            filling.reserve().unwrap();
+            filling.push(Call { function: 1, object: 0, data });
+        }
+    }
+
+    /// Another thread is at every place of [`Batch::finish`] in the moment of a fork.
+    #[test]
+    fn a_child_of_fork_waits_for_nothing_that_was_over_and_loses_no_batch() {
+        const LEFT: usize = 10;
+        let mut filling = Filling::new();
+        fill(&mut filling, 3 * CALLS + LEFT);
+        filling.publish();
+        let of_three: Vec<_> = all()
+            .filter(|batch| batch.length() == CALLS)
+            .inspect(|_| _ = begin(u64::MAX))
+            .collect();
+        let [counted, emptied, freed] = of_three[..] else { panic!("{}", of_three.len()) };
+        of_three.iter().for_each(|batch| while batch.call().is_some() {});
+        counted.over.store(CALLS, Relaxed);
+        emptied.cursor.store(0, Relaxed);
+        freed.cursor.store(0, Relaxed);
+        FREE.push(core::ptr::from_ref(freed) as usize);
+        filling.reserve().unwrap();
+        after_fork(|_| 0, &filling);
+        assert_eq!(waiting(), LEFT);
+        // All but the one that is left can be filled, each once.
+        let batches = all().count();
+        fill(&mut filling, (batches - 1) * CALLS);
+        assert_eq!((all().count(), filling.batches().count()), (batches, batches - 1));
+    }
 
     #[test]
     fn each_call_is_taken_once_by_any_number_of_threads() {

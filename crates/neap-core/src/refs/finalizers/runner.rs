@@ -3,8 +3,10 @@
 //!
 //! Invariant: no lock is held during a call, and what a thread has taken is on record, so that a
 //! thread which ends in the middle of a call (pthread_exit) leaves no batch unfinished. The frames
-//! between a call and its thread's end own nothing. Called by mutators: those of the pool, and
-//! threads of the program that ask for it.
+//! between a call and its thread's end own nothing. A thread takes a call and says so in one
+//! critical section, and so it finishes: in the child of a fork, which a handler of the program's
+//! may make, the two agree. Called by mutators: those of the pool, and threads of the program that
+//! ask for it.
 //!
 //! # Safety
 //!
@@ -16,13 +18,13 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
-use super::batch::{self, Batch, Call};
+use super::batch::{self, Batch, Call, Filling};
 use super::site::Name;
 use crate::sync::function::{AtomicFunction, function_at};
 use crate::sys::program_call::guard;
 use crate::sys::{futex, print, thread};
 use crate::world::mutator::Mutator;
-use crate::world::{attach, blocked};
+use crate::world::{attach, blocked, current};
 
 /// A thread that runs finalizers. Written by that thread; read by the pool's watch.
 pub(crate) struct Runner {
@@ -53,6 +55,8 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 /// Counts batches that are over; who waits for that sleeps on it.
 static OVER: AtomicU32 = AtomicU32::new(0);
 static WAITERS: AtomicU32 = AtomicU32::new(0);
+/// How many forks lie between the first process and this one.
+static FORKS: AtomicU32 = AtomicU32::new(0);
 /// Messages about exceptions in one process.
 const MOST_MESSAGES: u32 = 10;
 
@@ -137,6 +141,7 @@ impl Runner {
 
     /// Counts what was taken as over.
     fn finish(&self) {
+        let _unstopped = current::get().map(|mutator| mutator.critical());
         self.function.store(0, Relaxed);
         let taken = self.taken.swap(0, Relaxed);
         let batch = self.batch.swap(0, Relaxed) as *const Batch;
@@ -159,6 +164,7 @@ unsafe extern "C" fn end_of_thread(value: *mut c_void) {
     }
 }
 
+/// In a critical section, where the thread is a mutator still.
 fn finish(batch: &Batch, calls: usize) {
     if batch.finish(calls) {
         OVER.fetch_add(1, SeqCst);
@@ -172,7 +178,11 @@ fn finish(batch: &Batch, calls: usize) {
 fn batch(last: u64) -> Option<&'static Batch> {
     let is_begun =
         |batch: &&Batch| batch.is_begun() && batch.left() > 0 && batch.number.load(Relaxed) <= last;
-    batch::begin(last).or_else(|| batch::all().find(is_begun))
+    let begun = {
+        let _unstopped = attach::current().critical();
+        batch::begin(last)
+    };
+    begun.or_else(|| batch::all().find(is_begun))
 }
 
 /// Runs what is ready of the batches up to this number; gives how many ran. An exception is told of
@@ -192,11 +202,11 @@ pub(crate) fn run_up_to(last: u64) -> usize {
     count
 }
 
-/// Takes a call off the batch.
+/// Takes a call off the batch, and has `note` say so.
 #[inline]
-fn take(mutator: &Mutator, batch: &Batch) -> Option<Call> {
+fn take(mutator: &Mutator, batch: &Batch, mut note: impl FnMut(&Call)) -> Option<Call> {
     let _unstopped = mutator.critical();
-    batch.call()
+    batch.call().inspect(&mut note)
 }
 
 fn run_batch(batch: &'static Batch, runner: Option<&Runner>) -> usize {
@@ -205,22 +215,31 @@ fn run_batch(batch: &'static Batch, runner: Option<&Runner>) -> usize {
     if let Some(runner) = runner {
         runner.batch.store(core::ptr::from_ref(batch) as usize, Relaxed);
     }
-    while let Some(call) = take(mutator, batch) {
+    let mut forks = 0;
+    while let Some(call) = take(mutator, batch, |call| {
         count += 1;
+        forks = FORKS.load(Relaxed);
         if let Some(runner) = runner {
             runner.taken.store(count, Relaxed);
             runner.calls.store(runner.calls.load(Relaxed) + 1, Relaxed);
             runner.function.store(call.function, Relaxed);
         }
+    }) {
         let (first, second) = words(&call);
         // SAFETY: the function was registered for these words, and each registration is taken once.
         if unsafe { guard::call(call.function, [first, second, 0, 0]) }.is_none() {
             tell_exception(call.function);
         }
+        if runner.is_none() {
+            let _unstopped = mutator.critical();
+            // Without a record the call was over when the child began.
+            if FORKS.load(Relaxed) == forks {
+                finish(batch, 1);
+            }
+        }
     }
-    match runner {
-        Some(runner) => runner.finish(),
-        None => finish(batch, count),
+    if let Some(runner) = runner {
+        runner.finish();
     }
     count
 }
@@ -234,9 +253,8 @@ pub(crate) fn run_passing(most: usize) -> usize {
         && let Some(batch) = batch(u64::MAX)
     {
         while count < most
-            && let Some(call) = take(mutator, batch)
+            && let Some(call) = take(mutator, batch, |_| finish(batch, 1))
         {
-            finish(batch, 1);
             let (first, second) = words(&call);
             // SAFETY: as in `run_batch`.
             unsafe {
@@ -279,7 +297,7 @@ pub(crate) fn wait_for_batch(seen: u32, at_most_ns: u64) {
 
 /// In the child of a `fork`, where `me` is the forking thread's former id: what other threads had
 /// taken is run by the parent, and is over here.
-pub(crate) fn after_fork(me: u32) {
+pub(crate) fn after_fork(me: u32, filling: &Filling) {
     for runner in &ALL {
         if runner.thread.load(Relaxed) == me && me != 0 {
             runner.thread.store(thread::current() as u32, Relaxed);
@@ -291,9 +309,37 @@ pub(crate) fn after_fork(me: u32) {
         }
     }
     WAITERS.store(0, Relaxed);
+    FORKS.fetch_add(1, Relaxed);
     // Several on one thread are nested runs; they work on batches of their own or of one another.
-    batch::after_fork(|batch| {
+    let own = |batch| {
         let at_it = ALL.iter().filter(|runner| runner.batch.load(Relaxed) == batch);
         at_it.map(|runner| runner.taken.load(Relaxed)).sum()
-    });
+    };
+    batch::after_fork(own, filling);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch that is put twice on the list of free ones would be filled beyond its end.
+    #[test]
+    fn a_call_without_a_record_that_forks_is_over_once_in_the_child() {
+        unsafe extern "C" fn fork(_: usize, _: usize) {
+            after_fork(0, &Filling::new());
+        }
+        ALL.iter().for_each(|runner| runner.thread.store(u32::MAX, Relaxed));
+        let mut filling = Filling::new();
+        let mut fill = |calls| {
+            for data in 1..=calls {
+                filling.reserve().unwrap();
+                filling.push(Call { function: fork as *const () as usize, object: 0, data });
+            }
+            filling.publish();
+        };
+        fill(1);
+        assert_eq!((run_up_to(u64::MAX), batch::waiting()), (1, 0));
+        fill(2 * batch::CALLS);
+        assert_eq!(batch::waiting(), 2 * batch::CALLS);
+    }
 }
