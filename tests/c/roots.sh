@@ -1,4 +1,15 @@
-# Large roots: what they cost, and that nothing is lost of them. Sourced by run.sh.
+# Roots of libraries, and large ones: what they cost, and that nothing is lost of them. Sourced by
+# run.sh.
+
+if sooner dlopen_roots; then
+    for model in global-dynamic initial-exec; do
+        # shellcheck disable=SC2086
+        cc -g $warnings -shared -fPIC -ftls-model=$model tests/c/plugin.c -o "$out/$model.so" &&
+            build dlopen_roots.c dlopen_roots -O2 $link &&
+            result "dlopen_roots, $model" "$out/dlopen_roots" "$out/$model.so"
+    done
+    test_otherwise dlopen_roots "$out/initial-exec.so"
+fi
 
 if sooner root_words && build root_words.c root_words -O2 $link; then
     for watch in pagemap mprotect fork none; do

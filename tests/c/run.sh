@@ -360,14 +360,6 @@ if sooner loader; then
         done
 fi
 
-if sooner dlopen_roots; then
-    # shellcheck disable=SC2086
-    cc -g $warnings -shared -fPIC tests/c/plugin.c -o "$out/plugin.so" &&
-        build dlopen_roots.c dlopen_roots -O2 $link &&
-            test_program dlopen_roots "$out/plugin.so" &&
-            test_otherwise dlopen_roots "$out/plugin.so"
-fi
-
 if sooner reused_module; then
     # shellcheck disable=SC2086
     for bytes in 64 67108864; do

@@ -57,6 +57,7 @@ pub fn on_load() {
     }
     signal::real_sigaction();
     thread::control_block_bytes();
+    thread::static_storage_bytes();
     interposed::waits::find();
     interposed::helpers::find();
     interposed::address_space::find();

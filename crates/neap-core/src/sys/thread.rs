@@ -109,6 +109,33 @@ pub fn control_block_bytes() -> usize {
     }
 }
 
+/// Bytes of what each thread has from its static thread-local storage to the end of its `struct
+/// pthread`, the same for all threads and from the start on. 0 where libc does not tell, as in a
+/// program that has it linked in.
+pub fn static_storage_bytes() -> usize {
+    static BYTES: AtomicUsize = AtomicUsize::new(UNKNOWN);
+    const UNKNOWN: usize = usize::MAX;
+    type Information = unsafe extern "C" fn(*mut usize, *mut usize);
+    match BYTES.load(Relaxed) {
+        UNKNOWN => {
+            let (mut bytes, mut alignment) = (0, 0);
+            // SAFETY: looks a function of ld.so up, which other libraries of libc's and sanitizers
+            // call; it stores two sizes.
+            unsafe {
+                let name = c"_dl_get_tls_static_info";
+                let function = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+                if !function.is_null() {
+                    let function = core::mem::transmute::<*mut c_void, Information>(function);
+                    function(&mut bytes, &mut alignment);
+                }
+            }
+            BYTES.store(bytes, Relaxed);
+            bytes
+        }
+        bytes => bytes,
+    }
+}
+
 unsafe extern "C" {
     /// Where ld.so found the main thread's stack to begin.
     static __libc_stack_end: *const c_void;
@@ -370,5 +397,7 @@ mod tests {
     fn processors_and_sizes_are_plausible() {
         assert!((1..100_000).contains(&processors()));
         assert!((0x400..0x4000).contains(&control_block_bytes()));
+        let storage = static_storage_bytes();
+        assert!(storage == 0 || storage > control_block_bytes() && storage < 1 << 20);
     }
 }

@@ -7,8 +7,7 @@
 //!
 //! # Safety
 //!
-//! Reads thread-local blocks of threads that stand or are blocked, and so exist, and hands out
-//! ranges that the program promised to be readable or that the loader mapped.
+//! Hands out ranges that the program promised to be readable or that the loader mapped.
 
 #![allow(unsafe_code)]
 
@@ -18,14 +17,15 @@ use core::time::Duration;
 
 mod exclusions;
 pub mod ranges;
+mod thread_local;
 
 pub use self::exclusions::{bar, clear_bars, exclude};
 pub use self::ranges::Answers;
 use self::ranges::{Ranges, Span, cut, in_parts};
+use self::thread_local::Module;
 use super::mutator::Mutator;
 use super::stacks::stack::Stack;
 use super::{Standing, Stopped, correction, critical};
-use crate::addr::PAGE_BYTES;
 use crate::heap::HEAP;
 use crate::rank::Rank;
 use crate::sync::{ForkLock, Lock};
@@ -167,13 +167,6 @@ pub fn likely_resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
 /// The lock, for who holds it over a `fork`.
 pub fn lock_for_fork() -> &'static dyn ForkLock {
     &RANGES
-}
-
-/// A thread-local module: its number and the bytes of its block.
-#[derive(Clone, Copy)]
-struct Module {
-    number: usize,
-    bytes: usize,
 }
 
 /// Segments and modules that are listed without asking for memory: more than any program loads.
@@ -325,15 +318,8 @@ impl Images {
             0 => own.end.saturating_sub(thread::most_stack_bytes()),
             low => low,
         };
-        let block = mutator.control_block.load(Relaxed);
-        let is_in = |part: Range<usize>| part.contains(&range.start);
-        is_in(low..own.end)
-            || is_in(block..block + thread::control_block_bytes())
-            || self.modules.iter().any(|module| {
-                // SAFETY: the thread is stopped, and exists.
-                let start = unsafe { thread::thread_local_block(block, module.number) };
-                start.is_some_and(|start| is_in(start..start + module.bytes))
-            })
+        (low..own.end).contains(&range.start)
+            || thread_local::contains(&self.modules, mutator, range.start)
     }
 
     /// Calls `visit` for each range that belongs to a mutator that stands: stacks, registers,
@@ -389,23 +375,9 @@ impl Images {
             visit_mapped(own.clone(), &mut visit);
         }
         visit(span_of(&mutator.blocked_registers));
-        let block = mutator.control_block.load(Relaxed);
-        let scanned = |address: &usize| own.contains(address) && *address >= position;
-        if !scanned(&block) {
-            visit(block..block + thread::control_block_bytes());
-        }
-        for module in self.modules.iter() {
-            // SAFETY: the thread is stopped, or blocked outside the heap, and exists.
-            if let Some(start) = unsafe { thread::thread_local_block(block, module.number) }
-                && !scanned(&start)
-            {
-                // After `dlclose` another module may have the number, and this thread the block of
-                // the one before, which may be shorter.
-                let block = start..start + module.bytes;
-                let is_on_one_page = block.end <= (start / PAGE_BYTES + 1) * PAGE_BYTES;
-                visit(if is_on_one_page { block } else { mappings::readable_start(block) });
-            }
-        }
+        // The first thread's lies elsewhere, in what its stack may seem to reach down to.
+        let scanned = if own.start == 0 { 0..0 } else { position.max(own.start)..own.end };
+        thread_local::for_each(&self.modules, mutator, &scanned, &mut visit);
     }
 }
 
