@@ -1,5 +1,6 @@
 /* The end of a thread: what its values of pthread_setspecific refer to is there until their
-   destructors have run, in each of their rounds, and a destructor may allocate in any of them. */
+   destructors have run, in each of their rounds, and a destructor may allocate in any of them, also
+   of the first thread, which is there for the kernel as long as others are. */
 #include "check.h"
 #include <pthread.h>
 #include <semaphore.h>
@@ -138,11 +139,36 @@ static APART void destructors_allocate(void)
     CHECK(!broken);
 }
 
+static void *collects_without_first(void *unused)
+{
+    alarm(30);
+    for (int turn = 0; turn < 30; turn++) {
+        usleep(10000);
+        collect();
+    }
+    CHECK(!broken);
+    _exit(finish());
+    return unused;
+}
+
+/* In the last round its last destructor is called after it was taken for one that has ended. */
+static APART void first_thread_ends(void)
+{
+    pthread_t thread;
+    pthread_setspecific(keys[LATE - 1], keys);
+    CHECK_EQUAL(pthread_create(&thread, NULL, collects_without_first, NULL), 0);
+    pthread_exit(NULL);
+}
+
 int main(void)
 {
     values_are_roots();
     neap_option_set("min_trigger", "64K");
     neap_option_set("max_pause", "0");
     destructors_allocate();
+    pid_t child = fork();
+    if (child == 0)
+        first_thread_ends();
+    CHECK(succeeded(child));
     return finish();
 }

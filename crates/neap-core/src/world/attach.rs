@@ -45,6 +45,9 @@ fn call_detach_hook(mutator: &Mutator) {
 
 const LAYOUT: Layout = Layout::new::<Mutator>();
 
+/// A thread was attached before.
+static ANY_ATTACHED: AtomicBool = AtomicBool::new(false);
+
 /// Whether threads ask for each object, so that requests can be counted, and do not take cells of
 /// their buffers by themselves.
 static ASK_BEFORE_BUFFERS: AtomicBool = AtomicBool::new(false);
@@ -142,8 +145,10 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
     if has_others {
         stop_signal::try_out(mutator);
     }
-    // Most programs have but this one, and no thread that comes later.
-    let since = if is_main { Since::Beginning } else { since };
+    // Most programs have but this one, and no thread that comes later. The first thread that comes
+    // after others, or once more, may be about to end, as those of which nothing is known.
+    let is_first_of_all = !ANY_ATTACHED.swap(true, Relaxed);
+    let since = if is_main && is_first_of_all { Since::Beginning } else { since };
     // Libc may call malloc for a late key, in the midst of which a handler cannot fork. Who stops
     // the world waits for this thread from now on.
     let is_late = since == Since::Unknown && host::get().is_none();

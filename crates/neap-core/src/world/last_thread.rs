@@ -22,7 +22,7 @@ use rustix::fs::{Mode, OFlags, RawDir};
 static ENDING: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
 /// How many ended.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// The first thread is among them.
+/// The first thread is among them, and not attached.
 static FIRST_ENDED: AtomicBool = AtomicBool::new(false);
 /// Somebody ends the process.
 static EXITS: AtomicBool = AtomicBool::new(false);
@@ -38,6 +38,10 @@ fn is_ending(id: i32) -> bool {
 pub fn begun(own: i32) {
     for ending in ENDING.iter().filter(|ending| ending.load(Relaxed) == own) {
         let _ = ending.compare_exchange(own, 0, SeqCst, Relaxed);
+    }
+    if thread::is_main(own) {
+        // By one of its last destructors; it ends after that.
+        FIRST_ENDED.store(false, SeqCst);
     }
 }
 
