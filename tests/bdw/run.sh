@@ -106,11 +106,11 @@ for source in executable finalizer_cycles stackbottoms pacing suspension runtime
     done
 done
 
-for test in altstacks heap_stacks; do
+for test in altstacks heap_stacks fork_of_thread; do
     wanted $test || continue
     if build "$here/$test.c" "$work/$test" -lgc -lpthread -ldl 2>"$out/output"; then
         # libgc reads an alternate stack or the one that was left for it, not both.
-        [ $test = altstacks ] || result "$test on libgc" "$work/$test"
+        [ $test != heap_stacks ] || result "$test on libgc" "$work/$test"
         for watch in none pagemap fork mprotect snapshot; do
             result "$test on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \
                 LD_LIBRARY_PATH="$work/lib" "$work/$test"

@@ -180,7 +180,7 @@ pub extern "C" fn GC_thread_is_registered() -> c_int {
 /// unregisters itself. Whether the calling thread is that one.
 fn announce_first_thread() -> bool {
     static DONE: AtomicBool = AtomicBool::new(false);
-    let is_main = is_main_thread();
+    let is_main = embedding::is_first_thread();
     if is_main && api::is_thread_attached() && !DONE.swap(true, Relaxed) {
         embedding::announce(true);
     }
@@ -237,7 +237,7 @@ fn base_from_the_system() -> Option<usize> {
 /// for `GC_set_stackbottom`.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_my_stackbottom(result: *mut GC_stack_base) -> *mut c_void {
-    let said = if is_main_thread() { GC_stackbottom.load(Relaxed) } else { 0 };
+    let said = if embedding::is_first_thread() { GC_stackbottom.load(Relaxed) } else { 0 };
     let base = if said != 0 { said } else { api::stack_base() };
     // SAFETY: a structure of the caller, says gc.h.
     unsafe { (*result).base = base as *mut c_void };
@@ -258,21 +258,16 @@ pub extern "C" fn GC_set_stackbottom(handle: *mut c_void, base: *const GC_stack_
     let handle = handle as usize;
     // Before the start there is the variable only.
     let is_main = if !api::is_initialized() {
-        is_main_thread()
+        embedding::is_first_thread()
     } else if handle != 0 && handle != this_thread() {
         embedding::set_stack_base_of(handle, base) == Some(true)
     } else {
         api::set_stack_base(base);
-        is_main_thread()
+        embedding::is_first_thread()
     };
     if is_main {
         GC_stackbottom.store(base, Relaxed);
     }
-}
-
-fn is_main_thread() -> bool {
-    // SAFETY: no preconditions.
-    unsafe { libc::gettid() == libc::getpid() }
 }
 
 /// Shows programs where the main thread's stack begins. On the thread that initialises, which is
@@ -320,6 +315,10 @@ static MARKERS_TOLD: AtomicBool = AtomicBool::new(false);
 pub fn in_child() {
     MARKERS_TOLD.store(false, Relaxed);
     GC_parallel.store(0, Relaxed);
+    // The stack of the parent's first thread is nobody's.
+    if api::is_thread_attached() && !embedding::is_first_thread() {
+        GC_stackbottom.store(api::stack_base(), Relaxed);
+    }
 }
 
 /// All marking threads, the collecting one included. What the user set with `NEAP_MARKERS` stands.

@@ -114,6 +114,15 @@ pub fn set_handler_stack(stack: Range<usize>) {
     mutator.declared_handler_stack.store(true, Relaxed);
 }
 
+/// Whether the calling thread is the one that the program began with. In the child of a fork by
+/// another thread none is.
+pub fn is_first_thread() -> bool {
+    current::get().map_or_else(
+        || thread::is_first(thread::current()),
+        |mutator| mutator.is_first.load(Relaxed),
+    )
+}
+
 /// Says where the stack begins that another thread runs on, given as `pthread_t`; also in callbacks
 /// with the world stopped. Whether that is the program's first thread; `None` if there is no such
 /// thread.
@@ -125,7 +134,7 @@ pub fn set_stack_base_of(thread: usize, base: usize) -> Option<bool> {
         let mutator = registry.iter().find(|one| one.control_block.load(Relaxed) == thread)?;
         mutator.stack_low.store(0, Relaxed);
         mutator.stack_base.store(base, Relaxed);
-        Some(mutator.thread.load(Relaxed) == thread::process())
+        Some(mutator.is_first.load(Relaxed))
     })
 }
 

@@ -56,6 +56,7 @@ pub fn on_load() {
         shared_page::make_room();
     }
     signal::real_sigaction();
+    thread::note_load();
     thread::control_block_bytes();
     thread::static_storage_bytes();
     interposed::waits::find();

@@ -117,6 +117,7 @@ fn attach_since(stack: Option<Range<usize>>, since: Since) -> bool {
     // `detach`.
     let mutator = unsafe { &*memory.cast::<Mutator>() };
     mutator.thread.store(id as u32, Relaxed);
+    mutator.is_first.store(thread::is_first(id), Relaxed);
     mutator.control_block.store(thread::control_block(), Relaxed);
     mutator.stack_low.store(stack.start, Relaxed);
     mutator.stack_base.store(stack.end, Relaxed);
@@ -226,7 +227,7 @@ pub fn forget_all_but(registry: &mut registry::Registry, own: Option<&Mutator>, 
 /// the control block of the others.
 fn find_stack(id: i32) -> Range<usize> {
     let here = thread::stack_pointer();
-    if thread::is_main(id) {
+    if thread::is_first(id) {
         // It grows downwards as it is used: its lowest address is not fixed.
         return 0..thread::main_stack_base();
     }

@@ -51,6 +51,9 @@ pub struct Mutator {
     pub stack_base: AtomicUsize,
     /// Lowest address of its stack, 0 if not known; written by itself.
     pub stack_low: AtomicUsize,
+    /// It is the thread that the program began with, on the stack that the system made for it.
+    /// Written once: a fork changes nothing about that.
+    pub is_first: AtomicBool,
     /// Where it stood on its own stack when it left it for another; 0 if it never did. Written by
     /// itself.
     pub own_position: AtomicUsize,

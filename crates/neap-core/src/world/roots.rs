@@ -101,7 +101,7 @@ fn own_stack(mutator: &Mutator) -> Range<usize> {
     // SAFETY: 0, or a variable that lives for ever.
     let source = unsafe { (MAIN_STACK_BASE.load(Acquire) as *const AtomicUsize).as_ref() };
     match source.map(|source| source.load(Relaxed)) {
-        Some(base) if base != 0 && mutator.thread.load(Relaxed) == thread::process() => 0..base,
+        Some(base) if base != 0 && mutator.is_first.load(Relaxed) => 0..base,
         _ => own,
     }
 }
@@ -150,7 +150,7 @@ pub fn resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
 pub fn likely_resting_stack(mutator: &Mutator) -> Option<Range<usize>> {
     let (position, base) = (mutator.position.load(Acquire), mutator.stack_base.load(Relaxed));
     let control_block = mutator.control_block.load(Relaxed);
-    let original = if mutator.thread.load(Relaxed) == thread::process() {
+    let original = if mutator.is_first.load(Relaxed) {
         MAIN_STACK_BASE.load(Acquire) == 0 && base == thread::main_stack_base()
     } else {
         mutator.stack_low.load(Relaxed) != 0
