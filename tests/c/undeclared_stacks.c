@@ -35,13 +35,18 @@ static void on_context(void)
     swapcontext(&inside, &outside);
 }
 
-static void *run_on(void *stack)
+static void switch_to(void (*start)(void), void *stack)
 {
     getcontext(&inside);
     inside.uc_stack.ss_sp = stack;
     inside.uc_stack.ss_size = BYTES;
-    makecontext(&inside, on_context, 0);
+    makecontext(&inside, start, 0);
     CHECK_EQUAL(swapcontext(&outside, &inside), 0);
+}
+
+static void *run_on(void *stack)
+{
+    switch_to(on_context, stack);
     return NULL;
 }
 
@@ -75,6 +80,36 @@ static void in_handler(int signal)
     hold_while_collected();
 }
 
+static void waits(int signal)
+{
+    (void)signal;
+    sem_post(&ready);
+    while (sem_wait(&go) != 0)
+        ;
+}
+
+static void on_interrupted_context(void)
+{
+    void *volatile object = neap_alloc(5000);
+    watch(0, object);
+    clear_stack();
+    raise(SIGUSR2);
+    CHECK(neap_base(object) == object);
+    swapcontext(&inside, &outside);
+}
+
+/* The handler runs on a third stack, which no mapping has in common with the others. */
+static void *handles_elsewhere(void *stacks)
+{
+    static char third[BYTES];
+    stack_t stack = { .ss_sp = third, .ss_size = BYTES };
+    CHECK_EQUAL(sigaltstack(&stack, NULL), 0);
+    switch_to(on_interrupted_context, stacks);
+    stack.ss_flags = SS_DISABLE;
+    CHECK_EQUAL(sigaltstack(&stack, NULL), 0);
+    return NULL;
+}
+
 /* Its own stack is read as a whole then. */
 static void *handles(void *other)
 {
@@ -106,7 +141,11 @@ int main(int argc, char **argv)
     char *stacks = guarded_stacks();
     collect_beside(run_on, stacks, NULL);
 
-    struct sigaction action = { .sa_handler = in_handler, .sa_flags = SA_ONSTACK };
+    struct sigaction action = { .sa_handler = waits, .sa_flags = SA_ONSTACK };
+    CHECK_EQUAL(sigaction(SIGUSR2, &action, NULL), 0);
+    collect_beside(handles_elsewhere, stacks, NULL);
+
+    action.sa_handler = in_handler;
     CHECK_EQUAL(sigaction(SIGUSR1, &action, NULL), 0);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);

@@ -299,6 +299,20 @@ pub unsafe fn alternate_stack_below(context: *const c_void) -> Option<Range<usiz
     stack.contains(&thread::stack_pointer()).then_some(stack)
 }
 
+/// In a handler: the lowest address that the interrupted code may use of the stack it stands on.
+///
+/// # Safety
+/// `context` is what the kernel gave the handler.
+pub unsafe fn interrupted_position(context: *const c_void) -> usize {
+    const RED_ZONE_BYTES: usize = 128;
+    const REGISTER: usize = libc::REG_RSP as usize;
+    // SAFETY: the caller's promise.
+    let position = unsafe {
+        (&raw const (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[REGISTER]).read()
+    };
+    (position as usize).saturating_sub(RED_ZONE_BYTES)
+}
+
 /// In a handler that blocks all signals: whether another one waits that the interrupted code does
 /// not block.
 ///

@@ -90,6 +90,9 @@ pub struct Mutator {
     /// Lowest address and end of the alternate signal stack that a handler of the program ran on
     /// last, or that it declared; 0 for none. Written by itself.
     handler_stack: [AtomicUsize; 2],
+    /// Where what that handler interrupted stands on another stack, its red zone included; 0 while
+    /// there is no such handler. What it tells may be over where handlers jumped away. As above.
+    pub interrupted_position: AtomicUsize,
     /// The program declared it, and takes that back before it uses the memory otherwise. As above.
     pub declared_handler_stack: AtomicBool,
     /// It came by the slow path of an allocation since the last cycle. Set by itself, cleared by

@@ -346,12 +346,21 @@ impl Images {
                 Some(end) => mappings::for_each_readable(position..end, &mut visit),
                 None => visit(position..handler_stack.end),
             }
+            let interrupted = mutator.interrupted_position.load(Relaxed);
             let left = mutator.stack.load(Relaxed);
             if let Some(stack) = stacks.find(|stack| core::ptr::from_ref(*stack) as usize == left) {
                 visit_mapped(stack.range(), &mut visit);
                 visit(span_of(&mutator.own_registers));
             }
             visit_mapped(own.clone(), &mut visit);
+            // It may have interrupted the thread on a stack that nobody declared.
+            if interrupted != 0
+                && !handler_stack.contains(&interrupted)
+                && !is_on(&own, interrupted)
+                && let Some(end) = end_of_undeclared(interrupted)
+            {
+                mappings::for_each_readable(interrupted..end, &mut visit);
+            }
         } else if let Some(stack) = stacks.find(|stack| stack.range().contains(&position)) {
             visit(position..stack.range().end);
             visit(mutator.own_position.load(Relaxed).max(own.start)..base);

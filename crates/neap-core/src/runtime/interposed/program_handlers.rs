@@ -65,11 +65,22 @@ extern "C" fn call(number: c_int, info: *mut libc::siginfo_t, context: *mut c_vo
     let handler = unsafe { function_at::<Handler>(HANDLERS[stub].load(Acquire)) };
     match current::get() {
         Some(mutator) => blocked::outside(mutator, || {
+            let before = mutator.interrupted_position.load(Relaxed);
             // SAFETY: who calls the stub has it from the kernel, or calls it as the kernel does.
             if let Some(stack) = unsafe { signal::alternate_stack_below(context) } {
+                // SAFETY: as above.
+                let interrupted = unsafe { signal::interrupted_position(context) };
+                // Else another handler was interrupted there.
+                if !stack.contains(&interrupted) {
+                    mutator.interrupted_position.store(interrupted, Relaxed);
+                }
                 mutator.note_handler_stack(&stack);
             }
-            handler(number, info, context)
+            handler(number, info, context);
+            // The handler may have detached its thread.
+            if current::get().is_some_and(|now| core::ptr::eq(now, mutator)) {
+                mutator.interrupted_position.store(before, Relaxed);
+            }
         }),
         None => handler(number, info, context),
     }
