@@ -104,6 +104,10 @@ fn large_in_place(
     } else if wants < had {
         let [end, old_end] = [wants, had].map(|frames| heap.address(cell.block.add(frames)).0);
         freed_places::note(end..old_end);
+        if cell.header.is_frozen() {
+            // Pointers to what it gives up lead to whatever lies there next.
+            inner.frames.forget_all_closed();
+        }
         cell.header.set_large_span(wants as u32);
         heap.part(cell.block, wants..had);
         heap.free_frames(inner, cell.block.add(wants), had - wants);

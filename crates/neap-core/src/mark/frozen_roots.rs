@@ -195,7 +195,7 @@ fn leads_out(heap: &Heap, word: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alloc::{buffer, refill};
+    use crate::alloc::{buffer, refill, resize};
     use crate::heap::Heap;
     use crate::heap::blocks::header::NO_LAYOUT;
     use crate::heap::classes;
@@ -278,8 +278,9 @@ mod tests {
             inner.publish_large(&heap, block);
             heap.address(block).0
         };
-        // Six frames of words, and an object that they point to.
+        // Six frames of words, and objects that they point to.
         let (table, other) = (large(6 * FRAME_BYTES), large(40_000));
+        let wide = large(7 * FRAME_BYTES);
         let store = |frame: usize, word: usize| {
             // SAFETY: in the table.
             unsafe { *((table + frame * FRAME_BYTES + 64) as *mut usize) = word };
@@ -318,6 +319,14 @@ mod tests {
         let third = large(40_000);
         assert_eq!(third, other);
         assert!(finds(&heap, third));
+        // As may what one gives up that shrinks where it is.
+        store(0, wide + 4 * FRAME_BYTES);
+        written(0);
+        assert!(!finds(&heap, third) && closed(&heap, table, 6));
+        assert!(resize::in_place(&heap, &heap.object_at(wide).unwrap(), 4 * FRAME_BYTES));
+        let fourth = large(40_000);
+        assert_eq!(fourth, wide + 4 * FRAME_BYTES);
+        assert!(finds(&heap, fourth), "[heap.inv.closed]");
     }
 
     #[test]
