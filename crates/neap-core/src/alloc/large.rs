@@ -128,6 +128,7 @@ mod tests {
     use super::*;
     use crate::addr::{CHUNK_FRAMES, FRAME_BYTES};
     use crate::heap::blocks::header::NO_LAYOUT;
+    use crate::heap::kind::Scan;
 
     #[test]
     fn pages_become_an_object_and_are_zero_again_after_reuse() {
@@ -199,8 +200,18 @@ mod tests {
     fn absurd_sizes_are_refused() {
         let heap = Heap::new();
         heap.reserve(64 << 20).unwrap();
+        let take = |bytes| take(&heap, &AtomicU32::new(0), Kind::Leaf, NO_LAYOUT, bytes);
         for requested in [65 << 20, 1 << 40, isize::MAX as usize, usize::MAX, usize::MAX - 5000] {
-            assert!(take(&heap, &AtomicU32::new(0), Kind::Leaf, NO_LAYOUT, requested).is_err());
+            assert!(take(requested).is_err());
+        }
+        // Beside one that is there they are more than a word counts.
+        take(40_000).unwrap();
+        heap.set_max_bytes(32 << 20);
+        for requested in [33 << 20, isize::MAX as usize, usize::MAX - 20_000] {
+            assert_eq!(take(requested).unwrap_err(), Refused::Limit);
+            let (behind, frames) = (Frame(3), requested / FRAME_BYTES);
+            let grown = heap.take_frames_at(&mut heap.inner(), behind, frames, Scan::Leaf, false);
+            assert_eq!(grown, Err(Refused::Limit));
         }
         heap.verify().unwrap();
     }

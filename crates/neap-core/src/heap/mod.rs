@@ -188,7 +188,7 @@ impl Heap {
     ) -> Result<frames::Taken, Refused> {
         let limit = self.max_bytes.load(Relaxed);
         let wanted = count.checked_mul(FRAME_BYTES).ok_or(Refused::System)?;
-        if inner.frames.taken() * FRAME_BYTES + wanted > limit {
+        if (inner.frames.taken() * FRAME_BYTES).saturating_add(wanted) > limit {
             return Err(Refused::Limit);
         }
         if let Some(taken) = inner.frames.take(count, scan.content()) {
@@ -222,7 +222,7 @@ impl Heap {
         only_fresh: bool,
     ) -> Result<bool, Refused> {
         let limit = self.max_bytes.load(Relaxed);
-        if (inner.frames.taken() + count) * FRAME_BYTES > limit {
+        if inner.frames.taken().saturating_add(count).saturating_mul(FRAME_BYTES) > limit {
             return Err(Refused::Limit);
         }
         let wanted = inner.frames.chunks_wanted_at(first, count, scan.content(), only_fresh);
