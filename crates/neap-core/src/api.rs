@@ -27,6 +27,7 @@ use crate::cycle::driver::{collect, disabling, holding};
 use crate::cycle::report::callbacks;
 use crate::cycle::{collector, schedule};
 use crate::heap::blocks::header::NO_LAYOUT;
+use crate::heap::frames::giving_back;
 use crate::heap::layout::{self, RawTraceFunction};
 use crate::heap::{HEAP, Refused};
 use crate::runtime::{self, allocation};
@@ -341,7 +342,7 @@ pub fn release_memory() {
     let mutator = runtime::mutator();
     let critical = || mutator.critical();
     HEAP.finish_sweep(critical);
-    HEAP.give_back(u64::MAX, critical);
+    HEAP.give_back(giving_back::ALL, critical);
     schedule::note_given_back();
 }
 

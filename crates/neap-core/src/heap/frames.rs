@@ -3,11 +3,12 @@
 //!
 //! Invariant `[heap.inv.frames]`: a frame is free here exactly when it is no block's first
 //! frame and no block's further one. A free frame that is not dirty reads as zero. Pure
-//! bookkeeping under the heap's lock: it makes no system call and touches no object.
+//! bookkeeping under the heap's lock: but for [`giving_back`] nothing here makes a system call.
 
 mod bounds;
 pub mod closed;
 pub mod decay;
+pub mod giving_back;
 pub mod watched;
 
 use self::bounds::Bounds;
@@ -303,13 +304,14 @@ impl Frames {
         }
     }
 
-    /// The next free frames at or after chunk `from` that hold memory and were freed before
+    /// The next free frames at or after `from` that hold memory and were freed at or before
     /// `before`: they count as clean from now on. The caller gives them back to the system
-    /// before it lets the lock go. Also says the chunk to go on from.
-    pub fn next_to_clean(&mut self, from: usize, before: u64) -> Option<(Frame, usize, usize)> {
-        for index in from..self.chunks.len() {
+    /// before it lets the lock go.
+    pub fn next_to_clean(&mut self, from: Frame, before: u64) -> Option<(Frame, usize)> {
+        for index in from.chunk()..self.chunks.len() {
             let chunk = &mut self.chunks[index];
-            let idle = chunk.free & chunk.dirty;
+            let behind = if index == from.chunk() { ALL << from.in_chunk() } else { ALL };
+            let idle = chunk.free & chunk.dirty & behind;
             if idle == 0 || chunk.freed_at > before {
                 continue;
             }
@@ -320,7 +322,7 @@ impl Frames {
             // What comes back from the system reads as written.
             chunk.protected &= !mask(place, count);
             self.dirty_free -= count;
-            return Some((Frame((index * CHUNK_FRAMES + place) as u32), count, index));
+            return Some((Frame((index * CHUNK_FRAMES + place) as u32), count));
         }
         None
     }
@@ -432,15 +434,15 @@ mod tests {
         let mut frames = with_chunks(1);
         frames.take(10, Scanned).unwrap();
         frames.give_back(Frame(2), 3, 100);
-        assert_eq!(frames.next_to_clean(0, 99), None);
-        assert_eq!(frames.next_to_clean(0, 100), Some((Frame(2), 3, 0)));
-        assert_eq!(frames.next_to_clean(0, 100), None);
+        assert_eq!(frames.next_to_clean(Frame(0), 99), None);
+        assert_eq!(frames.next_to_clean(Frame(0), 100), Some((Frame(2), 3)));
+        assert_eq!(frames.next_to_clean(Frame(0), 100), None);
         assert!(!frames.is_clean(0));
         frames.keep_dirty(Frame(2), 3);
-        assert_eq!(frames.next_to_clean(0, 100), Some((Frame(2), 3, 0)));
+        assert_eq!(frames.next_to_clean(Frame(0), 100), Some((Frame(2), 3)));
         assert_eq!(frames.take(3, Scanned).unwrap(), Taken { first: Frame(2), fresh: true });
         frames.give_back(Frame(0), 10, 0);
-        while frames.next_to_clean(0, 100).is_some() {}
+        while frames.next_to_clean(Frame(0), 100).is_some() {}
         assert!(frames.is_clean(0));
     }
 

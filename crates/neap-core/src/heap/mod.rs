@@ -7,9 +7,7 @@
 //!
 //! # Safety
 //!
-//! Makes references to headers, and gives memory of free frames back. Headers of the committed
-//! range are mapped and never unmapped; free frames hold nothing, and under the lock nobody takes
-//! them meanwhile.
+//! Makes references to headers. Those of the committed range are mapped and never unmapped.
 
 #![allow(unsafe_code)]
 
@@ -30,19 +28,16 @@ pub mod state;
 pub mod verify;
 
 use core::sync::atomic::{AtomicUsize, Ordering::*};
-use core::time::Duration;
 
 use crate::addr::{Address, CHUNK_BYTES, FRAME_BYTES, Frame};
 use crate::rank::Rank;
 use crate::stats::live;
 use crate::sync::{ForkLock, Guard, Lock};
-use crate::sys::clock::Instant;
 use crate::sys::map;
 use before_images::BeforeImages;
 use bits::Bits;
 use blocks::header::{Form, Header, State};
 use blocks::{block_offsets, marked_blocks};
-use frames::decay;
 use kind::Scan;
 use layout::Layouts;
 use spaces::Inner;
@@ -77,16 +72,6 @@ pub struct Heap {
     inner: Apart<Lock<Inner>>,
 }
 
-/// How far [`Heap::clean`] got.
-pub struct Cleaned {
-    /// How many ranges it gave back.
-    pub ranges: usize,
-    /// The chunk to go on from, where its time was over.
-    pub next: Option<usize>,
-}
-
-/// Free memory that the system refuses to take is passed over so often in one go.
-const MOST_REFUSALS: usize = 8;
 /// Bytes of metadata for each frame in use, at most.
 pub const METADATA_BYTES: usize = size_of::<Header>() + bits::BITS_BYTES + block_offsets::BYTES;
 
@@ -257,9 +242,7 @@ impl Heap {
     /// system as far as the limit wants it.
     fn note_taken(&self, inner: &mut Inner, limit: usize) {
         self.note_used(inner);
-        while inner.frames.resident() * FRAME_BYTES > limit
-            && self.clean(inner, 0, u64::MAX, decay::STEP).ranges > 0
-        {}
+        while inner.frames.resident() * FRAME_BYTES > limit && self.clean_some(inner) {}
     }
 
     fn note_used(&self, inner: &Inner) {
@@ -344,53 +327,6 @@ impl Heap {
         self.note_used(inner);
     }
 
-    /// Gives free memory back to the system that was freed at or before the stamp `before`, from
-    /// the chunk `from` on, one range at least, until `most` has passed.
-    pub fn clean(
-        &self,
-        inner: &mut Inner,
-        mut from: usize,
-        before: u64,
-        most: Duration,
-    ) -> Cleaned {
-        let (mut ranges, mut refused) = (0, 0);
-        let began = Instant::now();
-        while refused < MOST_REFUSALS {
-            if ranges > 0 && began.elapsed() >= most {
-                return Cleaned { ranges, next: Some(from) };
-            }
-            let Some((first, count, chunk)) = inner.frames.next_to_clean(from, before) else {
-                break;
-            };
-            // SAFETY: free frames hold nothing; under the lock nobody takes them meanwhile.
-            if !unsafe { map::give_back(self.address(first), count * FRAME_BYTES) } {
-                // As of memory that is locked: what lies behind may be given.
-                inner.frames.keep_dirty(first, count);
-                (from, refused) = (chunk + 1, refused + 1);
-                continue;
-            }
-            if inner.frames.is_clean(chunk) {
-                self.clean_bits(chunk);
-            }
-            from = chunk;
-            ranges += 1;
-        }
-        Cleaned { ranges, next: None }
-    }
-
-    /// Gives back all that was freed at or before the stamp `before`, chunk by chunk, with turns
-    /// for others as [`Heap::in_steps`]; says how many ranges that was.
-    pub fn give_back<T>(&self, before: u64, enter: impl Fn() -> T) -> usize {
-        let (mut given, mut from) = (0, 0);
-        self.in_steps(enter, |inner| {
-            let cleaned = self.clean(inner, from, before, decay::STEP);
-            given += cleaned.ranges;
-            from = cleaned.next.unwrap_or_default();
-            cleaned.next.is_none()
-        });
-        given
-    }
-
     /// Calls `f` for the first frame of every block. Blocks that are made or end meanwhile may or
     /// may not be seen.
     pub fn for_each_block(&self, mut f: impl FnMut(Frame, &Header)) {
@@ -429,38 +365,5 @@ impl Heap {
 impl Default for Heap {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-#[cfg(all(test, not(miri)))]
-mod tests {
-    use super::*;
-    use crate::addr::PAGE_BYTES;
-    use crate::heap::blocks::header::NO_LAYOUT;
-    use crate::heap::kind::Kind;
-
-    /// As what the program locked and never unlocked.
-    #[test]
-    fn memory_behind_what_the_system_refuses_to_take_is_given_back() {
-        let heap = Heap::new();
-        heap.reserve(64 << 20).unwrap();
-        let mut inner = heap.inner();
-        let blocks = [(); 2].map(|()| {
-            let made = inner.large_block(&heap, Kind::Leaf, NO_LAYOUT, CHUNK_BYTES, true).unwrap();
-            inner.publish_large(&heap, made.0);
-            made.0
-        });
-        let locked = heap.address(blocks[0]).0 as *const libc::c_void;
-        // By system calls: sanitizers make libc's function do nothing.
-        // SAFETY: locks a page of the heap that is tested.
-        if unsafe { libc::syscall(libc::SYS_mlock, locked, PAGE_BYTES) } != 0 {
-            return crate::check::skip("no memory may be locked");
-        }
-        blocks.iter().for_each(|block| _ = inner.free_large(&heap, *block));
-        assert!(heap.clean(&mut inner, 0, u64::MAX, Duration::MAX).ranges > 0);
-        assert!(!inner.frames.is_clean(blocks[0].chunk()));
-        assert!(inner.frames.is_clean(blocks[1].chunk()));
-        // SAFETY: as above.
-        unsafe { libc::syscall(libc::SYS_munlock, locked, PAGE_BYTES) };
     }
 }

@@ -121,6 +121,8 @@ pub struct Inner {
     pub(super) frozen: List,
     /// Objects freed while marking was under way.
     pub deferred_frees: DeferredFrees,
+    /// Where giving memory back goes on, behind what the system refused to take.
+    pub(super) clean_from: Frame,
     /// 0 or 1: which lists hold swept blocks.
     pub(super) epoch: usize,
     /// Spaces in use below this index have nothing left to sweep.
@@ -146,6 +148,7 @@ impl Inner {
             large_uncollectable: 0,
             frozen: List::new(BlockList::Frozen),
             deferred_frees: DeferredFrees::new(),
+            clean_from: Frame(0),
             epoch: 0,
             swept_below: 0,
             held_back: false,

@@ -8,11 +8,12 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use core::time::Duration;
 
-use crate::addr::{CHUNK_BYTES, round_up};
+use crate::addr::{CHUNK_BYTES, Frame, round_up};
 use crate::cycle::driver::{freeze, handshake};
 use crate::cycle::report::callbacks;
 use crate::cycle::schedule;
 use crate::heap::HEAP;
+use crate::heap::frames::giving_back;
 use crate::sys::map;
 use crate::world::{current, registry};
 
@@ -48,7 +49,10 @@ pub fn prefork() -> bool {
     let critical = mutator.critical();
     let mut inner = HEAP.inner();
     // Pages that the system has not given yet are cheaper to take than shared ones are to copy.
-    HEAP.clean(&mut inner, 0, u64::MAX, Duration::MAX);
+    let mut from = Some(Frame(0));
+    while let Some(first) = from {
+        from = HEAP.clean(&mut inner, first, giving_back::ALL, Duration::MAX).next;
+    }
     let committed = HEAP.committed();
     map::small_pages(HEAP.base(), committed);
     let below = round_up(committed + SMALL_PAGES_BYTES, CHUNK_BYTES).unwrap_or(usize::MAX);

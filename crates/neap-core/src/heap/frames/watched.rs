@@ -307,7 +307,7 @@ mod tests {
             "what is used again is still reported on"
         );
         frames.give_back(Frame(50), 1, 7);
-        frames.next_to_clean(0, 7).unwrap();
+        frames.next_to_clean(Frame(0), 7).unwrap();
         frames.take(1, Scanned).unwrap();
         assert_eq!(rows(&mut frames, 0), [(0, 4), (98, 2)], "what the system gave anew is not");
         frames.unprotect(Frame(2), 97);
