@@ -161,26 +161,46 @@ impl Marker<'_> {
     /// The same for an object with a layout. What a function of the program finds there is not
     /// known.
     fn scan_typed_unfrozen(&mut self, cell: &Cell<'_>) -> bool {
-        let heap = self.heap();
-        let shape = heap.layouts.shape(LayoutId(cell.header.layout()));
-        let kept = self.pending();
-        self.scan_object(cell);
+        let shape = self.heap().layouts.shape(LayoutId(cell.header.layout()));
         if matches!(shape, Shape::Function { .. }) {
+            self.scan_object(cell);
             return false;
         }
+        let (mut closed, mut next) = (true, Some(cell.start.0));
+        // What is left of it for later would not be known: slice by slice.
+        while let Some(from) = next {
+            let kept = self.pending();
+            self.scan_from(cell, from);
+            next = self.drop_frozen(kept);
+            closed &= self.pending() == kept;
+            if self.pending() > ENOUGH {
+                self.drain();
+            }
+        }
+        // What found no room on the stack is not known either.
+        closed && !self.markers().has_overflowed()
+    }
+
+    /// Drops what a slice pushed, from place `kept` on, that points to frozen objects; gives where
+    /// the next slice begins.
+    fn drop_frozen(&mut self, kept: usize) -> Option<usize> {
+        let heap = self.heap();
         let entries = self.stack.entries();
-        let mut left = kept;
+        let (mut left, mut next) = (kept, None);
         for at in kept..entries.len() {
-            let leads_out = match Entry::decode(entries[at]) {
+            let stays = match Entry::decode(entries[at]) {
                 Entry::Word(word) => leads_out(heap, word),
-                Entry::Rest(_) | Entry::Written(_) => true,
+                Entry::Rest(from) => {
+                    next = Some(from);
+                    false
+                }
+                Entry::Written(_) => true,
             };
             entries[left] = entries[at];
-            left += leads_out as usize;
+            left += stays as usize;
         }
         entries.truncate(left);
-        // What found no room on the stack is not known either.
-        left == kept && !self.markers().has_overflowed()
+        next
     }
 }
 
@@ -342,16 +362,27 @@ mod tests {
             inner.publish_large(&heap, block);
             heap.address(block).0
         };
-        let frozen = typed(40_000);
+        // The second is scanned in several slices.
+        let objects = [40_000, 200_000].map(|bytes| (typed(bytes), bytes));
         heap.inner().freeze(&heap);
         protect(&heap);
         let young = typed(50_000);
-        // SAFETY: in the object: a word that is no pointer.
-        unsafe { *((frozen + 32) as *mut usize) = young };
-        assert!(!finds(&heap, young) && closed(&heap, frozen, 3));
-        // SAFETY: as above, and one that is.
-        unsafe { *((frozen + 40) as *mut usize) = young };
-        heap.inner().frames.forget_closed(Frame(0)..Frame(3));
-        assert!(finds(&heap, young) && finds(&heap, young));
+        for (object, bytes) in objects {
+            let frames = bytes.div_ceil(FRAME_BYTES);
+            let store = |place: usize, word: usize| {
+                // SAFETY: in the object.
+                unsafe { *((object + place) as *mut usize) = word };
+                let first = Frame::containing(object - heap.base().0);
+                heap.inner().frames.forget_closed(first..first.add(frames));
+            };
+            store(32, young);
+            assert!(!finds(&heap, young) && closed(&heap, object, frames), "no pointer");
+            for place in [40, bytes / 2 + 8, bytes - 8] {
+                store(place, young);
+                assert!(finds(&heap, young) && finds(&heap, young));
+                store(place, object);
+                assert!(!finds(&heap, young) && closed(&heap, object, frames));
+            }
+        }
     }
 }
