@@ -22,7 +22,7 @@ compile_error!(
 pub mod instructions;
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Whether the process has rights that its starter has not, as a set-user-id program has.
 pub fn is_privileged() -> bool {
@@ -178,24 +178,26 @@ pub fn is_main(id: i32) -> bool {
     id as u32 == process()
 }
 
-/// The control block of the thread that the program began with; 0 until it is known.
+/// The control block of the thread that the program began with; 0 while it is not known.
 static FIRST_CONTROL_BLOCK: AtomicUsize = AtomicUsize::new(0);
-/// The process that the library was loaded in.
-static LOADED_IN: AtomicU32 = AtomicU32::new(0);
 
-/// The library is loaded by the calling thread.
+/// The library is loaded by the calling thread: mostly the first, and then on its stack.
 pub fn note_load() {
-    LOADED_IN.store(process(), Relaxed);
-    is_first(current());
+    // No other stack lies so near, and no system call is needed.
+    const NEAR: usize = 8 << 20;
+    if main_stack_base().wrapping_sub(stack_pointer()) < NEAR {
+        FIRST_CONTROL_BLOCK.store(control_block(), Relaxed);
+    }
 }
 
 /// Whether the calling thread, with this [id](current), is the one that the program began with, on
-/// the stack that the system made for it. In the child of a fork by another thread none is.
+/// the stack that the system made for it. In the child of a fork by another thread none is, unless
+/// the library was loaded elsewhere than on that stack: then the number decides.
 pub fn is_first(id: i32) -> bool {
-    if is_main(id) && LOADED_IN.load(Relaxed) == id as u32 {
-        FIRST_CONTROL_BLOCK.store(control_block(), Relaxed);
+    match FIRST_CONTROL_BLOCK.load(Relaxed) {
+        0 => is_main(id),
+        known => known == control_block(),
     }
-    is_main(id) && FIRST_CONTROL_BLOCK.load(Relaxed) == control_block()
 }
 
 /// The address and length of the calling frame's stack position: an address no live frame of the

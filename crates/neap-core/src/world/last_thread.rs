@@ -39,7 +39,7 @@ pub fn begun(own: i32) {
     for ending in ENDING.iter().filter(|ending| ending.load(Relaxed) == own) {
         let _ = ending.compare_exchange(own, 0, SeqCst, Relaxed);
     }
-    if thread::is_main(own) {
+    if FIRST_ENDED.load(SeqCst) && thread::is_main(own) {
         // By one of its last destructors; it ends after that.
         FIRST_ENDED.store(false, SeqCst);
     }
