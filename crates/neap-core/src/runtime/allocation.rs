@@ -21,6 +21,7 @@ use crate::addr::Address;
 use crate::alloc::free::FreeError;
 use crate::alloc::{free, large, refill, resize};
 use crate::cycle::driver::collect::{self, Reason};
+use crate::cycle::driver::wake;
 use crate::cycle::{limits, schedule};
 use crate::heap::blocks::header::NO_LAYOUT;
 use crate::heap::classes::{LARGEST_SMALL, TABLE};
@@ -362,6 +363,7 @@ pub fn free(object: *mut u8) -> Result<usize, FreeError> {
         let so_far = mutator.freed_bytes.load(Relaxed);
         mutator.freed_bytes.store(so_far + bytes as u64, Relaxed);
         sampled::freed(mutator, object as usize);
+        wake::freed(bytes);
     }
     freed
 }
@@ -435,5 +437,25 @@ pub fn resize_in_place(object: *mut u8, bytes: usize) -> Option<usize> {
 fn before_growth(bytes: usize) {
     if bytes > LARGEST_SMALL {
         limits::look_if_grown(bytes);
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+
+    /// Else its memory would never be given back.
+    #[test]
+    fn a_large_object_that_is_freed_wakes_the_thread_that_sleeps_until_it_is_woken() {
+        let [small, large, second] =
+            [1000, 1 << 20, 1 << 20].map(|bytes| allocate(bytes, Kind::Leaf));
+        wake::as_if_it_slept();
+        let mut seen = wake::reasons();
+        for (object, wakes) in [(small, 0), (large, 1), (second, 0)] {
+            free(object).unwrap();
+            assert_eq!(wake::reasons() - seen, wakes);
+            seen = wake::reasons();
+        }
+        assert!(wake::before_last_look() && !wake::before_last_look(), "it looks twice");
     }
 }

@@ -87,7 +87,8 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         {
             schedule::note_given_back();
         }
-        let dirty = HEAP.inner().frames.dirty_free();
+        let freed = usize::from(wake::before_last_look());
+        let dirty = HEAP.inner().frames.dirty_free().max(freed);
         let sleep_ms = [decay.next_look_ms(dirty), idle_ms].into_iter().flatten().min();
         wake::sleep(seen, sleep_ms);
     }

@@ -12,6 +12,7 @@ use core::sync::atomic::{
 use crate::cycle::limits;
 use crate::cycle::policy::idle;
 use crate::heap::HEAP;
+use crate::heap::classes::LARGEST_SMALL;
 use crate::sync::function::AtomicFunction;
 use crate::sys::own_thread::{self, Start};
 use crate::sys::{clock, futex, thread};
@@ -94,6 +95,8 @@ pub fn wake_again() -> bool {
 
 /// The thread sleeps until it is woken. Written by it.
 static SLEEPS_ON: AtomicBool = AtomicBool::new(false);
+/// The thread was woken by [`freed`].
+static FREED: AtomicBool = AtomicBool::new(false);
 /// When [`is_worth_it`] was asked first, by the clock.
 static ASKED_NS: AtomicU64 = AtomicU64::new(0);
 /// A program with a small heap that collects for so long has the thread, which `neap heap` asks.
@@ -121,6 +124,33 @@ pub fn is_worth_it(between_ms: u64, is_asked: bool) -> bool {
     let now_ns = clock::now_ns();
     let first = ASKED_NS.compare_exchange(0, now_ns, Relaxed, Relaxed);
     first.is_err_and(|asked_ns| now_ns - asked_ns >= LONG_LIVED_NS)
+}
+
+/// The program freed so many bytes by itself: where nothing else would wake the thread, it has to
+/// see what is to be given back. It looks again by itself then, as long as there is some. Outside
+/// pauses and critical sections.
+#[inline]
+pub fn freed(bytes: usize) {
+    if bytes > LARGEST_SMALL && SLEEPS_ON.load(Relaxed) {
+        freed_while_it_sleeps();
+    }
+}
+
+#[cold]
+fn freed_while_it_sleeps() {
+    // Else a cycle wakes it when it is time.
+    if RUNNING.load(Acquire) && !HEAP.state.stamps_cycles() && SLEEPS_ON.swap(false, Relaxed) {
+        FREED.store(true, Relaxed);
+        wake();
+    }
+}
+
+/// The thread is about to look whether there is memory to be given back: what is freed later has
+/// to wake it. Whether it was woken for that: then it looks again in any case, else a program that
+/// uses and frees the same memory time after time would wake it each time.
+pub fn before_last_look() -> bool {
+    SLEEPS_ON.store(true, Relaxed);
+    FREED.swap(false, Relaxed)
 }
 
 /// Makes sure that there is the thread. False if it cannot be started: no memory, or no more
@@ -164,6 +194,13 @@ pub fn sleep(seen: u32, longest_ms: Option<u64>) {
 pub fn after_fork() {
     RUNNING.store(false, Relaxed);
     SHARED.store(core::ptr::null_mut(), Relaxed);
+}
+
+/// As if there were the thread, and it slept until it is woken.
+#[cfg(test)]
+pub fn as_if_it_slept() {
+    RUNNING.store(true, Release);
+    before_last_look();
 }
 
 #[cfg(test)]
