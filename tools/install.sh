@@ -3,6 +3,7 @@
 # built, so that `make build && sudo make install` needs no Rust for root. With --remove in front it
 # takes an installation away, and nothing else. Called by `make install` and `make uninstall`.
 set -euo pipefail
+umask 022
 remove=
 if [ "${1:-}" = --remove ]; then
     remove=1
@@ -17,9 +18,10 @@ case $prefix in
 /*) ;;
 *) prefix=$PWD/$prefix ;;
 esac
-prefix=${prefix%/}
+while [[ $prefix = */ ]]; do prefix=${prefix%/}; done
 destination=${2:-}
 to=$destination$prefix
+to=${to:-/}
 
 # What belongs to an installation, by name: build/ also holds what tests and benchmarks built, and
 # a prefix what is not ours.

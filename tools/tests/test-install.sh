@@ -89,7 +89,7 @@ test_what_another_version_had_goes_and_what_is_not_ours_stays() {
     mkdir -p prefix/{lib,include,share/man/man1}
     touch prefix/lib/{libneap.so.0.0.9,libneapd.a,libother.so} prefix/include/neaptide.h \
         prefix/share/man/man1/{neap-gone.1,neaptide.1}
-    tree/tools/install.sh "$work/prefix/"
+    tree/tools/install.sh "$work/prefix//"
     [ ! -e prefix/lib/libneap.so.0.0.9 ] && [ ! -e prefix/lib/libneapd.a ]
     [ ! -e prefix/share/man/man1/neap-gone.1 ]
     tree/tools/install.sh --remove "$work/prefix"
@@ -108,6 +108,8 @@ test_destdir_comes_before_prefix() {
     tree_that_is_built
     tree/tools/install.sh /opt/somewhere "$work/stage"
     [ -e stage/opt/somewhere/bin/neap ]
+    (umask 077 && tree/tools/install.sh / "$work/whole/stage")
+    [ "$(stat --format=%a whole whole/stage whole/stage/bin | sort -u)" = 755 ]
     [ ! -e /opt/somewhere ]
 }
 

@@ -47,9 +47,15 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
         return false;
     };
     let mut inner = heap.inner();
-    if heap.is_hardened() && heap.state.marking.load(Relaxed) && cell.header.scan() != Scan::Leaf {
-        // A marker that reads the object as large as it was would come to a guard.
-        return false;
+    if heap.state.marking.load(Relaxed) {
+        let gives_up = heap.frames_of_large(wanted) < cell.header.span() as usize;
+        // A marker that reads the object as large as it was would come to a guard; or one may be
+        // about to note that what leads to its end is closed, `[heap.inv.closed]`.
+        if heap.is_hardened() && cell.header.scan() != Scan::Leaf
+            || gives_up && cell.header.is_frozen()
+        {
+            return false;
+        }
     }
     let old = cell.header.requested();
     if requested <= old && heap.state.has_snapshot() && cell.header.scan() != Scan::Leaf {

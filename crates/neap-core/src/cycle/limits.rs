@@ -209,10 +209,9 @@ pub fn look_if_old(now_ms: u64) -> bool {
     HEAP.inner().frames.resident() * FRAME_BYTES > most
 }
 
-/// Before an allocation is refused: counts exactly what memory the heap has. True if the limit is
-/// higher now.
+/// Before an allocation is refused: counts exactly what memory the heap has, or waits until another
+/// thread has looked. True if it is worth another try; the limit may be higher now.
 pub fn look_before_refusal() -> bool {
-    let before = HEAP.max_bytes();
     if LOOK_AT.load(Relaxed) == usize::MAX {
         return false;
     }
@@ -222,7 +221,7 @@ pub fn look_before_refusal() -> bool {
         }
         futex::sleep(WAIT_NS);
     }
-    HEAP.max_bytes() > before
+    true
 }
 
 /// Looks and sets the limits. `exactly` asks the system which pages of the heap hold memory:
@@ -247,12 +246,15 @@ fn look(exactly: bool) -> bool {
     if by_groups && !reader.is_null() {
         // SAFETY: stored once, never unmapped; `LOOKING` makes this thread the only user.
         let reader = unsafe { &mut *reader };
-        let held = if exactly { exact(reader).unwrap_or(held) } else { held };
+        let counted = if exactly { exact(reader) } else { None };
+        let held = counted.unwrap_or(held);
         let mut index = 0;
         reader.for_each_level(|level| {
             let mut others = level.used_bytes.saturating_sub(held);
             if let Some(known) = OTHERS.get(index) {
-                others = if exactly { others } else { others.max(known.load(Relaxed)) };
+                if counted.is_none() {
+                    others = others.max(known.load(Relaxed));
+                }
                 known.store(others, Relaxed);
             }
             index += 1;

@@ -53,6 +53,8 @@ pub struct Marker<'t> {
     waiting: usize,
     /// When it leaves the rest to others.
     pub(super) until: Until<'t>,
+    /// A grey word found no room on the stack. Cleared by who wants to know.
+    pub(super) had_no_room: bool,
     /// Most of what the program's functions name is marked already: it is looked at as it is named.
     pub named_are_marked: bool,
     /// What it marked.
@@ -71,6 +73,7 @@ impl<'t> Marker<'t> {
             oldest: 0,
             waiting: 0,
             until: Until::Done,
+            had_no_room: false,
             named_are_marked: false,
             marked_bytes: 0,
         }
@@ -108,6 +111,7 @@ impl<'t> Marker<'t> {
     #[inline(always)]
     pub(super) fn push(&mut self, entry: usize) {
         if self.stack.push(entry).is_err() {
+            self.had_no_room = true;
             match Entry::decode(entry) {
                 Entry::Word(word) => self.mark_without_room(word),
                 // What is to be scanned is marked: the pass over all marked objects does it.
@@ -165,6 +169,7 @@ impl<'t> Marker<'t> {
         let (base, length) = (self.heap.base().0, self.heap.committed());
         // SAFETY: the caller's promise.
         if unsafe { self.stack.push_from(low, high, base, length) }.is_err() {
+            self.had_no_room = true;
             // SAFETY: as above.
             unsafe { scan(low, high, base, length, |word| self.mark_without_room(word)) };
         }

@@ -167,6 +167,7 @@ impl Marker<'_> {
             return false;
         }
         let (mut closed, mut next) = (true, Some(cell.start.0));
+        self.had_no_room = false;
         // What is left of it for later would not be known: slice by slice.
         while let Some(from) = next {
             let kept = self.pending();
@@ -178,7 +179,7 @@ impl Marker<'_> {
             }
         }
         // What found no room on the stack is not known either.
-        closed && !self.markers().has_overflowed()
+        closed && !self.had_no_room
     }
 
     /// Drops what a slice pushed, from place `kept` on, that points to frozen objects; gives where
@@ -343,7 +344,11 @@ mod tests {
         store(0, wide + 4 * FRAME_BYTES);
         written(0);
         assert!(!finds(&heap, third) && closed(&heap, table, 6));
-        assert!(resize::in_place(&heap, &heap.object_at(wide).unwrap(), 4 * FRAME_BYTES));
+        let shrinks = || resize::in_place(&heap, &heap.object_at(wide).unwrap(), 4 * FRAME_BYTES);
+        heap.state.marking.store(true, Relaxed);
+        assert!(!shrinks(), "a marker may be about to note a frame as closed");
+        heap.state.marking.store(false, Relaxed);
+        assert!(shrinks());
         let fourth = large(40_000);
         assert_eq!(fourth, wide + 4 * FRAME_BYTES);
         assert!(finds(&heap, fourth), "[heap.inv.closed]");

@@ -271,11 +271,6 @@ impl Markers {
         self.overflowed.store(true, Relaxed);
     }
 
-    /// Whether a grey word was dropped, and nobody has made that good yet.
-    pub fn has_overflowed(&self) -> bool {
-        self.overflowed.load(Relaxed)
-    }
-
     /// Whether a grey word was dropped since this was asked last.
     pub fn take_overflow(&self) -> bool {
         self.overflowed.swap(false, Relaxed)

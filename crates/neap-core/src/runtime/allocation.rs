@@ -389,11 +389,14 @@ pub unsafe fn reallocate(object: *mut u8, bytes: usize) -> *mut u8 {
         drop(critical);
         return out_of_memory(bytes);
     };
+    let had = cell.bytes();
     if resize::in_place(&HEAP, &cell, wanted) {
         if recorder::is_on() {
             recorder::note_resized();
         }
+        let gave_up = had.saturating_sub(cell.bytes());
         drop(critical);
+        wake::freed(gave_up);
         tell_heap_size();
         return object;
     }
@@ -457,5 +460,11 @@ mod tests {
             seen = wake::reasons();
         }
         assert!(wake::before_last_look() && !wake::before_last_look(), "it looks twice");
+        let shrunk = allocate(1 << 20, Kind::Leaf);
+        wake::as_if_it_slept();
+        seen = wake::reasons();
+        // SAFETY: an object of the test's own.
+        assert_eq!(unsafe { reallocate(shrunk, 100_000) }, shrunk);
+        assert_eq!(wake::reasons() - seen, 1, "so does what one gives up");
     }
 }

@@ -90,8 +90,8 @@ pub struct Mutator {
     /// Lowest address and end of the alternate signal stack that a handler of the program ran on
     /// last, or that it declared; 0 for none. Written by itself.
     handler_stack: [AtomicUsize; 2],
-    /// Where what that handler interrupted stands on another stack, its red zone included; 0 while
-    /// there is no such handler. What it tells may be over where handlers jumped away. As above.
+    /// Where what that handler interrupted stands on another stack, its red zone included; 0 before
+    /// the first one. What it tells is over when the handler is. As above.
     pub interrupted_position: AtomicUsize,
     /// The program declared it, and takes that back before it uses the memory otherwise. As above.
     pub declared_handler_stack: AtomicBool,

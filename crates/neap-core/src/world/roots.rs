@@ -348,15 +348,20 @@ impl Images {
             }
             let interrupted = mutator.interrupted_position.load(Relaxed);
             let left = mutator.stack.load(Relaxed);
-            if let Some(stack) = stacks.find(|stack| core::ptr::from_ref(*stack) as usize == left) {
-                visit_mapped(stack.range(), &mut visit);
-                visit(span_of(&mutator.own_registers));
+            let mut is_declared = handler_stack.contains(&interrupted);
+            for stack in stacks {
+                is_declared |= stack.range().contains(&interrupted);
+                if core::ptr::from_ref(stack) as usize == left {
+                    visit_mapped(stack.range(), &mut visit);
+                    visit(span_of(&mutator.own_registers));
+                }
             }
             visit_mapped(own.clone(), &mut visit);
-            // It may have interrupted the thread on a stack that nobody declared.
+            // It may have interrupted the thread on a stack that nobody declared; or in a guard.
             if interrupted != 0
-                && !handler_stack.contains(&interrupted)
+                && !is_declared
                 && !is_on(&own, interrupted)
+                && mappings::is_readable(interrupted)
                 && let Some(end) = end_of_undeclared(interrupted)
             {
                 mappings::for_each_readable(interrupted..end, &mut visit);

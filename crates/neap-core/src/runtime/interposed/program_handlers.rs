@@ -64,24 +64,30 @@ extern "C" fn call(number: c_int, info: *mut libc::siginfo_t, context: *mut c_vo
     // SAFETY: the program named this function as a handler. One that takes less leaves the rest.
     let handler = unsafe { function_at::<Handler>(HANDLERS[stub].load(Acquire)) };
     match current::get() {
-        Some(mutator) => blocked::outside(mutator, || {
+        Some(mutator) => {
             let before = mutator.interrupted_position.load(Relaxed);
             // SAFETY: who calls the stub has it from the kernel, or calls it as the kernel does.
-            if let Some(stack) = unsafe { signal::alternate_stack_below(context) } {
-                // SAFETY: as above.
-                let interrupted = unsafe { signal::interrupted_position(context) };
-                // Else another handler was interrupted there.
-                if !stack.contains(&interrupted) {
-                    mutator.interrupted_position.store(interrupted, Relaxed);
+            let (stack, interrupted) = unsafe {
+                (signal::alternate_stack_below(context), signal::interrupted_position(context))
+            };
+            // Another handler was interrupted, on a stack of its own or on this one.
+            let is_inner = mutator.handler_stack().contains(&interrupted);
+            if stack.as_ref().is_some_and(|stack| !stack.contains(&interrupted)) {
+                // Before the thread runs for others, and until the next handler: it stands on this
+                // stack up to the return to the kernel.
+                mutator.interrupted_position.store(interrupted, Relaxed);
+            }
+            blocked::outside(mutator, || {
+                if let Some(stack) = &stack {
+                    mutator.note_handler_stack(stack);
                 }
-                mutator.note_handler_stack(&stack);
-            }
-            handler(number, info, context);
-            // The handler may have detached its thread.
-            if current::get().is_some_and(|now| core::ptr::eq(now, mutator)) {
-                mutator.interrupted_position.store(before, Relaxed);
-            }
-        }),
+                handler(number, info, context);
+                // The handler may have detached its thread.
+                if is_inner && current::get().is_some_and(|now| core::ptr::eq(now, mutator)) {
+                    mutator.interrupted_position.store(before, Relaxed);
+                }
+            })
+        }
         None => handler(number, info, context),
     }
 }

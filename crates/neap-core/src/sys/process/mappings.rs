@@ -52,6 +52,12 @@ fn readable_around(address: usize) -> Option<Range<usize>> {
     Some(start..end)
 }
 
+/// Whether the kernel says that this address can be read; false too where it does not know the
+/// question (before Linux 5.14).
+pub fn is_readable(address: usize) -> bool {
+    populate_read(&whole_pages(&(address..address + 1))).is_ok()
+}
+
 /// The part of a range, whose start can be read, that can be read from there on without a hole; all
 /// of it where the kernel does not know the question (before Linux 5.14).
 pub fn readable_start(range: Range<usize>) -> Range<usize> {
@@ -288,6 +294,7 @@ mod tests {
             assert_eq!(mapping_of(address), Some(inner.clone()));
         }
         assert_eq!(readable_around(page(10)), None);
+        assert!(is_readable(page(300) + 40) && !is_readable(page(10)) && !is_readable(page(590)));
         let (from, to) = (page(300) + 40, page(599) - 40);
         assert_eq!(readable_start(from..to), from..page(590));
         assert_eq!(readable_start(from..page(590) - 8), from..page(590) - 8);

@@ -34,9 +34,13 @@ pub fn for_each(
     visit: &mut impl FnMut(Range<usize>),
 ) {
     let control_block = mutator.control_block.load(Relaxed);
-    let fixed = static_storage(control_block);
-    if scanned.is_empty() || fixed.start < scanned.start || fixed.end > scanned.end {
-        visit(fixed.clone());
+    // On a thread's own stack all of it lies between the frames and the control block.
+    let is_scanned = scanned.contains(&control_block);
+    let fixed = if is_scanned { 0..0 } else { static_storage(mutator) };
+    match thread::static_storage_bytes() {
+        _ if is_scanned => {}
+        0 => mappings::for_each_readable(fixed.clone(), visit),
+        _ => visit(fixed.clone()),
     }
     for module in modules {
         // SAFETY: the thread is stopped, or blocked outside the heap, and exists.
@@ -56,7 +60,7 @@ pub fn for_each(
 /// Whether `address` lies in a mutator's thread-local storage.
 pub fn contains(modules: &[Module], mutator: &Mutator, address: usize) -> bool {
     let control_block = mutator.control_block.load(Relaxed);
-    static_storage(control_block).contains(&address)
+    static_storage(mutator).contains(&address)
         || modules.iter().any(|module| {
             // SAFETY: the thread is stopped, and exists.
             let start = unsafe { thread::thread_local_block(control_block, module.number) };
@@ -65,33 +69,36 @@ pub fn contains(modules: &[Module], mutator: &Mutator, address: usize) -> bool {
 }
 
 /// The static storage below a thread's control block, and this.
-fn static_storage(control_block: usize) -> Range<usize> {
+fn static_storage(mutator: &Mutator) -> Range<usize> {
+    let control_block = mutator.control_block.load(Relaxed);
     let end = control_block + thread::control_block_bytes();
     let start = match thread::static_storage_bytes() {
-        0 => guessed_start(control_block),
+        0 => guessed_start(mutator, control_block),
         bytes => end - bytes,
     };
     start.min(control_block)..end
 }
 
-/// Where static storage begins at the lowest if libc does not tell how large it is. Without a
-/// mapping that is known it is the control block alone; the vector tells of most other blocks.
+/// Where static storage begins at the lowest if libc does not tell how large it is: some of what
+/// lies between may not be readable. Where nothing is known it is the control block alone; the
+/// vector tells of most other blocks.
 #[cold]
-fn guessed_start(control_block: usize) -> usize {
-    // The first thread's, which mostly asks; it stays where it is.
+fn guessed_start(mutator: &Mutator, control_block: usize) -> usize {
+    // The first thread's stays where it is.
     static FIRST: AtomicUsize = AtomicUsize::new(0);
-    static START: AtomicUsize = AtomicUsize::new(0);
     const MOST_BYTES: usize = 64 << 10;
-    if FIRST.load(Acquire) == control_block {
-        return START.load(Relaxed);
+    let is_first = mutator.is_first.load(Relaxed);
+    let lowest = match (is_first, FIRST.load(Relaxed), mutator.stack_low.load(Relaxed)) {
+        (true, 0, _) | (false, _, 0) => {
+            mappings::mapping_of(control_block).map_or(control_block, |mapping| mapping.start)
+        }
+        (true, known, _) => known,
+        (false, _, stack_low) => stack_low,
+    };
+    if is_first {
+        FIRST.store(lowest, Relaxed);
     }
-    let Some(mapping) = mappings::mapping_of(control_block) else { return control_block };
-    let start = mapping.start.max(control_block - MOST_BYTES);
-    if control_block == thread::control_block() && thread::is_main(thread::current()) {
-        START.store(start, Relaxed);
-        FIRST.store(control_block, Release);
-    }
-    start
+    lowest.max(control_block - MOST_BYTES)
 }
 
 #[cfg(test)]
@@ -103,7 +110,10 @@ mod tests {
         std::thread_local!(static WORD: usize = const { 3 });
         let address = WORD.with(|word| core::ptr::from_ref(word) as usize);
         let block = thread::control_block();
-        assert!(static_storage(block).contains(&address));
-        assert!((guessed_start(block)..block).contains(&address));
+        // SAFETY: what the collector makes mutators of: zeros are valid.
+        let mutator = unsafe { Box::<Mutator>::new_zeroed().assume_init() };
+        mutator.control_block.store(block, Relaxed);
+        assert!(static_storage(&mutator).contains(&address));
+        assert!((guessed_start(&mutator, block)..block).contains(&address));
     }
 }
