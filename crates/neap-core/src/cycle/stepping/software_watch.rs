@@ -88,39 +88,35 @@ fn what_is_allocated_in_any_step_stays_while_it_is_known() {
     assert!(!kept.iter().any(|object| program.lives(*object)));
 }
 
-/// A new object lies where one was freed that a dead old object points to.
-#[test]
-fn the_check_of_marks_knows_that_a_freed_cell_may_be_used_again() {
+/// A new object lies where one was freed that a marked object points to: a dead old one, or one
+/// that stays marked in full cycles, though it may well be dead, as a frozen one does.
+fn a_place_is_used_again_that_was_freed(stays_marked: bool) {
     check::set_level(check::MARKS);
     let mut program = Program::new(None);
     let [old, freed] = core::array::from_fn(|_| program.allocate_apart());
     program.store(old, 0, Some(freed));
     program.set_root(0, Some(old));
     program.cycle(Generation::Full, |_, _| {});
-    program.set_root(0, None);
     program.free(freed);
+    if stays_marked {
+        program.cycle(Generation::Full, |_, _| {});
+    } else {
+        program.set_root(0, None);
+    }
     let again = (0..1000).map(|_| program.allocate_apart()).find(|new| *new == freed);
     assert_eq!(again, Some(freed));
     program.cycle(Generation::Minor, |_, _| {});
     assert!(program.lives(old) && !program.lives(freed));
 }
 
-/// The same of an object that stays marked in full cycles, though it may well be dead, as a frozen
-/// one does.
+#[test]
+fn the_check_of_marks_knows_that_a_freed_cell_may_be_used_again() {
+    a_place_is_used_again_that_was_freed(false);
+}
+
 #[test]
 fn the_check_of_marks_knows_what_was_freed_before_all_marks_were_cleared() {
-    check::set_level(check::MARKS);
-    let mut program = Program::new(None);
-    let [old, freed] = core::array::from_fn(|_| program.allocate_apart());
-    program.store(old, 0, Some(freed));
-    program.set_root(0, Some(old));
-    program.cycle(Generation::Full, |_, _| {});
-    program.free(freed);
-    program.cycle(Generation::Full, |_, _| {});
-    let again = (0..1000).map(|_| program.allocate_apart()).find(|new| *new == freed);
-    assert_eq!(again, Some(freed));
-    program.cycle(Generation::Minor, |_, _| {});
-    assert!(program.lives(old) && !program.lives(freed));
+    a_place_is_used_again_that_was_freed(true);
 }
 
 #[test]

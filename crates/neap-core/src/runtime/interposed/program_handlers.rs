@@ -67,8 +67,11 @@ extern "C" fn call(number: c_int, info: *mut libc::siginfo_t, context: *mut c_vo
         Some(mutator) => {
             let before = mutator.interrupted_position.load(Relaxed);
             // SAFETY: who calls the stub has it from the kernel, or calls it as the kernel does.
-            let (stack, interrupted) = unsafe {
-                (signal::alternate_stack_below(context), signal::interrupted_position(context))
+            let stack = unsafe { signal::alternate_stack_below(context) };
+            let interrupted = match &stack {
+                // SAFETY: as above, and the kernel's context is there.
+                Some(_) => unsafe { signal::interrupted_position(context) },
+                None => 0,
             };
             // Another handler was interrupted, on a stack of its own or on this one.
             let is_inner = mutator.handler_stack().contains(&interrupted);
