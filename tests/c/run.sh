@@ -348,8 +348,11 @@ fi
 ! sooner wait_handlers || under_each wait_handlers "$all_watches"
 # With the world stopped for all of marking, sleeps are hardly ever anything but interrupted.
 ! sooner wait_times || under_each wait_times "auto none"
-# Each case ten times, each time in a process of its own.
-if sooner loader; then
+# Each case ten times, each time in a process of its own. Checked libraries keep what says which
+# locks a thread has in storage that the loader gives, under its lock.
+if sooner loader && [[ $prefix = *checked ]]; then
+    skip "loader" "checked libraries wait for the loader's lock themselves"
+elif sooner loader; then
     # shellcheck disable=SC2086
     cc -g $warnings -shared -fPIC tests/c/loader_plugin.c -o "$out/loader_plugin.so" &&
         build loader.c loader -O2 -rdynamic $link -lanl -lrt &&
