@@ -388,6 +388,8 @@ mod tests {
             assert!(entry.meaning.trim().ends_with('.'), "{}", entry.name);
             assert!(TABLE[..index].iter().all(|other| other.name != entry.name));
         }
+        let at_start = TABLE.iter().filter(|entry| entry.is_for_the_start()).count();
+        assert_eq!(at_start, 9, "each name that it knows is an option's");
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub fn wake_again() -> bool {
     clock::now_ns().saturating_sub(WOKEN_AT_NS.load(Relaxed)) < JUST_NS || wake()
 }
 
-/// The thread sleeps until it is woken. Written by it.
+/// The thread sleeps until it is woken, or is about to. Written by it, and taken back by [`freed`].
 static SLEEPS_ON: AtomicBool = AtomicBool::new(false);
 /// The thread was woken by [`freed`].
 static FREED: AtomicBool = AtomicBool::new(false);

@@ -68,17 +68,17 @@ extern "C" fn call(number: c_int, info: *mut libc::siginfo_t, context: *mut c_vo
             let before = mutator.interrupted_position.load(Relaxed);
             // SAFETY: who calls the stub has it from the kernel, or calls it as the kernel does.
             let stack = unsafe { signal::alternate_stack_below(context) };
-            let interrupted = match &stack {
+            let mut is_inner = false;
+            if let Some(stack) = &stack {
                 // SAFETY: as above, and the kernel's context is there.
-                Some(_) => unsafe { signal::interrupted_position(context) },
-                None => 0,
-            };
-            // Another handler was interrupted, on a stack of its own or on this one.
-            let is_inner = mutator.handler_stack().contains(&interrupted);
-            if stack.as_ref().is_some_and(|stack| !stack.contains(&interrupted)) {
-                // Before the thread runs for others, and until the next handler: it stands on this
-                // stack up to the return to the kernel.
-                mutator.interrupted_position.store(interrupted, Relaxed);
+                let interrupted = unsafe { signal::interrupted_position(context) };
+                // Another handler was interrupted, on a stack of its own or on this one.
+                is_inner = mutator.handler_stack().contains(&interrupted);
+                if !stack.contains(&interrupted) {
+                    // Before the thread runs for others, and until the next handler: it stands on
+                    // this stack up to the return to the kernel.
+                    mutator.interrupted_position.store(interrupted, Relaxed);
+                }
             }
             blocked::outside(mutator, || {
                 if let Some(stack) = &stack {
