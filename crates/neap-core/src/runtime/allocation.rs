@@ -446,10 +446,13 @@ fn before_growth(bytes: usize) {
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
+    use crate::cycle::driver::disabling;
 
     /// Else its memory would never be given back.
     #[test]
     fn a_large_object_that_is_freed_wakes_the_thread_that_sleeps_until_it_is_woken() {
+        // A cycle would start the thread itself.
+        disabling::disable();
         let [small, large, second] =
             [1000, 1 << 20, 1 << 20].map(|bytes| allocate(bytes, Kind::Leaf));
         wake::as_if_it_slept();
