@@ -78,7 +78,7 @@ for source in alloc settings debug_forms runtime_forms libc_forms past_end inter
     finalizers finalizer_cycles disclaim links kinds typed roots collect debugging runtimes \
     executable threads stacks stackbottoms fork signals environment overrides pacing suspension \
     unmapping asking freed ends free_lists incremental_procedures disabled \
-    finalize_all left_finalizers unregistered finalizer_race gcj_race; do
+    finalize_all left_finalizers unregistered finalizer_race gcj_race beginnings; do
     wanted $source || continue
     if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"
@@ -86,6 +86,14 @@ for source in alloc settings debug_forms runtime_forms libc_forms past_end inter
         report 1 "$source: compile"
     fi
 done
+
+# Every other stop that may be given up is.
+if wanted beginnings && [ -e "$work/beginnings" ]; then
+    for watch in none pagemap fork mprotect snapshot; do
+        result "beginnings on neap, watch=$watch, given up" env NEAP_WATCH=$watch NEAP_CHECK=3 \
+            NEAP_MIN_TRIGGER=256K BDW_ON_NEAP=1 LD_LIBRARY_PATH="$work/lib" "$work/beginnings"
+    done
+fi
 
 # libgc's marking threads keep a process where there are any.
 if wanted last_thread && build "$here/last_thread.c" "$work/last_thread" -lgc -lpthread -ldl; then

@@ -40,6 +40,7 @@ extern "C" fn on_load() {
     api::set_event_callback(Some(events::on_cycle_event));
     api::set_warning_callback(Some(warn_from_core));
     api::set_takes_part(events::program_takes_part);
+    api::set_before_roots(events::before_roots);
     api::set_cycle_gate(Some(events::may_collect));
     api::embedding::disabled_while(&GC_dont_gc);
     api::set_heap_resize_callback(Some(events::on_heap_resize));

@@ -625,9 +625,10 @@ size_t neap_statistics_read(neap_statistics *statistics, size_t bytes);
  * or a number of errno. */
 int neap_heap_snapshot(const char *path);
 
-/* Steps of a cycle, in their order, on the thread that drives it. Where a stop ends early, since
-   marking takes too long, the cycle begins anew: NEAP_EVENT_MARK_END is missing in the first
-   attempt, and the end comes once. */
+/* Steps of a cycle, in their order, on the thread that drives it; a cycle beside the program may
+   have several stops between its beginning and its end. Where a stop ends early, since marking
+   takes too long, that cycle ends without NEAP_EVENT_MARK_END, and another one begins. An end may
+   be told after the next beginning, by another thread. */
 typedef enum neap_event {
     NEAP_EVENT_CYCLE_START = 0,    /* the world runs */
     NEAP_EVENT_BEFORE_STOP = 1,    /* it is about to be stopped; may not allocate or lock */

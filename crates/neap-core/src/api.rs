@@ -42,7 +42,7 @@ pub mod world;
 pub use crate::alloc::free::FreeError;
 pub use crate::cycle::driver::holding::make_all_finalizers_ready;
 pub use crate::cycle::report::callbacks::{
-    AfterCycle, CycleEvent, CycleGate, EventCallback, set_takes_part,
+    AfterCycle, CycleEvent, CycleGate, EventCallback, set_before_roots, set_takes_part,
 };
 pub use crate::cycle::report::line::FIELDS as CYCLE_FIELDS;
 pub use crate::cycle::report::root_callback::RootCallback;

@@ -88,12 +88,20 @@ fn before_collection() {
     roots::apply_no_dls();
     roots::apply_static_roots_callback();
     toggle::ask();
-    if let Some(callback) = START_CALLBACK.get() {
+    tell(Event::Start);
+}
+
+/// The core is about to have the world stopped for roots, for the first time in its cycle or not:
+/// what the program does before it names roots of its own, as to take a lock that it lets go there,
+/// it does each time.
+pub fn before_roots(is_first: bool) {
+    if (is_first || roots::has_callbacks())
+        && let Some(callback) = START_CALLBACK.get()
+    {
         let what = "callback for a collection's start";
         // SAFETY: the program's, for this.
         unsafe { program_call::call(what, Lost::Nothing, callback as usize, [0; 4]) };
     }
-    tell(Event::Start);
 }
 
 fn after_collection() {

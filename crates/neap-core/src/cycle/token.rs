@@ -43,7 +43,9 @@ impl Driver {
     /// A cycle of this kind has begun, at `began`: its record.
     pub fn begin_record(&mut self, kind: Kind, began: Timed) {
         let live_bytes = self.heap.state.live_bytes.load(Relaxed);
-        self.record = CycleRecord::begin(kind, began, live_bytes);
+        let begun = CycleRecord::begin(kind, began, live_bytes);
+        let before = core::mem::replace(&mut self.record, begun);
+        self.record.take_stops_of(&before);
         if let Some(stop) = self.stood_before.take() {
             self.record.note_stop(SpanKind::FirstStop, stop);
         }

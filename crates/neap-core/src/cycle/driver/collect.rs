@@ -72,14 +72,25 @@ pub fn collect_from(position: usize, reason: Reason) -> bool {
     if reason == Reason::Explicit {
         limits::note_explicit();
     }
-    match in_collector(|| collect_as_wanted(position, reason, true)) {
-        Collected::Stopped => {
-            callbacks::after_cycle();
-            true
-        }
-        Collected::Beside(collected) => {
-            handshake::tell_ended();
-            collected
+    let mut may_stop = true;
+    loop {
+        match in_collector(|| collect_as_wanted(position, reason, may_stop)) {
+            Collected::Stopped => {
+                callbacks::after_cycle();
+                return true;
+            }
+            Collected::GivenUp => {
+                // Who was told of its beginning is told of its end.
+                if callbacks::program_takes_part() {
+                    callbacks::note_end();
+                    callbacks::after_cycle();
+                }
+                may_stop = false;
+            }
+            Collected::Beside(collected) => {
+                handshake::tell_ended();
+                return collected;
+            }
         }
     }
 }
@@ -101,6 +112,8 @@ fn in_collector<R>(f: impl FnOnce() -> R) -> R {
 enum Collected {
     /// This thread ran it with the world stopped, and has not told the program of its end.
     Stopped,
+    /// The stop for it was given up: it may go on beside the program.
+    GivenUp,
     /// Others ran it, or took part; or nobody did.
     Beside(bool),
 }
@@ -154,10 +167,7 @@ fn collect_as_wanted(position: usize, reason: Reason, may_stop: bool) -> Collect
     match result {
         Ok(()) => {}
         Err(NotRun::Unstopped) => return Collected::Beside(false),
-        Err(NotRun::MuchToRead | NotRun::OutOfTime) => {
-            drop(collector);
-            return collect_as_wanted(position, reason, false);
-        }
+        Err(NotRun::MuchToRead | NotRun::OutOfTime) => return Collected::GivenUp,
     }
     let rest = match collector.mutators {
         0 | 1 => Duration::ZERO,

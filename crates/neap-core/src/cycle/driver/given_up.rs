@@ -11,6 +11,8 @@ use super::disabling::is_disabled;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Phase;
 use crate::cycle::policy::generation::Generations;
+use crate::cycle::report::callbacks;
+use crate::cycle::report::record::CycleRecord;
 use crate::cycle::schedule;
 use crate::heap::state::Snapshot;
 use crate::refs;
@@ -37,6 +39,7 @@ pub fn end_unstopped(state: &mut CycleState, collector: &mut Collector) {
     }
     end(state, collector);
     schedule::postpone();
+    callbacks::note_end();
     UNSTOPPED.fetch_add(1, AcqRel);
     // A host that is about to end disables cycles first.
     if !is_disabled() && MESSAGES.fetch_add(1, Relaxed) < MOST_MESSAGES {
@@ -55,6 +58,7 @@ pub fn in_child(collector: &mut Collector) {
     }
     // Stops before were the parent's.
     state.driver.stood_before = None;
+    state.driver.record = CycleRecord::default();
     if collector.phase != Phase::Idle {
         // Another thread may have been between a mark and its note,
         state.driver.heap.state.unnoted_marks.store(true, Relaxed);

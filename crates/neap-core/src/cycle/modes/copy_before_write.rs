@@ -18,7 +18,7 @@ use crate::cycle::phase::Step;
 use crate::cycle::phases::pause::Pause;
 use crate::cycle::phases::written_pages::{Unwatched, address_range};
 use crate::cycle::policy::generation::Generation;
-use crate::cycle::report::callbacks::{CycleEvent, tell};
+use crate::cycle::report::callbacks::{self, CycleEvent, tell};
 use crate::cycle::report::record::Kind;
 use crate::cycle::report::spans::{SpanKind, timed};
 use crate::cycle::token::Driver;
@@ -161,7 +161,7 @@ impl MarkingMode for CopyBeforeWrite {
     ) -> Option<()> {
         let heap = driver.heap;
         of.step(Step::Protected);
-        tell(CycleEvent::CycleStart);
+        callbacks::before_roots(true);
         let pause = Pause::begin(driver, of, own)?;
         driver.record.stopping_ns = pause.stopping_ns;
         tell(CycleEvent::MarkStart);

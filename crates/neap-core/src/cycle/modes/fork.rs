@@ -29,7 +29,7 @@ use crate::cycle::phases::pause::Pause;
 use crate::cycle::phases::read_roots::{Resting, read_marking, read_whole};
 use crate::cycle::phases::written_pages::Unwatched;
 use crate::cycle::policy::generation::Generation;
-use crate::cycle::report::callbacks::{CycleEvent, tell};
+use crate::cycle::report::callbacks::{self, CycleEvent, tell};
 use crate::cycle::report::record::Kind;
 use crate::cycle::report::spans::{self, SpanKind, timed};
 use crate::cycle::token::Driver;
@@ -175,7 +175,7 @@ impl MarkingMode for Fork {
     ) -> Option<()> {
         let (heap, markers) = (driver.heap, driver.markers());
         of.step(Step::Protected);
-        tell(CycleEvent::CycleStart);
+        callbacks::before_roots(true);
         let pause = Pause::begin(driver, of, own)?;
         driver.record.stopping_ns = pause.stopping_ns;
         tell(CycleEvent::MarkStart);

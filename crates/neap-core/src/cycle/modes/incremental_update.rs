@@ -26,7 +26,7 @@ use crate::cycle::phases::pause::{Pause, begin_marking, begin_marking_beside, na
 use crate::cycle::phases::reference_processing::References;
 use crate::cycle::phases::written_pages::{Choice, Unwatched, WrittenPages};
 use crate::cycle::policy::generation::Generation;
-use crate::cycle::report::callbacks::{CycleEvent, tell};
+use crate::cycle::report::callbacks::{self, CycleEvent, tell};
 use crate::cycle::report::line;
 use crate::cycle::report::record::{CaughtUp, Kind};
 use crate::cycle::report::spans::{SpanKind, timed};
@@ -79,6 +79,8 @@ pub struct IncrementalUpdate<W: Watch> {
     out_of_time: bool,
     /// Times that written pages were looked at between such pauses.
     catch_ups: u32,
+    /// The program was told that the cycle begins.
+    is_told: bool,
     /// When pages were protected last in this cycle, by the clock.
     pub(super) protected_ns: u64,
     /// How this cycle came to an end where hardly anything was left, if it did.
@@ -103,6 +105,7 @@ impl<W: Watch> IncrementalUpdate<W> {
             slow_stops: 0,
             out_of_time: false,
             catch_ups: 0,
+            is_told: false,
             protected_ns: 0,
             caught_up: CaughtUp::No,
             processed: false,
@@ -213,7 +216,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         let (heap, began) = (driver.heap, timed(SpanKind::Protect));
         self.generation = generation;
         self.incomplete = false;
-        (self.out_of_time, self.catch_ups) = (false, 0);
+        (self.out_of_time, self.catch_ups, self.is_told) = (false, 0, false);
         self.watches = true;
         refs::begin_cycle(generation == Generation::Full);
         let kind = match generation {
@@ -271,6 +274,8 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         own: Option<&Mutator>,
     ) -> Option<()> {
         of.step(Step::Protected);
+        callbacks::before_roots(true);
+        self.is_told = true;
         let pause = Pause::begin(driver, of, own)?;
         begin_marking(driver.heap);
         // What would be born unmarked and only a stack knows, the last pause would have to mark: no
@@ -368,7 +373,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
 
     fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) -> Left {
         of.step(Step::Stopped);
-        tell(CycleEvent::CycleStart);
+        callbacks::before_roots(!self.is_told);
         let Some(pause) = Pause::begin(driver, of, own) else { return Left::All };
         tell(CycleEvent::MarkStart);
         driver.record.stopping_ns = pause.stopping_ns;

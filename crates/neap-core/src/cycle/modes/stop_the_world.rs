@@ -16,7 +16,7 @@ use crate::cycle::phases::finish::finish;
 use crate::cycle::phases::pause::Pause;
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::policy::stop_time::helpers_in_stop;
-use crate::cycle::report::callbacks::{CycleEvent, tell};
+use crate::cycle::report::callbacks::{self, CycleEvent, tell};
 use crate::cycle::report::line;
 use crate::cycle::report::record::Kind;
 use crate::cycle::report::spans::{SpanKind, timed};
@@ -66,7 +66,7 @@ pub fn run(
 ) -> Result<(), NotRun> {
     let (heap, began) = (driver.heap, timed(SpanKind::Protect));
     driver.begin_record(kind, began);
-    tell(CycleEvent::CycleStart);
+    callbacks::before_roots(true);
     collector.step(Step::Begin);
     refs::begin_cycle(true);
     heap.finish_sweep(|| ());
@@ -78,7 +78,9 @@ pub fn run(
 
     collector.step(Step::Protected);
     let pause = Pause::begin(driver, collector, own).ok_or(NotRun::Unstopped)?;
+    // Who was told of the cycle is asked for its roots, too.
     if let Length::Planned { if_due } = length
+        && !callbacks::program_takes_part()
         && !schedule::still_fits(collector, &pause.stopped, if_due)
     {
         driver.stood_before = Some(pause.end());

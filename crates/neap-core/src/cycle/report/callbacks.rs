@@ -2,8 +2,8 @@
 //! anything may be done, one that may put a cycle off.
 //!
 //! Invariant: between `Stopped` and `BeforeResume` the callback runs with the world stopped and
-//! must not allocate or lock; `CycleStart` and the after-cycle callback run with the world running
-//! and no lock held. On the thread that drives the cycle.
+//! must not allocate or lock; `CycleStart` and the callbacks before a pause and after a cycle run
+//! with the world running. On the thread that drives the cycle.
 
 #![allow(unsafe_code)]
 
@@ -20,12 +20,15 @@ use crate::sys::{clock, side_stack};
 pub type EventCallback = unsafe extern "C" fn(CycleEvent);
 /// Called after a cycle; may run any code.
 pub type AfterCycle = unsafe extern "C" fn();
+/// Called before a pause that reads roots, with whether it is the first of its cycle.
+pub type BeforeRoots = fn(bool);
 /// Asked before a cycle that the program did not ask for, and told whether memory was refused;
 /// false puts it off.
 pub type CycleGate = unsafe extern "C" fn(bool) -> bool;
 
 static EVENT: AtomicFunction<EventCallback> = AtomicFunction::none();
 static AFTER: AtomicFunction<AfterCycle> = AtomicFunction::none();
+static BEFORE_ROOTS: AtomicFunction<BeforeRoots> = AtomicFunction::none();
 static GATE: AtomicFunction<CycleGate> = AtomicFunction::none();
 static TAKES_PART: AtomicFunction<TakesPart> = AtomicFunction::none();
 /// The stop is driven by the collector's own thread, where nothing of the program's may run.
@@ -40,6 +43,11 @@ pub fn set_event(callback: Option<EventCallback>) {
 /// Sets the callback for the end of cycles.
 pub fn set_after(callback: Option<AfterCycle>) {
     AFTER.set(callback);
+}
+
+/// Sets what is called before each pause that reads roots, in a program that takes part in cycles.
+pub fn set_before_roots(callback: BeforeRoots) {
+    BEFORE_ROOTS.set(Some(callback));
 }
 
 /// Sets the gate.
@@ -89,9 +97,23 @@ pub fn tell(event: CycleEvent) {
     }
 }
 
+/// A pause that reads roots is about to begin, the first of its cycle, or not.
+pub fn before_roots(is_first: bool) {
+    if is_first {
+        tell(CycleEvent::CycleStart);
+    }
+    if let Some(callback) = BEFORE_ROOTS.get()
+        && are_heard()
+    {
+        side_stack::off(|| callback(is_first));
+    }
+}
+
+/// Cycles that are over and whose end was not told.
+static ENDED: AtomicU32 = AtomicU32::new(0);
 /// Callers of [`later`] that are at it.
 static QUIET: AtomicU32 = AtomicU32::new(0);
-/// The end of a cycle was not told.
+/// The program was to be told of an end meanwhile.
 static MISSED: AtomicBool = AtomicBool::new(false);
 
 /// Runs `f`; the end of a cycle meanwhile is not told, since the program is not in a place where
@@ -107,12 +129,17 @@ pub fn after_fork() {
     QUIET.store(0, Relaxed);
 }
 
-/// The cycle is over.
+/// A cycle of whose beginning the program was told is over: [`after_cycle`] is to follow.
+pub fn note_end() {
+    ENDED.fetch_add(1, AcqRel);
+}
+
+/// Tells of each cycle that is over, and once that anything may be done.
 pub fn after_cycle() {
     if QUIET.load(Acquire) > 0 {
         return MISSED.store(true, Release);
     }
-    tell(CycleEvent::CycleEnd);
+    (0..ENDED.swap(0, AcqRel)).for_each(|_| tell(CycleEvent::CycleEnd));
     if let Some(callback) = AFTER.get() {
         // SAFETY: as in `tell`.
         unsafe { callback() };

@@ -4,6 +4,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::callbacks;
 use super::spans::{self, SpanKind, Stop, Timed};
 use crate::heap::HEAP;
 use crate::stats::histogram::Histogram;
@@ -225,6 +226,18 @@ impl CycleRecord {
         Self { number, kind, began_ns, live_before_bytes, ..Self::default() }
     }
 
+    /// The one before was given up for this cycle, and so has its number, or is another cycle's:
+    /// the stops of a number are told of in every place alike.
+    pub fn take_stops_of(&mut self, before: &Self) {
+        if before.number == self.number {
+            self.stops = before.stops;
+            self.stops_ns = before.stops_ns;
+            self.longest_stop_ns = before.longest_stop_ns;
+            self.thread_stop = before.thread_stop;
+            self.first_ns = before.first_ns;
+        }
+    }
+
     /// The cycle as recordings and metrics know it; it ends now.
     fn figures(&self) -> neap_record::Cycle {
         neap_record::Cycle {
@@ -316,6 +329,7 @@ impl CycleRecord {
             MINOR_CYCLES.fetch_add(1, Relaxed);
         }
         CYCLES.store(self.number, Relaxed);
+        callbacks::note_end();
         HEAP.state.note_cycles(self.number);
         let figures = self.figures();
         live::note_cycle(&figures);
@@ -329,6 +343,31 @@ impl CycleRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stops_of_what_was_given_up_count_to_the_cycle_that_comes_to_its_end() {
+        let begin = || CycleRecord::begin(Kind::Stopped, spans::timed(SpanKind::Protect), 0);
+        let stop = |length_ns| Stop { began_ns: 1, length_ns };
+        let of = |record: &CycleRecord| {
+            (record.stops, record.stops_ns, record.longest_stop_ns, record.first_ns)
+        };
+        let mut before = CycleRecord::default();
+        for length_ns in [500, 700, 600] {
+            let mut record = begin();
+            record.take_stops_of(&before);
+            record.note_stop(SpanKind::FirstStop, stop(length_ns));
+            before = record;
+        }
+        before.note_thread_stop(9, stop(800), false);
+        let mut last = begin();
+        last.take_stops_of(&before);
+        assert_eq!(of(&last), (3, 1800, 700, 800));
+        last.count();
+        assert_eq!(of(&last), (4, 2600, 800, 800));
+        let mut next = begin();
+        next.take_stops_of(&last);
+        assert_eq!(of(&next), (0, 0, 0, 0));
+    }
 
     #[test]
     fn what_takes_time_belongs_to_the_cycle_that_it_meets() {
