@@ -47,6 +47,7 @@ finds! {
     disabling_looks_unlocked: disabling::Disabling, LooksUnlocked, NOTHING_LOST;
     disabling_waits_for_nobody: disabling::Disabling, WaitsForNobody, NOTHING_LOST;
     frees_waits_for_nobody: frees::Frees, WaitsForNobody, NOTHING_LOST;
+    frees_no_barrier: frees::Frees, NoBarrier, NOTHING_LOST;
     frees_looks_first: frees::Frees, LooksFirst, NOTHING_LOST;
     frees_allocation_first: frees::Frees, AllocationFirst, NOTHING_LOST;
     growing_protects_in_part: growing::Growing, ProtectsInPart, NOTHING_LOST;

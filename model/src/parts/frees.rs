@@ -1,5 +1,6 @@
 //! An explicit free that takes no lock, beside a cycle that begins to mark and another thread that
-//! wants the cell. After `alloc/free`, `Local::free_unless_marking` and `begin_marking_beside`.
+//! wants the cell, with the store buffer of the thread that frees. After `alloc/free`,
+//! `Local::free_unless_marking` and `begin_marking_beside`.
 //!
 //! Invariant checked: whoever gets the cell finds no mark in it that was meant for the object
 //! before (`alloc.inv.free`). Called by the checker.
@@ -16,6 +17,9 @@ pub enum Mutant {
     /// Who begins to mark does not wait for those who are freeing.
     /// `alloc.inv.free`
     WaitsForNobody,
+    /// Nor has it what they stored made visible.
+    /// `alloc.inv.free`
+    NoBarrier,
     /// Who frees looks whether somebody marks, and then says that it frees.
     /// `alloc.inv.free`
     LooksFirst,
@@ -39,6 +43,8 @@ pub enum Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     freeing: bool,
+    /// That it frees is in the processor's store buffer yet.
+    buffered: bool,
     marking: bool,
     allocated: bool,
     /// The cell has another object.
@@ -61,6 +67,14 @@ pub enum Step {
     Mark,
     /// The other thread is given the cell, if it is free.
     Take,
+    /// The processor of the thread that frees empties its store buffer.
+    Drain,
+}
+
+impl State {
+    fn drain(&mut self) {
+        self.freeing |= core::mem::take(&mut self.buffered);
+    }
 }
 
 /// The model.
@@ -72,7 +86,7 @@ pub struct Frees {
 
 const FREED: u8 = 5;
 const PUT_OFF: u8 = 6;
-const MARKED: u8 = 4;
+const MARKED: u8 = 5;
 
 impl Frees {
     fn free(&self, state: &mut State) -> Option<()> {
@@ -85,14 +99,21 @@ impl Frees {
             _ => (2, 3),
         };
         match state.freer {
-            at if at == says => state.freeing = true,
+            at if at == says => state.buffered = true,
             at if at == looks && state.marking => {
-                (state.freeing, state.freer) = (false, PUT_OFF);
+                (state.freeing, state.buffered, state.freer) = (false, false, PUT_OFF);
                 return Some(());
             }
             at if at == looks => {}
-            at if at == first => state.mark = Mark::None,
-            at if at == second => state.allocated = false,
+            // Locked instructions, which empty the buffer.
+            at if at == first => {
+                state.drain();
+                state.mark = Mark::None;
+            }
+            at if at == second => {
+                state.drain();
+                state.allocated = false;
+            }
             4 => state.freeing = false,
             _ => return None,
         }
@@ -103,12 +124,14 @@ impl Frees {
     fn mark(&self, state: &mut State) -> Option<()> {
         match state.marker {
             0 => state.marking = true,
-            1 if state.freeing && self.mutant != Mutant::WaitsForNobody => return None,
+            1 if self.mutant != Mutant::NoBarrier => state.drain(),
             1 => {}
-            2 if state.allocated => state.found_new = state.taken,
+            2 if state.freeing && self.mutant != Mutant::WaitsForNobody => return None,
+            2 => {}
+            3 if state.allocated => state.found_new = state.taken,
             // The word leads nowhere: another one may come.
-            2 => return None,
-            3 => {
+            3 => return None,
+            4 => {
                 let whose = if state.found_new { Mark::New } else { Mark::Old };
                 if state.mark == Mark::None {
                     state.mark = whose;
@@ -128,6 +151,7 @@ impl Model for Frees {
     fn init_states(&self) -> Vec<State> {
         let at_first = State {
             freeing: false,
+            buffered: false,
             marking: false,
             allocated: true,
             taken: false,
@@ -140,7 +164,7 @@ impl Model for Frees {
     }
 
     fn actions(&self, _: &State, steps: &mut Vec<Step>) {
-        steps.extend([Step::Free, Step::Mark, Step::Take]);
+        steps.extend([Step::Free, Step::Mark, Step::Take, Step::Drain]);
     }
 
     fn next_state(&self, last: &State, step: Step) -> Option<State> {
@@ -148,6 +172,7 @@ impl Model for Frees {
         match step {
             Step::Free => self.free(&mut next),
             Step::Mark => self.mark(&mut next),
+            Step::Drain => next.buffered.then(|| next.drain()),
             Step::Take => (!next.allocated).then(|| (next.allocated, next.taken) = (true, true)),
         }
         .map(|()| next)

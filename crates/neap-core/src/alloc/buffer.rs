@@ -28,7 +28,8 @@ use crate::heap::classes::LARGEST_SMALL;
 use crate::heap::spaces::{FIXED_SPACES, MOST_SPACES, SpaceId};
 use crate::stats::live;
 use crate::stats::sampler::Sampler;
-use crate::sys::{map, thread};
+use crate::sys::map;
+use crate::sys::thread::{self, barrier};
 
 /// One buffer.
 #[repr(C)]
@@ -299,7 +300,8 @@ impl Local {
     /// section.
     pub fn free_unless_marking<R>(&self, heap: &Heap, f: impl FnOnce() -> R) -> Option<R> {
         // A handler of the program's may have interrupted another one.
-        let is_inner = self.freeing.swap(true, SeqCst);
+        let is_inner = self.freeing.load(Relaxed);
+        barrier::say(&self.freeing);
         let done = (!heap.state.marking.load(SeqCst)).then(f);
         if !is_inner {
             self.freeing.store(false, Release);

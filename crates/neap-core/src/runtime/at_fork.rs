@@ -26,6 +26,7 @@ use crate::rank::{self, Rank};
 use crate::refs::finalizers::queue;
 use crate::sync::{ForkLock, function::AtomicFunction, me};
 use crate::sys::protection::fault;
+use crate::sys::thread::barrier;
 use crate::sys::{meta_alloc, own_thread, side_stack};
 use crate::watch::mprotect;
 use crate::world::{attach, current, last_thread, registry, roots, stop, stop_signal};
@@ -287,6 +288,7 @@ fn begin_anew() {
     cycle::after_fork();
     thread_results::after_fork();
     own_thread::after_fork();
+    barrier::after_fork();
     last_thread::after_fork();
     refs::in_child();
     super::summary::after_fork();

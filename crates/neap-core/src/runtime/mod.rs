@@ -109,6 +109,7 @@ fn initialize_once() {
     // The first thread that needs the collector may have a small stack, and there is no cycle yet
     // that would need the collector's own.
     side_stack::prepare();
+    thread::barrier::prepare();
     side_stack::on_at_start(|| {
         if let Some(function) = FRONT_ENDS_START.get() {
             function();

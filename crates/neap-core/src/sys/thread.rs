@@ -19,6 +19,7 @@ compile_error!(
      docs/porting.md"
 );
 
+pub mod barrier;
 pub mod instructions;
 
 use core::ffi::c_void;

@@ -20,7 +20,8 @@ use crate::heap::Heap;
 use crate::mark::marking_check;
 use crate::sync::Guard;
 use crate::sys::clock::{self, Instant};
-use crate::sys::{futex, print, thread};
+use crate::sys::thread::{self, barrier};
+use crate::sys::{futex, print};
 use crate::world::mutator::Mutator;
 use crate::world::registry::{self, Registry};
 use crate::world::{Stopped, World, after_hold, stop};
@@ -170,6 +171,7 @@ pub fn begin_marking(heap: &Heap) {
 /// or without `[alloc.why.free]`.
 pub fn begin_marking_beside(heap: &Heap) {
     begin_marking(heap);
+    barrier::in_all_threads();
     for mutator in registry::lock().iter() {
         while mutator.local.is_freeing() {
             thread::yield_now();
