@@ -221,6 +221,23 @@ static void freed(void)
     CHECK_EQUAL(told_status, NEAP_NOT_OWNER);
 }
 
+/* The monitor of an object that was freed is that of the next one in its place, also where it is
+   inflated and a cycle came between. */
+static void freed_inside(void)
+{
+    void *object = neap_alloc(16);
+    told = 0;
+    CHECK_EQUAL(neap_monitor_enter(object), NEAP_OK);
+    CHECK_EQUAL(neap_monitor_wait_timed(object, 1), NEAP_TIMED_OUT);
+    CHECK_EQUAL(neap_free(object), NEAP_OK);
+    CHECK(neap_collect());
+    CHECK_EQUAL(neap_monitor_exit(object), NEAP_OK);
+    CHECK_EQUAL(neap_monitor_exit(object), NEAP_NOT_OWNER);
+    CHECK_EQUAL(told, 1);
+    CHECK(neap_collect());
+    CHECK(neap_monitors_inflated() <= STRAY);
+}
+
 static void *holds(void *argument)
 {
     neap_monitor_enter(argument);
@@ -282,6 +299,7 @@ int main(void)
     death();
     forgotten();
     freed();
+    freed_inside();
     in_child();
     misuse();
     return finish();

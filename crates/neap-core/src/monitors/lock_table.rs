@@ -4,7 +4,8 @@
 //! Invariant `[refs.inv.lock-word]`: a word that is not zero belongs to an object that is alive,
 //! because a held monitor is a root, and because the word of an object that dies with an inflated
 //! monitor is cleared in the cycle that finds it dead. So a new object's word is zero, or names an
-//! idle monitor. Words are found by arithmetic. Called from any thread.
+//! idle monitor, or the program freed an object that a thread is in: the monitor is the new one's
+//! then. Words are found by arithmetic. Called from any thread.
 //!
 //! # Safety
 //!

@@ -5,9 +5,9 @@
 //! which is a root; list and lock word change together in a critical section, so a stop sees both
 //! or neither. A thread that sleeps for an inflated monitor is counted among its users, in the
 //! critical section in which it found the lock word to lead there, and an inflated monitor is given
-//! up only in a stop, idle and without users, or when its object is dead. So nobody sleeps on one
-//! that became another's. Called from any thread; waiting is done in blocked regions, which no stop
-//! waits for.
+//! up only in a stop, idle and without users, or when a cycle finds its object dead. So nobody
+//! sleeps on one that became another's. Called from any thread; waiting is done in blocked regions,
+//! which no stop waits for.
 //!
 //! # Safety
 //!
@@ -302,11 +302,13 @@ pub(crate) fn trace_held<M: Marking>(marking: &mut M, _: &Stopped) {
 }
 
 /// Gives up the monitors of dead objects. When all marks are final; the world may run, since nobody
-/// reaches these objects.
+/// reaches these objects. In the monitor of one that the program has freed a thread may still be:
+/// it is the next object's, and given up when it is idle.
 pub(crate) fn process_references<M: Marking>(marking: &M) {
     for number in RECORDS.all() {
         let object = RECORDS.get(number).object.load(Acquire);
-        if object != 0 && !marking.is_marked(object) {
+        // In this order: what comes to lie there meanwhile is marked when it is allocated.
+        if object != 0 && marking.container(object).is_some() && !marking.is_marked(object) {
             give_up(number, object);
         }
     }
