@@ -56,12 +56,10 @@ impl Inflated {
         }
     }
 
-    /// Takes the lock if it is free.
+    /// Takes the lock if it is free, whoever is being woken.
     #[inline]
     pub fn try_lock(&self) -> bool {
-        let state = self.state.load(Relaxed);
-        state & HELD == 0
-            && self.state.compare_exchange(state, state | HELD, Acquire, Relaxed).is_ok()
+        self.state.load(Relaxed) & HELD == 0 && self.state.fetch_or(HELD, Acquire) & HELD == 0
     }
 
     /// Whether somebody holds the lock, or is waking up to take it.
@@ -196,6 +194,28 @@ mod tests {
         });
         assert_eq!(count.load(Relaxed), 80_000);
         assert!(!monitor.is_busy() && monitor.sleepers.load(Relaxed) == 0);
+    }
+
+    #[test]
+    fn a_free_lock_is_taken_while_sleepers_are_woken() {
+        let (monitor, over) = (&Inflated::new(), &AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while over.load(Relaxed) == 0 {
+                    monitor.state.fetch_xor(WAKING, SeqCst);
+                }
+            });
+            let (mut seen, mut changes, mut refused) = (0, 0, 0);
+            while changes < 100 {
+                refused += u32::from(!monitor.try_lock());
+                monitor.unlock();
+                let now = monitor.state.load(Relaxed);
+                changes += u32::from(now != seen);
+                seen = now;
+            }
+            over.store(1, Relaxed);
+            assert_eq!(refused, 0);
+        });
     }
 
     #[test]
