@@ -131,7 +131,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use loom::sync::{Arc, RwLock};
 use loom::thread;
-use object_lock::{ObjectLock, Tried, deflate, is_idle};
+use object_lock::{ObjectLock, Tried, deflate};
 use records::Records;
 
 const OBJECT: usize = 4096;
@@ -224,7 +224,7 @@ impl World {
     fn deflate_idle(&self) {
         let _stopped = self.stop.as_ref().unwrap().write().unwrap();
         for number in self.records.in_use() {
-            if is_idle(self.records.get(number)) {
+            if self.records.get(number).is_idle() {
                 deflate(&self.records, Some(&self.word), number);
             }
         }

@@ -62,9 +62,10 @@ impl Inflated {
         self.state.load(Relaxed) & HELD == 0 && self.state.fetch_or(HELD, Acquire) & HELD == 0
     }
 
-    /// Whether somebody holds the lock, or is waking up to take it.
-    pub fn is_busy(&self) -> bool {
-        self.state.load(Relaxed) != 0
+    /// Whether nobody is in it, nor waits. Who sleeps, or was woken, is a user, so a wake-up that
+    /// is under way without users is nobody's. World stopped.
+    pub fn is_idle(&self) -> bool {
+        self.state.load(Relaxed) & HELD == 0 && self.users.load(Relaxed) == 0
     }
 
     /// Takes the lock as held by a thread that entered the thin one. Before the record is
@@ -193,7 +194,7 @@ mod tests {
             }
         });
         assert_eq!(count.load(Relaxed), 80_000);
-        assert!(!monitor.is_busy() && monitor.sleepers.load(Relaxed) == 0);
+        assert!(monitor.state.load(Relaxed) == 0 && monitor.sleepers.load(Relaxed) == 0);
     }
 
     #[test]
@@ -216,6 +217,16 @@ mod tests {
             over.store(1, Relaxed);
             assert_eq!(refused, 0);
         });
+    }
+
+    #[test]
+    fn a_wake_up_that_nobody_took_keeps_no_monitor() {
+        let monitor = Inflated::new();
+        monitor.sleepers.store(1, Relaxed);
+        monitor.wake_one();
+        monitor.sleepers.store(0, Relaxed);
+        assert!(monitor.is_idle());
+        assert!(monitor.try_lock() && !monitor.is_idle());
     }
 
     #[test]
@@ -242,6 +253,6 @@ mod tests {
                 });
             }
         });
-        assert!(!monitor.is_busy());
+        assert_eq!(monitor.state.load(Relaxed), 0);
     }
 }

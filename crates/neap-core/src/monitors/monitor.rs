@@ -23,7 +23,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use super::inflated::Inflated;
 use super::lock_table;
 use super::lock_word::Lock;
-use super::object_lock::{ObjectLock, Tried, deflate, is_idle};
+use super::object_lock::{ObjectLock, Tried, deflate};
 use super::records::Records;
 use crate::refs::handles::per_thread::{self, ThreadRefs};
 use crate::refs::handles::process::target;
@@ -326,7 +326,7 @@ pub fn deflate_idle() {
         number = if number < all.end { number } else { 0 };
         let monitor = RECORDS.get(number);
         let object = monitor.object.load(Relaxed);
-        if object != 0 && is_idle(monitor) {
+        if object != 0 && monitor.is_idle() {
             give_up(number, object);
             deflated += 1;
         }

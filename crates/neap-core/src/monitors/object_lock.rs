@@ -225,11 +225,6 @@ fn leave(monitor: &Inflated) {
     monitor.unlock();
 }
 
-/// Whether nobody is in an inflated monitor, nor waits. World stopped.
-pub fn is_idle(monitor: &Inflated) -> bool {
-    !monitor.is_busy() && monitor.users.load(Relaxed) == 0
-}
-
 /// Gives up monitor number `number`: the word of its object no longer leads there. World stopped
 /// and the monitor idle, or the object is dead.
 pub fn deflate(records: &Records, word: Option<&AtomicU32>, number: u32) {
