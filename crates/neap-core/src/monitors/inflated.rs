@@ -76,10 +76,13 @@ impl Inflated {
         self.depth.store(depth, Relaxed);
     }
 
-    /// Takes it back as held by nobody, before it is published.
+    /// Takes it back as held by nobody, before it is published, or when no lock word leads to it:
+    /// nobody is at it. Threads that left it by a jump may be counted still.
     pub fn release_for_reuse(&self) {
         self.state.store(0, Relaxed);
         self.owner.store(0, Relaxed);
+        self.sleepers.store(0, Relaxed);
+        self.users.store(0, Relaxed);
     }
 
     /// Waits for the lock; false if that took longer than `left` allows, which is asked before each
@@ -227,6 +230,18 @@ mod tests {
         monitor.sleepers.store(0, Relaxed);
         assert!(monitor.is_idle());
         assert!(monitor.try_lock() && !monitor.is_idle());
+    }
+
+    #[test]
+    fn who_left_a_monitor_by_a_jump_does_not_count_in_the_next_one() {
+        let monitor = Inflated::new();
+        for count in [&monitor.sleepers, &monitor.users] {
+            count.store(1, Relaxed);
+        }
+        assert!(monitor.try_lock());
+        monitor.unlock();
+        monitor.release_for_reuse();
+        assert!(monitor.is_idle() && monitor.sleepers.load(Relaxed) == 0);
     }
 
     #[test]
