@@ -571,6 +571,7 @@ neap_ephemeron neap_ephemeron_alloc_in(neap_domain domain, const void *key, cons
  * stays alive. Waiting threads do not hold up collections. A thread that ends leaves what it is in,
  * and that is told as wrong use. In the child of a fork the forking thread is in what it was in,
  * and nobody in anything else. */
+/* NEAP_NO_MEMORY also where the thread is in it 4,294,967,295 times. */
 neap_status neap_monitor_enter(const void *object);
 /* NEAP_TIMED_OUT if another thread is in it, now, or for all of so many nanoseconds. */
 neap_status neap_monitor_try_enter(const void *object);

@@ -40,7 +40,7 @@ static RECORDS: Records = Records::new();
 pub enum MonitorError {
     /// The address is none of an object.
     NotAnObject,
-    /// There is no memory for the monitor.
+    /// There is no memory for the monitor, or the thread is in it 2^32 - 1 times.
     NoMemory,
     /// The calling thread is not in it.
     NotOwner,

@@ -37,7 +37,7 @@ pub enum Tried {
     Again,
     /// Another thread is.
     Busy,
-    /// There is no memory for an inflated monitor.
+    /// There is no memory for an inflated monitor, or no larger count of how often it was entered.
     NoMemory,
 }
 
@@ -87,7 +87,10 @@ impl<'a> ObjectLock<'a> {
                 Lock::Inflated(number) => {
                     let monitor = self.records.get(number);
                     if monitor.owner.load(Relaxed) == self.thread {
-                        monitor.depth.store(monitor.depth.load(Relaxed) + 1, Relaxed);
+                        let Some(depth) = monitor.depth.load(Relaxed).checked_add(1) else {
+                            return Tried::NoMemory;
+                        };
+                        monitor.depth.store(depth, Relaxed);
                         return Tried::Again;
                     }
                     if !monitor.try_lock() {
@@ -233,4 +236,21 @@ pub fn deflate(records: &Records, word: Option<&AtomicU32>, number: u32) {
         let _ = word.compare_exchange(Lock::Inflated(number).word(), 0, AcqRel, Relaxed);
     }
     records.give_back(number);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_entered_as_often_as_is_counted_is_refused_once_more() {
+        let (word, records) = (&AtomicU32::new(0), &Records::new());
+        let lock = ObjectLock { word, records, thread: 1, object: 64 };
+        assert_eq!(lock.try_enter(), Tried::Entered);
+        let monitor = lock.inflate().unwrap();
+        monitor.depth.store(u32::MAX, Relaxed);
+        assert_eq!(lock.try_enter(), Tried::NoMemory);
+        assert_eq!((lock.exit(), monitor.depth.load(Relaxed)), (Some(false), u32::MAX - 1));
+        assert_eq!(lock.try_enter(), Tried::Again);
+    }
 }
