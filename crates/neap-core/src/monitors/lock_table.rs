@@ -59,6 +59,8 @@ fn publish<T>(place: &AtomicPtr<T>) -> Option<&'static T> {
     let mut made = place.load(Acquire);
     if made.is_null() {
         let memory = map::allocate(size_of::<T>()).ok()?;
+        // A word is touched here and there: a huge page would cost what few locks need.
+        map::small_pages(memory, size_of::<T>());
         map::name(memory, size_of::<T>(), c"neap: lock words");
         made = match place.compare_exchange(null_mut(), memory.pointer(), AcqRel, Acquire) {
             Ok(_) => memory.pointer(),
@@ -71,4 +73,33 @@ fn publish<T>(place: &AtomicPtr<T>) -> Option<&'static T> {
     // SAFETY: zeroed memory of the right size is a valid table or array of words, and is never
     // given back.
     unsafe { made.as_ref() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::skip;
+
+    #[test]
+    fn lock_words_are_in_small_pages() {
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            return skip("the kernel knows no huge pages");
+        }
+        HEAP.reserve(16 << 20).unwrap();
+        let word = core::ptr::from_ref(of(HEAP.base().0).unwrap()) as usize;
+        let table = TABLE.load(Relaxed) as usize;
+        let all = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let (mut inside, mut looked) = (false, 0);
+        for line in all.lines() {
+            let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+            let parsed = |text| usize::from_str_radix(text, 16).ok();
+            if let Some((low, high)) = range.and_then(|(low, high)| parsed(low).zip(parsed(high))) {
+                inside = [word, table].iter().any(|one| (low..high).contains(one));
+            } else if inside && line.starts_with("VmFlags:") {
+                assert!(line.contains(" nh"), "{line}");
+                looked += 1;
+            }
+        }
+        assert!(looked > 0);
+    }
 }
