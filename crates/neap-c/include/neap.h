@@ -126,8 +126,9 @@ size_t neap_good_size(size_t bytes);
 
 /* As realloc(3): keeps kind, layout and finalizer, and contents up to the smaller size; what is
  * gained is unspecified. Links that lie in it, or in what it gives up, stay where they were: they
- * are moved or unregistered before or at once. Null `object`: as neap_alloc. 0 bytes: as neap_free,
- * returns null. On failure the object is as it was. */
+ * are moved or unregistered before or at once. An object that moves leaves its monitor behind: so
+ * leave the monitor before. Null `object`: as neap_alloc. 0 bytes: as neap_free, returns null. On
+ * failure the object is as it was. */
 void *neap_realloc(void *object, size_t bytes);
 
 /* Makes an object at least so long without moving it: returns the bytes that it has now, 0 if that
@@ -566,11 +567,12 @@ neap_ephemeron neap_ephemeron_alloc_in(neap_domain domain, const void *key, cons
 /* ---- Monitors ---- */
 
 /* Every object has a monitor, in which one thread is at a time: a lock that is entered again by its
- * thread, and a condition. It costs nothing until it is entered, 4 bytes beside the heap then, and
- * more when threads meet in it; it goes with its object. An object whose monitor a thread is in
- * stays alive. Waiting threads do not hold up collections. A thread that ends leaves what it is in,
- * and that is told as wrong use. In the child of a fork the forking thread is in what it was in,
- * and nobody in anything else. */
+ * thread, and a condition. It costs nothing until it is entered, then 4 bytes beside the heap, of
+ * which there is a page for each 8 KiB of heap in which an object was locked, and more when threads
+ * meet in it; it goes with its object. An object whose monitor a thread is in stays alive. Waiting
+ * threads do not hold up collections. A thread that ends leaves what it is in, and that is told as
+ * wrong use. In the child of a fork the forking thread is in what it was in, and nobody in anything
+ * else. */
 /* NEAP_NO_MEMORY also where the thread is in it 4,294,967,295 times. */
 neap_status neap_monitor_enter(const void *object);
 /* NEAP_TIMED_OUT if another thread is in it, now, or for all of so many nanoseconds. */
