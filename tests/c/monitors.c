@@ -2,6 +2,8 @@
    objects that die with their monitors; forgotten exits; fork; wrong use. */
 #include "check.h"
 #include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
 #include <time.h>
 
 static int told, told_status;
@@ -279,6 +281,73 @@ static void in_child(void)
     CHECK_EQUAL(pthread_join(holder, NULL), 0);
 }
 
+/* A handler forks while its thread sleeps in a function of monitors: the child goes on in it. */
+static void *awaited;
+static volatile sig_atomic_t child_of_handler;
+
+static void forks(int number)
+{
+    (void)number;
+    child_of_handler = fork();
+    /* The holder leaves; in the child it is gone. */
+    if (child_of_handler != 0)
+        __atomic_store_n(&counter, 2, __ATOMIC_SEQ_CST);
+}
+
+static void fork_soon(void)
+{
+    struct itimerval soon = {.it_value = {.tv_usec = 20000}};
+    child_of_handler = -1;
+    CHECK_EQUAL(setitimer(ITIMER_REAL, &soon, NULL), 0);
+}
+
+static void end_child(void)
+{
+    CHECK(child_of_handler != -1);
+    CHECK_EQUAL(neap_monitor_exit(awaited), NEAP_NOT_OWNER);
+    if (child_of_handler == 0) {
+        CHECK_EQUAL(neap_monitor_try_enter(awaited), NEAP_OK);
+        CHECK_EQUAL(neap_monitor_exit(awaited), NEAP_OK);
+        CHECK(neap_collect());
+        CHECK_EQUAL(neap_monitors_inflated(), 0);
+        _exit(failures != 0);
+    }
+    int status = -1;
+    CHECK(waitpid(child_of_handler, &status, 0) == child_of_handler);
+    CHECK_EQUAL(status, 0);
+}
+
+static void in_child_of_handler(void)
+{
+    struct sigaction action = {.sa_handler = forks};
+    sigset_t alarm, before;
+    pthread_t holder;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    CHECK_EQUAL(sigaction(SIGALRM, &action, NULL), 0);
+    CHECK_EQUAL(pthread_sigmask(SIG_BLOCK, &alarm, &before), 0);
+    awaited = neap_alloc(16);
+    counter = 0;
+    CHECK_EQUAL(pthread_create(&holder, NULL, holds, awaited), 0);
+    CHECK_EQUAL(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+    while (__atomic_load_n(&counter, __ATOMIC_SEQ_CST) == 0)
+        usleep(1000);
+    fork_soon();
+    CHECK_EQUAL(neap_monitor_enter(awaited), NEAP_OK);
+    CHECK_EQUAL(neap_monitor_exit(awaited), NEAP_OK);
+    end_child();
+    CHECK_EQUAL(pthread_join(holder, NULL), 0);
+
+    awaited = neap_alloc(16);
+    CHECK_EQUAL(neap_monitor_enter(awaited), NEAP_OK);
+    CHECK_EQUAL(neap_monitor_enter(awaited), NEAP_OK);
+    fork_soon();
+    CHECK_EQUAL(neap_monitor_wait_timed(awaited, 100 * MILLISECOND), NEAP_TIMED_OUT);
+    CHECK_EQUAL(neap_monitor_exit(awaited), NEAP_OK);
+    CHECK_EQUAL(neap_monitor_exit(awaited), NEAP_OK);
+    end_child();
+}
+
 static void misuse(void)
 {
     char elsewhere[64];
@@ -301,6 +370,7 @@ int main(void)
     freed();
     freed_inside();
     in_child();
+    in_child_of_handler();
     misuse();
     return finish();
 }

@@ -164,6 +164,12 @@ impl Inflated {
         self.owner.store(owner, Relaxed);
         self.state.store(if owner == 0 { 0 } else { HELD }, Relaxed);
     }
+
+    /// After that: the only thread waits for a notification, or (`sleeps`) for the lock.
+    pub fn count_in_child(&self, sleeps: bool) {
+        self.users.store(1, Relaxed);
+        self.sleepers.store(u32::from(sleeps), Relaxed);
+    }
 }
 
 /// What sequentially consistent accesses on both sides of it are anyway. loom takes them for less,

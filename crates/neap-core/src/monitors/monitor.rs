@@ -129,6 +129,16 @@ impl Place {
         }
     }
 
+    /// Runs what waits at a monitor, of which the thread is counted as a user. A handler may fork
+    /// meanwhile, and the child has to count it again.
+    fn waiting<R>(&self, monitor: &Inflated, sleeps: bool, waits: impl FnOnce() -> R) -> R {
+        let note = core::ptr::from_ref(monitor) as usize | usize::from(sleeps);
+        let before = self.record.waits_at.swap(note, Relaxed);
+        let result = waits();
+        self.record.waits_at.store(before, Relaxed);
+        result
+    }
+
     /// Waits for an inflated monitor, of which the calling thread is counted as a user, and enters
     /// it `depth` times. False if the time is over. In no critical section.
     fn wait_for(
@@ -144,7 +154,7 @@ impl Place {
         };
         // The object is this thread's argument and used below, so its frame keeps it while it is
         // not on the list.
-        let locked = monitor.lock(|| deadline.left(), sleep);
+        let locked = self.waiting(monitor, true, || monitor.lock(|| deadline.left(), sleep));
         let _critical = self.mutator.critical();
         monitor.users.fetch_sub(1, SeqCst);
         if !locked {
@@ -154,7 +164,9 @@ impl Place {
             monitor.unlock();
             return Err(error);
         }
-        self.lock.now_in(monitor, depth);
+        // Read now: in the child of a `fork` by a handler the thread has another.
+        let thread = self.mutator.thread.load(Relaxed);
+        ObjectLock { thread, ..self.lock }.now_in(monitor, depth);
         self.note_entered();
         Ok(true)
     }
@@ -226,14 +238,13 @@ pub fn wait(object: usize, timeout_ns: Option<u64>) -> Result<bool, MonitorError
         waiting
     };
     let sequence = &waiting.monitor.sequence;
-    let mut notified = true;
-    while sequence.load(SeqCst) == waiting.sequence {
-        let Some(ns) = deadline.left() else {
-            notified = false;
-            break;
-        };
-        blocked::blocked(place.mutator, || futex::wait(sequence, waiting.sequence, Some(ns)));
-    }
+    let notified = place.waiting(waiting.monitor, false, || {
+        while sequence.load(SeqCst) == waiting.sequence {
+            let Some(ns) = deadline.left() else { return false };
+            blocked::blocked(place.mutator, || futex::wait(sequence, waiting.sequence, Some(ns)));
+        }
+        true
+    });
     // There was room on the list before, and nothing else was entered since.
     place.wait_for(waiting.monitor, Deadline(None), waiting.depth)?;
     Ok(notified)
@@ -349,7 +360,7 @@ pub fn inflated() -> usize {
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// In the child of a `fork`: the only thread, whose mutator is `own`, is in its monitors under its
-/// new id; nobody is in any other, or waits.
+/// new id, and waits where it did if its handler forked; nobody is in any other, or waits.
 pub fn after_fork(own: Option<&Mutator>) {
     IS_CHILD.store(true, Relaxed);
     let mine = own.and_then(per_thread::existing);
@@ -370,6 +381,11 @@ pub fn after_fork(own: Option<&Mutator>) {
     }
     if let Some(own) = own {
         kept.iter().for_each(|object| rewrite(*object, own.thread.load(Relaxed)));
+    }
+    let note = mine.map_or(0, |mine| mine.waits_at.load(Relaxed));
+    let waits_at = |monitor: &Inflated| core::ptr::from_ref(monitor) as usize == note & !1;
+    if let Some(number) = RECORDS.all().find(|number| waits_at(RECORDS.get(*number))) {
+        RECORDS.get(number).count_in_child(note & 1 != 0);
     }
 }
 

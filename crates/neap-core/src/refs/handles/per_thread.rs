@@ -14,7 +14,7 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 
 use super::handle::Cache;
 use crate::sys::meta_alloc::MetaAllocator;
@@ -28,6 +28,10 @@ pub struct ThreadRefs {
     /// Objects whose monitors it is in, the last entered last. Used by the thread, and by who has
     /// the world stopped.
     held: UnsafeCell<MetaVec<usize>>,
+    /// The inflated monitor that it waits for or in, the last one where its handler waits too; bit
+    /// 0: it may sleep for the lock. 0: none. A handler that a jump ended may leave it set. Used by
+    /// the thread.
+    pub waits_at: AtomicUsize,
     /// 1 while it is some thread's.
     in_use: AtomicU32,
     /// The next record of the list. Written once.
@@ -105,6 +109,7 @@ impl ThreadRefs {
     /// Nobody's from now on; what it owned was given up before.
     pub fn leave(&self, mutator: &Mutator) {
         mutator.references.store(0, Relaxed);
+        self.waits_at.store(0, Relaxed);
         self.in_use.store(0, Release);
     }
 
