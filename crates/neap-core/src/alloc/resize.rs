@@ -27,6 +27,27 @@ use crate::heap::spaces::Inner;
 /// copies; smaller: shorter waits for other threads.
 const MOST_ZEROED: usize = 1 << 20;
 
+/// Makes an object at least `requested` bytes long in place; false if it would have to move.
+/// `[alloc.rule.resize]`: what is long enough stays as it is, which is known under the heap's lock
+/// only, as another thread may have made it longer since the caller looked.
+pub fn grow(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
+    if cell.header.state() == State::Small {
+        // Within its cell nothing has to change, not even when it uses less than half of it.
+        return requested <= cell.bytes();
+    }
+    let Some(wanted) = round_up(requested, PAGE_BYTES) else { return false };
+    let mut inner = heap.inner();
+    requested <= cell.usable_bytes()
+        || !would_guard_what_is_read(heap, cell)
+            && between_guards(heap, &mut inner, cell, requested, wanted, requested)
+}
+
+/// Whether a marker that reads the object as large as it was would come to a guard. Under the
+/// heap's lock.
+fn would_guard_what_is_read(heap: &Heap, cell: &Cell<'_>) -> bool {
+    heap.is_hardened() && heap.state.marking.load(Relaxed) && cell.header.scan() != Scan::Leaf
+}
+
 /// Resizes an object in place to hold `requested` bytes; false if it has to move.
 /// `[alloc.rule.resize]`: it stays where it is while it would use at least half of its cell.
 pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
@@ -47,15 +68,11 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
         return false;
     };
     let mut inner = heap.inner();
-    if heap.state.marking.load(Relaxed) {
-        let gives_up = heap.frames_of_large(wanted) < cell.header.span() as usize;
-        // A marker that reads the object as large as it was would come to a guard; or one may be
-        // about to note that what leads to its end is closed, `[heap.inv.closed]`.
-        if heap.is_hardened() && cell.header.scan() != Scan::Leaf
-            || gives_up && cell.header.is_frozen()
-        {
-            return false;
-        }
+    let gives_up = heap.frames_of_large(wanted) < cell.header.span() as usize;
+    // A marker may be about to note that what leads to its end is closed, `[heap.inv.closed]`.
+    let is_led_to = gives_up && cell.header.is_frozen() && heap.state.marking.load(Relaxed);
+    if is_led_to || would_guard_what_is_read(heap, cell) {
+        return false;
     }
     let old = cell.header.requested();
     if requested <= old && heap.state.has_snapshot() && cell.header.scan() != Scan::Leaf {
@@ -70,13 +87,25 @@ pub fn in_place(heap: &Heap, cell: &Cell<'_>, requested: usize) -> bool {
         }
         return stays;
     }
+    between_guards(heap, &mut inner, cell, requested, wanted, own)
+}
+
+/// The same for a large object, in `wanted` bytes of pages, of which `own` are the program's.
+fn between_guards(
+    heap: &Heap,
+    inner: &mut Inner,
+    cell: &Cell<'_>,
+    requested: usize,
+    wanted: usize,
+    own: usize,
+) -> bool {
     heap.unguard_large(cell.block);
-    let resized = large_in_place(heap, &mut inner, cell, requested, wanted, own);
+    let resized = large_in_place(heap, inner, cell, requested, wanted, own);
     heap.guard_large(cell.block);
     resized
 }
 
-/// The same for a large object without guards, in `wanted` bytes of pages.
+/// The same without guards.
 fn large_in_place(
     heap: &Heap,
     inner: &mut Inner,
@@ -214,6 +243,33 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { *cell.start.add(35_999).pointer::<u8>() }, 0);
         assert!(!in_place(&heap, &cell, 100) && !in_place(&heap, &cell, usize::MAX));
+    }
+
+    /// As the wish of a thread that looked before another made the object longer.
+    #[test]
+    fn what_is_long_enough_stays_as_it_is() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let unpublished = large::take(&heap, &NOTE, Kind::Conservative, NO_LAYOUT, 40_000).unwrap();
+        large::publish(&heap, &NOTE, &unpublished);
+        let cell = heap.object_at(unpublished.start.0).unwrap();
+        assert!(grow(&heap, &cell, 200_000));
+        let has = cell.usable_bytes();
+        // SAFETY: the object's bytes.
+        let contents = unsafe { core::slice::from_raw_parts_mut(cell.start.pointer(), has) };
+        contents.fill(3_u8);
+        for snapshot in [Snapshot::None, Snapshot::Taken] {
+            heap.state.set_snapshot(snapshot);
+            for wish in [100_000, 199_999, 100, 0, has] {
+                assert!(grow(&heap, &cell, wish));
+                assert_eq!(cell.usable_bytes(), has);
+                assert!(contents.iter().all(|byte| *byte == 3));
+            }
+        }
+        assert!(grow(&heap, &cell, has + 1) && cell.usable_bytes() > has);
+        assert!(contents.iter().all(|byte| *byte == 3));
+        assert!(!grow(&heap, &cell, usize::MAX));
+        heap.verify().unwrap();
     }
 
     /// What it gave up reads as zeros when it has it again, here or elsewhere.

@@ -425,8 +425,7 @@ pub fn resize_in_place(object: *mut u8, bytes: usize) -> Option<usize> {
     before_growth(bytes);
     let critical = mutator.critical();
     let cell = object_from(object)?;
-    // Within its cell nothing has to change, not even when it uses less than half of it.
-    if wanted > cell.usable_bytes() && !resize::in_place(&HEAP, &cell, wanted) {
+    if !resize::grow(&HEAP, &cell, wanted) {
         return None;
     }
     let usable = HEAP.object_at(object as usize).map(|cell| cell.usable_bytes());
