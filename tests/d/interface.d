@@ -4,7 +4,7 @@
 module interface_;
 
 import core.atomic;
-import core.exception : InvalidMemoryOperationError;
+import core.exception : InvalidMemoryOperationError, OutOfMemoryError;
 import core.memory : GC;
 import core.stdc.stdio : fprintf, stderr;
 import core.thread;
@@ -178,6 +178,7 @@ void testRealloc()
     {
         p = cast(ubyte*) GC.realloc(p, size);
         check(GC.sizeOf(p) >= size, "the new size");
+        check(GC.sizeOf(p) / 2 <= size, "and it uses half of its block");
         check(GC.getAttr(p) == kept,
             "attributes are kept without new ones");
         foreach (i; 0 .. 100)
@@ -187,6 +188,12 @@ void testRealloc()
     check(GC.getAttr(p) == Bits.NO_SCAN && p[99] == 99, "new attributes replace them");
     check(GC.realloc(p, 0) is null, "no bytes: freed");
     check(GC.sizeOf(GC.realloc(null, 33)) >= 33, "no block: a new one");
+    bool none;
+    try
+        GC.realloc(GC.malloc(100_000), size_t.max);
+    catch (OutOfMemoryError)
+        none = true;
+    check(none, "nothing is as large as the address space");
 }
 
 void testExtend()

@@ -263,10 +263,9 @@ final class NeapGC : GC
     /// Whether the block can have the size where it is; then it has it.
     private bool fits(void* p, ref const ObjectInfo info, size_t size) nothrow
     {
-        if (size <= info.bytes && size >= info.bytes / 2)
-            return true;
-        return info.bytes > largestCell && size > largestCell
-            && neap_resize_in_place(p, roundUp(size, pageBytes)) != 0;
+        if (size <= info.bytes)
+            return size >= info.bytes / 2;
+        return extendBlock(p, info.bytes, size - info.bytes) != 0;
     }
 
     size_t extend(void* p, size_t minsize, size_t maxsize, const TypeInfo ti) nothrow
