@@ -1,7 +1,8 @@
 /// A D thread that forks while others allocate: the child allocates, collects, makes threads of its
 /// own, and ends by `exit`. Ends with 0 if every child did. `run.sh` runs it. No thread begins or
 /// ends meanwhile: druntime has locks for that which it does not mend in a child. Then threads do
-/// begin beside forks, whose children only collect: neither may wait for the other.
+/// begin beside forks, whose children only collect: neither may wait for the other. Last, children
+/// return from `main`, where druntime waits for threads that are about to start.
 module forked;
 
 import core.memory : GC;
@@ -117,6 +118,38 @@ void forkBesideBeginnings()
         thread.join();
 }
 
+/// Forks while threads begin. True in a child, which is to return from `main`.
+bool forkToReturn()
+{
+    shared bool over;
+    Thread[] all;
+    foreach (k; 0 .. 3)
+        all ~= new Thread({
+            while (!atomicLoad(over))
+                new Thread({}).start().join();
+        }).start();
+    foreach (turn; 0 .. turns)
+    {
+        const child = fork();
+        if (child == 0)
+        {
+            alarm(20);
+            return true;
+        }
+        int status = -1;
+        if (child == -1 || waitpid(child, &status, 0) != child || status != 0)
+        {
+            fprintf(stderr, "forked.d: to return, turn %d: ended with %#x\n", turn, status);
+            atomicOp!"+="(failed, 1);
+            break;
+        }
+    }
+    atomicStore(over, true);
+    foreach (thread; all)
+        thread.join();
+    return false;
+}
+
 int main()
 {
     Thread[] all;
@@ -134,5 +167,7 @@ int main()
     foreach (thread; all)
         thread.join();
     forkBesideBeginnings();
+    if (forkToReturn())
+        return 0;
     return failed != 0;
 }

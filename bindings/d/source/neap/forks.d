@@ -10,8 +10,8 @@ import core.thread : Thread;
 import core.thread.threadbase : thread_detachInstance;
 import neap.finalizers : forgetOtherThreads;
 import neap.shared_lock;
-import neap.versions : firstThread, initializeThreadLocks, nextThread, tryLockThreads,
-    unlockThreads;
+import neap.versions : firstThread, forgetStartingThreads, initializeThreadLocks, nextThread,
+    tryLockThreads, unlockThreads;
 
 /// Who holds druntime's lock may be starting a thread, and waits for a lock of the library that
 /// this thread holds by now: then the list is whole, and is left unlocked after so many looks, a
@@ -55,6 +55,7 @@ void inChild()
     initializeThreadLocks();
     initializeLock();
     forgetOtherThreads();
+    forgetStartingThreads();
     const own = Thread.getThis();
     auto thread = firstThread();
     while (thread !is null)

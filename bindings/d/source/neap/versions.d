@@ -168,6 +168,15 @@ void initializeThreadLocks() nothrow @nogc
         emplace!Mutex(__traits(getMember, ThreadBase, "_criticalRegionLock")[]);
 }
 
+/// Threads that were about to start are the parent's: a child would wait for them at the end of
+/// `main`. The only thread of the process. The array of them is left as it is: another thread may
+/// have been just moving it.
+void forgetStartingThreads() nothrow @nogc
+{
+    __traits(getMember, ThreadBase, "nAboutToStart") = 0;
+    __traits(getMember, ThreadBase, "pAboutToStart") = null;
+}
+
 /// Under the lock: a thread of the list, and the one behind it.
 ThreadBase firstThread() nothrow @nogc
 {
