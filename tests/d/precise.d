@@ -161,6 +161,20 @@ void asTyped(int)
     holders ~= block;
 }
 
+/// What druntime calls when it unloads a library.
+extern (C) void gc_runFinalizers(const scope void[] segment);
+
+/// More often than there are places to look for the layout of a type.
+pragma(inline, false) void unloadOften()
+{
+    int elsewhere;
+    foreach (turn; 0 .. 1000)
+    {
+        gc_runFinalizers((cast(void*)&elsewhere)[0 .. 4]);
+        cast(void) GC.malloc(Head.sizeof, 0, typeid(Head));
+    }
+}
+
 /// Pointers where `Mixed` has numbers.
 struct Turned
 {
@@ -256,5 +270,8 @@ int main(string[] arguments)
     expect("NO_SCAN", &asBlock!(Bits.NO_SCAN), false);
     expect("interior pointers", &asInterior!0, true);
     expect("interior pointers, NO_INTERIOR", &asInterior!(Bits.NO_INTERIOR), true);
+    unloadOften();
+    expect("of a type, numbers, after libraries went", &asTyped, isConservative);
+    expect("of a type, pointers, after libraries went", &asStruct!true, true);
     return failures != 0;
 }

@@ -2,6 +2,12 @@
 ///
 /// Invariant: a layout names every word that may be one. Where nothing certain is known the block
 /// is scanned whole. Reading the table takes no lock; called from any thread.
+///
+/// A place of the table has another type's layout only after code was unloaded, which empties the
+/// table under the lock, and counts before it begins. Who searches looks at the count before, and
+/// again when it has read a layout (written with `rel`, read with `acq`): so a layout that came to
+/// the place after the key was read is known by the count, and not used. No reader is waited for,
+/// and no table is kept for one.
 module neap.layouts;
 
 import core.atomic : atomicLoad, atomicOp, atomicStore, MemoryOrder;
@@ -38,10 +44,9 @@ bool initializeLayouts() nothrow @nogc
 private Recent[1 << 6] recent;
 /// What `unloads` was when they were asked.
 private uint recentUnloads;
-/// How often code was unloaded: other types may lie at the addresses of those that went with it.
+/// Twice how often code was unloaded, since other types may lie at the addresses of those that went
+/// with it; odd while the table is being emptied.
 private shared uint unloads;
-/// In the table, for a type that may be gone; no key is that small.
-private enum size_t gone = 1;
 
 private struct Recent
 {
@@ -59,7 +64,7 @@ uint layoutOf(const scope TypeInfo ti, size_t size, size_t bytes, uint bits) not
     const type = cast(const(void)*) ti;
     // Attributes are below 64.
     const what = bits | (bytes >= pageBytes ? 64 : 0);
-    const now = atomicLoad!(MemoryOrder.raw)(unloads);
+    const now = atomicLoad!(MemoryOrder.acq)(unloads);
     if (recentUnloads != now)
     {
         recent[] = Recent.init;
@@ -68,7 +73,7 @@ uint layoutOf(const scope TypeInfo ti, size_t size, size_t bytes, uint bits) not
     auto place = &recent[(cast(size_t) type >> 4 ^ cast(size_t) type >> 10 ^ bits) % recent.length];
     if (place.type is type && place.bits == what)
         return size <= place.most ? place.layout : untypedLayout(bits);
-    const layout = find(ti, bytes, bits);
+    const layout = find(ti, bytes, bits, now);
     const most = mostOf(ti, layout, bits);
     if (!neap_is_heap_address(type) && !neap_is_heap_address(ti.rtInfo()))
         *place = Recent(type, what, layout, most);
@@ -90,13 +95,15 @@ void forgetLayouts() nothrow @nogc
     acquire();
     scope (exit)
         release();
+    atomicOp!"+="(unloads, 1);
     foreach (ref known; table[0 .. places])
         if (known.key != 0)
-            atomicStore!(MemoryOrder.rel)(*cast(shared) &known.key, gone);
+            atomicStore!(MemoryOrder.raw)(*cast(shared) &known.key, 0);
     atomicOp!"+="(unloads, 1);
 }
 
-private uint find(const scope TypeInfo ti, size_t bytes, uint bits) nothrow
+/// `now` is what `unloads` was.
+private uint find(const scope TypeInfo ti, size_t bytes, uint bits, uint now) nothrow
 {
     if (bits & (BlkAttr.NO_SCAN | BlkAttr.STRUCTFINAL))
         // The last word of the latter is a `TypeInfo`, which may have been made at run time.
@@ -125,9 +132,12 @@ private uint find(const scope TypeInfo ti, size_t bytes, uint bits) nothrow
         auto known = &table[(start + step) % places];
         const found = atomicLoad!(MemoryOrder.acq)(*cast(shared) &known.key);
         if (found == key)
-            return known.layout;
+        {
+            const layout = atomicLoad!(MemoryOrder.acq)(*cast(shared) &known.layout);
+            return atomicLoad!(MemoryOrder.raw)(unloads) == now ? layout : untypedLayout(bits);
+        }
         if (found == 0)
-            return remember(key, start, make(bitmap, hasPrefix, bits));
+            return remember(key, start, make(bitmap, hasPrefix, bits), now);
     }
     return untypedLayout(bits);
 }
@@ -158,11 +168,14 @@ private uint makeAlike(const(size_t)* bitmap, bool hasPrefix, uint bits) nothrow
     return place.layout;
 }
 
-private uint remember(size_t key, size_t start, uint layout) nothrow @nogc
+private uint remember(size_t key, size_t start, uint layout, uint now) nothrow @nogc
 {
     acquire();
     scope (exit)
         release();
+    // The type may be gone with what was unloaded meanwhile.
+    if (atomicLoad!(MemoryOrder.raw)(unloads) != now)
+        return layout;
     foreach (step; 0 .. probes)
     {
         auto known = &table[(start + step) % places];
@@ -170,7 +183,7 @@ private uint remember(size_t key, size_t start, uint layout) nothrow @nogc
             break;
         if (known.key == 0)
         {
-            known.layout = layout;
+            atomicStore!(MemoryOrder.rel)(*cast(shared) &known.layout, layout);
             atomicStore!(MemoryOrder.rel)(*cast(shared) &known.key, key);
             break;
         }
