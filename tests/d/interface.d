@@ -8,6 +8,7 @@ import core.exception : InvalidMemoryOperationError, OutOfMemoryError;
 import core.memory : GC;
 import core.stdc.stdio : fprintf, stderr;
 import core.thread;
+import std.process : environment;
 
 __gshared int failures, checks;
 
@@ -333,6 +334,41 @@ void testDisable()
     check(GC.profileStats.numCollections > again, "and they go on afterwards");
 }
 
+size_t collectionsOver(int mebibytes)
+{
+    const before = GC.profileStats.numCollections;
+    foreach (i; 0 .. mebibytes)
+        cast(void) GC.malloc(1 << 20, Bits.NO_SCAN);
+    return GC.profileStats.numCollections - before;
+}
+
+/// However threads cross in `disable` and `enable`: while one has disabled collections there is
+/// none that was not decided on before.
+void testDisableOnThreads()
+{
+    shared bool over;
+    auto other = new Thread({
+        while (!over.atomicLoad!(MemoryOrder.raw))
+        {
+            GC.disable();
+            GC.enable();
+        }
+    }).start();
+    // Beside the program one that was under way may end, and one begin that was decided on.
+    const most = environment.get("NEAP_WATCH") == "none" ? 0 : 2;
+    bool none = true;
+    foreach (turn; 0 .. 1000)
+    {
+        GC.disable();
+        none &= collectionsOver(40) <= most;
+        GC.enable();
+        collectionsOver(8);
+    }
+    over.atomicStore(true);
+    other.join();
+    check(none, "no collections while a thread has disabled them");
+}
+
 pragma(inline, false) void hide(size_t* hidden)
 {
     foreach (i; 0 .. many)
@@ -616,6 +652,7 @@ int main(string[] arguments)
     // What counts collections wants to be alone.
     testStatistics();
     testDisable();
+    testDisableOnThreads();
     if (checks < 100)
         fprintf(stderr, "only %d checks ran\n", checks);
     return failures != 0 || checks < 100;

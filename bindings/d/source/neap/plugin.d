@@ -16,6 +16,7 @@ import neap.c;
 import neap.finalizers;
 import neap.layouts;
 import neap.profile;
+import neap.shared_lock;
 import neap.versions : BlkAttr, BlkInfo, collectorKeepsLengths, onNoMemory, pageBytes;
 static import core.memory;
 static import neap.roots;
@@ -43,8 +44,9 @@ private size_t blockBytes(size_t size) nothrow @nogc
 final class NeapGC : GC
 {
     private immutable bool isPrecise;
-    /// How often collections were disabled beyond being enabled.
-    private shared uint disabled;
+    /// How often collections were disabled beyond being enabled. Under the lock, with the library's
+    /// switch: it is on while this is 0.
+    private uint disabled;
 
     this(bool isPrecise) nothrow @nogc
     {
@@ -65,26 +67,20 @@ final class NeapGC : GC
 
     void enable() nothrow @nogc
     {
-        import core.atomic : atomicLoad, cas;
-
-        uint was;
-        do
-        {
-            was = atomicLoad(disabled);
-            // Once more than it was disabled: it stays enabled, and the next `disable` counts.
-            if (was == 0)
-                return;
-        }
-        while (!cas(&disabled, was, was - 1));
-        if (was == 1)
+        acquire();
+        scope (exit)
+            release();
+        // Once more than it was disabled: it stays enabled, and the next `disable` counts.
+        if (disabled != 0 && --disabled == 0)
             neap_set_automatic(1);
     }
 
     void disable() nothrow @nogc
     {
-        import core.atomic : atomicOp;
-
-        if (atomicOp!"+="(disabled, 1) == 1)
+        acquire();
+        scope (exit)
+            release();
+        if (disabled++ == 0)
             neap_set_automatic(0);
     }
 

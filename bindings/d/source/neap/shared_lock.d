@@ -1,5 +1,5 @@
-/// The one lock of this package: over roots, attributes that were changed, and objects that wait
-/// for their destructor.
+/// The one lock of this package: over roots, attributes that were changed, objects that wait for
+/// their destructor, changes of the table of layouts, and how often collections were disabled.
 ///
 /// Invariant: whoever stops the world takes it before any thread is stopped, so with the world
 /// stopped no other thread holds it, and what it protects can be read. Recursive, since a delegate
