@@ -606,20 +606,42 @@ void testStaticAndThreadLocal()
     check(inThreadLocal == [1, 2, 3] && inStatic.count == 1023, "thread-local and static data");
 }
 
+shared int onThreads, onStrangers;
+
+/// Notes whether druntime knows the thread that destroys it.
+final class Destroyed
+{
+    int number = 7;
+    ~this()
+    {
+        if (number == 7)
+            atomicOp!"+="(Thread.getThis() is null ? onStrangers : onThreads, 1);
+    }
+}
+
+pragma(inline, false) void makeDestroyed()
+{
+    foreach (i; 0 .. many)
+        new Destroyed;
+}
+
 /// A thread of C that allocates without ever being attached to druntime.
 void testForeignThread()
 {
     import core.sys.posix.pthread;
 
+    static shared bool over;
     static extern (C) void* foreign(void*) nothrow
     {
         void** list;
-        foreach (i; 0 .. 200_000)
-        {
-            auto node = cast(void**) GC.malloc(32);
-            node[0] = i % 1000 ? list : null;
-            list = node;
-        }
+        do
+            foreach (i; 0 .. 200_000)
+            {
+                auto node = cast(void**) GC.malloc(32);
+                node[0] = i % 1000 ? list : null;
+                list = node;
+            }
+        while (!over.atomicLoad);
         int length;
         for (; list !is null; list = cast(void**) list[0])
             length++;
@@ -630,9 +652,22 @@ void testForeignThread()
     void* length;
     pthread_create(&thread, null, &foreign, null);
     foreach (i; 0 .. 20)
+    {
+        makeDestroyed();
         GC.collect();
+    }
+    // Cycles of others find these, so who allocates first comes by what is ready.
+    foreach (i; 0 .. 80)
+    {
+        makeDestroyed();
+        Thread.sleep(1.msecs);
+    }
+    over.atomicStore(true);
     pthread_join(thread, &length);
     check(cast(size_t) length == 1000, "a list that only a foreign thread holds");
+    collectWell();
+    check(onStrangers.atomicLoad == 0, "destructors run on threads of D");
+    check(onThreads.atomicLoad >= 100 * many - stray, "and all of them do");
 }
 
 int main(string[] arguments)

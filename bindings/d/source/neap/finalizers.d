@@ -13,6 +13,7 @@ module neap.finalizers;
 import core.atomic : atomicLoad, atomicStore, MemoryOrder;
 import core.stdc.stdlib : free, realloc;
 import core.sys.posix.unistd : usleep;
+import core.thread : Thread;
 import neap.arrays : forgetDestructor, typeOf;
 import neap.attributes;
 import neap.c;
@@ -98,10 +99,11 @@ bool areReady() nothrow @nogc
     return atomicLoad!(MemoryOrder.raw)(ready);
 }
 
-/// Runs the destructors of what was found dead. On a thread of D, which holds no lock.
+/// Runs the destructors of what was found dead. On a thread of D, which holds no lock; one that
+/// druntime does not know leaves them to those: nobody waits for them.
 void runReady() nothrow
 {
-    if (inFinalizer)
+    if (inFinalizer || Thread.getThis() is null)
         return;
     atomicStore!(MemoryOrder.raw)(ready, false);
     neap_finalizers_run();
