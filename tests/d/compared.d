@@ -266,6 +266,42 @@ void throwing()
     say("and allocation goes on", went != "InvalidMemoryOperationError");
 }
 
+final class Noted
+{
+    ~this()
+    {
+        destroyed++;
+    }
+}
+
+/// Blocks made without pointers that are scanned since, and refer to an object, and to
+/// themselves if asked.
+pragma(inline, false) void makeScanned(bool toThemselves)
+{
+    foreach (i; 0 .. many)
+    {
+        auto block = cast(void**) GC.calloc(64, Bits.NO_SCAN);
+        GC.clrAttr(block, Bits.NO_SCAN);
+        block[0] = cast(void*) new Noted;
+        if (toThemselves)
+            block[1] = block;
+    }
+    clearStack();
+}
+
+void scannedLater()
+{
+    foreach (toThemselves; [false, true])
+    {
+        destroyed = 0;
+        makeScanned(toThemselves);
+        foreach (turn; 0 .. 3)
+            collectWell();
+        say(toThemselves ? "NO_SCAN cleared, a block that refers to itself is collected"
+            : "NO_SCAN cleared, a block is collected", destroyed >= many - 10);
+    }
+}
+
 size_t collectionsMeanwhile()
 {
     const before = GC.profileStats.numCollections;
@@ -336,6 +372,7 @@ void main(string[] arguments)
     attributes();
     blocks();
     destructors();
+    scannedLater();
     disabling();
     memory();
     statistics();

@@ -215,7 +215,8 @@ void forgetDead()
 }
 
 /// World stopped: blocks that were made without pointers and have some now are not scanned by the
-/// collector, so what they hold counts as roots until they die.
+/// collector, so what they hold counts as roots until they die. One that leads back to itself never
+/// does (`docs/d.md` says so).
 void nameScannedLeaves(RangeVisitor visit, void* visitor)
 {
     foreach (ref entry; changed[0 .. count])
