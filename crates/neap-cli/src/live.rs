@@ -8,9 +8,10 @@ use clap::{Arg, value_parser};
 use memchr::memmem;
 use neap_record::decode::printable;
 use neap_record::live::{PAGE_NAME, Page};
+use rustix::io::{Errno, retry_on_intr};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -33,6 +34,9 @@ pub struct Process {
     /// What it was started as, without folders.
     pub name: String,
     page: File,
+    /// `/proc/PID/maps`, of the memory that it had when it was found: the kernel shows nothing of
+    /// that any more once the process has ended or runs another program, whoever has its number.
+    maps: File,
 }
 
 impl Process {
@@ -59,6 +63,8 @@ impl Process {
             )),
             _ => Failure::usage(format!("process {id} ({name}): {error}")),
         })?;
+        // Before the pages: what is another program's by then is not taken for this one's.
+        let maps = File::open(format!("/proc/{id}/maps"));
         let mut pages: Vec<(File, Page)> = files
             .flatten()
             .filter(|file| {
@@ -77,17 +83,27 @@ impl Process {
         if pages.is_empty() {
             return Ok((name, None));
         }
-        let process = Process { id, name: name.clone(), page: pages.swap_remove(own).0 };
+        let maps =
+            maps.map_err(|error| Failure::usage(format!("process {id} ({name}): {error}")))?;
+        let process = Process { id, name: name.clone(), page: pages.swap_remove(own).0, maps };
         Ok((name, Some(process)))
     }
 
-    /// What its page says now; None once it is gone.
-    pub fn look(&self) -> Option<Page> {
-        let status = fs::read_to_string(format!("/proc/{}/stat", self.id)).ok()?;
-        // The state is the word behind the name, which is in parentheses and may hold any
-        // character.
-        let state = status.rsplit_once(") ")?.1.chars().next()?;
-        if matches!(state, 'Z' | 'X') { None } else { read(&self.page) }
+    /// What its page says now; None once it is gone, or runs another program.
+    pub fn look(&self) -> io::Result<Option<Page>> {
+        match retry_on_intr(|| rustix::io::pread(&self.maps, &mut [0_u8; 1], 0)) {
+            Ok(0) | Err(Errno::NOENT | Errno::SRCH) => Ok(None),
+            Ok(_) => match read(&self.page) {
+                Some(page) => Ok(Some(page)),
+                None => Err(io::Error::new(ErrorKind::InvalidData, "its page cannot be read")),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The failure of a look, for the user.
+    pub fn failure(&self, error: io::Error) -> Failure {
+        Failure::failed(format!("process {} ({}): {error}", self.id, self.name))
     }
 }
 
@@ -141,6 +157,48 @@ fn read(file: &File) -> Option<Page> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use neap_record::live::{BUCKETS, PAGE_MAGIC, PAGE_WORDS, head};
+    use neap_record::{Cycle, Live};
+    use std::io::Write;
+    use std::process::{Child, Command, Stdio};
+
+    /// A shell that has a page, and executes another program once it is told to.
+    fn shell_with_a_page() -> Child {
+        let mut words = [0_u64; PAGE_WORDS];
+        words[head::MAGIC] = PAGE_MAGIC;
+        words[head::LIVE] = Live::COUNT as u64;
+        words[head::CYCLE] = Cycle::COUNT as u64;
+        words[head::BUCKETS] = BUCKETS as u64;
+        let page = rustix::fs::memfd_create(PAGE_NAME, rustix::fs::MemfdFlags::empty()).unwrap();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        File::from(page.try_clone().unwrap()).write_all(&bytes).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "read word; exec sleep 60"]).stdin(Stdio::piped());
+        command.stdout(page).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_process_is_gone_when_it_runs_another_program_or_has_ended() {
+        for executes in [true, false] {
+            let mut child = shell_with_a_page();
+            let id = child.id();
+            let process = Process::open(id).unwrap();
+            assert!(process.look().unwrap().is_some());
+            if executes {
+                child.stdin.take().unwrap().write_all(b"\n").unwrap();
+                while fs::read_to_string(format!("/proc/{id}/comm")).unwrap() != "sleep\n" {
+                    std::thread::yield_now();
+                }
+                assert_eq!(process.look().unwrap(), None);
+            }
+            child.kill().unwrap();
+            while process.look().unwrap().is_some() {
+                std::thread::yield_now();
+            }
+            child.wait().unwrap();
+            assert_eq!(process.look().unwrap(), None, "also when its number is free");
+        }
+    }
 
     #[test]
     fn processes_that_are_not_there_or_not_on_neap_are_named() {

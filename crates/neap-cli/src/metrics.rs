@@ -92,7 +92,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     if let Some(address) = matches.get_one::<SocketAddr>("listen") {
         return serve::on_address(&process, *address);
     }
-    match process.look() {
+    match process.look().map_err(|error| process.failure(error))? {
         Some(page) => crate::print(&text(&page, &labels(&process))),
         None => Err(Failure::usage(format!("process {} has just ended", process.id))),
     }
@@ -103,11 +103,11 @@ fn keep(process: &Process, path: &Path, every: Duration) -> io::Result<()> {
     let held = Held::new();
     let mut asked = None;
     while asked.is_none()
-        && let Some(page) = process.look()
+        && let Some(page) = process.look()?
     {
         replace(path, &text(&page, &labels(process)))?;
         let written = Instant::now();
-        while asked.is_none() && written.elapsed() < every && process.look().is_some() {
+        while asked.is_none() && written.elapsed() < every && process.look()?.is_some() {
             asked = held.within(LOOK.min(every.saturating_sub(written.elapsed())));
         }
     }

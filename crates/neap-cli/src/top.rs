@@ -59,11 +59,13 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     if matches.get_flag("batch") || !std::io::stdout().is_terminal() {
         return batch(&process, interval, count);
     }
-    on_terminal(|terminal| {
-        watch(terminal, &process, interval, count, &mut |_| Vec::new()).map(|_| ())
-    })?;
-    if process.look().is_none() {
-        println!("neap: process {} ({}) has ended", process.id, process.name);
+    let ended =
+        on_terminal(|terminal| watch(terminal, &process, interval, count, &mut |_| Vec::new()))?;
+    if ended == Ended::Gone {
+        println!(
+            "neap: process {} ({}) has ended, or runs another program",
+            process.id, process.name
+        );
     }
     Ok(())
 }
@@ -106,7 +108,8 @@ pub fn watch(
     let mut history = History::new(process.id, &process.name, unix_time());
     let mut looks = 0;
     loop {
-        let Some(page) = process.look() else { return Ok(Ended::Gone) };
+        let look = process.look().map_err(|error| process.failure(error))?;
+        let Some(page) = look else { return Ok(Ended::Gone) };
         history.add(began.elapsed(), page);
         terminal
             .draw(|frame| {
@@ -165,7 +168,7 @@ fn batch(process: &Process, interval: Duration, count: Option<u64>) -> Result<()
     let began = Instant::now();
     let mut history = History::new(process.id, &process.name, unix_time());
     let mut looks = 0;
-    while let Some(page) = process.look() {
+    while let Some(page) = process.look().map_err(|error| process.failure(error))? {
         history.add(began.elapsed(), page);
         let mut text = history.title() + "\n";
         for (name, value) in figures::rows(&history) {

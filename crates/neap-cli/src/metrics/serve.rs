@@ -126,7 +126,7 @@ fn serve(
 ) -> io::Result<Option<i32>> {
     let readers = Arc::new(());
     let mut time = Duration::ZERO;
-    while let Some(page) = process.look() {
+    while let Some(page) = process.look()? {
         if let Some(signal) = wait(std::mem::take(&mut time)) {
             return Ok(Some(signal));
         }
