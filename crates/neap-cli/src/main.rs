@@ -28,6 +28,7 @@ mod top;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use std::ffi::OsString;
 use std::fmt;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// What ends `neap` early: a message for standard error and an exit status.
@@ -92,7 +93,8 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            // Standard error may be gone, too.
+            let _ = writeln!(std::io::stderr(), "{failure}");
             ExitCode::from(failure.status)
         }
     }
@@ -247,7 +249,7 @@ fn flags(arguments: &ArgMatches) -> Result<(), Failure> {
 
 /// Writes to standard output; a reader that has gone away is no failure.
 fn print(text: &str) -> Result<(), Failure> {
-    use std::io::{ErrorKind, Write};
+    use std::io::ErrorKind;
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::usage(format!("standard output: {error}")))

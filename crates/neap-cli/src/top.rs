@@ -1,19 +1,21 @@
 //! `neap top`: a running process's heap, allocation, cycles, stops and threads, drawn anew at an
 //! interval.
 //!
-//! Invariant: the terminal is given back as it was, also when the process ends or something fails.
-//! Without a terminal, or with `--batch`, figures are lines of text. Called by `main` and `run`.
+//! Invariant: the terminal is given back as it was, also when the process ends, something fails or
+//! a signal ends this process. Without a terminal, or with `--batch`, figures are lines of text. Called by `main` and `run`.
 
 mod draw;
 pub mod figures;
 pub mod history;
+pub mod keys;
 
 use crate::Failure;
 use crate::live::{self, Process};
+use crate::run::held::Held;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use history::History;
+use keys::Keys;
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -59,24 +61,34 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     if matches.get_flag("batch") || !std::io::stdout().is_terminal() {
         return batch(&process, interval, count);
     }
-    let ended =
-        on_terminal(|terminal| watch(terminal, &process, interval, count, &mut |_| Vec::new()))?;
-    if ended == Ended::Gone {
-        println!(
-            "neap: process {} ({}) has ended, or runs another program",
+    let held = Held::new();
+    let ended = on_terminal(&held, |terminal, keys| {
+        watch(terminal, keys, &process, interval, count, &mut |_| Vec::new())
+    })?;
+    match ended {
+        Ended::Asked | Ended::Counted => Ok(()),
+        Ended::Gone => crate::print(&format!(
+            "neap: process {} ({}) has ended, or runs another program\n",
             process.id, process.name
-        );
+        )),
+        Ended::Signal(signal) => {
+            held.die(signal);
+            Ok(())
+        }
+        Ended::HungUp => Err(Failure::failed("the terminal is gone")),
     }
-    Ok(())
 }
 
 /// Runs `f` with the terminal ready to be drawn on.
 pub fn on_terminal<R>(
-    f: impl FnOnce(&mut DefaultTerminal) -> Result<R, Failure>,
+    held: &Held,
+    f: impl FnOnce(&mut DefaultTerminal, &Keys<'_>) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
+    let keys = Keys::new(held).map_err(no_terminal)?;
     let mut terminal = ratatui::try_init().map_err(no_terminal)?;
-    let result = f(&mut terminal);
-    ratatui::restore();
+    let result = f(&mut terminal, &keys);
+    // One that is gone takes nothing.
+    let _ = ratatui::try_restore();
     result
 }
 
@@ -93,12 +105,17 @@ pub enum Ended {
     Gone,
     /// As many looks as were wanted.
     Counted,
+    /// This process got a signal that ends it.
+    Signal(i32),
+    /// The terminal is gone.
+    HungUp,
 }
 
 /// Draws until the process ends or the user says so. `output` gives the lines of the program's
 /// output to show below, for a number of them that have room.
 pub fn watch(
     terminal: &mut DefaultTerminal,
+    keys: &Keys<'_>,
     process: &Process,
     interval: Duration,
     count: Option<u64>,
@@ -121,8 +138,8 @@ pub fn watch(
         if count == Some(looks) {
             return Ok(Ended::Counted);
         }
-        if is_asked_to_end(interval)? {
-            return Ok(Ended::Asked);
+        if let Some(ended) = keys.wait(interval)? {
+            return Ok(ended);
         }
     }
 }
@@ -138,24 +155,6 @@ pub fn draw_waiting(
         draw::draw_waiting(frame, text, &lines);
     };
     terminal.draw(draw).map(|_| ()).map_err(no_terminal)
-}
-
-/// Whether the user says so within this time, which passes otherwise.
-pub fn is_asked_to_end(within: Duration) -> Result<bool, Failure> {
-    let next = Instant::now() + within;
-    while let Some(left) = next.checked_duration_since(Instant::now()) {
-        if event::poll(left).map_err(no_terminal)? && is_end(&event::read().map_err(no_terminal)?) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn is_end(event: &Event) -> bool {
-    let Event::Key(key) = event else { return false };
-    let interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-    key.kind == KeyEventKind::Press
-        && (interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
 }
 
 /// Now, since 1970.

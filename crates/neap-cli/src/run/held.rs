@@ -3,17 +3,20 @@
 //!
 //! Invariant: those that were ignored at the start (`nohup`, a shell's `&`) stay so. Threads that
 //! begin meanwhile hold them back, too. Dropping lets through what came meanwhile. Called by
-//! `compare`, `once` and `metrics`.
+//! `compare`, `once`, `metrics` and both `top`.
 //!
 //! # Safety
 //!
 //! Calls sigaction(2), pthread_sigmask(3), sigwaitinfo(2) and sigtimedwait(2), for which rustix has
-//! no functions, each with pointers to places of its own; none is kept by the callee.
+//! no functions, each with pointers to places of its own; none is kept by the callee. What runs
+//! between fork and exec makes a system call only.
 
 #![allow(unsafe_code)]
 
 use rustix::process::{Signal, getpid, kill_process};
 use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::ptr::{null, null_mut};
 use std::time::Duration;
 
@@ -50,16 +53,38 @@ impl Held {
         }
     }
 
+    /// Has a child that is started by this command hold back what this process did before.
+    pub fn let_through(&self, command: &mut Command) {
+        let before = self.before;
+        // SAFETY: makes one system call, which is allowed after a fork.
+        unsafe {
+            command.pre_exec(move || {
+                match libc::pthread_sigmask(libc::SIG_SETMASK, &before, null_mut()) {
+                    0 => Ok(()),
+                    error => Err(std::io::Error::from_raw_os_error(error)),
+                }
+            });
+        }
+    }
+
     /// Waits for a child's end, None, or for a signal that ends this process.
     pub fn next(&self) -> Option<i32> {
+        self.next_and_sender().map(|(signal, _)| signal)
+    }
+
+    /// The same, and whether the kernel sent it, as for a key of the terminal: then a child in the
+    /// same group has it, too.
+    pub fn next_and_sender(&self) -> Option<(i32, bool)> {
         loop {
-            // SAFETY: the set is initialised; what is known of the signal is not asked for.
-            let signal = unsafe { libc::sigwaitinfo(&self.waited_for, null_mut()) };
+            let mut known = MaybeUninit::<libc::siginfo_t>::zeroed();
+            // SAFETY: the set is initialised, and what is known of the signal is a place of ours.
+            let signal = unsafe { libc::sigwaitinfo(&self.waited_for, known.as_mut_ptr()) };
             match signal {
                 libc::SIGCHLD => return None,
                 // Interrupted, as by a stop of this process.
                 ..=0 => {}
-                _ => return Some(signal),
+                // SAFETY: zero or written, numbers either way.
+                _ => return Some((signal, unsafe { known.assume_init() }.si_code > 0)),
             }
         }
     }
@@ -100,5 +125,20 @@ fn is_ignored(signal: i32) -> bool {
     unsafe {
         libc::sigaction(signal, null(), action.as_mut_ptr());
         action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_hold_nothing_back() {
+        let held = Held::new();
+        let mut command = Command::new("grep");
+        held.let_through(command.args(["SigBlk", "/proc/self/status"]));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said, "SigBlk:\t0000000000000000\n");
     }
 }

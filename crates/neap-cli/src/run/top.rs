@@ -6,21 +6,25 @@
 //! writes to the terminal is kept while the view is shown and written out after it, then as it
 //! comes; what goes to a file or pipe goes there as ever. Nobody waits for what the program started
 //! and left behind: that writes on through cat(1). The exit status is the program's, 128 and the
-//! number if a signal ended it. Called by `run`.
+//! number if a signal ended it. A signal that is to end this process is passed on to the program;
+//! where that ends by one, so does this process. Called by `run`.
 
 use crate::Failure;
 use crate::live::Process;
+use crate::run::held::Held;
+use crate::top::keys::Keys;
 use crate::top::{self, Ended};
 use neap_record::decode::printable;
 use ratatui::DefaultTerminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -70,8 +74,10 @@ pub fn run(mut command: Command) -> Result<u8, Failure> {
         command.stderr(Stdio::piped());
     }
     let program = command.get_program().to_string_lossy().into_owned();
-    let mut child =
-        command.spawn().map_err(|error| Failure::cannot_run(format!("{program}: {error}")))?;
+    let cannot = |error: std::io::Error| Failure::cannot_run(format!("{program}: {error}"));
+    let held = Held::new();
+    held.let_through(&mut command);
+    let mut child = command.spawn().map_err(cannot)?;
     let mut readers = Vec::new();
     if let Some(output) = child.stdout.take() {
         readers.push(reader(File::from(OwnedFd::from(output)), false)?);
@@ -79,55 +85,85 @@ pub fn run(mut command: Command) -> Result<u8, Failure> {
     if let Some(errors) = child.stderr.take() {
         readers.push(reader(File::from(OwnedFd::from(errors)), true)?);
     }
-    let watched = watch(&mut child, &readers);
+    let watched = watch(&mut child, &readers, &held);
     for reader in &readers {
         release(reader);
     }
-    let status =
-        child.wait().map_err(|error| Failure::cannot_run(format!("{program}: {error}")))?;
+    let mut asked = None;
+    if let Ok(Ended::Signal(signal)) = watched {
+        pass_on(&child, signal);
+        asked = Some(signal);
+    }
+    let status = wait(&mut child, &held, &mut asked).map_err(cannot)?;
     for reader in &readers {
         reader.ended.store(true, Ordering::Relaxed);
     }
     for reader in readers {
         // A thread that panicked has said so.
         if let Ok(Some(source)) = reader.thread.join() {
-            leave(source, reader.is_error)?;
+            leave(source, reader.is_error, &held)?;
         }
     }
     watched?;
-    Ok(match status.signal() {
-        Some(signal) => 128 + signal as u8,
-        None => status.code().unwrap_or(1) as u8,
+    Ok(match (status.signal(), asked) {
+        (Some(_), Some(signal)) => held.die(signal),
+        (Some(signal), None) => 128 + signal as u8,
+        (None, _) => status.code().unwrap_or(1) as u8,
     })
 }
 
+/// Waits for the program's end, and passes signals on to it that come meanwhile; `asked` becomes
+/// the first.
+fn wait(child: &mut Child, held: &Held, asked: &mut Option<i32>) -> std::io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if let Some((signal, is_kernels)) = held.next_and_sender() {
+            asked.get_or_insert(signal);
+            // Of the terminal's keys the program gets its own.
+            if !is_kernels {
+                pass_on(child, signal);
+            }
+        }
+    }
+}
+
+fn pass_on(child: &Child, signal: i32) {
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        // It is not waited for yet, so the number is its own; it may have more rights by now.
+        let _ = kill_process(Pid::from_child(child), signal);
+    }
+}
+
 /// Shows the program until it ends or the user has seen enough.
-fn watch(child: &mut Child, readers: &[Reader]) -> Result<(), Failure> {
+fn watch(child: &mut Child, readers: &[Reader], held: &Held) -> Result<Ended, Failure> {
     let began = Instant::now();
     while began.elapsed() < SHORT && Process::seen(child.id()).is_none() {
         if has_ended(child)? {
             // Too short to be seen, or it does not use the collector: its output says the rest.
-            return Ok(());
+            return Ok(Ended::Gone);
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    let ended = top::on_terminal(|terminal| {
-        let process = match found(terminal, child, readers)? {
+    let ended = top::on_terminal(held, |terminal, keys| {
+        let process = match found(terminal, keys, child, readers)? {
             Ok(process) => process,
             Err(ended) => return Ok(ended),
         };
-        top::watch(terminal, &process, INTERVAL, None, &mut |most| tail(readers, most))
+        top::watch(terminal, keys, &process, INTERVAL, None, &mut |most| tail(readers, most))
     })?;
     if ended == Ended::Asked {
         eprintln!("neap: process {} goes on; its output follows", child.id());
     }
-    Ok(())
+    Ok(ended)
 }
 
 /// The program once it can be seen, or why that is not waited for any more. Says meanwhile what it
 /// waits for.
 fn found(
     terminal: &mut DefaultTerminal,
+    keys: &Keys<'_>,
     child: &mut Child,
     readers: &[Reader],
 ) -> Result<Result<Process, Ended>, Failure> {
@@ -139,8 +175,8 @@ fn found(
             return Ok(Err(Ended::Gone));
         }
         top::draw_waiting(terminal, &waiting(child.id()), &mut |most| tail(readers, most))?;
-        if top::is_asked_to_end(LOOK)? {
-            return Ok(Err(Ended::Asked));
+        if let Some(ended) = keys.wait(LOOK)? {
+            return Ok(Err(ended));
         }
     }
 }
@@ -204,7 +240,7 @@ fn has_something(source: &File, time: Duration) -> bool {
 }
 
 /// Has a process of its own write out what still comes.
-fn leave(source: File, is_error: bool) -> Result<(), Failure> {
+fn leave(source: File, is_error: bool, held: &Held) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::usage(format!("the output: {error}"));
     let output = if is_error {
         std::io::stderr().as_fd().try_clone_to_owned()
@@ -213,7 +249,9 @@ fn leave(source: File, is_error: bool) -> Result<(), Failure> {
     };
     let mut output = File::from(output.map_err(failed)?);
     let (input, to) = (source.try_clone().map_err(failed)?, output.try_clone().map_err(failed)?);
-    if Command::new("cat").stdin(input).stdout(to).spawn().is_err() {
+    let mut cat = Command::new("cat");
+    held.let_through(&mut cat);
+    if cat.stdin(input).stdout(to).spawn().is_err() {
         // Better late than lost.
         let _ = std::io::copy(&mut &source, &mut output);
     }
