@@ -87,6 +87,7 @@ pub fn run(mut command: Command, held: &Held) -> Result<(Run, Ended), Stop> {
         });
     }
     broken_pipe::as_it_was(&mut command);
+    held.let_through(&mut command);
     // SAFETY: gives back pages that hold nothing.
     unsafe { libc::malloc_trim(0) };
     let began = Instant::now();
