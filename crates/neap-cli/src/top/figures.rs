@@ -190,8 +190,12 @@ fn last_cycle(cycle: &Cycle) -> String {
         4 => "snapshot",
         _ => "alone",
     };
-    let stopped_ns =
-        cycle.first_ns.saturating_add(cycle.short_stops_ns).saturating_add(cycle.pause_ns);
+    let stopped_ns = match cycle.stops {
+        // From a program with an earlier library, which did not count them: its first, short and
+        // last.
+        0 => cycle.first_ns.saturating_add(cycle.short_stops_ns).saturating_add(cycle.pause_ns),
+        _ => cycle.stops_ns,
+    };
     let markers = match cycle.markers {
         1 => "1 marker".to_owned(),
         count => format!("{count} markers"),
@@ -255,6 +259,16 @@ mod tests {
         );
         assert_eq!(row("lately"), "since neap top began, 1 s: no stop");
         assert_eq!(row("threads"), "3");
+    }
+
+    #[test]
+    fn a_cycle_was_stopped_for_all_of_its_stops() {
+        let parts =
+            Cycle { first_ns: 1_000, short_stops_ns: 2_000, pause_ns: 4_000, ..Cycle::default() };
+        let said = last_cycle(&parts);
+        assert!(said.contains(": stopped 7.00 µs, "), "{said}");
+        let said = last_cycle(&Cycle { stops: 5, stops_ns: 9_000, ..parts });
+        assert!(said.contains(": stopped 9.00 µs, "), "{said}");
     }
 
     #[test]
