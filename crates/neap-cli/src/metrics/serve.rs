@@ -1,8 +1,9 @@
 //! Serving a process's figures and allocation sites to whoever asks by HTTP.
 //!
-//! Invariant: at most 16 readers at a time, a second for each of their silences; only GET and HEAD
-//! of the pages that are there, of requests of at most 16 KiB. Ends with the process. Called by
-//! `metrics`; each reader has a thread.
+//! Invariant: at most 16 readers at a time, of which at most 8 wait for changes; a second for each
+//! request as a whole, and for each silence of who reads the reply; only GET and HEAD of the pages
+//! that are there, of requests of at most 16 KiB. Ends with the process. Called by `metrics`; each
+//! reader has a thread.
 
 use super::{labels, text};
 use crate::export::pprof;
@@ -13,20 +14,24 @@ use crate::{Failure, regular_file};
 use neap_record::{MAGIC, Recording};
 use neap_report::sites;
 use neap_report::text::allocation_sites;
+use rustix::io::Errno;
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
-/// What a reader may take, or be silent.
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(1));
+/// What a reader may take for its request, or be silent while it reads the reply.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Between two looks for readers.
 const LOOK: Duration = Duration::from_millis(50);
 const MOST_READERS: usize = 16;
+/// Of these, who may wait for changes, for up to an hour: others find a place all the same.
+const MOST_WAITING: usize = 8;
 /// For which changes are waited for.
 const LONGEST_SECONDS: u64 = 3600;
 const LONGEST_REQUEST: usize = 16 << 10;
@@ -42,8 +47,22 @@ const WHAT_THERE_IS: &str = "GET /metrics; where NEAP_STATS and NEAP_SAMPLE reco
      /debug/pprof/heap and /debug/pprof/allocs, also with ?seconds=N for what changes in that time \
      and ?debug=1 as text";
 
-trait Stream: Read + Write + Send {}
-impl<S: Read + Write + Send> Stream for S {}
+trait Stream: Read + Write + Send {
+    /// Has a reading end after this time.
+    fn read_within(&self, time: Duration) -> io::Result<()>;
+}
+
+impl Stream for UnixStream {
+    fn read_within(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(time))
+    }
+}
+
+impl Stream for TcpStream {
+    fn read_within(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(time))
+    }
+}
 
 /// Serves on a Unix socket of this name.
 pub fn on_socket(process: &Process, path: &Path) -> Result<(), Failure> {
@@ -65,8 +84,7 @@ pub fn on_socket(process: &Process, path: &Path) -> Result<(), Failure> {
         || {
             let (stream, _) = listener.accept()?;
             stream.set_nonblocking(false)?;
-            stream.set_read_timeout(PATIENCE)?;
-            stream.set_write_timeout(PATIENCE)?;
+            stream.set_write_timeout(Some(PATIENCE))?;
             Ok(Box::new(stream))
         },
     );
@@ -105,8 +123,7 @@ pub fn on_address(process: &Process, address: SocketAddr) -> Result<(), Failure>
     let accept = || -> io::Result<Box<dyn Stream>> {
         let (stream, _) = listener.accept()?;
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(PATIENCE)?;
-        stream.set_write_timeout(PATIENCE)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Box::new(stream))
     };
     // Nothing has to be tidied up: signals end this process as ever.
@@ -125,6 +142,7 @@ fn serve(
     accept: impl Fn() -> io::Result<Box<dyn Stream>>,
 ) -> io::Result<Option<i32>> {
     let readers = Arc::new(());
+    let waiting = Arc::new(Waiting::default());
     let mut time = Duration::ZERO;
     while let Some(page) = process.look()? {
         if let Some(signal) = wait(std::mem::take(&mut time)) {
@@ -138,12 +156,13 @@ fn serve(
                     continue;
                 }
                 let (id, labels, reader) = (process.id, labels(process), readers.clone());
+                let waiting = waiting.clone();
                 let answer = move || {
                     // A reader that goes away or says nothing is its own affair.
                     drop(answer(&mut *stream, |request| match request.path.as_str() {
                         "/" | "/metrics" => Reply::page(METRICS, text(&page, &labels).into()),
-                        "/debug/pprof/heap" => profile(id, "inuse_space", request),
-                        "/debug/pprof/allocs" => profile(id, "alloc_space", request),
+                        "/debug/pprof/heap" => profile(id, "inuse_space", request, &waiting),
+                        "/debug/pprof/allocs" => profile(id, "alloc_space", request, &waiting),
                         _ => Reply::refusal(NOT_FOUND, WHAT_THERE_IS),
                     }));
                     drop(reader);
@@ -153,19 +172,29 @@ fn serve(
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => time = LOOK,
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+            // There may be some a moment later.
+            Err(error) if is_for_want_of_descriptors(&error) => time = LOOK,
             Err(error) => return Err(error),
         }
     }
     Ok(None)
 }
 
+fn is_for_want_of_descriptors(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
 /// The process's allocation sites so far, or what changes of them in the time that is asked for, if
 /// it records them.
-fn profile(process: u32, shown: &str, request: &Request) -> Reply {
+fn profile(process: u32, shown: &str, request: &Request, waiting: &Waiting) -> Reply {
     let seconds = match request.value("seconds").map(|seconds| seconds.parse::<u64>()) {
         None => None,
         Some(Ok(seconds)) if (1..=LONGEST_SECONDS).contains(&seconds) => Some(seconds),
         Some(_) => return Reply::refusal(BAD_REQUEST, "seconds: a whole number from 1 to 3600"),
+    };
+    let place = match seconds.map(|_| waiting.place()) {
+        Some(None) => return Reply::refusal(BUSY, "too many readers wait for changes"),
+        place => place.flatten(),
     };
     let Some(mut recording) = read_recording(process) else { return Reply::no_recording() };
     let mut before = None;
@@ -174,6 +203,7 @@ fn profile(process: u32, shown: &str, request: &Request) -> Reply {
         let Some(after) = read_recording(process) else { return Reply::no_recording() };
         before = Some(std::mem::replace(&mut recording, after));
     }
+    drop(place);
     let mut symbols = Symbols::default();
     let names = &mut |module: &_, address| symbols.at(module, address);
     if request.value("debug").is_some_and(|debug| debug != "0") {
@@ -193,6 +223,28 @@ fn profile(process: u32, shown: &str, request: &Request) -> Reply {
     match pprof::profile(&recording, &wanted, names) {
         Some(profile) => Reply::page("application/octet-stream", profile),
         None => Reply::refusal(NOT_FOUND, "the process samples no allocation sites (NEAP_SAMPLE)"),
+    }
+}
+
+/// Those readers that wait for changes.
+#[derive(Default)]
+struct Waiting(AtomicUsize);
+
+/// A place among them, until it is dropped.
+struct Place<'a>(&'a Waiting);
+
+impl Waiting {
+    /// A place, where there is one.
+    fn place(&self) -> Option<Place<'_>> {
+        let place = Place(self);
+        // Gives itself back where it was one too many.
+        (self.0.fetch_add(1, Ordering::Relaxed) < MOST_WAITING).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -265,7 +317,13 @@ impl Reply {
 fn answer(stream: &mut dyn Stream, page: impl FnOnce(&Request) -> Reply) -> io::Result<()> {
     let mut request = Vec::new();
     let mut part = [0; 1024];
+    let until = Instant::now() + PATIENCE;
     while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < LONGEST_REQUEST {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.read_within(left)?;
         match stream.read(&mut part)? {
             0 => break,
             count => request.extend_from_slice(&part[..count]),
@@ -341,7 +399,39 @@ mod tests {
         for seconds in ["0", "x", "", "1e3", "99999"] {
             let query = format!("seconds={seconds}");
             let request = Request { path: String::new(), query };
-            assert_eq!(profile(1, "inuse_space", &request).status, BAD_REQUEST, "{seconds}");
+            let reply = profile(1, "inuse_space", &request, &Waiting::default());
+            assert_eq!(reply.status, BAD_REQUEST, "{seconds}");
         }
+    }
+
+    #[test]
+    fn readers_that_wait_for_changes_have_places_of_their_own() {
+        let waiting = Waiting::default();
+        let mut places: Vec<_> = (0..MOST_WAITING).map(|_| waiting.place()).collect();
+        assert!(places.iter().all(Option::is_some) && MOST_WAITING < MOST_READERS);
+        let query = "seconds=1".to_owned();
+        let request = Request { path: String::new(), query };
+        for _ in 0..2 {
+            assert_eq!(profile(1, "inuse_space", &request, &waiting).status, BUSY);
+        }
+        places.pop();
+        assert_ne!(profile(u32::MAX, "inuse_space", &request, &waiting).status, BUSY);
+        assert!(waiting.place().is_some(), "who was refused, or is done, gives the place back");
+    }
+
+    /// A byte now and then is no request.
+    #[test]
+    fn a_request_has_one_time_for_all_of_it() {
+        let (mut client, mut server) = UnixStream::pair().unwrap();
+        let slow = std::thread::spawn(move || {
+            while client.write_all(b"G").is_ok() {
+                std::thread::sleep(PATIENCE / 5);
+            }
+        });
+        let began = Instant::now();
+        answer(&mut server, |_| unreachable!("nothing was asked")).unwrap_err();
+        assert!(began.elapsed() < 10 * PATIENCE);
+        drop(server);
+        slow.join().unwrap();
     }
 }
