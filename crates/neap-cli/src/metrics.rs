@@ -98,27 +98,58 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
 }
 
-/// Writes the file again and again, and removes it when the process ends or this one is to.
+/// Keeps the figures in the file, and removes it when the process ends or this one is to, or cannot
+/// write it from the start.
 fn keep(process: &Process, path: &Path, every: Duration) -> io::Result<()> {
     let held = Held::new();
-    let mut asked = None;
-    while asked.is_none()
-        && let Some(page) = process.look()?
-    {
-        replace(path, &text(&page, &labels(process)))?;
-        let written = Instant::now();
-        while asked.is_none() && written.elapsed() < every && process.look()?.is_some() {
-            asked = held.within(LOOK.min(every.saturating_sub(written.elapsed())));
-        }
-    }
+    let asked = renew(process, path, every, &held);
     let removed = match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     };
-    if let Some(signal) = asked {
+    if let Some(signal) = asked? {
         held.die(signal);
     }
     removed
+}
+
+/// Writes the file again and again until the process has ended, or a signal comes that ends this
+/// one. Where that fails later than the first time, it is said once and tried again.
+fn renew(process: &Process, path: &Path, every: Duration, held: &Held) -> io::Result<Option<i32>> {
+    let mut is_first = true;
+    let mut has_failed = false;
+    loop {
+        let began = Instant::now();
+        let look = process.look();
+        if matches!(look, Ok(None)) {
+            return Ok(None);
+        }
+        let written = look.and_then(|page| match page {
+            Some(page) => replace(path, &text(&page, &labels(process))),
+            None => Ok(()),
+        });
+        match written {
+            Ok(()) => has_failed = false,
+            Err(error) if is_first => return Err(error),
+            Err(error) if !has_failed => {
+                let seconds = every.as_secs();
+                let shown = path.display();
+                // Standard error may be gone, too.
+                let _ = writeln!(
+                    io::stderr(),
+                    "neap: {shown}: {error}; it is tried again every {seconds} s"
+                );
+                has_failed = true;
+            }
+            Err(_) => {}
+        }
+        is_first = false;
+        while began.elapsed() < every && !matches!(process.look(), Ok(None)) {
+            if let Some(signal) = held.within(LOOK.min(every.saturating_sub(began.elapsed()))) {
+                return Ok(Some(signal));
+            }
+        }
+    }
 }
 
 /// Writes beside the file first, so that a reader finds the old text or the new.

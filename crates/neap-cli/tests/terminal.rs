@@ -6,16 +6,13 @@
 
 mod place;
 
-use neap_record::live::{BUCKETS, PAGE_MAGIC, PAGE_NAME, PAGE_WORDS, head};
-use neap_record::{Cycle, Live};
-use place::Place;
+use place::{Place, process_with_a_page};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -95,19 +92,6 @@ impl Terminal {
 
 fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
-}
-
-/// A process with an empty page.
-fn process_with_a_page() -> Child {
-    let mut words = [0_u64; PAGE_WORDS];
-    words[head::MAGIC] = PAGE_MAGIC;
-    words[head::LIVE] = Live::COUNT as u64;
-    words[head::CYCLE] = Cycle::COUNT as u64;
-    words[head::BUCKETS] = BUCKETS as u64;
-    let page = memfd_create(PAGE_NAME, MemfdFlags::CLOEXEC).unwrap();
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    File::from(page.try_clone().unwrap()).write_all(&bytes).unwrap();
-    Command::new("sleep").arg("60").stdout(page).spawn().unwrap()
 }
 
 fn top(process: &Child) -> Command {
