@@ -8,10 +8,9 @@ pub mod pprof;
 mod segments;
 pub mod trace;
 
-use crate::Failure;
 use crate::symbols::Symbols;
+use crate::{Failure, report};
 use clap::{Arg, ArgGroup, ArgMatches, Command, value_parser};
-use neap_record::Recording;
 use std::path::PathBuf;
 
 /// The command line.
@@ -40,9 +39,7 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let file = matches.get_one::<PathBuf>("file").expect("it is required");
     let shown = file.display();
-    let bytes = std::fs::read(file).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
-    let recording =
-        Recording::read(&bytes).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let recording = report::read(file)?;
     for problem in &recording.problems {
         eprintln!("neap: {shown}: {problem}");
     }
@@ -69,4 +66,18 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
 fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), Failure> {
     std::fs::write(path, bytes)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_neither_waited_for_nor_read_for_ever() {
+        for other in ["/dev/zero", "/dev/tty", "/"] {
+            let words = ["export", "--trace", "/dev/null", other];
+            let said = run(&command().try_get_matches_from(words).unwrap()).unwrap_err();
+            assert!(said.to_string().starts_with(&format!("neap: {other}: ")), "{said}");
+        }
+    }
 }

@@ -249,12 +249,16 @@ fn flags(arguments: &ArgMatches) -> Result<(), Failure> {
 
 /// Writes to standard output; a reader that has gone away is no failure.
 fn print(text: &str) -> Result<(), Failure> {
+    is_printed(text).map(drop)
+}
+
+/// The same, and whether there is still somebody who reads.
+fn is_printed(text: &str) -> Result<bool, Failure> {
     use std::io::ErrorKind;
     match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::usage(format!("standard output: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::usage(format!("standard output: {error}"))),
     }
 }
 

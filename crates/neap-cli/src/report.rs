@@ -1,14 +1,19 @@
 //! `neap report`: what a recording says, in the form that is asked for.
 //!
 //! Invariant: a file that is no recording is refused with what to do; one that ends early is
-//! reported up to there. Single-threaded. Called by `main`.
+//! reported up to there. Only regular files are read, and none that is larger than
+//! [`LARGEST_FILE`]. Single-threaded. Called by `main`.
 
-use crate::Failure;
 use crate::symbols::Symbols;
+use crate::{Failure, regular_file};
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
 use neap_record::Recording;
 use neap_report::{compare, csv, json, page, sites, text};
 use std::path::{Path, PathBuf};
+
+/// A recording of weeks has fewer bytes. Longer: what is no recording takes more memory before it is
+/// refused.
+const LARGEST_FILE: u64 = 4 << 30;
 
 /// The command line.
 pub fn command() -> Command {
@@ -80,9 +85,11 @@ pub fn run(arguments: &ArgMatches) -> Result<String, Failure> {
     })
 }
 
-fn read(path: &Path) -> Result<Recording, Failure> {
+/// The recording in a file.
+pub fn read(path: &Path) -> Result<Recording, Failure> {
     let shown = path.display();
-    let bytes = std::fs::read(path).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let bytes = regular_file::read(path, LARGEST_FILE)
+        .map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
     Recording::read(&bytes).map_err(|error| Failure::usage(format!("{shown}: {error}")))
 }
 
@@ -101,6 +108,10 @@ mod tests {
         let file = folder.path().join("x");
         let name = file.to_str().unwrap();
         assert!(report(&[name]).unwrap_err().to_string().contains("No such file"));
+        for other in ["/dev/zero", folder.path().to_str().unwrap()] {
+            let said = report(&[other]).unwrap_err().to_string();
+            assert!(said.contains("not a regular file"), "{said}");
+        }
         std::fs::write(&file, "{}").unwrap();
         assert!(report(&[name]).unwrap_err().to_string().contains("NEAP_STATS=FILE"));
         std::fs::write(&file, neap_record::MAGIC).unwrap();

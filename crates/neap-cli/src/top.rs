@@ -16,7 +16,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use history::History;
 use keys::Keys;
 use ratatui::DefaultTerminal;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The command line.
@@ -173,7 +173,7 @@ fn batch(process: &Process, interval: Duration, count: Option<u64>) -> Result<()
         for (name, value) in figures::rows(&history) {
             text += &format!("{name:12}{value}\n");
         }
-        if std::io::stdout().write_all((text + "\n").as_bytes()).is_err() {
+        if !crate::is_printed(&(text + "\n"))? {
             return Ok(());
         }
         looks += 1;

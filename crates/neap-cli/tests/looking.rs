@@ -5,7 +5,7 @@
 mod place;
 
 use place::{process_with_a_page, text};
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -40,4 +40,22 @@ fn a_file_that_could_not_be_written_is_written_later_and_removed_in_the_end() {
     let errors = text(&output.stderr);
     assert!(output.status.success() && errors.lines().count() == 1, "{errors}");
     assert!(errors.contains("No such file") && !file.exists(), "{errors}");
+}
+
+#[test]
+fn lines_that_cannot_be_written_are_a_failure_and_a_reader_that_is_gone_is_none() {
+    let mut process = process_with_a_page();
+    let id = process.id().to_string();
+    let full = Stdio::from(OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    for (output, status) in [(full, 2), (writer.into(), 0)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_neap"));
+        command.args(["top", "--batch", "--interval", "0.1", "--count", "3", &id]).stdout(output);
+        let output = command.stderr(Stdio::piped()).output().unwrap();
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{errors}");
+        assert_eq!(errors.contains("standard output: No space"), status == 2, "{errors}");
+    }
+    process.kill().and_then(|()| process.wait()).unwrap();
 }
