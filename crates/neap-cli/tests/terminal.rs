@@ -1,8 +1,7 @@
 //! `neap top` and `neap run --top` on a terminal: how it is given back when something else than the
 //! user ends them.
 //!
-//! Invariant: each test has a terminal of its own, which controls no process: signals come from
-//! the test only.
+//! Invariant: each test has a terminal of its own, and sends the signals itself.
 
 mod place;
 
@@ -120,7 +119,10 @@ fn top_gives_the_terminal_back_when_a_signal_ends_it() {
 fn top_ends_with_its_terminal() {
     let mut process = process_with_a_page();
     let mut terminal = Terminal::new();
-    let mut neap = terminal.start(&mut top(&process));
+    // Of which it would hear by SIGHUP.
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "env", "--ignore-signal=HUP", env!("CARGO_BIN_EXE_neap")]);
+    let mut neap = terminal.start(command.args(top(&process).get_args()));
     terminal.read_until("neap top");
     let Terminal { user, .. } = terminal;
     drop(user);
@@ -167,9 +169,9 @@ fn run_with_top_waits_for_its_program_where_the_caller_ignores_the_end_of_childr
     let place = Place::new();
     for (program, ended) in [("exit 7", 7), ("exec grep SigBlk /proc/self/status", 0)] {
         let mut terminal = Terminal::new();
-        let mut command = Command::new("sh");
-        command.args(["-c", "trap '' CHLD; exec \"$0\" run --any --top -- sh -c \"$1\""]);
-        command.arg(place.path("neap/bin/neap")).arg(program);
+        let mut command = Command::new("env");
+        command.arg("--ignore-signal=CHLD").arg(place.path("neap/bin/neap"));
+        command.args(["run", "--any", "--top", "--", "sh", "-c", program]);
         let mut neap = terminal.start(&mut command);
         assert_eq!(terminal.end(&mut neap).code(), Some(ended), "{:?}", terminal.said);
         // And holds nothing back for it.
