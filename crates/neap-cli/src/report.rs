@@ -11,8 +11,8 @@ use neap_record::Recording;
 use neap_report::{compare, csv, json, page, sites, text};
 use std::path::{Path, PathBuf};
 
-/// A recording of weeks has fewer bytes. Longer: what is no recording takes more memory before it is
-/// refused.
+/// A recording of weeks has fewer bytes. Larger: what is no recording takes more memory before it
+/// is refused.
 const LARGEST_FILE: u64 = 4 << 30;
 
 /// The command line.

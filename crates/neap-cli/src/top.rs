@@ -2,7 +2,8 @@
 //! interval.
 //!
 //! Invariant: the terminal is given back as it was, also when the process ends, something fails or
-//! a signal ends this process. Without a terminal, or with `--batch`, figures are lines of text. Called by `main` and `run`.
+//! a signal ends this process. Without a terminal, or with `--batch`, figures are lines of text.
+//! Called by `main` and `run`.
 
 mod draw;
 pub mod figures;

@@ -1,6 +1,6 @@
 //! `neap top --batch` and `neap metrics` where what they write to fails.
 //!
-//! Invariant: each test looks at a process of its own, which has a page and is no program of Neap's.
+//! Invariant: each test looks at a process of its own, which has a page and does not run on Neap.
 
 mod place;
 
