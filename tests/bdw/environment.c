@@ -98,6 +98,8 @@ static void partial(const char *what)
     GC_INIT();
     if (!strcmp(what, "told full"))
         GC_set_full_freq(0);
+    if (!strcmp(what, "written full"))
+        GC_full_freq = 0;
     const char *report = capture(2, work);
     CHECK(strstr(report, "kind=") != NULL);
     if (!GC_is_incremental_mode())
@@ -108,6 +110,8 @@ static void partial(const char *what)
 static void incremental(const char *what)
 {
     GC_INIT();
+    if (!strcmp(what, "limit written"))
+        GC_time_limit = 5000;
     const char *report = capture(2, work);
     if (!strcmp(what, "unlimited")) {
         CHECK(strstr(report, "kind=fork") != NULL);
@@ -307,7 +311,7 @@ static int look(const char *what)
         GC_INIT();
         CHECK_EQUAL(GC_get_time_limit(), 5000);
         CHECK_EQUAL(GC_get_full_freq(), 3);
-    } else if (!strcmp(what, "unlimited") || !strcmp(what, "limited")) {
+    } else if (!strcmp(what, "unlimited") || !strncmp(what, "limit", 5)) {
         incremental(what);
     } else if (!strcmp(what, "partial") || strstr(what, " full")) {
         partial(what);
@@ -421,12 +425,14 @@ static void more(void)
         unsetenv("NEAP_MAX_PAUSE"); /* the user's word would stand */
         setenv("NEAP_LOG", "cycles", 1);
         said("unlimited", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
+        said("limit written", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
         said("limited", "GC_ENABLE_INCREMENTAL=1", "GC_PAUSE_TIME_TARGET=5000", NULL, 0);
         said("unlimited", "GC_PAUSE_TIME_TARGET=5000", NULL, NULL, 0); /* the mode is off */
         setenv("NEAP_WATCH", "pagemap", 1);
         said("partial", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
         said("partial", "GC_ENABLE_INCREMENTAL=1", "GC_FULL_FREQUENCY=0", NULL, 0); /* ignored */
         said("told full", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
+        said("written full", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);
         unsetenv("NEAP_LOG");
         setenv("NEAP_WATCH", "none", 1);
         said("disabled", "GC_ENABLE_INCREMENTAL=1", NULL, NULL, 0);

@@ -82,6 +82,38 @@ static void divisor(void)
     CHECK(2 * few <= usual);
 }
 
+/* The same, written as a variable; main wrote 30 before the start. */
+static GC_word with_written_divisor(GC_word divisor)
+{
+    GC_free_space_divisor = divisor;
+    GC_gcollect();
+    return collections_of(64 * MIB);
+}
+
+static void written_divisor(void)
+{
+    GC_word many = collections_of(64 * MIB);
+    GC_word usual = with_written_divisor(3), few = with_written_divisor(1);
+    CHECK(many >= 2 * usual);
+    CHECK(2 * few <= usual);
+    if (!on_neap())
+        return; /* libgc divides by it */
+    GC_word absurd[] = {0, ~(GC_word)0, (GC_word)1 << 63};
+    for (int index = 0; index < 3; index++)
+        CHECK(with_written_divisor(absurd[index]) > 0);
+}
+
+/* The user's word stands. */
+static void users_growth(void)
+{
+    CHECK_EQUAL(GC_free_space_divisor, 30);
+    CHECK_EQUAL(GC_get_free_space_divisor(), 30);
+    if (!on_neap())
+        return;
+    GC_word before = collections_of(64 * MIB), after = with_written_divisor(1);
+    CHECK(2 * after > before);
+}
+
 static void least(void)
 {
     GC_set_min_bytes_allocd(32 * MIB);
@@ -254,7 +286,7 @@ static void not_entire(void)
 
 static const struct { const char *name; void (*run)(void); } cases[] = {
     {"usual", usual}, {"early", early}, {"expand", expand}, {"initial", initial}, {"divisor", divisor},
-    {"least", least}, {"managed", managed}, {"uncollectable", uncollectable},
+    {"written_divisor", written_divisor}, {"users_growth", users_growth}, {"least", least}, {"managed", managed}, {"uncollectable", uncollectable},
     {"not_expanded", not_expanded}, {"retries", retries},
     {"freed", freed}, {"finalizers", finalizers}, {"entire", entire},
     {"not_entire", not_entire},
@@ -267,6 +299,8 @@ int main(int count, char **arguments)
     enum { CASES = sizeof cases / sizeof *cases };
     for (int index = 0; count > 1 && index < CASES; index++)
         if (!strcmp(arguments[1], cases[index].name)) {
+            if (cases[index].run == written_divisor || cases[index].run == users_growth)
+                GC_free_space_divisor = 30;
             GC_INIT();
             cases[index].run();
         }
@@ -276,12 +310,15 @@ int main(int count, char **arguments)
         if (child == 0) {
             if (cases[index].run == initial)
                 putenv("GC_INITIAL_HEAP_SIZE=200m");
+            if (cases[index].run == users_growth && on_neap())
+                putenv("NEAP_GROWTH=1");
             if (cases[index].run == managed) {
                 unsetenv("NEAP_MAX_PAUSE"); /* so that all collections come when they are due, */
                 setenv("NEAP_MIN_TRIGGER", "1M", 1); /* which is by bytes and not by time */
             }
             if (cases[index].run == not_expanded || cases[index].run == finalizers ||
-                cases[index].run == least)
+                cases[index].run == least || cases[index].run == written_divisor ||
+                cases[index].run == users_growth)
                 setenv("NEAP_MAX_PAUSE", "1000", 1); /* and nothing is allocated beside them */
             execv("/proc/self/exe", again);
             _exit(99);

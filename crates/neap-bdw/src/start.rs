@@ -15,7 +15,7 @@ use crate::debugging::{output, regular};
 use crate::interposed::kernel_writes;
 use crate::references::finalize;
 use crate::settings::variables::{GC_dont_gc, GC_stackbottom, publish_heap_range};
-use crate::settings::{apply_environment, environment, interior_pointers};
+use crate::settings::{apply_environment, carry_over, environment, interior_pointers};
 use crate::{alloc, failure, roots, threads};
 
 #[cfg(not(test))]
@@ -75,6 +75,7 @@ pub extern "C" fn GC_init() {
         }
     }
     api::initialize();
+    carry_over::carry_over();
     if DONE.swap(true, AcqRel) {
         return;
     }

@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicI32, Ordering::*};
 
 use crate::collections::memory;
 use crate::core_api::{self as api, functions::AtomicFunction};
+use crate::settings::carry_over::carry_over;
 use crate::settings::environment::{self, Number};
 use crate::settings::variables::{GC_dont_gc, GC_find_leak, accessors};
 
@@ -45,11 +46,17 @@ pub fn default_stop_function_objects() -> bool {
     objects(STOP_FUNCTION.get())
 }
 
+/// Starts the collector, and hands over what the program has written.
+fn begin() {
+    api::initialize();
+    carry_over();
+}
+
 /// One answer of the stop function, before the collection, decides: a collection that began is
 /// finished, as pauses are short. Starts the collector whether or not it may collect.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_try_to_collect(stop_function: Option<StopFunction>) -> c_int {
-    api::initialize();
+    begin();
     if GC_dont_gc.load(Relaxed) != 0 || objects(stop_function) {
         return 0;
     }
@@ -58,7 +65,7 @@ pub extern "C" fn GC_try_to_collect(stop_function: Option<StopFunction>) -> c_in
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_gcollect() {
-    api::initialize();
+    begin();
     if FORCE_UNMAP.load(Relaxed) != 0 && !memory::keeps_all() {
         if GC_dont_gc.load(Relaxed) == 0 && !default_stop_function_objects() {
             api::collect_and_release();
@@ -71,7 +78,7 @@ pub extern "C" fn GC_gcollect() {
 /// Ignores the stop function, as gc.h says.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_gcollect_and_unmap() {
-    api::initialize();
+    begin();
     if GC_dont_gc.load(Relaxed) != 0 {
         return;
     }

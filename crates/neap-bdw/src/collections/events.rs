@@ -16,8 +16,9 @@ use crate::kinds::{disclaim, mark_pushes};
 use crate::references::toggle as togglerefs;
 use crate::references::{finalize, many};
 use crate::roots;
+use crate::settings::carry_over::carry_over;
 use crate::settings::variables::{
-    self, GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors, publish_heap_range,
+    GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors, publish_heap_range,
 };
 use crate::{suspension, threads};
 
@@ -84,7 +85,6 @@ pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
 }
 
 fn before_collection() {
-    variables::carry_over();
     roots::apply_no_dls();
     roots::apply_static_roots_callback();
     toggle::ask();
@@ -105,6 +105,7 @@ pub fn before_roots(is_first: bool) {
 }
 
 fn after_collection() {
+    carry_over();
     GC_gc_no.store(api::cycles() as usize, Relaxed);
     // Memory is reclaimed as it is asked for again; for the program it is done now.
     tell(Event::ReclaimStart);
@@ -121,8 +122,12 @@ fn after_collection() {
 }
 
 /// The core asks before an automatic collection: the program's stop function may object, or it
-/// wants collections to come later. Where memory was refused neither counts, as gc.h says.
+/// wants collections to come later. Where memory was refused neither counts, as gc.h says. Asked on
+/// the collector's own thread too, which hands over nothing: the program's do.
 pub extern "C" fn may_collect(for_memory: bool) -> bool {
+    if api::is_thread_attached() {
+        carry_over();
+    }
     for_memory || !(collect::default_stop_function_objects() || pacing::puts_off())
 }
 

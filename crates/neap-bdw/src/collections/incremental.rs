@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
 use crate::core_api as api;
 use crate::core_api::embedding::{self, Watching};
 use crate::settings::environment::{self, Number};
+use crate::settings::handed_over::HandedOver;
 use crate::settings::variables::{
     GC_dont_gc, GC_find_leak, GC_full_freq, GC_time_limit, accessors,
 };
@@ -42,23 +43,49 @@ fn watching() -> Watching {
     if api::is_initialized() { embedding::watching() } else { Watching::None }
 }
 
-/// Hands the program's wishes to the core.
+static TIME_LIMIT: HandedOver = HandedOver::new(UNLIMITED);
+static FULL_FREQUENCY: HandedOver = HandedOver::new(DEFAULT_FREQUENCY);
+
+fn time_limit() -> usize {
+    GC_time_limit.load(Relaxed)
+}
+
+fn full_frequency() -> usize {
+    GC_full_freq.load(Relaxed) as usize
+}
+
+/// Hands the program's wishes to the core, if the mode is on.
 fn apply() {
-    if !ENABLED.load(Relaxed) {
-        return;
+    if ENABLED.load(Relaxed) {
+        TIME_LIMIT.hand_over(time_limit, limit_stops);
+        FULL_FREQUENCY.hand_over(full_frequency, choose_generations);
     }
-    let milliseconds = GC_time_limit.load(Relaxed);
+}
+
+/// The same for what it may have written.
+pub fn carry_over() {
+    if ENABLED.load(Relaxed) {
+        TIME_LIMIT.hand_over_if_changed(time_limit, limit_stops);
+        FULL_FREQUENCY.hand_over_if_changed(full_frequency, choose_generations);
+    }
+}
+
+fn limit_stops(milliseconds: usize) {
     if milliseconds != UNLIMITED && !environment::user_has_set(c"NEAP_MAX_PAUSE") {
         environment::set_number(b"max_pause", milliseconds.min(LONGEST));
     }
+}
+
+fn choose_generations(frequency: usize) {
     if !environment::user_has_set(c"NEAP_MINOR_CYCLES") {
-        let none = GC_full_freq.load(Relaxed) == 0;
-        environment::set(b"minor_cycles", if none { b"never" } else { b"auto" });
+        environment::set(b"minor_cycles", if frequency == 0 { b"never" } else { b"auto" });
     }
 }
 
 /// `GC_TIME_UNLIMITED`: the program says nothing about it.
 const UNLIMITED: usize = 999_999;
+/// `GC_full_freq` as it is at first.
+const DEFAULT_FREQUENCY: usize = 19;
 /// What the option takes.
 const LONGEST: usize = 3_600_000;
 
@@ -147,6 +174,7 @@ pub extern "C" fn GC_incremental_protection_needs() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_start_incremental_collection() {
     if GC_is_incremental_mode() != 0 && GC_dont_gc.load(Relaxed) == 0 {
+        carry_over();
         embedding::begin_cycle();
     }
 }

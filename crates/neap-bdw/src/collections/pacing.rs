@@ -13,6 +13,7 @@ use crate::collections::incremental::GC_is_incremental_mode;
 use crate::core_api::embedding::{self, Watching};
 use crate::core_api::{self as api, Memory};
 use crate::settings::environment::{self, Number};
+use crate::settings::handed_over::HandedOver;
 use crate::settings::variables::{
     GC_dont_expand, GC_free_space_divisor, GC_non_gc_bytes, GC_use_entire_heap, accessors,
 };
@@ -136,21 +137,42 @@ pub extern "C" fn GC_get_dont_expand() -> c_int {
     GC_dont_expand.load(Relaxed)
 }
 
+const DEFAULT_DIVISOR: usize = 3;
+static DIVISOR: HandedOver = HandedOver::new(DEFAULT_DIVISOR);
+
+fn divisor() -> usize {
+    GC_free_space_divisor.load(Relaxed)
+}
+
 /// Boehm's collector collects when about heap/divisor bytes were allocated, 3 by default. The
 /// core's growth at that divisor is its own default, 1, and changes in proportion. What the user
-/// set with `NEAP_GROWTH` stands.
+/// set with `NEAP_GROWTH` stands, and 0 changes nothing.
+fn grow_by(divisor: usize) {
+    if divisor == 0 || environment::user_has_set(c"NEAP_GROWTH") {
+        return;
+    }
+    let share = DEFAULT_DIVISOR as f64 / divisor as f64;
+    environment::set_growth(share.clamp(0.05, 100.0));
+    // It says anew when the next collection is due.
+    if GC_dont_expand.load(Relaxed) != 0 && api::is_initialized() {
+        collect_before_growth();
+    }
+}
+
+/// Hands over the divisor that the program may have written.
+pub fn carry_over() {
+    DIVISOR.hand_over_if_changed(divisor, grow_by);
+}
+
+/// 0 is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_free_space_divisor(divisor: usize) {
-    const DEFAULT_DIVISOR: f64 = 3.0;
     let divisor = Number::FreeSpaceDivisor.overriding().unwrap_or(divisor);
     if divisor == 0 {
         return;
     }
     GC_free_space_divisor.store(divisor, Relaxed);
-    let share = DEFAULT_DIVISOR / divisor as f64;
-    if !environment::user_has_set(c"NEAP_GROWTH") {
-        environment::set_growth(share.clamp(0.05, 100.0));
-    }
+    DIVISOR.hand_over(self::divisor, grow_by);
 }
 
 #[unsafe(no_mangle)]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the variable is the only copy of a setting, because programs assign to it without
 //! calling anything; whoever needs it reads it at the moment of use. Those that configure the core
-//! are carried over at the start of each cycle (`events.rs`). Written by any thread,
+//! are handed over where collections are decided about (`carry_over.rs`). Written by any thread,
 //! unsynchronised, as `gc.h` allows.
 
 use core::ffi::c_int;
@@ -109,7 +109,7 @@ pub extern "C" fn GC_get_max_retries() -> usize {
     GC_max_retries.load(Relaxed)
 }
 
-/// Hands to the core what the program may have written past the setters.
+/// Hands to the core how often to try, which the program may have written.
 pub fn carry_over() {
     api::embedding::set_retries(GC_max_retries.load(Relaxed));
 }
