@@ -78,7 +78,7 @@ for source in alloc settings debug_forms runtime_forms libc_forms past_end inter
     finalizers finalizer_cycles disclaim links kinds typed roots collect debugging runtimes \
     executable threads stacks stackbottoms fork signals environment overrides pacing suspension \
     unmapping asking freed ends free_lists incremental_procedures disabled \
-    finalize_all left_finalizers unregistered finalizer_race gcj_race beginnings; do
+    finalize_all left_finalizers unregistered finalizer_race gcj_race beginnings walks; do
     wanted $source || continue
     if build "$here/$source.c" "$work/$source" -lgc -lpthread -ldl 2>"$out/output"; then
         both $source "$work/$source"
@@ -106,7 +106,7 @@ fi
 
 for source in executable finalizer_cycles stackbottoms pacing suspension runtime_forms \
     libc_forms debugging asking freed ends incremental_procedures disabled \
-    finalize_all left_finalizers; do
+    finalize_all left_finalizers walks; do
     wanted $source && [ -e "$work/$source" ] || continue
     for watch in none fork mprotect snapshot; do
         result "$source on neap, watch=$watch" env NEAP_WATCH=$watch BDW_ON_NEAP=1 \

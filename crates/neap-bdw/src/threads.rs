@@ -401,15 +401,18 @@ pub extern "C" fn GC_atfork_parent() {}
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_atfork_child() {}
 
-/// Stops all other threads of the program until `GC_start_world_external`.
+/// Stops all other threads of the program until `GC_start_world_external`, in no collection where
+/// that can be.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_stop_world_external() {
+    embedding::finish_and_hold();
     api::stop_world();
-    world_stopped::set(true);
+    api::release_collections();
+    world_stopped::set_by_program(true);
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_start_world_external() {
-    world_stopped::set(false);
+    world_stopped::set_by_program(false);
     api::resume_world();
 }

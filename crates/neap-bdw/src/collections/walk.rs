@@ -1,15 +1,18 @@
 //! Walks over all reachable objects.
 //!
 //! Invariant: the program's procedure runs with the world running and collections held off, on
-//! objects that were marked by the last collection or allocated since; the list is made with the
-//! world stopped, in memory reserved before. Where the caller has stopped the world, as who hears
-//! of a collection's events, the procedure runs then and there. Called from any thread.
+//! objects that were marked by the last collection; where one is under way that cannot be waited
+//! for, on all that were not found dead before it, since its marks say nothing yet. The list is
+//! made with the world stopped, in memory reserved before. Where the caller has stopped the world,
+//! as who hears of a collection's events, the procedure runs then and there. Called from any
+//! thread.
 
 use core::ffi::c_void;
+use core::sync::atomic::{Ordering::Acquire, fence};
 use rust_alloc::vec::Vec;
 
-use crate::core_api as api;
-use crate::lock;
+use crate::collections::world_stopped;
+use crate::core_api::{self as api, embedding};
 
 type ObjectProcedure = unsafe extern "C" fn(*mut c_void, usize, *mut c_void);
 
@@ -33,7 +36,37 @@ pub fn listed<T>(visit: impl Fn(&mut dyn FnMut(T))) -> Vec<T> {
     }
 }
 
-/// Calls the procedure for each object that the last collection found reachable.
+/// Whether objects without a mark may be reachable: a collection is under way, and the caller is
+/// not called by it. To be asked after marks were read.
+pub fn takes_unmarked() -> bool {
+    // What was read is read before.
+    fence(Acquire);
+    !world_stopped::is_for_collection() && !embedding::marks_are_whole()
+}
+
+/// Runs `f` with collections held off, and between two of them where that can be.
+pub fn with_whole_marks<R>(f: impl FnOnce() -> R) -> R {
+    embedding::finish_and_hold();
+    let result = f();
+    api::release_collections();
+    result
+}
+
+/// The objects that are marked, or all; world stopped meanwhile.
+fn objects(all: bool) -> Vec<(usize, usize)> {
+    listed(|keep| {
+        api::with_stopped_world(|| {
+            api::for_each_object(&mut |start, bytes, _kind, marked| {
+                if marked || all {
+                    keep((start, bytes));
+                }
+            });
+        });
+    })
+}
+
+/// Calls the procedure for each object that the last collection found reachable; while one is under
+/// way for each that may be.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_enumerate_reachable_objects_inner(
     procedure: ObjectProcedure,
@@ -44,24 +77,22 @@ pub extern "C" fn GC_enumerate_reachable_objects_inner(
         unsafe { procedure(start as *mut c_void, bytes, data) };
     };
     if api::has_stopped_world() {
+        let all = takes_unmarked();
         api::for_each_object(|start, bytes, _kind, marked| {
-            if marked {
+            if marked || all {
                 visit(start, bytes);
             }
         });
         return;
     }
-    lock::with_alloc_lock(|| {
-        let objects = listed(|keep| {
-            api::with_stopped_world(|| {
-                api::for_each_object(&mut |start, bytes, _kind, marked| {
-                    if marked {
-                        keep((start, bytes));
-                    }
-                });
-            });
-        });
-        for &(start, bytes) in &objects {
+    with_whole_marks(|| {
+        let all = takes_unmarked();
+        let mut found = objects(all);
+        if !all && takes_unmarked() {
+            // The marks were cleared meanwhile, and dead objects swept before.
+            found = objects(true);
+        }
+        for (start, bytes) in found {
             visit(start, bytes);
         }
     });

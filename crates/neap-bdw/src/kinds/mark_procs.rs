@@ -9,7 +9,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 
-use crate::collections::world_stopped;
+use crate::collections::{walk, world_stopped};
 use crate::core_api::program_call::{self, Lost};
 use crate::core_api::{self as api, Tracer, functions::AtomicFunction};
 use crate::failure::die;
@@ -167,12 +167,17 @@ pub extern "C" fn GC_push_conditional(bottom: *mut c_void, top: *mut c_void, _al
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_push_finalizer_structures() {}
 
-/// In a root callback, what that callback marks itself may not show yet.
+/// In a root callback, what that callback marks itself may not show yet. While a collection runs
+/// beside the program nothing is known to be dead, but for who is called in it.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_marked(object: *const c_void) -> c_int {
     on_root_tracer(|tracer| tracer.is_marked(object as usize))
         .or_else(|| disclaim::mark_of(object))
-        .unwrap_or_else(|| api::mark_bit(object as usize))
+        .unwrap_or_else(|| {
+            let before = walk::takes_unmarked();
+            api::mark_bit(object as usize)
+                || (before || walk::takes_unmarked()) && api::object_at(object as usize).is_some()
+        })
         .into()
 }
 

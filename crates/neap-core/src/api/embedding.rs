@@ -5,7 +5,7 @@
 
 use core::ffi::c_void;
 use core::ops::Range;
-use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicI32, Ordering::*};
 
 use crate::addr::{FRAME_BYTES, Frame};
 use crate::cycle::driver::{collect, disabling, handshake, holding, watch_in_use};
@@ -197,6 +197,21 @@ pub fn finish_and_disable() {
     collect::finish_and_disable();
 }
 
+/// As [`hold_collections`](super::hold_collections), once the cycle under way, if there is one, has
+/// ended. As above who disabled collections or holds them off does not wait, and where cycles
+/// follow each other too fast one may be under way all the same: [`marks_are_whole`] says it.
+pub fn finish_and_hold() {
+    runtime::complete_start();
+    collect::finish_and_hold();
+}
+
+/// Whether marks are as the last cycle left them; not from where the next one has cleared them, or
+/// goes on from them, to its end, nor after one that was given up. Who holds collections off may
+/// see them go, but not come back.
+pub fn marks_are_whole() -> bool {
+    HEAP.state.marks.load(Acquire).is_multiple_of(2)
+}
+
 /// Collections are disabled also while `count`, which the program may write, is not 0. Once.
 pub fn disabled_while(count: &'static AtomicI32) {
     disabling::follow(count);
@@ -269,9 +284,9 @@ pub fn for_each_part(mut f: impl FnMut(Range<usize>, Use)) {
     }
 }
 
-/// The range of the block of objects that an address lies in, and how many of its objects are
-/// marked; None outside. Marks that are being set meanwhile may be missed.
-pub fn marks_of_block(address: usize) -> Option<(Range<usize>, usize)> {
+/// The block of objects that an address lies in: how many of its objects there are, and how many of
+/// them are marked; None outside. Marks that are being set meanwhile may be missed.
+pub fn objects_and_marks_of_block(address: usize) -> Option<(usize, usize)> {
     let mut found = None;
     for_each_part(|part, what| {
         if what == Use::Objects && part.contains(&address) {
@@ -280,11 +295,12 @@ pub fn marks_of_block(address: usize) -> Option<(Range<usize>, usize)> {
     });
     let part = found?;
     let first = Frame(((part.start - HEAP.base().0) / FRAME_BYTES) as u32);
-    let mut marked = 0;
+    let (mut objects, mut marked) = (0, 0);
     HEAP.for_each_object(first, HEAP.header(first), |index, _| {
+        objects += 1;
         marked += HEAP.bits(first).is_marked(index) as usize;
     });
-    Some((part, marked))
+    Some((objects, marked))
 }
 
 /// Bytes of the smallest block of objects, which others are multiples of.

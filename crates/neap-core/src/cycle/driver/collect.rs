@@ -11,7 +11,7 @@ use core::time::Duration;
 use super::assist::assist;
 use super::between_steps;
 use super::disabling::{self, is_disabled};
-use super::{given_up, handshake, wake, watch_in_use};
+use super::{given_up, handshake, holding, wake, watch_in_use};
 use crate::cycle::collector::{self, COLLECTOR, Collector};
 use crate::cycle::modes::stop_the_world::{self, Length, NotRun};
 use crate::cycle::phase::Phase;
@@ -209,6 +209,25 @@ pub fn finish_and_disable() {
         disabling::enable();
     }
     disabling::disable();
+}
+
+/// Ends of cycles that [`finish_and_hold`] waits for at most. Larger: it finds marks whole where
+/// other threads begin one cycle after the other; smaller: it keeps its caller less long.
+const MOST_ENDS: u32 = 8;
+
+/// Holds collections off once the cycle under way, if there is one, has ended. Who holds them off
+/// already or has disabled them does not wait.
+pub fn finish_and_hold() {
+    for _ in 0..MOST_ENDS {
+        if is_disabled() || holding::is_held_by_caller() {
+            break;
+        }
+        if holding::hold_if_idle() {
+            return;
+        }
+        finish();
+    }
+    holding::hold();
 }
 
 /// Waits until the other threads have had as much time as the last stop took from them: woken from
