@@ -6,7 +6,7 @@
 //! caused the collection.
 
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use super::{collect, freed, memory, pacing, world_stopped};
 use crate::core_api::program_call::{self, Lost};
@@ -21,6 +21,9 @@ use crate::settings::variables::{
     GC_find_leak, GC_gc_no, GC_on_heap_resize, callback_accessors, publish_heap_range,
 };
 use crate::{suspension, threads};
+
+/// Collections at the last one's end.
+static CYCLES: AtomicUsize = AtomicUsize::new(0);
 
 type EventFunction = extern "C" fn(c_int);
 type StartFunction = extern "C" fn();
@@ -106,11 +109,17 @@ pub fn before_roots(is_first: bool) {
 
 fn after_collection() {
     carry_over();
-    GC_gc_no.store(api::cycles() as usize, Relaxed);
+    let cycles = api::cycles() as usize;
+    let is_new = CYCLES.swap(cycles, AcqRel) != cycles;
+    GC_gc_no.store(cycles, Relaxed);
     // Memory is reclaimed as it is asked for again; for the program it is done now.
     tell(Event::ReclaimStart);
     tell(Event::ReclaimEnd);
     tell(Event::End);
+    // What was given up collected nothing.
+    if !is_new {
+        return;
+    }
     if header::report_leaks() | smashed::report() | freed_later::report() {
         smashed::abort_if_wanted();
     }

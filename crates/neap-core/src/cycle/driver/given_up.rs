@@ -66,6 +66,7 @@ pub fn in_child(collector: &mut Collector) {
         state.driver.leave_marker();
     }
     end(state, collector);
+    callbacks::note_end();
     between_steps::put_back(collector, state);
 }
 

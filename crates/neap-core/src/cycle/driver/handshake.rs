@@ -485,8 +485,7 @@ pub fn finish(position: usize) {
     run(position, true, || !is_under_way(), || true);
 }
 
-/// In the child of a `fork`: a cycle that was under way is given up; its marks mean nothing and the
-/// next cycle clears them.
+/// In the child of a `fork`: a cycle under way is given up; the next one clears its marks.
 pub fn after_fork() {
     OFFERED.store(NOTHING, Relaxed);
     REQUESTED.store(UNASKED, Relaxed);
@@ -497,4 +496,5 @@ pub fn after_fork() {
     workers::after_fork();
     HEAP.inner().frames.forget_registrations();
     collector::held(attach::current(), given_up::in_child);
+    tell_end();
 }

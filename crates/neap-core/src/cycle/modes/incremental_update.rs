@@ -126,6 +126,11 @@ impl<W: Watch> IncrementalUpdate<W> {
         }
     }
 
+    /// Tells the program that a pause reads roots, and before the first one that the cycle begins.
+    fn tell_beginning(&mut self) {
+        callbacks::before_roots(!core::mem::replace(&mut self.is_told, true));
+    }
+
     /// What was written until the world stopped is scanned again, and what that leads to is marked.
     fn mark_the_rest(&mut self, driver: &mut Driver, most_markers: usize, pause: &Pause) {
         let markers = driver.markers();
@@ -274,8 +279,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         own: Option<&Mutator>,
     ) -> Option<()> {
         of.step(Step::Protected);
-        callbacks::before_roots(true);
-        self.is_told = true;
+        self.tell_beginning();
         let pause = Pause::begin(driver, of, own)?;
         begin_marking(driver.heap);
         // What would be born unmarked and only a stack knows, the last pause would have to mark: no
@@ -326,6 +330,9 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         of: &mut Collector,
         own: Option<&Mutator>,
     ) -> Option<()> {
+        if !self.out_of_time {
+            self.tell_beginning();
+        }
         let pause = Pause::begin(driver, of, own)?;
         if !self.out_of_time {
             self.pages.read_unprotected_roots(driver, of, &pause);
@@ -373,7 +380,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
 
     fn remark(&mut self, driver: &mut Driver, of: &mut Collector, own: Option<&Mutator>) -> Left {
         of.step(Step::Stopped);
-        callbacks::before_roots(!self.is_told);
+        self.tell_beginning();
         let Some(pause) = Pause::begin(driver, of, own) else { return Left::All };
         tell(CycleEvent::MarkStart);
         driver.record.stopping_ns = pause.stopping_ns;

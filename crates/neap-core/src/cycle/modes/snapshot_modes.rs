@@ -17,7 +17,7 @@ use crate::cycle::phases::finish::finish;
 use crate::cycle::phases::pause::Pause;
 use crate::cycle::phases::reference_processing::References;
 use crate::cycle::policy::generation::Generation;
-use crate::cycle::report::callbacks::{CycleEvent, tell};
+use crate::cycle::report::callbacks::{self, CycleEvent, tell};
 use crate::cycle::report::line;
 use crate::cycle::report::record::Kind;
 use crate::cycle::report::spans::{SpanKind, Timed, timed};
@@ -85,6 +85,9 @@ impl SnapshotCycle {
         collector.step(Step::Stopped);
         // This stop may have to read the roots.
         refs::links::toggle::ask();
+        if !self.answered {
+            callbacks::before_roots(false);
+        }
         let Some(pause) = Pause::begin(driver, collector, own) else { return Left::All };
         driver.markers().alone();
         let brought_back =

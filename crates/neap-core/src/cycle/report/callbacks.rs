@@ -100,6 +100,7 @@ pub fn tell(event: CycleEvent) {
 /// A pause that reads roots is about to begin, the first of its cycle, or not.
 pub fn before_roots(is_first: bool) {
     if is_first {
+        BEGUN.store(true, Relaxed);
         tell(CycleEvent::CycleStart);
     }
     if let Some(callback) = BEFORE_ROOTS.get()
@@ -109,6 +110,8 @@ pub fn before_roots(is_first: bool) {
     }
 }
 
+/// The cycle under way has begun for the program. Written by who drives it.
+static BEGUN: AtomicBool = AtomicBool::new(false);
 /// Cycles that are over and whose end was not told.
 static ENDED: AtomicU32 = AtomicU32::new(0);
 /// Callers of [`later`] that are at it.
@@ -129,9 +132,11 @@ pub fn after_fork() {
     QUIET.store(0, Relaxed);
 }
 
-/// A cycle of whose beginning the program was told is over: [`after_cycle`] is to follow.
+/// The cycle is over: [`after_cycle`] is to follow if it had begun for the program.
 pub fn note_end() {
-    ENDED.fetch_add(1, AcqRel);
+    if BEGUN.swap(false, Relaxed) {
+        ENDED.fetch_add(1, AcqRel);
+    }
 }
 
 /// Tells of each cycle that is over, and once that anything may be done.

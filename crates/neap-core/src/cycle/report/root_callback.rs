@@ -1,7 +1,7 @@
 //! The program's own roots: a function that names them in every cycle.
 //!
-//! Invariant: called in each pause that reads all roots, of which a cycle may have two, with the
-//! world stopped, on the thread that drives it.
+//! Invariant: called in each pause that reads all roots, of which a cycle may have several, with
+//! the world stopped, on the thread that drives it.
 
 #![allow(unsafe_code)]
 
