@@ -1,5 +1,5 @@
 /* Walks over what is reachable while another thread begins collections all the time: what is known
-   to be alive is among it, and counts as marked. */
+   to be alive is among it, and counts as marked. No finalizer runs in a walk. */
 #include "check.h"
 #include <gc/gc_mark.h>
 #include <pthread.h>
@@ -12,11 +12,24 @@ static long others, missing, unmarked, uncounted;
 static volatile int is_over;
 static volatile long begun;
 static unsigned (*count_marks)(const void *);
+static void (*stop_world)(void), (*start_world)(void);
+static __thread int is_walking;
+static int finalized, finalized_walking;
+
+static void finalize(void *object, void *data)
+{
+    CHECK(object && !data);
+    __atomic_add_fetch(&finalized, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&finalized_walking, is_walking, __ATOMIC_RELAXED);
+}
 
 static APART void allocate(int count)
 {
-    for (int at = 0; at < count; at++)
-        memset(GC_MALLOC(16 + at * 37 % 400), 0x5a, 16);
+    for (int at = 0; at < count; at++) {
+        void *object = memset(GC_MALLOC(16 + at * 37 % 400), 0x5a, 16);
+        if (at % 100 == 0)
+            GC_REGISTER_FINALIZER(object, finalize, NULL, NULL, NULL);
+    }
 }
 
 /* libgc clears its marks as a collection in pieces begins, so it has none of these. */
@@ -50,12 +63,14 @@ static void count_missing(void)
 
 static void *walk(void *nothing)
 {
+    is_walking = 1;
     GC_enumerate_reachable_objects_inner(visit, &others);
     count_missing();
     for (int at = 0; at < KNOWN; at++)
         unmarked += !GC_is_marked(known[at]);
     for (int at = 0; count_marks && at < KNOWN; at += 100)
         uncounted += count_marks(known[at]) == 0;
+    is_walking = 0;
     return nothing;
 }
 
@@ -118,6 +133,8 @@ int main(void)
         GC_enable_incremental();
     GC_allow_register_threads();
     *(void **)&count_marks = dlsym(RTLD_DEFAULT, "GC_count_set_marks_in_hblk");
+    *(void **)&stop_world = dlsym(RTLD_DEFAULT, "GC_stop_world_external");
+    *(void **)&start_world = dlsym(RTLD_DEFAULT, "GC_start_world_external");
     make();
     pthread_t thread;
     CHECK_EQUAL(pthread_create(&thread, NULL, begin_collections, NULL), 0);
@@ -127,6 +144,11 @@ int main(void)
         GC_call_with_alloc_lock(walk, NULL);
         if (on_neap())
             walk(NULL); /* libgc has to have the lock */
+        if (on_neap()) {
+            stop_world();
+            walk(NULL);
+            start_world();
+        }
         rounds++;
     }
     is_over = 1;
@@ -134,6 +156,8 @@ int main(void)
     CHECK_EQUAL(missing, 0);
     CHECK_EQUAL(unmarked, 0);
     CHECK_EQUAL(uncounted, 0);
+    CHECK(finalized > 0);
+    CHECK_EQUAL(finalized_walking, 0);
     check_dropped();
     return finish();
 }

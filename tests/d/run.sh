@@ -83,6 +83,11 @@ if wanted full && build full -O2; then
         [ $? != 124 ] && grep -q 'OutOfMemoryError.*Memory allocation failed' <<<"$said"
     }
     result "no memory, and no trace that needs some" full
+    smaller() {
+        local said
+        said=$(NEAP_MAX_HEAP=4MiB "$out/full" smaller --DRT-gcopt=gc:neap 2>&1) && [ -z "$said" ]
+    }
+    result "no memory to move a smaller block, which stays" smaller
     result "no memory, caught" env NEAP_MAX_HEAP=4MiB "$out/full" caught --DRT-gcopt=gc:neap
 fi
 if wanted declarations; then

@@ -401,13 +401,11 @@ pub extern "C" fn GC_atfork_parent() {}
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_atfork_child() {}
 
-/// Stops all other threads of the program until `GC_start_world_external`, in no collection where
-/// that can be.
+/// Stops all other threads of the program until `GC_start_world_external`. One that marks for a
+/// collection under way goes on.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_stop_world_external() {
-    embedding::finish_and_hold();
     api::stop_world();
-    api::release_collections();
     world_stopped::set_by_program(true);
 }
 

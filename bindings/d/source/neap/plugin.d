@@ -186,12 +186,22 @@ final class NeapGC : GC
     {
         if (size == 0)
             return null;
+        auto p = allocateOrNull(size, bits, ti, got);
+        if (p is null)
+            onNoMemory();
+        return p;
+    }
+
+    /// The same, of 1 byte or more; null if there is no memory for them.
+    private void* allocateOrNull(size_t size, uint bits, const scope TypeInfo ti, out size_t got)
+    nothrow
+    {
         if (isFinalizing())
             onInvalidMemoryOperationError();
         if (areReady())
             runReady();
         if (size > size_t.max / 2)
-            onNoMemory();
+            return null;
         bits &= knownBits;
         got = blockBytes(size);
         void* p;
@@ -204,14 +214,14 @@ final class NeapGC : GC
         else
             p = neap_alloc_typed(got, untypedLayout(bits));
         if (p is null)
-            onNoMemory();
+            return null;
         allocatedBytes += got;
         if (bits & BlkAttr.FINALIZE)
         {
             // It may be looked at before the caller says which destructor it has.
             forgetDestructor(p, got, bits);
             if (!watch(p))
-                onNoMemory();
+                return null;
         }
         return p;
     }
@@ -232,12 +242,20 @@ final class NeapGC : GC
             return null;
         const old = attributesOf(info);
         auto wanted = bits ? bits & knownBits : old;
-        if (wanted == old && isScannedAs(info, size, wanted, ti) && fits(p, info, size))
+        const staysAlike = wanted == old && isScannedAs(info, size, wanted, ti);
+        if (staysAlike && fits(p, info, size))
             return p;
         // What goes with these lies in the block, at places that follow from its size.
         wanted &= ~notReallocated;
         size_t got;
-        auto moved = allocate(size, wanted, ti, got);
+        auto moved = allocateOrNull(size, wanted, ti, got);
+        if (moved is null)
+        {
+            // It is large enough, only larger than it has to be.
+            if (staysAlike && size <= info.bytes)
+                return p;
+            onNoMemory();
+        }
         memcpy(moved, p, info.bytes < size ? info.bytes : size);
         free(p);
         return moved;

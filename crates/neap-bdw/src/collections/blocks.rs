@@ -8,11 +8,8 @@ use core::ops::Range;
 use core::ptr::null_mut;
 use rust_alloc::vec::Vec;
 
-use crate::collections::walk::{listed, takes_unmarked, with_whole_marks};
-use crate::core_api::{
-    self as api,
-    embedding::{self, Use},
-};
+use crate::collections::walk::{listed, takes_unmarked};
+use crate::core_api::embedding::{self, Use};
 
 type BlockFunction = unsafe extern "C" fn(*mut c_void, *mut c_void);
 type FreeBlockFunction = unsafe extern "C" fn(*mut c_void, c_int, *mut c_void);
@@ -81,14 +78,12 @@ pub extern "C" fn GC_is_black_listed(_block: *mut c_void, _bytes: usize) -> *mut
     null_mut()
 }
 
-/// Marked objects in the block that the pointer lies in; 0 outside. All that are in it where the
-/// walk takes them too.
+/// Marked objects in the block that the pointer lies in; 0 outside. All that are in it where
+/// `GC_is_marked` takes them for marked too.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_count_set_marks_in_hblk(pointer: *const c_void) -> c_uint {
-    let count = || {
-        let found = embedding::objects_and_marks_of_block(pointer as usize);
-        found.map_or(0, |(objects, marked)| if takes_unmarked() { objects } else { marked })
-    };
-    let count = if api::has_stopped_world() { count() } else { with_whole_marks(count) };
-    count as c_uint
+    let before = takes_unmarked();
+    let found = embedding::objects_and_marks_of_block(pointer as usize);
+    let takes_all = before || takes_unmarked();
+    found.map_or(0, |(objects, marked)| if takes_all { objects } else { marked }) as c_uint
 }

@@ -29,7 +29,7 @@ pub fn enable() {
     let refused =
         FORBIDDEN.load(Relaxed) || GC_dont_gc.load(Relaxed) != 0 || GC_find_leak.load(Relaxed) != 0;
     if !refused && !ENABLED.swap(true, Relaxed) {
-        apply();
+        carry_over();
     }
 }
 
@@ -54,15 +54,8 @@ fn full_frequency() -> usize {
     GC_full_freq.load(Relaxed) as usize
 }
 
-/// Hands the program's wishes to the core, if the mode is on.
-fn apply() {
-    if ENABLED.load(Relaxed) {
-        TIME_LIMIT.hand_over(time_limit, limit_stops);
-        FULL_FREQUENCY.hand_over(full_frequency, choose_generations);
-    }
-}
-
-/// The same for what it may have written.
+/// Hands to the core what the program may have written, or set before the mode was on; while that
+/// is off nothing.
 pub fn carry_over() {
     if ENABLED.load(Relaxed) {
         TIME_LIMIT.hand_over_if_changed(time_limit, limit_stops);
@@ -95,7 +88,9 @@ const LONGEST: usize = 3_600_000;
 pub extern "C" fn GC_set_time_limit(milliseconds: c_ulong) {
     let settled = Number::PauseTimeTarget.overriding();
     GC_time_limit.store(settled.unwrap_or(milliseconds as usize), Relaxed);
-    apply();
+    if ENABLED.load(Relaxed) {
+        TIME_LIMIT.hand_over(time_limit, limit_stops);
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -133,7 +128,9 @@ pub extern "C" fn GC_get_time_limit_tv() -> GC_timeval_s {
 pub extern "C" fn GC_set_full_freq(frequency: c_int) {
     let settled = Number::FullFrequency.overriding();
     GC_full_freq.store(settled.map_or(frequency, |settled| settled as c_int), Relaxed);
-    apply();
+    if ENABLED.load(Relaxed) {
+        FULL_FREQUENCY.hand_over(full_frequency, choose_generations);
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -45,7 +45,7 @@ pub fn takes_unmarked() -> bool {
 }
 
 /// Runs `f` with collections held off, and between two of them where that can be.
-pub fn with_whole_marks<R>(f: impl FnOnce() -> R) -> R {
+fn with_whole_marks<R>(f: impl FnOnce() -> R) -> R {
     embedding::finish_and_hold();
     let result = f();
     api::release_collections();
@@ -77,7 +77,8 @@ pub extern "C" fn GC_enumerate_reachable_objects_inner(
         unsafe { procedure(start as *mut c_void, bytes, data) };
     };
     if api::has_stopped_world() {
-        let all = takes_unmarked();
+        // Asked before: the collector's own thread does not stand, and may clear marks meanwhile.
+        let all = !world_stopped::is_for_collection() && !embedding::is_held_idle();
         api::for_each_object(|start, bytes, _kind, marked| {
             if marked || all {
                 visit(start, bytes);

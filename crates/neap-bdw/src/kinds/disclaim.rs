@@ -9,7 +9,7 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 use crate::core_api::program_call::{self, Lost};
-use crate::core_api::{self as api, disclaim, functions::AtomicFunction};
+use crate::core_api::{disclaim, functions::AtomicFunction};
 use crate::failure::warn;
 use crate::lock;
 
@@ -27,8 +27,6 @@ static KINDS: [Asked; 64] =
         64];
 /// Whether any kind has a procedure, so that others do not pay for asking.
 static IN_USE: AtomicBool = AtomicBool::new(false);
-/// A procedure is running: marks that are not there yet count as marks.
-static ASKING: AtomicBool = AtomicBool::new(false);
 /// The objects of a kind are asked for from now on.
 pub fn set_procedure(kind: usize, procedure: Option<DisclaimProcedure>, mark_from_all: bool) {
     let asked = &KINDS[kind];
@@ -81,26 +79,10 @@ pub fn keep(object: *const c_void) {
 }
 
 /// What is known of an object's mark beyond its bit: one that was found dead is not marked, though
-/// it is still there, and while a procedure asks, what the next collection has not reached so far
-/// is.
+/// it is still there.
 #[inline]
 pub fn mark_of(object: *const c_void) -> Option<bool> {
-    if in_use() { mark_of_slowly(object) } else { None }
-}
-
-#[cold]
-fn mark_of_slowly(object: *const c_void) -> Option<bool> {
-    if disclaim::is_found(object as usize) {
-        return Some(false);
-    }
-    if !ASKING.load(Relaxed) || api::mark_bit(object as usize) {
-        return None;
-    }
-    let marks_are_whole = api::hold_collections_if_idle();
-    if marks_are_whole {
-        api::release_collections();
-    }
-    (!marks_are_whole).then_some(true)
+    (in_use() && disclaim::is_found(object as usize)).then_some(false)
 }
 
 /// Asks for all that was found dead. After a collection.
@@ -116,13 +98,11 @@ fn ask(object: usize) {
     // Nothing to ask where the program has marked, or freed it, since it was found.
     let Some(kind) = disclaim::ask(object) else { return };
     let Some(procedure) = KINDS[kind].procedure.get() else { return };
-    let nested = ASKING.swap(true, Relaxed);
     // SAFETY: a procedure for objects of this kind, once after each time it was found unreachable.
     let keep = unsafe {
         let words = [object, 0, 0, 0];
         program_call::call("disclaim procedure", Lost::Nothing, procedure as usize, words)
     };
-    ASKING.store(nested, Relaxed);
     if keep.is_none_or(|keep| keep as c_int != 0) {
         disclaim::keep(object);
     }

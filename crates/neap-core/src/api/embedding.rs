@@ -199,7 +199,8 @@ pub fn finish_and_disable() {
 
 /// As [`hold_collections`](super::hold_collections), once the cycle under way, if there is one, has
 /// ended. As above who disabled collections or holds them off does not wait, and where cycles
-/// follow each other too fast one may be under way all the same: [`marks_are_whole`] says it.
+/// follow each other too fast one may be under way all the same: [`marks_are_whole`] says it. No
+/// finalizer runs here: the next allocation tells of the end.
 pub fn finish_and_hold() {
     runtime::complete_start();
     collect::finish_and_hold();
@@ -210,6 +211,12 @@ pub fn finish_and_hold() {
 /// see them go, but not come back.
 pub fn marks_are_whole() -> bool {
     HEAP.state.marks.load(Acquire).is_multiple_of(2)
+}
+
+/// Whether the calling thread holds collections off, as who has stopped the world does, and none is
+/// under way: marks stay as the last one left them until it lets go. Not for who is called in one.
+pub fn is_held_idle() -> bool {
+    holding::is_held_idle()
 }
 
 /// Collections are disabled also while `count`, which the program may write, is not 0. Once.

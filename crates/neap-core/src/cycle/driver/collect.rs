@@ -216,16 +216,17 @@ pub fn finish_and_disable() {
 const MOST_ENDS: u32 = 8;
 
 /// Holds collections off once the cycle under way, if there is one, has ended. Who holds them off
-/// already or has disabled them does not wait.
+/// already or has disabled them does not wait. The end is not told here, where the program's
+/// functions may not run: its caller may hold locks of its own. The next allocation tells it.
 pub fn finish_and_hold() {
     for _ in 0..MOST_ENDS {
-        if is_disabled() || holding::is_held_by_caller() {
+        if is_disabled() || holding::is_held_by_caller() || !world::the().may_be_stopped_here() {
             break;
         }
         if holding::hold_if_idle() {
             return;
         }
-        finish();
+        thread::with_registers_spilled(|position| in_collector(|| handshake::finish(position)));
     }
     holding::hold();
 }

@@ -23,6 +23,12 @@ use crate::world::{after_hold, attach, current};
 /// From now until [`release`], no cycle runs. Nests. While this thread holds, its own requests for
 /// cycles are refused.
 pub fn hold() {
+    take();
+    // Hidden pointers are read while cycles are held off.
+    HEAP.state.note_revealed();
+}
+
+fn take() {
     let mutator = attach::current();
     if mutator.holds.load(Relaxed) == 0 {
         let mut collector = COLLECTOR.lock();
@@ -30,8 +36,6 @@ pub fn hold() {
         process_left(&mut collector);
         core::mem::forget(collector);
     }
-    // Hidden pointers are read while cycles are held off.
-    HEAP.state.note_revealed();
     mutator.holds.store(mutator.holds.load(Relaxed) + 1, Relaxed);
 }
 
@@ -40,14 +44,23 @@ pub fn is_held_by_caller() -> bool {
     current::get().is_some_and(|mutator| mutator.holds.load(Relaxed) > 0)
 }
 
+/// Whether the calling thread holds collections off, no cycle is under way, and none was given up
+/// and left marks. Not for who is called in a cycle.
+pub fn is_held_idle() -> bool {
+    // SAFETY: this thread has the lock; the reference ends here.
+    is_held_by_caller()
+        && unsafe { COLLECTOR.already_held() }.phase == Phase::Idle
+        && HEAP.state.marks.load(Acquire).is_multiple_of(2)
+}
+
 /// As [`hold`], if no cycle is under way; false otherwise, and nothing is held. Mark bits then stay
 /// as the last cycle left them: false also where it was given up, and left some.
 pub fn hold_if_idle() -> bool {
-    hold();
-    // SAFETY: this thread has the lock; the reference ends here.
-    let idle = unsafe { COLLECTOR.already_held() }.phase == Phase::Idle
-        && HEAP.state.marks.load(Acquire).is_multiple_of(2);
-    if !idle {
+    take();
+    let idle = is_held_idle();
+    if idle {
+        HEAP.state.note_revealed();
+    } else {
         release();
     }
     idle
