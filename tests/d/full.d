@@ -1,6 +1,6 @@
 /* full: small objects until there is no memory, and nothing that could go. What a program gets is
-   an error that it may catch, once (`caught`), or that ends it with a message. A block that is to be
-   smaller stays where there is no memory to move it (`smaller`). */
+   an error that it may catch, once (`caught`), or that ends it with a message. A block that is to
+   be smaller stays where there is no memory to move it (`smaller`). */
 import core.exception : OutOfMemoryError;
 import core.memory : GC;
 import core.stdc.stdio : puts;

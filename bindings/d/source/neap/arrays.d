@@ -191,3 +191,9 @@ struct Array
         return true;
     }
 }
+
+/// Whether a block is of structs with destructors: their type is noted in it.
+bool isOfStructs(uint bits, const TypeInfo ti) pure nothrow @nogc
+{
+    return bits & BlkAttr.FINALIZE && ti !is null && typeid(ti) is typeid(TypeInfo_Struct);
+}

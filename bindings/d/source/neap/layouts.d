@@ -57,6 +57,18 @@ private struct Recent
     size_t most;
 }
 
+/// Whether the block is scanned as one of this type has to be: whole, or by its layout. Without a
+/// type nothing is known of its words, whatever was known before.
+bool isScannedAs(ref const ObjectInfo info, size_t size, uint bits, const TypeInfo ti) nothrow
+{
+    if (info.layout == noLayout)
+        return true;
+    const label = neap_layout_label(info.layout);
+    if (label != 0 && info.layout == untypedLayout(label - 1))
+        return true;
+    return ti !is null && info.layout == layoutOf(ti, size, info.bytes, bits);
+}
+
 /// The layout of a block of `bytes` bytes with these attributes, of which `size` were asked for,
 /// made for a `ti` that is not null.
 uint layoutOf(const scope TypeInfo ti, size_t size, size_t bytes, uint bits) nothrow

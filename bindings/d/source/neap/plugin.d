@@ -242,7 +242,7 @@ final class NeapGC : GC
             return null;
         const old = attributesOf(info);
         auto wanted = bits ? bits & knownBits : old;
-        const staysAlike = wanted == old && isScannedAs(info, size, wanted, ti);
+        const staysAlike = wanted == old && (!isPrecise || isScannedAs(info, size, wanted, ti));
         if (staysAlike && fits(p, info, size))
             return p;
         // What goes with these lies in the block, at places that follow from its size.
@@ -259,19 +259,6 @@ final class NeapGC : GC
         memcpy(moved, p, info.bytes < size ? info.bytes : size);
         free(p);
         return moved;
-    }
-
-    /// Whether the block is scanned as one of this type has to be: whole, or by its layout. Without
-    /// a type nothing is known of its words, whatever was known before.
-    private bool isScannedAs(ref const ObjectInfo info, size_t size, uint bits, const TypeInfo ti)
-    nothrow
-    {
-        if (!isPrecise || info.layout == noLayout)
-            return true;
-        const label = neap_layout_label(info.layout);
-        if (label != 0 && info.layout == untypedLayout(label - 1))
-            return true;
-        return ti !is null && info.layout == layoutOf(ti, size, info.bytes, bits);
     }
 
     /// Whether the block can have the size where it is; then it has it.
@@ -488,12 +475,6 @@ final class NeapGC : GC
 /// hand on.
 private enum uint notReallocated = collectorKeepsLengths ?
     BlkAttr.APPENDABLE | BlkAttr.FINALIZE | BlkAttr.STRUCTFINAL : 0;
-
-/// Whether a block is of structs with destructors: their type is noted in it.
-private bool isOfStructs(uint bits, const TypeInfo ti) pure nothrow @nogc
-{
-    return bits & BlkAttr.FINALIZE && ti !is null && typeid(ti) is typeid(TypeInfo_Struct);
-}
 
 private Statistics read() nothrow @nogc
 {
