@@ -169,7 +169,7 @@ mod tests {
         words[head::LIVE] = Live::COUNT as u64;
         words[head::CYCLE] = Cycle::COUNT as u64;
         words[head::BUCKETS] = BUCKETS as u64;
-        let page = rustix::fs::memfd_create(PAGE_NAME, rustix::fs::MemfdFlags::empty()).unwrap();
+        let page = rustix::fs::memfd_create(PAGE_NAME, rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         File::from(page.try_clone().unwrap()).write_all(&bytes).unwrap();
         let mut command = Command::new("sh");

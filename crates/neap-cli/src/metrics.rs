@@ -98,13 +98,14 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
 }
 
-/// Keeps the figures in the file, and removes it when the process ends or this one is to, or cannot
-/// write it from the start.
+/// Keeps the figures in the file, and removes it when the process ends or this one is to, given
+/// that it has written it.
 fn keep(process: &Process, path: &Path, every: Duration) -> io::Result<()> {
     let held = Held::new();
-    let asked = renew(process, path, every, &held);
-    let removed = match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+    let mut is_ours = false;
+    let asked = renew(process, path, every, &held, &mut is_ours);
+    let removed = match is_ours.then(|| fs::remove_file(path)) {
+        Some(Err(error)) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     };
     if let Some(signal) = asked? {
@@ -114,11 +115,21 @@ fn keep(process: &Process, path: &Path, every: Duration) -> io::Result<()> {
 }
 
 /// Writes the file again and again until the process has ended, or a signal comes that ends this
-/// one. Where that fails later than the first time, it is said once and tried again.
-fn renew(process: &Process, path: &Path, every: Duration, held: &Held) -> io::Result<Option<i32>> {
-    let mut is_first = true;
+/// one. Where that fails later than the first time, it is said once and tried again. `is_ours`
+/// becomes true when the file is written.
+fn renew(
+    process: &Process,
+    path: &Path,
+    every: Duration,
+    held: &Held,
+    is_ours: &mut bool,
+) -> io::Result<Option<i32>> {
     let mut has_failed = false;
     loop {
+        // Writing may take longer than the time between two.
+        if let Some(signal) = held.within(Duration::ZERO) {
+            return Ok(Some(signal));
+        }
         let began = Instant::now();
         let look = process.look();
         if matches!(look, Ok(None)) {
@@ -129,8 +140,8 @@ fn renew(process: &Process, path: &Path, every: Duration, held: &Held) -> io::Re
             None => Ok(()),
         });
         match written {
-            Ok(()) => has_failed = false,
-            Err(error) if is_first => return Err(error),
+            Ok(()) => (*is_ours, has_failed) = (true, false),
+            Err(error) if !*is_ours => return Err(error),
             Err(error) if !has_failed => {
                 let seconds = every.as_secs();
                 let shown = path.display();
@@ -143,7 +154,6 @@ fn renew(process: &Process, path: &Path, every: Duration, held: &Held) -> io::Re
             }
             Err(_) => {}
         }
-        is_first = false;
         while began.elapsed() < every && !matches!(process.look(), Ok(None)) {
             if let Some(signal) = held.within(LOOK.min(every.saturating_sub(began.elapsed()))) {
                 return Ok(Some(signal));

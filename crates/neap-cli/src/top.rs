@@ -72,7 +72,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             "neap: process {} ({}) has ended, or runs another program\n",
             process.id, process.name
         )),
-        Ended::Signal(signal) => {
+        Ended::Signal { signal, .. } => {
             held.die(signal);
             Ok(())
         }
@@ -106,8 +106,8 @@ pub enum Ended {
     Gone,
     /// As many looks as were wanted.
     Counted,
-    /// This process got a signal that ends it.
-    Signal(i32),
+    /// This process got a signal that ends it; `is_groups` where its children have it, too.
+    Signal { signal: i32, is_groups: bool },
     /// The terminal is gone.
     HungUp,
 }

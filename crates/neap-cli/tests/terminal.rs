@@ -5,13 +5,13 @@
 
 mod place;
 
-use place::{Place, process_with_a_page};
+use place::{Place, page, process_with_a_page};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -115,6 +115,29 @@ fn top_gives_the_terminal_back_when_a_signal_ends_it() {
     process.kill().and_then(|()| process.wait()).unwrap();
 }
 
+/// What begins a key that never ends, or is none.
+#[test]
+fn top_hears_signals_whatever_the_terminal_sends() {
+    let mut process = process_with_a_page();
+    for bytes in [&b"\x1b["[..], b"\xc3", b"\x1b[999x"] {
+        let mut terminal = Terminal::new();
+        let mut neap = terminal.start(&mut top(&process));
+        terminal.read_until("neap top");
+        terminal.user.write_all(bytes).unwrap();
+        // It has read them.
+        let began = Instant::now();
+        while rustix::io::ioctl_fionread(&terminal.program).unwrap() > 0 {
+            assert!(began.elapsed() < LONG, "it reads nothing");
+            terminal.read();
+        }
+        send(&neap, Signal::TERM);
+        let status = terminal.end(&mut neap);
+        assert_eq!(status.signal(), Some(15), "{status}");
+        assert!(terminal.is_as_it_was() && terminal.said.contains(LEFT), "{:?}", terminal.said);
+    }
+    process.kill().and_then(|()| process.wait()).unwrap();
+}
+
 #[test]
 fn top_ends_with_its_terminal() {
     let mut process = process_with_a_page();
@@ -147,6 +170,8 @@ fn a_signal_to_run_with_top_is_passed_on_and_the_output_is_written() {
         echo kept; while :; do sleep 0.1; done",
             Some(5),
         ),
+        // By another signal than was sent.
+        ("trap 'echo asked; kill -9 $$' TERM; echo kept; while :; do sleep 0.1; done", Some(137)),
     ] {
         let mut terminal = Terminal::new();
         let mut command = Command::new(place.path("neap/bin/neap"));
@@ -162,6 +187,25 @@ fn a_signal_to_run_with_top_is_passed_on_and_the_output_is_written() {
         assert_eq!(status.signal(), ended.is_none().then_some(15), "{status}");
         assert_eq!(after.contains("asked"), ended.is_some(), "{after:?}");
     }
+}
+
+#[test]
+fn run_with_top_goes_on_when_its_program_runs_another() {
+    let place = Place::new();
+    let mut terminal = Terminal::new();
+    let mut command = Command::new(place.path("neap/bin/neap"));
+    let program = "until [ -e further ]; do sleep 0.05; done; exec tail -f /dev/null";
+    command.args(["run", "--any", "--top", "--", "sh", "-c", program]).current_dir(&place.0);
+    let end = || Stdio::from(terminal.program.try_clone().unwrap());
+    // The page is the program's, as what is no terminal is not kept back.
+    let mut neap = command.stdin(end()).stdout(end()).stderr(page()).spawn().unwrap();
+    terminal.read_until("(sh)");
+    std::fs::write(place.path("further"), "").unwrap();
+    terminal.read_until("tail)");
+    assert!(!terminal.said.contains(LEFT), "{:?}", terminal.said);
+    send(&neap, Signal::TERM);
+    assert_eq!(terminal.end(&mut neap).signal(), Some(15));
+    assert!(terminal.is_as_it_was());
 }
 
 #[test]

@@ -13,7 +13,7 @@
 
 #![allow(unsafe_code)]
 
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Signal, getpid, getsid, kill_process};
 use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -69,12 +69,11 @@ impl Held {
 
     /// Waits for a child's end, None, or for a signal that ends this process.
     pub fn next(&self) -> Option<i32> {
-        self.next_and_sender().map(|(signal, _)| signal)
+        self.next_and_whose().map(|(signal, _)| signal)
     }
 
-    /// The same, and whether the kernel sent it, as for a key of the terminal: then a child in the
-    /// same group has it, too.
-    pub fn next_and_sender(&self) -> Option<(i32, bool)> {
+    /// The same, and whether a child in the same group has it, too.
+    pub fn next_and_whose(&self) -> Option<(i32, bool)> {
         loop {
             let mut known = MaybeUninit::<libc::siginfo_t>::zeroed();
             // SAFETY: the set is initialised, and what is known of the signal is a place of ours.
@@ -84,20 +83,28 @@ impl Held {
                 // Interrupted, as by a stop of this process.
                 ..=0 => {}
                 // SAFETY: zero or written, numbers either way.
-                _ => return Some((signal, unsafe { known.assume_init() }.si_code > 0)),
+                _ => return Some((signal, is_groups(unsafe { known.assume_init_ref() }))),
             }
         }
     }
 
     /// A signal that ends this process, if one comes within this time.
     pub fn within(&self, time: Duration) -> Option<i32> {
+        self.within_and_whose(time).map(|(signal, _)| signal)
+    }
+
+    /// The same, and whether a child in the same group has it, too.
+    pub fn within_and_whose(&self, time: Duration) -> Option<(i32, bool)> {
         let time = libc::timespec {
             tv_sec: time.as_secs() as libc::time_t,
             tv_nsec: libc::c_long::from(time.subsec_nanos()),
         };
-        // SAFETY: set and time are initialised; what is known of the signal is not asked for.
-        let signal = unsafe { libc::sigtimedwait(&self.waited_for, null_mut(), &time) };
-        (signal > 0 && signal != libc::SIGCHLD).then_some(signal)
+        let mut known = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: set and time are initialised, and what is known of the signal is a place of ours.
+        let signal = unsafe { libc::sigtimedwait(&self.waited_for, known.as_mut_ptr(), &time) };
+        // SAFETY: zero or written, numbers either way.
+        let known = unsafe { known.assume_init() };
+        (signal > 0 && signal != libc::SIGCHLD).then(|| (signal, is_groups(&known)))
     }
 
     /// Ends this process by a signal that was held back; what it returns, as an exit status, is for
@@ -117,6 +124,13 @@ impl Drop for Held {
         // SAFETY: the mask that was in force before.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, null_mut()) };
     }
+}
+
+/// Whether the group has the signal: the kernel sent it, as for a key of the terminal. Of the
+/// terminal's end it tells the leader of the session only.
+fn is_groups(known: &libc::siginfo_t) -> bool {
+    let leads = || getsid(None).is_ok_and(|session| session == getpid());
+    known.si_code > 0 && !(known.si_signo == libc::SIGHUP && leads())
 }
 
 fn is_ignored(signal: i32) -> bool {

@@ -7,7 +7,7 @@
 //! comes; what goes to a file or pipe goes there as ever. Nobody waits for what the program started
 //! and left behind: that writes on through cat(1). The exit status is the program's, 128 and the
 //! number if a signal ended it. A signal that is to end this process is passed on to the program;
-//! where that ends by one, so does this process. Called by `run`.
+//! where that ends by it, so does this process. Called by `run`.
 
 use crate::Failure;
 use crate::live::Process;
@@ -89,10 +89,9 @@ pub fn run(mut command: Command) -> Result<u8, Failure> {
     for reader in &readers {
         release(reader);
     }
-    let mut asked = None;
-    if let Ok(Ended::Signal(signal)) = watched {
-        pass_on(&child, signal);
-        asked = Some(signal);
+    let mut asked = Vec::new();
+    if let Ok(Ended::Signal { signal, is_groups }) = watched {
+        take(&child, signal, is_groups, &mut asked);
     }
     let status = wait(&mut child, &held, &mut asked).map_err(cannot)?;
     for reader in &readers {
@@ -105,32 +104,29 @@ pub fn run(mut command: Command) -> Result<u8, Failure> {
         }
     }
     watched?;
-    Ok(match (status.signal(), asked) {
-        (Some(_), Some(signal)) => held.die(signal),
-        (Some(signal), None) => 128 + signal as u8,
-        (None, _) => status.code().unwrap_or(1) as u8,
+    Ok(match status.signal() {
+        Some(signal) if asked.contains(&signal) => held.die(signal),
+        Some(signal) => 128 + signal as u8,
+        None => status.code().unwrap_or(1) as u8,
     })
 }
 
-/// Waits for the program's end, and passes signals on to it that come meanwhile; `asked` becomes
-/// the first.
-fn wait(child: &mut Child, held: &Held, asked: &mut Option<i32>) -> std::io::Result<ExitStatus> {
+/// Waits for the program's end, and passes signals on to it that come meanwhile.
+fn wait(child: &mut Child, held: &Held, asked: &mut Vec<i32>) -> std::io::Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if let Some((signal, is_kernels)) = held.next_and_sender() {
-            asked.get_or_insert(signal);
-            // Of the terminal's keys the program gets its own.
-            if !is_kernels {
-                pass_on(child, signal);
-            }
+        if let Some((signal, is_groups)) = held.next_and_whose() {
+            take(child, signal, is_groups, asked);
         }
     }
 }
 
-fn pass_on(child: &Child, signal: i32) {
-    if let Some(signal) = Signal::from_named_raw(signal) {
+/// Passes a signal on to the program, which has it where the whole group has, and notes it.
+fn take(child: &Child, signal: i32, is_groups: bool, asked: &mut Vec<i32>) {
+    asked.push(signal);
+    if let (Some(signal), false) = (Signal::from_named_raw(signal), is_groups) {
         // It is not waited for yet, so the number is its own; it may have more rights by now.
         let _ = kill_process(Pid::from_child(child), signal);
     }
@@ -147,11 +143,21 @@ fn watch(child: &mut Child, readers: &[Reader], held: &Held) -> Result<Ended, Fa
         std::thread::sleep(Duration::from_millis(5));
     }
     let ended = top::on_terminal(held, |terminal, keys| {
-        let process = match found(terminal, keys, child, readers)? {
-            Ok(process) => process,
-            Err(ended) => return Ok(ended),
-        };
-        top::watch(terminal, keys, &process, INTERVAL, None, &mut |most| tail(readers, most))
+        loop {
+            let process = match found(terminal, keys, child, readers)? {
+                Ok(process) => process,
+                Err(ended) => return Ok(ended),
+            };
+            let output = &mut |most| tail(readers, most);
+            let ended = top::watch(terminal, keys, &process, INTERVAL, None, output)?;
+            if ended != Ended::Gone || has_ended(child)? {
+                return Ok(ended);
+            }
+            // It runs another program, or is about to end.
+            if let Some(ended) = keys.wait(LOOK)? {
+                return Ok(ended);
+            }
+        }
     })?;
     if ended == Ended::Asked {
         eprintln!("neap: process {} goes on; its output follows", child.id());

@@ -1,14 +1,14 @@
 //! What ends a view early: a key, a signal that ends this process, the end of the terminal.
 //!
-//! Invariant: keys are asked for only where there is something to read and the terminal is there:
-//! crossterm tries for ever to read from one that is gone. Called by `top` and `run`.
+//! Invariant: nothing waits longer than for a look, whatever the terminal sends: it is read once
+//! where there is something to read, and not by crossterm, which waits for the rest of a key's
+//! bytes. Called by `top` and `run`.
 
 use super::Ended;
 use crate::Failure;
 use crate::run::held::Held;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, read};
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,7 +24,7 @@ pub struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// Of the terminal that crossterm reads: standard input, or else the process's own.
+    /// Of the terminal that crossterm sets up: standard input, or else the process's own.
     pub fn new(held: &'a Held) -> io::Result<Keys<'a>> {
         let input = io::stdin();
         let terminal = match input.is_terminal() {
@@ -38,18 +38,32 @@ impl<'a> Keys<'a> {
     pub fn wait(&self, within: Duration) -> Result<Option<Ended>, Failure> {
         let next = Instant::now() + within;
         while let Some(left) = next.checked_duration_since(Instant::now()) {
-            if let Some(signal) = self.held.within(Duration::ZERO) {
-                return Ok(Some(Ended::Signal(signal)));
+            if let Some((signal, is_groups)) = self.held.within_and_whose(Duration::ZERO) {
+                return Ok(Some(Ended::Signal { signal, is_groups }));
             }
             let found = self.found(left.min(LOOK)).map_err(super::no_terminal)?;
             if found.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
                 return Ok(Some(Ended::HungUp));
             }
-            if found.contains(PollFlags::IN) && is_asked_to_end().map_err(super::no_terminal)? {
-                return Ok(Some(Ended::Asked));
+            if found.contains(PollFlags::IN)
+                && let Some(ended) = self.read()
+            {
+                return Ok(Some(ended));
             }
         }
         Ok(None)
+    }
+
+    /// Why what there is to read is to end the view, if it is.
+    fn read(&self) -> Option<Ended> {
+        let mut bytes = [0; 256];
+        match read(&self.terminal, &mut bytes) {
+            Ok(0) => Some(Ended::HungUp),
+            Ok(count) => is_end(&bytes[..count]).then_some(Ended::Asked),
+            // Another process has read it.
+            Err(Errno::AGAIN | Errno::INTR) => None,
+            Err(_) => Some(Ended::HungUp),
+        }
     }
 
     /// What there is of the terminal within this time.
@@ -65,19 +79,22 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Whether one of the keys that were pressed says so.
-fn is_asked_to_end() -> io::Result<bool> {
-    while event::poll(Duration::ZERO)? {
-        if is_end(&event::read()?) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// Whether these bytes have q or ^C among them, or are the key Esc: other keys begin with its byte.
+fn is_end(bytes: &[u8]) -> bool {
+    bytes == b"\x1b" || bytes.iter().any(|byte| matches!(byte, b'q' | 0x03))
 }
 
-fn is_end(event: &Event) -> bool {
-    let Event::Key(key) = event else { return false };
-    let interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-    key.kind == KeyEventKind::Press
-        && (interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_keys_end_a_view() {
+        for end in ["q", "\x03", "\x1b", "xq", "\x1b[Aq"] {
+            assert!(is_end(end.as_bytes()), "{end:?}");
+        }
+        for other in ["x", "Q", "\x1b[", "\x1b[A", "\x1b\x1b", "\u{e9}"] {
+            assert!(!is_end(other.as_bytes()), "{other:?}");
+        }
+    }
 }

@@ -2,8 +2,8 @@
 //! another libgc beside it.
 //!
 //! Invariant: each test has its own folder; the built `neap` is copied into it, since it finds the
-//! library from where it is itself. Shared by the tests of `neap run`,
-//! and of what looks at processes.
+//! library from where it is itself. Shared by the tests of `neap run`, and of what looks at
+//! processes.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
@@ -12,6 +12,7 @@ use neap_record::{Cycle, Live};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -103,8 +104,8 @@ pub fn shown(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A process with an empty page.
-pub fn process_with_a_page() -> Child {
+/// An empty page.
+pub fn page() -> OwnedFd {
     let mut words = [0_u64; PAGE_WORDS];
     words[head::MAGIC] = PAGE_MAGIC;
     words[head::LIVE] = Live::COUNT as u64;
@@ -113,5 +114,10 @@ pub fn process_with_a_page() -> Child {
     let page = memfd_create(PAGE_NAME, MemfdFlags::CLOEXEC).unwrap();
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     File::from(page.try_clone().unwrap()).write_all(&bytes).unwrap();
-    Command::new("sleep").arg("60").stdout(page).spawn().unwrap()
+    page
+}
+
+/// A process with an empty page.
+pub fn process_with_a_page() -> Child {
+    Command::new("sleep").arg("60").stdout(page()).spawn().unwrap()
 }
