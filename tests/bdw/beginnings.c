@@ -1,14 +1,14 @@
 /* What the program does when a collection begins and undoes when it names its roots, as Crystal
    takes and leaves a lock: each beginning has its call for roots, also of a collection whose stop
-   is given up half-way, and each beginning that an event tells of has its end, which another thread
-   may come to when the next one has begun. */
+   is given up half-way. Toggle references are asked about before each call. Each beginning that an
+   event tells of has its end, which another thread may come to when the next one has begun. */
 #include "check.h"
 #include "lists.h"
 #include <gc/gc_mark.h>
 #include <pthread.h>
 
 static GC_push_other_roots_proc others;
-static volatile int taken;
+static volatile int taken, asked;
 static volatile long times, begun, ended;
 static struct cell *named;
 
@@ -19,10 +19,18 @@ static void take(void)
     times++;
 }
 
+static GC_ToggleRefStatus decide(void *object)
+{
+    (void)object;
+    asked = 1;
+    return GC_TOGGLE_REF_STRONG;
+}
+
 static void leave(void)
 {
     CHECK(taken);
-    taken = 0;
+    CHECK(asked || !on_neap());
+    taken = asked = 0;
     GC_push_all(&named, &named + 1);
     if (others)
         others();
@@ -66,6 +74,8 @@ int main(void)
     GC_gcollect(); /* none is under way that began unheard */
     others = GC_get_push_other_roots();
     GC_set_push_other_roots(leave);
+    GC_set_toggleref_func(decide);
+    CHECK_EQUAL(GC_toggleref_add(GC_malloc(10), 1), GC_SUCCESS);
     GC_set_start_callback(take);
     GC_set_on_collection_event(hear);
     allocate(NULL);

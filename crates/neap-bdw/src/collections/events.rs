@@ -2,8 +2,8 @@
 //! and what follows it.
 //!
 //! Invariant: between stop and resume only the program's callbacks run, and these may not allocate.
-//! `CycleStart` and `CycleEnd` come with the world running and nothing locked, on the thread that
-//! caused the collection.
+//! What comes before a stop and `CycleEnd` come with the world running, the latter with nothing
+//! locked, on the thread that caused the collection.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
@@ -62,7 +62,7 @@ fn tell(event: Event) {
 /// The core's event callback.
 pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
     match event {
-        CycleEvent::CycleStart => before_collection(),
+        CycleEvent::CycleStart => tell(Event::Start),
         CycleEvent::BeforeStop => tell(Event::PreStopWorld),
         CycleEvent::Stopped => {
             world_stopped::set(true);
@@ -87,17 +87,13 @@ pub unsafe extern "C" fn on_cycle_event(event: CycleEvent) {
     }
 }
 
-fn before_collection() {
+/// The core is about to have the world stopped for roots, for the first time in its cycle or not:
+/// what is true of roots by then counts. What the program does before it names some of its own, as
+/// to take a lock that it lets go there, it does each time.
+pub fn before_roots(is_first: bool) {
     roots::apply_no_dls();
     roots::apply_static_roots_callback();
     toggle::ask();
-    tell(Event::Start);
-}
-
-/// The core is about to have the world stopped for roots, for the first time in its cycle or not:
-/// what the program does before it names roots of its own, as to take a lock that it lets go there,
-/// it does each time.
-pub fn before_roots(is_first: bool) {
     if (is_first || roots::has_callbacks())
         && let Some(callback) = START_CALLBACK.get()
     {
