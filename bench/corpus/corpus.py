@@ -53,14 +53,15 @@ def run(script, contestant, processors):
 
 
 def cycles(script, contestant, processors):
-    """What the library says of another run: by itself, since to write it takes code into memory."""
+    """What the library says of another run: by itself, since to write it takes code into memory.
+    A client that says nothing did not run on it, and has no ratio."""
     with tempfile.NamedTemporaryFile() as summary:
-        execute([str(script)], processors, environment(contestant, summary.name))
+        status, _, _ = execute([str(script)], processors, environment(contestant, summary.name))
         try:
             said = json.load(open(summary.name))
             return {"cycles": said["cycles"], "longest_ms": said["pauses_ms"]["max"]}
         except (ValueError, KeyError):
-            return {}
+            sys.exit(f"{script.parent.name} on {contestant['label']}: no summary, status {status}")
 
 
 def execute(command, processors, variables):

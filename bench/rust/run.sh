@@ -2,7 +2,8 @@
 # The crate `neap` beside other ways of managing memory in Rust, in turn: medians of seconds, peak
 # memory, the longest operation and the longest stop, and the ratios that have a bar. Builds what it
 # needs; the contestants come from the registry. Called by `make bench BENCH=rust`.
-# Usage: bench/rust/run.sh [-n ROUNDS] [WORK [ARGUMENT...]]
+# Usage: bench/rust/run.sh [-n ROUNDS] [WORK [ARGUMENT...]]; 1 where a contestant failed once, which
+# has no figure then.
 #   5 rounds; WORK is one of trees, graph, lisp, map, or all of them at their full sizes.
 #   trees DEPTH THREADS · graph NODES TENTHS [1: a tenth a second] · lisp TIMES · map OPERATIONS
 set -euo pipefail
@@ -19,10 +20,12 @@ cargo build --quiet --release
 target=$(cargo metadata --format-version 1 --no-deps |
     sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 results=$(mktemp -d)
+status=0
 trap 'rm -rf "$results"' EXIT
 
-# The median of column $2 of what contestant $1 did: a dash where it failed, or does not know.
+# The median of column $2 of what contestant $1 did: a dash where it failed once, or does not know.
 median() {
+    [ -e "$results/$1" ] || { echo - && return; }
     awk -v column="$2" '{ print $column }' "$results/$1" | sort -n |
         awk '{ all[NR] = $1 } END { print NR ? all[int((NR + 1) / 2)] : "-" }'
 }
@@ -30,7 +33,7 @@ median() {
 # Runs contestants in turn: run_all WORK 'CONTESTANT...' ARGUMENT...
 # A result has check, seconds, longest operation and stop in ms, and peak memory in MiB.
 run_all() {
-    local work=$1 contestants=$2 name round
+    local work=$1 contestants=$2 name round failed=''
     shift 2
     rm -f "$results"/*
     for ((round = 0; round < rounds; round++)); do
@@ -41,17 +44,21 @@ run_all() {
                     memory="$results/memory" "$results/out" >>"$results/$name"
             else
                 echo "# $work-$name failed: $(tail -n 1 "$results/said")"
+                failed="$failed $name"
+                status=1
             fi
         done
     done
     rm -f "$results"/{memory,out,said}
-    [ "$(cut -d ' ' -f 1 "$results"/* | sort -u | wc -l)" = 1 ] || {
+    for name in $failed; do
+        rm -f "$results/$name"
+    done
+    [ "$(cat "$results"/* /dev/null | cut -d ' ' -f 1 | sort -u | wc -l)" -le 1 ] || {
         echo "bench/rust: the contestants of $work did not do the same" >&2
         exit 1
     }
     printf '%-22s %9s %10s %14s %9s\n' "$work $*" seconds 'peak MiB' 'operation ms' 'stop ms'
     for name in $contestants; do
-        touch "$results/$name"
         printf '%-22s %9s %10s %14s %9s\n' "  $name" "$(median "$name" 2)" "$(median "$name" 5)" \
             "$(median "$name" 3)" "$(median "$name" 4)"
     done
@@ -59,11 +66,13 @@ run_all() {
 
 # Ours by the best of the others: ratio WHAT COLUMN BAR 'CONTESTANT...'
 ratio() {
-    local name best
+    local name best ours
+    ours=$(median neap "$2")
     best=$(for name in $4; do median "$name" "$2"; done | { grep -v '^-$' || true; } | sort -n |
         head -n 1)
-    awk -v what="$1 by ${4// /, }" -v ours="$(median neap "$2")" -v best="$best" -v bar="$3" \
-        'BEGIN { if (best) printf "  %s: %.2f (at most %s)\n", what, ours / best, bar }'
+    [ "$ours" != - ] || best=''
+    awk -v what="$1 by ${4// /, }" -v ours="$ours" -v best="$best" -v bar="$3" \
+        'BEGIN { printf "  %s: %s (at most %s)\n", what, best ? sprintf("%.2f", ours / best) : "-", bar }'
 }
 
 run_trees() {
@@ -109,3 +118,4 @@ all)
     exit 2
     ;;
 esac
+exit $status

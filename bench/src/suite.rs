@@ -129,16 +129,21 @@ fn measure(arguments: &Arguments, root: &Path, revision: &str) -> Result<(Record
     let limit = Duration::from_secs(arguments.limit);
     let mut failed = 0;
     for program in programs {
+        let mut running = modes.clone();
         for _ in 0..arguments.runs {
-            for mode in &modes {
-                match mode.run(root, program, limit) {
-                    Ok(sample) => record.put(program, mode.id, sample),
-                    Err(message) => {
-                        eprintln!("{program}, {}: {message}", mode.name);
-                        failed += 1;
-                    }
+            running.retain(|mode| match mode.run(root, program, limit) {
+                Ok(sample) => {
+                    record.put(program, mode.id, sample);
+                    true
                 }
-            }
+                Err(message) => {
+                    // What failed once has no figure.
+                    eprintln!("{program}, {}: {message}", mode.name);
+                    record.forget(&[program], &[*mode]);
+                    failed += 1;
+                    false
+                }
+            });
         }
         eprintln!("{program} done");
         record.write(root)?;

@@ -221,11 +221,20 @@ fn measure(arguments: &Arguments) -> Result<(), String> {
     let mut chosen = contestants(&root, arguments.entries);
     chosen.retain(|contestant| contestant.name.contains(&arguments.only));
     let mut runs: Vec<Vec<Run>> = chosen.iter().map(|_| Vec::new()).collect();
+    let mut failed = Vec::new();
     for turn in 1..=arguments.runs {
         for (contestant, runs) in chosen.iter().zip(&mut runs) {
+            if failed.contains(&contestant.name) {
+                continue;
+            }
             match run(contestant, &root, arguments) {
                 Ok(run) => runs.push(run),
-                Err(error) => eprintln!("{turn}: {}: FAILED: {error}", contestant.name),
+                Err(error) => {
+                    // What failed once has no figure.
+                    eprintln!("{turn}: {}: FAILED: {error}", contestant.name);
+                    failed.push(contestant.name);
+                    runs.clear();
+                }
             }
         }
         eprintln!("{turn} of {} turns done", arguments.runs);

@@ -50,7 +50,7 @@ impl Entry {
     /// Whether only the start reads it: then it must be set before the first allocation.
     pub fn is_for_the_start(&self) -> bool {
         let recordings = ["summary", "stats", "sample", "visible"];
-        let rest = ["watch", "stop_signal", "past_end", "huge_pages", "check"];
+        let rest = ["watch", "stop_signal", "past_end", "huge_pages", "check", "harden"];
         recordings.contains(&self.name) || rest.contains(&self.name)
     }
 
@@ -121,8 +121,8 @@ options! {
     growth: Float { default: 1.0, valid: 0.05..=100.0 }
     /// Bytes that must be allocated before a cycle starts, however small the heap is, for each of
     /// the program's threads that allocate, up to four. 0: 256 KiB, or up to 2 MiB where cycles
-    /// would cost more than a seventeenth of the program's processor time. All of it is multiplied
-    /// by `growth`.
+    /// would cost more than a seventeenth of the program's processor time, all of it times
+    /// `growth`.
     min_trigger: Bytes { default: 0, valid: ..=usize::MAX }
     /// Where cycles would cost the program more than a seventeenth of its processors' time, they
     /// come that much more rarely, until so many bytes may be allocated between two of them. 0:
@@ -137,7 +137,8 @@ options! {
     /// that marks a snapshot, and longer where snapshots are in vain. Larger: less processor time,
     /// longer stops; 0: cycles run beside the program wherever they can.
     max_pause: Time { default: Duration::from_millis(1), valid: 0..=3_600_000 }
-    /// Threads that mark. 0: as many as the processors that the process may use.
+    /// Threads that mark; more than 12 count as 12. 0: as many as the processors that the process
+    /// may use. Up to four threads of the program that have to wait mark, too.
     markers: Count { default: 0, valid: 0..=64 }
     /// The signal that stops a thread: a real-time one, for a program that needs SIGURG for itself.
     /// 0: SIGURG. Only with SIGURG, which is ignored where nobody handles it, is execve(2) safe
@@ -211,8 +212,8 @@ options! {
     /// its memory. `never`: nothing.
     prefork: Prefork { default: Prefork::Never, valid: () }
     /// Threads that run finalizers and cleaners. `auto`: half as many as there are processors, at
-    /// least one. `manual`: none; the program calls `neap_finalizers_run`. Programs on the libgc
-    /// interface run finalizers as that one's manual says, whatever this is.
+    /// least one and at most eight. `manual`: none; the program calls `neap_finalizers_run`.
+    /// Programs on the libgc interface run finalizers as that one's manual says, whatever this is.
     finalizers: FinalizerThreads { default: FinalizerThreads::Auto, valid: () }
     /// Finalizers and cleaners that may wait to be run. A thread that registers more meanwhile is
     /// slowed down.
@@ -389,7 +390,7 @@ mod tests {
             assert!(TABLE[..index].iter().all(|other| other.name != entry.name));
         }
         let at_start = TABLE.iter().filter(|entry| entry.is_for_the_start()).count();
-        assert_eq!(at_start, 9, "each name that it knows is an option's");
+        assert_eq!(at_start, 10, "each name that it knows is an option's");
     }
 
     #[test]
