@@ -21,6 +21,8 @@ const ENTERED: &str = "\x1b[?1049h";
 const LEFT: &str = "\x1b[?1049l";
 /// What waits for longer has failed.
 const LONG: Duration = Duration::from_secs(20);
+/// Signals end what is started.
+const DEFAULT: &str = "--default-signal=HUP,INT,TERM";
 
 struct Terminal {
     /// The side of the user.
@@ -93,8 +95,11 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-fn top(process: &Child) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_neap"));
+/// Started by env(1), to which `signals` says what is done about them: who runs the tests may
+/// ignore some, as nohup(1) does.
+fn top(process: &Child, signals: &str) -> Command {
+    let mut command = Command::new("env");
+    command.args([signals, env!("CARGO_BIN_EXE_neap")]);
     command.args(["top", "--interval", "0.2", &process.id().to_string()]);
     command
 }
@@ -104,7 +109,7 @@ fn top_gives_the_terminal_back_when_a_signal_ends_it() {
     let mut process = process_with_a_page();
     for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
         let mut terminal = Terminal::new();
-        let mut neap = terminal.start(&mut top(&process));
+        let mut neap = terminal.start(&mut top(&process, DEFAULT));
         terminal.read_until("neap top");
         assert!(!terminal.is_as_it_was());
         send(&neap, signal);
@@ -121,7 +126,7 @@ fn top_hears_signals_whatever_the_terminal_sends() {
     let mut process = process_with_a_page();
     for bytes in [&b"\x1b["[..], b"\xc3", b"\x1b[999x"] {
         let mut terminal = Terminal::new();
-        let mut neap = terminal.start(&mut top(&process));
+        let mut neap = terminal.start(&mut top(&process, DEFAULT));
         terminal.read_until("neap top");
         terminal.user.write_all(bytes).unwrap();
         // It has read them.
@@ -144,8 +149,8 @@ fn top_ends_with_its_terminal() {
     let mut terminal = Terminal::new();
     // Of which it would hear by SIGHUP.
     let mut command = Command::new("setsid");
-    command.args(["--ctty", "env", "--ignore-signal=HUP", env!("CARGO_BIN_EXE_neap")]);
-    let mut neap = terminal.start(command.args(top(&process).get_args()));
+    command.args(["--ctty", "env"]).args(top(&process, "--ignore-signal=HUP").get_args());
+    let mut neap = terminal.start(&mut command);
     terminal.read_until("neap top");
     let Terminal { user, .. } = terminal;
     drop(user);
