@@ -169,8 +169,8 @@ void initializeThreadLocks() nothrow @nogc
 }
 
 /// Threads that were about to start are the parent's: a child would wait for them at the end of
-/// `main`. The only thread of the process. The array of them is left as it is: another thread may
-/// have been just moving it.
+/// `main`. The only thread of the process. The memory of their array stays: another thread may have
+/// been just moving it.
 void forgetStartingThreads() nothrow @nogc
 {
     __traits(getMember, ThreadBase, "nAboutToStart") = 0;
