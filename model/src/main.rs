@@ -54,6 +54,7 @@ fn parts() -> bool {
             "before-images",
             &before_images::BeforeImages { mutant: before_images::Mutant::None },
         ),
+        explore("births", &births::Births { mutant: births::Mutant::None }),
         explore("disabling", &disabling::Disabling { mutant: disabling::Mutant::None }),
         explore("frees", &frees::Frees { mutant: frees::Mutant::None }),
         explore("growing", &growing::Growing { mutant: growing::Mutant::None }),

@@ -7,6 +7,7 @@
 
 pub mod assists;
 pub mod before_images;
+pub mod births;
 pub mod buffers;
 pub mod copied;
 pub mod disabling;

@@ -18,6 +18,7 @@ macro_rules! hold {
 hold! {
     assists::Assists,
     before_images::BeforeImages,
+    births::Births,
     buffers::Buffers,
     copied::Copied,
     disabling::Disabling,

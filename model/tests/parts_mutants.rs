@@ -42,6 +42,9 @@ finds! {
     before_images_asks_first: before_images::BeforeImages, AsksFirst, NOTHING_LOST;
     before_images_forgets_touched: before_images::BeforeImages, ForgetsTouched, NOTHING_LOST;
     before_images_ignores_copies: before_images::BeforeImages, IgnoresCopies, NOTHING_LOST;
+    births_waits_for_nobody: births::Births, WaitsForNobody, NOTHING_LOST;
+    births_no_barrier: births::Births, NoBarrier, NOTHING_LOST;
+    births_looks_first: births::Births, LooksFirst, NOTHING_LOST;
     disabling_begins_disabled: disabling::Disabling, BeginsDisabled, NOTHING_LOST;
     disabling_ends_disabled: disabling::Disabling, EndsDisabled, NOTHING_LOST;
     disabling_looks_unlocked: disabling::Disabling, LooksUnlocked, NOTHING_LOST;

@@ -1,6 +1,6 @@
 //! An explicit free that takes no lock, beside a cycle that begins to mark and another thread that
 //! wants the cell, with the store buffer of the thread that frees. After `alloc/free`,
-//! `Local::free_unless_marking` and `begin_marking_beside`.
+//! `Local::change_bits` and `begin_marking_beside`.
 //!
 //! Invariant checked: whoever gets the cell finds no mark in it that was meant for the object
 //! before (`alloc.inv.free`). Called by the checker.

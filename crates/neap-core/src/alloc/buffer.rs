@@ -141,8 +141,8 @@ pub struct Local {
     /// what the last cycle had found live. As `unreported`.
     freed: Cell<usize>,
     freed_live: Cell<usize>,
-    /// Its thread frees a cell without the heap's lock. Written by its thread.
-    freeing: AtomicBool,
+    /// Its thread frees a cell without the heap's lock, or hands some out. Written by its thread.
+    changing_bits: AtomicBool,
     /// Its shard, below [`SHARDS`]; written before any other thread knows of it.
     shard: Cell<usize>,
     /// A bit for each fixed buffer that ever had cells: the others need not be looked at, least of
@@ -295,23 +295,22 @@ impl Local {
         }
     }
 
-    /// Does `f`, which frees a cell without the heap's lock if no cycle marks: who begins to mark
-    /// finds that it is at it, or it finds that somebody marks. By its thread in a critical
-    /// section.
-    pub fn free_unless_marking<R>(&self, heap: &Heap, f: impl FnOnce() -> R) -> Option<R> {
+    /// Does `f`, which changes bits by what `marking` and `allocate_black` say: who changes these
+    /// finds that it is at it, or it finds them changed. By its thread in a critical section.
+    pub fn change_bits<R>(&self, f: impl FnOnce() -> R) -> R {
         // A handler of the program's may have interrupted another one.
-        let is_inner = self.freeing.load(Relaxed);
-        barrier::say(&self.freeing);
-        let done = (!heap.state.marking.load(SeqCst)).then(f);
+        let is_inner = self.changing_bits.load(Relaxed);
+        barrier::say(&self.changing_bits);
+        let done = f();
         if !is_inner {
-            self.freeing.store(false, Release);
+            self.changing_bits.store(false, Release);
         }
         done
     }
 
-    /// Whether [`Local::free_unless_marking`] is under way.
-    pub fn is_freeing(&self) -> bool {
-        self.freeing.load(SeqCst)
+    /// Whether [`Local::change_bits`] is under way.
+    pub fn is_changing_bits(&self) -> bool {
+        self.changing_bits.load(SeqCst)
     }
 
     /// A cell was freed without the heap's lock; `was_live` says whether the last cycle had found

@@ -48,8 +48,9 @@ fn without_lock(heap: &Heap, local: &Local, address: Address) -> Option<Result<u
         // The cell is dirty; a fresh block hands out cells as zeros.
         header.fresh.store(0, Relaxed);
     }
-    let (was_live, freed) = local.free_unless_marking(heap, || {
-        (cell.bits.is_marked(cell.index), cell.bits.free(cell.index))
+    let (was_live, freed) = local.change_bits(|| {
+        let free = || (cell.bits.is_marked(cell.index), cell.bits.free(cell.index));
+        (!state.marking.load(SeqCst)).then(free)
     })?;
     if !freed {
         return Some(Err(FreeError::AlreadyFree));

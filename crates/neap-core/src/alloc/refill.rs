@@ -185,16 +185,18 @@ fn next_run(heap: &Heap, local: &Local, buffer: &Buffer, block: Frame) -> Option
     header.set_cursor(cells.end);
     let start = heap.address(block).add(cells.start as usize * cell_bytes);
     let [start, bytes] = valgrind::defined([start.0, cells.len() * cell_bytes]);
-    if header.scan() != Scan::Leaf && header.fresh.load(Relaxed) == 0 {
-        // SAFETY: the cells are free and this thread holds their block.
-        unsafe { Address(start).pointer::<u8>().write_bytes(0, bytes) };
-    }
-    let black = heap.state.is_born_marked(header.is_uncollectable());
-    if black {
-        heap.note_marked(block, header);
-        bits.set_range(cells.clone(), true, false, true);
-    }
-    bits.allocate(cells);
+    // Begun before the zeros, as it may be a locked instruction `[alloc.why.no-wait]`.
+    local.change_bits(|| {
+        if header.scan() != Scan::Leaf && header.fresh.load(Relaxed) == 0 {
+            // SAFETY: the cells are free and this thread holds their block.
+            unsafe { Address(start).pointer::<u8>().write_bytes(0, bytes) };
+        }
+        if heap.state.is_born_marked(header.is_uncollectable()) {
+            heap.note_marked(block, header);
+            bits.set_range(cells.clone(), true, false, true);
+        }
+        bits.allocate(cells);
+    });
     local.install(buffer, start..start + bytes, cell_bytes);
     local.report(heap, bytes);
     Some(bytes)

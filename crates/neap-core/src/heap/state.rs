@@ -72,8 +72,8 @@ impl<T> Apart<T> {
 /// Shared words; all access is relaxed, the locks and stops around it order it.
 pub struct HeapState {
     /// Whether markers read objects while the program runs, so that memory must not be taken from
-    /// under them. Written under the heap's lock. Who frees without it is waited for where the
-    /// world is not stopped.
+    /// under them. Written under the heap's lock. Who frees without it, or hands out cells, is
+    /// waited for where the world is not stopped.
     pub marking: AtomicBool,
     /// How many threads make objects permanent: who frees takes the heap's lock meanwhile. Counted
     /// by who does that from before a cycle, in which all that free see it; 0 in a child of `fork`.
@@ -84,7 +84,8 @@ pub struct HeapState {
     /// it with the world stopped.
     pub epoch: AtomicUsize,
     /// Whether all buffers are marked as they are handed out; set by who drives the cycle, also
-    /// with the world running, and taken back under the heap's lock.
+    /// with the world running, and taken back under the heap's lock. Who hands out cells by what it
+    /// was is waited for before marks are cleared.
     pub allocate_black: AtomicBool,
     /// The process was forked in the middle of a cycle: there may be marks in blocks that are not
     /// noted as having any. Set by the only thread of a forked child, read and cleared by the
@@ -239,7 +240,8 @@ impl HeapState {
     /// at work, since it is a root.
     #[inline]
     pub fn is_born_marked(&self, uncollectable: bool) -> bool {
-        self.allocate_black.load(Relaxed) || (uncollectable && self.marking.load(Relaxed))
+        // In the order of `Local::change_bits`.
+        self.allocate_black.load(SeqCst) || (uncollectable && self.marking.load(SeqCst))
     }
 
     /// The stamp of what is freed now.

@@ -214,12 +214,13 @@ fn at(address: usize) -> Option<&'static Mutator> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::addr::PAGE_BYTES;
     use crate::sys::map;
 
-    fn mutator() -> &'static Mutator {
+    /// One without a thread.
+    pub(crate) fn mutator() -> &'static Mutator {
         let memory = map::allocate(size_of::<Mutator>().next_multiple_of(PAGE_BYTES)).unwrap();
         // SAFETY: zeroed memory of its own, large enough; zero is valid for every field.
         let mutator = unsafe { &*memory.pointer::<Mutator>() };

@@ -22,7 +22,9 @@ use crate::addr::PAGE_BYTES;
 use crate::cycle::collector::{COLLECTOR, Collector, CollectorGuard};
 use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
-use crate::cycle::phases::pause::{Pause, begin_marking, begin_marking_beside, nanoseconds};
+use crate::cycle::phases::pause::{
+    Pause, begin_marking, begin_marking_beside, clear_marks_beside, nanoseconds,
+};
 use crate::cycle::phases::reference_processing::References;
 use crate::cycle::phases::written_pages::{Choice, Unwatched, WrittenPages};
 use crate::cycle::policy::generation::Generation;
@@ -238,7 +240,7 @@ impl<W: Watch> MarkingMode for IncrementalUpdate<W> {
         match generation {
             Generation::Full => {
                 self.pages.protect(choice, |_| {})?;
-                heap.clear_marks();
+                clear_marks_beside(heap);
             }
             Generation::Minor => {
                 heap.state.marks.fetch_or(1, AcqRel);

@@ -14,7 +14,7 @@ use super::marking_mode::Left;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
-use crate::cycle::phases::pause::Pause;
+use crate::cycle::phases::pause::{Pause, begin_marking, clear_marks_beside};
 use crate::cycle::phases::reference_processing::References;
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::callbacks::{self, CycleEvent, tell};
@@ -53,7 +53,7 @@ impl SnapshotCycle {
         self.began_at = heap.state.allocated_since_cycle.load(Relaxed);
         refs::begin_cycle(true);
         heap.finish_sweep(|| ());
-        heap.clear_marks();
+        clear_marks_beside(heap);
     }
 
     /// This is the moment: from here on objects are born marked. In the first pause, before the
@@ -61,7 +61,7 @@ impl SnapshotCycle {
     pub fn take(&mut self, heap: &Heap, collector: &Collector) {
         heap.state.marked_bytes.store(0, Relaxed);
         self.black_from = heap.state.allocated_since_cycle.load(Relaxed);
-        heap.state.marking.store(true, Relaxed);
+        begin_marking(heap);
         heap.state.allocate_black.store(true, Relaxed);
         refs::handles::retargeted::forget();
         heap.state.set_snapshot(Snapshot::Taken);

@@ -13,7 +13,7 @@ use crate::check;
 use crate::cycle::collector::Collector;
 use crate::cycle::phase::Step;
 use crate::cycle::phases::finish::finish;
-use crate::cycle::phases::pause::Pause;
+use crate::cycle::phases::pause::{Pause, clear_marks_beside};
 use crate::cycle::policy::generation::Generation;
 use crate::cycle::policy::stop_time::helpers_in_stop;
 use crate::cycle::report::callbacks::{self, CycleEvent, tell};
@@ -70,7 +70,7 @@ pub fn run(
     collector.step(Step::Begin);
     refs::begin_cycle(true);
     heap.finish_sweep(|| ());
-    heap.clear_marks();
+    clear_marks_beside(heap);
     let wanted = helpers_in_stop(heap.state.expected_scanned_bytes(), collector.markers);
     let helpers = if wanted > 0 { driver.workers.ensure(wanted) } else { 0 };
     driver.record.protect_ns = began.over(driver.record.number);

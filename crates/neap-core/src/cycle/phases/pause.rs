@@ -5,6 +5,7 @@
 //! the cycle: a mutator, or the collector's own thread where the program has no part in it.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::fence;
 use core::time::Duration;
 
 use crate::addr::FRAME_BYTES;
@@ -167,13 +168,26 @@ pub fn begin_marking(heap: &Heap) {
     heap.state.marking.store(true, SeqCst);
 }
 
-/// The same while the world runs: whoever is freeing is done when it returns, with the heap's lock
-/// or without `[alloc.why.free]`.
+/// The same while the world runs: whoever is freeing or handing out cells is done when it returns,
+/// with the heap's lock or without `[alloc.inv.free]`.
 pub fn begin_marking_beside(heap: &Heap) {
     begin_marking(heap);
+    wait_for_changes_of_bits();
+}
+
+/// Clears all marks while the world runs: who hands out cells that are born marked, since the last
+/// cycle was not over when it looked, has marked them before `[alloc.inv.born-marked]`.
+pub fn clear_marks_beside(heap: &Heap) {
+    wait_for_changes_of_bits();
+    heap.clear_marks();
+}
+
+/// Until every thread that changes bits by what the heap's state was before is done.
+fn wait_for_changes_of_bits() {
+    fence(SeqCst);
     barrier::in_all_threads();
     for mutator in registry::lock().iter() {
-        while mutator.local.is_freeing() {
+        while mutator.local.is_changing_bits() {
             thread::yield_now();
         }
     }
@@ -201,5 +215,59 @@ fn verify_marks(heap: &Heap, _: &Stopped, kind: Kind) {
             "NEAP_CHECK: object {:#x} is marked, and its child {:#x} is not",
             lost.parent, lost.child
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::alloc::refill::refill;
+    use crate::heap::classes;
+    use crate::heap::kind::Kind as HeapKind;
+    use crate::heap::spaces::SpaceId;
+    use crate::world::registry::tests::mutator;
+
+    /// It would set them afterwards, and what it marks would not be scanned in the cycle.
+    #[test]
+    fn who_clears_marks_waits_for_who_is_about_to_set_some() {
+        let heap = Heap::new();
+        heap.reserve(64 << 20).unwrap();
+        let [is_told, may_mark, is_clear] = [(); 3].map(|()| AtomicBool::new(false));
+        let wait_for = |word: &AtomicBool| {
+            while !word.load(SeqCst) {
+                thread::yield_now();
+            }
+        };
+        std::thread::scope(|scope| {
+            let marked = scope.spawn(|| {
+                let mutator = mutator();
+                registry::lock().add(mutator);
+                let id = SpaceId::of(HeapKind::Conservative, classes::class_of(64));
+                let buffer = mutator.local.buffer(id).unwrap();
+                refill(&heap, &mutator.local, buffer, id).unwrap();
+                let object = buffer.bump(64);
+                mutator.local.change_bits(|| {
+                    is_told.store(true, SeqCst);
+                    wait_for(&may_mark);
+                    let cell = heap.object_at(object).unwrap();
+                    heap.note_marked(cell.block, cell.header);
+                    cell.bits.mark::<true>(cell.index);
+                });
+                object
+            });
+            wait_for(&is_told);
+            scope.spawn(|| {
+                clear_marks_beside(&heap);
+                is_clear.store(true, SeqCst);
+            });
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!is_clear.load(SeqCst));
+            may_mark.store(true, SeqCst);
+            let object = marked.join().unwrap();
+            wait_for(&is_clear);
+            assert!(!heap.is_marked(object), "alloc.inv.born-marked");
+        });
     }
 }

@@ -35,7 +35,7 @@ use crate::sync::{ForkLock, Lock};
 use crate::sys::libc_function::LibcFunction;
 use crate::sys::own_thread::{Start, real_pthread_create};
 use crate::sys::{signal, thread, unwind};
-use crate::world::{attach, blocked, current};
+use crate::world::{attach, blocked, current, registry};
 
 /// `pthread_create` has returned to who called it.
 const MADE: u32 = 1;
@@ -153,7 +153,11 @@ fn with_table<R>(f: impl FnOnce(&mut Table) -> R) -> R {
 }
 
 fn free(record: *mut Record) {
-    let freed = unstopped(|| free::free(&HEAP, Address(record as usize)));
+    let freed = unstopped(|| {
+        // No stop waits for a thread that is no mutator, and it would mark half of what is freed.
+        let _no_stop = current::get().is_none().then(registry::lock);
+        free::free(&HEAP, Address(record as usize))
+    });
     debug_assert!(freed.is_ok(), "world.inv.thread-results: a record is freed once");
 }
 
@@ -437,6 +441,9 @@ macro_rules! thread_results {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alloc::refill::refill;
+    use crate::heap::{classes::class_of, spaces::SpaceId};
+    use crate::world::registry::tests::mutator;
 
     fn record(state: u32) -> Box<Record> {
         extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
@@ -469,5 +476,25 @@ mod tests {
             assert!(table.newest(5 << 12).is_none(), "released, so not listed again");
             assert_eq!(happened(&mut *other, BEGUN), Some(&raw mut *other));
         }
+    }
+
+    /// Who stops the world holds the registry until it runs again.
+    #[test]
+    fn a_thread_that_is_no_mutator_frees_no_record_in_a_stop() {
+        HEAP.reserve(64 << 20).unwrap();
+        let id = SpaceId::of(Kind::Uncollectable, class_of(size_of::<Record>()));
+        let local = &mutator().local;
+        let buffer = local.buffer(id).unwrap();
+        refill(&HEAP, local, buffer, id).unwrap();
+        let record = buffer.bump(size_of::<Record>());
+        let is_there = || HEAP.object_at(record).is_some();
+        let stopped = registry::lock();
+        std::thread::scope(|scope| {
+            scope.spawn(|| free(record as *mut Record));
+            std::thread::sleep(core::time::Duration::from_millis(50));
+            assert!(is_there());
+            drop(stopped);
+        });
+        assert!(!is_there());
     }
 }
