@@ -125,6 +125,7 @@ fn invocation(contestant: &Contestant, setting: &Setting) -> Invocation {
         arguments: contestant.arguments.clone(),
         environment,
         keep_neap_variables: contestant.library.is_neap(),
+        summary: true,
     }
 }
 

@@ -1,30 +1,27 @@
 //! Runs one program once and measures it: wall time, processor time, peak memory, what it printed,
 //! what the library summed up.
 //!
-//! Output goes to files, not pipes, so a program never waits for us and we never wake up while it
-//! is measured. Peak memory is the kernel's `ru_maxrss`, the largest of the program and of the
-//! children it waited for. One run at a time, from the main thread.
-//!
-//! # Safety
-//! Three system calls that the standard library lacks: `pidfd_open` and `poll` to wait with a
-//! limit, `wait4` for the resource usage of one child. Each gets only the id of a child that we
-//! started and have not reaped, and memory of this stack frame.
-
-#![allow(unsafe_code)]
+//! The program is started by another one, `programs/start.c`, since ours is larger than many that
+//! are measured and the kernel would count that as their peak; it measures, and ends a program that
+//! takes too long. Output goes to files, not pipes, so a program never waits for us and we never
+//! wake up while it is measured. Peak memory is the kernel's `ru_maxrss`, the largest of the
+//! program and of the children it waited for. One run at a time, from the main thread.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::machine::busy_seconds;
+
+/// What starts and measures the program.
+const START: &str = concat!(env!("OUT_DIR"), "/start");
 
 /// The kernel counts busy time in hundredths of a second on each processor, so in a shorter run
 /// others cannot be told from rounding.
@@ -42,6 +39,8 @@ pub struct Invocation {
     pub environment: BTreeMap<String, OsString>,
     /// Whether `NEAP_*` variables of our own environment reach the program.
     pub keep_neap_variables: bool,
+    /// Whether the library is asked for a summary, which takes time and memory.
+    pub summary: bool,
 }
 
 /// What one run gave.
@@ -66,6 +65,15 @@ pub struct Outcome {
     pub summary: Option<Value>,
 }
 
+/// What the kernel and the watch on the wall say of a program.
+struct Measured {
+    status: ExitStatus,
+    wall_seconds: f64,
+    user_seconds: f64,
+    system_seconds: f64,
+    peak_mb: f64,
+}
+
 impl Invocation {
     /// Runs the program; an exit status other than 0, a signal, or more than `limit` of time is an
     /// error that says which.
@@ -77,8 +85,12 @@ impl Invocation {
             fs::File::create(file(name))
                 .map_err(|error| format!("cannot write a temporary file: {error}"))
         };
-        let mut command = Command::new(&self.program);
+        let milliseconds = limit.as_millis().min(1 << 30).to_string();
+        let mut command = Command::new(START);
         command
+            .arg(file("report"))
+            .arg(milliseconds)
+            .arg(&self.program)
             .args(&self.arguments)
             .stdin(Stdio::null())
             .stdout(create("output")?)
@@ -88,17 +100,17 @@ impl Invocation {
                 command.env_remove(name);
             }
         }
-        command.env("NEAP_SUMMARY", file("summary")).envs(&self.environment);
+        if self.summary {
+            command.env("NEAP_SUMMARY", file("summary"));
+        }
+        command.envs(&self.environment);
 
         let busy_before = busy_seconds();
-        let began = Instant::now();
-        let child = command
-            .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
-        let (status, usage) = wait_for(child, limit)
-            .map_err(|error| format!("{}: {error}", self.program.display()))?;
-        let wall_seconds = began.elapsed().as_secs_f64();
+        let ended = command.status().map_err(|error| format!("cannot start {START}: {error}"))?;
         let busy = busy_seconds().zip(busy_before).map(|(after, before)| after - before);
+        let report = fs::read_to_string(file("report")).unwrap_or_default();
+        let Measured { status, wall_seconds, user_seconds, system_seconds, peak_mb } =
+            self.measured(&report, ended, limit)?;
         let output =
             String::from_utf8_lossy(&fs::read(file("output")).unwrap_or_default()).into_owned();
         if !status.success() {
@@ -110,24 +122,57 @@ impl Invocation {
                 last_lines(&errors, &output)
             ));
         }
-        let (user_seconds, system_seconds) = (seconds(usage.ru_utime), seconds(usage.ru_stime));
         let others = |busy: f64| ((busy - user_seconds - system_seconds) / wall_seconds).max(0.0);
         Ok(Outcome {
             wall_seconds,
             user_seconds,
             system_seconds,
             other_processors: busy.filter(|_| wall_seconds >= SHORTEST_TO_TELL).map(others),
-            peak_mb: usage.ru_maxrss as f64 / 1024.0,
+            peak_mb,
             line: last_object(&output),
             output,
             summary: fs::read_to_string(file("summary")).ok().and_then(|text| last_object(&text)),
         })
     }
 
+    /// What the program's starter reported before it `ended`.
+    fn measured(
+        &self,
+        report: &str,
+        ended: ExitStatus,
+        limit: Duration,
+    ) -> Result<Measured, String> {
+        let program = self.program.display();
+        let mut words = report.split_whitespace();
+        let how = words.next().unwrap_or_default();
+        let numbers: Vec<i64> = words.filter_map(|word| word.parse().ok()).collect();
+        match (how, numbers.as_slice()) {
+            ("ended", &[status, wall, user, system, peak]) => Ok(Measured {
+                status: ExitStatus::from_raw(status as i32),
+                wall_seconds: wall as f64 * 1e-9,
+                user_seconds: user as f64 * 1e-6,
+                system_seconds: system as f64 * 1e-6,
+                peak_mb: peak as f64 / 1024.0,
+            }),
+            ("late", _) => {
+                let seconds = limit.as_secs_f64();
+                Err(format!(
+                    "{program}: stopped after {seconds} s, the limit for one run (--limit)"
+                ))
+            }
+            ("cannot", &[error]) => {
+                let error = io::Error::from_raw_os_error(error as i32);
+                Err(format!("cannot start {program}: {error}"))
+            }
+            _ => Err(format!("{program}: what started it ended with {ended} and no report")),
+        }
+    }
+
     /// Variables that would make the two sides differ in more than the library.
     fn is_removed(&self, name: &str) -> bool {
         name == "LD_LIBRARY_PATH"
             || name == "LD_PRELOAD"
+            || name == "NEAP_SUMMARY"
             || name.starts_with("GC_")
             || name.starts_with("MIMALLOC_")
             || (name.starts_with("NEAP_") && !self.keep_neap_variables)
@@ -150,75 +195,14 @@ fn last_lines(errors: &str, output: &str) -> String {
     }
 }
 
-fn seconds(time: libc::timeval) -> f64 {
-    time.tv_sec as f64 + time.tv_usec as f64 * 1e-6
-}
-
-/// Waits for a child, kills it after `limit`.
-fn wait_for(mut child: Child, limit: Duration) -> io::Result<(ExitStatus, libc::rusage)> {
-    let process = child.id() as libc::pid_t;
-    let mut in_time = true;
-    // SAFETY: `process` is our own child, not yet reaped; the call only makes a descriptor.
-    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
-    if descriptor >= 0 {
-        // SAFETY: the descriptor was just opened and belongs to nobody else.
-        let pidfd = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
-        in_time = wait_readable(&pidfd, limit)?;
-        if !in_time {
-            child.kill()?;
-        }
-    }
-    let mut status = 0;
-    // SAFETY: an all-zero rusage is a valid one.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    loop {
-        // SAFETY: `process` is our own child, not yet reaped (`child` is never waited for
-        // elsewhere); both pointers are to this frame.
-        if unsafe { libc::wait4(process, &mut status, 0, &mut usage) } == process {
-            break;
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-    if in_time {
-        Ok((ExitStatus::from_raw(status), usage))
-    } else {
-        let message =
-            format!("stopped after {} s, the limit for one run (--limit)", limit.as_secs_f64());
-        Err(io::Error::new(io::ErrorKind::TimedOut, message))
-    }
-}
-
-/// Whether the descriptor becomes readable before `limit` has passed.
-fn wait_readable(descriptor: &OwnedFd, limit: Duration) -> io::Result<bool> {
-    let end = Instant::now() + limit;
-    loop {
-        let left = end.saturating_duration_since(Instant::now()).as_millis().min(1 << 30) as i32;
-        let mut wanted =
-            libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one pollfd of this frame, and its length.
-        match unsafe { libc::poll(&mut wanted, 1, left) } {
-            0 => return Ok(false),
-            count if count > 0 => return Ok(true),
-            _ => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     fn shell(script: &str) -> Invocation {
         let arguments = vec!["-c".to_owned(), script.to_owned()];
-        Invocation { program: "/bin/sh".into(), arguments, ..Invocation::default() }
+        Invocation { program: "/bin/sh".into(), arguments, summary: true, ..Invocation::default() }
     }
 
     #[test]
@@ -230,6 +214,68 @@ mod tests {
         assert_eq!(outcome.summary.expect("a summary")["cycles"], 7);
         assert!(outcome.output.starts_with("hello\n"));
         assert!(outcome.peak_mb > 0.1);
+    }
+
+    #[test]
+    fn a_summary_is_asked_for_or_not() {
+        let mut invocation = shell(r#"printf '{"summary": "%s"}\n' "$NEAP_SUMMARY""#);
+        let asked = |invocation: &Invocation| {
+            let outcome = invocation.run(Duration::from_secs(20)).expect("runs");
+            outcome.line.expect("a line")["summary"] != ""
+        };
+        assert!(asked(&invocation));
+        invocation.summary = false;
+        assert!(!asked(&invocation));
+        assert!(Invocation { keep_neap_variables: true, ..invocation }.is_removed("NEAP_SUMMARY"));
+    }
+
+    #[test]
+    fn peak_memory_is_the_program_s_own() {
+        let ours = vec![1_u8; 32 << 20];
+        let outcome = Invocation { program: "true".into(), ..Invocation::default() }
+            .run(Duration::from_secs(20))
+            .expect("runs");
+        assert!(outcome.peak_mb > 0.1 && outcome.peak_mb < 3.0, "{outcome:?}");
+        assert_eq!(std::hint::black_box(ours).len(), 32 << 20);
+    }
+
+    #[test]
+    fn nothing_of_a_program_outlives_its_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let numbers = folder.path().join("numbers");
+        let script =
+            |end: &str| shell(&format!("sleep 60 & echo $! $$ > '{}'; {end}", numbers.display()));
+        let are_gone = || {
+            let text = fs::read_to_string(&numbers).expect("written");
+            let is_gone = |number: &str| {
+                let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+                stat.is_empty() || stat.contains(") Z ")
+            };
+            (0..200).any(|_| {
+                std::thread::sleep(Duration::from_millis(50));
+                text.split_whitespace().all(is_gone)
+            })
+        };
+        script("exit 0").run(Duration::from_secs(20)).expect("runs");
+        assert!(are_gone(), "after its end");
+        script("wait").run(Duration::from_millis(500)).expect_err("is stopped");
+        assert!(are_gone(), "after the limit");
+        // A runner that is killed: the starter hears of it.
+        let (start, report) = (START, folder.path().join("report"));
+        let inner = format!("sleep 60 & echo $! $$ > '{}'; wait", numbers.display());
+        let _ = fs::remove_file(&numbers);
+        let mut runner = Command::new("sh")
+            .args(["-c", r#""$0" "$1" 60000 sh -c "$2"; exit"#, start])
+            .arg(report)
+            .arg(inner)
+            .spawn()
+            .expect("starts");
+        while !fs::read_to_string(&numbers).is_ok_and(|text| text.ends_with('\n')) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        runner.kill().expect("killed");
+        runner.wait().expect("reaped");
+        assert!(are_gone(), "after its runner");
     }
 
     #[test]

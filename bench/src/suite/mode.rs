@@ -80,7 +80,13 @@ impl Mode {
         } else {
             (path, vec![options])
         };
-        Invocation { program, arguments, environment, keep_neap_variables: self.watch.is_some() }
+        Invocation {
+            program,
+            arguments,
+            environment,
+            keep_neap_variables: self.watch.is_some(),
+            summary: false,
+        }
     }
 }
 
