@@ -387,14 +387,8 @@ mod tests {
                     experiment.name
                 );
                 for figure in &experiment.figures {
-                    let used: Vec<&String> = match &figure.draw {
-                        Draw::One { ours, peer } => std::iter::once(ours).chain(peer).collect(),
-                        Draw::GeometricMean(pairs) | Draw::Worst(pairs) => {
-                            pairs.iter().flat_map(|(ours, peer)| [ours, peer]).collect()
-                        }
-                    };
                     assert!(
-                        used.iter().all(|label| labels.contains(label.as_str())),
+                        figure.draw.labels().iter().all(|label| labels.contains(label)),
                         "{}: {}",
                         experiment.name,
                         figure.what

@@ -28,6 +28,17 @@ pub struct Setting {
     pub unavailable: BTreeMap<&'static str, String>,
 }
 
+/// What a run is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Asked {
+    /// Nothing but what is measured.
+    Nothing,
+    /// That, and Neap's summary.
+    Along,
+    /// The summary alone.
+    Alone,
+}
+
 /// Runs all contestants in turn, `setting.runs` times.
 pub fn hold(
     experiment: &Experiment,
@@ -39,32 +50,36 @@ pub fn hold(
     let mut outputs: Vec<Option<String>> = vec![None; records.len()];
     for turn in 1..=setting.runs {
         for (index, contestant) in experiment.contestants.iter().enumerate() {
-            if records[index].failure.is_some() {
-                continue;
-            }
-            let result = invocation(contestant, setting).run(setting.limit).and_then(|outcome| {
-                check_library(contestant, setting, &outcome)?;
-                check_output(experiment, contestant, &records, &outputs, &outcome.output)?;
-                Ok(outcome)
-            });
-            match result {
-                Ok(outcome) => {
-                    let sample = sample(contestant, &outcome);
-                    progress(&format!(
-                        "{} {turn}/{}: {}: {:.2} s",
-                        experiment.name, setting.runs, contestant.label, outcome.wall_seconds
-                    ));
-                    records[index].version =
-                        version(contestant, &outcome).or(records[index].version.take());
-                    records[index].samples.push(sample);
-                    outputs[index] = Some(outcome.output);
+            let apart = experiment.turns_apart(contestant, setting.runs);
+            let asked = if apart == 0 { Asked::Along } else { Asked::Nothing };
+            let further = (turn <= apart).then_some(Asked::Alone);
+            for asked in [asked].into_iter().chain(further) {
+                if records[index].failure.is_some() {
+                    continue;
                 }
-                Err(failure) => {
-                    progress(&format!(
-                        "{} {turn}/{}: {} FAILED: {failure}",
-                        experiment.name, setting.runs, contestant.label
-                    ));
-                    records[index].failure = Some(failure);
+                let run = invocation(contestant, setting, asked);
+                let result = run.run(setting.limit).and_then(|outcome| {
+                    check_library(contestant, setting, asked, &outcome)?;
+                    check_output(experiment, contestant, &records, &outputs, &outcome.output)?;
+                    Ok(outcome)
+                });
+                let name = match asked {
+                    Asked::Alone => format!("{}, asked for a summary", contestant.label),
+                    _ => contestant.label.clone(),
+                };
+                let who = format!("{} {turn}/{}: {}", experiment.name, setting.runs, name);
+                match result {
+                    Ok(outcome) => {
+                        progress(&format!("{who}: {:.2} s", outcome.wall_seconds));
+                        records[index].version =
+                            version(contestant, &outcome).or(records[index].version.take());
+                        records[index].samples.push(sample(contestant, asked, &outcome));
+                        outputs[index] = Some(outcome.output);
+                    }
+                    Err(failure) => {
+                        progress(&format!("{who} FAILED: {failure}"));
+                        records[index].failure = Some(failure);
+                    }
                 }
             }
         }
@@ -76,7 +91,7 @@ pub fn hold(
 fn enlist(contestant: &Contestant, setting: &Setting) -> ContestantRecord {
     let mut failure = setting.unavailable.get(contestant.library.name()).cloned();
     if failure.is_none() && is_client(contestant) {
-        let mut build = invocation(contestant, setting);
+        let mut build = invocation(contestant, setting, Asked::Nothing);
         build.arguments = vec!["--build".to_owned()];
         build.environment.clear();
         failure = build.run(setting.limit).err();
@@ -99,7 +114,7 @@ fn is_client(contestant: &Contestant) -> bool {
 }
 
 /// How to start a contestant: the surroundings decide the library.
-fn invocation(contestant: &Contestant, setting: &Setting) -> Invocation {
+fn invocation(contestant: &Contestant, setting: &Setting, asked: Asked) -> Invocation {
     let folder =
         if is_client(contestant) { setting.root.clone() } else { setting.root.join("build/bench") };
     let mut environment: BTreeMap<String, _> = contestant
@@ -125,7 +140,7 @@ fn invocation(contestant: &Contestant, setting: &Setting) -> Invocation {
         arguments: contestant.arguments.clone(),
         environment,
         keep_neap_variables: contestant.library.is_neap(),
-        summary: true,
+        summary: asked != Asked::Nothing,
     }
 }
 
@@ -134,13 +149,14 @@ fn invocation(contestant: &Contestant, setting: &Setting) -> Invocation {
 fn check_library(
     contestant: &Contestant,
     setting: &Setting,
+    asked: Asked,
     outcome: &Outcome,
 ) -> Result<(), String> {
     let ours_is_neap = is_neap_library(&setting.neap);
     if is_client(contestant) {
         // Clients do not say which library they ran on, but only Neap writes a summary.
         return match (contestant.library, outcome.summary.is_some()) {
-            (Library::Neap, false) if ours_is_neap => {
+            (Library::Neap, false) if ours_is_neap && asked != Asked::Nothing => {
                 Err("it left no NEAP_SUMMARY, so it did not run on Neap".to_owned())
             }
             (Library::Libgc, true) => {
@@ -199,8 +215,21 @@ fn check_output(
     Ok(())
 }
 
-/// The numbers of one run: those of the program's line, and what we and the library measured.
-fn sample(contestant: &Contestant, outcome: &Outcome) -> Sample {
+/// The numbers of one run: those of the program's line, and what we and the library measured. What
+/// the library sums up is of the runs in which it was asked to.
+fn sample(contestant: &Contestant, asked: Asked, outcome: &Outcome) -> Sample {
+    let mut sample = all_numbers(contestant, outcome);
+    if asked != Asked::Along {
+        let of_summary = |name: &str| {
+            ["longest_pause_ms", "collections", "untold_stop_ms"].contains(&name)
+                || name.starts_with("summary.")
+        };
+        sample.retain(|name, _| of_summary(name) == (asked == Asked::Alone));
+    }
+    sample
+}
+
+fn all_numbers(contestant: &Contestant, outcome: &Outcome) -> Sample {
     let mut sample = Sample::new();
     if let Some(line) = &outcome.line {
         flatten("", line, &mut sample);
@@ -268,6 +297,7 @@ fn version(contestant: &Contestant, outcome: &Outcome) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{Draw, Figure, Metric};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
@@ -326,7 +356,7 @@ mod tests {
         }
     }
 
-    const BOTH: &str = r#"if [ -n "$LD_LIBRARY_PATH" ]; then
+    const BOTH: &str = r#"if [ -n "$LD_LIBRARY_PATH" ] && [ -n "$NEAP_SUMMARY" ]; then
         echo '{"version": "0.1.0", "cycles": 9, "pauses_ms": {"max": 0.25}}' > "$NEAP_SUMMARY"; fi
         echo "{\"n\": {\"m\": 2}, \"longest_stop_ms\": 3, \"collections\": 1, \"library\": \"${LD_LIBRARY_PATH:-/usr/lib}/libgc.so.1\", \"ok\": true}""#;
 
@@ -337,15 +367,15 @@ mod tests {
         ]
     }
 
+    fn of_both(figures: Vec<Figure>) -> Experiment {
+        let name = "x".to_owned();
+        Experiment { name, contestants: pair("both"), figures, same_output: Vec::new() }
+    }
+
     #[test]
     fn turns_alternate_and_numbers_are_collected() {
         let stage = Stage::new(&[("both", BOTH)]);
-        let experiment = Experiment {
-            name: "x".to_owned(),
-            contestants: pair("both"),
-            figures: Vec::new(),
-            same_output: Vec::new(),
-        };
+        let experiment = of_both(Vec::new());
         let mut said = Vec::new();
         let records = hold(&experiment, &stage.setting(), &mut |line| said.push(line.to_owned()));
         let order: Vec<&str> =
@@ -359,6 +389,28 @@ mod tests {
             (0.25, 9.0, 0.25)
         );
         assert!(ours["wall_seconds"] > 0.0 && ours["peak_mb"] > 0.0);
+        assert_eq!(records[1].version.as_deref(), Some("0.1.0"));
+    }
+
+    #[test]
+    fn a_summary_is_no_part_of_the_time_of_a_program() {
+        let stage = Stage::new(&[("both", BOTH)]);
+        let figure = Figure {
+            what: "x".to_owned(),
+            metric: Metric::WallSeconds,
+            draw: Draw::One { ours: "neap".to_owned(), peer: Some("libgc".to_owned()) },
+            bar: None,
+        };
+        let records = hold(&of_both(vec![figure]), &stage.setting(), &mut |_| ());
+        assert_eq!((records[0].samples.len(), records[1].samples.len()), (2, 3));
+        let [first, told, second] = &records[1].samples[..] else { panic!("{records:?}") };
+        for measured in [first, second] {
+            assert!(measured["wall_seconds"] > 0.0 && measured["n.m"] == 2.0, "{measured:?}");
+            assert!(!measured.contains_key("longest_pause_ms"), "{measured:?}");
+            assert!(!measured.keys().any(|name| name.starts_with("summary.")), "{measured:?}");
+        }
+        assert_eq!((told["longest_pause_ms"], told["collections"]), (0.25, 9.0));
+        assert!(!told.contains_key("wall_seconds") && !told.contains_key("n.m"), "{told:?}");
         assert_eq!(records[1].version.as_deref(), Some("0.1.0"));
     }
 

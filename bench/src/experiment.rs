@@ -168,6 +168,19 @@ impl Metric {
         }
     }
 
+    /// Whether what Neap needs to write its summary would be a part of it.
+    fn has_summary_in_it(self) -> bool {
+        matches!(self, Self::WallSeconds | Self::ProcessorSeconds | Self::PeakMb)
+    }
+
+    /// Whether it is taken from Neap's summary.
+    fn is_of_summary(self) -> bool {
+        matches!(
+            self,
+            Self::LongestPauseMs | Self::StopP99Ms | Self::AssistsMs | Self::UntoldStopMs
+        )
+    }
+
     /// Its unit.
     pub fn unit(self) -> &'static str {
         match self {
@@ -238,6 +251,19 @@ pub enum Draw {
     Worst(Vec<(String, String)>),
 }
 
+impl Draw {
+    /// The labels of all whom it is drawn from.
+    pub fn labels(&self) -> Vec<&str> {
+        let labels: Vec<&String> = match self {
+            Self::One { ours, peer } => std::iter::once(ours).chain(peer).collect(),
+            Self::GeometricMean(pairs) | Self::Worst(pairs) => {
+                pairs.iter().flat_map(|(ours, peer)| [ours, peer]).collect()
+            }
+        };
+        labels.into_iter().map(String::as_str).collect()
+    }
+}
+
 /// One row of the table.
 #[derive(Clone, Debug)]
 pub struct Figure {
@@ -264,9 +290,71 @@ pub struct Experiment {
     pub same_output: Vec<(String, String)>,
 }
 
+impl Experiment {
+    /// In how many of `turns` a contestant has a further run, in which Neap is asked for a summary;
+    /// none where it is asked in every run.
+    ///
+    /// A summary takes a millisecond and some code into memory, which peers do not pay. So where
+    /// whole programs are timed, or peaks compared and nothing that a summary tells, it is asked
+    /// for apart: as often as the others run, if a figure needs it, or once to know what ran.
+    /// Where stops are what is measured, and time is not, it is asked for in every run.
+    pub fn turns_apart(&self, contestant: &Contestant, turns: usize) -> usize {
+        let any = |is: fn(Metric) -> bool| self.figures.iter().any(|figure| is(figure.metric));
+        let is_time = |metric: Metric| metric.has_summary_in_it() && metric != Metric::PeakMb;
+        let apart = any(is_time) || any(Metric::has_summary_in_it) && !any(Metric::is_of_summary);
+        if !contestant.library.is_neap() || !apart {
+            return 0;
+        }
+        let tells = self.figures.iter().any(|figure| {
+            figure.metric.is_of_summary() && figure.draw.labels().contains(&&*contestant.label)
+        });
+        if tells { turns } else { turns.min(1) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn summaries_are_asked_for_apart_where_they_would_be_measured() {
+        let contestant = |label: &str, library| Contestant {
+            label: label.to_owned(),
+            library,
+            program: label.to_owned(),
+            arguments: Vec::new(),
+            environment: BTreeMap::new(),
+        };
+        let (ours, peer) = (contestant("neap", Library::Neap), contestant("gc", Library::Libgc));
+        let other = contestant("neap.h", Library::NeapInline);
+        use Metric::{LongestPauseMs, NsPerObject, PeakMb, ProcessorSeconds, WallSeconds};
+        let table: [(&[Metric], usize); 7] = [
+            (&[NsPerObject], 0),
+            (&[LongestPauseMs], 0),
+            (&[LongestPauseMs, PeakMb], 0),
+            (&[PeakMb], 1),
+            (&[WallSeconds, PeakMb], 1),
+            (&[ProcessorSeconds], 1),
+            (&[LongestPauseMs, WallSeconds], 5),
+        ];
+        for (metrics, apart) in table {
+            let figure = |metric: &Metric| Figure {
+                what: "x".to_owned(),
+                metric: *metric,
+                draw: Draw::One { ours: "neap".to_owned(), peer: Some("gc".to_owned()) },
+                bar: None,
+            };
+            let experiment = Experiment {
+                name: "x".to_owned(),
+                contestants: Vec::new(),
+                figures: metrics.iter().map(figure).collect(),
+                same_output: Vec::new(),
+            };
+            assert_eq!(experiment.turns_apart(&ours, 5), apart, "{metrics:?}");
+            assert_eq!(experiment.turns_apart(&other, 5), apart.min(1), "no figure needs it");
+            assert_eq!(experiment.turns_apart(&peer, 5), 0, "others are not asked");
+        }
+    }
 
     #[test]
     fn bars_by_table() {

@@ -59,7 +59,7 @@ pub struct ContestantRecord {
     pub command: Vec<String>,
     /// Variables set for it alone.
     pub environment: BTreeMap<String, String>,
-    /// One for each run.
+    /// One for each run; one in which Neap was only asked for a summary holds nothing else.
     pub samples: Vec<Sample>,
     /// Why there are no (more) samples.
     pub failure: Option<String>,
