@@ -8,13 +8,14 @@
  * and forks WORKERS, which accept on one socket of the loopback interface. A request is a postcode
  * and a newline, the answer the address and a newline; a connection may send many. What answering
  * allocates is garbage at once. It then takes commands on standard input and answers each with a
- * line: `collect` (a full collection in every worker; for each: microseconds to the end of marking,
- * and then to the end of sweeping), `pauses` (the longest pause of each, microseconds), `answers`
- * (microseconds that making an answer took each on average, of a request all but reading and
- * writing), `live` (bytes of the parent's objects as its last collection found them), `fork`
- * (microseconds that a fork of the parent takes, ten times), `quit`. Invariant: parent and workers
- * have one thread of their own. The table is never changed after the fork. Built with
- * -D_GNU_SOURCE. */
+ * line: `collect` (a full collection in every worker, which then gives free memory back to the
+ * system; for each: microseconds to the end of marking, and then to the end of the rest; on libgc's
+ * interface, where that is one call, of both, and nothing), `pauses` (the longest pause of each,
+ * microseconds), `answers` (microseconds that making an answer took each on average, of a request
+ * all but reading and writing), `live` (bytes of the parent's objects as its last collection found
+ * them), `fork` (microseconds that a fork of the parent takes, ten times), `quit`. Invariant:
+ * parent and workers have one thread of their own. The table is never changed after the fork. Built
+ * with -D_GNU_SOURCE. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -175,7 +176,7 @@ static void collect(double *marked, double *swept)
     double began = microseconds();
     *swept = 0;
 #ifdef SERVER_LIBGC
-    GC_gcollect();
+    GC_gcollect_and_unmap();
     *marked = microseconds() - began;
 #elif defined(SERVER_ARENA)
     *marked = microseconds() - began;

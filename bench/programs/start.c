@@ -1,7 +1,8 @@
-/* start REPORT MILLISECONDS PROGRAM [ARGUMENT…]: runs a program to its end, or kills it when that
- * takes longer, and writes a line to the file REPORT: `ended` or `late` with its wait status, wall
- * time in nanoseconds, user and system time in microseconds and peak resident memory in KiB; or
- * `cannot` with the number of the error, if it could not be started.
+/* start REPORT MILLISECONDS PROGRAM [ARGUMENT…]: runs a program to its end and reports what it took.
+ *
+ * A program that takes longer is killed. The file REPORT gets a line: `ended` or `late` with the
+ * wait status, wall time in nanoseconds, user and system time in microseconds and peak resident
+ * memory in KiB; or `cannot` with the number of the error, if it could not be started.
  *
  * The runner starts every program by this one, because Linux counts what a process had before it
  * executed a program as that program's peak, also what its parent had, where the child is made by
