@@ -1,4 +1,4 @@
-/* start REPORT MILLISECONDS PROGRAM [ARGUMENT…]: runs a program to its end and reports what it took.
+/* start REPORT MILLISECONDS PROGRAM [ARGUMENT…]: runs a program to its end, reports what it took.
  *
  * A program that takes longer is killed. The file REPORT gets a line: `ended` or `late` with the
  * wait status, wall time in nanoseconds, user and system time in microseconds and peak resident
