@@ -362,7 +362,9 @@ int neap_is_disabled(void);
 void neap_set_automatic(int on);
 
 /* No cycle runs until as many calls of neap_release_collections by this thread. Other threads run,
-   but one that needs a cycle waits; so keep it short. */
+   but one that asks for a cycle waits, as one does that needs memory which only a cycle finds, or
+   allocates much; so keep it short. Who only allocates waits a tenth of a second at most: then the
+   heap grows. */
 void neap_hold_collections(void);
 void neap_release_collections(void);
 

@@ -134,6 +134,20 @@ impl<T> Lock<T> {
         })
     }
 
+    /// Waits until the lock is free and takes it, or until `enough` says so, which is asked now and
+    /// then, `look_ns` apart.
+    pub fn lock_unless(&self, look_ns: u64, enough: impl Fn() -> bool) -> Option<Guard<'_, T>> {
+        if self.is_mine() {
+            print::reentered();
+        }
+        rank::check(self.rank);
+        let is_taken = self.word.take_unless(me(), Some(look_ns), enough);
+        is_taken.then(|| {
+            rank::acquire(self.rank);
+            Guard(self)
+        })
+    }
+
     #[cold]
     fn lock_slow(&self) {
         if self.is_mine() {

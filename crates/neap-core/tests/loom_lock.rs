@@ -85,6 +85,32 @@ impl Locked {
     }
 }
 
+/// One who was woken and leaves without the lock has left word for the next.
+#[test]
+fn who_loses_patience_leaves_nobody_asleep() {
+    loom::model(|| {
+        let locked = Locked::new();
+        let others = [
+            thread::spawn({
+                let locked = locked.clone();
+                move || {
+                    if locked.word.take_unless(2, Some(1), || true) {
+                        locked.word.give_back();
+                    }
+                }
+            }),
+            thread::spawn({
+                let locked = locked.clone();
+                move || locked.add_one(3)
+            }),
+        ];
+        locked.add_one(1);
+        others.map(|thread| thread.join().unwrap());
+        // SAFETY: loom checks that nobody else uses it meanwhile.
+        locked.count.with(|count| assert_eq!(unsafe { *count }, 2));
+    });
+}
+
 fn counts(threads: usize, times: u32) {
     loom::model(move || {
         let locked = Locked::new();

@@ -10,6 +10,7 @@ pub mod collector;
 pub mod driver;
 pub mod limits;
 pub mod modes;
+pub mod patience;
 pub mod phase;
 pub mod phases;
 pub mod policy;

@@ -30,12 +30,23 @@ impl OwnedWord {
     /// Takes it once it is free.
     #[cold]
     pub fn take(&self, name: usize) {
+        self.take_unless(name, None, || false);
+    }
+
+    /// The same unless `enough` says so first, which is asked before each sleep, and again after so
+    /// many nanoseconds; whether it is the caller's.
+    pub fn take_unless(
+        &self,
+        name: usize,
+        look_ns: Option<u64>,
+        enough: impl Fn() -> bool,
+    ) -> bool {
         for turn in 0..SPINS {
             for _ in 0..1 << (turn / 2).min(5) {
                 core::hint::spin_loop();
             }
             if self.holder.load(Relaxed) == 0 && self.try_take(name) {
-                return;
+                return true;
             }
         }
         loop {
@@ -44,9 +55,13 @@ impl OwnedWord {
             self.sleeper.store(1, SeqCst);
             in_one_order();
             if self.try_take(name) {
-                return;
+                return true;
             }
-            futex::wait(&self.sleeper, 1, None);
+            // One that was woken says again that others may sleep, and goes only then.
+            if enough() {
+                return false;
+            }
+            futex::wait(&self.sleeper, 1, look_ns);
         }
     }
 

@@ -19,7 +19,7 @@ use crate::cycle::policy::stall::Stall;
 use crate::cycle::report::callbacks;
 use crate::cycle::report::record::{self, CYCLES, Kind};
 use crate::cycle::report::spans::{SpanKind, timed};
-use crate::cycle::{limits, schedule};
+use crate::cycle::{limits, patience, schedule};
 use crate::heap::HEAP;
 use crate::stats::{assists, events};
 use crate::sync::Guard;
@@ -284,13 +284,13 @@ pub(super) fn stopped(
 
 /// The collector's lock. Who only allocated enough does not wait for it while another thread is
 /// about to run the cycle, unless that takes long: it goes on, and so comes by where it is to
-/// stand.
+/// stand. Nor for one that holds collections off for long.
 fn lock_for(reason: Reason) -> Option<Guard<'static, Collector>> {
     let allocated = HEAP.state.grown_since_cycle();
     if reason == Reason::Allocated && allocated < schedule::stalls_at() {
         return COLLECTOR.try_lock();
     }
-    Some(COLLECTOR.lock())
+    if reason == Reason::Allocated { patience::lock() } else { Some(COLLECTOR.lock()) }
 }
 
 /// How often the collector's thread is woken to sweep where the program's own threads keep all
@@ -317,7 +317,8 @@ fn concurrently(position: usize, reason: Reason) -> bool {
         }
         Stall::Waits(_) | Stall::UntilOver => {
             let began = Instant::now();
-            return handshake::run_until(position, || stall().is_over(began.elapsed()));
+            let enough = || stall().is_over(began.elapsed()) || patience::is_hold_long();
+            return handshake::run_until(position, enough);
         }
     }
     false

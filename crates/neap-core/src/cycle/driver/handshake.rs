@@ -22,7 +22,7 @@ use crate::cycle::policy::generation::Generation;
 use crate::cycle::report::record::CYCLES;
 use crate::cycle::report::{callbacks, root_callback};
 use crate::cycle::token::Driver;
-use crate::cycle::{schedule, workers};
+use crate::cycle::{patience, schedule, workers};
 use crate::heap::HEAP;
 use crate::sys::{print, side_stack, thread};
 use crate::watch::choose::Watching;
@@ -97,14 +97,12 @@ pub fn is_offered() -> bool {
     OFFERED.load(Acquire) != NOTHING || TELL_END.load(Relaxed)
 }
 
-/// Takes the step on offer, if there is one. On a mutator, outside critical sections, its registers
-/// spilled above `position`; [`tell_ended`] follows.
+/// Takes the step on offer; false if there is none, or another thread holds collections off. On a
+/// mutator, outside critical sections, registers spilled above `position`; [`tell_ended`] follows.
 #[inline]
-pub fn take_offered(position: usize) {
+pub fn take_offered(position: usize) -> bool {
     let step = OFFERED.load(Acquire);
-    if is_on_offer(step) {
-        take(step, position);
-    }
+    is_on_offer(step) && take(step, position)
 }
 
 /// Tells the program of a cycle that ended, if nobody has: where the program's functions may run,
@@ -121,16 +119,16 @@ fn is_on_offer(step: u32) -> bool {
 }
 
 #[cold]
-fn take(step: u32, position: usize) {
+fn take(step: u32, position: usize) -> bool {
     let mutator = attach::current();
     if mutator.holds.load(Relaxed) > 0 || !world::the().may_be_stopped_here() {
-        return;
+        return false;
     }
-    let collector = &mut *COLLECTOR.lock();
+    let Some(collector) = &mut patience::lock() else { return false };
     if OFFERED.load(Acquire) != step || is_disabled() {
-        return;
+        return true;
     }
-    let Some(state) = between_steps::take(collector) else { return };
+    let Some(state) = between_steps::take(collector) else { return true };
     OFFERED.store(TAKEN, Release);
     mutator.holds.store(1, Relaxed);
     mutator.position.store(position, Relaxed);
@@ -139,6 +137,7 @@ fn take(step: u32, position: usize) {
     OFFERED.store(NOTHING, Release);
     progress::note();
     mutator.holds.store(0, Relaxed);
+    true
 }
 
 /// Runs a step here and now; `own` is the calling mutator, if it is one.
@@ -462,10 +461,8 @@ fn run(position: usize, waits: bool, enough: impl Fn() -> bool, ask: impl Fn() -
         if is_disabled() {
             return false;
         }
-        if is_on_offer(OFFERED.load(Acquire)) {
-            take_offered(position);
-        } else if assist(waits) {
-            // Marking is done, or others do the rest.
+        if take_offered(position) || assist(waits) {
+            // It is taken, or marking is done, or others do the rest.
         } else if !ask() {
             return false;
         } else if !enough() {

@@ -15,6 +15,7 @@ use core::sync::atomic::Ordering::*;
 
 use super::handshake::{is_conclusion_left, process_left};
 use crate::cycle::collector::COLLECTOR;
+use crate::cycle::patience;
 use crate::cycle::phase::Phase;
 use crate::heap::HEAP;
 use crate::refs::finalizers::finalizer;
@@ -34,6 +35,7 @@ fn take() {
         let mut collector = COLLECTOR.lock();
         // Who stops threads now would wait for one that waits for memory until that is done.
         process_left(&mut collector);
+        patience::note_hold();
         core::mem::forget(collector);
     }
     mutator.holds.store(mutator.holds.load(Relaxed) + 1, Relaxed);
@@ -79,6 +81,7 @@ pub fn release() {
         if COLLECTOR.is_waited_for() {
             after_hold::note();
         }
+        patience::note_hold();
         // SAFETY: `hold` took the lock on this thread and forgot its guard.
         unsafe { COLLECTOR.unlock_forgotten() };
     }
