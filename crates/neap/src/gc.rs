@@ -21,13 +21,9 @@ use std::ptr::NonNull;
 
 use crate::finalizer;
 use crate::memory::place;
+use crate::types::aligned::Aligned;
 use crate::types::shape::Shape;
 use crate::types::trace::Trace;
-
-/// No bytes, and the alignment of a word: a type that contains it cannot be packed.
-#[derive(Clone, Copy)]
-#[repr(align(8))]
-struct Aligned;
 
 /// A pointer to a collected object: copied like a reference, shared like an `Arc`, and the object
 /// is freed when nothing leads to it, cycles or not.

@@ -12,6 +12,7 @@ use std::mem::{ManuallyDrop, needs_drop};
 use hashbrown::DefaultHashBuilder;
 
 use crate::memory::buffer::AnywhereIn;
+use crate::types::aligned::Aligned;
 use crate::types::trace::Trace;
 
 type Table<K, V> = hashbrown::HashMap<K, V, DefaultHashBuilder, AnywhereIn<(K, V)>>;
@@ -26,7 +27,7 @@ type Table<K, V> = hashbrown::HashMap<K, V, DefaultHashBuilder, AnywhereIn<(K, V
 /// ages.insert("Ada".into(), 36);
 /// assert_eq!(ages.get("Ada"), Some(&36));
 /// ```
-pub struct HashMap<K: Trace, V: Trace>(ManuallyDrop<Table<K, V>>);
+pub struct HashMap<K: Trace, V: Trace>(ManuallyDrop<Table<K, V>>, Aligned);
 
 impl<K: Trace, V: Trace> HashMap<K, V> {
     const MAY_BE: () = assert!(
@@ -38,7 +39,7 @@ impl<K: Trace, V: Trace> HashMap<K, V> {
     pub fn new() -> Self {
         let () = Self::MAY_BE;
         let table = Table::with_hasher_in(DefaultHashBuilder::default(), AnywhereIn::NEW);
-        Self(ManuallyDrop::new(table))
+        Self(ManuallyDrop::new(table), Aligned)
     }
 
     /// How many entries there are.

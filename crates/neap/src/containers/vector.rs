@@ -2,13 +2,15 @@
 //!
 //! Invariant: its elements need no drop, so it needs none, and an object with a vector has no
 //! destructor for its sake. Where there is no element any more, none is left for a marker to find.
-//! Used by any thread.
+//! What is made of it, as the queue and the map in order, cannot be packed, as it cannot. Used by
+//! any thread.
 
 use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
 use std::ops::{Deref, DerefMut};
 
 use crate::memory::buffer::ArrayOf;
+use crate::types::aligned::Aligned;
 use crate::types::trace::Trace;
 
 /// A growing array whose memory is collected: it may be part of a collected object, hold any `Gc`,
@@ -36,7 +38,7 @@ use crate::types::trace::Trace;
 /// let mut names = neap::Vec::new();
 /// names.push(String::new());
 /// ```
-pub struct Vec<T: Trace>(ManuallyDrop<Inner<T>>);
+pub struct Vec<T: Trace>(ManuallyDrop<Inner<T>>, Aligned);
 
 type Inner<T> = allocator_api2::vec::Vec<T, ArrayOf<T>>;
 
@@ -51,7 +53,7 @@ impl<T: Trace> Vec<T> {
     /// ```
     pub const fn new() -> Self {
         let () = Self::MAY_BE;
-        Self(ManuallyDrop::new(Inner::new_in(ArrayOf::NEW)))
+        Self(ManuallyDrop::new(Inner::new_in(ArrayOf::NEW)), Aligned)
     }
 
     /// An empty one with room for so many elements.

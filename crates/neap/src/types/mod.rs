@@ -2,6 +2,7 @@
 //!
 //! Read by the compiler, and once for each type where its layout is made.
 
+pub mod aligned;
 pub mod shape;
 mod std_types;
 pub mod trace;
