@@ -21,6 +21,7 @@ use std::ptr::NonNull;
 
 use crate::finalizer;
 use crate::memory::place;
+use crate::memory::seen::seen;
 use crate::types::aligned::Aligned;
 use crate::types::shape::Shape;
 use crate::types::trace::Trace;
@@ -149,7 +150,9 @@ impl<T: ?Sized> Deref for Gc<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the object is alive as long as the `Gc` can be got at, and only ever shared.
+        seen(self);
+        // SAFETY: the object is alive as long as the `Gc` can be got at, which is as long as the
+        // reference is used, and only ever shared.
         unsafe { self.object.as_ref() }
     }
 }

@@ -10,6 +10,7 @@ use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
 use std::ops::{Deref, DerefMut};
 
 use crate::memory::buffer::ArrayOf;
+use crate::memory::seen::seen;
 use crate::types::aligned::Aligned;
 use crate::types::trace::Trace;
 
@@ -179,6 +180,9 @@ impl<T: Trace> Deref for Vec<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
+        if const { !T::SHAPE.is_leaf() } {
+            seen(self);
+        }
         &self.0
     }
 }
@@ -186,6 +190,9 @@ impl<T: Trace> Deref for Vec<T> {
 impl<T: Trace> DerefMut for Vec<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
+        if const { !T::SHAPE.is_leaf() } {
+            seen(self);
+        }
         &mut self.0
     }
 }

@@ -8,6 +8,7 @@ pub mod buffer;
 mod cells;
 mod layout_cache;
 pub mod place;
+pub mod seen;
 
 /// Alignment that the core gives to every cell whose size is a multiple of it.
 const COMMON_ALIGNMENT: usize = 16;
