@@ -87,7 +87,6 @@ pub fn trace(input: &DeriveInput) -> Result<TokenStream> {
     let as_seen = is_as_seen(input);
     Ok(quote! {
         #[automatically_derived]
-        #[allow(unsafe_code)]
         // SAFETY: every field is named, or has no pointers.
         unsafe impl #generics ::neap::Trace for #name #arguments #conditions {
             const SHAPE: &'static ::neap::Shape = #shape;
@@ -213,7 +212,6 @@ fn no_gc(input: &DeriveInput, said: &OfType, parts: &[Part<'_>]) -> TokenStream 
         let (generics, arguments, conditions) = generics.split_for_impl();
         return quote! {
             #[automatically_derived]
-            #[allow(unsafe_code)]
             // SAFETY: all fields are.
             unsafe impl #generics ::neap::NoGc for #name #arguments #conditions {}
         };
@@ -223,7 +221,6 @@ fn no_gc(input: &DeriveInput, said: &OfType, parts: &[Part<'_>]) -> TokenStream 
     let checks = types.iter().map(|one| quote_spanned!(one.span() => is_no_gc::<#one>();));
     quote! {
         #[automatically_derived]
-        #[allow(unsafe_code)]
         // SAFETY: all fields are, as the function below has the compiler check.
         unsafe impl #generics ::neap::NoGc for #name #arguments #conditions {}
         const _: () = {

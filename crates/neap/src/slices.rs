@@ -133,7 +133,6 @@ macro_rules! unsize {
         let pointer: *const _ = $crate::Gc::as_ptr(object);
         let wide: *const $type = pointer;
         // SAFETY: the compiler made the wider pointer of the same object, which `object` keeps.
-        #[allow(unsafe_code)]
         let wide = unsafe { $crate::Gc::<$type>::from_ptr(wide) };
         wide
     }};

@@ -4,6 +4,6 @@
 #[test]
 fn what_must_not_compile() {
     let cases = trybuild::TestCases::new();
-    cases.pass("tests/ui/allowed.rs");
+    cases.pass("tests/ui/allowed*.rs");
     cases.compile_fail("tests/ui/refused_*.rs");
 }
